@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * base: what every other room stands on. Errors, memory, files, threads, events.
+ *
+ * Memory and files go through the functions below and nowhere else, so that a test can make the
+ * n-th call of any kind fail (see fds_fault_arm) and see that nothing leaks or is half-written.
+ */
+#ifndef FDS_BASE_H
+#define FDS_BASE_H
+
+#include "fds.h"
+
+#include <stdio.h>
+
+#define FDS_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define FDS_MIN(a, b) ((a) < (b) ? (a) : (b))
+#define FDS_PATH_MAX 4096
+
+/* ---- errors ---- */
+
+/* Fills err (may be NULL) and returns status, so that a failure is one line:
+ *     return fds_fail(err, FDS_FORMAT, "%s: byte %zu: ...", path, at);  */
+__attribute__((format(printf, 3, 4))) fds_status fds_fail(fds_error *err, fds_status status,
+                                                          const char *format, ...);
+fds_status fds_fail_nomem(fds_error *err, size_t size);
+/* "cannot VERB PATH: strerror(errno)", FDS_NOT_FOUND for a missing file, else FDS_IO. */
+fds_status fds_fail_errno(fds_error *err, const char *verb, const char *path);
+
+#define FDS_TRY(call)                    \
+    do {                                 \
+        fds_status try_status_ = (call); \
+        if (try_status_ != FDS_OK)       \
+            return try_status_;          \
+    } while (0)
+
+/* ---- faults, for tests ---- */
+
+typedef enum fds_fault_kind { FDS_FAULT_ALLOC, FDS_FAULT_IO } fds_fault_kind;
+
+/* Makes the nth (from 1) call of a kind fail from now on, once; 0 disarms. Returns how many calls
+ * of that kind were made since it was last armed. For tests, also of other programs: FDS_API. */
+FDS_API uint64_t fds_fault_arm(fds_fault_kind kind, uint64_t nth);
+/* True when this call must fail. */
+bool fds_fault(fds_fault_kind kind);
+
+/* ---- memory ---- */
+
+void *fds_alloc(size_t size); /* NULL when there is none; size 0 gives a pointer too */
+void *fds_alloc_zero(size_t count, size_t size); /* NULL on overflow of count * size too */
+void *fds_realloc(void *old, size_t size);
+void *fds_alloc_aligned(size_t size); /* to 64 bytes, zeroed; freed by fds_free as well */
+void fds_free(void *memory);
+char *fds_strdup(const char *text);
+/* *product = a * b, false on overflow */
+static inline bool fds_mul(size_t a, size_t b, size_t *product) {
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+/* A growing run of bytes or items; items is fds_realloc'ed. */
+fds_status fds_grow(void **items, size_t *capacity, size_t needed, size_t item_size,
+                    fds_error *err);
+
+/* ---- files ---- */
+
+/* The whole of a regular file of at most limit bytes, with a NUL after it; caller fds_frees *data.
+ */
+fds_status fds_file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
+                         fds_error *err);
+/* The same, with gzip undone where the file begins with its magic number; limit is of the result.
+ */
+fds_status fds_file_read_gz(const char *path, size_t limit, uint8_t **data, size_t *size,
+                            fds_error *err);
+
+/* A file in the making: written aside, then put in the place of the old one in one step. */
+typedef struct fds_out fds_out;
+fds_status fds_out_open(const char *path, fds_out **out, fds_error *err);
+fds_status fds_out_write(fds_out *out, const void *data, size_t size, fds_error *err);
+/* fsync, rename, fsync of the folder. Frees out in any case. On failure the old file stands; when
+ * only the last step, the folder's fsync, fails, the new one stands, but might not outlive a loss
+ * of power. */
+fds_status fds_out_commit(fds_out *out, fds_error *err);
+void fds_out_abort(fds_out *out); /* NULL is fine */
+
+bool fds_path_exists(const char *path);
+bool fds_path_is_dir(const char *path);
+fds_status fds_mkdirs(const char *path, fds_error *err); /* and its parents */
+fds_status fds_path_join(char *out, size_t out_size, const char *dir, const char *name,
+                         fds_error *err);
+/* Names in a folder, sorted by bytes, without those that begin with a dot. */
+fds_status fds_dir_list(const char *path, char ***names, size_t *count, fds_error *err);
+void fds_dir_list_free(char **names, size_t count);
+
+/* Runs argv (NULL-terminated, argv[0] searched in PATH) in folder cwd, output discarded.
+ * FDS_NOT_FOUND when there is no such program or folder, FDS_EXTERNAL when it ends with a failure.
+ */
+fds_status fds_run_program(const char *const argv[], const char *cwd, fds_error *err);
+
+/* ---- threads ---- */
+
+/* Job number job of a parallel loop, run on worker number worker (0 .. threads-1; the calling
+ * thread is 0). A failure stops the loop. */
+typedef fds_status (*fds_job)(void *context, size_t job, unsigned worker, fds_error *err);
+
+/* Runs jobs 0 .. count-1 on the given number of threads (0: all processors), reporting progress in
+ * jobs from the calling thread. When jobs fail, the error is that of the lowest-numbered. */
+fds_status fds_pool_run(unsigned threads, size_t count, fds_job job, void *context,
+                        const char *stage, const char *unit, const fds_events *events,
+                        fds_error *err);
+/* How many workers fds_pool_run will use, for sizing per-worker state. */
+unsigned fds_pool_workers(unsigned threads, size_t count);
+
+/* ---- events ---- */
+
+__attribute__((format(printf, 3, 4))) void fds_log(const fds_events *events, fds_log_level level,
+                                                   const char *format, ...);
+/* FDS_CANCELLED when the callback asks for it. */
+fds_status fds_report(const fds_events *events, const char *stage, const char *unit, uint64_t done,
+                      uint64_t total, double start_s, fds_error *err);
+double fds_now_s(void); /* monotonic */
+
+/* ---- random numbers: what each stream is for ---- */
+
+enum fds_purpose {
+    FDS_PURPOSE_INIT = 1,  /* initial weights: a = tensor */
+    FDS_PURPOSE_ORDER = 2, /* place in the mini-batches: a = epoch, b = sample id */
+    FDS_PURPOSE_SPLIT = 3, /* choice of samples: a = sample id */
+};
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The one seam to the file system: whole-file reads (gzip undone), atomic replacement, folders.
+ *
+ * A new file is written beside its target as ".NAME.PID.tmp", fsynced, renamed over the target, and
+ * the folder is fsynced: a reader, or a machine that loses power, sees the old file or the new. */
+#include "base.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+/* ---- system calls, each able to fail on demand ---- */
+
+static bool io_fails(void) {
+    if (!fds_fault(FDS_FAULT_IO))
+        return false;
+    errno = EIO;
+    return true;
+}
+
+static int io_open(const char *path, int flags, mode_t mode) {
+    return io_fails() ? -1 : open(path, flags | O_CLOEXEC, mode);
+}
+static ssize_t io_read(int fd, void *data, size_t size) {
+    return io_fails() ? -1 : read(fd, data, size);
+}
+static ssize_t io_write(int fd, const void *data, size_t size) {
+    return io_fails() ? -1 : write(fd, data, size);
+}
+static int io_fsync(int fd) { return io_fails() ? -1 : fsync(fd); }
+static int io_rename(const char *from, const char *to) {
+    return io_fails() ? -1 : rename(from, to);
+}
+
+/* ---- reading ---- */
+
+static fds_status fail_too_large(fds_error *err, const char *path, size_t size, size_t limit) {
+    return fds_fail(err, FDS_LIMIT, "%s: %zu bytes, at most %zu are allowed", path, size, limit);
+}
+
+fds_status fds_file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
+                         fds_error *err) {
+    /* O_NONBLOCK: opening a named pipe must not wait for a writer */
+    int fd = io_open(path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0)
+        return fds_fail_errno(err, "open", path);
+    fds_status status = FDS_OK;
+    uint8_t *buffer = NULL;
+    size_t used = 0;
+    struct stat about;
+    if (io_fails() || fstat(fd, &about) != 0)
+        status = fds_fail_errno(err, "look at", path);
+    else if (!S_ISREG(about.st_mode))
+        status = fds_fail(err, FDS_FORMAT, "%s: not a regular file", path);
+    else if ((uint64_t)about.st_size > limit)
+        status = fail_too_large(err, path, (size_t)about.st_size, limit);
+    else if (!(buffer = fds_alloc((size_t)about.st_size + 1)))
+        status = fds_fail_nomem(err, (size_t)about.st_size + 1);
+    while (status == FDS_OK && used < (size_t)about.st_size) {
+        ssize_t got = io_read(fd, buffer + used, (size_t)about.st_size - used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            status = fds_fail_errno(err, "read", path);
+        if (got == 0)
+            status = fds_fail(err, FDS_IO, "%s: ended at byte %zu of %lld while being read", path,
+                              used, (long long)about.st_size);
+        if (got > 0)
+            used += (size_t)got;
+    }
+    close(fd);
+    if (status != FDS_OK) {
+        fds_free(buffer);
+        return status;
+    }
+    buffer[used] = 0;
+    *data = buffer;
+    *size = used;
+    return FDS_OK;
+}
+
+static void *zlib_alloc(void *unused, unsigned count, unsigned size) {
+    (void)unused;
+    return fds_alloc_zero(count, size);
+}
+static void zlib_free(void *unused, void *memory) {
+    (void)unused;
+    fds_free(memory);
+}
+
+/* Undoes gzip in memory, growing the result as needed up to limit. */
+static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, size_t limit,
+                         uint8_t **data, size_t *size, fds_error *err) {
+    if (in_size > UINT32_MAX)
+        return fds_fail(err, FDS_LIMIT, "%s: gzip files of 4 GiB or more are not read", path);
+    z_stream z = {.zalloc = zlib_alloc,
+                  .zfree = zlib_free,
+                  .next_in = (Bytef *)in,
+                  .avail_in = (uInt)in_size};
+    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
+        return fds_fail_nomem(err, sizeof z);
+    void *buffer = NULL;
+    size_t capacity = 0, used = 0;
+    fds_status status = FDS_OK;
+    int code = Z_OK;
+    while (status == FDS_OK && code != Z_STREAM_END) {
+        /* one byte over the limit is room enough to notice that there is more */
+        size_t room = FDS_MIN(FDS_MAX(used + used / 2, (size_t)1 << 16), limit) + 1;
+        status = fds_grow(&buffer, &capacity, room + 1, 1, err);
+        if (status != FDS_OK)
+            break;
+        z.next_out = (Bytef *)buffer + used;
+        z.avail_out = (uInt)FDS_MIN(capacity - 1 - used, (size_t)1 << 30);
+        code = inflate(&z, Z_NO_FLUSH);
+        used = (size_t)(z.next_out - (Bytef *)buffer);
+        if (used > limit)
+            status = fds_fail(err, FDS_LIMIT, "%s: more than %zu bytes when unpacked", path, limit);
+        else if (code == Z_MEM_ERROR)
+            status = fds_fail_nomem(err, capacity);
+        else if (code == Z_BUF_ERROR || (code == Z_OK && z.avail_in == 0 && z.avail_out > 0))
+            status = fds_fail(err, FDS_FORMAT, "%s: gzip data is cut off after %zu bytes", path,
+                              in_size);
+        else if (code != Z_OK && code != Z_STREAM_END)
+            status = fds_fail(err, FDS_FORMAT, "%s: gzip data is damaged near byte %lu: %s", path,
+                              z.total_in, z.msg ? z.msg : "unknown");
+    }
+    if (status == FDS_OK && z.avail_in > 0)
+        status = fds_fail(err, FDS_FORMAT, "%s: %u bytes after the end of the gzip data", path,
+                          z.avail_in);
+    inflateEnd(&z);
+    if (status != FDS_OK) {
+        fds_free(buffer);
+        return status;
+    }
+    ((uint8_t *)buffer)[used] = 0;
+    *data = buffer;
+    *size = used;
+    return FDS_OK;
+}
+
+fds_status fds_file_read_gz(const char *path, size_t limit, uint8_t **data, size_t *size,
+                            fds_error *err) {
+    uint8_t *raw;
+    size_t raw_size, slack = limit / 1000 + 1024; /* what gzip may add to bytes it cannot pack */
+    FDS_TRY(fds_file_read(path, limit > SIZE_MAX - slack ? SIZE_MAX : limit + slack, &raw,
+                          &raw_size, err));
+    bool is_gzip = raw_size >= 2 && raw[0] == 0x1f && raw[1] == 0x8b;
+    if (!is_gzip && raw_size <= limit) {
+        *data = raw;
+        *size = raw_size;
+        return FDS_OK;
+    }
+    fds_status status = is_gzip ? gunzip(path, raw, raw_size, limit, data, size, err)
+                                : fail_too_large(err, path, raw_size, limit);
+    fds_free(raw);
+    return status;
+}
+
+/* ---- writing ---- */
+
+struct fds_out {
+    int fd;
+    char path[FDS_PATH_MAX], temp[FDS_PATH_MAX + 64], dir[FDS_PATH_MAX];
+};
+
+fds_status fds_out_open(const char *path, fds_out **result, fds_error *err) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (!*name || strlen(path) >= FDS_PATH_MAX)
+        return fds_fail(err, FDS_USAGE, "\"%s\" is not the name of a file", path);
+    if (fds_path_is_dir(path))
+        return fds_fail(err, FDS_IO, "cannot write %s: it is a folder", path);
+    fds_out *out = fds_alloc_zero(1, sizeof *out);
+    if (!out)
+        return fds_fail_nomem(err, sizeof *out);
+    int dir_len = slash ? (int)(slash - path) : 1;
+    snprintf(out->path, sizeof out->path, "%s", path);
+    snprintf(out->dir, sizeof out->dir, "%.*s", FDS_MAX(dir_len, 1), slash ? path : ".");
+    snprintf(out->temp, sizeof out->temp, "%.*s.%s.%ld.tmp", slash ? dir_len + 1 : 0, path, name,
+             (long)getpid());
+    out->fd = io_open(out->temp, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (out->fd < 0) {
+        fds_status status = fds_fail_errno(err, "write", path);
+        fds_free(out);
+        return status;
+    }
+    *result = out;
+    return FDS_OK;
+}
+
+fds_status fds_out_write(fds_out *out, const void *data, size_t size, fds_error *err) {
+    const char *at = data;
+    while (size > 0) {
+        ssize_t done = io_write(out->fd, at, size);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return fds_fail_errno(err, "write", out->path);
+        at += done;
+        size -= (size_t)done;
+    }
+    return FDS_OK;
+}
+
+fds_status fds_out_commit(fds_out *out, fds_error *err) {
+    fds_status status = FDS_OK;
+    int dir = -1;
+    if (io_fsync(out->fd) != 0)
+        status = fds_fail_errno(err, "sync", out->path);
+    int closed = close(out->fd);
+    out->fd = -1;
+    if (status == FDS_OK && (io_fails() || closed != 0))
+        status = fds_fail_errno(err, "close", out->path);
+    /* opened before the rename, so that only its sync can fail once the old file is gone */
+    if (status == FDS_OK && (dir = io_open(out->dir, O_RDONLY | O_DIRECTORY, 0)) < 0)
+        status = fds_fail_errno(err, "open folder", out->dir);
+    if (status == FDS_OK && io_rename(out->temp, out->path) != 0)
+        status = fds_fail_errno(err, "replace", out->path);
+    if (status != FDS_OK) {
+        if (dir >= 0)
+            close(dir);
+        fds_out_abort(out);
+        return status;
+    }
+    /* some file systems cannot sync a folder and say EINVAL: there is nothing more to be done */
+    if (io_fsync(dir) != 0 && errno != EINVAL)
+        status = fds_fail_errno(err, "sync folder", out->dir);
+    close(dir);
+    fds_free(out);
+    return status;
+}
+
+void fds_out_abort(fds_out *out) {
+    if (!out)
+        return;
+    if (out->fd >= 0)
+        close(out->fd);
+    unlink(out->temp);
+    fds_free(out);
+}
+
+/* ---- paths and folders ---- */
+
+bool fds_path_exists(const char *path) { return access(path, F_OK) == 0; }
+
+bool fds_path_is_dir(const char *path) {
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+fds_status fds_mkdirs(const char *path, fds_error *err) {
+    char part[FDS_PATH_MAX];
+    if (!*path || strlen(path) >= sizeof part)
+        return fds_fail(err, FDS_USAGE, "\"%.100s\" is not the name of a folder", path);
+    strcpy(part, path);
+    for (char *at = part + 1;; at++) {
+        if (*at != '/' && *at != 0)
+            continue;
+        char kept = *at;
+        *at = 0;
+        if (io_fails() || (mkdir(part, 0777) != 0 && errno != EEXIST))
+            return fds_fail_errno(err, "make folder", part);
+        *at = kept;
+        if (!kept)
+            break;
+    }
+    errno = ENOTDIR;
+    return fds_path_is_dir(path) ? FDS_OK : fds_fail_errno(err, "make folder", path);
+}
+
+fds_status fds_path_join(char *out, size_t out_size, const char *dir, const char *name,
+                         fds_error *err) {
+    size_t len = strlen(dir);
+    const char *slash = len && dir[len - 1] == '/' ? "" : "/";
+    int size = snprintf(out, out_size, "%s%s%s", dir, slash, name);
+    if (size < 0 || (size_t)size >= out_size)
+        return fds_fail(err, FDS_USAGE, "path too long: %.100s.../%.100s", dir, name);
+    return FDS_OK;
+}
+
+static int by_bytes(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+fds_status fds_dir_list(const char *path, char ***names, size_t *count, fds_error *err) {
+    DIR *dir = io_fails() ? NULL : opendir(path);
+    if (!dir)
+        return fds_fail_errno(err, "open folder", path);
+    void *list = NULL;
+    size_t capacity = 0, used = 0;
+    fds_status status = FDS_OK;
+    for (struct dirent *entry; status == FDS_OK && (entry = readdir(dir));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        status = fds_grow(&list, &capacity, used + 1, sizeof(char *), err);
+        if (status != FDS_OK)
+            break;
+        char *name = fds_strdup(entry->d_name);
+        if (!name)
+            status = fds_fail_nomem(err, strlen(entry->d_name) + 1);
+        else
+            ((char **)list)[used++] = name;
+    }
+    closedir(dir);
+    if (status != FDS_OK) {
+        fds_dir_list_free(list, used);
+        return status;
+    }
+    if (used)
+        qsort(list, used, sizeof(char *), by_bytes);
+    *names = list;
+    *count = used;
+    return FDS_OK;
+}
+
+void fds_dir_list_free(char **names, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        fds_free(names[i]);
+    fds_free(names);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A parallel loop. Workers take the next job number from one counter, so the order in which jobs
+ * are done is free; results must depend on the job's number alone. */
+#include "base.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+typedef struct {
+    size_t count;
+    fds_job job;
+    void *context;
+    const char *stage, *unit;
+    const fds_events *events;
+    double start_s;
+    atomic_size_t next, done;
+    atomic_bool stop;
+    pthread_mutex_t lock; /* guards what follows */
+    size_t failed_job;
+    fds_error error;
+} pool;
+
+typedef struct {
+    pool *pool;
+    unsigned number;
+    pthread_t thread;
+} worker;
+
+static void note_failure(pool *p, size_t job, const fds_error *error) {
+    pthread_mutex_lock(&p->lock);
+    if (p->error.status == FDS_OK || job < p->failed_job) {
+        p->failed_job = job;
+        p->error = *error;
+    }
+    pthread_mutex_unlock(&p->lock);
+    atomic_store(&p->stop, true);
+}
+
+static void *work(void *argument) {
+    worker *w = argument;
+    pool *p = w->pool;
+    while (!atomic_load(&p->stop)) {
+        size_t job = atomic_fetch_add(&p->next, 1);
+        if (job >= p->count)
+            break;
+        fds_error error = {0};
+        fds_status status = p->job(p->context, job, w->number, &error);
+        if (status == FDS_OK) {
+            size_t done = atomic_fetch_add(&p->done, 1) + 1;
+            if (w->number == 0)
+                status =
+                    fds_report(p->events, p->stage, p->unit, done, p->count, p->start_s, &error);
+        }
+        if (status != FDS_OK) {
+            error.status = status;
+            note_failure(p, job, &error);
+        }
+    }
+    return NULL;
+}
+
+unsigned fds_processors(void) {
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online < 1 ? 1 : online > 1024 ? 1024 : (unsigned)online;
+}
+
+unsigned fds_pool_workers(unsigned threads, size_t count) {
+    unsigned wanted = threads ? threads : fds_processors();
+    return (unsigned)FDS_MAX((size_t)1, FDS_MIN((size_t)wanted, count));
+}
+
+fds_status fds_pool_run(unsigned threads, size_t count, fds_job job, void *context,
+                        const char *stage, const char *unit, const fds_events *events,
+                        fds_error *err) {
+    unsigned workers = fds_pool_workers(threads, count), started = 1;
+    worker *crew = fds_alloc_zero(workers, sizeof *crew);
+    if (!crew)
+        return fds_fail_nomem(err, workers * sizeof *crew);
+    pool p = {.count = count,
+              .job = job,
+              .context = context,
+              .stage = stage,
+              .unit = unit,
+              .events = events,
+              .start_s = fds_now_s(),
+              .lock = PTHREAD_MUTEX_INITIALIZER};
+    for (unsigned i = 0; i < workers; i++)
+        crew[i] = (worker){.pool = &p, .number = i};
+    /* fewer threads than asked for do the same work */
+    while (started < workers &&
+           pthread_create(&crew[started].thread, NULL, work, &crew[started]) == 0)
+        started++;
+    work(&crew[0]);
+    for (unsigned i = 1; i < started; i++)
+        pthread_join(crew[i].thread, NULL);
+    fds_free(crew);
+    pthread_mutex_destroy(&p.lock);
+    if (p.error.status != FDS_OK)
+        return fds_fail(err, p.error.status, "%s", p.error.text);
+    return fds_report(events, stage, unit, count, count, p.start_s, err);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The status table's names and texts, error detail, log and progress. */
+#include "base.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct {
+    fds_status status;
+    int exit_code;
+    const char *name, *text;
+} status_row;
+
+static const status_row rows[] = {
+#define FDS_X(name, number, exit_code, text) {FDS_##name, exit_code, #name, text},
+    FDS_STATUS_TABLE(FDS_X)
+#undef FDS_X
+};
+
+static const status_row *row_of(fds_status status) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].status == status)
+            return &rows[i];
+    static const status_row unknown = {FDS_USAGE, 1, "UNKNOWN", "unknown status"};
+    return &unknown;
+}
+
+const char *fds_status_name(fds_status status) { return row_of(status)->name; }
+const char *fds_status_text(fds_status status) { return row_of(status)->text; }
+int fds_status_exit_code(fds_status status) { return row_of(status)->exit_code; }
+
+fds_status fds_fail(fds_error *err, fds_status status, const char *format, ...) {
+    if (err) {
+        /* The arguments may point into err->text itself: format aside, then copy. */
+        char text[sizeof err->text];
+        va_list args;
+        va_start(args, format);
+        vsnprintf(text, sizeof text, format, args);
+        va_end(args);
+        err->status = status;
+        memcpy(err->text, text, sizeof text);
+    }
+    return status;
+}
+
+fds_status fds_fail_nomem(fds_error *err, size_t size) {
+    return fds_fail(err, FDS_NOMEM, "out of memory: %zu bytes could not be had", size);
+}
+
+fds_status fds_fail_errno(fds_error *err, const char *verb, const char *path) {
+    int number = errno;
+    fds_status status = number == ENOENT ? FDS_NOT_FOUND : number == ENOMEM ? FDS_NOMEM : FDS_IO;
+    return fds_fail(err, status, "cannot %s %s: %s", verb, path, strerror(number));
+}
+
+void fds_log(const fds_events *events, fds_log_level level, const char *format, ...) {
+    if (!events || !events->log)
+        return;
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    events->log(events->user, level, text);
+}
+
+fds_status fds_report(const fds_events *events, const char *stage, const char *unit, uint64_t done,
+                      uint64_t total, double start_s, fds_error *err) {
+    if (!events || !events->progress)
+        return FDS_OK;
+    fds_progress progress = {stage, unit, done, total, fds_now_s() - start_s};
+    if (events->progress(events->user, &progress))
+        return fds_fail(err, FDS_CANCELLED, "%s: cancelled after %llu of %llu %s", stage,
+                        (unsigned long long)done, (unsigned long long)total, unit);
+    return FDS_OK;
+}
+
+double fds_now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the tests share: cmocka with what it needs, and a folder to write in.
+ *
+ * A test that does not apply (no such instruction set, running as root) returns early: cmocka 1.1.5
+ * writes skip() as "not ok", which readers of TAP count as a failure. */
+#ifndef FDS_TEST_SCRATCH_H
+#define FDS_TEST_SCRATCH_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <ftw.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* The folder of the running test, and a path in it. */
+static char scratch[256];
+
+static inline const char *scratch_path(const char *name) {
+    static char paths[4][512];
+    static unsigned turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof *paths, "%s/%s", scratch, name);
+    return path;
+}
+
+static inline int scratch_setup(void **state) {
+    (void)state;
+    const char *tmp = getenv("TMPDIR");
+    snprintf(scratch, sizeof scratch, "%s/fds-test-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    return mkdtemp(scratch) ? 0 : -1;
+}
+
+static inline int scratch_remove_one(const char *path, const struct stat *about, int kind,
+                                     struct FTW *where) {
+    (void)about, (void)kind, (void)where;
+    return remove(path);
+}
+
+static inline int scratch_teardown(void **state) {
+    (void)state;
+    return nftw(scratch, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static inline void scratch_write(const char *path, const void *data, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* The file's bytes with a NUL after them; the caller frees them. */
+static inline char *scratch_read(const char *path, size_t *size) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    char *data = calloc(*size + 1, 1);
+    assert_non_null(data);
+    assert_int_equal(fread(data, 1, *size, file), *size);
+    fclose(file);
+    return data;
+}
+
+static inline void scratch_expect(const char *path, const char *text) {
+    size_t size;
+    char *data = scratch_read(path, &size);
+    assert_string_equal(data, text);
+    assert_int_equal(size, strlen(text));
+    free(data);
+}
+
+/* How many entries the folder has, hidden ones too. */
+static inline size_t scratch_entries(void) {
+    DIR *dir = opendir(scratch);
+    assert_non_null(dir);
+    size_t count = 0;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(dir);
+    return count;
+}
+
+static inline void expect_in(const char *text, const char *part) {
+    if (!strstr(text, part))
+        fail_msg("\"%s\" does not say \"%s\"", text, part);
+}
+
+#endif

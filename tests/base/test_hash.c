@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Checksums against published vectors: a file written by one build must check in any other. */
+#include "scratch.h"
+#include "base/base.h"
+
+static void expect_sha256(const char *data, size_t size, const char *hex) {
+    char got[65];
+    memset(got, 'z', sizeof got);
+    fds_sha256_hex(data, size, got);
+    assert_string_equal(got, hex);
+}
+
+/* FIPS 180-4 examples, and the million letters of NIST's test set */
+static void sha256_gives_the_published_digests(void **state) {
+    (void)state;
+    expect_sha256("", 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    expect_sha256("abc", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    const char *two_blocks = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+    expect_sha256(two_blocks, strlen(two_blocks),
+                  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    char *million = malloc(1000000);
+    assert_non_null(million);
+    memset(million, 'a', 1000000);
+    expect_sha256(million, 1000000,
+                  "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    free(million);
+}
+
+static void xxh3_of_nothing_is_the_published_value(void **state) {
+    (void)state;
+    assert_true(fds_checksum("", 0) == 0x2d06800538d394c2u);
+    assert_true(fds_checksum(NULL, 0) == 0x2d06800538d394c2u);
+}
+
+/* One flipped bit anywhere changes the checksum, in every size class of XXH3 (1-3, 4-8, 9-16,
+ * 17-128, 129-240, more), whatever the alignment. */
+static void any_flipped_bit_changes_the_checksum(void **state) {
+    (void)state;
+    const size_t sizes[] = {1, 3, 4, 8, 9, 16, 17, 128, 129, 240, 241, 1000};
+    unsigned char *data = malloc(1000), shifted[1001];
+    assert_non_null(data);
+    for (size_t i = 0; i < 1000; i++)
+        data[i] = (unsigned char)(i * 131 + 7);
+    memcpy(shifted + 1, data, 1000);
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        uint64_t sum = fds_checksum(data, sizes[s]);
+        assert_true(sum == fds_checksum(shifted + 1, sizes[s]));
+        for (size_t bit = 0; bit < 8 * sizes[s]; bit++) {
+            data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+            assert_true(fds_checksum(data, sizes[s]) != sum);
+            data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        }
+    }
+    free(data);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sha256_gives_the_published_digests),
+        cmocka_unit_test(xxh3_of_nothing_is_the_published_value),
+        cmocka_unit_test(any_flipped_bit_changes_the_checksum),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
