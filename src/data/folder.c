@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Pictures in class folders: DIR/CLASS/NAME.png (or .jpg, .jpeg).
+ *
+ * All pictures have one size. They are read as colour; when it turns out that none of them is, the
+ * dataset keeps one channel. Classes and pictures are in the order of their names' bytes. */
+#include "data/data.h"
+
+#include <string.h>
+#include <strings.h>
+
+/* One DIR being read. */
+typedef struct {
+    const char *dir;
+    fds_names classes;  /* its subfolders */
+    uint32_t *class_of; /* subfolder to label */
+    uint32_t width, height;
+    bool colour;
+    uint8_t *pixels;  /* (count, 3, height, width) */
+    uint16_t *labels; /* (count) */
+    size_t count, pixels_capacity, labels_capacity;
+} part;
+
+static bool is_picture_name(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot && (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 ||
+                   strcasecmp(dot, ".jpeg") == 0);
+}
+
+/* The subfolders of dir, by name. */
+static fds_status list_subfolders(const char *dir, fds_names *out, fds_error *err) {
+    fds_names all;
+    FDS_TRY(fds_dir_list(dir, &all.items, &all.count, err));
+    size_t kept = 0;
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < all.count; i++) {
+        char path[FDS_PATH_MAX];
+        if (status == FDS_OK)
+            status = fds_path_join(path, sizeof path, dir, all.items[i], err);
+        if (status == FDS_OK && fds_path_is_dir(path))
+            all.items[kept++] = all.items[i];
+        else
+            fds_free(all.items[i]);
+    }
+    all.count = kept;
+    if (status != FDS_OK)
+        fds_names_free(&all);
+    else
+        *out = all;
+    return status;
+}
+
+static fds_status has_picture(const char *dir, const char *name, bool *found, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    fds_names files;
+    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
+    FDS_TRY(fds_dir_list(path, &files.items, &files.count, err));
+    for (size_t i = 0; i < files.count; i++)
+        *found = *found || is_picture_name(files.items[i]);
+    fds_names_free(&files);
+    return FDS_OK;
+}
+
+fds_status fds_folder_has_pictures(const char *dir, bool *found, fds_error *err) {
+    fds_names classes;
+    *found = false;
+    FDS_TRY(list_subfolders(dir, &classes, err));
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < classes.count && status == FDS_OK && !*found; i++)
+        status = has_picture(dir, classes.items[i], found, err);
+    fds_names_free(&classes);
+    return status;
+}
+
+/* Adds a decoded picture as three planes. */
+static fds_status add_picture(part *p, const char *path, const fds_picture *picture, uint32_t label,
+                              fds_error *err) {
+    if (p->count == 0) {
+        p->width = picture->width;
+        p->height = picture->height;
+    }
+    if (picture->width != p->width || picture->height != p->height)
+        return fds_fail(err, FDS_SHAPE,
+                        "%s: %u x %u pixels, those before it have %u x %u; all "
+                        "pictures must have the same size",
+                        path, picture->width, picture->height, p->width, p->height);
+    size_t plane = (size_t)p->width * p->height, needed;
+    if (!fds_mul(p->count + 1, 3 * plane, &needed))
+        return fds_fail(err, FDS_LIMIT, "%s: too many pictures", p->dir);
+    void *pixels = p->pixels, *labels = p->labels;
+    fds_status status = fds_grow(&pixels, &p->pixels_capacity, needed, 1, err);
+    p->pixels = pixels;
+    if (status == FDS_OK)
+        status = fds_grow(&labels, &p->labels_capacity, p->count + 1, sizeof *p->labels, err);
+    p->labels = labels;
+    FDS_TRY(status);
+    uint8_t *out = p->pixels + p->count * 3 * plane;
+    for (size_t c = 0; c < 3; c++)
+        for (size_t k = 0; k < plane; k++)
+            out[c * plane + k] =
+                picture->pixels[k * picture->channels + (picture->channels == 3 ? c : 0)];
+    p->colour = p->colour || picture->channels == 3;
+    p->labels[p->count++] = (uint16_t)label;
+    return FDS_OK;
+}
+
+static fds_status read_picture(part *p, const char *path, uint32_t label, fds_error *err) {
+    fds_blob file = {.path = path};
+    fds_picture picture;
+    FDS_TRY(fds_file_read(path, FDS_MAX_PICTURE, &file.data, &file.size, err));
+    fds_status status = fds_picture_decode(&file, &picture, err);
+    fds_free(file.data);
+    if (status == FDS_OK)
+        status = add_picture(p, path, &picture, label, err);
+    fds_free(picture.pixels);
+    return status;
+}
+
+static fds_status read_class(part *p, size_t number, fds_error *err) {
+    char dir[FDS_PATH_MAX], path[FDS_PATH_MAX];
+    fds_names files;
+    FDS_TRY(fds_path_join(dir, sizeof dir, p->dir, p->classes.items[number], err));
+    FDS_TRY(fds_dir_list(dir, &files.items, &files.count, err));
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < files.count && status == FDS_OK; i++) {
+        if (!is_picture_name(files.items[i]))
+            continue;
+        status = fds_path_join(path, sizeof path, dir, files.items[i], err);
+        if (status == FDS_OK)
+            status = read_picture(p, path, p->class_of[number], err);
+    }
+    fds_names_free(&files);
+    return status;
+}
+
+/* One numbering of the classes of all parts; class_of of the first part holds that of all. */
+static fds_status number_classes(part *parts, size_t count, fds_names *classes, fds_error *err) {
+    size_t total = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        total += parts[i].classes.count;
+    const char **texts = fds_alloc_zero(total, sizeof *texts);
+    uint32_t *ids = fds_alloc_zero(total, sizeof *ids);
+    parts[0].class_of = ids;
+    fds_status status = texts && ids ? FDS_OK : fds_fail_nomem(err, total * sizeof *texts);
+    for (size_t i = 0; i < count && status == FDS_OK; i++) {
+        parts[i].class_of = ids + at;
+        for (size_t k = 0; k < parts[i].classes.count; k++)
+            texts[at++] = parts[i].classes.items[k];
+    }
+    if (status == FDS_OK)
+        status = fds_names_number(texts, total, false, "class", parts[0].dir, ids, classes, err);
+    fds_free(texts);
+    return status;
+}
+
+static fds_status make_dataset(const part *p, bool colour, const fds_names *classes,
+                               fds_dataset **out, fds_error *err) {
+    fds_shape shape = {colour ? 3 : 1, p->height, p->width};
+    if (p->count == 0)
+        return fds_fail(err, FDS_SHAPE, "%s: no PNG or JPEG pictures in its subfolders", p->dir);
+    FDS_TRY(fds_dataset_new(p->dir, p->count, shape, true, out, err));
+    fds_dataset *ds = *out; /* the caller frees it when what follows fails */
+    size_t stride = (size_t)3 * p->width * p->height;
+    for (size_t i = 0; i < p->count; i++)
+        memcpy(ds->bytes + i * ds->sample_size, p->pixels + i * stride, ds->sample_size);
+    memcpy(ds->labels, p->labels, p->count * sizeof *p->labels);
+    FDS_TRY(fds_names_copy(classes, &ds->class_names, err));
+    ds->classes = (uint32_t)classes->count;
+    return FDS_OK;
+}
+
+fds_status fds_folder_read(const char *const *dirs, size_t count, fds_dataset **out,
+                           fds_error *err) {
+    part parts[2] = {{0}};
+    fds_dataset *made[2] = {0};
+    fds_names classes = {0};
+    fds_status status = FDS_OK;
+    bool colour = false;
+    for (size_t i = 0; i < count && status == FDS_OK; i++) {
+        parts[i].dir = dirs[i];
+        status = list_subfolders(dirs[i], &parts[i].classes, err);
+    }
+    if (status == FDS_OK)
+        status = number_classes(parts, count, &classes, err);
+    for (size_t i = 0; i < count && status == FDS_OK; i++) {
+        for (size_t k = 0; k < parts[i].classes.count && status == FDS_OK; k++)
+            status = read_class(&parts[i], k, err);
+        colour = colour || parts[i].colour;
+    }
+    for (size_t i = 0; i < count && status == FDS_OK; i++)
+        status = make_dataset(&parts[i], colour, &classes, &made[i], err);
+    for (size_t i = 0; i < 2; i++) {
+        fds_names_free(&parts[i].classes);
+        fds_free(parts[i].pixels);
+        fds_free(parts[i].labels);
+        if (status != FDS_OK)
+            fds_dataset_free(made[i]);
+        else if (i < count)
+            out[i] = made[i];
+    }
+    fds_names_free(&classes);
+    fds_free(parts[0].class_of);
+    return status;
+}

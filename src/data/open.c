@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * fds_data_open: from a name or path to datasets. The one place that decides which format it is.
+ *
+ * A folder is, by the first of these that it has:
+ *   train-images-idx3-ubyte[.gz]   IDX     (also train-images.idx3-ubyte), t10k-* its test part
+ *   data_batch_*.bin               CIFAR-10, test_batch.bin its test part
+ *   x_train.npy, or x.npy          NPY,    y_* the labels, x_test.npy its test part
+ *   train.csv                      CSV,    test.csv its test part
+ *   train/CLASS/NAME.png           pictures, test/ their test part
+ *   CLASS/NAME.png                 pictures
+ * A file is, by its first bytes, IDX images or NPY; else by its name, CSV or a CIFAR-10 batch. */
+#include "data/data.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+typedef fds_status (*pair_parser)(const fds_blob *values, const fds_blob *labels, fds_dataset **out,
+                                  fds_error *err);
+
+typedef struct {
+    const fds_data_options *options;
+    fds_dataset *parts[2]; /* training, test */
+    fds_names classes;     /* from a list of names beside the data */
+} source;
+
+/* ---- reading files into blobs ---- */
+
+static fds_status read_blob(const char *path, fds_blob *blob, fds_error *err) {
+    blob->path = path;
+    return fds_file_read_gz(path, FDS_MAX_FILE, &blob->data, &blob->size, err);
+}
+
+static fds_status read_pair(pair_parser parse, const char *values_path, const char *labels_path,
+                            fds_dataset **out, fds_error *err) {
+    fds_blob values = {0}, labels = {0};
+    fds_status status = read_blob(values_path, &values, err);
+    if (status == FDS_OK)
+        status = read_blob(labels_path, &labels, err);
+    if (status == FDS_OK)
+        status = parse(&values, &labels, out, err);
+    fds_free(values.data);
+    fds_free(labels.data);
+    return status;
+}
+
+static fds_status read_names_beside(source *s, const char *dir, const char *name, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
+    return fds_path_exists(path) ? fds_names_read(path, &s->classes, err) : FDS_OK;
+}
+
+static bool exists_in(const char *dir, const char *name, char path[FDS_PATH_MAX]) {
+    return fds_path_join(path, FDS_PATH_MAX, dir, name, NULL) == FDS_OK && fds_path_exists(path);
+}
+
+/* ---- folders ---- */
+
+/* The path of DIR/PART-KIND-idxN-ubyte in whichever spelling there is, else in the usual one. */
+static bool find_idx(const char *dir, const char *part, const char *kind, int rank,
+                     char path[FDS_PATH_MAX]) {
+    static const char *const marks[] = {"-", ".", "-"}, *const ends[] = {"", ".gz"};
+    for (int i = 0; i < 5; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s-%s%sidx%d-ubyte%s", part, kind, marks[i / 2], rank,
+                 ends[i % 2]);
+        if (exists_in(dir, name, path))
+            return true;
+    }
+    return false; /* path is now the first spelling again, for messages */
+}
+
+static fds_status open_idx_folder(source *s, const char *dir, bool *found, fds_error *err) {
+    static const char *const names[2] = {"train", "t10k"};
+    char images[FDS_PATH_MAX], labels[FDS_PATH_MAX];
+    for (int i = 0; i < 2; i++) {
+        if (!find_idx(dir, names[i], "images", 3, images))
+            return FDS_OK;
+        *found = true;
+        find_idx(dir, names[i], "labels", 1, labels);
+        FDS_TRY(read_pair(fds_idx_parse, images, labels, &s->parts[i], err));
+    }
+    return FDS_OK;
+}
+
+/* Reads the files of dir that match the pattern as one CIFAR-10 dataset. */
+static fds_status read_batches(const char *dir, const fds_names *files, const char *pattern,
+                               fds_dataset **out, fds_error *err) {
+    fds_blob *blobs = fds_alloc_zero(files->count, sizeof *blobs);
+    char(*paths)[FDS_PATH_MAX] = fds_alloc_zero(files->count, sizeof *paths);
+    size_t count = 0;
+    fds_status status = blobs && paths ? FDS_OK : fds_fail_nomem(err, files->count * sizeof *paths);
+    for (size_t i = 0; i < files->count && status == FDS_OK; i++) {
+        if (fnmatch(pattern, files->items[i], 0) != 0)
+            continue;
+        status = fds_path_join(paths[count], sizeof *paths, dir, files->items[i], err);
+        if (status == FDS_OK)
+            status = read_blob(paths[count], &blobs[count], err);
+        count++;
+    }
+    if (status == FDS_OK && count > 0)
+        status = fds_cifar_parse(blobs, count, out, err);
+    for (size_t i = 0; i < count; i++)
+        fds_free(blobs[i].data);
+    fds_free(blobs);
+    fds_free(paths);
+    return status;
+}
+
+static fds_status open_cifar_folder(source *s, const char *dir, bool *found, fds_error *err) {
+    fds_names files;
+    FDS_TRY(fds_dir_list(dir, &files.items, &files.count, err));
+    fds_status status = read_batches(dir, &files, "data_batch_*.bin", &s->parts[0], err);
+    *found = status != FDS_OK || s->parts[0];
+    if (status == FDS_OK && *found)
+        status = read_batches(dir, &files, "test_batch.bin", &s->parts[1], err);
+    fds_names_free(&files);
+    if (status == FDS_OK && *found)
+        status = read_names_beside(s, dir, "batches.meta.txt", err);
+    return status;
+}
+
+static fds_status open_npy_folder(source *s, const char *dir, bool *found, fds_error *err) {
+    static const char *const names[3][2] = {
+        {"x_train.npy", "y_train.npy"}, {"x.npy", "y.npy"}, {"x_test.npy", "y_test.npy"}};
+    char values[FDS_PATH_MAX], labels[FDS_PATH_MAX];
+    for (int i = 0; i < 3; i++) {
+        int part = i == 2;
+        if ((part && !s->parts[0]) || s->parts[part] || !exists_in(dir, names[i][0], values))
+            continue;
+        *found = true;
+        exists_in(dir, names[i][1], labels);
+        FDS_TRY(read_pair(fds_npy_parse, values, labels, &s->parts[part], err));
+    }
+    return FDS_OK;
+}
+
+static fds_status read_tables(source *s, const char *const *paths, size_t count, fds_error *err) {
+    fds_blob tables[2] = {{0}};
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++)
+        status = read_blob(paths[i], &tables[i], err);
+    if (status == FDS_OK)
+        status = fds_csv_parse(tables, count, s->options, s->parts, err);
+    fds_free(tables[0].data);
+    fds_free(tables[1].data);
+    return status;
+}
+
+static fds_status open_csv_folder(source *s, const char *dir, bool *found, fds_error *err) {
+    char train[FDS_PATH_MAX], test[FDS_PATH_MAX];
+    *found = exists_in(dir, "train.csv", train);
+    if (!*found)
+        return FDS_OK;
+    return read_tables(s, (const char *[]){train, test}, exists_in(dir, "test.csv", test) ? 2 : 1,
+                       err);
+}
+
+static fds_status open_picture_folder(source *s, const char *dir, bool *found, fds_error *err) {
+    char train[FDS_PATH_MAX], test[FDS_PATH_MAX];
+    if (exists_in(dir, "train", train) && fds_path_is_dir(train)) {
+        FDS_TRY(fds_folder_has_pictures(train, found, err));
+        size_t count = exists_in(dir, "test", test) && fds_path_is_dir(test) ? 2 : 1;
+        if (*found)
+            return fds_folder_read((const char *[]){train, test}, count, s->parts, err);
+    }
+    FDS_TRY(fds_folder_has_pictures(dir, found, err));
+    return *found ? fds_folder_read(&dir, 1, s->parts, err) : FDS_OK;
+}
+
+static fds_status open_folder(source *s, const char *dir, fds_error *err) {
+    typedef fds_status (*folder_opener)(source *, const char *, bool *, fds_error *);
+    static const folder_opener openers[] = {open_idx_folder, open_cifar_folder, open_npy_folder,
+                                            open_csv_folder, open_picture_folder};
+    bool found = false;
+    for (size_t i = 0; i < sizeof openers / sizeof *openers && !found; i++)
+        FDS_TRY(openers[i](s, dir, &found, err));
+    if (!found)
+        return fds_fail(err, FDS_NOT_FOUND,
+                        "%s: no data in this folder; looked for train-images-idx3-ubyte[.gz], "
+                        "data_batch_*.bin, x_train.npy, x.npy, train.csv, and class folders with "
+                        ".png or .jpg pictures",
+                        dir);
+    return s->classes.count ? FDS_OK : read_names_beside(s, dir, "classes.txt", err);
+}
+
+/* ---- single files ---- */
+
+static bool ends_in(const char *text, const char *end) {
+    size_t len = strlen(text), end_len = strlen(end);
+    return len >= end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+static void replace_first(char *text, const char *old, const char *new) {
+    char *at = strstr(text, old); /* old and new have the same length */
+    if (at)
+        memcpy(at, new, strlen(new));
+}
+
+/* The labels of a file of samples: as the caller says, else beside it: images to labels, x to y. */
+static fds_status find_labels(const source *s, const char *path, char labels[FDS_PATH_MAX],
+                              fds_error *err) {
+    const char *given = s->options ? s->options->labels_file : NULL;
+    snprintf(labels, FDS_PATH_MAX, "%s", given ? given : path);
+    if (given)
+        return FDS_OK;
+    char *slash = strrchr(labels, '/'), *name = slash ? slash + 1 : labels;
+    if (strstr(name, "images")) {
+        replace_first(name, "images", "labels");
+        replace_first(name, "idx3", "idx1");
+    } else if (*name == 'x' || *name == 'X') {
+        *name = (char)(*name + 1);
+    }
+    if (strcmp(labels, path) == 0)
+        return fds_fail(err, FDS_USAGE,
+                        "%s: which file has its labels? Name it, or call the two x.npy and y.npy",
+                        path);
+    return FDS_OK;
+}
+
+static fds_status open_file(source *s, const char *path, fds_error *err) {
+    char labels_path[FDS_PATH_MAX];
+    if (ends_in(path, ".csv") || ends_in(path, ".csv.gz"))
+        return read_tables(s, &path, 1, err);
+    fds_blob file = {0}, labels = {0};
+    FDS_TRY(read_blob(path, &file, err));
+    pair_parser parse = NULL;
+    if (file.size >= 6 && memcmp(file.data, "\x93NUMPY", 6) == 0)
+        parse = fds_npy_parse;
+    else if (file.size >= 4 && memcmp(file.data, "\0\0\x08\x03", 4) == 0)
+        parse = fds_idx_parse;
+    fds_status status;
+    if (parse) {
+        status = find_labels(s, path, labels_path, err);
+        if (status == FDS_OK)
+            status = read_blob(labels_path, &labels, err);
+        if (status == FDS_OK)
+            status = parse(&file, &labels, &s->parts[0], err);
+    } else if (ends_in(path, ".bin")) {
+        status = fds_cifar_parse(&file, 1, &s->parts[0], err);
+    } else {
+        status = fds_fail(err, FDS_FORMAT,
+                          "%s: unknown format; NPY and IDX files are known by their first bytes, "
+                          "others by name: .csv, .csv.gz, .bin (CIFAR-10)",
+                          path);
+    }
+    fds_free(file.data);
+    fds_free(labels.data);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static bool is_known(const char *name) {
+    for (const char *const *known = fds_data_known(); *known; known++)
+        if (strcmp(*known, name) == 0)
+            return true;
+    return false;
+}
+
+/* The path that where stands for. */
+static fds_status resolve(const char *where, char path[FDS_PATH_MAX], fds_error *err) {
+    if (fds_path_exists(where)) {
+        int size = snprintf(path, FDS_PATH_MAX, "%s", where);
+        return size < FDS_PATH_MAX ? FDS_OK : fds_fail(err, FDS_USAGE, "path too long");
+    }
+    if (!is_known(where))
+        return fds_fail(err, FDS_NOT_FOUND,
+                        "%s: no such file or folder, nor a known set (mnist, fashion-mnist, "
+                        "cifar10)",
+                        where);
+    char folder[FDS_PATH_MAX];
+    FDS_TRY(fds_data_folder(folder, sizeof folder, err));
+    FDS_TRY(fds_path_join(path, FDS_PATH_MAX, folder, where, err));
+    if (!fds_path_is_dir(path))
+        return fds_fail(err, FDS_NOT_FOUND, "%s is not in %s yet; run: fds data get %s", where,
+                        folder, where);
+    return FDS_OK;
+}
+
+static fds_status set_source(fds_dataset *ds, const char *path, fds_error *err) {
+    char *copy = fds_strdup(path);
+    if (!copy)
+        return fds_fail_nomem(err, strlen(path) + 1);
+    fds_free(ds->source);
+    ds->source = copy;
+    return FDS_OK;
+}
+
+fds_status fds_data_open(const char *where, const fds_data_options *options, fds_dataset **train,
+                         fds_dataset **test, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    if (!where || !*where)
+        return fds_fail(err, FDS_USAGE, "no data is named");
+    FDS_TRY(resolve(where, path, err));
+    source s = {.options = options};
+    fds_status status =
+        fds_path_is_dir(path) ? open_folder(&s, path, err) : open_file(&s, path, err);
+    if (status == FDS_OK)
+        status = fds_dataset_finish(s.parts[0], s.parts[1], &s.classes, err);
+    for (int i = 0; i < 2 && status == FDS_OK && s.parts[i]; i++)
+        status = set_source(s.parts[i], path, err);
+    fds_names_free(&s.classes);
+    if (status != FDS_OK || !test) {
+        fds_dataset_free(s.parts[1]);
+        s.parts[1] = NULL;
+    }
+    if (status != FDS_OK) {
+        fds_dataset_free(s.parts[0]);
+        return status;
+    }
+    *train = s.parts[0];
+    if (test)
+        *test = s.parts[1];
+    return FDS_OK;
+}

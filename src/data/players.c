@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Players: who is paid, and which samples each one owns. */
+#include "data/data.h"
+
+#include <string.h>
+
+struct fds_players {
+    size_t count;
+    size_t *first;     /* (count + 1); player i owns samples[first[i]] .. samples[first[i + 1]-1] */
+    uint32_t *samples; /* (first[count]) */
+    char **names;      /* (count) */
+};
+
+void fds_players_free(fds_players *players) {
+    if (!players)
+        return;
+    fds_free(players->first);
+    fds_free(players->samples);
+    fds_dir_list_free(players->names, players->names ? players->count : 0);
+    fds_free(players);
+}
+
+static fds_status new_players(size_t count, size_t samples, fds_players **out, fds_error *err) {
+    fds_players *p = fds_alloc_zero(1, sizeof *p);
+    if (!p)
+        return fds_fail_nomem(err, sizeof *p);
+    p->count = count;
+    p->first = fds_alloc_zero(count + 1, sizeof *p->first);
+    p->samples = fds_alloc_zero(samples, sizeof *p->samples);
+    p->names = fds_alloc_zero(count, sizeof *p->names);
+    if (!p->first || !p->samples || !p->names) {
+        fds_players_free(p);
+        return fds_fail_nomem(err, samples * sizeof *p->samples);
+    }
+    *out = p;
+    return FDS_OK;
+}
+
+static fds_status name_player(fds_players *p, size_t i, const char *name, fds_error *err) {
+    p->names[i] = fds_strdup(name);
+    return p->names[i] ? FDS_OK : fds_fail_nomem(err, strlen(name) + 1);
+}
+
+/* A copy of index in ascending order, once it is known that each is a sample and is there once. */
+static fds_status sorted_index(const fds_dataset *ds, const uint32_t *index, size_t count,
+                               uint32_t **out, fds_error *err) {
+    FDS_TRY(fds_index_check(ds, index, count, err));
+    uint32_t *sorted = fds_alloc_zero(count, sizeof *sorted);
+    if (!sorted)
+        return fds_fail_nomem(err, count * sizeof *sorted);
+    memcpy(sorted, index, count * sizeof *sorted);
+    fds_index_sort(sorted, count);
+    for (size_t i = 1; i < count; i++)
+        if (sorted[i] == sorted[i - 1]) {
+            fds_status status =
+                fds_fail(err, FDS_USAGE, "%s: sample %u is chosen twice", ds->source, sorted[i]);
+            fds_free(sorted);
+            return status;
+        }
+    *out = sorted;
+    return FDS_OK;
+}
+
+fds_status fds_players_points(const fds_dataset *ds, const uint32_t *index, size_t count,
+                              fds_players **out, fds_error *err) {
+    uint32_t *sorted;
+    FDS_TRY(sorted_index(ds, index, count, &sorted, err));
+    fds_free(sorted); /* only its checks are needed: players stand in the caller's order */
+    fds_players *p;
+    FDS_TRY(new_players(count, count, &p, err));
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "sample %u", index[i]);
+        p->samples[i] = index[i];
+        p->first[i + 1] = i + 1;
+        status = name_player(p, i, name, err);
+    }
+    if (status != FDS_OK) {
+        fds_players_free(p);
+        return status;
+    }
+    *out = p;
+    return FDS_OK;
+}
+
+/* Fills in the players from the samples in ascending order; place[provider] is where that
+ * provider's next sample goes. */
+static fds_status deal_out(const fds_dataset *ds, const uint32_t *sorted, size_t count,
+                           size_t *place, fds_players *p, fds_error *err) {
+    size_t player = 0, at = 0;
+    for (uint32_t id = 0; id < ds->providers; id++) {
+        size_t owned = place[id];
+        if (owned == 0)
+            continue;
+        place[id] = at;
+        at += owned;
+        p->first[player + 1] = at;
+        FDS_TRY(name_player(p, player++, ds->provider_names[id], err));
+    }
+    for (size_t i = 0; i < count; i++)
+        p->samples[place[ds->provider_ids[sorted[i]]]++] = sorted[i];
+    return FDS_OK;
+}
+
+fds_status fds_players_providers(const fds_dataset *ds, const uint32_t *index, size_t count,
+                                 fds_players **out, fds_error *err) {
+    if (!ds->provider_ids)
+        return fds_fail(err, FDS_USAGE,
+                        "%s names no providers; a CSV file may, in a column \"provider\"",
+                        ds->source);
+    uint32_t *sorted = NULL;
+    FDS_TRY(sorted_index(ds, index, count, &sorted, err));
+    size_t *place = fds_alloc_zero(ds->providers, sizeof *place); /* first: samples owned */
+    size_t players = 0;
+    for (size_t i = 0; place && i < count; i++)
+        players += place[ds->provider_ids[sorted[i]]]++ == 0;
+    fds_players *p = NULL;
+    fds_status status = place ? new_players(players, count, &p, err)
+                              : fds_fail_nomem(err, ds->providers * sizeof *place);
+    if (status == FDS_OK)
+        status = deal_out(ds, sorted, count, place, p, err);
+    fds_free(sorted);
+    fds_free(place);
+    if (status != FDS_OK) {
+        fds_players_free(p);
+        return status;
+    }
+    *out = p;
+    return FDS_OK;
+}
+
+size_t fds_players_count(const fds_players *players) { return players->count; }
+
+size_t fds_players_samples(const fds_players *players, size_t i, const uint32_t **index) {
+    if (i >= players->count)
+        return 0;
+    *index = players->samples + players->first[i];
+    return players->first[i + 1] - players->first[i];
+}
+
+const char *fds_players_name(const fds_players *players, size_t i) {
+    return i < players->count ? players->names[i] : "?";
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Choosing samples, balanced by class.
+ *
+ * Every sample has a random key, a function of (seed, sample) alone. Sorted by key, the samples of
+ * a class have ranks 0, 1, 2, ...; all samples sorted by (rank, key) is one list whose every
+ * beginning is as balanced as the classes allow. A choice of count samples is its first count:
+ * choices of one seed are nested. */
+#include "data/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    uint64_t key;
+    uint32_t sample, group; /* group: first the class, then the rank within it */
+} ticket;
+
+static int by_group_then_key(const void *left, const void *right) {
+    const ticket *a = left, *b = right;
+    if (a->group != b->group)
+        return a->group < b->group ? -1 : 1;
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return a->sample < b->sample ? -1 : a->sample > b->sample;
+}
+
+static fds_status draw_tickets(const fds_dataset *ds, uint64_t seed, ticket **out, fds_error *err) {
+    ticket *tickets = fds_alloc_zero(ds->count, sizeof *tickets);
+    if (!tickets)
+        return fds_fail_nomem(err, ds->count * sizeof *tickets);
+    for (uint32_t i = 0; i < ds->count; i++) {
+        fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_SPLIT, i, 0);
+        tickets[i] = (ticket){fds_rng_u64(&rng), i, ds->labels[i]};
+    }
+    qsort(tickets, ds->count, sizeof *tickets, by_group_then_key);
+    uint32_t class = UINT32_MAX, rank = 0;
+    for (size_t i = 0; i < ds->count; i++) {
+        rank = tickets[i].group == class ? rank + 1 : 0;
+        class = tickets[i].group;
+        tickets[i].group = rank;
+    }
+    qsort(tickets, ds->count, sizeof *tickets, by_group_then_key);
+    *out = tickets;
+    return FDS_OK;
+}
+
+static void take(const ticket *tickets, size_t count, uint32_t *index) {
+    for (size_t i = 0; i < count; i++)
+        index[i] = tickets[i].sample;
+    fds_index_sort(index, count);
+}
+
+fds_status fds_split_balanced(const fds_dataset *ds, size_t count, uint64_t seed, uint32_t *index,
+                              fds_error *err) {
+    if (count == 0 || count > ds->count)
+        return fds_fail(err, FDS_USAGE, "%s: %zu samples cannot be chosen, 1 to %zu can",
+                        ds->source, count, ds->count);
+    ticket *tickets;
+    FDS_TRY(draw_tickets(ds, seed, &tickets, err));
+    take(tickets, count, index);
+    fds_free(tickets);
+    return FDS_OK;
+}
+
+fds_status fds_split_test(const fds_dataset *ds, size_t test_count, uint64_t seed, uint32_t *train,
+                          uint32_t *test, fds_error *err) {
+    if (test_count == 0 || test_count >= ds->count)
+        return fds_fail(err, FDS_USAGE,
+                        "%s: %zu test samples cannot be set apart, 1 to %zu can: one sample must "
+                        "be left",
+                        ds->source, test_count, ds->count - 1);
+    ticket *tickets;
+    FDS_TRY(draw_tickets(ds, seed, &tickets, err));
+    take(tickets, test_count, test);
+    take(tickets + test_count, ds->count - test_count, train);
+    fds_free(tickets);
+    return FDS_OK;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * CSV: quotes, line ends, labels that are words or numbers, providers, errors with line and column.
+ */
+#include "fixture.h"
+
+#include <locale.h>
+
+static void expect_class(const fds_dataset *ds, size_t sample, const char *name) {
+    assert_string_equal(fds_dataset_class_name(ds, ds->labels[sample]), name);
+}
+
+static void reads_features_labels_and_providers(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_text("a.csv", "height,label,provider,weight\n"
+                      "25.1,cat,\"Clinic \"\"A\"\", Bonn\",-4.25e0\n"
+                      "\" 61 \",dog,B,.5\n"
+                      "+7,\"a,b\nc\",B,1e-3");
+    open_ok(scratch_path("a.csv"), NULL, &train, &test);
+    assert_null(test);
+    expect_shape(train, 3, 2, 1, 1);
+    fds_dataset_info info = fds_dataset_get_info(train);
+    assert_false(info.is_image || info.is_bytes);
+    assert_int_equal(info.classes, 3);
+    assert_int_equal(info.providers, 2);
+    expect_class(train, 0, "cat");
+    expect_class(train, 1, "dog");
+    expect_class(train, 2, "a,b\nc");
+    assert_string_equal(fds_dataset_provider_name(train, info.provider_ids[2]), "B");
+    assert_string_equal(fds_dataset_provider_name(train, info.provider_ids[0]),
+                        "Clinic \"A\", Bonn");
+    assert_string_equal(fds_dataset_provider_name(train, 2), "?");
+    static const float values[6] = {25.1f, -4.25f, 61.0f, 0.5f, 7.0f, 1e-3f};
+    for (int i = 0; i < 6; i++)
+        assert_true(train->floats[i] == values[i]);
+    fds_dataset_free(train);
+}
+
+static void line_ends_blank_lines_and_byte_order_mark(void **state) {
+    (void)state;
+    static const char *const files[] = {"x,label\n1,0\n2,1\n",
+                                        "x,label\r\n1,0\r\n2,1\r\n",
+                                        "x,label\n1,0\n2,1",
+                                        "x,label\r\n1,0\r\n2,1",
+                                        "\xef\xbb\xbfx,label\n1,0\n2,1\n",
+                                        "x,label\n\n1,0\n\r\n2,1\n\n\n",
+                                        "\"x\",\"label\"\n\"1\",\"0\"\n\"2\",\"1\"",
+                                        "\"x\",\"label\"\r\n\"1\",\"0\"\r\n\"2\",\"1\"\r\n"};
+    for (size_t f = 0; f < COUNT(files); f++) {
+        fds_dataset *train, *test;
+        put_text("a.csv", files[f]);
+        open_ok(scratch_path("a.csv"), NULL, &train, &test);
+        expect_shape(train, 2, 1, 1, 1);
+        assert_true(train->floats[0] == 1.0f && train->floats[1] == 2.0f);
+        assert_int_equal(train->labels[1], 1);
+        fds_dataset_free(train);
+    }
+}
+
+static void whole_numbers_are_sorted_by_value_and_words_by_bytes(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_text("a.csv", "label,x\n10,0\n9,0\n0,0\n-3,0\n9,0\n");
+    open_ok(scratch_path("a.csv"), NULL, &train, &test);
+    static const char *const numbers[] = {"-3", "0", "9", "10"};
+    for (uint32_t i = 0; i < 4; i++)
+        assert_string_equal(fds_dataset_class_name(train, i), numbers[i]);
+    assert_int_equal(train->labels[0], 3);
+    assert_int_equal(train->labels[4], 2);
+    fds_dataset_free(train);
+    put_text("a.csv", "label,x\n10,0\n9,0\nb,0\nB,0\n");
+    open_ok(scratch_path("a.csv"), NULL, &train, &test);
+    static const char *const words[] = {"10", "9", "B", "b"};
+    for (uint32_t i = 0; i < 4; i++)
+        assert_string_equal(fds_dataset_class_name(train, i), words[i]);
+    fds_dataset_free(train);
+}
+
+static void columns_are_chosen_by_name(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_text("a.csv", "label,species,owner,provider\n1,cat,me,7\n2,dog,you,8\n");
+    fds_data_options options = {.label_column = "species", .provider_column = "owner"};
+    open_ok(scratch_path("a.csv"), &options, &train, &test);
+    expect_shape(train, 2, 2, 1, 1);
+    expect_class(train, 1, "dog");
+    assert_string_equal(fds_dataset_provider_name(train, 0), "me");
+    assert_true(train->floats[0] == 1.0f && train->floats[1] == 7.0f);
+    fds_dataset_free(train);
+    options.provider_column = "nobody";
+    open_fails(scratch_path("a.csv"), &options, FDS_FORMAT, "\"nobody\"");
+    options.provider_column = "species";
+    open_fails(scratch_path("a.csv"), &options, FDS_USAGE, "at once");
+    put_text("a.csv", "x,provider\n1,cat\n2,dog\n");
+    fds_data_options provider_is_label = {.label_column = "provider"};
+    open_ok(scratch_path("a.csv"), &provider_is_label, &train, &test);
+    assert_int_equal(fds_dataset_get_info(train).providers, 0);
+    fds_dataset_free(train);
+}
+
+static void a_folder_has_train_and_test_with_one_numbering(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_text("train.csv", "x,label,provider\n1,b,p2\n2,c,p1\n");
+    put_text("test.csv", "x,label,provider\n3,a,p3\n4,c,p1\n");
+    open_ok(scratch, NULL, &train, &test);
+    assert_int_equal(fds_dataset_get_info(train).classes, 3);
+    assert_int_equal(train->labels[0], 1);
+    assert_int_equal(test->labels[0], 0);
+    assert_int_equal(test->labels[1], 2);
+    assert_int_equal(train->provider_ids[1], test->provider_ids[1]);
+    fds_dataset_free(train);
+    fds_dataset_free(test);
+    put_text("test.csv", "y,label,provider\n3,a,p3\n");
+    open_fails(scratch, NULL, FDS_SHAPE, "same columns");
+    put_text("test.csv", "x,label,provider\n");
+    open_fails(scratch, NULL, FDS_SHAPE, "no samples");
+}
+
+static void mistakes_are_named_by_line_and_column(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *part;
+        fds_status status;
+    } mistakes[] = {
+        {"", "no column is named \"label\"", FDS_FORMAT},
+        {"a,b\n1,2\n", "no column is named \"label\"", FDS_FORMAT},
+        {"label\na\n", "no columns with values", FDS_FORMAT},
+        {"label,provider\na,b\n", "no columns with values", FDS_FORMAT},
+        {"label,x,label\na,1,b\n", "two columns are named \"label\"", FDS_FORMAT},
+        {"label,x\n", "no samples", FDS_SHAPE},
+        {"label,x\na,1\nb\n", "line 3: 1 fields, the header has 2", FDS_FORMAT},
+        {"label,x\na,1,2\n", "line 2: 3 fields", FDS_FORMAT},
+        {"label,x\na,\n", "line 2, column \"x\": \"\"", FDS_FORMAT},
+        {"label,x\na,1\n\nb,1.5x\n", "line 4, column \"x\": \"1.5x\"", FDS_FORMAT},
+        {"label,x\na,nan\n", "\"nan\" is not a finite number", FDS_FORMAT},
+        {"label,x\na,inf\n", "\"inf\" is not a finite number", FDS_FORMAT},
+        {"label,x\na,0x10\n", "\"0x10\"", FDS_FORMAT},
+        {"label,x\na,1e39\n", "\"1e39\"", FDS_FORMAT},
+        {"label,x\na,1 2\n", "\"1 2\"", FDS_FORMAT},
+        {"label,x\na,-\n", "\"-\"", FDS_FORMAT},
+        {"label,x\n,1\n", "line 2, column \"label\": empty", FDS_FORMAT},
+        {"label,x,provider\na,1,\n", "line 2, column \"provider\": empty", FDS_FORMAT},
+        {"label,x\n\"a\n\n,1\n", "line 2: a quoted field is never closed", FDS_FORMAT},
+        {"label,x\n\"a\"b,1\n", "line 2: a field ends in byte 0x62", FDS_FORMAT},
+        {"label,x\na\"b,1\n", "line 2: a quote inside a field", FDS_FORMAT},
+        {"label,x\na,1\rb,2\n", "byte 0x0d", FDS_FORMAT},
+        {"label,x\n\"two\nlines\",1\nb,z\n", "line 4, column \"x\": \"z\"", FDS_FORMAT},
+    };
+    for (size_t m = 0; m < COUNT(mistakes); m++) {
+        put_text("a.csv", mistakes[m].text);
+        open_fails(scratch_path("a.csv"), NULL, mistakes[m].status, mistakes[m].part);
+    }
+    put_file("a.csv", "label,x\na,1\0\n", 13);
+    open_fails(scratch_path("a.csv"), NULL, FDS_FORMAT, "byte 11: NUL");
+}
+
+static void numbers_do_not_depend_on_the_programs_locale(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_text("a.csv", "label,x\na,1.5\n");
+    /* a locale with a decimal comma, where the machine has one */
+    bool changed = setlocale(LC_ALL, "de_DE.UTF-8") || setlocale(LC_ALL, "fr_FR.UTF-8");
+    open_ok(scratch_path("a.csv"), NULL, &train, &test);
+    assert_true(train->floats[0] == 1.5f);
+    fds_dataset_free(train);
+    if (changed)
+        setlocale(LC_ALL, "C");
+}
+
+static void more_than_65535_classes_are_refused(void **state) {
+    (void)state;
+    size_t used = 0, size = 2 << 20;
+    char *text = malloc(size);
+    assert_non_null(text);
+    used += (size_t)snprintf(text, size, "label,x\n");
+    for (int i = 0; i < 65536; i++)
+        used += (size_t)snprintf(text + used, size - used, "%d,1\n", i);
+    put_file("a.csv", text, used);
+    free(text);
+    open_fails(scratch_path("a.csv"), NULL, FDS_LIMIT, "65535");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(reads_features_labels_and_providers),
+        TEST(line_ends_blank_lines_and_byte_order_mark),
+        TEST(whole_numbers_are_sorted_by_value_and_words_by_bytes),
+        TEST(columns_are_chosen_by_name),
+        TEST(a_folder_has_train_and_test_with_one_numbering),
+        TEST(mistakes_are_named_by_line_and_column),
+        TEST(numbers_do_not_depend_on_the_programs_locale),
+        TEST(more_than_65535_classes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

