@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Inside the lane engine: what lane.c and train.c share. */
+#ifndef FDS_LANE_H
+#define FDS_LANE_H
+
+#include "net/kernels.h"
+#include "net/net.h"
+
+/* A member's place in an epoch. */
+typedef struct fds_place {
+    uint64_t key;
+    uint32_t id, position;
+} fds_place;
+
+void fds_order(const fds_inputs *inputs, const uint32_t *members, size_t count, uint64_t seed,
+               uint32_t epoch, fds_place *places);
+
+/* What lies between two stages, for a group of samples whose lanes stand side by side:
+ * (channels, height + 2 pad, width + 2 pad, lanes). A row is rounded up to 16 floats. */
+typedef struct fds_boundary {
+    fds_shape shape;
+    uint32_t pad;
+    bool wide; /* always 16 lanes, whatever the group: fully connected layers */
+    size_t column, row, plane, origin; /* strides in floats; origin: of the first pixel within */
+    float *value, *grad;
+} fds_boundary;
+
+/* One step of the plan. relu goes with the layer before it, and after a maxpool: the two commute.
+ */
+typedef struct fds_stage {
+    enum { FDS_STAGE_CONV, FDS_STAGE_MAP, FDS_STAGE_FC } kind;
+    const fds_layer *layer; /* conv, fc */
+    uint32_t pool;          /* map: 1 for none */
+    bool relu;              /* map, fc */
+    bool input_grad;        /* whether anything before it has weights */
+    fds_tile forward, backward, weights, tail;
+} fds_stage;
+
+struct fds_lane {
+    const fds_net *net;
+    const fds_kernels *kernels;
+    uint32_t stage_count, lanes; /* lanes: of the group that the boundaries are laid out for */
+    fds_stage stages[2 * FDS_MAX_LAYERS];
+    fds_boundary bounds[2 * FDS_MAX_LAYERS + 1]; /* stage i takes bounds[i] to bounds[i + 1] */
+    float *arena;
+    size_t arena_size;   /* in floats */
+    float *grad, *m, *v; /* (weights) */
+    float *scratch;
+    uint16_t labels[FDS_LANES];
+    float losses[FDS_LANES];
+};
+
+/* Forward for at most 16 inputs; logits are then in the last boundary's value, (classes, 16). */
+void fds_lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                      uint32_t count, const float *weights);
+/* The gradient of the mean loss of a mini-batch into lane->grad; the return value is the sum
+ * of the members' losses. */
+double fds_lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                         size_t count, const float *weights);
+
+#endif

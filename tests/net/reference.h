@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A network in double precision with naive loops, written from the definition of the layers in
+ * fds.h alone: what the engine's answers are measured against. */
+#ifndef FDS_TEST_REFERENCE_H
+#define FDS_TEST_REFERENCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { REF_MAX_LAYERS = 32 };
+
+typedef enum { REF_CONV, REF_RELU, REF_MAXPOOL, REF_FC } ref_kind;
+
+typedef struct {
+    ref_kind kind;
+    size_t kernel, padding;
+    size_t in_c, in_h, in_w, out_c, out_h, out_w;
+    size_t weight, bias; /* offsets within the weights */
+    double *out;         /* (out_c, out_h, out_w) of the last sample */
+    double *d_out;       /* gradient of the loss by it */
+} ref_layer;
+
+typedef struct {
+    size_t input, classes, weights, layers;
+    ref_layer layer[REF_MAX_LAYERS];
+    /* of the last sample: how near it came to a point where the loss has no derivative, that is a
+     * relu's input to 0 or the two greatest values of a pooling window to each other (exact
+     * equality is a rule's business, not an accident's, and does not count) */
+    double kink;
+} ref_net;
+
+/* The text with numbers written out, as fds_net_text gives it. NULL where it makes no sense. */
+ref_net *ref_create(const char *text, size_t channels, size_t height, size_t width);
+void ref_free(ref_net *net);
+
+/* Outputs of the last layer for one sample, valid until the next call: (classes). */
+const double *ref_forward(ref_net *net, const double *weights, const double *x);
+/* Cross-entropy of the softmax for one sample. With a gradient (weights), adds scale times the
+ * derivative of the loss to it. */
+double ref_loss(ref_net *net, const double *weights, const double *x, size_t label, double scale,
+                double *gradient);
+
+#endif

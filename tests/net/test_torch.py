@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+"""Our networks against PyTorch's: the same weights and images give the same logits, the same
+initial weights and mini-batches train to the same predictions.
+
+Usage: test_torch.py WITNESS MNIST_SAMPLE   (prints TAP; skips where PyTorch is not installed)
+
+Images: 1,000 of MNIST's test digits where the set has been fetched ($FDS_DATA/mnist), else the
+sample's 200, each also shifted by one pixel in the four directions.
+"""
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import torch
+except ImportError:
+    print("1..0 # SKIP PyTorch is not installed")
+    sys.exit(0)
+
+WITNESS, SAMPLE = sys.argv[1:3]
+LENET5 = ("conv:6x5p2,relu,maxpool,conv:16x5,relu,maxpool,"
+          "fc:120,relu,fc:84,relu,fc:10")
+CNN = "conv:16x5p2,relu,maxpool,conv:32x5p2,relu,maxpool,fc:10"
+
+
+def read_idx(path):
+    if not os.path.exists(path):
+        path += ".gz"
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
+        data = file.read()
+    rank = data[3]
+    dims = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(rank)]
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * rank).reshape(dims)
+
+
+def read_mnist():
+    fetched = os.path.join(os.environ.get("FDS_DATA", os.path.expanduser("~/.local/share/fds")),
+                           "mnist")
+    folder = fetched if os.path.isdir(fetched) else SAMPLE
+    images = {}
+    for part, name in (("train", "train"), ("test", "t10k")):
+        images["x_" + part] = read_idx(f"{folder}/{name}-images-idx3-ubyte")
+        images["y_" + part] = read_idx(f"{folder}/{name}-labels-idx1-ubyte")
+    x, y = images["x_test"][:1000], images["y_test"][:1000]
+    if len(x) < 1000:
+        moved = [np.roll(x, d, axis) for axis in (1, 2) for d in (-1, 1)]
+        x, y = np.concatenate([x] + moved)[:1000], np.concatenate([y] * 5)[:1000]
+    images.update(x_test=x, y_test=y, x_train=images["x_train"][:1000],
+                  y_train=images["y_train"][:1000])
+    return images, "fetched" if folder == fetched else "sample"
+
+
+def random_images(channels, height, width, classes):
+    rng = np.random.default_rng(1)
+    make = lambda n: rng.normal(size=(n, channels, height, width)).astype(np.float32)
+    return {"x_train": make(60), "y_train": np.arange(60, dtype=np.uint8) % classes,
+            "x_test": make(200), "y_test": np.arange(200, dtype=np.uint8) % classes}
+
+
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + size])
+    meta = header.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        values = np.frombuffer(data[8 + size + begin:8 + size + end], "<f4")
+        tensors[name] = torch.from_numpy(values.reshape(entry["shape"]).copy())
+    return tensors, meta
+
+
+def sequential(text, channels, height, width):
+    """The torch.nn.Sequential that the network's text stands for."""
+    layers, shape, flat = [], (channels, height, width), False
+    for word in text.split(","):
+        name, _, rest = word.partition(":")
+        if name == "conv":
+            filters, _, rest = rest.partition("x")
+            kernel, _, padding = rest.partition("p")
+            layer = torch.nn.Conv2d(shape[0], int(filters), int(kernel), padding=int(padding or 0))
+        elif name == "relu":
+            layer = torch.nn.ReLU()
+        elif name == "maxpool":
+            layer = torch.nn.MaxPool2d(int(rest or 2))
+        else:
+            if not flat:
+                layers.append(torch.nn.Flatten())
+                shape, flat = (int(np.prod(shape)),), True
+            layer = torch.nn.Linear(shape[0], int(rest))
+        layers.append(layer)
+        shape = tuple(layer(torch.zeros(1, *shape)).shape[1:])
+    return torch.nn.Sequential(*layers)
+
+
+def train(model, x, y, epochs, optimizer):
+    loss = torch.nn.CrossEntropyLoss()
+    for order in epochs:
+        for first in range(0, len(order), 16):
+            batch = order[first:first + 16]
+            optimizer.zero_grad()
+            loss(model(x[batch]), y[batch]).backward()
+            optimizer.step()
+
+
+def compare(text, images, samples, optimizer):
+    """The largest relative difference of logits, the share of images whose probabilities after
+    training agree within 1e-2, and the share with the same label."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, values in images.items():
+            np.save(f"{folder}/{name}.npy", values)
+        subprocess.run([WITNESS, folder, text, str(samples), optimizer], check=True)
+        init, _ = read_safetensors(f"{folder}/init.safetensors")
+        trained, meta = read_safetensors(f"{folder}/trained.safetensors")
+        order = json.load(open(f"{folder}/order.json"))
+        logits = np.fromfile(f"{folder}/logits.f32", np.float32)
+        probs = np.fromfile(f"{folder}/probs.f32", np.float32)
+
+    channels, height, width = json.loads(meta["fds.input"])
+    mean = torch.tensor(json.loads(meta["fds.mean"])).reshape(1, -1, 1, 1)
+    std = torch.tensor(json.loads(meta["fds.std"])).reshape(1, -1, 1, 1)
+
+    def normalised(values):
+        scale = 255.0 if values.dtype == np.uint8 else 1.0
+        values = torch.from_numpy(values.astype(np.float32)) / scale
+        return (values.reshape(-1, channels, height, width) - mean) / std
+
+    model = sequential(meta["fds.network"], channels, height, width)
+    model.load_state_dict(init)
+    x_test = normalised(images["x_test"])
+    with torch.no_grad():
+        theirs = model(x_test).numpy()
+    logits = logits.reshape(theirs.shape)
+    off = np.abs(logits - theirs).max() / np.abs(theirs).max()
+
+    x = normalised(images["x_train"][order["index"]])
+    y = torch.from_numpy(images["y_train"][order["index"]].astype(np.int64))
+    steps = {"adam": lambda p: torch.optim.Adam(p, lr=1e-3),
+             "sgd": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-3)}
+    train(model, x, y, order["epochs"], steps[optimizer](model.parameters()))
+    with torch.no_grad():
+        theirs = torch.softmax(model(x_test), 1).numpy()
+    probs = probs.reshape(theirs.shape)
+    close = (np.abs(probs - theirs).max(1) <= 1e-2).mean()
+    same = (probs.argmax(1) == theirs.argmax(1)).mean()
+    # the file's own weights, as any user would read them
+    model.load_state_dict(trained)
+    with torch.no_grad():
+        read = torch.softmax(model(x_test), 1).numpy()
+    return off, close, same, np.abs(read - probs).max()
+
+
+def main():
+    torch.set_num_threads(1)
+    mnist, source = read_mnist()
+    odd = random_images(3, 17, 13, 5)
+    cases = [("lenet5", LENET5, mnist, 100, "adam"), ("lenet5", LENET5, mnist, 100, "sgd"),
+             ("cnn", CNN, mnist, 100, "adam"), ("mlp", "mlp", mnist, 97, "adam"),
+             ("logistic", "logistic", mnist, 33, "sgd"),
+             ("odd shapes", "conv:5x3p1,relu,maxpool:3,conv:7x4p2,relu,fc:19,relu,fc:5", odd, 41,
+              "adam")]
+    print(f"1..{len(cases)}")
+    for number, (name, text, images, samples, optimizer) in enumerate(cases, 1):
+        off, close, same, read = compare(text, images, samples, optimizer)
+        right = off <= 1e-5 and close >= 0.99 and same >= 0.995 and read <= 1e-5
+        print(f"{'ok' if right else 'not ok'} {number} - {name} with {optimizer} agrees")
+        print(f"# {len(images['x_test'])} images ({source}): logits within {off:.1e}, probabilities "
+              f"within 1e-2 for {100 * close:.1f} %, same label for {100 * same:.1f} %, "
+              f"weights read back within {read:.1e}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
