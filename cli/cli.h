@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The command, written on fds.h alone. A subcommand is one function: parse, call the library,
+ * print.
+ *
+ *   main.c    which subcommand, signals, exit codes     args.c  options and their mistakes
+ *   help.c    help texts, from the same tables          term.c  progress, notes, warnings
+ *   print.c   names, JSON, checks of output files       cmd_*.c the subcommands
+ */
+#ifndef FDS_CLI_H
+#define FDS_CLI_H
+
+#include "fds.h"
+
+#include <jansson.h>
+
+#define CLI_TRY(call)                    \
+    do {                                 \
+        fds_status try_status_ = (call); \
+        if (try_status_ != FDS_OK)       \
+            return try_status_;          \
+    } while (0)
+
+#define CLI_COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- options ---- */
+
+typedef enum cli_type {
+    CLI_FLAG,   /* bool */
+    CLI_STRING, /* const char * */
+    CLI_CHOICE, /* const char *, one of the words of value, "adam|sgd" */
+    CLI_UINT,   /* uint64_t from min to max */
+    CLI_FLOAT,  /* double from min (above it, where above is set) to max */
+} cli_type;
+
+typedef struct cli_option {
+    const char *name; /* without the dashes */
+    char letter;      /* or 0 */
+    cli_type type;
+    size_t at;         /* offset of the variable in the subcommand's struct of options */
+    const char *value; /* what the help calls its value; NULL for a flag */
+    const char *help;
+    double min, max;
+    bool above;
+} cli_option;
+
+/* What every subcommand understands; the first member of its struct of options. */
+typedef struct cli_common {
+    const char *operand; /* the one argument that is no option */
+    bool help, json, quiet;
+    uint64_t seed, threads;
+} cli_common;
+
+/* Counts in JSON must survive readers that keep every number as a double. */
+#define CLI_EXACT_MAX 9007199254740991.0
+
+/* The fields of a row that every option has; a number's range follows it. */
+#define CLI_ROW(kind, strct, member, letter_, name_, value_, help_)                      \
+    .type = CLI_##kind, .at = offsetof(strct, member), .letter = letter_, .name = name_, \
+    .value = value_, .help = help_
+
+/* The options that say how DATA is read, for a struct with a member "fds_data_options data". */
+#define CLI_DATA_OPTIONS(strct)                                                            \
+    {CLI_ROW(STRING, strct, data.label_column, 0, "label", "COLUMN",                       \
+             "CSV: the column of the labels [label]")},                                    \
+        {CLI_ROW(STRING, strct, data.provider_column, 0, "provider", "COLUMN",             \
+                 "CSV: the column of the providers [provider, where there is one]")},      \
+    {                                                                                      \
+        CLI_ROW(STRING, strct, data.labels_file, 0, "labels", "FILE",                      \
+                "NPY: the labels of a single .npy file [the file beside it, by its name]") \
+    }
+
+typedef struct cli_command cli_command;
+struct cli_command {
+    const char *name;    /* "data show" */
+    const char *operand; /* "DATA" */
+    const char *needs;   /* after "DATA is missing: ", what would be right */
+    const char *usage;   /* after the name, one line */
+    const char *summary; /* one line of fds --help */
+    const char *about;   /* paragraphs of its own help, one a line; they are wrapped */
+    const char *examples;
+    const cli_option *options;
+    size_t option_count;
+    fds_status (*run)(const cli_command *self, int argc, char **argv, fds_error *err);
+};
+
+extern const cli_command cli_data_get, cli_data_show, cli_train;
+
+/* Fills options (beginning with a cli_common) from argv[0 .. argc-1], the words after the name of
+ * the subcommand. The strings stay the caller's. */
+fds_status cli_parse(const cli_command *command, int argc, char **argv, void *options,
+                     fds_error *err);
+/* The options that every subcommand has, a table like a subcommand's own. */
+const cli_option *cli_common_options(size_t *count);
+/* The name most like word, or NULL when none is near. names ends with NULL. */
+const char *cli_nearest(const char *word, const char *const *names);
+
+void cli_help(const cli_command *command);
+/* Prints text in lines of less than 80 columns, each beginning at column indent; at is the column
+ * where the cursor is now. A newline in text begins a new line. */
+void cli_wrap(const char *text, int at, int indent);
+
+/* ---- progress, notes, warnings: all on stderr ---- */
+
+typedef struct cli_term {
+    const char *command;
+    bool quiet, is_terminal, drawn;
+    double last_s; /* when something was last drawn */
+    fds_events events;
+} cli_term;
+
+/* events points into term: term must stay where it is. */
+void cli_term_init(cli_term *term, const cli_command *command, bool quiet);
+/* Takes the bar away; before anything else is printed. */
+void cli_term_clear(cli_term *term);
+__attribute__((format(printf, 2, 3))) void cli_note(cli_term *term, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void cli_warn(cli_term *term, const char *format, ...);
+
+void cli_catch_signals(void);
+/* The signal that asked the command to stop, or 0. */
+int cli_signal(void);
+double cli_now_s(void);
+
+/* ---- results ---- */
+
+__attribute__((format(printf, 3, 4))) fds_status cli_fail(fds_error *err, fds_status status,
+                                                          const char *format, ...);
+/* calloc; on failure NULL and err filled. */
+void *cli_alloc(size_t count, size_t size, fds_error *err);
+
+/* A name from data, in exactly width columns (0: as many as it needs, at most 60): cut with "..."
+ * where too long, padded on the right, control characters shown as "?". Returns out. */
+#define CLI_NAME_SIZE 256
+const char *cli_name(const char *name, int width, char out[CLI_NAME_SIZE]);
+int cli_columns(const char *text); /* how many columns it takes */
+
+/* JSON of any text and any number: bytes that are not UTF-8 become "?", NaN and infinity null. */
+json_t *cli_json_text(const char *text);
+json_t *cli_json_real(double value);
+json_t *cli_json_float(float value); /* 0.1f as 0.1, not as 0.100000001490 */
+/* Prints root on stdout and frees it; NULL stands for no memory. */
+fds_status cli_json_print(json_t *root, fds_error *err);
+
+/* Finds out before any work whether path can be written: its folder is there and takes files, it
+ * is no folder or device itself, and it is not the data. option is named in the error. */
+fds_status cli_check_output(const char *option, const char *path, const char *data, fds_error *err);
+/* fds_data_open, with a suggestion where the name is nearly that of a known set. */
+fds_status cli_open_data(const char *where, const fds_data_options *options, fds_dataset **train,
+                         fds_dataset **test, fds_error *err);
+
+#endif

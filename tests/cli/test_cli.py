@@ -1,0 +1,529 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command as its users meet it: help, mistakes, results, progress, interruption.
+
+usage: test_cli.py PATH_OF_FDS      (FDS_TEST_DATA: the folder with the committed samples)
+Prints TAP. Needs nothing but Python's standard library.
+"""
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import traceback
+
+FDS = os.path.abspath(sys.argv[1])
+MNIST = os.path.join(os.environ["FDS_TEST_DATA"], "mnist")
+COMMANDS = [[], ["data"], ["data", "get"], ["data", "show"], ["train"]]
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+# ---- helpers ----
+
+
+def environment():
+    """No terminal, and a data folder in which nothing has been fetched."""
+    return dict(os.environ, FDS_DATA=os.path.abspath("no-data"), TERM="xterm")
+
+
+def start(*args, **options):
+    # whoever runs the tests may ignore SIGINT, and children would inherit that
+    default = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return subprocess.Popen([FDS, *map(str, args)], env=environment(), stdin=subprocess.DEVNULL,
+                            preexec_fn=default, **options)
+
+
+def fds(*args, code=0, stdout=subprocess.PIPE):
+    """Runs the command, checks its exit code; gives (stdout, stderr)."""
+    process = start(*args, stdout=stdout, stderr=subprocess.PIPE)
+    out, err = ((text or b"").decode() for text in process.communicate(timeout=120))
+    assert process.returncode == code, (
+        f"fds {' '.join(map(str, args))}: exit code {process.returncode}, not {code}: {err}")
+    return out, err
+
+
+def refused(args, code, *phrases):
+    """The command fails with this code, prints no result, and one line that says all phrases."""
+    out, err = fds(*args, code=code)
+    call = f"fds {' '.join(map(str, args))}"
+    assert out == "", f"{call} printed {out!r}"
+    assert err.count("\n") == 1, f"{call}: not one line: {err!r}"
+    for phrase in phrases:
+        assert phrase in err, f"{call}: no {phrase!r} in {err!r}"
+
+
+def fds_json(*args):
+    return json.loads(fds(*args, "--json")[0])
+
+
+def check_width(text, limit=80):
+    for line in text.split("\n"):
+        assert len(line) < limit, f"{len(line)} columns: {line!r}"
+
+
+def write_csv(path, rows=120, providers=12, classes="abc", column="provider"):
+    """Two features that tell the classes apart, and a column of providers."""
+    lines = [f"x1,x2,label,{column}"]
+    for i in range(rows):
+        label = i % len(classes)
+        lines.append(f"{label + i / 1000},{-label + i / 700},{classes[label]},shop-{i % providers}")
+    pathlib.Path(path).write_text("\n".join(lines) + "\n")
+
+
+# ---- help ----
+
+
+@test
+def every_help_fits_80_columns_and_has_an_example():
+    for command in COMMANDS:
+        for flag in ("--help", "-h"):
+            out, err = fds(*command, flag)
+            assert err == "" and "Example" in out and "usage: fds" in out, command
+            check_width(out)
+
+
+@test
+def help_wins_over_mistakes_on_the_same_line():
+    assert fds("train", "--nonsense", "--help")[0] == fds("train", "--help")[0]
+
+
+@test
+def every_command_has_the_common_options():
+    for command in COMMANDS[2:]:
+        out = fds(*command, "--help")[0]
+        for option in ("--json", "--seed", "--threads", "--quiet", "--help"):
+            assert option in out, (command, option)
+
+
+@test
+def version_is_one_line():
+    out, _ = fds("--version")
+    assert re.fullmatch(r"fds \d+\.\d+\.\d+ \(engine: \w+, processors: \d+\)\n", out), out
+
+
+# ---- usage mistakes: exit code 2 ----
+
+
+@test
+def a_typo_is_answered_with_the_nearest_name():
+    refused(["trian"], 2, 'fds: unknown command "trian"', 'did you mean "train"?')
+    refused(["dta"], 2, 'did you mean "data"?')
+    refused(["data", "shwo"], 2, 'fds data: unknown command "shwo"', 'did you mean "show"?')
+    refused(["--verison"], 2, 'did you mean "--version"?')
+    refused(["train", "x", "--epoch", "3"], 2, 'fds train: unknown option "--epoch"', '"--epochs"')
+    refused(["train", "x", "-epochs", "3"], 2, 'did you mean "--epochs"?')
+    refused(["train", "x", "--optimiser=sgd"], 2, 'did you mean "--optimizer"?')
+    refused(["train", "x", "--optimizer", "adm"], 2, "adam|sgd", 'did you mean "adam"?')
+    refused(["train", "x", "-o", "m", "--players", "provider"], 2, 'did you mean "providers"?')
+    refused(["train", MNIST, "-o", "m", "--model", "lenet"], 2, 'did you mean "lenet5"?')
+    refused(["data", "get", "mnits"], 2, 'did you mean "mnist"?', "cifar10")
+    refused(["data", "show", "mnits"], 1, "mnits", 'did you mean "mnist"?')
+
+
+@test
+def what_is_like_no_name_points_to_the_help():
+    refused([], 2, "a command is missing", "fds --help")
+    refused(["data"], 2, "a command is missing", "fds data --help")
+    refused(["xyzzy"], 2, 'unknown command "xyzzy"', "fds --help")
+    refused(["train", "x", "--xyzzy"], 2, 'unknown option "--xyzzy"', "fds train --help")
+
+
+@test
+def a_missing_argument_is_named():
+    refused(["train"], 2, "fds train: DATA is missing", "fds train mnist -o")
+    refused(["train", MNIST], 2, "-o FILE is missing", "-o model.safetensors")
+    refused(["train", MNIST, "-o"], 2, "--output needs a value")
+    refused(["train", MNIST, "-o", "--json"], 2, "--output needs a value")
+    refused(["train", MNIST, "--output="], 2, "--output is empty")
+    refused(["data", "get"], 2, "NAME is missing", "fds data get mnist")
+    refused(["data", "show"], 2, "DATA is missing", "fds data show mnist")
+    refused(["train", "a", "b"], 2, '"b" is one argument too many')
+
+
+@test
+def numbers_out_of_range_are_refused_with_the_range():
+    for option in ("--epochs", "--patience", "--batch", "--test-count", "--players"):
+        for value in ("0", "-1", "1.5", "ten", " 5", "1e3", "99999999999999999999"):
+            refused(["train", "x", "-o", "m", f"{option}={value}"], 2, option, "whole number")
+    for option in ("--lr", "--loss-bound"):
+        for value in ("0", "-1", "fast", "nan", "inf", "0x10", ""):
+            refused(["train", "x", "-o", "m", f"{option}={value}"], 2, option, "number above 0")
+    refused(["train", "x", "-o", "m", "--epochs", "-5"], 2, "--epochs -5", "from 1 to 1000000")
+    refused(["train", "x", "-o", "m", "--momentum", "1"], 2, "--momentum 1", "from 0 to 0.9999")
+    refused(["train", "x", "-o", "m", "--weight-decay", "-1"], 2, "--weight-decay")
+    refused(["train", "x", "-o", "m", "--seed", "-1"], 2, "--seed", "from 0")
+    refused(["train", "x", "-o", "m", "--threads", "5000"], 2, "--threads", "to 1024")
+
+
+@test
+def options_that_do_not_go_together_are_refused():
+    refused(["train", "x", "-o", "m", "--patience", "3"], 2, "--patience belongs to --converge")
+    refused(["train", "x", "-o", "m", "--loss-bound", "1"], 2, "--loss-bound belongs to --converge")
+    refused(["train", "x", "-o", "m", "--momentum", "0.9"], 2, "belongs to --optimizer sgd")
+    refused(["train", "x", "-o", "m", "--json=yes"], 2, "--json takes no value")
+    refused(["data", "show", "x", "--count", "3"], 2, "--count belongs to --png")
+    refused(["data", "show", "x", "--columns", "3"], 2, "--columns belongs to --png")
+
+
+@test
+def more_than_the_data_has_is_refused_with_how_much_there_is():
+    train = fds_json("data", "show", MNIST)["train"]["count"]
+    test_part = fds_json("data", "show", MNIST)["test"]["count"]
+    refused(["train", MNIST, "-o", "m", "--players", train + 1], 2, f"only {train} samples")
+    refused(["train", MNIST, "-o", "m", "--test-count", test_part + 1], 2, f"only {test_part}")
+    refused(["data", "show", MNIST, "--png", "a.png", "--count", 10000], 2, f"only {train} samples")
+    write_csv("t.csv")
+    refused(["train", "t.csv", "-o", "m", "--players", 97], 2, "only 96 samples", "held back")
+    refused(["train", "t.csv", "-o", "m", "--test-count", 120], 2, "leaves none to learn from")
+    refused(["train", MNIST, "-o", "m", "--players", "providers"], 2, "provider")
+    assert not os.path.exists("m")
+
+
+# ---- files ----
+
+
+@test
+def an_output_that_cannot_be_written_is_refused_before_any_work():
+    os.mkdir("folder")
+    pathlib.Path("file").write_text("x")
+    write_csv("t.csv")
+    data = pathlib.Path("t.csv").read_bytes()
+    for command, option in ((["train"], "-o"), (["data", "show"], "--png")):
+        # the data does not exist: had it been looked for first, that would be the error
+        refused([*command, "none", option, "nowhere/m"], 1, f"{option} nowhere/m", "folder nowhere")
+        refused([*command, "none", option, "file/m"], 1, option, "file")
+        refused([*command, "none", option, "/proc/m"], 1, option, "folder /proc")
+        refused([*command, "none", option, "folder"], 2, "it is a folder")
+        refused([*command, "none", option, "folder/"], 2, "it is a folder")
+        refused([*command, "none", option, "new/"], 2, "name of a file is needed")
+        refused([*command, "none", option, "/dev/null"], 2, "not a regular file")
+        refused([*command, "t.csv", option, "./t.csv"], 2, "it is the data itself")
+    assert os.listdir("folder") == [] and pathlib.Path("t.csv").read_bytes() == data
+
+
+@test
+def data_that_is_not_there_or_not_data_is_said_so():
+    pathlib.Path("junk").write_bytes(os.urandom(100))
+    pathlib.Path("empty.csv").write_text("")
+    os.mkdir("empty")
+    for command in (["data", "show"], ["train", "-o", "m"]):
+        prefix = "fds data show: " if command[0] == "data" else "fds train: "
+        refused([*command, "none.csv"], 1, prefix + "none.csv", "no such file")
+        refused([*command, "mnist"], 1, prefix, "fds data get mnist")
+        refused([*command, "junk"], 1, prefix + "junk", "unknown format")
+        refused([*command, "empty.csv"], 1, prefix + "empty.csv")
+        refused([*command, "empty"], 1, prefix + "empty", "no data in this folder")
+    write_csv("t.csv")
+    refused(["data", "show", "t.csv", "--label", "kind"], 1, "t.csv", "kind")
+    refused(["data", "get", "mnist", "--from", "nowhere"], 1, "fds data get: ", "nowhere")
+    assert not os.path.exists("m")
+
+
+@test
+def a_result_that_cannot_be_printed_is_a_failure():
+    with open("/dev/full", "w") as full:
+        for extra in ([], ["--json"]):
+            _, err = fds("data", "show", MNIST, *extra, code=1, stdout=full)
+            assert "standard output" in err, err
+
+
+# ---- fds data ----
+
+
+@test
+def data_show_counts_every_sample_once():
+    about = fds_json("data", "show", MNIST)
+    for part in ("train", "test"):
+        assert about[part]["shape"] == [1, 28, 28] and about[part]["values"] == "bytes"
+        assert sum(c["count"] for c in about[part]["classes"]) == about[part]["count"]
+        assert [c["name"] for c in about[part]["classes"]] == list("0123456789")
+        assert about[part]["providers"] == []
+        channel, = about[part]["channels"]
+        assert channel["min"] == 0 and channel["max"] == 1
+        assert 0.1 < channel["mean"] < 0.16 and 0.28 < channel["std"] < 0.33, channel
+
+
+@test
+def data_show_as_text_says_what_the_json_says():
+    out, err = fds("data", "show", MNIST)
+    about = fds_json("data", "show", MNIST)
+    check_width(out.replace(MNIST, "mnist"))
+    assert err == ""
+    for i in range(10):
+        counts = [about[part]["classes"][i]["count"] for part in ("train", "test")]
+        assert re.search(rf"^{i} +{counts[0]} +{counts[1]}$", out, re.M), out
+
+
+@test
+def data_show_draws_a_contact_sheet():
+    about = fds_json("data", "show", MNIST, "--png", "a.png", "--count", 20, "--columns", 5)
+    assert about["png"] == {"file": "a.png", "count": 20}
+    fds("data", "show", MNIST, "--png", "b.png", "--count", 20, "--columns", 10, "--seed", 1)
+    sizes = []
+    for name in ("a.png", "b.png"):
+        data = pathlib.Path(name).read_bytes()
+        assert data[:8] == b"\x89PNG\r\n\x1a\n"
+        sizes.append(struct.unpack(">II", data[16:24]))
+    (a_width, a_height), (b_width, b_height) = sizes
+    assert a_width < b_width and a_height > b_height and a_width >= 5 * 28, sizes
+
+
+@test
+def data_show_lists_ten_providers_and_how_many_more():
+    write_csv("t.csv", rows=130, providers=13)
+    out, _ = fds("data", "show", "t.csv")
+    check_width(out)
+    assert "13 providers, with 10 to 10 samples each" in out
+    assert out.count("\nshop-") == 10 and "... and 3 more providers" in out
+    assert "no test part" in out
+    assert len(fds_json("data", "show", "t.csv")["train"]["providers"]) == 13
+    refused(["data", "show", "t.csv", "--png", "a.png"], fds_code_of_no_images(), "image")
+
+
+def fds_code_of_no_images():
+    """Feature vectors cannot be drawn: whether that is wrong usage or a failure, never 0."""
+    process = start("data", "show", "t.csv", "--png", "a.png", stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL)
+    assert process.wait() in (1, 2)
+    return process.returncode
+
+
+@test
+def names_from_data_cannot_touch_the_terminal_nor_break_the_table():
+    rows = ["x,label"]
+    names = ["\x1b[31mred", "f\u00fcnf", "long " * 30]
+    for i in range(30):
+        rows.append(f"{i},{names[i % 3]}")
+    pathlib.Path("t.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    out, _ = fds("data", "show", "t.csv")
+    check_width(out)
+    assert "\x1b" not in out and "?[31mred" in out and "f\u00fcnf" in out and "..." in out
+    shown = [c["name"] for c in fds_json("data", "show", "t.csv")["train"]["classes"]]
+    assert "\x1b[31mred" in shown
+    pathlib.Path("t.csv").write_bytes(b"x,label\n1,a\xff\n2,b\n")
+    assert "a?" in [c["name"] for c in fds_json("data", "show", "t.csv")["train"]["classes"]]
+
+
+# ---- fds train ----
+
+
+@test
+def train_gives_the_same_weights_for_any_number_of_threads():
+    one = fds_json("train", MNIST, "-o", "one", "--epochs", 2, "--threads", 1)
+    two = fds_json("train", MNIST, "-o", "two", "--epochs", 2, "--threads", 2)
+    other = fds_json("train", MNIST, "-o", "other", "--epochs", 2, "--seed", 1)
+    assert re.fullmatch("[0-9a-f]{64}", one["sha256"])
+    assert one["sha256"] == two["sha256"] != other["sha256"]
+    assert (one["train"], one["test"]) == (two["train"], two["test"])
+    digests = [hashlib.sha256(pathlib.Path(f).read_bytes()).digest() for f in ("one", "two")]
+    assert digests[0] == digests[1]
+
+
+@test
+def train_learns_and_its_text_says_what_its_json_says():
+    args = ["train", MNIST, "-o", "m.safetensors", "--players", 100, "--epochs", 10]
+    about = fds_json(*args)
+    assert about["players"] == {"kind": "points", "count": 100, "samples": 100}
+    assert about["params"]["lr"] == 0.001 and about["params"]["loss_bound"] == 0.01
+    assert about["epochs"] == 10 and about["converged"] is False
+    assert about["network"] == "lenet5" and about["weights"] == 61706
+    assert about["train"]["count"] == 100 and about["train"]["accuracy"] > 0.5
+    assert about["test"]["accuracy"] > 0.4 and about["test_held_back"] is False
+    out, err = fds(*args)
+    check_width(out.replace(MNIST, "mnist"))
+    assert err == "" and f"sha256 {about['sha256'][:16]}\n" in out
+    assert f"accuracy {100 * about['test']['accuracy']:.2f} %" in out
+    assert "61706 weights" in out and "10 epochs in" in out and "m.safetensors" in out
+    assert os.listdir(".") == ["m.safetensors"]
+
+
+@test
+def converge_stops_by_its_rule_or_at_its_cap():
+    args = ["train", MNIST, "-o", "m", "--players", 20, "--converge"]
+    by_rule = fds_json(*args)
+    assert by_rule["params"]["epochs"] == 1000 and by_rule["converged"] is True
+    assert 1 < by_rule["epochs"] < 1000
+    at_once = fds_json(*args, "--loss-bound", 99)
+    assert at_once["epochs"] == 1 and at_once["converged"] is True
+    capped = fds_json(*args, "--epochs", 2)
+    assert capped["epochs"] == 2 and capped["converged"] is False
+    assert "not converged" in fds(*args, "--epochs", 2)[0]
+
+
+@test
+def options_reach_the_training():
+    args = ["train", MNIST, "-o", "m", "--players", 20, "--epochs", 2]
+    seen = set()
+    for extra in ([], ["--lr", 0.01], ["--batch", 5], ["--optimizer", "sgd"],
+                  ["--optimizer=sgd", "--momentum=0.9"], ["--weight-decay", 0.1],
+                  ["--model", "logistic"], ["--players", 30], ["--epochs", 3]):
+        seen.add(fds_json(*args, *extra)["sha256"])
+    assert len(seen) == 9, "an option made no difference"
+    assert fds_json(*args, "--test-count", 30)["test"]["count"] == 30
+    everyone = fds_json(*args, "--players", "all", "--epochs", 1)["players"]["count"]
+    assert everyone == fds_json("data", "show", MNIST)["train"]["count"]
+
+
+@test
+def without_a_test_part_a_fifth_is_held_back_and_never_learnt_from():
+    write_csv("t.csv")
+    out, err = fds("train", "t.csv", "-o", "m", "--players", "all", "--epochs", 1)
+    assert "24 samples are held back" in err and "held back" in out
+    check_width(out)
+    about = fds_json("train", "t.csv", "-o", "m", "--players", "all", "--epochs", 1)
+    assert about["test_held_back"] is True and about["network"] == "mlp"
+    assert (about["train"]["count"], about["test"]["count"]) == (96, 24)
+    few = fds_json("train", "t.csv", "-o", "m", "--players", 9, "--epochs", 1)
+    assert (few["train"]["count"], few["test"]["count"]) == (9, 24)
+
+
+@test
+def a_rare_class_is_not_held_back_whole():
+    write_csv("t.csv", rows=100, classes="aaaaaaaaab")  # 90 a, 10 b
+    out, err = fds("train", "t.csv", "-o", "m", "--players", "all", "--epochs", 1)
+    assert "warning" not in err and "10 samples are held back" in err, err
+
+
+@test
+def providers_are_players():
+    write_csv("t.csv")
+    about = fds_json("train", "t.csv", "-o", "m", "--players", "providers", "--converge",
+                     "--lr", 0.01)
+    assert about["players"] == {"kind": "providers", "count": 12, "samples": 96}
+    assert about["test"]["accuracy"] > 0.9
+    assert "12 providers with 96 samples" in fds("train", "t.csv", "-o", "m", "--epochs", 1,
+                                                 "--players", "providers")[0]
+    write_csv("t.csv", providers=7, column="owner")
+    about = fds_json("train", "t.csv", "-o", "m", "--players", "providers", "--provider", "owner",
+                     "--epochs", 1)
+    assert about["players"]["count"] == 7
+    refused(["train", "t.csv", "-o", "m", "--provider", "onwer"], 1, "t.csv", "onwer")
+    write_csv("t.csv", providers=120)  # one sample each: a fifth of them cannot be players
+    about, err = fds("train", "t.csv", "-o", "m", "--players", "providers", "--epochs", 1)
+    assert "warning: 24 of 120 providers have no sample" in err and "96 providers" in about, err
+
+
+@test
+def classes_without_samples_are_warned_of():
+    _, err = fds("train", MNIST, "-o", "m", "--players", 4, "--epochs", 1, "--quiet")
+    assert "warning: 6 of 10 classes have no sample" in err, err
+
+
+@test
+def quiet_says_nothing_but_the_result():
+    write_csv("t.csv")
+    out, err = fds("train", "t.csv", "-o", "m", "--epochs", 1, "-q")
+    assert err == "" and "sha256" in out
+
+
+@test
+def a_failed_training_leaves_the_old_file_alone():
+    pathlib.Path("m").write_text("the old one")
+    args = ["train", MNIST, "-o", "m", "--optimizer", "sgd", "--lr", 1000, "--momentum", 0.9]
+    _, err = fds(*args, "--epochs", 50, "-q", code=1)
+    assert err.startswith("fds train: ") and "learning rate" in err, err
+    assert pathlib.Path("m").read_text() == "the old one" and os.listdir(".") == ["m"]
+
+
+# ---- progress and interruption ----
+
+
+@test
+def without_a_terminal_progress_is_plain_lines_and_an_interrupt_keeps_the_old_file():
+    pathlib.Path("m").write_text("the old one")
+    process = start("train", MNIST, "-o", "m", "--epochs", 1000000, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE)
+    began = time.monotonic()
+    line = process.stderr.readline().decode()
+    assert time.monotonic() - began > 4.5, "a line in the first five seconds"
+    assert re.fullmatch(r"train: \d+ of 1000000 epochs, [\d.]+/s, \S+( days)? left\n", line), line
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, process.returncode
+    assert out == b"" and err.startswith(b"fds train: interrupted"), err
+    assert pathlib.Path("m").read_text() == "the old one" and os.listdir(".") == ["m"]
+
+
+def watch_terminal(columns, *args, silence=30):
+    """Runs the command on a terminal, interrupts it 1.5 s after it first drew, or after so many
+    seconds of silence; gives what it drew and its exit code."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = start(*args, stdout=subprocess.DEVNULL, stderr=slave)
+    os.close(slave)
+    drawn, began, stopped = b"", time.monotonic(), False
+    with contextlib.suppress(OSError):  # EIO: the other end is closed
+        while True:
+            if select.select([master], [], [], 0.1)[0]:
+                if not drawn:
+                    began = time.monotonic()  # a slow machine may need long to begin
+                drawn += os.read(master, 65536)
+            elif process.poll() is not None:
+                break
+            if not stopped and time.monotonic() - began > (1.5 if drawn else silence):
+                process.send_signal(signal.SIGINT)
+                stopped = True
+    os.close(master)
+    return drawn.decode(), process.wait(timeout=60)
+
+
+@test
+def on_a_terminal_progress_is_one_line_that_fits_and_goes_away():
+    for columns in (120, 80, 40, 12):
+        drawn, code = watch_terminal(columns, "train", MNIST, "-o", "m", "--epochs", 1000000)
+        assert code == 130
+        *frames, last = drawn.split("\r\x1b[K")[1:]
+        assert 2 <= len(frames) <= 17, f"{len(frames)} frames in 1.5 s"
+        assert last == "fds train: interrupted" + last[22:] and last.endswith("\r\n"), last
+        for frame in frames:
+            assert frame and "\n" not in frame and len(frame) < columns, (columns, frame)
+            if columns >= 80:
+                pattern = r"train \[[#.]{8,40}\]  \d+/1000000 epochs  [\d.]+/s  \S+( days)? left"
+                assert re.fullmatch(pattern, frame), frame
+
+
+@test
+def on_a_terminal_quiet_draws_nothing():
+    drawn, code = watch_terminal(80, "train", MNIST, "-o", "m", "--epochs", 1000000, "-q",
+                                 silence=1.5)
+    assert code == 130 and drawn.startswith("fds train: interrupted"), drawn
+
+
+# ---- running them ----
+
+
+def main():
+    print(f"1..{len(TESTS)}")
+    failures = 0
+    for number, function in enumerate(TESTS, 1):
+        name = function.__name__.replace("_", " ")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                function()
+                print(f"ok {number} - {name}", flush=True)
+            except Exception:
+                failures += 1
+                print(f"not ok {number} - {name}", flush=True)
+                for line in traceback.format_exc().rstrip().split("\n"):
+                    print(f"# {line}", flush=True)
+            os.chdir("/")
+    return 1 if failures else 0
+
+
+sys.exit(main())
