@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Our side of bench/lane.py: times the lane engine on digits of MNIST.
+ *
+ *     bench-lane DATA train NETWORK SAMPLES EPOCHS BATCH THREADS    seconds a model
+ *     bench-lane DATA eval NETWORK IMAGES                           seconds an image
+ *
+ * Prints the best of several repetitions and the floating-point operations that were needed.
+ */
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SEED = 1, MOST_THREADS = 64 };
+
+typedef struct {
+    fds_net *net;
+    fds_inputs *inputs;
+    uint32_t *members;
+    size_t count;
+    fds_train_params params;
+    float *initial;
+    fds_lane *lanes[MOST_THREADS];
+    float *weights[MOST_THREADS];
+} bench;
+
+static void check(fds_status status, const fds_error *err) {
+    if (status == FDS_OK)
+        return;
+    fprintf(stderr, "bench-lane: %s\n", err->text);
+    exit(1);
+}
+
+static void prepare(bench *b, const char *data, const char *network, size_t samples,
+                    unsigned threads) {
+    fds_error err = {0};
+    fds_dataset *train, *test;
+    check(fds_data_open(data, NULL, &train, &test, &err), &err);
+    fds_dataset_info info = fds_dataset_get_info(train);
+    b->count = samples;
+    b->members = malloc(samples * sizeof *b->members);
+    /* a small dataset is used over and over: only the shapes matter for time */
+    for (size_t i = 0; i < samples; i++)
+        b->members[i] = (uint32_t)(i % info.count);
+    float mean[16], std[16];
+    check(fds_dataset_stats(train, NULL, info.count, NULL, NULL, mean, std, &err), &err);
+    check(fds_inputs_create(train, b->members, samples, mean, std, &b->inputs, &err), &err);
+    check(fds_net_create(network, info.shape, info.classes, &b->net, &err), &err);
+    for (size_t i = 0; i < samples; i++)
+        b->members[i] = (uint32_t)i;
+    b->initial = malloc(fds_net_weights(b->net) * sizeof(float));
+    fds_net_init(b->net, SEED, b->initial);
+    for (unsigned t = 0; t < threads; t++) {
+        check(fds_lane_create(b->net, &b->lanes[t], &err), &err);
+        b->weights[t] = malloc(fds_net_weights(b->net) * sizeof(float));
+    }
+    fds_dataset_free(train);
+    fds_dataset_free(test);
+}
+
+static fds_status train_model(void *context, size_t job, unsigned worker, fds_error *err) {
+    bench *b = context;
+    fds_train_params params = b->params;
+    params.seed = job;
+    memcpy(b->weights[worker], b->initial, fds_net_weights(b->net) * sizeof(float));
+    return fds_lane_train(b->lanes[worker], b->inputs, b->members, b->count, &params,
+                          b->weights[worker], NULL, NULL, err);
+}
+
+static void time_training(bench *b, unsigned threads) {
+    fds_error err = {0};
+    double best = 1e30;
+    size_t models = 4 * threads;
+    for (double begin = fds_now_s(); fds_now_s() - begin < 1.0;) {
+        double start = fds_now_s();
+        check(fds_pool_run(threads, models, train_model, b, "", "", NULL, &err), &err);
+        best = FDS_MIN(best, (fds_now_s() - start) / (double)models);
+    }
+    double flops = (double)fds_net_flops_train(b->net) * (double)b->count * b->params.epochs;
+    printf("isa=%s\nseconds=%.9f\nflops=%.0f\n", fds_isa(), best, flops);
+}
+
+static void time_evaluation(bench *b) {
+    fds_error err = {0};
+    double best = 1e30;
+    float *probs = malloc(b->count * 1000 * sizeof *probs);
+    for (double begin = fds_now_s(); fds_now_s() - begin < 0.5;) {
+        double start = fds_now_s();
+        check(fds_lane_predict(b->lanes[0], b->inputs, 0, b->count, b->initial, probs, &err), &err);
+        best = FDS_MIN(best, (fds_now_s() - start) / (double)b->count);
+    }
+    free(probs);
+    printf("isa=%s\nseconds=%.9f\nflops=%.0f\n", fds_isa(), best,
+           (double)fds_net_flops_forward(b->net));
+}
+
+int main(int argc, char **argv) {
+    bench b = {.params = fds_train_params_default()};
+    unsigned threads = 1;
+    bool train = argc == 8 && strcmp(argv[2], "train") == 0;
+    if (!train && !(argc == 5 && strcmp(argv[2], "eval") == 0)) {
+        fprintf(stderr, "usage: bench-lane DATA train NETWORK SAMPLES EPOCHS BATCH THREADS\n"
+                        "       bench-lane DATA eval NETWORK IMAGES\n");
+        return 2;
+    }
+    if (train) {
+        b.params.epochs = (uint32_t)strtoul(argv[5], NULL, 10);
+        b.params.batch = (uint32_t)strtoul(argv[6], NULL, 10);
+        threads = (unsigned)FDS_MIN(strtoul(argv[7], NULL, 10), (unsigned long)MOST_THREADS);
+    }
+    prepare(&b, argv[1], argv[3], strtoul(argv[4], NULL, 10), threads);
+    if (train)
+        time_training(&b, threads);
+    else
+        time_evaluation(&b);
+    for (unsigned t = 0; t < threads; t++) {
+        fds_lane_free(b.lanes[t]);
+        free(b.weights[t]);
+    }
+    fds_inputs_free(b.inputs);
+    fds_net_free(b.net);
+    free(b.members);
+    free(b.initial);
+    return 0;
+}
