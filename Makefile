@@ -3,6 +3,8 @@
 MESON_TEST = meson test --no-rebuild --print-errorlogs
 SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 FUZZ_SECONDS ?= 60
+# warnings are errors where a change is judged
+SETUP = meson setup $(if $(CI),-Dwerror=true)
 
 .PHONY: help all demo test test-asan test-tsan coverage fuzz bench-lane format install clean
 
@@ -20,7 +22,7 @@ help:
 
 build/build.ninja:
 	@scripts/deps build test
-	meson setup build
+	$(SETUP) build
 
 all: build/build.ninja
 	ninja -C build
@@ -37,7 +39,7 @@ test: all
 
 test-asan:
 	@scripts/deps build test
-	@[ -d build-asan ] || meson setup build-asan $(SANITIZE) -Db_sanitize=address,undefined
+	@[ -d build-asan ] || $(SETUP) build-asan $(SANITIZE) -Db_sanitize=address,undefined
 	ninja -C build-asan
 	@$(MESON_TEST) -C build-asan --timeout-multiplier 5 > build-asan/test.log 2>&1 || \
 		cat build-asan/test.log

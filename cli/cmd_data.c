@@ -72,7 +72,7 @@ const cli_command cli_data_get = {
              "After that its name stands for it wherever a command takes DATA.\n\n"
              "NAME is mnist, fashion-mnist or cifar10.",
     .examples = "  fds data get mnist\n"
-                "  fds data get cifar10 --from ~/Downloads/cifar-10-batches-bin\n",
+                "  fds data get cifar10 --from ~/Downloads\n",
     .options = get_table,
     .option_count = CLI_COUNT(get_table),
     .run = run_get,

@@ -16,10 +16,17 @@
 
 /* ---- tiles ------------------------------------------------------------------------------- */
 
+/* Sanitizers make the compiler take minutes over large tiles; small ones are the same code. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define TILE_REGS 8
+#else
+#define TILE_REGS VREGS
+#endif
+
 /* A tile of A rows by B registers of results; A*B accumulators, B operands and a broadcast must fit
  * the registers. */
-enum { MAX_A = 12, MAX_B = 6, TILE_LIMIT = VREGS == 32 ? 25 : 12 };
-#define FITS(A, B) ((A) * (B) <= TILE_LIMIT && (A) * (B) + (B) + 1 <= VREGS)
+enum { MAX_A = 12, MAX_B = 6, TILE_LIMIT = TILE_REGS * 25 / 32 };
+#define FITS(A, B) ((A) * (B) <= TILE_LIMIT && (A) * (B) + (B) + 1 <= TILE_REGS)
 
 /* Cuts n into parts of at most most, as equal as can be: the size of the next part. */
 INLINE uint32_t next_part(uint32_t n, uint32_t most) {
@@ -210,7 +217,7 @@ static void product(const fds_product *p) {
 /* ---- gradient of filters ----------------------------------------------------------------- */
 
 enum { MAX_FILTERS = FDS_FILTER_TILE, MAX_TAPS = 6, ROW_BYTES = 28 << 10 };
-#define FILTER_FITS(A, B) ((A) * (B) + (A) + 1 <= VREGS)
+#define FILTER_FITS(A, B) ((A) * (B) + (A) + 1 <= TILE_REGS)
 
 /* A filters by B neighbouring columns of the window, over rows x vectors of positions. */
 INLINE void filter_tile(const int A, const int B, const fds_filter_grad *p, uint32_t rows,
@@ -308,7 +315,7 @@ static void filter_grad(const fds_filter_grad *p) {
 
 /* ---- gradient of a convolution's input --------------------------------------------------- */
 
-#define INPUT_FITS(A, B) ((A) * (B) + 2 <= VREGS)
+#define INPUT_FITS(A, B) ((A) * (B) + 2 <= TILE_REGS)
 
 /* One row of dx for A input channels: the B = kernel columns that a column of dy reaches are held
  * in registers; when all of dy's column is in, the first of them is complete, and the window moves

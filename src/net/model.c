@@ -13,9 +13,7 @@
 #include "net/net.h"
 
 #include <float.h>
-#include <jansson.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct fds_model {
@@ -249,10 +247,9 @@ fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const 
 
 /* ---- file ---- */
 
-static char *json_text(json_t *value) {
-    char *dumped = value ? json_dumps(value, JSON_COMPACT) : NULL;
-    char *text = dumped ? fds_strdup(dumped) : NULL;
-    free(dumped); /* jansson's own allocation */
+/* The text of a value that is not needed any more. */
+static char *take_text(json_t *value) {
+    char *text = value ? fds_json_text(value) : NULL;
     json_decref(value);
     return text;
 }
@@ -288,10 +285,10 @@ fds_status fds_model_save(const fds_model *model, const char *path, fds_error *e
         memcpy(tensors[i].dims, t->dims, sizeof t->dims);
     }
     char *input =
-        json_text(json_pack("[i, i, i]", (int)in.channels, (int)in.height, (int)in.width));
-    char *classes = json_text(json_names(model->class_names, net->classes));
-    char *mean = json_text(json_floats(model->mean, in.channels));
-    char *std = json_text(json_floats(model->std, in.channels));
+        take_text(json_pack("[i, i, i]", (int)in.channels, (int)in.height, (int)in.width));
+    char *classes = take_text(json_names(model->class_names, net->classes));
+    char *mean = take_text(json_floats(model->mean, in.channels));
+    char *std = take_text(json_floats(model->std, in.channels));
     fds_meta meta[] = {
         {"format", "pt"},
         {"fds.network", net->text},

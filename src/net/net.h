@@ -15,6 +15,8 @@
 
 #include "base/base.h"
 
+#include <jansson.h>
+
 #define FDS_MAX_LAYERS 64u
 #define FDS_MAX_WEIGHTS ((size_t)1 << 28)     /* 1 GiB of floats */
 #define FDS_MAX_ACTIVATIONS ((size_t)1 << 24) /* floats between two layers, of one sample */
@@ -55,6 +57,10 @@ FDS_API fds_status fds_lane_gradient(fds_lane *lane, const fds_inputs *inputs,
                                      float *gradient, double *loss, fds_error *err);
 
 /* ---- safetensors ---- */
+
+/* A value as text in compact form; the caller fds_frees it. NULL when there is no memory:
+ * json_dumps would then leave parts out without a word. */
+char *fds_json_text(const json_t *value);
 
 /* One tensor of f32 in a file, or to be written to one. */
 typedef struct fds_tensor {

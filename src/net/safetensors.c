@@ -13,7 +13,6 @@
  */
 #include "net/net.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -224,6 +223,17 @@ static size_t tensor_bytes(const fds_tensor *t) {
     return bytes;
 }
 
+char *fds_json_text(const json_t *value) {
+    size_t size = json_dumpb(value, NULL, 0, JSON_COMPACT);
+    char *text = size ? fds_alloc(size + 1) : NULL;
+    if (!text || json_dumpb(value, text, size, JSON_COMPACT) != size) {
+        fds_free(text);
+        return NULL;
+    }
+    text[size] = 0;
+    return text;
+}
+
 /* NULL when there is no memory or a text is not UTF-8. */
 static char *make_header(const fds_tensor *tensors, size_t count, const fds_meta *meta,
                          size_t meta_count) {
@@ -242,7 +252,7 @@ static char *make_header(const fds_tensor *tensors, size_t count, const fds_meta
         right &= json_object_set_new(header, tensors[i].name, entry) == 0;
         at = end;
     }
-    char *text = right ? json_dumps(header, JSON_COMPACT) : NULL;
+    char *text = right ? fds_json_text(header) : NULL;
     json_decref(header);
     return text;
 }
@@ -267,7 +277,7 @@ fds_status fds_safetensors_write(const char *path, const fds_tensor *tensors, si
         status = fds_out_write(out, blanks, length - used, err);
     for (size_t i = 0; status == FDS_OK && i < count; i++)
         status = fds_out_write(out, tensors[i].values, tensor_bytes(&tensors[i]), err);
-    free(header); /* jansson's own allocation */
+    fds_free(header);
     if (status != FDS_OK) {
         fds_out_abort(out);
         return status;

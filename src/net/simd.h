@@ -104,7 +104,7 @@ static inline void v_transpose(vf r[VW]) {
 #else
 
 #define VW 4
-#define VREGS 16
+#define VREGS 8
 typedef struct {
     float f[VW];
 } vf;

@@ -132,6 +132,8 @@ static void take_step(fds_lane *lane, const fds_train_params *p, float *weights,
     lane->kernels->adam(&step);
 }
 
+enum { STEPS_A_REPORT = 256 };
+
 /* The stopping rule, seeing one epoch's mean loss after another. */
 typedef struct {
     float best;
@@ -165,8 +167,12 @@ static fds_status run_epochs(fds_lane *lane, const fds_inputs *inputs, const uin
         double sum = 0;
         for (size_t first = 0; first < count; first += p->batch) {
             size_t batch = FDS_MIN(count - first, (size_t)p->batch);
+            unsigned before = flush_tiny();
             sum += fds_lane_backprop(lane, inputs, order + first, batch, weights);
             take_step(lane, p, weights, ++t);
+            restore_tiny(before);
+            if (t % STEPS_A_REPORT == 0) /* an epoch may be long: let it be interrupted */
+                FDS_TRY(fds_report(events, "train", "epochs", epoch, p->epochs, start_s, err));
         }
         float loss = (float)(sum / (double)count);
         if (!isfinite(loss))
@@ -199,10 +205,8 @@ fds_status fds_lane_train(fds_lane *lane, const fds_inputs *inputs, const uint32
     if (!places || !order) {
         status = fds_fail_nomem(err, count * (sizeof *places + sizeof *order));
     } else {
-        unsigned before = flush_tiny();
         status = run_epochs(lane, inputs, members, count, params, weights, places, order, report,
                             events, err);
-        restore_tiny(before);
     }
     fds_free(places);
     fds_free(order);

@@ -23,6 +23,14 @@ static inline void expect_ok(fds_status status, const fds_error *err) {
         fail_msg("%s: %s", fds_status_name(status), err->text);
 }
 
+/* Under a sanitizer the engine is twenty times slower: the tests then take smaller networks and
+ * fewer batches, which reach the same code. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { IS_SLOW_BUILD = 1 };
+#else
+enum { IS_SLOW_BUILD = 0 };
+#endif
+
 /* ---- instruction sets ---- */
 
 static const char *const isa_names[] = {"generic", "avx2", "avx512"};

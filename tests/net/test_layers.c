@@ -4,7 +4,7 @@
  * vectors and one sample, every instruction set. */
 #include "fixture.h"
 
-enum { MOST = 33 };
+enum { MOST = IS_SLOW_BUILD ? 17 : 33 };
 
 typedef struct {
     const char *text;
@@ -50,6 +50,8 @@ static const network networks[] = {
 
 static bool wanted(const network *n, size_t batch) {
     const size_t spread[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33};
+    if (IS_SLOW_BUILD)
+        return batch == 3 || (!n->is_slow && (batch == 1 || batch == 8 || batch == 17));
     bool in_spread = n->every_batch;
     for (size_t i = 0; i < COUNT(spread); i++)
         in_spread |= batch == spread[i];
@@ -225,6 +227,8 @@ static size_t check_differences(subject *t, fds_tensor_info tensor, const float 
 
 static void every_gradient_agrees_with_finite_differences(void **state) {
     (void)state;
+    if (IS_SLOW_BUILD) /* nothing but numbers */
+        return;
     size_t used = 0, tried = 0;
     for (size_t i = 0; i < COUNT(networks); i++) {
         const network *n = &networks[i];

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A model's file: the safetensors format, and the metadata that makes it a model. */
+#include "fuzz.h"
+#include "net/net.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    fds_model *model = NULL;
+    fds_error err = {0};
+    fds_blob file = fuzz_blob("model", data, size);
+    if (fds_model_parse(file.path, file.data, file.size, &model, &err) == FDS_OK) {
+        fds_model_info info = fds_model_get_info(model);
+        if (!fds_model_class_name(model, info.classes - 1) || !info.weights)
+            abort();
+    }
+    fds_model_free(model);
+    return 0;
+}
