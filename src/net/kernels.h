@@ -78,7 +78,7 @@ typedef struct fds_map {
     float *y;
     size_t y_plane, y_row, y_column;
     const float *dy; /* laid out as y */
-    float *dx;       /* laid out as x */
+    float *dx;       /* laid out as x, or x itself */
 } fds_map;
 
 typedef struct fds_step {

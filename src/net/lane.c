@@ -83,10 +83,13 @@ static void plan_bounds(fds_lane *lane) {
     }
 }
 
-/* Zeroes what lies around the first rows x columns of every channel: borders and row ends. */
+/* Zeroes what lies around the first rows x columns of every channel: borders, row ends, the rest.
+ */
 static void clear_around(const fds_boundary *b, float *buffer, size_t rows, size_t columns) {
     const size_t from = b->pad * b->column, to = from + columns * b->column;
     const size_t height = b->shape.height + 2 * b->pad;
+    if (rows == height && columns * b->column == b->row)
+        return;
     for (size_t n = 0; n < b->shape.channels * height; n++, buffer += b->row) {
         const size_t h = n % height;
         if (h < b->pad || h >= b->pad + rows) {
@@ -98,8 +101,8 @@ static void clear_around(const fds_boundary *b, float *buffer, size_t rows, size
     }
 }
 
-/* Strides for a number of lanes. A convolution needs zeros around its input, and where a map reads,
- * the gradient must be zero at row ends and in what no window covers; no stage writes there. */
+/* Strides for a number of lanes. A convolution needs zeros around its input; no stage writes there.
+ */
 static void lay_out(fds_lane *lane, uint32_t lanes) {
     if (lane->lanes == lanes)
         return;
@@ -111,10 +114,6 @@ static void lay_out(fds_lane *lane, uint32_t lanes) {
         b->plane = (b->shape.height + 2 * b->pad) * b->row;
         b->origin = b->pad * (b->row + b->column);
         clear_around(b, b->value, b->shape.height, b->shape.width);
-        if (i < lane->stage_count && lane->stages[i].kind == FDS_STAGE_MAP) {
-            const uint32_t pool = lane->stages[i].pool;
-            clear_around(b, b->grad, b->shape.height / pool * pool, b->shape.width / pool * pool);
-        }
     }
 }
 
@@ -136,22 +135,30 @@ static size_t scratch_size(const fds_stage *s) {
     return 0;
 }
 
+/* The output of a convolution is needed once more, by the map after it on the way back, which puts
+ * its gradient in its place: the cache has better use for the room. The input needs no gradient. */
+static bool has_own_grad(const fds_lane *lane, uint32_t i) {
+    return i > 0 && lane->stages[i - 1].kind != FDS_STAGE_CONV;
+}
+
 static fds_status allocate(fds_lane *lane, fds_error *err) {
     size_t values = 0, scratch = 0, weights = round_up(lane->net->weights);
     for (uint32_t i = 0; i <= lane->stage_count; i++)
-        values += bound_size(&lane->bounds[i]);
+        values += bound_size(&lane->bounds[i]) * (has_own_grad(lane, i) ? 2 : 1);
     for (uint32_t i = 0; i < lane->stage_count; i++)
         scratch = FDS_MAX(scratch, scratch_size(&lane->stages[i]));
-    lane->arena_size = 2 * values + scratch + 3 * weights;
+    lane->arena_size = values + scratch + 3 * weights;
     lane->arena = fds_alloc_aligned(lane->arena_size * sizeof(float));
     if (!lane->arena)
         return fds_fail_nomem(err, lane->arena_size * sizeof(float));
     float *at = lane->arena;
     for (uint32_t i = 0; i <= lane->stage_count; i++) {
-        lane->bounds[i].value = at;
+        lane->bounds[i].value = lane->bounds[i].grad = at;
         at += bound_size(&lane->bounds[i]);
-        lane->bounds[i].grad = at;
-        at += bound_size(&lane->bounds[i]);
+        if (has_own_grad(lane, i)) {
+            lane->bounds[i].grad = at;
+            at += bound_size(&lane->bounds[i]);
+        }
     }
     lane->scratch = at;
     lane->grad = at + scratch;
@@ -235,8 +242,10 @@ static uint32_t row_vectors(const fds_boundary *b) {
     return (uint32_t)(round_up(b->shape.width * b->column) / FDS_LANES);
 }
 
+/* The given rows of the output. */
 static void conv_forward(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                         const fds_boundary *out, const float *weights) {
+                         const fds_boundary *out, const float *weights, uint32_t first,
+                         uint32_t rows) {
     const fds_layer *l = s->layer;
     const uint32_t k = l->kernel;
     lane->kernels->product(&(fds_product){
@@ -245,15 +254,15 @@ static void conv_forward(fds_lane *lane, const fds_stage *s, const fds_boundary 
         .vectors = row_vectors(out),
         .w = weights + l->weight,
         .w_row = (size_t)l->in.channels * k * k,
-        .x = in->value,
-        .y = out->value,
+        .x = in->value + first * in->row,
+        .y = out->value + first * out->row,
         .y_row = out->plane,
         .taps = {l->in.channels, k, k},
         .w_tap = {(size_t)k * k, k, 1},
         .x_tap = {in->plane, in->row, in->column},
         .start = FDS_FROM_BIAS,
         .bias = weights + l->bias,
-        .repeat = {l->out.height, 1, 1},
+        .repeat = {rows, 1, 1},
         .x_repeat = {in->row},
         .y_repeat = {out->row},
     });
@@ -279,6 +288,22 @@ static fds_map map_of(const fds_lane *lane, const fds_stage *s, const fds_bounda
         .dy = out->grad + out->origin,
         .dx = in->grad,
     };
+}
+
+/* A convolution and the map after it, a row of windows at a time: what the one has just written,
+ * the other finds in the first-level cache. Rows that no window covers are not computed. */
+static void conv_map_forward(fds_lane *lane, const fds_stage *conv, const fds_boundary *in,
+                             const float *weights) {
+    const fds_stage *s = conv + 1;
+    const fds_boundary *mid = in + 1, *out = in + 2;
+    fds_map map = map_of(lane, s, mid, out);
+    map.height = 1;
+    for (uint32_t h = 0; h < out->shape.height; h++) {
+        conv_forward(lane, conv, in, mid, weights, h * s->pool, s->pool);
+        lane->kernels->map_forward(&map);
+        map.x += s->pool * mid->row;
+        map.y += out->row;
+    }
 }
 
 static void fc_forward(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
@@ -315,7 +340,8 @@ void fds_lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *
         const fds_stage *s = &lane->stages[i];
         const fds_boundary *in = &lane->bounds[i], *out = in + 1;
         if (s->kind == FDS_STAGE_CONV) {
-            conv_forward(lane, s, in, out, weights);
+            conv_map_forward(lane, s, in, weights);
+            i++; /* the map is done too */
         } else if (s->kind == FDS_STAGE_FC) {
             fc_forward(lane, s, in, out, weights);
         } else {
@@ -491,6 +517,15 @@ static void fc_backward(fds_lane *lane, const fds_stage *s, const fds_boundary *
         fc_backward_input(lane, s, in, out, weights, count);
 }
 
+static void map_backward(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
+                         const fds_boundary *out) {
+    fds_map map = map_of(lane, s, in, out);
+    lane->kernels->map_backward(&map);
+    /* what no window covers has no part in the loss */
+    clear_around(in, in->grad, (size_t)out->shape.height * s->pool,
+                 (size_t)out->shape.width * s->pool);
+}
+
 static void backward(fds_lane *lane, const float *weights, uint32_t count, bool add) {
     for (uint32_t i = lane->stage_count; i-- > 0;) {
         const fds_stage *s = &lane->stages[i];
@@ -500,8 +535,7 @@ static void backward(fds_lane *lane, const float *weights, uint32_t count, bool 
         } else if (s->kind == FDS_STAGE_FC) {
             fc_backward(lane, s, in, out, weights, count, add);
         } else if (s->input_grad) {
-            fds_map map = map_of(lane, s, in, out);
-            lane->kernels->map_backward(&map);
+            map_backward(lane, s, in, out);
         }
     }
 }
