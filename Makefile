@@ -1,10 +1,10 @@
 # For newcomers: `make demo` and `make test` do everything. The build itself is meson.build.
 
-MESON_TEST = meson test --no-rebuild --print-errorlogs
-SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 FUZZ_SECONDS ?= 60
+comma = ,
 # warnings are errors where a change is judged
 SETUP = meson setup $(if $(CI),-Dwerror=true)
+SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
 .PHONY: help all demo test test-asan test-tsan coverage fuzz bench-lane format install clean
 
@@ -20,12 +20,15 @@ help:
 	@echo "make bench-lane   speed of the network engine against PyTorch"
 	@echo "make format       clang-format over the tree"
 
-build/build.ninja:
-	@scripts/deps build test
-	$(SETUP) build
+# A build folder, made on first use: $(call folder,NAME,OPTIONS)
+define folder
+@scripts/deps build test
+@[ -f $1/build.ninja ] || $(SETUP) $1 $2
+ninja -C $1
+endef
 
-all: build/build.ninja
-	ninja -C build
+all:
+	$(call folder,build)
 
 install: all
 	meson install -C build
@@ -34,47 +37,34 @@ demo: all
 	@scripts/demo
 
 test: all
-	@$(MESON_TEST) -C build > build/test.log 2>&1 || cat build/test.log
-	@tests/summary.py build
+	@tests/run build
 
 test-asan:
-	@scripts/deps build test
-	@[ -d build-asan ] || $(SETUP) build-asan $(SANITIZE) -Db_sanitize=address,undefined
-	ninja -C build-asan
-	@$(MESON_TEST) -C build-asan --timeout-multiplier 5 > build-asan/test.log 2>&1 || \
-		cat build-asan/test.log
-	@tests/summary.py build-asan
+	$(call folder,build-asan,$(SANITIZE) -Db_sanitize=address$(comma)undefined)
+	@tests/run build-asan --timeout-multiplier 5
 
 test-tsan:
-	@scripts/deps build test
-	@[ -d build-tsan ] || meson setup build-tsan $(SANITIZE) -Db_sanitize=thread
-	ninja -C build-tsan
-	@$(MESON_TEST) -C build-tsan --timeout-multiplier 20 > build-tsan/test.log 2>&1 || \
-		cat build-tsan/test.log
-	@tests/summary.py build-tsan
+	$(call folder,build-tsan,$(SANITIZE) -Db_sanitize=thread)
+	@tests/run build-tsan --timeout-multiplier 20
 
 coverage:
-	@scripts/deps build test coverage
-	@[ -d build-coverage ] || meson setup build-coverage --buildtype=debug -Db_coverage=true
-	ninja -C build-coverage
-	-@$(MESON_TEST) -C build-coverage --timeout-multiplier 10 > build-coverage/test.log 2>&1
-	@tests/summary.py build-coverage
+	@scripts/deps coverage
+	$(call folder,build-coverage,--buildtype=debug -Db_coverage=true)
+	@tests/run build-coverage --timeout-multiplier 10
 	gcovr --root . --filter src/ --filter cli/ build-coverage
 
 fuzz:
-	@scripts/deps build test fuzz
-	@[ -d build-fuzz ] || CC=clang meson setup build-fuzz $(SANITIZE) -Dfuzz=true
-	ninja -C build-fuzz
+	@scripts/deps fuzz
+	$(call folder,build-fuzz,$(SANITIZE) -Dfuzz=true --native-file=tests/fuzz/clang.ini)
 	@tests/fuzz/run build-fuzz $(FUZZ_SECONDS)
 
 bench-lane:
-	@scripts/deps build test bench
-	@[ -d build-bench ] || meson setup build-bench
-	ninja -C build-bench
+	@scripts/deps bench
+	$(call folder,build-bench)
 	@bench/lane.py build-bench
 
 format:
-	clang-format -i include/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c
+	clang-format -i include/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c examples/*.c
 
 clean:
 	rm -rf build build-*

@@ -45,7 +45,8 @@ static void prepare(bench *b, const char *data, const char *network, size_t samp
     /* a small dataset is used over and over: only the shapes matter for time */
     for (size_t i = 0; i < samples; i++)
         b->members[i] = (uint32_t)(i % info.count);
-    float mean[16], std[16];
+    float *mean = malloc(info.shape.channels * sizeof *mean);
+    float *std = malloc(info.shape.channels * sizeof *std);
     check(fds_dataset_stats(train, NULL, info.count, NULL, NULL, mean, std, &err), &err);
     check(fds_inputs_create(train, b->members, samples, mean, std, &b->inputs, &err), &err);
     check(fds_net_create(network, info.shape, info.classes, &b->net, &err), &err);
@@ -53,6 +54,8 @@ static void prepare(bench *b, const char *data, const char *network, size_t samp
         b->members[i] = (uint32_t)i;
     b->initial = malloc(fds_net_weights(b->net) * sizeof(float));
     fds_net_init(b->net, SEED, b->initial);
+    free(mean);
+    free(std);
     for (unsigned t = 0; t < threads; t++) {
         check(fds_lane_create(b->net, &b->lanes[t], &err), &err);
         b->weights[t] = malloc(fds_net_weights(b->net) * sizeof(float));

@@ -1,13 +1,14 @@
 #!/usr/bin/python3
 """Speed of the lane engine against PyTorch, both on one thread, in one run.
 
-Usage: bench/lane.py BUILD_FOLDER [DATA] [--rounds 5] [--quick]
+Usage: bench/lane.py BUILD_FOLDER [DATA] [--rounds 5]
 
 Each round measures the machine's sgemm peak, ours and PyTorch, one after the other; a ratio is taken
 within its round, and the median over the rounds is printed, as key=value lines. PyTorch runs with
 denormals flushed, OpenBLAS set to the processor's kernels, its data already in tensors, and for
 evaluation the fastest of several batch sizes.
 """
+import argparse
 import os
 import statistics
 import subprocess
@@ -93,13 +94,12 @@ def say(key, value, digits=3):
 
 
 def main():
-    arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
-    build = arguments[0]
-    data = arguments[1] if len(arguments) > 1 else os.path.join(HERE, "../tests/data/mnist")
-    rounds = 5
-    if "--rounds" in sys.argv:
-        rounds = int(sys.argv[sys.argv.index("--rounds") + 1])
-        arguments.remove(str(rounds))
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("build", help="the build folder")
+    parser.add_argument("data", nargs="?", default=os.path.join(HERE, "../tests/data/mnist"))
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    build, data, rounds = arguments.build, arguments.data, arguments.rounds
     lane, peak = os.path.join(build, "bench/bench-lane"), os.path.join(build, "bench/bench-peak")
     if not os.path.exists(peak):
         sys.exit("bench/lane.py: bench-peak was not built: libopenblas-dev or libdnnl-dev is missing")

@@ -374,7 +374,8 @@ static fds_status run_job(job *j, fds_error *err) {
 }
 
 static fds_status run_train(const cli_command *self, int argc, char **argv, fds_error *err) {
-    train_options o = {.optimizer = "adam", .batch = 16, .lr = 0.001, .momentum = -1};
+    const fds_train_params usual = fds_train_params_default();
+    train_options o = {.optimizer = "adam", .batch = usual.batch, .lr = usual.lr, .momentum = -1};
     cli_term term;
     CLI_TRY(cli_parse(self, argc, argv, &o, err));
     cli_term_init(&term, self, o.common.quiet);

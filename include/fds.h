@@ -83,7 +83,10 @@ typedef struct fds_events {
 
 /* ==== 2. Data =============================================================================== */
 
-/* One sample is channels x height x width numbers, row-major. A feature vector of length F is
+/* Wherever samples are named by index and count, index NULL stands for samples 0 .. count-1, and
+ * names asked for out of range are "?".
+ *
+ * One sample is channels x height x width numbers, row-major. A feature vector of length F is
  * F x 1 x 1, so that "per channel" means per feature. */
 typedef struct fds_shape {
     uint32_t channels, height, width;
@@ -140,7 +143,7 @@ FDS_API const char *const *fds_data_known(void);
  * what they have); index[count] receives them in ascending order. Sets of one seed are nested. */
 FDS_API fds_status fds_split_balanced(const fds_dataset *ds, size_t count, uint64_t seed,
                                       uint32_t *index, fds_error *err);
-/* Parts all samples into test_count for testing, balanced by class, and the rest. */
+/* Parts all samples into test[test_count], balanced by class, and train[the rest], ascending. */
 FDS_API fds_status fds_split_test(const fds_dataset *ds, size_t test_count, uint64_t seed,
                                   uint32_t *train, uint32_t *test, fds_error *err);
 
@@ -166,7 +169,7 @@ FDS_API fds_status fds_dataset_stats(const fds_dataset *ds, const uint32_t *inde
                                      fds_error *err);
 
 /* Draws the samples of index (images only) as a PNG of the given number of columns, each scaled up
- * to at least 28 pixels, with its class name below. */
+ * to at least 80 pixels, with its class name below. */
 FDS_API fds_status fds_dataset_draw(const fds_dataset *ds, const uint32_t *index, size_t count,
                                     uint32_t columns, const char *png_path, fds_error *err);
 
@@ -249,8 +252,8 @@ FDS_API fds_status fds_model_load(const char *path, fds_model **out, fds_error *
 
 /* A network's plan: layers, shapes, where each weight lies. Shareable.
  *
- * Text: layers separated by commas.
- *   conv:OxK[pP]   O filters of K x K, zero padding P (0), stride 1, with bias
+ * Text: layers separated by commas; blanks around them are allowed.
+ *   conv:OxK[pP]   O filters of K x K, zero padding P (0, below K), stride 1, with bias
  *   relu           max(0, x)
  *   maxpool[:K]    K x K windows (2), stride K, incomplete windows dropped
  *   fc:O           fully connected with bias; the first one flattens its input; O may be "classes"
@@ -300,7 +303,8 @@ FDS_API fds_status fds_lane_train(fds_lane *lane, const fds_inputs *inputs, cons
                                   size_t count, const fds_train_params *params, float *weights,
                                   fds_train_report *report, const fds_events *events,
                                   fds_error *err);
-/* Class probabilities of inputs first .. first+count-1: probs[count * classes]. */
+/* Class probabilities of inputs first .. first+count-1: probs[count * classes]. FDS_DIVERGED when
+ * an answer is infinite or not a number. */
 FDS_API fds_status fds_lane_predict(fds_lane *lane, const fds_inputs *inputs, size_t first,
                                     size_t count, const float *weights, float *probs,
                                     fds_error *err);
@@ -315,8 +319,9 @@ FDS_API fds_status fds_inputs_order(const fds_inputs *inputs, const uint32_t *me
 
 /* ==== 5. The machine ======================================================================== */
 
-/* "avx512", "avx2" or "generic": what the engine runs on. FDS_ISA in the environment forces one,
- * where the processor has it. All give the same bits. */
+/* "avx512", "avx2" or "generic": what the engine runs on, or "unsupported" when FDS_ISA in the
+ * environment, which forces one, names another or one that the processor lacks. On a given kind of
+ * processor all give the same bits. */
 FDS_API const char *fds_isa(void);
 FDS_API unsigned fds_processors(void);
 

@@ -1,25 +1,30 @@
 #!/usr/bin/env python3
 """Counts the single cases of a `meson test` run and closes with `N passed, N failed`.
 
-Usage: tests/summary.py BUILD_FOLDER
+Usage: tests/summary.py BUILD_FOLDER STATUS_OF_MESON_TEST
+
+A program that crashes, leaks or times out after its last case shows only in meson's own status: then
+at least one failure is counted.
 """
+import os
 import sys
 import xml.etree.ElementTree as ET
 
 
 def main():
-    report = ET.parse(sys.argv[1] + "/meson-logs/testlog.junit.xml")
+    report, status = sys.argv[1] + "/meson-logs/testlog.junit.xml", int(sys.argv[2])
     passed, failed, skipped = 0, [], 0
-    for suite in report.iter("testsuite"):
-        cases = suite.findall("testcase")
-        bad = [c for c in cases if c.find("failure") is not None or c.find("error") is not None]
-        idle = [c for c in cases if c.find("skipped") is not None]
-        # a program that crashed or timed out has said so on the suite, maybe with no case at all
-        if int(suite.get("errors", 0)) + int(suite.get("failures", 0)) > 0 and not bad:
-            failed.append(suite.get("name"))
-        failed += [f"{suite.get('name')}: {c.get('name')}" for c in bad]
-        skipped += len(idle)
-        passed += len(cases) - len(bad) - len(idle)
+    suites = ET.parse(report).iter("testsuite") if os.path.exists(report) else []
+    for suite in suites:
+        for case in suite.findall("testcase"):
+            if case.find("failure") is not None or case.find("error") is not None:
+                failed.append(f"{suite.get('name')}: {case.get('name')}")
+            elif case.find("skipped") is not None:
+                skipped += 1
+            else:
+                passed += 1
+    if status and not failed:
+        failed.append(f"a program (meson test ended with {status}; see above)")
     for name in failed:
         print("FAILED", name)
     print(f"{passed} passed, {len(failed)} failed" + (f", {skipped} skipped" if skipped else ""))

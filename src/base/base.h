@@ -38,8 +38,8 @@ fds_status fds_fail_errno(fds_error *err, const char *verb, const char *path);
 typedef enum fds_fault_kind { FDS_FAULT_ALLOC, FDS_FAULT_IO } fds_fault_kind;
 
 /* Makes the nth (from 1) call of a kind fail from now on, once; 0 disarms. Returns how many calls
- * of that kind were made since it was last armed. For tests, also of other programs: FDS_API. */
-FDS_API uint64_t fds_fault_arm(fds_fault_kind kind, uint64_t nth);
+ * of that kind were made since it was last armed. */
+uint64_t fds_fault_arm(fds_fault_kind kind, uint64_t nth);
 /* True when this call must fail. */
 bool fds_fault(fds_fault_kind kind);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The one seam to the file system: whole-file reads (gzip undone), atomic replacement, folders.
  *
- * A new file is written beside its target as ".NAME.PID.tmp", fsynced, renamed over the target, and
- * the folder is fsynced: a reader, or a machine that loses power, sees the old file or the new. */
+ * A new file is written beside its target as ".NAME.PID-N.tmp", fsynced, renamed over the target,
+ * and the folder is fsynced: a reader, or a machine that loses power, sees the old file or the new.
+ */
 #include "base.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -168,21 +170,33 @@ struct fds_out {
     char path[FDS_PATH_MAX], temp[FDS_PATH_MAX + 64], dir[FDS_PATH_MAX];
 };
 
+/* A file of our own beside the target: a name that is taken, by whomever, is not used. */
+static int open_aside(fds_out *out, const char *name) {
+    static atomic_uint counter;
+    int dir_len = (int)(name - out->path), fd;
+    do {
+        snprintf(out->temp, sizeof out->temp, "%.*s.%s.%ld-%u.tmp", dir_len, out->path, name,
+                 (long)getpid(), atomic_fetch_add(&counter, 1));
+        fd = io_open(out->temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    } while (fd < 0 && errno == EEXIST);
+    return fd;
+}
+
 fds_status fds_out_open(const char *path, fds_out **result, fds_error *err) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    struct stat about;
     if (!*name || strlen(path) >= FDS_PATH_MAX)
         return fds_fail(err, FDS_USAGE, "\"%s\" is not the name of a file", path);
-    if (fds_path_is_dir(path))
-        return fds_fail(err, FDS_IO, "cannot write %s: it is a folder", path);
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        return fds_fail(err, FDS_IO, "cannot write %s: it is %s", path,
+                        S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
     fds_out *out = fds_alloc_zero(1, sizeof *out);
     if (!out)
         return fds_fail_nomem(err, sizeof *out);
-    int dir_len = slash ? (int)(slash - path) : 1;
     snprintf(out->path, sizeof out->path, "%s", path);
-    snprintf(out->dir, sizeof out->dir, "%.*s", FDS_MAX(dir_len, 1), slash ? path : ".");
-    snprintf(out->temp, sizeof out->temp, "%.*s.%s.%ld.tmp", slash ? dir_len + 1 : 0, path, name,
-             (long)getpid());
-    out->fd = io_open(out->temp, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    snprintf(out->dir, sizeof out->dir, "%.*s", slash ? (int)FDS_MAX(slash - path, 1) : 1,
+             slash ? path : ".");
+    out->fd = open_aside(out, out->path + (name - path));
     if (out->fd < 0) {
         fds_status status = fds_fail_errno(err, "write", path);
         fds_free(out);
@@ -293,7 +307,13 @@ fds_status fds_dir_list(const char *path, char ***names, size_t *count, fds_erro
     void *list = NULL;
     size_t capacity = 0, used = 0;
     fds_status status = FDS_OK;
-    for (struct dirent *entry; status == FDS_OK && (entry = readdir(dir));) {
+    while (status == FDS_OK) {
+        errno = 0;
+        struct dirent *entry = io_fails() ? NULL : readdir(dir);
+        if (!entry && errno)
+            status = fds_fail_errno(err, "read folder", path);
+        if (!entry)
+            break;
         if (entry->d_name[0] == '.')
             continue;
         status = fds_grow(&list, &capacity, used + 1, sizeof(char *), err);

@@ -3,8 +3,6 @@
 #include "net/net.h"
 #include "net/lane.h"
 
-#include "data/data.h"
-
 #include <math.h>
 #include <string.h>
 

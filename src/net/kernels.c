@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernels, compiled once for each instruction set (see meson.build). The two that multiply keep
- * a tile of results in registers; the others are plain loops that the compiler turns into
+ * The kernels, compiled once for each instruction set (see meson.build). The three that multiply
+ * keep a tile of results in registers; the others are plain loops that the compiler turns into
  * vectors, which without -ffast-math and contraction cannot change a bit.
  */
 #include "kernels.h"

@@ -19,9 +19,9 @@ typedef struct fds_tile {
 } fds_tile;
 
 /* y[r][v] = start + sum over taps t of w[r][t] * x[t][v], taps in order, v a vector of 16 floats.
- * Everything that multiplies is this: a convolution, its input's gradient, a fully connected layer,
- * both its gradients. The taps are three nested loops, outermost first; the whole is repeated in
- * three nested loops that move w, x and y. */
+ * A convolution, a fully connected layer and both its gradients are this, and where no special
+ * kernel fits, the gradient of a convolution's input. The taps are three nested loops, outermost
+ * first; the whole is repeated in three nested loops that move w, x and y. */
 typedef struct fds_product {
     fds_tile tile; /* from the kernels' tile() */
     uint32_t rows, vectors;

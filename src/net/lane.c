@@ -114,6 +114,8 @@ static void lay_out(fds_lane *lane, uint32_t lanes) {
         b->plane = (b->shape.height + 2 * b->pad) * b->row;
         b->origin = b->pad * (b->row + b->column);
         clear_around(b, b->value, b->shape.height, b->shape.width);
+        /* the last row's last vector may reach beyond it: nothing infinite may be left there */
+        memset(b->value + b->shape.channels * b->plane, 0, FDS_LANES * sizeof(float));
     }
 }
 

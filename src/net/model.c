@@ -73,24 +73,32 @@ fds_model_info fds_model_get_info(const fds_model *model) {
 }
 
 const char *fds_model_class_name(const fds_model *model, uint32_t label) {
-    return label < model->net->classes ? model->class_names[label] : NULL;
+    return label < model->net->classes ? model->class_names[label] : "?";
 }
 
 /* ---- training ---- */
 
+/* The text of a value that is not needed any more. */
+static char *take_text(json_t *value) {
+    char *text = value ? fds_json_text(value) : NULL;
+    json_decref(value);
+    return text;
+}
+
 static char *describe_training(const fds_train_params *p, const fds_train_report *report,
                                size_t samples) {
-    char text[512];
-    snprintf(text, sizeof text,
-             "{\"fds\": \"" FDS_VERSION "\", \"samples\": %zu, \"optimizer\": \"%s\", "
-             "\"lr\": %.9g, \"momentum\": %.9g, \"beta1\": %.9g, \"beta2\": %.9g, "
-             "\"epsilon\": %.9g, \"weight_decay\": %.9g, \"batch\": %u, \"epochs\": %u, "
-             "\"converged\": %s, \"loss\": %.9g, \"seed\": %llu}",
-             samples, p->optimizer == FDS_SGD ? "sgd" : "adam", (double)p->lr, (double)p->momentum,
-             (double)p->beta1, (double)p->beta2, (double)p->epsilon, (double)p->weight_decay,
-             p->batch, report->epochs, report->converged ? "true" : "false",
-             (double)report->last_loss, (unsigned long long)p->seed);
-    return fds_strdup(text);
+    return take_text(json_pack(
+        "{s:s, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:b, s:f, s:f, s:I, s:I, s:b, "
+        "s:f, "
+        "s:I}",
+        "fds", FDS_VERSION, "samples", (json_int_t)samples, "optimizer",
+        p->optimizer == FDS_SGD ? "sgd" : "adam", "lr", (double)p->lr, "momentum",
+        (double)p->momentum, "beta1", (double)p->beta1, "beta2", (double)p->beta2, "epsilon",
+        (double)p->epsilon, "weight_decay", (double)p->weight_decay, "batch", (json_int_t)p->batch,
+        "epochs", (json_int_t)p->epochs, "converge", p->converge, "loss_bound",
+        (double)p->loss_bound, "min_delta", (double)p->min_delta, "patience",
+        (json_int_t)p->patience, "epochs_run", (json_int_t)report->epochs, "converged",
+        report->converged, "loss", (double)report->last_loss, "seed", (json_int_t)p->seed));
 }
 
 static fds_status train_weights(fds_model *model, const fds_dataset *ds, const uint32_t *index,
@@ -198,7 +206,7 @@ fds_status fds_model_predict(const fds_model *model, const fds_dataset *ds, cons
                              fds_error *err) {
     fds_dataset_info info = fds_dataset_get_info(ds);
     fds_shape a = model->net->input, b = info.shape;
-    if (a.channels != b.channels || a.height != b.height || a.width != b.width)
+    if (!fds_shape_equal(a, b))
         return fds_fail(err, FDS_SHAPE, "the model takes samples of %ux%ux%u, %s has %ux%ux%u",
                         a.channels, a.height, a.width, info.source, b.channels, b.height, b.width);
     size_t jobs = (count + CHUNK - 1) / CHUNK;
@@ -246,13 +254,6 @@ fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const 
 }
 
 /* ---- file ---- */
-
-/* The text of a value that is not needed any more. */
-static char *take_text(json_t *value) {
-    char *text = value ? fds_json_text(value) : NULL;
-    json_decref(value);
-    return text;
-}
 
 static json_t *json_floats(const float *values, size_t count) {
     json_t *array = json_array();

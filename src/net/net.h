@@ -40,6 +40,9 @@ struct fds_net {
     size_t weights;
 };
 
+static inline bool fds_shape_equal(fds_shape a, fds_shape b) {
+    return a.channels == b.channels && a.height == b.height && a.width == b.width;
+}
 static inline size_t fds_shape_size(fds_shape s) { return (size_t)s.channels * s.height * s.width; }
 
 struct fds_inputs {
@@ -52,9 +55,9 @@ struct fds_inputs {
 };
 
 /* The mean loss of the members, taken as one mini-batch, and its gradient (weights). */
-FDS_API fds_status fds_lane_gradient(fds_lane *lane, const fds_inputs *inputs,
-                                     const uint32_t *members, size_t count, const float *weights,
-                                     float *gradient, double *loss, fds_error *err);
+fds_status fds_lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                             size_t count, const float *weights, float *gradient, double *loss,
+                             fds_error *err);
 
 /* ---- safetensors ---- */
 

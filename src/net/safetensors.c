@@ -2,11 +2,11 @@
  *
  * The safetensors format, f32 only:
  *
- *     8 bytes      N, the header's length, little-endian
- *     N bytes      JSON: {"__metadata__": {key: text, ...},
- *                         name: {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]},
- * ...}, padded with blanks the rest     the tensors' values, little-endian; offsets count from
- * here, leave no gap and do not overlap
+ * - 8 bytes: N, the header's length, little-endian
+ * - N bytes: the header, JSON, padded with blanks. {"__metadata__": {key: text, ...}, and for each
+ *   tensor name: {"dtype": "F32", "shape": [...], "data_offsets": [begin, end]}, ...}
+ * - the rest: the tensors' values, little-endian. Offsets count from here, leave no gap and do not
+ *   overlap.
  *
  * Written with tensors in the given order and the header padded so that values begin at a multiple
  * of 64 bytes.
@@ -23,7 +23,7 @@ struct fds_safetensors {
     json_t *header; /* owns names and metadata */
     fds_tensor *tensors;
     size_t count;
-    float *values;
+    uint8_t *data; /* the file, its values moved to the front */
 };
 
 /* ---- reading ---- */
@@ -102,15 +102,14 @@ static fds_status check_cover(const char *path, range *ranges, size_t count, uin
     return FDS_OK;
 }
 
-static fds_status read_entries(const char *path, fds_safetensors *file, const uint8_t *data,
-                               uint64_t data_size, fds_error *err) {
+static fds_status read_entries(const char *path, fds_safetensors *file, uint64_t data_size,
+                               fds_error *err) {
     size_t entries = json_object_size(file->header);
     range *ranges = fds_alloc_zero(entries, sizeof *ranges);
     file->tensors = fds_alloc_zero(entries, sizeof *file->tensors);
-    file->values = fds_alloc(data_size);
     fds_status status = FDS_OK;
-    if (!ranges || !file->tensors || !file->values)
-        status = fds_fail_nomem(err, data_size);
+    if (!ranges || !file->tensors)
+        status = fds_fail_nomem(err, entries * sizeof *file->tensors);
     const char *name;
     json_t *entry;
     json_object_foreach(file->header, name, entry) {
@@ -120,14 +119,12 @@ static fds_status read_entries(const char *path, fds_safetensors *file, const ui
         fds_tensor *tensor = &file->tensors[file->count];
         status = read_entry(path, name, entry, data_size, tensor, &where, err);
         if (status == FDS_OK) {
-            tensor->values = file->values + where.begin / sizeof(float);
+            tensor->values = (const float *)(const void *)(file->data + where.begin);
             ranges[file->count++] = where;
         }
     }
     if (status == FDS_OK)
         status = check_cover(path, ranges, file->count, data_size, err);
-    if (status == FDS_OK)
-        memcpy(file->values, data, data_size);
     fds_free(ranges);
     return status;
 }
@@ -145,8 +142,8 @@ static fds_status check_metadata(const char *path, json_t *header, fds_error *er
     return FDS_OK;
 }
 
-static fds_status parse(const char *path, const uint8_t *data, size_t size, fds_safetensors *file,
-                        fds_error *err) {
+static fds_status parse(const char *path, size_t size, fds_safetensors *file, fds_error *err) {
+    uint8_t *data = file->data;
     uint64_t length = 0;
     if (size < 8)
         return fds_fail(err, FDS_FORMAT, "%s: %zu bytes are too few for a safetensors file", path,
@@ -165,14 +162,19 @@ static fds_status parse(const char *path, const uint8_t *data, size_t size, fds_
     if (!json_is_object(file->header))
         return fds_fail(err, FDS_FORMAT, "%s: byte 8: the header must be an object", path);
     FDS_TRY(check_metadata(path, file->header, err));
-    return read_entries(path, file, data + 8 + length, size - 8 - length, err);
+    memmove(data, data + 8 + length, size - 8 - length); /* where floats are aligned */
+    return read_entries(path, file, size - 8 - length, err);
 }
 
 fds_status fds_safetensors_parse(const char *path, uint8_t *data, size_t size,
                                  fds_safetensors **out, fds_error *err) {
     fds_safetensors *file = fds_alloc_zero(1, sizeof *file);
-    fds_status status = file ? parse(path, data, size, file, err) : fds_fail_nomem(err, size);
-    fds_free(data);
+    if (!file) {
+        fds_free(data);
+        return fds_fail_nomem(err, sizeof *file);
+    }
+    file->data = data;
+    fds_status status = parse(path, size, file, err);
     if (status != FDS_OK) {
         fds_safetensors_free(file);
         return status;
@@ -193,7 +195,7 @@ void fds_safetensors_free(fds_safetensors *file) {
         return;
     json_decref(file->header);
     fds_free(file->tensors);
-    fds_free(file->values);
+    fds_free(file->data);
     fds_free(file);
 }
 

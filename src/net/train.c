@@ -81,7 +81,7 @@ static void restore_tiny(unsigned before) {
 
 static fds_status check_inputs(const fds_lane *lane, const fds_inputs *inputs, fds_error *err) {
     fds_shape a = lane->net->input, b = inputs->shape;
-    if (a.channels != b.channels || a.height != b.height || a.width != b.width)
+    if (!fds_shape_equal(a, b))
         return fds_fail(err, FDS_SHAPE, "the network takes samples of %ux%ux%u, not %ux%ux%u",
                         a.channels, a.height, a.width, b.channels, b.height, b.width);
     return FDS_OK;
@@ -244,19 +244,28 @@ static fds_status evaluate(fds_lane *lane, const fds_inputs *inputs, size_t firs
                         first + count, inputs->count);
     const uint32_t classes = lane->net->classes;
     float *z = lane->bounds[lane->stage_count].value;
+    size_t odd = SIZE_MAX; /* the first input with an answer that is no number */
     unsigned before = flush_tiny();
     for (size_t done = 0; done < count; done += FDS_LANES) {
         uint32_t members[FDS_LANES], group = (uint32_t)FDS_MIN(count - done, (size_t)FDS_LANES);
         for (uint32_t l = 0; l < group; l++)
             members[l] = (uint32_t)(first + done + l);
         fds_lane_forward(lane, inputs, members, group, weights);
-        if (probabilities)
+        if (probabilities) {
+            for (uint32_t i = 0; i < classes * group; i++)
+                if (!isfinite(z[i / group * FDS_LANES + i % group]))
+                    odd = FDS_MIN(odd, first + done + i % group);
             lane->kernels->softmax(z, classes, group, NULL, NULL);
+        }
         for (uint32_t l = 0; l < group; l++)
             for (uint32_t k = 0; k < classes; k++)
                 out[(done + l) * classes + k] = z[k * FDS_LANES + l];
     }
     restore_tiny(before);
+    if (odd != SIZE_MAX)
+        return fds_fail(err, FDS_DIVERGED,
+                        "input %zu (sample %u): the network's answer is infinite or not a number",
+                        odd, inputs->ids[odd]);
     return FDS_OK;
 }
 

@@ -322,6 +322,42 @@ static void the_past_of_a_lane_does_not_matter(void **state) {
     isa_reset();
 }
 
+/* Not even infinities: a model that diverged leaves nothing to the next one. */
+static void divergence_does_not_reach_the_next_model(void **state) {
+    (void)state;
+    for (size_t k = 0; k < COUNT(isa_names); k++) {
+        if (!isa_use(isa_names[k]))
+            continue;
+        subject t = subject_bare("conv:6x5p2,maxpool,conv:16x5,maxpool,fc:classes",
+                                 (fds_shape){1, 17, 18}, 10, 5);
+        t.s = samples_normal((fds_shape){1, 17, 18}, 10, 32, 5);
+        t.inputs = samples_inputs(&t.s, NULL, 0);
+        fds_lane *used = subject_lane(&t), *fresh = subject_lane(&t);
+        fds_train_params wild = quick(FDS_SGD), tame = quick(FDS_SGD);
+        wild.lr = 1e12f;
+        uint32_t all[32];
+        float *w = need(t.weights, sizeof *w);
+        fds_error err;
+        for (uint32_t i = 0; i < COUNT(all); i++)
+            all[i] = i;
+        for (size_t count = 1; count < 16; count++) {
+            memcpy(w, t.w, t.weights * sizeof *w);
+            assert_int_equal(fds_lane_train(used, t.inputs, all, 32, &wild, w, NULL, NULL, &err),
+                             FDS_DIVERGED);
+            float *a = train(&t, used, NULL, count, &tame, NULL);
+            float *b = train(&t, fresh, NULL, count, &tame, NULL);
+            assert_memory_equal(a, b, t.weights * sizeof *a);
+            free(a);
+            free(b);
+        }
+        free(w);
+        fds_lane_free(used);
+        fds_lane_free(fresh);
+        subject_free(&t);
+    }
+    isa_reset();
+}
+
 /* ---- epochs ---- */
 
 static void no_members_leave_the_weights(void **state) {
@@ -490,6 +526,7 @@ int main(void) {
         cmocka_unit_test(the_order_of_a_subset_is_that_of_the_whole),
         cmocka_unit_test(neighbours_do_not_change_an_answer),
         cmocka_unit_test(the_past_of_a_lane_does_not_matter),
+        cmocka_unit_test(divergence_does_not_reach_the_next_model),
         cmocka_unit_test(no_members_leave_the_weights),
         cmocka_unit_test(training_to_convergence_stops_as_stated),
         cmocka_unit_test(the_number_of_epochs_does_not_allocate),

@@ -34,7 +34,7 @@ static void a_model_comes_back_from_its_file(void **state) {
     assert_int_equal(strlen(info.sha256), 64);
     for (uint32_t i = 0; i < CLASSES; i++)
         assert_string_equal(fds_model_class_name(model, i), class_names[i]);
-    assert_null(fds_model_class_name(model, CLASSES));
+    assert_string_equal(fds_model_class_name(model, CLASSES), "?");
     expect_ok(fds_model_save(model, scratch_path("a"), &err), &err);
     expect_ok(fds_model_load(scratch_path("a"), &loaded, &err), &err);
     expect_same_model(model, loaded, ds);
@@ -229,6 +229,31 @@ static void constant_samples_can_be_learnt_from(void **state) {
     fds_dataset_free(ds);
 }
 
+/* Numbers so large that the answer overflows must not come back as an answer. */
+static void answers_that_are_no_numbers_are_refused(void **state) {
+    (void)state;
+    const float floats[4] = {-1, 1, -2, 2}, huge[2] = {1, 3e38f};
+    const uint16_t labels[4] = {0, 1, 0, 1};
+    const uint32_t index[] = {0, 1, 2, 3};
+    fds_dataset *ds = NULL, *odd = NULL;
+    fds_model *model = NULL;
+    fds_error err;
+    fds_score score;
+    fds_train_params params = quick();
+    params.lr = 0.5f;
+    params.epochs = 50;
+    expect_ok(fds_dataset_create(4, (fds_shape){1, 1, 1}, NULL, floats, labels, 2, NULL, &ds, &err),
+              &err);
+    expect_ok(fds_dataset_create(2, (fds_shape){1, 1, 1}, NULL, huge, labels, 2, NULL, &odd, &err),
+              &err);
+    expect_ok(fds_model_train(ds, index, 4, "mlp", &params, NULL, &model, NULL, &err), &err);
+    assert_int_equal(fds_model_score(model, odd, NULL, 2, 1, &score, NULL, &err), FDS_DIVERGED);
+    assert_non_null(strstr(err.text, "sample 1"));
+    fds_model_free(model);
+    fds_dataset_free(ds);
+    fds_dataset_free(odd);
+}
+
 static void divergence_is_reported(void **state) {
     (void)state;
     fds_dataset *ds = make_dataset();
@@ -360,6 +385,7 @@ int main(void) {
         IN_SCRATCH(wrong_arguments_are_refused),
         IN_SCRATCH(names_that_are_not_utf8_are_refused_for_what_they_are),
         IN_SCRATCH(constant_samples_can_be_learnt_from),
+        IN_SCRATCH(answers_that_are_no_numbers_are_refused),
         IN_SCRATCH(divergence_is_reported),
         IN_SCRATCH(any_failure_leaves_the_old_file),
         IN_SCRATCH(loading_survives_every_failure),
