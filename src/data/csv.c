@@ -175,8 +175,11 @@ static fds_status parse_number(const table *t, size_t line, size_t column, local
         end++;
     if (!end || end == text || *end || !isfinite(*value))
         return fds_fail(err, FDS_FORMAT,
-                        "%s: line %zu, column \"%.60s\": \"%.60s\" is not a finite number", t->path,
-                        line, t->columns[column], text);
+                        "%s: line %zu, column \"%.60s\": \"%.60s\" is not a finite number%s",
+                        t->path, line, t->columns[column], text,
+                        text[len] ? "; if the column names the providers, say so with --provider, "
+                                    "else remove the column"
+                                  : "");
     return FDS_OK;
 }
 
@@ -277,8 +280,9 @@ static fds_status number_column(const table *tables, size_t count, bool provider
             texts[rows++] = list[r];
     }
     if (status == FDS_OK)
-        status = fds_names_number(texts, rows, true, providers ? "provider" : "class",
-                                  tables[0].path, *ids, names, err);
+        status =
+            fds_names_number(texts, rows, true, providers ? FDS_MAX_PROVIDERS : FDS_MAX_CLASSES,
+                             providers ? "provider" : "class", tables[0].path, *ids, names, err);
     fds_free(texts);
     return status;
 }

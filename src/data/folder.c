@@ -147,7 +147,8 @@ static fds_status number_classes(part *parts, size_t count, fds_names *classes, 
             texts[at++] = parts[i].classes.items[k];
     }
     if (status == FDS_OK)
-        status = fds_names_number(texts, total, false, "class", parts[0].dir, ids, classes, err);
+        status = fds_names_number(texts, total, false, FDS_MAX_CLASSES, "class", parts[0].dir, ids,
+                                  classes, err);
     fds_free(texts);
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <jpeglib.h>
+#include <jerror.h>
 
 /* A baseline picture of one colour takes a bit for 64 pixels or more; twice that is damage. */
 enum { MAX_PIXELS_PER_BYTE = 1024, MAX_SCANS = 100 };
@@ -29,6 +30,8 @@ static void stop(jpeg_job *job, fds_status status) {
 static void on_error(j_common_ptr jpeg) {
     jpeg_job *job = (jpeg_job *)jpeg->err;
     char text[JMSG_LENGTH_MAX];
+    if (job->errors.msg_code == JERR_OUT_OF_MEMORY)
+        stop(job, fds_fail(job->err, FDS_NOMEM, "%s: out of memory", job->file->path));
     job->errors.format_message(jpeg, text);
     size_t at = job->jpeg.src ? job->file->size - job->jpeg.src->bytes_in_buffer : 0;
     stop(job, fds_fail(job->err, FDS_FORMAT, "%s: before byte %zu: damaged JPEG: %s",

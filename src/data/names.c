@@ -48,8 +48,9 @@ static int by_value_then_text(const void *left, const void *right) {
     return strcmp(a->text, b->text);
 }
 
-fds_status fds_names_number(const char *const *texts, size_t count, bool numeric, const char *what,
-                            const char *source, uint32_t *ids, fds_names *names, fds_error *err) {
+fds_status fds_names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
+                            const char *what, const char *source, uint32_t *ids, fds_names *names,
+                            fds_error *err) {
     entry *entries = fds_alloc_zero(count, sizeof *entries);
     if (!entries)
         return fds_fail_nomem(err, count * sizeof *entries);
@@ -67,9 +68,9 @@ fds_status fds_names_number(const char *const *texts, size_t count, bool numeric
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         if (i == 0 || strcmp(entries[i].text, entries[i - 1].text) != 0) {
-            if (found.count == FDS_MAX_CLASSES)
+            if (found.count == limit)
                 status = fds_fail(err, FDS_LIMIT, "%s: more than %u different %s names", source,
-                                  FDS_MAX_CLASSES, what);
+                                  limit, what);
             else
                 status = fds_grow(&items, &capacity, found.count + 1, sizeof(char *), err);
             found.items = items;

@@ -5,7 +5,7 @@
  *   train-images-idx3-ubyte[.gz]   IDX     (also train-images.idx3-ubyte), t10k-* its test part
  *   data_batch_*.bin               CIFAR-10, test_batch.bin its test part
  *   x_train.npy, or x.npy          NPY,    y_* the labels, x_test.npy its test part
- *   train.csv                      CSV,    test.csv its test part
+ *   train.csv[.gz]                 CSV,    test.csv[.gz] its test part
  *   train/CLASS/NAME.png           pictures, test/ their test part
  *   CLASS/NAME.png                 pictures
  * A file is, by its first bytes, IDX images or NPY; else by its name, CSV or a CIFAR-10 batch. */
@@ -47,6 +47,24 @@ static fds_status read_names_beside(source *s, const char *dir, const char *name
     char path[FDS_PATH_MAX];
     FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
     return fds_path_exists(path) ? fds_names_read(path, &s->classes, err) : FDS_OK;
+}
+
+/* The options that are given are for this kind of data. */
+static fds_status check_options(const source *s, const char *path, bool is_csv, bool is_npy_file,
+                                fds_error *err) {
+    if (!s->options)
+        return FDS_OK;
+    const struct {
+        const char *value, *name, *kind;
+        bool fits;
+    } rows[] = {{s->options->label_column, "--label", "CSV data", is_csv},
+                {s->options->provider_column, "--provider", "CSV data", is_csv},
+                {s->options->labels_file, "--labels", "a single NPY file", is_npy_file}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].value && !rows[i].fits)
+            return fds_fail(err, FDS_USAGE, "%s: %s is only for %s, which this is not", path,
+                            rows[i].name, rows[i].kind);
+    return FDS_OK;
 }
 
 static bool exists_in(const char *dir, const char *name, char path[FDS_PATH_MAX]) {
@@ -114,8 +132,6 @@ static fds_status open_cifar_folder(source *s, const char *dir, bool *found, fds
     if (status == FDS_OK && *found)
         status = read_batches(dir, &files, "test_batch.bin", &s->parts[1], err);
     fds_names_free(&files);
-    if (status == FDS_OK && *found)
-        status = read_names_beside(s, dir, "batches.meta.txt", err);
     return status;
 }
 
@@ -148,11 +164,11 @@ static fds_status read_tables(source *s, const char *const *paths, size_t count,
 
 static fds_status open_csv_folder(source *s, const char *dir, bool *found, fds_error *err) {
     char train[FDS_PATH_MAX], test[FDS_PATH_MAX];
-    *found = exists_in(dir, "train.csv", train);
+    *found = exists_in(dir, "train.csv", train) || exists_in(dir, "train.csv.gz", train);
     if (!*found)
         return FDS_OK;
-    return read_tables(s, (const char *[]){train, test}, exists_in(dir, "test.csv", test) ? 2 : 1,
-                       err);
+    bool has_test = exists_in(dir, "test.csv", test) || exists_in(dir, "test.csv.gz", test);
+    return read_tables(s, (const char *[]){train, test}, has_test ? 2 : 1, err);
 }
 
 static fds_status open_picture_folder(source *s, const char *dir, bool *found, fds_error *err) {
@@ -169,18 +185,29 @@ static fds_status open_picture_folder(source *s, const char *dir, bool *found, f
 
 static fds_status open_folder(source *s, const char *dir, fds_error *err) {
     typedef fds_status (*folder_opener)(source *, const char *, bool *, fds_error *);
-    static const folder_opener openers[] = {open_idx_folder, open_cifar_folder, open_npy_folder,
-                                            open_csv_folder, open_picture_folder};
-    bool found = false;
-    for (size_t i = 0; i < sizeof openers / sizeof *openers && !found; i++)
-        FDS_TRY(openers[i](s, dir, &found, err));
-    if (!found)
-        return fds_fail(err, FDS_NOT_FOUND,
-                        "%s: no data in this folder; looked for train-images-idx3-ubyte[.gz], "
-                        "data_batch_*.bin, x_train.npy, x.npy, train.csv, and class folders with "
-                        ".png or .jpg pictures",
-                        dir);
-    return s->classes.count ? FDS_OK : read_names_beside(s, dir, "classes.txt", err);
+    static const struct {
+        folder_opener open;
+        bool is_csv;
+        const char *names_file; /* where class names are that the data itself has not */
+    } formats[] = {{open_idx_folder, false, "classes.txt"},
+                   {open_cifar_folder, false, "batches.meta.txt"},
+                   {open_npy_folder, false, "classes.txt"},
+                   {open_csv_folder, true, NULL},
+                   {open_picture_folder, false, NULL}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        bool found = false;
+        FDS_TRY(formats[i].open(s, dir, &found, err));
+        if (!found)
+            continue;
+        FDS_TRY(check_options(s, dir, formats[i].is_csv, false, err));
+        return formats[i].names_file ? read_names_beside(s, dir, formats[i].names_file, err)
+                                     : FDS_OK;
+    }
+    return fds_fail(err, FDS_NOT_FOUND,
+                    "%s: no data in this folder; looked for train-images-idx3-ubyte[.gz], "
+                    "data_batch_*.bin, x_train.npy, x.npy, train.csv[.gz], and class folders with "
+                    ".png or .jpg pictures",
+                    dir);
 }
 
 /* ---- single files ---- */
@@ -212,39 +239,47 @@ static fds_status find_labels(const source *s, const char *path, char labels[FDS
     }
     if (strcmp(labels, path) == 0)
         return fds_fail(err, FDS_USAGE,
-                        "%s: which file has its labels? Name it, or call the two x.npy and y.npy",
+                        "%s: which file has its labels? Call the two x.npy and y.npy, or "
+                        "a-images-idx3-ubyte and a-labels-idx1-ubyte; or name that of an NPY file "
+                        "with --labels",
                         path);
     return FDS_OK;
 }
 
-static fds_status open_file(source *s, const char *path, fds_error *err) {
+static fds_status open_pair(source *s, const fds_blob *values, pair_parser parse, fds_error *err) {
     char labels_path[FDS_PATH_MAX];
-    if (ends_in(path, ".csv") || ends_in(path, ".csv.gz"))
-        return read_tables(s, &path, 1, err);
-    fds_blob file = {0}, labels = {0};
-    FDS_TRY(read_blob(path, &file, err));
-    pair_parser parse = NULL;
-    if (file.size >= 6 && memcmp(file.data, "\x93NUMPY", 6) == 0)
-        parse = fds_npy_parse;
-    else if (file.size >= 4 && memcmp(file.data, "\0\0\x08\x03", 4) == 0)
-        parse = fds_idx_parse;
-    fds_status status;
-    if (parse) {
-        status = find_labels(s, path, labels_path, err);
-        if (status == FDS_OK)
-            status = read_blob(labels_path, &labels, err);
-        if (status == FDS_OK)
-            status = parse(&file, &labels, &s->parts[0], err);
-    } else if (ends_in(path, ".bin")) {
-        status = fds_cifar_parse(&file, 1, &s->parts[0], err);
-    } else {
-        status = fds_fail(err, FDS_FORMAT,
-                          "%s: unknown format; NPY and IDX files are known by their first bytes, "
-                          "others by name: .csv, .csv.gz, .bin (CIFAR-10)",
-                          path);
-    }
-    fds_free(file.data);
+    fds_blob labels = {0};
+    FDS_TRY(find_labels(s, values->path, labels_path, err));
+    FDS_TRY(read_blob(labels_path, &labels, err));
+    fds_status status = parse(values, &labels, &s->parts[0], err);
     fds_free(labels.data);
+    return status;
+}
+
+/* A file that is not CSV. */
+static fds_status open_binary(source *s, const fds_blob *file, fds_error *err) {
+    bool is_npy = file->size >= 6 && memcmp(file->data, "\x93NUMPY", 6) == 0;
+    bool is_idx = file->size >= 4 && memcmp(file->data, "\0\0\x08\x03", 4) == 0;
+    if (!is_npy && !is_idx && !ends_in(file->path, ".bin"))
+        return fds_fail(err, FDS_FORMAT,
+                        "%s: unknown format; NPY and IDX files are known by their first bytes, "
+                        "others by name: .csv, .csv.gz, .bin (CIFAR-10)",
+                        file->path);
+    FDS_TRY(check_options(s, file->path, false, is_npy, err));
+    if (is_npy || is_idx)
+        return open_pair(s, file, is_npy ? fds_npy_parse : fds_idx_parse, err);
+    return fds_cifar_parse(file, 1, &s->parts[0], err);
+}
+
+static fds_status open_file(source *s, const char *path, fds_error *err) {
+    if (ends_in(path, ".csv") || ends_in(path, ".csv.gz")) {
+        FDS_TRY(check_options(s, path, true, false, err));
+        return read_tables(s, &path, 1, err);
+    }
+    fds_blob file = {0};
+    FDS_TRY(read_blob(path, &file, err));
+    fds_status status = open_binary(s, &file, err);
+    fds_free(file.data);
     return status;
 }
 

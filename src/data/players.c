@@ -41,14 +41,16 @@ static fds_status name_player(fds_players *p, size_t i, const char *name, fds_er
     return p->names[i] ? FDS_OK : fds_fail_nomem(err, strlen(name) + 1);
 }
 
-/* A copy of index in ascending order, once it is known that each is a sample and is there once. */
+/* A copy of index (NULL: 0 .. count-1) in ascending order, once it is known that each is a sample
+ * and is there once. */
 static fds_status sorted_index(const fds_dataset *ds, const uint32_t *index, size_t count,
                                uint32_t **out, fds_error *err) {
     FDS_TRY(fds_index_check(ds, index, count, err));
     uint32_t *sorted = fds_alloc_zero(count, sizeof *sorted);
     if (!sorted)
         return fds_fail_nomem(err, count * sizeof *sorted);
-    memcpy(sorted, index, count * sizeof *sorted);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = index ? index[i] : (uint32_t)i;
     fds_index_sort(sorted, count);
     for (size_t i = 1; i < count; i++)
         if (sorted[i] == sorted[i - 1]) {
@@ -71,8 +73,8 @@ fds_status fds_players_points(const fds_dataset *ds, const uint32_t *index, size
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         char name[32];
-        snprintf(name, sizeof name, "sample %u", index[i]);
-        p->samples[i] = index[i];
+        p->samples[i] = index ? index[i] : (uint32_t)i;
+        snprintf(name, sizeof name, "sample %u", p->samples[i]);
         p->first[i + 1] = i + 1;
         status = name_player(p, i, name, err);
     }

@@ -105,7 +105,8 @@ fds_status fds_dataset_draw(const fds_dataset *ds, const uint32_t *index, size_t
         return fds_fail(err, FDS_USAGE, "a sheet needs at least one column");
     FDS_TRY(fds_index_check(ds, index, count, err));
     FDS_TRY(measure(&d, count, cell, err));
-    FDS_TRY(find_range(&d, index, count, err));
+    if (!ds->bytes)
+        FDS_TRY(find_range(&d, index, count, err));
     size_t size = (size_t)d.sheet.width * d.sheet.height * 3;
     d.sheet.pixels = fds_alloc(size);
     if (!d.sheet.pixels)

@@ -30,6 +30,17 @@ static inline void put_folder(const char *name) {
     assert_int_equal(fds_mkdirs(scratch_path(name), &err), FDS_OK);
 }
 
+/* How many entries a folder has, hidden ones too; 0 where there is no such folder. */
+static inline size_t entries_in(const char *path) {
+    DIR *dir = opendir(path);
+    size_t count = 0;
+    for (struct dirent *entry; dir && (entry = readdir(dir));)
+        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
 static inline uint8_t *put_u32(uint8_t *at, uint32_t value) {
     for (int i = 0; i < 4; i++)
         *at++ = (uint8_t)(value >> (24 - 8 * i));
@@ -79,15 +90,16 @@ static inline void put_cifar(const char *name, unsigned first, unsigned count) {
     put_file(name, data, make_cifar(data, first, count));
 }
 
-/* A folder "from" that fds_data_get takes as cifar10: two records in each batch, and their sums. */
-static inline void put_cifar_source(void) {
+/* A folder "from" that fds_data_get takes as cifar10: two records in each batch, and their sums;
+ * batch i begins with record first + 10 i. */
+static inline void put_cifar_source_from(unsigned first) {
     char text[1024], name[64], sum[65];
     size_t used = 0, size;
     put_folder("from");
     for (unsigned i = 0; i < 6; i++) {
         snprintf(name, sizeof name, i < 5 ? "from/data_batch_%u.bin" : "from/test_batch.bin",
                  i + 1);
-        put_cifar(name, 10 * i, 2);
+        put_cifar(name, first + 10 * i, 2);
         char *data = scratch_read(scratch_path(name), &size);
         fds_sha256_hex(data, size, sum);
         free(data);
@@ -95,6 +107,8 @@ static inline void put_cifar_source(void) {
     }
     put_text("from/SHA256SUMS", text);
 }
+
+static inline void put_cifar_source(void) { put_cifar_source_from(0); }
 
 static inline void open_ok(const char *where, const fds_data_options *options, fds_dataset **train,
                            fds_dataset **test) {

@@ -4,6 +4,7 @@
 #include "fixture.h"
 
 #include <locale.h>
+#include <zlib.h>
 
 static void expect_class(const fds_dataset *ds, size_t sample, const char *name) {
     assert_string_equal(fds_dataset_class_name(ds, ds->labels[sample]), name);
@@ -137,6 +138,8 @@ static void mistakes_are_named_by_line_and_column(void **state) {
         {"label,x\na,inf\n", "\"inf\" is not a finite number", FDS_FORMAT},
         {"label,x\na,0x10\n", "\"0x10\"", FDS_FORMAT},
         {"label,x\na,1e39\n", "\"1e39\"", FDS_FORMAT},
+        {"label,x,shop\na,1,Bonn\n", "column \"shop\": \"Bonn\" is not a finite", FDS_FORMAT},
+        {"label,x,shop\na,1,Bonn\n", "say so with --provider, else remove", FDS_FORMAT},
         {"label,x\na,1 2\n", "\"1 2\"", FDS_FORMAT},
         {"label,x\na,-\n", "\"-\"", FDS_FORMAT},
         {"label,x\n,1\n", "line 2, column \"label\": empty", FDS_FORMAT},
@@ -168,17 +171,74 @@ static void numbers_do_not_depend_on_the_programs_locale(void **state) {
         setlocale(LC_ALL, "C");
 }
 
-static void more_than_65535_classes_are_refused(void **state) {
-    (void)state;
+/* a.csv with the header and 65,536 lines, each with its number between before and after. */
+static void put_many_lines(const char *header, const char *before, const char *after) {
     size_t used = 0, size = 2 << 20;
     char *text = malloc(size);
     assert_non_null(text);
-    used += (size_t)snprintf(text, size, "label,x\n");
+    used += (size_t)snprintf(text, size, "%s\n", header);
     for (int i = 0; i < 65536; i++)
-        used += (size_t)snprintf(text + used, size - used, "%d,1\n", i);
+        used += (size_t)snprintf(text + used, size - used, "%s%d%s\n", before, i, after);
     put_file("a.csv", text, used);
     free(text);
+}
+
+static void more_than_65535_classes_are_refused(void **state) {
+    (void)state;
+    put_many_lines("label,x", "", ",1");
     open_fails(scratch_path("a.csv"), NULL, FDS_LIMIT, "65535");
+}
+
+static void more_than_65535_providers_are_read(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_many_lines("label,provider,x", "a,", ",1");
+    open_ok(scratch_path("a.csv"), NULL, &train, &test);
+    assert_int_equal(fds_dataset_get_info(train).providers, 65536);
+    assert_int_equal(train->provider_ids[65535], 65535);
+    assert_string_equal(fds_dataset_provider_name(train, 65535), "65535");
+    fds_dataset_free(train);
+}
+
+static void put_gzip(const char *name, const char *text) {
+    gzFile file = gzopen(scratch_path(name), "wb");
+    assert_non_null(file);
+    assert_int_equal(gzputs(file, text), strlen(text));
+    assert_int_equal(gzclose(file), Z_OK);
+}
+
+static void a_folder_may_have_its_tables_packed(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_gzip("train.csv.gz", "x,label\n1,b\n2,c\n");
+    open_ok(scratch, NULL, &train, &test);
+    expect_shape(train, 2, 1, 1, 1);
+    assert_null(test);
+    fds_dataset_free(train);
+    put_gzip("test.csv.gz", "x,label\n3,a\n");
+    put_text("classes.txt", "\n"); /* of no meaning beside CSV */
+    open_ok(scratch, NULL, &train, &test);
+    expect_shape(test, 1, 1, 1, 1);
+    assert_string_equal(fds_dataset_class_name(train, 0), "a");
+    fds_dataset_free(train);
+    fds_dataset_free(test);
+}
+
+static void options_of_other_formats_are_refused(void **state) {
+    (void)state;
+    fds_data_options label = {.label_column = "y"}, provider = {.provider_column = "y"};
+    fds_data_options labels = {.labels_file = "y.npy"};
+    put_text("train.csv", "x,label\n1,b\n");
+    open_fails(scratch, &labels, FDS_USAGE, "--labels is only for a single NPY file");
+    open_fails(scratch_path("train.csv"), &labels, FDS_USAGE, "--labels is only for a single NPY");
+    open_fails(kept_path("mnist"), &labels, FDS_USAGE, "--labels");
+    open_fails(kept_path("mnist"), &label, FDS_USAGE, "--label is only for CSV data");
+    open_fails(kept_path("mnist"), &provider, FDS_USAGE, "--provider is only for CSV data");
+    open_fails(kept_path("npy/nchw_u1.npy"), &label, FDS_USAGE, "--label is only for CSV data");
+    put_cifar("a.bin", 0, 1);
+    open_fails(scratch_path("a.bin"), &provider, FDS_USAGE, "--provider is only for CSV data");
+    put_text("a.txt", "x,label\n1,b\n");
+    open_fails(scratch_path("a.txt"), &label, FDS_FORMAT, "unknown format");
 }
 
 int main(void) {
@@ -191,6 +251,9 @@ int main(void) {
         TEST(mistakes_are_named_by_line_and_column),
         TEST(numbers_do_not_depend_on_the_programs_locale),
         TEST(more_than_65535_classes_are_refused),
+        TEST(more_than_65535_providers_are_read),
+        TEST(a_folder_may_have_its_tables_packed),
+        TEST(options_of_other_formats_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,6 +179,31 @@ static void fetched_sets_are_whole_or_absent(void **state) {
     unsetenv("FDS_DATA");
 }
 
+/* Whatever fails while a set is replaced, the old one stands whole, and nothing is beside it. */
+static void a_set_that_is_not_replaced_stands(void **state) {
+    (void)state;
+    char path[512];
+    uint64_t nth = 1;
+    put_cifar_source();
+    setenv("FDS_DATA", scratch_path("data"), 1);
+    assert_int_equal(fds_data_get("cifar10", scratch_path("from"), path, sizeof path, NULL, NULL),
+                     FDS_OK);
+    put_cifar_source_from(7);
+    for (bool fired = true; fired; nth++) {
+        size_t size;
+        fds_fault_arm(FDS_FAULT_IO, nth);
+        fds_status status =
+            fds_data_get("cifar10", scratch_path("from"), path, sizeof path, NULL, NULL);
+        fired = fds_fault_arm(FDS_FAULT_IO, 0) >= nth;
+        assert_int_equal(status == FDS_OK, !fired);
+        char *now = scratch_read(scratch_path("data/cifar10/test_batch.bin"), &size);
+        assert_int_equal(now[1], fired ? 50 : 57);
+        free(now);
+        assert_int_equal(entries_in(scratch_path("data")), 1);
+    }
+    unsetenv("FDS_DATA");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(idx_folder),
@@ -190,6 +215,7 @@ int main(void) {
         TEST(splits_and_players),
         TEST(sheet_and_dataset_from_memory),
         TEST(fetched_sets_are_whole_or_absent),
+        TEST(a_set_that_is_not_replaced_stands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

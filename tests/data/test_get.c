@@ -27,15 +27,7 @@ static fds_status get(const char *name, const char *from, fds_error *err) {
 }
 
 /* What a failed call must leave: nothing, not even hidden. */
-static void expect_no_trace(void) {
-    DIR *dir = opendir(scratch_path("data"));
-    size_t count = 0;
-    for (struct dirent *entry; dir && (entry = readdir(dir));)
-        count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-    if (dir)
-        closedir(dir);
-    assert_int_equal(count, 0);
-}
+static void expect_no_trace(void) { assert_int_equal(entries_in(scratch_path("data")), 0); }
 
 static void a_folder_that_agrees_with_its_sums_becomes_the_set(void **state) {
     (void)state;
@@ -66,6 +58,54 @@ static void a_damaged_set_is_noticed_and_replaced(void **state) {
     char *now = scratch_read(scratch_path("data/cifar10/test_batch.bin"), &size);
     assert_int_equal(now[1], 50);
     free(now);
+}
+
+/* --from means these files, also where a good set is there already. */
+static void a_named_folder_replaces_a_good_set(void **state) {
+    (void)state;
+    fds_error err;
+    size_t size;
+    put_source();
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_OK);
+    put_cifar("from/test_batch.bin", 3, 2);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_CORRUPT);
+    char *now = scratch_read(scratch_path("data/cifar10/test_batch.bin"), &size);
+    assert_int_equal(now[1], 50); /* what does not agree replaces nothing */
+    free(now);
+    put_cifar_source_from(7);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_OK);
+    expect_in(last_log, "is now in");
+    now = scratch_read(scratch_path("data/cifar10/test_batch.bin"), &size);
+    assert_int_equal(now[1], 57);
+    free(now);
+}
+
+/* Only damage is a reason to fetch again. */
+static void a_set_that_cannot_be_read_is_an_error(void **state) {
+    (void)state;
+    fds_error err;
+    put_source();
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_OK);
+    fds_fault_arm(FDS_FAULT_IO, 1);
+    fds_status status = get("cifar10", NULL, &err);
+    fds_fault_arm(FDS_FAULT_IO, 0);
+    assert_int_equal(status, FDS_IO);
+    expect_in(err.text, "data/cifar10/");
+    assert_int_equal(get("cifar10", NULL, &err), FDS_OK);
+    expect_in(last_log, "already");
+}
+
+static void idx_files_may_be_spelled_with_a_dot(void **state) {
+    (void)state;
+    fds_error err;
+    put_source();
+    put_folder("digits");
+    put_text("digits/train-images.idx3-ubyte", "not it");
+    assert_int_equal(get("mnist", scratch_path("digits"), &err), FDS_CORRUPT);
+    expect_in(err.text, "train-images.idx3-ubyte: SHA-256 is");
+    unlink(scratch_path("digits/train-images.idx3-ubyte"));
+    assert_int_equal(get("mnist", scratch_path("digits"), &err), FDS_NOT_FOUND);
+    expect_in(err.text, "train-images-idx3-ubyte:");
 }
 
 static void what_does_not_agree_leaves_no_trace(void **state) {
@@ -183,6 +223,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_folder_that_agrees_with_its_sums_becomes_the_set),
         TEST(a_damaged_set_is_noticed_and_replaced),
+        TEST(a_named_folder_replaces_a_good_set),
+        TEST(a_set_that_cannot_be_read_is_an_error),
+        TEST(idx_files_may_be_spelled_with_a_dot),
         TEST(what_does_not_agree_leaves_no_trace),
         TEST(incomplete_records_are_refused_though_the_sums_agree),
         TEST(without_tools_the_error_says_what_to_do),

@@ -53,6 +53,25 @@ static void providers_own_what_is_chosen_of_theirs(void **state) {
     fds_players_free(p);
 }
 
+static void no_index_means_the_first_samples(void **state) {
+    (void)state;
+    fds_dataset *ds = shop();
+    fds_players *p = NULL;
+    fds_error err = {0};
+    assert_int_equal(fds_players_points(ds, NULL, 8, &p, &err), FDS_OK);
+    assert_int_equal(fds_players_count(p), 8);
+    expect_samples(p, 7, "sample 7", 1, (uint32_t[]){7});
+    fds_players_free(p);
+    assert_int_equal(fds_players_providers(ds, NULL, 4, &p, &err), FDS_OK);
+    assert_int_equal(fds_players_count(p), 2);
+    expect_samples(p, 0, "large", 3, (uint32_t[]){0, 2, 3});
+    expect_samples(p, 1, "small", 1, (uint32_t[]){1});
+    fds_players_free(p);
+    assert_int_equal(fds_players_points(ds, NULL, 9, &p, &err), FDS_USAGE);
+    assert_int_equal(fds_players_providers(ds, NULL, 9, &p, &err), FDS_USAGE);
+    fds_dataset_free(ds);
+}
+
 static void wrong_choices_are_refused(void **state) {
     (void)state;
     fds_dataset *ds = shop(), *train, *test;
@@ -77,6 +96,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_point_is_a_player_in_the_order_given),
         TEST(providers_own_what_is_chosen_of_theirs),
+        TEST(no_index_means_the_first_samples),
         TEST(wrong_choices_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
