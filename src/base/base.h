@@ -80,6 +80,8 @@ fds_status fds_out_write(fds_out *out, const void *data, size_t size, fds_error 
  * of power. */
 fds_status fds_out_commit(fds_out *out, fds_error *err);
 void fds_out_abort(fds_out *out); /* NULL is fine */
+/* All of that for data that is there at once. */
+fds_status fds_file_write(const char *path, const void *data, size_t size, fds_error *err);
 
 bool fds_path_exists(const char *path);
 bool fds_path_is_dir(const char *path);

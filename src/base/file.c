@@ -257,6 +257,16 @@ void fds_out_abort(fds_out *out) {
     fds_free(out);
 }
 
+fds_status fds_file_write(const char *path, const void *data, size_t size, fds_error *err) {
+    fds_out *out;
+    FDS_TRY(fds_out_open(path, &out, err));
+    fds_status status = fds_out_write(out, data, size, err);
+    if (status == FDS_OK)
+        return fds_out_commit(out, err);
+    fds_out_abort(out);
+    return status;
+}
+
 /* ---- paths and folders ---- */
 
 bool fds_path_exists(const char *path) { return access(path, F_OK) == 0; }

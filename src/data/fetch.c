@@ -295,14 +295,8 @@ static fds_status load_checked(const job *j, const char *dir, const set_file *fi
 static fds_status write_file(const char *dir, const char *name, const void *data, size_t size,
                              fds_error *err) {
     char path[FDS_PATH_MAX];
-    fds_out *out;
     FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
-    FDS_TRY(fds_out_open(path, &out, err));
-    fds_status status = fds_out_write(out, data, size, err);
-    if (status == FDS_OK)
-        return fds_out_commit(out, err);
-    fds_out_abort(out);
-    return status;
+    return fds_file_write(path, data, size, err);
 }
 
 /* Checks the set's files in the folder from; with to, writes them there with their sums and the

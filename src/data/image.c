@@ -189,16 +189,8 @@ fds_status fds_png_encode(const fds_picture *picture, uint8_t **data, size_t *si
 fds_status fds_png_write(const fds_picture *picture, const char *path, fds_error *err) {
     uint8_t *data = NULL;
     size_t size = 0;
-    fds_out *out;
     FDS_TRY(fds_png_encode(picture, &data, &size, err));
-    fds_status status = fds_out_open(path, &out, err);
-    if (status == FDS_OK) {
-        status = fds_out_write(out, data, size, err);
-        if (status == FDS_OK)
-            status = fds_out_commit(out, err);
-        else
-            fds_out_abort(out);
-    }
+    fds_status status = fds_file_write(path, data, size, err);
     fds_free(data);
     return status;
 }

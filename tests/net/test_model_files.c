@@ -138,11 +138,25 @@ static fds_status try_edit(const model_file *file, const char *from, const char 
     return status;
 }
 
+typedef struct {
+    const char *from, *to, *named; /* named: what the message must say */
+} edit;
+
+static void refuse_edits(const edit *edits, size_t count) {
+    model_file file = make_file();
+    for (size_t i = 0; i < count; i++) {
+        fds_error err;
+        fds_status status = try_edit(&file, edits[i].from, edits[i].to, &err);
+        if (status == FDS_OK || !strstr(err.text, edits[i].named))
+            fail_msg("%s -> %s: %s: %s", edits[i].from, edits[i].to, fds_status_name(status),
+                     err.text);
+    }
+    free(file.bytes);
+}
+
 static void wrong_tensors_are_named(void **state) {
     (void)state;
-    static const struct {
-        const char *from, *to, *named;
-    } edits[] = {
+    static const edit edits[] = {
         /* another type of number */
         {"\"F32\",\"shape\":[2,1", "\"F16\",\"shape\":[2,1", "0.weight"},
         {"\"F32\",\"shape\":[2,1", "\"F64\",\"shape\":[2,1", "0.weight"},
@@ -191,15 +205,7 @@ static void wrong_tensors_are_named(void **state) {
         {"{\"__metadata__\"", "{\"surplus\":5,\"__metadata__\"", "surplus"},
         {"{\"__metadata__\"", "{\"surplus\":null,\"__metadata__\"", "surplus"},
     };
-    model_file file = make_file();
-    for (size_t i = 0; i < COUNT(edits); i++) {
-        fds_error err;
-        fds_status status = try_edit(&file, edits[i].from, edits[i].to, &err);
-        if (status == FDS_OK || !strstr(err.text, edits[i].named))
-            fail_msg("%s -> %s: %s: %s", edits[i].from, edits[i].to, fds_status_name(status),
-                     err.text);
-    }
-    free(file.bytes);
+    refuse_edits(edits, COUNT(edits));
 }
 
 /* Four bytes that belong to no tensor, before the last. */
@@ -218,9 +224,7 @@ static void gaps_between_tensors_are_refused(void **state) {
 
 static void wrong_metadata_is_named(void **state) {
     (void)state;
-    static const struct {
-        const char *from, *to, *named;
-    } edits[] = {
+    static const edit edits[] = {
         {"\"fds.network\"", "\"fds.other\"", "fds.network"},
         {"conv:2x3,relu", "conv:2y3,relu", "character 7"},
         {"conv:2x3,relu", "conv:2x9,relu", "character 1"},
@@ -255,15 +259,7 @@ static void wrong_metadata_is_named(void **state) {
         {"\"__metadata__\":{", "\"__metadata__\":{\"x\":5,", "x"},
         {"\"__metadata__\"", "\"__metadat__\"", ""},
     };
-    model_file file = make_file();
-    for (size_t i = 0; i < COUNT(edits); i++) {
-        fds_error err;
-        fds_status status = try_edit(&file, edits[i].from, edits[i].to, &err);
-        if (status == FDS_OK || !strstr(err.text, edits[i].named))
-            fail_msg("%s -> %s: %s: %s", edits[i].from, edits[i].to, fds_status_name(status),
-                     err.text);
-    }
-    free(file.bytes);
+    refuse_edits(edits, COUNT(edits));
 }
 
 static void headers_that_are_no_object_are_refused(void **state) {
