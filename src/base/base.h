@@ -92,6 +92,45 @@ fds_status fds_path_join(char *out, size_t out_size, const char *dir, const char
 fds_status fds_dir_list(const char *path, char ***names, size_t *count, fds_error *err);
 void fds_dir_list_free(char **names, size_t count);
 
+/* A regular file that is read and written in places. fd is -1 when it is not open; path is copied.
+ * Each belongs to one thread at a time. */
+typedef struct fds_file {
+    int fd;
+    bool is_disk_full; /* a write failed for want of space */
+    char path[FDS_PATH_MAX];
+} fds_file;
+
+typedef enum fds_access { FDS_READ, FDS_UPDATE, FDS_CREATE } fds_access;
+
+/* FDS_READ and FDS_UPDATE (reading and writing) want the file to be there, FDS_CREATE is an update
+ * that makes it where it is not. On failure fd is -1. */
+fds_status fds_file_open(fds_file *file, const char *path, fds_access access, fds_error *err);
+void fds_file_close(fds_file *file); /* not open: nothing happens */
+fds_status fds_file_size(fds_file *file, uint64_t *size, fds_error *err);
+/* All size bytes at offset, or a failure. */
+fds_status fds_file_read_at(fds_file *file, void *data, size_t size, uint64_t offset,
+                            fds_error *err);
+fds_status fds_file_write_at(fds_file *file, const void *data, size_t size, uint64_t offset,
+                             fds_error *err);
+fds_status fds_file_truncate(fds_file *file, uint64_t size, fds_error *err);
+/* Contents and size are on the disk when it returns. */
+fds_status fds_file_sync(fds_file *file, fds_error *err);
+/* Held until the file is closed or the process ends, however it ends. FDS_IO, without waiting, when
+ * another holds it; user names in the message what is then in use. */
+fds_status fds_file_lock(fds_file *file, const char *user, fds_error *err);
+/* The first size (> 0) bytes, to be read only. The file must be that long: a mapping beyond its end
+ * ends the process when touched. The mapping outlives the file's closing. */
+fds_status fds_file_map(fds_file *file, size_t size, const uint8_t **data, fds_error *err);
+void fds_file_unmap(const uint8_t *data, size_t size); /* NULL is fine */
+
+/* What was made, renamed or removed in a folder is on the disk when it returns. */
+fds_status fds_dir_sync(const char *path, fds_error *err);
+/* Bytes that this process may still write on the disk that path lies on. */
+fds_status fds_disk_free(const char *path, uint64_t *bytes, fds_error *err);
+/* Removes what processes that died while they wrote the file path have left beside it. Only for the
+ * holder of a lock which keeps others from writing it. */
+fds_status fds_out_sweep(const char *path, fds_error *err);
+
 /* Runs argv (NULL-terminated, argv[0] searched in PATH) in folder cwd, output discarded.
  * FDS_NOT_FOUND when there is no such program or folder, FDS_EXTERNAL when it ends with a failure.
  */
@@ -123,9 +162,11 @@ double fds_now_s(void); /* monotonic */
 /* ---- random numbers: what each stream is for ---- */
 
 enum fds_purpose {
-    FDS_PURPOSE_INIT = 1,  /* initial weights: a = tensor */
-    FDS_PURPOSE_ORDER = 2, /* place in the mini-batches: a = epoch, b = sample id */
-    FDS_PURPOSE_SPLIT = 3, /* choice of samples: a = sample id */
+    FDS_PURPOSE_INIT = 1,      /* initial weights: a = tensor */
+    FDS_PURPOSE_ORDER = 2,     /* place in the mini-batches: a = epoch, b = sample id */
+    FDS_PURPOSE_SPLIT = 3,     /* choice of samples: a = sample id */
+    FDS_PURPOSE_COALITION = 4, /* coalitions: a = sampler, b = draw */
+    FDS_PURPOSE_KMEANS = 5,    /* first centres of k-means: a = centre */
 };
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one seam to the file system: whole-file reads (gzip undone), atomic replacement, folders.
+ * The one seam to the file system: whole-file reads (gzip undone), atomic replacement, files read
+ * and written in places, folders.
  *
  * A new file is written beside its target as ".NAME.PID-N.tmp", fsynced, renamed over the target,
  * and the folder is fsynced: a reader, or a machine that loses power, sees the old file or the new.
@@ -12,7 +13,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -182,6 +186,14 @@ static int open_aside(fds_out *out, const char *name) {
     return fd;
 }
 
+/* Where a path's last part begins; dir[FDS_PATH_MAX] receives what it lies in. */
+static const char *split_path(const char *path, char *dir) {
+    const char *slash = strrchr(path, '/');
+    snprintf(dir, FDS_PATH_MAX, "%.*s", slash ? (int)FDS_MAX(slash - path, 1) : 1,
+             slash ? path : ".");
+    return slash ? slash + 1 : path;
+}
+
 fds_status fds_out_open(const char *path, fds_out **result, fds_error *err) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     struct stat about;
@@ -194,8 +206,7 @@ fds_status fds_out_open(const char *path, fds_out **result, fds_error *err) {
     if (!out)
         return fds_fail_nomem(err, sizeof *out);
     snprintf(out->path, sizeof out->path, "%s", path);
-    snprintf(out->dir, sizeof out->dir, "%.*s", slash ? (int)FDS_MAX(slash - path, 1) : 1,
-             slash ? path : ".");
+    split_path(path, out->dir);
     out->fd = open_aside(out, out->path + (name - path));
     if (out->fd < 0) {
         fds_status status = fds_fail_errno(err, "write", path);
@@ -220,6 +231,20 @@ fds_status fds_out_write(fds_out *out, const void *data, size_t size, fds_error 
     return FDS_OK;
 }
 
+static fds_status sync_and_close_dir(int dir, const char *path, fds_error *err) {
+    fds_status status = FDS_OK;
+    /* some file systems cannot sync a folder and say EINVAL: there is nothing more to be done */
+    if (io_fsync(dir) != 0 && errno != EINVAL)
+        status = fds_fail_errno(err, "sync folder", path);
+    close(dir);
+    return status;
+}
+
+fds_status fds_dir_sync(const char *path, fds_error *err) {
+    int dir = io_open(path, O_RDONLY | O_DIRECTORY, 0);
+    return dir < 0 ? fds_fail_errno(err, "open folder", path) : sync_and_close_dir(dir, path, err);
+}
+
 fds_status fds_out_commit(fds_out *out, fds_error *err) {
     fds_status status = FDS_OK;
     int dir = -1;
@@ -240,10 +265,7 @@ fds_status fds_out_commit(fds_out *out, fds_error *err) {
         fds_out_abort(out);
         return status;
     }
-    /* some file systems cannot sync a folder and say EINVAL: there is nothing more to be done */
-    if (io_fsync(dir) != 0 && errno != EINVAL)
-        status = fds_fail_errno(err, "sync folder", out->dir);
-    close(dir);
+    status = sync_and_close_dir(dir, out->dir, err);
     fds_free(out);
     return status;
 }
@@ -265,6 +287,123 @@ fds_status fds_file_write(const char *path, const void *data, size_t size, fds_e
         return fds_out_commit(out, err);
     fds_out_abort(out);
     return status;
+}
+
+/* ---- in places ---- */
+
+fds_status fds_file_open(fds_file *file, const char *path, fds_access access, fds_error *err) {
+    static const int flags[] = {O_RDONLY, O_RDWR, O_RDWR | O_CREAT};
+    struct stat about;
+    file->fd = -1;
+    file->is_disk_full = false;
+    if (strlen(path) >= sizeof file->path)
+        return fds_fail(err, FDS_USAGE, "path too long: %.100s...", path);
+    strcpy(file->path, path);
+    file->fd = io_open(path, flags[access] | O_NONBLOCK, 0666);
+    if (file->fd < 0)
+        return fds_fail_errno(err, "open", path);
+    fds_status status = FDS_OK;
+    if (io_fails() || fstat(file->fd, &about) != 0)
+        status = fds_fail_errno(err, "look at", path);
+    else if (!S_ISREG(about.st_mode))
+        status = fds_fail(err, FDS_FORMAT, "%s: not a regular file", path);
+    if (status != FDS_OK)
+        fds_file_close(file);
+    return status;
+}
+
+void fds_file_close(fds_file *file) {
+    if (file->fd >= 0)
+        close(file->fd);
+    file->fd = -1;
+}
+
+fds_status fds_file_size(fds_file *file, uint64_t *size, fds_error *err) {
+    struct stat about;
+    if (io_fails() || fstat(file->fd, &about) != 0)
+        return fds_fail_errno(err, "look at", file->path);
+    *size = (uint64_t)about.st_size;
+    return FDS_OK;
+}
+
+fds_status fds_file_read_at(fds_file *file, void *data, size_t size, uint64_t offset,
+                            fds_error *err) {
+    for (size_t used = 0; used < size;) {
+        ssize_t got =
+            io_fails() ? -1
+                       : pread(file->fd, (char *)data + used, size - used, (off_t)(offset + used));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fds_fail_errno(err, "read", file->path);
+        if (got == 0)
+            return fds_fail(err, FDS_IO, "%s: ended at byte %llu, %llu were expected", file->path,
+                            (unsigned long long)(offset + used),
+                            (unsigned long long)(offset + size));
+        used += (size_t)got;
+    }
+    return FDS_OK;
+}
+
+fds_status fds_file_write_at(fds_file *file, const void *data, size_t size, uint64_t offset,
+                             fds_error *err) {
+    for (size_t used = 0; used < size;) {
+        ssize_t done = io_fails() ? -1
+                                  : pwrite(file->fd, (const char *)data + used, size - used,
+                                           (off_t)(offset + used));
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0) {
+            file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
+            return fds_fail_errno(err, "write", file->path);
+        }
+        used += (size_t)done;
+    }
+    return FDS_OK;
+}
+
+fds_status fds_file_truncate(fds_file *file, uint64_t size, fds_error *err) {
+    if (io_fails() || ftruncate(file->fd, (off_t)size) != 0)
+        return fds_fail_errno(err, "cut off the end of", file->path);
+    return FDS_OK;
+}
+
+fds_status fds_file_sync(fds_file *file, fds_error *err) {
+    if (io_fails() || fdatasync(file->fd) != 0) {
+        /* where blocks are given out late, a full disk may show only now */
+        file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
+        return fds_fail_errno(err, "sync", file->path);
+    }
+    return FDS_OK;
+}
+
+fds_status fds_file_lock(fds_file *file, const char *user, fds_error *err) {
+    if (!io_fails() && flock(file->fd, LOCK_EX | LOCK_NB) == 0)
+        return FDS_OK;
+    if (errno == EWOULDBLOCK)
+        return fds_fail(err, FDS_IO, "%s is in use by another process", user);
+    return fds_fail_errno(err, "lock", file->path);
+}
+
+fds_status fds_file_map(fds_file *file, size_t size, const uint8_t **data, fds_error *err) {
+    void *map = io_fails() ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
+    if (map == MAP_FAILED)
+        return fds_fail_errno(err, "map", file->path);
+    *data = map;
+    return FDS_OK;
+}
+
+void fds_file_unmap(const uint8_t *data, size_t size) {
+    if (data)
+        munmap((void *)(uintptr_t)data, size);
+}
+
+fds_status fds_disk_free(const char *path, uint64_t *bytes, fds_error *err) {
+    struct statvfs about;
+    if (io_fails() || statvfs(path, &about) != 0)
+        return fds_fail_errno(err, "look at the disk of", path);
+    *bytes = (uint64_t)about.f_bavail * about.f_frsize;
+    return FDS_OK;
 }
 
 /* ---- paths and folders ---- */
@@ -310,7 +449,9 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-fds_status fds_dir_list(const char *path, char ***names, size_t *count, fds_error *err) {
+/* Names that begin with a dot, or all others. */
+static fds_status list_dir(const char *path, bool is_hidden, char ***names, size_t *count,
+                           fds_error *err) {
     DIR *dir = io_fails() ? NULL : opendir(path);
     if (!dir)
         return fds_fail_errno(err, "open folder", path);
@@ -324,7 +465,7 @@ fds_status fds_dir_list(const char *path, char ***names, size_t *count, fds_erro
             status = fds_fail_errno(err, "read folder", path);
         if (!entry)
             break;
-        if (entry->d_name[0] == '.')
+        if ((entry->d_name[0] == '.') != is_hidden)
             continue;
         status = fds_grow(&list, &capacity, used + 1, sizeof(char *), err);
         if (status != FDS_OK)
@@ -345,6 +486,31 @@ fds_status fds_dir_list(const char *path, char ***names, size_t *count, fds_erro
     *names = list;
     *count = used;
     return FDS_OK;
+}
+
+fds_status fds_dir_list(const char *path, char ***names, size_t *count, fds_error *err) {
+    return list_dir(path, false, names, count, err);
+}
+
+fds_status fds_out_sweep(const char *path, fds_error *err) {
+    char dir[FDS_PATH_MAX], prefix[FDS_PATH_MAX + 2], left[FDS_PATH_MAX];
+    const char *name = split_path(path, dir);
+    char **names;
+    size_t count;
+    snprintf(prefix, sizeof prefix, ".%s.", name);
+    FDS_TRY(list_dir(dir, true, &names, &count, err));
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++) {
+        size_t len = strlen(names[i]), start = strlen(prefix);
+        if (strncmp(names[i], prefix, start) != 0 || len < start + 4 ||
+            strcmp(names[i] + len - 4, ".tmp") != 0)
+            continue;
+        status = fds_path_join(left, sizeof left, dir, names[i], err);
+        if (status == FDS_OK && (io_fails() || unlink(left) != 0))
+            status = fds_fail_errno(err, "remove", left);
+    }
+    fds_dir_list_free(names, count);
+    return status;
 }
 
 void fds_dir_list_free(char **names, size_t count) {

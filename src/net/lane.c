@@ -209,7 +209,18 @@ void fds_lane_free(fds_lane *lane) {
     if (!lane)
         return;
     fds_free(lane->arena);
+    fds_free(lane->places);
     fds_free(lane);
+}
+
+fds_status fds_lane_reserve(fds_lane *lane, size_t members, fds_error *err) {
+    return fds_grow(&lane->places, &lane->place_capacity, members,
+                    sizeof(fds_place) + sizeof(uint32_t), err);
+}
+
+size_t fds_lane_bytes(const fds_lane *lane) {
+    return sizeof *lane + lane->arena_size * sizeof(float) +
+           lane->place_capacity * (sizeof(fds_place) + sizeof(uint32_t));
 }
 
 /* ---- forward ---- */

@@ -46,6 +46,8 @@ struct fds_lane {
     size_t arena_size;   /* in floats */
     float *grad, *m, *v; /* (weights) */
     float *scratch;
+    void *places; /* of an epoch's members, with their order behind them */
+    size_t place_capacity;
     uint16_t labels[FDS_LANES];
     float losses[FDS_LANES];
 };

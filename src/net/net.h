@@ -59,6 +59,10 @@ fds_status fds_lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uin
                              size_t count, const float *weights, float *gradient, double *loss,
                              fds_error *err);
 
+/* Makes room for training on that many members, so that it will allocate nothing. */
+fds_status fds_lane_reserve(fds_lane *lane, size_t members, fds_error *err);
+size_t fds_lane_bytes(const fds_lane *lane); /* that it holds */
+
 /* ---- safetensors ---- */
 
 /* A value as text in compact form; the caller fds_frees it. NULL when there is no memory:

@@ -199,17 +199,11 @@ fds_status fds_lane_train(fds_lane *lane, const fds_inputs *inputs, const uint32
     FDS_TRY(check_members(lane, inputs, members, count, err));
     if (!count)
         return FDS_OK;
-    fds_place *places = fds_alloc(count * sizeof *places);
-    uint32_t *order = fds_alloc(count * sizeof *order);
-    fds_status status = FDS_OK;
-    if (!places || !order) {
-        status = fds_fail_nomem(err, count * (sizeof *places + sizeof *order));
-    } else {
-        status = run_epochs(lane, inputs, members, count, params, weights, places, order, report,
-                            events, err);
-    }
-    fds_free(places);
-    fds_free(order);
+    FDS_TRY(fds_lane_reserve(lane, count, err));
+    fds_place *places = lane->places;
+    uint32_t *order = (uint32_t *)(places + count);
+    fds_status status = run_epochs(lane, inputs, members, count, params, weights, places, order,
+                                   report, events, err);
     for (size_t i = 0; status == FDS_OK && i < lane->net->weights; i++)
         if (!isfinite(weights[i]))
             status = fds_fail(err, FDS_DIVERGED,

@@ -470,7 +470,8 @@ static void the_number_of_epochs_does_not_allocate(void **state) {
             calls[k] = fds_fault_arm(FDS_FAULT_ALLOC, 0);
             free(w);
         }
-        assert_int_equal(calls[0], calls[1]);
+        assert_true(calls[0] <= 1); /* room for the order of the members, kept for later */
+        assert_int_equal(calls[1], 0);
         float *probs = need(t.s.count * t.s.classes, sizeof *probs);
         fds_error err;
         expect_ok(fds_lane_predict(lane, t.inputs, 0, t.s.count, t.w, probs, &err), &err);
