@@ -6,8 +6,10 @@
  *   1. status, errors, events     every fallible call returns fds_status and fills an fds_error
  *   2. data                       datasets, splits, players, pictures of data
  *   3. models                     train a service model, use it, keep it in a file
- *   4. networks, many at a time   the engine under section 3, for thousands of small networks
- *   5. the machine                random numbers, checksums, instruction sets
+ *   4. utilities                  what coalitions of players are worth, in a table on disk
+ *   5. games                      coalitions, groups, Shapley values exact and by least squares
+ *   6. networks, many at a time   the engine under section 3, for thousands of small networks
+ *   7. the machine                random numbers, checksums, instruction sets
  *
  * Ownership: *_create, *_open, *_load and *_train hand over a new object; the matching *_free takes
  * it back and accepts NULL. Pointers that a getter returns belong to the object. Objects marked
@@ -216,7 +218,7 @@ typedef struct fds_model_info {
     const char *sha256;      /* of the weights' bytes, 64 hexadecimal digits */
 } fds_model_info;
 
-/* Trains a network ("lenet5", or a text as in section 4) on the samples of index, normalised by
+/* Trains a network ("lenet5", or a text as in section 6) on the samples of index, normalised by
  * their own channel statistics. One thread: many models are trained side by side, not one in many.
  */
 FDS_API fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index, size_t count,
@@ -248,7 +250,243 @@ FDS_API fds_status fds_model_score(const fds_model *model, const fds_dataset *ds
 FDS_API fds_status fds_model_save(const fds_model *model, const char *path, fds_error *err);
 FDS_API fds_status fds_model_load(const char *path, fds_model **out, fds_error *err);
 
-/* ==== 4. Networks, many at a time =========================================================== */
+/* ==== 4. Utilities ========================================================================== */
+
+/* The value of a coalition s for a prediction: v(s) = the probability that a model which learnt
+ * from the samples of the players in s gives to label y of input x. A value function answers for
+ * all inputs and all labels at once. It is a function of the set s alone. */
+typedef struct fds_value fds_value;
+
+typedef struct fds_value_params {
+    /* "retrain"     a network trained until it has converged (the paper's v)
+     * "retrain:K"   a network trained for K epochs at beta times the learning rate (AFDS)
+     * "knn:K"       the share of the label among the K nearest samples
+     * "kernel"      kernel regression on the samples; cheap, meant as a surrogate */
+    const char *kind;
+    const char *network;    /* retrain: as fds_model_train takes it */
+    fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
+    float beta;             /* retrain:K */
+} fds_value_params;
+
+/* "retrain:10", lenet5, Adam, lr 1e-4 and beta 10 as in the paper. */
+FDS_API fds_value_params fds_value_params_default(void);
+
+/* What the players' samples of train are worth for the samples inputs[0 .. input_count-1] of
+ * test. workers: how many threads will ask at the same time (0: one a processor). The datasets and
+ * players must outlive it. */
+FDS_API fds_status fds_value_create(const fds_value_params *params, const fds_dataset *train,
+                                    const fds_players *players, const fds_dataset *test,
+                                    const uint32_t *inputs, size_t input_count, unsigned workers,
+                                    fds_value **out, fds_error *err);
+FDS_API void fds_value_free(fds_value *value);
+
+typedef struct fds_value_info {
+    size_t players, inputs;
+    uint32_t classes;
+    size_t memory; /* bytes that it holds */
+    /* Everything that its answers depend on, as JSON: kind, network, training, seed, and checksums
+     * of the samples. Equal texts, equal answers. */
+    const char *text;
+} fds_value_info;
+FDS_API fds_value_info fds_value_get_info(const fds_value *value);
+
+/* probs[inputs * classes] of one coalition (bits as in section 5), on worker number worker: each
+ * number is used by one thread at a time. No players: the network as it was initialised (retrain),
+ * 0 for every label (knn), or all labels alike (kernel). */
+FDS_API fds_status fds_value_eval(const fds_value *value, unsigned worker,
+                                  const uint64_t *coalition, float *probs, fds_error *err);
+
+/* Exact Shapley values of "knn:K", by the recursion of Jia et al. (2019): values[input_count *
+ * classes * players], by input, then label, then player. FDS_USAGE for other kinds and for players
+ * of several samples. */
+FDS_API fds_status fds_value_knn_shapley(const fds_value *value, double *values, fds_error *err);
+
+/* Utilities on disk: for every coalition that was asked for, the probabilities of all inputs and
+ * labels. A folder of table.json and *.seg; see docs/table.md. A process that dies at any point
+ * loses only what it was just computing. */
+typedef struct fds_table fds_table;
+
+typedef enum fds_store { FDS_F32, FDS_F16 } fds_store;
+
+/* Opens the folder dir for what value answers, or makes it. FDS_USAGE, naming the difference, when
+ * the folder holds answers of another value function; FDS_IO when another process uses it. Every
+ * record is checked: damaged ones are told to events and count as missing. */
+FDS_API fds_status fds_table_open(const char *dir, const fds_value *value, fds_store store,
+                                  const fds_events *events, fds_table **out, fds_error *err);
+FDS_API void fds_table_free(fds_table *table);
+
+typedef struct fds_plan fds_plan;
+
+/* What filling would take, before it begins. */
+typedef struct fds_table_need {
+    size_t coalitions;  /* different ones in the plan */
+    size_t missing;     /* of them, to be computed */
+    uint64_t disk;      /* bytes that they will take */
+    uint64_t disk_free; /* bytes that the disk has left */
+    uint64_t memory;    /* bytes held while they are computed, whatever their number */
+} fds_table_need;
+FDS_API fds_status fds_table_plan(const fds_table *table, const fds_plan *plan, unsigned threads,
+                                  fds_table_need *need, fds_error *err);
+
+/* Computes what the plan asks for and the table lacks, on at most as many threads as the value
+ * function has workers. The bytes of the folder do not depend on threads nor on how often it was
+ * interrupted. */
+FDS_API fds_status fds_table_fill(fds_table *table, const fds_plan *plan, unsigned threads,
+                                  const fds_events *events, fds_error *err);
+
+/* ==== 5. Games ============================================================================== */
+
+/* A coalition of n players is a set of bits: player i is bit i % 64 of word i / 64, and the bits
+ * from n on are 0. */
+static inline size_t fds_coalition_words(size_t players) { return (players + 63) / 64; }
+static inline bool fds_coalition_has(const uint64_t *bits, size_t player) {
+    return bits[player / 64] >> (player % 64) & 1;
+}
+FDS_API size_t fds_coalition_size(const uint64_t *bits, size_t players);
+/* A number that depends on the set alone. */
+FDS_API uint64_t fds_coalition_id(const uint64_t *bits, size_t players);
+
+/* A partition of the players into groups 0 .. count-1, none empty. Shareable. */
+typedef struct fds_groups fds_groups;
+
+/* From the group of each player, any numbers; groups are numbered by their first player. names may
+ * be NULL, else names[group_of[i]] is the name of player i's group. */
+FDS_API fds_status fds_groups_create(const uint32_t *group_of, size_t players,
+                                     const char *const *names, fds_groups **out, fds_error *err);
+FDS_API void fds_groups_free(fds_groups *groups);
+FDS_API size_t fds_groups_count(const fds_groups *groups);
+FDS_API size_t fds_groups_players(const fds_groups *groups);
+FDS_API uint32_t fds_groups_of(const fds_groups *groups, size_t player);
+FDS_API size_t fds_groups_members(const fds_groups *groups, size_t group, const uint32_t **members);
+FDS_API const char *fds_groups_name(const fds_groups *groups, size_t group);
+/* By the label that most of a player's samples have; by the provider of a player's samples. */
+FDS_API fds_status fds_groups_by_label(const fds_dataset *ds, const fds_players *players,
+                                       fds_groups **out, fds_error *err);
+FDS_API fds_status fds_groups_by_provider(const fds_dataset *ds, const fds_players *players,
+                                          fds_groups **out, fds_error *err);
+/* By k-means on what a model answers for the players' samples (the paper's Psi_N; for players of
+ * several samples, on the mean): count groups, 0 for the square root of the number of players. */
+FDS_API fds_status fds_groups_by_model(const fds_model *model, const fds_dataset *ds,
+                                       const fds_players *players, size_t count, uint64_t seed,
+                                       fds_groups **out, fds_error *err);
+/* From a text file with one line "PLAYER,GROUP" for each player, by the players' names. */
+FDS_API fds_status fds_groups_read(const char *path, const fds_players *players, fds_groups **out,
+                                   fds_error *err);
+
+/* Which coalitions are looked at, and what each weighs. Rows 0 and 1 are always the empty and the
+ * full coalition, of weight 0: their values enter exactly. Shareable. */
+typedef enum fds_sampler {
+    FDS_KERNEL,   /* the paper's P(s): size k with weight 1/(k(n-k)), then a uniform subset */
+    FDS_PAIRED,   /* the same, each followed by its complement */
+    FDS_LEVERAGE, /* sizes uniform in 1..n-1, complements, without replacement, weighted */
+    FDS_GFDS,     /* for each group in turn: its members singly, every other group as one player */
+    FDS_GFDS_PLUS /* groups as players */
+} fds_sampler;
+
+/* The first count coalitions of a sampler (besides rows 0 and 1): plans of one seed are nested.
+ * groups: for the last two, else NULL. Samplers that pair need an even count. FDS_LIMIT when
+ * FDS_LEVERAGE is asked for more coalitions than there are. */
+FDS_API fds_status fds_plan_sample(fds_sampler sampler, size_t players, const fds_groups *groups,
+                                   size_t count, uint64_t seed, fds_plan **out, fds_error *err);
+/* All coalitions that the exact values need; FDS_LIMIT above 20 players at a time.
+ * groups NULL: the Shapley value. Else, as sampler says (FDS_GFDS or FDS_GFDS_PLUS), the paper's
+ * group-wise values. */
+FDS_API fds_status fds_plan_exact(fds_sampler sampler, size_t players, const fds_groups *groups,
+                                  fds_plan **out, fds_error *err);
+FDS_API void fds_plan_free(fds_plan *plan);
+FDS_API size_t fds_plan_players(const fds_plan *plan);
+FDS_API size_t fds_plan_rows(const fds_plan *plan);    /* with rows 0 and 1 */
+FDS_API bool fds_plan_is_paired(const fds_plan *plan); /* rows 2j and 2j+1 are complements */
+FDS_API const uint64_t *fds_plan_coalition(const fds_plan *plan, size_t row);
+FDS_API double fds_plan_weight(const fds_plan *plan, size_t row);
+
+/* Where the estimators read the values of a plan's coalitions: columns are different games over
+ * the same coalitions, for example one an input. read gives columns first .. first+count-1 of a
+ * row, on worker number worker, which is below the number of threads that the estimator was given
+ * (0: of processors): each number is used by one thread at a time. */
+typedef struct fds_rows {
+    size_t columns;
+    fds_status (*read)(void *context, unsigned worker, size_t row, size_t first, size_t count,
+                       double *out, fds_error *err);
+    void *context;
+} fds_rows;
+
+/* The rows of a plan as a filled table has them. labels NULL: column input * classes + label; else
+ * one column an input, of its label labels[input]; with is_mean (labels must be given), one column,
+ * the mean of those. The table, the plan and labels must outlive it. */
+typedef struct fds_table_view fds_table_view;
+FDS_API fds_status fds_table_view_create(const fds_table *table, const fds_plan *plan,
+                                         const uint32_t *labels, bool is_mean, unsigned workers,
+                                         fds_table_view **out, fds_error *err);
+FDS_API fds_rows fds_table_view_rows(fds_table_view *view);
+FDS_API void fds_table_view_free(fds_table_view *view);
+
+/* Exact values: values[players * columns], player by player. plan is of fds_plan_exact. */
+FDS_API fds_status fds_exact(const fds_plan *plan, const fds_rows *rows, unsigned threads,
+                             double *values, const fds_events *events, fds_error *err);
+
+/* ---- Shapley values by least squares ---- */
+
+/* What is fitted beside the plain least squares (docs/accuracy.md tells what each is worth):
+ *   FDS_PLAIN   the minimiser of sum_s w(s) (v(s) - v(0) - s'phi)^2 with sum phi = v(1) - v(0)
+ *   FDS_SHRINK  and a player's value is drawn towards the mean of its group
+ *   FDS_COUNTS  and that for the difference between v and a fitted game of known values, which adds
+ *               functions of how many members of each group, and how many players, take part
+ * How strongly is chosen by how well coalitions that were left out are foretold. */
+typedef enum fds_adjust { FDS_PLAIN, FDS_SHRINK, FDS_COUNTS } fds_adjust;
+
+typedef struct fds_ls_params {
+    fds_adjust adjust;
+    const fds_groups *groups; /* NULL: all players are one group. FDS_PLAIN needs none */
+    /* A surrogate game over the same plan, with its values [players * columns]: the least squares
+     * then estimate the difference to as much of it as foretells left-out coalitions best. Both
+     * NULL: none. */
+    const fds_rows *control;
+    const double *control_values;
+} fds_ls_params;
+
+typedef struct fds_ls_report {
+    size_t cases;               /* pairs, or single coalitions where the plan does not pair */
+    size_t features;            /* fitted numbers a column */
+    double ridge;               /* added because there are few coalitions; 0: none */
+    double shrink, shrink_rest; /* strength for the fitted game, and for the rest */
+    double control;             /* share of the surrogate game; 0: none */
+    double explained;           /* share of the variance of left-out coalitions, by the fit */
+} fds_ls_report;
+
+/* values and errors [players * columns], player by player: Shapley values and their standard
+ * errors (jackknife over the cases; for shrunk values with an estimate of the bias as well). errors
+ * and report may be NULL. Memory does not grow with the number of coalitions but for 32 bytes
+ * each. */
+FDS_API fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
+                                     const fds_ls_params *params, unsigned threads, double *values,
+                                     double *errors, fds_ls_report *report,
+                                     const fds_events *events, fds_error *err);
+
+/* ---- Values in a file ---- */
+
+/* What was estimated, for whom and for what. Columns are as in a table's view: a mean has one; else
+ * one a test sample, or with target_labels NULL one a test sample and label. Nothing is copied. */
+typedef struct fds_values {
+    size_t players;
+    const char *const *player_names; /* [players] */
+    const uint32_t *player_labels;   /* [players] */
+    uint32_t classes;
+    const char *const *class_names; /* [classes] */
+    bool is_mean;                   /* one value a player: tests and target_labels are not used */
+    size_t tests;
+    const uint32_t *test_samples;  /* [tests], their numbers; NULL: 0 .. tests-1 */
+    const uint32_t *target_labels; /* [tests]; NULL: every label of each */
+    const double *values, *errors; /* [players * columns], player by player; errors NULL: all 0 */
+} fds_values;
+
+/* Writes .csv, .npy or .json, as the path ends; an old file is replaced only by a complete new one.
+ * The formats are in docs/commands.md. */
+FDS_API fds_status fds_values_save(const fds_values *values, const char *path, fds_error *err);
+/* FDS_USAGE when a path ends in none of these, before any work. */
+FDS_API fds_status fds_values_check_path(const char *path, fds_error *err);
+
+/* ==== 6. Networks, many at a time =========================================================== */
 
 /* A network's plan: layers, shapes, where each weight lies. Shareable.
  *
@@ -317,7 +555,7 @@ FDS_API fds_status fds_lane_logits(fds_lane *lane, const fds_inputs *inputs, siz
 FDS_API fds_status fds_inputs_order(const fds_inputs *inputs, const uint32_t *members, size_t count,
                                     uint64_t seed, uint32_t epoch, uint32_t *order, fds_error *err);
 
-/* ==== 5. The machine ======================================================================== */
+/* ==== 7. The machine ======================================================================== */
 
 /* "avx512", "avx2" or "generic": what the engine runs on, or "unsupported" when FDS_ISA in the
  * environment, which forces one, names another or one that the processor lacks. On a given kind of

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * game: coalitions of players and the values of players in them. Knows nothing of data or networks.
+ *
+ *   coalition.c  bit sets and their identity
+ *   groups.c     partitions of the players; kmeans.c one of the ways to make them
+ *   plan.c       which coalitions are looked at: the plan itself, and plans of all coalitions
+ *   samplers.c   plans of coalitions drawn at random
+ *   exact.c      Shapley values and the paper's group-wise values by enumeration
+ *   ls.c         Shapley values by least squares
+ */
+#ifndef FDS_GAME_H
+#define FDS_GAME_H
+
+#include "base/base.h"
+
+#define FDS_MAX_PLAYERS ((size_t)1 << 20)
+#define FDS_MAX_ROWS ((size_t)1 << 28)
+#define FDS_MAX_EXACT 20u                      /* players of one enumeration */
+#define FDS_MAX_EXACT_ROWS (FDS_MAX_ROWS / 64) /* rows of all enumerations of a plan */
+
+/* ---- coalition.c ---- */
+
+static inline void fds_coalition_add(uint64_t *bits, size_t player) {
+    bits[player / 64] |= (uint64_t)1 << (player % 64);
+}
+/* The players who are not in bits; out may be bits. */
+void fds_coalition_complement(const uint64_t *bits, size_t players, uint64_t *out);
+
+/* ---- groups.c, kmeans.c ---- */
+
+fds_status fds_groups_copy(const fds_groups *groups, fds_groups **out, fds_error *err);
+
+/* Lloyd's k-means from a seeded k-means++ start on points (count, size): group_of[count] receives
+ * 0 .. groups-1, none empty. Ties go to the lowest number. */
+fds_status fds_kmeans(const double *points, size_t count, size_t size, size_t groups, uint64_t seed,
+                      uint32_t *group_of, fds_error *err);
+/* The same, stopped after that many steps if it has not converged before; at least one is made. */
+fds_status fds_kmeans_steps(const double *points, size_t count, size_t size, size_t groups,
+                            uint64_t seed, unsigned steps, uint32_t *group_of, fds_error *err);
+
+/* ---- plan.c, samplers.c ---- */
+
+/* One enumeration: a game of its own over a few players, each standing for one or several of the
+ * real ones. Its coalitions are the rows first .. first + 2^players - 1 of the plan: row first + m
+ * is that of mask m. */
+typedef struct fds_block {
+    size_t first;
+    uint32_t players;
+    uint32_t owner; /* FDS_GFDS: the group whose members are single; else 0 */
+} fds_block;
+
+struct fds_plan {
+    fds_sampler sampler; /* of exact plans without groups: FDS_KERNEL */
+    bool is_exact, is_paired;
+    size_t players, words, rows;
+    uint64_t *bits;     /* (rows, words) */
+    double *weights;    /* (rows) */
+    fds_groups *groups; /* a copy of its own, or NULL */
+    fds_block *blocks;  /* (block_count), is_exact */
+    size_t block_count;
+};
+
+static inline uint64_t *fds_plan_bits(const fds_plan *plan, size_t row) {
+    return plan->bits + row * plan->words;
+}
+
+/* A plan without rows yet, once players, sampler and groups (NULL unless the sampler is by groups)
+ * are known to fit together. */
+fds_status fds_plan_new(fds_sampler sampler, size_t players, const fds_groups *groups,
+                        fds_plan **out, fds_error *err);
+/* Room for rows, of no players and weight 0; row 1 gets all players. */
+fds_status fds_plan_reserve(fds_plan *plan, size_t rows, fds_error *err);
+
+/* The game that a sampler plays. Its players stand for: FDS_GFDS_PLUS: the groups; FDS_GFDS: the
+ * members of group owner, then the other groups; else the real players. */
+size_t fds_plan_game_size(const fds_plan *plan, size_t owner);
+/* Adds to row the real players for whom player of that game stands. */
+void fds_plan_add(const fds_plan *plan, size_t owner, size_t player, uint64_t *row);
+
+#endif

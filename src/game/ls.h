@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ls: what the files of the least squares share.
+ *
+ *   ls_design.c  coalitions to rows of numbers: the regression's left side
+ *   ls_solver.c  the normal equations with the efficiency constraint, solved once for all columns
+ *   ls_choose.c  how strongly to shrink, by coalitions left out
+ *   ls.c         values and errors, columns by columns
+ *
+ * Notation, for m cases, n players, F features, C columns; matrices are row-major:
+ *   D (m, F)  features of a case; its first n columns are Z, one for each player
+ *   U (m, C)  what is to be explained
+ *   A case is a pair (s, 1-s) with D = (f(s) - f(1-s)) / 2 and U = (v(s) - v(1-s)) / 2: with the
+ *   efficiency constraint nothing else of a pair depends on phi. Without pairs it is one coalition
+ *   with D = f(s), U = v(s) - v(0).
+ *
+ * The model behind FDS_COUNTS. v is explained by g(s) = s'b + sum_j h_j(s), where each h_j is a
+ * step function of the number of members of one group, or of all players, in s. The Shapley values
+ * of g are known: b_i, and for a step over a group of k players 1/k for each member. So phi(v) =
+ * phi(g) + phi(v - g) and the last term comes from least squares with the Shapley kernel's weights,
+ * shrunk: g is fitted with weights that are milder (their square root), which lowers the variance,
+ * and the last term takes the bias away as coalitions become many.
+ */
+#ifndef FDS_GAME_LS_H
+#define FDS_GAME_LS_H
+
+#include "game.h"
+
+enum {
+    FDS_LS_BLOCK = 128,    /* cases that are looked at together */
+    FDS_LS_CHUNK = 512,    /* columns that one job solves for */
+    FDS_LS_SAMPLE = 256,   /* columns, and */
+    FDS_LS_LEFT_OUT = 1024 /* cases, by which the strengths are chosen */
+};
+
+/* A step over the members of a group (or over all players, group = FDS_ALL). */
+#define FDS_ALL UINT32_MAX
+typedef struct fds_step {
+    uint32_t group, at, of; /* counts from at on; of: members */
+} fds_step;
+
+typedef struct fds_design {
+    const fds_plan *plan;
+    const fds_groups *groups; /* or NULL: all players are one */
+    size_t players, cases, features;
+    size_t group_count;
+    fds_step *steps; /* (features - players) */
+    double *kernel;  /* (cases): the plan's weights, mean 1 */
+    double *mild;    /* (cases): their milder form, mean 1; for the fit of g */
+    double *unseen;  /* (cases): share of the coalitions of this size that were not drawn. What was
+                      * drawn without replacement, and whole, leaves no doubt */
+} fds_design;
+
+/* with_steps: features for g as well. */
+fds_status fds_design_create(const fds_plan *plan, const fds_groups *groups, bool with_steps,
+                             fds_design *out, fds_error *err);
+void fds_design_free(fds_design *design);
+/* D of cases first .. first+count-1: (count, features). counts: scratch (group_count). */
+void fds_design_rows(const fds_design *design, size_t first, size_t count, uint32_t *counts,
+                     double *d);
+/* U of the same cases for columns column .. column+width-1, less share times control:
+ * (count, stride). scratch: (3, width). */
+fds_status fds_design_values(const fds_design *design, const fds_rows *rows,
+                             const fds_rows *control, double share, unsigned worker, size_t first,
+                             size_t count, size_t column, size_t width, size_t stride,
+                             double *scratch, double *u, fds_error *err);
+/* out = each row of x (rows, width) times its weight; out may be x */
+void fds_weigh(const double *x, size_t rows, size_t width, const double *weights, double *out);
+/* means (players, width): of x over each player's group */
+void fds_design_group_means(const fds_design *design, const double *x, size_t width, double *means);
+
+/* theta = q b + g total minimises the penalised squares subject to sum theta = total. */
+typedef struct fds_solver {
+    size_t size;
+    double *q; /* (size, size) */
+    double *g; /* (size) */
+} fds_solver;
+
+/* The sums over all cases that do not depend on the columns. */
+typedef struct fds_gram {
+    double *kernel; /* (n, n): Z' W Z, kernel weights */
+    double *mild;   /* (F, F): D' W D, mild weights; NULL without steps */
+    double *cross;  /* (n, F): Z' W D, kernel weights; NULL without steps */
+} fds_gram;
+
+fds_status fds_gram_create(const fds_design *design, fds_gram *out, fds_error *err);
+void fds_gram_free(fds_gram *gram);
+
+/* What is added to the normal equations: ridge times (I - 1/n), shrink times (I - group means), on
+ * the players; 1 for each step. */
+typedef struct fds_penalty {
+    double ridge, shrink;
+} fds_penalty;
+
+/* Solver of the gram matrix h (size, size), which is left as it is. FDS_DIVERGED when the equations
+ * have no unique solution. */
+fds_status fds_solver_create(const fds_design *design, const double *h, size_t size,
+                             fds_penalty penalty, fds_solver *out, fds_error *err);
+void fds_solver_free(fds_solver *solver);
+/* Of rows d (count, stride): leverage[count] = weights_i d_i' q d_i. scratch: (count, size). */
+void fds_solver_leverage(const fds_solver *solver, const double *d, size_t count, size_t stride,
+                         const double *weights, double *scratch, double *leverage);
+/* theta (size, width) from b (size, width) and total (width) */
+void fds_solver_apply(const fds_solver *solver, const double *b, const double *total, size_t width,
+                      double *theta);
+
+/* What was chosen. */
+typedef struct fds_ls_choice {
+    fds_penalty fit, rest; /* for g, and for what g leaves */
+    double control, explained;
+} fds_ls_choice;
+
+fds_status fds_ls_choose(const fds_design *design, const fds_gram *gram, const fds_rows *rows,
+                         const fds_ls_params *params, unsigned threads, fds_ls_choice *out,
+                         fds_error *err);
+
+#endif

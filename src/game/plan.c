@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Plans: which coalitions are looked at. The plan itself, and the plans of all coalitions that the
+ * exact values need; samplers.c has those that are drawn at random. */
+#include "game/game.h"
+
+#include <string.h>
+
+void fds_plan_free(fds_plan *plan) {
+    if (!plan)
+        return;
+    fds_free(plan->bits);
+    fds_free(plan->weights);
+    fds_groups_free(plan->groups);
+    fds_free(plan->blocks);
+    fds_free(plan);
+}
+
+size_t fds_plan_players(const fds_plan *plan) { return plan->players; }
+size_t fds_plan_rows(const fds_plan *plan) { return plan->rows; }
+bool fds_plan_is_paired(const fds_plan *plan) { return plan->is_paired; }
+
+const uint64_t *fds_plan_coalition(const fds_plan *plan, size_t row) {
+    return row < plan->rows ? fds_plan_bits(plan, row) : NULL;
+}
+
+double fds_plan_weight(const fds_plan *plan, size_t row) {
+    return row < plan->rows ? plan->weights[row] : 0;
+}
+
+/* ---- making one ---- */
+
+static fds_status check(fds_sampler sampler, size_t players, const fds_groups *groups,
+                        fds_error *err) {
+    if (players == 0)
+        return fds_fail(err, FDS_USAGE, "a plan for no players: there must be at least one");
+    if (players > FDS_MAX_PLAYERS)
+        return fds_fail(err, FDS_LIMIT, "a plan for %zu players: at most %zu are possible", players,
+                        FDS_MAX_PLAYERS);
+    if ((int)sampler < FDS_KERNEL || sampler > FDS_GFDS_PLUS)
+        return fds_fail(err, FDS_USAGE, "there is no sampler number %d, only 0 to %d", (int)sampler,
+                        FDS_GFDS_PLUS);
+    bool is_grouped = sampler == FDS_GFDS || sampler == FDS_GFDS_PLUS;
+    if (is_grouped && !groups)
+        return fds_fail(err, FDS_USAGE, "GFDS and GFDS+ need groups of the players");
+    if (!is_grouped && groups)
+        return fds_fail(err, FDS_USAGE, "groups are given, but only GFDS and GFDS+ use them");
+    if (groups && fds_groups_players(groups) != players)
+        return fds_fail(err, FDS_SHAPE, "the groups are of %zu players, the plan is for %zu",
+                        fds_groups_players(groups), players);
+    return FDS_OK;
+}
+
+fds_status fds_plan_new(fds_sampler sampler, size_t players, const fds_groups *groups,
+                        fds_plan **out, fds_error *err) {
+    FDS_TRY(check(sampler, players, groups, err));
+    fds_plan *plan = fds_alloc_zero(1, sizeof *plan);
+    if (!plan)
+        return fds_fail_nomem(err, sizeof *plan);
+    plan->sampler = sampler;
+    plan->players = players;
+    plan->words = fds_coalition_words(players);
+    fds_status status = groups ? fds_groups_copy(groups, &plan->groups, err) : FDS_OK;
+    if (status != FDS_OK) {
+        fds_plan_free(plan);
+        return status;
+    }
+    *out = plan;
+    return FDS_OK;
+}
+
+fds_status fds_plan_reserve(fds_plan *plan, size_t rows, fds_error *err) {
+    plan->bits = fds_alloc_zero(rows * plan->words, sizeof *plan->bits);
+    plan->weights = fds_alloc_zero(rows, sizeof *plan->weights);
+    if (!plan->bits || !plan->weights)
+        return fds_fail_nomem(err, rows * plan->words * sizeof *plan->bits);
+    plan->rows = rows;
+    fds_coalition_complement(fds_plan_bits(plan, 0), plan->players, fds_plan_bits(plan, 1));
+    return FDS_OK;
+}
+
+/* ---- the game that is played ---- */
+
+size_t fds_plan_game_size(const fds_plan *plan, size_t owner) {
+    if (!plan->groups)
+        return plan->players;
+    size_t groups = fds_groups_count(plan->groups);
+    const uint32_t *members;
+    return plan->sampler == FDS_GFDS_PLUS
+               ? groups
+               : fds_groups_members(plan->groups, owner, &members) + groups - 1;
+}
+
+static void add_group(const fds_plan *plan, size_t group, uint64_t *row) {
+    const uint32_t *members;
+    size_t count = fds_groups_members(plan->groups, group, &members);
+    for (size_t i = 0; i < count; i++)
+        fds_coalition_add(row, members[i]);
+}
+
+void fds_plan_add(const fds_plan *plan, size_t owner, size_t player, uint64_t *row) {
+    if (!plan->groups) {
+        fds_coalition_add(row, player);
+    } else if (plan->sampler == FDS_GFDS_PLUS) {
+        add_group(plan, player, row);
+    } else {
+        const uint32_t *members;
+        size_t singles = fds_groups_members(plan->groups, owner, &members);
+        if (player < singles)
+            fds_coalition_add(row, members[player]);
+        else /* the other groups in order, owner left out */
+            add_group(plan, player - singles + (player - singles >= owner), row);
+    }
+}
+
+/* ---- all coalitions ---- */
+
+static fds_status too_many_players(const fds_plan *plan, const fds_block *block, fds_error *err) {
+    static const char advice[] = "estimate the values by least squares on sampled coalitions "
+                                 "instead";
+    if (!plan->groups)
+        return fds_fail(err, FDS_LIMIT,
+                        "exact values of %u players need 2^%u coalitions, more than 2^%u: %s",
+                        block->players, block->players, FDS_MAX_EXACT, advice);
+    if (plan->sampler == FDS_GFDS_PLUS)
+        return fds_fail(err, FDS_LIMIT,
+                        "exact GFDS+ values of %u groups need 2^%u coalitions, more than 2^%u: "
+                        "make fewer groups, or %s",
+                        block->players, block->players, FDS_MAX_EXACT, advice);
+    return fds_fail(err, FDS_LIMIT,
+                    "exact GFDS values in \"%.64s\" (group %u) are of a game of %u players, its "
+                    "members and the other groups, and need 2^%u coalitions, more than 2^%u: make "
+                    "it smaller, or %s",
+                    fds_groups_name(plan->groups, block->owner), block->owner, block->players,
+                    block->players, FDS_MAX_EXACT, advice);
+}
+
+/* One block, or for GFDS one a group; they lie one after the other from row 2 on. */
+static fds_status lay_out(fds_plan *plan, fds_error *err) {
+    bool is_gfds = plan->groups && plan->sampler == FDS_GFDS;
+    plan->block_count = is_gfds ? fds_groups_count(plan->groups) : 1;
+    plan->blocks = fds_alloc_zero(plan->block_count, sizeof *plan->blocks);
+    if (!plan->blocks)
+        return fds_fail_nomem(err, plan->block_count * sizeof *plan->blocks);
+    size_t rows = 2;
+    for (uint32_t b = 0; b < plan->block_count; b++) {
+        fds_block *block = &plan->blocks[b];
+        *block = (fds_block){rows, (uint32_t)fds_plan_game_size(plan, b), b};
+        if (block->players > FDS_MAX_EXACT)
+            return too_many_players(plan, block, err);
+        rows += (size_t)1 << block->players;
+    }
+    if (rows > FDS_MAX_EXACT_ROWS)
+        return fds_fail(err, FDS_LIMIT,
+                        "exact GFDS values of %zu groups need %zu coalitions, more than %zu: make "
+                        "other groups, or estimate the values by least squares",
+                        plan->block_count, rows, FDS_MAX_EXACT_ROWS);
+    return fds_plan_reserve(plan, rows, err);
+}
+
+/* Shapley kernel weights of a block's coalitions of each size 1 .. n-1: 1 / (C(n,k) k (n-k)) up to
+ * a factor that makes them sum to their number. */
+static void kernel_weights(uint32_t n, double *weight) {
+    double choose = 1, sum = 0;
+    for (uint32_t k = 1; k < n; k++) {
+        choose = choose * (n - k + 1) / k;
+        weight[k] = 1 / (choose * k * (n - k));
+        sum += choose * weight[k];
+    }
+    for (uint32_t k = 1; k < n; k++)
+        weight[k] *= (double)(((size_t)1 << n) - 2) / sum;
+}
+
+static void fill_block(fds_plan *plan, const fds_block *block) {
+    double weight[FDS_MAX_EXACT + 1] = {0}; /* none for no and for all players */
+    kernel_weights(block->players, weight);
+    for (size_t mask = 1; mask < (size_t)1 << block->players; mask++) {
+        uint64_t *row = fds_plan_bits(plan, block->first + mask);
+        size_t rest = mask & (mask - 1), lowest = mask ^ rest;
+        plan->weights[block->first + mask] = weight[__builtin_popcountll(mask)];
+        if (rest == 0) {
+            fds_plan_add(plan, block->owner, (size_t)__builtin_ctzll(mask), row);
+            continue;
+        }
+        const uint64_t *a = fds_plan_bits(plan, block->first + rest),
+                       *b = fds_plan_bits(plan, block->first + lowest);
+        for (size_t w = 0; w < plan->words; w++)
+            row[w] = a[w] | b[w];
+    }
+}
+
+fds_status fds_plan_exact(fds_sampler sampler, size_t players, const fds_groups *groups,
+                          fds_plan **out, fds_error *err) {
+    fds_plan *plan;
+    FDS_TRY(fds_plan_new(groups ? sampler : FDS_KERNEL, players, groups, &plan, err));
+    plan->is_exact = true;
+    fds_status status = lay_out(plan, err);
+    if (status != FDS_OK) {
+        fds_plan_free(plan);
+        return status;
+    }
+    for (size_t b = 0; b < plan->block_count; b++)
+        fill_block(plan, &plan->blocks[b]);
+    *out = plan;
+    return FDS_OK;
+}

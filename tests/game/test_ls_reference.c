@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The least squares against a reference that shares nothing with them: from the definition in
+ * fds.h, one line a coalition, no pairs, Lagrange's system by elimination in long double. It gives
+ * the values, and by solving again without each case the jackknife's errors and the errors of cases
+ * left out. */
+#include "ls_fixture.h"
+
+typedef long double real;
+
+enum { NONE = -1 };
+
+/* theta minimises sum_s w(s) (u(s) - d(s)'theta)^2 + theta' penalty theta with sum theta = total */
+typedef struct {
+    size_t rows, per_case, size;
+    real *d;       /* (rows, size) */
+    real *w, *u;   /* (rows): the weights of a case sum to 1 on average */
+    real *penalty; /* (size, size) */
+    real *unseen;  /* (cases): share of the coalitions of that size that the plan does not have,
+                    * where  none is drawn twice; else 1 */
+    real total;
+} problem;
+
+static void problem_free(problem *p) {
+    free(p->d);
+    free(p->w);
+    free(p->u);
+    free(p->penalty);
+    free(p->unseen);
+}
+
+/* Solves a (size, size + 1), the right side in the last column. */
+static void eliminate(real *a, size_t size, real *x) {
+    size_t width = size + 1;
+    for (size_t k = 0; k < size; k++) {
+        size_t pivot = k;
+        for (size_t i = k + 1; i < size; i++)
+            if (fabsl(a[i * width + k]) > fabsl(a[pivot * width + k]))
+                pivot = i;
+        assert_true(fabsl(a[pivot * width + k]) > 1e-12L);
+        for (size_t j = 0; j < width; j++) {
+            real kept = a[k * width + j];
+            a[k * width + j] = a[pivot * width + j];
+            a[pivot * width + j] = kept;
+        }
+        for (size_t i = 0; i < size; i++) {
+            real factor = i == k ? 0 : a[i * width + k] / a[k * width + k];
+            for (size_t j = k; factor != 0 && j < width; j++)
+                a[i * width + j] -= factor * a[k * width + j];
+        }
+    }
+    for (size_t k = 0; k < size; k++)
+        x[k] = a[k * width + size] / a[k * width + k];
+}
+
+/* As if case left_out were not there (NONE: with all). */
+static void reference_solve(const problem *p, int left_out, real *theta) {
+    size_t size = p->size + 1, width = size + 1;
+    real *a = need(size * width, sizeof *a), *x = need(size, sizeof *x);
+    for (size_t r = 0; r < p->rows; r++) {
+        const real *d = p->d + r * p->size;
+        for (size_t i = 0; (int)(r / p->per_case) != left_out && i < p->size; i++) {
+            for (size_t j = 0; j < p->size; j++)
+                a[i * width + j] += p->w[r] * d[i] * d[j];
+            a[i * width + size] += p->w[r] * d[i] * p->u[r];
+        }
+    }
+    for (size_t i = 0; i < p->size; i++) {
+        for (size_t j = 0; j < p->size; j++)
+            a[i * width + j] += p->penalty[i * p->size + j];
+        a[i * width + p->size] = a[p->size * width + i] = 1;
+    }
+    a[p->size * width + size] = p->total;
+    eliminate(a, size, x);
+    memcpy(theta, x, p->size * sizeof *theta);
+    free(a);
+    free(x);
+}
+
+/* ---- the problem of a plan ---- */
+
+/* is_mild: the weights times the square root of k(n-k) */
+static void set_weights(problem *p, const fds_plan *plan, bool is_mild) {
+    size_t n = fds_plan_players(plan);
+    real sum = 0, cases = (real)(p->rows / p->per_case);
+    for (size_t r = 0; r < p->rows; r++) {
+        real k = (real)plan_size(plan, 2 + r);
+        p->w[r] = fds_plan_weight(plan, 2 + r) * (is_mild ? sqrtl(k * ((real)n - k)) : 1);
+        sum += p->w[r];
+    }
+    for (size_t r = 0; r < p->rows; r++)
+        p->w[r] *= cases / sum;
+}
+
+static void set_unseen(problem *p, const fds_plan *plan) {
+    size_t n = fds_plan_players(plan);
+    for (size_t r = 0; r < p->rows; r++) {
+        size_t k = plan_size(plan, 2 + r);
+        real drawn = 0, ways = 1;
+        for (size_t other = 0; other < p->rows; other++)
+            drawn += plan_size(plan, 2 + other) == k;
+        for (size_t i = 1; i <= k; i++)
+            ways = ways * (real)(n - k + i) / (real)i;
+        p->unseen[r / p->per_case] = plan->sampler == FDS_LEVERAGE ? 1 - drawn / ways : 1;
+    }
+}
+
+/* shrink times (I - group means) and ridge times (I - mean) on the players, 1 on the others. */
+static void set_penalty(problem *p, const fds_groups *groups, size_t n, real shrink, real ridge) {
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++) {
+            const uint32_t *members;
+            size_t g = groups ? fds_groups_of(groups, i) : 0;
+            size_t of = groups ? fds_groups_members(groups, g, &members) : n;
+            bool same = !groups || g == fds_groups_of(groups, j);
+            p->penalty[i * p->size + j] =
+                shrink * ((i == j) - (same ? 1 / (real)of : 0)) + ridge * ((i == j) - 1 / (real)n);
+        }
+    for (size_t i = n; i < p->size; i++)
+        p->penalty[i * p->size + i] = 1;
+}
+
+/* Of one column, with room for steps beside the players. */
+static problem make_problem(const fds_plan *plan, const array_game *game, size_t column,
+                            size_t steps) {
+    size_t n = game->players, rows = fds_plan_rows(plan) - 2, size = n + steps;
+    const double *v = game->v + column;
+    problem p = {.rows = rows,
+                 .per_case = fds_plan_is_paired(plan) ? 2 : 1,
+                 .size = size,
+                 .d = need(rows * size, sizeof *p.d),
+                 .w = need(rows, sizeof *p.w),
+                 .u = need(rows, sizeof *p.u),
+                 .penalty = need(size * size, sizeof *p.penalty),
+                 .unseen = need(rows, sizeof *p.unseen),
+                 .total = (real)v[(((size_t)1 << n) - 1) * game->columns] - v[0]};
+    for (size_t r = 0; r < rows; r++) {
+        size_t mask = fds_plan_coalition(plan, 2 + r)[0];
+        for (size_t i = 0; i < n; i++)
+            p.d[r * size + i] = (real)bit(mask, i);
+        p.u[r] = (real)v[mask * game->columns] - v[0];
+    }
+    set_weights(&p, plan, false);
+    set_unseen(&p, plan);
+    return p;
+}
+
+/* What theta says wrongly of a case: a pair's two errors differ by twice that. */
+static real case_error(const problem *p, size_t i, const real *theta) {
+    real error = 0;
+    for (size_t r = i * p->per_case; r < (i + 1) * p->per_case; r++) {
+        real off = p->u[r];
+        for (size_t j = 0; j < p->size; j++)
+            off -= p->d[r * p->size + j] * theta[j];
+        error += (r % p->per_case ? -off : off) / (real)p->per_case;
+    }
+    return error;
+}
+
+static real weighted_square(const problem *p, size_t i, const real *theta) {
+    real error = case_error(p, i, theta);
+    return p->unseen[i] * (real)p->per_case * p->w[i * p->per_case] * error * error;
+}
+
+/* Weighted squares of the errors of cases, each left out of its fit. */
+static real score_left_out(const problem *p) {
+    real sum = 0, theta[32];
+    for (size_t i = 0; i < p->rows / p->per_case; i++) {
+        reference_solve(p, (int)i, theta);
+        sum += weighted_square(p, i, theta);
+    }
+    return sum;
+}
+
+/* The same of an even division. */
+static real score_even(const problem *p) {
+    real sum = 0, theta[32];
+    for (size_t j = 0; j < p->size; j++)
+        theta[j] = p->total / (real)p->size;
+    for (size_t i = 0; i < p->rows / p->per_case; i++)
+        sum += weighted_square(p, i, theta);
+    return sum;
+}
+
+/* ---- plain ---- */
+
+typedef void check(const fds_plan *plan, const array_game *game, double *worst);
+
+/* Random games of 3 .. 11 players on random plans of each kind. */
+static void each_plan(check *run, size_t a_player, double tolerance, const char *what) {
+    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++) {
+        double worst = 0;
+        for (size_t n = 3; n <= 11; n += 2)
+            for (uint64_t seed = 0; seed < (IS_SLOW_BUILD ? 1 : 4); seed++) {
+                size_t count = a_player * n;
+                if (sampler == FDS_LEVERAGE)
+                    count = FDS_MIN(count, ((size_t)1 << n) - 2);
+                fds_rng rng = fds_rng_make(1, 3100, n, seed);
+                array_game game = {n, 2, random_values((size_t)2 << n, &rng)};
+                fds_plan *plan = sampled_plan(sampler, n, NULL, count + count % 2, seed);
+                run(plan, &game, &worst);
+                fds_plan_free(plan);
+                free((void *)game.v);
+            }
+        print_message("# %s, %s: off by at most %.1e\n", what, sampler_names[sampler], worst);
+        assert_true(worst <= tolerance);
+    }
+}
+
+static void check_plain(const fds_plan *plan, const array_game *game, double *worst) {
+    size_t n = game->players;
+    double got[2 * 16];
+    fds_ls_report report =
+        solve_array(plan, game, &(fds_ls_params){.adjust = FDS_PLAIN}, got, NULL);
+    for (size_t c = 0; c < 2; c++) {
+        real theta[16];
+        problem p = make_problem(plan, game, c, 0);
+        set_penalty(&p, NULL, n, 0, report.ridge);
+        reference_solve(&p, NONE, theta);
+        for (size_t i = 0; i < n; i++)
+            *worst = fmax(*worst, fabs(got[i * 2 + c] - (double)theta[i]));
+        problem_free(&p);
+    }
+}
+
+static void plain_is_the_constrained_minimum(void **state) {
+    (void)state;
+    each_plan(check_plain, 12, 1e-9, "plain");
+}
+
+static void plain_of_few_coalitions_is_the_constrained_minimum_with_the_ridge(void **state) {
+    (void)state;
+    each_plan(check_plain, 2, 1e-9, "ridge");
+}
+
+/* Without case i the values would be others: the root of the squared changes, as far as there are
+ * other cases that might have been drawn. */
+static void jackknife(const problem *p, real *errors) {
+    real all[16], without[16];
+    reference_solve(p, NONE, all);
+    memset(errors, 0, p->size * sizeof *errors);
+    for (size_t i = 0; i < p->rows / p->per_case; i++) {
+        reference_solve(p, (int)i, without);
+        for (size_t j = 0; j < p->size; j++)
+            errors[j] += p->unseen[i] * (without[j] - all[j]) * (without[j] - all[j]);
+    }
+    for (size_t j = 0; j < p->size; j++)
+        errors[j] = sqrtl(errors[j]);
+}
+
+static void check_errors(const fds_plan *plan, const array_game *game, double *worst) {
+    size_t n = game->players;
+    double values[2 * 16], got[2 * 16];
+    solve_array(plan, game, &(fds_ls_params){.adjust = FDS_PLAIN}, values, got);
+    for (size_t c = 0; c < 2; c++) {
+        real wanted[16];
+        problem p = make_problem(plan, game, c, 0);
+        jackknife(&p, wanted);
+        for (size_t i = 0; i < n; i++)
+            *worst = fmax(*worst, wanted[i] > 0 ? fabs(got[i * 2 + c] / (double)wanted[i] - 1)
+                                                : got[i * 2 + c]);
+        problem_free(&p);
+    }
+}
+
+static void plain_errors_are_those_of_the_jackknife(void **state) {
+    (void)state;
+    each_plan(check_errors, 16, 1e-6, "errors (relative)");
+}
+
+/* ---- shrunk ---- */
+
+enum { N = 9, COUNT_OF_GROUPS = 3, COLUMN = 0 };
+
+typedef struct {
+    fds_groups *groups;
+    fds_plan *plan;
+    array_game game;
+} subject;
+
+static subject make_subject(fds_sampler sampler, size_t count, uint64_t seed) {
+    fds_rng rng = fds_rng_make(2, 3100, sampler, seed);
+    return (subject){.groups = groups_in_turn(N, COUNT_OF_GROUPS),
+                     .plan = sampled_plan(sampler, N, NULL, count, seed),
+                     .game = {N, 1, rough_values(N, 1, 0.05, &rng)}};
+}
+
+static void subject_free(subject *s) {
+    fds_groups_free(s->groups);
+    fds_plan_free(s->plan);
+    free((void *)s->game.v);
+}
+
+static void each_subject(void (*run)(subject *)) {
+    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++)
+        for (uint64_t seed = 0; seed < 3; seed++) {
+            subject s = make_subject(sampler, 60 + 40 * seed, seed);
+            run(&s);
+            subject_free(&s);
+        }
+}
+
+/* What the penalty takes from additive games: lost[i][j] of the value of player i when j alone is
+ * worth 1. */
+static void find_lost(problem *p, real lost[N][N]) {
+    real theta[N];
+    for (size_t j = 0; j < N; j++) {
+        for (size_t r = 0; r < p->rows; r++)
+            p->u[r] = p->d[r * N + j];
+        p->total = 1;
+        reference_solve(p, NONE, theta);
+        for (size_t i = 0; i < N; i++)
+            lost[i][j] = (i == j) - theta[i];
+    }
+}
+
+/* Mean over j's group of the squared deviation of values from their group's mean. */
+static real squared_deviation(const fds_groups *groups, const real *values, size_t j) {
+    const uint32_t *members;
+    size_t count = fds_groups_members(groups, fds_groups_of(groups, j), &members);
+    real mean = 0, square = 0;
+    for (size_t k = 0; k < count; k++)
+        mean += values[members[k]] / (real)count;
+    for (size_t k = 0; k < count; k++)
+        square += (values[members[k]] - mean) * (values[members[k]] - mean) / (real)count;
+    return square;
+}
+
+/* The mean square of the true deviations in j's group by the method of moments: that of those found
+ * is what is kept of it, and their variance. At least as much as was found. */
+static real true_deviation(const fds_groups *groups, const real *values, const real *errors,
+                           real lost[N][N], size_t j) {
+    const uint32_t *members;
+    size_t count = fds_groups_members(groups, fds_groups_of(groups, j), &members);
+    real found = squared_deviation(groups, values, j), variance = 0, gone = 0;
+    for (size_t k = 0; k < count; k++) {
+        variance += errors[members[k]] * errors[members[k]] / (real)count;
+        gone += lost[members[k]][members[k]] / (real)(count - 1);
+    }
+    real kept = fmaxl(1 - gone, 0.05L);
+    return fmaxl(found, (found - variance) / (kept * kept));
+}
+
+/* The values are those of the strength that the report tells; the squared errors are the
+ * jackknife's and what the penalty would take of the true deviations. */
+static void check_shrunk(subject *s) {
+    double got[N], errors[N];
+    real theta[N], wanted[N], lost[N][N];
+    fds_ls_params params = {.adjust = FDS_SHRINK, .groups = s->groups};
+    fds_ls_report report = solve_array(s->plan, &s->game, &params, got, errors);
+    assert_true(report.shrink_rest == 0);
+    problem p = make_problem(s->plan, &s->game, COLUMN, 0);
+    set_penalty(&p, s->groups, N, report.shrink, report.ridge);
+    reference_solve(&p, NONE, theta);
+    jackknife(&p, wanted);
+    find_lost(&p, lost);
+    for (size_t i = 0; i < N; i++) {
+        real square = wanted[i] * wanted[i];
+        for (size_t j = 0; j < N; j++)
+            square += lost[i][j] * lost[i][j] * true_deviation(s->groups, theta, wanted, lost, j);
+        assert_true(fabs(got[i] - (double)theta[i]) <= 1e-9);
+        assert_true(fabs(errors[i] / (double)sqrtl(square) - 1) <= 1e-6);
+    }
+    problem_free(&p);
+}
+
+static void shrunk_values_and_errors_are_those_of_the_penalty_told(void **state) {
+    (void)state;
+    each_subject(check_shrunk);
+}
+
+/* No other strength foretells left-out cases better. */
+static void check_choice(subject *s) {
+    static const double strengths[] = {0, 1, 2, 5, 10, 20, 40, 80, 160, 320, 1280};
+    double got[N];
+    fds_ls_params params = {.adjust = FDS_SHRINK, .groups = s->groups};
+    fds_ls_report report = solve_array(s->plan, &s->game, &params, got, NULL);
+    problem p = make_problem(s->plan, &s->game, COLUMN, 0);
+    real own, best = INFINITY;
+    set_penalty(&p, s->groups, N, report.shrink, 0);
+    own = score_left_out(&p);
+    for (size_t i = 0; i < COUNT(strengths); i++) {
+        set_penalty(&p, s->groups, N, strengths[i], 0);
+        best = fminl(best, score_left_out(&p));
+    }
+    assert_true(own <= best * (1 + 1e-9L));
+    assert_true(fabs(report.explained - (double)(1 - own / score_even(&p))) <= 1e-9);
+    problem_free(&p);
+}
+
+static void the_strength_is_the_one_that_foretells_best(void **state) {
+    (void)state;
+    each_subject(check_choice);
+}
+
+/* ---- with a fitted game ---- */
+
+typedef struct {
+    size_t group, at, of; /* group COUNT_OF_GROUPS: all players */
+} step;
+
+/* For a group and for all: steps from 1 to half of the members. */
+static size_t list_steps(const fds_groups *groups, step *steps) {
+    size_t count = 0;
+    for (size_t g = 0; g <= COUNT_OF_GROUPS; g++) {
+        const uint32_t *members;
+        size_t of = g < COUNT_OF_GROUPS ? fds_groups_members(groups, g, &members) : N;
+        for (size_t at = 1; at <= of / 2; at++)
+            steps[count++] = (step){g, at, of};
+    }
+    return count;
+}
+
+static bool is_member(const subject *s, const step *t, size_t i) {
+    return t->group == COUNT_OF_GROUPS || fds_groups_of(s->groups, i) == t->group;
+}
+
+static void set_steps(problem *p, const subject *s, const step *steps, size_t count) {
+    for (size_t r = 0; r < p->rows; r++)
+        for (size_t j = 0; j < count; j++) {
+            const step *t = &steps[j];
+            size_t mask = fds_plan_coalition(s->plan, 2 + r)[0], members = 0;
+            for (size_t i = 0; i < N; i++)
+                members += is_member(s, t, i) && bit(mask, i);
+            p->d[r * p->size + N + j] =
+                ((members >= t->at) + (members >= t->of + 1 - t->at)) / (real)2;
+        }
+}
+
+/* phi(g) + phi(v - g), g fitted with the milder weights, as if case left_out were not there. */
+static void solve_counts(const subject *s, const fds_ls_report *report, int left_out, real *phi) {
+    step steps[16];
+    size_t count = list_steps(s->groups, steps);
+    real theta[32];
+    problem fit = make_problem(s->plan, &s->game, COLUMN, count);
+    problem rest = make_problem(s->plan, &s->game, COLUMN, 0);
+    set_steps(&fit, s, steps, count);
+    set_weights(&fit, s->plan, true);
+    set_penalty(&fit, s->groups, N, report->shrink, 0);
+    reference_solve(&fit, left_out, theta);
+    for (size_t r = 0; r < rest.rows; r++)
+        for (size_t j = 0; j < fit.size; j++)
+            rest.u[r] -= fit.d[r * fit.size + j] * theta[j];
+    rest.total = 0;
+    set_penalty(&rest, s->groups, N, report->shrink_rest, 0);
+    reference_solve(&rest, left_out, phi);
+    for (size_t i = 0; i < N; i++) {
+        phi[i] += theta[i];
+        for (size_t j = 0; j < count; j++)
+            phi[i] += is_member(s, &steps[j], i) ? theta[N + j] / (real)steps[j].of : 0;
+    }
+    assert_int_equal(report->features, N + count);
+    problem_free(&fit);
+    problem_free(&rest);
+}
+
+static void check_counts(subject *s) {
+    double got[N], errors[N];
+    real wanted[N];
+    fds_ls_params params = {.adjust = FDS_COUNTS, .groups = s->groups};
+    fds_ls_report report = solve_array(s->plan, &s->game, &params, got, errors);
+    solve_counts(s, &report, NONE, wanted);
+    assert_true(report.ridge == 0);
+    for (size_t i = 0; i < N; i++)
+        assert_true(fabs(got[i] - (double)wanted[i]) <= 1e-9);
+}
+
+static void counts_are_the_fitted_game_and_the_rest(void **state) {
+    (void)state;
+    each_subject(check_counts);
+}
+
+/* The two fits are taken to lose a case as one would, and something is added for the bias: the
+ * errors are those of the jackknife but for a part. */
+static void check_counts_errors(subject *s) {
+    double got[N], errors[N], least = INFINITY, greatest = 0;
+    real all[N], without[N], squares[N] = {0};
+    fds_ls_params params = {.adjust = FDS_COUNTS, .groups = s->groups};
+    fds_ls_report report = solve_array(s->plan, &s->game, &params, got, errors);
+    problem p = make_problem(s->plan, &s->game, COLUMN, 0);
+    solve_counts(s, &report, NONE, all);
+    for (size_t c = 0; c < report.cases; c++) {
+        solve_counts(s, &report, (int)c, without);
+        for (size_t i = 0; i < N; i++)
+            squares[i] += p.unseen[c] * (without[i] - all[i]) * (without[i] - all[i]);
+    }
+    problem_free(&p);
+    for (size_t i = 0; i < N; i++) {
+        double ratio = errors[i] / (double)sqrtl(squares[i]);
+        least = fmin(least, ratio);
+        greatest = fmax(greatest, ratio);
+    }
+    print_message("# counts, %s, strengths %g and %g: errors %.2f to %.2f times the jackknife's\n",
+                  fds_plan_is_paired(s->plan) ? "pairs" : "single coalitions", report.shrink,
+                  report.shrink_rest, least, greatest);
+    /* what is added for the bias is at most as much again */
+    assert_true(least > 0.8 && greatest < 3);
+}
+
+static void counts_errors_are_near_those_of_the_jackknife(void **state) {
+    (void)state;
+    each_subject(check_counts_errors);
+}
+
+/* ---- many columns ---- */
+
+/* The choice is made by a sample of the columns. Where all are multiples of one, it is that of the
+ * one, whichever are looked at. */
+static void the_choice_of_many_columns_is_that_of_one(void **state) {
+    (void)state;
+    static const size_t widths[] = {2, 255, 256, 257, 1300};
+    subject s = make_subject(FDS_LEVERAGE, 60, 1);
+    fds_ls_params params = {.adjust = FDS_COUNTS, .groups = s.groups};
+    double got[N];
+    fds_ls_report one = solve_array(s.plan, &s.game, &params, got, NULL);
+    for (size_t w = 0; w < COUNT(widths); w++) {
+        size_t columns = widths[w];
+        double *v = need(columns << N, sizeof *v), *values = need(N * columns, sizeof *values);
+        for (size_t mask = 0; mask < (size_t)1 << N; mask++)
+            for (size_t c = 0; c < columns; c++)
+                v[mask * columns + c] = s.game.v[mask] * (double)(1 + c % 100);
+        array_game game = {N, columns, v};
+        fds_ls_report report = solve_array(s.plan, &game, &params, values, NULL);
+        assert_true(report.shrink == one.shrink && report.shrink_rest == one.shrink_rest);
+        assert_true(fabs(report.explained - one.explained) <= 1e-9);
+        for (size_t i = 0; i < N * columns; i++)
+            assert_true(fabs(values[i] - got[i / columns] * (double)(1 + i % columns % 100)) <=
+                        1e-11);
+        free(v);
+        free(values);
+    }
+    subject_free(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_is_the_constrained_minimum),
+        cmocka_unit_test(plain_of_few_coalitions_is_the_constrained_minimum_with_the_ridge),
+        cmocka_unit_test(plain_errors_are_those_of_the_jackknife),
+        cmocka_unit_test(shrunk_values_and_errors_are_those_of_the_penalty_told),
+        cmocka_unit_test(the_strength_is_the_one_that_foretells_best),
+        cmocka_unit_test(counts_are_the_fitted_game_and_the_rest),
+        cmocka_unit_test(counts_errors_are_near_those_of_the_jackknife),
+        cmocka_unit_test(the_choice_of_many_columns_is_that_of_one),
+    };
+    return cmocka_run_group_tests_name("game/ls_reference", tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Plans: their form, nested plans of one seed, plans of all coalitions, a coalition's id, and every
+ * refusal. */
+#include "fixture.h"
+
+static bool is_equal(const fds_plan *a, size_t row_a, const fds_plan *b, size_t row_b) {
+    size_t bytes = fds_coalition_words(fds_plan_players(a)) * sizeof(uint64_t);
+    return memcmp(fds_plan_coalition(a, row_a), fds_plan_coalition(b, row_b), bytes) == 0;
+}
+
+/* ---- the form of a plan ---- */
+
+static void every_plan_begins_with_none_and_all(void **state) {
+    (void)state;
+    static const size_t sizes[] = {2, 3, 63, 64, 65, 128, 1000};
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        size_t n = sizes[s];
+        uint32_t *group_of = need(n, sizeof *group_of);
+        for (size_t i = 0; i < n; i++)
+            group_of[i] = i % 5 % (uint32_t)n;
+        fds_groups *groups = make_groups(group_of, n);
+        for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+            fds_plan *plan = sampled_plan((fds_sampler)sampler, n,
+                                          sampler >= FDS_GFDS ? groups : NULL, n == 2 ? 2 : 6, 1);
+            assert_int_equal(fds_plan_players(plan), n);
+            assert_int_equal(fds_plan_rows(plan), n == 2 ? 4 : 8);
+            assert_int_equal(plan_size(plan, 0), 0);
+            assert_int_equal(plan_size(plan, 1), n);
+            assert_true(fds_plan_weight(plan, 0) == 0 && fds_plan_weight(plan, 1) == 0);
+            for (size_t row = 2; row < fds_plan_rows(plan); row++) {
+                assert_true(plan_size(plan, row) > 0 && plan_size(plan, row) < n);
+                assert_true(fds_plan_weight(plan, row) > 0);
+                if (n % 64) /* bits beyond the players */
+                    assert_true(fds_plan_coalition(plan, row)[n / 64] >> (n % 64) == 0);
+            }
+            assert_null(fds_plan_coalition(plan, fds_plan_rows(plan)));
+            assert_true(fds_plan_weight(plan, fds_plan_rows(plan)) == 0);
+            fds_plan_free(plan);
+        }
+        fds_groups_free(groups);
+        free(group_of);
+    }
+    fds_plan_free(NULL);
+}
+
+static void pairs_are_complements(void **state) {
+    (void)state;
+    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+        fds_groups *groups = groups_for((fds_sampler)sampler, 100);
+        fds_plan *plan = sampled_plan((fds_sampler)sampler, 100, groups, 2000, 3);
+        assert_int_equal(fds_plan_is_paired(plan), sampler != FDS_KERNEL);
+        for (size_t row = 0; fds_plan_is_paired(plan) && row < fds_plan_rows(plan); row += 2)
+            for (size_t i = 0; i < 100; i++)
+                assert_true(fds_coalition_has(fds_plan_coalition(plan, row), i) !=
+                            fds_coalition_has(fds_plan_coalition(plan, row + 1), i));
+        fds_plan_free(plan);
+        fds_groups_free(groups);
+    }
+}
+
+static void a_longer_plan_begins_with_the_shorter(void **state) {
+    (void)state;
+    static const size_t players[] = {5, 8, 100};
+    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++)
+        for (size_t p = 0; p < COUNT(players); p++) {
+            size_t n = players[p], longest = n == 5 ? 30 : n == 8 ? 254 : 3000;
+            fds_groups *groups = groups_for((fds_sampler)sampler, n);
+            fds_plan *whole = sampled_plan((fds_sampler)sampler, n, groups, longest, 11);
+            for (size_t count = 2; count < longest; count += 2 * (1 + longest / 60)) {
+                fds_plan *part = sampled_plan((fds_sampler)sampler, n, groups, count, 11);
+                for (size_t row = 0; row < count + 2; row++)
+                    assert_true(is_equal(part, row, whole, row));
+                fds_plan_free(part);
+            }
+            fds_plan_free(whole);
+            fds_groups_free(groups);
+        }
+}
+
+static void another_seed_or_sampler_is_another_plan(void **state) {
+    (void)state;
+    fds_plan *plans[6];
+    for (int i = 0; i < 6; i++)
+        plans[i] = sampled_plan((fds_sampler)(i % 3), 100, NULL, 1000, (uint64_t)i / 3);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < i; j++) {
+            size_t same = 0;
+            for (size_t row = 2; row < 1002; row++)
+                same += is_equal(plans[i], row, plans[j], row);
+            assert_true(same < 50); /* single players are often met by chance */
+        }
+    for (int i = 0; i < 6; i++)
+        fds_plan_free(plans[i]);
+}
+
+typedef struct {
+    fds_plan *plans[20];
+} crowd;
+
+static fds_status make_one(void *context, size_t job, unsigned worker, fds_error *err) {
+    (void)worker;
+    crowd *c = context;
+    return fds_plan_sample((fds_sampler)(job % 3), 70, NULL, 4000, 5, &c->plans[job], err);
+}
+
+static void plans_made_side_by_side_are_the_same(void **state) {
+    (void)state;
+    crowd c = {{0}};
+    fds_error err;
+    expect_ok(fds_pool_run(4, COUNT(c.plans), make_one, &c, "plans", "plans", NULL, &err), &err);
+    for (size_t i = 0; i < COUNT(c.plans); i++) {
+        fds_plan *alone = sampled_plan((fds_sampler)(i % 3), 70, NULL, 4000, 5);
+        for (size_t row = 0; row < fds_plan_rows(alone); row++) {
+            assert_true(is_equal(alone, row, c.plans[i], row));
+            assert_true(fds_plan_weight(alone, row) == fds_plan_weight(c.plans[i], row));
+        }
+        fds_plan_free(alone);
+        fds_plan_free(c.plans[i]);
+    }
+}
+
+/* ---- groups ---- */
+
+static void a_plan_outlives_its_groups(void **state) {
+    (void)state;
+    const uint32_t group_of[] = {0, 0, 1, 1};
+    const double v[16] = {0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 2};
+    double before[4], after[4];
+    fds_groups *groups = make_groups(group_of, 4);
+    fds_plan *plan = exact_plan(FDS_GFDS, 4, groups);
+    const array_game game = {4, 1, v};
+    array_context context = {&game, plan};
+    fds_rows rows = array_rows(&context);
+    fds_error err;
+    expect_ok(fds_exact(plan, &rows, 1, before, NULL, &err), &err);
+    fds_groups_free(groups);
+    expect_ok(fds_exact(plan, &rows, 1, after, NULL, &err), &err);
+    assert_memory_equal(before, after, sizeof before);
+    fds_plan_free(plan);
+}
+
+/* ---- all coalitions ---- */
+
+static void exact_plans_have_every_coalition_in_its_place(void **state) {
+    (void)state;
+    for (size_t n = 1; n <= 10; n++) {
+        fds_plan *plan = exact_plan(FDS_KERNEL, n, NULL);
+        assert_int_equal(fds_plan_rows(plan), 2 + ((size_t)1 << n));
+        assert_int_equal(plan->block_count, 1);
+        assert_int_equal(plan_size(plan, 0), 0);
+        assert_int_equal(plan_size(plan, 1), n);
+        assert_false(fds_plan_is_paired(plan));
+        double sum = 0;
+        for (size_t mask = 0; mask < (size_t)1 << n; mask++) {
+            size_t row = plan->blocks[0].first + mask;
+            assert_true(fds_plan_coalition(plan, row)[0] == mask);
+            sum += fds_plan_weight(plan, row);
+        }
+        assert_true(fabs(sum - (double)(((size_t)1 << n) - 2)) < 1e-9);
+        fds_plan_free(plan);
+    }
+}
+
+static void exact_group_plans_have_a_block_for_each_game(void **state) {
+    (void)state;
+    enum { N = 70 };
+    uint32_t group_of[N];
+    for (uint32_t i = 0; i < N; i++)
+        group_of[i] = i < 2 ? 0 : i < 11 ? 1 + i % 3 : i < 14 ? 4 : 5 + i % 7; /* 12 groups */
+    fds_groups *groups = make_groups(group_of, N);
+    fds_plan *plan = exact_plan(FDS_GFDS, N, groups);
+    size_t first = 2, all = fds_groups_count(groups);
+    assert_int_equal(all, 12);
+    assert_int_equal(plan->block_count, all);
+    for (size_t b = 0; b < all; b++) {
+        const uint32_t *members;
+        const fds_block *block = &plan->blocks[b];
+        assert_int_equal(block->first, first);
+        assert_int_equal(block->owner, b);
+        assert_int_equal(block->players, fds_groups_members(groups, b, &members) + all - 1);
+        for (size_t mask = 0; mask < (size_t)1 << block->players; mask += 1 + mask / 50)
+            assert_int_equal(small_mask(plan, first + mask, groups, b), mask);
+        first += (size_t)1 << block->players;
+    }
+    assert_int_equal(fds_plan_rows(plan), first);
+    fds_plan_free(plan);
+    plan = exact_plan(FDS_GFDS_PLUS, N, groups);
+    assert_int_equal(fds_plan_rows(plan), 2 + (1 << 12));
+    for (size_t mask = 0; mask < 1 << 12; mask++)
+        assert_int_equal(small_mask(plan, plan->blocks[0].first + mask, groups, all), mask);
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+}
+
+/* ---- identity ---- */
+
+static void an_id_is_the_set_however_it_was_made(void **state) {
+    (void)state;
+    uint64_t ids[32];
+    for (uint64_t mask = 0; mask < 32; mask++) {
+        ids[mask] = fds_coalition_id(&mask, 5);
+        for (uint64_t other = 0; other < mask; other++)
+            assert_true(ids[mask] != ids[other]);
+        assert_true(ids[mask] != fds_coalition_id(&mask, 6)); /* another game's set */
+        uint64_t longer[2] = {mask, 0};
+        assert_true(ids[mask] != fds_coalition_id(longer, 65));
+    }
+    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS + 1; sampler++) {
+        bool is_exact = sampler > FDS_GFDS_PLUS;
+        fds_groups *groups = is_exact ? NULL : groups_for((fds_sampler)sampler, 5);
+        fds_plan *plan = is_exact ? exact_plan(FDS_KERNEL, 5, NULL)
+                                  : sampled_plan((fds_sampler)sampler, 5, groups, 30, 31);
+        for (size_t row = 0; row < fds_plan_rows(plan); row++) {
+            const uint64_t *bits = fds_plan_coalition(plan, row);
+            assert_true(fds_coalition_id(bits, 5) == ids[bits[0]]);
+        }
+        fds_plan_free(plan);
+        fds_groups_free(groups);
+    }
+}
+
+/* ---- large games ---- */
+
+static void tens_of_thousands_of_players(void **state) {
+    (void)state;
+    const size_t n = 50000;
+    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+        fds_groups *groups = groups_for((fds_sampler)sampler, n);
+        fds_plan *plan = sampled_plan((fds_sampler)sampler, n, groups, 40, 41);
+        size_t members = 0;
+        for (size_t row = 2; row < fds_plan_rows(plan); row++)
+            members += plan_size(plan, row);
+        if (sampler != FDS_KERNEL)
+            assert_int_equal(members, 20 * n); /* pairs */
+        fds_plan_free(plan);
+        fds_groups_free(groups);
+    }
+}
+
+/* 40,000 rows of 100 players are drawn in a fraction of a second. */
+static void drawing_a_plan_is_quick(void **state) {
+    (void)state;
+    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+        fds_groups *groups = groups_for((fds_sampler)sampler, 100);
+        double start_s = fds_now_s();
+        fds_plan *plan = sampled_plan((fds_sampler)sampler, 100, groups, 40000, 42);
+        print_message("# sampler %d: %.1f ms\n", sampler, 1e3 * (fds_now_s() - start_s));
+        if (!IS_SLOW_BUILD)
+            assert_true(fds_now_s() - start_s < 1);
+        fds_plan_free(plan);
+        fds_groups_free(groups);
+    }
+}
+
+/* ---- refusals ---- */
+
+static void mistakes_are_named(void **state) {
+    (void)state;
+    fds_error err = {0};
+    fds_plan *plan;
+    const uint32_t two[] = {0, 1, 0, 1}, one[] = {0, 0, 0, 0};
+    fds_groups *groups = make_groups(two, 4), *single = make_groups(one, 4);
+    const struct {
+        fds_sampler sampler;
+        size_t players;
+        const fds_groups *groups;
+        size_t count;
+        fds_status status;
+        const char *words;
+    } cases[] = {
+        {FDS_KERNEL, 0, NULL, 2, FDS_USAGE, "at least one"},
+        {FDS_KERNEL, FDS_MAX_PLAYERS + 1, NULL, 2, FDS_LIMIT, "1048577 players"},
+        {FDS_KERNEL, 1, NULL, 2, FDS_USAGE, "v(all) - v(none)"},
+        {FDS_LEVERAGE, 1, NULL, 2, FDS_USAGE, "v(all) - v(none)"},
+        {(fds_sampler)5, 4, NULL, 2, FDS_USAGE, "no sampler number 5"},
+        {(fds_sampler)-1, 4, NULL, 2, FDS_USAGE, "no sampler number -1"},
+        {FDS_KERNEL, 4, NULL, 0, FDS_USAGE, "0 coalitions"},
+        {FDS_PAIRED, 4, NULL, 3, FDS_USAGE, "even"},
+        {FDS_LEVERAGE, 4, NULL, 5, FDS_USAGE, "even"},
+        {FDS_GFDS, 4, groups, 7, FDS_USAGE, "even"},
+        {FDS_GFDS_PLUS, 4, groups, 1, FDS_USAGE, "even"},
+        {FDS_KERNEL, 4, NULL, FDS_MAX_ROWS - 1, FDS_LIMIT, "268435455 coalitions"},
+        {FDS_KERNEL, 4, NULL, SIZE_MAX, FDS_LIMIT, "coalitions"},
+        {FDS_LEVERAGE, 4, NULL, 16, FDS_LIMIT, "only 14"},
+        {FDS_GFDS, 4, NULL, 2, FDS_USAGE, "need groups"},
+        {FDS_GFDS_PLUS, 4, NULL, 2, FDS_USAGE, "need groups"},
+        {FDS_PAIRED, 4, groups, 2, FDS_USAGE, "only GFDS"},
+        {FDS_GFDS, 5, groups, 2, FDS_SHAPE, "of 4 players, the plan is for 5"},
+        {FDS_GFDS_PLUS, 4, single, 2, FDS_USAGE, "one group is one player"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        expect_error(fds_plan_sample(cases[i].sampler, cases[i].players, cases[i].groups,
+                                     cases[i].count, 1, &plan, &err),
+                     cases[i].status, &err, cases[i].words);
+        assert_int_equal(fds_plan_sample(cases[i].sampler, cases[i].players, cases[i].groups,
+                                         cases[i].count, 1, &plan, NULL),
+                         cases[i].status);
+    }
+    fds_groups_free(groups);
+    fds_groups_free(single);
+}
+
+static void enumerations_that_are_too_large_are_refused(void **state) {
+    (void)state;
+    fds_error err = {0};
+    fds_plan *plan;
+    uint32_t group_of[60];
+    expect_error(fds_plan_exact(FDS_KERNEL, 21, NULL, &plan, &err), FDS_LIMIT, &err, "21 players");
+    expect_error(fds_plan_exact(FDS_KERNEL, 0, NULL, &plan, &err), FDS_USAGE, &err, "no players");
+    for (uint32_t i = 0; i < 60; i++)
+        group_of[i] = i;
+    fds_groups *groups = make_groups(group_of, 21);
+    expect_error(fds_plan_exact(FDS_GFDS_PLUS, 21, groups, &plan, &err), FDS_LIMIT, &err,
+                 "21 groups");
+    expect_error(fds_plan_exact(FDS_PAIRED, 21, groups, &plan, &err), FDS_USAGE, &err, "only GFDS");
+    expect_error(fds_plan_exact(FDS_GFDS, 20, groups, &plan, &err), FDS_SHAPE, &err, "21 players");
+    fds_groups_free(groups);
+    for (uint32_t i = 0; i < 60; i++)
+        group_of[i] = i < 2 ? 0 : 1;
+    groups = make_groups(group_of, 60);
+    expect_error(fds_plan_exact(FDS_GFDS, 60, groups, &plan, &err), FDS_LIMIT, &err,
+                 "(group 1) are of a game of 59 players");
+    assert_non_null(strstr(err.text, "least squares"));
+    fds_groups_free(groups);
+    for (uint32_t i = 0; i < 60; i++)
+        group_of[i] = i % 10; /* ten games of 15 players */
+    groups = make_groups(group_of, 60);
+    plan = exact_plan(FDS_GFDS, 60, groups);
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+    for (uint32_t i = 0; i < 60; i++)
+        group_of[i] = i < 40 ? i % 5 : 5 + i % 8; /* 13 groups, five of games of 20 players */
+    groups = make_groups(group_of, 60);
+    expect_error(fds_plan_exact(FDS_GFDS, 60, groups, &plan, &err), FDS_LIMIT, &err, "13 groups");
+    fds_groups_free(groups);
+}
+
+static fds_status make_all(fds_error *err) {
+    static const uint32_t group_of[] = {0, 1, 0, 1, 1};
+    fds_groups *groups;
+    FDS_TRY(fds_groups_create(group_of, 5, NULL, &groups, err));
+    fds_status status = FDS_OK;
+    for (int sampler = FDS_KERNEL; status == FDS_OK && sampler <= FDS_GFDS_PLUS; sampler++) {
+        const fds_groups *given = sampler >= FDS_GFDS ? groups : NULL;
+        fds_plan *sampled = NULL, *exact = NULL;
+        status = fds_plan_sample((fds_sampler)sampler, 5, given, 10, 1, &sampled, err);
+        if (status == FDS_OK)
+            status = fds_plan_exact((fds_sampler)sampler, 5, given, &exact, err);
+        fds_plan_free(sampled);
+        fds_plan_free(exact);
+    }
+    fds_groups_free(groups);
+    return status;
+}
+
+static void allocations_may_fail(void **state) {
+    (void)state;
+    each_allocation_fails("plans", make_all);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_plan_begins_with_none_and_all),
+        cmocka_unit_test(pairs_are_complements),
+        cmocka_unit_test(a_longer_plan_begins_with_the_shorter),
+        cmocka_unit_test(another_seed_or_sampler_is_another_plan),
+        cmocka_unit_test(plans_made_side_by_side_are_the_same),
+        cmocka_unit_test(a_plan_outlives_its_groups),
+        cmocka_unit_test(exact_plans_have_every_coalition_in_its_place),
+        cmocka_unit_test(exact_group_plans_have_a_block_for_each_game),
+        cmocka_unit_test(an_id_is_the_set_however_it_was_made),
+        cmocka_unit_test(tens_of_thousands_of_players),
+        cmocka_unit_test(drawing_a_plan_is_quick),
+        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(enumerations_that_are_too_large_are_refused),
+        cmocka_unit_test(allocations_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
