@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * table.json: what a table holds, written once, before any segment.
+ *
+ *   format               "fds table"
+ *   version              1
+ *   parameters           everything that the value function's answers depend on
+ *   players, inputs, classes, store ("f32" or "f16")
+ *   record_size          bytes; it follows from those
+ *   records_per_segment
+ *   checksum             XXH3 in 16 hexadecimal digits of all members but this one, written as JSON
+ *                        without blanks and with keys sorted
+ *
+ * The checksum of the parameters that segments carry is that of "parameters" alone, written in the
+ * same way.
+ */
+#include "utility/table.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME "table.json"
+#define FORMAT "fds table"
+#define VERSION 1
+#define MAX_BYTES ((size_t)16 << 20)
+
+static fds_status checksum_of(const json_t *json, uint64_t *sum, fds_error *err) {
+    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        return fds_fail(err, FDS_NOMEM, "out of memory for the parameters of a table");
+    *sum = fds_checksum(text, strlen(text));
+    free(text);
+    return FDS_OK;
+}
+
+/* What table.json ought to say, without its checksum; the caller owns *out. */
+static fds_status describe(const fds_value *value, fds_layout *layout, json_t **out,
+                           fds_error *err) {
+    json_error_t mistake;
+    json_t *parameters = json_loads(value->text, JSON_REJECT_DUPLICATES, &mistake);
+    if (!parameters)
+        return fds_fail(err, FDS_FORMAT, "the value function's parameters are not JSON: %s",
+                        mistake.text);
+    fds_status status = checksum_of(parameters, &layout->parameters, err);
+    if (status != FDS_OK) {
+        json_decref(parameters);
+        return status;
+    }
+    *out = json_pack("{s:s, s:i, s:o, s:I, s:I, s:I, s:s, s:I, s:I}", "format", FORMAT, "version",
+                     VERSION, "parameters", parameters, "players", (json_int_t)layout->players,
+                     "inputs", (json_int_t)layout->inputs, "classes", (json_int_t)layout->classes,
+                     "store", layout->store == FDS_F16 ? "f16" : "f32", "record_size",
+                     (json_int_t)layout->record_size, "records_per_segment",
+                     (json_int_t)layout->records);
+    return *out ? FDS_OK : fds_fail(err, FDS_NOMEM, "out of memory for the parameters of a table");
+}
+
+/* ---- writing ---- */
+
+static fds_status write_json(const char *path, const json_t *json, fds_error *err) {
+    char *text = json_dumps(json, JSON_INDENT(2));
+    if (!text)
+        return fds_fail(err, FDS_NOMEM, "out of memory for %s", path);
+    fds_out *out;
+    fds_status status = fds_out_open(path, &out, err);
+    if (status == FDS_OK) {
+        status = fds_out_write(out, text, strlen(text), err);
+        if (status == FDS_OK)
+            status = fds_out_write(out, "\n", 1, err);
+        if (status == FDS_OK)
+            status = fds_out_commit(out, err);
+        else
+            fds_out_abort(out);
+    }
+    free(text);
+    return status;
+}
+
+fds_status fds_describe_write(const char *dir, const fds_value *value, fds_layout *layout,
+                              fds_error *err) {
+    char path[FDS_PATH_MAX], hex[17];
+    json_t *json;
+    uint64_t sum = 0;
+    FDS_TRY(fds_path_join(path, sizeof path, dir, NAME, err));
+    FDS_TRY(describe(value, layout, &json, err));
+    fds_status status = checksum_of(json, &sum, err);
+    if (status == FDS_OK) {
+        snprintf(hex, sizeof hex, "%016llx", (unsigned long long)sum);
+        if (json_object_set_new(json, "checksum", json_string(hex)) != 0)
+            status = fds_fail(err, FDS_NOMEM, "out of memory for %s", path);
+    }
+    if (status == FDS_OK)
+        status = write_json(path, json, err);
+    json_decref(json);
+    return status;
+}
+
+/* ---- comparing ---- */
+
+/* A value as a message shows it. */
+static void show(const json_t *json, char *text, size_t size) {
+    char *dump = json ? json_dumps(json, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    snprintf(text, size, "%s", dump ? dump : "absent");
+    if (strlen(text) == size - 1)
+        strcpy(text + size - 4, "...");
+    free(dump);
+}
+
+/* The first difference, in words; false when there is none. where: the keys that lead here. */
+static bool difference(const char *where, const json_t *table, const json_t *now, char *text,
+                       size_t size) {
+    if (json_equal(table, now))
+        return false;
+    if (json_is_object(table) && json_is_object(now)) {
+        const json_t *sides[] = {now, table}; /* keys that only the table has come last */
+        for (int side = 0; side < 2; side++) {
+            const char *key;
+            json_t *unused;
+            json_object_foreach((json_t *)(uintptr_t)sides[side], key, unused) {
+                char below[200];
+                snprintf(below, sizeof below, "%s%s%s", where, *where ? "." : "", key);
+                if (difference(below, json_object_get(table, key), json_object_get(now, key), text,
+                               size))
+                    return true;
+            }
+        }
+        return false;
+    }
+    char was[100], is[100];
+    show(table, was, sizeof was);
+    show(now, is, sizeof is);
+    snprintf(text, size, "%s is %s in the table, %s now", where, was, is);
+    return true;
+}
+
+static fds_status compare(const char *path, const json_t *table, const json_t *now,
+                          fds_error *err) {
+    char text[400];
+    /* the parameters' own names say more than what follows from them */
+    bool differs = difference("", json_object_get(table, "parameters"),
+                              json_object_get(now, "parameters"), text, sizeof text) ||
+                   difference("", table, now, text, sizeof text);
+    if (!differs)
+        return FDS_OK;
+    return fds_fail(err, FDS_USAGE, "%s: %s; use another folder, or remove this one", path, text);
+}
+
+/* ---- reading ---- */
+
+/* Takes the checksum out of the object and compares it with the rest. */
+static fds_status check_sum(const char *path, json_t *json, fds_error *err) {
+    const char *hex = json_string_value(json_object_get(json, "checksum"));
+    uint64_t told = hex ? strtoull(hex, NULL, 16) : 0, sum = 0;
+    bool is_right_length = hex && strlen(hex) == 16;
+    json_object_del(json, "checksum");
+    FDS_TRY(checksum_of(json, &sum, err));
+    if (!is_right_length || told != sum)
+        return fds_fail(err, FDS_CORRUPT,
+                        "%s is damaged: its checksum does not agree; restore it, or remove the "
+                        "folder to compute everything again",
+                        path);
+    return FDS_OK;
+}
+
+static fds_status check_members(const char *path, json_t *json, const fds_value *value,
+                                fds_layout *layout, fds_error *err) {
+    const char *format = json_string_value(json_object_get(json, "format"));
+    const json_t *version = json_object_get(json, "version");
+    if (!format || strcmp(format, FORMAT) != 0)
+        return fds_fail(err, FDS_FORMAT, "%s: not a table of utilities: \"format\" must be \"%s\"",
+                        path, FORMAT);
+    if (json_integer_value(version) != VERSION)
+        return fds_fail(err, FDS_UNSUPPORTED, "%s: version %lld, this program reads version %d",
+                        path, (long long)json_integer_value(version), VERSION);
+    FDS_TRY(check_sum(path, json, err));
+    /* how many records a segment has is the table's to say */
+    json_int_t records = json_integer_value(json_object_get(json, "records_per_segment"));
+    if (records < 1 || (uint64_t)records > FDS_MAX_RECORD / layout->record_size + 1)
+        return fds_fail(err, FDS_FORMAT, "%s: records_per_segment is %lld", path,
+                        (long long)records);
+    layout->records = (size_t)records;
+    json_t *now;
+    FDS_TRY(describe(value, layout, &now, err));
+    fds_status status = compare(path, json, now, err);
+    json_decref(now);
+    return status;
+}
+
+fds_status fds_describe_parse(const char *path, const uint8_t *data, size_t size,
+                              const fds_value *value, fds_layout *layout, fds_error *err) {
+    json_error_t mistake;
+    json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, &mistake);
+    if (!json)
+        return fds_fail(err, FDS_FORMAT, "%s: line %d: %s", path, mistake.line, mistake.text);
+    fds_status status =
+        json_is_object(json)
+            ? check_members(path, json, value, layout, err)
+            : fds_fail(err, FDS_FORMAT, "%s: not a table of utilities: it must be an object", path);
+    json_decref(json);
+    return status;
+}
+
+fds_status fds_describe_check(const char *dir, const fds_value *value, fds_layout *layout,
+                              fds_error *err) {
+    char path[FDS_PATH_MAX];
+    uint8_t *data;
+    size_t size;
+    FDS_TRY(fds_path_join(path, sizeof path, dir, NAME, err));
+    FDS_TRY(fds_file_read(path, MAX_BYTES, &data, &size, err));
+    fds_status status = fds_describe_parse(path, data, size, value, layout, err);
+    fds_free(data);
+    return status;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Computing what a plan asks for and a table lacks.
+ *
+ * The missing coalitions, in the plan's order and each once, are given the empty slots in ascending
+ * order before any is computed. A worker then writes its record straight to its place, in whatever
+ * order the work is done: the bytes in the end are the same for any number of threads. And because
+ * the slots are given out in the plan's order, the slots that an interrupted run left empty are
+ * given out again to the very coalitions they were meant for.
+ *
+ * Each worker syncs the segment it writes in every few seconds, and when it leaves it; no worker
+ * waits for another.
+ */
+#include "utility/table.h"
+
+/* A coalition to be computed. */
+typedef struct {
+    uint32_t row, slot;
+    bool is_done;
+} task;
+
+typedef struct {
+    task *tasks;
+    size_t count, different; /* tasks; different coalitions in the plan */
+    uint64_t end;            /* one more than the highest slot given out */
+    size_t touched, created; /* segments to be written in; of them, not yet there */
+} work_list;
+
+/* ---- what is to be done ---- */
+
+static fds_status list_missing(const fds_table *table, const fds_plan *plan, fds_index *seen,
+                               work_list *list, fds_error *err) {
+    size_t rows = fds_plan_rows(plan), players = table->layout.players, capacity = 0;
+    void *tasks = NULL;
+    uint32_t unused;
+    fds_status status = fds_index_reserve(seen, rows, err);
+    for (size_t row = 0; row < rows && status == FDS_OK; row++) {
+        uint64_t id = fds_coalition_id(fds_plan_coalition(plan, row), players);
+        if (!fds_index_add(seen, id, 0) || fds_index_find(&table->index, id, &unused))
+            continue;
+        status = fds_grow(&tasks, &capacity, list->count + 1, sizeof(task), err);
+        if (status == FDS_OK)
+            ((task *)tasks)[list->count++] = (task){.row = (uint32_t)row};
+    }
+    list->tasks = tasks;
+    list->different = seen->count;
+    return status;
+}
+
+static fds_status give_slots(const fds_table *table, work_list *list, fds_error *err) {
+    uint64_t slot = 0, segment = UINT64_MAX;
+    for (size_t i = 0; i < list->count; i++, slot++) {
+        while (fds_table_is_filled(table, slot))
+            slot++;
+        list->tasks[i].slot = (uint32_t)slot;
+        if (segment != slot / table->layout.records) {
+            segment = slot / table->layout.records;
+            list->touched++;
+            list->created += segment >= table->segments;
+        }
+    }
+    list->end = slot;
+    if (list->count && segment >= FDS_MAX_SEGMENTS)
+        return fds_fail(err, FDS_LIMIT, "%s: %llu segments are needed, at most %u are allowed",
+                        table->dir, (unsigned long long)segment + 1, FDS_MAX_SEGMENTS);
+    return FDS_OK;
+}
+
+/* The caller frees list->tasks, even after a failure. */
+static fds_status list_work(const fds_table *table, const fds_plan *plan, work_list *list,
+                            fds_error *err) {
+    *list = (work_list){0};
+    if (fds_plan_players(plan) != table->layout.players)
+        return fds_fail(err, FDS_SHAPE, "the plan is of %zu players, the table %s of %zu",
+                        fds_plan_players(plan), table->dir, table->layout.players);
+    if (fds_plan_rows(plan) > FDS_MAX_ROWS)
+        return fds_fail(err, FDS_LIMIT, "a plan of %zu rows, at most %zu are allowed",
+                        fds_plan_rows(plan), FDS_MAX_ROWS);
+    fds_index seen = {0};
+    fds_status status = list_missing(table, plan, &seen, list, err);
+    fds_index_free(&seen);
+    return status == FDS_OK ? give_slots(table, list, err) : status;
+}
+
+/* The value function has room for so many threads and no more. */
+static unsigned workers_for(const fds_table *table, unsigned threads, size_t count) {
+    return FDS_MIN(fds_pool_workers(threads, count), FDS_MAX(table->value->workers, 1u));
+}
+
+fds_status fds_table_plan(const fds_table *table, const fds_plan *plan, unsigned threads,
+                          fds_table_need *need, fds_error *err) {
+    const fds_layout *layout = &table->layout;
+    work_list list;
+    uint64_t disk_free;
+    fds_status status = list_work(table, plan, &list, err);
+    fds_free(list.tasks);
+    if (status == FDS_OK)
+        status = fds_disk_free(table->dir, &disk_free, err);
+    if (status != FDS_OK)
+        return status;
+    uint64_t each = layout->values * sizeof(float) + layout->record_size;
+    *need = (fds_table_need){
+        .coalitions = list.different,
+        .missing = list.count,
+        .disk = (uint64_t)list.count * layout->record_size + list.created * FDS_SEGMENT_HEADER,
+        .disk_free = disk_free,
+        .memory = table->value->memory + workers_for(table, threads, list.count) * each,
+    };
+    return FDS_OK;
+}
+
+/* ---- doing it ---- */
+
+/* One worker's own: the segment it writes in, and room for a sub-model's answers. */
+typedef struct {
+    fds_file file;
+    uint32_t segment;
+    double synced_s;
+    float *probs;    /* (inputs, classes) */
+    uint8_t *record; /* (record_size) */
+} hand;
+
+typedef struct {
+    fds_table *table;
+    const fds_plan *plan;
+    task *tasks;
+    hand *hands;
+} crew;
+
+/* Makes the segments that do not exist yet, so that workers find them. */
+static fds_status make_segments(fds_table *table, const work_list *list, bool *is_disk_full,
+                                fds_error *err) {
+    uint8_t header[FDS_SEGMENT_HEADER];
+    char path[FDS_PATH_MAX];
+    size_t records = table->layout.records;
+    bool is_any_new = false;
+    for (size_t i = 0; i < list->count; i++) {
+        uint32_t number = (uint32_t)(list->tasks[i].slot / records);
+        if (i && number == list->tasks[i - 1].slot / records)
+            continue;
+        fds_file file;
+        uint64_t size;
+        FDS_TRY(fds_table_segment_path(table, number, path, err));
+        FDS_TRY(fds_file_open(&file, path, FDS_CREATE, err));
+        fds_status status = fds_file_size(&file, &size, err);
+        if (status == FDS_OK && size < sizeof header) {
+            is_any_new = true;
+            fds_segment_header(&table->layout, number, header);
+            status = fds_file_write_at(&file, header, sizeof header, 0, err);
+        }
+        *is_disk_full |= file.is_disk_full;
+        fds_file_close(&file);
+        FDS_TRY(status);
+        table->segments = FDS_MAX(table->segments, number + 1);
+    }
+    return is_any_new ? fds_dir_sync(table->dir, err) : FDS_OK;
+}
+
+static fds_status leave_segment(hand *h, fds_error *err) {
+    if (h->file.fd < 0)
+        return FDS_OK;
+    fds_status status = fds_file_sync(&h->file, err);
+    fds_file_close(&h->file);
+    return status;
+}
+
+static fds_status enter_segment(hand *h, const fds_table *table, uint32_t number, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    if (h->file.fd >= 0 && h->segment == number)
+        return FDS_OK;
+    FDS_TRY(leave_segment(h, err));
+    FDS_TRY(fds_table_segment_path(table, number, path, err));
+    FDS_TRY(fds_file_open(&h->file, path, FDS_UPDATE, err));
+    h->segment = number;
+    h->synced_s = fds_now_s();
+    return FDS_OK;
+}
+
+static fds_status compute(void *context, size_t job, unsigned worker, fds_error *err) {
+    crew *c = context;
+    const fds_table *table = c->table;
+    const fds_layout *layout = &table->layout;
+    hand *h = &c->hands[worker];
+    task *t = &c->tasks[job];
+    const uint64_t *coalition = fds_plan_coalition(c->plan, t->row);
+    FDS_TRY(fds_value_eval(table->value, worker, coalition, h->probs, err));
+    FDS_TRY(fds_record_write(layout, coalition, h->probs, h->record, err));
+    FDS_TRY(enter_segment(h, table, (uint32_t)(t->slot / layout->records), err));
+    FDS_TRY(fds_file_write_at(&h->file, h->record, layout->record_size,
+                              fds_layout_offset(layout, t->slot), err));
+    t->is_done = true;
+    if (fds_now_s() - h->synced_s < table->sync_every_s)
+        return FDS_OK;
+    FDS_TRY(fds_file_sync(&h->file, err));
+    h->synced_s = fds_now_s();
+    return FDS_OK;
+}
+
+static fds_status hire(hand *hands, unsigned count, const fds_layout *layout, fds_error *err) {
+    for (unsigned i = 0; i < count; i++)
+        hands[i].file.fd = -1;
+    for (unsigned i = 0; i < count; i++) {
+        hands[i].probs = fds_alloc_aligned(layout->values * sizeof(float));
+        hands[i].record = fds_alloc_aligned(layout->record_size);
+        if (!hands[i].probs || !hands[i].record)
+            return fds_fail_nomem(err, layout->values * sizeof(float));
+    }
+    return FDS_OK;
+}
+
+/* Runs the tasks; all that was written is synced, whether or not something failed. */
+static fds_status run_tasks(crew *c, size_t count, unsigned workers, const fds_events *events,
+                            bool *is_disk_full, fds_error *err) {
+    c->hands = fds_alloc_zero(workers, sizeof *c->hands);
+    if (!c->hands)
+        return fds_fail_nomem(err, workers * sizeof *c->hands);
+    fds_status status = hire(c->hands, workers, &c->table->layout, err);
+    if (status == FDS_OK)
+        status = fds_pool_run(workers, count, compute, c, "sub-models", "sub-models", events, err);
+    for (unsigned i = 0; i < workers; i++) {
+        hand *h = &c->hands[i];
+        fds_status left = leave_segment(h, status == FDS_OK ? err : NULL);
+        status = status == FDS_OK ? left : status;
+        *is_disk_full |= h->file.is_disk_full;
+        fds_free(h->probs);
+        fds_free(h->record);
+    }
+    fds_free(c->hands);
+    return status;
+}
+
+/* Enters what was written; room for it was made before. */
+static size_t enter_done(fds_table *table, const fds_plan *plan, const work_list *list) {
+    size_t done = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        const task *t = &list->tasks[i];
+        if (!t->is_done)
+            continue;
+        fds_index_add(&table->index,
+                      fds_coalition_id(fds_plan_coalition(plan, t->row), table->layout.players),
+                      t->slot);
+        fds_table_mark(table, t->slot);
+        done++;
+    }
+    return done;
+}
+
+static fds_status fill(fds_table *table, const fds_plan *plan, const work_list *list,
+                       unsigned workers, const fds_events *events, fds_error *err) {
+    bool is_disk_full = false;
+    crew c = {.table = table, .plan = plan, .tasks = list->tasks};
+    FDS_TRY(fds_table_reserve(table, list->end, err));
+    FDS_TRY(fds_index_reserve(&table->index, table->index.count + list->count, err));
+    fds_status status = make_segments(table, list, &is_disk_full, err);
+    if (status == FDS_OK)
+        status = run_tasks(&c, list->count, workers, events, &is_disk_full, err);
+    size_t done = enter_done(table, plan, list);
+    if (status == FDS_IO && is_disk_full)
+        return fds_fail(err, FDS_IO,
+                        "%s: the disk is full: %zu of %zu sub-models are kept; free some space and "
+                        "run the same command again",
+                        table->dir, list->different - list->count + done, list->different);
+    return status;
+}
+
+fds_status fds_table_fill(fds_table *table, const fds_plan *plan, unsigned threads,
+                          const fds_events *events, fds_error *err) {
+    work_list list;
+    fds_status status = list_work(table, plan, &list, err);
+    if (status == FDS_OK && list.count)
+        status = fill(table, plan, &list, workers_for(table, threads, list.count), events, err);
+    fds_free(list.tasks);
+    return status;
+}

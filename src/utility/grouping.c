@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Groups of players: from what their samples are labelled, whom they came from or what a model
+ * makes of them, and from a file. The file is text, one line for each player in any order:
+ *
+ *     # a comment; blank lines do not count either
+ *     player,group            (this heading may be there or not)
+ *     sample 17,hospital A
+ *     18,hospital B           (a number alone is the sample of that number)
+ *
+ * Names are as they stand, without blanks around them. The last comma of a line parts them: the
+ * name of a player may have commas in it, that of a group not. */
+#include "utility/utility.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_NAME = 255 };                          /* bytes of a group's name */
+static const size_t MAX_FILE = (size_t)256 << 20; /* bytes */
+
+/* ---- from the data ---- */
+
+/* The label that most of a player's samples have, of several the lowest. counts (classes) is all
+ * zero, and is so again afterwards. */
+static uint32_t usual_label(const fds_dataset *ds, const uint32_t *index, size_t count,
+                            size_t *counts) {
+    uint32_t best = ds->labels[index[0]];
+    for (size_t i = 0; i < count; i++) {
+        uint32_t label = ds->labels[index[i]];
+        counts[label]++;
+        if (counts[label] > counts[best] || (counts[label] == counts[best] && label < best))
+            best = label;
+    }
+    for (size_t i = 0; i < count; i++)
+        counts[ds->labels[index[i]]] = 0;
+    return best;
+}
+
+fds_status fds_groups_by_label(const fds_dataset *ds, const fds_players *players, fds_groups **out,
+                               fds_error *err) {
+    FDS_TRY(fds_players_check(ds, players, err));
+    size_t n = fds_players_count(players);
+    uint32_t *group_of = fds_alloc_zero(n, sizeof *group_of);
+    size_t *counts = fds_alloc_zero(ds->classes, sizeof *counts);
+    fds_status status = FDS_OK;
+    if (group_of && counts) {
+        for (size_t p = 0; p < n; p++) {
+            const uint32_t *index;
+            size_t count = fds_players_samples(players, p, &index);
+            group_of[p] = usual_label(ds, index, count, counts);
+        }
+        status = fds_groups_create(group_of, n, (const char *const *)ds->class_names, out, err);
+    } else {
+        status = fds_fail_nomem(err, n * sizeof *group_of);
+    }
+    fds_free(group_of);
+    fds_free(counts);
+    return status;
+}
+
+static fds_status find_providers(const fds_dataset *ds, const fds_players *players,
+                                 uint32_t *group_of, fds_error *err) {
+    for (size_t p = 0; p < fds_players_count(players); p++) {
+        const uint32_t *index;
+        size_t count = fds_players_samples(players, p, &index);
+        group_of[p] = ds->provider_ids[index[0]];
+        for (size_t i = 1; i < count; i++)
+            if (ds->provider_ids[index[i]] != group_of[p])
+                return fds_fail(err, FDS_USAGE,
+                                "%s: player %s has sample %u of provider %s and sample %u of %s",
+                                ds->source, fds_players_name(players, p), index[0],
+                                fds_dataset_provider_name(ds, group_of[p]), index[i],
+                                fds_dataset_provider_name(ds, ds->provider_ids[index[i]]));
+    }
+    return FDS_OK;
+}
+
+fds_status fds_groups_by_provider(const fds_dataset *ds, const fds_players *players,
+                                  fds_groups **out, fds_error *err) {
+    if (!ds->provider_ids)
+        return fds_fail(err, FDS_USAGE,
+                        "%s names no providers; a CSV file may, in a column \"provider\"",
+                        ds->source);
+    FDS_TRY(fds_players_check(ds, players, err));
+    size_t n = fds_players_count(players);
+    uint32_t *group_of = fds_alloc_zero(n, sizeof *group_of);
+    if (!group_of)
+        return fds_fail_nomem(err, n * sizeof *group_of);
+    fds_status status = find_providers(ds, players, group_of, err);
+    if (status == FDS_OK)
+        status = fds_groups_create(group_of, n, (const char *const *)ds->provider_names, out, err);
+    fds_free(group_of);
+    return status;
+}
+
+/* ---- from a model ---- */
+
+/* All samples, player by player; the caller fds_frees them. */
+static fds_status list_samples(const fds_players *players, uint32_t **out, size_t *out_count,
+                               fds_error *err) {
+    const uint32_t *index;
+    size_t n = fds_players_count(players), total = 0, at = 0;
+    for (size_t p = 0; p < n; p++)
+        total += fds_players_samples(players, p, &index);
+    uint32_t *all = fds_alloc_zero(total, sizeof *all);
+    if (!all)
+        return fds_fail_nomem(err, total * sizeof *all);
+    for (size_t p = 0; p < n; p++)
+        for (size_t i = 0, count = fds_players_samples(players, p, &index); i < count; i++)
+            all[at++] = index[i];
+    *out = all;
+    *out_count = total;
+    return FDS_OK;
+}
+
+/* points (players, classes), all zero before: the mean of probs over each player's samples. */
+static void average(const fds_players *players, const float *probs, size_t classes,
+                    double *points) {
+    for (size_t p = 0; p < fds_players_count(players); p++, points += classes) {
+        const uint32_t *index;
+        size_t count = fds_players_samples(players, p, &index);
+        for (size_t i = 0; i < count * classes; i++)
+            points[i % classes] += (double)*probs++ / (double)count;
+    }
+}
+
+static fds_status find_points(const fds_model *model, const fds_dataset *ds,
+                              const fds_players *players, double *points, fds_error *err) {
+    const size_t classes = fds_model_get_info(model).classes;
+    uint32_t *index = NULL;
+    size_t count = 0;
+    FDS_TRY(list_samples(players, &index, &count, err));
+    float *probs = fds_alloc_zero(count, classes * sizeof *probs);
+    fds_status status = probs ? fds_model_predict(model, ds, index, count, 1, probs, NULL, err)
+                              : fds_fail_nomem(err, count * classes * sizeof *probs);
+    if (status == FDS_OK)
+        average(players, probs, classes, points);
+    fds_free(probs);
+    fds_free(index);
+    return status;
+}
+
+fds_status fds_groups_by_model(const fds_model *model, const fds_dataset *ds,
+                               const fds_players *players, size_t count, uint64_t seed,
+                               fds_groups **out, fds_error *err) {
+    const size_t n = fds_players_count(players), classes = fds_model_get_info(model).classes;
+    FDS_TRY(fds_players_check(ds, players, err));
+    if (count > n)
+        return fds_fail(err, FDS_USAGE, "%zu groups of only %zu players: some would be empty",
+                        count, n);
+    if (!count)
+        count = (size_t)lround(sqrt((double)n));
+    double *points = fds_alloc_zero(n, classes * sizeof *points);
+    uint32_t *group_of = fds_alloc_zero(n, sizeof *group_of);
+    fds_status status = points && group_of ? find_points(model, ds, players, points, err)
+                                           : fds_fail_nomem(err, n * classes * sizeof *points);
+    if (status == FDS_OK)
+        status = fds_kmeans(points, n, classes, count, seed, group_of, err);
+    if (status == FDS_OK)
+        status = fds_groups_create(group_of, n, NULL, out, err);
+    fds_free(points);
+    fds_free(group_of);
+    return status;
+}
+
+/* ---- from a file ---- */
+
+typedef struct {
+    const char *name;
+    uint32_t player;
+} entry;
+
+/* What is known while the lines are read. */
+typedef struct {
+    const char *path;
+    size_t line;
+    size_t count;
+    entry *by_name;      /* (count), sorted */
+    const char **groups; /* (count): of each player, NULL where none was read yet */
+    size_t *lines;       /* (count): where it was read */
+} reading;
+
+static int by_name(const void *left, const void *right) {
+    return strcmp(((const entry *)left)->name, ((const entry *)right)->name);
+}
+
+static const entry *find(const reading *r, const char *name) {
+    const entry key = {name, 0};
+    return bsearch(&key, r->by_name, r->count, sizeof key, by_name);
+}
+
+/* A number alone stands for the name of a player who is one sample. */
+static const entry *find_player(const reading *r, const char *name) {
+    const entry *found = find(r, name);
+    char sample[32];
+    if (!found && (size_t)snprintf(sample, sizeof sample, "sample %s", name) < sizeof sample)
+        found = find(r, sample);
+    return found;
+}
+
+/* Without the blanks around it; text is cut. */
+static char *trim(char *text) {
+    text += strspn(text, " \t\r");
+    size_t length = strlen(text);
+    while (length && strchr(" \t\r", text[length - 1]))
+        length--;
+    text[length] = 0;
+    return text;
+}
+
+static fds_status read_line(reading *r, char *line, bool *may_be_heading, fds_error *err) {
+    line = trim(line);
+    if (!*line || *line == '#')
+        return FDS_OK;
+    char *comma = strrchr(line, ',');
+    if (!comma)
+        return fds_fail(err, FDS_FORMAT,
+                        "%s: line %zu: \"PLAYER,GROUP\" is expected, not \"%.60s\"", r->path,
+                        r->line, line);
+    *comma = 0;
+    const char *player = trim(line), *group = trim(comma + 1);
+    const entry *found = find_player(r, player);
+    bool is_heading =
+        *may_be_heading && !found && strcmp(player, "player") == 0 && strcmp(group, "group") == 0;
+    *may_be_heading = false;
+    if (is_heading)
+        return FDS_OK;
+    if (!found)
+        return fds_fail(err, FDS_FORMAT, "%s: line %zu: there is no player \"%.60s\"", r->path,
+                        r->line, player);
+    if (!*group || strlen(group) > MAX_NAME)
+        return fds_fail(err, FDS_FORMAT,
+                        "%s: line %zu: a group's name must have 1 to %d bytes, not %zu", r->path,
+                        r->line, MAX_NAME, strlen(group));
+    if (r->groups[found->player])
+        return fds_fail(err, FDS_FORMAT,
+                        "%s: line %zu: player \"%.60s\" stands already in line %zu", r->path,
+                        r->line, found->name, r->lines[found->player]);
+    r->groups[found->player] = group;
+    r->lines[found->player] = r->line;
+    return FDS_OK;
+}
+
+static fds_status read_lines(reading *r, char *data, size_t size, const fds_players *players,
+                             fds_error *err) {
+    bool may_be_heading = true;
+    for (char *line = data, *end = data + size; line < end;) {
+        char *next = memchr(line, '\n', (size_t)(end - line));
+        next = next ? next : end;
+        *next = 0; /* the NUL that is there already, after the last line */
+        r->line++;
+        if (line + strlen(line) < next)
+            return fds_fail(err, FDS_FORMAT, "%s: line %zu: NUL in a text file", r->path, r->line);
+        FDS_TRY(read_line(r, line, &may_be_heading, err));
+        line = next + 1;
+    }
+    for (size_t p = 0; p < r->count; p++)
+        if (!r->groups[p])
+            return fds_fail(err, FDS_FORMAT, "%s: player \"%.60s\" is missing", r->path,
+                            fds_players_name(players, p));
+    return FDS_OK;
+}
+
+static fds_status make_groups(const reading *r, fds_groups **out, fds_error *err) {
+    uint32_t *ids = fds_alloc_zero(r->count, sizeof *ids);
+    if (!ids)
+        return fds_fail_nomem(err, r->count * sizeof *ids);
+    fds_names names = {0};
+    fds_status status = fds_names_number(r->groups, r->count, false, UINT32_MAX, "group", r->path,
+                                         ids, &names, err);
+    if (status == FDS_OK)
+        status = fds_groups_create(ids, r->count, (const char *const *)names.items, out, err);
+    fds_names_free(&names);
+    fds_free(ids);
+    return status;
+}
+
+fds_status fds_groups_parse(const char *path, char *data, size_t size, const fds_players *players,
+                            fds_groups **out, fds_error *err) {
+    size_t n = fds_players_count(players);
+    reading r = {
+        .path = path,
+        .count = n,
+        .by_name = fds_alloc_zero(n, sizeof *r.by_name),
+        .groups = fds_alloc_zero(n, sizeof *r.groups),
+        .lines = fds_alloc_zero(n, sizeof *r.lines),
+    };
+    fds_status status = FDS_OK;
+    if (r.by_name && r.groups && r.lines) {
+        for (size_t p = 0; p < n; p++)
+            r.by_name[p] = (entry){fds_players_name(players, p), (uint32_t)p};
+        qsort(r.by_name, n, sizeof *r.by_name, by_name);
+        status = read_lines(&r, data, size, players, err);
+    } else {
+        status = fds_fail_nomem(err, n * sizeof *r.by_name);
+    }
+    if (status == FDS_OK)
+        status = make_groups(&r, out, err);
+    fds_free(r.by_name);
+    fds_free(r.groups);
+    fds_free(r.lines);
+    return status;
+}
+
+fds_status fds_groups_read(const char *path, const fds_players *players, fds_groups **out,
+                           fds_error *err) {
+    uint8_t *data;
+    size_t size;
+    FDS_TRY(fds_file_read(path, MAX_FILE, &data, &size, err));
+    fds_status status = fds_groups_parse(path, (char *)data, size, players, out, err);
+    fds_free(data);
+    return status;
+}

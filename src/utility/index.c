@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Which coalition lies in which slot. Ids are checksums, so their low bits serve as the hash. */
+#include "utility/table.h"
+
+typedef struct fds_index_entry {
+    uint64_t id;
+    uint32_t slot;
+    bool used;
+} entry;
+
+/* The entry of an id, or the free one where it would be. */
+static entry *place_of(const fds_index *index, uint64_t id) {
+    size_t mask = index->capacity - 1, at = (size_t)id & mask;
+    while (index->entries[at].used && index->entries[at].id != id)
+        at = (at + 1) & mask;
+    return &index->entries[at];
+}
+
+fds_status fds_index_reserve(fds_index *index, size_t count, fds_error *err) {
+    size_t capacity = FDS_MAX(index->capacity, (size_t)16);
+    while (capacity / 4 * 3 < count)
+        capacity *= 2;
+    if (capacity == index->capacity)
+        return FDS_OK;
+    fds_index grown = {fds_alloc_zero(capacity, sizeof(entry)), 0, capacity};
+    if (!grown.entries)
+        return fds_fail_nomem(err, capacity * sizeof(entry));
+    for (size_t i = 0; i < index->capacity; i++)
+        if (index->entries[i].used)
+            fds_index_add(&grown, index->entries[i].id, index->entries[i].slot);
+    fds_index_free(index);
+    *index = grown;
+    return FDS_OK;
+}
+
+bool fds_index_add(fds_index *index, uint64_t id, uint32_t slot) {
+    entry *place = place_of(index, id);
+    if (place->used)
+        return false;
+    *place = (entry){id, slot, true};
+    index->count++;
+    return true;
+}
+
+bool fds_index_find(const fds_index *index, uint64_t id, uint32_t *slot) {
+    if (!index->capacity)
+        return false;
+    const entry *place = place_of(index, id);
+    if (place->used)
+        *slot = place->slot;
+    return place->used;
+}
+
+void fds_index_free(fds_index *index) {
+    fds_free(index->entries);
+    *index = (fds_index){0};
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * "knn:K": the share of a label among the K samples of the coalition nearest to the input,
+ *
+ *     v(s) = 1/K  sum over k = 1 .. min(K, |s|) of 1[label of the k-th nearest is y],
+ *
+ * so that the empty coalition is worth 0. Its Shapley values are known exactly: Jia et al.,
+ * "Efficient task-specific data valuation for nearest neighbor algorithms", VLDB 2019, Theorem 1.
+ * Distances are Euclidean on normalised values; of two alike the lower sample number is nearer. */
+#include "utility/utility.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    const fds_value_data *data;
+    uint32_t k;
+    uint32_t *order; /* (inputs, samples): positions within samples, nearest first */
+} knn;
+
+/* ---- making and freeing ---- */
+
+typedef struct {
+    double distance2;
+    uint32_t position;
+} neighbour;
+
+static int by_distance(const void *left, const void *right) {
+    const neighbour *a = left, *b = right;
+    if (a->distance2 != b->distance2)
+        return a->distance2 < b->distance2 ? -1 : 1;
+    return a->position < b->position ? -1 : a->position > b->position;
+}
+
+static void sort_neighbours(const fds_value_data *data, size_t input, neighbour *near,
+                            uint32_t *order) {
+    const fds_inputs *samples = data->samples;
+    const float *x = data->inputs->values + input * samples->size;
+    for (size_t i = 0; i < samples->count; i++)
+        near[i] = (neighbour){
+            fds_value_distance2(x, samples->values + i * samples->size, samples->size),
+            (uint32_t)i,
+        };
+    qsort(near, samples->count, sizeof *near, by_distance);
+    for (size_t i = 0; i < samples->count; i++)
+        order[i] = near[i].position;
+}
+
+static void knn_free(void *self) {
+    knn *n = self;
+    if (n)
+        fds_free(n->order);
+    fds_free(n);
+}
+
+fds_status fds_knn_create(fds_value_making *making, fds_error *err) {
+    const fds_value_data *data = making->data;
+    size_t samples = data->samples->count, inputs = data->inputs->count, pairs;
+    if (!fds_mul(samples, inputs, &pairs) || pairs > FDS_MAX_VALUE_MEMORY / sizeof(uint32_t))
+        return fds_fail(err, FDS_LIMIT,
+                        "the neighbours of %zu inputs among %zu samples take more than %zu bytes",
+                        inputs, samples, FDS_MAX_VALUE_MEMORY);
+    knn *n = fds_alloc_zero(1, sizeof *n);
+    neighbour *near = fds_alloc_zero(samples, sizeof *near);
+    uint32_t *order = fds_alloc(pairs * sizeof *order);
+    if (!n || !near || !order) {
+        fds_free(n);
+        fds_free(near);
+        fds_free(order);
+        return fds_fail_nomem(err, pairs * sizeof *order);
+    }
+    for (size_t i = 0; i < inputs; i++)
+        sort_neighbours(data, i, near, order + i * samples);
+    fds_free(near);
+    *n = (knn){data, making->number, order};
+    making->self = n;
+    making->memory = sizeof *n + pairs * sizeof *order;
+    return FDS_OK;
+}
+
+/* ---- answering ---- */
+
+static fds_status knn_eval(const void *self, unsigned worker, const uint64_t *coalition,
+                           float *probs, fds_error *err) {
+    (void)worker, (void)err;
+    const knn *n = self;
+    const fds_value_data *data = n->data;
+    const size_t samples = data->samples->count;
+    for (size_t i = 0; i < data->inputs->count; i++) {
+        const uint32_t *order = n->order + i * samples;
+        float *votes = probs + i * data->classes; /* counted, then divided */
+        for (uint32_t y = 0; y < data->classes; y++)
+            votes[y] = 0;
+        for (size_t j = 0, found = 0; j < samples && found < n->k; j++)
+            if (fds_coalition_has(coalition, data->owner[order[j]])) {
+                votes[data->samples->labels[order[j]]] += 1;
+                found++;
+            }
+        for (uint32_t y = 0; y < data->classes; y++)
+            votes[y] /= (float)n->k;
+    }
+    return FDS_OK;
+}
+
+const fds_value_kind fds_knn_kind = {.eval = knn_eval, .free = knn_free};
+
+/* ---- Shapley values ---- */
+
+/* Of one input and one label, from the farthest sample N to the nearest:
+ *     phi_N = 1[y_N = y] / K * min(K, N) / N
+ *     phi_i = phi_{i+1} + (1[y_i = y] - 1[y_{i+1} = y]) / K * min(K, i) / i
+ * (the paper writes phi_N for N >= K). */
+static void recurse(const knn *n, const uint32_t *order, uint32_t label, double *values) {
+    const uint16_t *labels = n->data->samples->labels;
+    double phi = 0, after = 0; /* after: whether the sample behind has the label */
+    for (size_t i = n->data->samples->count; i > 0; i--) {
+        double match = labels[order[i - 1]] == label;
+        phi += (match - after) / n->k * ((double)FDS_MIN((size_t)n->k, i) / (double)i);
+        values[n->data->owner[order[i - 1]]] = phi;
+        after = match;
+    }
+}
+
+fds_status fds_value_knn_shapley(const fds_value *value, double *values, fds_error *err) {
+    if (value->kind != &fds_knn_kind)
+        return fds_fail(err, FDS_USAGE,
+                        "exact values by recursion exist for the value function \"knn:K\" only");
+    const knn *n = value->self;
+    const size_t samples = n->data->samples->count;
+    if (samples != value->players)
+        return fds_fail(err, FDS_USAGE,
+                        "exact values by recursion need players of one sample each; these %zu "
+                        "have %zu",
+                        value->players, samples);
+    for (size_t i = 0; i < value->inputs; i++)
+        for (uint32_t y = 0; y < value->classes; y++)
+            recurse(n, n->order + i * samples, y,
+                    values + (i * value->classes + y) * value->players);
+    return FDS_OK;
+}

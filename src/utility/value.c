@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Value functions by name, and what all kinds share: the checks, the players' samples and the
+ * inputs brought to one scale, and the text that says what the answers depend on. */
+#include "utility/utility.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Part of every text: to be raised whenever the same parameters give other answers than before. */
+enum { ANSWERS_VERSION = 1 };
+
+fds_value_params fds_value_params_default(void) {
+    fds_value_params params = {
+        .kind = "retrain:10",
+        .network = "lenet5",
+        .train = fds_train_params_default(),
+        .beta = 10.0f,
+    };
+    params.train.lr = 1e-4f;
+    return params;
+}
+
+/* ---- kinds ---- */
+
+typedef struct {
+    const char *name;
+    bool with_number, without_number; /* "name:K", "name" */
+    const fds_value_kind *kind;
+    fds_status (*check)(const fds_value_params *params, uint32_t number, fds_error *err);
+    fds_status (*create)(fds_value_making *making, fds_error *err);
+} kind_row;
+
+static const kind_row kinds[] = {
+    {"retrain", true, true, &fds_retrain_kind, fds_retrain_check, fds_retrain_create},
+    {"knn", true, false, &fds_knn_kind, NULL, fds_knn_create},
+    {"kernel", false, true, &fds_kernel_kind, NULL, fds_kernel_create},
+};
+
+/* Digits and nothing else. */
+static bool read_number(const char *text, uint32_t *number) {
+    size_t digits = strspn(text, "0123456789");
+    if (digits < 1 || digits > 9 || text[digits])
+        return false;
+    *number = (uint32_t)strtoul(text, NULL, 10);
+    return *number >= 1 && *number <= FDS_MAX_VALUE_K;
+}
+
+static fds_status read_kind(const char *text, const kind_row **row, uint32_t *number,
+                            fds_error *err) {
+    size_t length = text ? strcspn(text, ":") : 0;
+    *row = NULL;
+    *number = 0;
+    for (size_t i = 0; text && i < sizeof kinds / sizeof *kinds; i++)
+        if (strlen(kinds[i].name) == length && memcmp(kinds[i].name, text, length) == 0)
+            *row = &kinds[i];
+    if (!*row || !(text[length] ? (*row)->with_number : (*row)->without_number))
+        return fds_fail(err, FDS_USAGE,
+                        "unknown value function \"%.100s\"; there are \"retrain\", \"retrain:K\", "
+                        "\"knn:K\" and \"kernel\"",
+                        text ? text : "");
+    if (text[length] && !read_number(text + length + 1, number))
+        return fds_fail(err, FDS_USAGE,
+                        "value function \"%.100s\": after the colon a whole number from 1 to %u "
+                        "is needed",
+                        text, FDS_MAX_VALUE_K);
+    return FDS_OK;
+}
+
+/* ---- checks ---- */
+
+fds_status fds_players_check(const fds_dataset *ds, const fds_players *players, fds_error *err) {
+    for (size_t p = 0; p < fds_players_count(players); p++) {
+        const uint32_t *index;
+        size_t count = fds_players_samples(players, p, &index);
+        FDS_TRY(fds_index_check(ds, index, count, err));
+    }
+    return FDS_OK;
+}
+
+static fds_status check_sets(const fds_dataset *train, const fds_players *players,
+                             const fds_dataset *test, const uint32_t *inputs, size_t input_count,
+                             fds_error *err) {
+    fds_shape a = train->shape, b = test->shape;
+    if (!fds_shape_equal(a, b))
+        return fds_fail(err, FDS_SHAPE, "%s has samples of %ux%ux%u, but %s of %ux%ux%u",
+                        train->source, a.channels, a.height, a.width, test->source, b.channels,
+                        b.height, b.width);
+    if (fds_players_count(players) > FDS_MAX_PLAYERS)
+        return fds_fail(err, FDS_LIMIT, "%zu players, at most %zu are allowed",
+                        fds_players_count(players), FDS_MAX_PLAYERS);
+    FDS_TRY(fds_players_check(train, players, err));
+    if (!input_count)
+        return fds_fail(err, FDS_USAGE, "no inputs: at least one sample of %s is needed",
+                        test->source);
+    FDS_TRY(fds_index_check(test, inputs, input_count, err));
+    for (size_t i = 0; i < input_count; i++) {
+        size_t sample = inputs ? inputs[i] : i;
+        if (test->labels[sample] >= train->classes)
+            return fds_fail(err, FDS_SHAPE, "%s: sample %zu has label %u, but %s only %u classes",
+                            test->source, sample, test->labels[sample], train->source,
+                            train->classes);
+    }
+    return FDS_OK;
+}
+
+static fds_status check_all(const kind_row *row, const fds_value_params *params, uint32_t number,
+                            unsigned workers, fds_error *err) {
+    if (workers > FDS_MAX_VALUE_WORKERS)
+        return fds_fail(err, FDS_LIMIT, "%u workers, at most %u are allowed", workers,
+                        FDS_MAX_VALUE_WORKERS);
+    return row->check ? row->check(params, number, err) : FDS_OK;
+}
+
+/* ---- the data ---- */
+
+typedef struct {
+    uint32_t sample, owner;
+} holding;
+
+static int by_sample(const void *left, const void *right) {
+    const holding *a = left, *b = right;
+    return a->sample < b->sample ? -1 : a->sample > b->sample;
+}
+
+/* All the players' samples with their owners, ascending. */
+static fds_status list_holdings(const fds_players *players, holding **out, size_t *out_count,
+                                fds_error *err) {
+    const size_t player_count = fds_players_count(players);
+    const uint32_t *index;
+    size_t count = 0;
+    for (size_t p = 0; p < player_count; p++)
+        count += fds_players_samples(players, p, &index);
+    holding *list = fds_alloc_zero(count, sizeof *list);
+    if (!list)
+        return fds_fail_nomem(err, count * sizeof *list);
+    size_t at = 0;
+    for (size_t p = 0; p < player_count; p++)
+        for (size_t i = 0, owned = fds_players_samples(players, p, &index); i < owned; i++)
+            list[at++] = (holding){index[i], (uint32_t)p};
+    qsort(list, count, sizeof *list, by_sample);
+    *out = list;
+    *out_count = count;
+    return FDS_OK;
+}
+
+/* A value that overflows has no distance from anything. */
+static fds_status check_finite(const fds_inputs *inputs, const char *source, fds_error *err) {
+    for (size_t i = 0; i < inputs->count * inputs->size; i++)
+        if (!isfinite(inputs->values[i]))
+            return fds_fail(err, FDS_LIMIT,
+                            "%s: sample %u: value %zu is infinite once it is normalised by the "
+                            "players' samples",
+                            source, inputs->ids[i / inputs->size], i % inputs->size);
+    return FDS_OK;
+}
+
+static fds_status normalise(fds_value_data *data, const fds_dataset *train, const uint32_t *index,
+                            size_t count, const fds_dataset *test, const uint32_t *inputs,
+                            size_t input_count, float *mean, float *std, fds_error *err) {
+    FDS_TRY(fds_dataset_stats(train, index, count, NULL, NULL, mean, std, err));
+    for (uint32_t c = 0; c < train->shape.channels; c++)
+        if (!(std[c] > 0)) /* a constant channel is only shifted, as fds_model_train does it */
+            std[c] = 1.0f;
+    FDS_TRY(fds_inputs_create(train, index, count, mean, std, &data->samples, err));
+    FDS_TRY(fds_inputs_create(test, inputs, input_count, mean, std, &data->inputs, err));
+    FDS_TRY(check_finite(data->samples, train->source, err));
+    return check_finite(data->inputs, test->source, err);
+}
+
+static fds_status fill_data(fds_value_data *data, const fds_dataset *train, const fds_dataset *test,
+                            const uint32_t *inputs, size_t input_count, fds_error *err) {
+    holding *list = NULL;
+    size_t count = 0;
+    FDS_TRY(list_holdings(data->players, &list, &count, err));
+    uint32_t *index = fds_alloc_zero(count, sizeof *index);
+    float *mean = fds_alloc_zero(train->shape.channels, sizeof *mean);
+    float *std = fds_alloc_zero(train->shape.channels, sizeof *std);
+    data->owner = fds_alloc_zero(count, sizeof *data->owner);
+    fds_status status = FDS_OK;
+    if (index && mean && std && data->owner) {
+        for (size_t i = 0; i < count; i++) {
+            index[i] = list[i].sample;
+            data->owner[i] = list[i].owner;
+        }
+        status = normalise(data, train, index, count, test, inputs, input_count, mean, std, err);
+    } else {
+        status = fds_fail_nomem(err, count * sizeof *index);
+    }
+    fds_free(list);
+    fds_free(index);
+    fds_free(mean);
+    fds_free(std);
+    return status;
+}
+
+static void free_data(fds_value_data *data) {
+    if (!data)
+        return;
+    fds_inputs_free(data->samples);
+    fds_inputs_free(data->inputs);
+    fds_free(data->owner);
+    fds_free(data);
+}
+
+static size_t data_bytes(const fds_value_data *data) {
+    const fds_inputs *both[] = {data->samples, data->inputs};
+    size_t bytes = sizeof *data + data->samples->count * sizeof *data->owner;
+    for (int i = 0; i < 2; i++)
+        bytes += sizeof **both + both[i]->count * (both[i]->size * sizeof *both[i]->values +
+                                                   sizeof *both[i]->labels + sizeof *both[i]->ids);
+    return bytes;
+}
+
+size_t fds_value_members(const fds_value_data *data, const uint64_t *coalition, uint32_t *members) {
+    size_t count = 0;
+    for (size_t i = 0; i < data->samples->count; i++)
+        if (fds_coalition_has(coalition, data->owner[i]))
+            members[count++] = (uint32_t)i;
+    return count;
+}
+
+/* ---- arithmetic ---- */
+
+enum { SUMS = 8 }; /* running side by side: the compiler may use vectors without changing a bit */
+
+double fds_value_dot(const float *a, const float *b, size_t count) {
+    double sums[SUMS] = {0}, total = 0;
+    size_t i = 0;
+    for (; i + SUMS <= count; i += SUMS)
+        for (size_t j = 0; j < SUMS; j++)
+            sums[j] += (double)a[i + j] * (double)b[i + j];
+    for (; i < count; i++)
+        sums[i % SUMS] += (double)a[i] * (double)b[i];
+    for (size_t j = 0; j < SUMS; j++)
+        total += sums[j];
+    return total;
+}
+
+double fds_value_distance2(const float *a, const float *b, size_t count) {
+    double sums[SUMS] = {0}, total = 0;
+    size_t i = 0;
+    for (; i + SUMS <= count; i += SUMS)
+        for (size_t j = 0; j < SUMS; j++) {
+            double difference = (double)a[i + j] - (double)b[i + j];
+            sums[j] += difference * difference;
+        }
+    for (; i < count; i++) {
+        double difference = (double)a[i] - (double)b[i];
+        sums[i % SUMS] += difference * difference;
+    }
+    for (size_t j = 0; j < SUMS; j++)
+        total += sums[j];
+    return total;
+}
+
+/* ---- the text ---- */
+
+/* Of the samples: their values, labels and numbers, and whose they are. */
+static void hash_samples(const fds_value_data *data, char hex[65]) {
+    const fds_inputs *in = data->samples;
+    char parts[4 * 64 + 1];
+    fds_sha256_hex(in->values, in->count * in->size * sizeof *in->values, parts);
+    fds_sha256_hex(in->labels, in->count * sizeof *in->labels, parts + 64);
+    fds_sha256_hex(in->ids, in->count * sizeof *in->ids, parts + 128);
+    fds_sha256_hex(data->owner, in->count * sizeof *data->owner, parts + 192);
+    fds_sha256_hex(parts, 4 * 64, hex);
+}
+
+/* Of the inputs their values alone: no answer depends on their labels or numbers. */
+static void hash_inputs(const fds_value_data *data, char hex[65]) {
+    const fds_inputs *in = data->inputs;
+    fds_sha256_hex(in->values, in->count * in->size * sizeof *in->values, hex);
+}
+
+static json_t *describe_data(const fds_value_data *data, const char *kind) {
+    char samples[65], inputs[65];
+    fds_shape shape = data->samples->shape;
+    hash_samples(data, samples);
+    hash_inputs(data, inputs);
+    return json_pack("{s:i, s:s, s:I, s:[I, I, I], s:I, s:I, s:s, s:I, s:s, s:s}", "version",
+                     ANSWERS_VERSION, "kind", kind, "classes", (json_int_t)data->classes, "shape",
+                     (json_int_t)shape.channels, (json_int_t)shape.height, (json_int_t)shape.width,
+                     "players", (json_int_t)fds_players_count(data->players), "samples",
+                     (json_int_t)data->samples->count, "samples_sha256", samples, "inputs",
+                     (json_int_t)data->inputs->count, "inputs_sha256", inputs, "normalisation",
+                     "channel mean and standard deviation of the players' samples");
+}
+
+/* The least key after a given one (NULL: the least of all), or NULL. */
+static const char *next_key(json_t *object, const char *after) {
+    const char *key, *least = NULL;
+    json_t *unused;
+    json_object_foreach(object, key, unused) if ((!after || strcmp(key, after) > 0) &&
+                                                 (!least || strcmp(key, least) < 0)) least = key;
+    return least;
+}
+
+/* A flat object as text, its keys in order; the caller fds_frees it. NULL: no memory. */
+static char *sorted_text(json_t *object) {
+    json_t *sorted = json_object();
+    bool right = sorted != NULL;
+    for (const char *key = NULL; right && (key = next_key(object, key));)
+        right = json_object_set(sorted, key, json_object_get(object, key)) == 0;
+    char *text = right ? fds_json_text(sorted) : NULL;
+    json_decref(sorted);
+    return text;
+}
+
+/* ---- value functions ---- */
+
+static fds_status make_kind(fds_value *value, const kind_row *row, const fds_value_params *params,
+                            uint32_t number, fds_error *err) {
+    char name[32];
+    snprintf(name, sizeof name, number ? "%s:%u" : "%s", row->name, number);
+    fds_value_making making = {params, value->data, number,
+                               NULL,   0,           describe_data(value->data, name)};
+    fds_status status = making.about ? row->create(&making, err) : fds_fail_nomem(err, 1);
+    if (status == FDS_OK) {
+        value->kind = row->kind;
+        value->self = making.self;
+        value->text = sorted_text(making.about);
+        status = value->text ? FDS_OK : fds_fail_nomem(err, 1);
+    }
+    json_decref(making.about);
+    value->memory = sizeof *value + data_bytes(value->data) + making.memory +
+                    (value->text ? strlen(value->text) + 1 : 0);
+    return status;
+}
+
+static fds_status make_value(fds_value *value, const kind_row *row, const fds_value_params *params,
+                             uint32_t number, const fds_dataset *train, const fds_players *players,
+                             const fds_dataset *test, const uint32_t *inputs, fds_error *err) {
+    value->data = fds_alloc_zero(1, sizeof *value->data);
+    if (!value->data)
+        return fds_fail_nomem(err, sizeof *value->data);
+    value->data->players = players;
+    value->data->classes = value->classes;
+    value->data->workers = value->workers;
+    FDS_TRY(fill_data(value->data, train, test, inputs, value->inputs, err));
+    return make_kind(value, row, params, number, err);
+}
+
+fds_status fds_value_create(const fds_value_params *params, const fds_dataset *train,
+                            const fds_players *players, const fds_dataset *test,
+                            const uint32_t *inputs, size_t input_count, unsigned workers,
+                            fds_value **out, fds_error *err) {
+    const kind_row *row;
+    uint32_t number;
+    FDS_TRY(read_kind(params->kind, &row, &number, err));
+    FDS_TRY(check_all(row, params, number, workers, err));
+    FDS_TRY(check_sets(train, players, test, inputs, input_count, err));
+    fds_value *value = fds_alloc_zero(1, sizeof *value);
+    if (!value)
+        return fds_fail_nomem(err, sizeof *value);
+    value->players = fds_players_count(players);
+    value->inputs = input_count;
+    value->classes = train->classes;
+    value->workers = workers ? workers : fds_processors();
+    fds_status status = make_value(value, row, params, number, train, players, test, inputs, err);
+    if (status != FDS_OK) {
+        fds_value_free(value);
+        return status;
+    }
+    *out = value;
+    return FDS_OK;
+}
+
+void fds_value_free(fds_value *value) {
+    if (!value)
+        return;
+    if (value->kind)
+        value->kind->free(value->self);
+    free_data(value->data);
+    fds_free(value->text);
+    fds_free(value);
+}
+
+fds_value_info fds_value_get_info(const fds_value *value) {
+    return (fds_value_info){
+        .players = value->players,
+        .inputs = value->inputs,
+        .classes = value->classes,
+        .memory = value->memory,
+        .text = value->text,
+    };
+}
+
+fds_status fds_value_eval(const fds_value *value, unsigned worker, const uint64_t *coalition,
+                          float *probs, fds_error *err) {
+    if (worker >= value->workers)
+        return fds_fail(err, FDS_USAGE, "worker %u: the value function was made for %u (from 0)",
+                        worker, value->workers);
+    if (value->players % 64 && coalition[value->players / 64] >> (value->players % 64))
+        return fds_fail(err, FDS_USAGE, "the coalition has players beyond the %zu that there are",
+                        value->players);
+    return value->kind->eval(value->self, worker, coalition, probs, err);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Values of players and their standard errors, written to a file.
+ *
+ *   .csv   RFC 4180, with a header. One line for each test sample, target label and player:
+ *              test,label,player,player_label,value,standard_error
+ *          and for a mean one for each player:
+ *              player,player_label,value,standard_error
+ *   .npy   NumPy's format, version 1.0, little-endian float64, C order: first all values, then
+ *          all standard errors. Shape (2, tests, players), with every label of each test sample
+ *          (2, tests, classes, players), for a mean (2, players).
+ *   .json  {"players": [{"name", "label"}, ...], "classes": [name, ...], "results": [...]}, where a
+ *          result has "test" and "label" (unless it is a mean), "values" and "standard_errors", one
+ *          number a player.
+ *
+ * Numbers are written so that they are read back as the same bits. Text that is not UTF-8 has "?"
+ * for its bytes above 127 in JSON.
+ */
+#include "utility/utility.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { BUFFER = 1 << 16, NUMBER = 40, NPY_ALIGN = 64 };
+
+typedef struct {
+    const fds_values *v;
+    size_t columns, per_test;
+    fds_out *out;
+    char *buffer;
+    size_t used;
+} writer;
+
+/* ---- bytes ---- */
+
+static fds_status flush(writer *w, fds_error *err) {
+    size_t used = w->used;
+    w->used = 0;
+    return used ? fds_out_write(w->out, w->buffer, used, err) : FDS_OK;
+}
+
+static fds_status put(writer *w, const void *data, size_t size, fds_error *err) {
+    const char *at = data;
+    while (size > 0) {
+        size_t part = FDS_MIN(size, BUFFER - w->used);
+        memcpy(w->buffer + w->used, at, part);
+        w->used += part;
+        at += part;
+        size -= part;
+        if (w->used == BUFFER)
+            FDS_TRY(flush(w, err));
+    }
+    return FDS_OK;
+}
+
+static fds_status put_text(writer *w, const char *text, fds_error *err) {
+    return put(w, text, strlen(text), err);
+}
+
+/* ---- what there is ---- */
+
+static size_t test_of(const writer *w, size_t column) {
+    size_t test = column / w->per_test;
+    return w->v->test_samples ? w->v->test_samples[test] : test;
+}
+
+static uint32_t label_of(const writer *w, size_t column) {
+    const uint32_t *labels = w->v->target_labels;
+    return labels ? labels[column] : (uint32_t)(column % w->per_test);
+}
+
+static double value_of(const writer *w, size_t player, size_t column) {
+    return w->v->values[player * w->columns + column];
+}
+
+static double error_of(const writer *w, size_t player, size_t column) {
+    return w->v->errors ? w->v->errors[player * w->columns + column] : 0;
+}
+
+static fds_status check(const writer *w, fds_error *err) {
+    const fds_values *v = w->v;
+    if (!v->players || !w->columns)
+        return fds_fail(err, FDS_USAGE, "there are no values to write: %zu players, %zu columns",
+                        v->players, w->columns);
+    for (size_t p = 0; p < v->players; p++)
+        if (v->player_labels[p] >= v->classes)
+            return fds_fail(err, FDS_USAGE, "player %zu: label %u, there are %u classes", p,
+                            v->player_labels[p], v->classes);
+    for (size_t c = 0; !v->is_mean && c < w->columns; c++)
+        if (label_of(w, c) >= v->classes)
+            return fds_fail(err, FDS_USAGE, "test %zu: label %u, there are %u classes",
+                            c / w->per_test, label_of(w, c), v->classes);
+    for (size_t p = 0; p < v->players; p++)
+        for (size_t c = 0; c < w->columns; c++)
+            if (!isfinite(value_of(w, p, c)) || !isfinite(error_of(w, p, c)))
+                return fds_fail(err, FDS_DIVERGED,
+                                "the value of player %zu in column %zu or its error is infinite "
+                                "or no number",
+                                p, c);
+    return FDS_OK;
+}
+
+/* ---- CSV ---- */
+
+/* The shortest of 15 to 17 digits that is read back as the same number, with a point in every
+ * locale. */
+static void format_number(double value, char text[NUMBER]) {
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, NUMBER, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    char *comma = strchr(text, ',');
+    if (comma)
+        *comma = '.';
+}
+
+/* Quoted where it must be, with quotes doubled. */
+static fds_status put_field(writer *w, const char *text, const char *after, fds_error *err) {
+    bool is_quoted = text[strcspn(text, ",\"\r\n")] != 0 || *text == ' ' ||
+                     (*text && text[strlen(text) - 1] == ' ');
+    if (is_quoted)
+        FDS_TRY(put_text(w, "\"", err));
+    for (const char *at = text; is_quoted && (at = strchr(text, '"')); text = at + 1) {
+        FDS_TRY(put(w, text, (size_t)(at + 1 - text), err));
+        FDS_TRY(put_text(w, "\"", err));
+    }
+    FDS_TRY(put_text(w, text, err));
+    if (is_quoted)
+        FDS_TRY(put_text(w, "\"", err));
+    return put_text(w, after, err);
+}
+
+static fds_status put_line(writer *w, size_t column, size_t player, fds_error *err) {
+    const fds_values *v = w->v;
+    char text[2 * NUMBER + 2], value[NUMBER], error[NUMBER];
+    if (!v->is_mean) {
+        snprintf(text, sizeof text, "%zu,", test_of(w, column));
+        FDS_TRY(put_text(w, text, err));
+        FDS_TRY(put_field(w, v->class_names[label_of(w, column)], ",", err));
+    }
+    FDS_TRY(put_field(w, v->player_names[player], ",", err));
+    FDS_TRY(put_field(w, v->class_names[v->player_labels[player]], ",", err));
+    format_number(value_of(w, player, column), value);
+    format_number(error_of(w, player, column), error);
+    snprintf(text, sizeof text, "%s,%s\n", value, error);
+    return put_text(w, text, err);
+}
+
+static fds_status write_csv(writer *w, fds_error *err) {
+    if (!w->v->is_mean)
+        FDS_TRY(put_text(w, "test,label,", err));
+    FDS_TRY(put_text(w, "player,player_label,value,standard_error\n", err));
+    for (size_t column = 0; column < w->columns; column++)
+        for (size_t player = 0; player < w->v->players; player++)
+            FDS_TRY(put_line(w, column, player, err));
+    return FDS_OK;
+}
+
+/* ---- NPY ---- */
+
+static void npy_shape(const writer *w, char *text, size_t size) {
+    const fds_values *v = w->v;
+    if (v->is_mean)
+        snprintf(text, size, "(2, %zu)", v->players);
+    else if (v->target_labels)
+        snprintf(text, size, "(2, %zu, %zu)", v->tests, v->players);
+    else
+        snprintf(text, size, "(2, %zu, %u, %zu)", v->tests, v->classes, v->players);
+}
+
+/* Magic number, version 1.0, length of the rest in two bytes; then a dictionary, padded with blanks
+ * and a newline so that the numbers begin at a multiple of 64. */
+static fds_status put_npy_header(writer *w, fds_error *err) {
+    char shape[100], header[4 * NPY_ALIGN];
+    npy_shape(w, shape, sizeof shape);
+    int used = snprintf(header, sizeof header,
+                        "\x93NUMPY%c%c%c%c{'descr': '<f8', 'fortran_order': False, 'shape': %s, }",
+                        1, 0, 0, 0, shape);
+    size_t size = ((size_t)used + 1 + NPY_ALIGN - 1) / NPY_ALIGN * NPY_ALIGN;
+    memset(header + used, ' ', size - (size_t)used);
+    header[size - 1] = '\n';
+    header[8] = (char)((size - 10) & 0xff);
+    header[9] = (char)((size - 10) >> 8);
+    return put(w, header, size, err);
+}
+
+static fds_status put_double(writer *w, double value, fds_error *err) {
+    uint64_t bits;
+    uint8_t bytes[8];
+    memcpy(&bits, &value, sizeof bits);
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(bits >> 8 * i);
+    return put(w, bytes, sizeof bytes, err);
+}
+
+static fds_status write_npy(writer *w, fds_error *err) {
+    double (*const parts[])(const writer *, size_t, size_t) = {value_of, error_of};
+    FDS_TRY(put_npy_header(w, err));
+    for (int part = 0; part < 2; part++)
+        for (size_t column = 0; column < w->columns; column++)
+            for (size_t player = 0; player < w->v->players; player++)
+                FDS_TRY(put_double(w, parts[part](w, player, column), err));
+    return FDS_OK;
+}
+
+/* ---- JSON ---- */
+
+/* Whether text is UTF-8, as jansson sees it: no overlong forms, no surrogates. */
+static bool is_utf8(const char *text) {
+    static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};
+    for (const uint8_t *at = (const uint8_t *)text; *at;) {
+        int more = *at < 0x80 ? 0 : *at < 0xc0 ? -1 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : 3;
+        if (more < 0 || *at >= 0xf8)
+            return false;
+        uint32_t code = more ? *at & (0x3fu >> more) : *at;
+        at++;
+        for (int i = 0; i < more; i++, at++) {
+            if ((*at & 0xc0) != 0x80)
+                return false;
+            code = code << 6 | (*at & 0x3fu);
+        }
+        if (code < smallest[more] || code > 0x10ffff || (code & ~0x7ffu) == 0xd800)
+            return false;
+    }
+    return true;
+}
+
+/* NULL: no memory. */
+static json_t *json_text(const char *text) {
+    if (is_utf8(text))
+        return json_string(text);
+    char *copy = fds_strdup(text);
+    for (char *at = copy; at && *at; at++)
+        if ((uint8_t)*at > 127)
+            *at = '?';
+    json_t *json = copy ? json_string(copy) : NULL;
+    fds_free(copy);
+    return json;
+}
+
+static json_t *json_players(const fds_values *v) {
+    json_t *list = json_array();
+    for (size_t p = 0; p < v->players; p++) {
+        json_t *player = json_pack("{s:o, s:o}", "name", json_text(v->player_names[p]), "label",
+                                   json_text(v->class_names[v->player_labels[p]]));
+        if (json_array_append_new(list, player) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *json_classes(const fds_values *v) {
+    json_t *list = json_array();
+    for (uint32_t c = 0; c < v->classes; c++)
+        if (json_array_append_new(list, json_text(v->class_names[c])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static json_t *json_column(const writer *w, size_t column,
+                           double (*get)(const writer *, size_t, size_t)) {
+    json_t *list = json_array();
+    for (size_t p = 0; p < w->v->players; p++)
+        if (json_array_append_new(list, json_real(get(w, p, column))) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return list;
+}
+
+static json_t *json_result(const writer *w, size_t column) {
+    json_t *values = json_column(w, column, value_of), *errors = json_column(w, column, error_of);
+    if (w->v->is_mean)
+        return json_pack("{s:o, s:o}", "values", values, "standard_errors", errors);
+    return json_pack("{s:I, s:o, s:o, s:o}", "test", (json_int_t)test_of(w, column), "label",
+                     json_text(w->v->class_names[label_of(w, column)]), "values", values,
+                     "standard_errors", errors);
+}
+
+/* Writes a value and lets go of it; NULL stands for no memory. */
+static fds_status put_json(writer *w, json_t *json, fds_error *err) {
+    char *text = json ? fds_json_text(json) : NULL;
+    json_decref(json);
+    fds_status status = text ? put_text(w, text, err) : fds_fail_nomem(err, w->v->players);
+    fds_free(text);
+    return status;
+}
+
+/* Results are made one at a time: their memory does not grow with the test samples. */
+static fds_status write_json(writer *w, fds_error *err) {
+    FDS_TRY(put_text(w, "{\"players\": ", err));
+    FDS_TRY(put_json(w, json_players(w->v), err));
+    FDS_TRY(put_text(w, ",\n\"classes\": ", err));
+    FDS_TRY(put_json(w, json_classes(w->v), err));
+    FDS_TRY(put_text(w, ",\n\"results\": [", err));
+    for (size_t column = 0; column < w->columns; column++) {
+        FDS_TRY(put_text(w, column ? ",\n" : "\n", err));
+        FDS_TRY(put_json(w, json_result(w, column), err));
+    }
+    return put_text(w, "]}\n", err);
+}
+
+/* ---- which of them ---- */
+
+typedef fds_status (*write_function)(writer *w, fds_error *err);
+
+static write_function function_for(const char *path) {
+    static const struct {
+        const char *ending;
+        write_function write;
+    } formats[] = {{".csv", write_csv}, {".npy", write_npy}, {".json", write_json}};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof formats / sizeof *formats; i++)
+        if (strcasecmp(dot, formats[i].ending) == 0)
+            return formats[i].write;
+    return NULL;
+}
+
+fds_status fds_values_check_path(const char *path, fds_error *err) {
+    if (function_for(path))
+        return FDS_OK;
+    return fds_fail(err, FDS_USAGE,
+                    "%s: the name of a file of values must end in .csv, .npy or "
+                    ".json",
+                    path);
+}
+
+fds_status fds_values_save(const fds_values *values, const char *path, fds_error *err) {
+    size_t per_test = values->is_mean || values->target_labels ? 1 : values->classes;
+    writer w = {.v = values, .per_test = per_test};
+    w.columns = values->is_mean ? 1 : values->tests * per_test;
+    FDS_TRY(fds_values_check_path(path, err));
+    FDS_TRY(check(&w, err));
+    w.buffer = fds_alloc(BUFFER);
+    if (!w.buffer)
+        return fds_fail_nomem(err, BUFFER);
+    fds_status status = fds_out_open(path, &w.out, err);
+    if (status == FDS_OK) {
+        status = function_for(path)(&w, err);
+        if (status == FDS_OK)
+            status = flush(&w, err);
+        if (status == FDS_OK)
+            status = fds_out_commit(w.out, err);
+        else
+            fds_out_abort(w.out);
+    }
+    fds_free(w.buffer);
+    return status;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the tests of value functions share: digits, made-up samples, players, coalitions. */
+#ifndef FDS_TEST_VALUE_FIXTURE_H
+#define FDS_TEST_VALUE_FIXTURE_H
+
+#include "../base/scratch.h"
+#include "utility/utility.h"
+
+#include <math.h>
+
+#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
+
+static inline void expect_ok(fds_status status, const fds_error *err) {
+    if (status != FDS_OK)
+        fail_msg("%s: %s", fds_status_name(status), err->text);
+}
+
+static inline void expect_failure(fds_status got, fds_status wanted, const fds_error *err,
+                                  const char *part) {
+    if (got != wanted)
+        fail_msg("%s, not %s: %s", fds_status_name(got), fds_status_name(wanted), err->text);
+    expect_in(err->text, part);
+}
+
+/* ---- a game: who plays, with which data, for which inputs ---- */
+
+typedef struct {
+    fds_dataset *train, *test;
+    fds_players *players;
+    uint32_t inputs[64];
+    size_t input_count;
+} game;
+
+static inline void game_free(game *g) {
+    fds_players_free(g->players);
+    fds_dataset_free(g->train);
+    fds_dataset_free(g->test);
+}
+
+/* Digits of the MNIST sample, a player each, and inputs spread over its test part. */
+static inline game game_digits(size_t players, size_t inputs) {
+    game g = {.input_count = inputs};
+    fds_error err;
+    uint32_t index[128];
+    char path[512];
+    assert_non_null(getenv("FDS_TEST_DATA"));
+    snprintf(path, sizeof path, "%s/mnist", getenv("FDS_TEST_DATA"));
+    expect_ok(fds_data_open(path, NULL, &g.train, &g.test, &err), &err);
+    expect_ok(fds_split_balanced(g.train, players, 5, index, &err), &err);
+    expect_ok(fds_players_points(g.train, index, players, &g.players, &err), &err);
+    for (size_t i = 0; i < inputs; i++)
+        g.inputs[i] = (uint32_t)(7 * i % 200);
+    return g;
+}
+
+/* Vectors of 3 small whole numbers, so that many distances are alike. */
+static inline fds_dataset *vectors(size_t count, uint32_t classes, uint64_t seed) {
+    float values[3 * 64];
+    uint16_t labels[64];
+    fds_dataset *ds = NULL;
+    fds_error err;
+    fds_rng rng = fds_rng_make(seed, 2000, 0, 0);
+    for (size_t i = 0; i < 3 * count; i++)
+        values[i] = (float)fds_rng_below(&rng, 3);
+    for (size_t i = 0; i < count; i++)
+        labels[i] = (uint16_t)fds_rng_below(&rng, classes);
+    expect_ok(fds_dataset_create(count, (fds_shape){3, 1, 1}, NULL, values, labels, classes, NULL,
+                                 &ds, &err),
+              &err);
+    return ds;
+}
+
+static inline game game_vectors(size_t players, size_t inputs, uint32_t classes, uint64_t seed) {
+    game g = {.train = vectors(players, classes, seed),
+              .test = vectors(inputs, classes, seed + 1),
+              .input_count = inputs};
+    fds_error err;
+    expect_ok(fds_players_points(g.train, NULL, players, &g.players, &err), &err);
+    for (size_t i = 0; i < inputs; i++)
+        g.inputs[i] = (uint32_t)i;
+    return g;
+}
+
+/* The same kind of vectors from a file that says whose they are: providers b, a, c in turn. Needs
+ * the scratch folder. */
+static inline game game_providers(size_t samples, size_t inputs, uint32_t classes, uint64_t seed) {
+    game g = {.test = vectors(inputs, classes, seed + 1), .input_count = inputs};
+    fds_error err;
+    fds_rng rng = fds_rng_make(seed, 2001, 0, 0);
+    FILE *file = fopen(scratch_path("providers.csv"), "w");
+    assert_non_null(file);
+    fprintf(file, "u,v,w,label,provider\n");
+    for (size_t i = 0; i < samples; i++)
+        fprintf(file, "%u,%u,%u,%zu,%c\n", (unsigned)fds_rng_below(&rng, 3),
+                (unsigned)fds_rng_below(&rng, 3), (unsigned)fds_rng_below(&rng, 3), i % classes,
+                "bac"[fds_rng_below(&rng, 3)]);
+    fclose(file);
+    fds_dataset *none = NULL;
+    expect_ok(fds_data_open(scratch_path("providers.csv"), NULL, &g.train, &none, &err), &err);
+    fds_dataset_free(none);
+    expect_ok(fds_players_providers(g.train, NULL, samples, &g.players, &err), &err);
+    for (size_t i = 0; i < inputs; i++)
+        g.inputs[i] = (uint32_t)i;
+    return g;
+}
+
+/* ---- value functions ---- */
+
+/* A small network, trained fast. */
+static inline fds_value_params small(const char *kind) {
+    fds_value_params p = fds_value_params_default();
+    p.kind = kind;
+    p.network = "maxpool:4,fc:8,relu,fc:classes";
+    p.train.lr = 1e-3f;
+    p.train.seed = 9;
+    return p;
+}
+
+/* The same for vectors. */
+static inline fds_value_params smaller(const char *kind) {
+    fds_value_params p = small(kind);
+    p.network = "fc:5,relu,fc:classes";
+    return p;
+}
+
+static inline fds_status try_value(const game *g, const fds_value_params *p, unsigned workers,
+                                   fds_value **value, fds_error *err) {
+    return fds_value_create(p, g->train, g->players, g->test, g->inputs, g->input_count, workers,
+                            value, err);
+}
+
+static inline fds_value *make_value(const game *g, const fds_value_params *p, unsigned workers) {
+    fds_value *value = NULL;
+    fds_error err;
+    expect_ok(try_value(g, p, workers, &value, &err), &err);
+    return value;
+}
+
+/* Into probs, whose size is that of the answer. */
+static inline void eval(const fds_value *value, unsigned worker, uint64_t coalition, float *probs) {
+    fds_error err;
+    expect_ok(fds_value_eval(value, worker, &coalition, probs, &err), &err);
+}
+
+static inline uint64_t everyone(const game *g) {
+    size_t n = fds_players_count(g->players);
+    return n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
+}
+
+#endif
