@@ -8,7 +8,7 @@ TEMPLATES = simd.h map_rows.h
 SETUP = meson setup $(if $(CI),-Dwerror=true)
 SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
-.PHONY: help all demo test test-asan test-tsan coverage fuzz bench-lane format install clean
+.PHONY: help all demo test test-asan test-tsan coverage fuzz bench-lane bench-value bench-accuracy format install clean
 
 help:
 	@echo "make demo         build, fetch MNIST, train LeNet-5 on 100 digits, show the result"
@@ -20,6 +20,8 @@ help:
 	@echo "make coverage     all tests, and which lines they reach"
 	@echo "make fuzz         every reader fuzzed for FUZZ_SECONDS (60) seconds"
 	@echo "make bench-lane   speed of the network engine against PyTorch"
+	@echo "make bench-value  speed and memory of fds value against the engine's own rate"
+	@echo "make bench-accuracy  tables of docs/accuracy.md: estimates against the truth"
 	@echo "make format       clang-format over the tree"
 
 # A build folder, made on first use: $(call folder,NAME,OPTIONS)
@@ -65,6 +67,16 @@ bench-lane:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/lane.py build-bench
+
+bench-value:
+	$(call folder,build-bench)
+	@bench/value.py build-bench
+
+bench-accuracy:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/accuracy.py build-bench small
+	@bench/accuracy.py build-bench large
 
 format:
 	clang-format -i include/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c examples/*.c
