@@ -69,6 +69,14 @@ const char *cli_nearest(const char *word, const char *const *names) {
     return nearest;
 }
 
+const char *cli_hint(const char *word, const char *const *names, char out[CLI_HINT_SIZE]) {
+    const char *nearest = cli_nearest(word, names);
+    out[0] = 0;
+    if (nearest)
+        snprintf(out, CLI_HINT_SIZE, "; did you mean \"%s\"?", nearest);
+    return out;
+}
+
 /* ---- finding an option ---- */
 
 /* Option number i: the subcommand's own first, then the common ones; NULL after the last. */
@@ -162,10 +170,9 @@ static fds_status parse_choice(const cli_option *option, const char *text, const
             return FDS_OK;
         }
     }
-    const char *nearest = cli_nearest(text, choices);
-    return cli_fail(err, FDS_USAGE, "--%s %s: it must be one of %s%s%s%s", option->name, text,
-                    option->value, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
-                    nearest ? "\"?" : "");
+    char hint[CLI_HINT_SIZE];
+    return cli_fail(err, FDS_USAGE, "--%s %s: it must be one of %s%s", option->name, text,
+                    option->value, cli_hint(text, choices, hint));
 }
 
 static fds_status parse_value(const cli_option *option, const char *text, void *options,

@@ -5,7 +5,8 @@
  *
  *   main.c    which subcommand, signals, exit codes     args.c  options and their mistakes
  *   help.c    help texts, from the same tables          term.c  progress, notes, warnings
- *   print.c   names, JSON, checks of output files       cmd_*.c the subcommands
+ *   print.c   names, JSON, checks of output files       setup.c data, players, test samples
+ *   cmd_*.c   the subcommands; value_*.c parts of fds value
  */
 #ifndef FDS_CLI_H
 #define FDS_CLI_H
@@ -84,7 +85,7 @@ struct cli_command {
     fds_status (*run)(const cli_command *self, int argc, char **argv, fds_error *err);
 };
 
-extern const cli_command cli_data_get, cli_data_show, cli_train;
+extern const cli_command cli_data_get, cli_data_show, cli_train, cli_value;
 
 /* Fills options (beginning with a cli_common) from argv[0 .. argc-1], the words after the name of
  * the subcommand. The strings stay the caller's. */
@@ -94,6 +95,9 @@ fds_status cli_parse(const cli_command *command, int argc, char **argv, void *op
 const cli_option *cli_common_options(size_t *count);
 /* The name most like word, or NULL when none is near. names ends with NULL. */
 const char *cli_nearest(const char *word, const char *const *names);
+/* '; did you mean "adam"?', or nothing when no name is near; returns out. */
+#define CLI_HINT_SIZE 96
+const char *cli_hint(const char *word, const char *const *names, char out[CLI_HINT_SIZE]);
 
 void cli_help(const cli_command *command);
 /* Prints text in lines of less than 80 columns, each beginning at column indent; at is the column
@@ -134,6 +138,11 @@ void *cli_alloc(size_t count, size_t size, fds_error *err);
 const char *cli_name(const char *name, int width, char out[CLI_NAME_SIZE]);
 int cli_columns(const char *text); /* how many columns it takes */
 
+/* "2,002" and "16.1 MB"; both return out. */
+#define CLI_NUMBER_SIZE 32
+const char *cli_count(uint64_t count, char out[CLI_NUMBER_SIZE]);
+const char *cli_bytes(uint64_t bytes, char out[CLI_NUMBER_SIZE]);
+
 /* JSON of any text and any number: bytes that are not UTF-8 become "?", NaN and infinity null. */
 json_t *cli_json_text(const char *text);
 json_t *cli_json_real(double value);
@@ -147,5 +156,51 @@ fds_status cli_check_output(const char *option, const char *path, const char *da
 /* fds_data_open, with a suggestion where the name is nearly that of a known set. */
 fds_status cli_open_data(const char *where, const fds_data_options *options, fds_dataset **train,
                          fds_dataset **test, fds_error *err);
+
+/* ---- data, players and test samples ---- */
+
+/* The help of --players and --model, which several commands have. */
+#define CLI_PLAYERS_HELP                                                                         \
+    "whose samples it learns from: N samples, as many of each class, each a player; all: every " \
+    "sample a player; providers: every provider a player [100, or all when there are fewer]"
+#define CLI_MODEL_HELP                                                                          \
+    "lenet5, cnn, mlp, logistic, or layers such as conv:8x3p1,relu,maxpool,fc:classes [lenet5 " \
+    "for images, mlp otherwise]"
+
+/* What the options ask for; NULL and 0 where nothing is given. */
+typedef struct cli_want {
+    const cli_common *common;
+    const fds_data_options *data;
+    const char *players, *model;
+    const char *test_option; /* the name of the option for test_count */
+    uint64_t test_count;
+    uint64_t test_most; /* where test_count is not given, at most so many; 0: all */
+    bool no_network;    /* none is needed */
+} cli_want;
+
+typedef struct cli_setup {
+    cli_want want;
+    bool by_provider;
+    size_t wanted; /* players, where a number is given */
+
+    fds_dataset *train, *test; /* test: NULL when DATA has none */
+    const char *network;
+    size_t weights;                                  /* of the network; 0: there is none */
+    uint32_t *samples, *held_samples, *test_samples; /* test_samples: NULL when all are tested */
+    size_t sample_count, held, test_count; /* held: samples of train kept back for testing */
+    fds_players *players;
+} cli_setup;
+
+/* The mistakes that show without the data. */
+fds_status cli_setup_check(cli_setup *setup, fds_error *err);
+/* Opens the data and chooses; warns of classes and providers left without a sample. */
+fds_status cli_setup_make(cli_setup *setup, cli_term *term, fds_error *err);
+void cli_setup_free(cli_setup *setup);
+/* What the test samples are of: the test part, or DATA itself where it has none. */
+const fds_dataset *cli_setup_tested(const cli_setup *setup);
+const char *cli_setup_kind(const cli_setup *setup); /* of players: "points" or "providers" */
+/* The lines on data, network and players, with names padded to width; the last as JSON. */
+void cli_setup_print(const cli_setup *setup, int width);
+json_t *cli_setup_json_players(const cli_setup *setup);
 
 #endif

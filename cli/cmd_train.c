@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLAYERS_DEFAULT = 100, CONVERGE_CAP = 1000 };
+enum { CONVERGE_CAP = 1000 };
 
 typedef struct {
     cli_common common;
@@ -22,13 +22,8 @@ typedef struct {
 static const cli_option train_table[] = {
     {CLI_ROW(STRING, train_options, output, 'o', "output", "FILE",
              "where the model goes, a safetensors file; needed")},
-    {CLI_ROW(STRING, train_options, model, 0, "model", "NET",
-             "lenet5, cnn, mlp, logistic, or layers such as conv:8x3p1,relu,maxpool,fc:classes "
-             "[lenet5 for images, mlp otherwise]")},
-    {CLI_ROW(STRING, train_options, players, 0, "players", "WHO",
-             "whose samples it learns from: N samples, as many of each class, each a player; "
-             "all: every sample a player; providers: every provider a player "
-             "[100, or all when there are fewer]")},
+    {CLI_ROW(STRING, train_options, model, 0, "model", "NET", CLI_MODEL_HELP)},
+    {CLI_ROW(STRING, train_options, players, 0, "players", "WHO", CLI_PLAYERS_HELP)},
     {CLI_ROW(UINT, train_options, epochs, 0, "epochs", "K",
              "passes over the samples; with --converge, at most so many [10; 1000]"),
      .min = 1, .max = 1000000},
@@ -62,14 +57,7 @@ typedef struct {
     const train_options *o;
     cli_term *term;
     fds_train_params params;
-    bool by_provider;
-    size_t wanted; /* players, where a number is given */
-
-    fds_dataset *train, *test; /* test: NULL when DATA has none */
-    const char *network;
-    uint32_t *samples, *test_samples; /* test_samples: NULL when all are scored */
-    size_t sample_count, test_count;
-    fds_players *players;
+    cli_setup setup;
 
     fds_model *model;
     fds_train_report report;
@@ -79,34 +67,10 @@ typedef struct {
 
 static void job_free(job *j) {
     fds_model_free(j->model);
-    fds_players_free(j->players);
-    free(j->samples);
-    free(j->test_samples);
-    fds_dataset_free(j->train);
-    fds_dataset_free(j->test);
+    cli_setup_free(&j->setup);
 }
 
 /* ---- before any work ---- */
-
-static fds_status read_players(job *j, fds_error *err) {
-    const char *text = j->o->players;
-    j->by_provider = text && strcmp(text, "providers") == 0;
-    if (!text || j->by_provider || strcmp(text, "all") == 0)
-        return FDS_OK;
-    char *end;
-    unsigned long long count = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || count < 1 || count > UINT32_MAX) {
-        const char *const words[] = {"all", "providers", NULL};
-        const char *nearest = cli_nearest(text, words);
-        return cli_fail(err, FDS_USAGE,
-                        "--players %s: it must be a whole number from 1, \"all\" or "
-                        "\"providers\"%s%s%s",
-                        text, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
-                        nearest ? "\"?" : "");
-    }
-    j->wanted = (size_t)count;
-    return FDS_OK;
-}
 
 static fds_status read_params(job *j, fds_error *err) {
     const train_options *o = j->o;
@@ -139,164 +103,29 @@ static fds_status check_options(job *j, fds_error *err) {
         return cli_fail(err, FDS_USAGE,
                         "-o FILE is missing: where the model goes, for example "
                         "-o model.safetensors");
-    CLI_TRY(read_players(j, err));
+    CLI_TRY(cli_setup_check(&j->setup, err));
     CLI_TRY(read_params(j, err));
     return cli_check_output("-o", j->o->output, j->o->common.operand, err);
 }
 
-/* ---- the players and the test samples ---- */
-
-/* How many samples to hold back for testing where DATA has no test part: a fifth; but as the test
- * samples are balanced by class, not so many that a small class loses more than half. */
-static size_t held_default(const fds_dataset_info *info, const size_t *by_class) {
-    size_t smallest = SIZE_MAX, fifth = info->count / 5;
-    for (uint32_t c = 0; c < info->classes; c++)
-        if (by_class[c] >= 2 && by_class[c] < smallest)
-            smallest = by_class[c];
-    size_t most = smallest == SIZE_MAX ? 1 : smallest / 2 * info->classes;
-    size_t held = fifth < most ? fifth : most;
-    return held ? held : 1;
-}
-
-static fds_status choose_held(job *j, const fds_dataset_info *info, size_t *held, fds_error *err) {
-    *held = (size_t)j->o->test_count;
-    if (!*held) {
-        size_t *by_class = cli_alloc(info->classes, sizeof *by_class, err);
-        if (!by_class)
-            return FDS_NOMEM;
-        for (size_t i = 0; i < info->count; i++)
-            by_class[info->labels[i]]++;
-        *held = held_default(info, by_class);
-        free(by_class);
-    }
-    if (*held >= info->count)
-        return cli_fail(err, FDS_USAGE,
-                        "%s has %zu samples and no test part: holding %zu back for testing "
-                        "leaves none to learn from",
-                        info->source, info->count, *held);
-    return FDS_OK;
-}
-
-static fds_status choose_test(job *j, size_t *held, fds_error *err) {
-    const fds_dataset *from = j->test ? j->test : j->train;
-    const fds_dataset_info info = fds_dataset_get_info(from);
-    *held = 0;
-    j->test_count = j->o->test_count ? (size_t)j->o->test_count : info.count;
-    if (!j->test) {
-        CLI_TRY(choose_held(j, &info, held, err));
-        j->test_count = *held;
-    }
-    if (j->test_count > info.count)
-        return cli_fail(err, FDS_USAGE, "--test-count %zu: the test part has only %zu samples",
-                        j->test_count, info.count);
-    if (j->test && j->test_count == info.count)
-        return FDS_OK;
-    j->test_samples = cli_alloc(j->test_count, sizeof *j->test_samples, err);
-    if (!j->test_samples)
-        return FDS_NOMEM;
-    return fds_split_balanced(from, j->test_count, j->o->common.seed, j->test_samples, err);
-}
-
-/* The samples to learn from: count balanced ones, none of them held back. The balanced sets of one
- * seed are nested, so held + count samples contain the held ones, and the others are taken. */
-static fds_status choose_samples(job *j, size_t held, size_t count, fds_error *err) {
-    j->samples = cli_alloc(held + count, sizeof *j->samples, err);
-    if (!j->samples)
-        return FDS_NOMEM;
-    CLI_TRY(fds_split_balanced(j->train, held + count, j->o->common.seed, j->samples, err));
-    size_t next = 0;
-    for (size_t i = 0; i < held + count; i++) {
-        if (next < held && j->samples[i] == j->test_samples[next])
-            next++;
-        else
-            j->samples[j->sample_count++] = j->samples[i];
-    }
-    return FDS_OK;
-}
-
-static fds_status choose_players(job *j, size_t held, fds_error *err) {
-    size_t have = fds_dataset_get_info(j->train).count - held, count = j->wanted;
-    if (count > have)
-        return cli_fail(err, FDS_USAGE,
-                        "--players %zu: there are only %zu samples to choose from%s", count, have,
-                        held ? " (the others are held back for testing)" : "");
-    if (!count)
-        count = j->o->players || have < PLAYERS_DEFAULT ? have : PLAYERS_DEFAULT;
-    CLI_TRY(choose_samples(j, held, count, err));
-    return (j->by_provider ? fds_players_providers : fds_players_points)(
-        j->train, j->samples, j->sample_count, &j->players, err);
-}
-
-/* Holding samples back may take all that a small provider has. */
-static void warn_of_missing_providers(job *j) {
-    size_t players = fds_players_count(j->players);
-    uint32_t providers = fds_dataset_get_info(j->train).providers;
-    if (j->by_provider && players < providers)
-        cli_warn(j->term,
-                 "%zu of %u providers have no sample to learn from: all of theirs are held back "
-                 "for testing",
-                 providers - players, providers);
-}
-
-/* A class without samples cannot be learnt: a surprise better told before than found later. */
-static fds_status warn_of_missing_classes(job *j, fds_error *err) {
-    const fds_dataset_info info = fds_dataset_get_info(j->train);
-    bool *has = cli_alloc(info.classes, sizeof *has, err);
-    if (!has)
-        return FDS_NOMEM;
-    uint32_t missing = 0, first = 0;
-    for (size_t i = 0; i < j->sample_count; i++)
-        has[info.labels[j->samples[i]]] = true;
-    for (uint32_t c = info.classes; c-- > 0;) {
-        if (!has[c]) {
-            first = c;
-            missing++;
-        }
-    }
-    free(has);
-    char name[CLI_NAME_SIZE];
-    if (missing)
-        cli_warn(j->term, "%u of %u classes have no sample to learn from, the first is \"%s\"",
-                 missing, info.classes, cli_name(fds_dataset_class_name(j->train, first), 0, name));
-    return FDS_OK;
-}
-
 /* ---- the work ---- */
 
-/* Makes the network once for nothing, so that a mistake in its text is known before the samples
- * are chosen. */
-static fds_status check_network(job *j, fds_error *err) {
-    const fds_dataset_info info = fds_dataset_get_info(j->train);
-    j->network = j->o->model ? j->o->model : info.is_image ? "lenet5" : "mlp";
-    fds_net *net = NULL;
-    fds_status status = fds_net_create(j->network, info.shape, info.classes, &net, err);
-    fds_net_free(net);
-    const char *const presets[] = {"lenet5", "cnn", "mlp", "logistic", NULL};
-    const char *nearest = cli_nearest(j->network, presets);
-    if (status == FDS_USAGE && nearest && strcmp(nearest, j->network) != 0)
-        return cli_fail(err, status, "--model %s: did you mean \"%s\"?", j->network, nearest);
-    return status;
-}
-
 static fds_status work(job *j, fds_error *err) {
-    const train_options *o = j->o;
+    const cli_setup *s = &j->setup;
     const fds_events *events = &j->term->events;
-    const fds_dataset *scored = j->test ? j->test : j->train;
-    unsigned threads = (unsigned)o->common.threads;
+    unsigned threads = (unsigned)j->o->common.threads;
     double start_s = cli_now_s();
-    CLI_TRY(fds_model_train(j->train, j->samples, j->sample_count, j->network, &j->params, events,
+    CLI_TRY(fds_model_train(s->train, s->samples, s->sample_count, s->network, &j->params, events,
                             &j->model, &j->report, err));
     j->seconds = cli_now_s() - start_s;
-    CLI_TRY(fds_model_score(j->model, j->train, j->samples, j->sample_count, threads, &j->on_train,
+    CLI_TRY(fds_model_score(j->model, s->train, s->samples, s->sample_count, threads, &j->on_train,
                             events, err));
-    CLI_TRY(fds_model_score(j->model, scored, j->test_samples, j->test_count, threads, &j->on_test,
-                            events, err));
-    return fds_model_save(j->model, o->output, err);
+    CLI_TRY(fds_model_score(j->model, cli_setup_tested(s), s->test_samples, s->test_count, threads,
+                            &j->on_test, events, err));
+    return fds_model_save(j->model, j->o->output, err);
 }
 
 /* ---- the result ---- */
-
-static const char *players_kind(const job *j) { return j->by_provider ? "providers" : "points"; }
 
 static void print_score(const char *name, const fds_score *score, const char *remark) {
     printf("%-9s loss %.4f, accuracy %.2f %%, %zu samples%s\n", name, score->loss,
@@ -304,21 +133,15 @@ static void print_score(const char *name, const fds_score *score, const char *re
 }
 
 static void print_text(const job *j) {
-    const fds_model_info info = fds_model_get_info(j->model);
-    printf("%-9s %s\n", "data", fds_dataset_get_info(j->train).source);
-    printf("%-9s %s, %zu weights\n", "network", j->network, info.weights);
-    printf("%-9s %zu %s", "players", fds_players_count(j->players), players_kind(j));
-    if (j->by_provider)
-        printf(" with %zu samples", j->sample_count);
-    putchar('\n');
+    cli_setup_print(&j->setup, 9);
     printf("%-9s %u epoch%s in %.2f s%s\n", "training", j->report.epochs,
            j->report.epochs == 1 ? "" : "s", j->seconds,
            j->report.converged ? ", converged"
            : j->o->converge    ? ", not converged: stopped at the cap"
                                : "");
     print_score("train", &j->on_train, "");
-    print_score("test", &j->on_test, j->test ? "" : ", held back from the data");
-    printf("%-9s sha256 %.16s\n", "weights", info.sha256);
+    print_score("test", &j->on_test, j->setup.test ? "" : ", held back from the data");
+    printf("%-9s sha256 %.16s\n", "weights", fds_model_get_info(j->model).sha256);
     printf("%-9s %s\n", "written", j->o->output);
 }
 
@@ -339,32 +162,21 @@ static json_t *json_score(const fds_score *score) {
 
 static fds_status print_json(const job *j, fds_error *err) {
     const fds_model_info info = fds_model_get_info(j->model);
-    json_t *players = json_pack("{s:s, s:I, s:I}", "kind", players_kind(j), "count",
-                                (json_int_t)fds_players_count(j->players), "samples",
-                                (json_int_t)j->sample_count);
     json_t *root = json_pack(
         "{s:s, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:b, s:o, s:o, s:o, s:b, s:s, s:o}", "version",
-        FDS_VERSION, "data", cli_json_text(fds_dataset_get_info(j->train).source), "network",
-        cli_json_text(j->network), "layers", cli_json_text(info.network), "weights",
-        (json_int_t)info.weights, "players", players, "params", json_params(j), "epochs",
-        (json_int_t)j->report.epochs, "converged", j->report.converged, "seconds",
-        cli_json_real(j->seconds), "train", json_score(&j->on_train), "test",
-        json_score(&j->on_test), "test_held_back", !j->test, "sha256", info.sha256, "file",
+        FDS_VERSION, "data", cli_json_text(fds_dataset_get_info(j->setup.train).source), "network",
+        cli_json_text(j->setup.network), "layers", cli_json_text(info.network), "weights",
+        (json_int_t)info.weights, "players", cli_setup_json_players(&j->setup), "params",
+        json_params(j), "epochs", (json_int_t)j->report.epochs, "converged", j->report.converged,
+        "seconds", cli_json_real(j->seconds), "train", json_score(&j->on_train), "test",
+        json_score(&j->on_test), "test_held_back", !j->setup.test, "sha256", info.sha256, "file",
         cli_json_text(j->o->output));
     return cli_json_print(root, err);
 }
 
 static fds_status run_job(job *j, fds_error *err) {
-    size_t held;
     CLI_TRY(check_options(j, err));
-    CLI_TRY(cli_open_data(j->o->common.operand, &j->o->data, &j->train, &j->test, err));
-    CLI_TRY(check_network(j, err));
-    CLI_TRY(choose_test(j, &held, err));
-    CLI_TRY(choose_players(j, held, err));
-    CLI_TRY(warn_of_missing_classes(j, err));
-    warn_of_missing_providers(j);
-    if (held)
-        cli_note(j->term, "the data has no test part: %zu samples are held back for testing", held);
+    CLI_TRY(cli_setup_make(&j->setup, j->term, err));
     CLI_TRY(work(j, err));
     cli_term_clear(j->term);
     if (j->o->common.json)
@@ -379,7 +191,14 @@ static fds_status run_train(const cli_command *self, int argc, char **argv, fds_
     cli_term term;
     CLI_TRY(cli_parse(self, argc, argv, &o, err));
     cli_term_init(&term, self, o.common.quiet);
-    job j = {.o = &o, .term = &term};
+    job j = {.o = &o,
+             .term = &term,
+             .setup.want = {.common = &o.common,
+                            .data = &o.data,
+                            .players = o.players,
+                            .model = o.model,
+                            .test_option = "--test-count",
+                            .test_count = o.test_count}};
     fds_status status = run_job(&j, err);
     cli_term_clear(&term);
     job_free(&j);

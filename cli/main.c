@@ -9,7 +9,8 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-static const cli_command *const commands[] = {&cli_data_get, &cli_data_show, &cli_train};
+static const cli_command *const commands[] = {&cli_data_get, &cli_data_show, &cli_train,
+                                              &cli_value};
 
 /* ---- fds --help ---- */
 
@@ -36,7 +37,8 @@ static void help_all(void) {
            "Example:\n"
            "  fds data get mnist\n"
            "  fds data show mnist --png digits.png\n"
-           "  fds train mnist --players 100 -o model.safetensors\n");
+           "  fds train mnist --players 100 -o model.safetensors\n"
+           "  fds value mnist --players 100 --test 50 -o values.csv\n");
 }
 
 static int help_group(const char *group) {

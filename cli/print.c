@@ -84,6 +84,30 @@ const char *cli_name(const char *name, int width, char out[CLI_NAME_SIZE]) {
     return out;
 }
 
+/* ---- numbers ---- */
+
+const char *cli_count(uint64_t count, char out[CLI_NUMBER_SIZE]) {
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count), at = 0;
+    for (int i = 0; i < len; i++) {
+        if (i && (len - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = 0;
+    return out;
+}
+
+const char *cli_bytes(uint64_t bytes, char out[CLI_NUMBER_SIZE]) {
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 999.5; unit++)
+        value /= 1000;
+    snprintf(out, CLI_NUMBER_SIZE, "%.*f %s", unit && value < 99.95, value, units[unit]);
+    return out;
+}
+
 /* ---- JSON ---- */
 
 json_t *cli_json_text(const char *text) {

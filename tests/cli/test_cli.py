@@ -7,7 +7,6 @@ Prints TAP. Needs nothing but Python's standard library.
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import pathlib
 import pty
@@ -17,72 +16,12 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import time
-import traceback
 
-FDS = os.path.abspath(sys.argv[1])
-MNIST = os.path.join(os.environ["FDS_TEST_DATA"], "mnist")
-COMMANDS = [[], ["data"], ["data", "get"], ["data", "show"], ["train"]]
-TESTS = []
+from harness import (MNIST, Skip, check_width, fds, fds_json, main, refused, start, test, write_csv)
 
-
-def test(function):
-    TESTS.append(function)
-    return function
-
-
-# ---- helpers ----
-
-
-def environment():
-    """No terminal, and a data folder in which nothing has been fetched."""
-    return dict(os.environ, FDS_DATA=os.path.abspath("no-data"), TERM="xterm")
-
-
-def start(*args, **options):
-    # whoever runs the tests may ignore SIGINT, and children would inherit that
-    default = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-    return subprocess.Popen([FDS, *map(str, args)], env=environment(), stdin=subprocess.DEVNULL,
-                            preexec_fn=default, **options)
-
-
-def fds(*args, code=0, stdout=subprocess.PIPE):
-    """Runs the command, checks its exit code; gives (stdout, stderr)."""
-    process = start(*args, stdout=stdout, stderr=subprocess.PIPE)
-    out, err = ((text or b"").decode() for text in process.communicate(timeout=120))
-    assert process.returncode == code, (
-        f"fds {' '.join(map(str, args))}: exit code {process.returncode}, not {code}: {err}")
-    return out, err
-
-
-def refused(args, code, *phrases):
-    """The command fails with this code, prints no result, and one line that says all phrases."""
-    out, err = fds(*args, code=code)
-    call = f"fds {' '.join(map(str, args))}"
-    assert out == "", f"{call} printed {out!r}"
-    assert err.count("\n") == 1, f"{call}: not one line: {err!r}"
-    for phrase in phrases:
-        assert phrase in err, f"{call}: no {phrase!r} in {err!r}"
-
-
-def fds_json(*args):
-    return json.loads(fds(*args, "--json")[0])
-
-
-def check_width(text, limit=80):
-    for line in text.split("\n"):
-        assert len(line) < limit, f"{len(line)} columns: {line!r}"
-
-
-def write_csv(path, rows=120, providers=12, classes="abc", column="provider"):
-    """Two features that tell the classes apart, and a column of providers."""
-    lines = [f"x1,x2,label,{column}"]
-    for i in range(rows):
-        label = i % len(classes)
-        lines.append(f"{label + i / 1000},{-label + i / 700},{classes[label]},shop-{i % providers}")
-    pathlib.Path(path).write_text("\n".join(lines) + "\n")
+COMMANDS = [[], ["data"], ["data", "get"], ["data", "show"], ["train"], ["value"]]
 
 
 # ---- help ----
@@ -505,34 +444,6 @@ def on_a_terminal_quiet_draws_nothing():
     drawn, code = watch_terminal(80, "train", MNIST, "-o", "m", "--epochs", 1000000, "-q",
                                  silence=1.5)
     assert code == 130 and drawn.startswith("fds train: interrupted"), drawn
-
-
-# ---- running them ----
-
-
-class Skip(Exception):
-    """This machine cannot show what the test is about."""
-
-
-def main():
-    print(f"1..{len(TESTS)}")
-    failures = 0
-    for number, function in enumerate(TESTS, 1):
-        name = function.__name__.replace("_", " ")
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            try:
-                function()
-                print(f"ok {number} - {name}", flush=True)
-            except Skip as reason:
-                print(f"ok {number} - {name} # SKIP {reason}", flush=True)
-            except Exception:
-                failures += 1
-                print(f"not ok {number} - {name}", flush=True)
-                for line in traceback.format_exc().rstrip().split("\n"):
-                    print(f"# {line}", flush=True)
-            os.chdir("/")
-    return 1 if failures else 0
 
 
 sys.exit(main())

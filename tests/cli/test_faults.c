@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole of `fds train`, in this process: every allocation (jansson's too) and every file
+ * The whole of `fds train` and `fds value`, in this process: every allocation and every file
  * operation made to fail, one after the other. Each time the command must end with exit code 1 and
  * a message, and the old output must stand. Leaks show where the tests are built with the address
- * sanitizer. */
+ * sanitizer.
+ *
+ * Jansson's allocations fail too, but not for `fds value`: its reader, which tables need, does not
+ * notice all of them. */
 #include "../base/scratch.h"
 
 #include "base/base.h"
@@ -14,10 +17,21 @@
 /* The command's own main, under another name (see meson.build). */
 int fds_main(int argc, char **argv);
 
+/* A call of the command, and what it leaves in the folder. */
+typedef struct {
+    char **argv;
+    int argc;
+    const char *output;
+    const char *table; /* a folder that is taken away before each call; NULL: none */
+    void (*check)(const char *output);
+} call;
+
 /* Runs the command with both outputs in files; returns its exit code. */
-static int run_command(char **argv, int argc) {
+static int run_command(const call *c) {
     int kept[2] = {dup(1), dup(2)};
     const char *names[2] = {"stdout", "stderr"};
+    if (c->table)
+        nftw(c->table, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
     fflush(NULL);
     for (int i = 0; i < 2; i++) {
         int fd = open(scratch_path(names[i]), O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -25,7 +39,7 @@ static int run_command(char **argv, int argc) {
         dup2(fd, i + 1);
         close(fd);
     }
-    int code = fds_main(argc, argv);
+    int code = fds_main(c->argc, c->argv);
     fflush(NULL);
     for (int i = 0; i < 2; i++) {
         dup2(kept[i], i + 1);
@@ -43,34 +57,48 @@ static size_t message(char *text, size_t size) {
     return got;
 }
 
-/* Makes every call of one kind fail once in argv; says how many there were. */
-static uint64_t fail_each(fds_fault_kind kind, char **argv, int argc, const char *output) {
+/* Makes every call of one kind fail once; says how many there were. */
+static uint64_t fail_each(fds_fault_kind kind, const call *c) {
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "fds %s: ", c->argv[1]);
     fds_fault_arm(kind, 0);
-    assert_int_equal(run_command(argv, argc), 0);
+    assert_int_equal(run_command(c), 0);
     uint64_t calls = fds_fault_arm(kind, 0);
     for (uint64_t n = 1; n <= calls; n++) {
         char text[1024];
-        scratch_write(output, "old", 3);
+        scratch_write(c->output, "old", 3);
         fds_fault_arm(kind, n);
-        int code = run_command(argv, argc);
+        int code = run_command(c);
         fds_fault_arm(kind, 0);
         size_t said = message(text, sizeof text);
         /* the last file operation syncs the folder: by then the new file stands, complete */
         bool replaced = kind == FDS_FAULT_IO && n == calls;
-        if (code != 1 || said < 12 || strncmp(text, "fds train: ", 11) != 0)
+        if (code != 1 || said <= strlen(prefix) || strncmp(text, prefix, strlen(prefix)) != 0)
             fail_msg("call %llu of %llu: exit code %d: %s", (unsigned long long)n,
                      (unsigned long long)calls, code, text);
-        if (replaced) {
-            fds_model *model = NULL;
-            assert_int_equal(fds_model_load(output, &model, NULL), FDS_OK);
-            fds_model_free(model);
-        } else {
-            scratch_expect(output, "old");
-        }
-        assert_int_equal(scratch_entries(),
-                         3); /* the output, stdout, stderr: nothing half-written */
+        if (replaced)
+            c->check(c->output);
+        else
+            scratch_expect(c->output, "old");
+        /* the output, stdout, stderr, the table: nothing half-written */
+        bool has_table = c->table && access(c->table, F_OK) == 0;
+        assert_int_equal(scratch_entries(), has_table ? 4 : 3);
     }
     return calls;
+}
+
+static void fail_all(const call *c, uint64_t least_allocations, uint64_t least_operations) {
+    uint64_t allocations = fail_each(FDS_FAULT_ALLOC, c);
+    uint64_t operations = fail_each(FDS_FAULT_IO, c);
+    print_message("# %llu allocations and %llu file operations failed in turn\n",
+                  (unsigned long long)allocations, (unsigned long long)operations);
+    assert_true(allocations > least_allocations && operations > least_operations);
+}
+
+static void check_model(const char *path) {
+    fds_model *model = NULL;
+    assert_int_equal(fds_model_load(path, &model, NULL), FDS_OK);
+    fds_model_free(model);
 }
 
 static void train_survives_every_failure(void **state) {
@@ -80,17 +108,68 @@ static void train_survives_every_failure(void **state) {
     snprintf(output, sizeof output, "%s", scratch_path("model"));
     char *argv[] = {"fds",     "train", data,       "-o", output,      "--players", "10",
                     "--model", "mlp",   "--epochs", "1",  "--threads", "1",         "--quiet"};
-    uint64_t allocations = fail_each(FDS_FAULT_ALLOC, argv, COUNT(argv), output);
-    uint64_t operations = fail_each(FDS_FAULT_IO, argv, COUNT(argv), output);
-    print_message("# %llu allocations and %llu file operations failed in turn\n",
-                  (unsigned long long)allocations, (unsigned long long)operations);
-    assert_true(allocations > 50 && operations > 10);
+    const call c = {argv, COUNT(argv), output, NULL, check_model};
+    json_set_alloc_funcs(fds_alloc, fds_free);
+    fail_all(&c, 50, 10);
+    json_set_alloc_funcs(malloc, free);
+}
+
+/* Features that tell two classes apart: sub-models of a few microseconds. */
+static void write_data(const char *path) {
+    char text[4096];
+    size_t used = (size_t)snprintf(text, sizeof text, "x,y,label\n");
+    for (int i = 0; i < 40; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%d,%d,%c\n", i % 2 * 3 + i % 7,
+                                 i % 5, 'a' + i % 2);
+    scratch_write(path, text, used);
+}
+
+static void check_values(const char *path) {
+    size_t size;
+    char *text = scratch_read(path, &size);
+    assert_true(size > 2 && text[0] == '{' && strcmp(text + size - 2, "}\n") == 0);
+    free(text);
+}
+
+/* The data lies elsewhere, so that the folder holds only what the command writes. */
+static void fail_value(const char *method, const char *adjust, uint64_t least_allocations,
+                       uint64_t least_operations) {
+    char data[512], output[512], table[512];
+    snprintf(data, sizeof data, "%s.csv", scratch);
+    snprintf(output, sizeof output, "%s", scratch_path("values.json"));
+    snprintf(table, sizeof table, "%s", scratch_path("values.json.table"));
+    write_data(data);
+    char *argv[] = {"fds",      "value",
+                    data,       "-o",
+                    output,     "--players",
+                    "4",        "--test",
+                    "3",        "--value",
+                    "knn:2",    "--threads",
+                    "1",        "--quiet",
+                    "--method", (char *)(uintptr_t)method,
+                    "--adjust", (char *)(uintptr_t)adjust};
+    const call c = {argv, COUNT(argv) - (adjust ? 0 : 2), output, table, check_values};
+    fail_all(&c, least_allocations, least_operations);
+    unlink(data);
+}
+
+static void exact_values_survive_every_failure(void **state) {
+    (void)state;
+    fail_value("exact", NULL, 50, 20);
+}
+
+static void least_squares_survive_every_failure(void **state) {
+    (void)state;
+    fail_value("ls", "counts", 50, 20);
 }
 
 int main(void) {
-    json_set_alloc_funcs(fds_alloc, fds_free);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(train_survives_every_failure, scratch_setup,
+                                        scratch_teardown),
+        cmocka_unit_test_setup_teardown(exact_values_survive_every_failure, scratch_setup,
+                                        scratch_teardown),
+        cmocka_unit_test_setup_teardown(least_squares_survive_every_failure, scratch_setup,
                                         scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

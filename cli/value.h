@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The parts of fds value: cmd_value.c reads the options and calls the others in turn.
+ *
+ *   value_game.c   groups, coalitions, the tables of utilities: from the options to filled tables
+ *   value_solve.c  from filled tables to values
+ *   value_show.c   the result as text and as JSON
+ */
+#ifndef FDS_CLI_VALUE_H
+#define FDS_CLI_VALUE_H
+
+#include "cli.h"
+
+enum { VALUE_PATH_SIZE = 4096 + 64 };
+
+typedef struct value_options {
+    cli_common common;
+    fds_data_options data;
+    const char *output, *method, *players, *sampler, *value, *adjust, *group, *target, *table;
+    const char *store, *model, *optimizer;
+    bool global, dry_run;
+    uint64_t test_count, coalitions, batch; /* 0: not given */
+    uint64_t draw;                          /* UINT64_MAX: not given */
+    uint64_t top;
+    double lr, beta; /* 0: not given */
+} value_options;
+
+/* A value function, and the table of what it answered. */
+typedef struct value_game {
+    const char *kind; /* "retrain:10" */
+    fds_value *value;
+    fds_table *table;
+    fds_table_need need; /* before it was filled */
+    double seconds;      /* that filling took */
+    char dir[VALUE_PATH_SIZE];
+} value_game;
+
+typedef struct value_job {
+    const value_options *o;
+    cli_term *term;
+    cli_setup setup;
+
+    /* what the options say */
+    bool is_exact, is_grouped; /* is_grouped: by gfds or gfds+ */
+    fds_sampler sampler;
+    fds_adjust adjust;
+    const char *adjust_name, *target;
+    fds_store store;
+    fds_value_params params;
+
+    /* the game and its surrogate (kind NULL: none), on the same plan */
+    fds_groups *groups;           /* NULL: none are needed */
+    fds_plan *plan, *values_plan; /* values_plan: for the values of "kernel"; else NULL */
+    value_game game, surrogate;
+
+    /* the values */
+    uint32_t *labels;        /* [tests]: predicted or true; the mean is of these */
+    size_t right;            /* test samples whose label all players together predict */
+    double none, all;        /* mean probability of the labels with no and with all players */
+    double *values, *errors; /* [players * columns]: what is written; errors NULL: exact */
+    double *mean_values, *mean_errors; /* [players] */
+    fds_ls_report report;
+} value_job;
+
+static inline unsigned value_threads(const value_job *j) { return (unsigned)j->o->common.threads; }
+/* Whether a value function trains networks. */
+bool value_is_retrain(const char *kind);
+
+/* Groups, plans and tables, ready to be filled; says what that will take. */
+fds_status value_open_games(value_job *j, fds_error *err);
+fds_status value_fill_games(value_job *j, fds_error *err);
+void value_close_games(value_job *j);
+/* "2,002 sub-models to train (0 of 2,002 are there already)"; returns out. */
+#define VALUE_NEED_SIZE 160
+const char *value_need_text(const value_game *g, char out[VALUE_NEED_SIZE]);
+
+fds_status value_solve(value_job *j, fds_error *err);
+fds_status value_save(const value_job *j, fds_error *err);
+
+fds_status value_show(const value_job *j, fds_error *err);
+/* What value_open_games found out, and no more. */
+fds_status value_show_plan(const value_job *j, fds_error *err);
+
+/* The label that most of a player's samples have, the lowest of several; counts: scratch (classes).
+ */
+uint32_t value_player_label(const cli_setup *setup, size_t player, uint32_t *counts);
+
+#endif

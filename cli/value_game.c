@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * fds value, from the options to filled tables: groups of players, coalitions, and the tables of
+ * what the coalitions are worth. */
+#include "value.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PER_PLAYER = 20, /* coalitions, unless the options say */
+    LEAST_COALITIONS = 200,
+    SURROGATE_TIMES = 20, /* as many coalitions for a surrogate's own values */
+    CONVERGE_CAP = 1000,
+    DEFAULT_EPOCHS = 10,
+};
+
+bool value_is_retrain(const char *kind) { return strncmp(kind, "retrain", 7) == 0; }
+
+/* ---- groups ---- */
+
+/* The service model, trained as the value function trains that of all players. */
+static fds_status train_service(value_job *j, fds_model **out, fds_error *err) {
+    const cli_setup *s = &j->setup;
+    fds_train_params train = j->params.train;
+    const char *colon = value_is_retrain(j->game.kind) ? strchr(j->game.kind, ':') : NULL;
+    train.converge = strcmp(j->game.kind, "retrain") == 0;
+    train.epochs = train.converge ? CONVERGE_CAP : DEFAULT_EPOCHS;
+    if (colon)
+        train.epochs = (uint32_t)strtoul(colon + 1, NULL, 10);
+    if (!train.converge)
+        train.lr *= j->params.beta;
+    return fds_model_train(s->train, s->samples, s->sample_count, s->network, &train,
+                           &j->term->events, out, NULL, err);
+}
+
+static fds_status group_by_model(value_job *j, const char *number, fds_error *err) {
+    char *end = NULL;
+    unsigned long count = number ? strtoul(number, &end, 10) : 0;
+    if (number && (*number < '0' || *number > '9' || *end || count < 1 || count > UINT32_MAX))
+        return cli_fail(err, FDS_USAGE,
+                        "--group model:%s: after the colon a whole number from 1 is needed",
+                        number);
+    fds_model *model = NULL;
+    CLI_TRY(train_service(j, &model, err));
+    fds_status status = fds_groups_by_model(model, j->setup.train, j->setup.players, count,
+                                            j->o->common.seed, &j->groups, err);
+    fds_model_free(model);
+    return status;
+}
+
+static fds_status group_by_file(value_job *j, const char *path, fds_error *err) {
+    fds_status status = fds_groups_read(path, j->setup.players, &j->groups, err);
+    const char *const words[] = {"label", "provider", "model", NULL};
+    char hint[CLI_HINT_SIZE];
+    if (status == FDS_NOT_FOUND)
+        return cli_fail(err, FDS_NOT_FOUND,
+                        "--group %s: it must be label, provider, model, model:N or a file of "
+                        "lines PLAYER,GROUP, and there is no such file%s",
+                        path, cli_hint(path, words, hint));
+    return status;
+}
+
+static fds_status make_groups(value_job *j, fds_error *err) {
+    const char *by = j->o->group ? j->o->group : "label";
+    const cli_setup *s = &j->setup;
+    if (!j->is_grouped && (j->is_exact || j->adjust == FDS_PLAIN))
+        return FDS_OK;
+    if (strcmp(by, "label") == 0)
+        CLI_TRY(fds_groups_by_label(s->train, s->players, &j->groups, err));
+    else if (strcmp(by, "provider") == 0)
+        CLI_TRY(fds_groups_by_provider(s->train, s->players, &j->groups, err));
+    else if (strcmp(by, "model") == 0 || strncmp(by, "model:", 6) == 0)
+        CLI_TRY(group_by_model(j, by[5] ? by + 6 : NULL, err));
+    else
+        CLI_TRY(group_by_file(j, by, err));
+    if (j->is_grouped && fds_groups_count(j->groups) == 1)
+        return cli_fail(err, FDS_USAGE,
+                        "--sampler %s needs two groups or more, and --group %s makes one of all "
+                        "players",
+                        j->o->sampler, by);
+    return FDS_OK;
+}
+
+/* ---- plans ---- */
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* How many coalitions a sampler can give: leverage repeats none. */
+static size_t most_coalitions(const value_job *j) {
+    size_t n = fds_players_count(j->setup.players);
+    return j->sampler == FDS_LEVERAGE && n < 32 ? ((size_t)1 << n) - 2 : SIZE_MAX;
+}
+
+static fds_status sample(const value_job *j, size_t count, fds_plan **out, fds_error *err) {
+    const value_options *o = j->o;
+    uint64_t draw = o->draw == UINT64_MAX ? 0 : o->draw;
+    /* any odd number would do; this one keeps the seeds of neighbouring draws far apart */
+    uint64_t seed = o->common.seed + draw * 0x9E3779B97F4A7C15u;
+    return fds_plan_sample(j->sampler, fds_players_count(j->setup.players),
+                           j->is_grouped ? j->groups : NULL, count, seed, out, err);
+}
+
+static fds_status sample_plans(value_job *j, fds_error *err) {
+    size_t n = fds_players_count(j->setup.players), count = (size_t)j->o->coalitions;
+    if (n == 1)
+        return cli_fail(err, FDS_USAGE,
+                        "there is only one player, and nothing to sample: use --method exact");
+    if (!count) {
+        count = n * PER_PLAYER > LEAST_COALITIONS ? n * PER_PLAYER : LEAST_COALITIONS;
+        count = least(count, most_coalitions(j));
+    }
+    fds_status status = sample(j, count, &j->plan, err);
+    if (status == FDS_LIMIT)
+        return cli_fail(err, status, "--coalitions %zu: %s", count, err->text);
+    CLI_TRY(status);
+    if (!j->surrogate.kind || strcmp(j->surrogate.kind, "kernel") != 0)
+        return FDS_OK;
+    /* plans of one seed are nested: the shorter plan's coalitions are among these */
+    return sample(j, least(count * SURROGATE_TIMES, most_coalitions(j)), &j->values_plan, err);
+}
+
+static fds_status make_plans(value_job *j, fds_error *err) {
+    if (!j->is_exact)
+        return sample_plans(j, err);
+    fds_status status = fds_plan_exact(j->sampler, fds_players_count(j->setup.players),
+                                       j->is_grouped ? j->groups : NULL, &j->plan, err);
+    if (status == FDS_LIMIT)
+        return cli_fail(err, status, "--method exact: %s (--method ls)", err->text);
+    return status;
+}
+
+/* ---- tables ---- */
+
+/* Whether a folder has anything in it but hidden files. */
+static bool holds_something(const char *path) {
+    DIR *dir = opendir(path);
+    bool found = false;
+    for (struct dirent *entry; dir && !found && (entry = readdir(dir));)
+        found = entry->d_name[0] != '.';
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+/* A table that is opened only to be looked at, in a folder which is removed again: so a table that
+ * does not exist yet can say what it would take, on the disk where it would lie. */
+static fds_status open_for_a_look(const value_job *j, value_game *g, const fds_plan *plan,
+                                  fds_error *err) {
+    char folder[VALUE_PATH_SIZE], path[VALUE_PATH_SIZE + 32];
+    struct stat about;
+    snprintf(folder, sizeof folder, "%s", g->dir);
+    while (stat(folder, &about) != 0 && strcmp(folder, ".") != 0) {
+        char *slash = strrchr(folder, '/');
+        if (!slash)
+            strcpy(folder, ".");
+        else
+            slash[slash == folder] = 0;
+    }
+    snprintf(path, sizeof path, "%s/.fds-XXXXXX", folder);
+    if (!mkdtemp(path))
+        return cli_fail(err, FDS_IO, "no table can be written in the folder %s", folder);
+    fds_status status = fds_table_open(path, g->value, j->store, &j->term->events, &g->table, err);
+    if (status == FDS_OK)
+        status = fds_table_plan(g->table, plan, value_threads(j), &g->need, err);
+    fds_table_free(g->table);
+    g->table = NULL;
+    static const char *const names[] = {"table.json", ".lock"};
+    for (size_t i = 0; i < CLI_COUNT(names); i++) {
+        char file[sizeof path + 16];
+        snprintf(file, sizeof file, "%s/%s", path, names[i]);
+        unlink(file);
+    }
+    rmdir(path);
+    return status;
+}
+
+static fds_status open_table(value_job *j, value_game *g, const fds_plan *plan, fds_error *err) {
+    if (j->o->dry_run && !holds_something(g->dir))
+        return open_for_a_look(j, g, plan, err);
+    fds_status status =
+        fds_table_open(g->dir, g->value, j->store, &j->term->events, &g->table, err);
+    if (status == FDS_USAGE)
+        return cli_fail(err, status, "%s (--table DIR)", err->text);
+    CLI_TRY(status);
+    return fds_table_plan(g->table, plan, value_threads(j), &g->need, err);
+}
+
+const char *value_need_text(const value_game *g, char out[VALUE_NEED_SIZE]) {
+    char missing[CLI_NUMBER_SIZE], there[CLI_NUMBER_SIZE], all[CLI_NUMBER_SIZE];
+    bool trains = value_is_retrain(g->kind);
+    cli_count(g->need.missing, missing);
+    cli_count(g->need.coalitions - g->need.missing, there);
+    cli_count(g->need.coalitions, all);
+    snprintf(out, VALUE_NEED_SIZE, "%s %s (%s of %s are there already)", missing,
+             trains ? "sub-models to train" : "coalitions to compute", there, all);
+    return out;
+}
+
+/* States what the table will take, and refuses what the disk cannot hold. */
+static fds_status announce(const value_job *j, const value_game *g, fds_error *err) {
+    char what[VALUE_NEED_SIZE], disk[CLI_NUMBER_SIZE], left[CLI_NUMBER_SIZE];
+    char memory[CLI_NUMBER_SIZE];
+    cli_bytes(g->need.disk, disk);
+    cli_bytes(g->need.disk_free, left);
+    if (g->need.disk > g->need.disk_free)
+        return cli_fail(err, FDS_IO,
+                        "%s: %s are needed, but the disk has only %s left; free some space, or "
+                        "name a folder on another disk (--table DIR)",
+                        g->dir, disk, left);
+    if (g->need.missing && !j->o->dry_run)
+        cli_note(j->term, "%s%s%s, %s on disk (%s free), %s of memory",
+                 g == &j->surrogate ? g->kind : "", g == &j->surrogate ? ": " : "",
+                 value_need_text(g, what), disk, left, cli_bytes(g->need.memory, memory));
+    return FDS_OK;
+}
+
+static fds_status open_game(value_job *j, value_game *g, const fds_plan *plan, fds_error *err) {
+    const cli_setup *s = &j->setup;
+    fds_value_params params = j->params;
+    params.kind = g->kind;
+    params.network = s->network;
+    CLI_TRY(fds_value_create(&params, s->train, s->players, cli_setup_tested(s), s->test_samples,
+                             s->test_count, value_threads(j), &g->value, err));
+    CLI_TRY(open_table(j, g, plan, err));
+    return announce(j, g, err);
+}
+
+/* Where the tables are: as --table says, or beside the output; that of "knn:5" in "TABLE.knn5". */
+static void name_tables(value_job *j) {
+    const value_options *o = j->o;
+    if (o->table)
+        snprintf(j->game.dir, sizeof j->game.dir, "%s", o->table);
+    else
+        snprintf(j->game.dir, sizeof j->game.dir, "%s.table", o->output ? o->output : "fds");
+    if (!j->surrogate.kind)
+        return;
+    size_t len = strlen(j->game.dir); /* TABLE and TABLE/ are the same */
+    while (len > 1 && j->game.dir[len - 1] == '/')
+        len--;
+    size_t word = strcspn(j->surrogate.kind, ":");
+    const char *number = j->surrogate.kind + word + (j->surrogate.kind[word] == ':');
+    snprintf(j->surrogate.dir, sizeof j->surrogate.dir, "%.*s.%.*s%s", (int)len, j->game.dir,
+             (int)word, j->surrogate.kind, number);
+}
+
+static const fds_plan *surrogate_plan(const value_job *j) {
+    return j->values_plan ? j->values_plan : j->plan;
+}
+
+fds_status value_open_games(value_job *j, fds_error *err) {
+    CLI_TRY(make_groups(j, err));
+    CLI_TRY(make_plans(j, err));
+    name_tables(j);
+    CLI_TRY(open_game(j, &j->game, j->plan, err));
+    if (!j->surrogate.kind)
+        return FDS_OK;
+    return open_game(j, &j->surrogate, surrogate_plan(j), err);
+}
+
+/* ---- filling ---- */
+
+static fds_status fill(value_job *j, value_game *g, const fds_plan *plan, fds_error *err) {
+    double start_s = cli_now_s();
+    unsigned threads = value_threads(j);
+    fds_status status = fds_table_fill(g->table, plan, threads, &j->term->events, err);
+    g->seconds = cli_now_s() - start_s;
+    fds_table_need now;
+    fds_error unused;
+    if (status != FDS_CANCELLED || fds_table_plan(g->table, plan, threads, &now, &unused) != FDS_OK)
+        return status;
+    char kept[CLI_NUMBER_SIZE], all[CLI_NUMBER_SIZE];
+    return cli_fail(err, status, "%s of %s are kept in %s; the same command goes on from there",
+                    cli_count(now.coalitions - now.missing, kept), cli_count(now.coalitions, all),
+                    g->dir);
+}
+
+fds_status value_fill_games(value_job *j, fds_error *err) {
+    CLI_TRY(fill(j, &j->game, j->plan, err));
+    return j->surrogate.kind ? fill(j, &j->surrogate, surrogate_plan(j), err) : FDS_OK;
+}
+
+static void close_game(value_game *g) {
+    fds_table_free(g->table);
+    fds_value_free(g->value);
+}
+
+void value_close_games(value_job *j) {
+    close_game(&j->game);
+    close_game(&j->surrogate);
+    fds_plan_free(j->plan);
+    fds_plan_free(j->values_plan);
+    fds_groups_free(j->groups);
+}
