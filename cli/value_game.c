@@ -25,14 +25,8 @@ bool value_is_retrain(const char *kind) { return strncmp(kind, "retrain", 7) == 
 /* The service model, trained as the value function trains that of all players. */
 static fds_status train_service(value_job *j, fds_model **out, fds_error *err) {
     const cli_setup *s = &j->setup;
-    fds_train_params train = j->params.train;
-    const char *colon = value_is_retrain(j->game.kind) ? strchr(j->game.kind, ':') : NULL;
-    train.converge = strcmp(j->game.kind, "retrain") == 0;
-    train.epochs = train.converge ? CONVERGE_CAP : DEFAULT_EPOCHS;
-    if (colon)
-        train.epochs = (uint32_t)strtoul(colon + 1, NULL, 10);
-    if (!train.converge)
-        train.lr *= j->params.beta;
+    fds_train_params train;
+    CLI_TRY(fds_value_training(&j->params, &train, err));
     return fds_model_train(s->train, s->samples, s->sample_count, s->network, &train,
                            &j->term->events, out, NULL, err);
 }

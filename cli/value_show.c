@@ -21,8 +21,9 @@ static void print_function(const value_job *j) {
     const fds_value_params *p = &j->params;
     printf("%-*s %s", WIDTH, "function", j->game.kind);
     if (value_is_retrain(j->game.kind)) {
-        bool converges = strcmp(j->game.kind, "retrain") == 0;
-        printf(" at learning rate %.4g", (double)(converges ? p->train.lr : p->train.lr * p->beta));
+        fds_train_params train;
+        if (fds_value_training(p, &train, NULL) == FDS_OK)
+            printf(" at learning rate %.4g", (double)train.lr);
     }
     putchar('\n');
 }

@@ -270,6 +270,10 @@ typedef struct fds_value_params {
 
 /* "retrain:10", lenet5, Adam, lr 1e-4 and beta 10 as in the paper. */
 FDS_API fds_value_params fds_value_params_default(void);
+/* How kind trains, so that a service model can be trained in the same way; kinds without a network
+ * as "retrain:10". lr is lr times beta as decimal numbers: 0.0001 times 10 is 0.001 to the bit. */
+FDS_API fds_status fds_value_training(const fds_value_params *params, fds_train_params *train,
+                                      fds_error *err);
 
 /* What the players' samples of train are worth for the samples inputs[0 .. input_count-1] of
  * test. workers: how many threads will ask at the same time (0: one a processor). The datasets and

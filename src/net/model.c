@@ -80,7 +80,7 @@ const char *fds_model_class_name(const fds_model *model, uint32_t label) {
 
 /* The text of a value that is not needed any more. */
 static char *take_text(json_t *value) {
-    char *text = value ? fds_json_text(value) : NULL;
+    char *text = value ? fds_json_text(value, JSON_COMPACT) : NULL;
     json_decref(value);
     return text;
 }

@@ -65,9 +65,9 @@ size_t fds_lane_bytes(const fds_lane *lane); /* that it holds */
 
 /* ---- safetensors ---- */
 
-/* A value as text in compact form; the caller fds_frees it. NULL when there is no memory:
+/* A value as text (flags: as of json_dumps); the caller fds_frees it. NULL when there is no memory:
  * json_dumps would then leave parts out without a word. */
-char *fds_json_text(const json_t *value);
+char *fds_json_text(const json_t *value, size_t flags);
 
 /* One tensor of f32 in a file, or to be written to one. */
 typedef struct fds_tensor {

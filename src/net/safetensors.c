@@ -225,10 +225,10 @@ static size_t tensor_bytes(const fds_tensor *t) {
     return bytes;
 }
 
-char *fds_json_text(const json_t *value) {
-    size_t size = json_dumpb(value, NULL, 0, JSON_COMPACT);
+char *fds_json_text(const json_t *value, size_t flags) {
+    size_t size = json_dumpb(value, NULL, 0, flags);
     char *text = size ? fds_alloc(size + 1) : NULL;
-    if (!text || json_dumpb(value, text, size, JSON_COMPACT) != size) {
+    if (!text || json_dumpb(value, text, size, flags) != size) {
         fds_free(text);
         return NULL;
     }
@@ -254,7 +254,7 @@ static char *make_header(const fds_tensor *tensors, size_t count, const fds_meta
         right &= json_object_set_new(header, tensors[i].name, entry) == 0;
         at = end;
     }
-    char *text = right ? fds_json_text(header) : NULL;
+    char *text = right ? fds_json_text(header, JSON_COMPACT) : NULL;
     json_decref(header);
     return text;
 }

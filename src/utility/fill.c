@@ -216,7 +216,7 @@ static fds_status run_tasks(crew *c, size_t count, unsigned workers, const fds_e
         return fds_fail_nomem(err, workers * sizeof *c->hands);
     fds_status status = hire(c->hands, workers, &c->table->layout, err);
     if (status == FDS_OK)
-        status = fds_pool_run(workers, count, compute, c, "sub-models", "sub-models", events, err);
+        status = fds_pool_run(workers, count, compute, c, "utilities", "sub-models", events, err);
     for (unsigned i = 0; i < workers; i++) {
         hand *h = &c->hands[i];
         fds_status left = leave_segment(h, status == FDS_OK ? err : NULL);

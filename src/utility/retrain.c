@@ -28,12 +28,12 @@ typedef struct {
 
 /* ---- parameters ---- */
 
-/* How a kind trains: until converged, or for number epochs at beta times the learning rate. */
-static fds_train_params training(const fds_value_params *params, uint32_t number) {
+fds_train_params fds_retrain_training(const fds_value_params *params, uint32_t number) {
     fds_train_params train = params->train;
     train.converge = !number;
     train.epochs = number ? number : CONVERGE_EPOCHS;
-    train.lr *= number ? params->beta : 1.0f;
+    if (number)
+        train.lr = (float)(fds_decimal(train.lr) * fds_decimal(params->beta));
     return train;
 }
 
@@ -46,7 +46,7 @@ fds_status fds_retrain_check(const fds_value_params *params, uint32_t number, fd
     fds_train_params train = params->train;
     train.epochs = 1; /* not the caller's */
     FDS_TRY(fds_train_params_check(&train, err));
-    train = training(params, number);
+    train = fds_retrain_training(params, number);
     if (!(train.lr > 0 && isfinite(train.lr)))
         return fds_fail(err, FDS_USAGE, "lr %g times beta %g is %g, but must be a number above 0",
                         (double)params->train.lr, (double)params->beta, (double)train.lr);
@@ -57,7 +57,7 @@ fds_status fds_retrain_check(const fds_value_params *params, uint32_t number, fd
 
 /* A bound may be infinite, which JSON has no number for. */
 static json_t *number_or_infinite(float value) {
-    return isfinite(value) ? json_real((double)value) : json_string("infinite");
+    return isfinite(value) ? json_real(fds_decimal(value)) : json_string("infinite");
 }
 
 /* Adds the pairs of part, which may be NULL for want of memory. */
@@ -70,16 +70,16 @@ static bool add(json_t *about, json_t *part) {
 static bool describe(json_t *about, const fds_net *net, const fds_train_params *p) {
     bool right =
         add(about, json_pack("{s:s, s:f, s:f, s:I, s:I, s:I}", "network", fds_net_text(net), "lr",
-                             (double)p->lr, "weight_decay", (double)p->weight_decay, "batch",
-                             (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "seed",
+                             fds_decimal(p->lr), "weight_decay", fds_decimal(p->weight_decay),
+                             "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "seed",
                              (json_int_t)p->seed));
     if (p->optimizer == FDS_SGD)
-        right &= add(about,
-                     json_pack("{s:s, s:f}", "optimizer", "sgd", "momentum", (double)p->momentum));
+        right &= add(about, json_pack("{s:s, s:f}", "optimizer", "sgd", "momentum",
+                                      fds_decimal(p->momentum)));
     else
         right &= add(about, json_pack("{s:s, s:f, s:f, s:f}", "optimizer", "adam", "beta1",
-                                      (double)p->beta1, "beta2", (double)p->beta2, "epsilon",
-                                      (double)p->epsilon));
+                                      fds_decimal(p->beta1), "beta2", fds_decimal(p->beta2),
+                                      "epsilon", fds_decimal(p->epsilon)));
     if (p->converge)
         right &=
             add(about, json_pack("{s:o, s:o, s:I}", "loss_bound", number_or_infinite(p->loss_bound),
@@ -138,7 +138,7 @@ fds_status fds_retrain_create(fds_value_making *making, fds_error *err) {
     if (!r)
         return fds_fail_nomem(err, sizeof *r);
     r->data = making->data;
-    r->train = training(making->params, making->number);
+    r->train = fds_retrain_training(making->params, making->number);
     fds_status status = fill(r, making, err);
     if (status != FDS_OK) {
         retrain_free(r);

@@ -72,6 +72,10 @@ typedef struct fds_value_making {
 } fds_value_making;
 
 extern const fds_value_kind fds_retrain_kind, fds_knn_kind, fds_kernel_kind;
+/* The decimal number that a float of at most 7 digits was written as: 0.1f gives 0.1. */
+double fds_decimal(float value);
+/* How number epochs are trained, or, for 0, until converged. */
+fds_train_params fds_retrain_training(const fds_value_params *params, uint32_t number);
 fds_status fds_retrain_check(const fds_value_params *params, uint32_t number, fds_error *err);
 fds_status fds_retrain_create(fds_value_making *making, fds_error *err);
 fds_status fds_knn_create(fds_value_making *making, fds_error *err);

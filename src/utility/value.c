@@ -10,6 +10,7 @@
 
 /* Part of every text: to be raised whenever the same parameters give other answers than before. */
 enum { ANSWERS_VERSION = 1 };
+enum { USUAL_EPOCHS = 10 };
 
 fds_value_params fds_value_params_default(void) {
     fds_value_params params = {
@@ -65,6 +66,22 @@ static fds_status read_kind(const char *text, const kind_row **row, uint32_t *nu
                         "value function \"%.100s\": after the colon a whole number from 1 to %u "
                         "is needed",
                         text, FDS_MAX_VALUE_K);
+    return FDS_OK;
+}
+
+double fds_decimal(float value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.7g", (double)value);
+    return strtod(text, NULL);
+}
+
+fds_status fds_value_training(const fds_value_params *params, fds_train_params *train,
+                              fds_error *err) {
+    const kind_row *row;
+    uint32_t number;
+    FDS_TRY(read_kind(params->kind, &row, &number, err));
+    bool has_network = row->kind == &fds_retrain_kind;
+    *train = fds_retrain_training(params, has_network ? number : USUAL_EPOCHS);
     return FDS_OK;
 }
 
@@ -303,7 +320,7 @@ static char *sorted_text(json_t *object) {
     bool right = sorted != NULL;
     for (const char *key = NULL; right && (key = next_key(object, key));)
         right = json_object_set(sorted, key, json_object_get(object, key)) == 0;
-    char *text = right ? fds_json_text(sorted) : NULL;
+    char *text = right ? fds_json_text(sorted, JSON_COMPACT) : NULL;
     json_decref(sorted);
     return text;
 }

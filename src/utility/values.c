@@ -287,7 +287,7 @@ static json_t *json_result(const writer *w, size_t column) {
 
 /* Writes a value and lets go of it; NULL stands for no memory. */
 static fds_status put_json(writer *w, json_t *json, fds_error *err) {
-    char *text = json ? fds_json_text(json) : NULL;
+    char *text = json ? fds_json_text(json, JSON_COMPACT) : NULL;
     json_decref(json);
     fds_status status = text ? put_text(w, text, err) : fds_fail_nomem(err, w->v->players);
     fds_free(text);

@@ -3,10 +3,7 @@
  * The whole of `fds train` and `fds value`, in this process: every allocation and every file
  * operation made to fail, one after the other. Each time the command must end with exit code 1 and
  * a message, and the old output must stand. Leaks show where the tests are built with the address
- * sanitizer.
- *
- * Jansson's allocations fail too, but not for `fds value`: its reader, which tables need, does not
- * notice all of them. */
+ * sanitizer. Jansson's allocations fail too. */
 #include "../base/scratch.h"
 
 #include "base/base.h"
@@ -88,7 +85,9 @@ static uint64_t fail_each(fds_fault_kind kind, const call *c) {
 }
 
 static void fail_all(const call *c, uint64_t least_allocations, uint64_t least_operations) {
+    json_set_alloc_funcs(fds_alloc, fds_free);
     uint64_t allocations = fail_each(FDS_FAULT_ALLOC, c);
+    json_set_alloc_funcs(malloc, free);
     uint64_t operations = fail_each(FDS_FAULT_IO, c);
     print_message("# %llu allocations and %llu file operations failed in turn\n",
                   (unsigned long long)allocations, (unsigned long long)operations);
@@ -109,9 +108,7 @@ static void train_survives_every_failure(void **state) {
     char *argv[] = {"fds",     "train", data,       "-o", output,      "--players", "10",
                     "--model", "mlp",   "--epochs", "1",  "--threads", "1",         "--quiet"};
     const call c = {argv, COUNT(argv), output, NULL, check_model};
-    json_set_alloc_funcs(fds_alloc, fds_free);
     fail_all(&c, 50, 10);
-    json_set_alloc_funcs(malloc, free);
 }
 
 /* Features that tell two classes apart: sub-models of a few microseconds. */

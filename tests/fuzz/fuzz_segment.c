@@ -28,7 +28,7 @@ static void use_segment(const fds_layout *layout, const uint8_t *data, size_t si
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fds_layout layout;
     fds_error err = {0};
-    char text[] = "{\"kind\": \"fake\"}";
+    char text[] = "{\"kind\":\"fake\"}";
     fds_value value = {.players = 7, .inputs = 3, .classes = 2, .text = text};
     if (size < 4)
         return 0;

@@ -50,8 +50,7 @@ static const fds_value_kind fake_kind = {.eval = fake_eval};
 static inline void fake_make(fake *f, size_t players, size_t inputs, uint32_t classes, int seed) {
     memset(f, 0, sizeof *f);
     snprintf(f->text, sizeof f->text,
-             "{\"kind\": \"fake\", \"seed\": %d, \"train\": {\"lr\": 0.001, \"epochs\": 10}}",
-             seed);
+             "{\"kind\":\"fake\",\"seed\":%d,\"train\":{\"lr\":0.001,\"epochs\":10}}", seed);
     f->value = (fds_value){.kind = &fake_kind,
                            .self = f,
                            .players = players,

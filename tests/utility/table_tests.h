@@ -29,7 +29,7 @@ static inline void note_log(void *user, fds_log_level level, const char *text) {
 
 static inline bool note_progress(void *user, const fds_progress *progress) {
     (void)user;
-    return cancel_at && strcmp(progress->stage, "sub-models") == 0 && progress->done == cancel_at;
+    return cancel_at && strcmp(progress->stage, "utilities") == 0 && progress->done == cancel_at;
 }
 
 static const fds_events noting = {.log = note_log, .progress = note_progress};

@@ -20,7 +20,7 @@ static void service_answers(const game *g, const fds_value_params *p, uint32_t e
     fds_train_params train = p->train;
     train.converge = epochs == 0;
     train.epochs = epochs ? epochs : 1000;
-    train.lr *= epochs ? p->beta : 1;
+    train.lr = epochs ? 0.01f : train.lr; /* 10 times 0.001 */
     fds_model *model = NULL;
     fds_error err;
     expect_ok(fds_model_train(g->train, index, count, p->network, &train, NULL, &model, NULL, &err),
@@ -111,7 +111,7 @@ static void a_coalition_is_a_network_trained_on_its_samples(void **state) {
     assert_int_equal(fds_net_weights(net), COUNT(weights));
     fds_train_params train = p.train;
     train.epochs = 5;
-    train.lr *= p.beta;
+    train.lr = 0.01f;
     for (uint64_t s = 0; s < 8; s++) {
         uint32_t members[30];
         size_t count = 0;

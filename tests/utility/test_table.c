@@ -74,7 +74,7 @@ static void a_cancelled_fill_can_go_on(void **state) {
     cancel_at = 4;
     fds_error err = {0};
     assert_int_equal(fds_table_fill(table, plan, 1, &noting, &err), FDS_CANCELLED);
-    expect_in(err.text, "sub-models: cancelled after 4 of");
+    expect_in(err.text, "utilities: cancelled after 4 of");
     cancel_at = 0;
     fds_table_need need;
     assert_int_equal(fds_table_plan(table, plan, 1, &need, &err), FDS_OK);
@@ -214,15 +214,15 @@ static void other_parameters_are_refused_by_name(void **state) {
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"{\"kind\": \"fake\", \"seed\": 2, \"train\": {\"lr\": 0.001, \"epochs\": 10}}",
+        {"{\"kind\":\"fake\",\"seed\":2,\"train\":{\"lr\":0.001,\"epochs\":10}}",
          "seed is 1 in the table, 2 now"},
-        {"{\"kind\": \"fake\", \"seed\": 1, \"train\": {\"lr\": 0.5, \"epochs\": 10}}",
+        {"{\"kind\":\"fake\",\"seed\":1,\"train\":{\"lr\":0.5,\"epochs\":10}}",
          "train.lr is 0.001 in the table, 0.5 now"},
-        {"{\"kind\": \"real\", \"seed\": 1, \"train\": {\"lr\": 0.001, \"epochs\": 10}}",
+        {"{\"kind\":\"real\",\"seed\":1,\"train\":{\"lr\":0.001,\"epochs\":10}}",
          "kind is \"fake\" in the table, \"real\" now"},
-        {"{\"kind\": \"fake\", \"seed\": 1}",
+        {"{\"kind\":\"fake\",\"seed\":1}",
          "train is {\"lr\":0.001,\"epochs\":10} in the table, absent now"},
-        {"{\"kind\": \"fake\", \"seed\": 1, \"beta\": 3, \"train\": {\"lr\": 0.001, \"epochs\": "
+        {"{\"kind\":\"fake\",\"seed\":1,\"beta\":3,\"train\":{\"lr\":0.001,\"epochs\":"
          "10}}",
          "beta is absent in the table, 3 now"},
     };
@@ -254,7 +254,7 @@ static void the_order_of_parameters_does_not_matter(void **state) {
     fds_plan *plan = plan_of(PLAYERS, 4);
     fill_ok("t", plan, 1);
     snprintf(kept.text, sizeof kept.text,
-             "{\"train\":{\"epochs\":10,\"lr\":1e-3},\"seed\":1,\"kind\":\"fake\"}");
+             "{\"train\":{\"epochs\":10,\"lr\":0.001},\"seed\":1,\"kind\":\"fake\"}");
     unsigned calls = atomic_load(&kept.calls);
     fill_ok("t", plan, 1);
     assert_int_equal(atomic_load(&kept.calls), calls);
