@@ -8,10 +8,11 @@ TEMPLATES = simd.h map_rows.h
 SETUP = meson setup $(if $(CI),-Dwerror=true)
 SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
-.PHONY: help all demo test test-asan test-tsan coverage fuzz bench-lane bench-value bench-accuracy format install clean
+.PHONY: help all demo test test-asan test-tsan coverage fuzz bench-lane bench-value \
+	bench-accuracy format install clean
 
 help:
-	@echo "make demo         build, fetch MNIST, train LeNet-5 on 100 digits, show the result"
+	@echo "make demo         build, fetch MNIST, train LeNet-5 on 100 digits, value each of them"
 	@echo "make test         build and run all tests"
 	@echo "make all          build only: build/cli/fds, build/src/libfds.so"
 	@echo "make install      install the command, the library and the header"
@@ -21,7 +22,7 @@ help:
 	@echo "make fuzz         every reader fuzzed for FUZZ_SECONDS (60) seconds"
 	@echo "make bench-lane   speed of the network engine against PyTorch"
 	@echo "make bench-value  speed and memory of fds value against the engine's own rate"
-	@echo "make bench-accuracy  tables of docs/accuracy.md: estimates against the truth"
+	@echo "make bench-accuracy  the tables of docs/accuracy.md: values against the truth"
 	@echo "make format       clang-format over the tree"
 
 # A build folder, made on first use: $(call folder,NAME,OPTIONS)
@@ -76,7 +77,7 @@ bench-accuracy:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/accuracy.py build-bench small
-	@bench/accuracy.py build-bench large
+	@bench/accuracy.py build-bench large --svg build-bench/accuracy.svg
 
 format:
 	clang-format -i include/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c examples/*.c

@@ -19,6 +19,8 @@ import sys
 import numpy as np
 
 SAMPLERS = ("kernel", "paired", "leverage")
+METHODS = (("kernel", "none"), ("paired", "none"), ("leverage", "none"), ("leverage", "shrink"),
+           ("leverage", "counts"), ("leverage", "knn:5"), ("leverage", "kernel"), ("paired", "counts"))
 SIZES = (250, 500, 1000, 2000, 4000)
 Z95 = 1.96
 
@@ -89,7 +91,7 @@ def small(build, data, work):
                   f"{100 * r['cover']:.1f} % |", flush=True)
 
 
-def large(build, data, work, draws):
+def large(build, data, work, draws, svg):
     game = Game(build, data, os.path.join(work, "large"), "--players", "100", "--test", "200",
                 "--value", "retrain:10")
     plain = ("--sampler", "leverage", "--adjust", "none")
@@ -104,23 +106,76 @@ def large(build, data, work, draws):
     group_mean = np.array([np.where(s, t[s].mean() if s.any() else 0, 0) for s, t in zip(same, truth)])
     print(f"The mean of the truth over the predicted class alone: correlation "
           f"{np.mean([correlation(g, t) for g, t in zip(group_mean, truth)]):.4f}.\n")
-    columns = [("kernel", "none"), ("paired", "none"), ("leverage", "none"), ("leverage", "shrink"),
-               ("leverage", "counts"), ("leverage", "knn:5"), ("leverage", "kernel"),
-               ("paired", "counts")]
-    print("| M | sampler | adjustment | correlation | ± | within the class | ± | relative error | covered |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    results = {}
     for size in SIZES:
-        for sampler, adjust in columns:
+        for sampler, adjust in METHODS:
             if adjust == "kernel" and size not in (1000, 2000):
-                continue
-            results = [compare(game.run(f"{sampler}-{adjust.replace(':', '')}-{size}-{draw}", "--sampler",
-                                        sampler, "--adjust", adjust, "--draw", str(draw), "--coalitions",
-                                        str(size)), truth, same)
-                       for draw in range(1 if adjust == "kernel" else draws)]
-            r = mean(results)
-            print(f"| {size:,} | {sampler} | {adjust} | {r['r']:.4f} | {spread(results, 'r'):.4f} | "
-                  f"{r['within']:.4f} | {spread(results, 'within'):.4f} | {r['error']:.3f} | "
-                  f"{100 * r['cover']:.1f} % |", flush=True)
+                continue  # its own values need 20 times as many coalitions
+            name = f"{sampler}-{adjust.replace(':', '')}-{size}"
+            results[sampler, adjust, size] = [
+                compare(game.run(f"{name}-{draw}", "--sampler", sampler, "--adjust", adjust, "--draw",
+                                 str(draw), "--coalitions", str(size)), truth, same)
+                for draw in range(draws)]
+    for title, key, form in (("Correlation with the truth", "r", "{:.4f}"),
+                             ("Correlation within the predicted class", "within", "{:.4f}"),
+                             ("Relative error", "error", "{:.3f}"),
+                             ("Covered by the 95 % interval, in %", "cover", "{:.1f}")):
+        table(title, key, form, results)
+    with open(svg, "w", encoding="utf-8") as file:
+        file.write(picture(results))
+
+
+def table(title, key, form, results):
+    scale = 100 if key == "cover" else 1
+    print(f"**{title}**\n\n| sampler | adjustment | " + " | ".join(f"M = {m:,}" for m in SIZES) + " |")
+    print("| --- | --- |" + " --- |" * len(SIZES))
+    for sampler, adjust in METHODS:
+        cells = []
+        for size in SIZES:
+            found = results.get((sampler, adjust, size))
+            cells.append(f"{form.format(scale * mean(found)[key])} ± "
+                         f"{form.format(scale * spread(found, key))}" if found else "")
+        print(f"| {sampler} | {adjust} | " + " | ".join(cells) + " |")
+    print(flush=True)
+
+
+def picture(results):
+    """Correlation against the number of coalitions, both axes uneven so that all can be seen."""
+    shown = [("leverage", "counts", "#0b6e4f"), ("leverage", "shrink", "#c8553d"),
+             ("leverage", "none", "#3d5a80"), ("paired", "none", "#7d8597"), ("kernel", "none", "#b08968")]
+    width, height, left, right, top, bottom = 720, 400, 60, 150, 40, 50
+
+    def x(size):
+        return left + (width - left - right) * np.log(size / SIZES[0]) / np.log(SIZES[-1] / SIZES[0])
+
+    def y(r):  # 1 - r on a logarithmic scale, from .5 to .99
+        return top + (height - top - bottom) * np.log((1 - r) / 0.008) / np.log(0.5 / 0.008)
+
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+             'font-family="sans-serif" font-size="13">',
+             f'<rect width="{width}" height="{height}" fill="white"/>',
+             f'<text x="{left}" y="22" font-size="15">Correlation with the truth, 100 digits, '
+             'by number of sub-models</text>']
+    for r in (0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99):
+        parts.append(f'<line x1="{left}" x2="{width - right}" y1="{y(r):.1f}" y2="{y(r):.1f}" '
+                     'stroke="#e3e3e3"/>'
+                     f'<text x="{left - 8}" y="{y(r) + 4:.1f}" text-anchor="end">{r:.2f}</text>')
+    for size in SIZES:
+        parts.append(f'<text x="{x(size):.1f}" y="{height - bottom + 22}" '
+                     f'text-anchor="middle">{size:,}</text>')
+    for sampler, adjust, colour in shown:
+        points = [(x(m), y(mean(results[sampler, adjust, m])["r"])) for m in SIZES]
+        line = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+        parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{colour}"/>' for a, b in points]
+    # names beside the last points, pushed apart where they would overlap
+    ends = sorted((y(mean(results[s, a, SIZES[-1]])["r"]), s, a, c) for s, a, c in shown)
+    at = -np.inf
+    for level, sampler, adjust, colour in ends:
+        at = max(level, at + 17)
+        name = sampler if adjust == "none" else f"{sampler} + {adjust}"
+        parts.append(f'<text x="{width - right + 10}" y="{at + 4:.1f}" fill="{colour}">{name}</text>')
+    return "\n".join(parts) + "\n</svg>\n"
 
 
 def main():
@@ -130,11 +185,12 @@ def main():
     parser.add_argument("data", nargs="?", default="mnist")
     parser.add_argument("--work", default="build-bench/accuracy", help="where tables and values go")
     parser.add_argument("--draws", type=int, default=3, help="sets of coalitions for each figure")
+    parser.add_argument("--svg", default="accuracy.svg", help="large: where the picture goes")
     arguments = parser.parse_args()
     if arguments.game == "small":
         small(arguments.build, arguments.data, arguments.work)
     else:
-        large(arguments.build, arguments.data, arguments.work, arguments.draws)
+        large(arguments.build, arguments.data, arguments.work, arguments.draws, arguments.svg)
 
 
 if __name__ == "__main__":

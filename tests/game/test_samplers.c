@@ -85,7 +85,7 @@ static void subsets_of_a_size_are_equally_likely(void **state) {
  * coalition exclude each other, which takes (n-1)/n off the sum of squares. */
 static void expect_members(fds_sampler sampler, size_t size) {
     enum { N = 100 };
-    fds_plan *plan = sampled_plan(sampler, N, NULL, many / 2, 23);
+    fds_plan *plan = sampled_plan(sampler, N, NULL, 2 * many, 23);
     static uint32_t together[N][N];
     memset(together, 0, sizeof together);
     double rows = 0;
@@ -200,7 +200,7 @@ static void gfds_plays_the_game_of_each_group_in_turn(void **state) {
     (void)state;
     const uint32_t group_of[] = {0, 1, 2, 1, 2, 2, 1, 2, 2};
     fds_groups *groups = make_groups(group_of, 9); /* of 1, 3 and 5 */
-    fds_plan *plan = sampled_plan(FDS_GFDS, 9, groups, many, 26);
+    fds_plan *plan = sampled_plan(FDS_GFDS, 9, groups, 2 * many, 26);
     static size_t seen[3][256];
     for (size_t row = 2; row < fds_plan_rows(plan); row += 2) {
         size_t owner = (row - 2) / 2 % 3;
@@ -221,7 +221,7 @@ static void gfds_plus_plays_the_game_of_groups(void **state) {
     fds_rng rng = fds_rng_make(27, 2003, 0, 0);
     random_partition(&rng, N, 5, group_of);
     fds_groups *groups = make_groups(group_of, N);
-    fds_plan *plan = sampled_plan(FDS_GFDS_PLUS, N, groups, many, 27);
+    fds_plan *plan = sampled_plan(FDS_GFDS_PLUS, N, groups, 2 * many, 27);
     size_t seen[32] = {0};
     for (size_t row = 2; row < fds_plan_rows(plan); row += 2)
         seen[small_mask(plan, row, groups, 5)]++;
