@@ -143,6 +143,9 @@ int cli_columns(const char *text); /* how many columns it takes */
 const char *cli_count(uint64_t count, char out[CLI_NUMBER_SIZE]);
 const char *cli_bytes(uint64_t bytes, char out[CLI_NUMBER_SIZE]);
 
+/* What the process holds in memory now, and the most that it has held. */
+uint64_t cli_resident_bytes(uint64_t *peak);
+
 /* JSON of any text and any number: bytes that are not UTF-8 become "?", NaN and infinity null. */
 json_t *cli_json_text(const char *text);
 json_t *cli_json_real(double value);

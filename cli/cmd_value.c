@@ -25,7 +25,7 @@ static const cli_option value_table[] = {
     {CLI_ROW(UINT, value_options, coalitions, 0, "coalitions", "M",
              "with --method ls: how many; all but kernel draw pairs, so it must be even [20 times "
              "the players, at least 200]"),
-     .min = 1, .max = 268435454},
+     .min = 1, .max = MOST_COALITIONS},
     {CLI_ROW(UINT, value_options, draw, 0, "draw", "N",
              "with --method ls: which coalitions are drawn; another number, other coalitions, and "
              "all else the same [0]"),
@@ -169,7 +169,7 @@ static fds_status check_needed(value_job *j, fds_error *err) {
         return cli_fail(err, FDS_USAGE,
                         "--group belongs to --sampler gfds or gfds+, or to an --adjust other than "
                         "none");
-    bool by_model = has_groups && o->group && strncmp(o->group, "model", 5) == 0;
+    bool by_model = has_groups && o->group && value_is_by_model(o->group);
     j->setup.want.no_network = !value_is_retrain(j->game.kind) && !by_model;
     const char *wrong = o->model       ? "model"
                         : o->lr > 0    ? "lr"
@@ -201,7 +201,9 @@ static fds_status read_params(value_job *j, fds_error *err) {
         p->train.optimizer = FDS_SGD;
     p->train.seed = o->common.seed;
     j->store = o->store && strcmp(o->store, "f16") == 0 ? FDS_F16 : FDS_F32;
-    j->game.kind = o->value ? o->value : p->kind;
+    if (o->value)
+        p->kind = o->value;
+    j->game.kind = p->kind;
     return fds_train_params_check(&p->train, err);
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +107,19 @@ const char *cli_bytes(uint64_t bytes, char out[CLI_NUMBER_SIZE]) {
         value /= 1000;
     snprintf(out, CLI_NUMBER_SIZE, "%.*f %s", unit && value < 99.95, value, units[unit]);
     return out;
+}
+
+uint64_t cli_resident_bytes(uint64_t *peak) {
+    unsigned long size = 0, resident = 0;
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+    *peak = (uint64_t)usage.ru_maxrss * 1024;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (file && fscanf(file, "%lu %lu", &size, &resident) != 2)
+        resident = 0;
+    if (file)
+        fclose(file);
+    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* ---- JSON ---- */

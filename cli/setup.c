@@ -25,7 +25,9 @@ void cli_setup_print(const cli_setup *s, int width) {
     printf("%-*s %s\n", width, "data", fds_dataset_get_info(s->train).source);
     if (s->weights)
         printf("%-*s %s, %zu weights\n", width, "network", s->network, s->weights);
-    printf("%-*s %zu %s", width, "players", fds_players_count(s->players), cli_setup_kind(s));
+    size_t count = fds_players_count(s->players);
+    const char *kind = cli_setup_kind(s); /* "points" or "providers" */
+    printf("%-*s %zu %.*s", width, "players", count, (int)strlen(kind) - (count == 1), kind);
     if (s->by_provider)
         printf(" with %zu samples", s->sample_count);
     putchar('\n');

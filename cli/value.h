@@ -12,6 +12,7 @@
 #include "cli.h"
 
 enum { VALUE_PATH_SIZE = 4096 + 64 };
+enum { MOST_COALITIONS = 1 << 24 }; /* two days of sub-models, a gigabyte of plan */
 
 typedef struct value_options {
     cli_common common;
@@ -65,6 +66,8 @@ typedef struct value_job {
 static inline unsigned value_threads(const value_job *j) { return (unsigned)j->o->common.threads; }
 /* Whether a value function trains networks. */
 bool value_is_retrain(const char *kind);
+/* Whether players are grouped by a model: "model" or "model:N". */
+bool value_is_by_model(const char *group);
 
 /* Groups, plans and tables, ready to be filled; says what that will take. */
 fds_status value_open_games(value_job *j, fds_error *err);
@@ -72,6 +75,10 @@ fds_status value_fill_games(value_job *j, fds_error *err);
 void value_close_games(value_job *j);
 /* "2,002 sub-models to train (0 of 2,002 are there already)"; returns out. */
 #define VALUE_NEED_SIZE 160
+/* How many games are valued: one an input, or a label of an input, or one in all. */
+size_t value_columns(const value_job *j);
+/* Bytes of memory at the most. */
+uint64_t value_memory(const value_job *j);
 const char *value_need_text(const value_game *g, char out[VALUE_NEED_SIZE]);
 
 fds_status value_solve(value_job *j, fds_error *err);

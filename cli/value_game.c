@@ -14,11 +14,13 @@ enum {
     PER_PLAYER = 20, /* coalitions, unless the options say */
     LEAST_COALITIONS = 200,
     SURROGATE_TIMES = 20, /* as many coalitions for a surrogate's own values */
-    CONVERGE_CAP = 1000,
-    DEFAULT_EPOCHS = 10,
 };
 
 bool value_is_retrain(const char *kind) { return strncmp(kind, "retrain", 7) == 0; }
+
+bool value_is_by_model(const char *group) {
+    return strcmp(group, "model") == 0 || strncmp(group, "model:", 6) == 0;
+}
 
 /* ---- groups ---- */
 
@@ -67,7 +69,7 @@ static fds_status make_groups(value_job *j, fds_error *err) {
         CLI_TRY(fds_groups_by_label(s->train, s->players, &j->groups, err));
     else if (strcmp(by, "provider") == 0)
         CLI_TRY(fds_groups_by_provider(s->train, s->players, &j->groups, err));
-    else if (strcmp(by, "model") == 0 || strncmp(by, "model:", 6) == 0)
+    else if (value_is_by_model(by))
         CLI_TRY(group_by_model(j, by[5] ? by + 6 : NULL, err));
     else
         CLI_TRY(group_by_file(j, by, err));
@@ -111,10 +113,13 @@ static fds_status sample_plans(value_job *j, fds_error *err) {
     if (status == FDS_LIMIT)
         return cli_fail(err, status, "--coalitions %zu: %s", count, err->text);
     CLI_TRY(status);
+    const fds_ls_params params = {.adjust = j->adjust, .groups = j->groups};
+    CLI_TRY(fds_least_squares_check(j->plan, &params, err));
     if (!j->surrogate.kind || strcmp(j->surrogate.kind, "kernel") != 0)
         return FDS_OK;
     /* plans of one seed are nested: the shorter plan's coalitions are among these */
-    return sample(j, least(count * SURROGATE_TIMES, most_coalitions(j)), &j->values_plan, err);
+    count = least(count * SURROGATE_TIMES, MOST_COALITIONS);
+    return sample(j, least(count, most_coalitions(j)), &j->values_plan, err);
 }
 
 static fds_status make_plans(value_job *j, fds_error *err) {
@@ -194,10 +199,23 @@ const char *value_need_text(const value_game *g, char out[VALUE_NEED_SIZE]) {
     return out;
 }
 
-/* States what the table will take, and refuses what the disk cannot hold. */
-static fds_status announce(const value_job *j, const value_game *g, fds_error *err) {
+uint64_t value_memory(const value_job *j) {
+    size_t columns = value_columns(j);
+    uint64_t results = 2 * sizeof(double) * fds_players_count(j->setup.players) * columns;
+    fds_ls_params params = {.adjust = j->adjust, .groups = j->groups};
+    uint64_t solving =
+        j->is_exact ? 0 : fds_least_squares_memory(j->plan, &params, columns, value_threads(j));
+    uint64_t peak, resident = cli_resident_bytes(&peak); /* reading the data may have been more */
+    uint64_t later = resident + results + solving + j->game.need.memory;
+    return later > peak ? later : peak;
+}
+
+/* States what the work will take, and refuses what the disk cannot hold. */
+static fds_status announce(const value_job *j, value_game *g, fds_error *err) {
     char what[VALUE_NEED_SIZE], disk[CLI_NUMBER_SIZE], left[CLI_NUMBER_SIZE];
     char memory[CLI_NUMBER_SIZE];
+    if (g == &j->surrogate) /* what the game's own table will have taken by then */
+        g->need.disk_free -= j->game.need.disk;
     cli_bytes(g->need.disk, disk);
     cli_bytes(g->need.disk_free, left);
     if (g->need.disk > g->need.disk_free)
@@ -205,10 +223,14 @@ static fds_status announce(const value_job *j, const value_game *g, fds_error *e
                         "%s: %s are needed, but the disk has only %s left; free some space, or "
                         "name a folder on another disk (--table DIR)",
                         g->dir, disk, left);
-    if (g->need.missing && !j->o->dry_run)
-        cli_note(j->term, "%s%s%s, %s on disk (%s free), %s of memory",
-                 g == &j->surrogate ? g->kind : "", g == &j->surrogate ? ": " : "",
-                 value_need_text(g, what), disk, left, cli_bytes(g->need.memory, memory));
+    if (!g->need.missing || j->o->dry_run)
+        return FDS_OK;
+    if (g == &j->surrogate)
+        cli_note(j->term, "%s: %s, %s on disk (%s free)", g->kind, value_need_text(g, what), disk,
+                 left);
+    else
+        cli_note(j->term, "%s, %s on disk (%s free), %s of memory", value_need_text(g, what), disk,
+                 left, cli_bytes(value_memory(j), memory));
     return FDS_OK;
 }
 

@@ -299,7 +299,8 @@ fds_status value_show_plan(const value_job *j, fds_error *err) {
         printf("%-*s %s\n", WIDTH, i ? g->kind : "to do", value_need_text(g, text));
         printf("%-*s %s (%s free)\n", WIDTH, "disk", cli_bytes(g->need.disk, size),
                cli_bytes(g->need.disk_free, left));
-        printf("%-*s %s\n", WIDTH, "memory", cli_bytes(g->need.memory, size));
+        if (i == 0)
+            printf("%-*s %s\n", WIDTH, "memory", cli_bytes(value_memory(j), size));
         printf("%-*s %s\n", WIDTH, "table", g->dir);
     }
     if (j->o->output)

@@ -18,6 +18,11 @@ static question ask(const value_job *j, const uint32_t *labels, bool is_mean) {
     return (question){labels, is_mean, is_mean ? 1 : labels ? tests : tests * classes};
 }
 
+size_t value_columns(const value_job *j) {
+    bool is_all = strcmp(j->target, "all") == 0;
+    return ask(j, is_all ? NULL : &(uint32_t){0}, j->o->global).columns;
+}
+
 /* ---- labels ---- */
 
 static uint32_t largest(const double *probs, uint32_t classes) {
@@ -160,7 +165,8 @@ static void warn_of_ridge(const value_job *j) {
     if (j->report.ridge > 0)
         cli_warn(j->term,
                  "%zu coalitions are few for %zu players: least squares needed a ridge (%g), which "
-                 "draws the values together; more --coalitions would tell them apart",
+                 "draws the values together and makes their standard errors too small; more "
+                 "--coalitions would tell them apart",
                  rows, n, j->report.ridge);
 }
 

@@ -327,7 +327,7 @@ typedef struct fds_table_need {
     size_t missing;     /* of them, to be computed */
     uint64_t disk;      /* bytes that they will take */
     uint64_t disk_free; /* bytes that the disk has left */
-    uint64_t memory;    /* bytes held while they are computed, whatever their number */
+    uint64_t memory;    /* bytes of memory for that and for reading them, besides value's own */
 } fds_table_need;
 FDS_API fds_status fds_table_plan(const fds_table *table, const fds_plan *plan, unsigned threads,
                                   fds_table_need *need, fds_error *err);
@@ -458,10 +458,18 @@ typedef struct fds_ls_report {
     double explained;           /* share of the variance of left-out coalitions, by the fit */
 } fds_ls_report;
 
+/* Whether fds_least_squares can do it, before the work of filling a table: FDS_LIMIT for more
+ * unknowns than it solves for. The surrogate game is not looked at. */
+FDS_API fds_status fds_least_squares_check(const fds_plan *plan, const fds_ls_params *params,
+                                           fds_error *err);
+/* Bytes that it will hold at the most, besides the rows and the results; UINT64_MAX when it cannot
+ * be done. */
+FDS_API uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *params,
+                                          size_t columns, unsigned threads);
 /* values and errors [players * columns], player by player: Shapley values and their standard
  * errors (jackknife over the cases; for shrunk values with an estimate of the bias as well). errors
  * and report may be NULL. Memory does not grow with the number of coalitions but for 32 bytes
- * each. */
+ * each. Sets OpenBLAS to one thread, for the whole process. */
 FDS_API fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
                                      const fds_ls_params *params, unsigned threads, double *values,
                                      double *errors, fds_ls_report *report,

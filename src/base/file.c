@@ -357,6 +357,10 @@ fds_status fds_file_write_at(fds_file *file, const void *data, size_t size, uint
             file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
             return fds_fail_errno(err, "write", file->path);
         }
+        if (done == 0) { /* nothing says why, and trying again might never end */
+            errno = EIO;
+            return fds_fail_errno(err, "write", file->path);
+        }
         used += (size_t)done;
     }
     return FDS_OK;
@@ -415,6 +419,13 @@ bool fds_path_is_dir(const char *path) {
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+/* So that a new folder outlives a loss of power. */
+static fds_status sync_parent(const char *path, fds_error *err) {
+    char dir[FDS_PATH_MAX];
+    split_path(path, dir);
+    return fds_dir_sync(dir, err);
+}
+
 fds_status fds_mkdirs(const char *path, fds_error *err) {
     char part[FDS_PATH_MAX];
     if (!*path || strlen(path) >= sizeof part)
@@ -425,8 +436,11 @@ fds_status fds_mkdirs(const char *path, fds_error *err) {
             continue;
         char kept = *at;
         *at = 0;
-        if (io_fails() || (mkdir(part, 0777) != 0 && errno != EEXIST))
+        bool is_new = !io_fails() && mkdir(part, 0777) == 0;
+        if (!is_new && errno != EEXIST)
             return fds_fail_errno(err, "make folder", part);
+        if (is_new)
+            FDS_TRY(sync_parent(part, err));
         *at = kept;
         if (!kept)
             break;

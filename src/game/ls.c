@@ -42,15 +42,18 @@ typedef struct scratch {
 
 /* ---- before the columns ---- */
 
-static fds_status check(const fds_plan *plan, const fds_rows *rows, const fds_ls_params *params,
-                        fds_error *err) {
+/* Where groups take part as wholes, plain least squares divide evenly within them. */
+static const fds_groups *groups_of(const fds_plan *plan, const fds_ls_params *params) {
+    return plan->groups && params->adjust == FDS_PLAIN ? plan->groups : params->groups;
+}
+
+fds_status fds_least_squares_check(const fds_plan *plan, const fds_ls_params *params,
+                                   fds_error *err) {
     if (plan->is_exact)
         return fds_fail(err, FDS_USAGE, "least squares need a plan of sampled coalitions");
     if ((int)params->adjust < FDS_PLAIN || params->adjust > FDS_COUNTS)
         return fds_fail(err, FDS_USAGE, "there is no adjustment number %d, only 0 to %d",
                         (int)params->adjust, FDS_COUNTS);
-    if (rows->columns == 0)
-        return fds_fail(err, FDS_USAGE, "least squares of no columns");
     if (params->groups && fds_groups_players(params->groups) != plan->players)
         return fds_fail(err, FDS_SHAPE, "the groups are of %zu players, the plan of %zu",
                         fds_groups_players(params->groups), plan->players);
@@ -58,6 +61,14 @@ static fds_status check(const fds_plan *plan, const fds_rows *rows, const fds_ls
         return fds_fail(err, FDS_USAGE,
                         "the counts of groups explain nothing where groups take part as wholes: "
                         "choose plain or shrunk least squares");
+    size_t features;
+    return fds_design_count(plan, groups_of(plan, params), params->adjust == FDS_COUNTS, &features,
+                            err);
+}
+
+static fds_status check_rows(const fds_rows *rows, const fds_ls_params *params, fds_error *err) {
+    if (rows->columns == 0)
+        return fds_fail(err, FDS_USAGE, "least squares of no columns");
     if (!params->control != !params->control_values ||
         (params->control && params->control->columns != rows->columns))
         return fds_fail(err, FDS_SHAPE, "the surrogate game does not fit the game");
@@ -178,9 +189,8 @@ static fds_status make_leverage(ls *l, scratch *t, fds_error *err) {
 
 static fds_status prepare(ls *l, const fds_plan *plan, unsigned threads, fds_error *err) {
     const fds_ls_params *p = l->params;
-    const fds_groups *groups = plan->groups && p->adjust == FDS_PLAIN ? plan->groups : p->groups;
     l->with_fit = p->adjust == FDS_COUNTS;
-    FDS_TRY(fds_design_create(plan, groups, l->with_fit, &l->design, err));
+    FDS_TRY(fds_design_create(plan, groups_of(plan, p), l->with_fit, &l->design, err));
     FDS_TRY(fds_gram_create(&l->design, &l->gram, err));
     FDS_TRY(fds_ls_choose(&l->design, &l->gram, l->rows, p, threads, &l->choice, err));
     if (l->with_fit)
@@ -384,10 +394,32 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
 
 /* ---- all ---- */
 
+uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *params, size_t columns,
+                                  unsigned threads) {
+    bool with_fit = params->adjust == FDS_COUNTS;
+    uint64_t n = plan->players, cases = plan->rows / (plan->is_paired ? 2 : 1);
+    size_t f = 0;
+    if (fds_design_count(plan, groups_of(plan, params), with_fit, &f, NULL) != FDS_OK)
+        return UINT64_MAX;
+    uint64_t width = FDS_MIN(columns, (size_t)FDS_LS_CHUNK);
+    uint64_t sample = FDS_MIN(columns, (size_t)FDS_LS_SAMPLE);
+    uint64_t left_out = FDS_MIN(cases, (uint64_t)FDS_LS_LEFT_OUT);
+    uint64_t workers = threads ? threads : fds_processors();
+    /* gram matrices and, once chosen, solvers, influences and bias */
+    uint64_t fixed = 2 * n * n + (with_fit ? 2 * f * f + 2 * n * f : 0) + 4 * n * n;
+    /* a candidate while choosing; a chunk of columns while solving */
+    uint64_t choosing = f * f + (f + left_out) * sample + f * left_out;
+    uint64_t solving = FDS_LS_BLOCK * (f + 2 * width + n) + (2 * f + 4 * n) * width;
+    uint64_t sums = (f + n + left_out) * sample * (params->control ? 2 : 1) + left_out * f;
+    return sizeof(double) * (fixed + sums + workers * FDS_MAX(choosing, solving) + 4 * cases);
+}
+
 static fds_status run(ls *l, const fds_plan *plan, unsigned threads, const fds_events *events,
                       fds_error *err) {
     size_t columns = l->rows->columns, jobs = (columns + FDS_LS_CHUNK - 1) / FDS_LS_CHUNK;
     unsigned workers = fds_pool_workers(threads, jobs);
+    /* OpenBLAS would start threads of its own beside ours, and its sums depend on their number */
+    openblas_set_num_threads(1);
     FDS_TRY(prepare(l, plan, threads, err));
     l->scratch = fds_alloc_zero(workers, sizeof *l->scratch);
     if (!l->scratch)
@@ -430,7 +462,8 @@ fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
                              const fds_ls_params *params, unsigned threads, double *values,
                              double *errors, fds_ls_report *report, const fds_events *events,
                              fds_error *err) {
-    FDS_TRY(check(plan, rows, params, err));
+    FDS_TRY(fds_least_squares_check(plan, params, err));
+    FDS_TRY(check_rows(rows, params, err));
     ls l = {.rows = rows, .params = params, .values = values, .errors = errors};
     fds_status status = plan->players == 1 ? one_player(rows, values, errors, err)
                                            : run(&l, plan, threads, events, err);

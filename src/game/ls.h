@@ -51,7 +51,9 @@ typedef struct fds_design {
                       * drawn without replacement, and whole, leaves no doubt */
 } fds_design;
 
-/* with_steps: features for g as well. */
+/* How many features there would be; FDS_LIMIT for too many. with_steps: those for g as well. */
+fds_status fds_design_count(const fds_plan *plan, const fds_groups *groups, bool with_steps,
+                            size_t *features, fds_error *err);
 fds_status fds_design_create(const fds_plan *plan, const fds_groups *groups, bool with_steps,
                              fds_design *out, fds_error *err);
 void fds_design_free(fds_design *design);

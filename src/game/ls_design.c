@@ -30,14 +30,26 @@ static size_t add_steps(uint32_t group, size_t of, fds_step *steps) {
 }
 
 /* One group is all players: then the steps over all are enough. */
-static size_t make_steps(const fds_design *d, fds_step *steps) {
-    size_t count = 0;
-    for (size_t g = 0; d->group_count > 1 && g < d->group_count; g++) {
+static size_t make_steps(size_t players, const fds_groups *groups, fds_step *steps) {
+    size_t count = 0, group_count = groups ? fds_groups_count(groups) : 1;
+    for (size_t g = 0; group_count > 1 && g < group_count; g++) {
         const uint32_t *members;
-        size_t of = fds_groups_members(d->groups, g, &members);
+        size_t of = fds_groups_members(groups, g, &members);
         count += add_steps((uint32_t)g, of, steps ? steps + count : NULL);
     }
-    return count + add_steps(FDS_ALL, d->players, steps ? steps + count : NULL);
+    return count + add_steps(FDS_ALL, players, steps ? steps + count : NULL);
+}
+
+fds_status fds_design_count(const fds_plan *plan, const fds_groups *groups, bool with_steps,
+                            size_t *features, fds_error *err) {
+    size_t players = fds_plan_players(plan);
+    *features = players + (with_steps ? make_steps(players, groups, NULL) : 0);
+    if (*features > MOST_FEATURES)
+        return fds_fail(err, FDS_LIMIT,
+                        "least squares with %zu unknowns: at most %d are possible; put players "
+                        "together into providers",
+                        *features, MOST_FEATURES);
+    return FDS_OK;
 }
 
 /* Coalitions of k of n players, as far as a double reaches. */
@@ -88,12 +100,7 @@ fds_status fds_design_create(const fds_plan *plan, const fds_groups *groups, boo
                     .players = fds_plan_players(plan),
                     .cases = (fds_plan_rows(plan) - 2) / per_case,
                     .group_count = groups ? fds_groups_count(groups) : 1};
-    d.features = d.players + (with_steps ? make_steps(&d, NULL) : 0);
-    if (d.features > MOST_FEATURES)
-        return fds_fail(err, FDS_LIMIT,
-                        "least squares with %zu unknowns: at most %d are possible; put players "
-                        "together into providers or groups",
-                        d.features, MOST_FEATURES);
+    FDS_TRY(fds_design_count(plan, groups, with_steps, &d.features, err));
     size_t step_count = d.features - d.players;
     d.steps = fds_alloc_zero(step_count, sizeof *d.steps);
     d.kernel = fds_alloc_zero(d.cases, sizeof *d.kernel);
@@ -106,7 +113,7 @@ fds_status fds_design_create(const fds_plan *plan, const fds_groups *groups, boo
         return fds_fail_nomem(err, 3 * d.cases * sizeof *d.kernel);
     }
     if (with_steps)
-        make_steps(&d, d.steps);
+        make_steps(d.players, groups, d.steps);
     make_weights(&d);
     make_unseen(&d, drawn);
     fds_free(drawn);

@@ -10,10 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-/* OpenBLAS would start threads of its own beside ours, and its sums would depend on their number.
- */
-static void one_thread(void) { openblas_set_num_threads(1); }
-
 /* ---- sums over the cases ---- */
 
 fds_status fds_gram_create(const fds_design *d, fds_gram *out, fds_error *err) {
@@ -29,7 +25,6 @@ fds_status fds_gram_create(const fds_design *d, fds_gram *out, fds_error *err) {
         g.cross = fds_alloc_zero((size_t)n * (size_t)f, sizeof(double));
         ok = g.mild && g.cross;
     }
-    one_thread();
     for (size_t first = 0; ok && first < d->cases; first += FDS_LS_BLOCK) {
         size_t count = FDS_MIN(d->cases - first, (size_t)FDS_LS_BLOCK);
         int b = (int)count;
@@ -101,7 +96,6 @@ fds_status fds_solver_create(const fds_design *d, const double *h, size_t size, 
      * whose rows sum to 0, would leave the equations open */
     for (size_t i = 0; i < size * size; i++)
         s.q[i] += trace / (double)size / (double)size;
-    one_thread();
     /* the upper triangle by rows is the lower one by columns */
     bool solved = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', f, s.q, f) == 0;
     /* a pivot near the rounding of the sums means that the cases do not tell the players apart */

@@ -107,13 +107,20 @@ fds_status fds_describe_write(const char *dir, const fds_value *value, fds_layou
 
 /* ---- comparing ---- */
 
-/* A value as a message shows it. */
+/* A value as a message shows it: 0.1, not 0.10000000000000001. */
 static void show(const json_t *json, char *text, size_t size) {
-    char *dump = json ? fds_json_text(json, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15);
+    char *dump = json ? fds_json_text(json, flags) : NULL;
     snprintf(text, size, "%s", dump ? dump : "absent");
     if (strlen(text) == size - 1)
         strcpy(text + size - 4, "...");
     fds_free(dump);
+}
+
+/* A checksum tells that something differs, but not what. */
+static bool is_checksum(const char *key) {
+    size_t length = strlen(key);
+    return length > 7 && strcmp(key + length - 7, "_sha256") == 0;
 }
 
 /* The first difference, in words; false when there is none. where: the keys that lead here. */
@@ -122,12 +129,15 @@ static bool difference(const char *where, const json_t *table, const json_t *now
     if (json_equal(table, now))
         return false;
     if (json_is_object(table) && json_is_object(now)) {
-        const json_t *sides[] = {now, table}; /* keys that only the table has come last */
-        for (int side = 0; side < 2; side++) {
+        /* keys that only the table has come later, checksums last */
+        const json_t *sides[] = {now, table, now, table};
+        for (int side = 0; side < 4; side++) {
             const char *key;
             json_t *unused;
             json_object_foreach((json_t *)(uintptr_t)sides[side], key, unused) {
                 char below[200];
+                if (is_checksum(key) != (side >= 2))
+                    continue;
                 snprintf(below, sizeof below, "%s%s%s", where, *where ? "." : "", key);
                 if (difference(below, json_object_get(table, key), json_object_get(now, key), text,
                                size))

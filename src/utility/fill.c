@@ -98,13 +98,18 @@ fds_status fds_table_plan(const fds_table *table, const fds_plan *plan, unsigned
         status = fds_disk_free(table->dir, &disk_free, err);
     if (status != FDS_OK)
         return status;
+    /* a worker's answers and record while filling, its window while reading; the index */
+    uint64_t workers = workers_for(table, threads, list.count);
     uint64_t each = layout->values * sizeof(float) + layout->record_size;
+    uint64_t segment = FDS_SEGMENT_HEADER + (uint64_t)layout->records * layout->record_size;
+    uint64_t all = FDS_SEGMENT_HEADER + (uint64_t)list.different * layout->record_size;
+    enum { INDEX_BYTES = 60 }; /* for each coalition that is missing, at the most */
     *need = (fds_table_need){
         .coalitions = list.different,
         .missing = list.count,
         .disk = (uint64_t)list.count * layout->record_size + list.created * FDS_SEGMENT_HEADER,
         .disk_free = disk_free,
-        .memory = table->value->memory + workers_for(table, threads, list.count) * each,
+        .memory = workers * (each + FDS_MIN(segment, all)) + list.count * INDEX_BYTES,
     };
     return FDS_OK;
 }

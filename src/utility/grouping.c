@@ -245,7 +245,8 @@ static fds_status read_line(reading *r, char *line, bool *may_be_heading, fds_er
 static fds_status read_lines(reading *r, char *data, size_t size, const fds_players *players,
                              fds_error *err) {
     bool may_be_heading = true;
-    for (char *line = data, *end = data + size; line < end;) {
+    size_t mark = size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* of UTF-8 */
+    for (char *line = data + mark, *end = data + size; line < end;) {
         char *next = memchr(line, '\n', (size_t)(end - line));
         next = next ? next : end;
         *next = 0; /* the NUL that is there already, after the last line */

@@ -186,6 +186,15 @@ def options_reach_the_sub_models():
     assert len(seen) == 9, "an option made no difference"
 
 
+@test
+def the_learning_rate_shown_is_the_one_trained_with():
+    for value, epochs, rate in (("retrain:2", 2, 0.002), ("retrain", 1000, 0.0002)):
+        args = [*SMALL, "--lr", 0.0002, "--value", value, "--table", value, "--dry-run"]
+        assert f"\nfunction    {value} at learning rate {rate}\n" in fds(*args)[0]
+        parameters = fds_json(*args)["game"]["parameters"]
+        assert (parameters["epochs"], parameters["lr"]) == (epochs, rate)
+
+
 # ---- files and text ----
 
 
@@ -420,9 +429,10 @@ def half_precision_takes_half_the_room_and_changes_little():
 def a_table_of_other_parameters_is_refused_with_the_difference():
     fds(*SMALL, "-q", "-o", "v.csv")
     once, table = read("v.csv"), table_bytes("v.csv.table")
-    for extra, difference in ((["--lr", 0.01], "lr is"), (["--seed", 1], " is "),
-                              (["--store", "f16"], "store is"), (["--value", "retrain:5"], " is "),
-                              (["--players", 7], " is "), (["--test", 11], " is ")):
+    for extra, difference in ((["--lr", 0.01], "lr is 0.001 in the table, 0.1 now"),
+                              (["--seed", 1], "seed is 0"), (["--store", "f16"], "store is"),
+                              (["--value", "retrain:5"], "epochs is 10"),
+                              (["--players", 7], "players is 6"), (["--test", 11], "inputs is 10")):
         _, err = fds(*SMALL, *extra, "-q", "-o", "v.csv", code=2)
         *_, last = err.rstrip("\n").split("\n")
         assert last.startswith("fds value: v.csv.table/table.json: "), err

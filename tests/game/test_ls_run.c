@@ -265,6 +265,8 @@ static void what_does_not_fit_together_is_refused(void **state) {
     fds_plan *large = sampled_plan(FDS_PAIRED, 16385, NULL, 2, 1);
     c = make_call(large, &game);
     expect_refused(&c, FDS_LIMIT, "16385 unknowns");
+    fds_error err = {0};
+    expect_error(fds_least_squares_check(large, &c.params, &err), FDS_LIMIT, &err, "16385");
     fds_plan_free(large);
     fds_plan_free(plan);
     fds_plan_free(exact);

@@ -153,6 +153,7 @@ static void a_file_gives_each_player_its_group(void **state) {
         "player,group\ncid,north\nann,north\nbob,south",
         "# who is where\n\n  ann , north\r\n\r\n\tbob,south \r\n#bob,west\ncid,north\r\n",
         "#\n player , group \nann,north\n\n\nbob,south\ncid,north\n\n",
+        "\xef\xbb\xbfplayer,group\r\nann,north\r\nbob,south\r\ncid,north\r\n", /* a spreadsheet's */
     };
     const char *const wanted[] = {"north", "south", "north"};
     for (size_t i = 0; i < COUNT(texts); i++) {
