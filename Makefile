@@ -8,7 +8,7 @@ TEMPLATES = simd.h map_rows.h
 SETUP = meson setup $(if $(CI),-Dwerror=true)
 SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
-.PHONY: help all demo test test-asan test-tsan coverage fuzz bench-lane bench-value \
+.PHONY: help all demo test test-asan test-tsan test-kill coverage fuzz bench-lane bench-value \
 	bench-accuracy format install clean
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make install      install the command, the library and the header"
 	@echo "make test-asan    all tests under the address and undefined-behaviour sanitizers"
 	@echo "make test-tsan    all tests under the thread sanitizer"
+	@echo "make test-kill    fds value killed at every system call that writes, and 100 times at random"
 	@echo "make coverage     all tests, and which lines they reach"
 	@echo "make fuzz         every reader fuzzed for FUZZ_SECONDS (60) seconds"
 	@echo "make bench-lane   speed of the network engine against PyTorch"
@@ -51,6 +52,11 @@ test-asan:
 test-tsan:
 	$(call folder,build-tsan,$(SANITIZE) -Db_sanitize=thread)
 	@tests/run build-tsan --timeout-multiplier 20
+
+test-kill: all
+	@python3 -B tests/utility/kill.py --kills 100 --load 2 --same v.csv --same v.csv.table -- \
+		build/cli/fds value $(CURDIR)/tests/data/mnist --players 20 --test 20 --coalitions 100 \
+		--model mlp --threads '{threads}' --quiet -o v.csv
 
 coverage:
 	@scripts/deps coverage

@@ -64,12 +64,16 @@ int main(int argc, char **argv) {
     size_t players = strtoul(argv[2], NULL, 10), inputs = strtoul(argv[3], NULL, 10);
     size_t coalitions = strtoul(argv[4], NULL, 10);
     unsigned threads = (unsigned)FDS_MIN(strtoul(argv[5], NULL, 10), (unsigned long)MOST_THREADS);
-    if (players > 1 << 12)
+    if (players > 1 << 12 || threads < 1) {
+        fprintf(stderr, "bench-value: at most 4096 players, at least one thread\n");
         return 2;
+    }
     fds_error err = {0};
     fds_dataset *train, *test;
     bench b = {.params = fds_train_params_default()};
     check(fds_data_open(argv[1], NULL, &train, &test, &err), &err);
+    if (!test)
+        check(fds_fail(&err, FDS_USAGE, "%s has no test part", argv[1]), &err);
     fds_dataset_info info = fds_dataset_get_info(train);
     float mean[16] = {0}, std[16];
     for (size_t c = 0; c < 16; c++)

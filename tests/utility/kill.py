@@ -2,7 +2,7 @@
 """Ends a command at every system call that writes, and at random times; run again, it must end with
 the same bytes as one that was never disturbed.
 
-usage: kill.py [--kills N] [--seed S] --same PATH [--same PATH ...] -- COMMAND [ARGUMENT ...]
+usage: kill.py [--kills N] [--load N] [--seed S] --same PATH [--same PATH ...] -- COMMAND [ARGUMENT ...]
 
 The command runs in a new folder each time, so its outputs are named by relative paths and all else
 by absolute ones; PATHs are the files and folders to compare. {threads} in an argument becomes 1
@@ -11,7 +11,7 @@ where system calls are counted and 2 where the time is random.
   - killed at the Nth call, for every N
   - the Nth call fails (ENOSPC, EIO): exit code 1 and a message
   - every file is synced after it was last written to, its folder after it was made
-  - killed N times at random times, up to three times in a row
+  - killed N times at random times, up to three times in a row, beside --load busy processes
 
 The first three need strace, which counts the calls; without it, or where it may not trace, they are
 skipped. Prints TAP. Needs nothing but Python's standard library.
@@ -181,8 +181,9 @@ def may_trace():
 
 def main():
     parser = argparse.ArgumentParser(
-        usage="kill.py [--kills N] [--seed S] --same PATH ... -- COMMAND")
+        usage="kill.py [--kills N] [--load N] [--seed S] --same PATH ... -- COMMAND")
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--load", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--same", action="append", required=True)
     parser.add_argument("command", nargs="+")
@@ -222,6 +223,7 @@ def main():
             except Failure as failure:
                 failed = True
                 print(f"not ok {number} - {name}\n# {failure}", flush=True)
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(args.load)]
         bench.fresh()
         start = time.monotonic()
         bench.run(threads=2)
@@ -233,6 +235,9 @@ def main():
         except Failure as failure:
             failed = True
             print(f"not ok {len(plan) + 2} - killed at random times\n# {failure}")
+        for process in busy:
+            process.kill()
+            process.wait()
     return 1 if failed else 0
 
 
