@@ -75,6 +75,8 @@ fds_status value_fill_games(value_job *j, fds_error *err);
 void value_close_games(value_job *j);
 /* "2,002 sub-models to train (0 of 2,002 are there already)"; returns out. */
 #define VALUE_NEED_SIZE 160
+/* Whether every coalition that there is was drawn. */
+bool value_saw_all(const value_job *j);
 /* How many games are valued: one an input, or a label of an input, or one in all. */
 size_t value_columns(const value_job *j);
 /* Bytes of memory at the most. */

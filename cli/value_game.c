@@ -91,6 +91,8 @@ static size_t most_coalitions(const value_job *j) {
     return j->sampler == FDS_LEVERAGE && n < 32 ? ((size_t)1 << n) - 2 : SIZE_MAX;
 }
 
+bool value_saw_all(const value_job *j) { return fds_plan_rows(j->plan) - 2 == most_coalitions(j); }
+
 static fds_status sample(const value_job *j, size_t count, fds_plan **out, fds_error *err) {
     const value_options *o = j->o;
     uint64_t draw = o->draw == UINT64_MAX ? 0 : o->draw;

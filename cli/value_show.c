@@ -62,8 +62,11 @@ static void print_sub_models(const value_game *g, const char *name) {
 
 static void print_fit(const value_job *j) {
     const fds_ls_report *r = &j->report;
-    printf("%-*s foretells %.1f %% of the variance of left-out coalitions\n", WIDTH, "fit",
-           100 * r->explained);
+    if (value_saw_all(j))
+        printf("%-*s of all coalitions that there are\n", WIDTH, "fit");
+    else
+        printf("%-*s foretells %.1f %% of the variance of left-out coalitions\n", WIDTH, "fit",
+               100 * r->explained);
     if (j->adjust != FDS_PLAIN) {
         printf("%-*s %g", WIDTH, "shrinkage", r->shrink);
         if (j->adjust == FDS_COUNTS)
