@@ -227,12 +227,15 @@ static fds_status announce(const value_job *j, value_game *g, fds_error *err) {
                         g->dir, disk, left);
     if (!g->need.missing || j->o->dry_run)
         return FDS_OK;
-    if (g == &j->surrogate)
-        cli_note(j->term, "%s: %s, %s on disk (%s free)", g->kind, value_need_text(g, what), disk,
-                 left);
-    else
-        cli_note(j->term, "%s, %s on disk (%s free), %s of memory", value_need_text(g, what), disk,
-                 left, cli_bytes(value_memory(j), memory));
+    value_need_text(g, what);
+    if (g == &j->surrogate) {
+        cli_note(j->term, "%s: %s", g->kind, what);
+        cli_note(j->term, "%s on disk (%s free)", disk, left);
+    } else {
+        cli_note(j->term, "%s", what);
+        cli_note(j->term, "%s on disk (%s free), %s of memory", disk, left,
+                 cli_bytes(value_memory(j), memory));
+    }
     return FDS_OK;
 }
 
