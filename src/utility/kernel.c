@@ -7,7 +7,7 @@
  *
  * The two choices that make it resemble a network, similarity() and probabilities(), are a function
  * each. All kernel values are computed once; a coalition costs one Cholesky factorisation, done
- * here and not by a library, so that its bits are the same on every processor. No samples: all
+ * here and not by a library, whose bits would depend on the processor. No samples: all
  * scores are 0 and all labels alike. */
 #include "utility/utility.h"
 
