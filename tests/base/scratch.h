@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fds.h>
+
 #include <dirent.h>
 #include <ftw.h>
 #include <stdbool.h>
@@ -22,6 +24,26 @@
 #include <unistd.h>
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Under a sanitizer the engine is twenty times slower: tests then take smaller networks and fewer
+ * draws, which reach the same code. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { IS_SLOW_BUILD = 1 };
+#else
+enum { IS_SLOW_BUILD = 0 };
+#endif
+
+/* Memory that is always there. */
+static inline void *need(size_t count, size_t size) {
+    void *memory = calloc(count ? count : 1, size);
+    assert_non_null(memory);
+    return memory;
+}
+
+static inline void expect_ok(fds_status status, const fds_error *err) {
+    if (status != FDS_OK)
+        fail_msg("%s: %s", fds_status_name(status), err->text);
+}
 
 /* The folder of the running test, and a path in it. */
 static char scratch[256];

@@ -9,23 +9,6 @@
 
 #include <math.h>
 
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { IS_SLOW_BUILD = 1 };
-#else
-enum { IS_SLOW_BUILD = 0 };
-#endif
-
-static inline void *need(size_t count, size_t size) {
-    void *memory = calloc(count ? count : 1, size);
-    assert_non_null(memory);
-    return memory;
-}
-
-static inline void expect_ok(fds_status status, const fds_error *err) {
-    if (status != FDS_OK)
-        fail_msg("%s: %s", fds_status_name(status), err->text);
-}
-
 /* The status wanted, with a message that has the words. */
 static inline void expect_error(fds_status got, fds_status wanted, const fds_error *err,
                                 const char *words) {

@@ -10,27 +10,6 @@
 
 #include <math.h>
 
-/* ---- memory that is always there ---- */
-
-static inline void *need(size_t count, size_t size) {
-    void *memory = calloc(count ? count : 1, size);
-    assert_non_null(memory);
-    return memory;
-}
-
-static inline void expect_ok(fds_status status, const fds_error *err) {
-    if (status != FDS_OK)
-        fail_msg("%s: %s", fds_status_name(status), err->text);
-}
-
-/* Under a sanitizer the engine is twenty times slower: the tests then take smaller networks and
- * fewer batches, which reach the same code. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { IS_SLOW_BUILD = 1 };
-#else
-enum { IS_SLOW_BUILD = 0 };
-#endif
-
 /* ---- instruction sets ---- */
 
 static const char *const isa_names[] = {"generic", "avx2", "avx512"};

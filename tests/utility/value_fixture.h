@@ -10,11 +10,6 @@
 
 #define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
 
-static inline void expect_ok(fds_status status, const fds_error *err) {
-    if (status != FDS_OK)
-        fail_msg("%s: %s", fds_status_name(status), err->text);
-}
-
 static inline void expect_failure(fds_status got, fds_status wanted, const fds_error *err,
                                   const char *part) {
     if (got != wanted)
