@@ -83,6 +83,9 @@ void fds_out_abort(fds_out *out); /* NULL is fine */
 /* All of that for data that is there at once. */
 fds_status fds_file_write(const char *path, const void *data, size_t size, fds_error *err);
 
+/* Removes a file; its absence outlives a loss of power. */
+fds_status fds_file_remove(const char *path, fds_error *err);
+
 bool fds_path_exists(const char *path);
 bool fds_path_is_dir(const char *path);
 fds_status fds_mkdirs(const char *path, fds_error *err); /* and its parents */
@@ -167,6 +170,9 @@ enum fds_purpose {
     FDS_PURPOSE_SPLIT = 3,     /* choice of samples: a = sample id */
     FDS_PURPOSE_COALITION = 4, /* coalitions: a = sampler, b = draw */
     FDS_PURPOSE_KMEANS = 5,    /* first centres of k-means: a = centre */
+    FDS_PURPOSE_HELD = 6,      /* which inputs an explainer does not see: a = input's place */
+    FDS_PURPOSE_LESSON = 7,    /* order of an explainer's inputs: a = epoch, b = 1 for warming up */
+    FDS_PURPOSE_DRAW = 8,      /* coalitions of an explainer's steps: a = epoch, b = step */
 };
 
 #endif

@@ -426,6 +426,12 @@ static fds_status sync_parent(const char *path, fds_error *err) {
     return fds_dir_sync(dir, err);
 }
 
+fds_status fds_file_remove(const char *path, fds_error *err) {
+    if (io_fails() || unlink(path) != 0)
+        return fds_fail_errno(err, "remove", path);
+    return sync_parent(path, err);
+}
+
 fds_status fds_mkdirs(const char *path, fds_error *err) {
     char part[FDS_PATH_MAX];
     if (!*path || strlen(path) >= sizeof part)

@@ -104,13 +104,9 @@ static fds_status add_picture(part *p, const char *path, const fds_picture *pict
 }
 
 static fds_status read_picture(part *p, const char *path, uint32_t label, fds_error *err) {
-    fds_blob file = {.path = path};
     fds_picture picture;
-    FDS_TRY(fds_file_read(path, FDS_MAX_PICTURE, &file.data, &file.size, err));
-    fds_status status = fds_picture_decode(&file, &picture, err);
-    fds_free(file.data);
-    if (status == FDS_OK)
-        status = add_picture(p, path, &picture, label, err);
+    FDS_TRY(fds_picture_read(path, &picture, err));
+    fds_status status = add_picture(p, path, &picture, label, err);
     fds_free(picture.pixels);
     return status;
 }

@@ -138,6 +138,14 @@ fds_status fds_picture_decode(const fds_blob *file, fds_picture *out, fds_error 
     return fds_fail(err, FDS_FORMAT, "%s: byte 0: neither PNG nor JPEG", file->path);
 }
 
+fds_status fds_picture_read(const char *path, fds_picture *out, fds_error *err) {
+    fds_blob file = {.path = path};
+    FDS_TRY(fds_file_read(path, FDS_MAX_PICTURE, &file.data, &file.size, err));
+    fds_status status = fds_picture_decode(&file, out, err);
+    fds_free(file.data);
+    return status;
+}
+
 /* ---- encoding ---- */
 
 static void on_write(png_structp png, png_bytep data, size_t size) {

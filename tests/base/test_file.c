@@ -309,6 +309,22 @@ static void a_failed_first_write_leaves_nothing(void **state) {
     assert_int_equal(scratch_entries(), 0);
 }
 
+static void a_removed_file_is_gone_and_a_missing_one_is_named(void **state) {
+    (void)state;
+    fds_error err = {0};
+    scratch_write(scratch_path("file"), "x", 1);
+    scratch_write(scratch_path("other"), "x", 1);
+    fds_fault_arm(FDS_FAULT_IO, 1);
+    assert_int_equal(fds_file_remove(scratch_path("file"), &err), FDS_IO);
+    fds_fault_arm(FDS_FAULT_IO, 0);
+    assert_int_equal(scratch_entries(), 2);
+    assert_int_equal(fds_file_remove(scratch_path("file"), &err), FDS_OK);
+    assert_int_equal(scratch_entries(), 1);
+    assert_int_equal(fds_file_remove(scratch_path("file"), &err), FDS_NOT_FOUND);
+    expect_in(err.text, scratch_path("file"));
+    assert_int_not_equal(fds_file_remove(scratch, &err), FDS_OK);
+}
+
 static void aborting_leaves_the_old_file(void **state) {
     (void)state;
     scratch_write(scratch_path("file"), "old", 3);
@@ -492,6 +508,7 @@ int main(void) {
         IN_SCRATCH(an_old_file_is_replaced_whole),
         IN_SCRATCH(the_old_file_stands_when_any_call_fails),
         IN_SCRATCH(a_failed_first_write_leaves_nothing),
+        IN_SCRATCH(a_removed_file_is_gone_and_a_missing_one_is_named),
         IN_SCRATCH(aborting_leaves_the_old_file),
         IN_SCRATCH(paths_that_name_no_file_are_refused),
         IN_SCRATCH(a_folder_without_permission_is_named),

@@ -230,6 +230,78 @@ static void a_png_that_lies_about_its_size_is_refused(void **state) {
     free(data);
 }
 
+static fds_dataset *pictures_of(fds_shape shape, const char *const *paths, size_t count) {
+    fds_error err = {0};
+    fds_dataset *ds = NULL;
+    expect_ok(fds_data_pictures(paths, count, shape, 7, &ds, &err), &err);
+    expect_shape(ds, count, shape.channels, shape.height, shape.width);
+    assert_int_equal(fds_dataset_get_info(ds).classes, 7);
+    return ds;
+}
+
+static void single_pictures_become_samples_of_the_shape_asked_for(void **state) {
+    (void)state;
+    char gray[512], colour[512];
+    snprintf(gray, sizeof gray, "%s", kept_path("png/gray8.png"));
+    snprintf(colour, sizeof colour, "%s", kept_path("png/rgb8.png"));
+    const char *const paths[] = {gray, colour};
+    fds_dataset *one = pictures_of((fds_shape){1, 4, 5}, paths, 2);
+    fds_dataset *three = pictures_of((fds_shape){3, 4, 5}, paths, 2);
+    for (unsigned i = 0; i < 20; i++) {
+        unsigned red = 40 * (i % 5), green = 60 * (i / 5), both = (red + green) % 256;
+        assert_int_equal(one->bytes[i], both);
+        double luma = 0.299 * red + 0.587 * green + 0.114 * both;
+        assert_in_range(one->bytes[20 + i], (unsigned)luma, (unsigned)luma + 1);
+        unsigned planes[3] = {red, green, both};
+        for (unsigned c = 0; c < 3; c++) {
+            assert_int_equal(three->bytes[20 * c + i], both);
+            assert_int_equal(three->bytes[60 + 20 * c + i], planes[c]);
+        }
+    }
+    fds_dataset_free(one);
+    fds_dataset_free(three);
+}
+
+static void white_stays_white_when_colour_becomes_gray(void **state) {
+    (void)state;
+    uint8_t white[12];
+    memset(white, 255, sizeof white);
+    const fds_picture picture = {2, 2, 3, white};
+    assert_int_equal(fds_png_write(&picture, scratch_path("w.png"), NULL), FDS_OK);
+    const char *const path[] = {scratch_path("w.png")};
+    fds_dataset *ds = pictures_of((fds_shape){1, 2, 2}, path, 1);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(ds->bytes[i], 255);
+    fds_dataset_free(ds);
+}
+
+static void refuse_picture(const char *name, fds_shape shape, fds_status status, const char *part) {
+    fds_error err = {0};
+    fds_dataset *ds = NULL;
+    const char *const paths[] = {scratch_path("good.png"), scratch_path(name)};
+    assert_int_equal(fds_data_pictures(paths, 2, shape, 10, &ds, &err), status);
+    expect_in(err.text, part);
+    assert_null(ds);
+}
+
+static void single_pictures_that_do_not_fit_are_named(void **state) {
+    (void)state;
+    const fds_shape shape = {1, 5, 4};
+    put_png("good.png", 4, 5, 1);
+    put_png("turned.png", 5, 4, 1);
+    put_text("letter.png", "dear");
+    put_text("empty.png", "");
+    put_folder("folder.png");
+    refuse_picture("turned.png", shape, FDS_SHAPE, "turned.png: 5 x 4 pixels");
+    refuse_picture("letter.png", shape, FDS_FORMAT, "letter.png: byte 0: neither PNG nor JPEG");
+    refuse_picture("empty.png", shape, FDS_FORMAT, "empty.png");
+    refuse_picture("folder.png", shape, FDS_FORMAT, "folder.png");
+    refuse_picture("none.png", shape, FDS_NOT_FOUND, "none.png");
+    refuse_picture("good.png", (fds_shape){4, 5, 4}, FDS_SHAPE, "4 x 5 x 4");
+    fds_dataset *ds = NULL;
+    assert_int_equal(fds_data_pictures(NULL, 0, shape, 10, &ds, NULL), FDS_SHAPE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_kind_of_png_becomes_8_bits_gray_or_colour),
@@ -241,6 +313,9 @@ int main(void) {
         TEST(one_colour_picture_makes_all_of_both_parts_colour),
         TEST(pictures_that_do_not_fit_are_named),
         TEST(a_png_that_lies_about_its_size_is_refused),
+        TEST(single_pictures_become_samples_of_the_shape_asked_for),
+        TEST(white_stays_white_when_colour_becomes_gray),
+        TEST(single_pictures_that_do_not_fit_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Single picture files as samples of a known shape. */
+#include "data/data.h"
+
+/* As the eye weighs colours (Rec. 601). */
+static uint8_t gray_of(const uint8_t *pixel) {
+    return (uint8_t)((299u * pixel[0] + 587u * pixel[1] + 114u * pixel[2] + 500u) / 1000u);
+}
+
+/* Interleaved pixels to planes; gray and colour are turned into each other. */
+static void copy_planes(const fds_picture *picture, uint32_t channels, uint8_t *out) {
+    size_t plane = (size_t)picture->width * picture->height, from = picture->channels;
+    for (size_t k = 0; k < plane; k++) {
+        const uint8_t *pixel = picture->pixels + k * from;
+        for (size_t c = 0; c < channels; c++)
+            out[c * plane + k] = from == 1 ? pixel[0] : channels == 1 ? gray_of(pixel) : pixel[c];
+    }
+}
+
+static fds_status read_one(const char *path, fds_dataset *ds, size_t i, fds_error *err) {
+    fds_picture picture;
+    FDS_TRY(fds_picture_read(path, &picture, err));
+    fds_status status = FDS_OK;
+    if (picture.width == ds->shape.width && picture.height == ds->shape.height)
+        copy_planes(&picture, ds->shape.channels, ds->bytes + i * ds->sample_size);
+    else
+        status =
+            fds_fail(err, FDS_SHAPE, "%s: %u x %u pixels (width x height), but %u x %u are needed",
+                     path, picture.width, picture.height, ds->shape.width, ds->shape.height);
+    fds_free(picture.pixels);
+    return status;
+}
+
+fds_status fds_data_pictures(const char *const *paths, size_t count, fds_shape shape,
+                             uint32_t classes, fds_dataset **out, fds_error *err) {
+    if (shape.channels != 1 && shape.channels != 3)
+        return fds_fail(err, FDS_SHAPE,
+                        "pictures have 1 channel or 3, but samples of %u x %u x %u are needed",
+                        shape.channels, shape.height, shape.width);
+    fds_dataset *ds;
+    FDS_TRY(fds_dataset_new(count == 1 ? paths[0] : "pictures", count, shape, true, &ds, err));
+    ds->classes = classes;
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++)
+        status = read_one(paths[i], ds, i, err);
+    if (status == FDS_OK)
+        status = fds_dataset_finish(ds, NULL, NULL, err);
+    if (status == FDS_OK)
+        *out = ds;
+    else
+        fds_dataset_free(ds);
+    return status;
+}
