@@ -7,7 +7,7 @@
  *   plan.c       which coalitions are looked at: the plan itself, and plans of all coalitions
  *   samplers.c   plans of coalitions drawn at random
  *   exact.c      Shapley values and the paper's group-wise values by enumeration
- *   ls.c         Shapley values by least squares
+ *   ls.c         Shapley values by least squares; ls_prepared.c for many games one after the other
  */
 #ifndef FDS_GAME_H
 #define FDS_GAME_H
@@ -72,10 +72,31 @@ fds_status fds_plan_new(fds_sampler sampler, size_t players, const fds_groups *g
 /* Room for rows, of no players and weight 0; row 1 gets all players. */
 fds_status fds_plan_reserve(fds_plan *plan, size_t rows, fds_error *err);
 
+/* Rows first .. of a sampled plan as a plan of their own (with rows 0 and 1), less the cases that
+ * rows 2 .. first-1 hold as well: coalitions which an estimate from those has not seen. FDS_USAGE
+ * when none are left. */
+fds_status fds_plan_tail(const fds_plan *plan, size_t first, fds_plan **out, fds_error *err);
+
 /* The game that a sampler plays. Its players stand for: FDS_GFDS_PLUS: the groups; FDS_GFDS: the
  * members of group owner, then the other groups; else the real players. */
 size_t fds_plan_game_size(const fds_plan *plan, size_t owner);
 /* Adds to row the real players for whom player of that game stands. */
 void fds_plan_add(const fds_plan *plan, size_t owner, size_t player, uint64_t *row);
+
+/* ---- ls_prepared.c ---- */
+
+/* Least squares with all that does not depend on the game done once. Shareable. */
+typedef struct fds_ls_prepared fds_ls_prepared;
+
+/* strengths: what fds_least_squares reported of an earlier game. The plan and params->groups must
+ * outlive it. FDS_USAGE for a surrogate game, and for strengths that are none. */
+fds_status fds_ls_prepared_create(const fds_plan *plan, const fds_ls_params *params,
+                                  const fds_ls_report *strengths, fds_ls_prepared **out,
+                                  fds_error *err);
+void fds_ls_prepared_free(fds_ls_prepared *prepared);
+/* v (rows of the plan, columns); values and errors (players, columns), errors may be NULL: those of
+ * fds_least_squares, had it chosen these strengths. */
+fds_status fds_ls_prepared_solve(const fds_ls_prepared *prepared, const double *v, size_t columns,
+                                 double *values, double *errors, fds_error *err);
 
 #endif

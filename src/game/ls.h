@@ -5,7 +5,9 @@
  *   ls_design.c  coalitions to rows of numbers: the regression's left side
  *   ls_solver.c  the normal equations with the efficiency constraint, solved once for all columns
  *   ls_choose.c  how strongly to shrink, by coalitions left out
- *   ls.c         values and errors, columns by columns
+ *   ls_parts.c   what is needed whatever the columns, once that is known
+ *   ls_columns.c values and errors, columns by columns
+ *   ls.c         all of that in one call; ls_prepared.c the same with strengths that are given
  *
  * Notation, for m cases, n players, F features, C columns; matrices are row-major:
  *   D (m, F)  features of a case; its first n columns are Z, one for each player
@@ -115,5 +117,46 @@ typedef struct fds_ls_choice {
 fds_status fds_ls_choose(const fds_design *design, const fds_gram *gram, const fds_rows *rows,
                          const fds_ls_params *params, unsigned threads, fds_ls_choice *out,
                          fds_error *err);
+
+/* ---- ls_parts.c ---- */
+
+/* What does not depend on the columns. */
+typedef struct fds_ls_parts {
+    fds_design design;
+    fds_gram gram;
+    fds_ls_choice choice;
+    bool with_fit;
+    fds_solver fit, rest;
+    double *from_fit;  /* (n, F): values = from_fit D'Wu + rest.q Z'Wu, weights mild and kernel */
+    double *bias;      /* (n, n): squares of how a true deviation from the group is lost */
+    double *kept;      /* (n): what shrinking keeps of a deviation from the group */
+    double *leverage;  /* (cases) */
+    double *rows;      /* (cases, F): D, where there is room for it, else NULL */
+    double *influence; /* (cases, n): squares of the cases' influence on the values, or NULL */
+} fds_ls_parts;
+
+/* In three steps, with choice filled in after the first; parts are zero before, and are freed after
+ * a failure too. The last is for standard errors. */
+fds_status fds_ls_parts_begin(const fds_plan *plan, const fds_ls_params *params, fds_ls_parts *l,
+                              fds_error *err);
+fds_status fds_ls_parts_solve(fds_ls_parts *l, fds_error *err);
+fds_status fds_ls_parts_errors(fds_ls_parts *l, fds_error *err);
+void fds_ls_parts_free(fds_ls_parts *l);
+/* Adds to phi (n, width) the values of the fitted game theta (F, width). */
+void fds_ls_add_fit(const fds_design *d, const double *theta, size_t width, double *phi);
+/* influence (count, n), squared, of cases first .. first+count-1; their rows are used up. */
+void fds_ls_influence(const fds_ls_parts *l, size_t first, size_t count, double *rows,
+                      double *influence);
+
+/* ---- ls_columns.c, ls.c ---- */
+
+/* values and errors (or NULL) as fds_least_squares has them. */
+fds_status fds_ls_columns(const fds_ls_parts *parts, const fds_rows *rows,
+                          const fds_ls_params *params, unsigned threads, double *values,
+                          double *errors, const fds_events *events, fds_error *err);
+/* The same of a single player, who gets all. */
+fds_status fds_ls_one_player(const fds_rows *rows, double *values, double *errors, fds_error *err);
+/* Where groups take part as wholes, plain least squares divide evenly within them. */
+const fds_groups *fds_ls_groups(const fds_plan *plan, const fds_ls_params *params);
 
 #endif

@@ -3,6 +3,7 @@
  * exact values need; samplers.c has those that are drawn at random. */
 #include "game/game.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void fds_plan_free(fds_plan *plan) {
@@ -75,6 +76,55 @@ fds_status fds_plan_reserve(fds_plan *plan, size_t rows, fds_error *err) {
         return fds_fail_nomem(err, rows * plan->words * sizeof *plan->bits);
     plan->rows = rows;
     fds_coalition_complement(fds_plan_bits(plan, 0), plan->players, fds_plan_bits(plan, 1));
+    return FDS_OK;
+}
+
+/* ---- a plan's last rows ---- */
+
+static int compare_ids(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* ids[first - 2] of rows 2 .. first-1, ascending. */
+static void sorted_ids(const fds_plan *plan, size_t first, uint64_t *ids) {
+    for (size_t row = 2; row < first; row++)
+        ids[row - 2] = fds_coalition_id(fds_plan_bits(plan, row), plan->players);
+    qsort(ids, first - 2, sizeof *ids, compare_ids);
+}
+
+fds_status fds_plan_tail(const fds_plan *plan, size_t first, fds_plan **out, fds_error *err) {
+    size_t step = plan->is_paired ? 2 : 1; /* a pair is seen when its first coalition is */
+    uint64_t *ids = fds_alloc(first * sizeof *ids);
+    if (!ids)
+        return fds_fail_nomem(err, first * sizeof *ids);
+    sorted_ids(plan, first, ids);
+    fds_plan *tail;
+    fds_status status = fds_plan_new(plan->sampler, plan->players, plan->groups, &tail, err);
+    if (status == FDS_OK &&
+        (status = fds_plan_reserve(tail, plan->rows - first + 2, err)) != FDS_OK)
+        fds_plan_free(tail);
+    if (status != FDS_OK) {
+        fds_free(ids);
+        return status;
+    }
+    tail->is_paired = plan->is_paired;
+    size_t rows = 2;
+    for (size_t row = first; row + step <= plan->rows; row += step) {
+        uint64_t id = fds_coalition_id(fds_plan_bits(plan, row), plan->players);
+        if (bsearch(&id, ids, first - 2, sizeof id, compare_ids))
+            continue;
+        memcpy(fds_plan_bits(tail, rows), fds_plan_bits(plan, row), step * plan->words * sizeof id);
+        memcpy(tail->weights + rows, plan->weights + row, step * sizeof *plan->weights);
+        rows += step;
+    }
+    tail->rows = rows;
+    fds_free(ids);
+    if (rows == 2) {
+        fds_plan_free(tail);
+        return fds_fail(err, FDS_USAGE, "all coalitions are learnt from, none can be kept out");
+    }
+    *out = tail;
     return FDS_OK;
 }
 

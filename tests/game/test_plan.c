@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plans: their form, nested plans of one seed, plans of all coalitions, a coalition's id, and every
- * refusal. */
+ * Plans: their form, nested plans of one seed, their last rows, plans of all coalitions, a
+ * coalition's id, and every refusal. */
 #include "fixture.h"
 
 static bool is_equal(const fds_plan *a, size_t row_a, const fds_plan *b, size_t row_b) {
@@ -192,6 +192,82 @@ static void exact_group_plans_have_a_block_for_each_game(void **state) {
     fds_groups_free(groups);
 }
 
+/* ---- the last rows of a plan ---- */
+
+/* Whether a row's coalition is among rows 2 .. end-1. */
+static bool is_among(const fds_plan *plan, size_t end, const fds_plan *of, size_t row) {
+    for (size_t other = 2; other < end; other++)
+        if (is_equal(plan, other, of, row))
+            return true;
+    return false;
+}
+
+/* The tail from first on, by its definition: the rows of the long plan, in their order and with
+ * their weights, but for those which the short one has. */
+static void check_tail(fds_sampler sampler, size_t n, const fds_groups *groups, size_t count,
+                       size_t more) {
+    fds_plan *plan = sampled_plan(sampler, n, groups, count + more, 51), *tail = NULL;
+    size_t first = 2 + count, row = 2, step = fds_plan_is_paired(plan) ? 2 : 1;
+    fds_error err;
+    expect_ok(fds_plan_tail(plan, first, &tail, &err), &err);
+    assert_int_equal(fds_plan_players(tail), n);
+    assert_int_equal(fds_plan_is_paired(tail), fds_plan_is_paired(plan));
+    assert_int_equal(plan_size(tail, 0), 0);
+    assert_int_equal(plan_size(tail, 1), n);
+    assert_true(fds_plan_weight(tail, 0) == 0 && fds_plan_weight(tail, 1) == 0);
+    for (size_t at = first; at < fds_plan_rows(plan); at += step) {
+        if (is_among(plan, first, plan, at))
+            continue;
+        for (size_t i = 0; i < step; i++, row++) {
+            assert_true(row < fds_plan_rows(tail) && is_equal(tail, row, plan, at + i));
+            assert_true(fds_plan_weight(tail, row) == fds_plan_weight(plan, at + i));
+            assert_false(is_among(plan, first, tail, row));
+        }
+    }
+    assert_int_equal(fds_plan_rows(tail), row);
+    assert_true(row > 2);
+    fds_plan_free(plan);
+    fds_plan_free(tail);
+}
+
+static void a_tail_is_what_the_shorter_plan_has_not_seen(void **state) {
+    (void)state;
+    static const size_t sizes[] = {6, 14, 64, 65, 130}, counts[] = {2, 20, 60};
+    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++)
+        for (size_t s = 0; s < COUNT(sizes); s++)
+            for (size_t c = 0; c < COUNT(counts); c++) {
+                bool is_small = sampler == FDS_GFDS_PLUS || (sampler != FDS_LEVERAGE && s == 0);
+                if (sampler == FDS_LEVERAGE && s == 0 && counts[c] == 60)
+                    continue; /* six players have 62 coalitions */
+                uint32_t group_of[130];
+                for (uint32_t i = 0; i < sizes[s]; i++)
+                    group_of[i] = i % (sampler == FDS_GFDS_PLUS ? 6 : 3);
+                fds_groups *groups = sampler >= FDS_GFDS ? make_groups(group_of, sizes[s]) : NULL;
+                check_tail((fds_sampler)sampler, sizes[s], groups, counts[c], is_small ? 200 : 40);
+                fds_groups_free(groups);
+            }
+}
+
+/* A game that both parts have seen all of leaves nothing to keep out. */
+static void a_tail_without_rows_is_refused(void **state) {
+    (void)state;
+    static const uint32_t group_of[] = {0, 1, 2, 0};
+    fds_groups *groups = make_groups(group_of, 4);
+    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+        const fds_groups *given = sampler >= FDS_GFDS ? groups : NULL;
+        bool is_leverage = sampler == FDS_LEVERAGE; /* which has no coalition twice */
+        fds_plan *plan = sampled_plan((fds_sampler)sampler, 4, given, is_leverage ? 14 : 2000, 52);
+        fds_plan *tail = NULL;
+        fds_error err;
+        expect_error(fds_plan_tail(plan, is_leverage ? 16 : 1902, &tail, &err), FDS_USAGE, &err,
+                     "none can be kept out");
+        assert_null(tail);
+        assert_int_equal(fds_plan_tail(plan, is_leverage ? 16 : 1902, &tail, NULL), FDS_USAGE);
+        fds_plan_free(plan);
+    }
+    fds_groups_free(groups);
+}
+
 /* ---- identity ---- */
 
 static void an_id_is_the_set_however_it_was_made(void **state) {
@@ -342,10 +418,13 @@ static fds_status make_all(fds_error *err) {
     fds_status status = FDS_OK;
     for (int sampler = FDS_KERNEL; status == FDS_OK && sampler <= FDS_GFDS_PLUS; sampler++) {
         const fds_groups *given = sampler >= FDS_GFDS ? groups : NULL;
-        fds_plan *sampled = NULL, *exact = NULL;
+        fds_plan *sampled = NULL, *exact = NULL, *tail = NULL;
         status = fds_plan_sample((fds_sampler)sampler, 5, given, 10, 1, &sampled, err);
         if (status == FDS_OK)
             status = fds_plan_exact((fds_sampler)sampler, 5, given, &exact, err);
+        if (status == FDS_OK && sampler != FDS_GFDS_PLUS) /* two groups are one pair */
+            status = fds_plan_tail(sampled, 4, &tail, err);
+        fds_plan_free(tail);
         fds_plan_free(sampled);
         fds_plan_free(exact);
     }
@@ -368,6 +447,8 @@ int main(void) {
         cmocka_unit_test(a_plan_outlives_its_groups),
         cmocka_unit_test(exact_plans_have_every_coalition_in_its_place),
         cmocka_unit_test(exact_group_plans_have_a_block_for_each_game),
+        cmocka_unit_test(a_tail_is_what_the_shorter_plan_has_not_seen),
+        cmocka_unit_test(a_tail_without_rows_is_refused),
         cmocka_unit_test(an_id_is_the_set_however_it_was_made),
         cmocka_unit_test(tens_of_thousands_of_players),
         cmocka_unit_test(drawing_a_plan_is_quick),
