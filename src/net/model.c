@@ -72,6 +72,8 @@ fds_model_info fds_model_get_info(const fds_model *model) {
     };
 }
 
+const float *fds_model_weights(const fds_model *model) { return model->weights; }
+
 const char *fds_model_class_name(const fds_model *model, uint32_t label) {
     return label < model->net->classes ? model->class_names[label] : "?";
 }

@@ -97,6 +97,8 @@ const char *fds_safetensors_meta(const fds_safetensors *file, const char *key); 
 fds_status fds_safetensors_write(const char *path, const fds_tensor *tensors, size_t count,
                                  const fds_meta *meta, size_t meta_count, fds_error *err);
 
+/* A model's weights, as its network lays them out. */
+const float *fds_model_weights(const fds_model *model);
 /* A model from a file already in memory, for fuzzing; takes data over. */
 fds_status fds_model_parse(const char *path, uint8_t *data, size_t size, fds_model **out,
                            fds_error *err);

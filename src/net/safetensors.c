@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The safetensors format, f32 only:
+ * The safetensors format, f32 only; I64 tensors, in which PyTorch counts batches, are passed over:
  *
  * - 8 bytes: N, the header's length, little-endian
  * - N bytes: the header, JSON, padded with blanks. {"__metadata__": {key: text, ...}, and for each
@@ -40,8 +40,9 @@ static bool whole(const json_t *value, uint64_t *number) {
     return true;
 }
 
+/* is_kept: false for a tensor that is passed over */
 static fds_status read_entry(const char *path, const char *name, json_t *entry, uint64_t data_size,
-                             fds_tensor *tensor, range *where, fds_error *err) {
+                             fds_tensor *tensor, range *where, bool *is_kept, fds_error *err) {
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     json_t *shape = json_object_get(entry, "shape");
     json_t *offsets = json_object_get(entry, "data_offsets");
@@ -49,14 +50,15 @@ static fds_status read_entry(const char *path, const char *name, json_t *entry, 
         return fds_fail(err, FDS_FORMAT,
                         "%s: tensor \"%.100s\" must have dtype, shape and two data_offsets", path,
                         name);
-    if (strcmp(dtype, "F32") != 0)
+    bool is_counter = strcmp(dtype, "I64") == 0;
+    if (strcmp(dtype, "F32") != 0 && !is_counter)
         return fds_fail(err, FDS_UNSUPPORTED, "%s: tensor \"%.100s\" is %.20s, only F32 is read",
                         path, name, dtype);
     *tensor = (fds_tensor){.name = name, .rank = (uint32_t)json_array_size(shape)};
     if (json_array_size(shape) > 4)
         return fds_fail(err, FDS_UNSUPPORTED, "%s: tensor \"%.100s\" has more than 4 dimensions",
                         path, name);
-    uint64_t size = sizeof(float), dim;
+    uint64_t size = is_counter ? sizeof(int64_t) : sizeof(float), dim;
     for (uint32_t d = 0; d < tensor->rank; d++) {
         if (!whole(json_array_get(shape, d), &dim) || dim > UINT32_MAX ||
             __builtin_mul_overflow(size, dim, &size))
@@ -73,6 +75,7 @@ static fds_status read_entry(const char *path, const char *name, json_t *entry, 
         return fds_fail(
             err, FDS_FORMAT, "%s: tensor \"%.100s\" has %llu bytes of data, its shape needs %llu",
             path, name, (unsigned long long)(where->end - where->begin), (unsigned long long)size);
+    *is_kept = !is_counter;
     return FDS_OK;
 }
 
@@ -104,7 +107,7 @@ static fds_status check_cover(const char *path, range *ranges, size_t count, uin
 
 static fds_status read_entries(const char *path, fds_safetensors *file, uint64_t data_size,
                                fds_error *err) {
-    size_t entries = json_object_size(file->header);
+    size_t entries = json_object_size(file->header), seen = 0;
     range *ranges = fds_alloc_zero(entries, sizeof *ranges);
     file->tensors = fds_alloc_zero(entries, sizeof *file->tensors);
     fds_status status = FDS_OK;
@@ -115,16 +118,16 @@ static fds_status read_entries(const char *path, fds_safetensors *file, uint64_t
     json_object_foreach(file->header, name, entry) {
         if (status != FDS_OK || strcmp(name, "__metadata__") == 0)
             continue;
-        range where;
+        bool is_kept = false;
         fds_tensor *tensor = &file->tensors[file->count];
-        status = read_entry(path, name, entry, data_size, tensor, &where, err);
+        status = read_entry(path, name, entry, data_size, tensor, &ranges[seen], &is_kept, err);
         if (status == FDS_OK) {
-            tensor->values = (const float *)(const void *)(file->data + where.begin);
-            ranges[file->count++] = where;
+            tensor->values = (const float *)(const void *)(file->data + ranges[seen++].begin);
+            file->count += is_kept;
         }
     }
     if (status == FDS_OK)
-        status = check_cover(path, ranges, file->count, data_size, err);
+        status = check_cover(path, ranges, seen, data_size, err);
     fds_free(ranges);
     return status;
 }
