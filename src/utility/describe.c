@@ -43,6 +43,8 @@ static fds_status describe(const fds_value *value, fds_layout *layout, json_t **
                            fds_error *err) {
     json_error_t mistake;
     json_t *parameters = json_loads(value->text, JSON_REJECT_DUPLICATES, &mistake);
+    if (!parameters && !mistake.text[0])
+        return no_memory(err);
     if (!parameters)
         return fds_fail(err, FDS_FORMAT, "the value function's parameters are not JSON: %s",
                         mistake.text);
@@ -124,13 +126,13 @@ static bool is_checksum(const char *key) {
 }
 
 /* The first difference, in words; false when there is none. where: the keys that lead here. */
-static bool difference(const char *where, const json_t *table, const json_t *now, char *text,
-                       size_t size) {
-    if (json_equal(table, now))
+static bool difference(const char *where, const json_t *before, const json_t *now,
+                       const char *holder, char *text, size_t size) {
+    if (json_equal(before, now))
         return false;
-    if (json_is_object(table) && json_is_object(now)) {
-        /* keys that only the table has come later, checksums last */
-        const json_t *sides[] = {now, table, now, table};
+    if (json_is_object(before) && json_is_object(now)) {
+        /* keys that only the old one has come later, checksums last */
+        const json_t *sides[] = {now, before, now, before};
         for (int side = 0; side < 4; side++) {
             const char *key;
             json_t *unused;
@@ -139,27 +141,46 @@ static bool difference(const char *where, const json_t *table, const json_t *now
                 if (is_checksum(key) != (side >= 2))
                     continue;
                 snprintf(below, sizeof below, "%s%s%s", where, *where ? "." : "", key);
-                if (difference(below, json_object_get(table, key), json_object_get(now, key), text,
-                               size))
+                if (difference(below, json_object_get(before, key), json_object_get(now, key),
+                               holder, text, size))
                     return true;
             }
         }
         return false;
     }
     char was[100], is[100];
-    show(table, was, sizeof was);
+    if (json_is_array(before) && json_is_array(now)) {
+        size_t old = json_array_size(before), new = json_array_size(now), i = 0;
+        if (old != new) {
+            snprintf(text, size, "%s are %zu in the %s, %zu now", where, old, holder, new);
+            return true;
+        }
+        while (json_equal(json_array_get(before, i), json_array_get(now, i)))
+            i++;
+        char below[200];
+        snprintf(below, sizeof below, "%s[%zu]", where, i);
+        return difference(below, json_array_get(before, i), json_array_get(now, i), holder, text,
+                          size);
+    }
+    show(before, was, sizeof was);
     show(now, is, sizeof is);
-    snprintf(text, size, "%s is %s in the table, %s now", where, was, is);
+    snprintf(text, size, "%s is %s in the %s, %s now", where, was, holder, is);
     return true;
+}
+
+bool fds_json_difference(const json_t *before, const json_t *now, const char *holder, char *text,
+                         size_t size) {
+    return difference("", before, now, holder, text, size);
 }
 
 static fds_status compare(const char *path, const json_t *table, const json_t *now,
                           fds_error *err) {
     char text[400];
     /* the parameters' own names say more than what follows from them */
-    bool differs = difference("", json_object_get(table, "parameters"),
-                              json_object_get(now, "parameters"), text, sizeof text) ||
-                   difference("", table, now, text, sizeof text);
+    bool differs =
+        fds_json_difference(json_object_get(table, "parameters"),
+                            json_object_get(now, "parameters"), "table", text, sizeof text) ||
+        fds_json_difference(table, now, "table", text, sizeof text);
     if (!differs)
         return FDS_OK;
     return fds_fail(err, FDS_USAGE, "%s: %s; use another folder, or remove this one", path, text);

@@ -21,10 +21,8 @@ static const size_t MAX_FILE = (size_t)256 << 20; /* bytes */
 
 /* ---- from the data ---- */
 
-/* The label that most of a player's samples have, of several the lowest. counts (classes) is all
- * zero, and is so again afterwards. */
-static uint32_t usual_label(const fds_dataset *ds, const uint32_t *index, size_t count,
-                            size_t *counts) {
+uint32_t fds_player_label(const fds_dataset *ds, const uint32_t *index, size_t count,
+                          size_t *counts) {
     uint32_t best = ds->labels[index[0]];
     for (size_t i = 0; i < count; i++) {
         uint32_t label = ds->labels[index[i]];
@@ -48,7 +46,7 @@ fds_status fds_groups_by_label(const fds_dataset *ds, const fds_players *players
         for (size_t p = 0; p < n; p++) {
             const uint32_t *index;
             size_t count = fds_players_samples(players, p, &index);
-            group_of[p] = usual_label(ds, index, count, counts);
+            group_of[p] = fds_player_label(ds, index, count, counts);
         }
         status = fds_groups_create(group_of, n, (const char *const *)ds->class_names, out, err);
     } else {

@@ -182,7 +182,17 @@ static fds_status retrain_eval(const void *self, unsigned worker, const uint64_t
     if (status == FDS_OK)
         status =
             fds_lane_predict(d->lane, data->inputs, 0, data->inputs->count, d->weights, probs, err);
+    if (status == FDS_OK && data->sink)
+        status = data->sink->take(data->sink->context, worker, coalition, d->weights, err);
     return status == FDS_DIVERGED ? fail_diverged(data, coalition, err) : status;
 }
 
 const fds_value_kind fds_retrain_kind = {.eval = retrain_eval, .free = retrain_free};
+
+/* ---- the trained weights ---- */
+
+const fds_net *fds_value_network(const fds_value *value) {
+    return value->kind == &fds_retrain_kind ? ((const retrain *)value->self)->net : NULL;
+}
+
+void fds_value_set_sink(const fds_value *value, const fds_sink *sink) { value->data->sink = sink; }

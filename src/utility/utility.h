@@ -26,6 +26,14 @@ typedef struct fds_value_kind {
 
 typedef struct fds_value_data fds_value_data;
 
+/* Sees the weights of every network that is trained for a coalition, on the worker's own thread; a
+ * failure is that of the evaluation. */
+typedef struct fds_sink {
+    fds_status (*take)(void *context, unsigned worker, const uint64_t *coalition,
+                       const float *weights, fds_error *err);
+    void *context;
+} fds_sink;
+
 struct fds_value {
     const fds_value_kind *kind;
     void *self;
@@ -47,6 +55,7 @@ struct fds_value_data {
     fds_inputs *inputs;  /* normalised in the same way */
     uint32_t classes;
     unsigned workers;
+    const fds_sink *sink; /* or NULL: who wants the weights of trained networks */
 };
 
 /* The positions within samples of all that the players of a coalition own, ascending. */
@@ -81,11 +90,28 @@ fds_status fds_retrain_create(fds_value_making *making, fds_error *err);
 fds_status fds_knn_create(fds_value_making *making, fds_error *err);
 fds_status fds_kernel_create(fds_value_making *making, fds_error *err);
 
+/* The network that coalitions are retrained with; NULL for the other kinds. */
+const fds_net *fds_value_network(const fds_value *value);
+/* From now on, until it is called with NULL; while nobody evaluates. For values with a network. */
+void fds_value_set_sink(const fds_value *value, const fds_sink *sink);
+
 #define FDS_MAX_VALUE_K (1u << 20) /* the K of "retrain:K" and "knn:K" */
 #define FDS_MAX_VALUE_WORKERS 1024u
 #define FDS_MAX_VALUE_MEMORY ((size_t)16 << 30) /* bytes of neighbour lists or kernel matrices */
 
+/* ---- describe.c ---- */
+
+/* The first difference between what a file (holder: "table") says and what is wanted now, in words;
+ * false when there is none. */
+bool fds_json_difference(const json_t *before, const json_t *now, const char *holder, char *text,
+                         size_t size);
+
 /* ---- grouping.c ---- */
+
+/* The label that most of a player's samples have, the lowest where several do; counts[classes] must
+ * be zero, and is again on return. */
+uint32_t fds_player_label(const fds_dataset *ds, const uint32_t *index, size_t count,
+                          size_t *counts);
 
 /* Groups from the bytes of a file, which are cut up in place; data[size] must be NUL. */
 fds_status fds_groups_parse(const char *path, char *data, size_t size, const fds_players *players,
