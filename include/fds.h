@@ -8,8 +8,9 @@
  *   3. models                     train a service model, use it, keep it in a file
  *   4. utilities                  what coalitions of players are worth, in a table on disk
  *   5. games                      coalitions, groups, Shapley values exact and by least squares
- *   6. networks, many at a time   the engine under section 3, for thousands of small networks
- *   7. the machine                random numbers, checksums, instruction sets
+ *   6. explainers                 fit a run once, then values and payments in milliseconds
+ *   7. networks, many at a time   the engine under section 3, for thousands of small networks
+ *   8. the machine                random numbers, checksums, instruction sets
  *
  * Ownership: *_create, *_open, *_load and *_train hand over a new object; the matching *_free takes
  * it back and accepts NULL. Pointers that a getter returns belong to the object. Objects marked
@@ -218,7 +219,7 @@ typedef struct fds_model_info {
     const char *sha256;      /* of the weights' bytes, 64 hexadecimal digits */
 } fds_model_info;
 
-/* Trains a network ("lenet5", or a text as in section 6) on the samples of index, normalised by
+/* Trains a network ("lenet5", or a text as in section 7) on the samples of index, normalised by
  * their own channel statistics. One thread: many models are trained side by side, not one in many.
  */
 FDS_API fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index, size_t count,
@@ -452,7 +453,8 @@ typedef struct fds_ls_params {
 typedef struct fds_ls_report {
     size_t cases;               /* pairs, or single coalitions where the plan does not pair */
     size_t features;            /* fitted numbers a column */
-    double ridge;               /* added because there are few coalitions; 0: none */
+    double ridge;               /* added because there are few coalitions; 0: none. The greater of */
+    double ridge_fit, ridge_rest; /* that of the fitted game (FDS_COUNTS), and that of the rest */
     double shrink, shrink_rest; /* strength for the fitted game, and for the rest */
     double control;             /* share of the surrogate game; 0: none */
     double explained;           /* share of the variance of left-out coalitions, by the fit */
@@ -498,7 +500,179 @@ FDS_API fds_status fds_values_save(const fds_values *values, const char *path, f
 /* FDS_USAGE when a path ends in none of these, before any work. */
 FDS_API fds_status fds_values_check_path(const char *path, fds_error *err);
 
-/* ==== 6. Networks, many at a time =========================================================== */
+/* ==== 6. Explainers ========================================================================= */
+
+/* A run is a folder that holds everything needed to say, for any prediction of a service model,
+ * what each player contributed: the service model, the utilities of sampled coalitions, and a
+ * network, the explainer, that has learnt to turn an input into the Shapley values of all players
+ * for all labels. It is fitted once; docs/run.md has its files. */
+
+/* What the explainer's training minimises. Both have the same minimiser:
+ *   FDS_CLOSED  the distance to the least-squares values of each input, which are solved for first
+ *   FDS_PAPER   the paper's loss (v(s) - v(0) - s'phi)^2 on coalitions drawn anew in each step */
+typedef enum fds_objective { FDS_CLOSED, FDS_PAPER } fds_objective;
+
+/* The paper's four methods are settings of these; fds_fit_params_default has them by name. */
+typedef struct fds_fit_params {
+    /* the game */
+    fds_value_params value;
+    fds_sampler sampler; /* FDS_GFDS and FDS_GFDS_PLUS: GFDS and GFDS+ */
+    size_t coalitions;   /* sub-models to learn from; 0: 20 a player, GFDS 10, GFDS+ 10 a group */
+    fds_adjust adjust;   /* of the least squares */
+    uint64_t draw;       /* which coalitions are drawn */
+    /* the explainer */
+    const char *explainer; /* "mlp", "cnn", "resnet18", "resnet50", "linear", or "bank": none, the
+                            * sub-models answer themselves. NULL: chosen by the data */
+    const char *weights;   /* a safetensors file with torchvision's names to start from, or NULL */
+    bool warm_up;          /* first train it as a classifier of the explainer's own inputs */
+    bool is_by_group;      /* one output a group, divided evenly among its members (GFDS+) */
+    float gamma;           /* else, of GFDS+: how strongly members are drawn to their mean */
+    fds_objective objective;
+    float lr;          /* 0: by explainer */
+    uint32_t batch;    /* inputs a step; 0: by explainer */
+    uint32_t epochs;   /* at the most; 0: by explainer */
+    uint32_t patience; /* epochs without a better loss on what was kept out, then stop; 0: never */
+    uint32_t draws;    /* FDS_PAPER: coalitions an input and step, an even number */
+    bool is_bf16;      /* bf16 arithmetic, where the processor has it */
+    bool keep_models;  /* keep the sub-models: the bank */
+    uint64_t seed;     /* of the explainer; the sub-models' is in value.train */
+    unsigned threads;
+} fds_fit_params;
+
+/* By the name of a method: "fds", "afds", "gfds", "gfds+". */
+FDS_API fds_status fds_fit_params_default(const char *method, fds_fit_params *params,
+                                          fds_error *err);
+FDS_API const char *const *fds_fit_methods(void);    /* NULL-terminated */
+FDS_API const char *const *fds_fit_explainers(void); /* NULL-terminated */
+
+typedef enum fds_fit_stage {
+    FDS_STAGE_SERVICE,   /* the service model */
+    FDS_STAGE_UTILITIES, /* sub-models */
+    FDS_STAGE_VALUES,    /* least squares */
+    FDS_STAGE_EXPLAINER, /* training the explainer */
+    FDS_STAGE_CHECK,     /* its errors on what was kept out */
+    FDS_STAGES
+} fds_fit_stage;
+FDS_API const char *fds_stage_name(fds_fit_stage stage);
+
+typedef struct fds_fit_report {
+    size_t sub_models; /* in the table: those to learn from and those kept out, with v(0), v(1) */
+    double service_accuracy; /* on the explainer's inputs, which it has not seen */
+    uint32_t epochs, best_epoch;
+    double loss;      /* the paper's, on inputs and coalitions kept out */
+    double agreement; /* correlation with the least squares on inputs kept out, label predicted */
+    double within;    /* the same over the players of the predicted label's class */
+    double seconds[FDS_STAGES];
+    bool was_resumed; /* an earlier run of the same command had begun it */
+} fds_fit_report;
+
+/* Fits a run in the folder dir, or goes on with one that was broken off: the result has the same
+ * bits as if it had not been (same threads and processor). inputs: samples of train that the
+ * explainer learns from, none of a player's. groups: needed by GFDS, GFDS+ and FDS_COUNTS.
+ * method: a name for the record. FDS_USAGE, naming the difference, when dir holds a run of other
+ * settings. report may be NULL. */
+FDS_API fds_status fds_fit(const char *dir, const char *method, const fds_dataset *train,
+                           const fds_players *players, const fds_groups *groups,
+                           const uint32_t *inputs, size_t input_count, const fds_fit_params *params,
+                           const fds_events *events, fds_fit_report *report, fds_error *err);
+
+/* What fitting would take, from about two seconds of trying. */
+typedef struct fds_fit_estimate {
+    size_t sub_models;
+    double seconds[FDS_STAGES];
+    uint64_t memory, disk;
+    double accuracy; /* expected correlation with the true values, from docs/accuracy.md; 0: no
+                      * measurement is near */
+} fds_fit_estimate;
+FDS_API fds_status fds_fit_plan(const fds_dataset *train, const fds_players *players,
+                                const fds_groups *groups, const uint32_t *inputs,
+                                size_t input_count, const fds_fit_params *params,
+                                fds_fit_estimate *out, fds_error *err);
+
+/* A fitted run, ready to answer. Belongs to one thread. */
+typedef struct fds_run fds_run;
+
+typedef struct fds_run_info {
+    const char *method, *source; /* the data's name or path */
+    const char *explainer;       /* "mlp", ...; "bank" where there is no network */
+    size_t players, groups;
+    uint32_t classes;
+    fds_shape shape;
+    bool is_image, has_bank;
+    const char *text; /* run.json */
+} fds_run_info;
+
+/* threads: 0 for those that it was fitted with. */
+FDS_API fds_status fds_run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err);
+FDS_API void fds_run_free(fds_run *run);
+FDS_API fds_run_info fds_run_get_info(const fds_run *run);
+FDS_API const char *fds_run_player_name(const fds_run *run, size_t i);
+FDS_API uint32_t fds_run_player_label(const fds_run *run, size_t i); /* of most of its samples */
+FDS_API const char *fds_run_player_provider(const fds_run *run, size_t i); /* or NULL */
+FDS_API const char *fds_run_class_name(const fds_run *run, uint32_t label);
+/* The first sample of each player, with its label: for pictures. */
+FDS_API const fds_dataset *fds_run_samples(const fds_run *run);
+FDS_API const fds_model *fds_run_service(const fds_run *run);
+/* FDS_USAGE when train is not the data that the run was fitted on. */
+FDS_API fds_status fds_run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err);
+
+/* Who answers: the network, or the kept sub-models. */
+typedef enum fds_answerer { FDS_BY_EXPLAINER, FDS_BY_BANK } fds_answerer;
+
+/* The caller's arrays; labels is read where the caller says so, and written otherwise. */
+typedef struct fds_answers {
+    uint32_t *labels;     /* (count) which label of each input the values are for */
+    float *probs;         /* (count, classes) the service model's; may be NULL */
+    double *full, *empty; /* (count) v(1) and v(0) of that label; may be NULL */
+    double *values;       /* (count, players) they add up to full - empty */
+    double *errors;       /* (count, players) standard errors; may be NULL */
+} fds_answers;
+
+/* Values of the samples of index (NULL: all count) of ds; with is_given for the labels in answers,
+ * else for those predicted, which it then writes there. FDS_SHAPE when ds is not of the run's
+ * shape. */
+FDS_API fds_status fds_run_explain(fds_run *run, fds_answerer by, const fds_dataset *ds,
+                                   const uint32_t *index, size_t count, bool is_given,
+                                   const fds_answers *answers, fds_error *err);
+/* Where the standard errors come from, for people: "calibrated on 300 inputs kept out". */
+FDS_API const char *fds_run_error_source(const fds_run *run, fds_answerer by);
+
+/* Single picture files (PNG, JPEG) as a dataset of the given shape and number of classes; labels
+ * are 0. Gray and colour are turned into each other; another size is FDS_SHAPE. */
+FDS_API fds_status fds_data_pictures(const char *const *paths, size_t count, fds_shape shape,
+                                     uint32_t classes, fds_dataset **out, fds_error *err);
+
+/* The paper's figure as a PNG: a row an input, the input first, then its columns greatest
+ * contributors with original label o, predicted label p and value s. true_labels may be NULL. */
+FDS_API fds_status fds_run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *index,
+                                size_t count, const uint32_t *true_labels,
+                                const fds_answers *answers, uint32_t columns, const char *png_path,
+                                fds_error *err);
+
+/* ---- Payments ---- */
+
+/* How values become money:
+ *   FDS_CLIP    negative values earn nothing, the others share in proportion
+ *   FDS_SIGNED  c_i = phi_i / sum phi * c, the paper's: negative values owe */
+typedef enum fds_policy { FDS_CLIP, FDS_SIGNED } fds_policy;
+
+/* The rule that was followed in the end. */
+typedef enum fds_pay_rule {
+    FDS_PAID_CLIP,
+    FDS_PAID_SIGNED,
+    FDS_PAID_CLIP_FOR_SIGNED, /* asked for signed, but the sum is below 5 % of the sum of sizes */
+    FDS_PAID_EVENLY           /* no value is above zero */
+} fds_pay_rule;
+FDS_API const char *fds_pay_rule_text(fds_pay_rule rule);
+
+/* Divides amount, a whole number of the smallest unit of money, by the values: shares[count] add up
+ * to it exactly (largest remainder; ties go to the lowest number). FDS_USAGE for no players, a
+ * negative amount or values that are not finite; FDS_LIMIT for an amount above INT64_MAX / 32,
+ * because a signed share may be 20 times as much. */
+FDS_API fds_status fds_pay(const double *values, size_t count, int64_t amount, fds_policy policy,
+                           int64_t *shares, fds_pay_rule *rule, fds_error *err);
+
+/* ==== 7. Networks, many at a time =========================================================== */
 
 /* A network's plan: layers, shapes, where each weight lies. Shareable.
  *
@@ -567,7 +741,7 @@ FDS_API fds_status fds_lane_logits(fds_lane *lane, const fds_inputs *inputs, siz
 FDS_API fds_status fds_inputs_order(const fds_inputs *inputs, const uint32_t *members, size_t count,
                                     uint64_t seed, uint32_t epoch, uint32_t *order, fds_error *err);
 
-/* ==== 7. The machine ======================================================================== */
+/* ==== 8. The machine ======================================================================== */
 
 /* "avx512", "avx2" or "generic": what the engine runs on, or "unsupported" when FDS_ISA in the
  * environment, which forces one, names another or one that the processor lacks. On a given kind of

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Standard errors of the explainer's values, from inputs that it has not seen. What a value may be
+ * off by has two parts: the explainer's distance from the least-squares value, and that value's own
+ * standard error. For each label and player, the mean square of both over the inputs kept out; as
+ * there are few of them for each label, drawn towards the mean over all players that are in the
+ * same relation to the label (of its class, or not).
+ *
+ * errors.safetensors: one tensor "errors" (2, classes, players), [0] for the label that is
+ * predicted, [1] for others, and the number of inputs in the metadata. */
+#include "explain/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PRIOR = 5 }; /* inputs that the mean over similar players is worth */
+
+/* Sums of squares of one label in one role (predicted or not). */
+typedef struct {
+    const double *values, *targets, *errors;
+    const uint32_t *predicted, *player_labels;
+    size_t inputs, players;
+    uint32_t classes;
+} data;
+
+static double square(const data *d, size_t input, uint32_t label, size_t player) {
+    size_t at = (input * d->classes + label) * d->players + player;
+    double miss = d->values[at] - d->targets[at];
+    return miss * miss + d->errors[at] * d->errors[at];
+}
+
+/* Mean squares of players in a relation to the label (of its class: is_same), over the inputs for
+ * which the label's role is as given; label UINT32_MAX: over all labels. -1: there are none. */
+static double pool(const data *d, uint32_t only, bool is_other, bool is_same) {
+    double sum = 0;
+    size_t count = 0;
+    for (size_t x = 0; x < d->inputs; x++)
+        for (uint32_t y = 0; y < d->classes; y++) {
+            if ((only != UINT32_MAX && only != y) || (d->predicted[x] != y) != is_other)
+                continue;
+            for (size_t i = 0; i < d->players; i++)
+                if ((d->player_labels[i] == y) == is_same) {
+                    sum += square(d, x, y, i);
+                    count++;
+                }
+        }
+    return count ? sum / (double)count : -1;
+}
+
+static void calibrate_label(const data *d, uint32_t label, bool is_other, double *errors) {
+    double prior[2];
+    for (int same = 0; same < 2; same++) {
+        prior[same] = pool(d, label, is_other, same);
+        if (prior[same] < 0)
+            prior[same] = pool(d, UINT32_MAX, is_other, same);
+        prior[same] = FDS_MAX(prior[same], 0.0);
+    }
+    for (size_t i = 0; i < d->players; i++) {
+        double sum = PRIOR * prior[d->player_labels[i] == label];
+        size_t count = PRIOR;
+        for (size_t x = 0; x < d->inputs; x++)
+            if ((d->predicted[x] != label) == is_other) {
+                sum += square(d, x, label, i);
+                count++;
+            }
+        errors[i] = sqrt(sum / (double)count);
+    }
+}
+
+fds_status fds_calibrate(const double *values, const double *targets, const double *target_errors,
+                         const uint32_t *predicted, size_t inputs, uint32_t classes,
+                         const uint32_t *player_labels, size_t players, fds_calibration *out,
+                         fds_error *err) {
+    const data d = {values,        targets, target_errors, predicted,
+                    player_labels, inputs,  players,       classes};
+    *out = (fds_calibration){inputs, fds_alloc_zero(2 * (size_t)classes * players, sizeof(double))};
+    if (!out->errors)
+        return fds_fail_nomem(err, 2 * (size_t)classes * players * sizeof(double));
+    for (int other = 0; other < 2; other++)
+        for (uint32_t y = 0; y < classes; y++)
+            calibrate_label(&d, y, other, out->errors + (other * classes + y) * players);
+    /* what cannot be read back must not be written */
+    for (size_t i = 0; i < 2 * (size_t)classes * players; i++)
+        if (!isfinite(out->errors[i])) {
+            fds_calibration_free(out);
+            return fds_fail(err, FDS_DIVERGED,
+                            "the explainer's values or the least squares' are not finite");
+        }
+    return FDS_OK;
+}
+
+void fds_calibration_free(fds_calibration *calibration) {
+    fds_free(calibration->errors);
+    *calibration = (fds_calibration){0};
+}
+
+fds_status fds_calibration_save(const fds_calibration *c, uint32_t classes, size_t players,
+                                const char *path, fds_error *err) {
+    size_t count = 2 * (size_t)classes * players;
+    float *floats = fds_alloc(count * sizeof *floats);
+    if (!floats)
+        return fds_fail_nomem(err, count * sizeof *floats);
+    for (size_t i = 0; i < count; i++)
+        floats[i] = (float)c->errors[i];
+    char inputs[32];
+    snprintf(inputs, sizeof inputs, "%zu", c->inputs);
+    const fds_tensor tensor = {"errors", 3, {2, classes, (uint32_t)players}, floats};
+    const fds_meta meta = {"inputs", inputs};
+    fds_status status = fds_safetensors_write(path, &tensor, 1, &meta, 1, err);
+    fds_free(floats);
+    return status;
+}
+
+fds_status fds_calibration_load(const char *path, uint32_t classes, size_t players,
+                                fds_calibration *out, fds_error *err) {
+    fds_safetensors *file;
+    *out = (fds_calibration){0};
+    FDS_TRY(fds_safetensors_read(path, &file, err));
+    const fds_tensor *t = fds_safetensors_find(file, "errors");
+    const char *inputs = fds_safetensors_meta(file, "inputs");
+    size_t count = 2 * (size_t)classes * players;
+    fds_status status = FDS_OK;
+    if (!t || t->rank != 3 || t->dims[0] != 2 || t->dims[1] != classes || t->dims[2] != players)
+        status = fds_fail(err, FDS_SHAPE, "%s: it must have a tensor \"errors\" of 2x%ux%zu", path,
+                          classes, players);
+    else if (!(out->errors = fds_alloc(count * sizeof *out->errors)))
+        status = fds_fail_nomem(err, count * sizeof *out->errors);
+    for (size_t i = 0; status == FDS_OK && i < count; i++) {
+        out->errors[i] = t->values[i];
+        if (!isfinite(out->errors[i]) || out->errors[i] < 0)
+            status =
+                fds_fail(err, FDS_FORMAT, "%s: error number %zu is %g", path, i, out->errors[i]);
+    }
+    out->inputs = inputs ? (size_t)strtoull(inputs, NULL, 10) : 0;
+    fds_safetensors_free(file);
+    if (status != FDS_OK)
+        fds_calibration_free(out);
+    return status;
+}

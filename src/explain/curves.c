@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a training went, epoch by epoch.
+ *
+ *   metrics.jsonl  one JSON object a line: {"epoch": 1, "lr": ..., "loss": ..., "held_loss": ...}
+ *   curves.svg     both losses by epoch, each in a panel of its own because their units differ, on
+ *                  logarithmic scales; the best epoch is marked
+ *
+ * Numbers are written in the fewest digits that are read back as the same bits, with a point in
+ * every locale. The picture's coordinates are whole numbers, half a pixel each.
+ */
+#include "explain/learn.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- texts ---- */
+
+static void append(learn_text *text, const char *part, size_t size) {
+    void *data = text->data;
+    if (text->is_failed ||
+        fds_grow(&data, &text->capacity, text->used + size + 1, 1, NULL) != FDS_OK) {
+        text->is_failed = true;
+        return;
+    }
+    text->data = data;
+    memcpy(text->data + text->used, part, size);
+    text->used += size;
+    text->data[text->used] = 0;
+}
+
+void learn_print(learn_text *text, const char *format, ...) {
+    char part[1024];
+    va_list args;
+    va_start(args, format);
+    int size = vsnprintf(part, sizeof part, format, args);
+    va_end(args);
+    if (size < 0 || (size_t)size >= sizeof part)
+        text->is_failed = true;
+    else
+        append(text, part, (size_t)size);
+}
+
+static void print_digits(learn_text *text, int digits, double value) {
+    char part[64];
+    int size = snprintf(part, sizeof part, "%.*g", digits, value);
+    char *comma = strchr(part, ',');
+    if (comma)
+        *comma = '.';
+    append(text, part, (size_t)size);
+}
+
+void learn_print_double(learn_text *text, double value) {
+    char part[64];
+    int digits = 15;
+    do
+        snprintf(part, sizeof part, "%.*g", digits, value);
+    while (strtod(part, NULL) != value && ++digits < 17);
+    print_digits(text, digits, value);
+}
+
+void learn_print_float(learn_text *text, float value) {
+    char part[64];
+    int digits = 6;
+    do
+        snprintf(part, sizeof part, "%.*g", digits, (double)value);
+    while (strtof(part, NULL) != value && ++digits < 9);
+    print_digits(text, digits, (double)value);
+}
+
+fds_status learn_text_check(const learn_text *text, fds_error *err) {
+    return text->is_failed || !text->data ? fds_fail_nomem(err, text->used + 1024) : FDS_OK;
+}
+
+/* ---- metrics.jsonl ---- */
+
+void learn_metrics_print(const fds_metric *metrics, size_t count, learn_text *text) {
+    for (size_t i = 0; i < count; i++) {
+        learn_print(text, "{\"epoch\": %u, \"lr\": ", metrics[i].epoch);
+        learn_print_float(text, metrics[i].lr);
+        learn_print(text, ", \"loss\": ");
+        learn_print_double(text, metrics[i].loss);
+        learn_print(text, ", \"held_loss\": ");
+        learn_print_double(text, metrics[i].held_loss);
+        learn_print(text, "}\n");
+    }
+}
+
+static bool read_metric(const char *line, size_t size, fds_metric *metric) {
+    json_t *object = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
+    json_t *lr = json_object_get(object, "lr"), *loss = json_object_get(object, "loss");
+    json_t *held = json_object_get(object, "held_loss"), *epoch = json_object_get(object, "epoch");
+    bool is_right = json_is_integer(epoch) && json_is_number(lr) && json_is_number(loss) &&
+                    json_is_number(held);
+    if (is_right)
+        *metric = (fds_metric){.epoch = (uint32_t)json_integer_value(epoch),
+                               .lr = (float)json_number_value(lr),
+                               .loss = json_number_value(loss),
+                               .held_loss = json_number_value(held)};
+    json_decref(object);
+    return is_right;
+}
+
+fds_status learn_metrics_parse(const char *where, const char *text, size_t count,
+                               fds_metric **metrics, fds_error *err) {
+    fds_metric *list = fds_alloc_zero(count, sizeof *list);
+    if (!list)
+        return fds_fail_nomem(err, count * sizeof *list);
+    size_t line = 0;
+    bool is_right = true;
+    for (const char *end; is_right && line < count && (end = strchr(text, '\n')); text = end + 1) {
+        is_right =
+            read_metric(text, (size_t)(end - text), &list[line]) && list[line].epoch == line + 1;
+        line += is_right;
+    }
+    if (line < count || *text) {
+        fds_free(list);
+        return fds_fail(err, FDS_FORMAT,
+                        "%s: metrics, line %zu: there must be %zu lines, one an "
+                        "epoch",
+                        where, line + 1, count);
+    }
+    *metrics = list;
+    return FDS_OK;
+}
+
+/* ---- curves.svg ---- */
+
+enum {
+    WIDTH = 1440,
+    HEIGHT = 1040,
+    LEFT = 170,
+    RIGHT = 60,
+    TOP = 130,
+    PANEL = 350,
+    GAP = 90,
+    BOTTOM = TOP + 2 * PANEL + GAP,
+    MAX_TICKS = 8,
+};
+
+typedef struct {
+    const char *name, *colour;
+    const fds_metric *metrics;
+    size_t count;
+    bool is_held;
+    int top;
+    double low, high; /* of the axis */
+} panel;
+
+static double value_of(const panel *p, size_t i) {
+    return p->is_held ? p->metrics[i].held_loss : p->metrics[i].loss;
+}
+
+/* The range of the values, with a margin; what is 0 goes to the bottom. */
+static void set_range(panel *p) {
+    double least = INFINITY, most = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        most = fmax(most, value_of(p, i));
+        if (value_of(p, i) > 0)
+            least = fmin(least, value_of(p, i));
+    }
+    if (!(most > 0))
+        least = most = 1;
+    least = fmax(least, most * 1e-9);
+    double margin = fmax(pow(most / least, 0.05), 1.02);
+    p->low = least / margin;
+    p->high = most * margin;
+}
+
+static int y_of(const panel *p, double value) {
+    double part = log(fmax(value, p->low) / p->low) / log(p->high / p->low);
+    return p->top + PANEL - (int)lround(PANEL * part);
+}
+
+/* Epoch 1 stands at the left edge, the last one at the right; a single one in the middle. */
+static int x_of(size_t epoch, size_t count) {
+    double part = count > 1 ? (double)(epoch - 1) / (double)(count - 1) : 0.5;
+    return LEFT + (int)lround((WIDTH - LEFT - RIGHT) * part);
+}
+
+/* 1, 2 or 5 times a power of ten, not below value. */
+static double round_step(double value) {
+    double power = pow(10, floor(log10(value))), digit = value / power;
+    return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
+}
+
+/* Over a wide range powers of ten, or 1, 2 and 5 times those; else equal steps. */
+static size_t find_ticks(const panel *p, double ticks[MAX_TICKS]) {
+    static const double digits[] = {1, 2, 5};
+    double decades = log10(p->high / p->low);
+    size_t count = 0;
+    if (decades < 0.7) {
+        double step = round_step((p->high - p->low) / 5);
+        for (double k = ceil(p->low / step); k * step <= p->high && count < MAX_TICKS; k++)
+            ticks[count++] = k * step;
+        return count;
+    }
+    int stride = 1 + (int)(decades / MAX_TICKS);
+    for (int power = (int)floor(log10(p->low)); power <= (int)log10(p->high) + 1; power++)
+        for (int d = 0; d < (decades < 2.2 ? 3 : 1); d++) {
+            double tick = digits[d] * pow(10, power);
+            if (tick >= p->low && tick <= p->high && power % stride == 0 && count < MAX_TICKS)
+                ticks[count++] = tick;
+        }
+    return count;
+}
+
+static void draw_axis(const panel *p, learn_text *svg) {
+    double ticks[MAX_TICKS];
+    size_t count = find_ticks(p, ticks);
+    learn_print(svg, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", LEFT, p->top - 20,
+                p->colour, p->name);
+    for (size_t i = 0; i < count; i++) {
+        int y = y_of(p, ticks[i]);
+        learn_print(svg,
+                    "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#e3e3e3\" "
+                    "stroke-width=\"2\"/><text x=\"%d\" y=\"%d\" text-anchor=\"end\">",
+                    LEFT, WIDTH - RIGHT, y, y, LEFT - 16, y + 9);
+        print_digits(svg, 3, ticks[i]);
+        learn_print(svg, "</text>\n");
+    }
+    learn_print(svg,
+                "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#7d8597\" "
+                "stroke-width=\"2\"/>\n",
+                LEFT, p->top, p->top + PANEL, WIDTH - RIGHT);
+}
+
+static void draw_curve(const panel *p, uint32_t best_epoch, learn_text *svg) {
+    int x = x_of(best_epoch, p->count);
+    learn_print(svg,
+                "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#7d8597\" "
+                "stroke-width=\"2\" stroke-dasharray=\"8 8\"/>\n<polyline points=\"",
+                x, x, p->top, p->top + PANEL);
+    for (size_t i = 0; i < p->count; i++)
+        learn_print(svg, "%s%d,%d", i ? " " : "", x_of(i + 1, p->count), y_of(p, value_of(p, i)));
+    learn_print(svg,
+                "\" fill=\"none\" stroke=\"%s\" stroke-width=\"5\" stroke-linejoin=\"round\"/>\n",
+                p->colour);
+    learn_print(svg, "<circle cx=\"%d\" cy=\"%d\" r=\"9\" fill=\"%s\"/>\n", x,
+                y_of(p, value_of(p, best_epoch - 1)), p->colour);
+}
+
+static void draw_epochs(size_t count, learn_text *svg) {
+    size_t step = (size_t)FDS_MAX(round_step((double)count / 10), 1.0);
+    for (size_t epoch = 1; epoch <= count; epoch = epoch / step * step + step)
+        learn_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%zu</text>\n",
+                    x_of(epoch, count), BOTTOM + 40, epoch);
+    learn_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">epoch</text>\n",
+                (LEFT + WIDTH - RIGHT) / 2, BOTTOM + 86);
+}
+
+static void draw(const fds_metric *metrics, size_t count, uint32_t best_epoch, learn_text *svg) {
+    panel panels[] = {
+        {"loss in training, of the objective", "#3d5a80", metrics, count, false, TOP, 0, 0},
+        {"loss on inputs and coalitions kept out, (v(s) − v(∅) − sᵀφ)²", "#0b6e4f", metrics, count,
+         true, TOP + PANEL + GAP, 0, 0},
+    };
+    learn_print(svg,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"26\">\n"
+                "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n"
+                "<text x=\"%d\" y=\"50\" font-size=\"30\">Training of the explainer, best after "
+                "epoch %u of %zu</text>\n",
+                WIDTH / 2, HEIGHT / 2, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, best_epoch, count);
+    for (size_t i = 0; i < 2; i++) {
+        set_range(&panels[i]);
+        draw_axis(&panels[i], svg);
+        draw_curve(&panels[i], best_epoch, svg);
+    }
+    draw_epochs(count, svg);
+    learn_print(svg, "</svg>\n");
+}
+
+/* Writes the text into dir unless something failed before; frees it. */
+static fds_status put_file(const char *dir, const char *name, learn_text *text, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    fds_status status = learn_text_check(text, err);
+    if (status == FDS_OK)
+        status = fds_path_join(path, sizeof path, dir, name, err);
+    if (status == FDS_OK)
+        status = fds_file_write(path, text->data, text->used, err);
+    fds_free(text->data);
+    return status;
+}
+
+fds_status learn_curves_write(const char *dir, const fds_metric *metrics, size_t count,
+                              uint32_t best_epoch, fds_error *err) {
+    learn_text lines = {0}, svg = {0};
+    learn_metrics_print(metrics, count, &lines);
+    FDS_TRY(put_file(dir, "metrics.jsonl", &lines, err));
+    draw(metrics, count, best_epoch, &svg);
+    return put_file(dir, "curves.svg", &svg, err);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * explain: the explainer of the paper, from coalitions' utilities to an answer in milliseconds.
+ *
+ *   fit.c        the whole job: service model, utilities, values, explainer, check
+ *   settings.c   the four methods, defaults, mistakes; fits as JSON
+ *   lesson.c     what an explainer learns from: inputs, values, what is kept out
+ *   objective.c  losses and their gradients by the network's outputs; held.c the loss on what is
+ *                kept out
+ *   learn.c      the training loop: order, learning rate, early stop; checkpoint.c what it saves
+ *   explainer.c  the trained network as an object and as a file
+ *   curves.c     metrics.jsonl and the picture of the curves
+ *   bank.c       the sub-models kept, and answers by them
+ *   calibrate.c  standard errors from inputs kept out
+ *   run.c        the folder of a run, and its answers; draw.c the paper's figure
+ *   plan.c       what a fit would take
+ *
+ * Order of outputs: values of input x for label y and player i lie at (x, y, i), players last. A
+ * network by groups has (y, group) instead.
+ */
+#ifndef FDS_EXPLAIN_H
+#define FDS_EXPLAIN_H
+
+#include "data/data.h"
+#include "game/game.h"
+#include "net/deep.h"
+#include "net/net.h"
+#include "utility/utility.h"
+
+/* ---- objective.c ---- */
+
+/* Additive efficient normalisation: adds the same to all so that values[count] sum to total. */
+void fds_normalise(double total, size_t count, double *values);
+
+/* ---- lesson.c: what an explainer learns from ---- */
+
+/* Nothing is owned. Inputs 0 .. inputs-held-1 are learnt from, the last held are kept out. */
+typedef struct fds_lesson {
+    size_t inputs, held;
+    fds_shape shape;
+    const float *x;         /* (inputs, shape) normalised */
+    const uint16_t *labels; /* (inputs) true labels, for warming up */
+    size_t players;
+    uint32_t classes;
+    const fds_groups *groups; /* or NULL */
+    const double *empty, *full; /* (inputs, classes) v(0) and v(1) */
+    const float *targets;       /* (inputs, classes, players) least-squares values; NULL: FDS_PAPER */
+    /* Coalitions to learn from, and others kept out; rows have columns input * classes + label over
+     * all inputs. */
+    const fds_plan *plan, *held_plan;
+    const fds_rows *rows, *held_rows;
+} fds_lesson;
+
+/* ---- explainer.c ---- */
+
+/* A network from inputs to values. Belongs to one thread. */
+typedef struct fds_explainer fds_explainer;
+
+typedef struct fds_explainer_params {
+    const char *network; /* as deep.h has them */
+    const char *weights; /* or NULL */
+    bool warm_up, is_by_group;
+    float gamma;
+    fds_objective objective;
+    float lr;
+    uint32_t batch, epochs, patience, draws;
+    fds_precision precision;
+    uint64_t seed;
+    unsigned threads;
+} fds_explainer_params;
+
+/* Raw values of count inputs, by player also where the network's outputs are groups; they are not
+ * yet normalised. x (count, shape) normalised; values (count, classes, players). */
+fds_status fds_explainer_run(fds_explainer *explainer, const float *x, size_t count, float *values,
+                             fds_error *err);
+/* safetensors: the network's tensors, with everything needed to use it in the metadata. */
+fds_status fds_explainer_save(const fds_explainer *explainer, const char *path, fds_error *err);
+/* groups: those of the players, where the network's outputs are groups; may be NULL otherwise.
+ * FDS_SHAPE when the file does not fit players, classes, shape and groups. */
+fds_status fds_explainer_load(const char *path, size_t players, uint32_t classes, fds_shape shape,
+                              const fds_groups *groups, unsigned threads, fds_explainer **out,
+                              fds_error *err);
+void fds_explainer_free(fds_explainer *explainer);
+const char *fds_explainer_network(const fds_explainer *explainer);
+
+/* ---- learn.c ---- */
+
+typedef struct fds_metric {
+    uint32_t epoch;
+    float lr;
+    double loss;      /* of the objective, mean over the epoch's steps */
+    double held_loss; /* the paper's loss on inputs and coalitions kept out */
+} fds_metric;
+
+typedef struct fds_learnt {
+    uint32_t epochs, best_epoch;
+    double held_loss;
+    fds_metric *metrics; /* (epochs), the caller's to fds_free */
+} fds_learnt;
+
+/* Trains an explainer, with checkpoints in the folder dir: called again after a kill it goes on
+ * from the last one and ends with the same bits. Leaves metrics.jsonl and curves.svg in dir, and
+ * the last checkpoint, unless the training was quick. The caller keeps others from using dir. */
+fds_status fds_learn(const fds_lesson *lesson, const fds_explainer_params *params, const char *dir,
+                     const fds_events *events, fds_explainer **out, fds_learnt *learnt,
+                     fds_error *err);
+/* Removes the checkpoint, once the explainer is safe in a file of its own. */
+fds_status fds_learn_forget(const char *dir, fds_error *err);
+
+/* ---- bank.c: the sub-models kept ---- */
+
+typedef struct fds_bank fds_bank;
+
+/* Fills the table, which is of value, for plan while keeping each sub-model's weights in the file
+ * path: afterwards both are complete, whatever was there before. Crash-safe as the table is: the
+ * bytes do not depend on threads nor on how often it was interrupted. FDS_UNSUPPORTED for value
+ * functions without a network. */
+fds_status fds_bank_fill(const char *path, const fds_value *value, fds_table *table,
+                         const fds_plan *plan, unsigned threads, const fds_events *events,
+                         fds_error *err);
+/* Of a file that was filled for plan, or for one that begins with it. net: the sub-models' network;
+ * params: as for least squares, without a surrogate; strengths: what those of the fit reported.
+ * plan and params->groups must outlive it. FDS_USAGE when the file is of another network or of other
+ * coalitions, FDS_CORRUPT when part of it is missing or damaged. */
+fds_status fds_bank_open(const char *path, const fds_net *net, const fds_plan *plan,
+                         const fds_ls_params *params, const fds_ls_report *strengths,
+                         unsigned threads, fds_bank **out, fds_error *err);
+void fds_bank_free(fds_bank *bank);
+/* Values and standard errors (count, players), errors may be NULL, of inputs for their labels; x
+ * normalised as the sub-models' samples were. The values of an input do not depend, to the bit, on
+ * threads nor on the other inputs. */
+fds_status fds_bank_explain(fds_bank *bank, const fds_inputs *x, const uint32_t *labels,
+                            double *values, double *errors, fds_error *err);
+
+#endif

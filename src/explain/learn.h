@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the files that train an explainer share: objective.c, held.c, learn.c, checkpoint.c,
+ * explainer.c and curves.c. */
+#ifndef FDS_LEARN_H
+#define FDS_LEARN_H
+
+#include "explain/explain.h"
+
+/* ---- objective.c ---- */
+
+/* From a network's outputs u to values phi:
+ *     phi_hat = scale u, or scale u_g / |D_g| for each member of a group g,
+ *     phi     = phi_hat + (v(1) - v(0) - sum phi_hat) / players.
+ * The losses are functions of phi; their gradients go through all of that, back to u. */
+typedef struct learn_objective learn_objective;
+
+/* Computes all scales, from the inputs that are learnt from alone. The lesson must outlive it. */
+fds_status learn_objective_create(const fds_lesson *lesson, const fds_explainer_params *params,
+                                  uint32_t batch, learn_objective **out, fds_error *err);
+void learn_objective_free(learn_objective *objective);
+size_t learn_objective_outputs(const learn_objective *objective); /* of the network: all labels */
+double learn_objective_scale(const learn_objective *objective);
+/* (outputs) where the last layer's bias starts: the mean of the targets, else 0. */
+const float *learn_objective_start(const learn_objective *objective);
+/* phi (classes, players) of an input, from u (outputs). */
+void learn_values(const learn_objective *objective, size_t input, const float *u, double *phi);
+/* The loss of a step on inputs[batch], from u (batch, outputs), and its gradient by u. What is
+ * drawn depends on seed, epoch and step alone. */
+fds_status learn_objective_apply(learn_objective *objective, const uint32_t *inputs, uint32_t epoch,
+                                 uint32_t step, const float *u, double *loss, float *gradient,
+                                 fds_error *err);
+
+/* Mean cross-entropy of the labels of inputs[count] under softmax(u), u (count, classes), and its
+ * gradient by u. */
+double learn_cross_entropy(const fds_lesson *lesson, const uint32_t *inputs, size_t count,
+                           const float *u, float *gradient);
+
+/* ---- held.c ---- */
+
+/* The paper's loss on inputs and coalitions kept out. Their utilities are held in memory. */
+typedef struct learn_held learn_held;
+
+fds_status learn_held_create(const fds_lesson *lesson, learn_held **out, fds_error *err);
+void learn_held_free(learn_held *held);
+uint64_t learn_held_checksum(const learn_held *held);
+fds_status learn_held_loss(learn_held *held, const learn_objective *objective,
+                           fds_deep_infer *infer, double *loss, fds_error *err);
+
+/* ---- curves.c ---- */
+
+/* A growing text, its data fds_freed by the owner. Out of memory it stays failed, which
+ * learn_text_check tells. */
+typedef struct learn_text {
+    char *data;
+    size_t used, capacity;
+    bool is_failed;
+} learn_text;
+
+/* For everything but floating-point numbers, which a locale might write with a comma. */
+__attribute__((format(printf, 2, 3))) void learn_print(learn_text *text, const char *format, ...);
+/* The fewest digits that are read back as the same number: as a double, or as a float. */
+void learn_print_double(learn_text *text, double value);
+void learn_print_float(learn_text *text, float value);
+fds_status learn_text_check(const learn_text *text, fds_error *err);
+
+/* Appends one JSON object a line: {"epoch", "lr", "loss", "held_loss"}. */
+void learn_metrics_print(const fds_metric *metrics, size_t count, learn_text *text);
+/* Reads exactly count such lines back, to the bit; the caller fds_frees *metrics. FDS_FORMAT. */
+fds_status learn_metrics_parse(const char *where, const char *text, size_t count,
+                               fds_metric **metrics, fds_error *err);
+/* metrics.jsonl and curves.svg in dir. */
+fds_status learn_curves_write(const char *dir, const fds_metric *metrics, size_t count,
+                              uint32_t best_epoch, fds_error *err);
+
+/* ---- checkpoint.c ---- */
+
+/* All of a network's tensors in memory: weights and running statistics. */
+typedef struct learn_weights {
+    size_t count;
+    char (*names)[64];
+    size_t *offsets; /* (count + 1) within values */
+    float *values;
+} learn_weights;
+
+fds_status learn_weights_take(learn_weights *weights, const fds_deep *net, fds_error *err);
+/* Writes those tensors of the network that weights has by name. */
+fds_status learn_weights_give(const learn_weights *weights, fds_deep *net, fds_error *err);
+void learn_weights_free(learn_weights *weights);
+
+/* Everything that the bits of a training depend on. */
+fds_status learn_describe(const fds_lesson *lesson, const fds_explainer_params *params,
+                          uint64_t weights_checksum, uint64_t held_checksum, learn_text *text,
+                          fds_error *err);
+
+/* A training at the end of an epoch. */
+typedef struct learn_state {
+    const char *text; /* of learn_describe */
+    bool is_warm_up;
+    uint32_t epoch; /* of its stage, made so far */
+    fds_deep *net;
+    learn_weights *best;       /* not in warming up */
+    const fds_metric *metrics; /* (epoch), not in warming up */
+} learn_state;
+
+fds_status learn_checkpoint_write(const char *path, const learn_state *state, fds_error *err);
+
+/* A checkpoint that was read. */
+typedef struct learn_checkpoint {
+    fds_safetensors *file;
+    bool is_warm_up;
+    uint32_t epoch;
+    uint64_t steps;
+    fds_metric *metrics; /* (epoch), or NULL */
+} learn_checkpoint;
+
+/* One that fits the text; FDS_NOT_FOUND when there is none, FDS_USAGE when it is of another
+ * training, else what is wrong with it. */
+fds_status learn_checkpoint_read(const char *path, const char *text, learn_checkpoint *checkpoint,
+                                 fds_error *err);
+/* Puts its tensors into the network and best (NULL in warming up), which has the network's names.
+ */
+fds_status learn_checkpoint_restore(const char *path, const learn_checkpoint *checkpoint,
+                                    fds_deep *net, learn_weights *best, fds_error *err);
+void learn_checkpoint_free(learn_checkpoint *checkpoint);
+
+/* ---- learn.c ---- */
+
+/* Seconds between two checkpoints at the least, and below which a training leaves none. Tests set it
+ * to 0: one after every epoch. */
+extern double learn_checkpoint_s;
+
+/* ---- explainer.c ---- */
+
+/* A new network for answers, its weights yet to be written into explainer_net. groups: where
+ * outputs are groups, else NULL; they are copied. */
+fds_status learn_explainer_create(const char *network, fds_precision precision, size_t players,
+                                  uint32_t classes, fds_shape shape, const fds_groups *groups,
+                                  double scale, unsigned threads, fds_explainer **out,
+                                  fds_error *err);
+fds_deep *learn_explainer_net(fds_explainer *explainer);
+
+#endif

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Losses of an explainer and their gradients by the network's outputs (learn.h has how these become
+ * values phi).
+ *
+ *   FDS_CLOSED  (phi - target)^2 / D, mean over inputs, labels and players; D: the variance of the
+ *               targets of a player over the inputs, so that 1 is what a constant would reach
+ *   FDS_PAPER   (v(s) - v(0) - s'phi)^2 / D, mean over inputs, labels and the coalitions drawn for
+ *               an input (the paper's loss); D: the mean of (v(1) - v(0))^2
+ *
+ * gamma adds gamma sum_g |phi_g - mean(phi_g)| / D, the distance of a group's members to their mean
+ * (GFDS+; for FDS_CLOSED over the number of players as well), its gradient being 0 where it is 0.
+ *
+ * Both have the same minimiser wherever the network can reach it: for one input, the mean of the
+ * second over s is (phi - phi*)' A (phi - phi*) + const with phi* the least-squares values and one
+ * A for all inputs.
+ *
+ * Coalitions are drawn from the rows of the plan, in pairs where the plan has pairs, in proportion
+ * to their weights, anew for each input and step, and shared by its labels. A lesson with no more
+ * rows than are to be drawn takes every row with its weight instead: that is the mean itself.
+ */
+#include "explain/learn.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    size_t row, slot; /* slot: input of the batch * draws + draw */
+} draw;
+
+struct learn_objective {
+    const fds_lesson *lesson;
+    fds_objective kind;
+    bool is_by_group, takes_all;
+    uint32_t batch;
+    uint64_t seed;
+    size_t outputs; /* of one label: players or groups */
+    double gamma, scale, divisor;
+    float *start;        /* (classes, outputs) */
+    double *phi, *slope; /* (classes, players) of one input */
+    /* FDS_PAPER */
+    size_t draws, cases; /* cases: pairs or rows */
+    double *cumulative;  /* (cases) sums of their weights */
+    draw *drawn;         /* (batch * draws) */
+    double *members;     /* (draws, players) 0 or 1, of one input */
+    double *weights;     /* (draws), they add up to 1 */
+    double *v;           /* (batch, draws, classes) */
+    double *rest;        /* (classes, draws) */
+};
+
+void fds_normalise(double total, size_t count, double *values) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += values[i];
+    for (size_t i = 0; i < count; i++)
+        values[i] += (total - sum) / (double)count;
+}
+
+/* ---- outputs and values ---- */
+
+static double total_of(const fds_lesson *lesson, size_t input, size_t label) {
+    size_t column = input * lesson->classes + label;
+    return lesson->full[column] - lesson->empty[column];
+}
+
+void learn_values(const learn_objective *o, size_t input, const float *u, double *phi) {
+    const fds_lesson *lesson = o->lesson;
+    size_t n = lesson->players;
+    const uint32_t *members;
+    for (size_t y = 0; y < lesson->classes; y++, u += o->outputs, phi += n) {
+        for (size_t i = 0; !o->is_by_group && i < n; i++)
+            phi[i] = o->scale * (double)u[i];
+        for (size_t g = 0; o->is_by_group && g < o->outputs; g++) {
+            size_t count = fds_groups_members(lesson->groups, g, &members);
+            for (size_t i = 0; i < count; i++)
+                phi[members[i]] = o->scale * (double)u[g] / (double)count;
+        }
+        fds_normalise(total_of(lesson, input, y), n, phi);
+    }
+}
+
+/* The gradient by u (outputs) from that by phi (players) of one label. */
+static void values_back(const learn_objective *o, const double *slope, float *gradient) {
+    size_t n = o->lesson->players;
+    const uint32_t *members;
+    double mean = 0; /* what normalising takes away */
+    for (size_t i = 0; i < n; i++)
+        mean += slope[i] / (double)n;
+    for (size_t i = 0; !o->is_by_group && i < n; i++)
+        gradient[i] = (float)(o->scale * (slope[i] - mean));
+    for (size_t g = 0; o->is_by_group && g < o->outputs; g++) {
+        size_t count = fds_groups_members(o->lesson->groups, g, &members);
+        double sum = 0;
+        for (size_t i = 0; i < count; i++)
+            sum += slope[members[i]] - mean;
+        gradient[g] = (float)(o->scale * sum / (double)count);
+    }
+}
+
+/* ---- the losses of one input; o->phi holds its values, o->slope receives the gradient ---- */
+
+static double closed_loss(learn_objective *o, size_t input) {
+    const fds_lesson *lesson = o->lesson;
+    size_t size = lesson->classes * lesson->players;
+    const float *target = lesson->targets + input * size;
+    double loss = 0, factor = 1 / (o->divisor * (double)size);
+    for (size_t i = 0; i < size; i++) {
+        double off = o->phi[i] - (double)target[i];
+        loss += factor * off * off;
+        o->slope[i] = 2 * factor * off;
+    }
+    return loss;
+}
+
+static void set_members(learn_objective *o, size_t place) {
+    size_t n = o->lesson->players;
+    for (size_t d = 0; d < o->draws; d++) {
+        size_t row = o->takes_all ? 2 + d : o->drawn[place * o->draws + d].row;
+        const uint64_t *bits = fds_plan_coalition(o->lesson->plan, row);
+        for (size_t i = 0; i < n; i++)
+            o->members[d * n + i] = fds_coalition_has(bits, i);
+    }
+}
+
+/* place: of the input in the batch */
+static double paper_loss(learn_objective *o, size_t input, size_t place) {
+    const fds_lesson *lesson = o->lesson;
+    size_t labels = lesson->classes, draws = o->draws, n = lesson->players;
+    const double *v = o->v + place * draws * labels, *empty = lesson->empty + input * labels;
+    double loss = 0, factor = 1 / (o->divisor * (double)labels);
+    if (!o->takes_all)
+        set_members(o, place);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)labels, (int)draws, (int)n, 1, o->phi,
+                (int)n, o->members, (int)n, 0, o->rest, (int)draws);
+    for (size_t y = 0; y < labels; y++)
+        for (size_t d = 0; d < draws; d++) {
+            double *rest = &o->rest[y * draws + d], off = *rest - (v[d * labels + y] - empty[y]);
+            loss += factor * o->weights[d] * off * off;
+            *rest = 2 * factor * o->weights[d] * off;
+        }
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)labels, (int)n, (int)draws, 1,
+                o->rest, (int)draws, o->members, (int)n, 0, o->slope, (int)n);
+    return loss;
+}
+
+/* Adds the penalty's gradient of one label to slope. */
+static double penalty(const learn_objective *o, double factor, const double *phi, double *slope) {
+    const fds_groups *groups = o->lesson->groups;
+    const uint32_t *members;
+    double loss = 0;
+    for (size_t g = 0; g < fds_groups_count(groups); g++) {
+        size_t count = fds_groups_members(groups, g, &members);
+        double mean = 0, square = 0;
+        for (size_t i = 0; i < count; i++)
+            mean += phi[members[i]] / (double)count;
+        for (size_t i = 0; i < count; i++)
+            square += (phi[members[i]] - mean) * (phi[members[i]] - mean);
+        double norm = sqrt(square);
+        loss += factor * norm;
+        for (size_t i = 0; norm > 0 && i < count; i++)
+            slope[members[i]] += factor * (phi[members[i]] - mean) / norm;
+    }
+    return loss;
+}
+
+/* ---- coalitions of a step ---- */
+
+static size_t draw_case(const learn_objective *o, fds_rng *rng) {
+    double target = fds_rng_unit(rng) * o->cumulative[o->cases - 1];
+    size_t low = 0, high = o->cases - 1; /* the first with cumulative > target */
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (o->cumulative[middle] > target)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static int by_row(const void *a, const void *b) {
+    const draw *x = a, *y = b;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+static int by_slot(const void *a, const void *b) {
+    const draw *x = a, *y = b;
+    return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+static void draw_rows(learn_objective *o, uint32_t epoch, uint32_t step) {
+    fds_rng rng = fds_rng_make(o->seed, FDS_PURPOSE_DRAW, epoch, step);
+    size_t together = fds_plan_is_paired(o->lesson->plan) ? 2 : 1;
+    for (size_t slot = 0; slot < o->batch * o->draws; slot++) {
+        size_t row = 2 + slot % o->draws;
+        if (!o->takes_all)
+            row = together == 2 && slot % 2 ? o->drawn[slot - 1].row + 1
+                                            : 2 + together * draw_case(o, &rng);
+        o->drawn[slot] = (draw){row, slot};
+    }
+}
+
+/* Reads the values in the order of the rows, which is that of a table on disk. */
+static fds_status read_values(learn_objective *o, const uint32_t *inputs, fds_error *err) {
+    const fds_rows *rows = o->lesson->rows;
+    size_t count = o->batch * o->draws, labels = o->lesson->classes;
+    qsort(o->drawn, count, sizeof *o->drawn, by_row);
+    for (size_t i = 0; i < count; i++) {
+        draw d = o->drawn[i];
+        FDS_TRY(rows->read(rows->context, 0, d.row, inputs[d.slot / o->draws] * labels, labels,
+                           o->v + d.slot * labels, err));
+    }
+    qsort(o->drawn, count, sizeof *o->drawn, by_slot);
+    return FDS_OK;
+}
+
+/* ---- a step ---- */
+
+fds_status learn_objective_apply(learn_objective *o, const uint32_t *inputs, uint32_t epoch,
+                                 uint32_t step, const float *u, double *loss, float *gradient,
+                                 fds_error *err) {
+    const fds_lesson *lesson = o->lesson;
+    size_t n = lesson->players, labels = lesson->classes, outputs = labels * o->outputs;
+    bool is_closed = o->kind == FDS_CLOSED;
+    double strength = o->gamma / (o->divisor * (double)labels * (is_closed ? (double)n : 1));
+    double sum = 0;
+    if (!is_closed) {
+        draw_rows(o, epoch, step);
+        FDS_TRY(read_values(o, inputs, err));
+    }
+    for (size_t b = 0; b < o->batch; b++) {
+        learn_values(o, inputs[b], u + b * outputs, o->phi);
+        sum += is_closed ? closed_loss(o, inputs[b]) : paper_loss(o, inputs[b], b);
+        for (size_t y = 0; y < labels; y++) {
+            if (strength > 0)
+                sum += penalty(o, strength, o->phi + y * n, o->slope + y * n);
+            for (size_t i = 0; i < n; i++)
+                o->slope[y * n + i] /= o->batch;
+            values_back(o, o->slope + y * n, gradient + b * outputs + y * o->outputs);
+        }
+    }
+    *loss = sum / o->batch;
+    if (!isfinite(*loss))
+        return fds_fail(err, FDS_DIVERGED,
+                        "the explainer's loss is no longer finite in epoch %u: use a smaller "
+                        "learning rate",
+                        epoch + 1);
+    return FDS_OK;
+}
+
+double learn_cross_entropy(const fds_lesson *lesson, const uint32_t *inputs, size_t count,
+                           const float *u, float *gradient) {
+    size_t labels = lesson->classes;
+    double loss = 0;
+    for (size_t b = 0; b < count; b++, u += labels, gradient += labels) {
+        double most = u[0], sum = 0;
+        uint16_t truth = lesson->labels[inputs[b]];
+        for (size_t y = 1; y < labels; y++)
+            most = fmax(most, u[y]);
+        for (size_t y = 0; y < labels; y++)
+            sum += exp(u[y] - most);
+        for (size_t y = 0; y < labels; y++)
+            gradient[y] = (float)((exp(u[y] - most) / sum - (y == truth)) / (double)count);
+        loss += log(sum) + most - u[truth];
+    }
+    return loss / (double)count;
+}
+
+/* ---- scales ---- */
+
+static double mean_square_total(const fds_lesson *lesson) {
+    double sum = 0;
+    size_t train = lesson->inputs - lesson->held;
+    for (size_t i = 0; i < train; i++)
+        for (size_t y = 0; y < lesson->classes; y++)
+            sum += total_of(lesson, i, y) * total_of(lesson, i, y);
+    return sum / ((double)train * lesson->classes);
+}
+
+/* An input's targets (classes, outputs): of the players, or the sums of the groups. */
+static void output_targets(const learn_objective *o, bool is_by_group, size_t input, double *out) {
+    const fds_lesson *lesson = o->lesson;
+    size_t n = lesson->players, outputs = is_by_group ? o->outputs : n;
+    const float *target = lesson->targets + input * lesson->classes * n;
+    memset(out, 0, lesson->classes * outputs * sizeof *out);
+    for (size_t y = 0; y < lesson->classes; y++)
+        for (size_t i = 0; i < n; i++)
+            out[y * outputs + (is_by_group ? fds_groups_of(lesson->groups, i) : i)] +=
+                (double)target[y * n + i];
+}
+
+/* mean (classes, outputs) of the targets over the inputs learnt from; returns the variance. */
+static double target_spread(learn_objective *o, bool is_by_group, double *mean) {
+    const fds_lesson *lesson = o->lesson;
+    size_t size = lesson->classes * (is_by_group ? o->outputs : lesson->players);
+    size_t train = lesson->inputs - lesson->held;
+    double sum = 0;
+    memset(mean, 0, size * sizeof *mean);
+    for (size_t i = 0; i < train; i++) {
+        output_targets(o, is_by_group, i, o->phi);
+        for (size_t j = 0; j < size; j++)
+            mean[j] += o->phi[j] / (double)train;
+    }
+    for (size_t i = 0; i < train; i++) {
+        output_targets(o, is_by_group, i, o->phi);
+        for (size_t j = 0; j < size; j++)
+            sum += (o->phi[j] - mean[j]) * (o->phi[j] - mean[j]);
+    }
+    return sum / (double)(train * size);
+}
+
+/* Games in which nothing happens have no scale: any will do. */
+static double positive(double value) { return value > 0 && isfinite(value) ? value : 1; }
+
+static void set_scales(learn_objective *o) {
+    const fds_lesson *lesson = o->lesson;
+    size_t outputs = lesson->classes * o->outputs;
+    if (o->kind == FDS_PAPER) {
+        o->divisor = positive(mean_square_total(lesson));
+        o->scale = sqrt(o->divisor / (double)o->outputs);
+        return;
+    }
+    double *mean = o->slope;
+    o->divisor = positive(target_spread(o, false, mean));
+    o->scale = sqrt(positive(target_spread(o, o->is_by_group, mean)));
+    for (size_t i = 0; i < outputs; i++)
+        o->start[i] = (float)(mean[i] / o->scale);
+}
+
+/* ---- making ---- */
+
+static fds_status set_draws(learn_objective *o, uint32_t draws, fds_error *err) {
+    const fds_plan *plan = o->lesson->plan;
+    size_t rows = fds_plan_rows(plan) - 2, together = fds_plan_is_paired(plan) ? 2 : 1, count;
+    o->takes_all = draws >= rows;
+    o->draws = o->takes_all ? rows : draws;
+    o->cases = rows / together;
+    if (!fds_mul(o->draws, o->batch, &count) || !fds_mul(count, o->lesson->classes, &count))
+        return fds_fail(err, FDS_LIMIT, "%zu coalitions for each of %u inputs are too many",
+                        o->draws, o->batch);
+    o->cumulative = fds_alloc_zero(o->cases, sizeof *o->cumulative);
+    o->drawn = fds_alloc_zero(o->batch * o->draws, sizeof *o->drawn);
+    o->members = fds_alloc_zero(o->draws, o->lesson->players * sizeof *o->members);
+    o->weights = fds_alloc_zero(o->draws, sizeof *o->weights);
+    o->v = fds_alloc_zero(count, sizeof *o->v);
+    o->rest = fds_alloc_zero(o->draws, o->lesson->classes * sizeof *o->rest);
+    if (!o->cumulative || !o->drawn || !o->members || !o->weights || !o->v || !o->rest)
+        return fds_fail_nomem(err, count * sizeof *o->v);
+    double sum = 0;
+    for (size_t row = 0; row < rows; row++) {
+        sum += fds_plan_weight(plan, 2 + row);
+        o->cumulative[row / together] = sum;
+    }
+    if (!(sum > 0))
+        return fds_fail(err, FDS_USAGE, "the plan has no coalition of positive weight");
+    for (size_t d = 0; d < o->draws; d++)
+        o->weights[d] = o->takes_all ? fds_plan_weight(plan, 2 + d) / sum : 1 / (double)o->draws;
+    if (o->takes_all)
+        set_members(o, 0);
+    return FDS_OK;
+}
+
+static fds_status make(learn_objective *o, const fds_explainer_params *params, fds_error *err) {
+    const fds_lesson *lesson = o->lesson;
+    size_t size = lesson->classes * lesson->players;
+    o->outputs = o->is_by_group ? fds_groups_count(lesson->groups) : lesson->players;
+    o->start = fds_alloc_zero(size, sizeof *o->start);
+    o->phi = fds_alloc_zero(size, sizeof *o->phi);
+    o->slope = fds_alloc_zero(size, sizeof *o->slope);
+    if (!o->start || !o->phi || !o->slope)
+        return fds_fail_nomem(err, size * sizeof *o->phi);
+    set_scales(o);
+    openblas_set_num_threads(1); /* the matrices are small */
+    return o->kind == FDS_PAPER ? set_draws(o, params->draws, err) : FDS_OK;
+}
+
+fds_status learn_objective_create(const fds_lesson *lesson, const fds_explainer_params *params,
+                                  uint32_t batch, learn_objective **out, fds_error *err) {
+    learn_objective *o = fds_alloc_zero(1, sizeof *o);
+    if (!o)
+        return fds_fail_nomem(err, sizeof *o);
+    *o = (learn_objective){.lesson = lesson,
+                           .kind = params->objective,
+                           .is_by_group = params->is_by_group,
+                           .gamma = params->is_by_group || !lesson->groups ? 0 : params->gamma,
+                           .batch = batch,
+                           .seed = params->seed};
+    fds_status status = make(o, params, err);
+    if (status != FDS_OK) {
+        learn_objective_free(o);
+        return status;
+    }
+    *out = o;
+    return FDS_OK;
+}
+
+void learn_objective_free(learn_objective *o) {
+    if (!o)
+        return;
+    fds_free(o->start);
+    fds_free(o->phi);
+    fds_free(o->slope);
+    fds_free(o->cumulative);
+    fds_free(o->drawn);
+    fds_free(o->members);
+    fds_free(o->weights);
+    fds_free(o->v);
+    fds_free(o->rest);
+    fds_free(o);
+}
+
+size_t learn_objective_outputs(const learn_objective *o) { return o->lesson->classes * o->outputs; }
+double learn_objective_scale(const learn_objective *o) { return o->scale; }
+const float *learn_objective_start(const learn_objective *o) { return o->start; }

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run.json: who takes part in a run, every setting, and, once the run is complete, its results.
+ *
+ *   format, version   "fds run", 1
+ *   method            a name for the record
+ *   data              source, samples, shape, is_image, classes (names)
+ *   players           name, label, provider (or null) and samples of each
+ *   groups            the group of each player, or null
+ *   inputs            count, held
+ *   explainer         network and training
+ *   keep_models
+ *   value             what the sub-models' answers depend on, as in table.json
+ *   coalitions        sampler, count, held, seed, adjust
+ *   machine           version, threads and instruction sets; not part of the settings
+ *   results           fds_fit_report, the strengths of the least squares, and the sha256 of the
+ *                     files that answers depend on; only when complete
+ */
+#include "explain/run.h"
+
+#include <string.h>
+
+#define MAX_BYTES ((size_t)256 << 20)
+#define MAX_FILE ((size_t)8 << 30)
+
+static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
+static const char *const adjustments[] = {"none", "shrink", "counts"};
+
+static fds_status no_memory(fds_error *err) {
+    return fds_fail(err, FDS_NOMEM, "out of memory for a run's description");
+}
+
+/* JSON from memory; where names it in messages. Jansson's reader drops characters that it has no
+ * memory for: what is read twice alike is whole. */
+static fds_status parse(const char *where, const char *text, size_t size, json_t **out,
+                        fds_error *err) {
+    json_error_t mistake = {.line = 0};
+    json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &mistake);
+    json_t *again = json ? json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    fds_status status = FDS_OK;
+    if (!json && mistake.text[0])
+        status = fds_fail(err, FDS_FORMAT, "%s: line %d: %s", where, mistake.line, mistake.text);
+    else if (!json_equal(json, again))
+        status = no_memory(err);
+    json_decref(again);
+    if (status != FDS_OK)
+        json_decref(json);
+    else
+        *out = json;
+    return status;
+}
+
+/* ---- describing ---- */
+
+/* Any text, or null; of one that is not UTF-8 only ASCII is kept, with "?" for the rest. */
+static json_t *text_of(const char *text) {
+    if (!text)
+        return json_null();
+    json_t *json = json_string(text);
+    char *plain = json ? NULL : fds_strdup(text);
+    for (char *at = plain; at && *at; at++)
+        *at = (unsigned char)*at < 0x80 ? *at : '?';
+    if (plain)
+        json = json_string(plain);
+    fds_free(plain);
+    return json;
+}
+
+/* A list with one more item, which it takes over; NULL when there is no memory for it. */
+static json_t *append(json_t *list, json_t *item) {
+    if (json_array_append_new(list, item) == 0)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+static json_t *describe_data(const fds_dataset *train) {
+    json_t *names = json_array();
+    for (uint32_t c = 0; names && c < train->classes; c++)
+        names = append(names, text_of(fds_dataset_class_name(train, c)));
+    return json_pack("{s:o, s:I, s:[I,I,I], s:b, s:o}", "source", text_of(train->source), "samples",
+                     (json_int_t)train->count, "shape", (json_int_t)train->shape.channels,
+                     (json_int_t)train->shape.height, (json_int_t)train->shape.width, "is_image",
+                     train->is_image, "classes", names);
+}
+
+static json_t *describe_player(const fds_dataset *train, const fds_players *players, size_t p,
+                               size_t *counts) {
+    const uint32_t *index;
+    size_t count = fds_players_samples(players, p, &index);
+    json_t *samples = json_array();
+    for (size_t i = 0; samples && i < count; i++)
+        samples = append(samples, json_integer(index[i]));
+    const char *provider = train->provider_ids
+                               ? fds_dataset_provider_name(train, train->provider_ids[index[0]])
+                               : NULL;
+    return json_pack("{s:o, s:I, s:o, s:o}", "name", text_of(fds_players_name(players, p)), "label",
+                     (json_int_t)fds_player_label(train, index, count, counts), "provider",
+                     text_of(provider), "samples", samples);
+}
+
+static json_t *describe_players(const fds_dataset *train, const fds_players *players) {
+    size_t *counts = fds_alloc_zero(train->classes, sizeof *counts);
+    json_t *list = counts ? json_array() : NULL;
+    for (size_t p = 0; list && p < fds_players_count(players); p++)
+        list = append(list, describe_player(train, players, p, counts));
+    fds_free(counts);
+    return list;
+}
+
+static json_t *describe_groups(const fds_groups *groups) {
+    if (!groups)
+        return json_null();
+    json_t *list = json_array();
+    for (size_t p = 0; list && p < fds_groups_players(groups); p++)
+        list = append(list, json_integer(fds_groups_of(groups, p)));
+    return list;
+}
+
+static json_t *describe_explainer(const fds_explainer_params *p) {
+    return json_pack("{s:s, s:o, s:b, s:b, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}", "network",
+                     p->network, "weights", text_of(p->weights), "warm_up", p->warm_up, "by_group",
+                     p->is_by_group, "gamma", fds_decimal(p->gamma), "objective",
+                     p->objective == FDS_PAPER ? "paper" : "closed", "lr", fds_decimal(p->lr),
+                     "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "patience",
+                     (json_int_t)p->patience, "draws", (json_int_t)p->draws, "precision",
+                     p->precision == FDS_BF16 ? "bf16" : "f32", "seed", (json_int_t)p->seed);
+}
+
+fds_status fds_run_record_describe(const char *method, const fds_fit_settings *s,
+                                   const fds_dataset *train, const fds_players *players,
+                                   const fds_groups *groups, const fds_value *value,
+                                   const fds_explainer_params *explainer, json_t **out,
+                                   fds_error *err) {
+    json_t *about;
+    FDS_TRY(
+        parse("the value function's parameters", value->text, strlen(value->text), &about, err));
+    json_t *coalitions =
+        json_pack("{s:s, s:I, s:I, s:I, s:s}", "sampler", samplers[s->params.sampler], "count",
+                  (json_int_t)s->coalitions, "held", (json_int_t)s->held_coalitions, "seed",
+                  (json_int_t)s->plan_seed, "adjust", adjustments[s->params.adjust]);
+    /* differences are told in this order: what others follow from comes before them */
+    *out = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o}", "format",
+                     "fds run", "version", 1, "method", text_of(method ? method : ""), "data",
+                     describe_data(train), "players", describe_players(train, players), "groups",
+                     describe_groups(groups), "inputs", "count", (json_int_t)value->inputs, "held",
+                     (json_int_t)s->held_inputs, "explainer", describe_explainer(explainer),
+                     "keep_models", s->keeps_models, "value", about, "coalitions", coalitions);
+    return *out ? FDS_OK : no_memory(err);
+}
+
+/* ---- writing ---- */
+
+static json_t *describe_results(const fds_fit_report *r, const fds_ls_report *strengths) {
+    json_t *seconds = json_object();
+    for (int stage = 0; seconds && stage < FDS_STAGES; stage++)
+        if (json_object_set_new(seconds, fds_stage_name((fds_fit_stage)stage),
+                                json_real(r->seconds[stage])) != 0) {
+            json_decref(seconds);
+            seconds = NULL;
+        }
+    return json_pack("{s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:o, s:{s:f, s:f, s:f, s:f, s:f}}",
+                     "sub_models", (json_int_t)r->sub_models, "service_accuracy",
+                     r->service_accuracy, "epochs", (json_int_t)r->epochs, "best_epoch",
+                     (json_int_t)r->best_epoch, "loss", r->loss, "agreement", r->agreement,
+                     "within", r->within, "seconds", seconds, "least_squares", "ridge_fit",
+                     strengths->ridge_fit, "ridge_rest", strengths->ridge_rest, "shrink",
+                     strengths->shrink, "shrink_rest", strengths->shrink_rest, "explained",
+                     strengths->explained);
+}
+
+/* Files that answers depend on, where they are part of the run. */
+static const char *const kept[] = {FDS_RUN_SERVICE, FDS_RUN_EXPLAINER, FDS_RUN_PLAYERS,
+                                   FDS_RUN_ERRORS};
+
+static fds_status file_sha256(const char *dir, const char *name, char path[FDS_PATH_MAX],
+                              char hex[65], fds_error *err) {
+    uint8_t *data;
+    size_t size;
+    FDS_TRY(fds_path_join(path, FDS_PATH_MAX, dir, name, err));
+    hex[0] = 0;
+    if (!fds_path_exists(path))
+        return FDS_OK;
+    FDS_TRY(fds_file_read(path, MAX_FILE, &data, &size, err));
+    fds_sha256_hex(data, size, hex);
+    fds_free(data);
+    return FDS_OK;
+}
+
+static fds_status add_checksums(const char *dir, json_t *results, fds_error *err) {
+    json_t *sums = json_object();
+    bool is_whole = json_object_set_new(results, "sha256", sums) == 0;
+    for (size_t i = 0; is_whole && i < sizeof kept / sizeof *kept; i++) {
+        char path[FDS_PATH_MAX], hex[65];
+        FDS_TRY(file_sha256(dir, kept[i], path, hex, err));
+        is_whole = !hex[0] || json_object_set_new(sums, kept[i], json_string(hex)) == 0;
+    }
+    return is_whole ? FDS_OK : no_memory(err);
+}
+
+fds_status fds_run_record_check(const char *dir, const fds_run_record *record, fds_error *err) {
+    const json_t *sums = json_object_get(json_object_get(record->json, "results"), "sha256");
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        char path[FDS_PATH_MAX], hex[65];
+        const char *told = json_string_value(json_object_get(sums, kept[i]));
+        FDS_TRY(file_sha256(dir, kept[i], path, hex, err));
+        if (strcmp(told ? told : "", hex) != 0)
+            return fds_fail(err, FDS_CORRUPT,
+                            "%s was damaged or changed: its sha256 is not the one in %s", path,
+                            FDS_RUN_JSON);
+    }
+    return FDS_OK;
+}
+
+fds_status fds_run_record_write(const char *dir, const json_t *description, unsigned threads,
+                                const fds_fit_report *report, const fds_ls_report *strengths,
+                                fds_error *err) {
+    char path[FDS_PATH_MAX];
+    FDS_TRY(fds_path_join(path, sizeof path, dir, FDS_RUN_JSON, err));
+    json_t *json = json_deep_copy(description);
+    bool is_whole = json_equal(json, description); /* a copy drops what it has no memory for */
+    json_t *machine =
+        json_pack("{s:s, s:I, s:s, s:s}", "fds", FDS_VERSION, "threads", (json_int_t)threads, "isa",
+                  fds_isa(), "onednn_isa", fds_deep_isa());
+    is_whole &= json_object_set_new(json, "machine", machine) == 0;
+    fds_status status = FDS_OK;
+    if (report) {
+        json_t *results = describe_results(report, strengths);
+        is_whole &= json_object_set_new(json, "results", results) == 0;
+        if (is_whole)
+            status = add_checksums(dir, results, err);
+    }
+    char *text = is_whole && status == FDS_OK ? fds_json_text(json, JSON_INDENT(1)) : NULL;
+    if (status == FDS_OK)
+        status = text ? fds_file_write(path, text, strlen(text), err) : no_memory(err);
+    fds_free(text);
+    json_decref(json);
+    return status;
+}
+
+/* ---- reading ---- */
+
+static fds_status read_json(const char *path, json_t **out, fds_error *err) {
+    uint8_t *data;
+    size_t size;
+    FDS_TRY(fds_file_read(path, MAX_BYTES, &data, &size, err));
+    fds_status status = parse(path, (const char *)data, size, out, err);
+    fds_free(data);
+    FDS_TRY(status);
+    const char *format = json_string_value(json_object_get(*out, "format"));
+    json_int_t version = json_integer_value(json_object_get(*out, "version"));
+    if (!format || strcmp(format, "fds run") != 0)
+        status = fds_fail(err, FDS_FORMAT, "%s: \"format\" must be \"fds run\"", path);
+    else if (version != 1)
+        status = fds_fail(err, FDS_UNSUPPORTED, "%s: version %lld, this program reads version 1",
+                          path, (long long)version);
+    if (status != FDS_OK) {
+        json_decref(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+fds_status fds_run_record_compare(const char *dir, const json_t *description, bool *is_there,
+                                  bool *is_done, fds_error *err) {
+    char path[FDS_PATH_MAX], text[400];
+    *is_there = *is_done = false;
+    FDS_TRY(fds_path_join(path, sizeof path, dir, FDS_RUN_JSON, err));
+    if (!fds_path_exists(path))
+        return FDS_OK;
+    json_t *json;
+    FDS_TRY(read_json(path, &json, err));
+    *is_there = true;
+    *is_done = json_object_get(json, "results") != NULL;
+    json_object_del(json, "results");
+    json_object_del(json, "machine");
+    bool differs = fds_json_difference(json, description, "run", text, sizeof text);
+    json_decref(json);
+    if (differs)
+        return fds_fail(err, FDS_USAGE, "%s: %s; use another folder, or remove this one", path,
+                        text);
+    return FDS_OK;
+}
+
+static bool choose(const json_t *from, const char *key, const char *const *names, size_t count,
+                   int *out) {
+    const char *text = json_string_value(json_object_get(from, key));
+    for (size_t i = 0; text && i < count; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *out = (int)i;
+            return true;
+        }
+    return false;
+}
+
+static bool read_coalitions(const json_t *json, fds_run_record *r) {
+    const json_t *c = json_object_get(json, "coalitions");
+    int sampler, adjust;
+    if (!choose(c, "sampler", samplers, sizeof samplers / sizeof *samplers, &sampler) ||
+        !choose(c, "adjust", adjustments, sizeof adjustments / sizeof *adjustments, &adjust))
+        return false;
+    r->settings.params.sampler = (fds_sampler)sampler;
+    r->settings.params.adjust = (fds_adjust)adjust;
+    r->settings.coalitions = (size_t)json_integer_value(json_object_get(c, "count"));
+    r->settings.held_coalitions = (size_t)json_integer_value(json_object_get(c, "held"));
+    r->settings.plan_seed = (uint64_t)json_integer_value(json_object_get(c, "seed"));
+    return r->settings.coalitions > 0 && r->settings.coalitions < FDS_MAX_ROWS &&
+           r->settings.held_coalitions < FDS_MAX_ROWS;
+}
+
+static bool read_data(const json_t *json, fds_run_record *r) {
+    const json_t *data = json_object_get(json, "data"), *shape = json_object_get(data, "shape");
+    uint32_t *sides[] = {&r->shape.channels, &r->shape.height, &r->shape.width};
+    r->source = json_string_value(json_object_get(data, "source"));
+    r->classes = (uint32_t)json_array_size(json_object_get(data, "classes"));
+    r->is_image = json_is_true(json_object_get(data, "is_image"));
+    for (size_t i = 0; i < 3; i++) {
+        json_int_t side = json_integer_value(json_array_get(shape, i));
+        if (side < 1 || side > FDS_MAX_SIDE)
+            return false;
+        *sides[i] = (uint32_t)side;
+    }
+    return r->source && r->classes;
+}
+
+static bool read_players(const json_t *json, fds_run_record *r) {
+    const json_t *list = json_object_get(json, "players");
+    r->players = json_array_size(list);
+    for (size_t p = 0; p < r->players; p++) {
+        const json_t *player = json_array_get(list, p), *label = json_object_get(player, "label");
+        if (!json_string_value(json_object_get(player, "name")) || !json_is_integer(label) ||
+            json_integer_value(label) < 0 || json_integer_value(label) >= r->classes)
+            return false;
+    }
+    return r->players > 0;
+}
+
+static void read_results(const json_t *json, fds_run_record *r) {
+    const json_t *results = json_object_get(json, "results");
+    const json_t *seconds = json_object_get(results, "seconds");
+    const json_t *ls = json_object_get(results, "least_squares");
+    fds_fit_report *report = &r->report;
+    report->sub_models = (size_t)json_integer_value(json_object_get(results, "sub_models"));
+    report->service_accuracy = json_number_value(json_object_get(results, "service_accuracy"));
+    report->epochs = (uint32_t)json_integer_value(json_object_get(results, "epochs"));
+    report->best_epoch = (uint32_t)json_integer_value(json_object_get(results, "best_epoch"));
+    report->loss = json_number_value(json_object_get(results, "loss"));
+    report->agreement = json_number_value(json_object_get(results, "agreement"));
+    report->within = json_number_value(json_object_get(results, "within"));
+    for (int s = 0; s < FDS_STAGES; s++)
+        report->seconds[s] =
+            json_number_value(json_object_get(seconds, fds_stage_name((fds_fit_stage)s)));
+    r->strengths.ridge_fit = json_number_value(json_object_get(ls, "ridge_fit"));
+    r->strengths.ridge_rest = json_number_value(json_object_get(ls, "ridge_rest"));
+    r->strengths.ridge = FDS_MAX(r->strengths.ridge_fit, r->strengths.ridge_rest);
+    r->strengths.shrink = json_number_value(json_object_get(ls, "shrink"));
+    r->strengths.shrink_rest = json_number_value(json_object_get(ls, "shrink_rest"));
+    r->strengths.explained = json_number_value(json_object_get(ls, "explained"));
+}
+
+static fds_status read_groups(const char *path, const json_t *json, fds_run_record *r,
+                              fds_error *err) {
+    const json_t *list = json_object_get(json, "groups");
+    if (!json_is_array(list))
+        return FDS_OK;
+    if (json_array_size(list) != r->players)
+        return fds_fail(err, FDS_FORMAT, "%s: \"groups\" has %zu entries for %zu players", path,
+                        json_array_size(list), r->players);
+    uint32_t *group_of = fds_alloc_zero(r->players, sizeof *group_of);
+    if (!group_of)
+        return no_memory(err);
+    for (size_t p = 0; p < r->players; p++)
+        group_of[p] = (uint32_t)json_integer_value(json_array_get(list, p));
+    fds_status status = fds_groups_create(group_of, r->players, NULL, &r->groups, err);
+    fds_free(group_of);
+    return status;
+}
+
+static fds_status read_members(const char *path, fds_run_record *r, fds_error *err) {
+    const json_t *json = r->json;
+    r->method = json_string_value(json_object_get(json, "method"));
+    r->explainer =
+        json_string_value(json_object_get(json_object_get(json, "explainer"), "network"));
+    r->has_bank = json_is_true(json_object_get(json, "keep_models"));
+    r->threads =
+        (unsigned)json_integer_value(json_object_get(json_object_get(json, "machine"), "threads"));
+    r->held_inputs =
+        (size_t)json_integer_value(json_object_get(json_object_get(json, "inputs"), "held"));
+    r->settings.value.train.seed =
+        (uint64_t)json_integer_value(json_object_get(json_object_get(json, "value"), "seed"));
+    if (!r->method || !r->explainer || !read_data(json, r) || !read_players(json, r) ||
+        !read_coalitions(json, r))
+        return fds_fail(err, FDS_FORMAT,
+                        "%s: data, players, coalitions or explainer are missing or wrong", path);
+    if (!json_object_get(json, "results"))
+        return fds_fail(err, FDS_USAGE,
+                        "%s: the fit was broken off before its end: give the same `fds fit` "
+                        "command again, it goes on where it was",
+                        path);
+    read_results(json, r);
+    return read_groups(path, json, r, err);
+}
+
+fds_status fds_run_record_read(const char *dir, fds_run_record *out, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    *out = (fds_run_record){0};
+    FDS_TRY(fds_path_join(path, sizeof path, dir, FDS_RUN_JSON, err));
+    if (!fds_path_exists(path))
+        return fds_fail(err, FDS_NOT_FOUND, "%s: there is no run here: it has no %s", dir,
+                        FDS_RUN_JSON);
+    FDS_TRY(read_json(path, &out->json, err));
+    fds_status status = read_members(path, out, err);
+    if (status != FDS_OK)
+        fds_run_record_free(out);
+    return status;
+}
+
+void fds_run_record_free(fds_run_record *record) {
+    json_decref(record->json);
+    fds_groups_free(record->groups);
+    *record = (fds_run_record){0};
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * pay: values turned into money.
+ *
+ * The division is done in whole numbers, so that it is exact and the same everywhere: values are
+ * scaled by a power of two until the greatest has 62 bits, and what is then below one, at most
+ * 2^-61 of the greatest, is dropped. Everybody gets the whole part of amount * weight / total; what
+ * is left over, fewer units than there are players, goes by one to those who lost most by that
+ * (the largest remainders). So a player of a greater value never gets less than another. */
+#include "base/base.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    BITS = 62,           /* of the greatest weight */
+    LEAST_SUM_PART = 20, /* signed: the sum is at least one part in so many of the sum of sizes */
+};
+
+/* A share is at most LEAST_SUM_PART times the amount, and must fit. */
+#define MOST_AMOUNT (INT64_MAX / 32)
+
+__extension__ typedef __int128 int128;
+
+typedef struct {
+    int128 remainder; /* of amount * weight / total */
+    size_t player;
+} rest;
+
+static int by_remainder(const void *left, const void *right) {
+    const rest *a = left, *b = right;
+    if (a->remainder != b->remainder)
+        return a->remainder > b->remainder ? -1 : 1;
+    return a->player < b->player ? -1 : a->player > b->player;
+}
+
+const char *fds_pay_rule_text(fds_pay_rule rule) {
+    switch (rule) {
+    case FDS_PAID_CLIP:
+        return "in proportion to the values, where negative ones earn nothing";
+    case FDS_PAID_SIGNED:
+        return "in proportion to the values, where negative ones owe";
+    case FDS_PAID_CLIP_FOR_SIGNED:
+        return "negative values earn nothing instead of owing, because the values nearly cancel "
+               "each other out";
+    case FDS_PAID_EVENLY:
+        return "the same for everybody, because no value is above zero";
+    }
+    return "?";
+}
+
+/* ---- weights ---- */
+
+static fds_status check(const double *values, size_t count, int64_t amount, fds_error *err) {
+    if (count == 0)
+        return fds_fail(err, FDS_USAGE, "there are no players to be paid");
+    if (amount < 0)
+        return fds_fail(err, FDS_USAGE, "an amount of %lld cannot be divided: it is below 0",
+                        (long long)amount);
+    if (amount > MOST_AMOUNT)
+        return fds_fail(err, FDS_LIMIT, "an amount of %lld units is too large, at most %lld",
+                        (long long)amount, (long long)MOST_AMOUNT);
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return fds_fail(err, FDS_USAGE, "the value of player %zu (from 0) is not a number", i);
+    return FDS_OK;
+}
+
+/* Weights of BITS bits; with is_clipped those of negative values are 0. */
+static void weigh(const double *values, size_t count, bool is_clipped, int64_t *weights) {
+    double greatest = 0;
+    int exponent;
+    for (size_t i = 0; i < count; i++)
+        if (values[i] > 0 || !is_clipped)
+            greatest = FDS_MAX(greatest, fabs(values[i]));
+    frexp(greatest, &exponent); /* greatest is below 2^exponent */
+    for (size_t i = 0; i < count; i++)
+        weights[i] = is_clipped && values[i] < 0 ? 0 : (int64_t)ldexp(values[i], BITS - exponent);
+}
+
+static int128 sum(const int64_t *weights, size_t count, bool of_sizes) {
+    int128 total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += of_sizes && weights[i] < 0 ? -weights[i] : weights[i];
+    return total;
+}
+
+/* Fills in weights as the policy, or what it must give way to, has them. */
+static fds_pay_rule choose(const double *values, size_t count, fds_policy policy,
+                           int64_t *weights) {
+    if (policy == FDS_SIGNED) {
+        weigh(values, count, false, weights);
+        int128 total = sum(weights, count, false), sizes = sum(weights, count, true);
+        if (total > 0 && total * LEAST_SUM_PART >= sizes)
+            return FDS_PAID_SIGNED;
+    }
+    weigh(values, count, true, weights);
+    if (sum(weights, count, false) > 0)
+        return policy == FDS_SIGNED ? FDS_PAID_CLIP_FOR_SIGNED : FDS_PAID_CLIP;
+    for (size_t i = 0; i < count; i++)
+        weights[i] = 1;
+    return FDS_PAID_EVENLY;
+}
+
+/* ---- shares ---- */
+
+/* total is above 0; a remainder is from 0 to total - 1, of negative weights too. */
+static void divide(const int64_t *weights, size_t count, int64_t amount, rest *rests,
+                   int64_t *shares) {
+    int128 total = sum(weights, count, false), left = amount;
+    for (size_t i = 0; i < count; i++) {
+        int128 product = (int128)amount * weights[i], share = product / total;
+        if (product % total < 0)
+            share--;
+        rests[i] = (rest){product - share * total, i};
+        shares[i] = (int64_t)share;
+        left -= share;
+    }
+    qsort(rests, count, sizeof *rests, by_remainder);
+    for (size_t i = 0; i < (size_t)left; i++)
+        shares[rests[i].player]++;
+}
+
+fds_status fds_pay(const double *values, size_t count, int64_t amount, fds_policy policy,
+                   int64_t *shares, fds_pay_rule *rule, fds_error *err) {
+    FDS_TRY(check(values, count, amount, err));
+    int64_t *weights = fds_alloc_zero(count, sizeof *weights);
+    rest *rests = fds_alloc_zero(count, sizeof *rests);
+    fds_status status = FDS_OK;
+    if (weights && rests) {
+        fds_pay_rule followed = choose(values, count, policy, weights);
+        if (rule)
+            *rule = followed;
+        divide(weights, count, amount, rests, shares);
+    } else {
+        status = fds_fail_nomem(err, count * sizeof *rests);
+    }
+    fds_free(weights);
+    fds_free(rests);
+    return status;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the tests of fits and runs share: a small task with all that a fit needs, made anew or read
+ * from a file that names providers, and ways to look at the folder of a run. */
+#ifndef FDS_TEST_EXPLAIN_FIXTURE_H
+#define FDS_TEST_EXPLAIN_FIXTURE_H
+
+#include "../base/scratch.h"
+#include "explain/learn.h"
+#include "explain/run.h"
+
+#include <math.h>
+
+#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
+
+enum { PLAYERS = 16, GROUPS = 6, INPUTS = 60, ASKED = 10, FEATURES = 4, CLASSES = 3 };
+enum { SAMPLES = PLAYERS + INPUTS + ASKED }; /* in this order */
+
+static inline void expect_failure(fds_status got, fds_status wanted, const fds_error *err,
+                                  const char *part) {
+    if (got != wanted || err->status != wanted)
+        fail_msg("%s, not %s: %s", fds_status_name(got), fds_status_name(wanted), err->text);
+    expect_in(err->text, part);
+}
+
+/* ---- what is fitted ---- */
+
+typedef struct {
+    const char *method;
+    fds_dataset *train;
+    fds_players *players;
+    fds_groups *groups;
+    uint32_t inputs[INPUTS];
+    size_t input_count;
+    fds_fit_params params;
+    fds_events events;
+} task;
+
+/* Three clouds of points that overlap, so that every player matters a little. */
+static inline void cloud(fds_rng *rng, size_t i, float *x, uint16_t *label) {
+    *label = (uint16_t)(i % CLASSES);
+    for (size_t f = 0; f < FEATURES; f++)
+        x[f] = (float)((f == *label ? 1.5 : 0) + fds_rng_normal(rng));
+}
+
+static inline fds_dataset *clouds(size_t count, uint64_t seed) {
+    float *values = need(count * FEATURES, sizeof *values);
+    uint16_t *labels = need(count, sizeof *labels);
+    fds_rng rng = fds_rng_make(seed, 3000, 0, 0);
+    fds_dataset *ds = NULL;
+    fds_error err;
+    for (size_t i = 0; i < count; i++)
+        cloud(&rng, i, values + i * FEATURES, &labels[i]);
+    expect_ok(fds_dataset_create(count, (fds_shape){FEATURES, 1, 1}, NULL, values, labels, CLASSES,
+                                 NULL, &ds, &err),
+              &err);
+    free(values);
+    free(labels);
+    return ds;
+}
+
+/* Settings of a method for which a fit takes a fraction of a second. */
+static inline fds_fit_params quick(const char *method) {
+    fds_fit_params p;
+    fds_error err;
+    expect_ok(fds_fit_params_default(method, &p, &err), &err);
+    if (strcmp(method, "fds") != 0)
+        p.value.kind = "retrain:4";
+    p.value.network = "fc:classes";
+    p.value.train.lr = 1e-3f;
+    p.value.train.seed = 3;
+    p.coalitions = 60;
+    p.explainer = "linear";
+    p.epochs = 4;
+    p.batch = 16;
+    p.seed = 5;
+    p.threads = 1;
+    return p;
+}
+
+static inline void task_players(task *t) {
+    uint32_t group_of[PLAYERS];
+    fds_error err;
+    expect_ok(fds_players_points(t->train, NULL, PLAYERS, &t->players, &err), &err);
+    for (uint32_t i = 0; i < PLAYERS; i++)
+        group_of[i] = i % GROUPS;
+    expect_ok(fds_groups_create(group_of, PLAYERS, NULL, &t->groups, &err), &err);
+}
+
+static inline task task_make(const char *method) {
+    task t = {.method = method, .input_count = INPUTS, .params = quick(method)};
+    t.train = clouds(SAMPLES, 1);
+    task_players(&t);
+    for (uint32_t i = 0; i < INPUTS; i++)
+        t.inputs[i] = PLAYERS + i;
+    return t;
+}
+
+/* The same points from a file that says whose they are: providers red, green and blue in turn, who
+ * are the players. Needs the scratch folder. */
+static inline task task_providers(const char *method) {
+    static const char *const names[] = {"red", "green", "blue", "grey", "pink"};
+    task t = {.method = method, .input_count = INPUTS, .params = quick(method)};
+    FILE *file = fopen(scratch_path("providers.csv"), "w");
+    fds_rng rng = fds_rng_make(1, 3000, 0, 0);
+    fds_dataset *none = NULL;
+    fds_error err;
+    assert_non_null(file);
+    fprintf(file, "a,b,c,d,label,provider\n");
+    for (size_t i = 0; i < SAMPLES; i++) {
+        float x[FEATURES];
+        uint16_t label;
+        cloud(&rng, i, x, &label);
+        fprintf(file, "%.9g,%.9g,%.9g,%.9g,class %c,%s\n", (double)x[0], (double)x[1], (double)x[2],
+                (double)x[3], 'x' + label, names[i % COUNT(names)]);
+    }
+    assert_int_equal(fclose(file), 0);
+    expect_ok(fds_data_open(scratch_path("providers.csv"), NULL, &t.train, &none, &err), &err);
+    assert_null(none);
+    expect_ok(fds_players_providers(t.train, NULL, PLAYERS, &t.players, &err), &err);
+    for (uint32_t i = 0; i < INPUTS; i++)
+        t.inputs[i] = PLAYERS + i;
+    return t;
+}
+
+static inline void task_free(task *t) {
+    fds_groups_free(t->groups);
+    fds_players_free(t->players);
+    fds_dataset_free(t->train);
+}
+
+static inline fds_status try_fit(const task *t, const char *dir, fds_fit_report *report,
+                                 fds_error *err) {
+    return fds_fit(dir, t->method, t->train, t->players, t->groups, t->inputs, t->input_count,
+                   &t->params, &t->events, report, err);
+}
+
+static inline fds_fit_report fit(const task *t, const char *dir) {
+    fds_fit_report report;
+    fds_error err;
+    memset(&report, 0xa5, sizeof report);
+    expect_ok(try_fit(t, dir, &report, &err), &err);
+    return report;
+}
+
+static inline fds_run *open_run(const char *dir) {
+    fds_run *run = NULL;
+    fds_error err;
+    expect_ok(fds_run_open(dir, 0, &run, &err), &err);
+    return run;
+}
+
+/* ---- answers ---- */
+
+enum { MOST = 64, MOST_PLAYERS = 20 };
+
+typedef struct {
+    uint32_t labels[MOST];
+    float probs[MOST * CLASSES];
+    double full[MOST], empty[MOST], values[MOST * MOST_PLAYERS], errors[MOST * MOST_PLAYERS];
+} answers;
+
+static inline fds_answers places(answers *a) {
+    return (fds_answers){a->labels, a->probs, a->full, a->empty, a->values, a->errors};
+}
+
+static inline void ask(fds_run *run, fds_answerer by, const fds_dataset *ds, const uint32_t *index,
+                       size_t count, bool is_given, answers *a) {
+    const fds_answers to = places(a);
+    fds_error err;
+    expect_ok(fds_run_explain(run, by, ds, index, count, is_given, &to, &err), &err);
+}
+
+/* For predicted labels and for each given one, values add up to v(1) - v(0), to rounding. */
+static inline void expect_efficient(const task *t, const char *dir, fds_answerer by) {
+    static answers a;
+    fds_run *run = open_run(dir);
+    uint32_t asked[ASKED];
+    size_t n = fds_players_count(t->players);
+    for (uint32_t i = 0; i < ASKED; i++)
+        asked[i] = PLAYERS + INPUTS + i;
+    for (uint32_t given = 0; given <= CLASSES; given++) {
+        for (size_t i = 0; i < ASKED; i++)
+            a.labels[i] = given;
+        ask(run, by, t->train, asked, ASKED, given < CLASSES, &a);
+        for (size_t x = 0; x < ASKED; x++) {
+            double sum = 0;
+            for (size_t i = 0; i < n; i++) {
+                sum += a.values[x * n + i];
+                assert_true(isfinite(a.values[x * n + i]));
+                assert_true(isfinite(a.errors[x * n + i]) && a.errors[x * n + i] >= 0);
+            }
+            if (fabs(sum - (a.full[x] - a.empty[x])) > 1e-12)
+                fail_msg("input %zu: values sum to %.17g, not %.17g", x, sum,
+                         a.full[x] - a.empty[x]);
+        }
+    }
+    fds_run_free(run);
+}
+
+/* ---- stopping ---- */
+
+/* Progress that asks a fit to stop at its stop_at-th call; 0: never. */
+typedef struct {
+    uint64_t calls, stop_at;
+} stopper;
+
+static inline bool stop(void *user, const fds_progress *progress) {
+    stopper *s = user;
+    assert_true(progress->done <= progress->total && progress->stage && progress->unit);
+    return ++s->calls == s->stop_at;
+}
+
+/* ---- the folder of a run ---- */
+
+/* A file of the run in the folder dir. */
+static inline const char *in_run(const char *dir, const char *name) {
+    static char paths[4][600];
+    static unsigned turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof *paths, "%s/%s", dir, name);
+    return path;
+}
+
+static inline void sha256_of(const char *path, char hex[65]) {
+    size_t size;
+    char *data = scratch_read(path, &size);
+    fds_sha256_hex(data, size, hex);
+    free(data);
+}
+
+static inline json_t *read_run(const char *dir) {
+    json_t *json = json_load_file(in_run(dir, FDS_RUN_JSON), 0, NULL);
+    assert_non_null(json);
+    return json;
+}
+
+/* Two run.json say the same but for times. */
+static inline void expect_same_record(const char *dir, const char *other) {
+    json_t *a = read_run(dir), *b = read_run(other);
+    assert_int_equal(json_object_del(json_object_get(a, "results"), "seconds"), 0);
+    assert_int_equal(json_object_del(json_object_get(b, "results"), "seconds"), 0);
+    if (!json_equal(a, b)) {
+        char *first = json_dumps(json_object_get(a, "results"), 0);
+        char *second = json_dumps(json_object_get(b, "results"), 0);
+        fail_msg("%s and %s differ: %s %s", dir, other, first, second);
+    }
+    json_decref(a);
+    json_decref(b);
+}
+
+static inline void remove_run(const char *dir) {
+    nftw(dir, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+#endif

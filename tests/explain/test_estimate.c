@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What a fit would take, told before it: against what the fit then takes. */
+#include "fixture.h"
+
+static fds_fit_estimate estimate(const task *t) {
+    fds_fit_estimate e;
+    fds_error err;
+    memset(&e, 0xa5, sizeof e);
+    expect_ok(fds_fit_plan(t->train, t->players, t->groups, t->inputs, t->input_count, &t->params,
+                           &e, &err),
+              &err);
+    return e;
+}
+
+static uint64_t counted;
+
+static int count_bytes(const char *path, const struct stat *about, int kind, struct FTW *where) {
+    (void)path, (void)where;
+    counted += kind == FTW_F ? (uint64_t)about->st_size : 0;
+    return 0;
+}
+
+static uint64_t bytes_below(const char *path) {
+    counted = 0;
+    assert_int_equal(nftw(path, count_bytes, 16, FTW_PHYS), 0);
+    return counted;
+}
+
+/* Each method, some with the sub-models kept: seconds that are seconds, sub-models and bytes that
+ * are those of the fit. */
+static void an_estimate_is_of_the_fit_that_follows(void **state) {
+    (void)state;
+    for (const char *const *method = fds_fit_methods(); *method; method++) {
+        task t = task_make(*method);
+        bool keeps = strcmp(*method, "afds") == 0 || strcmp(*method, "gfds+") == 0;
+        t.params.keep_models = keeps;
+        if (keeps)
+            t.params.value.network = "fc:40,relu,fc:classes";
+        fds_fit_estimate e = estimate(&t);
+        assert_int_equal(scratch_entries(), 0);
+        fds_fit_report r = fit(&t, scratch_path("run"));
+        uint64_t disk = bytes_below(scratch_path("run/utilities"));
+        if (keeps)
+            disk += bytes_below(scratch_path("run/models.bank"));
+        print_message("# %s: %llu bytes on disk, %llu told; %.2g s of sub-models, %.2g told\n",
+                      *method, (unsigned long long)disk, (unsigned long long)e.disk,
+                      r.seconds[FDS_STAGE_UTILITIES], e.seconds[FDS_STAGE_UTILITIES]);
+        assert_true(fabs((double)e.disk - (double)disk) < 0.05 * (double)disk);
+        assert_int_equal(e.sub_models, r.sub_models);
+        for (int stage = FDS_STAGE_SERVICE; stage <= FDS_STAGE_EXPLAINER; stage++)
+            assert_true(e.seconds[stage] > 0 && e.seconds[stage] < 600);
+        assert_true(e.seconds[FDS_STAGE_CHECK] >= 0 && e.seconds[FDS_STAGE_CHECK] < 600);
+        /* values, their errors and the targets, at the least */
+        assert_true(e.memory > (uint64_t)PLAYERS * INPUTS * CLASSES * 20);
+        assert_true(e.memory < (uint64_t)1 << 30);
+        remove_run(scratch_path("run"));
+        task_free(&t);
+    }
+}
+
+/* A task whose estimate needs no steps of a network, which take most of the two seconds. */
+static task quick_task(void) {
+    task t = task_make("afds");
+    t.params.explainer = "bank";
+    t.params.value.kind = "retrain:1";
+    return t;
+}
+
+/* Memory and time are of the settings: more inputs and players take more. */
+static void more_takes_more(void **state) {
+    (void)state;
+    task t = quick_task();
+    fds_fit_estimate all = estimate(&t);
+    t.input_count = 20;
+    fds_fit_estimate few = estimate(&t);
+    assert_true(few.memory < all.memory && few.disk < all.disk);
+    t.params.coalitions = 600;
+    fds_fit_estimate many = estimate(&t);
+    assert_true(many.disk > few.disk && many.sub_models > few.sub_models);
+    task_free(&t);
+}
+
+/* The bank trains nothing. */
+static void a_bank_has_no_training(void **state) {
+    (void)state;
+    task t = quick_task();
+    fds_fit_estimate e = estimate(&t);
+    assert_true(e.seconds[FDS_STAGE_EXPLAINER] == 0 && e.seconds[FDS_STAGE_CHECK] == 0);
+    assert_true(e.seconds[FDS_STAGE_UTILITIES] > 0 && e.disk > 0);
+    task_free(&t);
+}
+
+/* An expected correlation for what was measured, rising with coalitions; 0 for all else. */
+static void accuracy_is_told_where_it_was_measured(void **state) {
+    (void)state;
+    static const size_t a_player[] = {3, 5, 10, 20, 30, 40, 100};
+    task t = quick_task();
+    double last = 0;
+    for (size_t i = 0; i < COUNT(a_player); i++) {
+        t.params.coalitions = a_player[i] * PLAYERS;
+        double accuracy = estimate(&t).accuracy;
+        assert_true(accuracy >= last && accuracy > 0.5 && accuracy < 1);
+        last = accuracy;
+    }
+    t.params.coalitions = 20;
+    assert_true(estimate(&t).accuracy == 0);
+    task_free(&t);
+    t = quick_task();
+    t.params.adjust = FDS_PLAIN;
+    assert_true(estimate(&t).accuracy == 0);
+    task_free(&t);
+}
+
+static void every_failure_is_told(void **state) {
+    (void)state;
+    task t = quick_task();
+    t.params.coalitions = 20;
+    t.input_count = 10;
+    for (uint64_t nth = 1;; nth += 1 + nth / 8) {
+        fds_fit_estimate e;
+        fds_error err = {0};
+        fds_fault_arm(FDS_FAULT_ALLOC, nth);
+        fds_status status = fds_fit_plan(t.train, t.players, t.groups, t.inputs, t.input_count,
+                                         &t.params, &e, &err);
+        if (fds_fault_arm(FDS_FAULT_ALLOC, 0) < nth) {
+            expect_ok(status, &err);
+            assert_true(nth > 20);
+            break;
+        }
+        assert_int_equal(status, FDS_NOMEM);
+    }
+    task_free(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(an_estimate_is_of_the_fit_that_follows),
+        cmocka_unit_test(more_takes_more),
+        cmocka_unit_test(a_bank_has_no_training),
+        cmocka_unit_test(accuracy_is_told_where_it_was_measured),
+        cmocka_unit_test(every_failure_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A whole fit: the four methods, what its answers add up to, what a second call does, going on
+ * after having been stopped anywhere, and two at a time. */
+#include "fixture.h"
+
+#include "utility/table.h"
+
+/* ---- the methods ---- */
+
+static void expect_report(const task *t, const fds_fit_report *r) {
+    bool is_grouped = t->params.sampler >= FDS_GFDS; /* some coalitions are drawn twice */
+    assert_true(r->sub_models <= 2 + t->params.coalitions + 20);
+    assert_true(is_grouped ? r->sub_models > 30 : r->sub_models == 2 + t->params.coalitions + 20);
+    assert_true(r->service_accuracy > 1.0 / CLASSES && r->service_accuracy <= 1);
+    assert_true(r->epochs >= 1 && r->epochs <= t->params.epochs);
+    assert_true(r->best_epoch >= 1 && r->best_epoch <= r->epochs);
+    assert_true(isfinite(r->loss) && r->loss >= 0 && r->loss < 1);
+    assert_true(r->agreement >= -1 && r->agreement <= 1);
+    assert_true(r->within >= -1 && r->within <= 1);
+    for (int s = 0; s < FDS_STAGES; s++)
+        assert_true(r->seconds[s] >= 0 && r->seconds[s] < 1000);
+}
+
+static void each_method_fits_and_answers_add_up(void **state) {
+    (void)state;
+    for (const char *const *method = fds_fit_methods(); *method; method++)
+        for (int objective = FDS_CLOSED; objective <= FDS_PAPER; objective++) {
+            task t = task_make(*method);
+            t.params.objective = (fds_objective)objective;
+            fds_fit_report report = fit(&t, scratch_path("run"));
+            expect_report(&t, &report);
+            assert_false(report.was_resumed);
+            expect_efficient(&t, scratch_path("run"), FDS_BY_EXPLAINER);
+            remove_run(scratch_path("run"));
+            task_free(&t);
+        }
+}
+
+/* With enough epochs the explainer says on new inputs what least squares say. */
+static void an_explainer_learns(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    t.params.explainer = "mlp";
+    t.params.epochs = IS_SLOW_BUILD ? 20 : 60;
+    fds_fit_report report = fit(&t, scratch_path("run"));
+    expect_report(&t, &report);
+    print_message("# agreement %.3f, within %.3f, loss %.2g\n", report.agreement, report.within,
+                  report.loss);
+    assert_true(report.agreement > 0.7);
+    task_free(&t);
+}
+
+/* GFDS+: members of a group get the same, by groups to the bit, with the penalty as nothing tells
+ * them apart. */
+static void members_of_a_group_get_the_same(void **state) {
+    (void)state;
+    static answers a;
+    for (int by_group = 0; by_group < 2; by_group++) {
+        task t = task_make("gfds+");
+        t.params.is_by_group = by_group;
+        fit(&t, scratch_path("run"));
+        fds_run *run = open_run(scratch_path("run"));
+        ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, false, &a);
+        for (size_t x = 0; x < MOST; x++)
+            for (size_t i = GROUPS; i < PLAYERS; i++)
+                assert_true(fabs(a.values[x * PLAYERS + i] - a.values[x * PLAYERS + i - GROUPS]) <=
+                            (by_group ? 0 : 1e-5));
+        fds_run_free(run);
+        remove_run(scratch_path("run"));
+        task_free(&t);
+    }
+}
+
+/* Two groups have one pair of coalitions: there is nothing to keep out but inputs. */
+static void few_groups_are_enough(void **state) {
+    (void)state;
+    for (uint32_t groups = 2; groups <= 5; groups++)
+        for (int sampler = FDS_GFDS; sampler <= FDS_GFDS_PLUS; sampler++) {
+            task t = task_make(sampler == FDS_GFDS ? "gfds" : "gfds+");
+            uint32_t group_of[PLAYERS];
+            fds_error err;
+            for (uint32_t i = 0; i < PLAYERS; i++)
+                group_of[i] = i % groups;
+            fds_groups_free(t.groups);
+            expect_ok(fds_groups_create(group_of, PLAYERS, NULL, &t.groups, &err), &err);
+            t.params.coalitions = 0;
+            fds_fit_report report = fit(&t, scratch_path("run"));
+            assert_true(isfinite(report.loss));
+            if (sampler == FDS_GFDS_PLUS) /* all that there are */
+                assert_true(report.sub_models <= (size_t)1 << groups);
+            expect_efficient(&t, scratch_path("run"), FDS_BY_EXPLAINER);
+            remove_run(scratch_path("run"));
+            task_free(&t);
+        }
+}
+
+/* Every sampler and adjustment is a setting like any other, but for counts where groups take part
+ * as wholes. */
+static void other_settings_fit_too(void **state) {
+    (void)state;
+    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++)
+        for (int adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+            task t = task_make("afds");
+            fds_error err = {0};
+            t.params.sampler = (fds_sampler)sampler;
+            t.params.adjust = (fds_adjust)adjust;
+            t.params.epochs = 1;
+            t.params.warm_up = sampler == FDS_PAIRED;
+            if (sampler >= FDS_GFDS && adjust == FDS_COUNTS) {
+                expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_USAGE, &err,
+                               "counts of groups");
+                assert_int_equal(scratch_entries(), 0);
+            } else {
+                fit(&t, scratch_path("run"));
+                expect_efficient(&t, scratch_path("run"), FDS_BY_EXPLAINER);
+                remove_run(scratch_path("run"));
+            }
+            task_free(&t);
+        }
+}
+
+/* v(0) and v(1) of an answer are those of the sub-models without players and with all of them. */
+static void the_ends_are_those_of_the_game(void **state) {
+    (void)state;
+    static answers a;
+    task t = task_make("afds");
+    const uint64_t none = 0, all = ((uint64_t)1 << PLAYERS) - 1;
+    float empty[INPUTS * CLASSES], full[INPUTS * CLASSES];
+    fds_value *value = NULL;
+    fds_error err;
+    fit(&t, scratch_path("run"));
+    expect_ok(fds_value_create(&t.params.value, t.train, t.players, t.train, t.inputs, INPUTS, 1,
+                               &value, &err),
+              &err);
+    expect_ok(fds_value_eval(value, 0, &none, empty, &err), &err);
+    expect_ok(fds_value_eval(value, 0, &all, full, &err), &err);
+    fds_run *run = open_run(scratch_path("run"));
+    ask(run, FDS_BY_EXPLAINER, t.train, t.inputs, INPUTS, false, &a);
+    assert_memory_equal(a.probs, full, sizeof full);
+    for (size_t x = 0; x < INPUTS; x++) {
+        assert_true(a.full[x] == (double)full[x * CLASSES + a.labels[x]]);
+        assert_true(a.empty[x] == (double)empty[x * CLASSES + a.labels[x]]);
+    }
+    fds_run_free(run);
+    fds_value_free(value);
+    task_free(&t);
+}
+
+/* ---- a second call ---- */
+
+/* A file that is written anew is another file under the same name. */
+static ino_t file_of(const char *path) {
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    return about.st_ino;
+}
+
+static void a_second_call_does_no_work(void **state) {
+    (void)state;
+    static const char *const names[] = {FDS_RUN_JSON, FDS_RUN_SERVICE, FDS_RUN_EXPLAINER,
+                                        FDS_RUN_PLAYERS, FDS_RUN_ERRORS};
+    ino_t files[COUNT(names)];
+    task t = task_make("afds");
+    fds_fit_report first = fit(&t, scratch_path("run"));
+    for (size_t i = 0; i < COUNT(names); i++)
+        files[i] = file_of(in_run(scratch_path("run"), names[i]));
+    fds_fit_report second = fit(&t, scratch_path("run"));
+    for (size_t i = 0; i < COUNT(names); i++)
+        assert_true(files[i] == file_of(in_run(scratch_path("run"), names[i])));
+    assert_true(second.was_resumed);
+    assert_int_equal(first.sub_models, second.sub_models);
+    assert_int_equal(first.epochs, second.epochs);
+    assert_int_equal(first.best_epoch, second.best_epoch);
+    assert_true(first.service_accuracy == second.service_accuracy);
+    assert_true(first.loss == second.loss && first.agreement == second.agreement);
+    assert_true(first.within == second.within);
+    for (int s = 0; s < FDS_STAGES; s++)
+        assert_true(first.seconds[s] == second.seconds[s]);
+    /* threads are not a setting: a run may be read with others */
+    t.params.threads = 2;
+    assert_true(fit(&t, scratch_path("run")).loss == first.loss);
+    task_free(&t);
+}
+
+static void other_lr(task *t) { t->params.lr = 0.125f; }
+static void other_seed(task *t) { t->params.seed = 77; }
+static void other_draw(task *t) { t->params.draw = 1; }
+static void other_count(task *t) { t->params.coalitions = 80; }
+static void other_kind(task *t) { t->params.value.kind = "retrain:5"; }
+static void other_beta(task *t) { t->params.value.beta = 5; }
+static void other_network(task *t) { t->params.value.network = "fc:4,relu,fc:classes"; }
+static void other_explainer(task *t) { t->params.explainer = "mlp"; }
+static void other_adjust(task *t) { t->params.adjust = FDS_PLAIN; }
+static void other_sampler(task *t) { t->params.sampler = FDS_PAIRED; }
+static void other_objective(task *t) { t->params.objective = FDS_PAPER; }
+static void other_method(task *t) { t->method = "mine"; }
+static void other_inputs(task *t) { t->inputs[0] = SAMPLES - 1; }
+static void fewer_inputs(task *t) { t->input_count -= 10; }
+static void kept(task *t) { t->params.keep_models = true; }
+static void warmed(task *t) { t->params.warm_up = true; }
+static void other_data(task *t) { fds_dataset_free(t->train), t->train = clouds(SAMPLES, 2); }
+static void other_players(task *t) {
+    fds_error err;
+    fds_players_free(t->players);
+    fds_groups_free(t->groups);
+    uint32_t index[PLAYERS], group_of[PLAYERS];
+    for (uint32_t i = 0; i < PLAYERS; i++)
+        index[i] = i < PLAYERS - 1 ? i : SAMPLES - 1, group_of[i] = i % GROUPS;
+    expect_ok(fds_players_points(t->train, index, PLAYERS, &t->players, &err), &err);
+    expect_ok(fds_groups_create(group_of, PLAYERS, NULL, &t->groups, &err), &err);
+}
+static void other_groups(task *t) {
+    fds_error err;
+    uint32_t group_of[PLAYERS];
+    fds_groups_free(t->groups);
+    for (uint32_t i = 0; i < PLAYERS; i++)
+        group_of[i] = i / 3;
+    expect_ok(fds_groups_create(group_of, PLAYERS, NULL, &t->groups, &err), &err);
+}
+
+static void other_settings_are_refused_by_name(void **state) {
+    (void)state;
+    static const struct {
+        void (*change)(task *);
+        const char *words;
+    } cases[] = {
+        {other_lr, "explainer.lr is 0.001 in the run, 0.125 now"},
+        {other_seed, "explainer.seed is 5 in the run, 77 now"},
+        {other_draw, "coalitions.seed"},
+        {other_count, "coalitions.count is 60 in the run, 80 now"},
+        {other_kind, "value."},
+        {other_beta, "value.lr is 0.01 in the run, 0.005 now"},
+        {other_network, "value.network"},
+        {other_explainer, "explainer.network is \"linear\" in the run, \"mlp\" now"},
+        {other_adjust, "coalitions.adjust is \"counts\" in the run, \"none\" now"},
+        {other_sampler, "coalitions.sampler is \"leverage\" in the run, \"paired\" now"},
+        {other_objective, "explainer.objective"},
+        {other_method, "method is \"afds\" in the run, \"mine\" now"},
+        {other_inputs, "in the run"},
+        {fewer_inputs, "inputs.count is 60 in the run, 50 now"},
+        {kept, "keep_models is false in the run, true now"},
+        {warmed, "explainer.warm_up"},
+        {other_data, "in the run"},
+        {other_players, "players"},
+        {other_groups, "groups"},
+    };
+    task t = task_make("afds");
+    char before[65], after[65];
+    fit(&t, scratch_path("run"));
+    sha256_of(scratch_path("run/run.json"), before);
+    task_free(&t);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        fds_error err = {0};
+        t = task_make("afds");
+        cases[i].change(&t);
+        expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_USAGE, &err,
+                       cases[i].words);
+        expect_in(err.text, "run.json: ");
+        sha256_of(scratch_path("run/run.json"), after);
+        assert_string_equal(before, after);
+        task_free(&t);
+    }
+}
+
+/* ---- stopped and gone on ---- */
+
+/* Stops a fit at places all over it, one after the other, goes on, and ends with what a fit that
+ * was not stopped ends with. */
+static void stop_everywhere(task *t, uint64_t places) {
+    stopper s = {0};
+    char wanted[65], got[65];
+    fds_error err;
+    t->events = (fds_events){.progress = stop, .user = &s};
+    fit(t, scratch_path("whole"));
+    uint64_t calls = s.calls, stopped = 0;
+    sha256_of(scratch_path("whole/explainer.safetensors"), wanted);
+    for (uint64_t place = 0; place < places; place++) {
+        uint64_t at = 1 + place * (calls - 1) / (places - 1);
+        s = (stopper){.stop_at = at};
+        fds_status status = try_fit(t, scratch_path("run"), NULL, &err);
+        if (status == FDS_OK) /* the last report of a stage comes too late to stop it */
+            assert_true(at > calls / 2);
+        else
+            expect_failure(status, FDS_CANCELLED, &err, "");
+        stopped += status != FDS_OK;
+        fds_run *none;
+        if (status != FDS_OK)
+            expect_failure(fds_run_open(scratch_path("run"), 0, &none, &err), FDS_USAGE, &err,
+                           "broken off");
+        s = (stopper){0};
+        fds_fit_report report = fit(t, scratch_path("run"));
+        assert_true(report.was_resumed);
+        sha256_of(scratch_path("run/explainer.safetensors"), got);
+        assert_string_equal(got, wanted);
+        expect_same_record(scratch_path("run"), scratch_path("whole"));
+        assert_int_equal(access(scratch_path("run/checkpoint.safetensors"), F_OK), -1);
+        remove_run(scratch_path("run"));
+    }
+    print_message("# stopped %llu times, at places of %llu\n", (unsigned long long)stopped,
+                  (unsigned long long)calls);
+    assert_true(stopped >= places - 2);
+    remove_run(scratch_path("whole"));
+}
+
+static void a_stopped_fit_ends_with_the_same_bits(void **state) {
+    (void)state;
+    double kept_s = learn_checkpoint_s;
+    learn_checkpoint_s = 0; /* a checkpoint after every epoch */
+    for (const char *const *method = fds_fit_methods(); *method; method++) {
+        task t = task_make(*method);
+        t.params.objective = **method == 'g' ? FDS_PAPER : FDS_CLOSED;
+        t.params.warm_up = strcmp(*method, "fds") == 0;
+        stop_everywhere(&t, IS_SLOW_BUILD ? 4 : 10);
+        task_free(&t);
+    }
+    learn_checkpoint_s = kept_s;
+}
+
+/* The usual case: a quick training leaves no checkpoint, and begins anew. */
+static void a_fit_without_checkpoints_ends_with_the_same_bits(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    stop_everywhere(&t, IS_SLOW_BUILD ? 4 : 10);
+    task_free(&t);
+}
+
+/* Stopped again and again, each time a little later. */
+static void a_fit_stopped_many_times_ends_with_the_same_bits(void **state) {
+    (void)state;
+    double kept_s = learn_checkpoint_s;
+    char wanted[65], got[65];
+    stopper s = {0};
+    fds_error err;
+    fds_status status;
+    unsigned times = 0;
+    learn_checkpoint_s = 0;
+    task t = task_make("afds");
+    fit(&t, scratch_path("whole"));
+    t.events = (fds_events){.progress = stop, .user = &s};
+    do {
+        s = (stopper){.stop_at = 12 + times % 5};
+        status = try_fit(&t, scratch_path("run"), NULL, &err);
+        assert_true(status == FDS_OK || status == FDS_CANCELLED);
+    } while (status != FDS_OK && ++times < 1000);
+    expect_ok(status, &err);
+    print_message("# stopped %u times\n", times);
+    sha256_of(scratch_path("whole/explainer.safetensors"), wanted);
+    sha256_of(scratch_path("run/explainer.safetensors"), got);
+    assert_string_equal(got, wanted);
+    expect_same_record(scratch_path("run"), scratch_path("whole"));
+    learn_checkpoint_s = kept_s;
+    task_free(&t);
+}
+
+/* Files of a run that was broken off are not trusted: what is damaged is made anew. */
+static void leftovers_that_are_damaged_do_no_harm(void **state) {
+    (void)state;
+    static const char *const names[] = {FDS_RUN_SERVICE, FDS_RUN_EXPLAINER, FDS_RUN_PLAYERS,
+                                        FDS_RUN_ERRORS, "checkpoint.safetensors"};
+    char wanted[65], got[65];
+    task t = task_make("afds");
+    fit(&t, scratch_path("whole"));
+    sha256_of(scratch_path("whole/explainer.safetensors"), wanted);
+    stopper s = {.stop_at = 3};
+    fds_error err;
+    t.events = (fds_events){.progress = stop, .user = &s};
+    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_CANCELLED);
+    for (size_t i = 0; i < COUNT(names); i++)
+        scratch_write(in_run(scratch_path("run"), names[i]), "torn", 4);
+    fit(&t, scratch_path("run"));
+    sha256_of(scratch_path("run/explainer.safetensors"), got);
+    assert_string_equal(got, wanted);
+    expect_same_record(scratch_path("run"), scratch_path("whole"));
+    fds_run_free(open_run(scratch_path("run")));
+    task_free(&t);
+}
+
+/* ---- threads and processes ---- */
+
+static void two_threads_fit_as_well_as_one(void **state) {
+    (void)state;
+    static answers one, two;
+    task t = task_make("afds");
+    fds_fit_report report[2];
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        const char *dir = scratch_path(threads == 1 ? "one" : "two");
+        t.params.threads = threads;
+        report[threads - 1] = fit(&t, dir);
+        expect_report(&t, &report[threads - 1]);
+        fds_run *run = open_run(dir);
+        ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, false, threads == 1 ? &one : &two);
+        fds_run_free(run);
+    }
+    assert_true(fabs(report[0].loss - report[1].loss) <= 1e-4 * report[0].loss);
+    assert_memory_equal(one.labels, two.labels, sizeof one.labels);
+    assert_memory_equal(one.full, two.full, sizeof one.full);
+    for (size_t i = 0; i < MOST * PLAYERS; i++)
+        assert_true(fabs(one.values[i] - two.values[i]) < 1e-4);
+    task_free(&t);
+}
+
+static void two_fits_at_once_do_not_mix(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    stopper s = {.stop_at = 10};
+    fds_error err = {0};
+    fds_fit_settings settings;
+    uint32_t order[INPUTS];
+    fds_value *value = NULL;
+    fds_table *table = NULL;
+    t.events = (fds_events){.progress = stop, .user = &s};
+    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_CANCELLED);
+    expect_ok(
+        fds_fit_settle(&t.params, t.train, t.players, t.groups, t.inputs, INPUTS, &settings, &err),
+        &err);
+    fds_fit_order(&settings, t.inputs, INPUTS, order);
+    expect_ok(fds_value_create(&settings.value, t.train, t.players, t.train, order, INPUTS, 1,
+                               &value, &err),
+              &err);
+    expect_ok(fds_table_open(scratch_path("run/utilities"), value, FDS_F32, NULL, &table, &err),
+              &err);
+    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_IO, &err, "utilities");
+    fds_table_free(table);
+    fds_value_free(value);
+    s = (stopper){0};
+    fit(&t, scratch_path("run"));
+    task_free(&t);
+}
+
+/* A fit within the progress of another. */
+typedef struct {
+    const task *t;
+    fds_status status;
+    bool is_done;
+} intruder;
+
+static bool intrude(void *user, const fds_progress *progress) {
+    intruder *i = user;
+    (void)progress;
+    if (!i->is_done) {
+        task t = *i->t;
+        t.events = (fds_events){0};
+        i->is_done = true;
+        i->status = try_fit(&t, scratch_path("run"), NULL, NULL);
+    }
+    return false;
+}
+
+static void a_fit_within_a_fit_is_refused(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    char wanted[65], got[65];
+    fit(&t, scratch_path("whole"));
+    sha256_of(scratch_path("whole/explainer.safetensors"), wanted);
+    intruder i = {.t = &t};
+    t.events = (fds_events){.progress = intrude, .user = &i};
+    fit(&t, scratch_path("run"));
+    assert_true(i.is_done);
+    assert_int_equal(i.status, FDS_IO);
+    sha256_of(scratch_path("run/explainer.safetensors"), got);
+    assert_string_equal(got, wanted);
+    task_free(&t);
+}
+
+/* ---- folders ---- */
+
+static void a_folder_that_cannot_be_is_named(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    fds_error err = {0};
+    char path[5000];
+    memset(path, 'x', sizeof path - 1);
+    path[sizeof path - 1] = 0;
+    fds_status status = try_fit(&t, path, NULL, &err);
+    assert_true(status != FDS_OK && err.text[0]);
+    scratch_write(scratch_path("file"), "x", 1);
+    expect_failure(try_fit(&t, scratch_path("file"), NULL, &err), FDS_IO, &err, "file");
+    assert_int_equal(mkdir(scratch_path("run"), 0777), 0);
+    scratch_write(scratch_path("run/run.json"), "{\"format\": \"fds table\"}", 23);
+    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_FORMAT, &err, "run.json");
+    task_free(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(each_method_fits_and_answers_add_up),
+        IN_SCRATCH(an_explainer_learns),
+        IN_SCRATCH(members_of_a_group_get_the_same),
+        IN_SCRATCH(few_groups_are_enough),
+        IN_SCRATCH(other_settings_fit_too),
+        IN_SCRATCH(the_ends_are_those_of_the_game),
+        IN_SCRATCH(a_second_call_does_no_work),
+        IN_SCRATCH(other_settings_are_refused_by_name),
+        IN_SCRATCH(a_stopped_fit_ends_with_the_same_bits),
+        IN_SCRATCH(a_fit_without_checkpoints_ends_with_the_same_bits),
+        IN_SCRATCH(a_fit_stopped_many_times_ends_with_the_same_bits),
+        IN_SCRATCH(leftovers_that_are_damaged_do_no_harm),
+        IN_SCRATCH(two_threads_fit_as_well_as_one),
+        IN_SCRATCH(two_fits_at_once_do_not_mix),
+        IN_SCRATCH(a_fit_within_a_fit_is_refused),
+        IN_SCRATCH(a_folder_that_cannot_be_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

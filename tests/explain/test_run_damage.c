@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Every file of a run damaged: missing, torn, with wrong bytes, with members that no fit writes,
+ * and of another run. Each is told with the file's name, and nothing breaks. */
+#include "fixture.h"
+
+static fds_status open_status(const char *dir, fds_error *err) {
+    static answers a;
+    const fds_answers to = places(&a);
+    fds_run *run = NULL;
+    *err = (fds_error){0};
+    fds_status status = fds_run_open(dir, 1, &run, err);
+    if (status == FDS_OK) { /* whatever it has taken in, it answers or refuses */
+        fds_dataset *ds = clouds(3, 9);
+        if (fds_run_get_info(run).players <= MOST_PLAYERS &&
+            fds_run_get_info(run).classes == CLASSES)
+            status = fds_run_explain(run, FDS_BY_EXPLAINER, ds, NULL, 3, false, &to, err);
+        fds_dataset_free(ds);
+    }
+    fds_run_free(run);
+    return status;
+}
+
+/* The files of a run that is read; each whole in memory. */
+typedef struct {
+    const char *name;
+    char path[600];
+    char *data;
+    size_t size;
+} part_file;
+
+static const char *const part_names[] = {FDS_RUN_JSON, FDS_RUN_SERVICE, FDS_RUN_EXPLAINER,
+                                         FDS_RUN_PLAYERS, FDS_RUN_ERRORS};
+
+static part_file take(const char *dir, const char *name) {
+    part_file f = {.name = name};
+    snprintf(f.path, sizeof f.path, "%s/%s", dir, name);
+    f.data = scratch_read(f.path, &f.size);
+    return f;
+}
+
+static void put_back(part_file *f) {
+    scratch_write(f->path, f->data, f->size);
+    free(f->data);
+}
+
+static void expect_refused(const char *dir, const part_file *f) {
+    fds_error err;
+    fds_status status = open_status(dir, &err);
+    if (status == FDS_OK || status == FDS_NOMEM || err.status != status)
+        fail_msg("%s: %s: %s", f->name, fds_status_name(status), err.text);
+    expect_in(err.text, f->name);
+}
+
+static void missing_files_are_named(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    fds_error err;
+    fit(&t, scratch_path("run"));
+    for (size_t i = 0; i < COUNT(part_names); i++) {
+        part_file f = take(scratch_path("run"), part_names[i]);
+        assert_int_equal(unlink(f.path), 0);
+        expect_failure(open_status(scratch_path("run"), &err), FDS_NOT_FOUND, &err, part_names[i]);
+        assert_int_equal(mkdir(f.path, 0777), 0); /* a folder in its place */
+        expect_refused(scratch_path("run"), &f);
+        assert_int_equal(rmdir(f.path), 0);
+        put_back(&f);
+    }
+    expect_ok(open_status(scratch_path("run"), &err), &err);
+    expect_failure(open_status(scratch_path("none"), &err), FDS_NOT_FOUND, &err, "none");
+    expect_failure(open_status(scratch_path("run/utilities"), &err), FDS_NOT_FOUND, &err,
+                   "there is no run here");
+    task_free(&t);
+}
+
+static void torn_files_are_named(void **state) {
+    (void)state;
+    enum { LENGTHS = IS_SLOW_BUILD ? 25 : 100 };
+    task t = task_make("afds");
+    fds_error err;
+    fit(&t, scratch_path("run"));
+    for (size_t i = 0; i < COUNT(part_names); i++) {
+        part_file f = take(scratch_path("run"), part_names[i]);
+        for (size_t k = 0; k < LENGTHS; k++) {
+            scratch_write(f.path, f.data, k < 10 ? k : k * (f.size - 3) / LENGTHS);
+            expect_refused(scratch_path("run"), &f);
+        }
+        /* and with more behind its end */
+        char *longer = need(f.size + 8, 1);
+        memcpy(longer, f.data, f.size);
+        memset(longer + f.size, 'x', 8);
+        scratch_write(f.path, longer, f.size + 8);
+        expect_refused(scratch_path("run"), &f);
+        free(longer);
+        put_back(&f);
+    }
+    expect_ok(open_status(scratch_path("run"), &err), &err);
+    task_free(&t);
+}
+
+/* Wrong bytes, one at a time: they are found or do not matter, and nothing breaks. A byte of a
+ * weight makes another number, which nobody can tell. */
+static void wrong_bytes_do_no_harm(void **state) {
+    (void)state;
+    enum { PLACES = IS_SLOW_BUILD ? 60 : 300 };
+    static const unsigned char masks[] = {0x01, 0x20, 0x80, 0xff};
+    task t = task_make("gfds+");
+    fds_rng rng = fds_rng_make(1, 6000, 0, 0);
+    fds_error err;
+    fit(&t, scratch_path("run"));
+    for (size_t i = 0; i < COUNT(part_names); i++) {
+        part_file f = take(scratch_path("run"), part_names[i]);
+        size_t refused = 0;
+        for (size_t k = 0; k < PLACES; k++) {
+            size_t at = fds_rng_below(&rng, f.size);
+            char kept = f.data[at];
+            f.data[at] = (char)(kept ^ masks[k % COUNT(masks)]);
+            scratch_write(f.path, f.data, f.size);
+            fds_status status = open_status(scratch_path("run"), &err);
+            assert_true(status != FDS_NOMEM && status == err.status);
+            refused += status != FDS_OK;
+            f.data[at] = kept;
+        }
+        print_message("# %s: %zu of %d wrong bytes found\n", f.name, refused, PLACES);
+        put_back(&f);
+    }
+    expect_ok(open_status(scratch_path("run"), &err), &err);
+    task_free(&t);
+}
+
+/* Values that no fit writes, in places of run.json that are read. */
+static void wrong_members_of_the_record_are_refused(void **state) {
+    (void)state;
+    static const char *const changes[] = {
+        "{\"format\": \"fds table\"}",
+        "{\"version\": 2}",
+        "{\"method\": 3}",
+        "{\"data\": {}}",
+        "{\"data\": {\"source\": \"x\", \"shape\": [4, 1, 1], \"classes\": []}}",
+        "{\"data\": {\"source\": \"x\", \"shape\": [4, 1], \"classes\": [\"a\", \"b\", \"c\"]}}",
+        "{\"data\": {\"source\": \"x\", \"shape\": [4, 0, 1], \"classes\": [\"a\", \"b\", \"c\"]}}",
+        "{\"data\": {\"source\": \"x\", \"shape\": [4, 1, 70000], \"classes\": [\"a\"]}}",
+        "{\"data\": {\"source\": \"x\", \"shape\": [4, 1, 1], \"classes\": [\"a\", \"b\"]}}",
+        "{\"data\": {\"source\": \"x\", \"shape\": [5, 1, 1], \"classes\": [\"a\", \"b\", "
+        "\"c\"]}}",
+        "{\"data\": {\"shape\": [4, 1, 1], \"classes\": [\"a\", \"b\", \"c\"]}}",
+        "{\"players\": []}",
+        "{\"players\": {}}",
+        "{\"players\": [{\"name\": \"a\", \"label\": 0, \"provider\": null, \"samples\": [0]}]}",
+        "{\"players\": [{\"name\": \"a\", \"label\": 3, \"provider\": null, \"samples\": [0]}]}",
+        "{\"players\": [{\"name\": \"a\", \"label\": -1, \"provider\": null, \"samples\": [0]}]}",
+        "{\"players\": [{\"label\": 1}]}",
+        "{\"players\": [7]}",
+        "{\"groups\": [0, 1]}",
+        "{\"groups\": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]}",
+        "{\"groups\": null}",
+        "{\"coalitions\": null}",
+        "{\"coalitions\": {\"sampler\": \"gfds+\", \"adjust\": \"none\", \"count\": 0}}",
+        "{\"coalitions\": {\"sampler\": \"gfds+\", \"adjust\": \"none\", \"count\": -4}}",
+        "{\"coalitions\": {\"sampler\": \"uniform\", \"adjust\": \"none\", \"count\": 60}}",
+        "{\"coalitions\": {\"sampler\": \"gfds\", \"adjust\": \"most\", \"count\": 60}}",
+        "{\"explainer\": {}}",
+        "{\"results\": null, \"method\": null}",
+    };
+    task t = task_make("gfds+");
+    fds_error err;
+    fit(&t, scratch_path("run"));
+    part_file f = take(scratch_path("run"), FDS_RUN_JSON);
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        json_t *json = json_loadb(f.data, f.size, 0, NULL);
+        json_t *change = json_loads(changes[i], 0, NULL);
+        assert_non_null(change);
+        assert_int_equal(json_object_update(json, change), 0);
+        assert_int_equal(json_dump_file(json, f.path, 0), 0);
+        json_decref(change);
+        json_decref(json);
+        fds_status status = open_status(scratch_path("run"), &err);
+        if (status == FDS_OK || !err.text[0])
+            fail_msg("%s: %s: %s", changes[i], fds_status_name(status), err.text);
+    }
+    put_back(&f);
+    expect_ok(open_status(scratch_path("run"), &err), &err);
+    task_free(&t);
+}
+
+/* Parts of other runs in the places of its own. */
+static void parts_of_other_runs_are_refused(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    fds_error err;
+    fit(&t, scratch_path("run"));
+    task_free(&t);
+    t = task_providers("afds"); /* other players */
+    t.params.adjust = FDS_PLAIN;
+    t.params.coalitions = 20;
+    t.params.value.train.lr = 1e-4f;
+    fit(&t, scratch_path("other"));
+    task_free(&t);
+    static const char *const names[] = {FDS_RUN_EXPLAINER, FDS_RUN_PLAYERS, FDS_RUN_ERRORS};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        part_file f = take(scratch_path("run"), names[i]);
+        part_file g = take(scratch_path("other"), names[i]);
+        scratch_write(f.path, g.data, g.size);
+        expect_failure(open_status(scratch_path("run"), &err), FDS_SHAPE, &err, names[i]);
+        free(g.data);
+        put_back(&f);
+    }
+}
+
+static void a_bank_that_is_damaged_is_named(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    fds_error err;
+    t.params.explainer = "bank";
+    fit(&t, scratch_path("run"));
+    part_file f = take(scratch_path("run"), FDS_RUN_BANK);
+    /* sub-models that are only for checking come last, and are not read */
+    size_t end = f.size - 20 * ((f.size - 72) / 82);
+    for (size_t k = 0; k < 20; k++) {
+        scratch_write(f.path, f.data, k * (end - 1) / 19);
+        expect_refused(scratch_path("run"), &f);
+        size_t at = k < 9 ? 8 * k : k * (end - 1) / 19;
+        f.data[at] ^= 0x10;
+        scratch_write(f.path, f.data, f.size);
+        expect_refused(scratch_path("run"), &f);
+        f.data[at] ^= 0x10;
+    }
+    assert_int_equal(unlink(f.path), 0);
+    expect_refused(scratch_path("run"), &f);
+    put_back(&f);
+    expect_ok(open_status(scratch_path("run"), &err), &err);
+    task_free(&t);
+}
+
+static bool stop_at_ten(void *user, const fds_progress *progress) {
+    (void)progress;
+    return ++*(unsigned *)user == 10;
+}
+
+static void a_run_that_is_not_finished_is_refused(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    unsigned calls = 0;
+    fds_error err;
+    t.events = (fds_events){.progress = stop_at_ten, .user = &calls};
+    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_CANCELLED);
+    expect_failure(open_status(scratch_path("run"), &err), FDS_USAGE, &err, "broken off");
+    expect_in(err.text, "run.json");
+    fit(&t, scratch_path("run"));
+    expect_ok(open_status(scratch_path("run"), &err), &err);
+    task_free(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(missing_files_are_named),
+        IN_SCRATCH(torn_files_are_named),
+        IN_SCRATCH(wrong_bytes_do_no_harm),
+        IN_SCRATCH(wrong_members_of_the_record_are_refused),
+        IN_SCRATCH(parts_of_other_runs_are_refused),
+        IN_SCRATCH(a_bank_that_is_damaged_is_named),
+        IN_SCRATCH(a_run_that_is_not_finished_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Settings of a fit: the four methods are the paper's, every mistake is named before any work, and
+ * what is kept out of a game, small or large, is some of it and not all. */
+#include "fixture.h"
+
+static fds_fit_params default_of(const char *method) {
+    fds_fit_params p;
+    fds_error err;
+    memset(&p, 0xa5, sizeof p);
+    expect_ok(fds_fit_params_default(method, &p, &err), &err);
+    return p;
+}
+
+/* ---- defaults ---- */
+
+static void the_methods_are_the_papers(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *kind;
+        fds_sampler sampler;
+        bool is_by_group;
+    } wanted[] = {{"fds", "retrain", FDS_LEVERAGE, false},
+                  {"afds", "retrain:10", FDS_LEVERAGE, false},
+                  {"gfds", "retrain:10", FDS_GFDS, false},
+                  {"gfds+", "retrain:10", FDS_GFDS_PLUS, true}};
+    const char *const *names = fds_fit_methods();
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        fds_fit_params p = default_of(wanted[i].name);
+        assert_string_equal(names[i], wanted[i].name);
+        assert_string_equal(p.value.kind, wanted[i].kind);
+        assert_string_equal(p.value.network, "lenet5");
+        assert_true(p.value.train.lr == 1e-4f && p.value.beta == 10);
+        assert_int_equal(p.value.train.optimizer, FDS_ADAM);
+        assert_int_equal(p.sampler, wanted[i].sampler);
+        assert_int_equal(p.is_by_group, wanted[i].is_by_group);
+        assert_int_equal(p.objective, FDS_CLOSED);
+        assert_true(p.draws > 0 && p.draws % 2 == 0);
+        assert_true(!p.explainer && !p.weights && !p.warm_up && !p.is_bf16 && !p.keep_models);
+    }
+    assert_null(names[COUNT(wanted)]);
+}
+
+static void a_stage_has_a_name(void **state) {
+    (void)state;
+    for (int a = 0; a < FDS_STAGES; a++)
+        for (int b = 0; b < a; b++)
+            assert_string_not_equal(fds_stage_name((fds_fit_stage)a),
+                                    fds_stage_name((fds_fit_stage)b));
+    assert_string_equal(fds_stage_name(FDS_STAGES), "?");
+    assert_string_equal(fds_stage_name((fds_fit_stage)-1), "?");
+}
+
+static fds_status settle(const task *t, fds_fit_settings *out, fds_error *err) {
+    return fds_fit_settle(&t->params, t->train, t->players, t->groups, t->inputs, t->input_count,
+                          out, err);
+}
+
+static fds_fit_settings settled(const task *t) {
+    fds_fit_settings s;
+    fds_error err;
+    expect_ok(settle(t, &s, &err), &err);
+    return s;
+}
+
+/* All methods' sub-models learn at 1e-3 = 10 times 1e-4, to the bit, whoever multiplies. */
+static void sub_models_learn_at_beta_times_lr(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    for (const char *const *name = fds_fit_methods(); *name; name++) {
+        t.params = default_of(*name);
+        fds_fit_settings s = settled(&t);
+        fds_train_params train;
+        fds_error err;
+        expect_ok(fds_value_training(&s.value, &train, &err), &err);
+        assert_true(train.lr == 1e-3f);
+        assert_int_equal(train.converge, strcmp(*name, "fds") == 0);
+        if (!train.converge)
+            assert_int_equal(train.epochs, 10);
+    }
+    task_free(&t);
+}
+
+static void explainers_have_their_own_defaults(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    t.params.batch = t.params.epochs = 0;
+    for (const char *const *name = fds_fit_explainers(); *name; name++) {
+        t.params.explainer = *name;
+        fds_fit_settings s = settled(&t);
+        fds_explainer_params p = fds_fit_explainer(&s);
+        assert_string_equal(p.network, *name);
+        assert_true(p.lr == (strncmp(*name, "resnet", 6) == 0 ? 2e-4f : 1e-3f));
+        assert_true(p.batch > 0 && p.epochs > 0);
+        assert_int_equal(s.is_bank, strcmp(*name, "bank") == 0);
+        assert_int_equal(s.keeps_models, s.is_bank);
+    }
+    t.params.explainer = NULL;
+    fds_fit_settings s = settled(&t);
+    assert_non_null(fds_fit_explainer(&s).network);
+    t.params.lr = 0.5f, t.params.batch = 7, t.params.epochs = 9, t.params.keep_models = true;
+    s = settled(&t);
+    fds_explainer_params p = fds_fit_explainer(&s);
+    assert_true(p.lr == 0.5f && p.batch == 7 && p.epochs == 9 && s.keeps_models);
+    task_free(&t);
+}
+
+/* gamma is of GFDS+ with an output a player, and of nothing else. */
+static void gamma_is_for_the_penalty_alone(void **state) {
+    (void)state;
+    task t = task_make("gfds+");
+    t.params.gamma = 0.25f;
+    fds_fit_settings s = settled(&t);
+    assert_true(fds_fit_explainer(&s).gamma == 0 && fds_fit_explainer(&s).is_by_group);
+    t.params.is_by_group = false;
+    s = settled(&t);
+    assert_true(fds_fit_explainer(&s).gamma == 0.25f);
+    task_free(&t);
+    t = task_make("afds");
+    t.params.gamma = 0.25f;
+    s = settled(&t);
+    assert_true(fds_fit_explainer(&s).gamma == 0);
+    task_free(&t);
+}
+
+/* ---- how many coalitions, and how many of them are kept out ---- */
+
+static void coalitions_follow_from_players(void **state) {
+    (void)state;
+    static const struct {
+        const char *method;
+        size_t count; /* 20 a player, 10 a player, 10 a group but not below 100 */
+    } wanted[] = {
+        {"fds", 20 * PLAYERS}, {"afds", 20 * PLAYERS}, {"gfds", 10 * PLAYERS}, {"gfds+", 100}};
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        task t = task_make(wanted[i].method);
+        t.params.coalitions = 0;
+        fds_fit_settings s = settled(&t);
+        assert_int_equal(s.coalitions, wanted[i].count);
+        assert_true(s.held_coalitions >= 2 && s.held_coalitions % 2 == 0);
+        t.params.coalitions = 5000;
+        s = settled(&t);
+        assert_int_equal(s.coalitions, 5000);
+        assert_int_equal(s.held_coalitions, 250); /* one in twenty */
+        task_free(&t);
+    }
+}
+
+static task task_of(const char *method, size_t players) {
+    task t = {.method = method, .input_count = INPUTS, .params = quick(method)};
+    uint32_t group_of[PLAYERS];
+    fds_error err;
+    t.train = clouds(SAMPLES, 1);
+    expect_ok(fds_players_points(t.train, NULL, players, &t.players, &err), &err);
+    for (uint32_t i = 0; i < players; i++)
+        group_of[i] = i / 2;
+    expect_ok(fds_groups_create(group_of, players, NULL, &t.groups, &err), &err);
+    for (uint32_t i = 0; i < INPUTS; i++)
+        t.inputs[i] = PLAYERS + i;
+    return t;
+}
+
+/* However few players there are, leverage is asked for no more coalitions than there are, and what
+ * is kept out is not learnt from. */
+static void a_small_game_keeps_a_pair_out(void **state) {
+    (void)state;
+    static const size_t asked[] = {0, 2, 10, 12, 14, 100, 100000};
+    for (size_t players = 3; players <= 10; players++)
+        for (size_t i = 0; i < COUNT(asked); i++) {
+            task t = task_of("afds", players);
+            t.params.coalitions = asked[i];
+            fds_fit_settings s = settled(&t);
+            fds_fit_plans plans;
+            fds_error err;
+            assert_true(s.coalitions >= 2 && s.coalitions % 2 == 0);
+            assert_true(s.held_coalitions >= 2 && s.held_coalitions % 2 == 0);
+            assert_true(s.coalitions + s.held_coalitions <= ((size_t)1 << players) - 2);
+            if (asked[i])
+                assert_true(s.coalitions <= asked[i]);
+            expect_ok(fds_fit_plans_make(&s, players, t.groups, &plans, &err), &err);
+            assert_int_equal(fds_plan_rows(plans.plan), 2 + s.coalitions);
+            assert_int_equal(fds_plan_rows(plans.held), 2 + s.held_coalitions);
+            assert_int_equal(fds_plan_rows(plans.all), 2 + s.coalitions + s.held_coalitions);
+            fds_fit_plans_free(&plans);
+            task_free(&t);
+        }
+}
+
+/* Samplers that draw with replacement may have seen all of a small game: then all of it checks. */
+static void a_game_seen_whole_is_checked_whole(void **state) {
+    (void)state;
+    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+        task t = task_of("afds", 4);
+        fds_fit_plans plans;
+        fds_error err;
+        t.params.sampler = (fds_sampler)sampler;
+        t.params.adjust = FDS_PLAIN;
+        t.params.coalitions = 1000;
+        fds_fit_settings s = settled(&t);
+        expect_ok(fds_fit_plans_make(&s, 4, t.groups, &plans, &err), &err);
+        assert_int_equal(fds_plan_rows(plans.plan), 2 + s.coalitions);
+        assert_int_equal(fds_plan_rows(plans.held),
+                         sampler == FDS_LEVERAGE ? 4 : 2 + s.coalitions + s.held_coalitions);
+        fds_fit_plans_free(&plans);
+        task_free(&t);
+    }
+}
+
+static void games_too_small_for_that_are_refused(void **state) {
+    (void)state;
+    for (size_t players = 1; players <= 2; players++) {
+        task t = task_of("afds", players);
+        fds_fit_settings s;
+        fds_error err;
+        expect_failure(settle(&t, &s, &err), FDS_USAGE, &err, "too few coalitions");
+        task_free(&t);
+    }
+}
+
+/* In the order of their numbers, but those kept out after all others; another seed keeps out
+ * others. */
+static void inputs_kept_out_come_last(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    fds_fit_settings s = settled(&t);
+    uint32_t order[INPUTS], again[INPUTS], other[INPUTS];
+    bool seen[SAMPLES] = {0};
+    size_t learnt = INPUTS - s.held_inputs;
+    assert_int_equal(s.held_inputs, INPUTS / 10);
+    fds_fit_order(&s, t.inputs, INPUTS, order);
+    for (size_t i = 0; i < INPUTS; i++) {
+        assert_true(order[i] >= PLAYERS && order[i] < PLAYERS + INPUTS && !seen[order[i]]);
+        seen[order[i]] = true;
+        if (i > 0 && i != learnt)
+            assert_true(order[i - 1] < order[i]);
+    }
+    fds_fit_order(&s, t.inputs, INPUTS, again);
+    assert_memory_equal(order, again, sizeof order);
+    s.params.seed++;
+    fds_fit_order(&s, t.inputs, INPUTS, other);
+    assert_memory_not_equal(order, other, sizeof order);
+    task_free(&t);
+}
+
+/* Another draw of coalitions leaves the sub-models as they are. */
+static void another_draw_is_of_the_coalitions_alone(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    fds_fit_settings a = settled(&t);
+    t.params.draw = 1;
+    fds_fit_settings b = settled(&t);
+    assert_true(a.plan_seed != b.plan_seed);
+    assert_true(a.value.train.seed == b.value.train.seed);
+    task_free(&t);
+}
+
+/* ---- mistakes ---- */
+
+static void no_kind_of_method(void **state) {
+    (void)state;
+    fds_fit_params p;
+    fds_error err;
+    expect_failure(fds_fit_params_default("owen", &p, &err), FDS_USAGE, &err, "\"owen\"");
+    expect_in(err.text, "fds, afds, gfds and gfds+");
+    expect_failure(fds_fit_params_default("", &p, &err), FDS_USAGE, &err, "unknown method");
+    expect_failure(fds_fit_params_default(NULL, &p, &err), FDS_USAGE, &err, "unknown method");
+    assert_int_equal(fds_fit_params_default("FDS", &p, NULL), FDS_USAGE);
+}
+
+static fds_groups *one_group(void) {
+    static const uint32_t group_of[PLAYERS];
+    fds_groups *groups;
+    fds_error err;
+    expect_ok(fds_groups_create(group_of, PLAYERS, NULL, &groups, &err), &err);
+    return groups;
+}
+
+static fds_groups *of_four(void) {
+    static const uint32_t group_of[] = {0, 1, 0, 1};
+    fds_groups *groups;
+    fds_error err;
+    expect_ok(fds_groups_create(group_of, COUNT(group_of), NULL, &groups, &err), &err);
+    return groups;
+}
+
+/* Each changes a task that is right in one place. */
+static void wrong_explainer(task *t) { t->params.explainer = "transformer"; }
+static void odd_coalitions(task *t) { t->params.coalitions = 61; }
+static void odd_draws(task *t) { t->params.objective = FDS_PAPER, t->params.draws = 31; }
+static void no_draws(task *t) { t->params.objective = FDS_PAPER, t->params.draws = 0; }
+static void negative_rate(task *t) { t->params.lr = -1; }
+static void no_rate(task *t) { t->params.lr = NAN; }
+static void endless_rate(task *t) { t->params.lr = INFINITY; }
+static void negative_gamma(task *t) { t->params.gamma = -0.5f; }
+static void no_gamma(task *t) { t->params.gamma = NAN; }
+static void weights_for_mlp(task *t) {
+    t->params.weights = "w.safetensors", t->params.explainer = "mlp";
+}
+static void weights_for_bank(task *t) {
+    t->params.weights = "w.safetensors", t->params.explainer = "bank";
+}
+static void warm_bank(task *t) { t->params.warm_up = true, t->params.explainer = "bank"; }
+static void knn(task *t) { t->params.value.kind = "knn:3"; }
+static void kernel_bank(task *t) { t->params.explainer = "bank", t->params.value.kind = "kernel"; }
+static void by_group(task *t) { t->params.is_by_group = true; }
+static void few_inputs(task *t) { t->input_count = 9; }
+static void no_inputs(task *t) { t->input_count = 0; }
+static void a_players_input(task *t) { t->inputs[7] = 3; }
+static void input_twice(task *t) { t->inputs[7] = t->inputs[8]; }
+static void input_beyond(task *t) { t->inputs[7] = SAMPLES; }
+static void high_sampler(task *t) { t->params.sampler = (fds_sampler)5; }
+static void low_sampler(task *t) { t->params.sampler = (fds_sampler)-1; }
+static void wrong_adjust(task *t) { t->params.adjust = (fds_adjust)3; }
+static void wrong_objective(task *t) { t->params.objective = (fds_objective)2; }
+static void wrong_kind(task *t) { t->params.value.kind = "svm"; }
+static void no_groups(task *t) { fds_groups_free(t->groups), t->groups = NULL; }
+static void other_groups(task *t) { fds_groups_free(t->groups), t->groups = of_four(); }
+static void all_in_one(task *t) { fds_groups_free(t->groups), t->groups = one_group(); }
+static void no_kind(task *t) { t->params.value.kind = NULL; }
+
+static void mistakes_are_named_before_any_work(void **state) {
+    (void)state;
+    static const struct {
+        const char *method;
+        void (*spoil)(task *);
+        fds_status status;
+        const char *words;
+    } cases[] = {
+        {"afds", wrong_explainer, FDS_USAGE, "\"transformer\""},
+        {"afds", odd_coalitions, FDS_USAGE, "61 coalitions"},
+        {"gfds", odd_coalitions, FDS_USAGE, "61 coalitions"},
+        {"gfds+", odd_coalitions, FDS_USAGE, "61 coalitions"},
+        {"afds", odd_draws, FDS_USAGE, "31 coalitions an input"},
+        {"afds", no_draws, FDS_USAGE, "0 coalitions an input"},
+        {"afds", negative_rate, FDS_USAGE, "learning rate is -1"},
+        {"afds", no_rate, FDS_USAGE, "learning rate is nan"},
+        {"afds", endless_rate, FDS_USAGE, "learning rate is inf"},
+        {"afds", negative_gamma, FDS_USAGE, "gamma is -0.5"},
+        {"afds", no_gamma, FDS_USAGE, "gamma is nan"},
+        {"afds", weights_for_mlp, FDS_USAGE, "\"mlp\""},
+        {"afds", weights_for_bank, FDS_USAGE, "bank has no network"},
+        {"afds", warm_bank, FDS_USAGE, "bank has no network"},
+        {"afds", knn, FDS_USAGE, "\"knn:3\": a run's service model"},
+        {"afds", kernel_bank, FDS_USAGE, "\"kernel\": a run's service model"},
+        {"afds", by_group, FDS_USAGE, "GFDS+ alone"},
+        {"gfds", by_group, FDS_USAGE, "GFDS+ alone"},
+        {"afds", few_inputs, FDS_USAGE, "9 inputs"},
+        {"afds", no_inputs, FDS_USAGE, "0 inputs"},
+        {"afds", a_players_input, FDS_USAGE, "sample 3 is a player's"},
+        {"afds", input_twice, FDS_USAGE, "named twice"},
+        {"afds", input_beyond, FDS_USAGE, "86"},
+        {"afds", high_sampler, FDS_USAGE, "sampler"},
+        {"afds", low_sampler, FDS_USAGE, "sampler"},
+        {"afds", wrong_adjust, FDS_USAGE, "adjust"},
+        {"afds", wrong_objective, FDS_USAGE, "objective"},
+        {"afds", wrong_kind, FDS_USAGE, "svm"},
+        {"afds", no_kind, FDS_USAGE, "value function"},
+        {"afds", no_groups, FDS_USAGE, "need groups"},
+        {"gfds", no_groups, FDS_USAGE, "need groups"},
+        {"gfds+", no_groups, FDS_USAGE, "need groups"},
+        {"afds", other_groups, FDS_SHAPE, "of 4 players, but there are 16"},
+        {"gfds", other_groups, FDS_SHAPE, "of 4 players, but there are 16"},
+        {"gfds+", all_in_one, FDS_USAGE, "two groups"},
+    };
+    for (size_t at = 0; at < COUNT(cases); at++) {
+        task t = task_make(cases[at].method);
+        fds_fit_estimate estimate;
+        fds_error err = {0};
+        cases[at].spoil(&t);
+        expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), cases[at].status, &err,
+                       cases[at].words);
+        assert_int_equal(try_fit(&t, scratch_path("run"), NULL, NULL), cases[at].status);
+        assert_int_equal(fds_fit_plan(t.train, t.players, t.groups, t.inputs, t.input_count,
+                                      &t.params, &estimate, NULL),
+                         cases[at].status);
+        assert_int_equal(scratch_entries(), 0);
+        task_free(&t);
+    }
+}
+
+/* Inputs without numbers are the first samples, which are the players'. */
+static void the_first_samples_may_be_players(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    fds_fit_settings s;
+    fds_error err;
+    expect_failure(fds_fit_settle(&t.params, t.train, t.players, t.groups, NULL, 20, &s, &err),
+                   FDS_USAGE, &err, "sample 0 is a player's");
+    task_free(&t);
+}
+
+/* bf16 is a setting where the processor has it, and refused by name where not. */
+static void bf16_is_refused_where_there_is_none(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    fds_fit_settings s;
+    fds_error err;
+    t.params.is_bf16 = true;
+    fds_status status = settle(&t, &s, &err);
+    if (fds_deep_bf16_check(NULL) == FDS_OK)
+        expect_ok(status, &err);
+    else
+        expect_failure(status, FDS_UNSUPPORTED, &err, "bf16");
+    task_free(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_methods_are_the_papers),
+        cmocka_unit_test(a_stage_has_a_name),
+        cmocka_unit_test(sub_models_learn_at_beta_times_lr),
+        cmocka_unit_test(explainers_have_their_own_defaults),
+        cmocka_unit_test(gamma_is_for_the_penalty_alone),
+        cmocka_unit_test(coalitions_follow_from_players),
+        cmocka_unit_test(a_small_game_keeps_a_pair_out),
+        cmocka_unit_test(a_game_seen_whole_is_checked_whole),
+        cmocka_unit_test(games_too_small_for_that_are_refused),
+        cmocka_unit_test(inputs_kept_out_come_last),
+        cmocka_unit_test(another_draw_is_of_the_coalitions_alone),
+        cmocka_unit_test(no_kind_of_method),
+        IN_SCRATCH(mistakes_are_named_before_any_work),
+        cmocka_unit_test(the_first_samples_may_be_players),
+        cmocka_unit_test(bf16_is_refused_where_there_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
