@@ -8,22 +8,25 @@ TEMPLATES = simd.h map_rows.h
 SETUP = meson setup $(if $(CI),-Dwerror=true)
 SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
-.PHONY: help all demo test test-asan test-tsan test-kill coverage fuzz bench-lane bench-value \
-	bench-accuracy format install clean
+.PHONY: help all demo test test-asan test-tsan test-kill coverage fuzz bench-lane bench-deep \
+	bench-value bench-accuracy bench-explain format install clean
 
 help:
-	@echo "make demo         build, fetch MNIST, train LeNet-5 on 100 digits, value each of them"
+	@echo "make demo         build, fetch MNIST, fit a run for 100 digits, explain and pay for ten"
 	@echo "make test         build and run all tests"
 	@echo "make all          build only: build/cli/fds, build/src/libfds.so"
 	@echo "make install      install the command, the library and the header"
 	@echo "make test-asan    all tests under the address and undefined-behaviour sanitizers"
 	@echo "make test-tsan    all tests under the thread sanitizer"
-	@echo "make test-kill    fds value killed at every system call that writes, and 100 times at random"
+	@echo "make test-kill    fds value killed at every system call that writes, and 100 times at random;"
+	@echo "                  fds fit 20 times, in all of its stages"
 	@echo "make coverage     all tests, and which lines they reach"
 	@echo "make fuzz         every reader fuzzed for FUZZ_SECONDS (60) seconds"
 	@echo "make bench-lane   speed of the network engine against PyTorch"
+	@echo "make bench-deep   speed of the engine for large networks against PyTorch"
 	@echo "make bench-value  speed and memory of fds value against the engine's own rate"
 	@echo "make bench-accuracy  the tables of docs/accuracy.md: values against the truth"
+	@echo "make bench-explain  the four methods end to end: seconds, and against the truth (an hour)"
 	@echo "make format       clang-format over the tree"
 
 # A build folder, made on first use: $(call folder,NAME,OPTIONS)
@@ -57,6 +60,10 @@ test-kill: all
 	@python3 -B tests/utility/kill.py --kills 100 --load 2 --same v.csv --same v.csv.table -- \
 		build/cli/fds value $(CURDIR)/tests/data/mnist --players 20 --test 20 --coalitions 100 \
 		--model mlp --threads '{threads}' --quiet -o v.csv
+	@python3 -B tests/utility/kill.py --kills 20 --random-only --same run/explainer.safetensors \
+		--same run/errors.safetensors --same run/utilities -- build/cli/fds fit \
+		$(CURDIR)/tests/data/mnist --players 30 --inputs 200 --coalitions 600 --explainer cnn \
+		--explainer-epochs 20 --patience 0 --threads 2 --quiet -o run
 
 coverage:
 	@scripts/deps coverage
@@ -75,6 +82,11 @@ bench-lane:
 	$(call folder,build-bench)
 	@bench/lane.py build-bench
 
+bench-deep:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/deep.py build-bench
+
 bench-value:
 	$(call folder,build-bench)
 	@bench/value.py build-bench
@@ -84,6 +96,11 @@ bench-accuracy:
 	$(call folder,build-bench)
 	@bench/accuracy.py build-bench small
 	@bench/accuracy.py build-bench large --svg build-bench/accuracy.svg
+
+bench-explain:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/explain.py build-bench
 
 format:
 	clang-format -i include/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c examples/*.c

@@ -249,6 +249,8 @@ fds_status cli_parse(const cli_command *command, int argc, char **argv, void *op
             only_operands = true;
         } else if (!only_operands && argv[i][0] == '-' && argv[i][1]) {
             CLI_TRY(parse_option(command, argc, argv, &i, options, err));
+        } else if (common->operand && common->more) {
+            common->more[common->more_count++] = argv[i];
         } else if (common->operand) {
             return cli_fail(err, FDS_USAGE, "\"%s\" is one argument too many: only one %s, \"%s\"",
                             argv[i], command->operand, common->operand);

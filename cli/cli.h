@@ -5,8 +5,9 @@
  *
  *   main.c    which subcommand, signals, exit codes     args.c  options and their mistakes
  *   help.c    help texts, from the same tables          term.c  progress, notes, warnings
- *   print.c   names, JSON, checks of output files       setup.c data, players, test samples
- *   cmd_*.c   the subcommands; value_*.c parts of fds value
+ *   print.c   names, JSON, output files                 setup.c data, players, test samples
+ *   groups.c  groups of players                         answer.c what explain and pay share
+ *   cmd_*.c   the subcommands; value_*.c and fit_*.c parts of fds value and fds fit
  */
 #ifndef FDS_CLI_H
 #define FDS_CLI_H
@@ -47,7 +48,9 @@ typedef struct cli_option {
 
 /* What every subcommand understands; the first member of its struct of options. */
 typedef struct cli_common {
-    const char *operand; /* the one argument that is no option */
+    const char *operand; /* the first argument that is no option */
+    const char **more;   /* the others, where the subcommand has made room for as many as argc */
+    size_t more_count;
     bool help, json, quiet;
     uint64_t seed, threads;
 } cli_common;
@@ -85,7 +88,8 @@ struct cli_command {
     fds_status (*run)(const cli_command *self, int argc, char **argv, fds_error *err);
 };
 
-extern const cli_command cli_data_get, cli_data_show, cli_train, cli_value;
+extern const cli_command cli_data_get, cli_data_show, cli_train, cli_value, cli_fit, cli_explain,
+    cli_pay;
 
 /* Fills options (beginning with a cli_common) from argv[0 .. argc-1], the words after the name of
  * the subcommand. The strings stay the caller's. */
@@ -156,6 +160,10 @@ fds_status cli_json_print(json_t *root, fds_error *err);
 /* Finds out before any work whether path can be written: its folder is there and takes files, it
  * is no folder or device itself, and it is not the data. option is named in the error. */
 fds_status cli_check_output(const char *option, const char *path, const char *data, fds_error *err);
+/* The same for a folder, which need not be there. */
+fds_status cli_check_folder(const char *option, const char *path, fds_error *err);
+/* Writes all of text in the place of an old file, or leaves that as it was. */
+fds_status cli_write_file(const char *path, const char *text, size_t size, fds_error *err);
 /* fds_data_open, with a suggestion where the name is nearly that of a known set. */
 fds_status cli_open_data(const char *where, const fds_data_options *options, fds_dataset **train,
                          fds_dataset **test, fds_error *err);
@@ -179,6 +187,8 @@ typedef struct cli_want {
     uint64_t test_count;
     uint64_t test_most; /* where test_count is not given, at most so many; 0: all */
     bool no_network;    /* none is needed */
+    bool has_inputs;    /* samples that no player owns are needed as inputs of an explainer */
+    uint64_t input_count;
 } cli_want;
 
 typedef struct cli_setup {
@@ -191,6 +201,8 @@ typedef struct cli_setup {
     size_t weights;                                  /* of the network; 0: there is none */
     uint32_t *samples, *held_samples, *test_samples; /* test_samples: NULL when all are tested */
     size_t sample_count, held, test_count; /* held: samples of train kept back for testing */
+    uint32_t *inputs;
+    size_t input_count;
     fds_players *players;
 } cli_setup;
 
@@ -205,5 +217,17 @@ const char *cli_setup_kind(const cli_setup *setup); /* of players: "points" or "
 /* The lines on data, network and players, with names padded to width; the last as JSON. */
 void cli_setup_print(const cli_setup *setup, int width);
 json_t *cli_setup_json_players(const cli_setup *setup);
+
+/* ---- groups of players ---- */
+
+#define CLI_GROUP_HELP                                                                     \
+    "groups of players: label, provider, model (k-means on the service model's answers), " \
+    "model:N, or a file of lines PLAYER,GROUP [label]"
+
+/* Whether players are grouped by a model: "model" or "model:N". */
+bool cli_is_by_model(const char *by);
+/* by: as --group has it. params: how a service model is trained, where one is needed. */
+fds_status cli_groups_make(const char *by, const cli_setup *setup, const fds_value_params *params,
+                           cli_term *term, fds_groups **out, fds_error *err);
 
 #endif

@@ -38,9 +38,7 @@ static const cli_option value_table[] = {
              "with --method ls: none; shrink, values are drawn towards their group's mean; "
              "counts, and a fitted game of group sizes is used; knn:K or kernel, and that cheap "
              "game as well [counts; none with gfds, gfds+]")},
-    {CLI_ROW(STRING, value_options, group, 0, "group", "HOW",
-             "groups of players: label, provider, model (k-means on the service model's answers), "
-             "model:N, or a file of lines PLAYER,GROUP [label]")},
+    {CLI_ROW(STRING, value_options, group, 0, "group", "HOW", CLI_GROUP_HELP)},
     {CLI_ROW(CHOICE, value_options, target, 0, "target", "predicted|true|all",
              "which label of a test sample the values are for [predicted; true with --global]")},
     {CLI_ROW(FLAG, value_options, global, 0, "global", NULL,
@@ -169,7 +167,7 @@ static fds_status check_needed(value_job *j, fds_error *err) {
         return cli_fail(err, FDS_USAGE,
                         "--group belongs to --sampler gfds or gfds+, or to an --adjust other than "
                         "none");
-    bool by_model = has_groups && o->group && value_is_by_model(o->group);
+    bool by_model = has_groups && o->group && cli_is_by_model(o->group);
     j->setup.want.no_network = !value_is_retrain(j->game.kind) && !by_model;
     const char *wrong = o->model       ? "model"
                         : o->lr > 0    ? "lr"

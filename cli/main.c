@@ -9,8 +9,8 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-static const cli_command *const commands[] = {&cli_data_get, &cli_data_show, &cli_train,
-                                              &cli_value};
+static const cli_command *const commands[] = {&cli_data_get, &cli_data_show, &cli_train, &cli_value,
+                                              &cli_fit,      &cli_explain,   &cli_pay};
 
 /* ---- fds --help ---- */
 
@@ -37,8 +37,9 @@ static void help_all(void) {
            "Example:\n"
            "  fds data get mnist\n"
            "  fds data show mnist --png digits.png\n"
-           "  fds train mnist --players 100 -o model.safetensors\n"
-           "  fds value mnist --players 100 --test 50 -o values.csv\n");
+           "  fds fit mnist --players 100 -o mnist.run\n"
+           "  fds explain mnist.run --index 0..9 --png figure.png\n"
+           "  fds pay mnist.run --index 0 --amount 100.00\n");
 }
 
 static int help_group(const char *group) {

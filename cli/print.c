@@ -214,6 +214,48 @@ fds_status cli_check_output(const char *option, const char *path, const char *da
     return check_folder(what, folder, err);
 }
 
+fds_status cli_check_folder(const char *option, const char *path, fds_error *err) {
+    struct stat about;
+    char folder[PATH_SIZE], what[PATH_SIZE + 16];
+    if (strlen(path) >= PATH_SIZE)
+        return cli_fail(err, FDS_USAGE, "%s: the path is too long: %.100s...", option, path);
+    snprintf(folder, sizeof folder, "%s", path);
+    while (stat(folder, &about) != 0 && errno == ENOENT && strcmp(folder, ".") != 0) {
+        char *slash = strrchr(folder, '/');
+        if (!slash)
+            strcpy(folder, ".");
+        else
+            slash[slash == folder] = 0; /* "/run" is in "/" */
+    }
+    snprintf(what, sizeof what, "%s %s", option, path);
+    return check_folder(what, folder, err);
+}
+
+/* Written aside first, so that an old file is never half overwritten. */
+fds_status cli_write_file(const char *path, const char *text, size_t size, fds_error *err) {
+    char aside[PATH_SIZE + 16];
+    snprintf(aside, sizeof aside, "%s.XXXXXX", path);
+    int fd = mkstemp(aside);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    mode_t mask = umask(0);
+    umask(mask);
+    bool is_done = file && fwrite(text, 1, size, file) == size && fflush(file) == 0 &&
+                   fchmod(fd, 0666 & ~mask) == 0 && fsync(fd) == 0;
+    int reason = errno;
+    if (file && fclose(file) != 0 && is_done) {
+        is_done = false;
+        reason = errno;
+    }
+    if (is_done && rename(aside, path) == 0)
+        return FDS_OK;
+    reason = is_done ? errno : reason;
+    if (fd >= 0 && !file)
+        close(fd);
+    if (fd >= 0)
+        unlink(aside);
+    return cli_fail(err, FDS_IO, "cannot write %s: %s", path, strerror(reason));
+}
+
 fds_status cli_open_data(const char *where, const fds_data_options *options, fds_dataset **train,
                          fds_dataset **test, fds_error *err) {
     fds_status status = fds_data_open(where, options, train, test, err);

@@ -6,13 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLAYERS_DEFAULT = 100 };
+enum { PLAYERS_DEFAULT = 100, INPUTS_DEFAULT = 3000 };
 
 void cli_setup_free(cli_setup *s) {
     fds_players_free(s->players);
     free(s->samples);
     free(s->held_samples);
     free(s->test_samples);
+    free(s->inputs);
     fds_dataset_free(s->train);
     fds_dataset_free(s->test);
 }
@@ -91,6 +92,8 @@ static size_t held_default(const fds_dataset_info *info, const size_t *by_class)
     return held ? held : 1;
 }
 
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
 static fds_status choose_balanced(const cli_setup *s, const fds_dataset *from, size_t count,
                                   uint32_t **out, fds_error *err) {
     *out = cli_alloc(count, sizeof **out, err);
@@ -152,17 +155,62 @@ static fds_status choose_samples(cli_setup *s, size_t count, fds_error *err) {
     return FDS_OK;
 }
 
+/* How many samples must be left for an explainer: where the players would have all, as many as are
+ * asked for, or a fifth. */
+static size_t spare(const cli_setup *s, size_t have) {
+    if (!s->want.has_inputs || s->wanted || !s->want.players)
+        return 0;
+    size_t fifth = have / 5;
+    return s->want.input_count ? (size_t)s->want.input_count : least(fifth, INPUTS_DEFAULT);
+}
+
 static fds_status choose_players(cli_setup *s, fds_error *err) {
     size_t have = fds_dataset_get_info(s->train).count - s->held, count = s->wanted;
+    size_t spared = spare(s, have);
+    if (spared >= have)
+        return cli_fail(err, FDS_USAGE,
+                        "--inputs %zu: there are only %zu samples, and the players need some",
+                        spared, have);
+    have -= spared;
     if (count > have)
         return cli_fail(err, FDS_USAGE,
                         "--players %zu: there are only %zu samples to choose from%s", count, have,
                         s->held ? " (the others are held back for testing)" : "");
     if (!count)
-        count = s->want.players || have < PLAYERS_DEFAULT ? have : PLAYERS_DEFAULT;
+        count =
+            s->want.players ? have : least(s->want.has_inputs ? have / 2 : have, PLAYERS_DEFAULT);
+    if (!count)
+        return cli_fail(err, FDS_USAGE, "%zu samples are too few for players and an explainer",
+                        have);
     CLI_TRY(choose_samples(s, count, err));
     return (s->by_provider ? fds_players_providers : fds_players_points)(
         s->train, s->samples, s->sample_count, &s->players, err);
+}
+
+/* ---- the inputs of an explainer ---- */
+
+/* Balanced samples, none of them held back or a player's: once more the sets are nested. */
+static fds_status choose_inputs(cli_setup *s, fds_error *err) {
+    size_t used = s->held + s->sample_count;
+    size_t left = fds_dataset_get_info(s->train).count - used, count = (size_t)s->want.input_count;
+    if (count > left || !left)
+        return cli_fail(err, FDS_USAGE,
+                        "--inputs: besides those of the players%s there are %zu samples for the "
+                        "explainer to learn from; choose fewer --inputs or --players",
+                        s->held ? " and those held back for testing" : "", left);
+    if (!count)
+        count = least(left, INPUTS_DEFAULT);
+    CLI_TRY(choose_balanced(s, s->train, used + count, &s->inputs, err));
+    size_t held = 0, sample = 0;
+    for (size_t i = 0; i < used + count; i++) {
+        if (held < s->held && s->inputs[i] == s->held_samples[held])
+            held++;
+        else if (sample < s->sample_count && s->inputs[i] == s->samples[sample])
+            sample++;
+        else
+            s->inputs[s->input_count++] = s->inputs[i];
+    }
+    return FDS_OK;
 }
 
 /* ---- warnings ---- */
@@ -174,8 +222,8 @@ static void warn_of_missing_providers(const cli_setup *s, cli_term *term) {
     if (s->by_provider && players < providers)
         cli_warn(term,
                  "%zu of %u providers have no sample to learn from: all of theirs are held back "
-                 "for testing",
-                 providers - players, providers);
+                 "for testing%s",
+                 providers - players, providers, s->inputs ? " or for the explainer" : "");
 }
 
 /* A class without samples cannot be learnt: a surprise better told before than found later. */
@@ -209,6 +257,8 @@ fds_status cli_setup_make(cli_setup *s, cli_term *term, fds_error *err) {
         CLI_TRY(check_network(s, err));
     CLI_TRY(choose_test(s, err));
     CLI_TRY(choose_players(s, err));
+    if (s->want.has_inputs)
+        CLI_TRY(choose_inputs(s, err));
     CLI_TRY(warn_of_missing_classes(s, term, err));
     warn_of_missing_providers(s, term);
     if (s->held)

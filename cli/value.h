@@ -66,8 +66,6 @@ typedef struct value_job {
 static inline unsigned value_threads(const value_job *j) { return (unsigned)j->o->common.threads; }
 /* Whether a value function trains networks. */
 bool value_is_retrain(const char *kind);
-/* Whether players are grouped by a model: "model" or "model:N". */
-bool value_is_by_model(const char *group);
 
 /* Groups, plans and tables, ready to be filled; says what that will take. */
 fds_status value_open_games(value_job *j, fds_error *err);

@@ -18,61 +18,13 @@ enum {
 
 bool value_is_retrain(const char *kind) { return strncmp(kind, "retrain", 7) == 0; }
 
-bool value_is_by_model(const char *group) {
-    return strcmp(group, "model") == 0 || strncmp(group, "model:", 6) == 0;
-}
-
 /* ---- groups ---- */
-
-/* The service model, trained as the value function trains that of all players. */
-static fds_status train_service(value_job *j, fds_model **out, fds_error *err) {
-    const cli_setup *s = &j->setup;
-    fds_train_params train;
-    CLI_TRY(fds_value_training(&j->params, &train, err));
-    return fds_model_train(s->train, s->samples, s->sample_count, s->network, &train,
-                           &j->term->events, out, NULL, err);
-}
-
-static fds_status group_by_model(value_job *j, const char *number, fds_error *err) {
-    char *end = NULL;
-    unsigned long count = number ? strtoul(number, &end, 10) : 0;
-    if (number && (*number < '0' || *number > '9' || *end || count < 1 || count > UINT32_MAX))
-        return cli_fail(err, FDS_USAGE,
-                        "--group model:%s: after the colon a whole number from 1 is needed",
-                        number);
-    fds_model *model = NULL;
-    CLI_TRY(train_service(j, &model, err));
-    fds_status status = fds_groups_by_model(model, j->setup.train, j->setup.players, count,
-                                            j->o->common.seed, &j->groups, err);
-    fds_model_free(model);
-    return status;
-}
-
-static fds_status group_by_file(value_job *j, const char *path, fds_error *err) {
-    fds_status status = fds_groups_read(path, j->setup.players, &j->groups, err);
-    const char *const words[] = {"label", "provider", "model", NULL};
-    char hint[CLI_HINT_SIZE];
-    if (status == FDS_NOT_FOUND)
-        return cli_fail(err, FDS_NOT_FOUND,
-                        "--group %s: it must be label, provider, model, model:N or a file of "
-                        "lines PLAYER,GROUP, and there is no such file%s",
-                        path, cli_hint(path, words, hint));
-    return status;
-}
 
 static fds_status make_groups(value_job *j, fds_error *err) {
     const char *by = j->o->group ? j->o->group : "label";
-    const cli_setup *s = &j->setup;
     if (!j->is_grouped && (j->is_exact || j->adjust == FDS_PLAIN))
         return FDS_OK;
-    if (strcmp(by, "label") == 0)
-        CLI_TRY(fds_groups_by_label(s->train, s->players, &j->groups, err));
-    else if (strcmp(by, "provider") == 0)
-        CLI_TRY(fds_groups_by_provider(s->train, s->players, &j->groups, err));
-    else if (value_is_by_model(by))
-        CLI_TRY(group_by_model(j, by[5] ? by + 6 : NULL, err));
-    else
-        CLI_TRY(group_by_file(j, by, err));
+    CLI_TRY(cli_groups_make(by, &j->setup, &j->params, j->term, &j->groups, err));
     if (j->is_grouped && fds_groups_count(j->groups) == 1)
         return cli_fail(err, FDS_USAGE,
                         "--sampler %s needs two groups or more, and --group %s makes one of all "

@@ -4,14 +4,17 @@
 The program's first argument is the path of fds; FDS_TEST_DATA is the folder with the committed
 samples. Needs nothing but Python's standard library.
 """
+import gzip
 import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import traceback
+import zlib
 
 FDS = os.path.abspath(sys.argv[1])
 MNIST = os.path.join(os.environ["FDS_TEST_DATA"], "mnist")
@@ -70,6 +73,28 @@ def write_csv(path, rows=120, providers=12, classes="abc", column="provider"):
         label = i % len(classes)
         lines.append(f"{label + i / 1000},{-label + i / 700},{classes[label]},shop-{i % providers}")
     pathlib.Path(path).write_text("\n".join(lines) + "\n")
+
+
+def digit(number):
+    """Pixels and label of a test digit."""
+    with gzip.open(os.path.join(MNIST, "t10k-images-idx3-ubyte.gz")) as file:
+        pixels = file.read()[16 + 784 * number:][:784]
+    with gzip.open(os.path.join(MNIST, "t10k-labels-idx1-ubyte.gz")) as file:
+        return pixels, file.read()[8 + number]
+
+
+def write_png(path, width, height, pixels, colours=1):
+    def chunk(kind, data):
+        return (struct.pack(">I", len(data)) + kind + data +
+                struct.pack(">I", zlib.crc32(kind + data)))
+
+    size = width * colours
+    rows = b"".join(b"\0" + pixels[y * size:(y + 1) * size] for y in range(height))
+    kind = {1: 0, 3: 2}[colours]
+    pathlib.Path(path).write_bytes(
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0,
+                                                           0)) +
+        chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 # ---- running them ----

@@ -21,7 +21,8 @@ import time
 
 from harness import (MNIST, Skip, check_width, fds, fds_json, main, refused, start, test, write_csv)
 
-COMMANDS = [[], ["data"], ["data", "get"], ["data", "show"], ["train"], ["value"]]
+COMMANDS = [[], ["data"], ["data", "get"], ["data", "show"], ["train"], ["value"], ["fit"],
+            ["explain"], ["pay"]]
 
 
 # ---- help ----
