@@ -6,7 +6,12 @@
  *   deep_graph.c   network names to a graph of nodes with torchvision's tensor names and shapes
  *   deep.c         the network in memory: weights, moments, statistics; forward, backward, step
  *   deep_infer.c   a frozen copy for answering: batch norm folded into the convolutions
- *   deep_onednn.c  the only file that knows oneDNN
+ *   deep_loops.c   our own loops, for each instruction set; deep_parallel.c their threads
+ *
+ * oneDNN stays behind deep_onednn.h, in three files:
+ *   deep_describe.c  nodes to primitives and layouts
+ *   deep_onednn.c    their memory; weights to and from PyTorch's layout
+ *   deep_program.c   the operations in order, and their execution
  *
  * Bits depend on the number of threads and on the instruction set: both are to be recorded with
  * whatever a network made. With both the same, the same calls give the same bits.

@@ -5,9 +5,9 @@ gradients and running statistics.
 Usage: test_deep_torch.py DEEP_WITNESS   (prints TAP; skips where torchvision is not installed)
 
 Differences are taken relative to the greatest absolute value of a tensor, and the worst tensor
-counts. For gradients a tensor's greatest value is taken to be at least a thousandth of the greatest of
-all: gradients before batch norm nearly cancel (its output does not change with the scale of its
-input), and what is left of them is rounding.
+counts. For gradients a tensor's greatest value is taken to be at least a thousandth of the greatest
+of all: gradients before batch norm nearly cancel (its output does not change with the scale of
+its input), and what is left of them is rounding.
 """
 import json
 import subprocess
@@ -201,8 +201,8 @@ def main():
     for number, (network, batch) in enumerate(BF16_CASES, len(CASES) + 1):
         ours, theirs, answers = compare_bf16(network, batch)
         right = ours <= 1.5 * theirs and answers <= 2e-2
-        print(f"{'ok' if right else 'not ok'} {number} - {network} trains in bf16 as near to f32 as "
-              f"PyTorch's autocast")
+        print(f"{'ok' if right else 'not ok'} {number} - {network} trains in bf16 as near to f32 "
+              f"as PyTorch's autocast")
         print(f"# batch {batch}: {ours:.1e}, PyTorch's {theirs:.1e}; answers {answers:.1e}",
               flush=True)
 
