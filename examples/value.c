@@ -2,7 +2,7 @@
  *
  * The library in one page: what 20 digits are worth for the prediction of one image.
  *
- *     build/examples/value mnist /tmp/utilities        (after: fds data get mnist)
+ *     build/examples/value mnist utilities        (after: fds data get mnist)
  *
  * The folder keeps the sub-models' answers: run it again, and nothing is trained twice.
  */

@@ -3,7 +3,7 @@
  * label p that the service model predicts and its probability below; then its greatest contributors
  * with o, the label their sample has, p, the label that the service model predicts for it, and s,
  * the Shapley value. Contributors of another label than the one explained are framed. */
-#include "explain/explain.h"
+#include "explain/run.h"
 
 #include <string.h>
 
@@ -44,14 +44,6 @@ static void figure_free(figure *f) {
     fds_free(f->canvas.pixels);
 }
 
-static uint32_t greatest(const float *probs, uint32_t classes) {
-    uint32_t best = 0;
-    for (uint32_t c = 1; c < classes; c++)
-        if (probs[c] > probs[best])
-            best = c;
-    return best;
-}
-
 /* What the service model predicts for the players' samples. */
 static fds_status predict(figure *f, fds_error *err) {
     size_t size;
@@ -63,7 +55,7 @@ static fds_status predict(figure *f, fds_error *err) {
     fds_status status = fds_model_predict(fds_run_service(f->run), fds_run_samples(f->run), NULL,
                                           f->players, 0, probs, NULL, err);
     for (size_t i = 0; i < f->players && status == FDS_OK; i++)
-        f->predicted[i] = greatest(probs + i * f->classes, f->classes);
+        f->predicted[i] = fds_largest(probs + i * f->classes, f->classes);
     fds_free(probs);
     return status;
 }
@@ -110,7 +102,7 @@ static void draw_input(figure *f, size_t i, size_t sample, uint32_t left, uint32
     uint32_t explained = f->answers->labels[i], predicted = explained;
     if (f->answers->probs) {
         const float *probs = f->answers->probs + i * f->classes;
-        predicted = greatest(probs, f->classes);
+        predicted = fds_largest(probs, f->classes);
         snprintf(lines[1], LINE_SIZE, "%.1f %%", 100 * (double)probs[predicted]);
     }
     snprintf(lines[0], LINE_SIZE, "p %s", fds_run_class_name(f->run, predicted));

@@ -261,7 +261,7 @@ typedef struct {
     float *full, *empty; /* (count, classes) */
 } part;
 
-static uint32_t largest(const float *probs, uint32_t classes) {
+uint32_t fds_largest(const float *probs, uint32_t classes) {
     uint32_t best = 0;
     for (uint32_t y = 1; y < classes; y++)
         if (probs[y] > probs[best])
@@ -275,7 +275,7 @@ static void keep_ends(const fds_run *run, const part *p, bool is_given, const fd
         const float *full = p->full + x * classes, *empty = p->empty + x * classes;
         size_t at = p->first + x;
         if (!is_given)
-            out->labels[at] = largest(full, classes);
+            out->labels[at] = fds_largest(full, classes);
         if (out->probs)
             memcpy(out->probs + at * classes, full, classes * sizeof *full);
         if (out->full)
@@ -297,7 +297,7 @@ static fds_status explain_by_network(fds_run *run, const part *p, const fds_answ
         for (size_t i = 0; i < n; i++)
             values[i] = run->raw[(x * classes + y) * n + i];
         fds_normalise((double)full[y] - (double)empty[y], n, values);
-        bool is_other = y != largest(full, classes);
+        bool is_other = y != fds_largest(full, classes);
         if (out->errors)
             memcpy(out->errors + (p->first + x) * n,
                    run->calibration.errors + (is_other * classes + y) * n, n * sizeof *out->errors);

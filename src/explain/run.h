@@ -65,6 +65,11 @@ fds_status fds_run_record_read(const char *dir, fds_run_record *out, fds_error *
 fds_status fds_run_record_check(const char *dir, const fds_run_record *record, fds_error *err);
 void fds_run_record_free(fds_run_record *record);
 
+/* ---- run.c ---- */
+
+/* The label of the greatest of probs[classes], the lowest of several. */
+uint32_t fds_largest(const float *probs, uint32_t classes);
+
 /* ---- calibrate.c ---- */
 
 /* Standard errors by label and player: of the label that is predicted, and of others. */
