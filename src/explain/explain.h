@@ -42,9 +42,9 @@ typedef struct fds_lesson {
     const uint16_t *labels; /* (inputs) true labels, for warming up */
     size_t players;
     uint32_t classes;
-    const fds_groups *groups; /* or NULL */
+    const fds_groups *groups;   /* or NULL */
     const double *empty, *full; /* (inputs, classes) v(0) and v(1) */
-    const float *targets;       /* (inputs, classes, players) least-squares values; NULL: FDS_PAPER */
+    const float *targets; /* (inputs, classes, players) least-squares values; NULL: FDS_PAPER */
     /* Coalitions to learn from, and others kept out; rows have columns input * classes + label over
      * all inputs. */
     const fds_plan *plan, *held_plan;
@@ -120,8 +120,8 @@ fds_status fds_bank_fill(const char *path, const fds_value *value, fds_table *ta
                          fds_error *err);
 /* Of a file that was filled for plan, or for one that begins with it. net: the sub-models' network;
  * params: as for least squares, without a surrogate; strengths: what those of the fit reported.
- * plan and params->groups must outlive it. FDS_USAGE when the file is of another network or of other
- * coalitions, FDS_CORRUPT when part of it is missing or damaged. */
+ * plan and params->groups must outlive it. FDS_USAGE when the file is of another network or of
+ * other coalitions, FDS_CORRUPT when part of it is missing or damaged. */
 fds_status fds_bank_open(const char *path, const fds_net *net, const fds_plan *plan,
                          const fds_ls_params *params, const fds_ls_report *strengths,
                          unsigned threads, fds_bank **out, fds_error *err);

@@ -48,9 +48,9 @@ typedef struct {
     fds_deep_infer *infer;
     learn_weights best;
     uint32_t best_epoch;
-    fds_metric *metrics; /* (params->epochs), of the first epoch */
+    fds_metric *metrics;             /* (params->epochs), of the first epoch */
     double start_s, saved_s, save_s; /* begun; last checkpoint, and what it took */
-    bool is_saved; /* a checkpoint has this epoch */
+    bool is_saved;                   /* a checkpoint has this epoch */
 } learner;
 
 /* ---- checks ---- */

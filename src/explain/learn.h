@@ -125,8 +125,8 @@ void learn_checkpoint_free(learn_checkpoint *checkpoint);
 
 /* ---- learn.c ---- */
 
-/* Seconds between two checkpoints at the least, and below which a training leaves none. Tests set it
- * to 0: one after every epoch. */
+/* Seconds between two checkpoints at the least, and below which a training leaves none. Tests set
+ * it to 0: one after every epoch. */
 extern double learn_checkpoint_s;
 
 /* ---- explainer.c ---- */
