@@ -24,7 +24,7 @@ static const cnn_row cnn_rows[] = {
 };
 enum { CNN_HEAD = 32, RESNET_HEAD = 512 }; /* channels of head.conv */
 
-static const uint32_t mlp_widths[] = {1024, 1024};
+static const uint32_t mlp_widths[] = {512, 1024};
 
 typedef struct {
     const char *name;
@@ -315,6 +315,8 @@ fds_status deep_graph_build(const fds_deep_params *params, deep_graph *graph, fd
     bool is_mlp = strcmp(params->network, "mlp") == 0;
     if (r)
         input.channels = 3;
+    if (is_mlp || is_linear) /* an image is as good as a vector, and the vector is quicker */
+        input = (fds_shape){(uint32_t)fds_shape_size(input), 1, 1};
     uint32_t y = add_node(&b, (deep_node){.kind = DEEP_INPUT, .shape = input});
     if (!is_linear)
         y = r ? build_resnet(&b, r, y) : is_mlp ? build_mlp(&b, y) : build_cnn(&b, y);
