@@ -15,7 +15,8 @@ const cli_option *cli_common_options(size_t *count) {
         {CLI_ROW(UINT, cli_common, seed, 0, "seed", "N", "seed of every random choice [0]"),
          .max = CLI_EXACT_MAX},
         {CLI_ROW(UINT, cli_common, threads, 0, "threads", "N",
-                 "0: one a processor; the result is the same [0]"),
+                 "0: one a processor, or as many as a run was fitted with; only the rounding of an "
+                 "explainer depends on it [0]"),
          .max = 1024},
         {CLI_ROW(FLAG, cli_common, json, 0, "json", NULL,
                  "print the result as JSON, and nothing else")},
@@ -200,13 +201,12 @@ static fds_status parse_value(const cli_option *option, const char *text, void *
 
 /* ---- the command line ---- */
 
-/* Whether the next word is this option's value. A word with a dash is most likely the next option,
+/* Whether the next word is an option's value. A word with a dash is most likely the next option,
  * its value forgotten; a negative number is a value, to be refused as one. */
-static bool is_value(const cli_option *option, const char *word) {
+static bool is_value(const char *word) {
     if (!word)
         return false;
-    bool is_number = option->type == CLI_UINT || option->type == CLI_FLOAT;
-    return word[0] != '-' || !word[1] || (is_number && strchr("0123456789.", word[1]));
+    return word[0] != '-' || !word[1] || strchr("0123456789.", word[1]);
 }
 
 /* Takes the option at argv[*i], and its value from there or from the word after it. */
@@ -231,7 +231,7 @@ static fds_status parse_option(const cli_command *command, int argc, char **argv
                         option->name);
     if (option->type != CLI_FLAG && !value) {
         const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
-        if (!is_value(option, next))
+        if (!is_value(next))
             return cli_fail(err, FDS_USAGE, "--%s needs a value: --%s %s", option->name,
                             option->name, option->value);
         value = next;

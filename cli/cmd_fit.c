@@ -53,7 +53,7 @@ static const cli_option fit_table[] = {
     {CLI_ROW(CHOICE, fit_options, explainer, 0, "explainer",
              "mlp|cnn|resnet18|resnet50|linear|bank",
              "the network that learns to answer; bank: none, the sub-models are kept and answer "
-             "themselves [by the data]")},
+             "themselves [mlp]")},
     {CLI_ROW(STRING, fit_options, weights, 0, "weights", "FILE",
              "resnet18, resnet50: weights to start from, a safetensors file with torchvision's "
              "names")},

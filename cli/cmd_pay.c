@@ -53,7 +53,7 @@ typedef struct {
     fds_pay_rule *rules; /* (count) */
     double *sum_values;  /* (payees) over all inputs */
     int64_t *sum_shares; /* (payees) */
-    double *keys;        /* (payees) scratch: sum_shares */
+    double *keys;        /* (payees) sum_shares, to rank by */
     size_t *order;       /* (payees) scratch */
 } job;
 
@@ -72,8 +72,19 @@ static void job_free(job *j) {
 
 /* ---- money ---- */
 
+/* "-1.05"; returns out. */
+static const char *money(const job *j, int64_t units, char out[MONEY_SIZE]) {
+    uint64_t size = units < 0 ? 0 - (uint64_t)units : (uint64_t)units, scale = 1;
+    for (int i = 0; i < j->decimals; i++)
+        scale *= 10;
+    snprintf(out, MONEY_SIZE, "%s%llu.%0*llu", units < 0 ? "-" : "",
+             (unsigned long long)(size / scale), j->decimals, (unsigned long long)(size % scale));
+    return out;
+}
+
 /* "100.5" is 10050 units of 2 decimals. */
 static fds_status read_amount(job *j, fds_error *err) {
+    char most[MONEY_SIZE];
     const char *text = j->o->amount;
     size_t whole = strspn(text, "0123456789"), part = 0;
     if (text[whole] == '.')
@@ -91,20 +102,10 @@ static fds_status read_amount(job *j, fds_error *err) {
         int digit = i < whole + part ? text[at] - '0' : 0;
         j->amount = 10 * j->amount + digit;
         if (j->amount > (int64_t)CLI_EXACT_MAX)
-            return cli_fail(err, FDS_USAGE, "--amount %s: it is too large, at most %.0f units",
-                            text, CLI_EXACT_MAX);
+            return cli_fail(err, FDS_USAGE, "--amount %s: it is too large, at most %s", text,
+                            money(j, (int64_t)CLI_EXACT_MAX, most));
     }
     return FDS_OK;
-}
-
-/* "-1.05"; returns out. */
-static const char *money(const job *j, int64_t units, char out[MONEY_SIZE]) {
-    uint64_t size = units < 0 ? 0 - (uint64_t)units : (uint64_t)units, scale = 1;
-    for (int i = 0; i < j->decimals; i++)
-        scale *= 10;
-    snprintf(out, MONEY_SIZE, "%s%llu.%0*llu", units < 0 ? "-" : "",
-             (unsigned long long)(size / scale), j->decimals, (unsigned long long)(size % scale));
-    return out;
 }
 
 /* ---- before any work ---- */
@@ -140,8 +141,8 @@ static fds_status make_payees(job *j, fds_error *err) {
                                           : fds_run_player_name(j->a.run, i);
         if (!name)
             return cli_fail(err, FDS_USAGE,
-                            "--by provider: the players of %s belong to no providers, or are "
-                            "providers themselves",
+                            "--by provider: the players of %s belong to no providers, its data "
+                            "names none",
                             j->o->common.operand);
         size_t payee = j->by_provider ? 0 : j->payees;
         while (payee < j->payees && strcmp(j->names[payee], name) != 0)

@@ -2,6 +2,7 @@
  * fds fit, what it would take and what came out, as text and as JSON. */
 #include "fit.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,11 +72,21 @@ static fds_status print_json(const fit_job *j, json_t *more, fds_error *err) {
 
 static fds_status show_plan_json(const fit_job *j, fds_error *err) {
     const fds_fit_estimate *e = &j->estimate;
-    json_t *more = json_pack("{s:I, s:o, s:I, s:I, s:o}", "sub_models", (json_int_t)e->sub_models,
-                             "seconds", json_seconds(e->seconds), "memory", (json_int_t)e->memory,
-                             "disk", (json_int_t)e->disk, "accuracy",
-                             e->accuracy > 0 ? cli_json_real(e->accuracy) : json_null());
+    json_t *more = json_pack(
+        "{s:I, s:o, s:I, s:I, s:o, s:o}", "sub_models", (json_int_t)e->sub_models, "seconds",
+        json_seconds(e->seconds), "memory", (json_int_t)e->memory, "disk", (json_int_t)e->disk,
+        "accuracy", e->accuracy > 0 ? cli_json_real(e->accuracy) : json_null(), "accuracy_of",
+        e->accuracy_of ? json_string(e->accuracy_of) : json_null());
     return print_json(j, more, err);
+}
+
+static void print_accuracy(const fds_fit_estimate *e) {
+    char text[200] = "not known: no measurement is near these settings";
+    if (e->accuracy > 0)
+        snprintf(text, sizeof text,
+                 "%.2f to be expected: correlation with the true values, measured of %s",
+                 e->accuracy, e->accuracy_of);
+    cli_wrap(text, printf("%-*s", WIDTH, "accuracy"), WIDTH + 1);
 }
 
 fds_status fit_show_plan(const fit_job *j, fds_error *err) {
@@ -87,11 +98,7 @@ fds_status fit_show_plan(const fit_job *j, fds_error *err) {
     printf("%-*s %s\n", WIDTH, "sub-models", cli_count(e->sub_models, text));
     printf("%-*s %s\n", WIDTH, "memory", cli_bytes(e->memory, text));
     printf("%-*s %s\n", WIDTH, "disk", cli_bytes(e->disk, text));
-    if (e->accuracy > 0)
-        printf("%-*s %.2f expected (correlation with the true values)\n", WIDTH, "accuracy",
-               e->accuracy);
-    else
-        printf("%-*s not known: no measurement is near these settings\n", WIDTH, "accuracy");
+    print_accuracy(e);
     printf("%-*s about, by stage\n", WIDTH, "time");
     print_seconds(e->seconds);
     return FDS_OK;
@@ -99,22 +106,20 @@ fds_status fit_show_plan(const fit_job *j, fds_error *err) {
 
 /* ---- what came out ---- */
 
-static fds_status show_json(const fit_job *j, bool has_network, fds_error *err) {
+static fds_status show_json(const fit_job *j, fds_error *err) {
     const fds_fit_report *r = &j->report;
     const fds_run_info info = fds_run_get_info(j->run);
     json_t *test = json_pack("{s:I, s:b, s:o, s:o}", "count", (json_int_t)j->on_test.count,
                              "held_back", !j->setup.test, "loss", cli_json_real(j->on_test.loss),
                              "accuracy", cli_json_real(j->on_test.accuracy));
-    json_t *more =
-        json_pack("{s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:b, s:o}", "explainer",
-                  cli_json_text(info.explainer), "sub_models", (json_int_t)r->sub_models,
-                  "service_accuracy", cli_json_real(r->service_accuracy), "test", test, "loss",
-                  has_network ? cli_json_real(r->loss) : json_null(), "epochs",
-                  (json_int_t)r->epochs, "best_epoch", (json_int_t)r->best_epoch, "agreement",
-                  has_network ? cli_json_real(r->agreement) : json_null(), "agreement_within_class",
-                  has_network ? cli_json_real(r->within) : json_null(), "seconds",
-                  json_seconds(r->seconds), "resumed", r->was_resumed, "models_kept", info.has_bank,
-                  "run", cli_json_text(j->o->output));
+    json_t *more = json_pack(
+        "{s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:b, s:o}", "explainer",
+        cli_json_text(info.explainer), "sub_models", (json_int_t)r->sub_models, "service_accuracy",
+        cli_json_real(r->service_accuracy), "test", test, "loss", cli_json_real(r->loss), "epochs",
+        (json_int_t)r->epochs, "best_epoch", (json_int_t)r->best_epoch, "agreement",
+        cli_json_real(r->agreement), "agreement_within_class", cli_json_real(r->within), "seconds",
+        json_seconds(r->seconds), "resumed", r->was_resumed, "models_kept", info.has_bank, "run",
+        cli_json_text(j->o->output));
     return print_json(j, more, err);
 }
 
@@ -122,9 +127,10 @@ static void print_explainer(const fit_job *j, const char *explainer) {
     const fds_fit_report *r = &j->report;
     printf("%-*s %s, %u epoch%s, the best was number %u\n", WIDTH, "explainer", explainer,
            r->epochs, r->epochs == 1 ? "" : "s", r->best_epoch);
-    printf("%-*s %.3f with least squares on inputs kept out (correlation)\n", WIDTH, "agreement",
-           r->agreement);
-    if (r->within != 0) /* players of one label are two or fewer: not defined */
+    if (!isnan(r->agreement))
+        printf("%-*s %.3f with least squares on inputs kept out (correlation)\n", WIDTH,
+               "agreement", r->agreement);
+    if (!isnan(r->within))
         printf("%-*s %.3f over the players of the predicted label\n", WIDTH, "", r->within);
 }
 
@@ -134,7 +140,7 @@ fds_status fit_show(const fit_job *j, fds_error *err) {
     bool has_network = strcmp(info.explainer, "bank") != 0;
     char count[CLI_NUMBER_SIZE];
     if (j->o->common.json)
-        return show_json(j, has_network, err);
+        return show_json(j, err);
     print_setup(j);
     printf("%-*s accuracy %.1f %% on the inputs, %.1f %% on %s test samples%s\n", WIDTH, "service",
            100 * r->service_accuracy, 100 * j->on_test.accuracy, cli_count(j->on_test.count, count),

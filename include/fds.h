@@ -9,8 +9,9 @@
  *   4. utilities                  what coalitions of players are worth, in a table on disk
  *   5. games                      coalitions, groups, Shapley values exact and by least squares
  *   6. explainers                 fit a run once, then values and payments in milliseconds
- *   7. networks, many at a time   the engine under section 3, for thousands of small networks
- *   8. the machine                random numbers, checksums, instruction sets
+ *   7. baselines                  the methods that others value data by, on the same utilities
+ *   8. networks, many at a time   the engine under section 3, for thousands of small networks
+ *   9. the machine                random numbers, checksums, instruction sets
  *
  * Ownership: *_create, *_open, *_load and *_train hand over a new object; the matching *_free takes
  * it back and accepts NULL. Pointers that a getter returns belong to the object. Objects marked
@@ -219,7 +220,7 @@ typedef struct fds_model_info {
     const char *sha256;      /* of the weights' bytes, 64 hexadecimal digits */
 } fds_model_info;
 
-/* Trains a network ("lenet5", or a text as in section 7) on the samples of index, normalised by
+/* Trains a network ("lenet5", or a text as in section 8) on the samples of index, normalised by
  * their own channel statistics. One thread: many models are trained side by side, not one in many.
  */
 FDS_API fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index, size_t count,
@@ -262,11 +263,15 @@ typedef struct fds_value_params {
     /* "retrain"     a network trained until it has converged (the paper's v)
      * "retrain:K"   a network trained for K epochs at beta times the learning rate (AFDS)
      * "knn:K"       the share of the label among the K nearest samples
-     * "kernel"      kernel regression on the samples; cheap, meant as a surrogate */
+     * "knn:K@model" the same by what the last layer of a network sees, trained on all players as
+     *               "retrain:10" trains
+     * "kernel"      kernel regression on the samples; cheap, meant as a surrogate
+     * "entk"        the same with the tangent kernel of the network as it is initialised
+     * "entk:K"      or as it is once trained on all players as "retrain:K" trains */
     const char *kind;
-    const char *network;    /* retrain: as fds_model_train takes it */
+    const char *network;    /* retrain, @model, entk: as fds_model_train takes it */
     fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
-    float beta;             /* retrain:K */
+    float beta;             /* retrain:K, entk:K */
 } fds_value_params;
 
 /* "retrain:10", lenet5, Adam, lr 1e-4 and beta 10 as in the paper. */
@@ -297,13 +302,13 @@ FDS_API fds_value_info fds_value_get_info(const fds_value *value);
 
 /* probs[inputs * classes] of one coalition (bits as in section 5), on worker number worker: each
  * number is used by one thread at a time. No players: the network as it was initialised (retrain),
- * 0 for every label (knn), or all labels alike (kernel). */
+ * 0 for every label (knn), or all labels alike (kernel, entk). */
 FDS_API fds_status fds_value_eval(const fds_value *value, unsigned worker,
                                   const uint64_t *coalition, float *probs, fds_error *err);
 
-/* Exact Shapley values of "knn:K", by the recursion of Jia et al. (2019): values[input_count *
- * classes * players], by input, then label, then player. FDS_USAGE for other kinds and for players
- * of several samples. */
+/* Exact Shapley values of "knn:K" and "knn:K@model", by the recursion of Jia et al. (2019):
+ * values[input_count * classes * players], by input, then label, then player. FDS_USAGE for other
+ * kinds and for players of several samples. */
 FDS_API fds_status fds_value_knn_shapley(const fds_value *value, double *values, fds_error *err);
 
 /* Utilities on disk: for every coalition that was asked for, the probabilities of all inputs and
@@ -451,13 +456,13 @@ typedef struct fds_ls_params {
 } fds_ls_params;
 
 typedef struct fds_ls_report {
-    size_t cases;               /* pairs, or single coalitions where the plan does not pair */
-    size_t features;            /* fitted numbers a column */
-    double ridge;               /* added because there are few coalitions; 0: none. The greater of */
+    size_t cases;    /* pairs, or single coalitions where the plan does not pair */
+    size_t features; /* fitted numbers a column */
+    double ridge;    /* added because there are few coalitions; 0: none. The greater of */
     double ridge_fit, ridge_rest; /* that of the fitted game (FDS_COUNTS), and that of the rest */
-    double shrink, shrink_rest; /* strength for the fitted game, and for the rest */
-    double control;             /* share of the surrogate game; 0: none */
-    double explained;           /* share of the variance of left-out coalitions, by the fit */
+    double shrink, shrink_rest;   /* strength for the fitted game, and for the rest */
+    double control;               /* share of the surrogate game; 0: none */
+    double explained;             /* share of the variance of left-out coalitions, by the fit */
 } fds_ls_report;
 
 /* Whether fds_least_squares can do it, before the work of filling a table: FDS_LIMIT for more
@@ -507,7 +512,8 @@ FDS_API fds_status fds_values_check_path(const char *path, fds_error *err);
  * network, the explainer, that has learnt to turn an input into the Shapley values of all players
  * for all labels. It is fitted once; docs/run.md has its files. */
 
-/* What the explainer's training minimises. Both have the same minimiser:
+/* What the explainer's training minimises. With FDS_PLAIN both have the same minimiser; what the
+ * other adjustments add is in the least-squares values alone:
  *   FDS_CLOSED  the distance to the least-squares values of each input, which are solved for first
  *   FDS_PAPER   the paper's loss (v(s) - v(0) - s'phi)^2 on coalitions drawn anew in each step */
 typedef enum fds_objective { FDS_CLOSED, FDS_PAPER } fds_objective;
@@ -522,7 +528,7 @@ typedef struct fds_fit_params {
     uint64_t draw;       /* which coalitions are drawn */
     /* the explainer */
     const char *explainer; /* "mlp", "cnn", "resnet18", "resnet50", "linear", or "bank": none, the
-                            * sub-models answer themselves. NULL: chosen by the data */
+                            * sub-models answer themselves. NULL: "mlp" */
     const char *weights;   /* a safetensors file with torchvision's names to start from, or NULL */
     bool warm_up;          /* first train it as a classifier of the explainer's own inputs */
     bool is_by_group;      /* one output a group, divided evenly among its members (GFDS+) */
@@ -559,6 +565,7 @@ typedef struct fds_fit_report {
     size_t sub_models; /* in the table: those to learn from and those kept out, with v(0), v(1) */
     double service_accuracy; /* on the explainer's inputs, which it has not seen */
     uint32_t epochs, best_epoch;
+    /* Of the explainer; NaN without one, and the correlations where no values differ. */
     double loss;      /* the paper's, on inputs and coalitions kept out */
     double agreement; /* correlation with the least squares on inputs kept out, label predicted */
     double within;    /* the same over the players of the predicted label's class */
@@ -567,7 +574,8 @@ typedef struct fds_fit_report {
 } fds_fit_report;
 
 /* Fits a run in the folder dir, or goes on with one that was broken off: the result has the same
- * bits as if it had not been (same threads and processor). inputs: samples of train that the
+ * bits as if it had not been (same threads and processor). A complete run is left as it is, but for
+ * files that were damaged or lost: these are made again. inputs: samples of train that the
  * explainer learns from, none of a player's. groups: needed by GFDS, GFDS+ and FDS_COUNTS.
  * method: a name for the record. FDS_USAGE, naming the difference, when dir holds a run of other
  * settings. report may be NULL. */
@@ -581,8 +589,9 @@ typedef struct fds_fit_estimate {
     size_t sub_models;
     double seconds[FDS_STAGES];
     uint64_t memory, disk;
-    double accuracy; /* expected correlation with the true values, from docs/accuracy.md; 0: no
+    double accuracy; /* correlation with the true values to expect, from docs/accuracy.md; 0: no
                       * measurement is near */
+    const char *accuracy_of; /* what was measured, for people: "explainers ..."; NULL: nothing */
 } fds_fit_estimate;
 FDS_API fds_status fds_fit_plan(const fds_dataset *train, const fds_players *players,
                                 const fds_groups *groups, const uint32_t *inputs,
@@ -672,7 +681,94 @@ FDS_API const char *fds_pay_rule_text(fds_pay_rule rule);
 FDS_API fds_status fds_pay(const double *values, size_t count, int64_t amount, fds_policy policy,
                            int64_t *shares, fds_pay_rule *rule, fds_error *err);
 
-/* ==== 7. Networks, many at a time =========================================================== */
+/* ==== 7. Baselines ========================================================================== */
+
+/* The methods that Fast-DataShapley is compared with, each as its authors define it. What a
+ * coalition is worth is judged from the answers of one sub-model, the same for all methods, and all
+ * ask the same table: whatever one of them has trained, no other trains again. docs/baselines.md
+ * tells what each computes.
+ *
+ *   loo            leave one out: v(N) - v(N without i)
+ *   tmc            truncated Monte Carlo Shapley (Ghorbani and Zou 2019)
+ *   gshapley       one pass of gradient descent, a player a step (the same paper)
+ *   group-testing  from random coalitions (Jia et al. 2019; improved: Wang and Jia 2023)
+ *   cs-shapley     class-wise Shapley (Schoch et al. 2022)
+ *   freeshap       tmc on kernel regression with the network's tangent kernel (Wang et al. 2024)
+ *   knn:K          exact Shapley values of K nearest neighbours (Jia et al. 2019)
+ *   banzhaf        Banzhaf values by maximum sample reuse (Wang and Jia 2023)
+ *   beta:A,B       Beta Shapley (Kwon and Zou 2022); beta:1,1 is the Shapley value
+ *   random         numbers that mean nothing; same-label: whether the labels agree. To compare with
+ */
+
+/* What a sub-model is judged by, from its answers for the test samples. */
+typedef enum fds_judge {
+    FDS_ACCURACY,      /* share of test samples whose label is the likeliest */
+    FDS_CONFIDENCE,    /* mean probability of the label */
+    FDS_CROSS_ENTROPY, /* mean logarithm of that probability, not below 1e-12 */
+    FDS_EACH_SAMPLE,   /* a game for every test sample: the probability of its label */
+} fds_judge;
+
+typedef struct fds_baseline_params {
+    const char *method;
+    fds_judge judge;
+    /* tmc, beta, gshapley, cs-shapley, freeshap */
+    size_t orders;   /* random orders of the players, at the most; 0: by method */
+    double until;    /* stop when, over the last 100 orders, values changed by less than this share
+                      * on average; 0: after all orders only */
+    double truncate; /* tmc, cs-shapley, freeshap: what is left of an order counts as 0 once the
+                      * value came this near to v(N), in shares of it, more than five times running;
+                      * 0: never */
+    /* group-testing, banzhaf */
+    size_t coalitions;     /* 0: as many as epsilon and delta need */
+    double epsilon, delta; /* group-testing: all values within epsilon (in Euclidean norm) with
+                            * probability 1 - delta, by its authors' bound */
+    bool is_improved;      /* group-testing with a dummy player, the later form */
+    uint64_t seed; /* of orders and coalitions; the sub-models' is in the value function's */
+    unsigned threads;
+} fds_baseline_params;
+
+/* What its authors recommend. FDS_USAGE for a method that there is not. */
+FDS_API fds_status fds_baseline_params_default(const char *method, fds_baseline_params *params,
+                                               fds_error *err);
+FDS_API const char *const *fds_baseline_methods(void); /* NULL-terminated; "knn:K", "beta:A,B" */
+/* Whether it asks a table of sub-models; the others need none. */
+FDS_API bool fds_baseline_needs_table(const char *method);
+/* FDS_USAGE, saying why, for a method that cannot be judged in this way or numbers that make no
+ * sense, before any work. */
+FDS_API fds_status fds_baseline_check(const fds_baseline_params *params, size_t players,
+                                      fds_error *err);
+
+/* The data of a baseline; the value function is that of the table, where there is one. */
+typedef struct fds_baseline_data {
+    const fds_dataset *train;
+    const fds_players *players;
+    const fds_dataset *test;
+    const uint32_t *inputs; /* [input_count] samples of test; NULL: the first */
+    size_t input_count;
+    const uint32_t *labels; /* [input_count]: what the judge asks about, usually the true ones */
+    const fds_value_params *value; /* gshapley, freeshap: the network and its seed */
+    fds_table *table;              /* or NULL */
+} fds_baseline_data;
+
+typedef struct fds_baseline_report {
+    size_t asked;       /* coalitions that the method looked at, repetitions counted */
+    size_t trained;     /* of them, sub-models that were not in the table before */
+    size_t orders;      /* that were walked */
+    double truncated;   /* share of their places that were not looked at */
+    double change;      /* relative change over the last 100 orders; NaN: fewer */
+    bool has_converged; /* change fell below until */
+    double lr;          /* gshapley: the learning rate that was found */
+    double seconds;
+} fds_baseline_report;
+
+/* values and errors [players * columns], player by player; columns: input_count for
+ * FDS_EACH_SAMPLE, else 1. errors, standard errors where the method has any and else NaN, and
+ * report may be NULL. Same seed, same bits, for any number of threads. */
+FDS_API fds_status fds_baseline(const fds_baseline_params *params, const fds_baseline_data *data,
+                                double *values, double *errors, fds_baseline_report *report,
+                                const fds_events *events, fds_error *err);
+
+/* ==== 8. Networks, many at a time =========================================================== */
 
 /* A network's plan: layers, shapes, where each weight lies. Shareable.
  *
@@ -741,7 +837,7 @@ FDS_API fds_status fds_lane_logits(fds_lane *lane, const fds_inputs *inputs, siz
 FDS_API fds_status fds_inputs_order(const fds_inputs *inputs, const uint32_t *members, size_t count,
                                     uint64_t seed, uint32_t epoch, uint32_t *order, fds_error *err);
 
-/* ==== 8. The machine ======================================================================== */
+/* ==== 9. The machine ======================================================================== */
 
 /* "avx512", "avx2" or "generic": what the engine runs on, or "unsupported" when FDS_ISA in the
  * environment, which forces one, names another or one that the processor lacks. On a given kind of

@@ -173,6 +173,9 @@ enum fds_purpose {
     FDS_PURPOSE_HELD = 6,      /* which inputs an explainer does not see: a = input's place */
     FDS_PURPOSE_LESSON = 7,    /* order of an explainer's inputs: a = epoch, b = 1 for warming up */
     FDS_PURPOSE_DRAW = 8,      /* coalitions of an explainer's steps: a = epoch, b = step */
+    FDS_PURPOSE_PERMUTE = 9,   /* orders of the players: a = order */
+    FDS_PURPOSE_SUBSET = 10,   /* coalitions of the baselines: a = coalition */
+    FDS_PURPOSE_CONTROL = 11,  /* values that mean nothing: a = player */
 };
 
 #endif

@@ -195,7 +195,7 @@ static fds_status read_group(void *context, size_t job, unsigned worker, fds_err
     const fds_bank_slots *s = r->slots;
     fds_file *file = &r->files[worker];
     uint8_t *records = r->records[worker];
-    size_t first = job * FDS_LANES, count = FDS_MIN(s->count - first, (size_t)FDS_LANES);
+    size_t first = job * FDS_MANY_NETS, count = FDS_MIN(s->count - first, (size_t)FDS_MANY_NETS);
     FDS_TRY(fds_file_read_at(file, records, count * s->record_size, offset_of(s, first), err));
     for (size_t i = 0; i < count; i++) {
         fds_found found = check_record(s, first + i, records + i * s->record_size);
@@ -211,9 +211,9 @@ static fds_status read_group(void *context, size_t job, unsigned worker, fds_err
                             file->path, first + i, at,
                             found == FDS_FOUND_EMPTY ? "missing" : "damaged");
     }
-    uint16_t *to = r->groups + job * s->weights * FDS_LANES;
+    uint16_t *to = r->groups + job * s->weights * FDS_MANY_NETS;
     const uint8_t *from = records + 8;
-    for (size_t w = 0; w < s->weights; w++, to += FDS_LANES)
+    for (size_t w = 0; w < s->weights; w++, to += FDS_MANY_NETS)
         for (size_t i = 0; i < count; i++)
             memcpy(to + i, from + i * s->record_size + 2 * (size_t)r->order[w], 2);
     return FDS_OK;
@@ -247,7 +247,7 @@ static fds_status check_file(fds_file *file, const fds_net *net, const fds_plan 
 fds_status fds_bank_read(const char *path, const fds_net *net, const fds_plan *plan,
                          const fds_bank_slots *slots, const uint32_t *order, unsigned threads,
                          uint16_t *groups, fds_error *err) {
-    size_t jobs = (slots->count + FDS_LANES - 1) / FDS_LANES;
+    size_t jobs = (slots->count + FDS_MANY_NETS - 1) / FDS_MANY_NETS;
     unsigned workers = fds_pool_workers(threads, jobs);
     reader r = {.slots = slots, .order = order, .groups = groups};
     r.files = fds_alloc_zero(workers, sizeof *r.files);
@@ -256,9 +256,9 @@ fds_status fds_bank_read(const char *path, const fds_net *net, const fds_plan *p
     for (unsigned i = 0; r.files && i < workers; i++)
         r.files[i].fd = -1;
     for (unsigned i = 0; i < workers && status == FDS_OK; i++) {
-        r.records[i] = fds_alloc_aligned(FDS_LANES * slots->record_size);
+        r.records[i] = fds_alloc_aligned(FDS_MANY_NETS * slots->record_size);
         status = r.records[i] ? fds_file_open(&r.files[i], path, FDS_READ, err)
-                              : fds_fail_nomem(err, FDS_LANES * slots->record_size);
+                              : fds_fail_nomem(err, FDS_MANY_NETS * slots->record_size);
     }
     if (status == FDS_OK)
         status = check_file(&r.files[0], net, plan, slots, err);
@@ -468,8 +468,8 @@ fds_status fds_bank_fill(const char *path, const fds_value *value, fds_table *ta
         return fds_fail(err, FDS_UNSUPPORTED,
                         "only sub-models that are networks can be kept: use \"retrain\" or "
                         "\"retrain:K\"");
-    if (table->value != value)
-        return fds_fail(err, FDS_USAGE, "the table %s is of another value function", table->dir);
+    if (fds_table_value(table) != value)
+        return fds_fail(err, FDS_USAGE, "%s: the table is of another value function", path);
     if (fds_plan_players(plan) != value->players)
         return fds_fail(err, FDS_SHAPE, "the plan is of %zu players, the value function of %zu",
                         fds_plan_players(plan), value->players);

@@ -104,9 +104,10 @@ static bool read_metric(const char *line, size_t size, fds_metric *metric) {
 
 fds_status learn_metrics_parse(const char *where, const char *text, size_t count,
                                fds_metric **metrics, fds_error *err) {
-    fds_metric *list = fds_alloc_zero(count, sizeof *list);
+    size_t most = FDS_MIN(count, strlen(text)); /* lines: a count that lies takes no memory */
+    fds_metric *list = fds_alloc_zero(most, sizeof *list);
     if (!list)
-        return fds_fail_nomem(err, count * sizeof *list);
+        return fds_fail_nomem(err, most * sizeof *list);
     size_t line = 0;
     bool is_right = true;
     for (const char *end; is_right && line < count && (end = strchr(text, '\n')); text = end + 1) {

@@ -3,8 +3,8 @@
  * explain: the explainer of the paper, from coalitions' utilities to an answer in milliseconds.
  *
  *   fit.c        the whole job: service model, utilities, values, explainer, check
- *   settings.c   the four methods, defaults, mistakes; fits as JSON
- *   lesson.c     what an explainer learns from: inputs, values, what is kept out
+ *   settings.c   the four methods, defaults, mistakes
+ *   lesson.c     what an explainer learns from, and what is kept out
  *   objective.c  losses and their gradients by the network's outputs; held.c the loss on what is
  *                kept out
  *   learn.c      the training loop: order, learning rate, early stop; checkpoint.c what it saves
@@ -12,8 +12,8 @@
  *   curves.c     metrics.jsonl and the picture of the curves
  *   bank.c       the sub-models kept, and answers by them
  *   calibrate.c  standard errors from inputs kept out
- *   run.c        the folder of a run, and its answers; draw.c the paper's figure
- *   plan.c       what a fit would take
+ *   run.c        a fitted run, and its answers; run_json.c its run.json; draw.c the paper's figure
+ *   estimate.c   what a fit would take
  *
  * Order of outputs: values of input x for label y and player i lie at (x, y, i), players last. A
  * network by groups has (y, group) instead.
@@ -69,6 +69,9 @@ typedef struct fds_explainer_params {
     unsigned threads;
 } fds_explainer_params;
 
+/* The network with so many outputs, as it is trained. */
+fds_deep_params fds_explainer_net(const fds_explainer_params *params, fds_shape shape,
+                                  size_t outputs, size_t batch);
 /* Raw values of count inputs, by player also where the network's outputs are groups; they are not
  * yet normalised. x (count, shape) normalised; values (count, classes, players). */
 fds_status fds_explainer_run(fds_explainer *explainer, const float *x, size_t count, float *values,

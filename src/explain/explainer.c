@@ -36,6 +36,18 @@ struct fds_explainer {
     float *u; /* (outputs) of one input */
 };
 
+fds_deep_params fds_explainer_net(const fds_explainer_params *params, fds_shape shape,
+                                  size_t outputs, size_t batch) {
+    return (fds_deep_params){.network = params->network,
+                             .head = FDS_HEAD_EXPLAIN,
+                             .input = shape,
+                             .outputs = (uint32_t)outputs,
+                             .batch = (uint32_t)batch,
+                             .threads = params->threads,
+                             .precision = params->precision,
+                             .seed = params->seed};
+}
+
 /* ---- life ---- */
 
 static fds_status make(fds_explainer *e, const char *network, fds_precision precision,

@@ -65,6 +65,33 @@ static fds_status room(void *pointer, size_t count, size_t size, fds_error *err)
 
 /* ---- before any work ---- */
 
+/* What would otherwise show only once all sub-models are trained. */
+static fds_status check_explainer(const fit *f, fds_error *err) {
+    const fds_explainer_params *p = &f->explainer_params;
+    size_t outputs = f->classes * (p->is_by_group ? fds_groups_count(f->groups) : f->n);
+    size_t batch = FDS_MIN(f->inputs - f->settings.held_inputs, (size_t)p->batch);
+    const fds_deep_params net = fds_explainer_net(p, f->train->shape, outputs, batch);
+    if (outputs > UINT32_MAX)
+        return fds_fail(err, FDS_LIMIT, "an explainer of %zu outputs is too large", outputs);
+    FDS_TRY(fds_deep_check(&net, NULL, err));
+    fds_safetensors *weights = NULL;
+    fds_status status = p->weights ? fds_safetensors_read(p->weights, &weights, err) : FDS_OK;
+    fds_safetensors_free(weights);
+    return status;
+}
+
+/* Removes what processes that died while they wrote a file of the run have left beside it. */
+static fds_status sweep(const fit *f, fds_error *err) {
+    static const char *const names[] = {FDS_RUN_JSON, FDS_RUN_SERVICE, FDS_RUN_EXPLAINER,
+                                        FDS_RUN_PLAYERS, FDS_RUN_ERRORS};
+    char path[FDS_PATH_MAX];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        FDS_TRY(path_of(f, names[i], path, err));
+        FDS_TRY(fds_out_sweep(path, err));
+    }
+    return FDS_OK;
+}
+
 static fds_status open_fit(fit *f, const uint32_t *inputs, fds_error *err) {
     const fds_fit_settings *s = &f->settings;
     char path[FDS_PATH_MAX];
@@ -77,13 +104,16 @@ static fds_status open_fit(fit *f, const uint32_t *inputs, fds_error *err) {
                              s->threads, &f->value, err));
     FDS_TRY(fds_run_record_describe(f->method, s, f->train, f->players, f->groups, f->value,
                                     &f->explainer_params, &f->description, err));
-    FDS_TRY(fds_mkdirs(f->dir, err));
-    FDS_TRY(path_of(f, FDS_RUN_TABLE, path, err));
-    /* the table's lock keeps other processes out of the whole run */
     bool is_there;
     FDS_TRY(fds_run_record_compare(f->dir, f->description, &is_there, &f->is_done, err));
     f->report.was_resumed = is_there;
+    if (!f->is_done && !s->is_bank)
+        FDS_TRY(check_explainer(f, err));
+    FDS_TRY(fds_mkdirs(f->dir, err));
+    FDS_TRY(path_of(f, FDS_RUN_TABLE, path, err));
+    /* the table's lock keeps other processes out of the whole run */
     FDS_TRY(fds_table_open(path, f->value, FDS_F32, f->events, &f->table, err));
+    FDS_TRY(sweep(f, err));
     return is_there ? FDS_OK
                     : fds_run_record_write(f->dir, f->description, s->threads, NULL, NULL, err);
 }
@@ -165,16 +195,20 @@ static fds_status read_ends(fit *f, fds_error *err) {
     return FDS_OK;
 }
 
+/* Trains those that the table, or the bank, lacks. */
+static fds_status train_sub_models(fit *f, fds_error *err) {
+    unsigned threads = f->settings.threads;
+    char path[FDS_PATH_MAX];
+    if (!f->settings.keeps_models)
+        return fds_table_fill(f->table, f->plans.all, threads, f->events, err);
+    FDS_TRY(path_of(f, FDS_RUN_BANK, path, err));
+    return fds_bank_fill(path, f->value, f->table, f->plans.all, threads, f->events, err);
+}
+
 static fds_status fill_utilities(fit *f, fds_error *err) {
     const fds_fit_settings *s = &f->settings;
-    char path[FDS_PATH_MAX];
-    if (s->keeps_models) {
-        FDS_TRY(path_of(f, FDS_RUN_BANK, path, err));
-        FDS_TRY(fds_bank_fill(path, f->value, f->table, f->plans.all, s->threads, f->events, err));
-    } else {
-        FDS_TRY(fds_table_fill(f->table, f->plans.all, s->threads, f->events, err));
-    }
     fds_table_need need;
+    FDS_TRY(train_sub_models(f, err));
     FDS_TRY(fds_table_plan(f->table, f->plans.all, s->threads, &need, err));
     f->report.sub_models = need.coalitions;
     FDS_TRY(fds_table_view_create(f->table, f->plans.plan, NULL, false, s->threads, &f->view, err));
@@ -294,8 +328,8 @@ static void compare(fit *f, const comparison *c) {
             counted_within++;
         }
     }
-    f->report.agreement = counted ? sum / (double)counted : 0;
-    f->report.within = counted_within ? within / (double)counted_within : 0;
+    f->report.agreement = counted ? sum / (double)counted : NAN;
+    f->report.within = counted_within ? within / (double)counted_within : NAN;
 }
 
 static fds_status fill_comparison(fit *f, comparison *c, fds_error *err) {
@@ -371,20 +405,28 @@ static fds_status run_stage(fit *f, fds_fit_stage stage, fds_status (*work)(fit 
     return status;
 }
 
-/* The report of a run that was complete before. */
-static fds_status read_report(fit *f, fds_error *err) {
+/* A run that was complete before has its report, unless its files are no longer what they were:
+ * then it is not done. Sub-models that are lost are trained again. */
+static fds_status revisit(fit *f, fds_error *err) {
     fds_run_record record;
+    fds_error why;
     FDS_TRY(fds_run_record_read(f->dir, &record, err));
-    f->report = record.report;
+    fds_status status = fds_run_record_check(f->dir, &record, &why);
+    if (status == FDS_CORRUPT)
+        fds_log(f->events, FDS_LOG_WARNING, "%s; made again", why.text);
+    else if (status != FDS_OK)
+        fds_fail(err, status, "%s", why.text);
+    else
+        f->report = record.report;
     f->report.was_resumed = true;
     fds_run_record_free(&record);
-    return FDS_OK;
+    f->is_done = status == FDS_OK;
+    if (status == FDS_OK && f->settings.keeps_models)
+        return train_sub_models(f, err);
+    return status == FDS_CORRUPT ? FDS_OK : status;
 }
 
-static fds_status run_stages(fit *f, const uint32_t *inputs, fds_error *err) {
-    FDS_TRY(open_fit(f, inputs, err));
-    if (f->is_done)
-        return read_report(f, err);
+static fds_status run_stages(fit *f, fds_error *err) {
     FDS_TRY(run_stage(f, FDS_STAGE_SERVICE, train_service, err));
     FDS_TRY(run_stage(f, FDS_STAGE_UTILITIES, fill_utilities, err));
     FDS_TRY(run_stage(f, FDS_STAGE_VALUES, solve, err));
@@ -392,8 +434,16 @@ static fds_status run_stages(fit *f, const uint32_t *inputs, fds_error *err) {
         FDS_TRY(run_stage(f, FDS_STAGE_EXPLAINER, learn, err));
         FDS_TRY(run_stage(f, FDS_STAGE_CHECK, check, err));
     }
-    FDS_TRY(fds_run_record_write(f->dir, f->description, f->settings.threads, &f->report,
-                                 &f->strengths, err));
+    return fds_run_record_write(f->dir, f->description, f->settings.threads, &f->report,
+                                &f->strengths, err);
+}
+
+static fds_status run_fit(fit *f, const uint32_t *inputs, fds_error *err) {
+    FDS_TRY(open_fit(f, inputs, err));
+    if (f->is_done)
+        FDS_TRY(revisit(f, err));
+    if (!f->is_done)
+        FDS_TRY(run_stages(f, err));
     return fds_learn_forget(f->dir, err);
 }
 
@@ -410,10 +460,11 @@ fds_status fds_fit(const char *dir, const char *method, const fds_dataset *train
              .n = fds_players_count(players),
              .inputs = input_count,
              .classes = train->classes,
-             .columns = input_count * train->classes};
+             .columns = input_count * train->classes,
+             .report = {.loss = NAN, .agreement = NAN, .within = NAN}};
     FDS_TRY(fds_fit_settle(params, train, players, groups, inputs, input_count, &f.settings, err));
     f.explainer_params = fds_fit_explainer(&f.settings);
-    fds_status status = run_stages(&f, inputs, err);
+    fds_status status = run_fit(&f, inputs, err);
     if (status == FDS_OK && report)
         *report = f.report;
     fit_free(&f);

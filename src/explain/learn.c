@@ -22,7 +22,7 @@
 #define STAGE "explainer"
 #define RISING 0.05 /* share of the steps in which the learning rate rises */
 #define MAX_WEIGHTS_FILE ((size_t)8 << 30)
-enum { WARM_UP_EPOCHS = 10, INFER_BATCH = 64 };
+enum { INFER_BATCH = 64 };
 enum { SAVE_TIMES = 20 }; /* training between two checkpoints, by the time that one takes */
 
 double learn_checkpoint_s = 2;
@@ -112,16 +112,10 @@ static fds_status check_params(const fds_lesson *lesson, const fds_explainer_par
 /* ---- stages ---- */
 
 static fds_deep_params net_params(const learner *l, bool is_warm_up) {
-    return (fds_deep_params){.network = l->params->network,
-                             .head = is_warm_up ? FDS_HEAD_CLASSIFY : FDS_HEAD_EXPLAIN,
-                             .input = l->lesson->shape,
-                             .outputs = is_warm_up
-                                            ? l->lesson->classes
-                                            : (uint32_t)learn_objective_outputs(l->objective),
-                             .batch = l->batch,
-                             .threads = l->params->threads,
-                             .precision = l->params->precision,
-                             .seed = l->params->seed};
+    size_t outputs = is_warm_up ? l->lesson->classes : learn_objective_outputs(l->objective);
+    fds_deep_params params = fds_explainer_net(l->params, l->lesson->shape, outputs, l->batch);
+    params.head = is_warm_up ? FDS_HEAD_CLASSIFY : FDS_HEAD_EXPLAIN;
+    return params;
 }
 
 static void stage_free(learner *l) {
@@ -193,7 +187,7 @@ static void find_best(learner *l) {
 }
 
 static fds_status take_checkpoint(learner *l, const learn_checkpoint *c, fds_error *err) {
-    if (c->epoch > (c->is_warm_up ? WARM_UP_EPOCHS : l->params->epochs))
+    if (c->epoch > (c->is_warm_up ? LEARN_WARM_UP : l->params->epochs))
         return fds_fail(err, FDS_FORMAT, "%s: epoch %u is more than there are", l->path, c->epoch);
     FDS_TRY(stage_create(l, c->is_warm_up, err));
     FDS_TRY(learn_checkpoint_restore(l->path, c, l->net, c->is_warm_up ? NULL : &l->best, err));
@@ -256,7 +250,7 @@ fds_status fds_learn_forget(const char *dir, fds_error *err) {
 /* ---- epochs ---- */
 
 static uint32_t stage_epochs(const learner *l) {
-    return l->is_warm_up ? WARM_UP_EPOCHS : l->params->epochs;
+    return l->is_warm_up ? LEARN_WARM_UP : l->params->epochs;
 }
 
 static float rate(const learner *l, uint64_t step) {
@@ -286,12 +280,12 @@ static fds_status make_step(learner *l, uint32_t step, float lr, double *loss, f
 
 /* Steps of all stages. */
 static uint64_t steps_in_all(const learner *l) {
-    uint64_t warm_up = l->params->warm_up ? WARM_UP_EPOCHS : 0;
+    uint64_t warm_up = l->params->warm_up ? LEARN_WARM_UP : 0;
     return (warm_up + l->params->epochs) * l->steps;
 }
 
 static fds_status report(const learner *l, uint32_t step, fds_error *err) {
-    uint64_t before = l->params->warm_up && !l->is_warm_up ? WARM_UP_EPOCHS : 0;
+    uint64_t before = l->params->warm_up && !l->is_warm_up ? LEARN_WARM_UP : 0;
     return fds_report(l->events, STAGE, "steps", (before + l->epoch) * l->steps + step,
                       steps_in_all(l), l->start_s, err);
 }
@@ -316,7 +310,7 @@ static fds_status make_epoch(learner *l, fds_metric *metric, fds_error *err) {
 
 static fds_status warm_up(learner *l, fds_error *err) {
     fds_metric unused;
-    while (l->epoch < WARM_UP_EPOCHS) {
+    while (l->epoch < LEARN_WARM_UP) {
         FDS_TRY(make_epoch(l, &unused, err));
         l->epoch++;
         l->is_saved = false;

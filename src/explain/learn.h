@@ -125,6 +125,8 @@ void learn_checkpoint_free(learn_checkpoint *checkpoint);
 
 /* ---- learn.c ---- */
 
+enum { LEARN_WARM_UP = 10 }; /* epochs */
+
 /* Seconds between two checkpoints at the least, and below which a training leaves none. Tests set
  * it to 0: one after every epoch. */
 extern double learn_checkpoint_s;

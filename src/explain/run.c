@@ -125,7 +125,6 @@ static fds_status open_explainer(fds_run *run, fds_error *err) {
 }
 
 static fds_status open_parts(fds_run *run, fds_error *err) {
-    FDS_TRY(fds_run_record_read(run->dir, &run->record, err));
     run->text = fds_json_text(run->record.json, JSON_INDENT(1));
     if (!run->text)
         return fds_fail_nomem(err, 1);
@@ -137,6 +136,18 @@ static fds_status open_parts(fds_run *run, fds_error *err) {
     return fds_run_record_check(run->dir, &run->record, err); /* what the readers cannot see */
 }
 
+/* A complete run with a part that is not: its fit can mend that. */
+static fds_status open_whole(fds_run *run, fds_error *err) {
+    fds_error why;
+    fds_status status = open_parts(run, &why);
+    bool is_damage = status == FDS_NOT_FOUND || status == FDS_FORMAT || status == FDS_SHAPE ||
+                     status == FDS_CORRUPT;
+    if (status != FDS_OK)
+        return fds_fail(err, status, "%s%s", why.text,
+                        is_damage ? "; run the same fit again to repair it" : "");
+    return FDS_OK;
+}
+
 fds_status fds_run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err) {
     fds_run *run = fds_alloc_zero(1, sizeof *run);
     if (!run)
@@ -146,7 +157,9 @@ fds_status fds_run_open(const char *dir, unsigned threads, fds_run **out, fds_er
     if ((size_t)snprintf(run->dir, sizeof run->dir, "%s", dir) >= sizeof run->dir)
         status = fds_fail(err, FDS_USAGE, "the name of the run's folder is too long");
     if (status == FDS_OK)
-        status = open_parts(run, err);
+        status = fds_run_record_read(dir, &run->record, err);
+    if (status == FDS_OK)
+        status = open_whole(run, err);
     if (status != FDS_OK) {
         fds_run_free(run);
         return status;

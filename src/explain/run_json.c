@@ -18,10 +18,12 @@
  */
 #include "explain/run.h"
 
+#include <math.h>
 #include <string.h>
 
 #define MAX_BYTES ((size_t)256 << 20)
 #define MAX_FILE ((size_t)8 << 30)
+enum { MOST_THREADS = 1024 }; /* that deep takes */
 
 static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
 static const char *const adjustments[] = {"none", "shrink", "counts"};
@@ -151,6 +153,9 @@ fds_status fds_run_record_describe(const char *method, const fds_fit_settings *s
 
 /* ---- writing ---- */
 
+/* A number, or null for one that is none. */
+static json_t *real_of(double value) { return isnan(value) ? json_null() : json_real(value); }
+
 static json_t *describe_results(const fds_fit_report *r, const fds_ls_report *strengths) {
     json_t *seconds = json_object();
     for (int stage = 0; seconds && stage < FDS_STAGES; stage++)
@@ -159,14 +164,14 @@ static json_t *describe_results(const fds_fit_report *r, const fds_ls_report *st
             json_decref(seconds);
             seconds = NULL;
         }
-    return json_pack("{s:I, s:f, s:I, s:I, s:f, s:f, s:f, s:o, s:{s:f, s:f, s:f, s:f, s:f}}",
+    return json_pack("{s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}}",
                      "sub_models", (json_int_t)r->sub_models, "service_accuracy",
                      r->service_accuracy, "epochs", (json_int_t)r->epochs, "best_epoch",
-                     (json_int_t)r->best_epoch, "loss", r->loss, "agreement", r->agreement,
-                     "within", r->within, "seconds", seconds, "least_squares", "ridge_fit",
-                     strengths->ridge_fit, "ridge_rest", strengths->ridge_rest, "shrink",
-                     strengths->shrink, "shrink_rest", strengths->shrink_rest, "explained",
-                     strengths->explained);
+                     (json_int_t)r->best_epoch, "loss", real_of(r->loss), "agreement",
+                     real_of(r->agreement), "within", real_of(r->within), "seconds", seconds,
+                     "least_squares", "ridge_fit", strengths->ridge_fit, "ridge_rest",
+                     strengths->ridge_rest, "shrink", strengths->shrink, "shrink_rest",
+                     strengths->shrink_rest, "explained", strengths->explained);
 }
 
 /* Files that answers depend on, where they are part of the run. */
@@ -206,8 +211,8 @@ fds_status fds_run_record_check(const char *dir, const fds_run_record *record, f
         FDS_TRY(file_sha256(dir, kept[i], path, hex, err));
         if (strcmp(told ? told : "", hex) != 0)
             return fds_fail(err, FDS_CORRUPT,
-                            "%s was damaged or changed: its sha256 is not the one in %s", path,
-                            FDS_RUN_JSON);
+                            "%s was lost, damaged or changed: its sha256 is not the one in %s",
+                            path, FDS_RUN_JSON);
     }
     return FDS_OK;
 }
@@ -335,6 +340,12 @@ static bool read_players(const json_t *json, fds_run_record *r) {
     return r->players > 0;
 }
 
+/* A number; null and what else is none give NaN. */
+static double number_of(const json_t *from, const char *key) {
+    const json_t *value = json_object_get(from, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
 static void read_results(const json_t *json, fds_run_record *r) {
     const json_t *results = json_object_get(json, "results");
     const json_t *seconds = json_object_get(results, "seconds");
@@ -344,9 +355,9 @@ static void read_results(const json_t *json, fds_run_record *r) {
     report->service_accuracy = json_number_value(json_object_get(results, "service_accuracy"));
     report->epochs = (uint32_t)json_integer_value(json_object_get(results, "epochs"));
     report->best_epoch = (uint32_t)json_integer_value(json_object_get(results, "best_epoch"));
-    report->loss = json_number_value(json_object_get(results, "loss"));
-    report->agreement = json_number_value(json_object_get(results, "agreement"));
-    report->within = json_number_value(json_object_get(results, "within"));
+    report->loss = number_of(results, "loss");
+    report->agreement = number_of(results, "agreement");
+    report->within = number_of(results, "within");
     for (int s = 0; s < FDS_STAGES; s++)
         report->seconds[s] =
             json_number_value(json_object_get(seconds, fds_stage_name((fds_fit_stage)s)));
@@ -369,9 +380,16 @@ static fds_status read_groups(const char *path, const json_t *json, fds_run_reco
     uint32_t *group_of = fds_alloc_zero(r->players, sizeof *group_of);
     if (!group_of)
         return no_memory(err);
-    for (size_t p = 0; p < r->players; p++)
-        group_of[p] = (uint32_t)json_integer_value(json_array_get(list, p));
-    fds_status status = fds_groups_create(group_of, r->players, NULL, &r->groups, err);
+    fds_status status = FDS_OK;
+    for (size_t p = 0; p < r->players && status == FDS_OK; p++) {
+        const json_t *group = json_array_get(list, p);
+        group_of[p] = (uint32_t)json_integer_value(group);
+        if (!json_is_integer(group) || json_integer_value(group) != group_of[p])
+            status = fds_fail(err, FDS_FORMAT, "%s: \"groups\", entry %zu: not a group's number",
+                              path, p);
+    }
+    if (status == FDS_OK)
+        status = fds_groups_create(group_of, r->players, NULL, &r->groups, err);
     fds_free(group_of);
     return status;
 }
@@ -389,9 +407,10 @@ static fds_status read_members(const char *path, fds_run_record *r, fds_error *e
     r->settings.value.train.seed =
         (uint64_t)json_integer_value(json_object_get(json_object_get(json, "value"), "seed"));
     if (!r->method || !r->explainer || !read_data(json, r) || !read_players(json, r) ||
-        !read_coalitions(json, r))
+        !read_coalitions(json, r) || r->threads > MOST_THREADS)
         return fds_fail(err, FDS_FORMAT,
-                        "%s: data, players, coalitions or explainer are missing or wrong", path);
+                        "%s: data, players, coalitions, threads or explainer are missing or wrong",
+                        path);
     if (!json_object_get(json, "results"))
         return fds_fail(err, FDS_USAGE,
                         "%s: the fit was broken off before its end: give the same `fds fit` "

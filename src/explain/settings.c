@@ -84,15 +84,16 @@ static size_t most_coalitions(const fds_fit_params *p, size_t players) {
 
 static size_t even(size_t count) { return count / 2 * 2; }
 
+size_t fds_fit_coalitions(fds_sampler sampler, size_t players, size_t groups) {
+    size_t count = sampler == FDS_GFDS_PLUS ? PER_GROUP * groups
+                   : sampler == FDS_GFDS    ? PER_PLAYER_GFDS * players
+                                            : PER_PLAYER * players;
+    return FDS_MAX(count, (size_t)LEAST_COALITIONS);
+}
+
 static void size_plan(fds_fit_settings *s, size_t players, size_t groups) {
     const fds_fit_params *p = &s->params;
-    size_t count = p->coalitions;
-    if (!count) {
-        count = p->sampler == FDS_GFDS_PLUS ? PER_GROUP * groups
-                : p->sampler == FDS_GFDS    ? PER_PLAYER_GFDS * players
-                                            : PER_PLAYER * players;
-        count = FDS_MAX(count, (size_t)LEAST_COALITIONS);
-    }
+    size_t count = p->coalitions ? p->coalitions : fds_fit_coalitions(p->sampler, players, groups);
     size_t held = even(FDS_MAX(count / HELD_SHARE, (size_t)LEAST_HELD));
     size_t most = most_coalitions(p, players);
     if (count + held > most) { /* a small game: all of it, a twentieth kept out */
@@ -181,14 +182,15 @@ static fds_status check_groups(const fds_fit_settings *s, const fds_players *pla
     if (p->is_by_group && p->sampler != FDS_GFDS_PLUS)
         return fds_fail(err, FDS_USAGE, "one output a group is for GFDS+ alone");
     if (s->coalitions < 2)
-        return fds_fail(err, FDS_USAGE,
-                        "%zu players have too few coalitions to learn from and to keep some out; "
-                        "use exact values (fds value --method exact)",
-                        fds_players_count(players));
+        return fds_fail(
+            err, FDS_USAGE,
+            "too few players (%zu): their coalitions do not suffice to learn from and to "
+            "keep some out; use exact values (fds value --method exact)",
+            fds_players_count(players));
     return FDS_OK;
 }
 
-/* Sorted copies of both are compared. */
+/* No sample twice, and none of a player's. */
 static fds_status check_inputs(const fds_dataset *train, const fds_players *players,
                                const uint32_t *inputs, size_t count, fds_error *err) {
     if (count < HELD_INPUTS)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What a fit's settings come to, once defaults are filled in; shared by fit.c, plan.c and run.c. */
+ * What a fit's settings come to, once defaults are filled in; shared by fit.c, estimate.c and
+ * run.c. */
 #ifndef FDS_EXPLAIN_SETTINGS_H
 #define FDS_EXPLAIN_SETTINGS_H
 
@@ -21,6 +22,8 @@ fds_status fds_fit_settle(const fds_fit_params *params, const fds_dataset *train
                           const uint32_t *inputs, size_t input_count, fds_fit_settings *out,
                           fds_error *err);
 fds_explainer_params fds_fit_explainer(const fds_fit_settings *settings);
+/* How many coalitions there are to learn from where the caller does not say. */
+size_t fds_fit_coalitions(fds_sampler sampler, size_t players, size_t groups);
 
 /* ---- lesson.c ---- */
 

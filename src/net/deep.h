@@ -62,9 +62,9 @@ fds_status fds_deep_check(const fds_deep_params *params, size_t *memory, fds_err
 fds_status fds_deep_create(const fds_deep_params *params, fds_deep **out, fds_error *err);
 void fds_deep_free(fds_deep *net);
 const fds_deep_params *fds_deep_get_params(const fds_deep *net); /* threads: as resolved */
-uint64_t
-fds_deep_flops_train(const fds_deep *net); /* multiplications and additions of one sample */
-const char *fds_deep_isa(void);            /* what oneDNN runs on: "AVX512_CORE", ... */
+/* Multiplications and additions of a training step, for one sample. */
+uint64_t fds_deep_flops_train(const fds_deep *net);
+const char *fds_deep_isa(void); /* what oneDNN runs on: "AVX512_CORE", ... */
 
 /* ---- its tensors, in PyTorch's layout ---- */
 
@@ -95,7 +95,7 @@ void fds_deep_set_steps(fds_deep *net, uint64_t steps);
 /* Takes the tensors of a file by name. A missing, misshapen or non-finite one is named. With
  * features_only those of the head are left as they are and need not be there; tensors of the file
  * that the network lacks are then passed over, else they are a mistake ("num_batches_tracked"
- * never is). On failure the network is as it was. */
+ * never is). After such a failure the network is as it was. */
 struct fds_safetensors;
 fds_status fds_deep_load(fds_deep *net, const char *path, const struct fds_safetensors *file,
                          bool features_only, fds_error *err);

@@ -8,8 +8,6 @@
  * when it has to come from memory anyhow. */
 #include "net/deep_program.h"
 
-#include <string.h>
-
 /* ---- descriptors ---- */
 
 static dnnl_memory_desc_t md_make(deep_maker *m, int rank, const dnnl_dims_t dims,
@@ -88,14 +86,21 @@ static dnnl_memory_desc_t form_md(deep_maker *m, fds_shape s, bool is_folded, ui
     return md_make(m, 4, dims, m->p->type, m->p->tag);
 }
 
+/* Of a tensor of that form, in the layout of all images. */
 static deep_strides form_strides(deep_maker *m, fds_shape s, bool is_folded, uint32_t taps) {
     size_t chunk = m->p->chunk, blocks = s.channels / chunk, depth = (size_t)s.channels * taps;
     size_t pixels = (size_t)s.height * s.width, plane = pixels * chunk, batch = m->exec->batch;
     if (m->p->tag == dnnl_nhwc)
-        return (deep_strides){pixels * depth, chunk, s.width * depth, depth, s.channels};
-    if (is_folded)
-        return (deep_strides){plane, plane * batch, s.width * chunk, chunk, plane * batch * blocks};
-    return (deep_strides){plane * blocks, plane, s.width * chunk, chunk, 0};
+        return (deep_strides){.image = pixels * depth,
+                              .block = chunk,
+                              .row = s.width * depth,
+                              .column = depth,
+                              .tap = s.channels};
+    deep_strides strides = {.row = s.width * chunk, .column = chunk};
+    strides.image = is_folded ? plane : plane * blocks;
+    strides.block = is_folded ? plane * batch : plane;
+    strides.tap = strides.block * blocks; /* columns are always folded */
+    return strides;
 }
 
 /* ---- folding ---- */
@@ -175,6 +180,11 @@ static void keep(deep_maker *m, uint32_t tensor, const dnnl_memory_desc_t *kept,
     }
 }
 
+typedef union {
+    dnnl_convolution_desc_t conv;
+    dnnl_inner_product_desc_t fc;
+} product_desc;
+
 /* Source, weights, bias and result of a convolution or linear layer, the weights left open. The
  * network's input is left open as well: the first layer chooses. */
 static parts product_parts(deep_maker *m, const deep_node *n, const deep_spec *spec) {
@@ -227,10 +237,7 @@ static void describe_product(deep_maker *m, const deep_node *n, deep_spec *spec)
     parts q = product_parts(m, n, spec);
     const dnnl_memory_desc_t *b = n->has_bias ? &q.b : NULL;
     dnnl_prop_kind_t kind = m->exec->is_training ? dnnl_forward_training : dnnl_forward_inference;
-    union {
-        dnnl_convolution_desc_t conv;
-        dnnl_inner_product_desc_t fc;
-    } d;
+    product_desc d;
     if (m->status != FDS_OK)
         return;
     if (n->kind == DEEP_CONV)
@@ -259,10 +266,7 @@ static void describe_product_backward(deep_maker *m, const deep_node *n, deep_sp
     dnnl_memory_desc_t x = n->in ? spec->source : m->p->specs[0].result;
     dnnl_memory_desc_t gradient =
         md_make(m, plain->ndims, plain->dims, dnnl_f32, dnnl_format_tag_any);
-    union {
-        dnnl_convolution_desc_t conv;
-        dnnl_inner_product_desc_t fc;
-    } d;
+    product_desc d;
     if (m->status != FDS_OK)
         return;
     q.y.data_type = m->p->type;

@@ -235,13 +235,14 @@ static uint32_t build_mlp(builder *b, uint32_t y) {
     return y;
 }
 
-/* What deep.h says of fds_head; the small network's keeps the place in the map. */
-static void build_head(builder *b, uint32_t y, bool is_resnet, bool is_mlp, fds_head head,
+/* What deep.h says of fds_head; the small network's keeps the place in the map. is_flat: the
+ * features are a vector. */
+static void build_head(builder *b, uint32_t y, bool is_resnet, bool is_flat, fds_head head,
                        uint32_t outputs) {
     bool is_explain = head == FDS_HEAD_EXPLAIN;
-    if (is_explain && !is_mlp)
+    if (is_explain && !is_flat)
         y = conv(b, "head.conv", y, is_resnet ? RESNET_HEAD : CNN_HEAD, 1, 1, true);
-    if (is_resnet || (!is_mlp && !is_explain))
+    if (is_resnet || (!is_flat && !is_explain))
         y = avgpool(b, y);
     fc(b, is_explain ? "head.fc" : "fc", y, outputs, false, is_explain);
 }
@@ -312,44 +313,47 @@ fds_status deep_graph_build(const fds_deep_params *params, deep_graph *graph, fd
     fds_shape input = params->input;
     const resnet *r = find_resnet(params->network);
     bool is_linear = strcmp(params->network, "linear") == 0; /* the input is the features */
-    bool is_mlp = strcmp(params->network, "mlp") == 0;
+    bool is_mlp = strcmp(params->network, "mlp") == 0, is_flat = is_mlp || is_linear;
     if (r)
         input.channels = 3;
-    if (is_mlp || is_linear) /* an image is as good as a vector, and the vector is quicker */
+    if (is_flat) /* an image is as good as a vector, and the vector is quicker */
         input = (fds_shape){(uint32_t)fds_shape_size(input), 1, 1};
     uint32_t y = add_node(&b, (deep_node){.kind = DEEP_INPUT, .shape = input});
     if (!is_linear)
         y = r ? build_resnet(&b, r, y) : is_mlp ? build_mlp(&b, y) : build_cnn(&b, y);
-    build_head(&b, y, r != NULL, is_mlp || is_linear, params->head, params->outputs);
+    build_head(&b, y, r != NULL, is_flat, params->head, params->outputs);
     return check_sizes(params, graph, b.failed, err);
 }
 
 /* ---- the folded graph ---- */
 
-/* First and last+1 of a filter's rows (or columns) that see the image, at least for one output. */
-static void seen(uint32_t size, uint32_t outputs, const deep_node *n, int axis, uint32_t *first,
-                 uint32_t *end) {
+/* First and last+1 of a filter's rows (or columns) that see the image, at least for one output; how
+ * often they meet it, over all outputs. */
+static uint64_t seen(const deep_graph *g, const deep_node *n, int axis, uint32_t *first,
+                     uint32_t *end) {
+    fds_shape in = g->nodes[n->in].shape;
+    int64_t size = axis ? in.width : in.height, outputs = axis ? n->shape.width : n->shape.height;
     int64_t least = n->kernel[axis], most = 0, padding = n->padding[axis];
+    uint64_t meetings = 0;
     for (int64_t o = 0; o < outputs; o++)
         for (int64_t k = 0; k < n->kernel[axis]; k++) {
             int64_t at = o * n->stride - padding + k;
-            if (at >= 0 && at < (int64_t)size) {
+            if (at >= 0 && at < size) {
                 least = FDS_MIN(least, k);
                 most = FDS_MAX(most, k + 1);
+                meetings++;
             }
         }
     *first = (uint32_t)FDS_MIN(least, padding); /* else the padding would be negative */
     *end = (uint32_t)most;
+    return meetings;
 }
 
 void deep_graph_crop(const deep_graph *graph, const deep_node *node, uint32_t kernel[2],
                      uint32_t padding[2]) {
-    fds_shape in = graph->nodes[node->in].shape;
-    const uint32_t sizes[2] = {in.height, in.width};
-    const uint32_t outputs[2] = {node->shape.height, node->shape.width};
     for (int axis = 0; axis < 2; axis++) {
         uint32_t first, end;
-        seen(sizes[axis], outputs[axis], node, axis, &first, &end);
+        seen(graph, node, axis, &first, &end);
         kernel[axis] = end - first;
         padding[axis] = node->padding[axis] - first;
     }
@@ -408,25 +412,14 @@ bool deep_is_head(const char *name) {
 
 size_t deep_node_size(const deep_node *node) { return fds_shape_size(node->shape); }
 
-/* How often a filter's rows (or columns) meet the image, over all outputs. */
-static uint64_t meetings(uint32_t size, uint32_t outputs, const deep_node *n, int axis) {
-    uint64_t count = 0;
-    for (int64_t o = 0; o < outputs; o++)
-        for (int64_t k = 0; k < n->kernel[axis]; k++) {
-            int64_t at = o * n->stride - n->padding[axis] + k;
-            count += at >= 0 && at < (int64_t)size;
-        }
-    return count;
-}
-
 uint64_t deep_node_flops(const deep_graph *graph, uint32_t node) {
     const deep_node *n = &graph->nodes[node];
     fds_shape in = graph->nodes[n->in].shape;
+    uint32_t first, end;
     switch (n->kind) {
     case DEEP_CONV:
-        return 2 * (uint64_t)in.channels * n->shape.channels *
-               meetings(in.height, n->shape.height, n, 0) *
-               meetings(in.width, n->shape.width, n, 1);
+        return 2 * (uint64_t)in.channels * n->shape.channels * seen(graph, n, 0, &first, &end) *
+               seen(graph, n, 1, &first, &end);
     case DEEP_FC:
         return 2 * (uint64_t)n->shape.channels * fds_shape_size(in);
     default:

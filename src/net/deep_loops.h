@@ -31,23 +31,20 @@ typedef struct deep_move {
     deep_strides from, to; /* of images, of columns */
 } deep_move;
 
-typedef struct deep_loops {
-    const char *name;
+/* Tensors are of f32 or of bf16. */
+typedef struct deep_loops_of {
     /* y = relu(y + z) */
-    void (*add_relu)(float *y, const float *z, size_t count);
-    void (*add_relu_bf16)(uint16_t *y, const uint16_t *z, size_t count);
-    /* d = a + b, and 0 where y <= 0; b and y may be NULL, d may be a or b */
-    void (*gradient)(float *d, const float *a, const float *b, const float *y, size_t count);
-    void (*gradient_bf16)(uint16_t *d, const uint16_t *a, const uint16_t *b, const uint16_t *y,
-                          size_t count);
+    void (*add_relu)(void *y, const void *z, size_t count);
+    /* d = a + b, and 0 where y <= 0; b or y may be NULL, d may be a or b */
+    void (*gradient)(void *d, const void *a, const void *b, const void *y, size_t count);
     /* Images to columns, 0 where a tap sees padding; and the gradient of that, the sum over all
      * taps that saw a pixel, in their order. begin .. end-1: of images * blocks */
-    void (*gather)(const deep_move *p, const float *x, float *y, size_t begin, size_t end);
-    void (*gather_bf16)(const deep_move *p, const uint16_t *x, uint16_t *y, size_t begin,
-                        size_t end);
-    void (*scatter)(const deep_move *p, const float *dy, float *dx, size_t begin, size_t end);
-    void (*scatter_bf16)(const deep_move *p, const uint16_t *dy, uint16_t *dx, size_t begin,
-                         size_t end);
+    void (*gather)(const deep_move *p, const void *x, void *y, size_t begin, size_t end);
+    void (*scatter)(const deep_move *p, const void *dy, void *dx, size_t begin, size_t end);
+} deep_loops_of;
+
+typedef struct deep_loops {
+    deep_loops_of f32, bf16;
     /* false when a weight is no longer finite */
     bool (*adam)(const deep_adam *p, float *w, const float *g, float *m, float *v, size_t count);
 } deep_loops;

@@ -4,7 +4,6 @@
  * layout. */
 #include "net/deep_program.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- failures ---- */
@@ -14,15 +13,21 @@ void deep_fail(deep_maker *m, fds_status status) {
         m->status = status;
 }
 
+fds_status deep_status(dnnl_status_t status, const char *work, fds_error *err) {
+    if (status == dnnl_success)
+        return FDS_OK;
+    if (status == dnnl_out_of_memory)
+        return fds_fail(err, FDS_NOMEM, "oneDNN has not enough memory to %s", work);
+    return fds_fail(err, FDS_UNSUPPORTED, "oneDNN cannot %s: %s", work,
+                    status == dnnl_unimplemented ? "not implemented" : "failure");
+}
+
 void deep_check(deep_maker *m, dnnl_status_t status) {
+    char work[48];
     if (status == dnnl_success || m->status != FDS_OK)
         return;
-    if (status == dnnl_out_of_memory)
-        deep_fail(m, fds_fail_nomem(m->err, 0));
-    else
-        deep_fail(m,
-                  fds_fail(m->err, FDS_UNSUPPORTED, "oneDNN cannot make node %u of the network: %s",
-                           m->node, status == dnnl_unimplemented ? "not implemented" : "failure"));
+    snprintf(work, sizeof work, "make node %u of the network", m->node);
+    m->status = deep_status(status, work, m->err);
 }
 
 /* ---- memory ---- */
@@ -246,74 +251,66 @@ static fds_status reorder(const deep_exec *exec, const dnnl_memory_desc_t *from_
     dnnl_primitive_destroy(primitive);
     dnnl_primitive_desc_destroy(pd);
     deep_team_leave(team);
-    if (status == dnnl_out_of_memory)
-        return fds_fail_nomem(err, 0);
-    if (status != dnnl_success)
-        return fds_fail(err, FDS_UNSUPPORTED, "oneDNN cannot change the layout of a tensor");
-    return FDS_OK;
+    return deep_status(status, "change the layout of a tensor", err);
 }
 
 /* The convolution on columns that owns a weight whose taps lie otherwise than in PyTorch, or NULL.
  */
-static const deep_spec *find_product(const deep_exec *exec, uint32_t tensor,
-                                     const deep_node **node) {
+static const deep_node *find_product(const deep_exec *exec, uint32_t tensor) {
     for (uint32_t i = 0; i < exec->graph->count; i++) {
         const deep_node *n = &exec->graph->nodes[i];
-        const deep_spec *spec = &exec->program->specs[i];
-        if (n->kind == DEEP_CONV && n->tensor == tensor && spec->is_product &&
-            n->kernel[0] * n->kernel[1] > 1) {
-            *node = n;
-            return spec;
-        }
+        if (n->kind == DEEP_CONV && n->tensor == tensor && exec->program->specs[i].is_product &&
+            n->kernel[0] * n->kernel[1] > 1)
+            return n;
     }
     return NULL;
 }
 
-/* Calls for every weight that a product uses: a its place in PyTorch's (out, in, row, column), b in
- * our (out, row, column, in). */
-#define FOR_TAPS(exec, n, spec)                                                                    \
-    for (size_t o = 0, in = (exec)->graph->nodes[(n)->in].shape.channels, b = 0,                   \
-                top = (n)->padding[0] - (spec)->move.padding[0],                                   \
-                left = (n)->padding[1] - (spec)->move.padding[1];                                  \
-         o < (n)->shape.channels; o++)                                                             \
-        for (size_t i = top; i < top + (spec)->move.kernel[0]; i++)                                \
-            for (size_t j = left; j < left + (spec)->move.kernel[1]; j++)                          \
-                for (size_t c = 0, a = (o * in * (n)->kernel[0] + i) * (n)->kernel[1] + j; c < in; \
-                     c++, b++, a += (size_t)(n)->kernel[0] * (n)->kernel[1])
-
-/* With the taps of a product in between. */
-static fds_status read_product(const deep_exec *exec, const deep_node *n, const deep_spec *spec,
-                               const float *area, float *plain, fds_error *err) {
-    uint32_t tensor = n->tensor;
-    const deep_program *p = exec->program;
-    size_t count = exec->graph->tensors[tensor].count;
-    float *taps = fds_alloc(count * sizeof *taps);
-    if (!taps)
-        return fds_fail_nomem(err, count * sizeof *taps);
-    fds_status status =
-        reorder(exec, &p->kept[tensor], area + exec->offsets[tensor], &p->plain[tensor], taps, err);
-    if (exec->idle[tensor])
-        memcpy(plain, area + exec->idle[tensor], count * sizeof *plain);
-    if (status == FDS_OK)
-        FOR_TAPS(exec, n, spec) plain[a] = taps[b];
-    fds_free(taps);
-    return status;
+/* Between a filter as PyTorch has it, plain (out, in, row, column), and those of its taps that a
+ * product uses, in its order, taps (out, row, column, in). */
+static void move_taps(const deep_exec *exec, const deep_node *n, float *plain, float *taps,
+                      bool to_plain) {
+    const deep_move *move = &exec->program->specs[n - exec->graph->nodes].move;
+    size_t in = exec->graph->nodes[n->in].shape.channels;
+    size_t top = n->padding[0] - move->padding[0], left = n->padding[1] - move->padding[1];
+    for (size_t o = 0; o < n->shape.channels; o++)
+        for (size_t i = top; i < top + move->kernel[0]; i++)
+            for (size_t j = left; j < left + move->kernel[1]; j++)
+                for (size_t c = 0; c < in; c++, taps++) {
+                    float *at = &plain[((o * in + c) * n->kernel[0] + i) * n->kernel[1] + j];
+                    if (to_plain)
+                        *at = *taps;
+                    else
+                        *taps = *at;
+                }
 }
 
-static fds_status write_product(const deep_exec *exec, const deep_node *n, const deep_spec *spec,
-                                const float *plain, float *area, fds_error *err) {
-    uint32_t tensor = n->tensor;
-    const deep_program *p = exec->program;
-    size_t count = exec->graph->tensors[tensor].count;
-    float *taps = fds_alloc(count * sizeof *taps), *idle = area + exec->idle[tensor];
+/* A tensor between its place within area and PyTorch's layout: is_read, from area to plain. */
+static fds_status move_tensor(const deep_exec *exec, uint32_t tensor, float *area, float *plain,
+                              bool is_read, fds_error *err) {
+    const dnnl_memory_desc_t *kept_md = &exec->program->kept[tensor];
+    const dnnl_memory_desc_t *plain_md = &exec->program->plain[tensor];
+    const deep_node *product = find_product(exec, tensor);
+    size_t size = exec->graph->tensors[tensor].count * sizeof(float);
+    float *kept = area + exec->offsets[tensor];
+    float *idle = exec->idle[tensor] ? area + exec->idle[tensor] : NULL;
+    float *taps = product ? fds_alloc(size) : plain;
     if (!taps)
-        return fds_fail_nomem(err, count * sizeof *taps);
-    FOR_TAPS(exec, n, spec) taps[b] = plain[a];
-    fds_status status =
-        reorder(exec, &p->plain[tensor], taps, &p->kept[tensor], area + exec->offsets[tensor], err);
-    if (status == FDS_OK && exec->idle[tensor]) {
-        memcpy(idle, plain, count * sizeof *idle);
-        FOR_TAPS(exec, n, spec) idle[a] = 0;
+        return fds_fail_nomem(err, size);
+    if (product && !is_read)
+        move_taps(exec, product, plain, taps, false);
+    fds_status status = is_read ? reorder(exec, kept_md, kept, plain_md, taps, err)
+                                : reorder(exec, plain_md, taps, kept_md, kept, err);
+    if (!product)
+        return status;
+    if (status == FDS_OK && is_read) {
+        if (idle)
+            memcpy(plain, idle, size);
+        move_taps(exec, product, plain, taps, true);
+    } else if (status == FDS_OK && idle) {
+        memcpy(idle, plain, size);
+        memset(taps, 0, size);
+        move_taps(exec, product, idle, taps, true);
     }
     fds_free(taps);
     return status;
@@ -321,24 +318,12 @@ static fds_status write_product(const deep_exec *exec, const deep_node *n, const
 
 fds_status deep_exec_read(const deep_exec *exec, uint32_t tensor, const float *area, float *plain,
                           fds_error *err) {
-    const deep_program *p = exec->program;
-    const deep_node *n;
-    const deep_spec *spec = find_product(exec, tensor, &n);
-    if (spec)
-        return read_product(exec, n, spec, area, plain, err);
-    return reorder(exec, &p->kept[tensor], area + exec->offsets[tensor], &p->plain[tensor], plain,
-                   err);
+    return move_tensor(exec, tensor, (float *)(uintptr_t)area, plain, true, err);
 }
 
 fds_status deep_exec_write(const deep_exec *exec, uint32_t tensor, const float *plain, float *area,
                            fds_error *err) {
-    const deep_program *p = exec->program;
-    const deep_node *n;
-    const deep_spec *spec = find_product(exec, tensor, &n);
-    if (spec)
-        return write_product(exec, n, spec, plain, area, err);
-    return reorder(exec, &p->plain[tensor], plain, &p->kept[tensor], area + exec->offsets[tensor],
-                   err);
+    return move_tensor(exec, tensor, area, (float *)(uintptr_t)plain, false, err);
 }
 
 fds_status deep_exec_forward(deep_exec *exec, fds_error *err) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Threads, instruction sets and large memory of the deep engine. */
 #include "net/deep_parallel.h"
-#include "net/kernels.h"
+#include "net/isa.h"
 
 #include <omp.h>
 #include <string.h>
@@ -65,16 +65,10 @@ void deep_parallel(size_t count, deep_work work, void *context) {
 }
 
 const deep_loops *deep_loops_choose(void) {
-#ifdef __x86_64__
     const fds_kernels *kernels;
-    if (fds_kernels_choose(&kernels, NULL) == FDS_OK) {
-        if (kernels == &fds_kernels_avx512)
-            return &deep_loops_avx512;
-        if (kernels == &fds_kernels_avx2)
-            return &deep_loops_avx2;
-    }
-#endif
-    return &deep_loops_generic;
+    if (fds_kernels_choose(&kernels, NULL) != FDS_OK)
+        return &deep_loops_generic;
+    return FDS_ISA_CHOOSE(kernels, deep_loops);
 }
 
 /* ---- memory ---- */

@@ -5,8 +5,6 @@
  * hands its own on to both operands without a copy. */
 #include "net/deep_program.h"
 
-#include <string.h>
-
 /* ---- operations and memory ---- */
 
 static dnnl_memory_t memory(deep_maker *m, const dnnl_memory_desc_t *md, const void *data) {
@@ -213,7 +211,7 @@ enum { NONE = -1 };
 
 typedef struct {
     deep_maker *m;
-    unsigned holders[16];             /* of each slot */
+    unsigned holders[DEEP_MAX_SLOTS]; /* of each slot */
     int slot[DEEP_MAX_NODES];         /* where the gradient by a node's result lies */
     unsigned readers[DEEP_MAX_NODES]; /* nodes that still have to add to it */
 } plan;
@@ -223,6 +221,10 @@ static int take(plan *q) {
     size_t i = 0;
     while (i < p->slot_count && q->holders[i])
         i++;
+    if (i == DEEP_MAX_SLOTS) {
+        deep_fail(q->m, fds_fail(q->m->err, FDS_LIMIT, "the network branches too often"));
+        return 0;
+    }
     if (i == p->slot_count && q->m->status == FDS_OK) {
         deep_fail(q->m, deep_arena_make(&p->slots[i], p->slot_size, q->m->err));
         q->m->exec->bytes += p->slot_size;
@@ -358,8 +360,7 @@ static void order_backward(deep_maker *m) {
         q.readers[g->nodes[i].other]++; /* 0 for none: the input's are not looked at */
     }
     q.slot[last] = take(&q);
-    dnnl_memory_desc_t given = m->p->specs[last].result;
-    push_reorder(m, &m->p->backward, &given, m->exec->d_output,
+    push_reorder(m, &m->p->backward, &m->p->specs[last].result, m->exec->d_output,
                  deep_md(m->p->specs[last].backward_weights, dnnl_query_diff_dst_md, 0),
                  slot(&q, q.slot[last]));
     for (m->node = last; m->node > 0 && m->status == FDS_OK; m->node--)
@@ -375,38 +376,33 @@ void deep_order(deep_maker *m) {
 /* ---- running ---- */
 
 typedef struct {
-    const deep_loops *loops;
+    const deep_loops_of *loops;
     const deep_op *op;
-    bool is_bf16;
+    size_t size; /* bytes of an element */
 } loop;
 
 /* NULL stays NULL. */
-static const void *from(const void *data, size_t element, size_t size) {
-    return data ? (const char *)data + element * size : NULL;
+static const void *from(const void *data, size_t bytes) {
+    return data ? (const char *)data + bytes : NULL;
 }
 
 static void loop_part(void *context, size_t begin, size_t end) {
     const loop *l = context;
-    const deep_loops *loops = l->loops;
     const deep_op *o = l->op;
-    size_t size = l->is_bf16 ? sizeof(uint16_t) : sizeof(float), count = end - begin;
-    const void *a = from(o->a, begin, size), *b = from(o->b, begin, size),
-               *y = from(o->y, begin, size);
-    void *d = (char *)o->d + begin * size;
+    size_t skip = begin * l->size, count = end - begin;
     switch (o->kind) {
     case DEEP_ADD_RELU:
-        l->is_bf16 ? loops->add_relu_bf16(d, a, count) : loops->add_relu(d, a, count);
+        l->loops->add_relu((char *)o->d + skip, from(o->a, skip), count);
         break;
     case DEEP_GRADIENT:
-        l->is_bf16 ? loops->gradient_bf16(d, a, b, y, count) : loops->gradient(d, a, b, y, count);
+        l->loops->gradient((char *)o->d + skip, from(o->a, skip), from(o->b, skip),
+                           from(o->y, skip), count);
         break;
     case DEEP_GATHER:
-        l->is_bf16 ? loops->gather_bf16(o->move, o->a, o->d, begin, end)
-                   : loops->gather(o->move, o->a, o->d, begin, end);
+        l->loops->gather(o->move, o->a, o->d, begin, end);
         break;
     case DEEP_SCATTER:
-        l->is_bf16 ? loops->scatter_bf16(o->move, o->a, o->d, begin, end)
-                   : loops->scatter(o->move, o->a, o->d, begin, end);
+        l->loops->scatter(o->move, o->a, o->d, begin, end);
         break;
     case DEEP_PRIMITIVE:
         break;
@@ -416,22 +412,20 @@ static void loop_part(void *context, size_t begin, size_t end) {
 fds_status deep_run(deep_exec *exec, const deep_ops *ops, fds_error *err) {
     deep_program *p = exec->program;
     dnnl_status_t status = dnnl_success;
+    bool is_bf16 = exec->precision == FDS_BF16;
     deep_team team = deep_team_enter(exec->threads);
     for (size_t i = 0; i < ops->count && status == dnnl_success; i++) {
         const deep_op *op = &ops->items[i];
         if (op->kind == DEEP_PRIMITIVE) {
             status = dnnl_primitive_execute(op->primitive, p->stream, op->arg_count, op->args);
         } else {
-            loop l = {p->loops, op, exec->precision == FDS_BF16};
+            loop l = {is_bf16 ? &p->loops->bf16 : &p->loops->f32, op,
+                      is_bf16 ? sizeof(uint16_t) : sizeof(float)};
             deep_parallel(op->count, loop_part, &l);
         }
     }
     if (status == dnnl_success)
         status = dnnl_stream_wait(p->stream);
     deep_team_leave(team);
-    if (status == dnnl_out_of_memory)
-        return fds_fail_nomem(err, 0);
-    if (status != dnnl_success)
-        return fds_fail(err, FDS_UNSUPPORTED, "oneDNN failed at an operation of the network");
-    return FDS_OK;
+    return deep_status(status, "run the network", err);
 }

@@ -57,6 +57,8 @@ typedef struct deep_spec {
     size_t source_place;
 } deep_spec;
 
+enum { DEEP_MAX_SLOTS = 16 }; /* a chain of residual blocks needs a few */
+
 typedef struct deep_program {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
@@ -70,8 +72,8 @@ typedef struct deep_program {
     dnnl_memory_desc_t image;                   /* the input as it is given */
 
     deep_arena values, gradients, statistics, activations, ends;
-    deep_arena scratchpad, copy; /* copy: a weight in another layout, for one operation */
-    deep_arena slots[16];        /* gradients by results, each in use for a few operations */
+    deep_arena scratchpad, copy;      /* copy: a weight in another layout, for one operation */
+    deep_arena slots[DEEP_MAX_SLOTS]; /* gradients by results, each in use for a few operations */
     size_t slot_count, slot_size;
 
     dnnl_memory_t *memories; /* all that operations use */
@@ -95,6 +97,8 @@ static inline uint32_t deep_operand(const deep_node *n) {
     return n->kind == DEEP_ADD ? n->other : n->in;
 }
 
+/* FDS_OK, or why oneDNN could not do its work ("run the network"). */
+fds_status deep_status(dnnl_status_t status, const char *work, fds_error *err);
 void deep_check(deep_maker *m, dnnl_status_t status);
 void deep_fail(deep_maker *m, fds_status status);
 

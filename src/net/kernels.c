@@ -4,7 +4,7 @@
  * keep a tile of results in registers; the others are plain loops that the compiler turns into
  * vectors, which without -ffast-math and contraction cannot change a bit.
  */
-#include "kernels.h"
+#include "isa.h"
 #include "simd.h"
 
 #include <string.h>
@@ -285,14 +285,15 @@ static void filter_grad_tile(const fds_filter_grad *p, uint32_t o, uint32_t no, 
     const size_t weights = (size_t)p->in_channels * k * k, filter = weights * FDS_LANES;
     uint32_t block = ROW_BYTES / (uint32_t)(no * p->vectors * FDS_LANES * sizeof(float));
     block = block < 1 ? 1 : block;
-    memset(p->partial, 0, no * filter * sizeof(float));
+    float *sums = p->each ? p->each + o * filter : p->partial;
+    memset(sums, 0, no * filter * sizeof(float));
     for (uint32_t h = 0, nh; h < p->rows; h += nh) {
         nh = next_part(p->rows - h, block);
         for (uint32_t c = 0; c < p->in_channels * k * PARTS; c++) {
             uint32_t part = c % PARTS, i = c / PARTS % k, channel = c / PARTS / k;
             const float *dy = p->dy + o * p->dy_plane + h * p->dy_row + part * VW;
             const float *x = p->x + channel * p->x_plane + (h + i) * p->x_row + part * VW;
-            float *partial = p->partial + (size_t)(c / PARTS) * k * FDS_LANES + part * VW;
+            float *partial = sums + (size_t)(c / PARTS) * k * FDS_LANES + part * VW;
             for (uint32_t j = 0, nj; j < k; j += nj) {
                 nj = next_part(k - j, most_b);
                 filter_tiles[no - 1][nj - 1](p, nh, dy, x + j * p->shift, partial + j * FDS_LANES,
@@ -300,7 +301,8 @@ static void filter_grad_tile(const fds_filter_grad *p, uint32_t o, uint32_t no, 
             }
         }
     }
-    sum_lanes(p->partial, no * weights, p->add, p->grad + o * weights);
+    if (!p->each)
+        sum_lanes(sums, no * weights, p->add, p->grad + o * weights);
 }
 
 static void filter_grad(const fds_filter_grad *p) {
@@ -583,19 +585,8 @@ static void sgd(const fds_step *p) {
     }
 }
 
-#if defined FDS_AVX512
-#define TABLE fds_kernels_avx512
-#define NAME "avx512"
-#elif defined FDS_AVX2
-#define TABLE fds_kernels_avx2
-#define NAME "avx2"
-#else
-#define TABLE fds_kernels_generic
-#define NAME "generic"
-#endif
-
-const fds_kernels TABLE = {
-    .name = NAME,
+const fds_kernels FDS_ISA_TABLE(fds_kernels) = {
+    .name = FDS_ISA_NAME,
     .tile = tile,
     .product = product,
     .filter_grad = filter_grad,

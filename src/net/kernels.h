@@ -50,6 +50,8 @@ typedef struct fds_filter_grad {
     bool add;
     float *grad;
     float *partial; /* scratch: (FDS_FILTER_TILE, in_channels, kernel, kernel, 16) */
+    float *each;    /* or NULL; (out_channels, in_channels, kernel, kernel, 16): receives every
+                     * lane's own sum, and grad nothing */
 } fds_filter_grad;
 
 #define FDS_FILTER_TILE 6

@@ -140,7 +140,7 @@ static size_t scratch_size(const fds_stage *s) {
 /* The output of a convolution is needed once more, by the map after it on the way back, which puts
  * its gradient in its place: the cache has better use for the room. The input needs no gradient. */
 static bool has_own_grad(const fds_lane *lane, uint32_t i) {
-    return i > 0 && lane->stages[i - 1].kind != FDS_STAGE_CONV;
+    return i > 0 && (lane->keeps_values || lane->stages[i - 1].kind != FDS_STAGE_CONV);
 }
 
 static fds_status allocate(fds_lane *lane, fds_error *err) {
@@ -185,11 +185,12 @@ static void choose_tiles(fds_lane *lane) {
     }
 }
 
-fds_status fds_lane_create(const fds_net *net, fds_lane **out, fds_error *err) {
+static fds_status create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err) {
     fds_lane *lane = fds_alloc_zero(1, sizeof *lane);
     if (!lane)
         return fds_fail_nomem(err, sizeof *lane);
     lane->net = net;
+    lane->keeps_values = keeps_values;
     plan_stages(lane);
     plan_bounds(lane);
     fds_status status = fds_kernels_choose(&lane->kernels, err);
@@ -203,6 +204,14 @@ fds_status fds_lane_create(const fds_net *net, fds_lane **out, fds_error *err) {
     lay_out(lane, FDS_LANES);
     *out = lane;
     return FDS_OK;
+}
+
+fds_status fds_lane_create(const fds_net *net, fds_lane **out, fds_error *err) {
+    return create(net, false, out, err);
+}
+
+fds_status fds_lane_create_keeping(const fds_net *net, fds_lane **out, fds_error *err) {
+    return create(net, true, out, err);
 }
 
 void fds_lane_free(fds_lane *lane) {
@@ -412,10 +421,13 @@ static void conv_backward_input(fds_lane *lane, const fds_stage *s, const fds_bo
     });
 }
 
+/* each: where every lane's own gradients go (fds_lane_backward_each), or NULL. */
 static void conv_backward(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                          const fds_boundary *out, const float *weights, bool add) {
+                          const fds_boundary *out, const float *weights, bool add, float *each) {
     const fds_layer *l = s->layer;
     const uint32_t vectors = row_vectors(out);
+    const size_t filters = (size_t)l->out.channels * l->in.channels * l->kernel * l->kernel;
+    float *biases = each ? each + filters * FDS_LANES : lane->scratch;
     lane->kernels->filter_grad(&(fds_filter_grad){
         .out_channels = l->out.channels,
         .in_channels = l->in.channels,
@@ -432,10 +444,12 @@ static void conv_backward(fds_lane *lane, const fds_stage *s, const fds_boundary
         .add = add,
         .grad = lane->grad + l->weight,
         .partial = lane->scratch,
+        .each = each,
     });
     lane->kernels->sum_planes(out->grad, l->out.channels, out->plane, out->row, l->out.height,
-                              vectors, lane->scratch);
-    lane->kernels->sum_lanes(lane->scratch, l->out.channels, add, lane->grad + l->bias);
+                              vectors, biases);
+    if (!each)
+        lane->kernels->sum_lanes(biases, l->out.channels, add, lane->grad + l->bias);
     if (s->input_grad)
         conv_backward_input(lane, s, in, out, weights);
 }
@@ -520,12 +534,15 @@ static void fc_backward_input(fds_lane *lane, const fds_stage *s, const fds_boun
 }
 
 static void fc_backward(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                        const fds_boundary *out, const float *weights, uint32_t count, bool add) {
+                        const fds_boundary *out, const float *weights, uint32_t count, bool add,
+                        bool is_each) {
     const fds_layer *l = s->layer;
     if (s->relu)
         lane->kernels->relu_backward(out->value, out->grad, (size_t)l->out.channels * FDS_LANES);
-    fc_backward_weights(lane, s, in, out, count, add);
-    lane->kernels->sum_lanes(out->grad, l->out.channels, add, lane->grad + l->bias);
+    if (!is_each) {
+        fc_backward_weights(lane, s, in, out, count, add);
+        lane->kernels->sum_lanes(out->grad, l->out.channels, add, lane->grad + l->bias);
+    }
     if (s->input_grad)
         fc_backward_input(lane, s, in, out, weights, count);
 }
@@ -539,14 +556,15 @@ static void map_backward(fds_lane *lane, const fds_stage *s, const fds_boundary 
                  (size_t)out->shape.width * s->pool);
 }
 
-static void backward(fds_lane *lane, const float *weights, uint32_t count, bool add) {
+static void backward(fds_lane *lane, const float *weights, uint32_t count, bool add,
+                     float *const *each) {
     for (uint32_t i = lane->stage_count; i-- > 0;) {
         const fds_stage *s = &lane->stages[i];
         const fds_boundary *in = &lane->bounds[i], *out = in + 1;
         if (s->kind == FDS_STAGE_CONV) {
-            conv_backward(lane, s, in, out, weights, add);
+            conv_backward(lane, s, in, out, weights, add, each ? each[i] : NULL);
         } else if (s->kind == FDS_STAGE_FC) {
-            fc_backward(lane, s, in, out, weights, count, add);
+            fc_backward(lane, s, in, out, weights, count, add, each != NULL);
         } else if (s->input_grad) {
             map_backward(lane, s, in, out);
         }
@@ -579,7 +597,15 @@ double fds_lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_
         for (uint32_t l = 0; l < group; l++)
             loss += (double)lane->losses[l];
         loss_gradient(lane, group, count);
-        backward(lane, weights, group, first > 0);
+        backward(lane, weights, group, first > 0, NULL);
     }
     return loss;
+}
+
+void fds_lane_backward_each(fds_lane *lane, uint32_t output, const float *weights,
+                            float *const *each) {
+    float *d = lane->bounds[lane->stage_count].grad;
+    for (size_t i = 0; i < (size_t)lane->net->classes * FDS_LANES; i++)
+        d[i] = i / FDS_LANES == output ? 1.0f : 0.0f;
+    backward(lane, weights, FDS_LANES, false, each);
 }

@@ -40,6 +40,7 @@ struct fds_lane {
     const fds_net *net;
     const fds_kernels *kernels;
     uint32_t stage_count, lanes; /* lanes: of the group that the boundaries are laid out for */
+    bool keeps_values;           /* going back leaves all values as they are */
     fds_stage stages[2 * FDS_MAX_LAYERS];
     fds_boundary bounds[2 * FDS_MAX_LAYERS + 1]; /* stage i takes bounds[i] to bounds[i + 1] */
     float *arena;
@@ -52,6 +53,8 @@ struct fds_lane {
     float losses[FDS_LANES];
 };
 
+/* As fds_lane_create, for going back from one forward several times: costs more memory. */
+fds_status fds_lane_create_keeping(const fds_net *net, fds_lane **out, fds_error *err);
 /* Forward for at most 16 inputs; logits are then in the last boundary's value, (classes, 16). */
 void fds_lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                       uint32_t count, const float *weights);
@@ -59,5 +62,16 @@ void fds_lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *
  * of the members' losses. */
 double fds_lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                          size_t count, const float *weights);
+/* After a forward of 16 inputs in a lane that keeps values: the gradients of one output of the
+ * network, each input's own. Those by a convolution's filters and biases go to each[stage]
+ * (weights, then biases, 16). Those by a fully connected layer's weights are the products of
+ * what it wrote, now in the grad of the boundary after it (outputs, 16), and what it read, the
+ * value of the boundary before it (inputs, 16). */
+void fds_lane_backward_each(fds_lane *lane, uint32_t output, const float *weights,
+                            float *const *each);
+
+/* Tiny numbers count as 0 from one call to the other (see train.c), on the calling thread. */
+unsigned fds_lane_flush_tiny(void);
+void fds_lane_restore_tiny(unsigned before);
 
 #endif

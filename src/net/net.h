@@ -59,6 +59,22 @@ fds_status fds_lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uin
                              size_t count, const float *weights, float *gradient, double *loss,
                              fds_error *err);
 
+/* The empirical neural tangent kernel of a network at some weights, one for all outputs:
+ *     K(x, x') = 1/classes * sum over outputs c of <d f_c(x) / d weights, d f_c(x') / d weights>
+ * of all a with all b: kernel (a, b). f_c are the outputs before the softmax. The bits do not
+ * depend on threads. */
+fds_status fds_net_tangent(const fds_net *net, const float *weights, const fds_inputs *a,
+                           const fds_inputs *b, unsigned threads, float *kernel,
+                           const fds_events *events, fds_error *err);
+
+/* What the last layer sees: the activations before it, features[count * fds_net_features]. Of a
+ * network of one layer they are the inputs themselves. FDS_DIVERGED as for fds_lane_predict. */
+fds_status fds_lane_features(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
+                             const float *weights, float *features, fds_error *err);
+static inline size_t fds_net_features(const fds_net *net) {
+    return fds_shape_size(net->layers[net->layer_count - 1].in);
+}
+
 /* Makes room for training on that many members, so that it will allocate nothing. */
 fds_status fds_lane_reserve(fds_lane *lane, size_t members, fds_error *err);
 size_t fds_lane_bytes(const fds_lane *lane); /* that it holds */

@@ -59,7 +59,7 @@ fds_status fds_train_params_check(const fds_train_params *p, fds_error *err) {
 
 /* Moments of weights without gradient decay towards 0 and would stay denormal for ever, each such
  * number costing a hundred times a normal one. They are taken as 0 while the engine runs. */
-static unsigned flush_tiny(void) {
+unsigned fds_lane_flush_tiny(void) {
 #ifdef __x86_64__
     unsigned before = _mm_getcsr();
     _mm_setcsr(before | 0x8040); /* flush to zero, denormals are zero */
@@ -69,7 +69,7 @@ static unsigned flush_tiny(void) {
 #endif
 }
 
-static void restore_tiny(unsigned before) {
+void fds_lane_restore_tiny(unsigned before) {
 #ifdef __x86_64__
     _mm_setcsr(before);
 #else
@@ -167,10 +167,10 @@ static fds_status run_epochs(fds_lane *lane, const fds_inputs *inputs, const uin
         double sum = 0;
         for (size_t first = 0; first < count; first += p->batch) {
             size_t batch = FDS_MIN(count - first, (size_t)p->batch);
-            unsigned before = flush_tiny();
+            unsigned before = fds_lane_flush_tiny();
             sum += fds_lane_backprop(lane, inputs, order + first, batch, weights);
             take_step(lane, p, weights, ++t);
-            restore_tiny(before);
+            fds_lane_restore_tiny(before);
             if (t % STEPS_A_REPORT == 0) /* an epoch may be long: let it be interrupted */
                 FDS_TRY(fds_report(events, "train", "epochs", epoch, p->epochs, start_s, err));
         }
@@ -219,9 +219,9 @@ fds_status fds_lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uin
     FDS_TRY(check_members(lane, inputs, members, count, err));
     if (!count)
         return fds_fail(err, FDS_USAGE, "a mini-batch needs at least one member");
-    unsigned before = flush_tiny();
+    unsigned before = fds_lane_flush_tiny();
     double sum = fds_lane_backprop(lane, inputs, members, count, weights);
-    restore_tiny(before);
+    fds_lane_restore_tiny(before);
     memcpy(gradient, lane->grad, lane->net->weights * sizeof(float));
     if (loss)
         *loss = sum / (double)count;
@@ -230,32 +230,35 @@ fds_status fds_lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uin
 
 /* ---- prediction ---- */
 
+typedef enum { PROBABILITIES, LOGITS, FEATURES } answer;
+
 static fds_status evaluate(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
-                           const float *weights, bool probabilities, float *out, fds_error *err) {
+                           const float *weights, answer wanted, float *out, fds_error *err) {
     FDS_TRY(check_inputs(lane, inputs, err));
     if (first > inputs->count || count > inputs->count - first)
         return fds_fail(err, FDS_USAGE, "inputs %zu to %zu: there are only %zu", first,
                         first + count, inputs->count);
-    const uint32_t classes = lane->net->classes;
-    float *z = lane->bounds[lane->stage_count].value;
+    /* the last stage is fully connected: what it reads and writes is (numbers, 16) */
+    const fds_boundary *b = &lane->bounds[lane->stage_count - (wanted == FEATURES)];
+    const size_t numbers = fds_shape_size(b->shape);
+    float *z = b->value;
     size_t odd = SIZE_MAX; /* the first input with an answer that is no number */
-    unsigned before = flush_tiny();
+    unsigned before = fds_lane_flush_tiny();
     for (size_t done = 0; done < count; done += FDS_LANES) {
         uint32_t members[FDS_LANES], group = (uint32_t)FDS_MIN(count - done, (size_t)FDS_LANES);
         for (uint32_t l = 0; l < group; l++)
             members[l] = (uint32_t)(first + done + l);
         fds_lane_forward(lane, inputs, members, group, weights);
-        if (probabilities) {
-            for (uint32_t i = 0; i < classes * group; i++)
-                if (!isfinite(z[i / group * FDS_LANES + i % group]))
-                    odd = FDS_MIN(odd, first + done + i % group);
-            lane->kernels->softmax(z, classes, group, NULL, NULL);
-        }
+        for (size_t i = 0; wanted != LOGITS && i < numbers * group; i++)
+            if (!isfinite(z[i / group * FDS_LANES + i % group]))
+                odd = FDS_MIN(odd, first + done + i % group);
+        if (wanted == PROBABILITIES)
+            lane->kernels->softmax(z, lane->net->classes, group, NULL, NULL);
         for (uint32_t l = 0; l < group; l++)
-            for (uint32_t k = 0; k < classes; k++)
-                out[(done + l) * classes + k] = z[k * FDS_LANES + l];
+            for (size_t k = 0; k < numbers; k++)
+                out[(done + l) * numbers + k] = z[k * FDS_LANES + l];
     }
-    restore_tiny(before);
+    fds_lane_restore_tiny(before);
     if (odd != SIZE_MAX)
         return fds_fail(err, FDS_DIVERGED,
                         "input %zu (sample %u): the network's answer is infinite or not a number",
@@ -265,10 +268,15 @@ static fds_status evaluate(fds_lane *lane, const fds_inputs *inputs, size_t firs
 
 fds_status fds_lane_predict(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
                             const float *weights, float *probs, fds_error *err) {
-    return evaluate(lane, inputs, first, count, weights, true, probs, err);
+    return evaluate(lane, inputs, first, count, weights, PROBABILITIES, probs, err);
 }
 
 fds_status fds_lane_logits(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
                            const float *weights, float *logits, fds_error *err) {
-    return evaluate(lane, inputs, first, count, weights, false, logits, err);
+    return evaluate(lane, inputs, first, count, weights, LOGITS, logits, err);
+}
+
+fds_status fds_lane_features(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
+                             const float *weights, float *features, fds_error *err) {
+    return evaluate(lane, inputs, first, count, weights, FEATURES, features, err);
 }

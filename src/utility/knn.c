@@ -6,7 +6,10 @@
  *
  * so that the empty coalition is worth 0. Its Shapley values are known exactly: Jia et al.,
  * "Efficient task-specific data valuation for nearest neighbor algorithms", VLDB 2019, Theorem 1.
- * Distances are Euclidean on normalised values; of two alike the lower sample number is nearer. */
+ * Distances are Euclidean, on normalised values ("knn:K") or on the features of a network trained
+ * on all players' samples ("knn:K@model"; features.c); of two alike the lower sample number is
+ * nearer.
+ */
 #include "utility/utility.h"
 
 #include <stdlib.h>
@@ -31,17 +34,13 @@ static int by_distance(const void *left, const void *right) {
     return a->position < b->position ? -1 : a->position > b->position;
 }
 
-static void sort_neighbours(const fds_value_data *data, size_t input, neighbour *near,
-                            uint32_t *order) {
-    const fds_inputs *samples = data->samples;
-    const float *x = data->inputs->values + input * samples->size;
-    for (size_t i = 0; i < samples->count; i++)
-        near[i] = (neighbour){
-            fds_value_distance2(x, samples->values + i * samples->size, samples->size),
-            (uint32_t)i,
-        };
-    qsort(near, samples->count, sizeof *near, by_distance);
-    for (size_t i = 0; i < samples->count; i++)
+/* The order of samples (count, size) by their distance from x (size). */
+static void sort_neighbours(const float *x, const float *samples, size_t count, size_t size,
+                            neighbour *near, uint32_t *order) {
+    for (size_t i = 0; i < count; i++)
+        near[i] = (neighbour){fds_value_distance2(x, samples + i * size, size), (uint32_t)i};
+    qsort(near, count, sizeof *near, by_distance);
+    for (size_t i = 0; i < count; i++)
         order[i] = near[i].position;
 }
 
@@ -52,7 +51,8 @@ static void knn_free(void *self) {
     fds_free(n);
 }
 
-fds_status fds_knn_create(fds_value_making *making, fds_error *err) {
+/* points: what distances are taken between. */
+static fds_status create(fds_value_making *making, const fds_features *points, fds_error *err) {
     const fds_value_data *data = making->data;
     size_t samples = data->samples->count, inputs = data->inputs->count, pairs;
     if (!fds_mul(samples, inputs, &pairs) || pairs > FDS_MAX_VALUE_MEMORY / sizeof(uint32_t))
@@ -69,12 +69,26 @@ fds_status fds_knn_create(fds_value_making *making, fds_error *err) {
         return fds_fail_nomem(err, pairs * sizeof *order);
     }
     for (size_t i = 0; i < inputs; i++)
-        sort_neighbours(data, i, near, order + i * samples);
+        sort_neighbours(points->inputs + i * points->size, points->samples, samples, points->size,
+                        near, order + i * samples);
     fds_free(near);
     *n = (knn){data, making->number, order};
     making->self = n;
     making->memory = sizeof *n + pairs * sizeof *order;
     return FDS_OK;
+}
+
+fds_status fds_knn_create(fds_value_making *making, fds_error *err) {
+    const fds_inputs *samples = making->data->samples, *inputs = making->data->inputs;
+    return create(making, &(fds_features){samples->size, samples->values, inputs->values}, err);
+}
+
+fds_status fds_knn_model_create(fds_value_making *making, fds_error *err) {
+    fds_features features;
+    FDS_TRY(fds_features_make(making, &features, err));
+    fds_status status = create(making, &features, err);
+    fds_features_free(&features);
+    return status;
 }
 
 /* ---- answering ---- */
@@ -123,7 +137,8 @@ static void recurse(const knn *n, const uint32_t *order, uint32_t label, double 
 fds_status fds_value_knn_shapley(const fds_value *value, double *values, fds_error *err) {
     if (value->kind != &fds_knn_kind)
         return fds_fail(err, FDS_USAGE,
-                        "exact values by recursion exist for the value function \"knn:K\" only");
+                        "exact values by recursion exist for the value functions \"knn:K\" "
+                        "and \"knn:K@model\" only");
     const knn *n = value->self;
     const size_t samples = n->data->samples->count;
     if (samples != value->players)

@@ -67,7 +67,7 @@ static bool add(json_t *about, json_t *part) {
     return right;
 }
 
-static bool describe(json_t *about, const fds_net *net, const fds_train_params *p) {
+bool fds_retrain_describe(json_t *about, const fds_net *net, const fds_train_params *p) {
     bool right =
         add(about, json_pack("{s:s, s:f, s:f, s:I, s:I, s:I}", "network", fds_net_text(net), "lr",
                              fds_decimal(p->lr), "weight_decay", fds_decimal(p->weight_decay),
@@ -130,7 +130,7 @@ static fds_status fill(retrain *r, fds_value_making *making, fds_error *err) {
     making->memory = sizeof *r + sizeof *r->net + r->net->weights * sizeof *r->start;
     for (unsigned w = 0; w < data->workers; w++)
         FDS_TRY(set_desk(r, &r->desks[w], &making->memory, err));
-    return describe(making->about, r->net, &r->train) ? FDS_OK : fds_fail_nomem(err, 1);
+    return fds_retrain_describe(making->about, r->net, &r->train) ? FDS_OK : fds_fail_nomem(err, 1);
 }
 
 fds_status fds_retrain_create(fds_value_making *making, fds_error *err) {

@@ -263,3 +263,14 @@ void fds_table_free(fds_table *table) {
     fds_free(table->filled);
     fds_free(table);
 }
+
+const fds_value *fds_table_value(const fds_table *table) { return table->value; }
+size_t fds_table_count(const fds_table *table) { return table->index.count; }
+
+fds_status fds_table_bytes(const fds_value *value, fds_store store, size_t coalitions,
+                           uint64_t *bytes, fds_error *err) {
+    fds_layout layout;
+    FDS_TRY(fds_layout_make(value->players, value->inputs, value->classes, store, &layout, err));
+    *bytes = FDS_SEGMENT_HEADER + (uint64_t)coalitions * layout.record_size;
+    return FDS_OK;
+}

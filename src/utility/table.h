@@ -48,13 +48,6 @@ bool fds_segment_number(const char *name, uint32_t *number);
 
 void fds_segment_header(const fds_layout *layout, uint32_t number, uint8_t *header);
 
-typedef enum fds_found {
-    FDS_FOUND_EMPTY, /* never written */
-    FDS_FOUND_GOOD,
-    FDS_FOUND_DAMAGED,
-    FDS_FOUND_FOREIGN, /* a header that is whole, but of another segment or table */
-} fds_found;
-
 fds_found fds_segment_check_header(const fds_layout *layout, uint32_t number,
                                    const uint8_t *header);
 
@@ -71,26 +64,6 @@ static inline const uint64_t *fds_record_coalition(const uint8_t *record) {
 /* Values first .. first + count - 1. */
 void fds_record_read(const fds_layout *layout, const uint8_t *record, size_t first, size_t count,
                      double *out);
-
-/* ---- half.c ---- */
-
-uint16_t fds_half_from_float(float value); /* to nearest, ties to even */
-double fds_half_to_double(uint16_t half);
-
-/* ---- index.c ---- */
-
-/* Slots by coalition id: open addressing, at most 3/4 full, 16 bytes an entry. */
-typedef struct fds_index {
-    struct fds_index_entry *entries;
-    size_t count, capacity; /* capacity: 0 or a power of two */
-} fds_index;
-
-/* Room for count entries in all, so that so many can be added without failure. */
-fds_status fds_index_reserve(fds_index *index, size_t count, fds_error *err);
-/* False, and nothing is changed, when the id is there already. */
-bool fds_index_add(fds_index *index, uint64_t id, uint32_t slot);
-bool fds_index_find(const fds_index *index, uint64_t id, uint32_t *slot);
-void fds_index_free(fds_index *index);
 
 /* ---- describe.c ---- */
 

@@ -5,7 +5,10 @@
  *   value.c    value functions by name; the parts that all kinds share
  *   retrain.c  a network trained on the coalition's samples
  *   knn.c      nearest neighbours, with their exact Shapley values
+ *   features.c what a network trained on all players makes of samples
  *   kernel.c   kernel regression, a cheap surrogate
+ *   entk.c     kernel regression with a network's tangent kernel
+ *   regression.c  what these two share
  *   grouping.c groups of players from labels, providers, models and files
  *   table.c    the table of utilities on disk; table.h names the files that it is made of
  *   values.c   values of players, written to a file
@@ -68,6 +71,12 @@ fds_status fds_players_check(const fds_dataset *ds, const fds_players *players, 
  * in one order on every machine. */
 double fds_value_dot(const float *a, const float *b, size_t count);
 double fds_value_distance2(const float *a, const float *b, size_t count);
+/* y += a x, in which the compiler's vectors change no bit. */
+static inline void fds_value_add(size_t count, double a, const double *restrict x,
+                                 double *restrict y) {
+    for (size_t i = 0; i < count; i++)
+        y[i] += a * x[i];
+}
 
 /* A kind being made: it fills in self, which kind->free takes back, the bytes that it holds, and
  * in about what its answers depend on besides the data. number is the K of "kind:K", or 0. */
@@ -80,15 +89,53 @@ typedef struct fds_value_making {
     json_t *about;
 } fds_value_making;
 
-extern const fds_value_kind fds_retrain_kind, fds_knn_kind, fds_kernel_kind;
+extern const fds_value_kind fds_retrain_kind, fds_knn_kind, fds_kernel_kind, fds_entk_kind;
 /* The decimal number that a float of at most 7 digits was written as: 0.1f gives 0.1. */
 double fds_decimal(float value);
 /* How number epochs are trained, or, for 0, until converged. */
 fds_train_params fds_retrain_training(const fds_value_params *params, uint32_t number);
 fds_status fds_retrain_check(const fds_value_params *params, uint32_t number, fds_error *err);
 fds_status fds_retrain_create(fds_value_making *making, fds_error *err);
+/* Everything that training depends on, added to about; false: no memory. */
+bool fds_retrain_describe(json_t *about, const fds_net *net, const fds_train_params *train);
 fds_status fds_knn_create(fds_value_making *making, fds_error *err);
+fds_status fds_knn_model_create(fds_value_making *making, fds_error *err); /* on features */
 fds_status fds_kernel_create(fds_value_making *making, fds_error *err);
+fds_status fds_entk_check(const fds_value_params *params, uint32_t number, fds_error *err);
+fds_status fds_entk_create(fds_value_making *making, fds_error *err);
+
+/* Kernel regression, the self of the kinds "kernel" and "entk". Whoever creates one fills in what
+ * stands before the desks. */
+typedef struct fds_regression {
+    const fds_value_data *data;
+    double ridge, sharpness;
+    double shift;                      /* taken from all targets */
+    double *between;                   /* (samples, samples) */
+    double *inputs;                    /* (inputs, samples) */
+    struct fds_regression_desk *desks; /* (workers) */
+} fds_regression;
+
+/* memory: the bytes that it will hold. */
+fds_status fds_regression_create(const fds_value_data *data, fds_regression **out, size_t *memory,
+                                 fds_error *err);
+void fds_regression_free(void *self);
+fds_status fds_regression_eval(const void *self, unsigned worker, const uint64_t *coalition,
+                               float *probs, fds_error *err);
+/* scores (classes) to probabilities, in place. */
+void fds_regression_probs(const fds_regression *regression, double *scores);
+/* Of a value function, where it is of such a kind; else NULL. */
+const fds_regression *fds_value_regression(const fds_value *value);
+
+/* Of samples and inputs: (count, size), what the last layer of a network sees that was trained on
+ * all players as "retrain:10" trains. Adds what it depends on to making->about. */
+typedef struct fds_features {
+    size_t size;
+    float *samples, *inputs;
+} fds_features;
+
+fds_status fds_features_check(const fds_value_params *params, uint32_t number, fds_error *err);
+fds_status fds_features_make(const fds_value_making *making, fds_features *out, fds_error *err);
+void fds_features_free(fds_features *features);
 
 /* The network that coalitions are retrained with; NULL for the other kinds. */
 const fds_net *fds_value_network(const fds_value *value);
@@ -98,6 +145,42 @@ void fds_value_set_sink(const fds_value *value, const fds_sink *sink);
 #define FDS_MAX_VALUE_K (1u << 20) /* the K of "retrain:K" and "knn:K" */
 #define FDS_MAX_VALUE_WORKERS 1024u
 #define FDS_MAX_VALUE_MEMORY ((size_t)16 << 30) /* bytes of neighbour lists or kernel matrices */
+
+/* ---- table.c ---- */
+
+const fds_value *fds_table_value(const fds_table *table); /* whose answers it holds */
+size_t fds_table_count(const fds_table *table);           /* coalitions that it has */
+/* What a table of so many coalitions takes on disk. */
+fds_status fds_table_bytes(const fds_value *value, fds_store store, size_t coalitions,
+                           uint64_t *bytes, fds_error *err);
+
+/* What a record on disk turned out to be. */
+typedef enum fds_found {
+    FDS_FOUND_EMPTY, /* never written */
+    FDS_FOUND_GOOD,
+    FDS_FOUND_DAMAGED,
+    FDS_FOUND_FOREIGN, /* a header that is whole, but of another segment or table */
+} fds_found;
+
+/* ---- half.c ---- */
+
+uint16_t fds_half_from_float(float value); /* to nearest, ties to even */
+double fds_half_to_double(uint16_t half);
+
+/* ---- index.c ---- */
+
+/* Slots by coalition id: open addressing, at most 3/4 full, 16 bytes an entry. */
+typedef struct fds_index {
+    struct fds_index_entry *entries;
+    size_t count, capacity; /* capacity: 0 or a power of two */
+} fds_index;
+
+/* Room for count entries in all, so that so many can be added without failure. */
+fds_status fds_index_reserve(fds_index *index, size_t count, fds_error *err);
+/* False, and nothing is changed, when the id is there already. */
+bool fds_index_add(fds_index *index, uint64_t id, uint32_t slot);
+bool fds_index_find(const fds_index *index, uint64_t id, uint32_t *slot);
+void fds_index_free(fds_index *index);
 
 /* ---- describe.c ---- */
 

@@ -26,23 +26,24 @@ fds_value_params fds_value_params_default(void) {
 /* ---- kinds ---- */
 
 typedef struct {
-    const char *name;
-    bool with_number, without_number; /* "name:K", "name" */
+    const char *name, *ending;        /* "knn", "@model": what is before ":K" and behind it */
+    bool with_number, without_number; /* whether there may be ":K", and may be none */
     const fds_value_kind *kind;
     fds_status (*check)(const fds_value_params *params, uint32_t number, fds_error *err);
     fds_status (*create)(fds_value_making *making, fds_error *err);
 } kind_row;
 
 static const kind_row kinds[] = {
-    {"retrain", true, true, &fds_retrain_kind, fds_retrain_check, fds_retrain_create},
-    {"knn", true, false, &fds_knn_kind, NULL, fds_knn_create},
-    {"kernel", false, true, &fds_kernel_kind, NULL, fds_kernel_create},
+    {"retrain", "", true, true, &fds_retrain_kind, fds_retrain_check, fds_retrain_create},
+    {"knn", "", true, false, &fds_knn_kind, NULL, fds_knn_create},
+    {"knn", "@model", true, false, &fds_knn_kind, fds_features_check, fds_knn_model_create},
+    {"kernel", "", false, true, &fds_kernel_kind, NULL, fds_kernel_create},
+    {"entk", "", true, true, &fds_entk_kind, fds_entk_check, fds_entk_create},
 };
 
-/* Digits and nothing else. */
-static bool read_number(const char *text, uint32_t *number) {
-    size_t digits = strspn(text, "0123456789");
-    if (digits < 1 || digits > 9 || text[digits])
+/* The first length characters: digits and nothing else. */
+static bool read_number(const char *text, size_t length, uint32_t *number) {
+    if (length < 1 || length > 9 || strspn(text, "0123456789") < length)
         return false;
     *number = (uint32_t)strtoul(text, NULL, 10);
     return *number >= 1 && *number <= FDS_MAX_VALUE_K;
@@ -50,18 +51,20 @@ static bool read_number(const char *text, uint32_t *number) {
 
 static fds_status read_kind(const char *text, const kind_row **row, uint32_t *number,
                             fds_error *err) {
-    size_t length = text ? strcspn(text, ":") : 0;
+    const size_t length = text ? strcspn(text, ":@") : 0, body = text ? strcspn(text, "@") : 0;
+    const bool has_number = body > length;
     *row = NULL;
     *number = 0;
     for (size_t i = 0; text && i < sizeof kinds / sizeof *kinds; i++)
-        if (strlen(kinds[i].name) == length && memcmp(kinds[i].name, text, length) == 0)
+        if (strlen(kinds[i].name) == length && memcmp(kinds[i].name, text, length) == 0 &&
+            strcmp(kinds[i].ending, text + body) == 0)
             *row = &kinds[i];
-    if (!*row || !(text[length] ? (*row)->with_number : (*row)->without_number))
+    if (!*row || !(has_number ? (*row)->with_number : (*row)->without_number))
         return fds_fail(err, FDS_USAGE,
                         "unknown value function \"%.100s\"; there are \"retrain\", \"retrain:K\", "
-                        "\"knn:K\" and \"kernel\"",
+                        "\"knn:K\", \"knn:K@model\", \"kernel\", \"entk\" and \"entk:K\"",
                         text ? text : "");
-    if (text[length] && !read_number(text + length + 1, number))
+    if (has_number && !read_number(text + length + 1, body - length - 1, number))
         return fds_fail(err, FDS_USAGE,
                         "value function \"%.100s\": after the colon a whole number from 1 to %u "
                         "is needed",
@@ -80,8 +83,8 @@ fds_status fds_value_training(const fds_value_params *params, fds_train_params *
     const kind_row *row;
     uint32_t number;
     FDS_TRY(read_kind(params->kind, &row, &number, err));
-    bool has_network = row->kind == &fds_retrain_kind;
-    *train = fds_retrain_training(params, has_network ? number : USUAL_EPOCHS);
+    bool trains = row->kind == &fds_retrain_kind || (row->kind == &fds_entk_kind && number);
+    *train = fds_retrain_training(params, trains ? number : USUAL_EPOCHS);
     return FDS_OK;
 }
 
@@ -330,7 +333,8 @@ static char *sorted_text(json_t *object) {
 static fds_status make_kind(fds_value *value, const kind_row *row, const fds_value_params *params,
                             uint32_t number, fds_error *err) {
     char name[32];
-    snprintf(name, sizeof name, number ? "%s:%u" : "%s", row->name, number);
+    int at = snprintf(name, sizeof name, number ? "%s:%u" : "%s", row->name, number);
+    snprintf(name + at, sizeof name - (size_t)at, "%s", row->ending);
     fds_value_making making = {params, value->data, number,
                                NULL,   0,           describe_data(value->data, name)};
     fds_status status = making.about ? row->create(&making, err) : fds_fail_nomem(err, 1);

@@ -101,7 +101,23 @@ def a_plan_says_what_it_would_take_and_writes_nothing():
     about = fds_json("fit", MNIST, *QUICK, "--plan", "-q")
     assert about["sub_models"] > 100 and about["disk"] > 0 and about["memory"] > 0
     assert about["seconds"]["total"] > 0
+    assert 0.5 < about["accuracy"] < 1 and "least squares" in about["accuracy_of"]
     assert os.listdir(".") == []
+
+
+@test
+def a_mistake_about_the_explainer_shows_before_any_work():
+    refused(["fit", MNIST, *SMALL, "--explainer", "resnet18", "--weights", "none.safetensors",
+             "-o", "run"], 1, "none.safetensors")
+    assert os.listdir(".") == []
+
+
+@test
+def a_correlation_that_is_not_defined_is_left_out():
+    args = ["fit", MNIST, *SMALL, "--method", "gfds+", *LINEAR, "-o", "run", "-q"]
+    out, _ = fds(*args)
+    assert "agreement  " in out and "of the predicted label" not in out, out
+    assert fds_json(*args)["agreement_within_class"] is None
 
 
 @test

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The bank of sub-models: its arithmetic is that of the lane engine, its answers are those of least
- * squares on the table, its file survives whatever happens to it, and mistakes are told by name. */
+ * The bank of sub-models: its answers are those of least squares on the table, its file survives
+ * whatever happens to it, and mistakes are told by name. */
 #include "../utility/value_fixture.h"
 #include "explain/bank.h"
 
@@ -77,112 +77,6 @@ static fds_bank *open_bank(const subject *s, unsigned threads) {
 static void some_labels(uint32_t *labels) {
     for (uint32_t i = 0; i < INPUTS; i++)
         labels[i] = i * 2 % CLASSES;
-}
-
-/* ---- arithmetic ---- */
-
-static const char *const isas[] = {"generic", "avx2", "avx512"};
-
-static bool use_isa(const char *name) {
-    setenv("FDS_ISA", name, 1);
-    return strcmp(fds_isa(), name) == 0;
-}
-
-static fds_inputs *random_inputs(fds_shape shape, size_t count) {
-    size_t size = fds_shape_size(shape);
-    float *x = need(count * size, sizeof *x);
-    uint16_t *labels = need(count, sizeof *labels);
-    fds_rng rng = fds_rng_make(3, 2000, size, 0);
-    float mean[4] = {0}, std[4] = {1, 1, 1, 1};
-    fds_dataset *ds = NULL;
-    fds_inputs *inputs = NULL;
-    fds_error err;
-    for (size_t i = 0; i < count * size; i++)
-        x[i] = (float)fds_rng_normal(&rng);
-    expect_ok(fds_dataset_create(count, shape, NULL, x, labels, 10, NULL, &ds, &err), &err);
-    expect_ok(fds_inputs_create(ds, NULL, count, mean, std, &inputs, &err), &err);
-    fds_dataset_free(ds);
-    free(x);
-    free(labels);
-    return inputs;
-}
-
-/* 16 networks with weights as 16 bits keep them: w (16, weights), and group as a bank has them. */
-static void random_group(const fds_net *net, const uint32_t *order, float *w, uint16_t *group) {
-    for (size_t l = 0; l < FDS_LANES; l++) {
-        float *own = w + l * net->weights;
-        fds_net_init(net, 70 + l, own);
-        for (size_t i = 0; i < net->weights; i++) {
-            own[i] *= i % 5 ? 2.0f : 1e-4f; /* some so small that a half has fewer digits */
-            own[i] = (float)fds_half_to_double(fds_half_from_float(own[i]));
-        }
-        for (size_t i = 0; i < net->weights; i++)
-            group[i * FDS_LANES + l] = fds_half_from_float(own[order[i]]);
-    }
-}
-
-static void expect_bits_of_the_lane(const fds_net *net, const fds_inputs *inputs) {
-    fds_bank_net *bn = NULL;
-    fds_lane *lane = NULL;
-    fds_error err;
-    expect_ok(fds_bank_net_create(net, &bn, &err), &err);
-    expect_ok(fds_lane_create(net, &lane, &err), &err);
-    size_t size = fds_bank_net_input_size(bn), count = inputs->count;
-    float *w = need(FDS_LANES * net->weights, sizeof *w);
-    uint16_t *group = fds_alloc_aligned(FDS_LANES * net->weights * sizeof *group);
-    float *room = fds_alloc_aligned(fds_bank_net_room(bn) * sizeof *room);
-    float *wide = fds_alloc_aligned(count * size * sizeof *wide);
-    float *right = need(count * net->classes, sizeof *right);
-    random_group(net, fds_bank_net_order(bn), w, group);
-    for (size_t i = 0; i < count; i++)
-        fds_bank_net_spread(bn, inputs->values + i * inputs->size, wide + i * size);
-    for (size_t together = count; together > 0; together = together > 4 ? 4 : together - 1) {
-        const float *probs = fds_bank_net_run(bn, group, wide, together, room);
-        assert_non_null(probs);
-        for (size_t l = 0; l < FDS_LANES; l++) {
-            expect_ok(
-                fds_lane_predict(lane, inputs, 0, together, w + l * net->weights, right, &err),
-                &err);
-            for (size_t i = 0; i < together * net->classes; i++)
-                if (probs[i * FDS_LANES + l] != right[i])
-                    fail_msg("%s, %s: %.9g, the lane engine says %.9g", fds_isa(), net->text,
-                             (double)probs[i * FDS_LANES + l], (double)right[i]);
-        }
-    }
-    free(w);
-    free(right);
-    fds_free(group);
-    fds_free(room);
-    fds_free(wide);
-    fds_lane_free(lane);
-    fds_bank_net_free(bn);
-}
-
-static void answers_have_the_bits_of_the_lane_engine(void **state) {
-    (void)state;
-    static const struct {
-        const char *text;
-        fds_shape shape;
-    } nets[] = {
-        {"lenet5", {1, 28, 28}},
-        {"logistic", {1, 5, 7}},
-        {"relu,fc:9,relu,fc:classes", {2, 3, 3}},
-        {"conv:5x3p1,relu,conv:7x2,maxpool:3,relu,fc:classes", {3, 9, 11}},
-        {"maxpool,conv:1x3p2,conv:9x1,relu,relu,maxpool:1,fc:17,fc:classes", {2, 13, 10}},
-        {"conv:4x4p3,maxpool:2,fc:33,relu,fc:classes", {1, 8, 17}},
-    };
-    for (size_t k = IS_SLOW_BUILD ? 1 : 0; k < COUNT(nets); k++) {
-        fds_net *net = NULL;
-        fds_error err;
-        expect_ok(fds_net_create(nets[k].text, nets[k].shape, 10, &net, &err), &err);
-        fds_inputs *inputs = random_inputs(nets[k].shape, FDS_BANK_INPUTS);
-        for (size_t i = 0; i < COUNT(isas); i++)
-            if (use_isa(isas[i]))
-                expect_bits_of_the_lane(net, inputs);
-        unsetenv("FDS_ISA");
-        fds_inputs_free(inputs);
-        fds_net_free(net);
-    }
 }
 
 /* ---- answers ---- */
@@ -560,7 +454,6 @@ static void every_fault_is_told_and_leaves_nothing_behind(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_have_the_bits_of_the_lane_engine),
         IN_SCRATCH(answers_are_those_of_least_squares_on_the_table),
         IN_SCRATCH(bits_do_not_depend_on_threads_or_company),
         IN_SCRATCH(a_plan_that_the_file_begins_with_is_answered_for),

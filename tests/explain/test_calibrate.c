@@ -104,13 +104,22 @@ static void a_perfect_explainer_keeps_the_least_squares_errors(void **state) {
 
 /* ---- the file ---- */
 
+/* A calibration, also in a file. */
+static fds_calibration saved(const char **path) {
+    sheet *s = sheet_make(2, C);
+    fds_calibration c = calibrate(s);
+    fds_error err;
+    free(s);
+    *path = scratch_path("errors.safetensors");
+    expect_ok(fds_calibration_save(&c, C, N, *path, &err), &err);
+    return c;
+}
+
 static void a_file_keeps_all_of_it(void **state) {
     (void)state;
-    sheet *s = sheet_make(2, C);
-    fds_calibration c = calibrate(s), again;
-    const char *path = scratch_path("errors.safetensors");
+    const char *path;
+    fds_calibration c = saved(&path), again;
     fds_error err;
-    expect_ok(fds_calibration_save(&c, C, N, path, &err), &err);
     expect_ok(fds_calibration_load(path, C, N, &again, &err), &err);
     assert_int_equal(again.inputs, X);
     for (size_t i = 0; i < 2 * C * N; i++)
@@ -118,16 +127,13 @@ static void a_file_keeps_all_of_it(void **state) {
     fds_calibration_free(&again);
     fds_calibration_free(&again); /* an empty one may be freed */
     fds_calibration_free(&c);
-    free(s);
 }
 
 static void a_file_of_another_run_is_refused(void **state) {
     (void)state;
-    sheet *s = sheet_make(2, C);
-    fds_calibration c = calibrate(s), again;
-    const char *path = scratch_path("errors.safetensors");
+    const char *path;
+    fds_calibration c = saved(&path), again;
     fds_error err;
-    expect_ok(fds_calibration_save(&c, C, N, path, &err), &err);
     expect_failure(fds_calibration_load(path, C + 1, N, &again, &err), FDS_SHAPE, &err,
                    "errors.safetensors: it must have a tensor \"errors\" of 2x5x9");
     expect_failure(fds_calibration_load(path, C, N - 1, &again, &err), FDS_SHAPE, &err, "2x4x8");
@@ -135,15 +141,13 @@ static void a_file_of_another_run_is_refused(void **state) {
     expect_failure(fds_calibration_load(scratch_path("none"), C, N, &again, &err), FDS_NOT_FOUND,
                    &err, "none");
     fds_calibration_free(&c);
-    free(s);
 }
 
 static void errors_that_are_none_are_refused(void **state) {
     (void)state;
     static const double wrong[] = {NAN, INFINITY, -INFINITY, -0.5};
-    sheet *s = sheet_make(2, C);
-    fds_calibration c = calibrate(s), again;
-    const char *path = scratch_path("errors.safetensors");
+    const char *path;
+    fds_calibration c = saved(&path), again;
     fds_error err;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         c.errors[37] = wrong[i];
@@ -153,7 +157,6 @@ static void errors_that_are_none_are_refused(void **state) {
         assert_null(again.errors);
     }
     fds_calibration_free(&c);
-    free(s);
 }
 
 /* Values that are not finite have no errors that mean anything. */
@@ -179,11 +182,9 @@ static void values_that_are_none_are_refused(void **state) {
 
 static void every_failure_is_told(void **state) {
     (void)state;
-    sheet *s = sheet_make(2, C);
-    fds_calibration c = calibrate(s), again;
-    const char *path = scratch_path("errors.safetensors");
+    const char *path;
+    fds_calibration c = saved(&path), again;
     fds_error err;
-    expect_ok(fds_calibration_save(&c, C, N, path, &err), &err);
     for (int kind = FDS_FAULT_ALLOC; kind <= FDS_FAULT_IO; kind++)
         for (uint64_t nth = 1;; nth++) {
             fds_fault_arm((fds_fault_kind)kind, nth);
@@ -198,7 +199,6 @@ static void every_failure_is_told(void **state) {
             assert_int_equal(status, kind == FDS_FAULT_ALLOC ? FDS_NOMEM : FDS_IO);
         }
     fds_calibration_free(&c);
-    free(s);
 }
 
 int main(void) {

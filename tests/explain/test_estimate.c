@@ -98,16 +98,40 @@ static void accuracy_is_told_where_it_was_measured(void **state) {
     double last = 0;
     for (size_t i = 0; i < COUNT(a_player); i++) {
         t.params.coalitions = a_player[i] * PLAYERS;
-        double accuracy = estimate(&t).accuracy;
-        assert_true(accuracy >= last && accuracy > 0.5 && accuracy < 1);
-        last = accuracy;
+        fds_fit_estimate e = estimate(&t);
+        assert_true(e.accuracy >= last && e.accuracy > 0.5 && e.accuracy < 1);
+        expect_in(e.accuracy_of, "banks");
+        last = e.accuracy;
     }
     t.params.coalitions = 20;
     assert_true(estimate(&t).accuracy == 0);
     task_free(&t);
     t = quick_task();
     t.params.adjust = FDS_PLAIN;
-    assert_true(estimate(&t).accuracy == 0);
+    fds_fit_estimate none = estimate(&t);
+    assert_true(none.accuracy == 0 && !none.accuracy_of);
+    task_free(&t);
+}
+
+/* An explainer is not promised what only least squares reach. */
+static void accuracy_of_an_explainer_is_its_own(void **state) {
+    (void)state;
+    task t = task_make("gfds+");
+    t.params.explainer = "mlp";
+    t.params.coalitions = 0;
+    fds_fit_estimate e = estimate(&t);
+    assert_true(e.accuracy == 0.852);
+    expect_in(e.accuracy_of, "explainers");
+    task_free(&t);
+    t = task_make("afds");
+    t.params.coalitions = 20 * PLAYERS;
+    e = estimate(&t);
+    assert_true(e.accuracy == 0.950); /* linear */
+    expect_in(e.accuracy_of, "explainers");
+    t.params.coalitions = 10 * PLAYERS;
+    e = estimate(&t);
+    assert_true(fabs(e.accuracy - 0.967) < 1e-12);
+    expect_in(e.accuracy_of, "least squares");
     task_free(&t);
 }
 
@@ -138,6 +162,7 @@ int main(void) {
         cmocka_unit_test(more_takes_more),
         cmocka_unit_test(a_bank_has_no_training),
         cmocka_unit_test(accuracy_is_told_where_it_was_measured),
+        cmocka_unit_test(accuracy_of_an_explainer_is_its_own),
         cmocka_unit_test(every_failure_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,32 @@ static void an_explainer_learns(void **state) {
     task_free(&t);
 }
 
+/* Correlations of values that do not differ are none: NaN in the report, null in run.json. */
+static void what_is_not_defined_is_no_number(void **state) {
+    (void)state;
+    for (int is_bank = 0; is_bank < 2; is_bank++) {
+        task t = task_make("gfds+");
+        uint32_t group_of[PLAYERS];
+        fds_error err;
+        for (uint32_t i = 0; i < PLAYERS; i++)
+            group_of[i] = i % CLASSES; /* a group is a class */
+        fds_groups_free(t.groups);
+        expect_ok(fds_groups_create(group_of, PLAYERS, NULL, &t.groups, &err), &err);
+        if (is_bank)
+            t.params.explainer = "bank";
+        for (int again = 0; again < 2; again++) { /* computed, then read */
+            fds_fit_report r = fit(&t, scratch_path("run"));
+            assert_true(isnan(r.within));
+            assert_true(!isnan(r.agreement) == !is_bank && !isnan(r.loss) == !is_bank);
+        }
+        json_t *run = read_run(scratch_path("run"));
+        assert_true(json_is_null(json_object_get(json_object_get(run, "results"), "within")));
+        json_decref(run);
+        remove_run(scratch_path("run"));
+        task_free(&t);
+    }
+}
+
 /* GFDS+: members of a group get the same, by groups to the bit, with the penalty as nothing tells
  * them apart. */
 static void members_of_a_group_get_the_same(void **state) {
@@ -147,6 +173,17 @@ static void the_ends_are_those_of_the_game(void **state) {
 }
 
 /* ---- a second call ---- */
+
+/* A mistake about the explainer shows before the sub-models are trained, and leaves no folder. */
+static void mistakes_about_the_explainer_show_at_once(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    fds_error err;
+    t.params.explainer = "resnet18";
+    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_SHAPE, &err, "resnet18");
+    assert_int_equal(scratch_entries(), 0);
+    task_free(&t);
+}
 
 /* A file that is written anew is another file under the same name. */
 static ino_t file_of(const char *path) {
@@ -489,6 +526,8 @@ int main(void) {
         IN_SCRATCH(few_groups_are_enough),
         IN_SCRATCH(other_settings_fit_too),
         IN_SCRATCH(the_ends_are_those_of_the_game),
+        IN_SCRATCH(what_is_not_defined_is_no_number),
+        IN_SCRATCH(mistakes_about_the_explainer_show_at_once),
         IN_SCRATCH(a_second_call_does_no_work),
         IN_SCRATCH(other_settings_are_refused_by_name),
         IN_SCRATCH(a_stopped_fit_ends_with_the_same_bits),

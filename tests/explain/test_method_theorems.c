@@ -173,47 +173,52 @@ static fds_groups *some_groups(size_t n, fds_rng *rng) {
     return make_groups(group_of, n);
 }
 
-static void a_groups_value_is_the_sum_of_its_members(void **state) {
-    (void)state;
+/* Looks at every group of games whose groups do not interact, with values of both kinds. */
+static void each_group_apart(uint64_t purpose,
+                             void (*look)(const fds_groups *groups, size_t g, const double *single,
+                                          const double *even)) {
     for (uint64_t game = 0; game < GAMES; game++) {
-        fds_rng rng = fds_rng_make(game, 4003, 0, 0);
+        fds_rng rng = fds_rng_make(game, purpose, 0, 0);
         size_t n = 3 + game % (MOST_PLAYERS - 2);
         fds_groups *groups = some_groups(n, &rng);
         double *v = apart(n, groups, &rng), single[MOST_PLAYERS], even[MOST_PLAYERS];
         both_values(n, v, groups, single, even);
-        for (size_t g = 0; g < fds_groups_count(groups); g++) {
-            const uint32_t *members;
-            double sum = 0, group = 0;
-            size_t count = fds_groups_members(groups, g, &members);
-            for (size_t i = 0; i < count; i++) {
-                sum += single[members[i]];
-                group += even[members[i]];
-                assert_true(even[members[i]] == even[members[0]]);
-            }
-            assert_true(fabs(sum - group) < 1e-12);
-        }
+        for (size_t g = 0; g < fds_groups_count(groups); g++)
+            look(groups, g, single, even);
         free(v);
         fds_groups_free(groups);
     }
 }
 
+static void expect_sum(const fds_groups *groups, size_t g, const double *single,
+                       const double *even) {
+    const uint32_t *members;
+    double sum = 0, group = 0;
+    size_t count = fds_groups_members(groups, g, &members);
+    for (size_t i = 0; i < count; i++) {
+        sum += single[members[i]];
+        group += even[members[i]];
+        assert_true(even[members[i]] == even[members[0]]);
+    }
+    assert_true(fabs(sum - group) < 1e-12);
+}
+
+static void a_groups_value_is_the_sum_of_its_members(void **state) {
+    (void)state;
+    each_group_apart(4003, expect_sum);
+}
+
+static void expect_bound(const fds_groups *groups, size_t g, const double *single,
+                         const double *even) {
+    const uint32_t *members;
+    double spread, miss, count = (double)fds_groups_members(groups, g, &members);
+    group_distances(groups, g, single, even, &spread, &miss);
+    assert_true(miss <= (1 - 1 / count) * spread + 1e-12);
+}
+
 static void even_shares_are_near_where_groups_are_apart(void **state) {
     (void)state;
-    for (uint64_t game = 0; game < GAMES; game++) {
-        fds_rng rng = fds_rng_make(game, 4004, 0, 0);
-        size_t n = 3 + game % (MOST_PLAYERS - 2);
-        fds_groups *groups = some_groups(n, &rng);
-        double *v = apart(n, groups, &rng), single[MOST_PLAYERS], even[MOST_PLAYERS];
-        both_values(n, v, groups, single, even);
-        for (size_t g = 0; g < fds_groups_count(groups); g++) {
-            const uint32_t *members;
-            double spread, miss, count = (double)fds_groups_members(groups, g, &members);
-            group_distances(groups, g, single, even, &spread, &miss);
-            assert_true(miss <= (1 - 1 / count) * spread + 1e-12);
-        }
-        free(v);
-        fds_groups_free(groups);
-    }
+    each_group_apart(4004, expect_bound);
 }
 
 /* One member who is worth more than all others, who are alike. */

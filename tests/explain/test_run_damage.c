@@ -231,6 +231,39 @@ static void a_bank_that_is_damaged_is_named(void **state) {
     task_free(&t);
 }
 
+/* Files of a complete run that are lost or damaged, and what killed processes left beside them. */
+static void the_same_fit_repairs_a_run_to_the_bit(void **state) {
+    (void)state;
+    static const char *const names[] = {FDS_RUN_SERVICE, FDS_RUN_EXPLAINER, FDS_RUN_PLAYERS,
+                                        FDS_RUN_ERRORS, FDS_RUN_BANK};
+    task t = task_make("afds");
+    fds_error err;
+    t.params.keep_models = true;
+    fit(&t, scratch_path("run"));
+    for (size_t i = 0; i < 2 * COUNT(names); i++) {
+        part_file f = take(scratch_path("run"), names[i / 2]);
+        assert_int_equal(unlink(f.path), 0);
+        f.data[f.size / 2] ^= 1;
+        if (i % 2)
+            scratch_write(f.path, f.data, f.size);
+        f.data[f.size / 2] ^= 1;
+        const char *left = in_run(scratch_path("run"), ".explainer.safetensors.1.tmp");
+        scratch_write(left, "x", 1);
+        if (strcmp(f.name, FDS_RUN_BANK) != 0) { /* which this answerer does not need */
+            assert_true(open_status(scratch_path("run"), &err) != FDS_OK);
+            expect_in(err.text, "run the same fit again");
+        }
+        assert_true(fit(&t, scratch_path("run")).was_resumed);
+        part_file repaired = take(scratch_path("run"), f.name);
+        assert_true(repaired.size == f.size && memcmp(repaired.data, f.data, f.size) == 0);
+        assert_int_equal(access(left, F_OK), -1);
+        expect_ok(open_status(scratch_path("run"), &err), &err);
+        free(repaired.data);
+        free(f.data);
+    }
+    task_free(&t);
+}
+
 static bool stop_at_ten(void *user, const fds_progress *progress) {
     (void)progress;
     return ++*(unsigned *)user == 10;
@@ -258,6 +291,7 @@ int main(void) {
         IN_SCRATCH(wrong_members_of_the_record_are_refused),
         IN_SCRATCH(parts_of_other_runs_are_refused),
         IN_SCRATCH(a_bank_that_is_damaged_is_named),
+        IN_SCRATCH(the_same_fit_repairs_a_run_to_the_bit),
         IN_SCRATCH(a_run_that_is_not_finished_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,7 +211,7 @@ static void games_too_small_for_that_are_refused(void **state) {
         task t = task_of("afds", players);
         fds_fit_settings s;
         fds_error err;
-        expect_failure(settle(&t, &s, &err), FDS_USAGE, &err, "too few coalitions");
+        expect_failure(settle(&t, &s, &err), FDS_USAGE, &err, "too few players");
         task_free(&t);
     }
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A model's file: the safetensors format, and the metadata that makes it a model. */
-#include "fuzz.h"
+#include "fuzz_files.h"
 #include "net/net.h"
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
+    return fuzz_mutate_file(data, size, most, seed);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fds_model *model = NULL;

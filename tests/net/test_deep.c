@@ -134,8 +134,7 @@ static void every_node_agrees_with_the_reference(void **state) {
     for (size_t i = 0; i < COUNT(smalls); i++) {
         deep_graph *g = small_graph(&smalls[i]);
         for (size_t k = 0; k < COUNT(batches); k++)
-            for (unsigned threads = 1; threads <= 2; threads++)
-                check_graph(smalls[i].name, g, batches[k], threads, 1);
+            check_graph(smalls[i].name, g, batches[k], 1 + (i + k) % 2, 1);
         free(g);
     }
     print_message("# worst: outputs %.1e, gradients %.1e, statistics %.1e\n", worst_output,
@@ -209,8 +208,7 @@ static void whole_networks_agree_with_the_reference(void **state) {
         fds_deep_params params = {w->network, w->head, w->input, 6, w->batch, 1, FDS_FP32, 1};
         deep_graph *g = need(1, sizeof *g);
         expect_ok(deep_graph_build(&params, g, &err), &err);
-        for (unsigned threads = 1; threads <= (w->is_large ? 1 : 2); threads++)
-            check_graph(w->network, g, w->batch, threads, w->is_large ? 20 : 2);
+        check_graph(w->network, g, w->batch, 1 + i % 2, w->is_large ? 20 : 2);
         free(g);
     }
     print_message("# worst: outputs %.1e, gradients %.1e, statistics %.1e\n", worst_output,
@@ -272,7 +270,7 @@ static void training_and_answers_agree_with_the_reference(void **state) {
     const char *const names[] = {"Adam", "Adam with decay", "AdamW"};
     for (size_t i = 0; i < COUNT(wholes); i++)
         for (size_t k = 0; k < COUNT(rules); k++)
-            if (!wholes[i].is_large)
+            if (!wholes[i].is_large && (i == 2 || k == i % COUNT(rules))) /* one has them all */
                 check_training(&wholes[i], &rules[k], names[k]);
 }
 

@@ -166,6 +166,32 @@ static void check_outputs(const subject *t, fds_lane *const lanes[3]) {
     free(got);
 }
 
+/* What the last layer sees, against what the layer before it gives, or the sample itself. */
+static void check_features(const subject *t, fds_lane *const lanes[3]) {
+    const ref_layer *last = &t->ref->layer[t->ref->layers - 1];
+    const size_t count = t->s.count, size = last->in_c * last->in_h * last->in_w;
+    double *wanted_features = need(count * size, sizeof *wanted_features);
+    float *got = need(count * size, sizeof *got);
+    assert_int_equal(fds_net_features(t->net), size);
+    for (size_t i = 0; i < count; i++) {
+        const double *x = t->s.xd + i * t->s.size;
+        ref_forward(t->ref, t->wd, x);
+        memcpy(wanted_features + i * size, t->ref->layers > 1 ? last[-1].out : x,
+               size * sizeof *wanted_features);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        if (!lanes[i])
+            continue;
+        fds_error err;
+        expect_ok(fds_lane_features(lanes[i], t->inputs, 0, count, t->w, got, &err), &err);
+        double error = relative_error(got, wanted_features, count * size, 0);
+        if (!(error <= 1e-5))
+            fail_msg("%s, %s: features are off by %g", fds_net_text(t->net), isa_names[i], error);
+    }
+    free(wanted_features);
+    free(got);
+}
+
 static void every_network_agrees_with_the_reference(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT(networks); i++) {
@@ -174,6 +200,7 @@ static void every_network_agrees_with_the_reference(void **state) {
         fds_lane *lanes[3];
         lanes_make(&t, lanes);
         check_outputs(&t, lanes);
+        check_features(&t, lanes);
         check_gradients(n, &t, lanes, 1e-5);
         for (size_t j = 0; j < 3; j++)
             fds_lane_free(lanes[j]);

@@ -3,11 +3,12 @@
  * Our side of test_torch.py: trains a network on data in a folder and writes down everything that
  * PyTorch needs to do the same.
  *
- *     witness FOLDER NETWORK SAMPLES adam|sgd
+ *     witness FOLDER NETWORK SAMPLES adam|sgd|tangent
  *
  * Writes into FOLDER: init.safetensors and trained.safetensors; logits.f32 (initial network) and
  * probs.f32 (trained) of the test part; order.json: the training samples chosen, and for each epoch
- * the order in which they are visited.
+ * the order in which they are visited. With tangent, for test_tangent_torch.py, also kernel.f32:
+ * the initial network's tangent kernel of those samples with the test part.
  */
 #include "net/net.h"
 
@@ -76,6 +77,16 @@ static void write_floats(const char *folder, const char *name, const float *valu
     fclose(file);
 }
 
+static void write_kernel(const char *folder, const fds_net *net, const float *weights,
+                         const fds_inputs *a, const fds_inputs *b) {
+    size_t count = fds_inputs_count(a) * fds_inputs_count(b);
+    float *kernel = malloc(count * sizeof *kernel);
+    fds_error err = {0};
+    check(fds_net_tangent(net, weights, a, b, 2, kernel, NULL, &err), &err);
+    write_floats(folder, "kernel.f32", kernel, count);
+    free(kernel);
+}
+
 int main(int argc, char **argv) {
     fds_error err = {0};
     if (argc != 5)
@@ -117,6 +128,8 @@ int main(int argc, char **argv) {
     fds_net_init(net, params.seed, weights);
     write_init(folder, net, weights);
     write_order(folder, inputs, index, members, count, &params);
+    if (strcmp(argv[4], "tangent") == 0)
+        write_kernel(folder, net, weights, inputs, test_inputs);
     check(fds_lane_logits(lane, test_inputs, 0, tests, weights, out, &err), &err);
     write_floats(folder, "logits.f32", out, tests * info.classes);
     check(fds_model_predict(model, test, NULL, tests, 0, out, NULL, &err), &err);

@@ -8,10 +8,13 @@
  * position needs again, are widened to floats once a group. Fully connected layers, which need a
  * weight once an input, are done for several inputs at a time and take the weights as they are.
  */
-#include "explain/bank.h"
+#include "net/many.h"
+#include "net/isa.h"
+#include "net/many_kernel.h"
 
 #include <math.h>
-#include <string.h>
+
+_Static_assert(FDS_MANY_NETS == FDS_LANES, "a network is a lane");
 
 typedef struct {
     fds_layer_kind kind;    /* FDS_CONV, FDS_MAXPOOL, FDS_FC */
@@ -19,7 +22,7 @@ typedef struct {
     uint32_t window;        /* maxpool: 1 for none */
     bool relu;              /* afterwards */
     size_t weights;         /* where those of a group begin, in vectors */
-    size_t wide;            /* conv: where they begin once widened, in vectors */
+    size_t wide, vectors;   /* conv: where they begin once widened, and how many they are */
 } step;
 
 typedef struct {
@@ -30,10 +33,10 @@ typedef struct {
     size_t at;                       /* in the room; the inputs themselves lie elsewhere */
 } bound;
 
-struct fds_bank_net {
+struct fds_many {
     const fds_net *net;
     const fds_kernels *maps; /* pooling and softmax */
-    const fds_bank_kernels *kernels;
+    const many_kernels *kernels;
     uint32_t *order; /* (weights) */
     uint32_t step_count, first_fc;
     step steps[FDS_MAX_LAYERS];
@@ -44,54 +47,54 @@ struct fds_bank_net {
 /* ---- plan ---- */
 
 /* Layers to steps: relu goes with the step before it. */
-static void plan_steps(fds_bank_net *bn) {
-    for (uint32_t i = 0; i < bn->net->layer_count; i++) {
-        const fds_layer *layer = &bn->net->layers[i];
-        if (layer->kind == FDS_RELU && bn->step_count) {
-            bn->steps[bn->step_count - 1].relu = true;
+static void plan_steps(fds_many *many) {
+    for (uint32_t i = 0; i < many->net->layer_count; i++) {
+        const fds_layer *layer = &many->net->layers[i];
+        if (layer->kind == FDS_RELU && many->step_count) {
+            many->steps[many->step_count - 1].relu = true;
             continue;
         }
-        step *s = &bn->steps[bn->step_count++];
+        step *s = &many->steps[many->step_count++];
         *s = (step){.kind = layer->kind, .layer = layer, .window = layer->kernel};
         if (layer->kind == FDS_RELU) /* the first of all: a pooling of single values */
             *s = (step){.kind = FDS_MAXPOOL, .layer = layer, .window = 1, .relu = true};
     }
-    while (bn->steps[bn->first_fc].kind != FDS_FC)
-        bn->first_fc++;
+    while (many->steps[many->first_fc].kind != FDS_FC)
+        many->first_fc++;
 }
 
-static void plan_bounds(fds_bank_net *bn) {
-    bn->room = bn->wide_vectors * FDS_LANES;
-    for (uint32_t i = 0; i <= bn->step_count; i++) {
-        bound *b = &bn->bounds[i];
-        const step *reader = i < bn->step_count ? &bn->steps[i] : NULL;
-        b->shape = i ? bn->steps[i - 1].layer->out : bn->net->input;
+static void plan_bounds(fds_many *many) {
+    many->room = many->wide_vectors * FDS_LANES;
+    for (uint32_t i = 0; i <= many->step_count; i++) {
+        bound *b = &many->bounds[i];
+        const step *reader = i < many->step_count ? &many->steps[i] : NULL;
+        b->shape = i ? many->steps[i - 1].layer->out : many->net->input;
         b->pad = reader && reader->kind == FDS_CONV ? reader->layer->padding : 0;
-        b->is_each = i == 0 || i >= bn->first_fc;
+        b->is_each = i == 0 || i >= many->first_fc;
         b->row = (size_t)(b->shape.width + 2 * b->pad) * FDS_LANES;
         b->plane = (b->shape.height + 2 * b->pad) * b->row;
         b->origin = b->pad * (b->row + FDS_LANES);
         b->size = b->shape.channels * b->plane;
-        b->at = bn->room;
+        b->at = many->room;
         if (i)
-            bn->room += b->size * (b->is_each ? FDS_BANK_INPUTS : 1);
+            many->room += b->size * (b->is_each ? FDS_MANY_INPUTS : 1);
     }
 }
 
 /* Places of the weights, tile by tile as the kernels read them. */
-static void plan_weights(fds_bank_net *bn) {
-    uint32_t *to = bn->order;
-    for (uint32_t i = 0; i < bn->step_count; i++) {
-        step *s = &bn->steps[i];
+static void plan_weights(fds_many *many) {
+    uint32_t *to = many->order;
+    for (uint32_t i = 0; i < many->step_count; i++) {
+        step *s = &many->steps[i];
         if (s->kind == FDS_MAXPOOL)
             continue;
         const fds_layer *l = s->layer;
         bool is_conv = s->kind == FDS_CONV;
         uint32_t rows = l->out.channels, taps = l->in.channels;
         taps *= is_conv ? l->kernel * l->kernel : 1;
-        s->weights = (size_t)(to - bn->order);
+        s->weights = (size_t)(to - many->order);
         for (uint32_t r = 0, a; r < rows; r += a) {
-            a = fds_bank_tile(rows - r, is_conv ? FDS_BANK_FILTERS : FDS_BANK_OUTPUTS);
+            a = many_tile(rows - r, is_conv ? MANY_FILTERS : MANY_OUTPUTS);
             for (uint32_t k = 0; k < a; k++)
                 *to++ = (uint32_t)(l->bias + r + k);
             for (uint32_t t = 0; t < taps; t++)
@@ -99,60 +102,47 @@ static void plan_weights(fds_bank_net *bn) {
                     *to++ = (uint32_t)(l->weight + (size_t)(r + k) * taps + t);
         }
         if (is_conv) {
-            s->wide = bn->wide_vectors;
-            bn->wide_vectors += (size_t)rows * (taps + 1);
+            s->wide = many->wide_vectors;
+            s->vectors = (size_t)rows * (taps + 1);
+            many->wide_vectors += s->vectors;
         }
     }
 }
 
-static const fds_bank_kernels *kernels_named(const char *name) {
-    static const fds_bank_kernels *const tables[] = {
-#ifdef __x86_64__
-        &fds_bank_avx512,
-        &fds_bank_avx2,
-#endif
-        &fds_bank_generic,
-    };
-    size_t i = 0;
-    while (strcmp(tables[i]->name, name) != 0)
-        i++;
-    return tables[i];
-}
-
-fds_status fds_bank_net_create(const fds_net *net, fds_bank_net **out, fds_error *err) {
+fds_status fds_many_create(const fds_net *net, fds_many **out, fds_error *err) {
     const fds_kernels *maps;
     FDS_TRY(fds_kernels_choose(&maps, err));
-    fds_bank_net *bn = fds_alloc_zero(1, sizeof *bn);
+    fds_many *many = fds_alloc_zero(1, sizeof *many);
     uint32_t *order = fds_alloc_zero(net->weights, sizeof *order);
-    if (!bn || !order) {
-        fds_free(bn);
+    if (!many || !order) {
+        fds_free(many);
         fds_free(order);
         return fds_fail_nomem(err, net->weights * sizeof *order);
     }
-    bn->net = net;
-    bn->maps = maps;
-    bn->kernels = kernels_named(maps->name);
-    bn->order = order;
-    plan_steps(bn);
-    plan_weights(bn);
-    plan_bounds(bn);
-    *out = bn;
+    many->net = net;
+    many->maps = maps;
+    many->kernels = FDS_ISA_CHOOSE(maps, many_kernels);
+    many->order = order;
+    plan_steps(many);
+    plan_weights(many);
+    plan_bounds(many);
+    *out = many;
     return FDS_OK;
 }
 
-void fds_bank_net_free(fds_bank_net *bn) {
-    if (!bn)
+void fds_many_free(fds_many *many) {
+    if (!many)
         return;
-    fds_free(bn->order);
-    fds_free(bn);
+    fds_free(many->order);
+    fds_free(many);
 }
 
-const uint32_t *fds_bank_net_order(const fds_bank_net *bn) { return bn->order; }
-size_t fds_bank_net_input_size(const fds_bank_net *bn) { return bn->bounds[0].size; }
-size_t fds_bank_net_room(const fds_bank_net *bn) { return bn->room; }
+const uint32_t *fds_many_order(const fds_many *many) { return many->order; }
+size_t fds_many_input_size(const fds_many *many) { return many->bounds[0].size; }
+size_t fds_many_room(const fds_many *many) { return many->room; }
 
-void fds_bank_net_spread(const fds_bank_net *bn, const float *sample, float *wide) {
-    const bound *b = &bn->bounds[0];
+void fds_many_spread(const fds_many *many, const float *sample, float *wide) {
+    const bound *b = &many->bounds[0];
     for (uint32_t c = 0; c < b->shape.channels; c++)
         for (uint32_t h = 0; h < b->shape.height; h++) {
             float *to = wide + b->origin + c * b->plane + h * b->row;
@@ -164,13 +154,13 @@ void fds_bank_net_spread(const fds_bank_net *bn, const float *sample, float *wid
 
 /* ---- running it ---- */
 
-static void run_conv(const fds_bank_net *bn, const step *s, const bound *in, const bound *out,
+static void run_conv(const fds_many *many, const step *s, const bound *in, const bound *out,
                      const float *w, const float *x, float *y) {
     const fds_layer *l = s->layer;
-    bn->kernels->product(
-        &(fds_bank_product){
+    many->kernels->product(
+        &(many_product){
             .rows = l->out.channels,
-            .most = FDS_BANK_FILTERS,
+            .most = MANY_FILTERS,
             .taps = {l->in.channels, l->kernel, l->kernel},
             .x_tap = {in->plane, in->row, FDS_LANES},
             .columns = l->out.width,
@@ -187,9 +177,9 @@ static void run_conv(const fds_bank_net *bn, const step *s, const bound *in, con
         w);
 }
 
-static void run_pool(const fds_bank_net *bn, const step *s, const bound *in, const bound *out,
+static void run_pool(const fds_many *many, const step *s, const bound *in, const bound *out,
                      const float *x, float *y) {
-    bn->maps->map_forward(&(fds_map){
+    many->maps->map_forward(&(fds_map){
         .channels = out->shape.channels,
         .height = out->shape.height,
         .width = out->shape.width,
@@ -208,62 +198,59 @@ static void run_pool(const fds_bank_net *bn, const step *s, const bound *in, con
 }
 
 /* The steps before the first fully connected layer, for input number i. */
-static void run_picture(const fds_bank_net *bn, const float *input, size_t i, float *room) {
-    for (uint32_t k = 0; k < bn->first_fc; k++) {
-        const step *s = &bn->steps[k];
-        const bound *in = &bn->bounds[k], *out = in + 1;
+static void run_picture(const fds_many *many, const float *input, size_t i, float *room) {
+    for (uint32_t k = 0; k < many->first_fc; k++) {
+        const step *s = &many->steps[k];
+        const bound *in = &many->bounds[k], *out = in + 1;
         const float *x = k ? room + in->at : input;
         float *y = room + out->at + (out->is_each ? i * out->size : 0);
         if (s->kind == FDS_CONV)
-            run_conv(bn, s, in, out, room + s->wide * FDS_LANES, x, y);
+            run_conv(many, s, in, out, room + s->wide * FDS_LANES, x, y);
         else
-            run_pool(bn, s, in, out, x, y);
+            run_pool(many, s, in, out, x, y);
     }
 }
 
-static void run_fc(const fds_bank_net *bn, uint32_t k, const uint16_t *weights, const float *x,
+static void run_fc(const fds_many *many, uint32_t k, const uint16_t *weights, const float *x,
                    size_t count, float *y) {
-    const step *s = &bn->steps[k];
-    bn->kernels->product_half(
-        &(fds_bank_product){
+    const step *s = &many->steps[k];
+    many->kernels->product_half(
+        &(many_product){
             .rows = s->layer->out.channels,
-            .most = FDS_BANK_OUTPUTS,
+            .most = MANY_OUTPUTS,
             .taps = {1, 1, s->layer->in.channels},
             .x_tap = {0, 0, FDS_LANES},
             .columns = (uint32_t)count,
             .lines = 1,
             .x = x,
-            .x_column = bn->bounds[k].size,
+            .x_column = many->bounds[k].size,
             .y = y,
             .y_row = FDS_LANES,
-            .y_column = bn->bounds[k + 1].size,
+            .y_column = many->bounds[k + 1].size,
             .relu = s->relu,
         },
         weights + s->weights * FDS_LANES);
 }
 
-const float *fds_bank_net_run(const fds_bank_net *bn, const uint16_t *weights, const float *inputs,
-                              size_t count, float *room) {
-    const bound *last = &bn->bounds[bn->step_count];
-    for (uint32_t k = 0; k < bn->first_fc; k++) {
-        const step *s = &bn->steps[k];
+const float *fds_many_run(const fds_many *many, const uint16_t *weights, const float *inputs,
+                          size_t count, float *room) {
+    const bound *last = &many->bounds[many->step_count];
+    for (uint32_t k = 0; k < many->first_fc; k++) {
+        const step *s = &many->steps[k];
         if (s->kind == FDS_CONV)
-            bn->kernels->widen(
-                weights + s->weights * FDS_LANES,
-                (size_t)(bn->steps[k].layer->out.channels) *
-                    (1 + (size_t)s->layer->in.channels * s->layer->kernel * s->layer->kernel),
-                room + s->wide * FDS_LANES);
+            many->kernels->widen(weights + s->weights * FDS_LANES, s->vectors,
+                                 room + s->wide * FDS_LANES);
     }
     for (size_t i = 0; i < count; i++)
-        run_picture(bn, inputs + i * bn->bounds[0].size, i, room);
-    for (uint32_t k = bn->first_fc; k < bn->step_count; k++)
-        run_fc(bn, k, weights, k ? room + bn->bounds[k].at : inputs, count,
-               room + bn->bounds[k + 1].at);
+        run_picture(many, inputs + i * many->bounds[0].size, i, room);
+    for (uint32_t k = many->first_fc; k < many->step_count; k++)
+        run_fc(many, k, weights, k ? room + many->bounds[k].at : inputs, count,
+               room + many->bounds[k + 1].at);
     float *z = room + last->at;
     for (size_t i = 0; i < count * last->size; i++)
         if (!isfinite(z[i]))
             return NULL;
     for (size_t i = 0; i < count; i++)
-        bn->maps->softmax(z + i * last->size, bn->net->classes, FDS_LANES, NULL, NULL);
+        many->maps->softmax(z + i * last->size, many->net->classes, FDS_LANES, NULL, NULL);
     return z;
 }

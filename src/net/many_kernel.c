@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The arithmetic of the bank, compiled once for each instruction set (see meson.build): products in
- * which both sides are vectors of 16 lanes, a sub-model a lane. A tile of results is held in
+ * The arithmetic of many.c, compiled once for each instruction set (see meson.build): products in
+ * which both sides are vectors of 16 lanes, a network a lane. A tile of results is held in
  * registers; every result is one chain of fused additions, bias first, taps in order, so that
  * the bits depend neither on the instruction set nor on what is computed together.
  */
-#include "explain/bank.h"
+#include "net/many_kernel.h"
+#include "net/isa.h"
 #include "net/simd.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -66,10 +67,10 @@ INLINE void fetch(const void *w, size_t i, int count) {
         __builtin_prefetch((const void *)((uintptr_t)w + (i + (size_t)k) * FDS_LANES * 2));
 }
 
-INLINE void tile(const int A, const int B, const bool is_half, const fds_bank_product *p,
-                 const void *w, const float *x, float *y) {
+INLINE void tile(const int A, const int B, const bool is_half, const many_product *p, const void *w,
+                 const float *x, float *y) {
     for (int lane = 0; lane < FDS_LANES; lane += VW) {
-        vf acc[FDS_BANK_OUTPUTS][MAX_B];
+        vf acc[MANY_OUTPUTS][MAX_B];
         size_t at = (size_t)A;
         UNROLL
         for (int a = 0; a < A; a++) {
@@ -107,13 +108,12 @@ INLINE void tile(const int A, const int B, const bool is_half, const fds_bank_pr
     }
 }
 
-typedef void tile_function(const fds_bank_product *p, const void *w, const float *x, float *y);
+typedef void tile_function(const many_product *p, const void *w, const float *x, float *y);
 
-#define TILE(KIND, IS_HALF, A, B)                                                          \
-    static void KIND##_##A##_##B(const fds_bank_product *p, const void *w, const float *x, \
-                                 float *y) {                                               \
-        if (FITS(A, B))                                                                    \
-            tile(A, B, IS_HALF, p, w, x, y);                                               \
+#define TILE(KIND, IS_HALF, A, B)                                                                  \
+    static void KIND##_##A##_##B(const many_product *p, const void *w, const float *x, float *y) { \
+        if (FITS(A, B))                                                                            \
+            tile(A, B, IS_HALF, p, w, x, y);                                                       \
     }
 #define FILTERS(X) X(1) X(2) X(3) X(4)
 #define OUTPUTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
@@ -127,8 +127,8 @@ OUTPUTS(HALF_TILES)
     {full_##A##_1, full_##A##_2, full_##A##_3, full_##A##_4, \
      full_##A##_5, full_##A##_6, full_##A##_7},
 #define HALF_ROW(A) {half_##A##_1, half_##A##_2, half_##A##_3},
-static tile_function *const full_tiles[FDS_BANK_FILTERS][MAX_B] = {FILTERS(FULL_ROW)};
-static tile_function *const half_tiles[FDS_BANK_OUTPUTS][3] = {OUTPUTS(HALF_ROW)};
+static tile_function *const full_tiles[MANY_FILTERS][MAX_B] = {FILTERS(FULL_ROW)};
+static tile_function *const half_tiles[MANY_OUTPUTS][3] = {OUTPUTS(HALF_ROW)};
 
 /* The most columns of a tile of a rows. */
 INLINE uint32_t most_columns(uint32_t a, uint32_t limit) {
@@ -137,15 +137,15 @@ INLINE uint32_t most_columns(uint32_t a, uint32_t limit) {
 }
 
 /* Tiles of rows outermost: their weights are what is read from far away. */
-INLINE void product_any(const bool is_half, const fds_bank_product *p, const void *w) {
+INLINE void product_any(const bool is_half, const many_product *p, const void *w) {
     const size_t taps = (size_t)p->taps[0] * p->taps[1] * p->taps[2];
     const uint8_t *from = w;
     for (uint32_t r = 0, a; r < p->rows; r += a) {
-        a = fds_bank_tile(p->rows - r, p->most);
+        a = many_tile(p->rows - r, p->most);
         const uint32_t most = most_columns(a, is_half ? 3 : MAX_B);
         for (uint32_t line = 0; line < p->lines; line++)
             for (uint32_t c = 0, b; c < p->columns; c += b) {
-                b = fds_bank_tile(p->columns - c, most);
+                b = many_tile(p->columns - c, most);
                 tile_function *f = is_half ? half_tiles[a - 1][b - 1] : full_tiles[a - 1][b - 1];
                 f(p, from, p->x + line * p->x_line + c * p->x_column,
                   p->y + r * p->y_row + line * p->y_line + c * p->y_column);
@@ -154,19 +154,8 @@ INLINE void product_any(const bool is_half, const fds_bank_product *p, const voi
     }
 }
 
-static void product(const fds_bank_product *p, const float *w) { product_any(false, p, w); }
-static void product_half(const fds_bank_product *p, const uint16_t *w) { product_any(true, p, w); }
+static void product(const many_product *p, const float *w) { product_any(false, p, w); }
+static void product_half(const many_product *p, const uint16_t *w) { product_any(true, p, w); }
 
-#if defined FDS_AVX512
-#define TABLE fds_bank_avx512
-#define NAME "avx512"
-#elif defined FDS_AVX2
-#define TABLE fds_bank_avx2
-#define NAME "avx2"
-#else
-#define TABLE fds_bank_generic
-#define NAME "generic"
-#endif
-
-const fds_bank_kernels TABLE = {
-    .name = NAME, .widen = widen, .product = product, .product_half = product_half};
+const many_kernels FDS_ISA_TABLE(many_kernels) = {
+    .widen = widen, .product = product, .product_half = product_half};

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * "entk" and "entk:K": kernel regression (regression.c) with a network's own kernel, what FreeShap
+ * values data by: Wang et al., "Helpful or harmful data? Fine-tuning-free Shapley attribution for
+ * explaining language model predictions", ICML 2024. K is the empirical tangent kernel, one for all
+ * outputs, of the network as it is initialised or, for "entk:K", as it is once trained on all
+ * players' samples as "retrain:K" trains. With Y 1 at a sample's label and 0 elsewhere,
+ *
+ *     (K_SS + 1e-6 I) B = Y_S        v(s) = softmax(K_xS B)        v(nobody) = 1/classes
+ *
+ * A network trained by gradient descent that stays near where it started ends there. */
+#include "utility/utility.h"
+
+static const double RIDGE = 1e-6;
+
+fds_status fds_entk_check(const fds_value_params *params, uint32_t number, fds_error *err) {
+    if (number)
+        return fds_retrain_check(params, number, err);
+    if (!params->network)
+        return fds_fail(err, FDS_USAGE, "a tangent kernel needs a network, for example \"lenet5\"");
+    return FDS_OK;
+}
+
+/* ---- the network ---- */
+
+static fds_status train(const fds_net *net, const fds_inputs *samples,
+                        const fds_train_params *params, float *weights, fds_error *err) {
+    fds_lane *lane = NULL;
+    uint32_t *members = fds_alloc_zero(samples->count, sizeof *members);
+    if (!members)
+        return fds_fail_nomem(err, samples->count * sizeof *members);
+    for (size_t i = 0; i < samples->count; i++)
+        members[i] = (uint32_t)i;
+    fds_status status = fds_lane_create(net, &lane, err);
+    if (status == FDS_OK)
+        status = fds_lane_train(lane, samples, members, samples->count, params, weights, NULL, NULL,
+                                err);
+    fds_lane_free(lane);
+    fds_free(members);
+    return status;
+}
+
+/* What the kernel depends on besides the data. */
+static fds_status describe(json_t *about, const fds_net *net, const fds_train_params *train,
+                           uint32_t number, fds_error *err) {
+    json_t *part =
+        json_pack("{s:s, s:s, s:f, s:I}", "similarity", "tangent kernel, mean over outputs",
+                  "network", fds_net_text(net), "ridge", RIDGE, "seed", (json_int_t)train->seed);
+    bool right = part && json_object_update(about, part) == 0;
+    json_decref(part);
+    if (right && number)
+        right = fds_retrain_describe(about, net, train);
+    return right ? FDS_OK : fds_fail_nomem(err, 1);
+}
+
+/* ---- making ---- */
+
+static fds_status fill(fds_regression *r, const fds_net *net, const float *weights, float *floats,
+                       fds_error *err) {
+    const fds_value_data *data = r->data;
+    const size_t n = data->samples->count, m = data->inputs->count;
+    FDS_TRY(fds_net_tangent(net, weights, data->samples, data->samples, data->workers, floats, NULL,
+                            err));
+    for (size_t i = 0; i < n * n; i++)
+        r->between[i] = (double)floats[i];
+    FDS_TRY(fds_net_tangent(net, weights, data->samples, data->inputs, data->workers, floats, NULL,
+                            err));
+    for (size_t i = 0; i < n * m; i++) /* (samples, inputs) to (inputs, samples) */
+        r->inputs[i % m * n + i / m] = (double)floats[i];
+    r->ridge = RIDGE;
+    r->sharpness = 1;
+    return FDS_OK;
+}
+
+static fds_status make(fds_regression *r, const fds_value_making *making, const fds_net *net,
+                       fds_error *err) {
+    const fds_inputs *samples = r->data->samples;
+    fds_train_params params = fds_retrain_training(making->params, making->number);
+    float *weights = fds_alloc_zero(net->weights, sizeof *weights);
+    float *floats = fds_alloc_zero(samples->count * FDS_MAX(samples->count, r->data->inputs->count),
+                                   sizeof *floats);
+    fds_status status = weights && floats ? FDS_OK : fds_fail_nomem(err, net->weights);
+    if (status == FDS_OK)
+        status = describe(making->about, net, &params, making->number, err);
+    if (status == FDS_OK)
+        fds_net_init(net, params.seed, weights);
+    if (status == FDS_OK && making->number)
+        status = train(net, samples, &params, weights, err);
+    if (status == FDS_OK)
+        status = fill(r, net, weights, floats, err);
+    fds_free(weights);
+    fds_free(floats);
+    return status;
+}
+
+fds_status fds_entk_create(fds_value_making *making, fds_error *err) {
+    const fds_value_data *data = making->data;
+    fds_regression *r = NULL;
+    fds_net *net = NULL;
+    FDS_TRY(
+        fds_net_create(making->params->network, data->samples->shape, data->classes, &net, err));
+    fds_status status = fds_regression_create(data, &r, &making->memory, err);
+    if (status == FDS_OK)
+        status = make(r, making, net, err);
+    fds_net_free(net);
+    if (status != FDS_OK) {
+        fds_regression_free(r);
+        return status;
+    }
+    making->self = r;
+    return FDS_OK;
+}
+
+const fds_value_kind fds_entk_kind = {.eval = fds_regression_eval, .free = fds_regression_free};

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernel ridge regression on the coalition's samples, for any kernel: with Y one row a sample, 1 at
+ * its label and 0 elsewhere, less a constant,
+ *
+ *     (K_SS + ridge I) B = Y_S        scores(x) = K_xS B        v = softmax(sharpness scores)
+ *
+ * Whoever makes one (kernel.c, entk.c) fills in all kernel values, once; a coalition then costs one
+ * Cholesky factorisation, done here and not by a library, whose bits would depend on the processor.
+ * No samples: all scores are 0 and all labels alike.
+ *
+ * A kernel is positive semidefinite, so that no pivot is ever less than the ridge but for
+ * rounding, of the kernel or of the factorisation: such a pivot is taken to be the ridge. */
+#include "utility/utility.h"
+
+#include <math.h>
+
+struct fds_regression_desk {
+    double *factor;    /* (samples, samples): K_SS + ridge I, then its Cholesky factor */
+    double *b;         /* (samples, classes) */
+    double *scores;    /* (classes) */
+    uint32_t *members; /* (samples) */
+};
+
+/* ---- making and freeing ---- */
+
+void fds_regression_free(void *self) {
+    fds_regression *r = self;
+    if (!r)
+        return;
+    for (unsigned w = 0; r->desks && w < r->data->workers; w++) {
+        fds_free(r->desks[w].factor);
+        fds_free(r->desks[w].b);
+        fds_free(r->desks[w].scores);
+        fds_free(r->desks[w].members);
+    }
+    fds_free(r->desks);
+    fds_free(r->between);
+    fds_free(r->inputs);
+    fds_free(r);
+}
+
+/* Bytes in all; false beyond the limit. samples, inputs and classes each fit 32 bits. */
+static bool count_bytes(const fds_value_data *data, size_t *bytes) {
+    size_t n = data->samples->count, m = data->inputs->count;
+    double desks = ((double)n + data->classes) * (double)n * data->workers;
+    if (((double)n * (double)(n + m) + desks) * sizeof(double) > (double)FDS_MAX_VALUE_MEMORY)
+        return false;
+    *bytes = sizeof(fds_regression) + n * (n + m) * sizeof(double) +
+             data->workers * (sizeof(struct fds_regression_desk) +
+                              (n * (n + data->classes) + data->classes) * sizeof(double) +
+                              n * sizeof(uint32_t));
+    return true;
+}
+
+static bool allocate(fds_regression *r) {
+    const fds_value_data *data = r->data;
+    size_t n = data->samples->count;
+    r->between = fds_alloc_zero(n * n, sizeof *r->between);
+    r->inputs = fds_alloc_zero(data->inputs->count * n, sizeof *r->inputs);
+    r->desks = fds_alloc_zero(data->workers, sizeof *r->desks);
+    bool right = r->between && r->inputs && r->desks;
+    for (unsigned w = 0; right && w < data->workers; w++) {
+        struct fds_regression_desk *d = &r->desks[w];
+        d->factor = fds_alloc_zero(n * n, sizeof *d->factor);
+        d->b = fds_alloc_zero(n * data->classes, sizeof *d->b);
+        d->scores = fds_alloc_zero(data->classes, sizeof *d->scores);
+        d->members = fds_alloc_zero(n, sizeof *d->members);
+        right = d->factor && d->b && d->scores && d->members;
+    }
+    return right;
+}
+
+fds_status fds_regression_create(const fds_value_data *data, fds_regression **out, size_t *memory,
+                                 fds_error *err) {
+    if (!count_bytes(data, memory))
+        return fds_fail(err, FDS_LIMIT,
+                        "kernels of %zu samples and %zu inputs for %u workers take more than %zu "
+                        "bytes",
+                        data->samples->count, data->inputs->count, data->workers,
+                        FDS_MAX_VALUE_MEMORY);
+    fds_regression *r = fds_alloc_zero(1, sizeof *r);
+    if (!r)
+        return fds_fail_nomem(err, sizeof *r);
+    r->data = data;
+    if (!allocate(r)) {
+        fds_regression_free(r);
+        return fds_fail_nomem(err, *memory);
+    }
+    *out = r;
+    return FDS_OK;
+}
+
+/* ---- answering ---- */
+
+/* The upper factor U of U'U, (n, n), in the place of the upper half of a. */
+static void factorise(double *a, size_t n, double ridge) {
+    for (size_t k = 0; k < n; k++) {
+        double *row = a + k * n;
+        row[k] = FDS_MAX(row[k], ridge);
+        const double root = sqrt(row[k]);
+        for (size_t j = k; j < n; j++)
+            row[j] /= root;
+        for (size_t i = k + 1; i < n; i++)
+            fds_value_add(n - i, -row[i], row + i, a + i * n + i);
+    }
+}
+
+/* b (n, columns) becomes the solution of U'U x = b. */
+static void solve(const double *u, size_t n, double *b, size_t columns) {
+    for (size_t k = 0; k < n; k++) {
+        for (size_t c = 0; c < columns; c++)
+            b[k * columns + c] /= u[k * n + k];
+        for (size_t i = k + 1; i < n; i++)
+            fds_value_add(columns, -u[k * n + i], b + k * columns, b + i * columns);
+    }
+    for (size_t k = n; k-- > 0;) {
+        for (size_t i = k + 1; i < n; i++)
+            fds_value_add(columns, -u[k * n + i], b + i * columns, b + k * columns);
+        for (size_t c = 0; c < columns; c++)
+            b[k * columns + c] /= u[k * n + k];
+    }
+}
+
+static void gather(const fds_regression *r, struct fds_regression_desk *d, size_t count) {
+    const size_t n = r->data->samples->count, classes = r->data->classes;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = i; j < count; j++)
+            d->factor[i * count + j] = r->between[d->members[i] * n + d->members[j]];
+        d->factor[i * count + i] += r->ridge;
+        for (size_t y = 0; y < classes; y++)
+            d->b[i * classes + y] = -r->shift;
+        d->b[i * classes + r->data->samples->labels[d->members[i]]] += 1.0;
+    }
+}
+
+void fds_regression_probs(const fds_regression *r, double *scores) {
+    const uint32_t classes = r->data->classes;
+    double most = scores[0], sum = 0;
+    for (uint32_t y = 1; y < classes; y++)
+        most = FDS_MAX(most, scores[y]);
+    for (uint32_t y = 0; y < classes; y++)
+        sum += scores[y] = exp(r->sharpness * (scores[y] - most));
+    for (uint32_t y = 0; y < classes; y++)
+        scores[y] /= sum;
+}
+
+fds_status fds_regression_eval(const void *self, unsigned worker, const uint64_t *coalition,
+                               float *probs, fds_error *err) {
+    (void)err;
+    const fds_regression *r = self;
+    const size_t n = r->data->samples->count, classes = r->data->classes;
+    struct fds_regression_desk *d = &r->desks[worker];
+    size_t count = fds_value_members(r->data, coalition, d->members);
+    gather(r, d, count);
+    factorise(d->factor, count, r->ridge);
+    solve(d->factor, count, d->b, classes);
+    for (size_t x = 0; x < r->data->inputs->count; x++) {
+        for (size_t y = 0; y < classes; y++)
+            d->scores[y] = 0;
+        for (size_t i = 0; i < count; i++)
+            fds_value_add(classes, r->inputs[x * n + d->members[i]], d->b + i * classes, d->scores);
+        fds_regression_probs(r, d->scores);
+        for (size_t y = 0; y < classes; y++)
+            probs[x * classes + y] = (float)d->scores[y];
+    }
+    return FDS_OK;
+}
+
+const fds_regression *fds_value_regression(const fds_value *value) {
+    return value->kind->eval == fds_regression_eval ? value->self : NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Files of a run that say what no fit has written, although nothing in them is torn: numbers that
+ * are none, and counts that lie. None of them takes memory for what is not there. */
+#include "fixture.h"
+
+static void set_groups(const char *dir, const char *first) {
+    json_t *json = read_run(dir), *groups = json_object_get(json, "groups");
+    assert_int_equal(json_array_set_new(groups, 0, json_loads(first, JSON_DECODE_ANY, NULL)), 0);
+    assert_int_equal(json_dump_file(json, in_run(dir, FDS_RUN_JSON), 0), 0);
+    json_decref(json);
+}
+
+static void groups_must_be_numbers(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"\"a\"", "1.5", "null", "-1", "4294967296", "[0]"};
+    task t = task_make("afds");
+    fds_run *run = NULL;
+    fds_error err;
+    fit(&t, scratch_path("run"));
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        set_groups(scratch_path("run"), wrong[i]);
+        expect_failure(fds_run_open(scratch_path("run"), 1, &run, &err), FDS_FORMAT, &err,
+                       "\"groups\", entry 0");
+        expect_in(err.text, FDS_RUN_JSON);
+    }
+    set_groups(scratch_path("run"), "0");
+    fds_run_free(open_run(scratch_path("run")));
+    task_free(&t);
+}
+
+/* More epochs than the text could have lines. */
+static void a_count_of_epochs_that_lies_takes_no_memory(void **state) {
+    (void)state;
+    static const char line[] =
+        "{\"epoch\": 1, \"lr\": 0.5, \"loss\": 0.25, \"held_loss\": 0.125}\n";
+    fds_metric *metrics = NULL;
+    fds_error err;
+    expect_failure(learn_metrics_parse("x", line, SIZE_MAX, &metrics, &err), FDS_FORMAT, &err,
+                   "line 2");
+    expect_failure(learn_metrics_parse("x", "", SIZE_MAX, &metrics, &err), FDS_FORMAT, &err,
+                   "line 1");
+    assert_null(metrics);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(groups_must_be_numbers),
+        cmocka_unit_test(a_count_of_epochs_that_lies_takes_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
