@@ -9,7 +9,7 @@ SETUP = meson setup $(if $(CI),-Dwerror=true)
 SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
 .PHONY: help all demo test test-asan test-tsan test-kill coverage fuzz bench-lane bench-deep \
-	bench-value bench-accuracy bench-explain format install clean
+	bench-value bench-accuracy bench-explain bench-baselines bench-mislabelled format install clean
 
 help:
 	@echo "make demo         build, fetch MNIST, fit a run for 100 digits, explain and pay for ten"
@@ -27,6 +27,8 @@ help:
 	@echo "make bench-value  speed and memory of fds value against the engine's own rate"
 	@echo "make bench-accuracy  the tables of docs/accuracy.md: values against the truth"
 	@echo "make bench-explain  the four methods end to end: seconds, and against the truth (an hour)"
+	@echo "make bench-baselines  the methods of others: sub-models, seconds, and TMC against PyTorch"
+	@echo "make bench-mislabelled  how well each method's lowest values find wrong labels"
 	@echo "make format       clang-format over the tree"
 
 # A build folder, made on first use: $(call folder,NAME,OPTIONS)
@@ -101,6 +103,16 @@ bench-explain:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/explain.py build-bench
+
+bench-baselines:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/baselines.py build-bench
+
+bench-mislabelled:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/mislabelled.py build-bench
 
 format:
 	clang-format -i include/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c examples/*.c

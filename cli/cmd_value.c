@@ -11,9 +11,9 @@ enum { TEST_DEFAULT = 200, TOP_DEFAULT = 10 };
 static const cli_option value_table[] = {
     {CLI_ROW(STRING, value_options, output, 'o', "output", "FILE",
              "where the values go: .csv, .npy or .json, as it ends [no file]")},
-    {CLI_ROW(CHOICE, value_options, method, 0, "method", "exact|ls",
-             "exact: every coalition, for up to 20 players; ls: least squares on sampled ones "
-             "[ls]")},
+    {CLI_ROW(STRING, value_options, method, 0, "method", "HOW",
+             "exact: every coalition, for up to 20 players; ls: least squares on sampled ones; or "
+             "the methods of others, listed below [ls]")},
     {CLI_ROW(STRING, value_options, players, 0, "players", "WHO", CLI_PLAYERS_HELP)},
     {CLI_ROW(UINT, value_options, test_count, 0, "test", "N",
              "test samples, as many of each class [200, or all when there are fewer; where DATA "
@@ -23,26 +23,55 @@ static const cli_option value_table[] = {
              "how coalitions are drawn; gfds and gfds+ are the paper's group-wise games, with "
              "--method exact too [leverage]")},
     {CLI_ROW(UINT, value_options, coalitions, 0, "coalitions", "M",
-             "with --method ls: how many; all but kernel draw pairs, so it must be even [20 times "
-             "the players, at least 200]"),
+             "ls: how many are drawn; all samplers but kernel draw pairs, so it must be even [20 "
+             "times the players, at least 200]; group-testing [by --epsilon and --delta], banzhaf "
+             "[20 times the players]"),
      .min = 1, .max = MOST_COALITIONS},
+    {CLI_ROW(UINT, value_options, orders, 0, "orders", "N",
+             "tmc, beta, gshapley, cs-shapley, freeshap: random orders of the players, at the most "
+             "[by method]"),
+     .min = 1, .max = 100000000},
+    {CLI_ROW(FLOAT, value_options, until, 0, "until", "SHARE",
+             "the same: stop when 100 orders change the values by less than this share; 0: never "
+             "before --orders [by method]"),
+     .max = 1000},
+    {CLI_ROW(FLOAT, value_options, truncate, 0, "truncate", "SHARE",
+             "tmc, beta, cs-shapley, freeshap: leave an order once its value is this near to that "
+             "of all players; 0: never [by method]"),
+     .max = 1000},
+    {CLI_ROW(FLOAT, value_options, epsilon, 0, "epsilon", "E",
+             "group-testing: the error of all values together [by method]"),
+     .max = 1000, .above = true},
+    {CLI_ROW(FLOAT, value_options, delta, 0, "delta", "P",
+             "group-testing: the probability of a greater error [by method]"),
+     .max = 1, .above = true},
+    {CLI_ROW(CHOICE, value_options, form, 0, "form", "original|improved",
+             "group-testing: improved compares with a player who adds nothing [original]")},
+    {CLI_ROW(CHOICE, value_options, utility, 0, "utility", "accuracy|confidence|cross-entropy",
+             "methods of others: what a sub-model is judged by [accuracy; knn: confidence]")},
+    {CLI_ROW(FLAG, value_options, per_sample, 0, "per-sample", NULL,
+             "methods of others: a value for each test sample, by the confidence in its label, "
+             "instead of one for all")},
     {CLI_ROW(UINT, value_options, draw, 0, "draw", "N",
-             "with --method ls: which coalitions are drawn; another number, other coalitions, and "
-             "all else the same [0]"),
+             "which coalitions or orders are drawn; another number, others, and all else the same "
+             "[0]"),
      .max = CLI_EXACT_MAX},
     {CLI_ROW(STRING, value_options, value, 0, "value", "KIND",
              "what a coalition's samples are turned into: retrain, a network trained until it has "
              "converged; retrain:K, for K epochs; knn:K, nearest neighbours; kernel, kernel "
-             "regression [retrain:10]")},
+             "regression; entk, the same with the network's tangent kernel; entk:K, trained for K "
+             "epochs [retrain:10; freeshap: entk]")},
     {CLI_ROW(STRING, value_options, adjust, 0, "adjust", "HOW",
              "with --method ls: none; shrink, values are drawn towards their group's mean; "
              "counts, and a fitted game of group sizes is used; knn:K or kernel, and that cheap "
              "game as well [counts; none with gfds, gfds+]")},
     {CLI_ROW(STRING, value_options, group, 0, "group", "HOW", CLI_GROUP_HELP)},
     {CLI_ROW(CHOICE, value_options, target, 0, "target", "predicted|true|all",
-             "which label of a test sample the values are for [predicted; true with --global]")},
+             "which label of a test sample the values are for [predicted; true with one value a "
+             "player]")},
     {CLI_ROW(FLAG, value_options, global, 0, "global", NULL,
-             "one value a player, for the mean over the test samples")},
+             "one value a player, for the mean over the test samples; the methods of others do so "
+             "anyway")},
     {CLI_ROW(STRING, value_options, table, 0, "table", "DIR",
              "where sub-models' answers are kept, to resume and to reuse [FILE.table beside the "
              "output; fds.table without -o]")},
@@ -81,7 +110,6 @@ static void job_free(value_job *j) {
 static fds_status read_sampler(value_job *j, fds_error *err) {
     static const char *const names[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
     const value_options *o = j->o;
-    j->is_exact = o->method && strcmp(o->method, "exact") == 0;
     j->sampler = FDS_LEVERAGE;
     for (size_t i = 0; o->sampler && i < CLI_COUNT(names); i++)
         if (strcmp(o->sampler, names[i]) == 0)
@@ -151,6 +179,21 @@ static fds_status read_adjust(value_job *j, fds_error *err) {
 
 static fds_status read_target(value_job *j, fds_error *err) {
     const value_options *o = j->o;
+    const char *wrong = o->orders          ? "orders"
+                        : o->until >= 0    ? "until"
+                        : o->truncate >= 0 ? "truncate"
+                        : o->epsilon >= 0  ? "epsilon"
+                        : o->delta >= 0    ? "delta"
+                        : o->form          ? "form"
+                        : o->utility       ? "utility"
+                        : o->per_sample    ? "per-sample"
+                                           : NULL;
+    if (wrong)
+        return cli_fail(err, FDS_USAGE,
+                        "--%s belongs to the methods of others, not to --method %s: see fds value "
+                        "--help",
+                        wrong, j->method);
+    j->is_mean = o->global;
     j->target = o->target ? o->target : o->global ? "true" : "predicted";
     if (o->global && strcmp(j->target, "all") == 0)
         return cli_fail(err, FDS_USAGE,
@@ -168,7 +211,7 @@ static fds_status check_needed(value_job *j, fds_error *err) {
                         "--group belongs to --sampler gfds or gfds+, or to an --adjust other than "
                         "none");
     bool by_model = has_groups && o->group && cli_is_by_model(o->group);
-    j->setup.want.no_network = !value_is_retrain(j->game.kind) && !by_model;
+    j->setup.want.no_network = !value_has_network(j->game.kind) && !by_model;
     const char *wrong = o->model       ? "model"
                         : o->lr > 0    ? "lr"
                         : o->beta > 0  ? "beta"
@@ -205,13 +248,22 @@ static fds_status read_params(value_job *j, fds_error *err) {
     return fds_train_params_check(&p->train, err);
 }
 
+static fds_status read_method(value_job *j, fds_error *err) {
+    j->method = j->o->method ? j->o->method : "ls";
+    j->is_exact = strcmp(j->method, "exact") == 0;
+    j->is_baseline = !j->is_exact && strcmp(j->method, "ls") != 0;
+    if (j->is_baseline)
+        return value_read_baseline(j, err);
+    CLI_TRY(read_sampler(j, err));
+    CLI_TRY(read_adjust(j, err));
+    return read_target(j, err);
+}
+
 static fds_status check_options(value_job *j, fds_error *err) {
     const value_options *o = j->o;
     CLI_TRY(cli_setup_check(&j->setup, err));
     CLI_TRY(read_params(j, err));
-    CLI_TRY(read_sampler(j, err));
-    CLI_TRY(read_adjust(j, err));
-    CLI_TRY(read_target(j, err));
+    CLI_TRY(read_method(j, err));
     CLI_TRY(check_needed(j, err));
     if (!o->output)
         return FDS_OK;
@@ -226,18 +278,24 @@ static fds_status check_options(value_job *j, fds_error *err) {
 static fds_status run_job(value_job *j, fds_error *err) {
     CLI_TRY(check_options(j, err));
     CLI_TRY(cli_setup_make(&j->setup, j->term, err));
-    CLI_TRY(value_open_games(j, err));
+    CLI_TRY((j->is_baseline ? value_open_baseline : value_open_games)(j, err));
     if (j->o->dry_run)
         return value_show_plan(j, err);
-    CLI_TRY(value_fill_games(j, err));
-    CLI_TRY(value_solve(j, err));
+    if (!j->is_baseline)
+        CLI_TRY(value_fill_games(j, err));
+    CLI_TRY((j->is_baseline ? value_run_baseline : value_solve)(j, err));
     CLI_TRY(value_save(j, err));
     cli_term_clear(j->term);
     return value_show(j, err);
 }
 
 static fds_status run_value(const cli_command *self, int argc, char **argv, fds_error *err) {
-    value_options o = {.draw = UINT64_MAX, .top = TOP_DEFAULT};
+    value_options o = {.draw = UINT64_MAX,
+                       .top = TOP_DEFAULT,
+                       .until = -1,
+                       .truncate = -1,
+                       .epsilon = -1,
+                       .delta = -1};
     cli_term term;
     CLI_TRY(cli_parse(self, argc, argv, &o, err));
     cli_term_init(&term, self, o.common.quiet);
@@ -262,17 +320,33 @@ const cli_command cli_value = {
     .needs = "name a fetched set or a path, for example: fds value mnist -o values.csv",
     .usage = "DATA [-o FILE] [options]",
     .summary = "what each player's data is worth for each test sample",
-    .about = "Trains sub-models on coalitions of the players, sees what each answers for the test "
-             "samples, and works out every player's share in the probability of an answer: its "
-             "Shapley value, with a standard error. The values for a test sample sum to what all "
-             "players together add to the probability.\n\n"
-             "Sub-models are kept in a table: a command that was interrupted goes on where it "
-             "stopped, and more coalitions or other questions use what is there. The same seed "
-             "gives the same values, bit for bit, with any number of threads.\n\n"
-             "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
+    .about =
+        "Trains sub-models on coalitions of the players, sees what each answers for the test "
+        "samples, and works out every player's share in the probability of an answer: its "
+        "Shapley value, with a standard error. The values for a test sample sum to what all "
+        "players together add to the probability.\n\n"
+        "Sub-models are kept in a table: a command that was interrupted goes on where it "
+        "stopped, and more coalitions or other questions use what is there. The same seed "
+        "gives the same values, bit for bit, with any number of threads.\n\n"
+        "The methods of others (--method) give one value a player, by default for the accuracy "
+        "on the test samples, or with --per-sample one for each test sample. They use the same "
+        "sub-models and tables:\n"
+        "  loo            leave one out\n"
+        "  tmc            Data Shapley, by orders that are cut off\n"
+        "  gshapley       Data Shapley, by one pass of gradient descent\n"
+        "  group-testing  from random coalitions\n"
+        "  cs-shapley     class-wise Shapley; by accuracy only\n"
+        "  freeshap       Shapley values of kernel regression\n"
+        "  knn:K          exact values of K nearest neighbours; knn:K@model: on the\n"
+        "                 features of the service model\n"
+        "  banzhaf        Banzhaf values\n"
+        "  beta:A,B       Beta Shapley; beta:1,1 is the Shapley value\n"
+        "  random, same-label  to compare with\n\n"
+        "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
     .examples = "  fds value mnist --players 100 --test 50 --coalitions 1000 -o values.csv\n"
                 "  fds value sales.csv --label outcome --provider shop --players providers \\\n"
-                "      --method exact --global -o shops.csv\n",
+                "      --method exact --global -o shops.csv\n"
+                "  fds value mnist --method tmc --orders 200 --table mnist.table -o tmc.csv\n",
     .options = value_table,
     .option_count = CLI_COUNT(value_table),
     .run = run_value,

@@ -4,6 +4,7 @@
  *
  *   value_game.c   groups, coalitions, the tables of utilities: from the options to filled tables
  *   value_solve.c  from filled tables to values
+ *   value_baseline.c  the methods of others: their options, and their values
  *   value_show.c   the result as text and as JSON
  */
 #ifndef FDS_CLI_VALUE_H
@@ -18,12 +19,13 @@ typedef struct value_options {
     cli_common common;
     fds_data_options data;
     const char *output, *method, *players, *sampler, *value, *adjust, *group, *target, *table;
-    const char *store, *model, *optimizer;
-    bool global, dry_run;
+    const char *store, *model, *optimizer, *utility, *form;
+    bool global, per_sample, dry_run;
     uint64_t test_count, coalitions, batch; /* 0: not given */
     uint64_t draw;                          /* UINT64_MAX: not given */
-    uint64_t top;
-    double lr, beta; /* 0: not given */
+    uint64_t top, orders;                   /* orders: 0 when not given */
+    double lr, beta;                        /* 0: not given */
+    double until, truncate, epsilon, delta; /* negative: not given */
 } value_options;
 
 /* A value function, and the table of what it answered. */
@@ -42,7 +44,10 @@ typedef struct value_job {
     cli_setup setup;
 
     /* what the options say */
-    bool is_exact, is_grouped; /* is_grouped: by gfds or gfds+ */
+    const char *method;
+    bool is_baseline, is_exact; /* neither: least squares */
+    bool is_grouped;            /* by gfds or gfds+ */
+    bool is_mean;               /* one value a player, not one for each test sample */
     fds_sampler sampler;
     fds_adjust adjust;
     const char *adjust_name, *target;
@@ -61,11 +66,19 @@ typedef struct value_job {
     double *values, *errors; /* [players * columns]: what is written; errors NULL: exact */
     double *mean_values, *mean_errors; /* [players] */
     fds_ls_report report;
+
+    /* of baselines */
+    fds_baseline_params baseline;
+    fds_baseline_report found;
 } value_job;
 
 static inline unsigned value_threads(const value_job *j) { return (unsigned)j->o->common.threads; }
 /* Whether a value function trains networks. */
 bool value_is_retrain(const char *kind);
+/* Whether it needs one, trained or not. */
+bool value_has_network(const char *kind);
+/* Of what is drawn at random, by --seed and --draw. */
+uint64_t value_draw_seed(const value_job *j);
 
 /* Groups, plans and tables, ready to be filled; says what that will take. */
 fds_status value_open_games(value_job *j, fds_error *err);
@@ -81,8 +94,25 @@ size_t value_columns(const value_job *j);
 uint64_t value_memory(const value_job *j);
 const char *value_need_text(const value_game *g, char out[VALUE_NEED_SIZE]);
 
+/* One game's value function and, with is_kept, its table, without a plan. */
+fds_status value_open_game(value_job *j, bool is_kept, fds_error *err);
+
 fds_status value_solve(value_job *j, fds_error *err);
+/* From what no players (none) and all players (all) answer, (tests, classes) each: the labels that
+ * the values are for. */
+void value_choose_labels(value_job *j, const double *none, const double *all, uint32_t classes);
 fds_status value_save(const value_job *j, fds_error *err);
+
+/* What the options of a baseline say, and their mistakes. */
+fds_status value_read_baseline(value_job *j, fds_error *err);
+/* The value function, the table where there is one, and the values. */
+fds_status value_open_baseline(value_job *j, fds_error *err);
+fds_status value_run_baseline(value_job *j, fds_error *err);
+/* Its lines of the summary before the work, and after it. */
+void value_print_baseline_plan(const value_job *j, int width);
+void value_print_baseline(const value_job *j, int width);
+json_t *value_json_baseline(const value_job *j, bool is_done);
+const char *value_judge_name(const value_job *j); /* "accuracy" */
 
 fds_status value_show(const value_job *j, fds_error *err);
 /* What value_open_games found out, and no more. */

@@ -18,6 +18,10 @@ enum {
 
 bool value_is_retrain(const char *kind) { return strncmp(kind, "retrain", 7) == 0; }
 
+bool value_has_network(const char *kind) {
+    return value_is_retrain(kind) || strncmp(kind, "entk", 4) == 0 || strstr(kind, "@model");
+}
+
 /* ---- groups ---- */
 
 static fds_status make_groups(value_job *j, fds_error *err) {
@@ -45,13 +49,15 @@ static size_t most_coalitions(const value_job *j) {
 
 bool value_saw_all(const value_job *j) { return fds_plan_rows(j->plan) - 2 == most_coalitions(j); }
 
-static fds_status sample(const value_job *j, size_t count, fds_plan **out, fds_error *err) {
-    const value_options *o = j->o;
-    uint64_t draw = o->draw == UINT64_MAX ? 0 : o->draw;
+uint64_t value_draw_seed(const value_job *j) {
+    uint64_t draw = j->o->draw == UINT64_MAX ? 0 : j->o->draw;
     /* any odd number would do; this one keeps the seeds of neighbouring draws far apart */
-    uint64_t seed = o->common.seed + draw * 0x9E3779B97F4A7C15u;
+    return j->o->common.seed + draw * 0x9E3779B97F4A7C15u;
+}
+
+static fds_status sample(const value_job *j, size_t count, fds_plan **out, fds_error *err) {
     return fds_plan_sample(j->sampler, fds_players_count(j->setup.players),
-                           j->is_grouped ? j->groups : NULL, count, seed, out, err);
+                           j->is_grouped ? j->groups : NULL, count, value_draw_seed(j), out, err);
 }
 
 static fds_status sample_plans(value_job *j, fds_error *err) {
@@ -131,14 +137,18 @@ static fds_status open_for_a_look(const value_job *j, value_game *g, const fds_p
     return status;
 }
 
-static fds_status open_table(value_job *j, value_game *g, const fds_plan *plan, fds_error *err) {
-    if (j->o->dry_run && !holds_something(g->dir))
-        return open_for_a_look(j, g, plan, err);
+static fds_status open_table(value_job *j, value_game *g, fds_error *err) {
     fds_status status =
         fds_table_open(g->dir, g->value, j->store, &j->term->events, &g->table, err);
     if (status == FDS_USAGE)
         return cli_fail(err, status, "%s (--table DIR)", err->text);
-    CLI_TRY(status);
+    return status;
+}
+
+static fds_status open_and_plan(value_job *j, value_game *g, const fds_plan *plan, fds_error *err) {
+    if (j->o->dry_run && !holds_something(g->dir))
+        return open_for_a_look(j, g, plan, err);
+    CLI_TRY(open_table(j, g, err));
     return fds_table_plan(g->table, plan, value_threads(j), &g->need, err);
 }
 
@@ -191,14 +201,18 @@ static fds_status announce(const value_job *j, value_game *g, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status open_game(value_job *j, value_game *g, const fds_plan *plan, fds_error *err) {
+static fds_status create_value(value_job *j, value_game *g, fds_error *err) {
     const cli_setup *s = &j->setup;
     fds_value_params params = j->params;
     params.kind = g->kind;
     params.network = s->network;
-    CLI_TRY(fds_value_create(&params, s->train, s->players, cli_setup_tested(s), s->test_samples,
-                             s->test_count, value_threads(j), &g->value, err));
-    CLI_TRY(open_table(j, g, plan, err));
+    return fds_value_create(&params, s->train, s->players, cli_setup_tested(s), s->test_samples,
+                            s->test_count, value_threads(j), &g->value, err);
+}
+
+static fds_status open_game(value_job *j, value_game *g, const fds_plan *plan, fds_error *err) {
+    CLI_TRY(create_value(j, g, err));
+    CLI_TRY(open_and_plan(j, g, plan, err));
     return announce(j, g, err);
 }
 
@@ -218,6 +232,12 @@ static void name_tables(value_job *j) {
     const char *number = j->surrogate.kind + word + (j->surrogate.kind[word] == ':');
     snprintf(j->surrogate.dir, sizeof j->surrogate.dir, "%.*s.%.*s%s", (int)len, j->game.dir,
              (int)word, j->surrogate.kind, number);
+}
+
+fds_status value_open_game(value_job *j, bool is_kept, fds_error *err) {
+    name_tables(j);
+    CLI_TRY(create_value(j, &j->game, err));
+    return is_kept ? open_table(j, &j->game, err) : FDS_OK;
 }
 
 static const fds_plan *surrogate_plan(const value_job *j) {

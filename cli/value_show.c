@@ -46,7 +46,10 @@ static void print_plan(const value_job *j) {
     if (j->groups)
         printf("%-*s %zu by %s\n", WIDTH, "groups", fds_groups_count(j->groups), group_name(j));
     print_function(j);
-    print_coalitions(j);
+    if (j->is_baseline)
+        value_print_baseline_plan(j, WIDTH);
+    else
+        print_coalitions(j);
 }
 
 static void print_sub_models(const value_game *g, const char *name) {
@@ -83,6 +86,10 @@ static void print_fit(const value_job *j) {
 static void print_summary(const value_job *j) {
     const cli_setup *s = &j->setup;
     print_plan(j);
+    if (j->is_baseline) {
+        value_print_baseline(j, WIDTH);
+        return;
+    }
     print_sub_models(&j->game, "sub-models");
     if (j->surrogate.kind)
         print_sub_models(&j->surrogate, j->surrogate.kind);
@@ -185,9 +192,13 @@ static void print_ranking(const value_job *j, const ranking *r) {
     size_t n = fds_players_count(j->setup.players), top = (size_t)j->o->top;
     size_t shown = n > top + LOWEST ? top : n;
     const widths w = measure(j, r);
-    printf("\nMean value (in probability) for the %s label of %zu test sample%s:\n",
-           strcmp(j->target, "true") == 0 ? "true" : "predicted", j->setup.test_count,
-           j->setup.test_count == 1 ? "" : "s");
+    const char *plural = j->setup.test_count == 1 ? "" : "s";
+    if (j->is_baseline && j->is_mean)
+        printf("\nValue (in %s) on %zu test sample%s:\n", value_judge_name(j), j->setup.test_count,
+               plural);
+    else
+        printf("\nMean value (in probability) for the %s label of %zu test sample%s:\n",
+               strcmp(j->target, "true") == 0 ? "true" : "predicted", j->setup.test_count, plural);
     printf("rank  %-*s  %-*s", w.player, "player", w.label, "label");
     if (w.provider)
         printf("  %-*s", w.provider, "provider");
@@ -224,7 +235,7 @@ static json_t *json_groups(const value_job *j) {
 }
 
 static json_t *json_sampling(const value_job *j) {
-    if (j->is_exact)
+    if (j->is_exact || j->is_baseline)
         return json_null();
     return json_pack("{s:s, s:I, s:I, s:o}", "sampler", sampler_name(j), "coalitions",
                      (json_int_t)(fds_plan_rows(j->plan) - 2), "draw",
@@ -235,20 +246,21 @@ static json_t *json_sampling(const value_job *j) {
 static json_t *json_plan(const value_job *j, bool is_filled) {
     const cli_setup *s = &j->setup;
     return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:s, s:b, s:I, s:I, s:b, s:o, s:o}", "version",
-        FDS_VERSION, "data", cli_json_text(fds_dataset_get_info(s->train).source), "network",
-        s->weights ? cli_json_text(s->network) : json_null(), "players", cli_setup_json_players(s),
-        "groups", json_groups(j), "method", j->is_exact ? "exact" : "ls", "group_wise",
+        "{s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:s, s:b, s:I, s:I, s:b, s:o, s:o, s:o}",
+        "version", FDS_VERSION, "data", cli_json_text(fds_dataset_get_info(s->train).source),
+        "network", s->weights ? cli_json_text(s->network) : json_null(), "players",
+        cli_setup_json_players(s), "groups", json_groups(j), "method", j->method, "group_wise",
         j->is_exact && j->is_grouped ? cli_json_text(j->o->sampler) : json_null(), "sampling",
-        json_sampling(j), "target", j->target, "global", j->o->global, "seed",
+        json_sampling(j), "target", j->target, "global", j->is_mean, "seed",
         (json_int_t)j->o->common.seed, "test_count", (json_int_t)s->test_count, "test_held_back",
         !s->test, "game", json_game(&j->game, is_filled), "surrogate",
-        j->surrogate.kind ? json_game(&j->surrogate, is_filled) : json_null());
+        j->surrogate.kind ? json_game(&j->surrogate, is_filled) : json_null(), "baseline",
+        j->is_baseline ? value_json_baseline(j, is_filled) : json_null());
 }
 
 static json_t *json_fit(const value_job *j) {
     const fds_ls_report *r = &j->report;
-    if (j->is_exact)
+    if (j->is_exact || j->is_baseline)
         return json_null();
     return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "cases", (json_int_t)r->cases,
                      "features", (json_int_t)r->features, "explained", cli_json_real(r->explained),
@@ -296,7 +308,7 @@ fds_status value_show_plan(const value_job *j, fds_error *err) {
         return cli_json_print(json_plan(j, false), err);
     const value_game *const games[] = {&j->game, &j->surrogate};
     print_plan(j);
-    for (size_t i = 0; i < CLI_COUNT(games) && games[i]->kind; i++) {
+    for (size_t i = 0; !j->is_baseline && i < CLI_COUNT(games) && games[i]->kind; i++) {
         const value_game *g = games[i];
         char text[VALUE_NEED_SIZE], size[CLI_NUMBER_SIZE], left[CLI_NUMBER_SIZE];
         printf("%-*s %s\n", WIDTH, i ? g->kind : "to do", value_need_text(g, text));

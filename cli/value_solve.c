@@ -20,7 +20,7 @@ static question ask(const value_job *j, const uint32_t *labels, bool is_mean) {
 
 size_t value_columns(const value_job *j) {
     bool is_all = strcmp(j->target, "all") == 0;
-    return ask(j, is_all ? NULL : &(uint32_t){0}, j->o->global).columns;
+    return ask(j, is_all ? NULL : &(uint32_t){0}, j->is_mean).columns;
 }
 
 /* ---- labels ---- */
@@ -33,8 +33,7 @@ static uint32_t largest(const double *probs, uint32_t classes) {
     return best;
 }
 
-/* From what no players (none) and all players (all) answer, (tests, classes) each. */
-static void choose_labels(value_job *j, const double *none, const double *all, uint32_t classes) {
+void value_choose_labels(value_job *j, const double *none, const double *all, uint32_t classes) {
     const cli_setup *s = &j->setup;
     const uint16_t *truth = fds_dataset_get_info(cli_setup_tested(s)).labels;
     bool use_truth = strcmp(j->target, "true") == 0;
@@ -62,7 +61,7 @@ static fds_status find_labels(value_job *j, fds_error *err) {
         status = rows.read(rows.context, 0, row, 0, columns, answers + row * columns, err);
     }
     if (status == FDS_OK)
-        choose_labels(j, answers, answers + columns, classes);
+        value_choose_labels(j, answers, answers + columns, classes);
     fds_table_view_free(view);
     free(answers);
     return status;
@@ -175,7 +174,7 @@ fds_status value_solve(value_job *j, fds_error *err) {
     fds_ls_report of_mean;
     bool is_all = strcmp(j->target, "all") == 0;
     CLI_TRY(solve(j, ask(j, j->labels, true), &j->mean_values, &j->mean_errors, &of_mean, err));
-    if (j->o->global)
+    if (j->is_mean)
         j->report = of_mean;
     else
         CLI_TRY(solve(j, ask(j, is_all ? NULL : j->labels, false), &j->values, &j->errors,
@@ -212,7 +211,7 @@ static fds_status save(const value_job *j, const char **names, uint32_t *labels,
     }
     for (uint32_t c = 0; c < class_count; c++)
         classes[c] = fds_dataset_class_name(s->train, c);
-    bool is_mean = j->o->global, is_all = strcmp(j->target, "all") == 0;
+    bool is_mean = j->is_mean, is_all = strcmp(j->target, "all") == 0;
     const fds_values values = {.players = n,
                                .player_names = names,
                                .player_labels = labels,

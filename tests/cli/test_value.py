@@ -450,7 +450,7 @@ def mistakes_in_options_are_answered_before_any_work():
     for args, phrases in (
             (["-o", "v.txt"], ["-o v.txt", ".csv, .npy or .json"]),
             (["-o", "v"], [".csv, .npy or .json"]),
-            (["--method", "exat"], ["exact|ls", 'did you mean "exact"?']),
+            (["--method", "exat"], ["one of exact, ls", 'did you mean "exact"?']),
             (["--players", "none"], ["--players none"]),
             (["--sampler", "leverge"], ['did you mean "leverage"?']),
             (["--coalitions", 101], ["--coalitions 101", "leverage draws pairs", "even"]),

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * fds value with the method of others: which options belong to it, what it works on, its values,
+ * and its own lines of the result. */
+#include "value.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which options belong to which method ---- */
+
+#define BY_COALITIONS "group-testing banzhaf"
+#define BY_ORDERS "tmc beta gshapley cs-shapley freeshap"
+#define BY_TABLE "loo tmc beta cs-shapley " BY_COALITIONS
+
+/* Whether the part of the method's name before ":" is a word of list. */
+static bool is_among(const char *method, const char *list) {
+    size_t length = strcspn(method, ":");
+    for (const char *at = list; *at; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+        if (word == length && memcmp(at, method, length) == 0)
+            return true;
+        at += word;
+    }
+    return false;
+}
+
+/* Options of no meaning for the method are refused: whoever gives one expects something. */
+static fds_status check_belonging(const value_job *j, fds_error *err) {
+    const value_options *o = j->o;
+    const struct {
+        const char *option, *methods; /* besides ls and exact, which check their own */
+        bool is_given;
+    } rows[] = {
+        {"sampler", "", o->sampler},
+        {"adjust", "", o->adjust},
+        {"group", "", o->group},
+        {"coalitions", BY_COALITIONS, o->coalitions},
+        {"orders", BY_ORDERS, o->orders},
+        {"until", BY_ORDERS, o->until >= 0},
+        {"truncate", "tmc beta cs-shapley freeshap", o->truncate >= 0},
+        {"epsilon", "group-testing", o->epsilon >= 0},
+        {"delta", "group-testing", o->delta >= 0},
+        {"form", "group-testing", o->form},
+        {"draw", BY_COALITIONS " " BY_ORDERS " random", o->draw != UINT64_MAX},
+        {"value", BY_TABLE " freeshap", o->value},
+        {"table", BY_TABLE, o->table},
+        {"store", BY_TABLE, o->store},
+    };
+    for (size_t i = 0; i < CLI_COUNT(rows); i++)
+        if (rows[i].is_given && !is_among(j->method, rows[i].methods))
+            return cli_fail(err, FDS_USAGE, "--%s does not belong to --method %s, but to %s",
+                            rows[i].option, j->method,
+                            *rows[i].methods ? rows[i].methods : "ls or exact");
+    return FDS_OK;
+}
+
+/* ---- what the options say ---- */
+
+static fds_status read_judge(value_job *j, fds_error *err) {
+    const value_options *o = j->o;
+    static const char *const names[] = {"accuracy", "confidence", "cross-entropy"};
+    j->is_mean = !o->per_sample;
+    for (size_t i = 0; o->utility && i < CLI_COUNT(names); i++)
+        if (strcmp(o->utility, names[i]) == 0)
+            j->baseline.judge = (fds_judge)i;
+    if (!o->per_sample)
+        return FDS_OK;
+    if (o->global)
+        return cli_fail(err, FDS_USAGE, "--global and --per-sample exclude each other");
+    if (o->utility && j->baseline.judge != FDS_CONFIDENCE)
+        return cli_fail(err, FDS_USAGE,
+                        "--utility %s is of many test samples; with --per-sample each is judged by "
+                        "the confidence in its label",
+                        o->utility);
+    j->baseline.judge = FDS_EACH_SAMPLE;
+    return FDS_OK;
+}
+
+static void read_numbers(value_job *j) {
+    const value_options *o = j->o;
+    fds_baseline_params *p = &j->baseline;
+    p->orders = o->orders ? (size_t)o->orders : p->orders;
+    p->coalitions = o->coalitions ? (size_t)o->coalitions : p->coalitions;
+    p->until = o->until >= 0 ? o->until : p->until;
+    p->truncate = o->truncate >= 0 ? o->truncate : p->truncate;
+    p->epsilon = o->epsilon >= 0 ? o->epsilon : p->epsilon;
+    p->delta = o->delta >= 0 ? o->delta : p->delta;
+    p->is_improved = o->form && strcmp(o->form, "improved") == 0;
+    p->seed = value_draw_seed(j);
+    p->threads = value_threads(j);
+}
+
+/* Whose answers decide which labels are predicted, and, with a table, what coalitions are worth. */
+static const char *value_kind(const value_job *j) {
+    if (is_among(j->method, "knn"))
+        return j->method;
+    if (is_among(j->method, "freeshap") && !j->o->value)
+        return "entk";
+    return j->params.kind;
+}
+
+static fds_status refuse_method(const char *method, fds_error *err) {
+    const char *names[32] = {"exact", "ls"};
+    char list[256] = "exact, ls", hint[CLI_HINT_SIZE];
+    size_t count = 2, length = strlen(list);
+    for (const char *const *name = fds_baseline_methods(); *name && count + 1 < CLI_COUNT(names);
+         name++) {
+        names[count++] = *name;
+        length += (size_t)snprintf(list + length, sizeof list - length, ", %s", *name);
+    }
+    return cli_fail(err, FDS_USAGE, "--method %s: it must be one of %s%s", method, list,
+                    cli_hint(method, names, hint));
+}
+
+fds_status value_read_baseline(value_job *j, fds_error *err) {
+    const value_options *o = j->o;
+    if (fds_baseline_params_default(j->method, &j->baseline, err) != FDS_OK)
+        return refuse_method(j->method, err);
+    CLI_TRY(check_belonging(j, err));
+    CLI_TRY(read_judge(j, err));
+    read_numbers(j);
+    j->params.kind = j->game.kind = value_kind(j);
+    if (is_among(j->method, "freeshap") && strncmp(j->game.kind, "entk", 4) != 0)
+        return cli_fail(err, FDS_USAGE,
+                        "--value %s: freeshap works on the network's tangent kernel: entk, or "
+                        "entk:K, of the network trained for K epochs",
+                        j->game.kind);
+    j->target = o->target ? o->target : o->per_sample ? "predicted" : "true";
+    if (strcmp(j->target, "all") == 0)
+        return cli_fail(err, FDS_USAGE, "--target all belongs to --method ls or exact");
+    if (strcmp(j->target, "predicted") == 0 && !o->per_sample)
+        return cli_fail(err, FDS_USAGE,
+                        "--target predicted belongs to --per-sample: %s is of the true labels",
+                        value_judge_name(j));
+    if (j->setup.by_provider && is_among(j->method, "knn"))
+        return cli_fail(err, FDS_USAGE,
+                        "--method %s: its values are known only where every player has one sample, "
+                        "not with --players providers",
+                        j->method);
+    enum { MANY = 1 << 20 }; /* where the number of players is not known yet */
+    return fds_baseline_check(&j->baseline, j->setup.wanted ? j->setup.wanted : MANY, err);
+}
+
+/* ---- the work ---- */
+
+fds_status value_open_baseline(value_job *j, fds_error *err) {
+    CLI_TRY(fds_baseline_check(&j->baseline, fds_players_count(j->setup.players), err));
+    return value_open_game(j, fds_baseline_needs_table(j->method) && !j->o->dry_run, err);
+}
+
+/* What no and all players answer, and from that the labels. */
+static fds_status ask_labels(value_job *j, fds_error *err) {
+    const fds_value_info info = fds_value_get_info(j->game.value);
+    size_t words = fds_coalition_words(info.players), size = info.inputs * info.classes;
+    uint64_t *coalition = cli_alloc(words, sizeof *coalition, err);
+    float *probs = cli_alloc(size, sizeof *probs, err);
+    double *answers = cli_alloc(2 * size, sizeof *answers, err);
+    j->labels = cli_alloc(info.inputs, sizeof *j->labels, err);
+    fds_status status = coalition && probs && answers && j->labels ? FDS_OK : FDS_NOMEM;
+    for (size_t full = 0; full < 2 && status == FDS_OK; full++) {
+        for (size_t i = 0; full && i < info.players; i++)
+            coalition[i / 64] |= (uint64_t)1 << (i % 64);
+        status = fds_value_eval(j->game.value, 0, coalition, probs, err);
+        for (size_t i = 0; i < size && status == FDS_OK; i++)
+            answers[full * size + i] = (double)probs[i];
+    }
+    if (status == FDS_OK)
+        value_choose_labels(j, answers, answers + size, info.classes);
+    free(coalition);
+    free(probs);
+    free(answers);
+    return status;
+}
+
+/* The mean over test samples, for the ranking. */
+static void average(value_job *j, size_t columns) {
+    for (size_t i = 0; i < fds_players_count(j->setup.players); i++) {
+        for (size_t c = 0; c < columns; c++)
+            j->mean_values[i] += j->values[i * columns + c] / (double)columns;
+        if (columns == 1 && j->errors)
+            j->mean_errors[i] = j->errors[i];
+    }
+}
+
+static fds_status run(value_job *j, size_t columns, fds_error *err) {
+    const cli_setup *s = &j->setup;
+    fds_value_params value = j->params;
+    value.network = s->network;
+    const fds_baseline_data data = {.train = s->train,
+                                    .players = s->players,
+                                    .test = cli_setup_tested(s),
+                                    .inputs = s->test_samples,
+                                    .input_count = s->test_count,
+                                    .labels = j->labels,
+                                    .value = &value,
+                                    .table = j->game.table};
+    fds_status status =
+        fds_baseline(&j->baseline, &data, j->values, j->errors, &j->found, &j->term->events, err);
+    if (status == FDS_CANCELLED && j->game.table)
+        return cli_fail(err, status, "its sub-models are kept in %s; the same command goes on",
+                        j->game.dir);
+    CLI_TRY(status);
+    if (isnan(j->errors[0])) { /* the method has none */
+        free(j->errors);
+        j->errors = NULL;
+    }
+    if (columns > 1 || !j->errors) {
+        free(j->mean_errors);
+        j->mean_errors = NULL;
+    }
+    average(j, columns);
+    return FDS_OK;
+}
+
+fds_status value_run_baseline(value_job *j, fds_error *err) {
+    size_t n = fds_players_count(j->setup.players), columns = j->is_mean ? 1 : j->setup.test_count;
+    CLI_TRY(ask_labels(j, err));
+    j->values = cli_alloc(n * columns, sizeof *j->values, err);
+    j->errors = cli_alloc(n * columns, sizeof *j->errors, err);
+    j->mean_values = cli_alloc(n, sizeof *j->mean_values, err);
+    j->mean_errors = cli_alloc(n, sizeof *j->mean_errors, err);
+    if (!j->values || !j->errors || !j->mean_values || !j->mean_errors)
+        return FDS_NOMEM;
+    return run(j, columns, err);
+}
+
+/* ---- the result ---- */
+
+const char *value_judge_name(const value_job *j) {
+    static const char *const names[] = {"accuracy", "confidence", "cross-entropy", "confidence"};
+    return names[j->baseline.judge];
+}
+
+void value_print_baseline_plan(const value_job *j, int width) {
+    const fds_baseline_params *p = &j->baseline;
+    char count[CLI_NUMBER_SIZE];
+    printf("%-*s %s by %s%s\n", width, "method", j->method, value_judge_name(j),
+           j->is_mean ? " on the test samples" : " for each test sample");
+    if (is_among(j->method, BY_ORDERS)) {
+        printf("%-*s at most %s", width, "orders", cli_count(p->orders, count));
+        if (p->until > 0)
+            printf(", until values change by less than %g %% in 100", 100 * p->until);
+        putchar('\n');
+    }
+    if (is_among(j->method, BY_COALITIONS) && p->coalitions)
+        printf("%-*s %s\n", width, "coalitions", cli_count(p->coalitions, count));
+    else if (is_among(j->method, "group-testing"))
+        printf("%-*s by its bound, with epsilon %g and delta %g\n", width, "coalitions", p->epsilon,
+               p->delta);
+}
+
+void value_print_baseline(const value_job *j, int width) {
+    const fds_baseline_report *r = &j->found;
+    const cli_setup *s = &j->setup;
+    char asked[CLI_NUMBER_SIZE], trained[CLI_NUMBER_SIZE], orders[CLI_NUMBER_SIZE];
+    if (j->game.table)
+        printf("%-*s %s asked for, %s %s\n", width, "sub-models", cli_count(r->asked, asked),
+               cli_count(r->trained, trained),
+               value_is_retrain(j->game.kind) ? "trained" : "computed");
+    if (r->orders) {
+        printf("%-*s %s orders", width, "walked", cli_count(r->orders, orders));
+        if (r->truncated > 0)
+            printf(", %.0f %% of their places cut off", 100 * r->truncated);
+        if (isfinite(r->change))
+            printf(", last change %.1f %%", 100 * r->change);
+        printf("%s\n", r->has_converged ? ": converged" : "");
+    }
+    if (r->lr > 0)
+        printf("%-*s %.4g, found by trying\n", width, "rate", r->lr);
+    printf("%-*s %.2f s\n", width, "time", r->seconds);
+    printf("%-*s %zu samples%s, %.1f %% predicted rightly\n", width, "test", s->test_count,
+           s->test ? "" : " held back", 100.0 * (double)j->right / (double)s->test_count);
+    if (j->game.table)
+        printf("%-*s %s\n", width, "table", j->game.dir);
+    if (j->o->output)
+        printf("%-*s %s\n", width, "written", j->o->output);
+}
+
+json_t *value_json_baseline(const value_job *j, bool is_done) {
+    const fds_baseline_params *p = &j->baseline;
+    const fds_baseline_report *r = &j->found;
+    json_t *settings =
+        json_pack("{s:s, s:b, s:I, s:o, s:o, s:I}", "utility", value_judge_name(j), "per_sample",
+                  !j->is_mean, "orders", (json_int_t)p->orders, "until", cli_json_real(p->until),
+                  "truncate", cli_json_real(p->truncate), "coalitions", (json_int_t)p->coalitions);
+    json_t *found =
+        !is_done ? json_null()
+                 : json_pack("{s:I, s:I, s:I, s:o, s:o, s:b, s:o, s:o}", "asked",
+                             (json_int_t)r->asked, "trained", (json_int_t)r->trained, "orders",
+                             (json_int_t)r->orders, "truncated", cli_json_real(r->truncated),
+                             "change", cli_json_real(r->change), "converged", r->has_converged,
+                             "lr", r->lr > 0 ? cli_json_real(r->lr) : json_null(), "seconds",
+                             cli_json_real(r->seconds));
+    return json_pack("{s:o, s:o}", "settings", settings, "found", found);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The methods by name: what each asks, how it may be judged and what it is started with, all in one
+ * table; the checks before any work, and the call itself.
+ */
+#include "baseline/baseline.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef enum { NO_TABLE, JUDGED, BY_CLASS } asks; /* what its table's columns are */
+
+enum {
+    ANY_JUDGE =
+        1 << FDS_ACCURACY | 1 << FDS_CONFIDENCE | 1 << FDS_CROSS_ENTROPY | 1 << FDS_EACH_SAMPLE,
+};
+
+typedef struct {
+    const char *name;
+    asks asks;
+    unsigned judges; /* a bit each */
+    const char *why; /* no others */
+    size_t orders;   /* 0: it walks none */
+    double until, truncate;
+    double epsilon; /* 0: it draws no coalitions by number */
+    fds_status (*run)(baseline_job *job, fds_error *err);
+} method;
+
+/* until and truncate are those of Data Shapley's authors, for whom 1,000 orders are our bound;
+ * FreeShap, which trains nothing, walks 200 to their ends. The bounds of the two methods that draw
+ * coalitions are wide: their epsilon is what makes about 2,000 for 100 players. */
+static const method methods[] = {
+    {"loo", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_loo},
+    {"tmc", JUDGED, ANY_JUDGE, NULL, 1000, 0.05, 0.01, 0, baseline_tmc},
+    {"gshapley", NO_TABLE, ANY_JUDGE, NULL, 1000, 0.05, 0, 0, baseline_gshapley},
+    {"group-testing", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 10, baseline_group_testing},
+    {"cs-shapley", BY_CLASS, 1 << FDS_ACCURACY,
+     "its value is made of the accuracies in one class and in the others: judge by accuracy", 1000,
+     0.05, 0.01, 0, baseline_cs_shapley},
+    {"freeshap", NO_TABLE, ANY_JUDGE, NULL, 200, 0, 0, 0, baseline_freeshap},
+    {"knn:K", NO_TABLE, 1 << FDS_CONFIDENCE | 1 << FDS_EACH_SAMPLE,
+     "its values are exact because a coalition is worth the share of the label among K neighbours: "
+     "judge by confidence, the mean of that share, or each test sample by itself",
+     0, 0, 0, 0, baseline_knn},
+    {"banzhaf", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 1, baseline_banzhaf},
+    {"beta:A,B", JUDGED, ANY_JUDGE, NULL, 1000, 0.05, 0, 0, baseline_tmc},
+    {"random", NO_TABLE, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_random},
+    {"same-label", NO_TABLE, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_same_label},
+};
+enum { METHODS = sizeof methods / sizeof *methods };
+
+static const double usual_delta = 0.1;
+
+/* ---- by name ---- */
+
+const char *const *fds_baseline_methods(void) {
+    static const char *const names[] = {"loo",        "tmc",      "gshapley",   "group-testing",
+                                        "cs-shapley", "freeshap", "knn:K",      "banzhaf",
+                                        "beta:A,B",   "random",   "same-label", NULL};
+    _Static_assert(sizeof names / sizeof *names == METHODS + 1, "one name a method");
+    return names;
+}
+
+/* Whether text names the method; "knn:K" and "beta:A,B" stand for all that can be read as such. */
+static bool is_named(const method *m, const char *text) {
+    uint32_t k;
+    double alpha, beta;
+    if (m->run == baseline_knn)
+        return baseline_read_knn(text, &k);
+    if (strncmp(m->name, "beta:", 5) == 0)
+        return baseline_read_beta(text, &alpha, &beta);
+    return strcmp(m->name, text) == 0;
+}
+
+static const method *find(const char *text) {
+    for (size_t i = 0; text && i < METHODS; i++)
+        if (is_named(&methods[i], text))
+            return &methods[i];
+    return NULL;
+}
+
+static bool begins(const char *text, const char *name) {
+    size_t length = strlen(name);
+    return text && strncmp(text, name, length) == 0 && (!text[length] || text[length] == ':');
+}
+
+static fds_status fail_name(const char *text, fds_error *err) {
+    char list[256] = "";
+    if (begins(text, "knn"))
+        return fds_fail(err, FDS_USAGE,
+                        "method \"%.64s\": a colon and the number of neighbours, at least 1, are "
+                        "needed after knn, as in \"knn:5\"",
+                        text);
+    if (begins(text, "beta"))
+        return fds_fail(err, FDS_USAGE,
+                        "method \"%.64s\": a colon and two numbers above 0, of at most 9 digits, "
+                        "are needed after beta, as in \"beta:4,1\"",
+                        text);
+    for (size_t i = 0; i < METHODS; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
+                 i == 0             ? ""
+                 : i + 1 == METHODS ? " and "
+                                    : ", ",
+                 methods[i].name);
+    return fds_fail(err, FDS_USAGE, "there is no method \"%.64s\"; there are %s", text ? text : "",
+                    list);
+}
+
+fds_status fds_baseline_params_default(const char *name, fds_baseline_params *params,
+                                       fds_error *err) {
+    const method *m = find(name);
+    if (!m)
+        return fail_name(name, err);
+    *params = (fds_baseline_params){
+        .method = name,
+        .judge = m->judges & 1 << FDS_ACCURACY ? FDS_ACCURACY : FDS_CONFIDENCE,
+        .orders = m->orders,
+        .until = m->until,
+        .truncate = m->truncate,
+        .epsilon = m->epsilon,
+        .delta = usual_delta,
+        .seed = 1,
+    };
+    return FDS_OK;
+}
+
+bool fds_baseline_needs_table(const char *name) {
+    const method *m = find(name);
+    return m && m->asks != NO_TABLE;
+}
+
+/* ---- checks ---- */
+
+static fds_status check_judge(const method *m, fds_judge judge, fds_error *err) {
+    static const char *const names[] = {"accuracy", "confidence", "cross-entropy",
+                                        "each test sample by itself"};
+    if ((int)judge < FDS_ACCURACY || judge > FDS_EACH_SAMPLE)
+        return fds_fail(err, FDS_USAGE, "there is no judge number %d, only 0 to %d", (int)judge,
+                        FDS_EACH_SAMPLE);
+    if (!(m->judges & 1u << judge))
+        return fds_fail(err, FDS_USAGE, "%s cannot be judged by %s: %s", m->name, names[judge],
+                        m->why);
+    return FDS_OK;
+}
+
+static fds_status check_orders(const fds_baseline_params *p, fds_error *err) {
+    if (p->orders > FDS_MAX_ROWS)
+        return fds_fail(err, FDS_LIMIT, "%zu orders, at most %zu are possible", p->orders,
+                        FDS_MAX_ROWS);
+    if (!(p->until >= 0) || !isfinite(p->until))
+        return fds_fail(err, FDS_USAGE,
+                        "until is %g: a share of change above 0 is needed, as 0.05, or 0 to walk "
+                        "all orders",
+                        p->until);
+    if (!(p->truncate >= 0) || !isfinite(p->truncate))
+        return fds_fail(err, FDS_USAGE,
+                        "truncate is %g: a share of v(N) above 0 is needed, as 0.01, or 0 to look "
+                        "at every place",
+                        p->truncate);
+    return FDS_OK;
+}
+
+static fds_status check_coalitions(const method *m, const fds_baseline_params *p, fds_error *err) {
+    if (p->coalitions > FDS_MAX_ROWS)
+        return fds_fail(err, FDS_LIMIT, "%zu coalitions, at most %zu are possible", p->coalitions,
+                        FDS_MAX_ROWS);
+    if (p->coalitions == 1 && m->run == baseline_banzhaf)
+        return fds_fail(err, FDS_USAGE,
+                        "banzhaf: nothing can be compared in one coalition, at least 2 are needed");
+    if (p->coalitions)
+        return FDS_OK;
+    if (!(p->epsilon > 0) || !isfinite(p->epsilon))
+        return fds_fail(err, FDS_USAGE,
+                        "%s: epsilon is %g: the error that is allowed must be above 0", m->name,
+                        p->epsilon);
+    if (!(p->delta > 0 && p->delta < 1))
+        return fds_fail(err, FDS_USAGE,
+                        "%s: delta is %g: the chance of a greater error must be above 0 and below "
+                        "1",
+                        m->name, p->delta);
+    if (p->judge == FDS_CROSS_ENTROPY)
+        return fds_fail(err, FDS_USAGE,
+                        "%s: how many coalitions epsilon and delta need depends on the range of "
+                        "the values, and that of cross-entropy has no useful bound: say how many",
+                        m->name);
+    return FDS_OK;
+}
+
+fds_status fds_baseline_check(const fds_baseline_params *params, size_t players, fds_error *err) {
+    const method *m = find(params->method);
+    uint32_t k;
+    if (!m)
+        return fail_name(params->method, err);
+    if (!players)
+        return fds_fail(err, FDS_USAGE, "%s: no players: at least one is needed", m->name);
+    if (players > FDS_MAX_PLAYERS)
+        return fds_fail(err, FDS_LIMIT, "%zu players, at most %zu are allowed", players,
+                        FDS_MAX_PLAYERS);
+    FDS_TRY(check_judge(m, params->judge, err));
+    if (m->run == baseline_knn && baseline_read_knn(params->method, &k) && k > players)
+        return fds_fail(err, FDS_USAGE,
+                        "%s: %u neighbours among %zu players: at most as many as there are "
+                        "players are possible",
+                        params->method, k, players);
+    if (m->orders)
+        FDS_TRY(check_orders(params, err));
+    return m->epsilon > 0 ? check_coalitions(m, params, err) : FDS_OK;
+}
+
+/* Whether the parts fit together, of which nothing else makes sure. */
+static fds_status check_data(const method *m, const fds_baseline_data *data, fds_error *err) {
+    if (!data || !data->train || !data->players || !data->test || !data->labels)
+        return fds_fail(err, FDS_USAGE, "%s needs training data, players, test data and labels",
+                        m->name);
+    if (!data->input_count)
+        return fds_fail(err, FDS_USAGE, "%s: no test samples: at least one is needed", m->name);
+    FDS_TRY(fds_players_check(data->train, data->players, err));
+    FDS_TRY(fds_index_check(data->test, data->inputs, data->input_count, err));
+    for (size_t i = 0; i < data->input_count; i++)
+        if (data->labels[i] >= data->train->classes)
+            return fds_fail(err, FDS_USAGE, "test sample %zu: label %u, there are %u classes", i,
+                            data->labels[i], data->train->classes);
+    if (m->asks == NO_TABLE)
+        return FDS_OK;
+    if (!data->table)
+        return fds_fail(err, FDS_USAGE, "%s needs a table of sub-models", m->name);
+    const fds_value *of = fds_table_value(data->table);
+    if (of->players != fds_players_count(data->players) || of->inputs != data->input_count ||
+        of->classes != data->train->classes)
+        return fds_fail(err, FDS_SHAPE,
+                        "the table is of %zu players, %zu test samples and %u classes, the data of "
+                        "%zu, %zu and %u",
+                        of->players, of->inputs, of->classes, fds_players_count(data->players),
+                        data->input_count, data->train->classes);
+    return FDS_OK;
+}
+
+/* ---- the call ---- */
+
+static fds_status find_labels(const fds_baseline_data *data, uint32_t *labels, fds_error *err) {
+    size_t *counts = fds_alloc_zero(data->train->classes, sizeof *counts);
+    if (!counts)
+        return fds_fail_nomem(err, data->train->classes * sizeof *counts);
+    for (size_t i = 0; i < fds_players_count(data->players); i++) {
+        const uint32_t *index;
+        size_t count = fds_players_samples(data->players, i, &index);
+        labels[i] = fds_player_label(data->train, index, count, counts);
+    }
+    fds_free(counts);
+    return FDS_OK;
+}
+
+static fds_status run_asking(const method *m, baseline_job *job, fds_error *err) {
+    const fds_baseline_params *params = job->params;
+    baseline_asker *asker;
+    FDS_TRY(baseline_asker_create(
+        job->data->table, m->asks == BY_CLASS ? BASELINE_BY_CLASS : BASELINE_JUDGED, params->judge,
+        job->data->labels, params->threads, job->events, &asker, err));
+    job->game = baseline_asker_game(asker);
+    fds_status status = m->run(job, err);
+    baseline_asker_count(asker, &job->report->asked, &job->report->trained);
+    baseline_asker_free(asker);
+    return status;
+}
+
+static fds_status check_finite(const method *m, const baseline_job *job, fds_error *err) {
+    for (size_t i = 0; i < job->players * job->columns; i++)
+        if (!isfinite(job->values[i]))
+            return fds_fail(err, FDS_DIVERGED, "%s: the value of player %zu is no finite number",
+                            m->name, i / job->columns);
+    return FDS_OK;
+}
+
+static fds_status run(const method *m, baseline_job *job, fds_error *err) {
+    uint32_t *labels = fds_alloc_zero(job->players, sizeof *labels);
+    if (!labels)
+        return fds_fail_nomem(err, job->players * sizeof *labels);
+    job->player_labels = labels;
+    for (size_t i = 0; job->errors && i < job->players * job->columns; i++)
+        job->errors[i] = NAN;
+    fds_status status = find_labels(job->data, labels, err);
+    if (status == FDS_OK)
+        status = m->asks == NO_TABLE ? m->run(job, err) : run_asking(m, job, err);
+    if (status == FDS_OK)
+        status = check_finite(m, job, err);
+    fds_free(labels);
+    return status;
+}
+
+fds_status fds_baseline(const fds_baseline_params *params, const fds_baseline_data *data,
+                        double *values, double *errors, fds_baseline_report *report,
+                        const fds_events *events, fds_error *err) {
+    const method *m = find(params->method);
+    double start_s = fds_now_s();
+    if (!m)
+        return fail_name(params->method, err);
+    FDS_TRY(check_data(m, data, err));
+    FDS_TRY(fds_baseline_check(params, fds_players_count(data->players), err));
+    fds_baseline_params whole = *params;
+    fds_baseline_report told = {.change = NAN};
+    whole.orders = params->orders ? params->orders : m->orders;
+    baseline_job job = {
+        .params = &whole,
+        .data = data,
+        .classes = data->train->classes,
+        .players = fds_players_count(data->players),
+        .columns = params->judge == FDS_EACH_SAMPLE ? data->input_count : 1,
+        .values = values,
+        .errors = errors,
+        .report = &told,
+        .events = events,
+    };
+    FDS_TRY(run(m, &job, err));
+    told.seconds = fds_now_s() - start_s;
+    if (report)
+        *report = told;
+    return FDS_OK;
+}

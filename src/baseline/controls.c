@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a method is to be compared with before it is said to know anything of the data.
+ *
+ *   random      independent standard normal numbers: player i's are a function of (seed, i)
+ *   same-label  1 where the player's label is the one asked about, else 0; over all test samples,
+ *               the share of those whose label is the player's
+ *
+ * Neither looks at a sub-model, and neither has standard errors. */
+#include "baseline/baseline.h"
+
+fds_status baseline_random(baseline_job *job, fds_error *err) {
+    (void)err;
+    for (size_t i = 0; i < job->players; i++) {
+        fds_rng rng = fds_rng_make(job->params->seed, FDS_PURPOSE_CONTROL, i, 0);
+        for (size_t c = 0; c < job->columns; c++)
+            job->values[i * job->columns + c] = fds_rng_normal(&rng);
+    }
+    return FDS_OK;
+}
+
+fds_status baseline_same_label(baseline_job *job, fds_error *err) {
+    (void)err;
+    const fds_baseline_data *data = job->data;
+    for (size_t i = 0; i < job->players; i++) {
+        double *values = job->values + i * job->columns;
+        size_t same = 0;
+        for (size_t x = 0; x < data->input_count; x++) {
+            bool is_same = data->labels[x] == job->player_labels[i];
+            same += is_same;
+            if (job->params->judge == FDS_EACH_SAMPLE)
+                values[x] = is_same;
+        }
+        if (job->params->judge != FDS_EACH_SAMPLE)
+            values[0] = (double)same / (double)data->input_count;
+    }
+    return FDS_OK;
+}

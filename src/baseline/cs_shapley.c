@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CS-Shapley (Schoch, Xu and Ji, "CS-Shapley: class-wise Shapley values for data valuation in
+ * classification", NeurIPS 2022): what a player adds to its own class, in the presence of others.
+ *
+ * For a class c, T_c are the players of that label and an environment E is some of the others. A
+ * coalition is worth
+ *     v_c(S) = a_in(S) exp(a_out(S)),
+ * a_in and a_out being the shares of all test samples that have label c, or another one, and are
+ * answered rightly. The value of a player of T_c is its Shapley value in the game S -> v_c(S + E)
+ * over T_c, averaged over environments, times the one number by which the class's values add up to
+ * a_in of all players.
+ *
+ * Estimated by random orders. Order number t is one order of all players, of which each class walks
+ * its own members; with them goes an environment of that order and class: of every other class that
+ * has players, a number uniform in 1 .. its size, then a uniform subset. So draws the authors'
+ * program (their text averages over all sets of others alike). What the environment alone is worth
+ * is asked as well, where their program has 0, as classifiers that never heard of the label answer.
+ *
+ * Truncation: once v_c came as near as params says to what the whole class is worth in the same
+ * environment, at more than five places running, the rest of the order adds 0, that is, both
+ * accuracies stay what they were (in the authors' program a_out falls to 0).
+ *
+ * Normalisation needs a sum to divide by. A class's values stay as they are when their sum is below
+ * 5 % of the sum of their sizes: no test samples of the class, or none ever answered rightly, or
+ * players who harm it as much as they help; a negative factor would turn the ranking over. Standard
+ * errors are multiplied by the factor as if it were known. */
+#include "baseline/baseline.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NEAR_PLACES = 5 };             /* an order ends when more than so many running were near */
+static const double least_sum = 0.05; /* in shares of the sum of sizes */
+
+/* One class in one order. */
+typedef struct {
+    uint32_t label;
+    const uint32_t *order; /* (count): its players in that order */
+    size_t count, looked;  /* places, and those looked at */
+    unsigned near;         /* how many places running were near to whole */
+    uint64_t *bits;        /* environment and players so far */
+    double worth, whole;   /* v_c of these, and with all of the class */
+    double *marginals;     /* (players) of the order, shared by its classes */
+} walk;
+
+typedef struct {
+    baseline_job *job;
+    size_t words, present;  /* classes that have players */
+    size_t *starts;         /* (classes + 1): where a class begins in members */
+    uint32_t *members;      /* (players), by class, ascending within it */
+    uint32_t *drawn;        /* (players): an order of all of them */
+    size_t *next;           /* (classes): where the next of a class goes */
+    uint32_t *orders;       /* (BASELINE_ROUND, players), by class as members */
+    double *marginals;      /* (BASELINE_ROUND, players) */
+    walk *walks;            /* (BASELINE_ROUND, present) */
+    size_t walk_count;      /* of this round */
+    uint64_t *bits, *asked; /* (BASELINE_ROUND, present, words) */
+    double *answers;        /* (BASELINE_ROUND, present, classes) */
+    baseline_means *means;
+    size_t looked; /* places, in all orders */
+    double start_s;
+} cs;
+
+static size_t class_size(const cs *s, uint32_t label) {
+    return s->starts[label + 1] - s->starts[label];
+}
+
+/* ---- what coalitions are worth ---- */
+
+static double class_worth(const cs *s, uint32_t label, const double *shares) {
+    double out = 0;
+    for (uint32_t y = 0; y < s->job->classes; y++)
+        out += y == label ? 0 : shares[y];
+    return shares[label] * exp(out);
+}
+
+static bool is_going(const walk *w) { return w->looked < w->count && w->near <= NEAR_PLACES; }
+
+/* Asks for the coalitions of all walks that go on, with_class: and the rest of their class. The
+ * answers are theirs in turn. */
+static fds_status ask_walks(cs *s, bool with_class, size_t *asked, fds_error *err) {
+    *asked = 0;
+    for (size_t i = 0; i < s->walk_count; i++) {
+        const walk *w = &s->walks[i];
+        if (!is_going(w))
+            continue;
+        uint64_t *bits = s->asked + (*asked)++ * s->words;
+        memcpy(bits, w->bits, s->words * sizeof *bits);
+        for (size_t j = 0; with_class && j < w->count; j++)
+            fds_coalition_add(bits, w->order[j]);
+    }
+    const baseline_game *game = &s->job->game;
+    return *asked > 0 ? game->ask(game->context, s->asked, *asked, s->answers, err) : FDS_OK;
+}
+
+/* ---- drawing ---- */
+
+/* Order number t of all players, parted by class. */
+static void draw_order(cs *s, uint64_t t, uint32_t *orders) {
+    size_t n = s->job->players;
+    baseline_order(s->job->params->seed, t, n, s->drawn);
+    memcpy(s->next, s->starts, s->job->classes * sizeof *s->next);
+    for (size_t i = 0; i < n; i++)
+        orders[s->next[s->job->player_labels[s->drawn[i]]]++] = s->drawn[i];
+}
+
+/* Each member of another class in turn is taken with probability (places left) / (members left). */
+static void draw_environment(const cs *s, uint64_t t, uint32_t label, uint64_t *bits) {
+    fds_rng rng = fds_rng_make(s->job->params->seed, FDS_PURPOSE_SUBSET, t, (uint64_t)label + 1);
+    memset(bits, 0, s->words * sizeof *bits);
+    for (uint32_t y = 0; y < s->job->classes; y++) {
+        size_t size = class_size(s, y);
+        if (y == label || size == 0)
+            continue;
+        size_t left = 1 + fds_rng_below(&rng, size);
+        for (size_t j = 0; j < size; j++)
+            if (fds_rng_below(&rng, size - j) < left) {
+                fds_coalition_add(bits, s->members[s->starts[y] + j]);
+                left--;
+            }
+    }
+}
+
+/* ---- a round of orders ---- */
+
+static void draw_round(cs *s, size_t first, size_t orders) {
+    size_t n = s->job->players;
+    s->walk_count = 0;
+    memset(s->marginals, 0, orders * n * sizeof *s->marginals);
+    for (size_t t = 0; t < orders; t++) {
+        draw_order(s, first + t, s->orders + t * n);
+        for (uint32_t y = 0; y < s->job->classes; y++) {
+            if (class_size(s, y) == 0)
+                continue;
+            uint64_t *bits = s->bits + s->walk_count * s->words;
+            draw_environment(s, first + t, y, bits);
+            walk w = {.label = y, .count = class_size(s, y), .bits = bits};
+            w.order = s->orders + t * n + s->starts[y];
+            w.marginals = s->marginals + t * n;
+            s->walks[s->walk_count++] = w;
+        }
+    }
+}
+
+/* The environments alone and, to truncate by, with the whole class. */
+static fds_status begin_walks(cs *s, fds_error *err) {
+    size_t asked, columns = s->job->game.columns;
+    FDS_TRY(ask_walks(s, false, &asked, err)); /* all go on: answers and walks agree */
+    for (size_t i = 0; i < asked; i++)
+        s->walks[i].worth = class_worth(s, s->walks[i].label, s->answers + i * columns);
+    if (s->job->params->truncate <= 0)
+        return FDS_OK;
+    FDS_TRY(ask_walks(s, true, &asked, err));
+    for (size_t i = 0; i < asked; i++)
+        s->walks[i].whole = class_worth(s, s->walks[i].label, s->answers + i * columns);
+    return FDS_OK;
+}
+
+/* The next player of a walk has joined, and they are now worth this. */
+static void note_place(const fds_baseline_params *params, walk *w, double worth) {
+    w->marginals[w->order[w->looked++]] = worth - w->worth;
+    w->worth = worth;
+    bool is_near = fabs(worth - w->whole) <= params->truncate * fabs(w->whole);
+    w->near = params->truncate > 0 && is_near ? w->near + 1 : 0;
+}
+
+/* One more player in every walk that goes on. */
+static fds_status step_walks(cs *s, size_t *asked, fds_error *err) {
+    for (size_t i = 0; i < s->walk_count; i++)
+        if (is_going(&s->walks[i]))
+            fds_coalition_add(s->walks[i].bits, s->walks[i].order[s->walks[i].looked]);
+    FDS_TRY(ask_walks(s, false, asked, err));
+    const double *shares = s->answers;
+    for (size_t i = 0; i < s->walk_count; i++)
+        if (is_going(&s->walks[i])) {
+            note_place(s->job->params, &s->walks[i], class_worth(s, s->walks[i].label, shares));
+            shares += s->job->game.columns;
+        }
+    return FDS_OK;
+}
+
+static fds_status walk_round(cs *s, size_t first, size_t orders, fds_error *err) {
+    size_t n = s->job->players, total = s->job->params->orders * n, done = first * n, asked = 1;
+    draw_round(s, first, orders);
+    FDS_TRY(begin_walks(s, err));
+    for (; asked > 0; done += asked) {
+        FDS_TRY(step_walks(s, &asked, err));
+        FDS_TRY(
+            fds_report(s->job->events, "orders", "places", done + asked, total, s->start_s, err));
+    }
+    for (size_t i = 0; i < s->walk_count; i++)
+        s->looked += s->walks[i].looked;
+    for (size_t t = 0; t < orders; t++)
+        baseline_means_add(s->means, s->marginals + t * n);
+    return FDS_OK;
+}
+
+/* ---- results ---- */
+
+static void normalise(const cs *s, uint32_t label, double a_in) {
+    baseline_job *job = s->job;
+    double sum = 0, sizes = 0;
+    for (size_t j = s->starts[label]; j < s->starts[label + 1]; j++) {
+        sum += job->values[s->members[j]];
+        sizes += fabs(job->values[s->members[j]]);
+    }
+    if (!(sum > 0 && sum >= least_sum * sizes)) {
+        if (class_size(s, label) > 0)
+            fds_log(job->events, FDS_LOG_WARNING,
+                    "cs-shapley: the values of class %u add up to %g, which cannot be divided by: "
+                    "they are not normalised",
+                    (unsigned)label, sum);
+        return;
+    }
+    for (size_t j = s->starts[label]; j < s->starts[label + 1]; j++) {
+        job->values[s->members[j]] *= a_in / sum;
+        if (job->errors)
+            job->errors[s->members[j]] *= a_in / sum;
+    }
+}
+
+static fds_status finish(cs *s, fds_error *err) {
+    baseline_job *job = s->job;
+    memset(s->bits, 0, s->words * sizeof *s->bits);
+    fds_coalition_complement(s->bits, job->players, s->bits);
+    FDS_TRY(job->game.ask(job->game.context, s->bits, 1, s->answers, err));
+    baseline_means_get(s->means, job->values, job->errors);
+    for (uint32_t y = 0; y < job->classes; y++)
+        normalise(s, y, s->answers[y]);
+    double places = (double)baseline_means_count(s->means) * (double)job->players;
+    job->report->orders = baseline_means_count(s->means);
+    job->report->truncated = (places - (double)s->looked) / places;
+    job->report->change = baseline_means_change(s->means);
+    job->report->has_converged = job->params->until > 0 && job->report->change < job->params->until;
+    return FDS_OK;
+}
+
+/* ---- the whole ---- */
+
+static void free_all(cs *s) {
+    void *all[] = {s->starts,    s->members, s->drawn, s->next,  s->orders,
+                   s->marginals, s->walks,   s->bits,  s->asked, s->answers};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        fds_free(all[i]);
+    baseline_means_free(s->means);
+}
+
+/* Which players are of which class. */
+static fds_status part_players(cs *s, fds_error *err) {
+    const baseline_job *job = s->job;
+    s->starts = fds_alloc_zero((size_t)job->classes + 1, sizeof *s->starts);
+    s->next = fds_alloc_zero(job->classes, sizeof *s->next);
+    s->members = fds_alloc_zero(job->players, sizeof *s->members);
+    if (!s->starts || !s->next || !s->members)
+        return fds_fail_nomem(err, job->players * sizeof *s->members);
+    for (size_t i = 0; i < job->players; i++)
+        s->starts[job->player_labels[i] + 1]++;
+    for (uint32_t y = 0; y < job->classes; y++) {
+        s->present += s->starts[y + 1] > 0;
+        s->starts[y + 1] += s->starts[y];
+    }
+    memcpy(s->next, s->starts, job->classes * sizeof *s->next);
+    for (size_t i = 0; i < job->players; i++)
+        s->members[s->next[job->player_labels[i]]++] = (uint32_t)i;
+    return FDS_OK;
+}
+
+static fds_status reserve(cs *s, fds_error *err) {
+    size_t n = s->job->players, walks = BASELINE_ROUND * s->present, words, numbers;
+    if (!fds_mul(walks, s->words, &words) || !fds_mul(walks, s->job->classes, &numbers))
+        return fds_fail_nomem(err, SIZE_MAX);
+    s->drawn = fds_alloc_zero(n, sizeof *s->drawn);
+    s->orders = fds_alloc_zero(n, BASELINE_ROUND * sizeof *s->orders);
+    s->marginals = fds_alloc_zero(n, BASELINE_ROUND * sizeof *s->marginals);
+    s->walks = fds_alloc_zero(walks, sizeof *s->walks);
+    s->bits = fds_alloc_zero(words, sizeof *s->bits);
+    s->asked = fds_alloc_zero(words, sizeof *s->asked);
+    s->answers = fds_alloc_zero(numbers, sizeof *s->answers);
+    if (!s->drawn || !s->orders || !s->marginals || !s->walks || !s->bits || !s->asked ||
+        !s->answers)
+        return fds_fail_nomem(err, FDS_MAX(words, numbers) * 8);
+    return baseline_means_create(n, 1, &s->means, err);
+}
+
+static fds_status run(cs *s, fds_error *err) {
+    const fds_baseline_params *params = s->job->params;
+    FDS_TRY(part_players(s, err));
+    FDS_TRY(reserve(s, err));
+    do {
+        size_t first = baseline_means_count(s->means);
+        size_t orders = FDS_MIN(params->orders - first, (size_t)BASELINE_ROUND);
+        FDS_TRY(walk_round(s, first, orders, err));
+    } while (baseline_goes_on(params, s->means));
+    return finish(s, err);
+}
+
+fds_status baseline_cs_shapley(baseline_job *job, fds_error *err) {
+    cs s = {.job = job, .words = fds_coalition_words(job->players), .start_s = fds_now_s()};
+    fds_status status = run(&s, err);
+    free_all(&s);
+    return status;
+}

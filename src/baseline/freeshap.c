@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * FreeShap: Wang et al., "Helpful or harmful data? Fine-tuning-free Shapley attribution for
+ * explaining language model predictions", ICML 2024. The Shapley value by random orders, as TMC
+ * computes it, in the game whose sub-models are not trained: what a coalition knows is kernel
+ * regression on its samples with the network's own tangent kernel ("entk" or, where the value
+ * function asks for it, "entk:K"; utility/entk.c).
+ *
+ * Along an order nothing is solved anew. With the Cholesky factor L of K_SS + ridge I, kept are
+ *
+ *     U = L^-1 K_Sx  for all test inputs and all samples x,     W = L^-1 Y_S,     scores = U' W.
+ *
+ * A sample t that joins has its row of L in column t of U, l = L^-1 K_St, and adds one row to both:
+ *
+ *     d^2 = K_tt + ridge - |l|^2     u = (K_tx - l'U) / d     w = (y_t - l'W) / d     scores += u
+ * w'
+ *
+ * which costs |S| operations an input; sums go over S in the order of joining. As in tmc, an order
+ * ends when more than five prefixes running were worth about as much as everyone:
+ * |v - v(N)| <= truncate |v(N)|, for several games the means over them of both sides.
+ */
+#include "baseline/baseline.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NEAR_PLACES = 5 };
+
+typedef struct {
+    double *u;      /* (samples, inputs + samples) */
+    double *w;      /* (samples, classes) */
+    double *scores; /* (classes, inputs) */
+    double *probs;  /* (inputs, classes) */
+    size_t size;    /* samples that have joined */
+    size_t asked;   /* coalitions judged so far */
+} desk;
+
+typedef struct {
+    const baseline_job *job;
+    const fds_regression *game;
+    size_t samples, inputs, classes, width; /* width: of a row of U */
+    double *kernel;                         /* (samples, width) */
+    uint32_t *order, *first; /* samples by player: those of p are order[first[p] .. first[p+1]-1] */
+    double *full;            /* (columns): v(N) */
+    desk *desks;             /* (workers) */
+    unsigned workers;
+} freeshap;
+
+/* ---- joining ---- */
+
+static void divide(size_t count, double by, double *x) {
+    for (size_t i = 0; i < count; i++)
+        x[i] /= by;
+}
+
+static void start(const freeshap *f, desk *d) {
+    d->size = 0;
+    memset(d->scores, 0, f->classes * f->inputs * sizeof *d->scores);
+}
+
+static void join(const freeshap *f, desk *d, uint32_t t) {
+    const fds_regression *game = f->game;
+    double *u = d->u + d->size * f->width, *w = d->w + d->size * f->classes;
+    memcpy(u, f->kernel + t * f->width, f->width * sizeof *u);
+    for (size_t c = 0; c < f->classes; c++)
+        w[c] = -game->shift;
+    w[game->data->samples->labels[t]] += 1.0;
+    for (size_t j = 0; j < d->size; j++) {
+        const double l = d->u[j * f->width + f->inputs + t];
+        fds_value_add(f->width, -l, d->u + j * f->width, u);
+        fds_value_add(f->classes, -l, d->w + j * f->classes, w);
+    }
+    /* column t is now K_tt - |l|^2, below 0 by rounding alone */
+    const double root = sqrt(FDS_MAX(u[f->inputs + t], 0.0) + game->ridge);
+    divide(f->width, root, u);
+    divide(f->classes, root, w);
+    for (size_t c = 0; c < f->classes; c++)
+        fds_value_add(f->inputs, w[c], u, d->scores + c * f->inputs);
+    d->size++;
+}
+
+static void join_player(const freeshap *f, desk *d, uint32_t player) {
+    for (uint32_t i = f->first[player]; i < f->first[player + 1]; i++)
+        join(f, d, f->order[i]);
+}
+
+static void judge(const freeshap *f, desk *d, double *value) {
+    for (size_t x = 0; x < f->inputs; x++) {
+        double *probs = d->probs + x * f->classes;
+        for (size_t c = 0; c < f->classes; c++)
+            probs[c] = d->scores[c * f->inputs + x];
+        fds_regression_probs(f->game, probs);
+    }
+    baseline_judge(f->job->params->judge, d->probs, f->job->data->labels, f->inputs,
+                   f->job->classes, value);
+    d->asked++;
+}
+
+/* ---- an order ---- */
+
+static bool is_near(const freeshap *f, const double *value) {
+    double off = 0, size = 0;
+    for (size_t c = 0; c < f->job->columns; c++) {
+        off += fabs(value[c] - f->full[c]);
+        size += fabs(f->full[c]);
+    }
+    return f->job->params->truncate > 0 && off <= f->job->params->truncate * size;
+}
+
+static fds_status walk(void *context, unsigned worker, const uint32_t *order, double *values,
+                       size_t *end, fds_error *err) {
+    (void)err;
+    const freeshap *f = context;
+    desk *d = &f->desks[worker];
+    size_t near = 0, place = 0;
+    start(f, d);
+    judge(f, d, values);
+    while (place < f->job->players && near <= NEAR_PLACES) {
+        join_player(f, d, order[place++]);
+        double *value = values + place * f->job->columns;
+        judge(f, d, value);
+        near = is_near(f, value) ? near + 1 : 0;
+    }
+    *end = place;
+    return FDS_OK;
+}
+
+/* ---- making and freeing ---- */
+
+static void freeshap_free(freeshap *f) {
+    for (unsigned w = 0; f->desks && w < f->workers; w++) {
+        fds_free(f->desks[w].u);
+        fds_free(f->desks[w].w);
+        fds_free(f->desks[w].scores);
+        fds_free(f->desks[w].probs);
+    }
+    fds_free(f->desks);
+    fds_free(f->kernel);
+    fds_free(f->order);
+    fds_free(f->first);
+    fds_free(f->full);
+}
+
+/* That of samples with inputs and among each other fits memory: it is there already. */
+static fds_status allocate(freeshap *f, fds_error *err) {
+    const size_t n = f->samples, answers = f->inputs * f->classes;
+    f->kernel = fds_alloc_zero(n * f->width, sizeof *f->kernel);
+    f->order = fds_alloc_zero(n, sizeof *f->order);
+    f->first = fds_alloc_zero(f->job->players + 2, sizeof *f->first);
+    f->full = fds_alloc_zero(f->job->columns, sizeof *f->full);
+    f->desks = fds_alloc_zero(f->workers, sizeof *f->desks);
+    bool right = f->kernel && f->order && f->first && f->full && f->desks;
+    for (unsigned w = 0; right && w < f->workers; w++) {
+        desk *d = &f->desks[w];
+        d->u = fds_alloc_zero(n * f->width, sizeof *d->u);
+        d->w = fds_alloc_zero(n * f->classes, sizeof *d->w);
+        d->scores = fds_alloc_zero(answers, sizeof *d->scores);
+        d->probs = fds_alloc_zero(answers, sizeof *d->probs);
+        right = d->u && d->w && d->scores && d->probs;
+    }
+    return right ? FDS_OK : fds_fail_nomem(err, n * f->width * sizeof *f->kernel);
+}
+
+static void fill(freeshap *f) {
+    const size_t n = f->samples, m = f->inputs;
+    const uint32_t *owner = f->game->data->owner;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t x = 0; x < m; x++)
+            f->kernel[i * f->width + x] = f->game->inputs[x * n + i];
+        memcpy(f->kernel + i * f->width + m, f->game->between + i * n, n * sizeof *f->kernel);
+    }
+    /* counted two places on, summed, and then moved down by one as each sample is put in */
+    for (size_t i = 0; i < n; i++)
+        f->first[owner[i] + 2]++;
+    for (size_t p = 2; p < f->job->players + 2; p++)
+        f->first[p] += f->first[p - 1];
+    for (size_t i = 0; i < n; i++)
+        f->order[f->first[owner[i] + 1]++] = (uint32_t)i;
+}
+
+static void judge_everyone(freeshap *f) {
+    start(f, f->desks);
+    for (uint32_t p = 0; p < f->job->players; p++)
+        join_player(f, f->desks, p);
+    judge(f, f->desks, f->full);
+}
+
+static fds_status run(freeshap *f, baseline_job *job, fds_error *err) {
+    FDS_TRY(allocate(f, err));
+    fill(f);
+    judge_everyone(f);
+    const baseline_walker walker = {job->players, job->columns, walk, f};
+    FDS_TRY(baseline_walk(&walker, job->params, job->values, job->errors, job->report, job->events,
+                          err));
+    for (unsigned w = 0; w < f->workers; w++)
+        job->report->asked += f->desks[w].asked;
+    return FDS_OK;
+}
+
+fds_status baseline_freeshap(baseline_job *job, fds_error *err) {
+    const fds_baseline_data *data = job->data;
+    fds_value_params params = data->value ? *data->value : fds_value_params_default();
+    fds_value *value = NULL;
+    unsigned workers = fds_pool_workers(job->params->threads, BASELINE_ROUND);
+    if (!params.kind || strncmp(params.kind, "entk", 4) != 0)
+        params.kind = "entk";
+    FDS_TRY(fds_value_create(&params, data->train, data->players, data->test, data->inputs,
+                             data->input_count, workers, &value, err));
+    const fds_regression *game = fds_value_regression(value);
+    freeshap f = {
+        .job = job,
+        .game = game,
+        .samples = game->data->samples->count,
+        .inputs = data->input_count,
+        .classes = job->classes,
+        .width = data->input_count + game->data->samples->count,
+        .workers = workers,
+    };
+    fds_status status = run(&f, job, err);
+    freeshap_free(&f);
+    fds_value_free(value);
+    return status;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Random orders of the players, and the mean of what each player adds over them.
+ *
+ * A player's value is the mean of its marginals over the orders, its standard error the standard
+ * deviation of one marginal over the square root of their number. Orders are independent, so both
+ * are right whatever the game.
+ *
+ * When to stop is the rule of Ghorbani and Zou, "Data Shapley", ICML 2019, section 3: the mean over
+ * the players of |phi_t - phi_(t-100)| / |phi_t| is below a bound. To the denominator their program
+ * adds 1e-12, so that a player who never adds anything does not divide by 0; so does this one.
+ *
+ * Orders are walked in rounds and added up one after the other by their numbers: the sums do not
+ * depend on threads, nor on how many orders a round has.
+ */
+#include "baseline/baseline.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LOOK_BACK = 100 };              /* orders between two looks at the change */
+#define ROUND_BYTES ((size_t)64 << 20) /* of the prefixes' values, unless one order has more */
+
+void baseline_order(uint64_t seed, uint64_t number, size_t players, uint32_t *order) {
+    fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_PERMUTE, number, 0);
+    for (size_t i = 0; i < players; i++)
+        order[i] = (uint32_t)i;
+    fds_rng_shuffle(&rng, order, players);
+}
+
+/* ---- running means ---- */
+
+struct baseline_means {
+    size_t size, count; /* players * columns; orders */
+    double change;
+    double *mean;    /* (players, columns) */
+    double *squares; /* (players, columns): sums of squared deviations from the mean */
+    double *earlier; /* (players, columns): the means at the last multiple of LOOK_BACK */
+};
+
+fds_status baseline_means_create(size_t players, size_t columns, baseline_means **out,
+                                 fds_error *err) {
+    size_t size;
+    baseline_means *m = fds_alloc_zero(1, sizeof *m);
+    double *room = fds_mul(players, columns, &size) ? fds_alloc_zero(size, 3 * sizeof *room) : NULL;
+    if (!m || !room) {
+        fds_free(m);
+        fds_free(room);
+        return fds_fail_nomem(err, size);
+    }
+    *m = (baseline_means){.size = size,
+                          .change = NAN,
+                          .mean = room,
+                          .squares = room + size,
+                          .earlier = room + 2 * size};
+    *out = m;
+    return FDS_OK;
+}
+
+void baseline_means_free(baseline_means *means) {
+    if (means)
+        fds_free(means->mean);
+    fds_free(means);
+}
+
+/* Players and games all have as many terms, so the mean over both is one mean. */
+static double relative_change(const baseline_means *m) {
+    double sum = 0;
+    for (size_t i = 0; i < m->size; i++)
+        sum += fabs(m->mean[i] - m->earlier[i]) / (fabs(m->mean[i]) + 1e-12);
+    return sum / (double)m->size;
+}
+
+/* Welford's recurrence: no cancellation, however small the spread. */
+void baseline_means_add(baseline_means *means, const double *marginals) {
+    double share = 1 / (double)++means->count;
+    for (size_t i = 0; i < means->size; i++) {
+        double off = marginals[i] - means->mean[i];
+        means->mean[i] += off * share;
+        means->squares[i] += off * (marginals[i] - means->mean[i]);
+    }
+    if (means->count % LOOK_BACK)
+        return;
+    if (means->count > LOOK_BACK)
+        means->change = relative_change(means);
+    memcpy(means->earlier, means->mean, means->size * sizeof *means->mean);
+}
+
+size_t baseline_means_count(const baseline_means *means) { return means->count; }
+double baseline_means_change(const baseline_means *means) { return means->change; }
+
+void baseline_means_get(const baseline_means *means, double *values, double *errors) {
+    double t = (double)means->count;
+    memcpy(values, means->mean, means->size * sizeof *values);
+    for (size_t i = 0; errors && i < means->size; i++)
+        errors[i] = means->count > 1 ? sqrt(means->squares[i] / (t * (t - 1))) : NAN;
+}
+
+static bool has_converged(const fds_baseline_params *params, const baseline_means *means) {
+    return params->until > 0 && means->change < params->until; /* NaN is not */
+}
+
+bool baseline_goes_on(const fds_baseline_params *params, const baseline_means *means) {
+    return means->count < params->orders && !has_converged(params, means);
+}
+
+/* ---- walking ---- */
+
+typedef struct {
+    const baseline_walker *walker;
+    uint64_t seed, first; /* the number of the round's first order */
+    size_t round;         /* orders at the most */
+    uint32_t *orders;     /* (round, players) */
+    double *values;       /* (round, players + 1, columns) */
+    size_t *ends;         /* (round) */
+    double *marginals;    /* (players, columns) */
+} walking;
+
+static void walking_free(walking *w) {
+    fds_free(w->orders);
+    fds_free(w->values);
+    fds_free(w->ends);
+    fds_free(w->marginals);
+}
+
+static fds_status walking_make(walking *w, fds_error *err) {
+    size_t n = w->walker->players, columns = w->walker->columns, size;
+    if (!fds_mul(n + 1, columns, &size) || size > SIZE_MAX / sizeof(double) / BASELINE_ROUND)
+        return fds_fail_nomem(err, SIZE_MAX);
+    size_t fitting = ROUND_BYTES / (size * sizeof(double));
+    w->round = FDS_MIN(FDS_MAX(fitting, (size_t)1), (size_t)BASELINE_ROUND);
+    w->orders = fds_alloc_zero(w->round * n, sizeof *w->orders);
+    w->values = fds_alloc_zero(w->round * size, sizeof *w->values);
+    w->ends = fds_alloc_zero(w->round, sizeof *w->ends);
+    w->marginals = fds_alloc_zero(n * columns, sizeof *w->marginals);
+    return w->orders && w->values && w->ends && w->marginals
+               ? FDS_OK
+               : fds_fail_nomem(err, w->round * size * sizeof *w->values);
+}
+
+static fds_status walk_one(void *context, size_t job, unsigned worker, fds_error *err) {
+    walking *w = context;
+    size_t n = w->walker->players;
+    uint32_t *order = w->orders + job * n;
+    baseline_order(w->seed, w->first + job, n, order);
+    FDS_TRY(w->walker->walk(w->walker->context, worker, order,
+                            w->values + job * (n + 1) * w->walker->columns, &w->ends[job], err));
+    return w->ends[job] <= n ? FDS_OK
+                             : fds_fail(err, FDS_LIMIT, "order %llu: %zu places of %zu players",
+                                        (unsigned long long)w->first + job, w->ends[job], n);
+}
+
+/* The marginals of one order, by player; returns how many places were not looked at. */
+static size_t take_marginals(walking *w, size_t job) {
+    size_t n = w->walker->players, columns = w->walker->columns, end = w->ends[job];
+    const uint32_t *order = w->orders + job * n;
+    const double *value = w->values + job * (n + 1) * columns;
+    for (size_t place = 0; place < n; place++, value += columns) {
+        double *marginal = w->marginals + order[place] * columns;
+        for (size_t c = 0; c < columns; c++)
+            marginal[c] = place < end ? value[columns + c] - value[c] : 0;
+    }
+    return n - end;
+}
+
+/* All rounds; skipped counts the places that were not looked at. */
+static fds_status walk_rounds(walking *w, const fds_baseline_params *params, baseline_means *means,
+                              size_t *skipped, const fds_events *events, fds_error *err) {
+    double start_s = fds_now_s();
+    while (baseline_goes_on(params, means)) {
+        w->first = means->count;
+        size_t count = FDS_MIN(w->round, params->orders - means->count);
+        /* not beyond a look at the change, whatever the size of a round */
+        count = FDS_MIN(count, LOOK_BACK - means->count % LOOK_BACK);
+        FDS_TRY(fds_pool_run(params->threads, count, walk_one, w, "orders", "orders", NULL, err));
+        for (size_t i = 0; i < count; i++) {
+            *skipped += take_marginals(w, i);
+            baseline_means_add(means, w->marginals);
+        }
+        FDS_TRY(fds_report(events, "orders", "orders", means->count, params->orders, start_s, err));
+    }
+    return FDS_OK;
+}
+
+fds_status baseline_walk(const baseline_walker *walker, const fds_baseline_params *params,
+                         double *values, double *errors, fds_baseline_report *report,
+                         const fds_events *events, fds_error *err) {
+    walking w = {.walker = walker, .seed = params->seed};
+    baseline_means *means = NULL;
+    size_t skipped = 0;
+    fds_status status = walking_make(&w, err);
+    if (status == FDS_OK)
+        status = baseline_means_create(walker->players, walker->columns, &means, err);
+    if (status == FDS_OK)
+        status = walk_rounds(&w, params, means, &skipped, events, err);
+    if (status == FDS_OK) {
+        baseline_means_get(means, values, errors);
+        report->orders = means->count;
+        report->truncated = (double)skipped / ((double)means->count * (double)walker->players);
+        report->change = means->change;
+        report->has_converged = has_converged(params, means);
+    }
+    baseline_means_free(means);
+    walking_free(&w);
+    return status;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Whole calls of fds_baseline on small data, with a table in the scratch folder. */
+#ifndef FDS_TEST_RUN_FIXTURE_H
+#define FDS_TEST_RUN_FIXTURE_H
+
+#include "../utility/value_fixture.h"
+#include "baseline/baseline.h"
+
+enum { MOST_PLAYERS = 12, MOST_INPUTS = 16, MOST_VALUES = MOST_PLAYERS * MOST_INPUTS };
+
+/* One call: its data and what comes of it. */
+typedef struct {
+    const game *g;
+    fds_value_params value;
+    const char *folder; /* of the table */
+    fds_baseline_params params;
+    const fds_events *events;
+    size_t players, columns;
+    double values[MOST_VALUES], errors[MOST_VALUES];
+    fds_baseline_report report;
+} call;
+
+static inline call call_of(const game *g, const char *kind, const char *method, fds_judge judge) {
+    call c = {.g = g,
+              .value = smaller(kind),
+              .folder = "table",
+              .params = {.method = method,
+                         .judge = judge,
+                         .orders = 40,
+                         .coalitions = 60,
+                         .epsilon = 1,
+                         .delta = 0.1,
+                         .seed = 3,
+                         .threads = 1}};
+    c.players = fds_players_count(g->players);
+    c.columns = judge == FDS_EACH_SAMPLE ? g->input_count : 1;
+    assert_true(c.players * c.columns <= MOST_VALUES);
+    return c;
+}
+
+static inline fds_status try_call(call *c, fds_error *err) {
+    const game *g = c->g;
+    uint32_t labels[64];
+    fds_dataset_info test = fds_dataset_get_info(g->test);
+    fds_value *value = NULL;
+    fds_table *table = NULL;
+    fds_status status = FDS_OK;
+    memset(c->values, 0, sizeof c->values);
+    memset(c->errors, 0, sizeof c->errors);
+    for (size_t i = 0; i < g->input_count; i++)
+        labels[i] = test.labels[g->inputs[i]];
+    if (fds_baseline_needs_table(c->params.method)) {
+        status = try_value(g, &c->value, 4, &value, err);
+        if (status == FDS_OK)
+            status = fds_table_open(scratch_path(c->folder), value, FDS_F32, NULL, &table, err);
+    }
+    fds_baseline_data data = {.train = g->train,
+                              .players = g->players,
+                              .test = g->test,
+                              .inputs = g->inputs,
+                              .input_count = g->input_count,
+                              .labels = labels,
+                              .value = &c->value,
+                              .table = table};
+    if (status == FDS_OK)
+        status = fds_baseline(&c->params, &data, c->values, c->errors, &c->report, c->events, err);
+    fds_table_free(table);
+    fds_value_free(value);
+    return status;
+}
+
+static inline void run_call(call *c) {
+    fds_error err = {0};
+    fds_status status = try_call(c, &err);
+    if (status != FDS_OK)
+        fail_msg("%s: %s: %s", c->params.method, fds_status_name(status), err.text);
+}
+
+static inline void forget_table(const call *c) {
+    nftw(scratch_path(c->folder), scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static inline void expect_same_bits(const call *a, const call *b) {
+    assert_memory_equal(a->values, b->values, sizeof a->values);
+    if (memcmp(a->errors, b->errors, sizeof a->errors) != 0)
+        fail_msg("%s: standard errors differ", a->params.method);
+}
+
+static inline void expect_all_nan(const double *values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        assert_true(isnan(values[i]));
+}
+
+/* Exact Shapley values of the value function `kind`, a column an input, by enumeration. */
+static inline void exact_each(const game *g, const fds_value_params *p, double *values) {
+    fds_value *value = make_value(g, p, 1);
+    fds_table *table = NULL;
+    fds_plan *plan = NULL;
+    fds_table_view *view = NULL;
+    uint32_t labels[64];
+    fds_error err = {0};
+    for (size_t i = 0; i < g->input_count; i++)
+        labels[i] = fds_dataset_get_info(g->test).labels[g->inputs[i]];
+    expect_ok(fds_table_open(scratch_path("exact"), value, FDS_F32, NULL, &table, &err), &err);
+    expect_ok(fds_plan_exact(FDS_KERNEL, fds_players_count(g->players), NULL, &plan, &err), &err);
+    expect_ok(fds_table_fill(table, plan, 1, NULL, &err), &err);
+    expect_ok(fds_table_view_create(table, plan, labels, false, 1, &view, &err), &err);
+    fds_rows rows = fds_table_view_rows(view);
+    expect_ok(fds_exact(plan, &rows, 1, values, NULL, &err), &err);
+    fds_table_view_free(view);
+    fds_plan_free(plan);
+    fds_table_free(table);
+    fds_value_free(value);
+}
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Methods that ask a table, from data to values: the same bits for any number of threads and from a
+ * table that has it all, exact values in the limit, odd data, mistakes, and faults. */
+#include "run_fixture.h"
+
+static const char *const asking[] = {"loo",     "tmc",           "beta:4,1",
+                                     "banzhaf", "group-testing", "cs-shapley"};
+
+static bool may_judge(const char *method, fds_judge judge) {
+    return strcmp(method, "cs-shapley") != 0 || judge == FDS_ACCURACY;
+}
+
+/* ---- bits ---- */
+
+static void threads_change_no_bit(void **state) {
+    (void)state;
+    game g = game_vectors(4, 8, 3, 5);
+    for (size_t m = 0; m < COUNT(asking); m++) {
+        call first = call_of(&g, "retrain:2", asking[m], FDS_ACCURACY);
+        first.params.truncate = 0.05;
+        call again = first;
+        run_call(&first);
+        forget_table(&first);
+        for (unsigned threads = 2; threads <= 4; threads++) {
+            again.params.threads = threads;
+            run_call(&again);
+            forget_table(&again);
+            expect_same_bits(&first, &again);
+            assert_int_equal(first.report.trained, again.report.trained);
+        }
+    }
+    game_free(&g);
+}
+
+static void what_was_trained_once_is_not_trained_again(void **state) {
+    (void)state;
+    game g = game_vectors(6, 8, 3, 5);
+    for (int judge = FDS_ACCURACY; judge <= FDS_EACH_SAMPLE; judge++)
+        for (size_t m = 0; m < COUNT(asking); m++) {
+            if (!may_judge(asking[m], (fds_judge)judge))
+                continue;
+            call first = call_of(&g, "retrain:2", asking[m], (fds_judge)judge);
+            call again = first;
+            run_call(&first);
+            run_call(&again);
+            expect_same_bits(&first, &again);
+            assert_int_equal(again.report.trained, 0);
+            assert_int_equal(again.report.asked, first.report.asked);
+            assert_true(first.report.asked > 0);
+            if (m == 0 && judge == 0)
+                assert_int_equal(first.report.trained, 7);
+            assert_true(first.report.trained <= 64); /* all coalitions there are */
+        }
+    game_free(&g);
+}
+
+/* ---- values ---- */
+
+static void values_converge_to_the_exact_ones(void **state) {
+    (void)state;
+    enum { N = 6, X = 5 };
+    game g = game_vectors(N, X, 3, 8);
+    double truth[N * X];
+    call each = call_of(&g, "retrain:2", "tmc", FDS_EACH_SAMPLE);
+    call mean = call_of(&g, "retrain:2", "tmc", FDS_CONFIDENCE);
+    exact_each(&g, &each.value, truth);
+    each.params.orders = mean.params.orders = 1500;
+    run_call(&each);
+    run_call(&mean);
+    for (size_t i = 0; i < N; i++) {
+        double sum = 0;
+        for (size_t x = 0; x < X; x++) {
+            size_t at = i * X + x;
+            assert_true(fabs(each.values[at] - truth[at]) < 4.5 * each.errors[at] + 1e-12);
+            sum += each.values[at];
+        }
+        assert_true(fabs(sum / X - mean.values[i]) < 1e-12); /* the value is additive */
+    }
+    game_free(&g);
+}
+
+static void loo_is_the_difference_of_two_sub_models(void **state) {
+    (void)state;
+    game g = game_vectors(5, 6, 2, 9);
+    call c = call_of(&g, "retrain:2", "loo", FDS_EACH_SAMPLE);
+    run_call(&c);
+    expect_all_nan(c.errors, 5 * 6);
+    fds_value *value = make_value(&g, &c.value, 1);
+    float all[6 * 2], less[6 * 2];
+    eval(value, 0, 31, all);
+    for (size_t i = 0; i < 5; i++) {
+        eval(value, 0, 31 ^ (uint64_t)1 << i, less);
+        for (size_t x = 0; x < 6; x++) {
+            size_t at = 2 * x + fds_dataset_get_info(g.test).labels[x];
+            assert_true(c.values[i * 6 + x] == (double)all[at] - (double)less[at]);
+        }
+    }
+    fds_value_free(value);
+    game_free(&g);
+}
+
+/* ---- odd data ---- */
+
+static void few_players_and_few_classes(void **state) {
+    (void)state;
+    for (size_t players = 1; players <= 2; players++)
+        for (uint32_t classes = 1; classes <= 2; classes++) {
+            game g = game_vectors(players, 4, classes, 7);
+            for (size_t m = 0; m < COUNT(asking); m++) {
+                call c = call_of(&g, "retrain:2", asking[m], FDS_ACCURACY);
+                c.params.truncate = 0.01;
+                run_call(&c);
+                for (size_t i = 0; i < players; i++)
+                    if (classes == 1 && m < 4) /* always right, even untrained */
+                        assert_true(c.values[i] == 0);
+                    else
+                        assert_true(isfinite(c.values[i]));
+                forget_table(&c);
+            }
+            game_free(&g);
+        }
+}
+
+/* Two samples alike in all: kernel regression cannot tell their owners apart. */
+static void twins_are_worth_the_same(void **state) {
+    (void)state;
+    const float train[] = {0, 1, 0, 1, 1, 0, 0, 0}, test[] = {0, 1, 1, 0};
+    const uint16_t train_labels[] = {0, 0, 1, 1}, test_labels[] = {0, 1};
+    game g = {.inputs = {0, 1}, .input_count = 2};
+    fds_error err = {0};
+    fds_shape shape = {2, 1, 1};
+    expect_ok(fds_dataset_create(4, shape, NULL, train, train_labels, 2, NULL, &g.train, &err),
+              &err);
+    expect_ok(fds_dataset_create(2, shape, NULL, test, test_labels, 2, NULL, &g.test, &err), &err);
+    expect_ok(fds_players_points(g.train, NULL, 4, &g.players, &err), &err);
+    call loo = call_of(&g, "kernel", "loo", FDS_CONFIDENCE);
+    run_call(&loo);
+    assert_true(fabs(loo.values[0] - loo.values[1]) < 1e-6);
+    call tmc = call_of(&g, "kernel", "tmc", FDS_CONFIDENCE);
+    tmc.params.orders = 2000;
+    run_call(&tmc);
+    assert_true(fabs(tmc.values[0] - tmc.values[1]) < 4 * (tmc.errors[0] + tmc.errors[1]));
+    game_free(&g);
+}
+
+static void no_orders_said_means_those_of_the_method(void **state) {
+    (void)state;
+    game g = game_vectors(3, 4, 2, 7);
+    call c = call_of(&g, "kernel", "tmc", FDS_CONFIDENCE);
+    c.params.orders = 0;
+    run_call(&c);
+    assert_int_equal(c.report.orders, 1000);
+    assert_true(!isnan(c.report.change) && !c.report.has_converged);
+    game_free(&g);
+}
+
+/* ---- mistakes ---- */
+
+static void parts_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    game g = game_vectors(3, 4, 2, 7);
+    fds_value_params p = smaller("kernel");
+    fds_value *value = make_value(&g, &p, 1);
+    fds_table *table = NULL;
+    fds_error err = {0};
+    double out[3];
+    uint32_t labels[4] = {0, 1, 0, 1}, bad[4] = {0, 1, 2, 0}, beyond[4] = {0, 1, 2, 4};
+    expect_ok(fds_table_open(scratch_path("t"), value, FDS_F32, NULL, &table, &err), &err);
+    const fds_baseline_data good = {.train = g.train,
+                                    .players = g.players,
+                                    .test = g.test,
+                                    .input_count = 4,
+                                    .labels = labels,
+                                    .table = table};
+    fds_baseline_params loo = {.method = "loo"};
+    expect_ok(fds_baseline(&loo, &good, out, NULL, NULL, NULL, &err), &err);
+    fds_baseline_data data = good;
+    data.table = NULL;
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+                   "needs a table");
+    data = good;
+    data.input_count = 3;
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_SHAPE, &err,
+                   "4 test samples and 2 classes, the data of 3, 3 and 2");
+    data.input_count = 0;
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+                   "no test samples");
+    data = good;
+    data.labels = bad;
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+                   "test sample 2: label 2, there are 2 classes");
+    data.labels = NULL;
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+                   "needs training data, players, test data and labels");
+    data = good;
+    data.inputs = beyond;
+    assert_int_not_equal(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_OK);
+    expect_failure(fds_baseline(&loo, NULL, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+                   "needs training data");
+    loo.judge = (fds_judge)7;
+    expect_failure(fds_baseline(&loo, &good, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+                   "no judge number 7");
+    fds_table_free(table);
+    fds_value_free(value);
+    game_free(&g);
+}
+
+/* ---- events and faults ---- */
+
+typedef struct {
+    uint64_t done, total, stop_at;
+} follower;
+
+static bool follow(void *user, const fds_progress *progress) {
+    follower *f = user;
+    if (progress->total == 0) /* sub-models, told by the table's game */
+        return false;
+    assert_true(progress->done >= f->done && progress->done <= progress->total);
+    f->done = progress->done;
+    f->total = progress->total;
+    return f->stop_at && progress->done >= f->stop_at;
+}
+
+static void methods_tell_how_far_they_are_and_stop_when_asked(void **state) {
+    (void)state;
+    static const char *const names[] = {"loo", "tmc", "beta:4,1", "banzhaf"};
+    static const uint64_t totals[] = {6, 40 * 6, 40 * 6, 60};
+    game g = game_vectors(6, 4, 2, 7);
+    for (size_t m = 0; m < COUNT(names); m++) {
+        follower f = {0};
+        fds_events events = {.progress = follow, .user = &f};
+        call c = call_of(&g, "kernel", names[m], FDS_CONFIDENCE);
+        fds_error err = {0};
+        c.events = &events;
+        run_call(&c);
+        assert_int_equal(f.done, totals[m]);
+        assert_int_equal(f.total, totals[m]);
+        f = (follower){.stop_at = 1};
+        expect_failure(try_call(&c, &err), FDS_CANCELLED, &err, "");
+    }
+    game_free(&g);
+}
+
+/* Every allocation of a run from a table, and every file operation of one that fills it, fails
+ * once; test_ask.c has the allocations of filling. */
+static void every_fault_is_told_and_leaks_nothing(void **state) {
+    (void)state;
+    game g = game_vectors(2, 3, 2, 7);
+    call whole = call_of(&g, "kernel", "tmc", FDS_ACCURACY);
+    whole.params.orders = 1;
+    run_call(&whole);
+    for (int kind = 0; kind < 2; kind++)
+        for (uint64_t nth = 1;; nth++) {
+            call c = whole;
+            fds_error err = {0};
+            if (kind == FDS_FAULT_IO)
+                forget_table(&c);
+            fds_fault_arm((fds_fault_kind)kind, nth);
+            fds_status status = try_call(&c, &err);
+            if (fds_fault_arm((fds_fault_kind)kind, 0) < nth) {
+                expect_ok(status, &err);
+                print_message("# %lu %s failed, one at a time\n", (unsigned long)nth - 1,
+                              kind ? "file operations" : "allocations");
+                break;
+            }
+            if (status == FDS_OK)
+                fail_msg("fault %d number %lu went unseen", kind, (unsigned long)nth);
+            assert_true(strlen(err.text) > 0);
+            if (kind == FDS_FAULT_IO) { /* what was left on the disk does no harm */
+                run_call(&c);
+                expect_same_bits(&whole, &c);
+            }
+        }
+    game_free(&g);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(threads_change_no_bit),
+        IN_SCRATCH(what_was_trained_once_is_not_trained_again),
+        IN_SCRATCH(values_converge_to_the_exact_ones),
+        IN_SCRATCH(loo_is_the_difference_of_two_sub_models),
+        IN_SCRATCH(few_players_and_few_classes),
+        IN_SCRATCH(twins_are_worth_the_same),
+        IN_SCRATCH(no_orders_said_means_those_of_the_method),
+        IN_SCRATCH(parts_that_do_not_fit_are_refused),
+        IN_SCRATCH(methods_tell_how_far_they_are_and_stop_when_asked),
+        IN_SCRATCH(every_fault_is_told_and_leaks_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
