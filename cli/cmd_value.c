@@ -61,10 +61,11 @@ static const cli_option value_table[] = {
              "converged; retrain:K, for K epochs; knn:K, nearest neighbours; kernel, kernel "
              "regression; entk, the same with the network's tangent kernel; entk:K, trained for K "
              "epochs [retrain:10; freeshap: entk]")},
-    {CLI_ROW(STRING, value_options, adjust, 0, "adjust", "HOW",
-             "with --method ls: none; shrink, values are drawn towards their group's mean; "
-             "counts, and a fitted game of group sizes is used; knn:K or kernel, and that cheap "
-             "game as well [counts; none with gfds, gfds+]")},
+    {CLI_ROW(
+        STRING, value_options, adjust, 0, "adjust", "HOW",
+        "with --method ls: none; shrink, values are drawn towards their group's mean; "
+        "counts, and a fitted game of group sizes is used; knn:K, kernel or entk, and that cheap "
+        "game as well [counts; none with gfds, gfds+]")},
     {CLI_ROW(STRING, value_options, group, 0, "group", "HOW", CLI_GROUP_HELP)},
     {CLI_ROW(CHOICE, value_options, target, 0, "target", "predicted|true|all",
              "which label of a test sample the values are for [predicted; true with one value a "
@@ -144,7 +145,7 @@ static bool is_knn(const char *text) {
 }
 
 static fds_status read_adjust(value_job *j, fds_error *err) {
-    static const char *const words[] = {"none", "shrink", "counts", "kernel", NULL};
+    static const char *const words[] = {"none", "shrink", "counts", "kernel", "entk", NULL};
     const char *text = j->o->adjust;
     if (!text)
         text = j->is_exact || j->is_grouped ? "none" : "counts";
@@ -155,13 +156,13 @@ static fds_status read_adjust(value_job *j, fds_error *err) {
         j->adjust = FDS_SHRINK;
     else
         j->adjust = FDS_COUNTS;
-    if (is_knn(text) || strcmp(text, "kernel") == 0)
+    if (is_knn(text) || strcmp(text, "kernel") == 0 || strcmp(text, "entk") == 0)
         j->surrogate.kind = text;
     else if (j->adjust == FDS_COUNTS && strcmp(text, "counts") != 0) {
         char hint[CLI_HINT_SIZE];
         return cli_fail(err, FDS_USAGE,
-                        "--adjust %s: it must be none, shrink, counts, knn:K (K from 1) or "
-                        "kernel%s",
+                        "--adjust %s: it must be none, shrink, counts, knn:K (K from 1), kernel "
+                        "or entk%s",
                         text, cli_hint(text, words, hint));
     }
     if (j->is_grouped && j->adjust == FDS_COUNTS)
@@ -172,7 +173,7 @@ static fds_status read_adjust(value_job *j, fds_error *err) {
     if (j->setup.by_provider && is_knn(text))
         return cli_fail(err, FDS_USAGE,
                         "--adjust %s: its own values are known only where every player has one "
-                        "sample, not with --players providers; choose counts or kernel",
+                        "sample, not with --players providers; choose counts, kernel or entk",
                         text);
     return FDS_OK;
 }
@@ -211,7 +212,8 @@ static fds_status check_needed(value_job *j, fds_error *err) {
                         "--group belongs to --sampler gfds or gfds+, or to an --adjust other than "
                         "none");
     bool by_model = has_groups && o->group && cli_is_by_model(o->group);
-    j->setup.want.no_network = !value_has_network(j->game.kind) && !by_model;
+    bool by_surrogate = j->surrogate.kind && value_has_network(j->surrogate.kind);
+    j->setup.want.no_network = !value_has_network(j->game.kind) && !by_model && !by_surrogate;
     const char *wrong = o->model       ? "model"
                         : o->lr > 0    ? "lr"
                         : o->beta > 0  ? "beta"

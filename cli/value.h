@@ -56,7 +56,7 @@ typedef struct value_job {
 
     /* the game and its surrogate (kind NULL: none), on the same plan */
     fds_groups *groups;           /* NULL: none are needed */
-    fds_plan *plan, *values_plan; /* values_plan: for the values of "kernel"; else NULL */
+    fds_plan *plan, *values_plan; /* values_plan: for those of "kernel" and "entk" */
     value_game game, surrogate;
 
     /* the values */

@@ -75,7 +75,7 @@ static fds_status sample_plans(value_job *j, fds_error *err) {
     CLI_TRY(status);
     const fds_ls_params params = {.adjust = j->adjust, .groups = j->groups};
     CLI_TRY(fds_least_squares_check(j->plan, &params, err));
-    if (!j->surrogate.kind || strcmp(j->surrogate.kind, "kernel") != 0)
+    if (!j->surrogate.kind || strncmp(j->surrogate.kind, "knn:", 4) == 0)
         return FDS_OK;
     /* plans of one seed are nested: the shorter plan's coalitions are among these */
     count = least(count * SURROGATE_TIMES, MOST_COALITIONS);

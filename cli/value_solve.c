@@ -91,7 +91,7 @@ static fds_status knn_values(const value_job *j, const question *q, double *valu
     return status;
 }
 
-/* Those of "kernel", by least squares on a plan of its own. */
+/* Those of "kernel" and "entk", by least squares on a plan of its own. */
 static fds_status kernel_values(const value_job *j, const question *q, double *values,
                                 fds_error *err) {
     fds_table_view *view = NULL;

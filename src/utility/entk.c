@@ -21,24 +21,7 @@ fds_status fds_entk_check(const fds_value_params *params, uint32_t number, fds_e
     return FDS_OK;
 }
 
-/* ---- the network ---- */
-
-static fds_status train(const fds_net *net, const fds_inputs *samples,
-                        const fds_train_params *params, float *weights, fds_error *err) {
-    fds_lane *lane = NULL;
-    uint32_t *members = fds_alloc_zero(samples->count, sizeof *members);
-    if (!members)
-        return fds_fail_nomem(err, samples->count * sizeof *members);
-    for (size_t i = 0; i < samples->count; i++)
-        members[i] = (uint32_t)i;
-    fds_status status = fds_lane_create(net, &lane, err);
-    if (status == FDS_OK)
-        status = fds_lane_train(lane, samples, members, samples->count, params, weights, NULL, NULL,
-                                err);
-    fds_lane_free(lane);
-    fds_free(members);
-    return status;
-}
+/* ---- making ---- */
 
 /* What the kernel depends on besides the data. */
 static fds_status describe(json_t *about, const fds_net *net, const fds_train_params *train,
@@ -52,8 +35,6 @@ static fds_status describe(json_t *about, const fds_net *net, const fds_train_pa
         right = fds_retrain_describe(about, net, train);
     return right ? FDS_OK : fds_fail_nomem(err, 1);
 }
-
-/* ---- making ---- */
 
 static fds_status fill(fds_regression *r, const fds_net *net, const float *weights, float *floats,
                        fds_error *err) {
@@ -85,7 +66,7 @@ static fds_status make(fds_regression *r, const fds_value_making *making, const 
     if (status == FDS_OK)
         fds_net_init(net, params.seed, weights);
     if (status == FDS_OK && making->number)
-        status = train(net, samples, &params, weights, err);
+        status = fds_retrain_all(net, samples, &params, weights, err);
     if (status == FDS_OK)
         status = fill(r, net, weights, floats, err);
     fds_free(weights);

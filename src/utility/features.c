@@ -17,7 +17,6 @@ typedef struct {
     fds_net *net;
     fds_lane *lane;
     float *weights;
-    uint32_t *members; /* (samples): all */
 } desk;
 
 static fds_status train(desk *d, const fds_value_making *making, fds_error *err) {
@@ -27,14 +26,10 @@ static fds_status train(desk *d, const fds_value_making *making, fds_error *err)
                            err));
     FDS_TRY(fds_lane_create(d->net, &d->lane, err));
     d->weights = fds_alloc_zero(d->net->weights, sizeof *d->weights);
-    d->members = fds_alloc_zero(samples->count, sizeof *d->members);
-    if (!d->weights || !d->members)
+    if (!d->weights)
         return fds_fail_nomem(err, d->net->weights * sizeof *d->weights);
-    for (size_t i = 0; i < samples->count; i++)
-        d->members[i] = (uint32_t)i;
     fds_net_init(d->net, params.seed, d->weights);
-    FDS_TRY(fds_lane_train(d->lane, samples, d->members, samples->count, &params, d->weights, NULL,
-                           NULL, err));
+    FDS_TRY(fds_retrain_all(d->net, samples, &params, d->weights, err));
     return fds_retrain_describe(making->about, d->net, &params) ? FDS_OK : fds_fail_nomem(err, 1);
 }
 
@@ -65,7 +60,6 @@ fds_status fds_features_make(const fds_value_making *making, fds_features *out, 
     fds_lane_free(d.lane);
     fds_net_free(d.net);
     fds_free(d.weights);
-    fds_free(d.members);
     return status;
 }
 

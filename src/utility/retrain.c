@@ -196,3 +196,20 @@ const fds_net *fds_value_network(const fds_value *value) {
 }
 
 void fds_value_set_sink(const fds_value *value, const fds_sink *sink) { value->data->sink = sink; }
+
+fds_status fds_retrain_all(const fds_net *net, const fds_inputs *samples,
+                           const fds_train_params *params, float *weights, fds_error *err) {
+    fds_lane *lane = NULL;
+    uint32_t *members = fds_alloc_zero(samples->count, sizeof *members);
+    if (!members)
+        return fds_fail_nomem(err, samples->count * sizeof *members);
+    for (size_t i = 0; i < samples->count; i++)
+        members[i] = (uint32_t)i;
+    fds_status status = fds_lane_create(net, &lane, err);
+    if (status == FDS_OK)
+        status = fds_lane_train(lane, samples, members, samples->count, params, weights, NULL, NULL,
+                                err);
+    fds_lane_free(lane);
+    fds_free(members);
+    return status;
+}

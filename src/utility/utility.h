@@ -95,6 +95,9 @@ double fds_decimal(float value);
 /* How number epochs are trained, or, for 0, until converged. */
 fds_train_params fds_retrain_training(const fds_value_params *params, uint32_t number);
 fds_status fds_retrain_check(const fds_value_params *params, uint32_t number, fds_error *err);
+/* Trains weights (in: initial) on all samples. */
+fds_status fds_retrain_all(const fds_net *net, const fds_inputs *samples,
+                           const fds_train_params *params, float *weights, fds_error *err);
 fds_status fds_retrain_create(fds_value_making *making, fds_error *err);
 /* Everything that training depends on, added to about; false: no memory. */
 bool fds_retrain_describe(json_t *about, const fds_net *net, const fds_train_params *train);
