@@ -42,10 +42,11 @@ def correlation(a, b):
 
 
 def mean_correlation(a, b, where=None):
-    """The mean over images of the correlation over players (those in where)."""
+    """The mean over images of the correlation over players (those in where), as text; "" where all are alike."""
     if where is None:
         where = np.ones_like(a, bool)
-    return np.nanmean([correlation(x[s], y[s]) for x, y, s in zip(a, b, where)])
+    each = [correlation(x[s], y[s]) for x, y, s in zip(a, b, where)]
+    return "" if np.isnan(each).all() else f"{np.nanmean(each):.4f}"
 
 
 class Truth:
@@ -137,10 +138,10 @@ def main():
         e = t.estimate(f"estimate-{method}", "--sampler", sampler, "--adjust", adjust, "--coalitions", str(size))
         cover = np.mean(np.abs(values - t.truth) <= Z95 * errors)
         print(f"| {data} | {method} | {100 * results['service_accuracy']:.1f} % "
-              f"| {mean_correlation(values, e):.4f} | {mean_correlation(values, e, t.same):.4f} "
-              f"| **{mean_correlation(values, t.truth):.4f}** | {mean_correlation(values, t.truth, t.same):.4f} "
-              f"| {mean_correlation(e, t.truth):.4f} | {mean_correlation(e, t.truth, t.same):.4f} "
-              f"| {mean_correlation(t.classes, t.truth):.4f} | {100 * cover:.1f} % |", flush=True)
+              f"| {mean_correlation(values, e)} | {mean_correlation(values, e, t.same)} "
+              f"| **{mean_correlation(values, t.truth)}** | {mean_correlation(values, t.truth, t.same)} "
+              f"| {mean_correlation(e, t.truth)} | {mean_correlation(e, t.truth, t.same)} "
+              f"| {mean_correlation(t.classes, t.truth)} | {100 * cover:.1f} % |", flush=True)
     if "mnist" in args.data:
         latency(args.build, fds, work)
 

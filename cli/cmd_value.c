@@ -24,26 +24,27 @@ static const cli_option value_table[] = {
              "--method exact too [leverage]")},
     {CLI_ROW(UINT, value_options, coalitions, 0, "coalitions", "M",
              "ls: how many are drawn; all samplers but kernel draw pairs, so it must be even [20 "
-             "times the players, at least 200]; group-testing [by --epsilon and --delta], banzhaf "
-             "[20 times the players]"),
+             "times the players, at least 200]; group-testing, banzhaf: how many [by --epsilon "
+             "and --delta]"),
      .min = 1, .max = MOST_COALITIONS},
     {CLI_ROW(UINT, value_options, orders, 0, "orders", "N",
              "tmc, beta, gshapley, cs-shapley, freeshap: random orders of the players, at the most "
-             "[by method]"),
+             "[1000; freeshap 200]"),
      .min = 1, .max = 100000000},
     {CLI_ROW(FLOAT, value_options, until, 0, "until", "SHARE",
              "the same: stop when 100 orders change the values by less than this share; 0: never "
-             "before --orders [by method]"),
+             "before --orders [0.05; freeshap 0]"),
      .max = 1000},
     {CLI_ROW(FLOAT, value_options, truncate, 0, "truncate", "SHARE",
              "tmc, beta, cs-shapley, freeshap: leave an order once its value is this near to that "
-             "of all players; 0: never [by method]"),
+             "of all players; 0: never [0.01; beta, freeshap 0]"),
      .max = 1000},
     {CLI_ROW(FLOAT, value_options, epsilon, 0, "epsilon", "E",
-             "group-testing: the error of all values together [by method]"),
+             "group-testing, banzhaf: the error of all values together, in Euclidean norm [10, 1: "
+             "their bounds are wide]"),
      .max = 1000, .above = true},
     {CLI_ROW(FLOAT, value_options, delta, 0, "delta", "P",
-             "group-testing: the probability of a greater error [by method]"),
+             "group-testing, banzhaf: the probability of a greater error [0.1]"),
      .max = 1, .above = true},
     {CLI_ROW(CHOICE, value_options, form, 0, "form", "original|improved",
              "group-testing: improved compares with a player who adds nothing [original]")},

@@ -40,8 +40,8 @@ static fds_status check_belonging(const value_job *j, fds_error *err) {
         {"orders", BY_ORDERS, o->orders},
         {"until", BY_ORDERS, o->until >= 0},
         {"truncate", "tmc beta cs-shapley freeshap", o->truncate >= 0},
-        {"epsilon", "group-testing", o->epsilon >= 0},
-        {"delta", "group-testing", o->delta >= 0},
+        {"epsilon", BY_COALITIONS, o->epsilon >= 0},
+        {"delta", BY_COALITIONS, o->delta >= 0},
         {"form", "group-testing", o->form},
         {"draw", BY_COALITIONS " " BY_ORDERS " random", o->draw != UINT64_MAX},
         {"value", BY_TABLE " freeshap", o->value},
@@ -246,7 +246,7 @@ void value_print_baseline_plan(const value_job *j, int width) {
     }
     if (is_among(j->method, BY_COALITIONS) && p->coalitions)
         printf("%-*s %s\n", width, "coalitions", cli_count(p->coalitions, count));
-    else if (is_among(j->method, "group-testing"))
+    else if (is_among(j->method, BY_COALITIONS))
         printf("%-*s by its bound, with epsilon %g and delta %g\n", width, "coalitions", p->epsilon,
                p->delta);
 }

@@ -20,8 +20,7 @@
  *
  *     m = ln(4 n / delta) * max(8 n / (3 epsilon^2), 8)
  *
- * makes the Euclidean norm of all errors at most epsilon with a chance of 1 - delta. The order
- * n/epsilon^2 ln(n/delta) is the authors'; they give no constant.
+ * makes the Euclidean norm of all errors at most epsilon with a chance of 1 - delta.
  */
 #include "baseline/baseline.h"
 

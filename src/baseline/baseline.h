@@ -68,6 +68,12 @@ void baseline_means_get(const baseline_means *means, double *values, double *err
 
 enum { BASELINE_ROUND = 50 }; /* orders that are walked side by side; 100 is a multiple of it */
 
+/* An order is truncated when more than so many places running were near v(N). */
+enum { BASELINE_NEAR_PLACES = 5 };
+/* |value - full| <= truncate |full|; for several games the means over them of both sides. */
+bool baseline_is_near(const fds_baseline_params *params, size_t columns, const double *value,
+                      const double *full);
+
 /* Whether to walk on, after a round. */
 bool baseline_goes_on(const fds_baseline_params *params, const baseline_means *means);
 

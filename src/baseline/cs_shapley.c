@@ -30,7 +30,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { NEAR_PLACES = 5 };             /* an order ends when more than so many running were near */
 static const double least_sum = 0.05; /* in shares of the sum of sizes */
 
 /* One class in one order. */
@@ -75,7 +74,9 @@ static double class_worth(const cs *s, uint32_t label, const double *shares) {
     return shares[label] * exp(out);
 }
 
-static bool is_going(const walk *w) { return w->looked < w->count && w->near <= NEAR_PLACES; }
+static bool is_going(const walk *w) {
+    return w->looked < w->count && w->near <= BASELINE_NEAR_PLACES;
+}
 
 /* Asks for the coalitions of all walks that go on, with_class: and the rest of their class. The
  * answers are theirs in turn. */

@@ -12,19 +12,16 @@
  *
  * A sample t that joins has its row of L in column t of U, l = L^-1 K_St, and adds one row to both:
  *
- *     d^2 = K_tt + ridge - |l|^2     u = (K_tx - l'U) / d     w = (y_t - l'W) / d     scores += u
- * w'
+ *     d^2 = K_tt + ridge - |l|^2     u = (K_tx - l'U) / d     w = (y_t - l'W) / d
  *
- * which costs |S| operations an input; sums go over S in the order of joining. As in tmc, an order
- * ends when more than five prefixes running were worth about as much as everyone:
- * |v - v(N)| <= truncate |v(N)|, for several games the means over them of both sides.
+ * and u w' to the scores, which costs |S| operations an input; sums go over S in the order of
+ * joining. As in tmc, an order ends when more than five prefixes running were worth about as much
+ * as everyone: |v - v(N)| <= truncate |v(N)|, for several games the means over them of both sides.
  */
 #include "baseline/baseline.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { NEAR_PLACES = 5 };
 
 typedef struct {
     double *u;      /* (samples, inputs + samples) */
@@ -98,15 +95,6 @@ static void judge(const freeshap *f, desk *d, double *value) {
 
 /* ---- an order ---- */
 
-static bool is_near(const freeshap *f, const double *value) {
-    double off = 0, size = 0;
-    for (size_t c = 0; c < f->job->columns; c++) {
-        off += fabs(value[c] - f->full[c]);
-        size += fabs(f->full[c]);
-    }
-    return f->job->params->truncate > 0 && off <= f->job->params->truncate * size;
-}
-
 static fds_status walk(void *context, unsigned worker, const uint32_t *order, double *values,
                        size_t *end, fds_error *err) {
     (void)err;
@@ -115,11 +103,11 @@ static fds_status walk(void *context, unsigned worker, const uint32_t *order, do
     size_t near = 0, place = 0;
     start(f, d);
     judge(f, d, values);
-    while (place < f->job->players && near <= NEAR_PLACES) {
+    while (place < f->job->players && near <= BASELINE_NEAR_PLACES) {
         join_player(f, d, order[place++]);
         double *value = values + place * f->job->columns;
         judge(f, d, value);
-        near = is_near(f, value) ? near + 1 : 0;
+        near = baseline_is_near(f->job->params, f->job->columns, value, f->full) ? near + 1 : 0;
     }
     *end = place;
     return FDS_OK;

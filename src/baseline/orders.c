@@ -104,6 +104,16 @@ bool baseline_goes_on(const fds_baseline_params *params, const baseline_means *m
     return means->count < params->orders && !has_converged(params, means);
 }
 
+bool baseline_is_near(const fds_baseline_params *params, size_t columns, const double *value,
+                      const double *full) {
+    double off = 0, size = 0;
+    for (size_t c = 0; c < columns; c++) {
+        off += fabs(value[c] - full[c]);
+        size += fabs(full[c]);
+    }
+    return params->truncate > 0 && off <= params->truncate * size;
+}
+
 /* ---- walking ---- */
 
 typedef struct {

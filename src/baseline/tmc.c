@@ -29,7 +29,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { NEAR_PLACES = 5 };               /* an order ends when more than so many running were near */
 #define ROUND_BYTES ((size_t)256 << 20) /* of marginals, unless one order has more */
 
 /* ---- weights of Beta Shapley ---- */
@@ -164,15 +163,6 @@ static void start_round(tmc *t, size_t first, size_t count) {
     t->going_count = count;
 }
 
-static bool is_near(const tmc *t, const double *value) {
-    double off = 0, size = 0;
-    for (size_t c = 0; c < t->job->columns; c++) {
-        off += fabs(value[c] - t->full[c]);
-        size += fabs(t->full[c]);
-    }
-    return t->job->params->truncate > 0 && off <= t->job->params->truncate * size;
-}
-
 /* What order k's player at place adds, now that its prefix is worth value; false when the order
  * ends here. */
 static bool take_step(tmc *t, size_t k, size_t place, const double *value) {
@@ -182,8 +172,9 @@ static bool take_step(tmc *t, size_t k, size_t place, const double *value) {
     for (size_t c = 0; c < columns; c++)
         marginal[c] = t->weights[place] * (value[c] - now[c]);
     memcpy(now, value, columns * sizeof *now);
-    t->near[k] = is_near(t, value) ? t->near[k] + 1 : 0;
-    return t->near[k] <= NEAR_PLACES;
+    bool is_near = baseline_is_near(t->job->params, columns, value, t->full);
+    t->near[k] = is_near ? t->near[k] + 1 : 0;
+    return t->near[k] <= BASELINE_NEAR_PLACES;
 }
 
 static fds_status walk_place(tmc *t, size_t place, fds_error *err) {

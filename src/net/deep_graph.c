@@ -24,7 +24,8 @@ static const cnn_row cnn_rows[] = {
 };
 enum { CNN_HEAD = 32, RESNET_HEAD = 512 }; /* channels of head.conv */
 
-static const uint32_t mlp_widths[] = {512, 1024};
+/* Narrower on inputs so large that the first layer would be most of the network. */
+enum { MLP_LAYERS = 2, MLP_WIDTH = 1024, MLP_NARROW = 512, MLP_LARGE_INPUT = 1024 };
 
 typedef struct {
     const char *name;
@@ -230,8 +231,9 @@ static uint32_t build_cnn(builder *b, uint32_t y) {
 
 static uint32_t build_mlp(builder *b, uint32_t y) {
     char name[DEEP_MAX_NAME];
-    for (int i = 0; i < (int)(sizeof mlp_widths / sizeof *mlp_widths); i++)
-        y = fc(b, join(name, "layers.", "", i), y, mlp_widths[i], true, false);
+    uint32_t width = deep_node_size(&b->g->nodes[y]) > MLP_LARGE_INPUT ? MLP_NARROW : MLP_WIDTH;
+    for (int i = 0; i < MLP_LAYERS; i++)
+        y = fc(b, join(name, "layers.", "", i), y, width, true, false);
     return y;
 }
 

@@ -219,7 +219,7 @@ static void lies_are_found_and_named(void **state) {
         {"\"scale\":\"0.0333", "\"scale\":\"000000", "scale", FDS_FORMAT},
         {"\"f32\"", "\"f31\"", "f31", FDS_FORMAT},
         {"layers.1.bias", "layers.1.bios", "layers.1.bias", FDS_FORMAT},
-        {"[512,64]", "[64,512]", "layers.0.weight", FDS_SHAPE},
+        {"[1024,64]", "[64,1024]", "layers.0.weight", FDS_SHAPE},
         {"\"players\":\"7\"", "\"players\":\"8\"", "players", FDS_SHAPE},
         {"\"outputs\":\"21\"", "\"outputs\":\"22\"", "outputs", FDS_SHAPE},
     };
@@ -252,7 +252,7 @@ static void weights_that_are_no_numbers_are_refused(void **state) {
         fds_explainer *e = any_explainer("mlp", NULL);
         fds_deep *net = learn_explainer_net(e);
         fds_error err;
-        float bias[512] = {[200] = odd[i]};
+        float bias[1024] = {[200] = odd[i]};
         assert_string_equal(fds_deep_tensor_at(net, 1).name, "layers.0.bias");
         assert_int_equal(fds_deep_tensor_at(net, 1).count, COUNT(bias));
         expect_ok(fds_deep_write(net, 1, FDS_DEEP_VALUE, bias, &err), &err);
