@@ -149,6 +149,7 @@ def main():
 def latency(build, fds, work):
     """One image to values in a loaded process: the default explainer, and a bank of 2,000 LeNet-5."""
     folder = os.path.join(work, "mnist-bank")
+    shutil.rmtree(folder, ignore_errors=True)
     run(fds, "fit", "mnist", "--method", "afds", "--keep-models", "--players", "100", "--inputs", "3000",
         "--quiet", "-o", folder)
     print("\n| one image to values | p50 | p99 |\n| --- | --- | --- |")

@@ -37,9 +37,10 @@ typedef struct {
     const fds_regression *game;
     size_t samples, inputs, classes, width; /* width: of a row of U */
     double *kernel;                         /* (samples, width) */
-    uint32_t *order, *first; /* samples by player: those of p are order[first[p] .. first[p+1]-1] */
-    double *full;            /* (columns): v(N) */
-    desk *desks;             /* (workers) */
+    uint32_t *members;                      /* samples by player: those of p are */
+    size_t *first;                          /* members[first[p] .. first[p+1]-1] */
+    double *full;                           /* (columns): v(N) */
+    desk *desks;                            /* (workers) */
     unsigned workers;
 } freeshap;
 
@@ -77,8 +78,8 @@ static void join(const freeshap *f, desk *d, uint32_t t) {
 }
 
 static void join_player(const freeshap *f, desk *d, uint32_t player) {
-    for (uint32_t i = f->first[player]; i < f->first[player + 1]; i++)
-        join(f, d, f->order[i]);
+    for (size_t i = f->first[player]; i < f->first[player + 1]; i++)
+        join(f, d, f->members[i]);
 }
 
 static void judge(const freeshap *f, desk *d, double *value) {
@@ -124,7 +125,7 @@ static void freeshap_free(freeshap *f) {
     }
     fds_free(f->desks);
     fds_free(f->kernel);
-    fds_free(f->order);
+    fds_free(f->members);
     fds_free(f->first);
     fds_free(f->full);
 }
@@ -133,11 +134,9 @@ static void freeshap_free(freeshap *f) {
 static fds_status allocate(freeshap *f, fds_error *err) {
     const size_t n = f->samples, answers = f->inputs * f->classes;
     f->kernel = fds_alloc_zero(n * f->width, sizeof *f->kernel);
-    f->order = fds_alloc_zero(n, sizeof *f->order);
-    f->first = fds_alloc_zero(f->job->players + 2, sizeof *f->first);
     f->full = fds_alloc_zero(f->job->columns, sizeof *f->full);
     f->desks = fds_alloc_zero(f->workers, sizeof *f->desks);
-    bool right = f->kernel && f->order && f->first && f->full && f->desks;
+    bool right = f->kernel && f->full && f->desks;
     for (unsigned w = 0; right && w < f->workers; w++) {
         desk *d = &f->desks[w];
         d->u = fds_alloc_zero(n * f->width, sizeof *d->u);
@@ -151,19 +150,11 @@ static fds_status allocate(freeshap *f, fds_error *err) {
 
 static void fill(freeshap *f) {
     const size_t n = f->samples, m = f->inputs;
-    const uint32_t *owner = f->game->data->owner;
     for (size_t i = 0; i < n; i++) {
         for (size_t x = 0; x < m; x++)
             f->kernel[i * f->width + x] = f->game->inputs[x * n + i];
         memcpy(f->kernel + i * f->width + m, f->game->between + i * n, n * sizeof *f->kernel);
     }
-    /* counted two places on, summed, and then moved down by one as each sample is put in */
-    for (size_t i = 0; i < n; i++)
-        f->first[owner[i] + 2]++;
-    for (size_t p = 2; p < f->job->players + 2; p++)
-        f->first[p] += f->first[p - 1];
-    for (size_t i = 0; i < n; i++)
-        f->order[f->first[owner[i] + 1]++] = (uint32_t)i;
 }
 
 static void judge_everyone(freeshap *f) {
@@ -175,6 +166,7 @@ static void judge_everyone(freeshap *f) {
 
 static fds_status run(freeshap *f, baseline_job *job, fds_error *err) {
     FDS_TRY(allocate(f, err));
+    FDS_TRY(fds_value_by_player(f->game->data, &f->members, &f->first, err));
     fill(f);
     judge_everyone(f);
     const baseline_walker walker = {job->players, job->columns, walk, f};

@@ -89,22 +89,10 @@ static fds_status make_value(gshapley *g, fds_error *err) {
     return FDS_OK;
 }
 
-/* Counting sort of the samples by owner; within one they stay ascending. */
 static fds_status list_members(gshapley *g, fds_error *err) {
-    const size_t players = g->job->players, samples = g->value->data->samples->count;
-    const uint32_t *owner = g->value->data->owner;
-    g->members = fds_alloc_zero(samples, sizeof *g->members);
-    g->first = fds_alloc_zero(players + 2, sizeof *g->first);
-    if (!g->members || !g->first)
-        return fds_fail_nomem(err, (samples + players) * sizeof *g->first);
-    for (size_t i = 0; i < samples; i++)
-        g->first[owner[i] + 2]++;
-    for (size_t p = 0; p < players; p++) {
-        g->most = FDS_MAX(g->most, g->first[p + 2]);
-        g->first[p + 2] += g->first[p + 1];
-    }
-    for (size_t i = 0; i < samples; i++) /* moves each beginning to its end, the next's beginning */
-        g->members[g->first[owner[i] + 1]++] = (uint32_t)i;
+    FDS_TRY(fds_value_by_player(g->value->data, &g->members, &g->first, err));
+    for (size_t p = 0; p < g->job->players; p++)
+        g->most = FDS_MAX(g->most, g->first[p + 1] - g->first[p]);
     return FDS_OK;
 }
 

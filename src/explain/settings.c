@@ -36,7 +36,7 @@ static const struct {
     float lr;
     uint32_t batch, epochs;
 } usual[] = {
-    {"mlp", 1e-3f, 64, 30},      {"cnn", 1e-3f, 64, 20},    {"resnet18", 2e-4f, 64, 20},
+    {"mlp", 1e-3f, 64, 25},      {"cnn", 1e-3f, 64, 20},    {"resnet18", 2e-4f, 64, 20},
     {"resnet50", 2e-4f, 64, 20}, {"linear", 1e-3f, 64, 40}, {"bank", 1e-3f, 64, 1},
 };
 

@@ -64,6 +64,11 @@ struct fds_value_data {
 /* The positions within samples of all that the players of a coalition own, ascending. */
 size_t fds_value_members(const fds_value_data *data, const uint64_t *coalition, uint32_t *members);
 
+/* All samples player by player: those of p are at the positions (*members)[(*first)[p] ..
+ * (*first)[p + 1] - 1], ascending. The caller frees both, even after a failure. */
+fds_status fds_value_by_player(const fds_value_data *data, uint32_t **members, size_t **first,
+                               fds_error *err);
+
 /* Every player has samples, and all are samples of the dataset. */
 fds_status fds_players_check(const fds_dataset *ds, const fds_players *players, fds_error *err);
 

@@ -233,6 +233,22 @@ static size_t data_bytes(const fds_value_data *data) {
     return bytes;
 }
 
+fds_status fds_value_by_player(const fds_value_data *data, uint32_t **members, size_t **first,
+                               fds_error *err) {
+    const size_t players = fds_players_count(data->players), samples = data->samples->count;
+    *members = fds_alloc_zero(samples, sizeof **members);
+    *first = fds_alloc_zero(players + 2, sizeof **first);
+    if (!*members || !*first)
+        return fds_fail_nomem(err, (samples + players) * sizeof **first);
+    for (size_t i = 0; i < samples; i++) /* counted two places on, and summed up */
+        (*first)[data->owner[i] + 2]++;
+    for (size_t p = 0; p < players; p++)
+        (*first)[p + 2] += (*first)[p + 1];
+    for (size_t i = 0; i < samples; i++) /* moves each beginning to its end, the next's beginning */
+        (*members)[(*first)[data->owner[i] + 1]++] = (uint32_t)i;
+    return FDS_OK;
+}
+
 size_t fds_value_members(const fds_value_data *data, const uint64_t *coalition, uint32_t *members) {
     size_t count = 0;
     for (size_t i = 0; i < data->samples->count; i++)
