@@ -182,8 +182,10 @@ def compare_bf16(network, batch):
 
 LIMITS = {"eval": 1e-4, "train": 1e-4, "gradients": 1e-3, "statistics": 1e-4}
 CASES = [("resnet18", "classify", 3, 32, 12, 2), ("resnet18", "explain", 1, 28, 12, 1),
-         ("resnet50", "explain", 3, 32, 16, 2), ("resnet18", "explain", 3, 45, 5, 2)]
-BF16_CASES = [("resnet50", 12), ("resnet18", 5)]
+         ("resnet50", "explain", 3, 32, 16, 2), ("resnet50", "classify", 1, 28, 12, 2),
+         ("resnet18", "explain", 3, 45, 5, 2)]
+# a batch of 5 is computed in f32: oneDNN's bf16 is wrong on maps of 5 pixels
+BF16_CASES = [("resnet50", 12), ("resnet18", 12), ("resnet18", 5)]
 
 
 def main():
