@@ -13,7 +13,7 @@ static const cli_option value_table[] = {
              "where the values go: .csv, .npy or .json, as it ends [no file]")},
     {CLI_ROW(STRING, value_options, method, 0, "method", "HOW",
              "exact: every coalition, for up to 20 players; ls: least squares on sampled ones; or "
-             "the methods of others, listed below [ls]")},
+             "the methods of others, listed above [ls]")},
     {CLI_ROW(STRING, value_options, players, 0, "players", "WHO", CLI_PLAYERS_HELP)},
     {CLI_ROW(UINT, value_options, test_count, 0, "test", "N",
              "test samples, as many of each class [200, or all when there are fewer; where DATA "
@@ -334,17 +334,17 @@ const cli_command cli_value = {
         "The methods of others (--method) give one value a player, by default for the accuracy "
         "on the test samples, or with --per-sample one for each test sample. They use the same "
         "sub-models and tables:\n"
-        "  loo            leave one out\n"
-        "  tmc            Data Shapley, by orders that are cut off\n"
-        "  gshapley       Data Shapley, by one pass of gradient descent\n"
-        "  group-testing  from random coalitions\n"
-        "  cs-shapley     class-wise Shapley; by accuracy only\n"
-        "  freeshap       Shapley values of kernel regression\n"
-        "  knn:K          exact values of K nearest neighbours; knn:K@model: on the\n"
-        "                 features of the service model\n"
-        "  banzhaf        Banzhaf values\n"
-        "  beta:A,B       Beta Shapley; beta:1,1 is the Shapley value\n"
-        "  random, same-label  to compare with\n\n"
+        "loo            leave one out\n"
+        "tmc            Data Shapley, by orders that are cut off\n"
+        "gshapley       Data Shapley, by one pass of gradient descent\n"
+        "group-testing  from random coalitions\n"
+        "cs-shapley     class-wise Shapley; by accuracy only\n"
+        "freeshap       Shapley values of kernel regression\n"
+        "knn:K          exact values of K nearest neighbours\n"
+        "knn:K@model    the same, on features of the service model\n"
+        "banzhaf        Banzhaf values\n"
+        "beta:A,B       Beta Shapley; beta:1,1 is the Shapley value\n"
+        "random         to compare with, as is same-label\n\n"
         "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
     .examples = "  fds value mnist --players 100 --test 50 --coalitions 1000 -o values.csv\n"
                 "  fds value sales.csv --label outcome --provider shop --players providers \\\n"
