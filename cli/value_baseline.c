@@ -149,7 +149,11 @@ fds_status value_read_baseline(value_job *j, fds_error *err) {
 
 fds_status value_open_baseline(value_job *j, fds_error *err) {
     CLI_TRY(fds_baseline_check(&j->baseline, fds_players_count(j->setup.players), err));
-    return value_open_game(j, fds_baseline_needs_table(j->method) && !j->o->dry_run, err);
+    bool has_table = fds_baseline_needs_table(j->method);
+    CLI_TRY(value_open_game(j, has_table && !j->o->dry_run, err));
+    if (!has_table)
+        j->game.dir[0] = 0;
+    return FDS_OK;
 }
 
 /* What no and all players answer, and from that the labels. */

@@ -224,7 +224,7 @@ static json_t *json_game(const value_game *g, bool is_filled) {
                      (json_int_t)n->missing, "disk", (json_int_t)n->disk, "disk_free",
                      (json_int_t)n->disk_free, "memory", (json_int_t)n->memory, "seconds",
                      is_filled ? cli_json_real(g->seconds) : json_null(), "table",
-                     cli_json_text(g->dir), "parameters", parameters);
+                     text_or_null(g->dir[0] ? g->dir : NULL), "parameters", parameters);
 }
 
 static json_t *json_groups(const value_job *j) {

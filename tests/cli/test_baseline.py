@@ -68,6 +68,13 @@ def one_table_serves_all_methods_and_nothing_is_trained_twice():
 
 
 @test
+def methods_without_sub_models_leave_no_table():
+    for method in FREE:
+        assert fds_json(*small(method))["game"]["table"] is None, method
+        assert not pathlib.Path("fds.table").exists(), method
+
+
+@test
 def bits_do_not_depend_on_threads():
     for method in [*QUICK, *FREE]:
         files = []
