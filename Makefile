@@ -9,7 +9,8 @@ SETUP = meson setup $(if $(CI),-Dwerror=true)
 SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
 .PHONY: help all demo test test-asan test-tsan test-kill coverage fuzz bench-lane bench-deep \
-	bench-value bench-accuracy bench-explain bench-baselines bench-mislabelled format install clean
+	bench-value bench-accuracy bench-explain bench-baselines bench-tangent bench-mislabelled \
+	format install clean
 
 help:
 	@echo "make demo         build, fetch MNIST, fit a run for 100 digits, explain and pay for ten"
@@ -28,6 +29,7 @@ help:
 	@echo "make bench-accuracy  the tables of docs/accuracy.md: values against the truth"
 	@echo "make bench-explain  the four methods end to end: seconds, and against the truth (an hour)"
 	@echo "make bench-baselines  the methods of others: sub-models, seconds, and TMC against PyTorch"
+	@echo "make bench-tangent  the tangent kernel against PyTorch: speed and accuracy"
 	@echo "make bench-mislabelled  how well each method's lowest values find wrong labels"
 	@echo "make format       clang-format over the tree"
 
@@ -108,6 +110,11 @@ bench-baselines:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/baselines.py build-bench
+
+bench-tangent:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/tangent.py build-bench mnist
 
 bench-mislabelled:
 	@scripts/deps bench

@@ -193,7 +193,7 @@ def main():
     parser.add_argument("--players", type=int, default=100)
     parser.add_argument("--test", type=int, default=1000, help="test images")
     parser.add_argument("--methods", nargs="*", default=METHODS, help="for the first table; none: leave it out")
-    parser.add_argument("--orders", type=int, help="at the most, instead of each method's own number")
+    parser.add_argument("--orders", type=int, default=200, help="at the most; 0: each method's own number")
     parser.add_argument("--coalitions", type=int, help="the same for methods that draw coalitions")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3, help="of the second table; 0: leave it out")

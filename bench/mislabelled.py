@@ -51,7 +51,7 @@ def options_of(method, utility, arguments, folder, seed):
     options = ["--players", arguments.players, "--test", arguments.test, "--seed", seed, "--threads",
                arguments.threads, "--method", name, *(["--form", *form] if form else [])]
     if kind in TABLED:
-        options += ["--table", os.path.join(folder, "table"), "--store", "f16"]
+        options += ["--table", os.path.join(folder, "table")]
     if kind in BY_ORDERS:
         options += ["--orders", arguments.orders, "--until", 0]
     if kind in BY_COALITIONS:
@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--share", type=float, default=0.1, help="of the labels that are flipped")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--methods", nargs="*", default=METHODS)
-    parser.add_argument("--orders", type=int, default=200)
+    parser.add_argument("--orders", type=int, default=100)
     parser.add_argument("--coalitions", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--work", default="build-bench/mislabelled", help="where data, tables and values go")
