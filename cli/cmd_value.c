@@ -36,12 +36,13 @@ static const cli_option value_table[] = {
              "before --orders [0.05; freeshap 0]"),
      .max = 1000},
     {CLI_ROW(FLOAT, value_options, truncate, 0, "truncate", "SHARE",
-             "tmc, beta, cs-shapley, freeshap: leave an order once its value is this near to that "
-             "of all players; 0: never [0.01; beta, freeshap 0]"),
+             "tmc, beta, cs-shapley, freeshap: leave an order once its value was this near to that "
+             "of all players, as a share of it, at six places running; 0: never [0.01; beta, "
+             "freeshap 0]"),
      .max = 1000},
     {CLI_ROW(FLOAT, value_options, epsilon, 0, "epsilon", "E",
-             "group-testing, banzhaf: the error of all values together, in Euclidean norm [10, 1: "
-             "their bounds are wide]"),
+             "group-testing, banzhaf: the error of all values together (with --per-sample, of a "
+             "test sample's), in Euclidean norm [10, 1: their bounds are wide]"),
      .max = 1000, .above = true},
     {CLI_ROW(FLOAT, value_options, delta, 0, "delta", "P",
              "group-testing, banzhaf: the probability of a greater error [0.1]"),
@@ -78,7 +79,8 @@ static const cli_option value_table[] = {
              "where sub-models' answers are kept, to resume and to reuse [FILE.table beside the "
              "output; fds.table without -o]")},
     {CLI_ROW(CHOICE, value_options, store, 0, "store", "f32|f16",
-             "how they are kept; f16 takes half the room [f32]")},
+             "how they are kept; f16 takes half the room, but may find labels alike of which one "
+             "was likelier, and so change an accuracy [f32]")},
     {CLI_ROW(STRING, value_options, model, 0, "model", "NET", CLI_MODEL_HELP)},
     {CLI_ROW(FLOAT, value_options, lr, 0, "lr", "RATE", "learning rate [0.0001]"), .max = 1000,
      .above = true},
@@ -212,19 +214,24 @@ static fds_status check_needed(value_job *j, fds_error *err) {
         return cli_fail(err, FDS_USAGE,
                         "--group belongs to --sampler gfds or gfds+, or to an --adjust other than "
                         "none");
+    const char *kind = j->game.kind;
     bool by_model = has_groups && o->group && cli_is_by_model(o->group);
-    bool by_surrogate = j->surrogate.kind && value_has_network(j->surrogate.kind);
-    j->setup.want.no_network = !value_has_network(j->game.kind) && !by_model && !by_surrogate;
-    const char *wrong = o->model       ? "model"
-                        : o->lr > 0    ? "lr"
-                        : o->beta > 0  ? "beta"
-                        : o->batch     ? "batch"
-                        : o->optimizer ? "optimizer"
-                                       : NULL;
-    if (j->setup.want.no_network && wrong)
+    bool has_training = value_has_training(kind) || value_has_training(j->surrogate.kind);
+    bool has_network = value_has_network(kind) || value_has_network(j->surrogate.kind);
+    /* as it is initialised */
+    bool is_gradient = j->is_baseline && strcmp(j->method, "gshapley") == 0;
+    j->setup.want.no_network = !has_network && !by_model && !is_gradient;
+    const char *wrong = o->model && j->setup.want.no_network ? "model"
+                        : has_training || by_model           ? NULL
+                        : o->lr > 0                          ? "lr"
+                        : o->beta > 0                        ? "beta"
+                        : o->batch                           ? "batch"
+                        : o->optimizer                       ? "optimizer"
+                                                             : NULL;
+    if (wrong)
         return cli_fail(err, FDS_USAGE, "--%s belongs to --value retrain: %s trains no network",
-                        wrong, j->game.kind);
-    if (o->beta > 0 && strcmp(j->game.kind, "retrain") == 0)
+                        wrong, kind);
+    if (o->beta > 0 && strcmp(kind, "retrain") == 0)
         return cli_fail(err, FDS_USAGE,
                         "--beta belongs to --value retrain:K; retrain trains at the learning rate "
                         "itself");

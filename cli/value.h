@@ -30,11 +30,11 @@ typedef struct value_options {
 
 /* A value function, and the table of what it answered. */
 typedef struct value_game {
-    const char *kind; /* "retrain:10" */
+    const char *kind; /* "retrain:10"; NULL: none, in methods that ask no model anything */
     fds_value *value;
     fds_table *table;
     fds_table_need need; /* before it was filled */
-    double seconds;      /* that filling took */
+    double seconds;      /* that filling took; of baselines, making the value function */
     char dir[VALUE_PATH_SIZE];
 } value_game;
 
@@ -75,31 +75,36 @@ typedef struct value_job {
 static inline unsigned value_threads(const value_job *j) { return (unsigned)j->o->common.threads; }
 /* Whether a value function trains networks. */
 bool value_is_retrain(const char *kind);
-/* Whether it needs one, trained or not. */
+/* Whether it needs one that is trained, or any at all; NULL does not. */
+bool value_has_training(const char *kind);
 bool value_has_network(const char *kind);
-/* Of what is drawn at random, by --seed and --draw. */
+/* --draw, and the seed of what is drawn at random, by that and --seed. */
+uint64_t value_draw(const value_job *j);
 uint64_t value_draw_seed(const value_job *j);
 
 /* Groups, plans and tables, ready to be filled; says what that will take. */
 fds_status value_open_games(value_job *j, fds_error *err);
 fds_status value_fill_games(value_job *j, fds_error *err);
 void value_close_games(value_job *j);
-/* "2,002 sub-models to train (0 of 2,002 are there already)"; returns out. */
-#define VALUE_NEED_SIZE 160
 /* Whether every coalition that there is was drawn. */
 bool value_saw_all(const value_job *j);
 /* How many games are valued: one an input, or a label of an input, or one in all. */
 size_t value_columns(const value_job *j);
 /* Bytes of memory at the most. */
 uint64_t value_memory(const value_job *j);
-const char *value_need_text(const value_game *g, char out[VALUE_NEED_SIZE]);
+/* "2,002 sub-models to train (0 of 2,002 are there already)"; returns out. */
+#define VALUE_NEED_SIZE 160
+const char *value_need_text(const value_job *j, const value_game *g, char out[VALUE_NEED_SIZE]);
 
-/* One game's value function and, with is_kept, its table, without a plan. */
+/* A baseline's value function, where it has one, and with is_kept its table; says what that will
+ * take. */
 fds_status value_open_game(value_job *j, bool is_kept, fds_error *err);
 
 fds_status value_solve(value_job *j, fds_error *err);
-/* From what no players (none) and all players (all) answer, (tests, classes) each: the labels that
- * the values are for. */
+/* The labels that the values are for, from what the table has for rows 0 and 1 of the plan. */
+fds_status value_find_labels(value_job *j, fds_error *err);
+/* The same from what no players (none) and all players (all) answer, (tests, classes) each; NULL:
+ * the true ones. */
 void value_choose_labels(value_job *j, const double *none, const double *all, uint32_t classes);
 fds_status value_save(const value_job *j, fds_error *err);
 
@@ -113,6 +118,8 @@ void value_print_baseline_plan(const value_job *j, int width);
 void value_print_baseline(const value_job *j, int width);
 json_t *value_json_baseline(const value_job *j, bool is_done);
 const char *value_judge_name(const value_job *j); /* "accuracy" */
+/* Whether the value function serves only to predict the labels that a baseline explains. */
+bool value_is_for_labels(const value_job *j);
 
 fds_status value_show(const value_job *j, fds_error *err);
 /* What value_open_games found out, and no more. */

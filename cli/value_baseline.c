@@ -13,6 +13,8 @@
 #define BY_COALITIONS "group-testing banzhaf"
 #define BY_ORDERS "tmc beta gshapley cs-shapley freeshap"
 #define BY_TABLE "loo tmc beta cs-shapley " BY_COALITIONS
+#define BY_FUNCTION BY_TABLE " freeshap knn" /* those that have a value function */
+#define OURS "ls exact "                     /* which check their own options themselves */
 
 /* Whether the part of the method's name before ":" is a word of list. */
 static bool is_among(const char *method, const char *list) {
@@ -26,33 +28,56 @@ static bool is_among(const char *method, const char *list) {
     return false;
 }
 
+/* "a b c" as "a, b or c"; returns out. */
+static const char *join(const char *list, char *out, size_t size) {
+    size_t used = 0;
+    for (const char *at = list; *at && used < size; at++) {
+        const char *then = strchr(at + 1, ' ') ? ", " : " or ";
+        used += (size_t)snprintf(out + used, size - used, "%.*s", *at == ' ' ? 4 : 1,
+                                 *at == ' ' ? then : at);
+    }
+    return out;
+}
+
+/* The labels to be explained are those that a model of all players predicts. */
+static bool wants_predicted(const value_job *j) {
+    return j->o->per_sample && !(j->o->target && strcmp(j->o->target, "true") == 0);
+}
+
 /* Options of no meaning for the method are refused: whoever gives one expects something. */
 static fds_status check_belonging(const value_job *j, fds_error *err) {
     const value_options *o = j->o;
+    /* how a model is trained: methods without a value function have one only for the labels */
+    bool has_model = wants_predicted(j);
     const struct {
-        const char *option, *methods; /* besides ls and exact, which check their own */
+        const char *option, *methods;
         bool is_given;
     } rows[] = {
-        {"sampler", "", o->sampler},
-        {"adjust", "", o->adjust},
-        {"group", "", o->group},
-        {"coalitions", BY_COALITIONS, o->coalitions},
+        {"sampler", "ls exact", o->sampler},
+        {"adjust", "ls", o->adjust},
+        {"group", "ls exact", o->group},
+        {"coalitions", "ls " BY_COALITIONS, o->coalitions},
         {"orders", BY_ORDERS, o->orders},
         {"until", BY_ORDERS, o->until >= 0},
         {"truncate", "tmc beta cs-shapley freeshap", o->truncate >= 0},
         {"epsilon", BY_COALITIONS, o->epsilon >= 0},
         {"delta", BY_COALITIONS, o->delta >= 0},
         {"form", "group-testing", o->form},
-        {"draw", BY_COALITIONS " " BY_ORDERS " random", o->draw != UINT64_MAX},
-        {"value", BY_TABLE " freeshap", o->value},
-        {"table", BY_TABLE, o->table},
-        {"store", BY_TABLE, o->store},
+        {"draw", "ls " BY_COALITIONS " " BY_ORDERS " random", o->draw != UINT64_MAX},
+        {"value", OURS BY_TABLE " freeshap", o->value},
+        {"table", OURS BY_TABLE, o->table},
+        {"store", OURS BY_TABLE, o->store},
+        {"model", OURS BY_FUNCTION " gshapley", o->model && !has_model},
+        {"lr", OURS BY_FUNCTION, o->lr > 0 && !has_model},
+        {"beta", OURS BY_FUNCTION, o->beta > 0 && !has_model},
+        {"batch", OURS BY_FUNCTION, o->batch && !has_model},
+        {"optimizer", OURS BY_FUNCTION, o->optimizer && !has_model},
     };
+    char list[256];
     for (size_t i = 0; i < CLI_COUNT(rows); i++)
         if (rows[i].is_given && !is_among(j->method, rows[i].methods))
             return cli_fail(err, FDS_USAGE, "--%s does not belong to --method %s, but to %s",
-                            rows[i].option, j->method,
-                            *rows[i].methods ? rows[i].methods : "ls or exact");
+                            rows[i].option, j->method, join(rows[i].methods, list, sizeof list));
     return FDS_OK;
 }
 
@@ -92,13 +117,17 @@ static void read_numbers(value_job *j) {
     p->threads = value_threads(j);
 }
 
-/* Whose answers decide which labels are predicted, and, with a table, what coalitions are worth. */
+/* Whose answers decide which labels are predicted and what coalitions are worth; NULL: nobody's. */
 static const char *value_kind(const value_job *j) {
     if (is_among(j->method, "knn"))
         return j->method;
     if (is_among(j->method, "freeshap") && !j->o->value)
         return "entk";
-    return j->params.kind;
+    return is_among(j->method, BY_FUNCTION) || wants_predicted(j) ? j->params.kind : NULL;
+}
+
+bool value_is_for_labels(const value_job *j) {
+    return j->is_baseline && j->game.kind && !is_among(j->method, BY_FUNCTION);
 }
 
 static fds_status refuse_method(const char *method, fds_error *err) {
@@ -123,7 +152,9 @@ fds_status value_read_baseline(value_job *j, fds_error *err) {
     CLI_TRY(check_belonging(j, err));
     CLI_TRY(read_judge(j, err));
     read_numbers(j);
-    j->params.kind = j->game.kind = value_kind(j);
+    j->game.kind = value_kind(j);
+    if (j->game.kind)
+        j->params.kind = j->game.kind;
     if (is_among(j->method, "freeshap") && strncmp(j->game.kind, "entk", 4) != 0)
         return cli_fail(err, FDS_USAGE,
                         "--value %s: freeshap works on the network's tangent kernel: entk, or "
@@ -149,49 +180,77 @@ fds_status value_read_baseline(value_job *j, fds_error *err) {
 
 fds_status value_open_baseline(value_job *j, fds_error *err) {
     CLI_TRY(fds_baseline_check(&j->baseline, fds_players_count(j->setup.players), err));
-    bool has_table = fds_baseline_needs_table(j->method);
-    CLI_TRY(value_open_game(j, has_table && !j->o->dry_run, err));
-    if (!has_table)
-        j->game.dir[0] = 0;
+    double start_s = cli_now_s();
+    CLI_TRY(value_open_game(j, fds_baseline_needs_table(j->method), err));
+    j->game.seconds = cli_now_s() - start_s;
     return FDS_OK;
 }
 
-/* What no and all players answer, and from that the labels. */
+/* No and all players as a plan, in which all of them are one group. */
+static fds_status plan_ends(value_job *j, fds_error *err) {
+    size_t n = fds_players_count(j->setup.players);
+    uint32_t *same = cli_alloc(n, sizeof *same, err);
+    fds_groups *groups = NULL;
+    fds_status status = same ? fds_groups_create(same, n, NULL, &groups, err) : FDS_NOMEM;
+    if (status == FDS_OK)
+        status = fds_plan_exact(FDS_GFDS_PLUS, n, groups, &j->plan, err);
+    fds_groups_free(groups);
+    free(same);
+    return status;
+}
+
+/* What no and all players answer, by a value function without a table, and from that the labels. */
 static fds_status ask_labels(value_job *j, fds_error *err) {
     const fds_value_info info = fds_value_get_info(j->game.value);
-    size_t words = fds_coalition_words(info.players), size = info.inputs * info.classes;
-    uint64_t *coalition = cli_alloc(words, sizeof *coalition, err);
+    size_t size = info.inputs * info.classes;
     float *probs = cli_alloc(size, sizeof *probs, err);
     double *answers = cli_alloc(2 * size, sizeof *answers, err);
-    j->labels = cli_alloc(info.inputs, sizeof *j->labels, err);
-    fds_status status = coalition && probs && answers && j->labels ? FDS_OK : FDS_NOMEM;
-    for (size_t full = 0; full < 2 && status == FDS_OK; full++) {
-        for (size_t i = 0; full && i < info.players; i++)
-            coalition[i / 64] |= (uint64_t)1 << (i % 64);
-        status = fds_value_eval(j->game.value, 0, coalition, probs, err);
+    fds_status status = probs && answers ? FDS_OK : FDS_NOMEM;
+    for (size_t row = 0; row < 2 && status == FDS_OK; row++) {
+        status = fds_value_eval(j->game.value, 0, fds_plan_coalition(j->plan, row), probs, err);
         for (size_t i = 0; i < size && status == FDS_OK; i++)
-            answers[full * size + i] = (double)probs[i];
+            answers[row * size + i] = (double)probs[i];
     }
     if (status == FDS_OK)
         value_choose_labels(j, answers, answers + size, info.classes);
-    free(coalition);
     free(probs);
     free(answers);
     return status;
 }
 
-/* The mean over test samples, for the ranking. */
+/* The same from the table, where there is one. */
+static fds_status find_labels(value_job *j, fds_error *err) {
+    if (!j->game.value)
+        return FDS_OK;
+    CLI_TRY(plan_ends(j, err));
+    if (!j->game.table)
+        return ask_labels(j, err);
+    CLI_TRY(fds_table_fill(j->game.table, j->plan, value_threads(j), &j->term->events, err));
+    return value_find_labels(j, err);
+}
+
+/* The mean over test samples, for the ranking; its error does not follow from theirs. */
 static void average(value_job *j, size_t columns) {
     for (size_t i = 0; i < fds_players_count(j->setup.players); i++) {
         for (size_t c = 0; c < columns; c++)
             j->mean_values[i] += j->values[i * columns + c] / (double)columns;
-        if (columns == 1 && j->errors)
-            j->mean_errors[i] = j->errors[i];
+        j->mean_errors[i] = columns == 1 ? j->errors[i] : (double)NAN;
     }
+}
+
+/* Exact values are shown without errors. */
+static void forget_errors(value_job *j) {
+    free(j->errors);
+    free(j->mean_errors);
+    j->errors = j->mean_errors = NULL;
 }
 
 static fds_status run(value_job *j, size_t columns, fds_error *err) {
     const cli_setup *s = &j->setup;
+    bool is_predicted = strcmp(j->target, "predicted") == 0;
+    value_choose_labels(j, NULL, NULL, 0);
+    if (is_predicted) /* else how many that are is told afterwards, when most of it is there */
+        CLI_TRY(find_labels(j, err));
     fds_value_params value = j->params;
     value.network = s->network;
     const fds_baseline_data data = {.train = s->train,
@@ -201,35 +260,32 @@ static fds_status run(value_job *j, size_t columns, fds_error *err) {
                                     .input_count = s->test_count,
                                     .labels = j->labels,
                                     .value = &value,
-                                    .table = j->game.table};
-    fds_status status =
-        fds_baseline(&j->baseline, &data, j->values, j->errors, &j->found, &j->term->events, err);
-    if (status == FDS_CANCELLED && j->game.table)
-        return cli_fail(err, status, "its sub-models are kept in %s; the same command goes on",
-                        j->game.dir);
-    CLI_TRY(status);
-    if (isnan(j->errors[0])) { /* the method has none */
-        free(j->errors);
-        j->errors = NULL;
-    }
-    if (columns > 1 || !j->errors) {
-        free(j->mean_errors);
-        j->mean_errors = NULL;
-    }
+                                    .table = j->game.table,
+                                    .made = j->game.value};
+    CLI_TRY(
+        fds_baseline(&j->baseline, &data, j->values, j->errors, &j->found, &j->term->events, err));
+    if (!j->game.table && !value_is_for_labels(j))
+        j->found.seconds += j->game.seconds;
     average(j, columns);
-    return FDS_OK;
+    if (is_among(j->method, "loo knn"))
+        forget_errors(j);
+    return is_predicted ? FDS_OK : find_labels(j, err);
 }
 
 fds_status value_run_baseline(value_job *j, fds_error *err) {
     size_t n = fds_players_count(j->setup.players), columns = j->is_mean ? 1 : j->setup.test_count;
-    CLI_TRY(ask_labels(j, err));
+    j->labels = cli_alloc(j->setup.test_count, sizeof *j->labels, err);
     j->values = cli_alloc(n * columns, sizeof *j->values, err);
     j->errors = cli_alloc(n * columns, sizeof *j->errors, err);
     j->mean_values = cli_alloc(n, sizeof *j->mean_values, err);
     j->mean_errors = cli_alloc(n, sizeof *j->mean_errors, err);
-    if (!j->values || !j->errors || !j->mean_values || !j->mean_errors)
+    if (!j->labels || !j->values || !j->errors || !j->mean_values || !j->mean_errors)
         return FDS_NOMEM;
-    return run(j, columns, err);
+    fds_status status = run(j, columns, err);
+    if (status == FDS_CANCELLED && j->game.table)
+        return cli_fail(err, status, "its sub-models are kept in %s; the same command goes on",
+                        j->game.dir);
+    return status;
 }
 
 /* ---- the result ---- */
@@ -276,8 +332,10 @@ void value_print_baseline(const value_job *j, int width) {
     if (r->lr > 0)
         printf("%-*s %.4g, found by trying\n", width, "rate", r->lr);
     printf("%-*s %.2f s\n", width, "time", r->seconds);
-    printf("%-*s %zu samples%s, %.1f %% predicted rightly\n", width, "test", s->test_count,
-           s->test ? "" : " held back", 100.0 * (double)j->right / (double)s->test_count);
+    printf("%-*s %zu samples%s", width, "test", s->test_count, s->test ? "" : " held back");
+    if (j->game.value)
+        printf(", %.1f %% predicted rightly", 100.0 * (double)j->right / (double)s->test_count);
+    putchar('\n');
     if (j->game.table)
         printf("%-*s %s\n", width, "table", j->game.dir);
     if (j->o->output)
@@ -287,10 +345,16 @@ void value_print_baseline(const value_job *j, int width) {
 json_t *value_json_baseline(const value_job *j, bool is_done) {
     const fds_baseline_params *p = &j->baseline;
     const fds_baseline_report *r = &j->found;
-    json_t *settings =
-        json_pack("{s:s, s:b, s:I, s:o, s:o, s:I}", "utility", value_judge_name(j), "per_sample",
-                  !j->is_mean, "orders", (json_int_t)p->orders, "until", cli_json_real(p->until),
-                  "truncate", cli_json_real(p->truncate), "coalitions", (json_int_t)p->coalitions);
+    bool has_bound = is_among(j->method, BY_COALITIONS) && !p->coalitions;
+    const char *form =
+        is_among(j->method, "group-testing") ? (p->is_improved ? "improved" : "original") : NULL;
+    json_t *settings = json_pack(
+        "{s:s, s:b, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I}", "utility", value_judge_name(j),
+        "per_sample", !j->is_mean, "orders", (json_int_t)p->orders, "until",
+        cli_json_real(p->until), "truncate", cli_json_real(p->truncate), "coalitions",
+        (json_int_t)p->coalitions, "epsilon", has_bound ? cli_json_real(p->epsilon) : json_null(),
+        "delta", has_bound ? cli_json_real(p->delta) : json_null(), "form",
+        form ? json_string(form) : json_null(), "draw", (json_int_t)value_draw(j));
     json_t *found =
         !is_done ? json_null()
                  : json_pack("{s:I, s:I, s:I, s:o, s:o, s:b, s:o, s:o}", "asked",

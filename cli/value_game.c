@@ -18,8 +18,13 @@ enum {
 
 bool value_is_retrain(const char *kind) { return strncmp(kind, "retrain", 7) == 0; }
 
+bool value_has_training(const char *kind) {
+    return kind &&
+           (value_is_retrain(kind) || strncmp(kind, "entk:", 5) == 0 || strstr(kind, "@model"));
+}
+
 bool value_has_network(const char *kind) {
-    return value_is_retrain(kind) || strncmp(kind, "entk", 4) == 0 || strstr(kind, "@model");
+    return value_has_training(kind) || (kind && strcmp(kind, "entk") == 0);
 }
 
 /* ---- groups ---- */
@@ -49,10 +54,11 @@ static size_t most_coalitions(const value_job *j) {
 
 bool value_saw_all(const value_job *j) { return fds_plan_rows(j->plan) - 2 == most_coalitions(j); }
 
+uint64_t value_draw(const value_job *j) { return j->o->draw == UINT64_MAX ? 0 : j->o->draw; }
+
 uint64_t value_draw_seed(const value_job *j) {
-    uint64_t draw = j->o->draw == UINT64_MAX ? 0 : j->o->draw;
     /* any odd number would do; this one keeps the seeds of neighbouring draws far apart */
-    return j->o->common.seed + draw * 0x9E3779B97F4A7C15u;
+    return j->o->common.seed + value_draw(j) * 0x9E3779B97F4A7C15u;
 }
 
 static fds_status sample(const value_job *j, size_t count, fds_plan **out, fds_error *err) {
@@ -105,6 +111,13 @@ static bool holds_something(const char *path) {
     return found;
 }
 
+/* plan NULL: whatever the baseline will ask for. */
+static fds_status find_need(const value_job *j, value_game *g, const fds_plan *plan,
+                            fds_error *err) {
+    return plan ? fds_table_plan(g->table, plan, value_threads(j), &g->need, err)
+                : fds_baseline_need(&j->baseline, g->table, &g->need, err);
+}
+
 /* A table that is opened only to be looked at, in a folder which is removed again: so a table that
  * does not exist yet can say what it would take, on the disk where it would lie. */
 static fds_status open_for_a_look(const value_job *j, value_game *g, const fds_plan *plan,
@@ -124,7 +137,7 @@ static fds_status open_for_a_look(const value_job *j, value_game *g, const fds_p
         return cli_fail(err, FDS_IO, "no table can be written in the folder %s", folder);
     fds_status status = fds_table_open(path, g->value, j->store, &j->term->events, &g->table, err);
     if (status == FDS_OK)
-        status = fds_table_plan(g->table, plan, value_threads(j), &g->need, err);
+        status = find_need(j, g, plan, err);
     fds_table_free(g->table);
     g->table = NULL;
     static const char *const names[] = {"table.json", ".lock"};
@@ -149,17 +162,21 @@ static fds_status open_and_plan(value_job *j, value_game *g, const fds_plan *pla
     if (j->o->dry_run && !holds_something(g->dir))
         return open_for_a_look(j, g, plan, err);
     CLI_TRY(open_table(j, g, err));
-    return fds_table_plan(g->table, plan, value_threads(j), &g->need, err);
+    return find_need(j, g, plan, err);
 }
 
-const char *value_need_text(const value_game *g, char out[VALUE_NEED_SIZE]) {
+const char *value_need_text(const value_job *j, const value_game *g, char out[VALUE_NEED_SIZE]) {
     char missing[CLI_NUMBER_SIZE], there[CLI_NUMBER_SIZE], all[CLI_NUMBER_SIZE];
     bool trains = value_is_retrain(g->kind);
     cli_count(g->need.missing, missing);
     cli_count(g->need.coalitions - g->need.missing, there);
     cli_count(g->need.coalitions, all);
-    snprintf(out, VALUE_NEED_SIZE, "%s %s (%s of %s are there already)", missing,
-             trains ? "sub-models to train" : "coalitions to compute", there, all);
+    if (j->is_baseline)
+        snprintf(out, VALUE_NEED_SIZE, "at most %s %s (the table has %s already)", all,
+                 trains ? "sub-models to train" : "coalitions to compute", there);
+    else
+        snprintf(out, VALUE_NEED_SIZE, "%s %s (%s of %s are there already)", missing,
+                 trains ? "sub-models to train" : "coalitions to compute", there, all);
     return out;
 }
 
@@ -178,26 +195,28 @@ uint64_t value_memory(const value_job *j) {
 static fds_status announce(const value_job *j, value_game *g, fds_error *err) {
     char what[VALUE_NEED_SIZE], disk[CLI_NUMBER_SIZE], left[CLI_NUMBER_SIZE];
     char memory[CLI_NUMBER_SIZE];
+    const char *most = j->is_baseline ? "up to " : "";
     if (g == &j->surrogate) /* what the game's own table will have taken by then */
         g->need.disk_free -= j->game.need.disk;
     cli_bytes(g->need.disk, disk);
     cli_bytes(g->need.disk_free, left);
     if (g->need.disk > g->need.disk_free)
         return cli_fail(err, FDS_IO,
-                        "%s: %s are needed, but the disk has only %s left; free some space, or "
+                        "%s: %s%s are needed, but the disk has only %s left; free some space, or "
                         "name a folder on another disk (--table DIR)",
-                        g->dir, disk, left);
+                        g->dir, most, disk, left);
     if (!g->need.missing || j->o->dry_run)
         return FDS_OK;
-    value_need_text(g, what);
-    if (g == &j->surrogate) {
+    value_need_text(j, g, what);
+    if (g == &j->surrogate)
         cli_note(j->term, "%s: %s", g->kind, what);
-        cli_note(j->term, "%s on disk (%s free)", disk, left);
-    } else {
+    else
         cli_note(j->term, "%s", what);
+    if (g == &j->surrogate || j->is_baseline)
+        cli_note(j->term, "%s%s on disk (%s free)", most, disk, left);
+    else
         cli_note(j->term, "%s on disk (%s free), %s of memory", disk, left,
                  cli_bytes(value_memory(j), memory));
-    }
     return FDS_OK;
 }
 
@@ -235,9 +254,10 @@ static void name_tables(value_job *j) {
 }
 
 fds_status value_open_game(value_job *j, bool is_kept, fds_error *err) {
+    if (!is_kept)
+        return j->game.kind ? create_value(j, &j->game, err) : FDS_OK;
     name_tables(j);
-    CLI_TRY(create_value(j, &j->game, err));
-    return is_kept ? open_table(j, &j->game, err) : FDS_OK;
+    return open_game(j, &j->game, NULL, err);
 }
 
 static const fds_plan *surrogate_plan(const value_job *j) {

@@ -2,6 +2,7 @@
  * fds value, the result: a summary and the players by rank, as text and as JSON. */
 #include "value.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,9 @@ static const char *group_name(const value_job *j) { return j->o->group ? j->o->g
 /* "retrain:10 at learning rate 0.001" */
 static void print_function(const value_job *j) {
     const fds_value_params *p = &j->params;
-    printf("%-*s %s", WIDTH, "function", j->game.kind);
+    if (!j->game.kind)
+        return;
+    printf("%-*s %s", WIDTH, value_is_for_labels(j) ? "labels by" : "function", j->game.kind);
     if (value_is_retrain(j->game.kind)) {
         fds_train_params train;
         if (fds_value_training(p, &train, NULL) == FDS_OK)
@@ -160,16 +163,18 @@ static int widen(int width, const char *name, int most) {
 
 typedef struct {
     int player, label, provider; /* 0: no such column */
+    bool has_errors;
 } widths;
 
 static widths measure(const value_job *j, const ranking *r) {
-    widths w = {6, 5, 0};
+    widths w = {6, 5, 0, false};
     for (size_t i = 0; i < fds_players_count(j->setup.players); i++) {
         const char *provider = provider_name(j, i);
         w.player = widen(w.player, fds_players_name(j->setup.players, i), PLAYER_WIDTH);
         w.label = widen(w.label, label_name(j, i, r), LABEL_WIDTH);
         if (provider)
             w.provider = widen(w.provider ? w.provider : 8, provider, PROVIDER_WIDTH);
+        w.has_errors |= j->mean_errors && !isnan(j->mean_errors[i]);
     }
     return w;
 }
@@ -183,7 +188,7 @@ static void print_place(const value_job *j, const ranking *r, const widths *w, s
     if (w->provider)
         printf("  %s", cli_name(provider_name(j, player), w->provider, name));
     printf("  %9.6f", j->mean_values[player]);
-    if (j->mean_errors)
+    if (j->mean_errors && !isnan(j->mean_errors[player]))
         printf("  \u00b1 %.6f", j->mean_errors[player]);
     putchar('\n');
 }
@@ -202,7 +207,7 @@ static void print_ranking(const value_job *j, const ranking *r) {
     printf("rank  %-*s  %-*s", w.player, "player", w.label, "label");
     if (w.provider)
         printf("  %-*s", w.provider, "provider");
-    printf("  %9s%s\n", "value", j->mean_errors ? "  standard error" : "");
+    printf("  %9s%s\n", "value", w.has_errors ? "  standard error" : "");
     for (size_t i = 0; i < shown; i++)
         print_place(j, r, &w, i);
     if (shown < n)
@@ -218,9 +223,10 @@ static json_t *text_or_null(const char *text) { return text ? cli_json_text(text
 static json_t *json_game(const value_game *g, bool is_filled) {
     const fds_table_need *n = &g->need;
     json_error_t unused;
-    json_t *parameters = json_loads(fds_value_get_info(g->value).text, 0, &unused);
+    json_t *parameters =
+        g->value ? json_loads(fds_value_get_info(g->value).text, 0, &unused) : json_null();
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "function",
-                     cli_json_text(g->kind), "coalitions", (json_int_t)n->coalitions, "missing",
+                     text_or_null(g->kind), "coalitions", (json_int_t)n->coalitions, "missing",
                      (json_int_t)n->missing, "disk", (json_int_t)n->disk, "disk_free",
                      (json_int_t)n->disk_free, "memory", (json_int_t)n->memory, "seconds",
                      is_filled ? cli_json_real(g->seconds) : json_null(), "table",
@@ -238,9 +244,8 @@ static json_t *json_sampling(const value_job *j) {
     if (j->is_exact || j->is_baseline)
         return json_null();
     return json_pack("{s:s, s:I, s:I, s:o}", "sampler", sampler_name(j), "coalitions",
-                     (json_int_t)(fds_plan_rows(j->plan) - 2), "draw",
-                     (json_int_t)(j->o->draw == UINT64_MAX ? 0 : j->o->draw), "adjust",
-                     cli_json_text(j->adjust_name));
+                     (json_int_t)(fds_plan_rows(j->plan) - 2), "draw", (json_int_t)value_draw(j),
+                     "adjust", cli_json_text(j->adjust_name));
 }
 
 static json_t *json_plan(const value_job *j, bool is_filled) {
@@ -289,10 +294,13 @@ static json_t *json_ranking(const value_job *j, const ranking *r) {
 
 static fds_status print_json(const value_job *j, const ranking *r, fds_error *err) {
     json_t *root = json_plan(j, true);
-    json_t *found = json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "predicted_rightly",
-                              (json_int_t)j->right, "probability_with_none", cli_json_real(j->none),
-                              "probability_with_all", cli_json_real(j->all), "fit", json_fit(j),
-                              "file", text_or_null(j->o->output), "ranking", json_ranking(j, r));
+    bool is_known = j->game.value; /* what models answer */
+    json_t *found =
+        json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "predicted_rightly",
+                  is_known ? json_integer((json_int_t)j->right) : json_null(),
+                  "probability_with_none", is_known ? cli_json_real(j->none) : json_null(),
+                  "probability_with_all", is_known ? cli_json_real(j->all) : json_null(), "fit",
+                  json_fit(j), "file", text_or_null(j->o->output), "ranking", json_ranking(j, r));
     if (!root || !found || json_object_update(root, found) != 0) {
         json_decref(root);
         root = NULL;
@@ -308,13 +316,13 @@ fds_status value_show_plan(const value_job *j, fds_error *err) {
         return cli_json_print(json_plan(j, false), err);
     const value_game *const games[] = {&j->game, &j->surrogate};
     print_plan(j);
-    for (size_t i = 0; !j->is_baseline && i < CLI_COUNT(games) && games[i]->kind; i++) {
+    for (size_t i = 0; i < CLI_COUNT(games) && games[i]->dir[0]; i++) {
         const value_game *g = games[i];
         char text[VALUE_NEED_SIZE], size[CLI_NUMBER_SIZE], left[CLI_NUMBER_SIZE];
-        printf("%-*s %s\n", WIDTH, i ? g->kind : "to do", value_need_text(g, text));
-        printf("%-*s %s (%s free)\n", WIDTH, "disk", cli_bytes(g->need.disk, size),
-               cli_bytes(g->need.disk_free, left));
-        if (i == 0)
+        printf("%-*s %s\n", WIDTH, i ? g->kind : "to do", value_need_text(j, g, text));
+        printf("%-*s %s%s (%s free)\n", WIDTH, "disk", j->is_baseline ? "up to " : "",
+               cli_bytes(g->need.disk, size), cli_bytes(g->need.disk_free, left));
+        if (i == 0 && !j->is_baseline)
             printf("%-*s %s\n", WIDTH, "memory", cli_bytes(value_memory(j), size));
         printf("%-*s %s\n", WIDTH, "table", g->dir);
     }

@@ -39,6 +39,9 @@ void value_choose_labels(value_job *j, const double *none, const double *all, ui
     bool use_truth = strcmp(j->target, "true") == 0;
     for (size_t i = 0; i < s->test_count; i++) {
         uint32_t right = truth[s->test_samples ? s->test_samples[i] : i];
+        j->labels[i] = right;
+        if (!all)
+            continue;
         uint32_t predicted = largest(all + i * classes, classes);
         j->right += predicted == right;
         j->labels[i] = use_truth ? right : predicted;
@@ -47,13 +50,12 @@ void value_choose_labels(value_job *j, const double *none, const double *all, ui
     }
 }
 
-static fds_status find_labels(value_job *j, fds_error *err) {
+fds_status value_find_labels(value_job *j, fds_error *err) {
     uint32_t classes = fds_value_get_info(j->game.value).classes;
     size_t columns = j->setup.test_count * classes;
     double *answers = cli_alloc(2 * columns, sizeof *answers, err);
     fds_table_view *view = NULL;
-    j->labels = cli_alloc(j->setup.test_count, sizeof *j->labels, err);
-    fds_status status = answers && j->labels ? FDS_OK : FDS_NOMEM;
+    fds_status status = answers ? FDS_OK : FDS_NOMEM;
     if (status == FDS_OK)
         status = fds_table_view_create(j->game.table, j->plan, NULL, false, 1, &view, err);
     for (size_t row = 0; row < 2 && status == FDS_OK; row++) { /* row 0: none, row 1: all */
@@ -170,7 +172,10 @@ static void warn_of_ridge(const value_job *j) {
 }
 
 fds_status value_solve(value_job *j, fds_error *err) {
-    CLI_TRY(find_labels(j, err));
+    j->labels = cli_alloc(j->setup.test_count, sizeof *j->labels, err);
+    if (!j->labels)
+        return FDS_NOMEM;
+    CLI_TRY(value_find_labels(j, err));
     fds_ls_report of_mean;
     bool is_all = strcmp(j->target, "all") == 0;
     CLI_TRY(solve(j, ask(j, j->labels, true), &j->mean_values, &j->mean_errors, &of_mean, err));

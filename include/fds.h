@@ -10,8 +10,9 @@
  *   5. games                      coalitions, groups, Shapley values exact and by least squares
  *   6. explainers                 fit a run once, then values and payments in milliseconds
  *   7. baselines                  the methods that others value data by, on the same utilities
- *   8. networks, many at a time   the engine under section 3, for thousands of small networks
- *   9. the machine                random numbers, checksums, instruction sets
+ *   8. evaluation                 how good values are; methods compared, with a report
+ *   9. networks, many at a time   the engine under section 3, for thousands of small networks
+ *  10. the machine                random numbers, checksums, instruction sets
  *
  * Ownership: *_create, *_open, *_load and *_train hand over a new object; the matching *_free takes
  * it back and accepts NULL. Pointers that a getter returns belong to the object. Objects marked
@@ -220,7 +221,7 @@ typedef struct fds_model_info {
     const char *sha256;      /* of the weights' bytes, 64 hexadecimal digits */
 } fds_model_info;
 
-/* Trains a network ("lenet5", or a text as in section 8) on the samples of index, normalised by
+/* Trains a network ("lenet5", or a text as in section 9) on the samples of index, normalised by
  * their own channel statistics. One thread: many models are trained side by side, not one in many.
  */
 FDS_API fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index, size_t count,
@@ -496,7 +497,8 @@ typedef struct fds_values {
     size_t tests;
     const uint32_t *test_samples;  /* [tests], their numbers; NULL: 0 .. tests-1 */
     const uint32_t *target_labels; /* [tests]; NULL: every label of each */
-    const double *values, *errors; /* [players * columns], player by player; errors NULL: all 0 */
+    /* [players * columns], player by player; errors NaN: not known; NULL: all 0 */
+    const double *values, *errors;
 } fds_values;
 
 /* Writes .csv, .npy or .json, as the path ends; an old file is replaced only by a complete new one.
@@ -543,6 +545,7 @@ typedef struct fds_fit_params {
     bool keep_models;  /* keep the sub-models: the bank */
     uint64_t seed;     /* of the explainer; the sub-models' is in value.train */
     unsigned threads;
+    unsigned explainer_threads; /* of its training, on which its last bits depend; 0: threads */
 } fds_fit_params;
 
 /* By the name of a method: "fds", "afds", "gfds", "gfds+". */
@@ -694,7 +697,7 @@ FDS_API fds_status fds_pay(const double *values, size_t count, int64_t amount, f
  *   group-testing  from random coalitions (Jia et al. 2019; improved: Wang and Jia 2023)
  *   cs-shapley     class-wise Shapley (Schoch et al. 2022)
  *   freeshap       tmc on kernel regression with the network's tangent kernel (Wang et al. 2024)
- *   knn:K          exact Shapley values of K nearest neighbours (Jia et al. 2019)
+ *   knn:K          exact Shapley values of K nearest neighbours (Jia et al. 2019); knn:K@model
  *   banzhaf        Banzhaf values by maximum sample reuse (Wang and Jia 2023)
  *   beta:A,B       Beta Shapley (Kwon and Zou 2022); beta:1,1 is the Shapley value
  *   random         numbers that mean nothing; same-label: whether the labels agree. To compare with
@@ -715,19 +718,23 @@ typedef struct fds_baseline_params {
     size_t orders;   /* random orders of the players, at the most; 0: by method */
     double until;    /* stop when, over the last 100 orders, values changed by less than this share
                       * on average; 0: after all orders only */
-    double truncate; /* tmc, cs-shapley, freeshap: what is left of an order counts as 0 once the
+    double truncate; /* all of these but gshapley: what is left of an order counts as 0 once the
                       * value came this near to v(N), in shares of it, more than five times running;
-                      * 0: never */
+                      * cs-shapley: to that of the whole class in the same company; 0: never */
     /* group-testing, banzhaf */
     size_t coalitions;     /* 0: as many as epsilon and delta need */
-    double epsilon, delta; /* group-testing: all values within epsilon (in Euclidean norm) with
-                            * probability 1 - delta, by its authors' bound */
+    double epsilon, delta; /* all values within epsilon (in Euclidean norm) with probability
+                            * 1 - delta: group-testing by its authors' bound, banzhaf by one of
+                            * ours (Hoeffding's); with FDS_EACH_SAMPLE for each test sample */
     bool is_improved;      /* group-testing with a dummy player, the later form */
     uint64_t seed; /* of orders and coalitions; the sub-models' is in the value function's */
     unsigned threads;
 } fds_baseline_params;
 
-/* What its authors recommend. FDS_USAGE for a method that there is not. */
+/* What to start with. until 0.05 and, for tmc, truncate 0.01 are those of Data Shapley's authors,
+ * which we take for cs-shapley too; beta and freeshap truncate nothing. Ours are 1,000 orders at
+ * the most, the 200 of freeshap, all of them walked, and epsilon, by which 100 players take some
+ * 2,000 coalitions. FDS_USAGE for a method that there is not. */
 FDS_API fds_status fds_baseline_params_default(const char *method, fds_baseline_params *params,
                                                fds_error *err);
 FDS_API const char *const *fds_baseline_methods(void); /* NULL-terminated; "knn:K", "beta:A,B" */
@@ -738,6 +745,15 @@ FDS_API bool fds_baseline_needs_table(const char *method);
 FDS_API fds_status fds_baseline_check(const fds_baseline_params *params, size_t players,
                                       fds_error *err);
 
+/* How many different coalitions it will ask a table for at the most, before any work; 0 for a
+ * method without one. */
+FDS_API fds_status fds_baseline_most(const fds_baseline_params *params, size_t players,
+                                     uint32_t classes, size_t *coalitions, fds_error *err);
+/* What the table would have to take for that, as fds_table_plan tells it of a plan. What it has
+ * counts as if it were all among them; memory is left 0. */
+FDS_API fds_status fds_baseline_need(const fds_baseline_params *params, const fds_table *table,
+                                     fds_table_need *need, fds_error *err);
+
 /* The data of a baseline; the value function is that of the table, where there is one. */
 typedef struct fds_baseline_data {
     const fds_dataset *train;
@@ -746,8 +762,13 @@ typedef struct fds_baseline_data {
     const uint32_t *inputs; /* [input_count] samples of test; NULL: the first */
     size_t input_count;
     const uint32_t *labels; /* [input_count]: what the judge asks about, usually the true ones */
-    const fds_value_params *value; /* gshapley, freeshap: the network and its seed */
-    fds_table *table;              /* or NULL */
+    /* gshapley: the network and its seed; freeshap, knn: that of "entk" and "knn:K"; NULL: as
+     * fds_value_params_default has them */
+    const fds_value_params *value;
+    fds_table *table; /* or NULL */
+    /* freeshap, knn: such a value function on the same data, so that none has to be made, or NULL;
+     * one of another kind is not used */
+    const fds_value *made;
 } fds_baseline_data;
 
 typedef struct fds_baseline_report {
@@ -762,13 +783,125 @@ typedef struct fds_baseline_report {
 } fds_baseline_report;
 
 /* values and errors [players * columns], player by player; columns: input_count for
- * FDS_EACH_SAMPLE, else 1. errors, standard errors where the method has any and else NaN, and
+ * FDS_EACH_SAMPLE, else 1. errors are standard errors: 0 where nothing is drawn (loo, knn), NaN
+ * where they are not known (of a single order or coalition; random and same-label). errors and
  * report may be NULL. Same seed, same bits, for any number of threads. */
 FDS_API fds_status fds_baseline(const fds_baseline_params *params, const fds_baseline_data *data,
                                 double *values, double *errors, fds_baseline_report *report,
                                 const fds_events *events, fds_error *err);
 
-/* ==== 8. Networks, many at a time =========================================================== */
+/* ==== 8. Evaluation ========================================================================= */
+
+/* ---- Single measures ---- */
+
+/* Which players a model is trained without, by their values; of equal values the player of the
+ * lower number counts as the greater. */
+typedef enum fds_removal {
+    FDS_REMOVE_TOP,    /* without the most valuable: the paper's */
+    FDS_REMOVE_BOTTOM, /* without the least valuable */
+    FDS_ADD_TOP,       /* with the most valuable alone */
+} fds_removal;
+
+/* The paper's value loss, input by input: for each share of the players (0 to 1), rounded to whole
+ * players, that is removed or added, the cross-entropy -ln p(label) of a sub-model trained on the
+ * others. values [players * columns], player by player, columns 1 (the same for all inputs) or one
+ * an input of the table; losses[share_count * inputs], share by share. p is not taken below
+ * FLT_MIN: a loss is at most 87.3. Sub-models come from the table, so equal coalitions are trained
+ * once; the table must keep FDS_F32, as FDS_F16 has no numbers below 6e-8. trained (or NULL): how
+ * many were not there yet. */
+FDS_API fds_status fds_value_loss(fds_table *table, fds_removal way, const double *values,
+                                  size_t columns, const uint32_t *labels, const double *shares,
+                                  size_t share_count, unsigned threads, double *losses,
+                                  size_t *trained, const fds_events *events, fds_error *err);
+
+/* How near values come to those that are taken for the truth. NaN where it means nothing. */
+typedef struct fds_agreement {
+    double correlation;    /* over players; mean over the columns in which both differ */
+    double within;         /* the same over the players whose label is the column's */
+    double relative_error; /* |values - truth| / |truth| over all players and columns */
+} fds_agreement;
+
+/* values [players * columns] and truth [players * truth_columns], player by player; columns is
+ * truth_columns, or 1 for values that are the same for every column of the truth (relative_error
+ * is then NaN: their units differ). player_labels[players], labels[truth_columns]. */
+FDS_API fds_status fds_agree(const double *values, size_t columns, const double *truth,
+                             size_t truth_columns, size_t players, const uint32_t *player_labels,
+                             const uint32_t *labels, fds_agreement *out, fds_error *err);
+
+/* How well low values find marked players: the probability that a marked one is valued below
+ * another, ties counting half; NaN when all or none are marked. values[players]. */
+FDS_API double fds_ranking_area(const double *values, const bool *is_marked, size_t players);
+
+/* ---- Methods compared ---- */
+
+/* A case is one set of data with one seed: every method values the players for the same test
+ * samples, the value loss of each is measured by retraining, and all of that is kept in a folder,
+ * so that a case that was broken off goes on where it was. A report joins cases. docs/bench.md has
+ * the methods, the files and the keys of their JSON. */
+
+typedef struct fds_bench_params {
+    const char *const *methods; /* NULL-terminated names of fds_bench_methods; NULL: all of them
+                                 * that there are for these players */
+    const double *shares;       /* [share_count] of the players, ascending, above 0, at most 1 */
+    size_t share_count;
+    bool is_both_ways;     /* also without the least valuable, and with the most valuable alone */
+    bool is_converged;     /* also judge by models trained until they have converged, not only by
+                            * those trained for 10 epochs; fds is judged so in any case */
+    const char *network;   /* of service model and sub-models */
+    const char *explainer; /* NULL: "mlp" */
+    size_t coalitions;     /* sub-models of fds, afds, gfds and ls; 0: 20 a player */
+    size_t orders;         /* of tmc, cs-shapley and freeshap at the most */
+    size_t truth;          /* coalitions of the values that are taken for the truth; 0: none */
+    double flipped; /* share of players whose labels are made wrong, to see which methods find
+                     * them; 0: none */
+    uint64_t seed;
+    unsigned threads; /* numbers do not depend on it */
+} fds_bench_params;
+
+/* Shares of 5 % to 100 %, 50 orders, LeNet-5. */
+FDS_API fds_bench_params fds_bench_params_default(void);
+/* "fds", ..., "freeshap/sample" (values for each test sample), ...: NULL-terminated. */
+FDS_API const char *const *fds_bench_methods(void);
+FDS_API fds_status fds_bench_check(const fds_bench_params *params, fds_error *err);
+
+typedef struct fds_bench_data {
+    const char *name; /* "mnist" */
+    const fds_dataset *train;
+    const fds_players *players;
+    const uint32_t *inputs; /* [input_count] samples of train for explainers, none of a player's */
+    size_t input_count;
+    const fds_dataset *test;
+    const uint32_t *tests; /* [test_count] samples of test; NULL: the first */
+    size_t test_count;
+} fds_bench_data;
+
+/* Measures a case in the folder dir, or what is left of it to do; a finished one is left as it is.
+ * dir/case.json has the result. FDS_USAGE, naming the difference, when dir holds a case of other
+ * settings. */
+FDS_API fds_status fds_bench_case(const char *dir, const fds_bench_data *data,
+                                  const fds_bench_params *params, const fds_events *events,
+                                  fds_error *err);
+
+/* Joins the finished cases of dirs (several seeds of one set of data become one) into the folder
+ * out: report.html, which needs no other file, report.json and report.csv. command: how to repeat
+ * it. */
+FDS_API fds_status fds_bench_report(const char *out, const char *const *dirs, size_t count,
+                                    const char *command, fds_error *err);
+
+/* One number that differs between two reports. */
+typedef struct fds_bench_change {
+    const char *data, *method, *what; /* "mnist", "afds", "loss by retrain:10, top 10 %, right" */
+    double before, after;
+    double sigmas; /* the difference in standard errors of both; INFINITY where none are known */
+} fds_bench_change;
+
+/* Tells every number that two report.json have in common and that differs by more than sigmas
+ * standard errors; *compared: how many were looked at. */
+FDS_API fds_status fds_bench_compare(const char *before_path, const char *after_path, double sigmas,
+                                     void (*tell)(void *user, const fds_bench_change *change),
+                                     void *user, size_t *compared, fds_error *err);
+
+/* ==== 9. Networks, many at a time =========================================================== */
 
 /* A network's plan: layers, shapes, where each weight lies. Shareable.
  *
@@ -837,7 +970,7 @@ FDS_API fds_status fds_lane_logits(fds_lane *lane, const fds_inputs *inputs, siz
 FDS_API fds_status fds_inputs_order(const fds_inputs *inputs, const uint32_t *members, size_t count,
                                     uint64_t seed, uint32_t epoch, uint32_t *order, fds_error *err);
 
-/* ==== 9. The machine ======================================================================== */
+/* ==== 10. The machine ======================================================================= */
 
 /* "avx512", "avx2" or "generic": what the engine runs on, or "unsupported" when FDS_ISA in the
  * environment, which forces one, names another or one that the processor lacks. On a given kind of

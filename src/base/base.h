@@ -60,6 +60,27 @@ static inline bool fds_mul(size_t a, size_t b, size_t *product) {
 fds_status fds_grow(void **items, size_t *capacity, size_t needed, size_t item_size,
                     fds_error *err);
 
+/* ---- texts: text.c ---- */
+
+/* A growing text, its data fds_freed by the owner. Out of memory it stays failed, which
+ * fds_text_check tells. */
+typedef struct fds_text {
+    char *data;
+    size_t used, capacity;
+    bool is_failed;
+} fds_text;
+
+void fds_text_add(fds_text *text, const char *part, size_t size);
+/* For everything but floating-point numbers, which a locale might write with a comma; parts of
+ * less than 1,024 bytes. */
+__attribute__((format(printf, 2, 3))) void fds_text_print(fds_text *text, const char *format, ...);
+/* The fewest digits that are read back as the same number: as a double, or as a float. */
+void fds_text_double(fds_text *text, double value);
+void fds_text_float(fds_text *text, float value);
+void fds_text_digits(fds_text *text, int digits, double value);  /* "%.*g" */
+void fds_text_fixed(fds_text *text, int decimals, double value); /* "%.*f", up to 30 decimals */
+fds_status fds_text_check(const fds_text *text, fds_error *err);
+
 /* ---- files ---- */
 
 /* The whole of a regular file of at most limit bytes, with a NUL after it; caller fds_frees *data.
@@ -176,6 +197,7 @@ enum fds_purpose {
     FDS_PURPOSE_PERMUTE = 9,   /* orders of the players: a = order */
     FDS_PURPOSE_SUBSET = 10,   /* coalitions of the baselines: a = coalition */
     FDS_PURPOSE_CONTROL = 11,  /* values that mean nothing: a = player */
+    FDS_PURPOSE_FLIP = 12,     /* wrong labels: a = 0 whose, 1 which, b = sample id */
 };
 
 #endif

@@ -2,7 +2,9 @@
  *
  * A table of sub-models as a game that can be asked: coalitions go in, what the judge makes of
  * their sub-models' answers comes out. What the table has is read, what it lacks is trained and
- * kept, so no coalition is ever trained twice, by whatever method.
+ * kept, so no coalition is ever trained twice, by whatever method. As methods by orders ask for few
+ * at a time, what is kept goes to the disk every few seconds; whoever made the asker syncs the
+ * table in the end.
  *
  * Only what the judge looks at is read: of each test sample the one probability of its label, or,
  * where the likeliest label matters (accuracy), all of them. Rows are read by several threads, each
@@ -116,32 +118,16 @@ static fds_status read_all(const baseline_asker *a, const fds_plan *plan, size_t
 
 /* ---- asking ---- */
 
-/* The coalitions as a plan. A table does not mind that the first two rows are not the empty and the
- * full coalition, and so trains nothing that was not asked for. */
-static fds_status make_plan(const baseline_asker *a, const uint64_t *coalitions, size_t count,
-                            fds_plan **out, fds_error *err) {
-    fds_plan *plan;
-    FDS_TRY(fds_plan_new(FDS_KERNEL, fds_table_value(a->table)->players, NULL, &plan, err));
-    fds_status status = fds_plan_reserve(plan, FDS_MAX(count, (size_t)2), err);
-    if (status != FDS_OK) {
-        fds_plan_free(plan);
-        return status;
-    }
-    memcpy(plan->bits, coalitions, count * plan->words * sizeof *plan->bits);
-    plan->rows = count;
-    *out = plan;
-    return FDS_OK;
-}
-
 static fds_status ask(void *context, const uint64_t *coalitions, size_t count, double *values,
                       fds_error *err) {
     baseline_asker *a = context;
     if (!count)
         return FDS_OK;
     fds_plan *plan;
-    FDS_TRY(make_plan(a, coalitions, count, &plan, err));
+    FDS_TRY(fds_plan_blank(fds_table_value(a->table)->players, count, &plan, err));
+    memcpy(plan->bits, coalitions, count * plan->words * sizeof *plan->bits);
     size_t before = fds_table_count(a->table);
-    fds_status status = fds_table_fill(a->table, plan, a->threads, &a->inner, err);
+    fds_status status = fds_table_fill_more(a->table, plan, a->threads, &a->inner, err);
     a->asked += count;
     a->computed += fds_table_count(a->table) - before;
     if (status == FDS_OK)

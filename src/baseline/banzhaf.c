@@ -77,19 +77,20 @@ static void draw(uint64_t seed, uint64_t number, size_t players, uint64_t *coali
         coalition[words - 1] &= ((uint64_t)1 << (players % 64)) - 1;
 }
 
-static fds_status count_coalitions(const fds_baseline_params *params, size_t players, size_t *out,
-                                   fds_error *err) {
+fds_status baseline_banzhaf_most(const fds_baseline_params *params, size_t players,
+                                 uint32_t classes, size_t *most, fds_error *err) {
+    (void)classes;
     double n = (double)players, epsilon = params->epsilon;
     double needed = ceil(log(4 * n / params->delta) * fmax(8 * n / (3 * epsilon * epsilon), 8));
-    *out = params->coalitions;
-    if (*out)
+    *most = params->coalitions;
+    if (*most)
         return FDS_OK;
     if (!(needed <= (double)FDS_MAX_ROWS))
         return fds_fail(err, FDS_LIMIT,
                         "values within epsilon = %g need %.3g coalitions, at most %zu are "
                         "possible: take a greater epsilon, or say how many",
                         epsilon, needed, FDS_MAX_ROWS);
-    *out = (size_t)needed;
+    *most = (size_t)needed;
     return FDS_OK;
 }
 
@@ -159,7 +160,7 @@ static void get(const banzhaf *b, double *values, double *errors) {
 
 fds_status baseline_banzhaf(baseline_job *job, fds_error *err) {
     banzhaf b = {.players = job->players, .columns = job->columns};
-    FDS_TRY(count_coalitions(job->params, job->players, &b.drawn, err));
+    FDS_TRY(baseline_banzhaf_most(job->params, job->players, job->classes, &b.drawn, err));
     fds_status status = banzhaf_make(&b, err);
     if (status == FDS_OK)
         status = check_draws(&b, job->params->seed, err);

@@ -24,40 +24,46 @@ typedef struct {
     double until, truncate;
     double epsilon; /* 0: it draws no coalitions by number */
     fds_status (*run)(baseline_job *job, fds_error *err);
+    fds_status (*most)(const fds_baseline_params *params, size_t players, uint32_t classes,
+                       size_t *most, fds_error *err); /* of those that ask */
 } method;
+
+#define CLASS_WISE \
+    "its value is made of the accuracies in one class and in the others: judge by accuracy"
+#define NEIGHBOURS                                                                      \
+    "its values are exact because a coalition is worth the share of the label among K " \
+    "neighbours: judge by confidence, the mean of that share, or each test sample by itself"
 
 /* until and truncate are those of Data Shapley's authors, for whom 1,000 orders are our bound;
  * FreeShap, which trains nothing, walks 200 to their ends. The bounds of the two methods that draw
  * coalitions are wide: their epsilon is what makes about 2,000 for 100 players. */
-static const method methods[] = {
-    {"loo", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_loo},
-    {"tmc", JUDGED, ANY_JUDGE, NULL, 1000, 0.05, 0.01, 0, baseline_tmc},
-    {"gshapley", NO_TABLE, ANY_JUDGE, NULL, 1000, 0.05, 0, 0, baseline_gshapley},
-    {"group-testing", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 10, baseline_group_testing},
-    {"cs-shapley", BY_CLASS, 1 << FDS_ACCURACY,
-     "its value is made of the accuracies in one class and in the others: judge by accuracy", 1000,
-     0.05, 0.01, 0, baseline_cs_shapley},
-    {"freeshap", NO_TABLE, ANY_JUDGE, NULL, 200, 0, 0, 0, baseline_freeshap},
-    {"knn:K", NO_TABLE, 1 << FDS_CONFIDENCE | 1 << FDS_EACH_SAMPLE,
-     "its values are exact because a coalition is worth the share of the label among K neighbours: "
-     "judge by confidence, the mean of that share, or each test sample by itself",
-     0, 0, 0, 0, baseline_knn},
-    {"banzhaf", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 1, baseline_banzhaf},
-    {"beta:A,B", JUDGED, ANY_JUDGE, NULL, 1000, 0.05, 0, 0, baseline_tmc},
-    {"random", NO_TABLE, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_random},
-    {"same-label", NO_TABLE, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_same_label},
-};
+#define METHOD_TABLE(X)                                                                        \
+    X("loo", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_loo, baseline_loo_most)             \
+    X("tmc", JUDGED, ANY_JUDGE, NULL, 1000, 0.05, 0.01, 0, baseline_tmc, baseline_tmc_most)    \
+    X("gshapley", NO_TABLE, ANY_JUDGE, NULL, 1000, 0.05, 0, 0, baseline_gshapley, NULL)        \
+    X("group-testing", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 10, baseline_group_testing,           \
+      baseline_group_testing_most)                                                             \
+    X("cs-shapley", BY_CLASS, 1 << FDS_ACCURACY, CLASS_WISE, 1000, 0.05, 0.01, 0,              \
+      baseline_cs_shapley, baseline_cs_shapley_most)                                           \
+    X("freeshap", NO_TABLE, ANY_JUDGE, NULL, 200, 0, 0, 0, baseline_freeshap, NULL)            \
+    X("knn:K", NO_TABLE, 1 << FDS_CONFIDENCE | 1 << FDS_EACH_SAMPLE, NEIGHBOURS, 0, 0, 0, 0,   \
+      baseline_knn, NULL)                                                                      \
+    X("banzhaf", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 1, baseline_banzhaf, baseline_banzhaf_most) \
+    X("beta:A,B", JUDGED, ANY_JUDGE, NULL, 1000, 0.05, 0, 0, baseline_tmc, baseline_tmc_most)  \
+    X("random", NO_TABLE, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_random, NULL)                  \
+    X("same-label", NO_TABLE, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_same_label, NULL)
+
+#define ROW(...) {__VA_ARGS__},
+static const method methods[] = {METHOD_TABLE(ROW)};
 enum { METHODS = sizeof methods / sizeof *methods };
 
 static const double usual_delta = 0.1;
 
 /* ---- by name ---- */
 
+#define NAME(name, ...) name,
 const char *const *fds_baseline_methods(void) {
-    static const char *const names[] = {"loo",        "tmc",      "gshapley",   "group-testing",
-                                        "cs-shapley", "freeshap", "knn:K",      "banzhaf",
-                                        "beta:A,B",   "random",   "same-label", NULL};
-    _Static_assert(sizeof names / sizeof *names == METHODS + 1, "one name a method");
+    static const char *const names[] = {METHOD_TABLE(NAME) NULL};
     return names;
 }
 
@@ -207,6 +213,18 @@ fds_status fds_baseline_check(const fds_baseline_params *params, size_t players,
     return m->epsilon > 0 ? check_coalitions(m, params, err) : FDS_OK;
 }
 
+static fds_status check_shape(const char *what, const fds_value *of, const fds_baseline_data *data,
+                              fds_error *err) {
+    if (of->players != fds_players_count(data->players) || of->inputs != data->input_count ||
+        of->classes != data->train->classes)
+        return fds_fail(err, FDS_SHAPE,
+                        "the %s is of %zu players, %zu test samples and %u classes, the data of "
+                        "%zu, %zu and %u",
+                        what, of->players, of->inputs, of->classes,
+                        fds_players_count(data->players), data->input_count, data->train->classes);
+    return FDS_OK;
+}
+
 /* Whether the parts fit together, of which nothing else makes sure. */
 static fds_status check_data(const method *m, const fds_baseline_data *data, fds_error *err) {
     if (!data || !data->train || !data->players || !data->test || !data->labels)
@@ -220,22 +238,81 @@ static fds_status check_data(const method *m, const fds_baseline_data *data, fds
         if (data->labels[i] >= data->train->classes)
             return fds_fail(err, FDS_USAGE, "test sample %zu: label %u, there are %u classes", i,
                             data->labels[i], data->train->classes);
+    if (data->made)
+        FDS_TRY(check_shape("value function", data->made, data, err));
     if (m->asks == NO_TABLE)
         return FDS_OK;
     if (!data->table)
         return fds_fail(err, FDS_USAGE, "%s needs a table of sub-models", m->name);
-    const fds_value *of = fds_table_value(data->table);
-    if (of->players != fds_players_count(data->players) || of->inputs != data->input_count ||
-        of->classes != data->train->classes)
-        return fds_fail(err, FDS_SHAPE,
-                        "the table is of %zu players, %zu test samples and %u classes, the data of "
-                        "%zu, %zu and %u",
-                        of->players, of->inputs, of->classes, fds_players_count(data->players),
-                        data->input_count, data->train->classes);
+    return check_shape("table", fds_table_value(data->table), data, err);
+}
+
+/* ---- what it takes ---- */
+
+/* params with the orders that will be walked. */
+static fds_baseline_params complete(const method *m, const fds_baseline_params *params) {
+    fds_baseline_params whole = *params;
+    whole.orders = params->orders ? params->orders : m->orders;
+    return whole;
+}
+
+fds_status fds_baseline_most(const fds_baseline_params *params, size_t players, uint32_t classes,
+                             size_t *coalitions, fds_error *err) {
+    FDS_TRY(fds_baseline_check(params, players, err));
+    const method *m = find(params->method);
+    *coalitions = 0;
+    if (!m->most)
+        return FDS_OK;
+    const fds_baseline_params whole = complete(m, params);
+    FDS_TRY(m->most(&whole, players, classes, coalitions, err));
+    if (players < 32) /* there are no more */
+        *coalitions = FDS_MIN(*coalitions, (size_t)1 << players);
     return FDS_OK;
 }
 
+fds_status fds_baseline_need(const fds_baseline_params *params, const fds_table *table,
+                             fds_table_need *need, fds_error *err) {
+    const fds_value *of = fds_table_value(table);
+    fds_plan *none;
+    size_t most;
+    FDS_TRY(fds_baseline_most(params, of->players, of->classes, &most, err));
+    FDS_TRY(fds_plan_blank(of->players, 0, &none, err));
+    fds_status status = fds_table_plan(table, none, params->threads, need, err);
+    fds_plan_free(none);
+    FDS_TRY(status); /* it has told what the disk has left */
+    need->coalitions = most;
+    need->missing = most - FDS_MIN(most, fds_table_count(table));
+    need->memory = 0;
+    return need->missing
+               ? fds_table_bytes(of, fds_table_store(table), need->missing, &need->disk, err)
+               : FDS_OK;
+}
+
 /* ---- the call ---- */
+
+/* Whether it is of that kind, or of that kind with a number; its text says so. */
+static bool is_of_kind(const fds_value *value, const char *kind) {
+    char start[80];
+    int length = snprintf(start, sizeof start, "\"kind\":\"%.64s", kind);
+    const char *at = strstr(value->text, start);
+    return at && (at[length] == '"' || at[length] == ':');
+}
+
+fds_status baseline_value(const baseline_job *job, const char *kind, fds_value **own,
+                          const fds_value **out, fds_error *err) {
+    const fds_baseline_data *data = job->data;
+    fds_value_params params = data->value ? *data->value : fds_value_params_default();
+    *own = NULL;
+    *out = data->made;
+    if (data->made && is_of_kind(data->made, kind))
+        return FDS_OK;
+    params.kind = kind;
+    FDS_TRY(fds_value_create(&params, data->train, data->players, data->test, data->inputs,
+                             data->input_count,
+                             fds_pool_workers(job->params->threads, BASELINE_ROUND), own, err));
+    *out = *own;
+    return FDS_OK;
+}
 
 static fds_status find_labels(const fds_baseline_data *data, uint32_t *labels, fds_error *err) {
     size_t *counts = fds_alloc_zero(data->train->classes, sizeof *counts);
@@ -258,6 +335,8 @@ static fds_status run_asking(const method *m, baseline_job *job, fds_error *err)
         job->data->labels, params->threads, job->events, &asker, err));
     job->game = baseline_asker_game(asker);
     fds_status status = m->run(job, err);
+    fds_status synced = fds_table_sync(job->data->table, status == FDS_OK ? err : NULL);
+    status = status == FDS_OK ? synced : status;
     baseline_asker_count(asker, &job->report->asked, &job->report->trained);
     baseline_asker_free(asker);
     return status;
@@ -276,8 +355,9 @@ static fds_status run(const method *m, baseline_job *job, fds_error *err) {
     if (!labels)
         return fds_fail_nomem(err, job->players * sizeof *labels);
     job->player_labels = labels;
+    bool is_exact = m->run == baseline_loo || m->run == baseline_knn; /* nothing is drawn */
     for (size_t i = 0; job->errors && i < job->players * job->columns; i++)
-        job->errors[i] = NAN;
+        job->errors[i] = is_exact ? 0 : NAN;
     fds_status status = find_labels(job->data, labels, err);
     if (status == FDS_OK)
         status = m->asks == NO_TABLE ? m->run(job, err) : run_asking(m, job, err);
@@ -296,9 +376,8 @@ fds_status fds_baseline(const fds_baseline_params *params, const fds_baseline_da
         return fail_name(params->method, err);
     FDS_TRY(check_data(m, data, err));
     FDS_TRY(fds_baseline_check(params, fds_players_count(data->players), err));
-    fds_baseline_params whole = *params;
+    const fds_baseline_params whole = complete(m, params);
     fds_baseline_report told = {.change = NAN};
-    whole.orders = params->orders ? params->orders : m->orders;
     baseline_job job = {
         .params = &whole,
         .data = data,

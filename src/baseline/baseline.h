@@ -61,18 +61,21 @@ void baseline_means_free(baseline_means *means);
 /* One order's marginals (players, columns), by player; those not looked at are 0. */
 void baseline_means_add(baseline_means *means, const double *marginals);
 size_t baseline_means_count(const baseline_means *means); /* orders added */
-/* Relative change over the last full 100 orders; NaN before there are 200. */
-double baseline_means_change(const baseline_means *means);
 /* values and errors (players, columns); errors may be NULL; of one order they are NaN. */
 void baseline_means_get(const baseline_means *means, double *values, double *errors);
 
-enum { BASELINE_ROUND = 50 }; /* orders that are walked side by side; 100 is a multiple of it */
+/* Orders that are walked side by side, at the most; 100 is a multiple of it. */
+enum { BASELINE_ROUND = 50 };
 
 /* An order is truncated when more than so many places running were near v(N). */
 enum { BASELINE_NEAR_PLACES = 5 };
 /* |value - full| <= truncate |full|; for several games the means over them of both sides. */
 bool baseline_is_near(const fds_baseline_params *params, size_t columns, const double *value,
                       const double *full);
+
+/* Of the report orders, change (NaN before there are 200 orders) and has_converged. */
+void baseline_means_tell(const fds_baseline_params *params, const baseline_means *means,
+                         fds_baseline_report *report);
 
 /* Whether to walk on, after a round. */
 bool baseline_goes_on(const fds_baseline_params *params, const baseline_means *means);
@@ -81,8 +84,8 @@ bool baseline_goes_on(const fds_baseline_params *params, const baseline_means *m
  * thread walks whole orders. walk gives the values of all prefixes of an order, values (players +
  * 1, columns) from the empty coalition on, and *end: how many of the prefixes after the empty one
  * were looked at (the rest of values is not read; their marginals are 0). Rounds of BASELINE_ROUND
- * orders, added up in the order of their numbers. Fills in values, errors, and of the report
- * orders, truncated, change and has_converged. */
+ * orders, added up in the order of their numbers. Fills in values, errors, and the report but for
+ * asked. */
 typedef struct baseline_walker {
     size_t players, columns;
     fds_status (*walk)(void *context, unsigned worker, const uint32_t *order, double *values,
@@ -99,15 +102,20 @@ fds_status baseline_walk(const baseline_walker *walker, const fds_baseline_param
 /* One call of fds_baseline, as the methods see it. */
 typedef struct baseline_job {
     const fds_baseline_params *params;
-    const fds_baseline_data *data; /* NULL in tests of methods that only ask a game */
+    const fds_baseline_data *data; /* NULL in tests of methods that only ask for coalitions */
     baseline_game game;            /* of methods that ask */
     const uint32_t *player_labels; /* (players): the label that most of a player's samples have */
     uint32_t classes;
     size_t players, columns;
-    double *values, *errors; /* errors may be NULL; NaN beforehand */
+    double *values, *errors; /* errors may be NULL; beforehand NaN or, of exact methods, 0 */
     fds_baseline_report *report;
     const fds_events *events;
 } baseline_job;
+
+/* The value function that came with the data, where it is of that kind ("knn:5"; "entk" stands for
+ * "entk:K" as well), else a new one by the data's parameters: *own, which the method frees. */
+fds_status baseline_value(const baseline_job *job, const char *kind, fds_value **own,
+                          const fds_value **out, fds_error *err);
 
 fds_status baseline_loo(baseline_job *job, fds_error *err);
 fds_status baseline_tmc(baseline_job *job, fds_error *err); /* and beta:A,B */
@@ -120,6 +128,19 @@ fds_status baseline_freeshap(baseline_job *job, fds_error *err);
 fds_status baseline_knn(baseline_job *job, fds_error *err);
 fds_status baseline_random(baseline_job *job, fds_error *err);
 fds_status baseline_same_label(baseline_job *job, fds_error *err);
+
+/* How many different coalitions each of those that ask will ask for at the most; params as
+ * fds_baseline_check accepts them, with their orders. */
+fds_status baseline_loo_most(const fds_baseline_params *params, size_t players, uint32_t classes,
+                             size_t *most, fds_error *err);
+fds_status baseline_tmc_most(const fds_baseline_params *params, size_t players, uint32_t classes,
+                             size_t *most, fds_error *err);
+fds_status baseline_banzhaf_most(const fds_baseline_params *params, size_t players,
+                                 uint32_t classes, size_t *most, fds_error *err);
+fds_status baseline_group_testing_most(const fds_baseline_params *params, size_t players,
+                                       uint32_t classes, size_t *most, fds_error *err);
+fds_status baseline_cs_shapley_most(const fds_baseline_params *params, size_t players,
+                                    uint32_t classes, size_t *most, fds_error *err);
 
 /* "beta:4,1": false when text is not of that form with numbers above 0. */
 bool baseline_read_beta(const char *text, double *alpha, double *beta);

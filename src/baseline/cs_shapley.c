@@ -22,9 +22,12 @@
  * accuracies stay what they were (in the authors' program a_out falls to 0).
  *
  * Normalisation needs a sum to divide by. A class's values stay as they are when their sum is below
- * 5 % of the sum of their sizes: no test samples of the class, or none ever answered rightly, or
- * players who harm it as much as they help; a negative factor would turn the ranking over. Standard
- * errors are multiplied by the factor as if it were known. */
+ * 5 % of the sum of their sizes: none of its test samples was ever answered rightly, or players
+ * harm it as much as they help; a negative factor would turn the ranking over. Standard errors are
+ * multiplied by the factor as if it were known.
+ *
+ * A class that no test sample has is always worth 0, and so are its players: they are not walked,
+ * and have a part in the environments of others alone. */
 #include "baseline/baseline.h"
 
 #include <math.h>
@@ -45,9 +48,11 @@ typedef struct {
 
 typedef struct {
     baseline_job *job;
-    size_t words, present;  /* classes that have players */
+    size_t words;
+    size_t present, walked; /* classes that have players and test samples; players of these */
     size_t *starts;         /* (classes + 1): where a class begins in members */
     uint32_t *members;      /* (players), by class, ascending within it */
+    size_t *tests;          /* (classes): test samples */
     uint32_t *drawn;        /* (players): an order of all of them */
     size_t *next;           /* (classes): where the next of a class goes */
     uint32_t *orders;       /* (BASELINE_ROUND, players), by class as members */
@@ -63,6 +68,10 @@ typedef struct {
 
 static size_t class_size(const cs *s, uint32_t label) {
     return s->starts[label + 1] - s->starts[label];
+}
+
+static bool is_walked(const cs *s, uint32_t label) {
+    return class_size(s, label) > 0 && s->tests[label] > 0;
 }
 
 /* ---- what coalitions are worth ---- */
@@ -132,7 +141,7 @@ static void draw_round(cs *s, size_t first, size_t orders) {
     for (size_t t = 0; t < orders; t++) {
         draw_order(s, first + t, s->orders + t * n);
         for (uint32_t y = 0; y < s->job->classes; y++) {
-            if (class_size(s, y) == 0)
+            if (!is_walked(s, y))
                 continue;
             uint64_t *bits = s->bits + s->walk_count * s->words;
             draw_environment(s, first + t, y, bits);
@@ -162,8 +171,7 @@ static fds_status begin_walks(cs *s, fds_error *err) {
 static void note_place(const fds_baseline_params *params, walk *w, double worth) {
     w->marginals[w->order[w->looked++]] = worth - w->worth;
     w->worth = worth;
-    bool is_near = fabs(worth - w->whole) <= params->truncate * fabs(w->whole);
-    w->near = params->truncate > 0 && is_near ? w->near + 1 : 0;
+    w->near = baseline_is_near(params, 1, &worth, &w->whole) ? w->near + 1 : 0;
 }
 
 /* One more player in every walk that goes on. */
@@ -182,7 +190,7 @@ static fds_status step_walks(cs *s, size_t *asked, fds_error *err) {
 }
 
 static fds_status walk_round(cs *s, size_t first, size_t orders, fds_error *err) {
-    size_t n = s->job->players, total = s->job->params->orders * n, done = first * n, asked = 1;
+    size_t total = s->job->params->orders * s->walked, done = first * s->walked, asked = 1;
     draw_round(s, first, orders);
     FDS_TRY(begin_walks(s, err));
     for (; asked > 0; done += asked) {
@@ -193,7 +201,7 @@ static fds_status walk_round(cs *s, size_t first, size_t orders, fds_error *err)
     for (size_t i = 0; i < s->walk_count; i++)
         s->looked += s->walks[i].looked;
     for (size_t t = 0; t < orders; t++)
-        baseline_means_add(s->means, s->marginals + t * n);
+        baseline_means_add(s->means, s->marginals + t * s->job->players);
     return FDS_OK;
 }
 
@@ -207,11 +215,10 @@ static void normalise(const cs *s, uint32_t label, double a_in) {
         sizes += fabs(job->values[s->members[j]]);
     }
     if (!(sum > 0 && sum >= least_sum * sizes)) {
-        if (class_size(s, label) > 0)
-            fds_log(job->events, FDS_LOG_WARNING,
-                    "cs-shapley: the values of class %u add up to %g, which cannot be divided by: "
-                    "they are not normalised",
-                    (unsigned)label, sum);
+        fds_log(job->events, FDS_LOG_WARNING,
+                "cs-shapley: the values of class %s add up to %g, which cannot be divided by: they "
+                "are not normalised",
+                fds_dataset_class_name(job->data->train, label), sum);
         return;
     }
     for (size_t j = s->starts[label]; j < s->starts[label + 1]; j++) {
@@ -228,23 +235,47 @@ static fds_status finish(cs *s, fds_error *err) {
     FDS_TRY(job->game.ask(job->game.context, s->bits, 1, s->answers, err));
     baseline_means_get(s->means, job->values, job->errors);
     for (uint32_t y = 0; y < job->classes; y++)
-        normalise(s, y, s->answers[y]);
-    double places = (double)baseline_means_count(s->means) * (double)job->players;
-    job->report->orders = baseline_means_count(s->means);
-    job->report->truncated = (places - (double)s->looked) / places;
-    job->report->change = baseline_means_change(s->means);
-    job->report->has_converged = job->params->until > 0 && job->report->change < job->params->until;
+        if (is_walked(s, y))
+            normalise(s, y, s->answers[y]);
+    baseline_means_tell(job->params, s->means, job->report);
+    size_t places = job->report->orders * s->walked;
+    job->report->truncated = places ? (double)(places - s->looked) / (double)places : 0;
+    return FDS_OK;
+}
+
+/* Of each order the environments alone and what every place adds; where it is truncated, the whole
+ * class in place of what was left out. */
+fds_status baseline_cs_shapley_most(const fds_baseline_params *params, size_t players,
+                                    uint32_t classes, size_t *most, fds_error *err) {
+    (void)err;
+    *most = 1 + params->orders * (players + FDS_MIN((size_t)classes, players));
     return FDS_OK;
 }
 
 /* ---- the whole ---- */
 
 static void free_all(cs *s) {
-    void *all[] = {s->starts,    s->members, s->drawn, s->next,  s->orders,
+    void *all[] = {s->starts,    s->members, s->tests, s->drawn, s->next,   s->orders,
                    s->marginals, s->walks,   s->bits,  s->asked, s->answers};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         fds_free(all[i]);
     baseline_means_free(s->means);
+}
+
+/* Which classes are walked; tells of those that cannot be. */
+static void count_tests(cs *s) {
+    const baseline_job *job = s->job;
+    for (size_t i = 0; i < job->data->input_count; i++)
+        s->tests[job->data->labels[i]]++;
+    for (uint32_t y = 0; y < job->classes; y++) {
+        s->present += is_walked(s, y);
+        s->walked += is_walked(s, y) ? class_size(s, y) : 0;
+        if (class_size(s, y) > 0 && s->tests[y] == 0)
+            fds_log(job->events, FDS_LOG_WARNING,
+                    "cs-shapley: no test sample has the label %s: its players are worth 0; take "
+                    "more test samples",
+                    fds_dataset_class_name(job->data->train, y));
+    }
 }
 
 /* Which players are of which class. */
@@ -252,15 +283,14 @@ static fds_status part_players(cs *s, fds_error *err) {
     const baseline_job *job = s->job;
     s->starts = fds_alloc_zero((size_t)job->classes + 1, sizeof *s->starts);
     s->next = fds_alloc_zero(job->classes, sizeof *s->next);
+    s->tests = fds_alloc_zero(job->classes, sizeof *s->tests);
     s->members = fds_alloc_zero(job->players, sizeof *s->members);
-    if (!s->starts || !s->next || !s->members)
+    if (!s->starts || !s->next || !s->tests || !s->members)
         return fds_fail_nomem(err, job->players * sizeof *s->members);
     for (size_t i = 0; i < job->players; i++)
         s->starts[job->player_labels[i] + 1]++;
-    for (uint32_t y = 0; y < job->classes; y++) {
-        s->present += s->starts[y + 1] > 0;
+    for (uint32_t y = 0; y < job->classes; y++)
         s->starts[y + 1] += s->starts[y];
-    }
     memcpy(s->next, s->starts, job->classes * sizeof *s->next);
     for (size_t i = 0; i < job->players; i++)
         s->members[s->next[job->player_labels[i]]++] = (uint32_t)i;
@@ -268,7 +298,8 @@ static fds_status part_players(cs *s, fds_error *err) {
 }
 
 static fds_status reserve(cs *s, fds_error *err) {
-    size_t n = s->job->players, walks = BASELINE_ROUND * s->present, words, numbers;
+    size_t n = s->job->players, walks = BASELINE_ROUND * s->present + 1; /* all players, at last */
+    size_t words, numbers;
     if (!fds_mul(walks, s->words, &words) || !fds_mul(walks, s->job->classes, &numbers))
         return fds_fail_nomem(err, SIZE_MAX);
     s->drawn = fds_alloc_zero(n, sizeof *s->drawn);
@@ -287,6 +318,7 @@ static fds_status reserve(cs *s, fds_error *err) {
 static fds_status run(cs *s, fds_error *err) {
     const fds_baseline_params *params = s->job->params;
     FDS_TRY(part_players(s, err));
+    count_tests(s);
     FDS_TRY(reserve(s, err));
     do {
         size_t first = baseline_means_count(s->means);

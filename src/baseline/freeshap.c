@@ -4,7 +4,11 @@
  * explaining language model predictions", ICML 2024. The Shapley value by random orders, as TMC
  * computes it, in the game whose sub-models are not trained: what a coalition knows is kernel
  * regression on its samples with the network's own tangent kernel ("entk" or, where the value
- * function asks for it, "entk:K"; utility/entk.c).
+ * function asks for it, "entk:K"; utility/entk.c, which takes the mean over the network's outputs
+ * where the authors' program takes output 0 alone).
+ *
+ * Nobody at all finds all labels alike: judged by accuracy that is worth 1/classes, as in the
+ * authors' program, and not what the lowest label would be right in.
  *
  * Along an order nothing is solved anew. With the Cholesky factor L of K_SS + ridge I, kept are
  *
@@ -91,6 +95,8 @@ static void judge(const freeshap *f, desk *d, double *value) {
     }
     baseline_judge(f->job->params->judge, d->probs, f->job->data->labels, f->inputs,
                    f->job->classes, value);
+    if (!d->size && f->job->params->judge == FDS_ACCURACY)
+        *value = 1.0 / (double)f->classes;
     d->asked++;
 }
 
@@ -179,13 +185,11 @@ static fds_status run(freeshap *f, baseline_job *job, fds_error *err) {
 
 fds_status baseline_freeshap(baseline_job *job, fds_error *err) {
     const fds_baseline_data *data = job->data;
-    fds_value_params params = data->value ? *data->value : fds_value_params_default();
-    fds_value *value = NULL;
-    unsigned workers = fds_pool_workers(job->params->threads, BASELINE_ROUND);
-    if (!params.kind || strncmp(params.kind, "entk", 4) != 0)
-        params.kind = "entk";
-    FDS_TRY(fds_value_create(&params, data->train, data->players, data->test, data->inputs,
-                             data->input_count, workers, &value, err));
+    const char *kind = data->value ? data->value->kind : NULL;
+    const fds_value *value;
+    fds_value *own;
+    FDS_TRY(baseline_value(job, kind && strncmp(kind, "entk", 4) == 0 ? kind : "entk", &own, &value,
+                           err));
     const fds_regression *game = fds_value_regression(value);
     freeshap f = {
         .job = job,
@@ -194,10 +198,10 @@ fds_status baseline_freeshap(baseline_job *job, fds_error *err) {
         .inputs = data->input_count,
         .classes = job->classes,
         .width = data->input_count + game->data->samples->count,
-        .workers = workers,
+        .workers = fds_pool_workers(job->params->threads, BASELINE_ROUND),
     };
     fds_status status = run(&f, job, err);
     freeshap_free(&f);
-    fds_value_free(value);
+    fds_value_free(own);
     return status;
 }

@@ -64,32 +64,40 @@ typedef struct {
 
 static double bennett_h(double u) { return (1 + u) * log1p(u) - u; }
 
-static fds_status count_tests(testing *g, fds_error *err) {
-    const fds_baseline_params *p = g->job->params;
-    double n = (double)g->job->players;
-    g->tests = p->coalitions;
+static double harmonic_number(size_t drawn_from) {
+    double sum = 0;
+    for (size_t k = 1; k < drawn_from; k++)
+        sum += 1 / (double)k;
+    return sum;
+}
+
+/* A single player of the original form needs no tests. */
+static fds_status count_tests(const fds_baseline_params *p, size_t players, size_t *out,
+                              fds_error *err) {
+    double n = (double)players;
+    *out = players + p->is_improved == 1 ? 0 : p->coalitions;
     if (p->coalitions > 0)
         return FDS_OK;
-    if (p->judge == FDS_CROSS_ENTROPY)
-        return fds_fail(err, FDS_USAGE,
-                        "group-testing: how many coalitions epsilon and delta need depends on the "
-                        "range of the values, and cross-entropy has none: give the number of "
-                        "coalitions, or judge by accuracy or confidence");
-    if (!(p->epsilon > 0 && isfinite(p->epsilon)) || !(p->delta > 0 && p->delta < 1))
-        return fds_fail(err, FDS_USAGE,
-                        "group-testing: epsilon %g and delta %g: epsilon must be above 0, delta "
-                        "between 0 and 1",
-                        p->epsilon, p->delta);
     double events = p->is_improved ? 2 * n : n * (n - 1);
     double u = p->epsilon / ((p->is_improved ? 2 : 4) * sqrt(n));
-    double tests = events > 0 ? ceil(g->harmonic * log(events / p->delta) / bennett_h(u)) : 0;
+    double half_z = harmonic_number(players + p->is_improved);
+    double tests = events > 0 ? ceil(half_z * log(events / p->delta) / bennett_h(u)) : 0;
     if (!(tests <= (double)FDS_MAX_ROWS))
         return fds_fail(err, FDS_LIMIT,
                         "group-testing: epsilon %g and delta %g need %.3g coalitions of %zu "
                         "players, and at most %zu are possible: ask for a greater epsilon, or give "
                         "the number of coalitions",
-                        p->epsilon, p->delta, tests, g->job->players, FDS_MAX_ROWS);
-    g->tests = (size_t)tests;
+                        p->epsilon, p->delta, tests, players, FDS_MAX_ROWS);
+    *out = (size_t)tests;
+    return FDS_OK;
+}
+
+/* The original form asks for none and for all as well. */
+fds_status baseline_group_testing_most(const fds_baseline_params *params, size_t players,
+                                       uint32_t classes, size_t *most, fds_error *err) {
+    (void)classes;
+    FDS_TRY(count_tests(params, players, most, err));
+    *most += params->is_improved ? 0 : 2;
     return FDS_OK;
 }
 
@@ -159,7 +167,7 @@ static fds_status share_evenly(testing *g, fds_error *err) {
     return FDS_OK;
 }
 
-/* Adds the means to the values. A single player of the original form needs no tests. */
+/* Adds the means to the values. */
 static void finish(testing *g) {
     double tests = (double)g->tests;
     size_t count = g->job->players * g->job->columns;
@@ -189,11 +197,8 @@ static fds_status run(testing *g, fds_error *err) {
 fds_status baseline_group_testing(baseline_job *job, fds_error *err) {
     size_t n = job->players, columns = job->columns, words = fds_coalition_words(n), numbers;
     testing g = {.job = job, .drawn_from = n + job->params->is_improved};
-    for (size_t k = 1; k < g.drawn_from; k++)
-        g.harmonic += 1 / (double)k;
-    FDS_TRY(count_tests(&g, err));
-    if (g.drawn_from == 1)
-        g.tests = 0;
+    g.harmonic = harmonic_number(g.drawn_from);
+    FDS_TRY(count_tests(job->params, n, &g.tests, err));
     if (!fds_mul(n, columns, &numbers))
         return fds_fail_nomem(err, SIZE_MAX);
     g.bits = fds_alloc_zero(words, CHUNK * sizeof *g.bits);

@@ -77,8 +77,10 @@ static fds_status make_value(gshapley *g, fds_error *err) {
     const fds_baseline_data *data = g->job->data;
     fds_value_params params = fds_value_params_default();
     params.kind = "retrain:1";
-    params.network = data->value->network;
-    params.train.seed = data->value->train.seed;
+    if (data->value) {
+        params.network = data->value->network;
+        params.train.seed = data->value->train.seed;
+    }
     FDS_TRY(fds_value_create(&params, data->train, data->players, data->test, data->inputs,
                              data->input_count, 1, &g->value, err));
     const fds_net *net = fds_value_network(g->value);

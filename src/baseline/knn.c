@@ -4,9 +4,9 @@
  * "Efficient task-specific data valuation for nearest neighbor algorithms", VLDB 2019, Theorem 1.
  *
  * The game is not the sub-models': a coalition is worth the share of the label among the K nearest
- * of its samples, and nothing is trained. utility/knn.c has the recursion; here the label asked
- * about is picked out, and over several test samples the mean is taken (the value is additive),
- * never within the recursion. Exact: there are no standard errors. */
+ * of its samples, and nothing is trained. utility/knn.c has the recursion, for one test
+ * sample and the label asked about; over several the mean is taken (the value is additive). Exact:
+ * standard errors are 0. */
 #include "baseline/baseline.h"
 
 #include <stdlib.h>
@@ -23,39 +23,30 @@ bool baseline_read_knn(const char *text, uint32_t *k) {
     return *k >= 1;
 }
 
-/* all (inputs, classes, players) */
-static void pick(const baseline_job *job, const double *all) {
+/* The mean over all test samples, or a column each; phi (players): room for one of them. */
+static fds_status add_up(const baseline_job *job, const fds_value *value, double *phi,
+                         fds_error *err) {
     const fds_baseline_data *data = job->data;
     bool is_each = job->params->judge == FDS_EACH_SAMPLE;
-    for (size_t i = 0; i < job->players; i++) {
-        double sum = 0;
-        for (size_t x = 0; x < data->input_count; x++) {
-            double phi = all[(x * job->classes + data->labels[x]) * job->players + i];
-            if (is_each)
-                job->values[i * job->columns + x] = phi;
-            sum += phi;
-        }
-        if (!is_each)
-            job->values[i] = sum / (double)data->input_count;
+    memset(job->values, 0, job->players * job->columns * sizeof *job->values);
+    for (size_t x = 0; x < data->input_count; x++) {
+        FDS_TRY(fds_value_knn_label(value, x, data->labels[x], phi, err));
+        for (size_t i = 0; i < job->players; i++)
+            job->values[i * job->columns + (is_each ? x : 0)] += phi[i];
     }
+    for (size_t i = 0; !is_each && i < job->players; i++)
+        job->values[i] /= (double)data->input_count;
+    return FDS_OK;
 }
 
 fds_status baseline_knn(baseline_job *job, fds_error *err) {
-    const fds_baseline_data *data = job->data;
-    fds_value_params params = data->value ? *data->value : fds_value_params_default();
-    fds_value *value;
-    size_t size;
-    params.kind = job->params->method;
-    if (!fds_mul(data->input_count, job->classes, &size) || !fds_mul(size, job->players, &size))
-        return fds_fail_nomem(err, SIZE_MAX);
-    FDS_TRY(fds_value_create(&params, data->train, data->players, data->test, data->inputs,
-                             data->input_count, 1, &value, err));
-    double *all = fds_alloc_zero(size, sizeof *all);
+    const fds_value *value;
+    fds_value *own;
+    FDS_TRY(baseline_value(job, job->params->method, &own, &value, err));
+    double *phi = fds_alloc_zero(job->players, sizeof *phi);
     fds_status status =
-        all ? fds_value_knn_shapley(value, all, err) : fds_fail_nomem(err, size * sizeof *all);
-    if (status == FDS_OK)
-        pick(job, all);
-    fds_free(all);
-    fds_value_free(value);
+        phi ? add_up(job, value, phi, err) : fds_fail_nomem(err, job->players * sizeof *phi);
+    fds_free(phi);
+    fds_value_free(own);
     return status;
 }

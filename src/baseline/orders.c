@@ -18,8 +18,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOOK_BACK = 100 };              /* orders between two looks at the change */
-#define ROUND_BYTES ((size_t)64 << 20) /* of the prefixes' values, unless one order has more */
+enum { LOOK_BACK = 100 }; /* orders between two looks at the change */
+/* of the prefixes' values in a round; more only where the workers' first orders have more */
+#define ROUND_BYTES ((size_t)64 << 20)
 
 void baseline_order(uint64_t seed, uint64_t number, size_t players, uint32_t *order) {
     fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_PERMUTE, number, 0);
@@ -87,7 +88,6 @@ void baseline_means_add(baseline_means *means, const double *marginals) {
 }
 
 size_t baseline_means_count(const baseline_means *means) { return means->count; }
-double baseline_means_change(const baseline_means *means) { return means->change; }
 
 void baseline_means_get(const baseline_means *means, double *values, double *errors) {
     double t = (double)means->count;
@@ -98,6 +98,13 @@ void baseline_means_get(const baseline_means *means, double *values, double *err
 
 static bool has_converged(const fds_baseline_params *params, const baseline_means *means) {
     return params->until > 0 && means->change < params->until; /* NaN is not */
+}
+
+void baseline_means_tell(const fds_baseline_params *params, const baseline_means *means,
+                         fds_baseline_report *report) {
+    report->orders = means->count;
+    report->change = means->change;
+    report->has_converged = has_converged(params, means);
 }
 
 bool baseline_goes_on(const fds_baseline_params *params, const baseline_means *means) {
@@ -118,12 +125,13 @@ bool baseline_is_near(const fds_baseline_params *params, size_t columns, const d
 
 typedef struct {
     const baseline_walker *walker;
-    uint64_t seed, first; /* the number of the round's first order */
-    size_t round;         /* orders at the most */
-    uint32_t *orders;     /* (round, players) */
-    double *values;       /* (round, players + 1, columns) */
-    size_t *ends;         /* (round) */
-    double *marginals;    /* (players, columns) */
+    const fds_baseline_params *params;
+    uint64_t first;    /* the number of the round's first order */
+    size_t round;      /* orders at the most */
+    uint32_t *orders;  /* (round, players) */
+    double *values;    /* (round, players + 1, columns) */
+    size_t *ends;      /* (round) */
+    double *marginals; /* (players, columns) */
 } walking;
 
 static void walking_free(walking *w) {
@@ -137,8 +145,9 @@ static fds_status walking_make(walking *w, fds_error *err) {
     size_t n = w->walker->players, columns = w->walker->columns, size;
     if (!fds_mul(n + 1, columns, &size) || size > SIZE_MAX / sizeof(double) / BASELINE_ROUND)
         return fds_fail_nomem(err, SIZE_MAX);
-    size_t fitting = ROUND_BYTES / (size * sizeof(double));
-    w->round = FDS_MIN(FDS_MAX(fitting, (size_t)1), (size_t)BASELINE_ROUND);
+    size_t workers = fds_pool_workers(w->params->threads, BASELINE_ROUND);
+    w->round = FDS_MAX(ROUND_BYTES / (size * sizeof(double)), workers);
+    w->round = FDS_MIN(w->round, (size_t)BASELINE_ROUND);
     w->orders = fds_alloc_zero(w->round * n, sizeof *w->orders);
     w->values = fds_alloc_zero(w->round * size, sizeof *w->values);
     w->ends = fds_alloc_zero(w->round, sizeof *w->ends);
@@ -152,7 +161,7 @@ static fds_status walk_one(void *context, size_t job, unsigned worker, fds_error
     walking *w = context;
     size_t n = w->walker->players;
     uint32_t *order = w->orders + job * n;
-    baseline_order(w->seed, w->first + job, n, order);
+    baseline_order(w->params->seed, w->first + job, n, order);
     FDS_TRY(w->walker->walk(w->walker->context, worker, order,
                             w->values + job * (n + 1) * w->walker->columns, &w->ends[job], err));
     return w->ends[job] <= n ? FDS_OK
@@ -174,8 +183,9 @@ static size_t take_marginals(walking *w, size_t job) {
 }
 
 /* All rounds; skipped counts the places that were not looked at. */
-static fds_status walk_rounds(walking *w, const fds_baseline_params *params, baseline_means *means,
-                              size_t *skipped, const fds_events *events, fds_error *err) {
+static fds_status walk_rounds(walking *w, baseline_means *means, size_t *skipped,
+                              const fds_events *events, fds_error *err) {
+    const fds_baseline_params *params = w->params;
     double start_s = fds_now_s();
     while (baseline_goes_on(params, means)) {
         w->first = means->count;
@@ -195,20 +205,18 @@ static fds_status walk_rounds(walking *w, const fds_baseline_params *params, bas
 fds_status baseline_walk(const baseline_walker *walker, const fds_baseline_params *params,
                          double *values, double *errors, fds_baseline_report *report,
                          const fds_events *events, fds_error *err) {
-    walking w = {.walker = walker, .seed = params->seed};
+    walking w = {.walker = walker, .params = params};
     baseline_means *means = NULL;
     size_t skipped = 0;
     fds_status status = walking_make(&w, err);
     if (status == FDS_OK)
         status = baseline_means_create(walker->players, walker->columns, &means, err);
     if (status == FDS_OK)
-        status = walk_rounds(&w, params, means, &skipped, events, err);
+        status = walk_rounds(&w, means, &skipped, events, err);
     if (status == FDS_OK) {
         baseline_means_get(means, values, errors);
-        report->orders = means->count;
+        baseline_means_tell(params, means, report);
         report->truncated = (double)skipped / ((double)means->count * (double)walker->players);
-        report->change = means->change;
-        report->has_converged = has_converged(params, means);
     }
     baseline_means_free(means);
     walking_free(&w);

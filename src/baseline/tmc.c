@@ -231,10 +231,15 @@ static void tell(const tmc *t, const baseline_means *means) {
     baseline_job *job = t->job;
     fds_baseline_report *report = job->report;
     baseline_means_get(means, job->values, job->errors);
-    report->orders = baseline_means_count(means);
+    baseline_means_tell(job->params, means, report);
     report->truncated = (double)t->skipped / ((double)report->orders * (double)job->players);
-    report->change = baseline_means_change(means);
-    report->has_converged = job->params->until > 0 && report->change < job->params->until;
+}
+
+fds_status baseline_tmc_most(const fds_baseline_params *params, size_t players, uint32_t classes,
+                             size_t *most, fds_error *err) {
+    (void)classes, (void)err;
+    *most = 2 + params->orders * (players - 1);
+    return FDS_OK;
 }
 
 fds_status baseline_tmc(baseline_job *job, fds_error *err) {

@@ -59,6 +59,9 @@ fds_status fds_dataset_new(const char *source, size_t count, fds_shape shape, bo
  * greatest label, or as many as the reader put into train->classes. */
 fds_status fds_dataset_finish(fds_dataset *train, fds_dataset *test, const fds_names *names,
                               fds_error *err);
+/* A copy that shares nothing with ds, with labels[count], one a sample. */
+fds_status fds_dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
+                               fds_error *err);
 /* Every number of index (NULL: 0 .. count-1) is a sample's, and there is one. */
 fds_status fds_index_check(const fds_dataset *ds, const uint32_t *index, size_t count,
                            fds_error *err);

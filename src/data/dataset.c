@@ -176,6 +176,44 @@ fds_status fds_dataset_create(size_t count, fds_shape shape, const uint8_t *byte
     return FDS_OK;
 }
 
+/* Providers and names; values and labels are there. */
+static fds_status copy_names(const fds_dataset *ds, fds_dataset *copy, fds_error *err) {
+    const fds_names classes = {ds->class_names, ds->classes};
+    const fds_names providers = {ds->provider_names, ds->providers};
+    FDS_TRY(name_classes(copy, &classes, ds->classes, err));
+    if (!ds->provider_ids)
+        return FDS_OK;
+    copy->provider_ids = fds_alloc_zero(ds->count, sizeof *copy->provider_ids);
+    if (!copy->provider_ids)
+        return fds_fail_nomem(err, ds->count * sizeof *copy->provider_ids);
+    memcpy(copy->provider_ids, ds->provider_ids, ds->count * sizeof *copy->provider_ids);
+    FDS_TRY(fds_names_copy(&providers, &copy->provider_names, err));
+    copy->providers = ds->providers;
+    return FDS_OK;
+}
+
+fds_status fds_dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
+                               fds_error *err) {
+    fds_dataset *copy;
+    FDS_TRY(fds_dataset_new(ds->source, ds->count, ds->shape, ds->bytes != NULL, &copy, err));
+    size_t values = ds->count * ds->sample_size;
+    if (ds->bytes)
+        memcpy(copy->bytes, ds->bytes, values);
+    else
+        memcpy(copy->floats, ds->floats, values * sizeof *copy->floats);
+    memcpy(copy->labels, labels, ds->count * sizeof *labels);
+    copy->is_image = ds->is_image;
+    fds_status status = copy_names(ds, copy, err);
+    if (status == FDS_OK)
+        status = check_values(copy, err);
+    if (status != FDS_OK) {
+        fds_dataset_free(copy);
+        return status;
+    }
+    *out = copy;
+    return FDS_OK;
+}
+
 /* ---- looking at it ---- */
 
 fds_dataset_info fds_dataset_get_info(const fds_dataset *ds) {

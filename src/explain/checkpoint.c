@@ -134,27 +134,27 @@ static fds_status lesson_checksum(const fds_lesson *lesson, const fds_explainer_
 }
 
 fds_status learn_describe(const fds_lesson *lesson, const fds_explainer_params *p,
-                          uint64_t weights_checksum, uint64_t held_checksum, learn_text *text,
+                          uint64_t weights_checksum, uint64_t held_checksum, fds_text *text,
                           fds_error *err) {
     uint64_t sum;
     FDS_TRY(lesson_checksum(lesson, p, &sum, err));
-    learn_print(text, "fds %s, %s\n", FDS_VERSION, fds_deep_isa());
-    learn_print(text, "threads %u\n", p->threads ? p->threads : fds_processors());
-    learn_print(text, "network %s\nprecision %d\nseed %llu\n", p->network, (int)p->precision,
-                (unsigned long long)p->seed);
-    learn_print(text, "objective %d, by group %d, gamma ", (int)p->objective, p->is_by_group);
-    learn_print_float(text, p->gamma);
-    learn_print(text, "\nwarm-up %d\nlr ", p->warm_up);
-    learn_print_float(text, p->lr);
-    learn_print(text, "\nbatch %u\nepochs %u\npatience %u\ndraws %u\n", p->batch, p->epochs,
-                p->patience, p->draws);
-    learn_print(text, "inputs %zu, kept out %zu, %ux%ux%u\nplayers %zu\nclasses %u\n",
-                lesson->inputs, lesson->held, lesson->shape.channels, lesson->shape.height,
-                lesson->shape.width, lesson->players, lesson->classes);
-    learn_print(text, "lesson %016llx\nweights %016llx\nkept out %016llx\n",
-                (unsigned long long)sum, (unsigned long long)weights_checksum,
-                (unsigned long long)held_checksum);
-    return learn_text_check(text, err);
+    fds_text_print(text, "fds %s, %s\n", FDS_VERSION, fds_deep_isa());
+    fds_text_print(text, "threads %u\n", p->threads ? p->threads : fds_processors());
+    fds_text_print(text, "network %s\nprecision %d\nseed %llu\n", p->network, (int)p->precision,
+                   (unsigned long long)p->seed);
+    fds_text_print(text, "objective %d, by group %d, gamma ", (int)p->objective, p->is_by_group);
+    fds_text_float(text, p->gamma);
+    fds_text_print(text, "\nwarm-up %d\nlr ", p->warm_up);
+    fds_text_float(text, p->lr);
+    fds_text_print(text, "\nbatch %u\nepochs %u\npatience %u\ndraws %u\n", p->batch, p->epochs,
+                   p->patience, p->draws);
+    fds_text_print(text, "inputs %zu, kept out %zu, %ux%ux%u\nplayers %zu\nclasses %u\n",
+                   lesson->inputs, lesson->held, lesson->shape.channels, lesson->shape.height,
+                   lesson->shape.width, lesson->players, lesson->classes);
+    fds_text_print(text, "lesson %016llx\nweights %016llx\nkept out %016llx\n",
+                   (unsigned long long)sum, (unsigned long long)weights_checksum,
+                   (unsigned long long)held_checksum);
+    return fds_text_check(text, err);
 }
 
 /* ---- the file's parts ---- */
@@ -235,14 +235,14 @@ static fds_status gather(contents *c, const learn_state *state, fds_error *err) 
 fds_status learn_checkpoint_write(const char *path, const learn_state *state, fds_error *err) {
     char epoch[32], steps[32], checksum[17];
     contents c = {0};
-    learn_text metrics = {0};
+    fds_text metrics = {0};
     uint64_t sum = 0;
     fds_status status = gather(&c, state, err);
-    learn_print(&metrics, "%s", "");
+    fds_text_print(&metrics, "%s", "");
     if (!state->is_warm_up)
         learn_metrics_print(state->metrics, state->epoch, &metrics);
     if (status == FDS_OK)
-        status = learn_text_check(&metrics, err);
+        status = fds_text_check(&metrics, err);
     if (status == FDS_OK) {
         snprintf(epoch, sizeof epoch, "%u", state->epoch);
         snprintf(steps, sizeof steps, "%llu", (unsigned long long)fds_deep_steps(state->net));

@@ -15,75 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- texts ---- */
-
-static void append(learn_text *text, const char *part, size_t size) {
-    void *data = text->data;
-    if (text->is_failed ||
-        fds_grow(&data, &text->capacity, text->used + size + 1, 1, NULL) != FDS_OK) {
-        text->is_failed = true;
-        return;
-    }
-    text->data = data;
-    memcpy(text->data + text->used, part, size);
-    text->used += size;
-    text->data[text->used] = 0;
-}
-
-void learn_print(learn_text *text, const char *format, ...) {
-    char part[1024];
-    va_list args;
-    va_start(args, format);
-    int size = vsnprintf(part, sizeof part, format, args);
-    va_end(args);
-    if (size < 0 || (size_t)size >= sizeof part)
-        text->is_failed = true;
-    else
-        append(text, part, (size_t)size);
-}
-
-static void print_digits(learn_text *text, int digits, double value) {
-    char part[64];
-    int size = snprintf(part, sizeof part, "%.*g", digits, value);
-    char *comma = strchr(part, ',');
-    if (comma)
-        *comma = '.';
-    append(text, part, (size_t)size);
-}
-
-void learn_print_double(learn_text *text, double value) {
-    char part[64];
-    int digits = 15;
-    do
-        snprintf(part, sizeof part, "%.*g", digits, value);
-    while (strtod(part, NULL) != value && ++digits < 17);
-    print_digits(text, digits, value);
-}
-
-void learn_print_float(learn_text *text, float value) {
-    char part[64];
-    int digits = 6;
-    do
-        snprintf(part, sizeof part, "%.*g", digits, (double)value);
-    while (strtof(part, NULL) != value && ++digits < 9);
-    print_digits(text, digits, (double)value);
-}
-
-fds_status learn_text_check(const learn_text *text, fds_error *err) {
-    return text->is_failed || !text->data ? fds_fail_nomem(err, text->used + 1024) : FDS_OK;
-}
-
 /* ---- metrics.jsonl ---- */
 
-void learn_metrics_print(const fds_metric *metrics, size_t count, learn_text *text) {
+void learn_metrics_print(const fds_metric *metrics, size_t count, fds_text *text) {
     for (size_t i = 0; i < count; i++) {
-        learn_print(text, "{\"epoch\": %u, \"lr\": ", metrics[i].epoch);
-        learn_print_float(text, metrics[i].lr);
-        learn_print(text, ", \"loss\": ");
-        learn_print_double(text, metrics[i].loss);
-        learn_print(text, ", \"held_loss\": ");
-        learn_print_double(text, metrics[i].held_loss);
-        learn_print(text, "}\n");
+        fds_text_print(text, "{\"epoch\": %u, \"lr\": ", metrics[i].epoch);
+        fds_text_float(text, metrics[i].lr);
+        fds_text_print(text, ", \"loss\": ");
+        fds_text_double(text, metrics[i].loss);
+        fds_text_print(text, ", \"held_loss\": ");
+        fds_text_double(text, metrics[i].held_loss);
+        fds_text_print(text, "}\n");
     }
 }
 
@@ -207,76 +149,77 @@ static size_t find_ticks(const panel *p, double ticks[MAX_TICKS]) {
     return count;
 }
 
-static void draw_axis(const panel *p, learn_text *svg) {
+static void draw_axis(const panel *p, fds_text *svg) {
     double ticks[MAX_TICKS];
     size_t count = find_ticks(p, ticks);
-    learn_print(svg, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", LEFT, p->top - 20,
-                p->colour, p->name);
+    fds_text_print(svg, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", LEFT, p->top - 20,
+                   p->colour, p->name);
     for (size_t i = 0; i < count; i++) {
         int y = y_of(p, ticks[i]);
-        learn_print(svg,
-                    "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#e3e3e3\" "
-                    "stroke-width=\"2\"/><text x=\"%d\" y=\"%d\" text-anchor=\"end\">",
-                    LEFT, WIDTH - RIGHT, y, y, LEFT - 16, y + 9);
-        print_digits(svg, 3, ticks[i]);
-        learn_print(svg, "</text>\n");
+        fds_text_print(svg,
+                       "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#e3e3e3\" "
+                       "stroke-width=\"2\"/><text x=\"%d\" y=\"%d\" text-anchor=\"end\">",
+                       LEFT, WIDTH - RIGHT, y, y, LEFT - 16, y + 9);
+        fds_text_digits(svg, 3, ticks[i]);
+        fds_text_print(svg, "</text>\n");
     }
-    learn_print(svg,
-                "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#7d8597\" "
-                "stroke-width=\"2\"/>\n",
-                LEFT, p->top, p->top + PANEL, WIDTH - RIGHT);
+    fds_text_print(svg,
+                   "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#7d8597\" "
+                   "stroke-width=\"2\"/>\n",
+                   LEFT, p->top, p->top + PANEL, WIDTH - RIGHT);
 }
 
-static void draw_curve(const panel *p, uint32_t best_epoch, learn_text *svg) {
+static void draw_curve(const panel *p, uint32_t best_epoch, fds_text *svg) {
     int x = x_of(best_epoch, p->count);
-    learn_print(svg,
-                "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#7d8597\" "
-                "stroke-width=\"2\" stroke-dasharray=\"8 8\"/>\n<polyline points=\"",
-                x, x, p->top, p->top + PANEL);
+    fds_text_print(svg,
+                   "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#7d8597\" "
+                   "stroke-width=\"2\" stroke-dasharray=\"8 8\"/>\n<polyline points=\"",
+                   x, x, p->top, p->top + PANEL);
     for (size_t i = 0; i < p->count; i++)
-        learn_print(svg, "%s%d,%d", i ? " " : "", x_of(i + 1, p->count), y_of(p, value_of(p, i)));
-    learn_print(svg,
-                "\" fill=\"none\" stroke=\"%s\" stroke-width=\"5\" stroke-linejoin=\"round\"/>\n",
-                p->colour);
-    learn_print(svg, "<circle cx=\"%d\" cy=\"%d\" r=\"9\" fill=\"%s\"/>\n", x,
-                y_of(p, value_of(p, best_epoch - 1)), p->colour);
+        fds_text_print(svg, "%s%d,%d", i ? " " : "", x_of(i + 1, p->count),
+                       y_of(p, value_of(p, i)));
+    fds_text_print(
+        svg, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"5\" stroke-linejoin=\"round\"/>\n",
+        p->colour);
+    fds_text_print(svg, "<circle cx=\"%d\" cy=\"%d\" r=\"9\" fill=\"%s\"/>\n", x,
+                   y_of(p, value_of(p, best_epoch - 1)), p->colour);
 }
 
-static void draw_epochs(size_t count, learn_text *svg) {
+static void draw_epochs(size_t count, fds_text *svg) {
     size_t step = (size_t)FDS_MAX(round_step((double)count / 10), 1.0);
     for (size_t epoch = 1; epoch <= count; epoch = epoch / step * step + step)
-        learn_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%zu</text>\n",
-                    x_of(epoch, count), BOTTOM + 40, epoch);
-    learn_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">epoch</text>\n",
-                (LEFT + WIDTH - RIGHT) / 2, BOTTOM + 86);
+        fds_text_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%zu</text>\n",
+                       x_of(epoch, count), BOTTOM + 40, epoch);
+    fds_text_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">epoch</text>\n",
+                   (LEFT + WIDTH - RIGHT) / 2, BOTTOM + 86);
 }
 
-static void draw(const fds_metric *metrics, size_t count, uint32_t best_epoch, learn_text *svg) {
+static void draw(const fds_metric *metrics, size_t count, uint32_t best_epoch, fds_text *svg) {
     panel panels[] = {
         {"loss in training, of the objective", "#3d5a80", metrics, count, false, TOP, 0, 0},
         {"loss on inputs and coalitions kept out, (v(s) − v(∅) − sᵀφ)²", "#0b6e4f", metrics, count,
          true, TOP + PANEL + GAP, 0, 0},
     };
-    learn_print(svg,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"26\">\n"
-                "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n"
-                "<text x=\"%d\" y=\"50\" font-size=\"30\">Training of the explainer, best after "
-                "epoch %u of %zu</text>\n",
-                WIDTH / 2, HEIGHT / 2, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, best_epoch, count);
+    fds_text_print(svg,
+                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+                   "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"26\">\n"
+                   "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n"
+                   "<text x=\"%d\" y=\"50\" font-size=\"30\">Training of the explainer, best after "
+                   "epoch %u of %zu</text>\n",
+                   WIDTH / 2, HEIGHT / 2, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, best_epoch, count);
     for (size_t i = 0; i < 2; i++) {
         set_range(&panels[i]);
         draw_axis(&panels[i], svg);
         draw_curve(&panels[i], best_epoch, svg);
     }
     draw_epochs(count, svg);
-    learn_print(svg, "</svg>\n");
+    fds_text_print(svg, "</svg>\n");
 }
 
 /* Writes the text into dir unless something failed before; frees it. */
-static fds_status put_file(const char *dir, const char *name, learn_text *text, fds_error *err) {
+static fds_status put_file(const char *dir, const char *name, fds_text *text, fds_error *err) {
     char path[FDS_PATH_MAX];
-    fds_status status = learn_text_check(text, err);
+    fds_status status = fds_text_check(text, err);
     if (status == FDS_OK)
         status = fds_path_join(path, sizeof path, dir, name, err);
     if (status == FDS_OK)
@@ -287,7 +230,7 @@ static fds_status put_file(const char *dir, const char *name, learn_text *text, 
 
 fds_status learn_curves_write(const char *dir, const fds_metric *metrics, size_t count,
                               uint32_t best_epoch, fds_error *err) {
-    learn_text lines = {0}, svg = {0};
+    fds_text lines = {0}, svg = {0};
     learn_metrics_print(metrics, count, &lines);
     FDS_TRY(put_file(dir, "metrics.jsonl", &lines, err));
     draw(metrics, count, best_epoch, &svg);

@@ -32,6 +32,12 @@
 /* Additive efficient normalisation: adds the same to all so that values[count] sum to total. */
 void fds_normalise(double total, size_t count, double *values);
 
+/* ---- fit.c ---- */
+
+/* Pearson's correlation of a and b over the players that are in (NULL: all); NaN when undefined:
+ * fewer than three, or all alike but for rounding (a variance of 1e-12 of their mean square). */
+double fds_correlation(const double *a, const double *b, const bool *in, size_t count);
+
 /* ---- lesson.c: what an explainer learns from ---- */
 
 /* Nothing is owned. Inputs 0 .. inputs-held-1 are learnt from, the last held are kept out. */

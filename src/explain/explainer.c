@@ -137,14 +137,14 @@ static fds_status save(const fds_explainer *e, const learn_weights *weights, con
                        fds_error *err) {
     const fds_deep_params *params = fds_deep_get_params(e->net);
     char shape[64], players[32], classes[32], outputs[32];
-    learn_text scale = {0};
+    fds_text scale = {0};
     fds_tensor *tensors = fds_alloc_zero(weights->count, sizeof *tensors);
     snprintf(shape, sizeof shape, "%ux%ux%u", e->shape.channels, e->shape.height, e->shape.width);
     snprintf(players, sizeof players, "%zu", e->players);
     snprintf(classes, sizeof classes, "%u", e->classes);
     snprintf(outputs, sizeof outputs, "%zu", e->outputs);
-    learn_print_double(&scale, e->scale);
-    fds_status status = tensors ? learn_text_check(&scale, err)
+    fds_text_double(&scale, e->scale);
+    fds_status status = tensors ? fds_text_check(&scale, err)
                                 : fds_fail_nomem(err, weights->count * sizeof *tensors);
     for (size_t i = 0; status == FDS_OK && i < weights->count; i++) {
         fds_deep_tensor t = fds_deep_tensor_at(e->net, i);

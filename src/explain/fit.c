@@ -114,8 +114,7 @@ static fds_status open_fit(fit *f, const uint32_t *inputs, fds_error *err) {
     /* the table's lock keeps other processes out of the whole run */
     FDS_TRY(fds_table_open(path, f->value, FDS_F32, f->events, &f->table, err));
     FDS_TRY(sweep(f, err));
-    return is_there ? FDS_OK
-                    : fds_run_record_write(f->dir, f->description, s->threads, NULL, NULL, err);
+    return is_there ? FDS_OK : fds_run_record_write(f->dir, f->description, s, NULL, NULL, err);
 }
 
 /* ---- the service model, and what the run needs to show its players ---- */
@@ -276,9 +275,7 @@ static fds_status learn(fit *f, fds_error *err) {
 
 /* ---- the check on inputs kept out ---- */
 
-/* Pearson's correlation of a and b over the players that are in (NULL: all); NAN when undefined:
- * fewer than three, or all alike but for rounding. */
-static double correlation(const double *a, const double *b, const bool *in, size_t count) {
+double fds_correlation(const double *a, const double *b, const bool *in, size_t count) {
     const double alike = 1e-12;
     double n = 0, mean_a = 0, mean_b = 0, aa = 0, bb = 0, saa = 0, sbb = 0, sab = 0;
     for (size_t i = 0; i < count; i++)
@@ -298,7 +295,7 @@ static double correlation(const double *a, const double *b, const bool *in, size
             sbb += y * y;
             sab += x * y;
         }
-    return n > 2 && saa > alike * aa && sbb > alike * bb ? sab / sqrt(saa * sbb) : NAN;
+    return n > 2 && saa > alike * aa && sbb > alike * bb ? sab / (sqrt(saa) * sqrt(sbb)) : NAN;
 }
 
 /* What is compared: (held, classes, n) each. */
@@ -317,8 +314,8 @@ static void compare(fit *f, const comparison *c) {
         size_t at = (x * f->classes + y) * f->n;
         for (size_t i = 0; i < f->n; i++)
             c->same[i] = c->labels[i] == y;
-        double r = correlation(c->values + at, c->targets + at, NULL, f->n);
-        double w = correlation(c->values + at, c->targets + at, c->same, f->n);
+        double r = fds_correlation(c->values + at, c->targets + at, NULL, f->n);
+        double w = fds_correlation(c->values + at, c->targets + at, c->same, f->n);
         if (!isnan(r)) {
             sum += r;
             counted++;
@@ -434,8 +431,8 @@ static fds_status run_stages(fit *f, fds_error *err) {
         FDS_TRY(run_stage(f, FDS_STAGE_EXPLAINER, learn, err));
         FDS_TRY(run_stage(f, FDS_STAGE_CHECK, check, err));
     }
-    return fds_run_record_write(f->dir, f->description, f->settings.threads, &f->report,
-                                &f->strengths, err);
+    return fds_run_record_write(f->dir, f->description, &f->settings, &f->report, &f->strengths,
+                                err);
 }
 
 static fds_status run_fit(fit *f, const uint32_t *inputs, fds_error *err) {

@@ -32,7 +32,7 @@ typedef struct {
     const fds_explainer_params *params;
     const fds_events *events;
     char path[FDS_PATH_MAX];  /* of the checkpoint */
-    learn_text text;          /* of learn_describe */
+    fds_text text;            /* of learn_describe */
     fds_safetensors *weights; /* to start from, or NULL */
     uint64_t weights_checksum;
     size_t train;          /* inputs to learn from */

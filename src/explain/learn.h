@@ -48,23 +48,8 @@ fds_status learn_held_loss(learn_held *held, const learn_objective *objective,
 
 /* ---- curves.c ---- */
 
-/* A growing text, its data fds_freed by the owner. Out of memory it stays failed, which
- * learn_text_check tells. */
-typedef struct learn_text {
-    char *data;
-    size_t used, capacity;
-    bool is_failed;
-} learn_text;
-
-/* For everything but floating-point numbers, which a locale might write with a comma. */
-__attribute__((format(printf, 2, 3))) void learn_print(learn_text *text, const char *format, ...);
-/* The fewest digits that are read back as the same number: as a double, or as a float. */
-void learn_print_double(learn_text *text, double value);
-void learn_print_float(learn_text *text, float value);
-fds_status learn_text_check(const learn_text *text, fds_error *err);
-
 /* Appends one JSON object a line: {"epoch", "lr", "loss", "held_loss"}. */
-void learn_metrics_print(const fds_metric *metrics, size_t count, learn_text *text);
+void learn_metrics_print(const fds_metric *metrics, size_t count, fds_text *text);
 /* Reads exactly count such lines back, to the bit; the caller fds_frees *metrics. FDS_FORMAT. */
 fds_status learn_metrics_parse(const char *where, const char *text, size_t count,
                                fds_metric **metrics, fds_error *err);
@@ -89,7 +74,7 @@ void learn_weights_free(learn_weights *weights);
 
 /* Everything that the bits of a training depend on. */
 fds_status learn_describe(const fds_lesson *lesson, const fds_explainer_params *params,
-                          uint64_t weights_checksum, uint64_t held_checksum, learn_text *text,
+                          uint64_t weights_checksum, uint64_t held_checksum, fds_text *text,
                           fds_error *err);
 
 /* A training at the end of an epoch. */

@@ -15,7 +15,7 @@ struct fds_run {
     char dir[FDS_PATH_MAX];
     fds_run_record record;
     char *text;
-    unsigned threads;
+    unsigned threads, explainer_threads;
     fds_model *service;
     fds_net *net;
     fds_lane *lane;
@@ -112,8 +112,8 @@ static fds_status open_explainer(fds_run *run, fds_error *err) {
     if (strcmp(r->explainer, "bank") == 0)
         return FDS_OK;
     FDS_TRY(path_of(run, FDS_RUN_EXPLAINER, path, err));
-    FDS_TRY(fds_explainer_load(path, r->players, r->classes, r->shape, r->groups, run->threads,
-                               &run->explainer, err));
+    FDS_TRY(fds_explainer_load(path, r->players, r->classes, r->shape, r->groups,
+                               run->explainer_threads, &run->explainer, err));
     FDS_TRY(path_of(run, FDS_RUN_ERRORS, path, err));
     FDS_TRY(fds_calibration_load(path, r->classes, r->players, &run->calibration, err));
     snprintf(run->error_source, sizeof run->error_source, "calibrated on %zu inputs kept out",
@@ -128,6 +128,7 @@ static fds_status open_parts(fds_run *run, fds_error *err) {
     run->text = fds_json_text(run->record.json, JSON_INDENT(1));
     if (!run->text)
         return fds_fail_nomem(err, 1);
+    run->explainer_threads = run->threads ? run->threads : run->record.explainer_threads;
     run->threads = run->threads ? run->threads : run->record.threads;
     run->chunk = CHUNK_INPUTS;
     FDS_TRY(open_service(run, err));

@@ -40,7 +40,7 @@ typedef struct fds_run_record {
     fds_groups *groups;        /* or NULL */
     fds_fit_settings settings; /* of the plan and the bank: sampler, coalitions, seed, adjust */
     fds_ls_report strengths;
-    unsigned threads;
+    unsigned threads, explainer_threads;
     size_t held_inputs;
     fds_fit_report report;
 } fds_run_record;
@@ -56,9 +56,9 @@ fds_status fds_run_record_describe(const char *method, const fds_fit_settings *s
 fds_status fds_run_record_compare(const char *dir, const json_t *description, bool *is_there,
                                   bool *is_done, fds_error *err);
 /* Writes run.json; report NULL: not done yet. */
-fds_status fds_run_record_write(const char *dir, const json_t *description, unsigned threads,
-                                const fds_fit_report *report, const fds_ls_report *strengths,
-                                fds_error *err);
+fds_status fds_run_record_write(const char *dir, const json_t *description,
+                                const fds_fit_settings *settings, const fds_fit_report *report,
+                                const fds_ls_report *strengths, fds_error *err);
 /* FDS_NOT_FOUND where there is no run, FDS_USAGE where it is not finished. */
 fds_status fds_run_record_read(const char *dir, fds_run_record *out, fds_error *err);
 /* Whether the files that answers depend on are as the fit left them. */

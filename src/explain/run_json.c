@@ -12,7 +12,8 @@
  *   keep_models
  *   value             what the sub-models' answers depend on, as in table.json
  *   coalitions        sampler, count, held, seed, adjust
- *   machine           version, threads and instruction sets; not part of the settings
+ *   machine           version, threads, those that the explainer was trained with, and
+ *                     instruction sets; not part of the settings
  *   results           fds_fit_report, the strengths of the least squares, and the sha256 of the
  *                     files that answers depend on; only when complete
  */
@@ -32,41 +33,7 @@ static fds_status no_memory(fds_error *err) {
     return fds_fail(err, FDS_NOMEM, "out of memory for a run's description");
 }
 
-/* JSON from memory; where names it in messages. Jansson's reader drops characters that it has no
- * memory for: what is read twice alike is whole. */
-static fds_status parse(const char *where, const char *text, size_t size, json_t **out,
-                        fds_error *err) {
-    json_error_t mistake = {.line = 0};
-    json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &mistake);
-    json_t *again = json ? json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL) : NULL;
-    fds_status status = FDS_OK;
-    if (!json && mistake.text[0])
-        status = fds_fail(err, FDS_FORMAT, "%s: line %d: %s", where, mistake.line, mistake.text);
-    else if (!json_equal(json, again))
-        status = no_memory(err);
-    json_decref(again);
-    if (status != FDS_OK)
-        json_decref(json);
-    else
-        *out = json;
-    return status;
-}
-
 /* ---- describing ---- */
-
-/* Any text, or null; of one that is not UTF-8 only ASCII is kept, with "?" for the rest. */
-static json_t *text_of(const char *text) {
-    if (!text)
-        return json_null();
-    json_t *json = json_string(text);
-    char *plain = json ? NULL : fds_strdup(text);
-    for (char *at = plain; at && *at; at++)
-        *at = (unsigned char)*at < 0x80 ? *at : '?';
-    if (plain)
-        json = json_string(plain);
-    fds_free(plain);
-    return json;
-}
 
 /* A list with one more item, which it takes over; NULL when there is no memory for it. */
 static json_t *append(json_t *list, json_t *item) {
@@ -79,11 +46,11 @@ static json_t *append(json_t *list, json_t *item) {
 static json_t *describe_data(const fds_dataset *train) {
     json_t *names = json_array();
     for (uint32_t c = 0; names && c < train->classes; c++)
-        names = append(names, text_of(fds_dataset_class_name(train, c)));
-    return json_pack("{s:o, s:I, s:[I,I,I], s:b, s:o}", "source", text_of(train->source), "samples",
-                     (json_int_t)train->count, "shape", (json_int_t)train->shape.channels,
-                     (json_int_t)train->shape.height, (json_int_t)train->shape.width, "is_image",
-                     train->is_image, "classes", names);
+        names = append(names, fds_json_string(fds_dataset_class_name(train, c)));
+    return json_pack("{s:o, s:I, s:[I,I,I], s:b, s:o}", "source", fds_json_string(train->source),
+                     "samples", (json_int_t)train->count, "shape",
+                     (json_int_t)train->shape.channels, (json_int_t)train->shape.height,
+                     (json_int_t)train->shape.width, "is_image", train->is_image, "classes", names);
 }
 
 static json_t *describe_player(const fds_dataset *train, const fds_players *players, size_t p,
@@ -96,9 +63,9 @@ static json_t *describe_player(const fds_dataset *train, const fds_players *play
     const char *provider = train->provider_ids
                                ? fds_dataset_provider_name(train, train->provider_ids[index[0]])
                                : NULL;
-    return json_pack("{s:o, s:I, s:o, s:o}", "name", text_of(fds_players_name(players, p)), "label",
-                     (json_int_t)fds_player_label(train, index, count, counts), "provider",
-                     text_of(provider), "samples", samples);
+    return json_pack("{s:o, s:I, s:o, s:o}", "name", fds_json_string(fds_players_name(players, p)),
+                     "label", (json_int_t)fds_player_label(train, index, count, counts), "provider",
+                     fds_json_string(provider), "samples", samples);
 }
 
 static json_t *describe_players(const fds_dataset *train, const fds_players *players) {
@@ -121,8 +88,8 @@ static json_t *describe_groups(const fds_groups *groups) {
 
 static json_t *describe_explainer(const fds_explainer_params *p) {
     return json_pack("{s:s, s:o, s:b, s:b, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}", "network",
-                     p->network, "weights", text_of(p->weights), "warm_up", p->warm_up, "by_group",
-                     p->is_by_group, "gamma", fds_decimal(p->gamma), "objective",
+                     p->network, "weights", fds_json_string(p->weights), "warm_up", p->warm_up,
+                     "by_group", p->is_by_group, "gamma", fds_decimal(p->gamma), "objective",
                      p->objective == FDS_PAPER ? "paper" : "closed", "lr", fds_decimal(p->lr),
                      "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "patience",
                      (json_int_t)p->patience, "draws", (json_int_t)p->draws, "precision",
@@ -135,19 +102,20 @@ fds_status fds_run_record_describe(const char *method, const fds_fit_settings *s
                                    const fds_explainer_params *explainer, json_t **out,
                                    fds_error *err) {
     json_t *about;
-    FDS_TRY(
-        parse("the value function's parameters", value->text, strlen(value->text), &about, err));
+    FDS_TRY(fds_json_parse("the value function's parameters", value->text, strlen(value->text),
+                           &about, err));
     json_t *coalitions =
         json_pack("{s:s, s:I, s:I, s:I, s:s}", "sampler", samplers[s->params.sampler], "count",
                   (json_int_t)s->coalitions, "held", (json_int_t)s->held_coalitions, "seed",
                   (json_int_t)s->plan_seed, "adjust", adjustments[s->params.adjust]);
     /* differences are told in this order: what others follow from comes before them */
-    *out = json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o}", "format",
-                     "fds run", "version", 1, "method", text_of(method ? method : ""), "data",
-                     describe_data(train), "players", describe_players(train, players), "groups",
-                     describe_groups(groups), "inputs", "count", (json_int_t)value->inputs, "held",
-                     (json_int_t)s->held_inputs, "explainer", describe_explainer(explainer),
-                     "keep_models", s->keeps_models, "value", about, "coalitions", coalitions);
+    *out =
+        json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o}", "format",
+                  "fds run", "version", 1, "method", fds_json_string(method ? method : ""), "data",
+                  describe_data(train), "players", describe_players(train, players), "groups",
+                  describe_groups(groups), "inputs", "count", (json_int_t)value->inputs, "held",
+                  (json_int_t)s->held_inputs, "explainer", describe_explainer(explainer),
+                  "keep_models", s->keeps_models, "value", about, "coalitions", coalitions);
     return *out ? FDS_OK : no_memory(err);
 }
 
@@ -217,16 +185,17 @@ fds_status fds_run_record_check(const char *dir, const fds_run_record *record, f
     return FDS_OK;
 }
 
-fds_status fds_run_record_write(const char *dir, const json_t *description, unsigned threads,
-                                const fds_fit_report *report, const fds_ls_report *strengths,
-                                fds_error *err) {
+fds_status fds_run_record_write(const char *dir, const json_t *description,
+                                const fds_fit_settings *settings, const fds_fit_report *report,
+                                const fds_ls_report *strengths, fds_error *err) {
     char path[FDS_PATH_MAX];
     FDS_TRY(fds_path_join(path, sizeof path, dir, FDS_RUN_JSON, err));
     json_t *json = json_deep_copy(description);
     bool is_whole = json_equal(json, description); /* a copy drops what it has no memory for */
-    json_t *machine =
-        json_pack("{s:s, s:I, s:s, s:s}", "fds", FDS_VERSION, "threads", (json_int_t)threads, "isa",
-                  fds_isa(), "onednn_isa", fds_deep_isa());
+    json_t *machine = json_pack("{s:s, s:I, s:I, s:s, s:s}", "fds", FDS_VERSION, "threads",
+                                (json_int_t)settings->threads, "explainer_threads",
+                                (json_int_t)settings->explainer_threads, "isa", fds_isa(),
+                                "onednn_isa", fds_deep_isa());
     is_whole &= json_object_set_new(json, "machine", machine) == 0;
     fds_status status = FDS_OK;
     if (report) {
@@ -249,7 +218,7 @@ static fds_status read_json(const char *path, json_t **out, fds_error *err) {
     uint8_t *data;
     size_t size;
     FDS_TRY(fds_file_read(path, MAX_BYTES, &data, &size, err));
-    fds_status status = parse(path, (const char *)data, size, out, err);
+    fds_status status = fds_json_parse(path, (const char *)data, size, out, err);
     fds_free(data);
     FDS_TRY(status);
     const char *format = json_string_value(json_object_get(*out, "format"));
@@ -394,20 +363,29 @@ static fds_status read_groups(const char *path, const json_t *json, fds_run_reco
     return status;
 }
 
+static void read_threads(const json_t *json, fds_run_record *r) {
+    const json_t *machine = json_object_get(json, "machine");
+    r->threads = (unsigned)json_integer_value(json_object_get(machine, "threads"));
+    r->explainer_threads =
+        (unsigned)json_integer_value(json_object_get(machine, "explainer_threads"));
+    if (!r->explainer_threads) /* a run of before there were two numbers */
+        r->explainer_threads = r->threads;
+}
+
 static fds_status read_members(const char *path, fds_run_record *r, fds_error *err) {
     const json_t *json = r->json;
     r->method = json_string_value(json_object_get(json, "method"));
     r->explainer =
         json_string_value(json_object_get(json_object_get(json, "explainer"), "network"));
     r->has_bank = json_is_true(json_object_get(json, "keep_models"));
-    r->threads =
-        (unsigned)json_integer_value(json_object_get(json_object_get(json, "machine"), "threads"));
+    read_threads(json, r);
     r->held_inputs =
         (size_t)json_integer_value(json_object_get(json_object_get(json, "inputs"), "held"));
     r->settings.value.train.seed =
         (uint64_t)json_integer_value(json_object_get(json_object_get(json, "value"), "seed"));
     if (!r->method || !r->explainer || !read_data(json, r) || !read_players(json, r) ||
-        !read_coalitions(json, r) || r->threads > MOST_THREADS)
+        !read_coalitions(json, r) || r->threads > MOST_THREADS ||
+        r->explainer_threads > MOST_THREADS)
         return fds_fail(err, FDS_FORMAT,
                         "%s: data, players, coalitions, threads or explainer are missing or wrong",
                         path);

@@ -239,6 +239,7 @@ fds_status fds_fit_settle(const fds_fit_params *params, const fds_dataset *train
     out->held_inputs = FDS_MAX(input_count / HELD_INPUTS, (size_t)1);
     out->plan_seed = params->value.train.seed + params->draw * 0x9E3779B97F4A7C15u;
     out->threads = params->threads ? params->threads : fds_processors();
+    out->explainer_threads = params->explainer_threads ? params->explainer_threads : out->threads;
     out->value = params->value;
     if (strcmp(params->value.kind, "retrain") == 0)
         out->value.train.lr =
@@ -262,6 +263,6 @@ fds_explainer_params fds_fit_explainer(const fds_fit_settings *s) {
         .draws = p->draws,
         .precision = p->is_bf16 ? FDS_BF16 : FDS_FP32,
         .seed = p->seed,
-        .threads = s->threads,
+        .threads = s->explainer_threads,
     };
 }

@@ -13,7 +13,7 @@ typedef struct fds_fit_settings {
     size_t coalitions, held_coalitions; /* to learn from, kept out */
     size_t held_inputs;
     uint64_t plan_seed;
-    unsigned threads;
+    unsigned threads, explainer_threads; /* none is 0 */
 } fds_fit_settings;
 
 /* Names the first mistake. The texts that params points to must outlive it. */

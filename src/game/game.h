@@ -72,6 +72,11 @@ fds_status fds_plan_new(fds_sampler sampler, size_t players, const fds_groups *g
 /* Room for rows, of no players and weight 0; row 1 gets all players. */
 fds_status fds_plan_reserve(fds_plan *plan, size_t rows, fds_error *err);
 
+/* A plan of so many rows, of no players yet, which the caller fills in as it likes. Rows 0 and 1
+ * are then not the empty and the full coalition: a table does not mind, and computes nothing that
+ * was not asked for, but the estimators need them. */
+fds_status fds_plan_blank(size_t players, size_t rows, fds_plan **out, fds_error *err);
+
 /* Rows first .. of a sampled plan as a plan of their own (with rows 0 and 1), less the cases that
  * rows 2 .. first-1 hold as well: coalitions which an estimate from those has not seen. FDS_USAGE
  * when none are left. */

@@ -79,6 +79,23 @@ fds_status fds_plan_reserve(fds_plan *plan, size_t rows, fds_error *err) {
     return FDS_OK;
 }
 
+fds_status fds_plan_blank(size_t players, size_t rows, fds_plan **out, fds_error *err) {
+    if (rows > FDS_MAX_ROWS)
+        return fds_fail(err, FDS_LIMIT, "a plan of %zu rows, at most %zu are allowed", rows,
+                        FDS_MAX_ROWS);
+    fds_plan *plan = NULL;
+    FDS_TRY(fds_plan_new(FDS_KERNEL, players, NULL, &plan, err));
+    fds_status status = fds_plan_reserve(plan, FDS_MAX(rows, (size_t)2), err);
+    if (status != FDS_OK) {
+        fds_plan_free(plan);
+        return status;
+    }
+    memset(fds_plan_bits(plan, 1), 0, plan->words * sizeof *plan->bits);
+    plan->rows = rows;
+    *out = plan;
+    return FDS_OK;
+}
+
 /* ---- a plan's last rows ---- */
 
 static int compare_ids(const void *a, const void *b) {

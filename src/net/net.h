@@ -13,9 +13,7 @@
 #ifndef FDS_NET_H
 #define FDS_NET_H
 
-#include "base/base.h"
-
-#include <jansson.h>
+#include "base/json.h"
 
 #define FDS_MAX_LAYERS 64u
 #define FDS_MAX_WEIGHTS ((size_t)1 << 28)     /* 1 GiB of floats */
@@ -80,10 +78,6 @@ fds_status fds_lane_reserve(fds_lane *lane, size_t members, fds_error *err);
 size_t fds_lane_bytes(const fds_lane *lane); /* that it holds */
 
 /* ---- safetensors ---- */
-
-/* A value as text (flags: as of json_dumps); the caller fds_frees it. NULL when there is no memory:
- * json_dumps would then leave parts out without a word. */
-char *fds_json_text(const json_t *value, size_t flags);
 
 /* One tensor of f32 in a file, or to be written to one. */
 typedef struct fds_tensor {

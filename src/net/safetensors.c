@@ -228,17 +228,6 @@ static size_t tensor_bytes(const fds_tensor *t) {
     return bytes;
 }
 
-char *fds_json_text(const json_t *value, size_t flags) {
-    size_t size = json_dumpb(value, NULL, 0, flags);
-    char *text = size ? fds_alloc(size + 1) : NULL;
-    if (!text || json_dumpb(value, text, size, flags) != size) {
-        fds_free(text);
-        return NULL;
-    }
-    text[size] = 0;
-    return text;
-}
-
 /* NULL when there is no memory or a text is not UTF-8. */
 static char *make_header(const fds_tensor *tensors, size_t count, const fds_meta *meta,
                          size_t meta_count) {

@@ -16,7 +16,6 @@
  */
 #include "utility/table.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,9 @@
  *
  *     (K_SS + 1e-6 I) B = Y_S        v(s) = softmax(K_xS B)        v(nobody) = 1/classes
  *
- * A network trained by gradient descent that stays near where it started ends there. */
+ * A network trained by gradient descent that stays near where it started ends there. The authors'
+ * program takes the gradient of output 0 alone for the kernel, this one the mean over all outputs,
+ * of which none is first. */
 #include "utility/utility.h"
 
 static const double RIDGE = 1e-6;

@@ -8,8 +8,9 @@
  * the slots are given out in the plan's order, the slots that an interrupted run left empty are
  * given out again to the very coalitions they were meant for.
  *
- * Each worker syncs the segment it writes in every few seconds, and when it leaves it; no worker
- * waits for another.
+ * Each worker syncs the segment it writes in every few seconds, and when it goes on to another; no
+ * worker waits for another. The segments they are in at the end are synced by fds_table_sync: at
+ * once, or, where many small fills follow each other, after a few seconds.
  */
 #include "utility/table.h"
 
@@ -161,19 +162,13 @@ static fds_status make_segments(fds_table *table, const work_list *list, bool *i
     return is_any_new ? fds_dir_sync(table->dir, err) : FDS_OK;
 }
 
-static fds_status leave_segment(hand *h, fds_error *err) {
-    if (h->file.fd < 0)
-        return FDS_OK;
-    fds_status status = fds_file_sync(&h->file, err);
-    fds_file_close(&h->file);
-    return status;
-}
-
 static fds_status enter_segment(hand *h, const fds_table *table, uint32_t number, fds_error *err) {
     char path[FDS_PATH_MAX];
     if (h->file.fd >= 0 && h->segment == number)
         return FDS_OK;
-    FDS_TRY(leave_segment(h, err));
+    if (h->file.fd >= 0)
+        FDS_TRY(fds_file_sync(&h->file, err));
+    fds_file_close(&h->file);
     FDS_TRY(fds_table_segment_path(table, number, path, err));
     FDS_TRY(fds_file_open(&h->file, path, FDS_UPDATE, err));
     h->segment = number;
@@ -213,7 +208,18 @@ static fds_status hire(hand *hands, unsigned count, const fds_layout *layout, fd
     return FDS_OK;
 }
 
-/* Runs the tasks; all that was written is synced, whether or not something failed. */
+/* A worker is done; what it wrote in its last segment is to be synced. */
+static void dismiss(fds_table *table, hand *h) {
+    if (h->file.fd >= 0) {
+        table->unsynced = table->unsynced_end ? FDS_MIN(table->unsynced, h->segment) : h->segment;
+        table->unsynced_end = FDS_MAX(table->unsynced_end, h->segment + 1);
+    }
+    fds_file_close(&h->file);
+    fds_free(h->probs);
+    fds_free(h->record);
+}
+
+/* Runs the tasks; what was written is known to the table, whether or not something failed. */
 static fds_status run_tasks(crew *c, size_t count, unsigned workers, const fds_events *events,
                             bool *is_disk_full, fds_error *err) {
     c->hands = fds_alloc_zero(workers, sizeof *c->hands);
@@ -223,12 +229,8 @@ static fds_status run_tasks(crew *c, size_t count, unsigned workers, const fds_e
     if (status == FDS_OK)
         status = fds_pool_run(workers, count, compute, c, "utilities", "sub-models", events, err);
     for (unsigned i = 0; i < workers; i++) {
-        hand *h = &c->hands[i];
-        fds_status left = leave_segment(h, status == FDS_OK ? err : NULL);
-        status = status == FDS_OK ? left : status;
-        *is_disk_full |= h->file.is_disk_full;
-        fds_free(h->probs);
-        fds_free(h->record);
+        *is_disk_full |= c->hands[i].file.is_disk_full;
+        dismiss(c->table, &c->hands[i]);
     }
     fds_free(c->hands);
     return status;
@@ -250,8 +252,34 @@ static size_t enter_done(fds_table *table, const fds_plan *plan, const work_list
     return done;
 }
 
+/* Tries all, and tells of the first failure. */
+static fds_status sync_segments(fds_table *table, bool *is_disk_full, fds_error *err) {
+    fds_status status = FDS_OK;
+    for (uint32_t number = table->unsynced; number < table->unsynced_end; number++) {
+        char path[FDS_PATH_MAX];
+        fds_file file = {.fd = -1};
+        fds_error *told = status == FDS_OK ? err : NULL;
+        fds_status one = fds_table_segment_path(table, number, path, told);
+        if (one == FDS_OK)
+            one = fds_file_open(&file, path, FDS_UPDATE, told);
+        if (one == FDS_OK)
+            one = fds_file_sync(&file, told);
+        *is_disk_full |= file.is_disk_full;
+        fds_file_close(&file);
+        status = status == FDS_OK ? one : status;
+    }
+    table->unsynced = table->unsynced_end = 0;
+    table->synced_s = fds_now_s();
+    return status;
+}
+
+fds_status fds_table_sync(fds_table *table, fds_error *err) {
+    bool is_disk_full = false;
+    return table->unsynced_end ? sync_segments(table, &is_disk_full, err) : FDS_OK;
+}
+
 static fds_status fill(fds_table *table, const fds_plan *plan, const work_list *list,
-                       unsigned workers, const fds_events *events, fds_error *err) {
+                       unsigned workers, bool is_synced, const fds_events *events, fds_error *err) {
     bool is_disk_full = false;
     crew c = {.table = table, .plan = plan, .tasks = list->tasks};
     FDS_TRY(fds_table_reserve(table, list->end, err));
@@ -259,6 +287,10 @@ static fds_status fill(fds_table *table, const fds_plan *plan, const work_list *
     fds_status status = make_segments(table, list, &is_disk_full, err);
     if (status == FDS_OK)
         status = run_tasks(&c, list->count, workers, events, &is_disk_full, err);
+    if (is_synced || fds_now_s() - table->synced_s >= table->sync_every_s) {
+        fds_status synced = sync_segments(table, &is_disk_full, status == FDS_OK ? err : NULL);
+        status = status == FDS_OK ? synced : status;
+    }
     size_t done = enter_done(table, plan, list);
     if (status == FDS_IO && is_disk_full)
         return fds_fail(err, FDS_IO,
@@ -268,12 +300,23 @@ static fds_status fill(fds_table *table, const fds_plan *plan, const work_list *
     return status;
 }
 
-fds_status fds_table_fill(fds_table *table, const fds_plan *plan, unsigned threads,
-                          const fds_events *events, fds_error *err) {
+static fds_status fill_missing(fds_table *table, const fds_plan *plan, unsigned threads,
+                               bool is_synced, const fds_events *events, fds_error *err) {
     work_list list;
     fds_status status = list_work(table, plan, &list, err);
     if (status == FDS_OK && list.count)
-        status = fill(table, plan, &list, workers_for(table, threads, list.count), events, err);
+        status = fill(table, plan, &list, workers_for(table, threads, list.count), is_synced,
+                      events, err);
     fds_free(list.tasks);
     return status;
+}
+
+fds_status fds_table_fill(fds_table *table, const fds_plan *plan, unsigned threads,
+                          const fds_events *events, fds_error *err) {
+    return fill_missing(table, plan, threads, true, events, err);
+}
+
+fds_status fds_table_fill_more(fds_table *table, const fds_plan *plan, unsigned threads,
+                               const fds_events *events, fds_error *err) {
+    return fill_missing(table, plan, threads, false, events, err);
 }

@@ -34,14 +34,27 @@ static int by_distance(const void *left, const void *right) {
     return a->position < b->position ? -1 : a->position > b->position;
 }
 
-/* The order of samples (count, size) by their distance from x (size). */
-static void sort_neighbours(const float *x, const float *samples, size_t count, size_t size,
-                            neighbour *near, uint32_t *order) {
-    for (size_t i = 0; i < count; i++)
-        near[i] = (neighbour){fds_value_distance2(x, samples + i * size, size), (uint32_t)i};
-    qsort(near, count, sizeof *near, by_distance);
-    for (size_t i = 0; i < count; i++)
-        order[i] = near[i].position;
+typedef struct {
+    const fds_features *points;
+    size_t samples;
+    neighbour *near; /* (workers, samples) */
+    uint32_t *order; /* (inputs, samples) */
+} sorting;
+
+/* The order of the samples by their distance from one input. */
+static fds_status sort_neighbours(void *context, size_t input, unsigned worker, fds_error *err) {
+    (void)err;
+    const sorting *s = context;
+    const size_t size = s->points->size;
+    const float *x = s->points->inputs + input * size;
+    neighbour *near = s->near + worker * s->samples;
+    for (size_t i = 0; i < s->samples; i++)
+        near[i] =
+            (neighbour){fds_value_distance2(x, s->points->samples + i * size, size), (uint32_t)i};
+    qsort(near, s->samples, sizeof *near, by_distance);
+    for (size_t i = 0; i < s->samples; i++)
+        s->order[input * s->samples + i] = near[i].position;
+    return FDS_OK;
 }
 
 static void knn_free(void *self) {
@@ -60,21 +73,21 @@ static fds_status create(fds_value_making *making, const fds_features *points, f
                         "the neighbours of %zu inputs among %zu samples take more than %zu bytes",
                         inputs, samples, FDS_MAX_VALUE_MEMORY);
     knn *n = fds_alloc_zero(1, sizeof *n);
-    neighbour *near = fds_alloc_zero(samples, sizeof *near);
-    uint32_t *order = fds_alloc(pairs * sizeof *order);
-    if (!n || !near || !order) {
+    sorting s = {points, samples, NULL, fds_alloc(pairs * sizeof *s.order)};
+    s.near = fds_alloc_zero(samples, fds_pool_workers(data->workers, inputs) * sizeof *s.near);
+    fds_status status = n && s.near && s.order
+                            ? fds_pool_run(data->workers, inputs, sort_neighbours, &s, "neighbours",
+                                           "inputs", NULL, err)
+                            : fds_fail_nomem(err, pairs * sizeof *s.order);
+    fds_free(s.near);
+    if (status != FDS_OK) {
         fds_free(n);
-        fds_free(near);
-        fds_free(order);
-        return fds_fail_nomem(err, pairs * sizeof *order);
+        fds_free(s.order);
+        return status;
     }
-    for (size_t i = 0; i < inputs; i++)
-        sort_neighbours(points->inputs + i * points->size, points->samples, samples, points->size,
-                        near, order + i * samples);
-    fds_free(near);
-    *n = (knn){data, making->number, order};
+    *n = (knn){data, making->number, s.order};
     making->self = n;
-    making->memory = sizeof *n + pairs * sizeof *order;
+    making->memory = sizeof *n + pairs * sizeof *s.order;
     return FDS_OK;
 }
 
@@ -134,7 +147,8 @@ static void recurse(const knn *n, const uint32_t *order, uint32_t label, double 
     }
 }
 
-fds_status fds_value_knn_shapley(const fds_value *value, double *values, fds_error *err) {
+fds_status fds_value_knn_label(const fds_value *value, size_t input, uint32_t label, double *values,
+                               fds_error *err) {
     if (value->kind != &fds_knn_kind)
         return fds_fail(err, FDS_USAGE,
                         "exact values by recursion exist for the value functions \"knn:K\" "
@@ -146,9 +160,13 @@ fds_status fds_value_knn_shapley(const fds_value *value, double *values, fds_err
                         "exact values by recursion need players of one sample each; these %zu "
                         "have %zu",
                         value->players, samples);
+    recurse(n, n->order + input * samples, label, values);
+    return FDS_OK;
+}
+
+fds_status fds_value_knn_shapley(const fds_value *value, double *values, fds_error *err) {
     for (size_t i = 0; i < value->inputs; i++)
-        for (uint32_t y = 0; y < value->classes; y++)
-            recurse(n, n->order + i * samples, y,
-                    values + (i * value->classes + y) * value->players);
+        for (uint32_t y = 0; y < value->classes; y++, values += value->players)
+            FDS_TRY(fds_value_knn_label(value, i, y, values, err));
     return FDS_OK;
 }

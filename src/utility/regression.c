@@ -15,11 +15,13 @@
 
 #include <math.h>
 
+/* A worker's own, made when it first asks: where only the kernel is wanted, as by FreeShap, nobody
+ * does. */
 struct fds_regression_desk {
-    double *factor;    /* (samples, samples): K_SS + ridge I, then its Cholesky factor */
     double *b;         /* (samples, classes) */
     double *scores;    /* (classes) */
     uint32_t *members; /* (samples) */
+    double factor[]; /* (samples, samples): K_SS + ridge I, then its Cholesky factor; the others */
 };
 
 /* ---- making and freeing ---- */
@@ -28,16 +30,17 @@ void fds_regression_free(void *self) {
     fds_regression *r = self;
     if (!r)
         return;
-    for (unsigned w = 0; r->desks && w < r->data->workers; w++) {
-        fds_free(r->desks[w].factor);
-        fds_free(r->desks[w].b);
-        fds_free(r->desks[w].scores);
-        fds_free(r->desks[w].members);
-    }
+    for (unsigned w = 0; r->desks && w < r->data->workers; w++)
+        fds_free(r->desks[w]);
     fds_free(r->desks);
     fds_free(r->between);
     fds_free(r->inputs);
     fds_free(r);
+}
+
+static size_t desk_bytes(const fds_value_data *data) {
+    size_t n = data->samples->count, numbers = n * (n + data->classes) + data->classes;
+    return sizeof(struct fds_regression_desk) + numbers * sizeof(double) + n * sizeof(uint32_t);
 }
 
 /* Bytes in all; false beyond the limit. samples, inputs and classes each fit 32 bits. */
@@ -47,9 +50,7 @@ static bool count_bytes(const fds_value_data *data, size_t *bytes) {
     if (((double)n * (double)(n + m) + desks) * sizeof(double) > (double)FDS_MAX_VALUE_MEMORY)
         return false;
     *bytes = sizeof(fds_regression) + n * (n + m) * sizeof(double) +
-             data->workers * (sizeof(struct fds_regression_desk) +
-                              (n * (n + data->classes) + data->classes) * sizeof(double) +
-                              n * sizeof(uint32_t));
+             data->workers * (sizeof(struct fds_regression_desk *) + desk_bytes(data));
     return true;
 }
 
@@ -59,16 +60,23 @@ static bool allocate(fds_regression *r) {
     r->between = fds_alloc_zero(n * n, sizeof *r->between);
     r->inputs = fds_alloc_zero(data->inputs->count * n, sizeof *r->inputs);
     r->desks = fds_alloc_zero(data->workers, sizeof *r->desks);
-    bool right = r->between && r->inputs && r->desks;
-    for (unsigned w = 0; right && w < data->workers; w++) {
-        struct fds_regression_desk *d = &r->desks[w];
-        d->factor = fds_alloc_zero(n * n, sizeof *d->factor);
-        d->b = fds_alloc_zero(n * data->classes, sizeof *d->b);
-        d->scores = fds_alloc_zero(data->classes, sizeof *d->scores);
-        d->members = fds_alloc_zero(n, sizeof *d->members);
-        right = d->factor && d->b && d->scores && d->members;
+    return r->between && r->inputs && r->desks;
+}
+
+static fds_status find_desk(const fds_regression *r, unsigned worker,
+                            struct fds_regression_desk **out, fds_error *err) {
+    const size_t n = r->data->samples->count, classes = r->data->classes;
+    struct fds_regression_desk *d = r->desks[worker];
+    if (!d) {
+        d = r->desks[worker] = fds_alloc_zero(1, desk_bytes(r->data));
+        if (!d)
+            return fds_fail_nomem(err, desk_bytes(r->data));
+        d->b = d->factor + n * n;
+        d->scores = d->b + n * classes;
+        d->members = (uint32_t *)(d->scores + classes);
     }
-    return right;
+    *out = d;
+    return FDS_OK;
 }
 
 fds_status fds_regression_create(const fds_value_data *data, fds_regression **out, size_t *memory,
@@ -147,10 +155,10 @@ void fds_regression_probs(const fds_regression *r, double *scores) {
 
 fds_status fds_regression_eval(const void *self, unsigned worker, const uint64_t *coalition,
                                float *probs, fds_error *err) {
-    (void)err;
     const fds_regression *r = self;
     const size_t n = r->data->samples->count, classes = r->data->classes;
-    struct fds_regression_desk *d = &r->desks[worker];
+    struct fds_regression_desk *d = NULL;
+    FDS_TRY(find_desk(r, worker, &d, err));
     size_t count = fds_value_members(r->data, coalition, d->members);
     gather(r, d, count);
     factorise(d->factor, count, r->ridge);

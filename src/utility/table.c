@@ -237,6 +237,7 @@ fds_status fds_table_open_sized(const char *dir, const fds_value *value, fds_sto
     table->value = value;
     table->layout = layout;
     table->lock.fd = -1;
+    table->synced_s = fds_now_s();
     table->sync_every_s = SYNC_EVERY_S;
     strcpy(table->dir, dir);
     fds_status status = lock_folder(table, err);
@@ -258,6 +259,7 @@ fds_status fds_table_open(const char *dir, const fds_value *value, fds_store sto
 void fds_table_free(fds_table *table) {
     if (!table)
         return;
+    fds_table_sync(table, NULL); /* only what a failure left: whoever fills syncs as well */
     fds_file_close(&table->lock);
     fds_index_free(&table->index);
     fds_free(table->filled);
@@ -266,6 +268,7 @@ void fds_table_free(fds_table *table) {
 
 const fds_value *fds_table_value(const fds_table *table) { return table->value; }
 size_t fds_table_count(const fds_table *table) { return table->index.count; }
+fds_store fds_table_store(const fds_table *table) { return table->layout.store; }
 
 fds_status fds_table_bytes(const fds_value *value, fds_store store, size_t coalitions,
                            uint64_t *bytes, fds_error *err) {

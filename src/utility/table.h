@@ -85,10 +85,11 @@ struct fds_table {
     fds_layout layout;
     fds_file lock;
     fds_index index;
-    uint64_t *filled;    /* a bit a slot; slots from filled_slots on are empty */
-    size_t filled_slots; /* a multiple of 64 */
-    uint32_t segments;   /* one more than the highest number of a file */
-    double sync_every_s;
+    uint64_t *filled;                /* a bit a slot; slots from filled_slots on are empty */
+    size_t filled_slots;             /* a multiple of 64 */
+    uint32_t segments;               /* one more than the highest number of a file */
+    uint32_t unsynced, unsynced_end; /* segments that may have to be synced; from 0 to 0: none */
+    double synced_s, sync_every_s;   /* when all were at last; how long that may be ago */
     char dir[FDS_PATH_MAX];
 };
 

@@ -113,17 +113,17 @@ fds_status fds_entk_check(const fds_value_params *params, uint32_t number, fds_e
 fds_status fds_entk_create(fds_value_making *making, fds_error *err);
 
 /* Kernel regression, the self of the kinds "kernel" and "entk". Whoever creates one fills in what
- * stands before the desks. */
+ * stands before the desks, which are made when each worker first asks. */
 typedef struct fds_regression {
     const fds_value_data *data;
     double ridge, sharpness;
-    double shift;                      /* taken from all targets */
-    double *between;                   /* (samples, samples) */
-    double *inputs;                    /* (inputs, samples) */
-    struct fds_regression_desk *desks; /* (workers) */
+    double shift;                       /* taken from all targets */
+    double *between;                    /* (samples, samples) */
+    double *inputs;                     /* (inputs, samples) */
+    struct fds_regression_desk **desks; /* (workers) */
 } fds_regression;
 
-/* memory: the bytes that it will hold. */
+/* memory: the bytes that it will hold once all workers have asked. */
 fds_status fds_regression_create(const fds_value_data *data, fds_regression **out, size_t *memory,
                                  fds_error *err);
 void fds_regression_free(void *self);
@@ -133,6 +133,10 @@ fds_status fds_regression_eval(const void *self, unsigned worker, const uint64_t
 void fds_regression_probs(const fds_regression *regression, double *scores);
 /* Of a value function, where it is of such a kind; else NULL. */
 const fds_regression *fds_value_regression(const fds_value *value);
+
+/* As fds_value_knn_shapley, for one input and one of its labels: values[players]. */
+fds_status fds_value_knn_label(const fds_value *value, size_t input, uint32_t label, double *values,
+                               fds_error *err);
 
 /* Of samples and inputs: (count, size), what the last layer of a network sees that was trained on
  * all players as "retrain:10" trains. Adds what it depends on to making->about. */
@@ -158,6 +162,12 @@ void fds_value_set_sink(const fds_value *value, const fds_sink *sink);
 
 const fds_value *fds_table_value(const fds_table *table); /* whose answers it holds */
 size_t fds_table_count(const fds_table *table);           /* coalitions that it has */
+fds_store fds_table_store(const fds_table *table);
+/* fds_table_fill for many small plans in a row: what it has written may still be on its way to the
+ * disk, what several such calls wrote for some seconds, until fds_table_sync. */
+fds_status fds_table_fill_more(fds_table *table, const fds_plan *plan, unsigned threads,
+                               const fds_events *events, fds_error *err);
+fds_status fds_table_sync(fds_table *table, fds_error *err);
 /* What a table of so many coalitions takes on disk. */
 fds_status fds_table_bytes(const fds_value *value, fds_store store, size_t coalitions,
                            uint64_t *bytes, fds_error *err);

@@ -13,12 +13,13 @@
  *          result has "test" and "label" (unless it is a mean), "values" and "standard_errors", one
  *          number a player.
  *
+ * A standard error of 0 is that of an exact value; one that is not known is nan, in JSON null.
+ *
  * Numbers are written so that they are read back as the same bits. Text that is not UTF-8 has "?"
  * for its bytes above 127 in JSON.
  */
 #include "utility/utility.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,10 +96,10 @@ static fds_status check(const writer *w, fds_error *err) {
                             c / w->per_test, label_of(w, c), v->classes);
     for (size_t p = 0; p < v->players; p++)
         for (size_t c = 0; c < w->columns; c++)
-            if (!isfinite(value_of(w, p, c)) || !isfinite(error_of(w, p, c)))
+            if (!isfinite(value_of(w, p, c)) || isinf(error_of(w, p, c)))
                 return fds_fail(err, FDS_DIVERGED,
-                                "the value of player %zu in column %zu or its error is infinite "
-                                "or no number",
+                                "the value of player %zu in column %zu is infinite or no number, "
+                                "or its error is infinite",
                                 p, c);
     return FDS_OK;
 }
@@ -106,8 +107,9 @@ static fds_status check(const writer *w, fds_error *err) {
 /* ---- CSV ---- */
 
 /* The shortest of 15 to 17 digits that is read back as the same number, with a point in every
- * locale. */
+ * locale; "nan" whatever its sign. */
 static void format_number(double value, char text[NUMBER]) {
+    value = isnan(value) ? NAN : value;
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, NUMBER, "%.*g", digits, value);
         if (strtod(text, NULL) == value)
@@ -268,11 +270,13 @@ static json_t *json_classes(const fds_values *v) {
 static json_t *json_column(const writer *w, size_t column,
                            double (*get)(const writer *, size_t, size_t)) {
     json_t *list = json_array();
-    for (size_t p = 0; p < w->v->players; p++)
-        if (json_array_append_new(list, json_real(get(w, p, column))) != 0) {
+    for (size_t p = 0; p < w->v->players; p++) {
+        double number = get(w, p, column);
+        if (json_array_append_new(list, isnan(number) ? json_null() : json_real(number)) != 0) {
             json_decref(list);
             return NULL;
         }
+    }
     return list;
 }
 

@@ -36,6 +36,35 @@ static inline baseline_game asked_as_game(asked_game *a) {
     return (baseline_game){a->game.players, a->game.columns, asked_ask, a};
 }
 
+/* One call of a method that only asks; report may be NULL. */
+typedef fds_status (*asking)(baseline_job *job, fds_error *err);
+
+static inline fds_status try_asking(asking method, asked_game *a, const fds_baseline_params *params,
+                                    double *values, double *errors, fds_baseline_report *report,
+                                    fds_error *err) {
+    fds_baseline_report unread = {0};
+    baseline_job job = {.params = params,
+                        .game = asked_as_game(a),
+                        .players = a->game.players,
+                        .columns = a->game.columns,
+                        .values = values,
+                        .errors = errors,
+                        .report = report ? report : &unread};
+    return method(&job, err);
+}
+
+/* Every one of so many calls fails once, in a game of four players. */
+static inline void expect_failures_passed_on(asking method, const fds_baseline_params *params,
+                                             size_t calls) {
+    for (size_t call = 1; call <= calls; call++) {
+        double v[16] = {0}, values[4];
+        asked_game a = {.game = {4, 1, v}, .fail_at = call};
+        fds_error err = {0};
+        expect_error(try_asking(method, &a, params, values, NULL, NULL, &err), FDS_IO, &err,
+                     "told to fail");
+    }
+}
+
 /* Values of accuracies: uniform in 0 .. 1. */
 static inline double *random_accuracies(size_t count, fds_rng *rng) {
     double *v = need(count, sizeof *v);
@@ -44,12 +73,38 @@ static inline double *random_accuracies(size_t count, fds_rng *rng) {
     return v;
 }
 
+/* All coalitions of n players, in several games. */
+static inline double *accuracies(size_t n, size_t columns, uint64_t seed) {
+    fds_rng rng = fds_rng_make(seed, 2000, n, 0);
+    return random_accuracies(((size_t)1 << n) * columns, &rng);
+}
+
 /* Euclidean distance. */
 static inline double distance(const double *a, const double *b, size_t count) {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += (a[i] - b[i]) * (a[i] - b[i]);
     return sqrt(sum);
+}
+
+/* Draws `least` orders or coalitions, then four and sixteen times as many, for many seeds: the mean
+ * distance from the truth falls to a half each time. */
+static inline void expect_errors_to_halve(asking method, const array_game *game,
+                                          const double *truth, fds_baseline_params params,
+                                          size_t least, uint64_t seeds) {
+    double values[16], off[3] = {0};
+    for (size_t size = 0; size < 3; size++)
+        for (params.seed = 0; params.seed < seeds; params.seed++) {
+            asked_game a = {.game = *game};
+            fds_error err;
+            params.orders = params.coalitions = least << 2 * size;
+            expect_ok(try_asking(method, &a, &params, values, NULL, NULL, &err), &err);
+            off[size] += distance(values, truth, game->players) / (double)seeds;
+        }
+    print_message("# %s: off by %.4f, %.4f and %.4f with %zu, %zu and %zu drawn\n", params.method,
+                  off[0], off[1], off[2], least, 4 * least, 16 * least);
+    for (size_t size = 1; size < 3; size++)
+        assert_true(off[size - 1] / off[size] > 1.7 && off[size - 1] / off[size] < 2.3);
 }
 
 #endif

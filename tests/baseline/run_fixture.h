@@ -12,6 +12,8 @@ enum { MOST_PLAYERS = 12, MOST_INPUTS = 16, MOST_VALUES = MOST_PLAYERS * MOST_IN
 typedef struct {
     const game *g;
     fds_value_params value;
+    bool is_default;    /* no parameters of a value function are given */
+    fds_value *made;    /* the caller's value function, or NULL */
     const char *folder; /* of the table */
     fds_baseline_params params;
     const fds_events *events;
@@ -60,8 +62,9 @@ static inline fds_status try_call(call *c, fds_error *err) {
                               .inputs = g->inputs,
                               .input_count = g->input_count,
                               .labels = labels,
-                              .value = &c->value,
-                              .table = table};
+                              .value = c->is_default ? NULL : &c->value,
+                              .table = table,
+                              .made = c->made};
     if (status == FDS_OK)
         status = fds_baseline(&c->params, &data, c->values, c->errors, &c->report, c->events, err);
     fds_table_free(table);
@@ -74,6 +77,21 @@ static inline void run_call(call *c) {
     fds_status status = try_call(c, &err);
     if (status != FDS_OK)
         fail_msg("%s: %s: %s", c->params.method, fds_status_name(status), err.text);
+}
+
+/* Every allocation fails once. */
+static inline void expect_allocations_to_fail(const call *whole) {
+    for (uint64_t nth = 1;; nth++) {
+        call c = *whole;
+        fds_error err = {0};
+        fds_fault_arm(FDS_FAULT_ALLOC, nth);
+        fds_status status = try_call(&c, &err);
+        if (fds_fault_arm(FDS_FAULT_ALLOC, 0) < nth) {
+            expect_ok(status, &err);
+            return;
+        }
+        assert_int_equal(status, FDS_NOMEM);
+    }
 }
 
 static inline void forget_table(const call *c) {
@@ -89,6 +107,34 @@ static inline void expect_same_bits(const call *a, const call *b) {
 static inline void expect_all_nan(const double *values, size_t count) {
     for (size_t i = 0; i < count; i++)
         assert_true(isnan(values[i]));
+}
+
+static inline void expect_all_zero(const double *values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        assert_true(values[i] == 0);
+}
+
+/* A value function of that kind that is given is used, one of another kind or number is not, and
+ * the values are the same. */
+static inline void expect_made_to_be_used(const call *of, const char *kind, const char *other) {
+    call own = *of;
+    uint64_t allocations[3];
+    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    run_call(&own);
+    allocations[0] = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    for (size_t k = 0; k < 2; k++) {
+        call given = *of;
+        fds_value_params p = of->value;
+        p.kind = k ? other : kind;
+        given.made = make_value(of->g, &p, 1);
+        fds_fault_arm(FDS_FAULT_ALLOC, 0);
+        run_call(&given);
+        allocations[1 + k] = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+        expect_same_bits(&own, &given);
+        fds_value_free(given.made);
+    }
+    assert_true(allocations[1] < allocations[0]); /* nothing was made */
+    assert_int_equal(allocations[2], allocations[0]);
 }
 
 /* Exact Shapley values of the value function `kind`, a column an input, by enumeration. */

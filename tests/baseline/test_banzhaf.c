@@ -11,15 +11,7 @@ static fds_baseline_params params_of(size_t coalitions, uint64_t seed) {
 
 static fds_status try_banzhaf(asked_game *a, const fds_baseline_params *params, double *values,
                               double *errors, fds_error *err) {
-    fds_baseline_report report = {0};
-    baseline_job job = {.params = params,
-                        .game = asked_as_game(a),
-                        .players = a->game.players,
-                        .columns = a->game.columns,
-                        .values = values,
-                        .errors = errors,
-                        .report = &report};
-    return baseline_banzhaf(&job, err);
+    return try_asking(baseline_banzhaf, a, params, values, errors, NULL, err);
 }
 
 static void banzhaf(const array_game *game, const fds_baseline_params *params, double *values,
@@ -43,27 +35,12 @@ static void enumerate(const array_game *g, double *values) {
         }
 }
 
-static double *accuracies(size_t n, size_t columns, uint64_t seed) {
-    fds_rng rng = fds_rng_make(seed, 2000, n, 0);
-    return random_accuracies(((size_t)1 << n) * columns, &rng);
-}
-
 static void errors_halve_with_four_times_the_coalitions(void **state) {
     (void)state;
-    enum { SEEDS = 40, SIZES = 3 };
-    double *v = accuracies(MOST, 1, 1), truth[MOST], values[MOST], off[SIZES] = {0};
+    double *v = accuracies(MOST, 1, 1), truth[MOST];
     array_game game = {MOST, 1, v};
     enumerate(&game, truth);
-    for (size_t size = 0; size < SIZES; size++)
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            fds_baseline_params params = params_of((size_t)200 << 2 * size, seed);
-            banzhaf(&game, &params, values, NULL);
-            off[size] += distance(values, truth, MOST) / SEEDS;
-        }
-    print_message("# n = 10: off by %.4f, %.4f and %.4f with 200, 800 and 3200 coalitions\n",
-                  off[0], off[1], off[2]);
-    for (size_t size = 1; size < SIZES; size++)
-        assert_true(off[size - 1] / off[size] > 1.7 && off[size - 1] / off[size] < 2.3);
+    expect_errors_to_halve(baseline_banzhaf, &game, truth, params_of(0, 0), 200, 40);
     free(v);
 }
 
@@ -195,13 +172,8 @@ static fds_status small_run(fds_error *err) {
 static void faults_are_passed_on_and_leak_nothing(void **state) {
     (void)state;
     each_allocation_fails("banzhaf", small_run);
-    for (size_t call = 1; call <= 2; call++) {
-        double v[16] = {0}, values[4];
-        asked_game a = {.game = {4, 1, v}, .fail_at = call};
-        fds_baseline_params params = params_of(300, 1);
-        fds_error err = {0};
-        expect_error(try_banzhaf(&a, &params, values, NULL, &err), FDS_IO, &err, "told to fail");
-    }
+    fds_baseline_params params = params_of(300, 1);
+    expect_failures_passed_on(baseline_banzhaf, &params, 2);
 }
 
 int main(void) {

@@ -12,17 +12,21 @@ typedef struct {
     const double *shares;   /* (2^players, classes): answered rightly, by label */
 } class_game;
 
+static uint32_t untested; /* a bit a class: no test sample has the label */
+
 typedef struct {
     double values[MOST], errors[MOST];
     fds_baseline_report report;
     asked_game asked;
     size_t warnings;
+    char warning[200]; /* the last of them */
     bool is_cancelled; /* by the first report of progress */
 } outcome;
 
 static void count_warnings(void *user, fds_log_level level, const char *text) {
-    (void)text;
-    ((outcome *)user)->warnings += level == FDS_LOG_WARNING;
+    outcome *o = user;
+    o->warnings += level == FDS_LOG_WARNING;
+    snprintf(o->warning, sizeof o->warning, "%s", text);
 }
 
 static bool see_progress(void *user, const fds_progress *progress) {
@@ -36,7 +40,17 @@ static fds_status try_cs(const class_game *g, const fds_baseline_params *params,
     *o = (outcome){.asked = {.game = {g->players, g->classes, g->shares}, .fail_at = fail_at},
                    .is_cancelled = o->is_cancelled};
     fds_events events = {count_warnings, see_progress, o};
+    uint32_t tested[8]; /* a test sample a class */
+    fds_baseline_data data = {.labels = tested};
+    fds_dataset *named = NULL; /* for the names of the classes */
+    for (uint32_t y = 0; y < g->classes; y++)
+        if (!(untested >> y & 1))
+            tested[data.input_count++] = y;
+    FDS_TRY(fds_dataset_create(1, (fds_shape){1, 1, 1}, NULL, &(float){0}, &(uint16_t){0},
+                               g->classes, NULL, &named, err));
+    data.train = named;
     baseline_job job = {.params = params,
+                        .data = &data,
                         .game = asked_as_game(&o->asked),
                         .player_labels = g->labels,
                         .classes = g->classes,
@@ -46,7 +60,9 @@ static fds_status try_cs(const class_game *g, const fds_baseline_params *params,
                         .errors = o->errors,
                         .report = &o->report,
                         .events = &events};
-    return baseline_cs_shapley(&job, err);
+    fds_status status = baseline_cs_shapley(&job, err);
+    fds_dataset_free(named);
+    return status;
 }
 
 static fds_baseline_params params_of(size_t orders, uint64_t seed) {
@@ -291,7 +307,8 @@ static void seeds_decide_everything(void **state) {
 
 /* ---- what may be missing ---- */
 
-/* No test sample has label 1: its players can win nothing, the others are not touched. */
+/* No test sample has label 1: its players can win nothing, and are not asked about; the others are
+ * not touched. */
 static void a_class_may_be_missing_from_the_test_set(void **state) {
     (void)state;
     fds_rng rng = fds_rng_make(4, 3103, 0, 0);
@@ -300,12 +317,39 @@ static void a_class_may_be_missing_from_the_test_set(void **state) {
         shares[mask * 3 + 1] = 0;
     class_game g = {6, 3, splits[1], shares};
     fds_baseline_params params = params_of(2000, 2);
+    untested = 1 << 1;
     outcome o = run_cs(&g, &params);
     definition(&g, true, wanted); /* NaN in class 1 */
     for (size_t i = 0; i < 6; i++)
-        assert_true(g.labels[i] == 1 ? o.values[i] == 0 : fabs(o.values[i] - wanted[i]) < 0.04);
+        if (g.labels[i] == 1)
+            assert_true(o.values[i] == 0 && o.errors[i] == 0);
+        else
+            assert_true(fabs(o.values[i] - wanted[i]) < 0.04);
     assert_int_equal(o.warnings, 1);
+    expect_in(o.warning, "no test sample has the label 1: its players are worth 0");
+    assert_int_equal(o.asked.asked, 2000 * (2 + 4) + 1);
+    assert_true(o.report.truncated == 0);
+    untested = 0; /* tested, but never answered rightly */
+    outcome never = run_cs(&g, &params);
+    assert_memory_equal(o.values, never.values, sizeof o.values);
+    assert_int_equal(never.warnings, 1);
+    expect_in(never.warning, "the values of class 1 add up to 0");
     free(shares);
+}
+
+static void no_label_of_the_players_may_be_tested(void **state) {
+    (void)state;
+    double shares[64 * 3] = {0};
+    class_game g = {6, 3, splits[1], shares};
+    fds_baseline_params params = params_of(60, 1);
+    untested = 7;
+    outcome o = run_cs(&g, &params);
+    untested = 0;
+    for (size_t i = 0; i < 6; i++)
+        assert_true(o.values[i] == 0 && o.errors[i] == 0);
+    assert_int_equal(o.warnings, 3);
+    assert_int_equal(o.asked.asked, 1);
+    assert_true(o.report.truncated == 0);
 }
 
 static void a_class_may_be_missing_from_the_players(void **state) {
@@ -422,6 +466,7 @@ int main(void) {
         cmocka_unit_test(orders_end_once_the_values_rest),
         cmocka_unit_test(seeds_decide_everything),
         cmocka_unit_test(a_class_may_be_missing_from_the_test_set),
+        cmocka_unit_test(no_label_of_the_players_may_be_tested),
         cmocka_unit_test(a_class_may_be_missing_from_the_players),
         cmocka_unit_test(a_single_class_has_no_environment),
         cmocka_unit_test(one_player_gets_the_accuracy_of_its_class),

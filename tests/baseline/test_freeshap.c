@@ -26,6 +26,8 @@ static void marginals_of(const call *c, double *out) {
         for (size_t i = 0; i < g->input_count * value->classes; i++)
             doubles[i] = (double)probs[i];
         baseline_judge(c->params.judge, doubles, labels, g->input_count, value->classes, now);
+        if (!place && c->params.judge == FDS_ACCURACY)
+            now[0] = 1.0 / value->classes; /* by chance, not what the lowest label is right in */
         for (size_t i = 0; place && i < c->columns; i++)
             out[order[place - 1] * c->columns + i] = now[i] - before[i];
         memcpy(before, now, sizeof now);
@@ -128,6 +130,30 @@ static void the_means_go_to_the_exact_values(void **state) {
     game_free(&g);
 }
 
+/* Whatever the share of the lowest label is. */
+static void nobody_is_as_accurate_as_chance(void **state) {
+    (void)state;
+    game g = game_vectors(8, 9, 3, 13);
+    call c = call_of(&g, "entk", "freeshap", FDS_ACCURACY);
+    fds_value *value = make_value(&g, &c.value, 1);
+    float probs[9 * 3];
+    double sum = 0, full = 0, zeros = 0;
+    eval(value, 0, everyone(&g), probs);
+    for (size_t i = 0; i < 9; i++) {
+        const float *q = probs + i * 3;
+        uint32_t top = q[1] > q[0] ? 1 : 0, label = fds_dataset_get_info(g.test).labels[i];
+        full += (q[2] > q[top] ? 2 : top) == label;
+        zeros += label == 0;
+    }
+    assert_true(zeros != 3); /* or nothing would be seen */
+    run_call(&c);
+    for (size_t i = 0; i < c.players; i++)
+        sum += c.values[i];
+    assert_true(fabs(sum - (full / 9 - 1.0 / 3)) < 1e-12);
+    fds_value_free(value);
+    game_free(&g);
+}
+
 static void values_of_an_order_add_up(void **state) {
     (void)state;
     game g = game_vectors(12, 9, 3, 41);
@@ -217,21 +243,22 @@ static void twins_and_missing_labels_are_no_trouble(void **state) {
     }
 }
 
+static void a_kernel_that_is_there_is_not_made_again(void **state) {
+    (void)state;
+    game g = game_vectors(6, 5, 3, 91);
+    call plain = call_of(&g, "retrain:10", "freeshap", FDS_EACH_SAMPLE);
+    call trained = call_of(&g, "entk:2", "freeshap", FDS_EACH_SAMPLE);
+    expect_made_to_be_used(&plain, "entk", "kernel");
+    expect_made_to_be_used(&trained, "entk:2", "entk:3");
+    game_free(&g);
+}
+
 static void without_memory_nothing_is_left_behind(void **state) {
     (void)state;
     game g = game_vectors(4, 3, 3, 81);
     call c = call_of(&g, "entk", "freeshap", FDS_CONFIDENCE);
-    fds_error err = {0};
     c.params.orders = 3;
-    for (uint64_t nth = 1;; nth++) {
-        fds_fault_arm(FDS_FAULT_ALLOC, nth);
-        fds_status status = try_call(&c, &err);
-        if (fds_fault_arm(FDS_FAULT_ALLOC, 0) < nth) {
-            expect_ok(status, &err);
-            break;
-        }
-        assert_int_equal(status, FDS_NOMEM);
-    }
+    expect_allocations_to_fail(&c);
     game_free(&g);
 }
 
@@ -241,11 +268,13 @@ int main(void) {
         IN_SCRATCH(players_may_have_many_samples),
         cmocka_unit_test(the_factor_grows_as_it_would_be_made_anew),
         IN_SCRATCH(the_means_go_to_the_exact_values),
+        cmocka_unit_test(nobody_is_as_accurate_as_chance),
         cmocka_unit_test(values_of_an_order_add_up),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(an_order_ends_when_nothing_is_left_to_win),
         IN_SCRATCH(one_player_has_it_all),
         cmocka_unit_test(twins_and_missing_labels_are_no_trouble),
+        cmocka_unit_test(a_kernel_that_is_there_is_not_made_again),
         cmocka_unit_test(without_memory_nothing_is_left_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

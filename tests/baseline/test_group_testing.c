@@ -18,13 +18,7 @@ static fds_baseline_params params_of(bool is_improved, size_t coalitions, uint64
 
 static fds_status try_testing(asked_game *a, const fds_baseline_params *params, double *values,
                               double *errors, fds_error *err) {
-    baseline_job job = {.params = params,
-                        .game = asked_as_game(a),
-                        .players = a->game.players,
-                        .columns = a->game.columns,
-                        .values = values,
-                        .errors = errors};
-    return baseline_group_testing(&job, err);
+    return try_asking(baseline_group_testing, a, params, values, errors, NULL, err);
 }
 
 static void testing(asked_game *a, const fds_baseline_params *params, double *values,
@@ -335,34 +329,19 @@ static void one_test_tells_no_standard_error(void **state) {
 
 /* ---- mistakes and faults ---- */
 
-static void mistakes_are_named(void **state) {
+/* test_methods.c has what is refused before. */
+static void too_many_tests_are_refused(void **state) {
     (void)state;
-    const struct {
-        fds_judge judge;
-        double epsilon, delta;
-        fds_status status;
-        const char *words;
-    } cases[] = {{FDS_CROSS_ENTROPY, 1, 0.1, FDS_USAGE, "cross-entropy has none"},
-                 {FDS_ACCURACY, 0, 0.1, FDS_USAGE, "epsilon must be above 0"},
-                 {FDS_ACCURACY, -1, 0.1, FDS_USAGE, "epsilon must be above 0"},
-                 {FDS_ACCURACY, NAN, 0.1, FDS_USAGE, "epsilon must be above 0"},
-                 {FDS_ACCURACY, INFINITY, 0.1, FDS_USAGE, "epsilon must be above 0"},
-                 {FDS_ACCURACY, 1, 0, FDS_USAGE, "delta between 0 and 1"},
-                 {FDS_ACCURACY, 1, 1, FDS_USAGE, "delta between 0 and 1"},
-                 {FDS_ACCURACY, 1, NAN, FDS_USAGE, "delta between 0 and 1"},
-                 {FDS_ACCURACY, 1e-3, 0.1, FDS_LIMIT, "ask for a greater epsilon"},
-                 {FDS_ACCURACY, 1e-300, 0.1, FDS_LIMIT, "ask for a greater epsilon"}};
+    static const double epsilons[] = {1e-3, 1e-300};
     double v[32] = {0}, values[5];
-    for (size_t i = 0; i < COUNT(cases); i++)
+    for (size_t i = 0; i < COUNT(epsilons); i++)
         for (size_t form = 0; form < 2; form++) {
             asked_game a = {.game = {5, 1, v}};
             fds_baseline_params params = params_of(forms[form], 0, 1);
-            params.judge = cases[i].judge;
-            params.epsilon = cases[i].epsilon;
-            params.delta = cases[i].delta;
+            params.epsilon = epsilons[i];
             fds_error err = {0};
-            expect_error(try_testing(&a, &params, values, NULL, &err), cases[i].status, &err,
-                         cases[i].words);
+            expect_error(try_testing(&a, &params, values, NULL, &err), FDS_LIMIT, &err,
+                         "ask for a greater epsilon");
             assert_int_equal(a.asked, 0);
             params.coalitions = 10; /* then nothing of it matters */
             testing(&a, &params, values, NULL);
@@ -385,15 +364,11 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
     (void)state;
     each_allocation_fails("group testing", small_run);
     double v[16] = {0}, values[4];
-    for (size_t call = 1; call <= 3; call++) { /* none and all, then two chunks */
-        asked_game a = {.game = {4, 1, v}, .fail_at = call};
-        fds_baseline_params params = params_of(false, 600, 1);
-        fds_error err = {0};
-        expect_error(try_testing(&a, &params, values, NULL, &err), FDS_IO, &err, "told to fail");
-    }
+    fds_baseline_params params = params_of(false, 600, 1);
+    expect_failures_passed_on(baseline_group_testing, &params, 3); /* both ends, then two chunks */
     bool is_told = false;
     fds_events events = {.progress = cancel, .user = &is_told};
-    fds_baseline_params params = params_of(true, 600, 1);
+    params = params_of(true, 600, 1);
     asked_game a = {.game = {4, 1, v}};
     baseline_job job = {.params = &params,
                         .game = asked_as_game(&a),
@@ -417,7 +392,7 @@ int main(void) {
         cmocka_unit_test(coalitions_depend_on_seed_and_number_alone),
         cmocka_unit_test(one_player_gets_all),
         cmocka_unit_test(one_test_tells_no_standard_error),
-        cmocka_unit_test(mistakes_are_named),
+        cmocka_unit_test(too_many_tests_are_refused),
         cmocka_unit_test(faults_are_passed_on_and_leak_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

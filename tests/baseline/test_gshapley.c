@@ -485,7 +485,13 @@ static void it_stops_when_asked(void **state) {
         double values[5], errors[5];
         uint32_t labels[4] = {0};
         fds_baseline_report report = {0};
-        fds_baseline_data data = {g.train, g.players, g.test, g.inputs, 4, labels, &value, NULL};
+        fds_baseline_data data = {.train = g.train,
+                                  .players = g.players,
+                                  .test = g.test,
+                                  .inputs = g.inputs,
+                                  .input_count = 4,
+                                  .labels = labels,
+                                  .value = &value};
         baseline_job job = {.params = &params,
                             .data = &data,
                             .classes = 2,

@@ -2,18 +2,7 @@
  * Leave one out, by definition. */
 #include "asked_game.h"
 
-static fds_status try_loo(asked_game *a, double *values, double *errors, fds_error *err) {
-    fds_baseline_params params = {.method = "loo"};
-    fds_baseline_report report = {0};
-    baseline_job job = {.params = &params,
-                        .game = asked_as_game(a),
-                        .players = a->game.players,
-                        .columns = a->game.columns,
-                        .values = values,
-                        .errors = errors,
-                        .report = &report};
-    return baseline_loo(&job, err);
-}
+static const fds_baseline_params loo = {.method = "loo"};
 
 static void values_are_what_is_lost_without_a_player(void **state) {
     (void)state;
@@ -25,13 +14,14 @@ static void values_are_what_is_lost_without_a_player(void **state) {
         asked_game a = {.game = {n, COLUMNS, v}};
         fds_error err;
         size_t all = ((size_t)1 << n) - 1;
-        expect_ok(try_loo(&a, values, n == 1 ? &error : NULL, &err), &err);
+        expect_ok(try_asking(baseline_loo, &a, &loo, values, n == 1 ? &error : NULL, NULL, &err),
+                  &err);
         for (size_t i = 0; i < n; i++)
             for (size_t c = 0; c < COLUMNS; c++)
                 assert_true(values[i * COLUMNS + c] ==
                             v[all * COLUMNS + c] - v[(all ^ (size_t)1 << i) * COLUMNS + c]);
         assert_int_equal(a.asked, n + 1);
-        assert_true(error == -1); /* exact: left as fds_baseline sets it, NaN */
+        assert_true(error == -1); /* exact: left as fds_baseline sets it, 0 */
         free(v);
     }
 }
@@ -53,8 +43,7 @@ static void many_players_are_asked_for_in_several_calls(void **state) {
     (void)state;
     size_t n = 600;
     double values[600];
-    fds_baseline_params params = {.method = "loo"};
-    baseline_job job = {.params = &params,
+    baseline_job job = {.params = &loo,
                         .game = {n, 1, sum_of_numbers, &n},
                         .players = n,
                         .columns = 1,
@@ -68,18 +57,13 @@ static void many_players_are_asked_for_in_several_calls(void **state) {
 static fds_status small_run(fds_error *err) {
     double v[16] = {0}, values[4];
     asked_game a = {.game = {4, 1, v}};
-    return try_loo(&a, values, NULL, err);
+    return try_asking(baseline_loo, &a, &loo, values, NULL, NULL, err);
 }
 
 static void faults_are_passed_on_and_leak_nothing(void **state) {
     (void)state;
     each_allocation_fails("loo", small_run);
-    for (size_t call = 1; call <= 2; call++) {
-        double v[16] = {0}, values[4];
-        asked_game a = {.game = {4, 1, v}, .fail_at = call};
-        fds_error err = {0};
-        expect_error(try_loo(&a, values, NULL, &err), FDS_IO, &err, "told to fail");
-    }
+    expect_failures_passed_on(baseline_loo, &loo, 2);
 }
 
 int main(void) {

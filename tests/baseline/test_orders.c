@@ -76,6 +76,15 @@ static baseline_means *make_means(size_t players, size_t columns) {
     return means;
 }
 
+static double change_of(const baseline_means *means) {
+    const fds_baseline_params params = {.orders = ORDERS};
+    fds_baseline_report report;
+    baseline_means_tell(&params, means, &report);
+    assert_int_equal(report.orders, baseline_means_count(means));
+    assert_false(report.has_converged); /* until is 0 */
+    return report.change;
+}
+
 static void means_and_errors_are_those_of_two_passes(void **state) {
     (void)state;
     double values[SIZE], errors[SIZE];
@@ -105,7 +114,7 @@ static void the_change_is_looked_at_every_hundred_orders(void **state) {
     fds_baseline_params params = {.orders = ORDERS, .until = 1e-9};
     for (size_t t = 1; t <= ORDERS; t++) {
         baseline_means_add(means, drawn[t - 1]);
-        double change = baseline_means_change(means);
+        double change = change_of(means);
         if (t < 200) {
             assert_true(isnan(change));
             assert_true(baseline_goes_on(&params, means));
@@ -129,7 +138,7 @@ static void players_who_add_nothing_do_not_change(void **state) {
     baseline_means *means = make_means(PLAYERS, GAMES);
     for (size_t t = 0; t < 200; t++)
         baseline_means_add(means, zeros);
-    assert_true(baseline_means_change(means) == 0);
+    assert_true(change_of(means) == 0);
     baseline_means_get(means, values, errors);
     for (size_t i = 0; i < SIZE; i++)
         assert_true(values[i] == 0 && errors[i] == 0);
@@ -263,6 +272,32 @@ static bool stop_at_once(void *user, const fds_progress *progress) {
     return true;
 }
 
+static fds_status look_at_nothing(void *context, unsigned worker, const uint32_t *order,
+                                  double *values, size_t *end, fds_error *err) {
+    (void)context, (void)worker, (void)order, (void)values, (void)err;
+    *end = 0;
+    return FDS_OK;
+}
+
+/* However large orders are, no worker is without one. */
+static void a_round_has_an_order_for_every_worker(void **state) {
+    (void)state;
+    const size_t columns = (size_t)1 << 20; /* four orders of one player have 64 MiB */
+    double *values = need(columns, sizeof *values);
+    for (unsigned threads = 1; threads <= 6; threads += 5) {
+        fds_baseline_params params = {.orders = 200, .threads = threads};
+        fds_baseline_report report;
+        fds_progress seen;
+        fds_events events = {.progress = stop_at_once, .user = &seen};
+        baseline_walker walker = {1, columns, look_at_nothing, NULL};
+        fds_error err;
+        assert_int_equal(baseline_walk(&walker, &params, values, NULL, &report, &events, &err),
+                         FDS_CANCELLED);
+        assert_int_equal(seen.done, threads == 1 ? 4 : 6);
+    }
+    free(values);
+}
+
 static void failures_and_wishes_to_stop_end_a_walk(void **state) {
     (void)state;
     array_walk w = random_walk(N);
@@ -305,6 +340,7 @@ int main(void) {
         cmocka_unit_test(walks_end_where_they_say),
         cmocka_unit_test(walks_stop_when_values_have_settled),
         cmocka_unit_test(threads_change_no_bit_of_a_walk),
+        cmocka_unit_test(a_round_has_an_order_for_every_worker),
         cmocka_unit_test(failures_and_wishes_to_stop_end_a_walk),
         cmocka_unit_test(a_walk_survives_want_of_memory),
     };

@@ -84,7 +84,7 @@ static void loo_is_the_difference_of_two_sub_models(void **state) {
     game g = game_vectors(5, 6, 2, 9);
     call c = call_of(&g, "retrain:2", "loo", FDS_EACH_SAMPLE);
     run_call(&c);
-    expect_all_nan(c.errors, 5 * 6);
+    expect_all_zero(c.errors, 5 * 6);
     fds_value *value = make_value(&g, &c.value, 1);
     float all[6 * 2], less[6 * 2];
     eval(value, 0, 31, all);
@@ -200,7 +200,110 @@ static void parts_that_do_not_fit_are_refused(void **state) {
     loo.judge = (fds_judge)7;
     expect_failure(fds_baseline(&loo, &good, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
                    "no judge number 7");
+    loo.judge = FDS_ACCURACY;
+    game other = game_vectors(4, 4, 2, 7);
+    data = good;
+    data.made = make_value(&other, &p, 1);
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_SHAPE, &err,
+                   "the value function is of 4 players");
+    fds_value_free((fds_value *)(uintptr_t)data.made);
+    game_free(&other);
     fds_table_free(table);
+    fds_value_free(value);
+    game_free(&g);
+}
+
+/* Parameters of the value function are those of fds_value_params_default where none are given. */
+static void without_parameters_the_usual_ones_are_taken(void **state) {
+    (void)state;
+    static const char *const free_of_tables[] = {"gshapley", "freeshap", "knn:2@model"};
+    game g = game_digits(4, 5);
+    for (size_t m = 0; m < COUNT(free_of_tables); m++) {
+        call given = call_of(&g, "entk", free_of_tables[m], FDS_CONFIDENCE), none = given;
+        given.value = fds_value_params_default();
+        given.params.orders = none.params.orders = 1;
+        none.is_default = true;
+        run_call(&given);
+        run_call(&none);
+        expect_same_bits(&given, &none);
+    }
+    game_free(&g);
+}
+
+/* ---- what it takes ---- */
+
+static size_t most_of(const char *method, size_t players, uint32_t classes) {
+    fds_baseline_params params;
+    fds_error err;
+    size_t most;
+    expect_ok(fds_baseline_params_default(method, &params, &err), &err);
+    expect_ok(fds_baseline_most(&params, players, classes, &most, &err), &err);
+    return most;
+}
+
+static void methods_foretell_how_many_they_ask_for(void **state) {
+    (void)state;
+    assert_int_equal(most_of("loo", 100, 10), 101);
+    assert_int_equal(most_of("tmc", 100, 10), 99002);
+    assert_int_equal(most_of("beta:4,1", 100, 10), 99002);
+    assert_int_equal(most_of("cs-shapley", 100, 10), 110001);
+    assert_int_equal(most_of("group-testing", 100, 10), 2061);
+    assert_int_equal(most_of("banzhaf", 100, 10), (size_t)ceil(log(4000) * 800 / 3));
+    assert_int_equal(most_of("tmc", 6, 3), 64); /* all that there are */
+    static const char *const none[] = {"gshapley", "freeshap", "knn:5", "random", "same-label"};
+    for (size_t i = 0; i < COUNT(none); i++)
+        assert_int_equal(most_of(none[i], 100, 10), 0);
+    fds_baseline_params params = {.method = "tmc", .until = -1};
+    fds_error err = {0};
+    size_t most;
+    expect_failure(fds_baseline_most(&params, 10, 2, &most, &err), FDS_USAGE, &err, "until is -1");
+}
+
+/* On a game of 40 players, of which few coalitions repeat. */
+static void and_ask_for_no_more(void **state) {
+    (void)state;
+    enum { N = 40, X = 12 };
+    game g = {.train = vectors(N, 3, 5), .test = vectors(X, 3, 6), .input_count = X};
+    fds_value_params p = smaller("kernel");
+    fds_error err = {0};
+    uint32_t labels[X];
+    double out[N];
+    expect_ok(fds_players_points(g.train, NULL, N, &g.players, &err), &err);
+    for (size_t i = 0; i < X; i++) {
+        g.inputs[i] = (uint32_t)i;
+        labels[i] = fds_dataset_get_info(g.test).labels[i];
+    }
+    fds_value *value = make_value(&g, &p, 1);
+    for (size_t m = 0; m < COUNT(asking); m++)
+        for (int form = 0; form < 2; form++) {
+            fds_table *table = NULL;
+            fds_table_need before, after;
+            fds_baseline_params params = {.method = asking[m],
+                                          .orders = 3,
+                                          .coalitions = 30,
+                                          .is_improved = form,
+                                          .truncate = form ? 0.3 : 0};
+            expect_ok(fds_table_open(scratch_path("t"), value, FDS_F32, NULL, &table, &err), &err);
+            expect_ok(fds_baseline_need(&params, table, &before, &err), &err);
+            assert_true(before.missing == before.coalitions && before.disk_free > 0);
+            const fds_baseline_data data = {.train = g.train,
+                                            .players = g.players,
+                                            .test = g.test,
+                                            .input_count = X,
+                                            .labels = labels,
+                                            .table = table};
+            expect_ok(fds_baseline(&params, &data, out, NULL, NULL, NULL, &err), &err);
+            size_t there = fds_table_count(table), most = before.coalitions;
+            assert_true(form ? there <= most : there == most); /* nothing is drawn twice here */
+            uint64_t bytes;
+            expect_ok(fds_table_bytes(value, FDS_F32, most, &bytes, &err), &err);
+            assert_int_equal(before.disk, bytes);
+            expect_ok(fds_baseline_need(&params, table, &after, &err), &err);
+            assert_int_equal(after.missing, most - there);
+            assert_true(after.missing > 0 || after.disk == 0);
+            fds_table_free(table);
+            nftw(scratch_path("t"), scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        }
     fds_value_free(value);
     game_free(&g);
 }
@@ -284,6 +387,9 @@ int main(void) {
         IN_SCRATCH(twins_are_worth_the_same),
         IN_SCRATCH(no_orders_said_means_those_of_the_method),
         IN_SCRATCH(parts_that_do_not_fit_are_refused),
+        cmocka_unit_test(without_parameters_the_usual_ones_are_taken),
+        cmocka_unit_test(methods_foretell_how_many_they_ask_for),
+        IN_SCRATCH(and_ask_for_no_more),
         IN_SCRATCH(methods_tell_how_far_they_are_and_stop_when_asked),
         IN_SCRATCH(every_fault_is_told_and_leaks_nothing),
     };

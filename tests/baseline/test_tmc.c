@@ -17,14 +17,7 @@ static fds_baseline_params params_of(const char *name, size_t orders, uint64_t s
 static fds_status try_tmc(asked_game *a, const fds_baseline_params *params, outcome *o,
                           fds_error *err) {
     *o = (outcome){.report = {.change = NAN}};
-    baseline_job job = {.params = params,
-                        .game = asked_as_game(a),
-                        .players = a->game.players,
-                        .columns = a->game.columns,
-                        .values = o->values,
-                        .errors = o->errors,
-                        .report = &o->report};
-    return baseline_tmc(&job, err);
+    return try_asking(baseline_tmc, a, params, o->values, o->errors, &o->report, err);
 }
 
 static outcome tmc(const array_game *game, const fds_baseline_params *params) {
@@ -33,11 +26,6 @@ static outcome tmc(const array_game *game, const fds_baseline_params *params) {
     fds_error err;
     expect_ok(try_tmc(&a, params, &o, &err), &err);
     return o;
-}
-
-static double *accuracies(size_t n, size_t columns, uint64_t seed) {
-    fds_rng rng = fds_rng_make(seed, 2000, n, 0);
-    return random_accuracies(((size_t)1 << n) * columns, &rng);
 }
 
 /* ---- Beta Shapley, by definition ---- */
@@ -62,25 +50,12 @@ static void enumerate_beta(const array_game *g, double alpha, double beta, doubl
 
 /* ---- Shapley values ---- */
 
-/* Mean over seeds of the distance from the truth, at 100, 400 and 1600 orders: each half of the one
- * before. */
 static void errors_halve_with_four_times_the_orders(void **state) {
     (void)state;
-    enum { SEEDS = 30, SIZES = 3 };
-    const size_t n = 10;
-    double *v = accuracies(n, 1, 1), truth[MOST], off[SIZES] = {0};
-    array_game game = {n, 1, v};
+    double *v = accuracies(MOST, 1, 1), truth[MOST];
+    array_game game = {MOST, 1, v};
     exact_values(&game, FDS_KERNEL, NULL, 1, truth);
-    for (size_t size = 0; size < SIZES; size++)
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            fds_baseline_params params = params_of("tmc", (size_t)100 << 2 * size, seed);
-            outcome o = tmc(&game, &params);
-            off[size] += distance(o.values, truth, n) / SEEDS;
-        }
-    print_message("# tmc, n = 10: off by %.4f, %.4f and %.4f with 100, 400 and 1600 orders\n",
-                  off[0], off[1], off[2]);
-    for (size_t size = 1; size < SIZES; size++)
-        assert_true(off[size - 1] / off[size] > 1.7 && off[size - 1] / off[size] < 2.3);
+    expect_errors_to_halve(baseline_tmc, &game, truth, params_of("tmc", 0, 0), 100, 30);
     free(v);
 }
 
@@ -412,14 +387,8 @@ static fds_status small_run(fds_error *err) {
 static void faults_are_passed_on_and_leak_nothing(void **state) {
     (void)state;
     each_allocation_fails("tmc", small_run);
-    double v[16] = {0};
-    for (size_t call = 1; call <= 7; call++) {
-        asked_game a = {.game = {4, 1, v}, .fail_at = call};
-        fds_baseline_params params = params_of("tmc", 60, 1);
-        outcome o;
-        fds_error err = {0};
-        expect_error(try_tmc(&a, &params, &o, &err), FDS_IO, &err, "told to fail");
-    }
+    fds_baseline_params params = params_of("tmc", 60, 1);
+    expect_failures_passed_on(baseline_tmc, &params, 7);
 }
 
 int main(void) {

@@ -5,8 +5,13 @@ usage: test_baseline.py PATH_OF_FDS      (FDS_TEST_DATA: the folder with the com
 Prints TAP. Needs nothing but Python's standard library.
 """
 import csv
+import json
 import math
+import os
 import pathlib
+import shutil
+import struct
+import sys
 
 from harness import MNIST, check_width, fds, fds_json, main, refused, test
 
@@ -14,6 +19,7 @@ from harness import MNIST, check_width, fds, fds_json, main, refused, test
 SMALL = ["value", MNIST, "--players", 6, "--test", 10, "--model", "logistic"]
 BY_ORDERS = ["tmc", "beta:4,1", "cs-shapley"]
 BY_TABLE = ["loo", *BY_ORDERS, "group-testing", "banzhaf"]
+WITHOUT_NETWORK = ["knn:3", "random", "same-label"]
 FREE = {"gshapley": ["--orders", 3], "freeshap": ["--orders", 20], "knn:3": [], "random": [], "same-label": []}
 QUICK = {"tmc": ["--orders", 20], "beta:4,1": ["--orders", 20], "cs-shapley": ["--orders", 20],
          "group-testing": ["--coalitions", 60], "banzhaf": ["--coalitions", 40], "loo": []}
@@ -24,8 +30,8 @@ def options(method):
 
 
 def small(method):
-    """The small game with what the method needs; knn trains no network."""
-    game = SMALL[:-2] if method.startswith("knn") else SMALL
+    """The small game with what the method needs."""
+    game = SMALL[:-2] if method in WITHOUT_NETWORK else SMALL
     return [*game, *options(method)]
 
 
@@ -57,6 +63,65 @@ def every_method_but_class_wise_values_every_test_sample():
         assert len(read("v.csv")) == 60, method
 
 
+# ---- standard errors ----
+
+
+def errors_of(method, *extra):
+    """As CSV, JSON and NPY have them, the ranking's, and the text."""
+    game = [*small(method), *kept(method), *extra]
+    for name in ("v.csv", "v.json", "v.npy"):
+        fds(*game, "-q", "-o", name)
+    in_json = [error for result in json.loads(pathlib.Path("v.json").read_text())["results"]
+               for error in result["standard_errors"]]
+    data = pathlib.Path("v.npy").read_bytes()
+    numbers = [n for n, in struct.iter_unpack("<d", data[-8 * 2 * len(in_json):])]
+    return ([row["standard_error"] for row in read("v.csv")], in_json, numbers[len(in_json):],
+            [row["standard_error"] for row in fds_json(*game)["ranking"]], fds(*game)[0])
+
+
+@test
+def exact_values_have_errors_of_nought_and_show_none():
+    for method in ("loo", "knn:3"):
+        for extra in ([], ["--per-sample"]):
+            in_csv, in_json, in_npy, ranked, text = errors_of(method, *extra)
+            assert set(in_csv) == {"0"} and set(in_json) == set(in_npy) == set(ranked) == {0}
+            assert "\u00b1" not in text and "standard error" not in text
+
+
+@test
+def unknown_errors_are_not_taken_for_nought():
+    for method, extra in (("tmc", ["--orders", 1]), ("random", []), ("same-label", ["--per-sample"])):
+        in_csv, in_json, in_npy, ranked, text = errors_of(method, *extra)
+        assert set(in_csv) == {"nan"} and set(in_json) == set(ranked) == {None}, method
+        assert all(math.isnan(error) for error in in_npy), method
+        assert "\u00b1" not in text and "standard error" not in text and "nan" not in text, text
+
+
+@test
+def some_errors_may_be_unknown():
+    for draw in range(40):  # until some player, not each, is in one coalition or in all but one
+        game = [*SMALL, "--method", "banzhaf", "--coalitions", 6, "--draw", draw, "--table", "t", "-q"]
+        try:
+            fds(*game, "-o", "v.csv")
+        except AssertionError:
+            continue  # somebody is in none
+        errors = [row["standard_error"] for row in read("v.csv")]
+        if 0 < errors.count("nan") < 6:
+            break
+    shown = fds(*game)[0]
+    assert shown.count("\u00b1") == 6 - errors.count("nan") and "nan" not in shown, shown
+
+
+@test
+def errors_of_a_mean_over_test_samples_are_not_known():
+    in_csv, _, _, ranked, text = errors_of("tmc", "--per-sample")
+    assert all(float(error) >= 0 for error in in_csv) and set(ranked) == {None}
+    assert "\u00b1" not in text
+
+
+# ---- tables and models ----
+
+
 @test
 def one_table_serves_all_methods_and_nothing_is_trained_twice():
     for method in BY_TABLE:
@@ -65,6 +130,71 @@ def one_table_serves_all_methods_and_nothing_is_trained_twice():
         again = fds_json(*game)["baseline"]["found"]
         assert first["asked"] >= first["trained"] and again["trained"] == 0, method
         assert again["asked"] == first["asked"], method
+
+
+def segments():
+    return {path: path.read_bytes() for path in pathlib.Path("t").glob("*.seg")}
+
+
+@test
+def a_repeated_run_adds_nothing_to_the_table():
+    for method in BY_TABLE:
+        for extra in ([], ["--per-sample"]):
+            if method == "cs-shapley" and extra:
+                continue
+            fds(*small(method), *extra, "--table", "t", "-q")
+            once = segments()
+            fds(*small(method), *extra, "--table", "t", "-q")
+            assert segments() == once, method
+        shutil.rmtree("t")
+
+
+@test
+def a_model_is_trained_only_where_something_asks_it():
+    for method in ("gshapley", "random", "same-label"):
+        about, text = fds_json(*small(method)), fds(*small(method))[0]
+        assert about["game"]["function"] is None and about["game"]["parameters"] is None
+        assert about["predicted_rightly"] is None and about["probability_with_all"] is None
+        assert "function" not in text and "rightly" not in text, text
+        game = [*small(method), "--per-sample", "--lr", 0.001]  # labels by a model, so trained
+        about, text = fds_json(*game), fds(*game)[0]
+        assert about["game"]["parameters"]["lr"] == 0.01 and about["predicted_rightly"] is not None
+        assert "\nlabels by   retrain:10 at learning rate 0.01\n" in text, text
+        assert fds_json(*small(method), "--per-sample", "--target", "true")["game"]["function"] is None
+    for method in ("freeshap", "knn:3"):
+        assert fds_json(*small(method))["predicted_rightly"] is not None
+
+
+@test
+def what_it_will_take_is_told_before():
+    for method, most in (("loo", 7), ("tmc", 64), ("banzhaf", 40), ("group-testing", 62)):
+        out, _ = fds(*small(method), "--dry-run")
+        assert f"at most {most} sub-models to train (the table has 0 already)" in out, out
+        assert "\ndisk        up to " in out and "\ntable       fds.table\n" in out, out
+        assert os.listdir(".") == []
+        game = fds_json(*small(method), "--dry-run")["game"]
+        assert game["coalitions"] == game["missing"] == most and game["disk"] > 0, game
+    _, err = fds(*small("tmc"), "--table", "t")
+    assert "at most 64 sub-models to train (the table has 0 already)" in err and "on disk" in err, err
+    assert "the table has 7 already" in fds(*small("loo"), "--table", "t", "--dry-run")[0]
+    assert "at most" not in fds(*small("freeshap"), "--dry-run")[0].replace("orders      at most", "")
+
+
+@test
+def a_disk_that_is_too_small_is_told_before_any_work():
+    refused(["value", MNIST, "--players", 100, "--test", 50, "--method", "tmc", "--orders", 100000000, "-q"],
+            1, "up to", "are needed, but the disk has only", "--table DIR")
+
+
+@test
+def a_label_without_test_samples_is_warned_of():
+    game = ["value", MNIST, "--players", 20, "--test", 9, "--model", "logistic", "--method", "cs-shapley",
+            "--orders", 5, "-q"]
+    _, err = fds(*game, "-o", "v.csv")
+    lines = [line for line in err.split("\n") if "no test sample has the label" in line]
+    assert len(lines) == 1 and "--" not in lines[0], err
+    label = lines[0].split("has the label ")[1].split(":")[0]
+    assert all(float(row["value"]) == 0 for row in read("v.csv") if row["player_label"] == label)
 
 
 @test
@@ -101,6 +231,17 @@ def values_by_orders_sum_to_what_all_players_add():
 
 
 @test
+def settings_are_told():
+    about = fds_json(*SMALL, "--method", "group-testing", "--form", "improved", "--epsilon", 20, "--draw", 3,
+                     "--dry-run")
+    settings = about["baseline"]["settings"]
+    assert (settings["form"], settings["epsilon"], settings["delta"], settings["draw"]) == (
+        "improved", 20, 0.1, 3)
+    settings = fds_json(*small("banzhaf"), "--dry-run")["baseline"]["settings"]
+    assert (settings["form"], settings["epsilon"], settings["draw"]) == (None, None, 0)
+
+
+@test
 def mistakes_are_told_with_what_would_be_right():
     refused([*SMALL, "--method", "tmcc"], 2, "tmcc", "did you mean", "tmc")
     refused([*SMALL, "--method", "knn"], 2, "knn")
@@ -108,7 +249,16 @@ def mistakes_are_told_with_what_would_be_right():
     refused([*SMALL, "--method", "tmc", "--orders", -5], 2, "--orders")
     refused([*SMALL, "--method", "group-testing", "--epsilon", 0], 2, "--epsilon", "above 0")
     refused([*SMALL[:-2], "--method", "knn:7"], 2, "7", "6 players")
-    refused([*SMALL, "--method", "loo", "--orders", 5], 2, "--orders", "loo", "tmc")
+    refused([*SMALL, "--method", "loo", "--orders", 5], 2, "--orders", "loo", "tmc, beta",
+            "cs-shapley or freeshap")
+    refused([*SMALL, "--method", "loo", "--coalitions", 5], 2, "--coalitions", "to ls, group-testing or banzhaf")
+    refused([*SMALL[:-2], "--method", "random", "--table", "t"], 2, "--table", "to ls, exact, loo")
+    for method in ("gshapley", "random", "same-label"):
+        for option, value in (("--lr", 1), ("--beta", 2), ("--batch", 4), ("--optimizer", "sgd")):
+            refused([*small(method), option, value], 2, option, method, "ls, exact, loo")
+    for extra in (["--method", "freeshap"], ["--method", "loo", "--value", "entk"], ["--value", "entk"]):
+        refused([*SMALL, *extra, "--lr", 1], 2, "--lr", "entk trains no network")
+    refused([*SMALL, "--method", "random"], 2, "--model", "random")
     refused([*SMALL, "--method", "tmc", "--adjust", "none"], 2, "--adjust", "ls")
     refused([*SMALL, "--method", "ls", "--orders", 5], 2, "--orders", "ls")
     refused([*SMALL, "--method", "tmc", "--per-sample", "--utility", "accuracy"], 2, "--utility", "--per-sample")
@@ -118,4 +268,4 @@ def mistakes_are_told_with_what_would_be_right():
     refused([*SMALL[:-2], "--method", "knn:3", "--utility", "accuracy"], 2, "knn", "accuracy")
 
 
-main()
+sys.exit(main())

@@ -436,6 +436,78 @@ static void two_threads_fit_as_well_as_one(void **state) {
     task_free(&t);
 }
 
+static json_int_t machine_number(const char *dir, const char *key) {
+    json_t *run = read_run(dir);
+    json_int_t number = json_integer_value(json_object_get(json_object_get(run, "machine"), key));
+    json_decref(run);
+    return number;
+}
+
+/* Digits: a network of convolutions adds up in another order with two threads than with one, which
+ * small networks of vectors do not. */
+static task task_digits(void) {
+    task t = {.method = "afds", .input_count = INPUTS, .params = quick("afds")};
+    fds_dataset *test = NULL;
+    fds_error err;
+    char path[512];
+    assert_non_null(getenv("FDS_TEST_DATA"));
+    snprintf(path, sizeof path, "%s/mnist", getenv("FDS_TEST_DATA"));
+    expect_ok(fds_data_open(path, NULL, &t.train, &test, &err), &err);
+    fds_dataset_free(test);
+    task_players(&t);
+    for (uint32_t i = 0; i < INPUTS; i++)
+        t.inputs[i] = PLAYERS + i;
+    t.params.value.kind = "retrain:1";
+    t.params.value.network = "maxpool:7,fc:classes";
+    t.params.explainer = "cnn";
+    t.params.epochs = 1;
+    return t;
+}
+
+/* Fits with one and with two threads, but so many for the explainer: it must be the same, and so
+ * must everything that follows from it. */
+static void expect_own_threads_decide(task *t, unsigned own) {
+    static const char *const files[] = {FDS_RUN_EXPLAINER, FDS_RUN_ERRORS};
+    double values[2][PLAYERS];
+    fds_fit_report report[2];
+    t->params.explainer_threads = own;
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        const char *dir = scratch_path(threads == 1 ? "one" : "two");
+        uint32_t label;
+        t->params.threads = threads;
+        report[threads - 1] = fit(t, dir);
+        assert_int_equal(machine_number(dir, "threads"), threads);
+        assert_int_equal(machine_number(dir, "explainer_threads"), own);
+        fds_run *run = open_run(dir); /* with those that it was trained with */
+        const fds_answers to = {.labels = &label, .values = values[threads - 1]};
+        fds_error err;
+        expect_ok(fds_run_explain(run, FDS_BY_EXPLAINER, t->train, t->inputs, 1, false, &to, &err),
+                  &err);
+        fds_run_free(run);
+    }
+    for (size_t f = 0; f < COUNT(files); f++) {
+        char one[65], two[65];
+        sha256_of(in_run(scratch_path("one"), files[f]), one);
+        sha256_of(in_run(scratch_path("two"), files[f]), two);
+        assert_string_equal(one, two);
+    }
+    assert_true(report[0].loss == report[1].loss && report[0].agreement == report[1].agreement);
+    assert_memory_equal(values[0], values[1], sizeof values[0]);
+    remove_run(scratch_path("one"));
+    remove_run(scratch_path("two"));
+}
+
+static void an_explainers_bits_depend_on_its_own_threads_alone(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    for (unsigned own = 1; own <= 2; own++)
+        expect_own_threads_decide(&t, own);
+    task_free(&t);
+    t = task_digits();
+    expect_own_threads_decide(&t, 1);
+    task_free(&t);
+}
+
 static void two_fits_at_once_do_not_mix(void **state) {
     (void)state;
     task t = task_make("afds");
@@ -535,6 +607,7 @@ int main(void) {
         IN_SCRATCH(a_fit_stopped_many_times_ends_with_the_same_bits),
         IN_SCRATCH(leftovers_that_are_damaged_do_no_harm),
         IN_SCRATCH(two_threads_fit_as_well_as_one),
+        IN_SCRATCH(an_explainers_bits_depend_on_its_own_threads_alone),
         IN_SCRATCH(two_fits_at_once_do_not_mix),
         IN_SCRATCH(a_fit_within_a_fit_is_refused),
         IN_SCRATCH(a_folder_that_cannot_be_is_named),

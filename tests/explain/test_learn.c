@@ -597,7 +597,7 @@ static void metrics_are_read_back_to_the_bit(void **state) {
     (void)state;
     const fds_metric metrics[] = {
         {1, 1e-3f, 0.1, 1.0 / 3}, {2, 3.3333e-5f, 1e-300, 12345.678901}, {3, 0, 0, 7e22}};
-    learn_text text = {0};
+    fds_text text = {0};
     fds_error err;
     learn_metrics_print(metrics, COUNT(metrics), &text);
     expect_in(text.data, "{\"epoch\": 1, \"lr\": 0.001, \"loss\": 0.1, \"held_loss\": 0.333");

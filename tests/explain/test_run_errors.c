@@ -28,6 +28,36 @@ static void groups_must_be_numbers(void **state) {
     task_free(&t);
 }
 
+static void set_machine(const char *dir, const char *key, json_t *value) {
+    json_t *json = read_run(dir), *machine = json_object_get(json, "machine");
+    assert_int_equal(
+        value ? json_object_set_new(machine, key, value) : json_object_del(machine, key), 0);
+    assert_int_equal(json_dump_file(json, in_run(dir, FDS_RUN_JSON), 0), 0);
+    json_decref(json);
+}
+
+/* Both numbers have a limit; a run that lacks the explainer's own is read with the other. */
+static void threads_must_be_few(void **state) {
+    (void)state;
+    static const char *const keys[] = {"explainer_threads", "threads"};
+    static const json_int_t wrong[] = {-1, 1025, (json_int_t)1 << 31};
+    task t = task_make("afds");
+    fds_run *run = NULL;
+    fds_error err;
+    fit(&t, scratch_path("run"));
+    for (size_t k = 0; k < COUNT(keys); k++) {
+        for (size_t i = 0; i < COUNT(wrong); i++) {
+            set_machine(scratch_path("run"), keys[k], json_integer(wrong[i]));
+            expect_failure(fds_run_open(scratch_path("run"), 1, &run, &err), FDS_FORMAT, &err,
+                           "threads");
+        }
+        set_machine(scratch_path("run"), keys[k], json_integer(1));
+    }
+    set_machine(scratch_path("run"), "explainer_threads", NULL);
+    fds_run_free(open_run(scratch_path("run")));
+    task_free(&t);
+}
+
 /* More epochs than the text could have lines. */
 static void a_count_of_epochs_that_lies_takes_no_memory(void **state) {
     (void)state;
@@ -45,6 +75,7 @@ static void a_count_of_epochs_that_lies_takes_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(groups_must_be_numbers),
+        IN_SCRATCH(threads_must_be_few),
         cmocka_unit_test(a_count_of_epochs_that_lies_takes_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,6 +104,24 @@ static void explainers_have_their_own_defaults(void **state) {
     task_free(&t);
 }
 
+static void an_explainers_threads_are_those_of_the_fit_unless_given(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    t.params.threads = 3;
+    fds_fit_settings s = settled(&t);
+    assert_int_equal(s.threads, 3);
+    assert_int_equal(fds_fit_explainer(&s).threads, 3);
+    t.params.explainer_threads = 2;
+    s = settled(&t);
+    assert_int_equal(s.threads, 3);
+    assert_int_equal(fds_fit_explainer(&s).threads, 2);
+    t.params.threads = t.params.explainer_threads = 0;
+    s = settled(&t);
+    assert_int_equal(s.threads, fds_processors());
+    assert_int_equal(fds_fit_explainer(&s).threads, fds_processors());
+    task_free(&t);
+}
+
 /* gamma is of GFDS+ with an output a player, and of nothing else. */
 static void gamma_is_for_the_penalty_alone(void **state) {
     (void)state;
@@ -409,6 +427,7 @@ int main(void) {
         cmocka_unit_test(a_stage_has_a_name),
         cmocka_unit_test(sub_models_learn_at_beta_times_lr),
         cmocka_unit_test(explainers_have_their_own_defaults),
+        cmocka_unit_test(an_explainers_threads_are_those_of_the_fit_unless_given),
         cmocka_unit_test(gamma_is_for_the_penalty_alone),
         cmocka_unit_test(coalitions_follow_from_players),
         cmocka_unit_test(a_small_game_keeps_a_pair_out),

@@ -43,6 +43,26 @@ static void every_plan_begins_with_none_and_all(void **state) {
     fds_plan_free(NULL);
 }
 
+/* Blank ones have no players in any row, the second too. */
+static void a_blank_plan_is_blank(void **state) {
+    (void)state;
+    static const size_t rows[] = {0, 1, 2, 7};
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        fds_plan *plan = NULL;
+        fds_error err = {0};
+        expect_ok(fds_plan_blank(70, rows[i], &plan, &err), &err);
+        assert_int_equal(fds_plan_rows(plan), rows[i]);
+        for (size_t row = 0; row < rows[i]; row++)
+            assert_int_equal(plan_size(plan, row), 0);
+        fds_plan_free(plan);
+        plan = NULL;
+        assert_int_equal(fds_plan_blank(0, rows[i], &plan, &err), FDS_USAGE);
+        assert_int_equal(fds_plan_blank(70, FDS_MAX_ROWS + 1, &plan, &err), FDS_LIMIT);
+        expect_in(err.text, "268435457 rows");
+        assert_null(plan);
+    }
+}
+
 static void pairs_are_complements(void **state) {
     (void)state;
     for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
@@ -440,6 +460,7 @@ static void allocations_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_plan_begins_with_none_and_all),
+        cmocka_unit_test(a_blank_plan_is_blank),
         cmocka_unit_test(pairs_are_complements),
         cmocka_unit_test(a_longer_plan_begins_with_the_shorter),
         cmocka_unit_test(another_seed_or_sampler_is_another_plan),

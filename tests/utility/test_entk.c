@@ -7,15 +7,7 @@ enum { PLAYERS = 20, INPUTS = 10, CLASSES = 10 };
 
 static void nobody_knows_nothing(void **state) {
     (void)state;
-    game g = game_digits(PLAYERS, INPUTS);
-    fds_value_params p = small("entk");
-    fds_value *value = make_value(&g, &p, 1);
-    float probs[INPUTS * CLASSES];
-    eval(value, 0, 0, probs);
-    for (size_t i = 0; i < COUNT(probs); i++)
-        assert_true(probs[i] == 0.1f);
-    fds_value_free(value);
-    game_free(&g);
+    expect_nobody_to_know("entk");
 }
 
 /* ---- the kernel ---- */
@@ -141,31 +133,7 @@ static void the_answers_solve_the_regression(void **state) {
 
 static void the_order_of_the_players_does_not_matter(void **state) {
     (void)state;
-    game g = game_digits(PLAYERS, INPUTS), h = g;
-    uint32_t index[PLAYERS];
-    fds_error err;
-    for (size_t i = 0; i < PLAYERS; i++) {
-        const uint32_t *own;
-        fds_players_samples(g.players, (7 * i + 3) % PLAYERS, &own);
-        index[i] = *own;
-    }
-    expect_ok(fds_players_points(g.train, index, PLAYERS, &h.players, &err), &err);
-    fds_value_params p = small("entk");
-    fds_value *one = make_value(&g, &p, 1), *two = make_value(&h, &p, 3);
-    for (uint64_t trial = 0; trial < 20; trial++) {
-        fds_rng rng = fds_rng_make(2, 2015, trial, 0);
-        uint64_t s = fds_rng_below(&rng, 1u << PLAYERS), turned = 0;
-        float a[INPUTS * CLASSES], b[INPUTS * CLASSES];
-        for (size_t i = 0; i < PLAYERS; i++)
-            turned |= (s >> (7 * i + 3) % PLAYERS & 1) << i;
-        eval(one, 0, s, a);
-        eval(two, (unsigned)trial % 3, turned, b);
-        assert_memory_equal(a, b, sizeof a);
-    }
-    fds_value_free(one);
-    fds_value_free(two);
-    fds_players_free(h.players);
-    game_free(&g);
+    expect_no_order_of_players("entk", 20);
 }
 
 /* Vectors of three numbers have many twins, with labels that contradict each other, and the
@@ -199,25 +167,7 @@ static void what_cannot_be_told_apart_is_no_trouble(void **state) {
 
 static void a_hundred_digits_teach_something(void **state) {
     (void)state;
-    game g = game_digits(100, 60);
-    fds_value_params p = small("entk");
-    p.network = "lenet5";
-    fds_value *value = make_value(&g, &p, 1);
-    static float probs[60 * CLASSES];
-    const uint64_t all[2] = {UINT64_MAX, ((uint64_t)1 << 36) - 1};
-    fds_error err;
-    expect_ok(fds_value_eval(value, 0, all, probs, &err), &err);
-    size_t right = 0;
-    for (size_t x = 0; x < 60; x++) {
-        const float *q = probs + x * CLASSES;
-        size_t top = 0;
-        for (size_t y = 1; y < CLASSES; y++)
-            top = q[y] > q[top] ? y : top;
-        right += top == fds_dataset_get_info(g.test).labels[g.inputs[x]];
-    }
-    assert_true(right >= 36); /* by chance it would be 6 */
-    fds_value_free(value);
-    game_free(&g);
+    expect_digits_to_be_learnt("entk", "lenet5");
 }
 
 /* ---- parameters ---- */

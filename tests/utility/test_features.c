@@ -186,19 +186,7 @@ static void without_memory_nothing_is_left(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     fds_value_params p = smaller("knn:2@model");
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
-    fds_value_free(make_value(&g, &p, 1));
-    uint64_t calls = fds_fault_arm(FDS_FAULT_ALLOC, 0);
-    assert_true(calls > 10);
-    for (uint64_t n = 1; n <= calls; n++) {
-        fds_value *value = NULL;
-        fds_error err = {0};
-        fds_fault_arm(FDS_FAULT_ALLOC, n);
-        fds_status status = try_value(&g, &p, 1, &value, &err);
-        fds_fault_arm(FDS_FAULT_ALLOC, 0);
-        assert_int_equal(status, FDS_NOMEM);
-        assert_null(value);
-    }
+    expect_failed_allocations_survived(&g, &p, 1);
     game_free(&g);
 }
 

@@ -18,15 +18,7 @@ static void expect_probabilities(const float *probs) {
 
 static void nobody_knows_nothing(void **state) {
     (void)state;
-    game g = game_digits(PLAYERS, INPUTS);
-    fds_value_params p = small("kernel");
-    fds_value *value = make_value(&g, &p, 1);
-    float probs[INPUTS * CLASSES];
-    eval(value, 0, 0, probs);
-    for (size_t i = 0; i < COUNT(probs); i++)
-        assert_true(probs[i] == 0.1f);
-    fds_value_free(value);
-    game_free(&g);
+    expect_nobody_to_know("kernel");
 }
 
 /* ---- the formula ---- */
@@ -147,31 +139,7 @@ static void the_answers_solve_the_regression(void **state) {
 
 static void the_order_of_the_players_does_not_matter(void **state) {
     (void)state;
-    game g = game_digits(PLAYERS, INPUTS), h = g;
-    uint32_t index[PLAYERS];
-    fds_error err;
-    for (size_t i = 0; i < PLAYERS; i++) {
-        const uint32_t *own;
-        fds_players_samples(g.players, (7 * i + 3) % PLAYERS, &own);
-        index[i] = *own;
-    }
-    expect_ok(fds_players_points(g.train, index, PLAYERS, &h.players, &err), &err);
-    fds_value_params p = small("kernel");
-    fds_value *one = make_value(&g, &p, 1), *two = make_value(&h, &p, 2);
-    for (uint64_t trial = 0; trial < 50; trial++) {
-        fds_rng rng = fds_rng_make(2, 2005, trial, 0);
-        uint64_t s = fds_rng_below(&rng, 1u << PLAYERS), turned = 0;
-        float a[INPUTS * CLASSES], b[INPUTS * CLASSES];
-        for (size_t i = 0; i < PLAYERS; i++)
-            turned |= (s >> (7 * i + 3) % PLAYERS & 1) << i;
-        eval(one, 0, s, a);
-        eval(two, (unsigned)trial % 2, turned, b);
-        assert_memory_equal(a, b, sizeof a);
-    }
-    fds_value_free(one);
-    fds_value_free(two);
-    fds_players_free(h.players);
-    game_free(&g);
+    expect_no_order_of_players("kernel", 50);
 }
 
 /* The inputs are the players' own samples: whoever joins makes its label likelier for itself. */
@@ -234,24 +202,7 @@ static void twins_and_zeros_are_no_trouble(void **state) {
 
 static void a_hundred_digits_teach_something(void **state) {
     (void)state;
-    game g = game_digits(100, 60);
-    fds_value_params p = small("kernel");
-    fds_value *value = make_value(&g, &p, 1);
-    static float probs[60 * CLASSES];
-    const uint64_t all[2] = {UINT64_MAX, ((uint64_t)1 << 36) - 1};
-    fds_error err;
-    expect_ok(fds_value_eval(value, 0, all, probs, &err), &err);
-    size_t right = 0;
-    for (size_t x = 0; x < 60; x++) {
-        const float *q = probs + x * CLASSES;
-        size_t top = 0;
-        for (size_t y = 1; y < CLASSES; y++)
-            top = q[y] > q[top] ? y : top;
-        right += top == fds_dataset_get_info(g.test).labels[g.inputs[x]];
-    }
-    assert_true(right >= 36); /* by chance it would be 6 */
-    fds_value_free(value);
-    game_free(&g);
+    expect_digits_to_be_learnt("kernel", NULL);
 }
 
 int main(void) {

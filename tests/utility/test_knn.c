@@ -226,6 +226,26 @@ static void the_values_sum_to_the_whole(void **state) {
     game_free(&g);
 }
 
+/* Neighbours are sorted by as many threads as there will be workers. */
+static void threads_change_no_neighbour(void **state) {
+    (void)state;
+    enum { N = 40, X = 30, C = 3 };
+    game g = game_vectors(N, X, C, 4);
+    fds_value_params p = smaller("knn:5");
+    static double one[X * C * N], many[X * C * N], single[N];
+    fds_error err;
+    for (unsigned workers = 1; workers <= 4; workers++) {
+        fds_value *value = make_value(&g, &p, workers);
+        expect_ok(fds_value_knn_shapley(value, workers == 1 ? one : many, &err), &err);
+        expect_ok(fds_value_knn_label(value, 7, 2, single, &err), &err);
+        fds_value_free(value);
+        assert_memory_equal(single, one + (7 * C + 2) * N, sizeof single);
+        if (workers > 1)
+            assert_memory_equal(one, many, sizeof one);
+    }
+    game_free(&g);
+}
+
 static void other_kinds_have_no_recursion(void **state) {
     (void)state;
     game g = game_vectors(4, 2, 3, 1);
@@ -249,6 +269,7 @@ int main(void) {
         cmocka_unit_test(the_recursion_is_the_definition),
         cmocka_unit_test(ties_go_by_the_number_of_the_sample),
         cmocka_unit_test(the_values_sum_to_the_whole),
+        cmocka_unit_test(threads_change_no_neighbour),
         cmocka_unit_test(other_kinds_have_no_recursion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,30 +184,7 @@ static void the_answer_depends_on_the_coalition_alone(void **state) {
 /* Nor on the order in which the players are named. */
 static void the_order_of_the_players_does_not_matter(void **state) {
     (void)state;
-    game g = game_digits(PLAYERS, INPUTS), h = g;
-    uint32_t index[PLAYERS];
-    fds_error err;
-    for (size_t i = 0; i < PLAYERS; i++) {
-        const uint32_t *own;
-        fds_players_samples(g.players, PLAYERS - 1 - i, &own);
-        index[i] = *own;
-    }
-    expect_ok(fds_players_points(g.train, index, PLAYERS, &h.players, &err), &err);
-    fds_value_params p = small("retrain:3");
-    fds_value *one = make_value(&g, &p, 1), *two = make_value(&h, &p, 1);
-    for (size_t i = 0; i < 6; i++) {
-        uint64_t s = coalition_of(i), turned = 0;
-        float a[INPUTS * CLASSES], b[INPUTS * CLASSES];
-        for (size_t j = 0; j < PLAYERS; j++)
-            turned |= (s >> j & 1) << (PLAYERS - 1 - j);
-        eval(one, 0, s, a);
-        eval(two, 0, turned, b);
-        assert_memory_equal(a, b, sizeof a);
-    }
-    fds_value_free(one);
-    fds_value_free(two);
-    fds_players_free(h.players);
-    game_free(&g);
+    expect_no_order_of_players("retrain:3", 6);
 }
 
 /* ---- trouble ---- */

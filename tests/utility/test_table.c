@@ -133,6 +133,73 @@ static void a_failed_sub_model_is_named_and_the_others_are_kept(void **state) {
     fds_plan_free(plan);
 }
 
+/* Grows a table by a few coalitions at a time, up to 30. */
+static void fill_bit_by_bit(fds_table *table) {
+    for (size_t count = 6; count <= 30; count += 6) {
+        fds_plan *plan = plan_of(PLAYERS, count);
+        fds_error err = {0};
+        expect_ok(fds_table_fill_more(table, plan, 2, &noting, &err), &err);
+        fds_plan_free(plan);
+    }
+}
+
+static uint64_t operations_of_sync(fds_table *table) {
+    fds_error err = {0};
+    fds_fault_arm(FDS_FAULT_IO, 0);
+    expect_ok(fds_table_sync(table, &err), &err);
+    return fds_fault_arm(FDS_FAULT_IO, 0);
+}
+
+/* As methods by orders ask for them. */
+static void small_fills_in_a_row_are_synced_together(void **state) {
+    (void)state;
+    fds_plan *plan = plan_of(PLAYERS, 30);
+    snapshot whole;
+    fds_error err = {0};
+    fill_ok("whole", plan, 1);
+    take(&whole, "whole");
+    fds_table *table = open_ok("t");
+    table->sync_every_s = 1e9;
+    fill_bit_by_bit(table);
+    assert_true(table->unsynced_end == table->segments);
+    fds_fault_arm(FDS_FAULT_IO, 3); /* the first two are of opening the file */
+    assert_int_equal(fds_table_sync(table, &err), FDS_IO);
+    fds_fault_arm(FDS_FAULT_IO, 0);
+    expect_in(err.text, "sync");
+    assert_int_equal(operations_of_sync(table), 0);
+    expect_same(&whole, "t");
+    fds_table_free(table);
+    remove_tree("t");
+
+    table = open_ok("t");
+    table->sync_every_s = 1e9;
+    fill_bit_by_bit(table);
+    uint32_t unsynced = table->unsynced_end - table->unsynced;
+    assert_int_equal(operations_of_sync(table), 3 * unsynced);
+    fds_table_free(table);
+    remove_tree("t");
+
+    table = open_ok("t");
+    table->sync_every_s = 0; /* it is time whenever it is asked */
+    fill_bit_by_bit(table);
+    assert_int_equal(operations_of_sync(table), 0);
+    fds_table_free(table);
+    expect_same(&whole, "t");
+    drop(&whole);
+    fds_plan_free(plan);
+}
+
+/* What nobody synced is synced when the table is let go. */
+static void a_table_is_synced_before_it_is_closed(void **state) {
+    (void)state;
+    fds_table *table = open_ok("t");
+    table->sync_every_s = 1e9;
+    fill_bit_by_bit(table);
+    fds_fault_arm(FDS_FAULT_IO, 0);
+    fds_table_free(table);
+    assert_true(fds_fault_arm(FDS_FAULT_IO, 0) >= 2);
+}
+
 /* ---- what it takes ---- */
 
 static uint64_t bytes_in(const char *name) {
@@ -431,6 +498,8 @@ int main(void) {
         TEST(an_interrupted_table_is_completed_to_the_same_bytes),
         TEST(a_cancelled_fill_can_go_on),
         TEST(a_table_that_grew_is_the_same_as_one_made_at_once),
+        TEST(small_fills_in_a_row_are_synced_together),
+        TEST(a_table_is_synced_before_it_is_closed),
         TEST(a_failed_sub_model_is_named_and_the_others_are_kept),
         TEST(needs_are_told_before),
         TEST(memory_does_not_grow_with_coalitions),

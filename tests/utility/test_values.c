@@ -242,6 +242,29 @@ static void json_of_names_that_are_no_text_has_question_marks(void **state) {
     json_decref(root);
 }
 
+/* ---- errors that are not known ---- */
+
+static void unknown_errors_are_nan_and_null(void **state) {
+    (void)state;
+    const double unknown[] = {-(double)NAN, 0.5};
+    fds_values v = sample_mean();
+    v.errors = unknown;
+    scratch_expect(save(&v, "v.csv"),
+                   "player,player_label,value,standard_error\n"
+                   "plain,\"one, two\",0.1,nan\n"
+                   "\"a \"\"b\"\", c\nd\",f\xc3\xbcnf,-0.3333333333333333,0.5\n");
+    char *data;
+    const double *got = read_npy(save(&v, "v.npy"), "(2, 2)", 4, &data);
+    assert_true(isnan(got[2]) && got[3] == 0.5);
+    free(data);
+    json_t *root = load(save(&v, "v.json"));
+    const json_t *result = json_array_get(json_object_get(root, "results"), 0),
+                 *list = json_object_get(result, "standard_errors");
+    assert_true(json_is_null(json_array_get(list, 0)));
+    assert_true(json_real_value(json_array_get(list, 1)) == 0.5);
+    json_decref(root);
+}
+
 /* ---- mistakes ---- */
 
 static void refuse(fds_values v, fds_status status, const char *part) {
@@ -271,8 +294,8 @@ static void mistakes_are_named_and_nothing_is_written(void **state) {
     v.values = bad;
     refuse(v, FDS_DIVERGED, "player 0 in column 1");
     v = sample();
-    v.errors = bad;
-    refuse(v, FDS_DIVERGED, "player 0 in column 1");
+    v.errors = bad; /* an infinite one; that it is not known is fine */
+    refuse(v, FDS_DIVERGED, "player 1 in column 1");
 }
 
 static void only_known_endings_are_taken(void **state) {
@@ -338,6 +361,7 @@ int main(void) {
         TEST(json_says_the_same),
         TEST(json_of_a_mean_has_one_result_without_a_test),
         TEST(json_of_names_that_are_no_text_has_question_marks),
+        TEST(unknown_errors_are_nan_and_null),
         TEST(mistakes_are_named_and_nothing_is_written),
         TEST(only_known_endings_are_taken),
         TEST(a_failure_leaves_the_old_file),

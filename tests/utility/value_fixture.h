@@ -142,4 +142,93 @@ static inline uint64_t everyone(const game *g) {
     return n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
 }
 
+/* ---- what several kinds do alike ---- */
+
+/* Without players all labels are alike. */
+static inline void expect_nobody_to_know(const char *kind) {
+    enum { INPUTS_ASKED = 10 };
+    game g = game_digits(20, INPUTS_ASKED);
+    fds_value_params p = small(kind);
+    fds_value *value = make_value(&g, &p, 1);
+    float probs[INPUTS_ASKED * 10];
+    eval(value, 0, 0, probs);
+    for (size_t i = 0; i < COUNT(probs); i++)
+        assert_true(probs[i] == 0.1f);
+    fds_value_free(value);
+    game_free(&g);
+}
+
+/* The same digits as players in another order, asked on other workers: the same bits. */
+static inline void expect_no_order_of_players(const char *kind, uint64_t trials) {
+    enum { DIGITS = 20, INPUTS_ASKED = 10 };
+    game g = game_digits(DIGITS, INPUTS_ASKED), h = g;
+    uint32_t index[DIGITS];
+    fds_error err;
+    for (size_t i = 0; i < DIGITS; i++) {
+        const uint32_t *own;
+        fds_players_samples(g.players, (7 * i + 3) % DIGITS, &own);
+        index[i] = *own;
+    }
+    expect_ok(fds_players_points(g.train, index, DIGITS, &h.players, &err), &err);
+    fds_value_params p = small(kind);
+    fds_value *one = make_value(&g, &p, 1), *two = make_value(&h, &p, 3);
+    for (uint64_t trial = 0; trial < trials; trial++) {
+        fds_rng rng = fds_rng_make(2, 2005, trial, 0);
+        uint64_t s = fds_rng_below(&rng, 1u << DIGITS), turned = 0;
+        float a[INPUTS_ASKED * 10], b[INPUTS_ASKED * 10];
+        for (size_t i = 0; i < DIGITS; i++)
+            turned |= (s >> (7 * i + 3) % DIGITS & 1) << i;
+        eval(one, 0, s, a);
+        eval(two, (unsigned)trial % 3, turned, b);
+        assert_memory_equal(a, b, sizeof a);
+    }
+    fds_value_free(one);
+    fds_value_free(two);
+    fds_players_free(h.players);
+    game_free(&g);
+}
+
+/* Of 60 test digits a hundred players get most right; by chance it would be 6. */
+static inline void expect_digits_to_be_learnt(const char *kind, const char *network) {
+    enum { INPUTS_ASKED = 60 };
+    game g = game_digits(100, INPUTS_ASKED);
+    fds_value_params p = small(kind);
+    p.network = network;
+    fds_value *value = make_value(&g, &p, 1);
+    static float probs[INPUTS_ASKED * 10];
+    const uint64_t all[2] = {UINT64_MAX, ((uint64_t)1 << 36) - 1};
+    fds_error err;
+    expect_ok(fds_value_eval(value, 0, all, probs, &err), &err);
+    size_t right = 0;
+    for (size_t x = 0; x < INPUTS_ASKED; x++) {
+        const float *q = probs + x * 10;
+        size_t top = 0;
+        for (size_t y = 1; y < 10; y++)
+            top = q[y] > q[top] ? y : top;
+        right += top == fds_dataset_get_info(g.test).labels[g.inputs[x]];
+    }
+    assert_true(right >= 36);
+    fds_value_free(value);
+    game_free(&g);
+}
+
+/* Every allocation of making it fails once. */
+static inline void expect_failed_allocations_survived(const game *g, const fds_value_params *p,
+                                                      unsigned workers) {
+    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds_value_free(make_value(g, p, workers));
+    uint64_t calls = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    assert_true(calls > 10);
+    for (uint64_t n = 1; n <= calls; n++) {
+        fds_value *value = NULL;
+        fds_error err = {0};
+        fds_fault_arm(FDS_FAULT_ALLOC, n);
+        fds_status status = try_value(g, p, workers, &value, &err);
+        fds_fault_arm(FDS_FAULT_ALLOC, 0);
+        assert_int_equal(status, FDS_NOMEM);
+        assert_int_equal(err.status, FDS_NOMEM);
+        assert_null(value);
+    }
+}
+
 #endif
