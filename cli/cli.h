@@ -7,7 +7,7 @@
  *   help.c    help texts, from the same tables          term.c  progress, notes, warnings
  *   print.c   names, JSON, output files                 setup.c data, players, test samples
  *   groups.c  groups of players                         answer.c what explain and pay share
- *   cmd_*.c   the subcommands; value_*.c and fit_*.c parts of fds value and fds fit
+ *   cmd_*.c   the subcommands; value_*.c, fit_*.c and bench_*.c are parts of theirs
  */
 #ifndef FDS_CLI_H
 #define FDS_CLI_H
@@ -89,7 +89,7 @@ struct cli_command {
 };
 
 extern const cli_command cli_data_get, cli_data_show, cli_train, cli_value, cli_fit, cli_explain,
-    cli_pay;
+    cli_pay, cli_bench;
 
 /* Fills options (beginning with a cli_common) from argv[0 .. argc-1], the words after the name of
  * the subcommand. The strings stay the caller's. */

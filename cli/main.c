@@ -9,8 +9,9 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-static const cli_command *const commands[] = {&cli_data_get, &cli_data_show, &cli_train, &cli_value,
-                                              &cli_fit,      &cli_explain,   &cli_pay};
+static const cli_command *const commands[] = {&cli_data_get, &cli_data_show, &cli_train,
+                                              &cli_value,    &cli_fit,       &cli_explain,
+                                              &cli_pay,      &cli_bench};
 
 /* ---- fds --help ---- */
 

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The values of one method for the test samples of a case, whatever it takes, and what it took.
+ *
+ *   fds, afds, gfds, gfds+   a fit in dir/METHOD.run, then its explainer's answers
+ *   bank                     the sub-models of the fit of afds, asked themselves
+ *   ls                       least squares on the table of sub-models trained for 10 epochs
+ *   all others               fds_baseline, on the same table
+ *
+ * What a method took is kept in METHOD.json: when a case is resumed, its values are computed again
+ * from tables and runs, which is cheap, and its cost is the one that was measured. Sub-models are
+ * those that the method needs by itself, whatever others have trained before it: of fits, of bank
+ * and of ls the different ones, of baselines those that they asked for. */
+#include "eval/case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EXPLAINER_THREADS = 2, /* its last bits depend on them, so that there are always as many */
+    TIMED = 50,            /* answers that are timed, at the most */
+    RANDOM_ORDERS = 10,    /* do for all test samples: what remains is trained once for many */
+};
+
+/* A method at work. */
+typedef struct {
+    const eval_game *game;
+    const eval_method *method;
+    const uint32_t *labels; /* (tests) */
+    double *values;         /* (players, columns) */
+    eval_cost *cost;        /* or NULL */
+    eval_record record;     /* of an earlier process */
+} work;
+
+/* ---- by fits ---- */
+
+/* Other numbers for each seed and use; any odd factor would keep them apart. */
+static uint64_t draw_of(const fds_bench_params *params, eval_draw draw) {
+    return params->seed + (uint64_t)draw;
+}
+
+static fds_status fit_params(const eval_game *g, const char *method, fds_fit_params *p,
+                             fds_error *err) {
+    const fds_bench_params *params = g->params;
+    FDS_TRY(fds_fit_params_default(method, p, err));
+    p->value.network = params->network;
+    p->value.train.seed = p->seed = params->seed;
+    p->draw = draw_of(params, EVAL_DRAW_METHODS);
+    if (p->sampler != FDS_GFDS_PLUS)
+        p->coalitions = eval_coalitions(g);
+    p->explainer = params->explainer;
+    p->keep_models = strcmp(method, "afds") == 0 && eval_has_method(params, "bank");
+    p->threads = params->threads;
+    p->explainer_threads = EXPLAINER_THREADS;
+    return FDS_OK;
+}
+
+static fds_status run_folder(const eval_game *g, const char *method, char dir[FDS_PATH_MAX],
+                             fds_error *err) {
+    char name[64];
+    snprintf(name, sizeof name, "%.40s.run", method);
+    return fds_path_join(dir, FDS_PATH_MAX, g->dir, name, err);
+}
+
+/* Fits the run, or what is left of it to do, and opens it. */
+static fds_status open_fit(const eval_game *g, const char *method, fds_fit_report *report,
+                           fds_run **out, fds_error *err) {
+    fds_fit_params params;
+    char dir[FDS_PATH_MAX];
+    FDS_TRY(fit_params(g, method, &params, err));
+    FDS_TRY(run_folder(g, method, dir, err));
+    FDS_TRY(fds_fit(dir, method, g->train, g->data->players, g->groups, g->data->inputs,
+                    g->data->input_count, &params, g->events, report, err));
+    return fds_run_open(dir, EXPLAINER_THREADS, out, err);
+}
+
+/* The values, turned round: a run answers test sample by test sample. */
+static fds_status explain(const work *w, fds_run *run, fds_answerer by, fds_error *err) {
+    const eval_game *g = w->game;
+    size_t n = g->players, tests = g->tests;
+    uint32_t *labels = fds_alloc_zero(tests, sizeof *labels);
+    double *values = fds_alloc_zero(tests * n, sizeof *values); /* (tests, players) */
+    fds_status status = labels && values ? FDS_OK : fds_fail_nomem(err, tests * n * sizeof *values);
+    if (status == FDS_OK) {
+        memcpy(labels, w->labels, tests * sizeof *labels);
+        const fds_answers answers = {.labels = labels, .values = values};
+        status =
+            fds_run_explain(run, by, g->data->test, g->data->tests, tests, true, &answers, err);
+    }
+    for (size_t x = 0; x < tests && status == FDS_OK; x++)
+        for (size_t i = 0; i < n; i++)
+            w->values[i * tests + x] = values[x * n + i];
+    fds_free(labels);
+    fds_free(values);
+    return status;
+}
+
+static int by_size(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* The median over test samples that are asked about one at a time. */
+static fds_status time_answers(const work *w, fds_run *run, fds_answerer by, double *answer_ms,
+                               fds_error *err) {
+    const eval_game *g = w->game;
+    size_t count = FDS_MIN(g->tests, (size_t)TIMED);
+    double times[TIMED], *values = fds_alloc_zero(g->players, sizeof *values);
+    if (!values)
+        return fds_fail_nomem(err, g->players * sizeof *values);
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++) {
+        uint32_t label, sample = eval_test(g, i);
+        const fds_answers answers = {.labels = &label, .values = values};
+        double start_s = fds_now_s();
+        status = fds_run_explain(run, by, g->data->test, &sample, 1, false, &answers, err);
+        times[i] = 1e3 * (fds_now_s() - start_s);
+    }
+    fds_free(values);
+    if (status != FDS_OK)
+        return status;
+    qsort(times, count, sizeof *times, by_size);
+    *answer_ms = (times[(count - 1) / 2] + times[count / 2]) / 2;
+    return FDS_OK;
+}
+
+/* Whether the seconds of a fit are of a part of it alone. The run is of two methods, and complete
+ * for the one that comes later. */
+static fds_status find_resumed(const work *w, const fds_fit_report *report, bool *was_resumed,
+                               fds_error *err) {
+    const char *other = strcmp(w->method->name, "afds") == 0   ? "bank"
+                        : strcmp(w->method->name, "bank") == 0 ? "afds"
+                                                               : NULL;
+    eval_record record = {0};
+    *was_resumed = w->record.is_begun;
+    if (*was_resumed || !report->was_resumed)
+        return FDS_OK;
+    if (other)
+        FDS_TRY(eval_record_read(w->game->dir, other, &record, err));
+    *was_resumed = !record.is_done || record.cost.was_resumed;
+    return FDS_OK;
+}
+
+static fds_status answer_by_fit(const work *w, fds_error *err) {
+    bool is_bank = strcmp(w->method->base, "bank") == 0;
+    fds_answerer by = is_bank ? FDS_BY_BANK : FDS_BY_EXPLAINER;
+    fds_fit_report report;
+    fds_run *run;
+    FDS_TRY(open_fit(w->game, is_bank ? "afds" : w->method->base, &report, &run, err));
+    fds_status status = explain(w, run, by, err);
+    if (status == FDS_OK && w->cost && !w->record.is_done) {
+        eval_cost *cost = w->cost;
+        cost->sub_models = report.sub_models;
+        cost->prepare_s = 0;
+        for (int stage = 0; stage <= (is_bank ? FDS_STAGE_UTILITIES : FDS_STAGE_CHECK); stage++)
+            cost->prepare_s += report.seconds[stage];
+        status = find_resumed(w, &report, &cost->was_resumed, err);
+        if (status == FDS_OK)
+            status = time_answers(w, run, by, &cost->answer_ms, err);
+    }
+    fds_run_free(run);
+    return status;
+}
+
+/* ---- by least squares ---- */
+
+static fds_status solve(const eval_game *g, fds_table *table, const fds_plan *plan,
+                        const uint32_t *labels, double *values, fds_error *err) {
+    const fds_ls_params params = {.adjust = FDS_COUNTS, .groups = g->groups};
+    unsigned threads = g->params->threads;
+    fds_table_view *view;
+    FDS_TRY(fds_table_fill(table, plan, threads, g->events, err));
+    FDS_TRY(fds_table_view_create(table, plan, labels, false, threads, &view, err));
+    const fds_rows rows = fds_table_view_rows(view);
+    fds_status status =
+        fds_least_squares(plan, &rows, &params, threads, values, NULL, NULL, g->events, err);
+    fds_table_view_free(view);
+    return status;
+}
+
+fds_status eval_least_squares(const eval_game *g, eval_judge judge, eval_draw draw, size_t count,
+                              const uint32_t *labels, double *values, size_t *used,
+                              fds_error *err) {
+    uint64_t seed = g->params->seed + draw_of(g->params, draw) * 0x9E3779B97F4A7C15u;
+    fds_table *table = g->sides[judge].table;
+    if (g->players < 32) /* no coalition is drawn twice */
+        count = FDS_MIN(count, ((size_t)1 << g->players) - 2);
+    fds_plan *plan;
+    FDS_TRY(fds_plan_sample(FDS_LEVERAGE, g->players, NULL, count, seed, &plan, err));
+    fds_status status = solve(g, table, plan, labels, values, err);
+    fds_table_need need;
+    if (status == FDS_OK && used) {
+        status = fds_table_plan(table, plan, g->params->threads, &need, err);
+        *used = need.coalitions;
+    }
+    fds_plan_free(plan);
+    return status;
+}
+
+static fds_status answer_by_ls(const work *w, fds_error *err) {
+    double start_s = fds_now_s();
+    size_t used;
+    FDS_TRY(eval_least_squares(w->game, EVAL_EPOCHS, EVAL_DRAW_METHODS, eval_coalitions(w->game),
+                               w->labels, w->values, &used, err));
+    if (w->cost && !w->record.is_done)
+        *w->cost = (eval_cost){.prepare_s = fds_now_s() - start_s,
+                               .answer_ms = NAN,
+                               .sub_models = used,
+                               .was_resumed = w->record.is_begun};
+    return FDS_OK;
+}
+
+/* ---- by baselines ---- */
+
+static void share_orders(const work *w) {
+    size_t tests = w->game->tests;
+    for (size_t i = 0; i < w->game->players; i++)
+        for (size_t x = RANDOM_ORDERS; x < tests; x++)
+            w->values[i * tests + x] = w->values[i * tests + x % RANDOM_ORDERS];
+}
+
+static fds_status answer_by_baseline(const work *w, fds_error *err) {
+    const eval_game *g = w->game;
+    const char *base = w->method->base;
+    fds_baseline_params params;
+    fds_value_params value = fds_value_params_default();
+    FDS_TRY(fds_baseline_params_default(base, &params, err));
+    if (w->method->is_per_sample)
+        params.judge = FDS_EACH_SAMPLE;
+    if (params.orders)
+        params.orders = g->params->orders;
+    params.seed = g->params->seed;
+    params.threads = g->params->threads;
+    value.network = g->params->network;
+    value.train.seed = g->params->seed;
+    const fds_baseline_data data = {.train = g->train,
+                                    .players = g->data->players,
+                                    .test = g->data->test,
+                                    .inputs = g->data->tests,
+                                    .input_count = g->tests,
+                                    .labels = w->method->is_per_sample ? w->labels : g->labels,
+                                    .value = &value,
+                                    .table = g->sides[EVAL_EPOCHS].table};
+    fds_baseline_report report;
+    FDS_TRY(fds_baseline(&params, &data, w->values, NULL, &report, g->events, err));
+    if (strcmp(base, "random") == 0)
+        share_orders(w);
+    bool has_table = fds_baseline_needs_table(base);
+    double each_ms = 1e3 * report.seconds / (double)g->tests;
+    if (w->cost && !w->record.is_done)
+        *w->cost = (eval_cost){.prepare_s = report.seconds,
+                               .answer_ms = w->method->is_per_sample && !has_table ? each_ms : NAN,
+                               .sub_models = has_table ? report.asked : 0,
+                               .was_resumed = w->record.is_begun};
+    return FDS_OK;
+}
+
+/* ---- any ---- */
+
+static fds_status answer(const work *w, fds_error *err) {
+    if (w->method->is_fit || strcmp(w->method->base, "bank") == 0)
+        return answer_by_fit(w, err);
+    return strcmp(w->method->base, "ls") == 0 ? answer_by_ls(w, err) : answer_by_baseline(w, err);
+}
+
+fds_status eval_answers(const eval_game *game, const eval_method *method, const uint32_t *labels,
+                        double *values, eval_cost *cost, fds_error *err) {
+    work w = {.game = game, .method = method, .labels = labels, .values = values, .cost = cost};
+    if (!cost)
+        return answer(&w, err);
+    FDS_TRY(eval_record_read(game->dir, method->name, &w.record, err));
+    *cost = w.record.cost;
+    if (w.record.is_done)
+        return answer(&w, err);
+    if (!w.record.is_begun)
+        FDS_TRY(eval_record_write(game->dir, method->name, NULL, err));
+    FDS_TRY(answer(&w, err));
+    return eval_record_write(game->dir, method->name, cost, err);
+}
+
+/* ---- pictures ---- */
+
+enum { PICTURED = 5, CONTRIBUTORS = 10 };
+
+/* The first test samples that differ in label; index receives their places. */
+static size_t choose_pictured(const eval_game *g, size_t *index) {
+    size_t count = 0;
+    for (size_t i = 0; i < g->tests && count < PICTURED; i++) {
+        bool is_new = true;
+        for (size_t j = 0; j < count; j++)
+            is_new &= g->labels[index[j]] != g->labels[i];
+        if (is_new)
+            index[count++] = i;
+    }
+    return count;
+}
+
+static fds_status draw(const eval_game *g, fds_run *run, const char *path, fds_error *err) {
+    size_t index[PICTURED], count = choose_pictured(g, index);
+    uint32_t samples[PICTURED], true_labels[PICTURED], labels[PICTURED];
+    for (size_t i = 0; i < count; i++) {
+        samples[i] = eval_test(g, index[i]);
+        true_labels[i] = g->labels[index[i]];
+    }
+    const fds_answers answers = {
+        .labels = labels,
+        .probs = fds_alloc_zero(PICTURED * g->classes, sizeof *answers.probs),
+        .values = fds_alloc_zero(PICTURED * g->players, sizeof *answers.values)};
+    fds_status status = FDS_OK;
+    if (!answers.probs || !answers.values)
+        status = fds_fail_nomem(err, PICTURED * g->players * sizeof *answers.values);
+    if (status == FDS_OK)
+        status = fds_run_explain(run, FDS_BY_EXPLAINER, g->data->test, samples, count, false,
+                                 &answers, err);
+    if (status == FDS_OK)
+        status = fds_run_draw(run, g->data->test, samples, count, true_labels, &answers,
+                              CONTRIBUTORS, path, err);
+    fds_free(answers.probs);
+    fds_free(answers.values);
+    return status;
+}
+
+fds_status eval_picture(const eval_game *g, const eval_method *method, fds_error *err) {
+    char dir[FDS_PATH_MAX], path[FDS_PATH_MAX], name[64];
+    fds_run *run;
+    snprintf(name, sizeof name, "%.40s.png", method->base);
+    FDS_TRY(fds_path_join(path, sizeof path, g->dir, name, err));
+    FDS_TRY(run_folder(g, method->base, dir, err));
+    FDS_TRY(fds_run_open(dir, EXPLAINER_THREADS, &run, err));
+    fds_status status = draw(g, run, path, err);
+    fds_run_free(run);
+    return status;
+}

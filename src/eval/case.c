@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One set of data with one seed: every method's values for the same test samples, the value loss of
+ * each by retraining without those whom it values most, how near it comes to the truth, and whether
+ * it finds wrong labels.
+ *
+ * Every step finds in the folder what earlier processes have left there: sub-models in tables, fits
+ * in their runs, costs in METHOD.json. All else is computed again, and is a function of the data
+ * and of the settings. case.json is written last: a case that has one is finished.
+ *
+ * Who is judged by which models:
+ *
+ *   retrain:10   every row; bottom and add too, where both ways are asked for
+ *   retrain      fds, the controls, and rows with one value a player, when fds is among the methods
+ *                or converged models are asked for
+ */
+#include "eval/case.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#define RESULT "case.json"
+
+typedef struct {
+    double *values; /* (players, eval_columns) */
+    eval_cost cost;
+} row;
+
+typedef struct {
+    eval_game game;
+    fds_file lock;
+    size_t count;
+    eval_method *methods;       /* (count) */
+    row *rows;                  /* (count) */
+    double *areas;              /* (count); NaN where there are no wrong labels */
+    double *truth[EVAL_JUDGES]; /* (players, tests), or NULL */
+    json_t *judged, *json_rows, *pictures;
+} bench;
+
+static void bench_free(bench *b) {
+    eval_game_free(&b->game);
+    for (size_t i = 0; b->rows && i < b->count; i++)
+        fds_free(b->rows[i].values);
+    fds_free(b->rows);
+    fds_free(b->methods);
+    fds_free(b->areas);
+    for (int judge = 0; judge < EVAL_JUDGES; judge++)
+        fds_free(b->truth[judge]);
+    json_decref(b->judged);
+    json_decref(b->json_rows);
+    json_decref(b->pictures);
+    fds_file_close(&b->lock);
+}
+
+/* Where it is, for people. */
+__attribute__((format(printf, 2, 3))) static void tell(const bench *b, const char *format, ...) {
+    char text[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fds_log(b->game.events, FDS_LOG_INFO, "%s, seed %llu: %s", b->game.data->name,
+            (unsigned long long)b->game.params->seed, text);
+}
+
+/* ---- before any work ---- */
+
+static fds_status check_data(const fds_bench_data *data, fds_error *err) {
+    if (!data || !data->name || !data->train || !data->players || !data->test)
+        return fds_fail(err, FDS_USAGE,
+                        "a case needs a name, training data, players and test data");
+    if (!data->test_count)
+        return fds_fail(err, FDS_USAGE, "no test samples: at least one is needed");
+    if (fds_players_count(data->players) < 2)
+        return fds_fail(err, FDS_USAGE, "there is only one player, and nothing to compare");
+    /* what is not looked at by anything else before it is used */
+    return data->input_count ? fds_index_check(data->train, data->inputs, data->input_count, err)
+                             : FDS_OK;
+}
+
+static bool has_fits(const bench *b) {
+    for (size_t i = 0; i < b->count; i++)
+        if (b->methods[i].is_fit || strcmp(b->methods[i].base, "bank") == 0)
+            return true;
+    return false;
+}
+
+/* What a method cannot do with these players. */
+static fds_status check_method(const eval_method *m, const fds_players *players, fds_error *err) {
+    fds_baseline_params params;
+    fds_error why;
+    const uint32_t *index;
+    uint32_t k;
+    if (fds_baseline_params_default(m->base, &params, &why) != FDS_OK)
+        return FDS_OK; /* ours */
+    if (m->is_per_sample)
+        params.judge = FDS_EACH_SAMPLE;
+    FDS_TRY(fds_baseline_check(&params, fds_players_count(players), err));
+    for (size_t p = 0; baseline_read_knn(m->base, &k) && p < fds_players_count(players); p++)
+        if (fds_players_samples(players, p, &index) != 1)
+            return fds_fail(err, FDS_USAGE,
+                            "method \"%s\": player \"%s\" has %zu samples, and its values are "
+                            "known only where each player has one; leave it out",
+                            m->name, fds_players_name(players, p),
+                            fds_players_samples(players, p, &index));
+    return FDS_OK;
+}
+
+static fds_status find_methods(bench *b, fds_error *err) {
+    const char *const *names = eval_method_names(b->game.params);
+    while (names[b->count])
+        b->count++;
+    b->methods = fds_alloc_zero(b->count, sizeof *b->methods);
+    b->rows = fds_alloc_zero(b->count, sizeof *b->rows);
+    b->areas = fds_alloc_zero(b->count, sizeof *b->areas);
+    if (!b->methods || !b->rows || !b->areas)
+        return fds_fail_nomem(err, b->count * sizeof *b->methods);
+    size_t kept = 0;
+    for (size_t i = 0; i < b->count; i++) {
+        FDS_TRY(eval_method_find(names[i], &b->methods[kept], err));
+        fds_status status = check_method(&b->methods[kept], b->game.data->players, err);
+        if (status != FDS_OK && b->game.params->methods)
+            return status;
+        b->areas[kept] = NAN;
+        kept += status == FDS_OK; /* all methods: those that there are for such players */
+    }
+    b->count = kept;
+    if (has_fits(b) && !b->game.data->input_count)
+        return fds_fail(err, FDS_USAGE, "the explainers need inputs to learn from");
+    if (b->game.params->flipped > 0 && b->game.data->train->classes < 2)
+        return fds_fail(err, FDS_USAGE, "%s has one class: no label can be wrong",
+                        b->game.data->train->source);
+    return FDS_OK;
+}
+
+/* ---- values ---- */
+
+static eval_judge own_judge(const eval_method *m) {
+    return m->is_converged ? EVAL_CONVERGED : EVAL_EPOCHS;
+}
+
+static fds_status value_all(bench *b, fds_error *err) {
+    const eval_game *g = &b->game;
+    for (size_t i = 0; i < b->count; i++) {
+        const eval_method *m = &b->methods[i];
+        size_t size = g->players * eval_columns(g, m);
+        tell(b, "%s (%zu of %zu)", m->name, i + 1, b->count);
+        b->rows[i].values = fds_alloc_zero(size, sizeof *b->rows[i].values);
+        if (!b->rows[i].values)
+            return fds_fail_nomem(err, size * sizeof *b->rows[i].values);
+        FDS_TRY(eval_answers(g, m, g->sides[own_judge(m)].predicted, b->rows[i].values,
+                             &b->rows[i].cost, err));
+    }
+    return FDS_OK;
+}
+
+/* The truth of a value function that is some row's own. Of converged models, which take longer,
+ * half as many coalitions are drawn. */
+static fds_status find_truth(bench *b, eval_judge judge, fds_error *err) {
+    const eval_game *g = &b->game;
+    size_t size = g->players * g->tests, count = g->params->truth;
+    bool is_wanted = false;
+    for (size_t i = 0; i < b->count; i++)
+        is_wanted |= own_judge(&b->methods[i]) == judge;
+    if (!is_wanted || !count)
+        return FDS_OK;
+    if (judge == EVAL_CONVERGED)
+        count = FDS_MAX(count / 4 * 2, (size_t)2);
+    tell(b, "the truth by %s, %zu coalitions", eval_judge_name(judge), count);
+    b->truth[judge] = fds_alloc_zero(size, sizeof *b->truth[judge]);
+    if (!b->truth[judge])
+        return fds_fail_nomem(err, size * sizeof *b->truth[judge]);
+    return eval_least_squares(g, judge, EVAL_DRAW_TRUTH, count, g->sides[judge].predicted,
+                              b->truth[judge], NULL, err);
+}
+
+/* ---- losses ---- */
+
+static fds_status measure_epochs(const bench *b, size_t i, json_t *list, fds_error *err) {
+    const eval_game *g = &b->game;
+    int last = g->params->is_both_ways ? FDS_ADD_TOP : FDS_REMOVE_TOP;
+    for (int way = FDS_REMOVE_TOP; way <= last; way++)
+        FDS_TRY(eval_measure_losses(g, EVAL_EPOCHS, (fds_removal)way, b->rows[i].values,
+                                    eval_columns(g, &b->methods[i]), list, err));
+    return FDS_OK;
+}
+
+static fds_status measure_converged(const bench *b, size_t i, json_t *list, fds_error *err) {
+    const eval_game *g = &b->game;
+    const eval_method *m = &b->methods[i];
+    const eval_side *side = &g->sides[EVAL_CONVERGED];
+    bool is_control = m->kind == EVAL_CONTROL;
+    if (!side->value || (m->is_per_sample && !is_control && !m->is_converged))
+        return FDS_OK;
+    double *values = b->rows[i].values;
+    /* controls go by what is predicted here, and cost nothing */
+    if (is_control)
+        FDS_TRY(eval_answers(g, m, side->predicted, values, NULL, err));
+    return eval_measure_losses(g, EVAL_CONVERGED, FDS_REMOVE_TOP, values, eval_columns(g, m), list,
+                               err);
+}
+
+/* ---- the result ---- */
+
+static json_t *describe_row(const bench *b, size_t i, json_t *losses, json_t *agreement) {
+    const eval_method *m = &b->methods[i];
+    const eval_cost *cost = &b->rows[i].cost;
+    json_t *timing =
+        json_pack("{s:o, s:o, s:b}", "prepare_s", eval_json_real(cost->prepare_s), "answer_ms",
+                  eval_json_real(cost->answer_ms), "was_resumed", cost->was_resumed);
+    return json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:I, s:o}", "method", m->name,
+                     "title", m->title, "kind", eval_kind_name(m->kind), "is_per_sample",
+                     m->is_per_sample, "value", eval_judge_name(own_judge(m)), "losses", losses,
+                     "agreement", agreement, "area", eval_json_real(b->areas[i]), "sub_models",
+                     (json_int_t)cost->sub_models, "timing", timing);
+}
+
+static fds_status measure_row(const bench *b, size_t i, fds_error *err) {
+    const eval_method *m = &b->methods[i];
+    json_t *losses = json_array(), *agreement = NULL;
+    fds_status status = losses ? FDS_OK : eval_no_memory(err);
+    if (status == FDS_OK)
+        status = eval_measure_agreement(&b->game, m, b->rows[i].values, b->truth[own_judge(m)],
+                                        &agreement, err);
+    if (status == FDS_OK)
+        status = measure_epochs(b, i, losses, err);
+    if (status == FDS_OK)
+        status = measure_converged(b, i, losses, err);
+    if (status != FDS_OK) {
+        json_decref(losses);
+        json_decref(agreement);
+        return status;
+    }
+    json_t *json = describe_row(b, i, losses, agreement);
+    return json_array_append_new(b->json_rows, json) == 0 ? FDS_OK : eval_no_memory(err);
+}
+
+static fds_status measure_all(bench *b, fds_error *err) {
+    b->judged = json_array();
+    b->json_rows = json_array();
+    if (!b->judged || !b->json_rows)
+        return eval_no_memory(err);
+    for (int judge = 0; judge < EVAL_JUDGES; judge++) {
+        json_t *item;
+        if (!b->game.sides[judge].value)
+            continue;
+        FDS_TRY(eval_measure_judge(&b->game, (eval_judge)judge, &item, err));
+        if (json_array_append_new(b->judged, item) != 0)
+            return eval_no_memory(err);
+    }
+    for (size_t i = 0; i < b->count; i++) {
+        tell(b, "removals by %s (%zu of %zu)", b->methods[i].name, i + 1, b->count);
+        FDS_TRY(measure_row(b, i, err));
+    }
+    return FDS_OK;
+}
+
+/* Of the methods that the paper draws. */
+static fds_status draw_all(bench *b, fds_error *err) {
+    b->pictures = json_array();
+    if (!b->pictures)
+        return eval_no_memory(err);
+    for (size_t i = 0; b->game.train->is_image && i < b->count; i++) {
+        const eval_method *m = &b->methods[i];
+        char file[64];
+        if (strcmp(m->name, "afds") != 0 && strcmp(m->name, "gfds") != 0)
+            continue;
+        FDS_TRY(eval_picture(&b->game, m, err));
+        snprintf(file, sizeof file, "%.40s.png", m->base);
+        if (json_array_append_new(b->pictures,
+                                  json_pack("{s:s, s:s}", "method", m->name, "file", file)) != 0)
+            return eval_no_memory(err);
+    }
+    return FDS_OK;
+}
+
+static fds_status write_result(const bench *b, fds_error *err) {
+    json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:O, s:O, s:O}", "fds", FDS_VERSION, "kind",
+                             "fds bench case", "data", eval_describe_data(&b->game), "settings",
+                             eval_describe_settings(&b->game), "judged", b->judged, "rows",
+                             b->json_rows, "pictures", b->pictures);
+    fds_status status = eval_json_write(b->game.dir, RESULT, json, err);
+    json_decref(json);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static fds_status run(bench *b, const char *dir, fds_error *err) {
+    const fds_bench_params *p = b->game.params;
+    char path[FDS_PATH_MAX];
+    FDS_TRY(find_methods(b, err));
+    FDS_TRY(fds_path_join(path, sizeof path, dir, RESULT, err));
+    FDS_TRY(eval_game_make(&b->game, dir, p->is_converged || eval_has_method(p, "fds"), err));
+    FDS_TRY(eval_folder_lock(dir, &b->lock, err));
+    FDS_TRY(eval_folder_settle(&b->game, err));
+    if (fds_path_exists(path))
+        return FDS_OK;
+    FDS_TRY(eval_game_open(&b->game, err));
+    FDS_TRY(value_all(b, err));
+    for (int judge = 0; judge < EVAL_JUDGES; judge++)
+        FDS_TRY(find_truth(b, (eval_judge)judge, err));
+    if (p->flipped > 0)
+        FDS_TRY(eval_flipped(&b->game, b->methods, b->count, b->areas, err));
+    FDS_TRY(measure_all(b, err));
+    FDS_TRY(draw_all(b, err));
+    return write_result(b, err);
+}
+
+fds_status fds_bench_case(const char *dir, const fds_bench_data *data,
+                          const fds_bench_params *params, const fds_events *events,
+                          fds_error *err) {
+    FDS_TRY(fds_bench_check(params, err));
+    FDS_TRY(check_data(data, err));
+    bench b = {.game = {.data = data, .params = params, .events = events, .train = data->train},
+               .lock = {.fd = -1}};
+    fds_status status = run(&b, dir, err);
+    bench_free(&b);
+    return status;
+}

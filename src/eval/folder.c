@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The folder of a case: who may use it, and what is written there besides tables and runs.
+ *
+ *   .lock          empty; whoever works on the case has it locked
+ *   settings.json  format "fds bench case", version 1, data and settings as in case.json, methods,
+ *                  is_both_ways, is_converged, value (what the sub-models' answers depend on, as in
+ *                  table.json), and checksums of the test samples with their labels and of the
+ *                  explainers' inputs: everything that the numbers depend on
+ *   METHOD.json    {"begun": true} while a method is at work; then prepare_s, answer_ms (null: none
+ *                  measured), sub_models, was_resumed. '/', ':' and ',' in its name become '-'
+ *
+ * Each is written whole, aside, and put in place in one step. */
+#include "eval/case.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SETTINGS "settings.json"
+#define FORMAT "fds bench case"
+#define MAX_BYTES ((size_t)16 << 20)
+
+fds_status eval_no_memory(fds_error *err) {
+    return fds_fail(err, FDS_NOMEM, "out of memory for the results of a case");
+}
+
+json_t *eval_json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+/* ---- files ---- */
+
+fds_status eval_json_write(const char *dir, const char *name, const json_t *json, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
+    FDS_TRY(fds_out_sweep(path, err));
+    char *text = json ? fds_json_text(json, JSON_INDENT(1)) : NULL;
+    fds_status status = text ? fds_file_write(path, text, strlen(text), err) : eval_no_memory(err);
+    fds_free(text);
+    return status;
+}
+
+static fds_status read_json(const char *path, json_t **out, fds_error *err) {
+    uint8_t *data;
+    size_t size;
+    FDS_TRY(fds_file_read(path, MAX_BYTES, &data, &size, err));
+    fds_status status = fds_json_parse(path, (const char *)data, size, out, err);
+    fds_free(data);
+    return status;
+}
+
+/* ---- the lock ---- */
+
+/* Looks before it locks, so that nothing is left in a folder that is not ours. */
+static fds_status check_folder(const char *dir, fds_error *err) {
+    char **names;
+    size_t count;
+    FDS_TRY(fds_dir_list(dir, &names, &count, err));
+    bool is_ours = count == 0;
+    for (size_t i = 0; i < count; i++)
+        is_ours |= strcmp(names[i], SETTINGS) == 0;
+    fds_status status = FDS_OK;
+    if (!is_ours)
+        status = fds_fail(err, FDS_USAGE,
+                          "%s holds \"%.100s\" but no " SETTINGS
+                          ": it is no case of a bench; name another folder",
+                          dir, names[0]);
+    fds_dir_list_free(names, count);
+    return status;
+}
+
+fds_status eval_folder_lock(const char *dir, fds_file *lock, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    FDS_TRY(fds_mkdirs(dir, err));
+    FDS_TRY(check_folder(dir, err));
+    FDS_TRY(fds_path_join(path, sizeof path, dir, ".lock", err));
+    FDS_TRY(fds_file_open(lock, path, FDS_CREATE, err));
+    return fds_file_lock(lock, dir, err);
+}
+
+/* ---- settings ---- */
+
+json_t *eval_describe_data(const eval_game *g) {
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I}", "name", fds_json_string(g->data->name),
+                     "source", fds_json_string(g->train->source), "classes", (json_int_t)g->classes,
+                     "players", (json_int_t)g->players, "tests", (json_int_t)g->tests, "inputs",
+                     (json_int_t)g->data->input_count);
+}
+
+json_t *eval_describe_settings(const eval_game *g) {
+    const fds_bench_params *p = g->params;
+    json_t *shares = json_array();
+    bool is_whole = shares != NULL;
+    for (size_t i = 0; i < p->share_count && is_whole; i++)
+        is_whole = json_array_append_new(shares, json_real(p->shares[i])) == 0;
+    if (!is_whole) {
+        json_decref(shares);
+        shares = NULL;
+    }
+    return json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:f, s:o}", "seed", (json_int_t)p->seed,
+                     "network", p->network, "explainer", p->explainer ? p->explainer : "mlp",
+                     "coalitions", (json_int_t)eval_coalitions(g), "orders", (json_int_t)p->orders,
+                     "truth", (json_int_t)p->truth, "flipped", p->flipped, "shares", shares);
+}
+
+static json_t *describe_methods(const fds_bench_params *params) {
+    json_t *list = json_array();
+    bool is_whole = list != NULL;
+    for (const char *const *name = eval_method_names(params); *name && is_whole; name++)
+        is_whole = json_array_append_new(list, json_string(*name)) == 0;
+    if (is_whole)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
+/* Of samples: their values, labels and numbers. */
+static fds_status hash_samples(const fds_dataset *ds, const uint32_t *index, size_t count,
+                               char hex[65], fds_error *err) {
+    typedef struct {
+        uint64_t values;
+        uint32_t sample, label;
+    } mark;
+    float *sample = fds_alloc_zero(ds->sample_size, sizeof *sample);
+    mark *marks = fds_alloc_zero(count, sizeof *marks);
+    fds_status status = sample && marks ? FDS_OK : fds_fail_nomem(err, count * sizeof *marks);
+    for (size_t i = 0; i < count && status == FDS_OK; i++) {
+        uint32_t at = index ? index[i] : (uint32_t)i;
+        fds_dataset_sample(ds, at, sample);
+        marks[i] =
+            (mark){fds_checksum(sample, ds->sample_size * sizeof *sample), at, ds->labels[at]};
+    }
+    if (status == FDS_OK)
+        fds_sha256_hex(marks, count * sizeof *marks, hex);
+    fds_free(sample);
+    fds_free(marks);
+    return status;
+}
+
+static fds_status describe(const eval_game *g, json_t **out, fds_error *err) {
+    const fds_bench_data *data = g->data;
+    const fds_bench_params *p = g->params;
+    const char *text = fds_value_get_info(g->sides[EVAL_EPOCHS].value).text;
+    char tests[65], inputs[65];
+    json_t *value;
+    FDS_TRY(hash_samples(data->test, data->tests, g->tests, tests, err));
+    FDS_TRY(hash_samples(g->train, data->inputs, data->input_count, inputs, err));
+    FDS_TRY(fds_json_parse("the value function's parameters", text, strlen(text), &value, err));
+    *out =
+        json_pack("{s:s, s:i, s:o, s:o, s:o, s:b, s:b, s:o, s:s, s:s}", "format", FORMAT, "version",
+                  1, "data", eval_describe_data(g), "settings", eval_describe_settings(g),
+                  "methods", describe_methods(p), "is_both_ways", p->is_both_ways, "is_converged",
+                  p->is_converged, "value", value, "tests_sha256", tests, "inputs_sha256", inputs);
+    return *out ? FDS_OK : eval_no_memory(err);
+}
+
+static fds_status compare(const char *path, const json_t *before, const json_t *now,
+                          fds_error *err) {
+    const char *format = json_string_value(json_object_get(before, "format"));
+    char text[400];
+    if (!format || strcmp(format, FORMAT) != 0)
+        return fds_fail(err, FDS_FORMAT, "%s: \"format\" must be \"" FORMAT "\"", path);
+    if (!fds_json_difference(before, now, "case", text, sizeof text))
+        return FDS_OK;
+    return fds_fail(err, FDS_USAGE, "%s: %s; use another folder, or remove this one", path, text);
+}
+
+fds_status eval_folder_settle(const eval_game *g, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    json_t *now, *before = NULL;
+    FDS_TRY(fds_path_join(path, sizeof path, g->dir, SETTINGS, err));
+    FDS_TRY(describe(g, &now, err));
+    fds_status status;
+    if (fds_path_exists(path)) {
+        status = read_json(path, &before, err);
+        if (status == FDS_OK)
+            status = compare(path, before, now, err);
+    } else {
+        status = eval_json_write(g->dir, SETTINGS, now, err);
+    }
+    json_decref(before);
+    json_decref(now);
+    return status;
+}
+
+/* ---- records ---- */
+
+static void file_of(const char *method, char name[80]) {
+    snprintf(name, 80, "%.64s.json", method);
+    for (char *at = name; *at; at++)
+        if (strchr("/:,", *at))
+            *at = '-';
+}
+
+/* A number, or NaN for null and for what is none. */
+static double number_of(const json_t *from, const char *key) {
+    const json_t *value = json_object_get(from, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+fds_status eval_record_read(const char *dir, const char *method, eval_record *out, fds_error *err) {
+    char name[80], path[FDS_PATH_MAX];
+    json_t *json;
+    *out = (eval_record){0};
+    file_of(method, name);
+    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
+    if (!fds_path_exists(path))
+        return FDS_OK;
+    FDS_TRY(read_json(path, &json, err));
+    const json_t *sub_models = json_object_get(json, "sub_models");
+    *out =
+        (eval_record){.is_begun = json_is_true(json_object_get(json, "begun")),
+                      .is_done = json_is_integer(sub_models),
+                      .cost = {.prepare_s = number_of(json, "prepare_s"),
+                               .answer_ms = number_of(json, "answer_ms"),
+                               .sub_models = (size_t)json_integer_value(sub_models),
+                               .was_resumed = json_is_true(json_object_get(json, "was_resumed"))}};
+    json_decref(json);
+    if (!out->is_begun && !out->is_done)
+        return fds_fail(err, FDS_FORMAT,
+                        "%s: neither \"begun\" nor \"sub_models\" is there: remove the file to "
+                        "measure the method again",
+                        path);
+    return FDS_OK;
+}
+
+fds_status eval_record_write(const char *dir, const char *method, const eval_cost *cost,
+                             fds_error *err) {
+    char name[80];
+    file_of(method, name);
+    json_t *json =
+        cost ? json_pack("{s:o, s:o, s:I, s:b}", "prepare_s", eval_json_real(cost->prepare_s),
+                         "answer_ms", eval_json_real(cost->answer_ms), "sub_models",
+                         (json_int_t)cost->sub_models, "was_resumed", cost->was_resumed)
+             : json_pack("{s:b}", "begun", true);
+    fds_status status = eval_json_write(dir, name, json, err);
+    json_decref(json);
+    return status;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The methods that a bench compares, by name; the settings it begins with, and their mistakes.
+ *
+ * A name is one of ours ("fds", "afds", "gfds", "gfds+", "bank", "ls"), a control ("same-label",
+ * "random"), both of which value the players for each test sample, or a method of
+ * fds_baseline_methods: one value a player for all test samples, or with "/sample" behind it values
+ * for each. */
+#include "eval/case.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PER_SAMPLE "/sample"
+
+/* In the order of the rows; names are those of fds_bench_methods without PER_SAMPLE. */
+static const struct {
+    const char *name, *title;
+    eval_kind kind; /* of the values for all test samples, where there are such */
+} known[] = {
+    {"fds", "Fast-DataShapley", EVAL_OURS},
+    {"afds", "AFDS", EVAL_OURS},
+    {"gfds", "GFDS", EVAL_OURS},
+    {"gfds+", "GFDS+", EVAL_OURS},
+    {"bank", "Bank of sub-models", EVAL_BEYOND},
+    {"ls", "Least squares", EVAL_BEYOND},
+    {"loo", "Leave one out", EVAL_PAPER},
+    {"tmc", "TMC-Shapley (DataShapley)", EVAL_PAPER},
+    {"group-testing", "Group testing", EVAL_PAPER},
+    {"cs-shapley", "CS-Shapley", EVAL_PAPER},
+    {"freeshap", "FreeShap", EVAL_PAPER},
+    {"gshapley", "G-Shapley", EVAL_OTHER},
+    {"banzhaf", "Data Banzhaf", EVAL_OTHER},
+    {"same-label", "Same label first", EVAL_CONTROL},
+    {"random", "Random order", EVAL_CONTROL},
+};
+
+const char *const *fds_bench_methods(void) {
+    static const char *const names[] = {
+        "fds",          "afds",       "gfds",          "gfds+",      "bank",     "ls",
+        "loo",          "tmc",        "group-testing", "cs-shapley", "freeshap", "freeshap/sample",
+        "knn:5/sample", "same-label", "random",        NULL};
+    return names;
+}
+
+const char *const *eval_method_names(const fds_bench_params *params) {
+    return params->methods ? params->methods : fds_bench_methods();
+}
+
+bool eval_has_method(const fds_bench_params *params, const char *name) {
+    for (const char *const *at = eval_method_names(params); *at; at++)
+        if (strcmp(*at, name) == 0)
+            return true;
+    return false;
+}
+
+const char *eval_kind_name(eval_kind kind) {
+    static const char *const names[] = {"ours", "beyond", "paper", "other", "control"};
+    return names[kind];
+}
+
+/* ---- by name ---- */
+
+static fds_status fail_name(const char *name, fds_error *err) {
+    char list[300] = "";
+    for (const char *const *at = fds_bench_methods(); *at; at++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s, ", *at);
+    return fds_fail(err, FDS_USAGE,
+                    "there is no method \"%.64s\"; there are %sand gshapley, knn:K, banzhaf and "
+                    "beta:A,B, as all of others with or without \"" PER_SAMPLE "\"",
+                    name, list);
+}
+
+/* Of the methods that are many, by a number in the name. */
+static void set_title(eval_method *m) {
+    uint32_t k;
+    if (baseline_read_knn(m->base, &k))
+        snprintf(m->title, sizeof m->title, "%u nearest neighbour%s%s", k, k == 1 ? "" : "s",
+                 strchr(m->base, '@') ? ", of features" : "");
+    else
+        snprintf(m->title, sizeof m->title, "Beta Shapley (%.32s)", m->base + strlen("beta:"));
+}
+
+static void describe(eval_method *m) {
+    m->kind = EVAL_OTHER;
+    set_title(m);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, m->base) == 0) {
+            m->kind = known[i].kind;
+            snprintf(m->title, sizeof m->title, "%s", known[i].title);
+        }
+}
+
+static bool is_fit(const char *name) {
+    for (const char *const *at = fds_fit_methods(); *at; at++)
+        if (strcmp(*at, name) == 0)
+            return true;
+    return false;
+}
+
+/* Whether there is such a baseline, and it can be judged in this way. How many players there are is
+ * not known here. */
+static fds_status check_baseline(const eval_method *m, fds_error *err) {
+    fds_baseline_params params;
+    fds_error why;
+    if (fds_baseline_params_default(m->base, &params, &why) != FDS_OK) {
+        bool is_near = strncmp(m->base, "knn", 3) == 0 || strncmp(m->base, "beta", 4) == 0;
+        return is_near ? fds_fail(err, why.status, "%s", why.text) : fail_name(m->name, err);
+    }
+    if (m->is_per_sample)
+        params.judge = FDS_EACH_SAMPLE;
+    fds_status status = fds_baseline_check(&params, FDS_MAX_PLAYERS, &why);
+    if (status != FDS_OK)
+        return fds_fail(err, status, "method \"%s\": %s; name it \"%s\"", m->name, why.text,
+                        m->base);
+    return FDS_OK;
+}
+
+fds_status eval_method_find(const char *name, eval_method *out, fds_error *err) {
+    size_t length = strlen(name), ending = strlen(PER_SAMPLE);
+    bool is_each = length > ending && strcmp(name + length - ending, PER_SAMPLE) == 0;
+    eval_method m = {.is_per_sample = is_each};
+    if (length >= sizeof m.name || length - (is_each ? ending : 0) >= sizeof m.base)
+        return fail_name(name, err);
+    memcpy(m.name, name, length);
+    memcpy(m.base, name, length - (is_each ? ending : 0));
+    describe(&m);
+    if (m.kind == EVAL_OURS || m.kind == EVAL_BEYOND || m.kind == EVAL_CONTROL) {
+        if (is_each)
+            return fds_fail(err, FDS_USAGE,
+                            "method \"%s\": %s has values for each test sample in any case; name "
+                            "it \"%s\"",
+                            name, m.base, m.base);
+        m.is_per_sample = true;
+        m.is_fit = is_fit(m.base);
+        m.is_converged = strcmp(m.base, "fds") == 0;
+    } else {
+        FDS_TRY(check_baseline(&m, err));
+    }
+    if (is_each) {
+        m.kind = EVAL_OTHER;
+        strncat(m.title, ", per sample", sizeof m.title - strlen(m.title) - 1);
+    }
+    *out = m;
+    return FDS_OK;
+}
+
+/* ---- settings ---- */
+
+fds_bench_params fds_bench_params_default(void) {
+    static const double shares[] = {0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1};
+    return (fds_bench_params){.shares = shares,
+                              .share_count = sizeof shares / sizeof *shares,
+                              .network = "lenet5",
+                              .orders = 50};
+}
+
+static fds_status check_methods(const fds_bench_params *p, fds_error *err) {
+    const char *const *names = eval_method_names(p);
+    eval_method unused;
+    if (!names[0])
+        return fds_fail(err, FDS_USAGE, "no method is named, and nothing is to be compared");
+    for (size_t i = 0; names[i]; i++) {
+        FDS_TRY(eval_method_find(names[i], &unused, err));
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(names[i], names[j]) == 0)
+                return fds_fail(err, FDS_USAGE, "method \"%s\" is named twice", names[i]);
+    }
+    return FDS_OK;
+}
+
+static fds_status check_shares(const fds_bench_params *p, fds_error *err) {
+    if (!p->shares || !p->share_count)
+        return fds_fail(err, FDS_USAGE, "no shares of the players are given, as 0.05 and 0.1");
+    for (size_t i = 0; i < p->share_count; i++) {
+        if (!(p->shares[i] > 0 && p->shares[i] <= 1))
+            return fds_fail(err, FDS_USAGE,
+                            "share %zu of the players is %g, but must be above 0 and at most 1", i,
+                            p->shares[i]);
+        if (i && p->shares[i] <= p->shares[i - 1])
+            return fds_fail(err, FDS_USAGE, "shares must ascend, but %g comes after %g",
+                            p->shares[i], p->shares[i - 1]);
+    }
+    return FDS_OK;
+}
+
+static fds_status check_explainer(const char *name, fds_error *err) {
+    char list[128] = "";
+    for (const char *const *at = fds_fit_explainers(); *at; at++) {
+        if (strcmp(*at, "bank") == 0) /* a method of its own */
+            continue;
+        if (!name || strcmp(*at, name) == 0)
+            return FDS_OK;
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", *at);
+    }
+    return fds_fail(err, FDS_USAGE, "explainer \"%.100s\": it must be one of %s%s", name, list,
+                    strcmp(name, "bank") == 0 ? "; the bank is a method" : "");
+}
+
+/* Coalitions come in pairs, one with its complement. */
+static fds_status check_coalitions(const char *what, size_t count, fds_error *err) {
+    if (count % 2)
+        return fds_fail(err, FDS_USAGE,
+                        "%zu %s: a coalition is drawn with its complement, so it must be an even "
+                        "number",
+                        count, what);
+    if (count > FDS_MAX_ROWS - 2)
+        return fds_fail(err, FDS_LIMIT, "%zu %s, at most %zu are possible", count, what,
+                        FDS_MAX_ROWS - 2);
+    return FDS_OK;
+}
+
+fds_status fds_bench_check(const fds_bench_params *p, fds_error *err) {
+    FDS_TRY(check_methods(p, err));
+    FDS_TRY(check_shares(p, err));
+    FDS_TRY(check_explainer(p->explainer, err));
+    FDS_TRY(check_coalitions("coalitions", p->coalitions, err));
+    FDS_TRY(check_coalitions("coalitions for the truth", p->truth, err));
+    if (!p->network)
+        return fds_fail(err, FDS_USAGE, "no network is given, as \"lenet5\"");
+    if (p->orders < 1 || p->orders > FDS_MAX_ROWS)
+        return fds_fail(err, FDS_USAGE, "%zu orders: 1 to %zu are possible", p->orders,
+                        FDS_MAX_ROWS);
+    if (!(p->flipped >= 0 && p->flipped < 1))
+        return fds_fail(err, FDS_USAGE,
+                        "wrong labels for a share %g of the players: it must be from 0 to below 1",
+                        p->flipped);
+    return FDS_OK;
+}

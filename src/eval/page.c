@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * report.html: everything that report.json says, for people. One file that needs nothing else:
+ * style, drawings and pictures are in it, there is no script and no link to anywhere but to its own
+ * parts. tables.c and figures.c write what stands in its sections.
+ */
+#include "eval/report.h"
+
+#include <string.h>
+
+/* ---- the beginning ---- */
+
+static const char how_to_read[] =
+    "<h3>How to read this</h3>\n"
+    "<p>For each test sample a method tells how much every player, an owner of training data, "
+    "contributed to the prediction. The players whom it values most are taken away, the model is "
+    "trained again on the others, and the loss on that sample is measured. <em>The greater the "
+    "loss, the better the method has found who mattered.</em> Numbers are means over test samples "
+    "and seeds, ± one standard error; the paper’s own, of 100 players, stand small beneath.</p>\n"
+    "<p>Two controls keep the measure honest. <em>Random order</em> is what taking away anybody "
+    "does. <em>Same label first</em> takes players of the predicted label and knows nothing else: "
+    "a "
+    "method that is not above it has found little more than the label.</p>\n";
+
+static void count_of(fds_text *html, size_t count, const char *one, const char *many) {
+    fds_text_print(html, "%zu %s", count, count == 1 ? one : many);
+}
+
+/* Different methods over all data. */
+static size_t count_methods(const json_t *list) {
+    size_t count = 0;
+    for (size_t d = 0; d < json_array_size(list); d++) {
+        const json_t *rows = json_object_get(json_array_get(list, d), "rows");
+        for (size_t r = 0; r < json_array_size(rows); r++) {
+            const char *method = eval_text_of(json_array_get(rows, r), "method");
+            bool is_new = true;
+            for (size_t k = 0; k < d; k++)
+                is_new &= !eval_list_find(json_object_get(json_array_get(list, k), "rows"),
+                                          "method", method, NULL);
+            count += is_new;
+        }
+    }
+    return count;
+}
+
+static void open_page(const json_t *report, fds_text *html) {
+    const json_t *list = json_object_get(report, "data");
+    size_t count = json_array_size(list);
+    eval_html(html, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                    "<title>Who contributed to a prediction: methods compared</title>\n<style>\n");
+    for (size_t i = 0; eval_style[i]; i++)
+        eval_html(html, eval_style[i]);
+    eval_html(html, "</style>\n</head>\n<body>\n<header>\n<h1>Who contributed to a prediction: "
+                    "methods compared</h1>\n<p class=\"lead\">");
+    count_of(html, count_methods(list), "method", "methods");
+    eval_html(html, " that value training data, on ");
+    for (size_t d = 0; d < count; d++) {
+        eval_html(html, d == 0 ? "<b>" : d + 1 < count ? ", <b>" : " and <b>");
+        eval_html_text(html, eval_text_of(json_array_get(list, d), "name"));
+        eval_html(html, "</b>");
+    }
+    eval_html(html, ".</p>\n<nav>");
+    for (size_t d = 0; d < count; d++) {
+        fds_text_print(html, "<a href=\"#data-%zu\">", d);
+        eval_html_text(html, eval_text_of(json_array_get(list, d), "name"));
+        eval_html(html, "</a> ");
+    }
+    eval_html(html, "<a href=\"#meaning\">What the columns mean</a> "
+                    "<a href=\"#made\">How it was made</a></nav>\n");
+    eval_html(html, how_to_read);
+    eval_html(html, "</header>\n<main>\n");
+}
+
+/* ---- a set of data ---- */
+
+static void add_facts(const eval_section *s) {
+    static const struct {
+        const char *key, *one, *many;
+    } facts[] = {{"players", "player", "players"},
+                 {"classes", "class", "classes"},
+                 {"tests", "test sample", "test samples"},
+                 {"inputs", "input of explainers", "inputs of explainers"}};
+    eval_html(s->html, "<p class=\"facts\">");
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        json_int_t count = json_integer_value(json_object_get(s->data, facts[i].key));
+        count_of(s->html, (size_t)count, facts[i].one, facts[i].many);
+        eval_html(s->html, i == 2 ? " a seed · " : " · ");
+    }
+    count_of(s->html, json_array_size(json_object_get(s->data, "seeds")), "seed", "seeds");
+    eval_html(s->html, " · network ");
+    eval_html_text(s->html, eval_text_of(json_object_get(s->data, "settings"), "network"));
+    eval_html(s->html, "</p>\n");
+}
+
+/* A table that is folded up unless is_open; nothing where it would be empty. */
+static void add_folded(const eval_section *s, const char *value, const char *set, bool is_open) {
+    size_t before = s->html->used;
+    eval_html(s->html, is_open ? "<details open>\n<summary>" : "<details>\n<summary>");
+    if (value) {
+        eval_html(s->html, "Every method judged by ");
+        eval_html_value(s->html, value);
+    } else
+        eval_html(s->html, "The same over all test samples, rightly predicted or not");
+    eval_html(s->html, "</summary>\n");
+    if (eval_table_losses(s, value, set))
+        eval_html(s->html, "</details>\n");
+    else if (!s->html->is_failed)
+        s->html->data[s->html->used = before] = 0;
+}
+
+static void add_losses(const eval_section *s) {
+    const json_t *judged = json_object_get(s->data, "judged");
+    eval_html(s->html,
+              "<h3>Value loss</h3>\n<p>Over the test samples that the model of all players "
+              "predicts rightly, as in the paper.</p>\n");
+    if (eval_table_losses(s, NULL, "right"))
+        add_folded(s, NULL, "all", false);
+    else
+        add_folded(s, NULL, "all", true); /* none is predicted rightly */
+    for (size_t j = 0; json_array_size(judged) > 1 && j < json_array_size(judged); j++) {
+        const char *value = eval_text_of(json_array_get(judged, j), "value");
+        add_folded(s, value, "right", strcmp(value, "retrain") == 0);
+    }
+}
+
+static fds_status add_data(const json_t *report, size_t at, const char *folder, fds_text *html,
+                           fds_error *err) {
+    const json_t *data = json_array_get(json_object_get(report, "data"), at);
+    const eval_section s = {.html = html,
+                            .data = data,
+                            .rows = json_object_get(data, "rows"),
+                            .shares = json_object_get(json_object_get(data, "settings"), "shares"),
+                            .at = at};
+    fds_text_print(html, "<section id=\"data-%zu\">\n<h2>", at);
+    eval_html_text(html, eval_text_of(data, "name"));
+    eval_html(html, "</h2>\n");
+    add_facts(&s);
+    add_losses(&s);
+    eval_html(html, "<h3>Removal curves</h3>\n<p>Bands are 95 % confidence intervals of the mean. "
+                    "Grey: the controls.</p>\n");
+    FDS_TRY(eval_figures_curves(&s, err));
+    eval_html(html, "<h3>Agreement, wrong labels and cost</h3>\n");
+    eval_table_measures(&s);
+    FDS_TRY(eval_figures_overhead(&s, err));
+    FDS_TRY(eval_figures_pictures(&s, folder, err));
+    eval_html(html, "</section>\n");
+    return FDS_OK;
+}
+
+/* ---- the end ---- */
+
+static const char meanings[] =
+    "<section id=\"meaning\">\n<h2>What the columns mean</h2>\n<dl>\n"
+    "<dt>Value loss</dt><dd>Cross-entropy of the true label, in nats, once the given share of the "
+    "players was removed, those of greatest value for the predicted label first, and the model "
+    "was trained anew from the same start. At most 87.3. Models of so many epochs or models "
+    "trained until converged judge it; converged ones are surer of themselves, so their losses "
+    "are greater: compare rows by the same models.</dd>\n"
+    "<dt>± </dt><dd>Standard error of the mean: the greater of what the test samples tell and of "
+    "how far the means of single seeds scatter.</dd>\n"
+    "<dt>Correlation with the truth</dt><dd>Of a method’s values with those by least squares on "
+    "many coalitions drawn apart, over all players, and over the players of the predicted class "
+    "alone, which is the harder question.</dd>\n"
+    "<dt>Relative error</dt><dd>Length of the difference to the truth, in lengths of the "
+    "truth.</dd>\n"
+    "<dt>Gap</dt><dd>By how much the values miss the sum that they should have, as a share of "
+    "it.</dd>\n"
+    "<dt>Wrong labels</dt><dd>Some players’ labels were made wrong and everything valued anew. The "
+    "area under the ROC curve tells how well the lowest values find them: 1 is all of them first, "
+    "0.5 is chance.</dd>\n"
+    "<dt>Sub-models</dt><dd>Models that the method had to train.</dd>\n"
+    "<dt>To prepare, a new sample</dt><dd>Seconds before the first answer, and milliseconds for "
+    "each further sample. Methods with one value a player for all samples answer with that. "
+    "≥ stands where a method was interrupted and only its last part was timed.</dd>\n"
+    "</dl>\n</section>\n";
+
+/* A setting as people write it: lists with commas, texts without quotes. */
+static void add_value(fds_text *html, const json_t *value) {
+    const char *key;
+    json_t *item;
+    if (json_is_string(value))
+        eval_html_text(html, json_string_value(value));
+    else if (json_is_number(value))
+        fds_text_double(html, json_number_value(value));
+    else if (json_is_boolean(value))
+        eval_html(html, json_is_true(value) ? "yes" : "no");
+    else if (json_is_array(value))
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            eval_html(html, i ? ", " : "");
+            add_value(html, json_array_get(value, i));
+        }
+    else if (json_is_object(value)) {
+        json_object_foreach((json_t *)(uintptr_t)value, key, item) {
+            eval_html_text(html, key);
+            eval_html(html, " ");
+            add_value(html, item);
+            eval_html(html, "; ");
+        }
+    } else
+        eval_html(html, "–");
+}
+
+/* One line a key, one column a set of data. outer: the object in which it lies, or "". */
+static void add_setting(const json_t *list, const char *outer, const char *key, fds_text *html) {
+    eval_html(html, "<tr><th scope=\"row\">");
+    eval_html_text(html, key);
+    eval_html(html, "</th>");
+    for (size_t d = 0; d < json_array_size(list); d++) {
+        const json_t *data = json_array_get(list, d);
+        const json_t *value = json_object_get(*outer ? json_object_get(data, outer) : data, key);
+        fds_text_print(html, "<td data-path=\"/data/%zu/%s", d, outer);
+        eval_html(html, *outer ? "/" : "");
+        eval_html_pointer(html, key);
+        eval_html(html, "\">");
+        add_value(html, value);
+        eval_html(html, "</td>");
+    }
+    eval_html(html, "</tr>\n");
+}
+
+static void add_settings(const json_t *list, fds_text *html) {
+    static const char *const keys[] = {"source", "classes", "players", "tests", "inputs", "seeds"};
+    eval_html(html, "<div class=\"scroll\"><table "
+                    "class=\"settings\">\n<caption><span>Settings</span></caption>\n"
+                    "<thead><tr><th scope=\"col\">Setting</th>");
+    for (size_t d = 0; d < json_array_size(list); d++) {
+        eval_html(html, "<th scope=\"col\">");
+        eval_html_text(html, eval_text_of(json_array_get(list, d), "name"));
+        eval_html(html, "</th>");
+    }
+    eval_html(html, "</tr></thead>\n<tbody>\n");
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        add_setting(list, "", keys[k], html);
+    for (size_t d = 0; d < json_array_size(list); d++) {
+        const char *key;
+        json_t *unused;
+        json_t *settings = json_object_get(json_array_get(list, d), "settings");
+        json_object_foreach(settings, key, unused) {
+            bool is_new = true;
+            for (size_t k = 0; k < d; k++)
+                is_new &=
+                    !json_object_get(json_object_get(json_array_get(list, k), "settings"), key);
+            if (is_new)
+                add_setting(list, "settings", key, html);
+        }
+    }
+    eval_html(html, "</tbody>\n</table></div>\n");
+}
+
+static void close_page(const json_t *report, fds_text *html) {
+    const json_t *machine = json_object_get(report, "machine");
+    const char *command = eval_text_of(report, "command");
+    eval_html(html, meanings);
+    eval_html(html, "<section id=\"made\">\n<h2>How it was made</h2>\n");
+    if (*command) {
+        eval_html(html, "<p>To repeat it:</p>\n<pre><code>");
+        eval_html_text(html, command);
+        eval_html(html, "</code></pre>\n");
+    }
+    eval_html(html, "<p>By fds ");
+    eval_html_text(html, eval_text_of(report, "fds"));
+    eval_html(html, ", on ");
+    eval_html_text(html, eval_text_of(machine, "processor"));
+    eval_html(html, ", ");
+    count_of(html, (size_t)json_integer_value(json_object_get(machine, "processors")), "processor",
+             "processors");
+    eval_html(html, ", instructions ");
+    eval_html_text(html, eval_text_of(machine, "instructions"));
+    eval_html(html,
+              ". All numbers but times depend on the settings alone. The paper’s times are of "
+              "4 cores of an EPYC 7543 and an A30 GPU. Beside this page, "
+              "<code>report.json</code> and <code>report.csv</code> have every number in "
+              "full.</p>\n");
+    add_settings(json_object_get(report, "data"), html);
+    eval_html(html, "</section>\n</main>\n</body>\n</html>\n");
+}
+
+fds_status eval_page(const json_t *report, const char *folder, fds_text *html, fds_error *err) {
+    open_page(report, html);
+    for (size_t d = 0; d < json_array_size(json_object_get(report, "data")); d++)
+        FDS_TRY(add_data(report, d, folder, html, err));
+    close_page(report, html);
+    return fds_text_check(html, err);
+}

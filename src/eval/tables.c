@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tables of report.html: value losses at a few shares, and everything else that is one number a
+ * method. Every number in a cell stands in an element that says where in
+ * report.json it comes from (see report.h).
+ */
+#include "eval/report.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { COLUMNS = 4 }; /* shares that a table has, at most */
+
+static const char *const headings[EVAL_KINDS] = {"The paper’s methods", "Beyond the paper",
+                                                 "The paper’s baselines", "Others, per sample",
+                                                 "Controls"};
+
+/* ---- cells ---- */
+
+/* path: within the section's data. */
+static void add_number(const eval_section *s, const char *path, int decimals, double value) {
+    fds_text_print(s->html, "<span data-path=\"/data/%zu/%s\">", s->at, path);
+    eval_html_number(s->html, decimals, value);
+    eval_html(s->html, "</span>");
+}
+
+static void add_empty(fds_text *html) { eval_html(html, "<td class=\"none\">–</td>"); }
+
+/* Left open, for more to be said about the row. */
+static void open_row(const eval_section *s, const json_t *row) {
+    eval_html(s->html, "<tr><th scope=\"row\">");
+    eval_html_text(s->html, eval_text_of(row, "title"));
+}
+
+/* The same with its name; note: a value function that the reader would not expect, or NULL. */
+static void open_loss_row(const eval_section *s, const json_t *row, const char *note) {
+    open_row(s, row);
+    eval_html(s->html, " <code>");
+    eval_html_text(s->html, eval_text_of(row, "method"));
+    eval_html(s->html, "</code>");
+    if (note) {
+        eval_html(s->html, "<small>by ");
+        eval_html_value(s->html, note);
+        eval_html(s->html, "</small>");
+    }
+    eval_html(s->html, "</th>");
+}
+
+static void open_kind(const eval_section *s, eval_kind kind, size_t columns) {
+    fds_text_print(
+        s->html,
+        "<tbody>\n<tr class=\"kind\"><th colspan=\"%zu\" scope=\"rowgroup\">%s</th></tr>\n",
+        columns, headings[kind]);
+}
+
+/* ---- losses ---- */
+
+/* A table of losses: who is in it, and what is best. */
+typedef struct losses {
+    const eval_section *section;
+    const char *value, *set;         /* value NULL: each row's own */
+    const char *usual;               /* the value function that most rows are judged by */
+    size_t shares[COLUMNS], columns; /* places in the list of shares */
+    double best[COLUMNS];            /* of all but the controls */
+} losses;
+
+/* Of the value functions that rows of the table are judged by, the one of most rows. */
+static const char *find_usual(const eval_section *s, const char *set) {
+    const char *usual = "";
+    size_t most = 0;
+    for (size_t r = 0; r < json_array_size(s->rows); r++) {
+        const char *value = eval_text_of(json_array_get(s->rows, r), "value");
+        size_t count = 0;
+        for (size_t k = 0; k < json_array_size(s->rows); k++) {
+            const json_t *row = json_array_get(s->rows, k);
+            count += strcmp(eval_text_of(row, "value"), value) == 0 &&
+                     eval_losses_find(row, value, "top", set, NULL);
+        }
+        if (count > most) {
+            most = count;
+            usual = value;
+        }
+    }
+    return usual;
+}
+
+static bool is_papers(double share) {
+    bool is_one = false;
+    for (size_t k = 0; k < EVAL_PAPER_SHARES; k++)
+        is_one |= fabs(share - eval_paper_shares[k]) < 1e-9;
+    return is_one;
+}
+
+/* The paper's shares where they were measured, and the first of the others where there is room. */
+static void find_shares(losses *t) {
+    const json_t *shares = t->section->shares;
+    size_t count = json_array_size(shares), others = COLUMNS;
+    for (size_t i = 0; i < count; i++)
+        others -= is_papers(eval_number_at(shares, i));
+    for (size_t i = 0; i < count && t->columns < COLUMNS; i++)
+        if (is_papers(eval_number_at(shares, i)) || others > 0) {
+            others -= !is_papers(eval_number_at(shares, i));
+            t->shares[t->columns++] = i;
+        }
+}
+
+static const json_t *find_entry(const losses *t, const json_t *row, size_t *at) {
+    const char *value = t->value ? t->value : eval_text_of(row, "value");
+    return eval_losses_find(row, value, "top", t->set, at);
+}
+
+/* False: no row has anything. */
+static bool find_best(losses *t) {
+    bool has_any = false;
+    for (size_t c = 0; c < t->columns; c++)
+        t->best[c] = -INFINITY;
+    for (size_t r = 0; r < json_array_size(t->section->rows); r++) {
+        const json_t *row = json_array_get(t->section->rows, r), *entry = find_entry(t, row, NULL);
+        has_any |= entry != NULL;
+        for (size_t c = 0; c < t->columns && eval_kind_of(row) != EVAL_CONTROL; c++)
+            t->best[c] =
+                fmax(t->best[c], eval_number_at(json_object_get(entry, "mean"), t->shares[c]));
+    }
+    return has_any;
+}
+
+static void add_loss(const losses *t, const json_t *row, size_t r, const json_t *entry, size_t at,
+                     size_t column) {
+    const eval_section *s = t->section;
+    size_t share = t->shares[column];
+    double mean = eval_number_at(json_object_get(entry, "mean"), share);
+    double error = eval_number_at(json_object_get(entry, "error"), share);
+    double sd = eval_number_at(json_object_get(entry, "sd"), share);
+    char path[160];
+    if (!isfinite(mean)) {
+        add_empty(s->html);
+        return;
+    }
+    eval_html(s->html, "<td");
+    if (isfinite(sd)) {
+        eval_html(s->html, " title=\"standard deviation ");
+        eval_html_number(s->html, 2, sd);
+        eval_html(s->html, "\"");
+    }
+    bool is_best = mean == t->best[column] && eval_kind_of(row) != EVAL_CONTROL;
+    eval_html(s->html, is_best ? "><b>" : ">");
+    snprintf(path, sizeof path, "rows/%zu/losses/%zu/mean/%zu", r, at, share);
+    add_number(s, path, 2, mean);
+    eval_html(s->html, is_best ? "</b>" : "");
+    if (isfinite(error)) {
+        eval_html(s->html, "<i> ± ");
+        snprintf(path, sizeof path, "rows/%zu/losses/%zu/error/%zu", r, at, share);
+        add_number(s, path, 2, error);
+        eval_html(s->html, "</i>");
+    }
+    /* the paper judges by a row's own models, on samples predicted rightly */
+    size_t k = 0;
+    double paper = eval_paper_at(row, eval_number_at(s->shares, share), &k);
+    if (isfinite(paper) && strcmp(t->set, "right") == 0 &&
+        strcmp(eval_text_of(entry, "value"), eval_text_of(row, "value")) == 0) {
+        eval_html(s->html, "<small>paper ");
+        snprintf(path, sizeof path, "rows/%zu/paper/mean/%zu", r, k);
+        add_number(s, path, 2, paper);
+        eval_html(s->html, "</small>");
+    }
+    eval_html(s->html, "</td>");
+}
+
+static void add_kind_losses(const losses *t, eval_kind kind) {
+    const eval_section *s = t->section;
+    bool is_open = false;
+    for (size_t r = 0; r < json_array_size(s->rows); r++) {
+        const json_t *row = json_array_get(s->rows, r);
+        size_t at = 0;
+        const json_t *entry = find_entry(t, row, &at);
+        if (!entry || eval_kind_of(row) != kind)
+            continue;
+        if (!is_open)
+            open_kind(s, kind, t->columns + 1);
+        is_open = true;
+        const char *value = eval_text_of(entry, "value");
+        open_loss_row(s, row, strcmp(value, t->usual) == 0 ? NULL : value);
+        for (size_t c = 0; c < t->columns; c++)
+            add_loss(t, row, r, entry, at, c);
+        eval_html(s->html, "</tr>\n");
+    }
+    if (is_open)
+        eval_html(s->html, "</tbody>\n");
+}
+
+/* The loss before anything is removed, for each value function that judges in the table. */
+static void add_bases(const losses *t) {
+    const eval_section *s = t->section;
+    const json_t *judged = json_object_get(s->data, "judged");
+    eval_html(s->html, "<tfoot>\n");
+    for (size_t j = 0; j < json_array_size(judged); j++) {
+        const json_t *judge = json_array_get(judged, j);
+        const char *value = eval_text_of(judge, "value");
+        bool judges = t->value && strcmp(t->value, value) == 0;
+        for (size_t r = 0; !t->value && r < json_array_size(s->rows); r++) {
+            const json_t *row = json_array_get(s->rows, r);
+            judges |= find_entry(t, row, NULL) && strcmp(eval_text_of(row, "value"), value) == 0;
+        }
+        size_t at = 0;
+        const json_t *entry = eval_list_find(json_object_get(judge, "losses"), "set", t->set, &at);
+        double mean = eval_number_of(entry, "mean"), error = eval_number_of(entry, "error");
+        double count = eval_number_of(entry, "count");
+        char path[160];
+        if (!judges || !isfinite(mean) || !isfinite(count))
+            continue;
+        eval_html(s->html, "<tr><th scope=\"row\">With all players<small>by ");
+        eval_html_value(s->html, value);
+        fds_text_print(s->html, "</small></th><td colspan=\"%zu\">", t->columns);
+        snprintf(path, sizeof path, "judged/%zu/losses/%zu/mean", j, at);
+        add_number(s, path, 2, mean);
+        if (isfinite(error)) {
+            eval_html(s->html, "<i> ± ");
+            snprintf(path, sizeof path, "judged/%zu/losses/%zu/error", j, at);
+            add_number(s, path, 2, error);
+            eval_html(s->html, "</i>");
+        }
+        eval_html(s->html, "<small>test samples ");
+        snprintf(path, sizeof path, "judged/%zu/losses/%zu/count", j, at);
+        add_number(s, path, 0, count);
+        eval_html(s->html, "</small></td></tr>\n");
+    }
+    eval_html(s->html, "</tfoot>\n");
+}
+
+bool eval_table_losses(const eval_section *s, const char *value, const char *set) {
+    losses t = {.section = s, .value = value, .set = set};
+    t.usual = value ? value : find_usual(s, set);
+    find_shares(&t);
+    if (!find_best(&t) || t.columns == 0)
+        return false;
+    eval_html(s->html,
+              "<div class=\"scroll\"><table class=\"losses\">\n<caption><span>Value loss without "
+              "the most valuable players: mean ± standard error, judged by ");
+    eval_html_value(s->html, t.usual);
+    eval_html(s->html, value ? "" : " unless a row says otherwise");
+    eval_html(s->html, ". Bold: the greatest of a column, controls aside.</span></caption>\n"
+                       "<thead><tr><th scope=\"col\">Players removed</th>");
+    for (size_t c = 0; c < t.columns; c++) {
+        eval_html(s->html, "<th scope=\"col\">");
+        fds_text_digits(s->html, 4, 100 * eval_number_at(s->shares, t.shares[c]));
+        eval_html(s->html, " %</th>");
+    }
+    eval_html(s->html, "</tr></thead>\n");
+    for (int kind = 0; kind < EVAL_KINDS; kind++)
+        add_kind_losses(&t, (eval_kind)kind);
+    add_bases(&t);
+    eval_html(s->html, "</table></div>\n");
+    return true;
+}
+
+/* ---- one number a method ---- */
+
+typedef struct measure {
+    const char *outer, *key, *heading, *unit;
+    int decimals; /* -1: about three digits */
+} measure;
+
+static const measure measures[] = {
+    {"agreement", "correlation", "Correlation", "with the truth", 3},
+    {"agreement", "within", "Correlation", "within the class", 3},
+    {"agreement", "relative_error", "Error", "relative", 3},
+    {"agreement", "gap", "Gap", "of the sum", 3},
+    {NULL, "area", "Wrong labels", "area", 3},
+    {NULL, "sub_models", "Sub-models", "trained", 0},
+    {"timing", "prepare_s", "To prepare", "seconds", -1},
+    {"timing", "answer_ms", "New sample", "ms", -1},
+};
+enum { MEASURES = sizeof measures / sizeof *measures };
+
+static const json_t *stat_of(const json_t *row, const measure *m) {
+    return json_object_get(m->outer ? json_object_get(row, m->outer) : row, m->key);
+}
+
+static void add_measure(const eval_section *s, const json_t *row, size_t r, const measure *m) {
+    const json_t *stat = stat_of(row, m);
+    double mean = eval_number_of(stat, "mean"), sd = eval_number_of(stat, "sd");
+    bool is_time = m->outer && strcmp(m->outer, "timing") == 0;
+    bool is_seconds = strcmp(m->key, "prepare_s") == 0;
+    char path[160];
+    if (strcmp(m->key, "answer_ms") == 0 && json_is_false(json_object_get(row, "is_per_sample"))) {
+        eval_html(s->html, "<td class=\"none\">the same for all</td>");
+        return;
+    }
+    double paper = is_seconds ? eval_number_of(json_object_get(row, "paper"), "seconds") : NAN;
+    if (!isfinite(mean) && !isfinite(paper)) {
+        add_empty(s->html);
+        return;
+    }
+    eval_html(s->html, "<td");
+    if (isfinite(sd)) {
+        eval_html(s->html, " title=\"standard deviation over seeds ");
+        eval_html_number(s->html, m->decimals < 0 ? eval_html_decimals(sd) : m->decimals, sd);
+        eval_html(s->html, "\"");
+    }
+    eval_html(s->html, ">");
+    if (is_time && json_is_true(json_object_get(json_object_get(row, "timing"), "was_resumed")))
+        eval_html(s->html, "≥ "); /* an interrupted method: the last part alone was timed */
+    if (isfinite(mean)) {
+        snprintf(path, sizeof path, "rows/%zu/%s%s%s/mean", r, m->outer ? m->outer : "",
+                 m->outer ? "/" : "", m->key);
+        add_number(s, path, m->decimals < 0 ? eval_html_decimals(mean) : m->decimals, mean);
+    }
+    if (isfinite(paper)) {
+        eval_html(s->html, "<small>paper ");
+        snprintf(path, sizeof path, "rows/%zu/paper/seconds", r);
+        add_number(s, path, eval_html_decimals(paper), paper);
+        eval_html(s->html, "</small>");
+    }
+    eval_html(s->html, "</td>");
+}
+
+static void add_kind_measures(const eval_section *s, eval_kind kind, const bool *is_shown,
+                              size_t columns) {
+    bool is_open = false;
+    for (size_t r = 0; r < json_array_size(s->rows); r++) {
+        const json_t *row = json_array_get(s->rows, r);
+        if (eval_kind_of(row) != kind)
+            continue;
+        if (!is_open)
+            open_kind(s, kind, columns + 1);
+        is_open = true;
+        open_row(s, row);
+        eval_html(s->html, "</th>");
+        for (size_t m = 0; m < MEASURES; m++)
+            if (is_shown[m])
+                add_measure(s, row, r, &measures[m]);
+        eval_html(s->html, "</tr>\n");
+    }
+    if (is_open)
+        eval_html(s->html, "</tbody>\n");
+}
+
+void eval_table_measures(const eval_section *s) {
+    bool is_shown[MEASURES] = {false};
+    size_t columns = 0;
+    for (size_t m = 0; m < MEASURES; m++) {
+        for (size_t r = 0; r < json_array_size(s->rows); r++)
+            is_shown[m] |= json_is_object(stat_of(json_array_get(s->rows, r), &measures[m]));
+        columns += is_shown[m];
+    }
+    if (columns == 0)
+        return;
+    eval_html(s->html,
+              "<div class=\"scroll\"><table class=\"measures\">\n<caption><span>Means over the "
+              "seeds.</span></caption>\n<thead><tr><th scope=\"col\">Method</th>");
+    for (size_t m = 0; m < MEASURES; m++)
+        if (is_shown[m])
+            fds_text_print(s->html, "<th scope=\"col\">%s<small>%s</small></th>",
+                           measures[m].heading, measures[m].unit);
+    eval_html(s->html, "</tr></thead>\n");
+    for (int kind = 0; kind < EVAL_KINDS; kind++)
+        add_kind_measures(s, (eval_kind)kind, is_shown, columns);
+    eval_html(s->html, "</table></div>\n");
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the tests of cases share: a small task, ways to run it and to look at its case.json. */
+#ifndef FDS_TEST_CASE_FIXTURE_H
+#define FDS_TEST_CASE_FIXTURE_H
+
+#include "../explain/fixture.h"
+#include "eval/case.h"
+
+enum { OWNERS = 10, LEARNT = 24, TESTED = 6 };
+
+typedef struct {
+    fds_dataset *train, *test;
+    fds_players *players;
+    uint32_t inputs[LEARNT], tests[TESTED];
+    fds_bench_data data;
+    fds_bench_params params;
+    fds_events events;
+} trial;
+
+/* Settings for which a case takes a fraction of a second; methods NULL-terminated. */
+static inline fds_bench_params quick_bench(const char *const *methods) {
+    static const double shares[] = {0.1, 0.5, 1};
+    fds_bench_params p = fds_bench_params_default();
+    p.methods = methods;
+    p.shares = shares;
+    p.share_count = COUNT(shares);
+    p.network = "fc:classes";
+    p.explainer = "linear";
+    p.coalitions = 60;
+    p.orders = 20;
+    p.seed = 4;
+    p.threads = 1;
+    return p;
+}
+
+static inline trial trial_make(const char *const *methods) {
+    trial t = {
+        .train = clouds(OWNERS + LEARNT, 1), .test = clouds(30, 2), .params = quick_bench(methods)};
+    fds_error err;
+    expect_ok(fds_players_points(t.train, NULL, OWNERS, &t.players, &err), &err);
+    for (uint32_t i = 0; i < LEARNT; i++)
+        t.inputs[i] = OWNERS + i;
+    for (uint32_t i = 0; i < TESTED; i++)
+        t.tests[i] = (7 * i + 3) % 30;
+    return t;
+}
+
+/* Once the trial stays where it is. */
+static inline void trial_point(trial *t) {
+    t->data = (fds_bench_data){.name = "clouds",
+                               .train = t->train,
+                               .players = t->players,
+                               .inputs = t->inputs,
+                               .input_count = LEARNT,
+                               .test = t->test,
+                               .tests = t->tests,
+                               .test_count = TESTED};
+}
+
+static inline void trial_free(trial *t) {
+    fds_players_free(t->players);
+    fds_dataset_free(t->train);
+    fds_dataset_free(t->test);
+}
+
+static inline fds_status try_case(const trial *t, const char *dir, fds_error *err) {
+    return fds_bench_case(dir, &t->data, &t->params, &t->events, err);
+}
+
+static inline void run_case(const trial *t, const char *dir) {
+    fds_error err;
+    expect_ok(try_case(t, dir, &err), &err);
+}
+
+/* ---- case.json ---- */
+
+static inline json_t *read_case(const char *dir) {
+    json_t *json = json_load_file(in_run(dir, "case.json"), 0, NULL);
+    assert_non_null(json);
+    return json;
+}
+
+/* Without what depends on the clock. */
+static inline json_t *read_numbers(const char *dir) {
+    json_t *json = read_case(dir), *row;
+    size_t i;
+    json_array_foreach(json_object_get(json, "rows"), i, row)
+        assert_int_equal(json_object_del(row, "timing"), 0);
+    return json;
+}
+
+static inline void expect_same_numbers(const char *dir, const json_t *wanted) {
+    json_t *got = read_numbers(dir);
+    if (!json_equal(got, wanted)) {
+        char text[400] = "";
+        fds_json_difference(wanted, got, "case", text, sizeof text);
+        fail_msg("%s: %s", dir, text);
+    }
+    json_decref(got);
+}
+
+static inline const json_t *find_row(const json_t *json, const char *method) {
+    json_t *row;
+    size_t i;
+    json_array_foreach(json_object_get(json, "rows"), i,
+                       row) if (strcmp(json_string_value(json_object_get(row, "method")), method) ==
+                                0) return row;
+    fail_msg("there is no row %s", method);
+    return NULL;
+}
+
+static inline double number(const json_t *from, const char *key) {
+    const json_t *value = json_object_get(from, key);
+    if (json_is_null(value))
+        return NAN;
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+/* The entry of a row's losses, or NULL. */
+static inline const json_t *find_losses(const json_t *row, const char *value, const char *way,
+                                        const char *set) {
+    json_t *entry;
+    size_t i;
+    json_array_foreach(
+        json_object_get(row, "losses"), i,
+        entry) if (strcmp(json_string_value(json_object_get(entry, "value")), value) == 0 &&
+                   strcmp(json_string_value(json_object_get(entry, "way")), way) == 0 &&
+                   strcmp(json_string_value(json_object_get(entry, "set")), set) == 0) return entry;
+    return NULL;
+}
+
+#endif

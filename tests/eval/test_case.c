@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Cases: what case.json holds, which mistakes are told before any work, and what may be small or
+ * missing. */
+#include "case_fixture.h"
+
+/* ---- all of it ---- */
+
+static void expect_lists(const json_t *entry, size_t shares, size_t count) {
+    assert_int_equal(json_integer_value(json_object_get(entry, "count")), count);
+    assert_int_equal(json_array_size(json_object_get(entry, "mean")), shares);
+    assert_int_equal(json_array_size(json_object_get(entry, "sd")), shares);
+    for (size_t k = 0; k < shares; k++) {
+        double mean = json_number_value(json_array_get(json_object_get(entry, "mean"), k));
+        assert_true(mean >= 0 && mean < 87.4);
+    }
+}
+
+static void expect_row(const json_t *json, size_t i, const char *name) {
+    const json_t *row = json_array_get(json_object_get(json, "rows"), i);
+    const json_t *agreement = json_object_get(row, "agreement");
+    const json_t *timing = json_object_get(row, "timing");
+    eval_method m;
+    fds_error err;
+    expect_ok(eval_method_find(name, &m, &err), &err);
+    bool is_control = m.kind == EVAL_CONTROL;
+    bool is_in_units = m.is_per_sample && !is_control;
+    bool is_by_both = !m.is_per_sample || is_control || m.is_converged;
+    assert_string_equal(json_string_value(json_object_get(row, "method")), name);
+    assert_string_equal(json_string_value(json_object_get(row, "title")), m.title);
+    assert_string_equal(json_string_value(json_object_get(row, "kind")), eval_kind_name(m.kind));
+    assert_int_equal(json_is_true(json_object_get(row, "is_per_sample")), m.is_per_sample);
+    assert_string_equal(json_string_value(json_object_get(row, "value")),
+                        m.is_converged ? "retrain" : "retrain:10");
+    assert_int_equal(json_array_size(json_object_get(row, "losses")), 6 + 2 * is_by_both);
+    static const char *const ways[] = {"top", "bottom", "add"};
+    for (size_t w = 0; w < COUNT(ways); w++)
+        expect_lists(find_losses(row, "retrain:10", ways[w], "all"), 3, TESTED);
+    assert_int_equal(find_losses(row, "retrain", "top", "all") != NULL, is_by_both);
+    assert_null(find_losses(row, "retrain", "bottom", "all"));
+    double correlation = number(agreement, "correlation"); /* none where all are worth the same */
+    assert_true(is_control || is_in_units ? fabs(correlation) <= 1 : !(fabs(correlation) > 1));
+    assert_true(isnan(number(agreement, "relative_error")) == !is_in_units);
+    assert_true(isnan(number(agreement, "gap")) == !is_in_units);
+    assert_true(number(row, "area") >= 0 && number(row, "area") <= 1);
+    assert_true(number(row, "sub_models") >= 0);
+    assert_true(number(timing, "prepare_s") >= 0);
+    bool answers_alone = m.is_per_sample && strcmp(name, "ls") != 0; /* without training */
+    assert_true(isnan(number(timing, "answer_ms")) == !answers_alone);
+    assert_true(json_is_false(json_object_get(timing, "was_resumed")));
+}
+
+static void a_case_has_everything(void **state) {
+    (void)state;
+    trial t = trial_make(NULL);
+    trial_point(&t);
+    t.params.is_both_ways = true;
+    t.params.truth = 80;
+    t.params.flipped = 0.2;
+    run_case(&t, scratch_path("case"));
+    json_t *json = read_case(scratch_path("case"));
+    const json_t *data = json_object_get(json, "data"), *s = json_object_get(json, "settings");
+    assert_string_equal(json_string_value(json_object_get(json, "fds")), FDS_VERSION);
+    assert_string_equal(json_string_value(json_object_get(json, "kind")), "fds bench case");
+    assert_string_equal(json_string_value(json_object_get(data, "name")), "clouds");
+    assert_string_equal(json_string_value(json_object_get(data, "source")), "memory");
+    assert_true(number(data, "classes") == CLASSES && number(data, "players") == OWNERS);
+    assert_true(number(data, "tests") == TESTED && number(data, "inputs") == LEARNT);
+    assert_true(number(s, "seed") == 4 && number(s, "coalitions") == 60);
+    assert_true(number(s, "orders") == 20 && number(s, "truth") == 80);
+    assert_true(number(s, "flipped") == 0.2);
+    assert_string_equal(json_string_value(json_object_get(s, "network")), "fc:classes");
+    assert_string_equal(json_string_value(json_object_get(s, "explainer")), "linear");
+    assert_int_equal(json_array_size(json_object_get(s, "shares")), 3);
+    assert_int_equal(json_array_size(json_object_get(json, "judged")), 2);
+    assert_int_equal(json_array_size(json_object_get(json, "rows")), 15);
+    assert_int_equal(json_array_size(json_object_get(json, "pictures")), 0); /* no images */
+    for (size_t i = 0; fds_bench_methods()[i]; i++)
+        expect_row(json, i, fds_bench_methods()[i]);
+    json_decref(json);
+    trial_free(&t);
+}
+
+/* ---- mistakes ---- */
+
+static void other_settings_are_refused_by_name(void **state) {
+    (void)state;
+    static const char *const methods[] = {"ls", "random", NULL}, *const fewer[] = {"ls", NULL};
+    static const double other_shares[] = {0.1, 0.6, 1};
+    trial t = trial_make(methods);
+    char dir[300];
+    fds_error err;
+    trial_point(&t);
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    run_case(&t, dir);
+    const trial good = t;
+#define REFUSED(change, part)           \
+    (t = good, trial_point(&t), change, \
+     expect_failure(try_case(&t, dir, &err), FDS_USAGE, &err, part))
+    REFUSED(t.params.seed = 5, "settings.seed is 4 in the case, 5 now");
+    REFUSED(t.params.coalitions = 80, "settings.coalitions is 60 in the case, 80 now");
+    REFUSED(t.params.orders = 30, "settings.orders is 20");
+    REFUSED(t.params.truth = 2, "settings.truth is 0 in the case, 2 now");
+    REFUSED(t.params.flipped = 0.25, "settings.flipped");
+    REFUSED(t.params.shares = other_shares, "settings.shares[1] is 0.5 in the case, 0.6 now");
+    REFUSED(t.params.network = "mlp", "settings.network is \"fc:classes\"");
+    REFUSED(t.params.explainer = NULL, "settings.explainer is \"linear\" in the case, \"mlp\" now");
+    REFUSED(t.params.methods = fewer, "methods are 2 in the case, 1 now");
+    REFUSED(t.params.is_both_ways = true, "is_both_ways is false");
+    REFUSED(t.params.is_converged = true, "is_converged is false");
+    REFUSED(t.data.name = "other", "data.name is \"clouds\"");
+    REFUSED(t.data.test_count--, "data.tests is 6 in the case, 5 now");
+    REFUSED(t.data.input_count--, "data.inputs is 24");
+    REFUSED(t.tests[0]++, "inputs_sha256");
+    REFUSED(t.inputs[3] = 20, "inputs_sha256");
+    REFUSED(t.data.test = good.train, "inputs_sha256");
+#undef REFUSED
+    t = good;
+    trial_point(&t);
+    t.params.threads = 2; /* no number depends on it */
+    run_case(&t, dir);
+    t.params.coalitions = 0; /* 20 a player, whichever way that is said */
+    run_case(&t, scratch_path("twenty"));
+    t.params.coalitions = 20 * OWNERS;
+    run_case(&t, scratch_path("twenty"));
+    trial_free(&t);
+}
+
+static void mistakes_leave_no_folder(void **state) {
+    (void)state;
+    static const char *const fits[] = {"afds", NULL}, *const near[] = {"knn:11", NULL};
+    trial t = trial_make(fits);
+    char dir[300];
+    fds_error err;
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    trial_point(&t);
+    const trial good = t;
+#define REFUSED(change, part)                                        \
+    (t = good, trial_point(&t), change,                              \
+     expect_failure(try_case(&t, dir, &err), FDS_USAGE, &err, part), \
+     assert_false(fds_path_exists(dir)))
+    REFUSED(t.params.orders = 0, "0 orders");
+    REFUSED(t.data.test_count = 0, "no test samples");
+    REFUSED(t.data.name = NULL, "needs a name");
+    REFUSED(t.data.input_count = 0, "explainers need inputs");
+    REFUSED(t.inputs[0] = 1000, "sample 1000 is asked for");
+    REFUSED(t.tests[0] = 1000, "sample 1000 is asked for");
+    REFUSED(t.params.methods = near, "11 neighbours among 10 players");
+    REFUSED(t.params.network = "fc:7", "7");
+#undef REFUSED
+    t = good;
+    trial_point(&t);
+    scratch_write(scratch_path("letter.txt"), "dear", 4);
+    expect_failure(try_case(&t, scratch, &err), FDS_USAGE, &err, "holds \"letter.txt\" but no");
+    assert_int_equal(scratch_entries(), 1);
+    trial_free(&t);
+}
+
+static void two_at_a_time_are_refused(void **state) {
+    (void)state;
+    static const char *const methods[] = {"random", NULL};
+    trial t = trial_make(methods);
+    char dir[300];
+    fds_file lock;
+    fds_error err;
+    trial_point(&t);
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    run_case(&t, dir);
+    expect_ok(fds_file_open(&lock, in_run(dir, ".lock"), FDS_UPDATE, &err), &err);
+    expect_ok(fds_file_lock(&lock, dir, &err), &err);
+    expect_failure(try_case(&t, dir, &err), FDS_IO, &err, "is in use by another process");
+    fds_file_close(&lock);
+    run_case(&t, dir);
+    trial_free(&t);
+}
+
+/* ---- what is small or missing ---- */
+
+/* One test sample: nothing to deviate from; and where it is predicted wrongly, no right ones. */
+static void a_single_test_sample_is_enough(void **state) {
+    (void)state;
+    static const char *const methods[] = {"ls",           "tmc",    "cs-shapley",
+                                          "knn:2/sample", "random", NULL};
+    trial t = trial_make(methods);
+    size_t sets[3] = {0};
+    trial_point(&t);
+    t.data.test_count = 1;
+    t.params.truth = 60;
+    for (uint32_t sample = 0; sample < 8; sample++) {
+        char name[20];
+        snprintf(name, sizeof name, "case %u", sample);
+        t.tests[0] = sample;
+        run_case(&t, scratch_path(name));
+        json_t *json = read_case(scratch_path(name));
+        const json_t *judged = json_array_get(json_object_get(json, "judged"), 0);
+        const json_t *row = find_row(json, "tmc");
+        const json_t *all = find_losses(row, "retrain:10", "top", "all");
+        bool is_right = number(judged, "right") == 1;
+        assert_int_equal(json_array_size(json_object_get(judged, "losses")), 1 + is_right);
+        assert_int_equal(json_array_size(json_object_get(row, "losses")), 1 + is_right);
+        assert_true(json_is_null(json_array_get(json_object_get(all, "sd"), 0)));
+        assert_true(json_is_number(json_array_get(json_object_get(all, "mean"), 0)));
+        /* one column, but not the truth's unit */
+        assert_true(
+            json_is_null(json_object_get(json_object_get(row, "agreement"), "relative_error")));
+        sets[is_right]++;
+        json_decref(json);
+    }
+    assert_true(sets[0] > 0 && sets[1] > 0);
+    trial_free(&t);
+}
+
+static void test_samples_may_lack_a_class_and_players_too(void **state) {
+    (void)state;
+    static const char *const methods[] = {"afds", "gfds", "ls", "cs-shapley", "same-label", NULL};
+    trial t = trial_make(methods);
+    uint32_t owned[OWNERS];
+    fds_error err;
+    fds_players_free(t.players);
+    for (uint32_t i = 0; i < OWNERS; i++)
+        owned[i] = i / 2 * 3 + i % 2; /* labels 0 and 1 */
+    expect_ok(fds_players_points(t.train, owned, OWNERS, &t.players, &err), &err);
+    for (uint32_t i = 0; i < LEARNT; i++)
+        t.inputs[i] = i < 5 ? 3 * i + 2 : i + 10;
+    for (uint32_t i = 0; i < TESTED; i++)
+        t.tests[i] = 3 * i + i % 2; /* and so here */
+    trial_point(&t);
+    t.params.flipped = 0.5;
+    t.params.truth = 60;
+    run_case(&t, scratch_path("case"));
+    json_t *json = read_case(scratch_path("case"));
+    assert_int_equal(json_array_size(json_object_get(json, "rows")), 5);
+    json_decref(json);
+    trial_free(&t);
+}
+
+/* ---- pictures ---- */
+
+static void images_are_drawn(void **state) {
+    (void)state;
+    static const char *const methods[] = {"gfds", "afds", "ls", NULL};
+    enum { SIDE = 5, ALL = OWNERS + LEARNT };
+    uint8_t bytes[ALL * SIDE * SIDE];
+    uint16_t labels[ALL];
+    trial t = trial_make(methods);
+    fds_error err;
+    fds_rng rng = fds_rng_make(1, 3000, 9, 0);
+    for (size_t i = 0; i < ALL; i++) {
+        labels[i] = (uint16_t)(i % CLASSES);
+        for (size_t k = 0; k < SIDE * SIDE; k++)
+            bytes[i * SIDE * SIDE + k] =
+                (uint8_t)(fds_rng_below(&rng, 200) + 50 * (k % 3 == labels[i]));
+    }
+    fds_dataset_free(t.train);
+    fds_dataset_free(t.test);
+    const fds_shape shape = {1, SIDE, SIDE};
+    expect_ok(fds_dataset_create(ALL, shape, bytes, NULL, labels, CLASSES, NULL, &t.train, &err),
+              &err);
+    expect_ok(fds_dataset_create(ALL, shape, bytes, NULL, labels, CLASSES, NULL, &t.test, &err),
+              &err);
+    trial_point(&t);
+    run_case(&t, scratch_path("case"));
+    json_t *json = read_case(scratch_path("case"));
+    const json_t *pictures = json_object_get(json, "pictures");
+    static const char *const wanted[] = {"gfds", "afds"};
+    assert_int_equal(json_array_size(pictures), 2);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *picture = json_array_get(pictures, i);
+        const char *file = json_string_value(json_object_get(picture, "file"));
+        char path[400];
+        fds_picture drawn;
+        assert_string_equal(json_string_value(json_object_get(picture, "method")), wanted[i]);
+        snprintf(path, sizeof path, "%s/%s", scratch_path("case"), file);
+        expect_ok(fds_picture_read(path, &drawn, &err), &err);
+        assert_true(drawn.width > 1000 && drawn.height > 300); /* 11 columns, 3 labels */
+        fds_free(drawn.pixels);
+    }
+    json_decref(json);
+    trial_free(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(a_case_has_everything),
+        IN_SCRATCH(other_settings_are_refused_by_name),
+        IN_SCRATCH(mistakes_leave_no_folder),
+        IN_SCRATCH(two_at_a_time_are_refused),
+        IN_SCRATCH(a_single_test_sample_is_enough),
+        IN_SCRATCH(test_samples_may_lack_a_class_and_players_too),
+        IN_SCRATCH(images_are_drawn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

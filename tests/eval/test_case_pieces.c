@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The numbers of a case are those of the pieces that it is made of, called by hand. */
+#include "case_fixture.h"
+
+#define GOLDEN 0x9E3779B97F4A7C15u
+
+/* ---- the pieces, by hand ---- */
+
+/* The value function of a case, asked in a table of its own. */
+typedef struct {
+    const trial *t;
+    fds_value *value;
+    fds_table *table;
+    fds_groups *groups;
+    uint32_t player_labels[OWNERS], labels[TESTED], predicted[TESTED];
+    double rise[TESTED];
+} hand;
+
+static void hand_open(hand *h, const trial *t, const char *kind) {
+    fds_value_params p = fds_value_params_default();
+    fds_error err;
+    float full[TESTED * CLASSES], empty[TESTED * CLASSES];
+    const uint64_t nobody = 0, all = ((uint64_t)1 << OWNERS) - 1;
+    *h = (hand){.t = t};
+    p.kind = kind;
+    p.network = "fc:classes";
+    p.train.seed = t->params.seed;
+    if (strcmp(kind, "retrain") == 0)
+        p.train.lr = 1e-3f;
+    expect_ok(
+        fds_value_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1, &h->value, &err),
+        &err);
+    expect_ok(fds_table_open(scratch_path(kind), h->value, FDS_F32, NULL, &h->table, &err), &err);
+    expect_ok(fds_groups_by_label(t->train, t->players, &h->groups, &err), &err);
+    expect_ok(fds_value_eval(h->value, 0, &all, full, &err), &err);
+    expect_ok(fds_value_eval(h->value, 0, &nobody, empty, &err), &err);
+    for (size_t i = 0; i < OWNERS; i++)
+        h->player_labels[i] = fds_dataset_get_info(t->train).labels[i];
+    for (size_t x = 0; x < TESTED; x++) {
+        h->labels[x] = fds_dataset_get_info(t->test).labels[t->tests[x]];
+        h->predicted[x] = fds_largest(full + x * CLASSES, CLASSES);
+        size_t at = x * CLASSES + h->predicted[x];
+        h->rise[x] = (double)full[at] - (double)empty[at];
+    }
+}
+
+static void hand_close(hand *h) {
+    fds_groups_free(h->groups);
+    fds_table_free(h->table);
+    fds_value_free(h->value);
+}
+
+static void hand_solve(const hand *h, size_t count, uint64_t draw, double *values) {
+    const fds_ls_params params = {.adjust = FDS_COUNTS, .groups = h->groups};
+    uint64_t seed = h->t->params.seed;
+    fds_plan *plan;
+    fds_table_view *view;
+    fds_error err;
+    expect_ok(fds_plan_sample(FDS_LEVERAGE, OWNERS, NULL, count, seed + (seed + draw) * GOLDEN,
+                              &plan, &err),
+              &err);
+    expect_ok(fds_table_fill(h->table, plan, 1, NULL, &err), &err);
+    expect_ok(fds_table_view_create(h->table, plan, h->predicted, false, 1, &view, &err), &err);
+    fds_rows rows = fds_table_view_rows(view);
+    expect_ok(fds_least_squares(plan, &rows, &params, 1, values, NULL, NULL, NULL, &err), &err);
+    fds_table_view_free(view);
+    fds_plan_free(plan);
+}
+
+static void hand_baseline(const hand *h, const char *method, fds_judge judge, double *values,
+                          fds_baseline_report *report) {
+    fds_baseline_params p;
+    fds_error err;
+    expect_ok(fds_baseline_params_default(method, &p, &err), &err);
+    fds_value_params value = fds_value_params_default();
+    value.network = "fc:classes";
+    value.train.seed = p.seed = h->t->params.seed;
+    p.judge = judge;
+    p.orders = h->t->params.orders;
+    p.threads = 1;
+    const fds_baseline_data data = {.train = h->t->train,
+                                    .players = h->t->players,
+                                    .test = h->t->test,
+                                    .inputs = h->t->tests,
+                                    .input_count = TESTED,
+                                    .labels = judge == FDS_EACH_SAMPLE ? h->predicted : h->labels,
+                                    .value = &value,
+                                    .table = h->table};
+    expect_ok(fds_baseline(&p, &data, values, NULL, report, NULL, &err), &err);
+}
+
+/* One set's mean and standard deviation, from their definitions. */
+static void expect_entry(const hand *h, const json_t *row, const char *way, const char *set,
+                         const double *losses) {
+    const char *kind = strstr(fds_value_get_info(h->value).text, "\"kind\":\"retrain:10\"")
+                           ? "retrain:10"
+                           : "retrain";
+    const json_t *entry = find_losses(row, kind, way, set);
+    for (size_t k = 0; k < h->t->params.share_count; k++) {
+        double n = 0, sum = 0, squares = 0;
+        for (size_t x = 0; x < TESTED; x++)
+            if (strcmp(set, "all") == 0 || h->predicted[x] == h->labels[x]) {
+                n++;
+                sum += losses[k * TESTED + x];
+                squares += losses[k * TESTED + x] * losses[k * TESTED + x];
+            }
+        double sd = sqrt((squares - sum * sum / n) / (n - 1));
+        assert_non_null(entry);
+        assert_true(number(entry, "count") == n);
+        double got = json_number_value(json_array_get(json_object_get(entry, "mean"), k));
+        double got_sd = json_number_value(json_array_get(json_object_get(entry, "sd"), k));
+        if (!(fabs(got - sum / n) <= 1e-12 * fabs(got)))
+            fail_msg("%s, %s, share %zu: mean %.17g, not %.17g", way, set, k, got, sum / n);
+        if (!(fabs(got_sd - sd) <= 1e-9 * (1 + sd)))
+            fail_msg("%s, %s, share %zu: sd %.17g, not %.17g", way, set, k, got_sd, sd);
+    }
+}
+
+/* A row's losses are those of its values. */
+static void expect_losses(const hand *h, const json_t *row, fds_removal way, const char *name,
+                          const double *values, size_t columns) {
+    double losses[3 * TESTED];
+    fds_error err;
+    expect_ok(fds_value_loss(h->table, way, values, columns, h->labels, h->t->params.shares, 3, 1,
+                             losses, NULL, NULL, &err),
+              &err);
+    expect_entry(h, row, name, "right", losses);
+    expect_entry(h, row, name, "all", losses);
+}
+
+static void expect_number(double got, double wanted) {
+    if (!(got == wanted || (isnan(got) && isnan(wanted))))
+        fail_msg("%.17g, not %.17g", got, wanted);
+}
+
+static void expect_agreement(const hand *h, const json_t *row, const double *values, size_t columns,
+                             const double *truth) {
+    const json_t *agreement = json_object_get(row, "agreement");
+    fds_agreement a;
+    fds_error err;
+    expect_ok(
+        fds_agree(values, columns, truth, TESTED, OWNERS, h->player_labels, h->predicted, &a, &err),
+        &err);
+    expect_number(number(agreement, "correlation"), a.correlation);
+    expect_number(number(agreement, "within"), a.within);
+    if (columns == 1)
+        return;
+    double missed = 0, all = 0;
+    for (size_t x = 0; x < TESTED; x++) {
+        double sum = 0;
+        for (size_t i = 0; i < OWNERS; i++)
+            sum += values[i * TESTED + x];
+        missed += fabs(sum - h->rise[x]) / TESTED;
+        all += fabs(h->rise[x]) / TESTED;
+    }
+    assert_true(number(agreement, "relative_error") == a.relative_error);
+    assert_true(fabs(number(agreement, "gap") - missed / all) < 1e-12);
+}
+
+static void least_squares_are_made_of_their_pieces(void **state) {
+    (void)state;
+    static const char *const methods[] = {"ls", NULL};
+    double values[OWNERS * TESTED], truth[OWNERS * TESTED];
+    trial t = trial_make(methods);
+    hand h;
+    trial_point(&t);
+    t.params.is_both_ways = true;
+    t.params.truth = 100;
+    run_case(&t, scratch_path("case"));
+    hand_open(&h, &t, "retrain:10");
+    hand_solve(&h, 60, 0, values);
+    hand_solve(&h, 100, 1, truth);
+    json_t *json = read_case(scratch_path("case"));
+    const json_t *row = find_row(json, "ls");
+    expect_losses(&h, row, FDS_REMOVE_TOP, "top", values, TESTED);
+    expect_losses(&h, row, FDS_REMOVE_BOTTOM, "bottom", values, TESTED);
+    expect_losses(&h, row, FDS_ADD_TOP, "add", values, TESTED);
+    expect_agreement(&h, row, values, TESTED, truth);
+    assert_true(number(row, "sub_models") == 62);
+    assert_true(json_is_null(json_object_get(row, "area")));
+    /* before anything is removed */
+    const json_t *judged = json_array_get(json_object_get(json, "judged"), 0);
+    const json_t *all = json_array_get(json_object_get(judged, "losses"), 1);
+    double sum = 0, losses[TESTED], zero = 0;
+    fds_error err;
+    expect_ok(fds_value_loss(h.table, FDS_ADD_TOP, values, TESTED, h.labels, &(double){1}, 1, 1,
+                             losses, NULL, NULL, &err),
+              &err);
+    for (size_t x = 0; x < TESTED; x++) {
+        sum += losses[x];
+        zero += h.predicted[x] == h.labels[x];
+    }
+    assert_int_equal(json_array_size(json_object_get(json, "judged")), 1);
+    assert_true(fabs(number(all, "mean") - sum / TESTED) < 1e-12);
+    assert_true(number(judged, "right") == zero);
+    json_decref(json);
+    hand_close(&h);
+    trial_free(&t);
+}
+
+static void baselines_are_made_of_their_pieces(void **state) {
+    (void)state;
+    static const char *const methods[] = {"tmc", "knn:3",      "knn:3/sample", "freeshap/sample",
+                                          "loo", "loo/sample", "cs-shapley",   NULL};
+    static const fds_judge judges[] = {FDS_ACCURACY,    FDS_CONFIDENCE, FDS_EACH_SAMPLE,
+                                       FDS_EACH_SAMPLE, FDS_ACCURACY,   FDS_EACH_SAMPLE,
+                                       FDS_ACCURACY};
+    double values[OWNERS * TESTED], truth[OWNERS * TESTED];
+    trial t = trial_make(methods);
+    hand h;
+    trial_point(&t);
+    t.params.truth = 100;
+    run_case(&t, scratch_path("case"));
+    json_t *json = read_case(scratch_path("case"));
+    hand_open(&h, &t, "retrain:10");
+    hand_solve(&h, 100, 1, truth);
+    for (size_t i = 0; methods[i]; i++) {
+        fds_baseline_report report;
+        eval_method m;
+        fds_error err;
+        expect_ok(eval_method_find(methods[i], &m, &err), &err);
+        hand_baseline(&h, m.base, judges[i], values, &report);
+        const json_t *row = find_row(json, methods[i]);
+        size_t columns = judges[i] == FDS_EACH_SAMPLE ? TESTED : 1;
+        expect_losses(&h, row, FDS_REMOVE_TOP, "top", values, columns);
+        expect_agreement(&h, row, values, columns, truth);
+        size_t asked = fds_baseline_needs_table(m.base) ? report.asked : 0;
+        assert_true(number(row, "sub_models") == (double)asked);
+    }
+    json_decref(json);
+    hand_close(&h);
+    trial_free(&t);
+}
+
+static json_t *read_fit(const char *dir, const char *run) {
+    char path[400];
+    snprintf(path, sizeof path, "%s/%s", dir, run);
+    return read_run(path);
+}
+
+/* Values of a fitted run for labels, in the order of a case. */
+static void ask_run(const char *dir, const trial *t, fds_answerer by, const uint32_t *labels,
+                    double *values) {
+    static answers a;
+    fds_run *run;
+    fds_error err;
+    memcpy(a.labels, labels, TESTED * sizeof *labels);
+    expect_ok(fds_run_open(dir, 2, &run, &err), &err);
+    ask(run, by, t->test, t->tests, TESTED, true, &a);
+    for (size_t x = 0; x < TESTED; x++)
+        for (size_t i = 0; i < OWNERS; i++)
+            values[i * TESTED + x] = a.values[x * OWNERS + i];
+    fds_run_free(run);
+}
+
+static void fits_are_made_of_their_pieces(void **state) {
+    (void)state;
+    static const char *const methods[] = {"afds", "gfds", "gfds+", "bank", NULL};
+    static const char *const runs[] = {"afds.run", "gfds.run", "gfds+.run", "afds.run"};
+    double values[OWNERS * TESTED], truth[OWNERS * TESTED];
+    char dir[300];
+    trial t = trial_make(methods);
+    hand h;
+    trial_point(&t);
+    t.params.truth = 100;
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    run_case(&t, dir);
+    json_t *json = read_case(dir);
+    hand_open(&h, &t, "retrain:10");
+    hand_solve(&h, 100, 1, truth);
+    for (size_t i = 0; methods[i]; i++) {
+        const json_t *row = find_row(json, methods[i]);
+        bool is_bank = strcmp(methods[i], "bank") == 0;
+        ask_run(in_run(dir, runs[i]), &t, is_bank ? FDS_BY_BANK : FDS_BY_EXPLAINER, h.predicted,
+                values);
+        expect_losses(&h, row, FDS_REMOVE_TOP, "top", values, TESTED);
+        expect_agreement(&h, row, values, TESTED, truth);
+        assert_true(number(json_object_get(row, "agreement"), "gap") < 1e-6);
+        json_t *record = read_fit(dir, runs[i]), *results = json_object_get(record, "results");
+        assert_true(number(row, "sub_models") == number(results, "sub_models"));
+        const json_t *seconds = json_object_get(results, "seconds");
+        double prepared = number(seconds, "service model") + number(seconds, "sub-models");
+        if (!is_bank)
+            prepared +=
+                number(seconds, "values") + number(seconds, "explainer") + number(seconds, "check");
+        const json_t *timing = json_object_get(row, "timing");
+        assert_true(fabs(number(timing, "prepare_s") - prepared) < 1e-9);
+        assert_true(number(timing, "answer_ms") > 0);
+        json_decref(record);
+    }
+    /* 60 to learn from and 20 kept out, unless the method draws groups; v(0) and v(1) */
+    assert_true(number(find_row(json, "afds"), "sub_models") == 82);
+    json_decref(json);
+    hand_close(&h);
+    trial_free(&t);
+}
+
+static void fds_and_who_it_is_compared_with_are_judged_by_converged_models(void **state) {
+    (void)state;
+    static const char *const methods[] = {"fds", "ls", "loo", "same-label", NULL};
+    double values[OWNERS * TESTED], truth[OWNERS * TESTED];
+    char dir[300];
+    trial t = trial_make(methods);
+    hand h, quickly;
+    trial_point(&t);
+    t.params.truth = 60;
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    run_case(&t, dir);
+    json_t *json = read_case(dir);
+    hand_open(&h, &t, "retrain");
+    hand_open(&quickly, &t, "retrain:10");
+    hand_solve(&h, 30, 1, truth); /* half as many */
+    ask_run(in_run(dir, "fds.run"), &t, FDS_BY_EXPLAINER, h.predicted, values);
+    const json_t *row = find_row(json, "fds");
+    assert_string_equal(json_string_value(json_object_get(row, "value")), "retrain");
+    expect_losses(&h, row, FDS_REMOVE_TOP, "top", values, TESTED);
+    expect_losses(&quickly, row, FDS_REMOVE_TOP, "top", values, TESTED);
+    expect_agreement(&h, row, values, TESTED, truth);
+    /* the table's models are those of the fit: v(N) and v(0) are the same */
+    assert_true(number(json_object_get(row, "agreement"), "gap") < 1e-6);
+    assert_null(find_losses(find_row(json, "ls"), "retrain", "top", "all"));
+    hand_baseline(&quickly, "loo", FDS_ACCURACY, values, NULL);
+    expect_losses(&h, find_row(json, "loo"), FDS_REMOVE_TOP, "top", values, 1);
+    /* controls by the label that the judge's own model predicts */
+    for (size_t i = 0; i < OWNERS; i++)
+        for (size_t x = 0; x < TESTED; x++)
+            values[i * TESTED + x] = h.player_labels[i] == h.predicted[x];
+    expect_losses(&h, find_row(json, "same-label"), FDS_REMOVE_TOP, "top", values, TESTED);
+    for (size_t i = 0; i < OWNERS; i++)
+        for (size_t x = 0; x < TESTED; x++)
+            values[i * TESTED + x] = h.player_labels[i] == quickly.predicted[x];
+    expect_losses(&quickly, find_row(json, "same-label"), FDS_REMOVE_TOP, "top", values, TESTED);
+    json_decref(json);
+    hand_close(&h);
+    hand_close(&quickly);
+    trial_free(&t);
+}
+
+/* ---- wrong labels ---- */
+
+static void wrong_labels_are_found_by_the_lowest_values(void **state) {
+    (void)state;
+    static const char *const methods[] = {"afds", "loo", "same-label", NULL};
+    const size_t wanted = 2; /* 0.23 of 10 players */
+    double values[OWNERS * TESTED], means[OWNERS], same[OWNERS];
+    char dir[300];
+    trial t = trial_make(methods);
+    trial_point(&t);
+    t.params.flipped = 0.23;
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    run_case(&t, dir);
+    json_t *json = read_case(dir), *run = read_fit(dir, "flipped/afds.run"), *player;
+    const fds_dataset_info info = fds_dataset_get_info(t.train);
+    /* who has another label now */
+    uint16_t labels[OWNERS + LEARNT];
+    bool is_wrong[OWNERS];
+    size_t i, wrong = 0;
+    memcpy(labels, info.labels, sizeof labels);
+    json_array_foreach(json_object_get(run, "players"), i, player) {
+        labels[i] = (uint16_t)json_integer_value(json_object_get(player, "label"));
+        is_wrong[i] = labels[i] != info.labels[i];
+        wrong += is_wrong[i];
+    }
+    assert_int_equal(wrong, wanted);
+    fds_dataset *flipped;
+    fds_error err;
+    expect_ok(fds_dataset_relabel(t.train, labels, &flipped, &err), &err);
+    trial other = t;
+    hand h;
+    other.train = flipped;
+    hand_open(&h, &other, "retrain:10");
+    ask_run(in_run(dir, "flipped/afds.run"), &t, FDS_BY_EXPLAINER, h.labels, values);
+    for (i = 0; i < OWNERS; i++) {
+        means[i] = same[i] = 0;
+        for (size_t x = 0; x < TESTED; x++) {
+            means[i] += values[i * TESTED + x];
+            same[i] += labels[i] == h.labels[x];
+        }
+    }
+    assert_true(number(find_row(json, "afds"), "area") ==
+                fds_ranking_area(means, is_wrong, OWNERS));
+    assert_true(number(find_row(json, "same-label"), "area") ==
+                fds_ranking_area(same, is_wrong, OWNERS));
+    hand_baseline(&h, "loo", FDS_ACCURACY, values, NULL);
+    assert_true(number(find_row(json, "loo"), "area") ==
+                fds_ranking_area(values, is_wrong, OWNERS));
+    json_decref(run);
+    json_decref(json);
+    hand_close(&h);
+    fds_dataset_free(flipped);
+    trial_free(&t);
+}
+
+/* Players of many samples: all that a chosen one has are made wrong. */
+static void all_samples_of_a_player_get_wrong_labels(void **state) {
+    (void)state;
+    static const char *const methods[] = {"loo", "afds", NULL}, *const knn[] = {"knn:1", NULL};
+    task from = task_providers("afds");
+    fds_bench_params params = quick_bench(methods);
+    const fds_bench_data data = {.name = "providers",
+                                 .train = from.train,
+                                 .players = from.players,
+                                 .inputs = from.inputs,
+                                 .input_count = INPUTS,
+                                 .test = from.train, /* of its own samples */
+                                 .tests = (uint32_t[]){80, 81, 82},
+                                 .test_count = 3};
+    size_t players = fds_players_count(from.players), changed = 0, samples = 0;
+    char dir[300];
+    fds_error err;
+    params.flipped = 0.01;
+    params.coalitions = 20;
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    expect_ok(fds_bench_case(dir, &data, &params, NULL, &err), &err);
+    json_t *before = read_fit(dir, "afds.run"), *row = read_case(dir);
+    json_t *after = read_fit(dir, "flipped/afds.run");
+    for (size_t p = 0; p < players; p++) {
+        const json_t *a = json_array_get(json_object_get(before, "players"), p);
+        const json_t *b = json_array_get(json_object_get(after, "players"), p);
+        samples += json_array_size(json_object_get(a, "samples"));
+        assert_true(json_equal(json_object_get(a, "samples"), json_object_get(b, "samples")));
+        changed += !json_equal(json_object_get(a, "label"), json_object_get(b, "label"));
+    }
+    assert_true(samples == PLAYERS && changed <= 1); /* of most samples; all of them are wrong */
+    double area = number(find_row(row, "loo"), "area");
+    assert_true(area >= 0 && area <= 1);
+    params.methods = knn;
+    expect_failure(fds_bench_case(scratch_path("knn"), &data, &params, NULL, &err), FDS_USAGE, &err,
+                   "\"knn:1\": player \"blue\" has 3 samples");
+    assert_false(fds_path_exists(scratch_path("knn")));
+    json_decref(before);
+    json_decref(after);
+    json_decref(row);
+    task_free(&from);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(least_squares_are_made_of_their_pieces),
+        IN_SCRATCH(baselines_are_made_of_their_pieces),
+        IN_SCRATCH(fits_are_made_of_their_pieces),
+        IN_SCRATCH(fds_and_who_it_is_compared_with_are_judged_by_converged_models),
+        IN_SCRATCH(wrong_labels_are_found_by_the_lowest_values),
+        IN_SCRATCH(all_samples_of_a_player_get_wrong_labels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The numbers of a case depend on nothing but data and settings: not on threads, not on the order
+ * of methods, not on how often it was broken off. */
+#include "case_fixture.h"
+
+#include <sys/stat.h>
+
+/* ---- nothing else matters ---- */
+
+static const char *const several[] = {"afds", "bank", "ls", "tmc", "loo/sample", "random", NULL};
+
+static trial several_make(void) {
+    trial t = trial_make(several);
+    t.params.is_both_ways = true;
+    t.params.truth = 80;
+    t.params.flipped = 0.1;
+    return t;
+}
+
+static void threads_change_no_number(void **state) {
+    (void)state;
+    trial t = several_make();
+    trial_point(&t);
+    run_case(&t, scratch_path("one"));
+    json_t *wanted = read_numbers(scratch_path("one"));
+    t.params.threads = 2;
+    run_case(&t, scratch_path("two"));
+    expect_same_numbers(scratch_path("two"), wanted);
+    json_decref(wanted);
+    trial_free(&t);
+}
+
+static void the_order_of_methods_changes_no_number(void **state) {
+    (void)state;
+    static const char *const turned[] = {"tmc", "bank", "afds", NULL};
+    trial t = several_make();
+    trial_point(&t);
+    run_case(&t, scratch_path("one"));
+    json_t *wanted = read_numbers(scratch_path("one"));
+    t.params.methods = turned;
+    run_case(&t, scratch_path("two"));
+    json_t *got = read_numbers(scratch_path("two")), *timed = read_case(scratch_path("two"));
+    for (size_t i = 0; turned[i]; i++) {
+        assert_true(json_equal(find_row(got, turned[i]), find_row(wanted, turned[i])));
+        assert_true(json_is_false(
+            json_object_get(json_object_get(find_row(timed, turned[i]), "timing"), "was_resumed")));
+    }
+    json_decref(timed);
+    json_decref(got);
+    json_decref(wanted);
+    trial_free(&t);
+}
+
+/* ---- broken off ---- */
+
+/* Asks to stop at the stop_at-th call of progress, counted from when the log said from (NULL: from
+ * the beginning). */
+typedef struct {
+    uint64_t calls, stop_at;
+    const char *from;
+    char last[200]; /* what was told last */
+} watch;
+
+static bool watch_progress(void *user, const fds_progress *progress) {
+    watch *w = user;
+    assert_true(progress->stage && progress->unit);
+    return ++w->calls == w->stop_at && (!w->from || strstr(w->last, w->from));
+}
+
+static void watch_log(void *user, fds_log_level level, const char *text) {
+    watch *w = user;
+    assert_int_equal(level, FDS_LOG_INFO);
+    snprintf(w->last, sizeof w->last, "%s", text);
+    if (w->from && strstr(text, w->from))
+        w->calls = 0;
+}
+
+static bool was_resumed(const char *dir, const char *method) {
+    json_t *json = read_case(dir);
+    bool was = json_is_true(
+        json_object_get(json_object_get(find_row(json, method), "timing"), "was_resumed"));
+    json_decref(json);
+    return was;
+}
+
+static void a_case_that_was_cancelled_goes_on_with_the_same_numbers(void **state) {
+    (void)state;
+    enum { PLACES = IS_SLOW_BUILD ? 2 : 4 };
+    watch w = {0};
+    char dir[300];
+    fds_error err;
+    trial t = several_make();
+    trial_point(&t);
+    t.events = (fds_events){watch_log, watch_progress, &w};
+    run_case(&t, scratch_path("whole"));
+    assert_string_equal(w.last, "clouds, seed 4: removals by random (6 of 6)");
+    json_t *wanted = read_numbers(scratch_path("whole"));
+    uint64_t calls = w.calls;
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    for (uint64_t place = 0; place < PLACES; place++) {
+        w = (watch){.stop_at = 1 + place * (calls - 1) / PLACES};
+        expect_failure(try_case(&t, dir, &err), FDS_CANCELLED, &err, "cancelled");
+        assert_false(fds_path_exists(in_run(dir, "case.json")));
+        w = (watch){0};
+        run_case(&t, dir);
+        expect_same_numbers(dir, wanted);
+        remove_run(dir);
+    }
+    /* again and again in the same folder */
+    static const char *const steps[] = {"afds (1", "tmc (4", "the truth", "loo/sample with",
+                                        "by afds (1"};
+    for (size_t i = 0; i < COUNT(steps); i++) {
+        w = (watch){.stop_at = 2, .from = steps[i]};
+        expect_failure(try_case(&t, dir, &err), FDS_CANCELLED, &err, "cancelled");
+        expect_in(w.last, steps[i]);
+    }
+    w = (watch){0};
+    run_case(&t, dir);
+    expect_same_numbers(dir, wanted);
+    for (size_t i = 0; several[i]; i++) /* the bank is of the fit of afds */
+        assert_int_equal(was_resumed(dir, several[i]), i == 0 || i == 1 || i == 3);
+    json_decref(wanted);
+    trial_free(&t);
+}
+
+/* What a method took is what it took when it was done. */
+static void a_resumed_case_keeps_what_methods_took(void **state) {
+    (void)state;
+    static const char *const methods[] = {"tmc", "loo", NULL};
+    static const char record[] = "{\"prepare_s\": 12.5, \"answer_ms\": null, \"sub_models\": 77, "
+                                 "\"was_resumed\": false}";
+    trial t = trial_make(methods);
+    char dir[300];
+    fds_error err;
+    trial_point(&t);
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    run_case(&t, dir);
+    assert_int_equal(unlink(in_run(dir, "case.json")), 0);
+    scratch_write(in_run(dir, "tmc.json"), record, strlen(record));
+    scratch_write(in_run(dir, "loo.json"), "{\"begun\": true}", 15);
+    run_case(&t, dir);
+    json_t *json = read_case(dir);
+    const json_t *tmc = find_row(json, "tmc"), *timing = json_object_get(tmc, "timing");
+    assert_true(number(tmc, "sub_models") == 77 && number(timing, "prepare_s") == 12.5);
+    assert_true(json_is_false(json_object_get(timing, "was_resumed")));
+    assert_true(number(find_row(json, "loo"), "sub_models") == OWNERS + 1);
+    assert_true(was_resumed(dir, "loo"));
+    assert_int_equal(unlink(in_run(dir, "case.json")), 0);
+    scratch_write(in_run(dir, "tmc.json"), "{}", 2);
+    expect_failure(try_case(&t, dir, &err), FDS_FORMAT, &err, "tmc.json: neither");
+    scratch_write(in_run(dir, "tmc.json"), "{", 1);
+    expect_failure(try_case(&t, dir, &err), FDS_FORMAT, &err, "tmc.json: line 1");
+    json_decref(json);
+    trial_free(&t);
+}
+
+static void a_finished_case_is_left_as_it_is(void **state) {
+    (void)state;
+    static const char *const methods[] = {"ls", NULL};
+    struct stat before, after;
+    trial t = trial_make(methods);
+    trial_point(&t);
+    run_case(&t, scratch_path("case"));
+    assert_int_equal(stat(scratch_path("case/case.json"), &before), 0);
+    double start_s = fds_now_s();
+    watch w = {.stop_at = 1}; /* nothing is computed, so that there is nothing to stop */
+    t.events = (fds_events){NULL, watch_progress, &w};
+    run_case(&t, scratch_path("case"));
+    assert_true(fds_now_s() - start_s < 1);
+    assert_int_equal(stat(scratch_path("case/case.json"), &after), 0);
+    assert_true(before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
+                before.st_mtim.tv_nsec == after.st_mtim.tv_nsec && before.st_ino == after.st_ino);
+    trial_free(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_SCRATCH(threads_change_no_number),
+        IN_SCRATCH(the_order_of_methods_changes_no_number),
+        IN_SCRATCH(a_case_that_was_cancelled_goes_on_with_the_same_numbers),
+        IN_SCRATCH(a_resumed_case_keeps_what_methods_took),
+        IN_SCRATCH(a_finished_case_is_left_as_it_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report as people and programs meet it, from hand-made cases: the page is valid, needs nothing
+from outside, and says what report.json says; report.csv too. The first argument is make-report.
+"""
+import base64
+import csv
+import html.parser
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from harness import Skip, fds, main, refused, test, write_png  # noqa: E402
+
+SHARES = [0.05, 0.1, 0.15, 0.2, 0.5, 1.0]
+METHODS = [("fds", "Fast-DataShapley", "ours"), ("afds", "AFDS", "ours"), ("gfds", "GFDS", "ours"),
+           ("gfds+", "GFDS+", "ours"), ("bank", "Bank of sub-models", "beyond"),
+           ("ls", "Least squares", "beyond"), ("loo", "Leave one out", "paper"),
+           ("tmc", "TMC-Shapley (DataShapley)", "paper"), ("freeshap", "FreeShap", "paper"),
+           ("freeshap/sample", "FreeShap, per sample", "other"),
+           ("knn:5/sample", "5 nearest neighbours, per sample", "other"),
+           ("same-label", "Same label first", "control"), ("random", "Random order", "control")]
+HOSTILE = "<script>alert(\"1\")</script>,'&amp; \"x\"\n=1+1\t\u0001\u0085\uffff /~ é"
+
+
+# ---- cases ----
+
+
+def losses(draw, value, way, count):
+    means = [draw.uniform(0, 20) for _ in SHARES]
+    return {"value": value, "way": way, "set": "right", "count": count, "mean": means,
+            "sd": [draw.uniform(0, 5) for _ in SHARES]}
+
+
+def make_row(draw, method, title, kind):
+    own = "retrain" if method == "fds" else "retrain:10"
+    entries = [losses(draw, "retrain:10", way, 146) for way in ("top", "bottom", "add")]
+    if method == "fds" or kind in ("paper", "control"):
+        entries.append(losses(draw, "retrain", "top", 150))
+    entries += [dict(entry, set="all", count=200) for entry in entries]
+    return {"method": method, "title": title, "kind": kind, "is_per_sample": kind != "paper",
+            "value": own, "losses": entries,
+            "agreement": {"correlation": draw.uniform(-1, 1), "within": draw.uniform(-1, 1),
+                          "relative_error": None if kind == "paper" else draw.uniform(0, 2),
+                          "gap": None},
+            "area": draw.random(), "sub_models": draw.randrange(3000),
+            "timing": {"prepare_s": 10 ** draw.uniform(-4, 3), "answer_ms": draw.uniform(0, 30),
+                       "was_resumed": False}}
+
+
+def make_case(name, seed, methods=METHODS):
+    draw = random.Random(f"{name} {seed}")
+    base = [{"set": "right", "count": 146, "mean": draw.random(), "sd": draw.random()},
+            {"set": "all", "count": 200, "mean": draw.random(), "sd": draw.random()}]
+    return {"fds": "0.1.0", "kind": "fds bench case",
+            "data": {"name": name, "source": "a/" + name, "classes": 10, "players": 100,
+                     "tests": 200, "inputs": 3000},
+            "settings": {"seed": seed, "network": "lenet5", "explainer": "mlp", "coalitions": 2000,
+                         "truth": 8000 if seed == 0 else 0, "flipped": 0.1, "shares": SHARES},
+            "judged": [{"value": "retrain:10", "right": 146, "losses": base},
+                       {"value": "retrain", "right": 150, "losses": base}],
+            "rows": [make_row(draw, *method) for method in methods],
+            "pictures": [{"method": "afds", "file": "afds.png"}]}
+
+
+def write_case(folder, case):
+    os.makedirs(folder, exist_ok=True)
+    pathlib.Path(folder, "case.json").write_text(json.dumps(case))
+    write_png(os.path.join(folder, "afds.png"), 3, 2, b"\0\1\2\3\4\5")
+    return folder
+
+
+def make(cases, out="out", command="fds bench paper -o out"):
+    """Writes the cases into the report's folder; gives (html, report.json)."""
+    folders = [write_case(f"{out}/case-{i}", case) for i, case in enumerate(cases)]
+    fds(out, command, *folders)
+    return (pathlib.Path(out, "report.html").read_text(encoding="utf-8"),
+            json.loads(pathlib.Path(out, "report.json").read_text()))
+
+
+def usual():
+    return [make_case(name, seed) for name in ("mnist", "cifar10") for seed in (0, 1)]
+
+
+# ---- the page as a tree ----
+
+VOID = {"meta", "img"}
+KNOWN = VOID | set(
+    "html head title style body header main nav section h1 h2 h3 p a b i em small code pre div "
+    "span table caption thead tbody tfoot tr th td details summary figure figcaption ul li dl dt dd "
+    "svg g path text".split())
+
+
+class Page(html.parser.HTMLParser):
+    """A strict reader: every element is known and closed where it must be, every id is there once.
+    """
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.stack, self.ids, self.links, self.cells = [], set(), [], []
+        self.feed(text)
+        self.close()
+        assert not self.stack, f"never closed: {self.stack}"
+
+    def handle_decl(self, decl):
+        assert decl == "DOCTYPE html", decl
+
+    def handle_starttag(self, tag, attrs):
+        assert tag in KNOWN, f"<{tag}> at {self.getpos()}"
+        assert len(dict(attrs)) == len(attrs), f"an attribute twice at {self.getpos()}"
+        for key, value in attrs:
+            assert not key.startswith("on"), f"{key} at {self.getpos()}"
+            if key == "id":
+                assert value not in self.ids, f"id {value} twice"
+                self.ids.add(value)
+            if key in ("href", "src", "xlink:href", "action", "srcset", "data"):
+                self.links.append((tag, key, value))
+        if tag == "td":
+            self.cells.append([])
+        if tag not in VOID:
+            self.stack.append((tag, dict(attrs).get("data-path")))
+
+    def handle_startendtag(self, tag, attrs):
+        assert any(name == "svg" for name, _ in self.stack), f"<{tag}/> at {self.getpos()}"
+        self.handle_starttag(tag, attrs)
+        self.stack.pop()
+
+    def handle_endtag(self, tag):
+        assert self.stack and self.stack[-1][0] == tag, f"</{tag}> at {self.getpos()}: {self.stack}"
+        self.stack.pop()
+
+    def handle_data(self, data):
+        if any(name == "td" for name, _ in self.stack):
+            paths = [path for _, path in self.stack if path is not None]
+            self.cells[-1].append((data, paths[-1] if paths else None))
+
+
+def look_up(report, path):
+    for key in path.lstrip("/").split("/"):
+        key = key.replace("~1", "/").replace("~0", "~")
+        report = report[int(key)] if isinstance(report, list) else report[key]
+    return report
+
+
+def as_text(value):
+    """A setting as the page writes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(as_text, value))
+    return value if isinstance(value, str) else repr(value).removesuffix(".0")
+
+
+def check_number(text, path, report):
+    value = look_up(report, path)
+    if path.startswith(tuple(f"/data/{d}/rows/" for d in range(9))) or "/judged/" in path:
+        text = text.replace("−", "-")
+        assert re.fullmatch(r"-?\d+(\.\d+)?", text), f"{path}: {text!r}"
+        decimals = len(text.partition(".")[2])
+        assert abs(float(text) - value) <= 0.5000001 * 10 ** -decimals, f"{path}: {text}, {value}"
+        assert not (text.startswith("-") and float(text) == 0), f"{path}: {text}"
+    else:
+        assert text == as_text(value), f"{path}: {text!r}, {value!r}"
+
+
+def check_cells(page, report):
+    """Every number in every cell is the one of report.json that it says it is; returns how many."""
+    count = 0
+    for cell in page.cells:
+        for text, path in cell:
+            if path is not None:
+                check_number(text, path, report)
+                count += 1
+            else:
+                assert not re.search(r"\d", text), f"a number from nowhere: {text!r}"
+    return count
+
+
+def drawings(text):
+    """The drawings, their legends' too, as trees of XML."""
+    return [ET.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", text, re.S)]
+
+
+def check_self_contained(text, page):
+    for tag, key, value in page.links:
+        if (tag, key) == ("img", "src"):
+            assert value.startswith("data:image/png;base64,"), value[:60]
+        else:
+            assert (tag, key) == ("a", "href") and value[1:] in page.ids, (tag, key, value)
+    without_pictures = re.sub(r'src="data:[^"]*"', "", text)
+    for phrase in ("http:", "https:", "//", "url(", "@import", "<script", "<link", "<iframe"):
+        assert phrase not in without_pictures, phrase
+
+
+# ---- tests ----
+
+
+@test
+def the_page_is_valid_html():
+    text, _ = make(usual())
+    page = Page(text)
+    assert {"data-0", "data-1", "meaning", "made"} <= page.ids
+    for phrase in ("nan", "None", "null", "inf<", ">inf"):
+        assert phrase not in re.sub(r'src="data:[^"]*"', "", text), phrase
+
+
+@test
+def tidy_finds_nothing_wrong():
+    if not shutil.which("tidy"):
+        raise Skip("tidy is not installed")
+    make(usual())
+    run = subprocess.run(["tidy", "-q", "-errors", "-utf8", "out/report.html"], text=True,
+                         stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert run.returncode == 0, run.stderr
+
+
+@test
+def every_drawing_parses_and_is_described():
+    text, _ = make(usual())
+    plots = [svg for svg in drawings(text) if svg.get("class") == "plot"]
+    keys = [svg for svg in drawings(text) if svg.get("class") == "key"]
+    # by 10 epochs three charts with two small ones each, by converged models one, and bars
+    assert len(plots) == 2 * (3 * 3 + 1 + 1) and keys
+    for svg in plots:
+        assert svg.get("role") == "img" and svg.find("title").text
+        width, height = map(float, svg.get("viewBox").split()[2:])
+        for path in svg.iter("path"):
+            for x, y in re.findall(r"[ML]([-\d.]+) ([-\d.]+)", path.get("d")):
+                assert re.fullmatch(r"-?\d+(\.\d)?", x) and re.fullmatch(r"-?\d+(\.\d)?", y)
+                assert 0 <= float(x) <= width and 0 <= float(y) <= height, (x, y)
+        words = [element.text for element in svg.iter("text")]
+        assert any(unit in words for unit in ("cross-entropy of the true label, nats",
+                                              "seconds, on a logarithmic scale")), words
+
+
+@test
+def curves_of_a_chart_differ_by_dashes_and_colour():
+    text, _ = make(usual())
+    for legend in re.findall(r'<ul class="legend">.*?</ul>', text, re.S):
+        looks = re.findall(r'<g class="(c\d)"><path [^>]*stroke-dasharray="([^"]*)"', legend)
+        assert 3 <= len(looks) <= 8, looks
+        for side in zip(*looks):
+            assert len(set(side)) == len(looks), looks
+
+
+@test
+def nothing_is_fetched_from_anywhere():
+    text, _ = make(usual())
+    check_self_contained(text, Page(text))
+
+
+@test
+def every_number_in_a_table_is_that_of_the_json():
+    text, report = make(usual())
+    assert check_cells(Page(text), report) > 1000
+    deviations = re.findall(r'<td title="standard deviation ([\d.]+)">(?:<b>)?'
+                            r'<span data-path="([^"]+)/mean/(\d+)">', text)
+    assert len(deviations) > 300
+    for deviation, path, share in deviations:
+        check_number(deviation, f"{path}/sd/{share}", report)
+
+
+@test
+def the_greatest_of_a_column_is_bold():
+    text, report = make(usual())
+    table = re.search(r'<table class="losses">.*?</table>', text, re.S).group()
+    rows = [row for row in report["data"][0]["rows"] if row["kind"] != "control"]
+    for share in range(4):
+        best = max((next(entry for entry in row["losses"] if entry["value"] == row["value"]
+                         and entry["way"] == "top" and entry["set"] == "right")["mean"][share], row)
+                   for row in rows)[1]
+        at = report["data"][0]["rows"].index(best)
+        bold = re.findall(r'<b><span data-path="/data/0/rows/(\d+)/losses/\d+/mean/%d"' % share,
+                          table)
+        assert bold == [str(at)], (share, bold, at)
+
+
+@test
+def pictures_are_in_the_page():
+    text, report = make(usual())
+    pictures = re.findall(r'src="data:image/png;base64,([^"]*)"', text)
+    assert len(pictures) == 2
+    for picture in pictures:
+        assert base64.b64decode(picture, validate=True) == \
+            pathlib.Path("out/case-0/afds.png").read_bytes()
+    assert [data["pictures"] for data in report["data"]] == [
+        [{"method": "afds", "file": f"case-{i}/afds.png"}] for i in (0, 2)]
+
+
+def read_csv(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def same(text, value):
+    return text == "" if value is None else float(text) == value
+
+
+@test
+def the_csv_has_every_number_of_the_json():
+    _, report = make(usual())
+    lines = read_csv("out/report.csv")
+    found = {tuple(line[key] for key in list(line)[:8]): line for line in lines}
+    assert len(found) == len(lines)
+    count = 0
+
+    def expect(key, mean, sd=None, error=None, samples=None):
+        nonlocal count
+        if mean is None:
+            assert key not in found, key
+            return
+        line = found[key]
+        count += 1
+        assert same(line["mean"], mean) and same(line["sd"], sd), (key, line)
+        assert same(line["count"], samples) and same(line["error"], error), (key, line)
+
+    for data in report["data"]:
+        name, seeds = data["name"], data["seeds"]
+        for judge in data["judged"]:
+            for loss in judge["losses"]:
+                key = (name, "", "loss", judge["value"], "", loss["set"], "0")
+                expect(key + ("",), loss["mean"], loss["sd"], loss["error"], loss["count"])
+                for seed, mean in zip(seeds, loss["by_seed"]):
+                    expect(key + (str(seed),), mean)
+        for row in data["rows"]:
+            for loss in row["losses"]:
+                for k, share in enumerate(SHARES):
+                    key = (name, row["method"], "loss", loss["value"], loss["way"], loss["set"],
+                           f"{share:g}")
+                    expect(key + ("",), loss["mean"][k], loss["sd"][k], loss["error"][k],
+                           loss["count"])
+                    for seed, means in zip(seeds, loss["by_seed"]):
+                        expect(key + (str(seed),), means[k])
+            for outer, keys in ((row["agreement"], ("correlation", "within", "relative_error",
+                                                    "gap")),
+                                (row, ("area", "sub_models")),
+                                (row["timing"], ("prepare_s", "answer_ms"))):
+                for what in keys:
+                    stat = outer[what] or {"mean": None, "sd": None, "count": 1}
+                    error = stat["sd"] / stat["count"] ** 0.5 if stat["sd"] is not None else None
+                    expect((name, row["method"], what, "", "", "", "", ""), stat["mean"],
+                           stat["sd"], error, stat["count"])
+            for k, share in enumerate((row["paper"] or {"shares": []})["shares"]):
+                expect((name, row["method"], "paper_loss", "", "top", "", f"{share:g}", ""),
+                       row["paper"]["mean"][k], row["paper"]["sd"][k])
+            expect((name, row["method"], "paper_seconds", "", "", "", "", ""),
+                   (row["paper"] or {"seconds": None})["seconds"])
+    assert count == len(lines) > 1000
+
+
+@test
+def the_same_cases_give_the_same_bytes():
+    make(usual())
+    names = ("report.html", "report.json", "report.csv")
+    before = [pathlib.Path("out", name).read_bytes() for name in names]
+    make(usual())
+    assert before == [pathlib.Path("out", name).read_bytes() for name in names]
+
+
+@test
+def hostile_names_stay_texts():
+    cases = [make_case(HOSTILE, seed, [(HOSTILE, HOSTILE, "ours"), ("random", HOSTILE, "control")])
+             for seed in (0, 1)]
+    for case in cases:
+        case["data"]["source"] = case["settings"]["network"] = case["settings"][HOSTILE] = HOSTILE
+        case["pictures"] = [{"method": HOSTILE, "file": "afds.png"}]
+        for judge, value in zip(case["judged"], (HOSTILE, "retrain:" + HOSTILE)):
+            judge["value"] = value
+        for row in case["rows"]:
+            row["value"] = HOSTILE
+            for entry in row["losses"]:
+                entry["value"] = {"retrain": "retrain:" + HOSTILE}.get(entry["value"], HOSTILE)
+    text, report = make(cases, command=HOSTILE)
+    page = Page(text)
+    check_self_contained(text.replace("&lt;/script", ""), page)
+    assert drawings(text)
+    assert report["command"] == report["data"][0]["name"] == HOSTILE
+    assert all(row["title"] == HOSTILE for row in report["data"][0]["rows"])
+    lines = read_csv("out/report.csv")
+    assert {line["data"] for line in lines} == {HOSTILE}
+    assert {line["method"] for line in lines} == {"", HOSTILE, "random"}
+    # settings: control characters have no place in a page
+    for cell in page.cells:
+        for words, path in cell:
+            if path and path.startswith("/data/0/settings") and "alert" in words:
+                assert words == re.sub("[\u0001\u0085\uffff]", "?", HOSTILE).replace(
+                    "\n", " ").replace("\t", " "), words
+
+
+@test
+def what_was_not_measured_is_left_out():
+    case = make_case("mine", 7, [("afds", "AFDS", "ours"), ("random", "Random", "control")])
+    for row in case["rows"]:
+        row.update(agreement=None, area=None, sub_models=None, timing=None)
+        row["losses"] = [entry for entry in row["losses"]
+                         if entry["way"] == "top" and entry["value"] == "retrain:10"]
+        for entry in row["losses"]:
+            entry["mean"][2] = entry["sd"][3] = None
+    case["judged"].pop()
+    case["pictures"] = []
+    text, report = make([case])
+    page = Page(text)
+    check_cells(page, report)
+    assert "Seconds to prepare" not in text and "The greatest contributors" not in text
+    assert 'class="measures"' not in text and "converged</summary>" not in text
+    assert not re.search(r"nan|None|null", text)
+    assert [data["rows"][0]["timing"] for data in report["data"]] == [None]
+
+
+@test
+def no_sample_predicted_rightly_shows_all_samples():
+    case = make_case("mine", 7)
+    for holder in case["rows"] + case["judged"]:
+        holder["losses"] = [entry for entry in holder["losses"] if entry["set"] == "all"]
+    text, report = make([case])
+    check_cells(Page(text), report)
+    assert "<details open>" in text and len(drawings(text)) > 10
+
+
+@test
+def few_shares_and_one_sample_are_enough():
+    case = make_case("mine", 7)
+    for shares, shown in (([0.37], [37]), ([0.01, 0.1, 0.3, 0.4, 0.5], [1, 10, 30, 40]),
+                          ([0.05, 0.1, 0.15, 0.2, 0.5], [5, 10, 15, 20])):
+        case["settings"]["shares"] = shares
+        for row in case["rows"]:
+            for entry in row["losses"]:
+                entry.update(count=1, mean=shares, sd=[None] * len(shares))
+        text, report = make([case])
+        check_cells(Page(text), report)
+        table = re.search(r'<table class="losses">.*?</table>', text, re.S).group()
+        assert re.findall(r'<th scope="col">([\d.]+) %</th>', table) == list(map(str, shown))
+
+
+@test
+def colours_can_be_told_from_their_ground():
+    text, _ = make([make_case("mine", 0)])
+    schemes = re.findall(r":root\{([^}]*--ground[^}]*)\}", text)
+    assert len(schemes) == 2
+
+    def light(colour):
+        parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for scheme in schemes:
+        colours = dict(re.findall(r"--(\w+):(#\w+)", scheme))
+        ground = light(colours["ground"].ljust(7, "f"))
+        for name, least in [("ink", 7), ("soft", 4.5), ("accent", 4.5), ("ctl", 3)] + [
+                (f"c{i}", 3) for i in range(8)]:
+            pair = sorted((light(colours[name]), ground))
+            contrast = (pair[1] + 0.05) / (pair[0] + 0.05)
+            assert contrast >= least, f"{name}: {contrast:.2f}"
+
+
+@test
+def refusals_leave_the_old_report():
+    make([make_case("mine", 0)])
+    before = pathlib.Path("out/report.html").read_bytes()
+    pathlib.Path("out/case-0/afds.png").write_bytes(b"GIF89a no PNG")
+    refused(["out", "", "out/case-0"], 1, "out/case-0/afds.png", "not a PNG")
+    other = make_case("mine", 1)
+    other["settings"]["network"] = "cnn"
+    write_case("other", other)
+    write_case("out/case-0", make_case("mine", 0))
+    refused(["out", "", "out/case-0", "other"], 2, "other/case.json", "network", "cnn", "lenet5")
+    refused(["out", ""], 2, "at least one")
+    refused(["out", "", "nowhere"], 1, "nowhere/case.json")
+    assert pathlib.Path("out/report.html").read_bytes() == before
+
+
+if __name__ == "__main__":
+    sys.exit(main())
