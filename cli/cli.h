@@ -189,6 +189,7 @@ typedef struct cli_want {
     bool no_network;    /* none is needed */
     bool has_inputs;    /* samples that no player owns are needed as inputs of an explainer */
     uint64_t input_count;
+    uint64_t player_most, input_most; /* in the same way; 0: as fds fit has them */
 } cli_want;
 
 typedef struct cli_setup {

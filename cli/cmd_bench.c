@@ -10,6 +10,7 @@
 enum {
     SEEDS_DEFAULT = 3,
     TEST_DEFAULT = 200,
+    INPUTS_DEFAULT = 2000,
     TRUTH_DEFAULT = 4000,
     QUICK_PLAYERS = 30,
     QUICK_TEST = 20,
@@ -40,12 +41,12 @@ static const cli_option bench_table[] = {
              "[3]"),
      .min = 1, .max = 1000},
     {CLI_ROW(STRING, bench_options, remove, 0, "remove", "LIST",
-             "how many players are removed, in per cent [5,10,15,20,30,40,60,80,100]")},
+             "how many players are removed, in per cent [5,10,15,20,40,60,80,100]")},
     {CLI_ROW(FLAG, bench_options, top_only, 0, "top-only", NULL,
              "only remove the most valuable players; else, with the first seed, also the least "
              "valuable, and train on the most valuable alone")},
     {CLI_ROW(UINT, bench_options, inputs, 0, "inputs", "N",
-             "samples that explainers learn from [3000, or what the data has]"),
+             "samples that explainers learn from [2000, or what the data has]"),
      .min = 10, .max = 10000000},
     {CLI_ROW(UINT, bench_options, coalitions, 0, "coalitions", "M",
              "sub-models of fds, afds, gfds and ls, an even number [20 times the players]"),
@@ -131,32 +132,40 @@ static fds_status list_sets(bench_job *j, fds_error *err) {
     return FDS_OK;
 }
 
-/* Numbers that are not given are the paper's, or with --quick small ones. */
+/* Numbers that are not given: with --quick small ones. */
 static void set_numbers(bench_options *o) {
-    const struct {
-        uint64_t *number, value, quick;
-    } rows[] = {
-        {&o->seeds, SEEDS_DEFAULT, 1},
-        {&o->inputs, 0, QUICK_INPUTS},
-        {&o->coalitions, 0, QUICK_COALITIONS},
-        {&o->orders, 0, QUICK_ORDERS},
-    };
-    for (size_t i = 0; i < CLI_COUNT(rows); i++)
-        if (!*rows[i].number)
-            *rows[i].number = o->quick ? rows[i].quick : rows[i].value;
+    if (!o->seeds)
+        o->seeds = o->quick ? 1 : SEEDS_DEFAULT;
+    if (o->quick && !o->coalitions)
+        o->coalitions = QUICK_COALITIONS;
+    if (o->quick && !o->orders)
+        o->orders = QUICK_ORDERS;
+    if (o->quick && !o->remove)
+        o->remove = "5,10,15,20,50,100";
     if (o->truth == UINT64_MAX)
         o->truth = o->quick ? QUICK_TRUTH : TRUTH_DEFAULT;
     if (o->flipped < 0)
         o->flipped = 0.1;
-    if (o->quick && !o->players)
-        o->players = "30";
-    if (o->quick && !o->remove)
-        o->remove = "5,10,15,20,50,100";
+}
+
+static void ignore_change(void *user, const fds_bench_change *change) {
+    (void)user;
+    (void)change;
+}
+
+/* A report compared with itself has no changes: all that shows is whether it is one. */
+static fds_status check_compare(const bench_options *o, fds_error *err) {
+    size_t unused;
+    if (o->common.json)
+        return cli_fail(err, FDS_USAGE, "--compare is for people: not with --json");
+    return fds_bench_compare(o->compare, o->compare, 0, ignore_change, NULL, &unused, err);
 }
 
 static fds_status read_options(bench_job *j, fds_error *err) {
     bench_options *o = j->o;
     set_numbers(o);
+    if (o->compare)
+        CLI_TRY(check_compare(o, err));
     CLI_TRY(list_sets(j, err));
     if (o->methods)
         CLI_TRY(bench_read_methods(o->methods, &j->lists, err));
@@ -285,7 +294,9 @@ static fds_status run_cases(const bench_job *j, fds_error *err) {
                                     .test_count = o->test_count,
                                     .test_most = o->quick ? QUICK_TEST : TEST_DEFAULT,
                                     .has_inputs = true,
-                                    .input_count = o->inputs}};
+                                    .input_count = o->inputs,
+                                    .player_most = o->quick ? QUICK_PLAYERS : 0,
+                                    .input_most = o->quick ? QUICK_INPUTS : INPUTS_DEFAULT}};
         cli_note(j->term, "case %zu of %zu: %s, seed %llu", i + 1, count, common.operand,
                  (unsigned long long)common.seed);
         fds_status status = run_case(j, i, &setup, err);
@@ -316,7 +327,7 @@ static fds_status run_job(bench_job *j, int argc, char **argv, fds_error *err) {
     CLI_TRY(run_cases(j, err));
     CLI_TRY(write_report(j, err));
     CLI_TRY(bench_show(j->folder, j->o->common.json, err));
-    if (j->o->compare && !j->o->common.json)
+    if (j->o->compare)
         CLI_TRY(bench_show_changes(j->o->compare, j->folder, err));
     return FDS_OK;
 }

@@ -155,13 +155,17 @@ static fds_status choose_samples(cli_setup *s, size_t count, fds_error *err) {
     return FDS_OK;
 }
 
+static size_t input_most(const cli_setup *s) {
+    return s->want.input_most ? (size_t)s->want.input_most : INPUTS_DEFAULT;
+}
+
 /* How many samples must be left for an explainer: where the players would have all, as many as are
  * asked for, or a fifth. */
 static size_t spare(const cli_setup *s, size_t have) {
     if (!s->want.has_inputs || s->wanted || !s->want.players)
         return 0;
     size_t fifth = have / 5;
-    return s->want.input_count ? (size_t)s->want.input_count : least(fifth, INPUTS_DEFAULT);
+    return s->want.input_count ? (size_t)s->want.input_count : least(fifth, input_most(s));
 }
 
 static fds_status choose_players(cli_setup *s, fds_error *err) {
@@ -176,9 +180,9 @@ static fds_status choose_players(cli_setup *s, fds_error *err) {
         return cli_fail(err, FDS_USAGE,
                         "--players %zu: there are only %zu samples to choose from%s", count, have,
                         s->held ? " (the others are held back for testing)" : "");
+    size_t most = s->want.player_most ? (size_t)s->want.player_most : PLAYERS_DEFAULT;
     if (!count)
-        count =
-            s->want.players ? have : least(s->want.has_inputs ? have / 2 : have, PLAYERS_DEFAULT);
+        count = s->want.players ? have : least(s->want.has_inputs ? have / 2 : have, most);
     if (!count)
         return cli_fail(err, FDS_USAGE, "%zu samples are too few for players and an explainer",
                         have);
@@ -199,7 +203,7 @@ static fds_status choose_inputs(cli_setup *s, fds_error *err) {
                         "explainer to learn from; choose fewer --inputs or --players",
                         s->held ? " and those held back for testing" : "", left);
     if (!count)
-        count = least(left, INPUTS_DEFAULT);
+        count = least(left, input_most(s));
     CLI_TRY(choose_balanced(s, s->train, used + count, &s->inputs, err));
     size_t held = 0, sample = 0;
     for (size_t i = 0; i < used + count; i++) {

@@ -10,8 +10,16 @@
  *
  * A network trained by gradient descent that stays near where it started ends there. The authors'
  * program takes the gradient of output 0 alone for the kernel, this one the mean over all outputs,
- * of which none is first. */
+ * of which none is first.
+ *
+ * Where samples outnumber what a small network can tell apart, K_SS has eigenvalues of 0 which, in
+ * single precision, are as often below it, and by more than 1e-6: the ridge is then 1e-5, 1e-4,
+ * ..., the first with which the matrix of all samples is positive definite by half of it, and with
+ * it that of every coalition. */
 #include "utility/utility.h"
+
+#include <math.h>
+#include <string.h>
 
 static const double RIDGE = 1e-6;
 
@@ -38,6 +46,34 @@ static fds_status describe(json_t *about, const fds_net *net, const fds_train_pa
     return right ? FDS_OK : fds_fail_nomem(err, 1);
 }
 
+/* Whether K + shift I, of all samples, has a Cholesky factor; a (n, n) is scratch. */
+static bool is_positive(const fds_regression *r, double shift, double *a) {
+    const size_t n = r->data->samples->count;
+    memcpy(a, r->between, n * n * sizeof *a);
+    for (size_t k = 0; k < n; k++) {
+        double *row = a + k * n;
+        if (!(row[k] + shift > 0))
+            return false;
+        const double root = sqrt(row[k] + shift);
+        for (size_t j = k; j < n; j++)
+            row[j] /= root;
+        for (size_t i = k + 1; i < n; i++)
+            fds_value_add(n - i, -row[i], row + i, a + i * n + i);
+    }
+    return true;
+}
+
+static fds_status find_ridge(fds_regression *r, fds_error *err) {
+    const size_t n = r->data->samples->count;
+    double *scratch = fds_alloc_zero(n * n, sizeof *scratch);
+    if (!scratch)
+        return fds_fail_nomem(err, n * n * sizeof *scratch);
+    for (r->ridge = RIDGE; isfinite(r->ridge) && !is_positive(r, r->ridge / 2, scratch);)
+        r->ridge *= 10;
+    fds_free(scratch);
+    return FDS_OK;
+}
+
 static fds_status fill(fds_regression *r, const fds_net *net, const float *weights, float *floats,
                        fds_error *err) {
     const fds_value_data *data = r->data;
@@ -50,9 +86,8 @@ static fds_status fill(fds_regression *r, const fds_net *net, const float *weigh
                             err));
     for (size_t i = 0; i < n * m; i++) /* (samples, inputs) to (inputs, samples) */
         r->inputs[i % m * n + i / m] = (double)floats[i];
-    r->ridge = RIDGE;
     r->sharpness = 1;
-    return FDS_OK;
+    return find_ridge(r, err);
 }
 
 static fds_status make(fds_regression *r, const fds_value_making *making, const fds_net *net,

@@ -165,6 +165,47 @@ static void what_cannot_be_told_apart_is_no_trouble(void **state) {
     game_free(&g);
 }
 
+/* Two numbers a sample, all samples nearly on three points: the kernel's rounding is far above the
+ * ridge, and an unsteady factor would grow from row to row. */
+static void the_ridge_is_above_the_rounding(void **state) {
+    (void)state;
+    enum { SAMPLES = 60 };
+    float values[2 * SAMPLES], probs[SAMPLES * 3];
+    uint16_t labels[SAMPLES];
+    fds_error err;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        labels[i] = (uint16_t)(i % 3);
+        values[2 * i] = (float)labels[i] + (float)i / 1000;
+        values[2 * i + 1] = -(float)labels[i] + (float)i / 700;
+    }
+    game g = {.input_count = 3};
+    expect_ok(fds_dataset_create(SAMPLES, (fds_shape){2, 1, 1}, NULL, values, labels, 3, NULL,
+                                 &g.train, &err),
+              &err);
+    expect_ok(
+        fds_dataset_create(3, (fds_shape){2, 1, 1}, NULL, values, labels, 3, NULL, &g.test, &err),
+        &err);
+    expect_ok(fds_players_points(g.train, NULL, SAMPLES, &g.players, &err), &err);
+    for (uint32_t i = 0; i < 3; i++)
+        g.inputs[i] = i;
+    fds_value_params p = smaller("entk");
+    p.network = "logistic";
+    fds_value *value = make_value(&g, &p, 1);
+    assert_true(fds_value_regression(value)->ridge > 1e-6);
+    eval(value, 0, everyone(&g), probs);
+    for (size_t i = 0; i < 9; i++) /* scores near 0 and 1, not what rounding makes of them */
+        assert_true(probs[i] > 0.1f && probs[i] < 0.9f);
+    fds_value_free(value);
+    game_free(&g);
+    g = game_digits(PLAYERS, INPUTS); /* where all samples differ, it is the authors' */
+    p = small("entk");
+    p.network = "lenet5";
+    value = make_value(&g, &p, 1);
+    assert_true(fds_value_regression(value)->ridge == 1e-6);
+    fds_value_free(value);
+    game_free(&g);
+}
+
 static void a_hundred_digits_teach_something(void **state) {
     (void)state;
     expect_digits_to_be_learnt("entk", "lenet5");
@@ -232,6 +273,7 @@ int main(void) {
         cmocka_unit_test(the_answers_solve_the_regression),
         cmocka_unit_test(the_order_of_the_players_does_not_matter),
         cmocka_unit_test(what_cannot_be_told_apart_is_no_trouble),
+        cmocka_unit_test(the_ridge_is_above_the_rounding),
         cmocka_unit_test(a_hundred_digits_teach_something),
         cmocka_unit_test(the_text_says_what_matters),
         cmocka_unit_test(wrong_parameters_are_refused),

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fds bench, as its users meet it: a quick report, resuming, comparing, mistakes.
+
+usage: test_bench.py PATH_OF_FDS      (FDS_TEST_DATA: the folder with the committed samples)
+Prints TAP. Needs nothing but Python's standard library.
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import time
+
+from harness import MNIST, check_width, fds, fds_json, main, refused, start, test, write_csv
+
+ROWS = ["fds", "afds", "gfds", "gfds+", "bank", "ls", "loo", "tmc", "group-testing", "cs-shapley", "freeshap",
+        "freeshap/sample", "knn:5/sample", "same-label", "random"]
+# Seconds, not minutes: a network of one layer, ten digits.
+SMALL = ["bench", MNIST, "--quick", "--players", 10, "--test", 6, "--inputs", 40, "--coalitions", 60, "--orders", 4,
+         "--truth", 100, "--model", "logistic", "--explainer", "linear", "--remove", "10,50,100"]
+
+
+def numbers(report):
+    """A report without what may differ: timing, the command."""
+    for data in report["data"]:
+        for row in data["rows"]:
+            row.pop("timing")
+    return {key: report[key] for key in ("data",)}
+
+
+def read(folder):
+    return json.loads(pathlib.Path(folder, "report.json").read_text())
+
+
+@test
+def a_report_has_every_method_and_every_number():
+    out, err = fds(*SMALL)
+    check_width(out)
+    report = read("mnist.report")
+    (data,) = report["data"]
+    assert data["name"] == "mnist" and data["players"] == 10 and data["tests"] == 6
+    assert [row["method"] for row in data["rows"]] == ROWS
+    for row in data["rows"]:
+        assert row["area"]["count"] == 1 and row["agreement"]["correlation"]["count"] == 1, row["method"]
+        assert any(entry["way"] == "add" for entry in row["losses"]), row["method"]
+    page = pathlib.Path("mnist.report/report.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and "data:image/png;base64," in page
+    assert report["command"].startswith("fds bench ") and report["command"] in page.replace("&#39;", "'")
+    assert "mnist.report/report.html" in out and "Fast-DataShapley" in out
+    assert "case 1 of 1" in err
+
+
+@test
+def the_same_numbers_again_and_with_other_threads():
+    few = [*SMALL, "--methods", "fds,afds,tmc,beta:4,1,random"]
+    first = numbers(fds_json(*few, "-q", "-o", "a", "--threads", 1))
+    assert numbers(fds_json(*few, "-q", "-o", "b", "--threads", 2)) == first
+    when = os.stat("a/mnist-0/case.json").st_mtime_ns
+    assert numbers(fds_json(*few, "-q", "-o", "a")) == first
+    assert os.stat("a/mnist-0/case.json").st_mtime_ns == when
+    out, _ = fds(*few, "-q", "-o", "b", "--compare", "a/report.json")
+    assert "0 of" in out and "differ from a/report.json" in out
+
+
+@test
+def what_has_changed_is_shown():
+    few = [*SMALL, "--methods", "ls,random", "--truth", 0, "--flipped", 0, "--top-only"]
+    fds(*few, "-q", "-o", "a")
+    report = read("a")
+    for entry in report["data"][0]["rows"][0]["losses"]:
+        entry["mean"][0] += 100
+    pathlib.Path("old.json").write_text(json.dumps(report))
+    out, _ = fds(*few, "-q", "-o", "a", "--compare", "old.json")
+    assert "ls" in out and " -> " in out and "0 of" not in out.splitlines()[-1]
+
+
+@test
+def several_sets_and_seeds():
+    write_csv("shops.csv")
+    out, err = fds("bench", "shops.csv", MNIST, "--methods", "ls,knn:5/sample,same-label", "--players", 8, "--test", 4,
+                   "--seeds", 2, "--coalitions", 40, "--truth", 0, "--flipped", 0, "--remove", "25,50", "-o", "two",
+                   "--model", "logistic", "--inputs", 20)
+    assert "case 4 of 4" in err
+    names = [data["name"] for data in read("two")["data"]]
+    assert names == ["shops", "mnist"] and [d["seeds"] for d in read("two")["data"]] == [[0, 1], [0, 1]]
+    assert sorted(os.listdir("two")) == ["mnist-0", "mnist-1", "report.csv", "report.html", "report.json", "shops-0",
+                                         "shops-1"]
+
+
+@test
+def providers_are_players_too():
+    write_csv("shops.csv")
+    fds("bench", "shops.csv", "--players", "providers", "--quick", "--test", 6, "--coalitions", 40, "--orders", 3,
+        "--truth", 40, "--model", "logistic", "--explainer", "linear", "--remove", "50", "-q", "-o", "r")
+    methods = [row["method"] for row in read("r")["data"][0]["rows"]]
+    assert "knn:5/sample" not in methods and len(methods) == len(ROWS) - 1
+
+
+@test
+def interrupted_it_goes_on():
+    few = [*SMALL, "--methods", "afds,tmc,random", "--flipped", 0]
+    whole = numbers(fds_json(*few, "-q", "-o", "whole"))
+    for after in (0.3, 0.8):
+        process = start(*few, "-o", "part", stdout=-3, stderr=-3)
+        time.sleep(after)
+        process.send_signal(signal.SIGINT)
+        code = process.wait(timeout=60)
+        assert code in (0, 130), code
+        shutil.rmtree("killed", ignore_errors=True)
+        process = start(*few, "-o", "killed", stdout=-3, stderr=-3)
+        time.sleep(after)
+        process.kill()
+        process.wait()
+    for folder in ("part", "killed"):
+        assert numbers(fds_json(*few, "-q", "-o", folder)) == whole, folder
+
+
+@test
+def mistakes_are_answered_before_any_work():
+    refused(["bench"], 2, "DATA is missing", "fds bench paper --quick")
+    refused(["bench", MNIST, "--methods", "afsd"], 2, "afsd", "afds")
+    refused(["bench", MNIST, "--methods", "cs-shapley/sample"], 2, "cs-shapley")
+    refused(["bench", MNIST, "--methods", ","], 2, "it names none")
+    refused(["bench", MNIST, "--methods", "ls,ls"], 2, "twice")
+    refused(["bench", MNIST, "--remove", "10,5"], 2, "rising", "5,10,20")
+    refused(["bench", MNIST, "--remove", "0"], 2, "above 0")
+    refused(["bench", MNIST, "--coalitions", "21"], 2, "even")
+    refused(["bench", MNIST, "--seeds", "0"], 2, "--seeds 0")
+    refused(["bench", MNIST, "--flipped", "0.9"], 2, "0.5")
+    refused(["bench", MNIST, MNIST], 2, "same name")
+    refused(["bench", "paper"], 1, "mnist", "fds data get")
+    refused(["bench", MNIST, "nowhere"], 1, "nowhere")
+    refused(["bench", MNIST, "--compare", "nowhere.json", "--methods", "random"], 1, "nowhere.json")
+    refused(["bench", MNIST, "-o", "/proc/no"], 1, "-o /proc/no")
+    assert not os.path.exists("mnist.report")
+
+
+@test
+def other_settings_in_the_same_folder_are_refused():
+    few = [*SMALL, "--methods", "random", "--truth", 0, "--flipped", 0, "-q", "-o", "r"]
+    fds(*few)
+    refused([*few, "--orders", 9], 2, "r/mnist-0", "orders is 4", "9 now")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
