@@ -33,6 +33,15 @@ fds_status fds_json_parse(const char *where, const char *text, size_t size, json
     return status;
 }
 
+fds_status fds_json_read(const char *path, size_t limit, json_t **out, fds_error *err) {
+    uint8_t *data;
+    size_t size;
+    FDS_TRY(fds_file_read(path, limit, &data, &size, err));
+    fds_status status = fds_json_parse(path, (const char *)data, size, out, err);
+    fds_free(data);
+    return status;
+}
+
 json_t *fds_json_string(const char *text) {
     if (!text)
         return json_null();

@@ -302,13 +302,9 @@ static fds_status check_pictures(const char *path, const json_t *list, fds_error
 
 static fds_status read_json(const char *path, const char *kind_text, const shape *what,
                             json_t **out, fds_error *err) {
-    uint8_t *bytes;
-    size_t size;
-    FDS_TRY(fds_file_read(path, MAX_BYTES, &bytes, &size, err));
-    json_t *json = NULL;
-    fds_status status = fds_json_parse(path, (const char *)bytes, size, &json, err);
-    fds_free(bytes);
-    FDS_TRY(status);
+    json_t *json;
+    fds_status status = FDS_OK;
+    FDS_TRY(fds_json_read(path, MAX_BYTES, &json, err));
     if (strcmp(eval_text_of(json, "kind"), kind_text) != 0)
         status = fds_fail(err, FDS_FORMAT, "%s: \"kind\" must be \"%s\"", path, kind_text);
     else

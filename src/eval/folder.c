@@ -38,15 +38,6 @@ fds_status eval_json_write(const char *dir, const char *name, const json_t *json
     return status;
 }
 
-static fds_status read_json(const char *path, json_t **out, fds_error *err) {
-    uint8_t *data;
-    size_t size;
-    FDS_TRY(fds_file_read(path, MAX_BYTES, &data, &size, err));
-    fds_status status = fds_json_parse(path, (const char *)data, size, out, err);
-    fds_free(data);
-    return status;
-}
-
 /* ---- the lock ---- */
 
 /* Looks before it locks, so that nothing is left in a folder that is not ours. */
@@ -170,7 +161,7 @@ fds_status eval_folder_settle(const eval_game *g, fds_error *err) {
     FDS_TRY(describe(g, &now, err));
     fds_status status;
     if (fds_path_exists(path)) {
-        status = read_json(path, &before, err);
+        status = fds_json_read(path, MAX_BYTES, &before, err);
         if (status == FDS_OK)
             status = compare(path, before, now, err);
     } else {
@@ -204,7 +195,7 @@ fds_status eval_record_read(const char *dir, const char *method, eval_record *ou
     FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
     if (!fds_path_exists(path))
         return FDS_OK;
-    FDS_TRY(read_json(path, &json, err));
+    FDS_TRY(fds_json_read(path, MAX_BYTES, &json, err));
     const json_t *sub_models = json_object_get(json, "sub_models");
     *out =
         (eval_record){.is_begun = json_is_true(json_object_get(json, "begun")),

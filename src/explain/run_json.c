@@ -215,12 +215,8 @@ fds_status fds_run_record_write(const char *dir, const json_t *description,
 /* ---- reading ---- */
 
 static fds_status read_json(const char *path, json_t **out, fds_error *err) {
-    uint8_t *data;
-    size_t size;
-    FDS_TRY(fds_file_read(path, MAX_BYTES, &data, &size, err));
-    fds_status status = fds_json_parse(path, (const char *)data, size, out, err);
-    fds_free(data);
-    FDS_TRY(status);
+    FDS_TRY(fds_json_read(path, MAX_BYTES, out, err));
+    fds_status status = FDS_OK;
     const char *format = json_string_value(json_object_get(*out, "format"));
     json_int_t version = json_integer_value(json_object_get(*out, "version"));
     if (!format || strcmp(format, "fds run") != 0)

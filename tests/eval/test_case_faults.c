@@ -29,16 +29,6 @@ static void subject_free(subject *s) {
     trial_free(&s->t);
 }
 
-static void expect_told(fds_fault_kind kind, uint64_t nth, fds_status status,
-                        const fds_error *err) {
-    bool is_told = kind == FDS_FAULT_ALLOC ? status == FDS_NOMEM : status == FDS_IO;
-    if (kind == FDS_FAULT_ALLOC) /* without memory jansson's reader may find mistakes in the text */
-        is_told |= status == FDS_FORMAT;
-    if (!is_told || err->status != status || !err->text[0])
-        fail_msg("%s %llu fails: %s: %s", kind == FDS_FAULT_IO ? "file operation" : "allocation",
-                 (unsigned long long)nth, fds_status_name(status), err->text);
-}
-
 /* Failures at about so many places, each in a new folder. */
 static void fail_at(const subject *s, fds_fault_kind kind, uint64_t places) {
     fds_fault_arm(kind, 0);

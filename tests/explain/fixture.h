@@ -22,6 +22,17 @@ static inline void expect_failure(fds_status got, fds_status wanted, const fds_e
     expect_in(err->text, part);
 }
 
+/* A failure that was armed is told as what it is. */
+static inline void expect_told(fds_fault_kind kind, uint64_t nth, fds_status status,
+                               const fds_error *err) {
+    bool is_told = kind == FDS_FAULT_ALLOC ? status == FDS_NOMEM : status == FDS_IO;
+    if (kind == FDS_FAULT_ALLOC) /* without memory jansson's reader may find mistakes in the text */
+        is_told |= status == FDS_FORMAT;
+    if (!is_told || err->status != status || !err->text[0])
+        fail_msg("%s %llu fails: %s: %s", kind == FDS_FAULT_IO ? "file operation" : "allocation",
+                 (unsigned long long)nth, fds_status_name(status), err->text);
+}
+
 /* ---- what is fitted ---- */
 
 typedef struct {
