@@ -31,6 +31,8 @@ static const cli_option value_table[] = {
              "tmc, beta, gshapley, cs-shapley, freeshap: random orders of the players, at the most "
              "[1000; freeshap 200]"),
      .min = 1, .max = 100000000},
+    {CLI_ROW(UINT, value_options, orders, 0, "permutations", "N", "another name of --orders"),
+     .min = 1, .max = 100000000},
     {CLI_ROW(FLOAT, value_options, until, 0, "until", "SHARE",
              "the same: stop when 100 orders change the values by less than this share; 0: never "
              "before --orders [0.05; freeshap 0]"),

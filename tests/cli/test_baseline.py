@@ -63,6 +63,12 @@ def every_method_but_class_wise_values_every_test_sample():
         assert len(read("v.csv")) == 60, method
 
 
+@test
+def permutations_are_orders():
+    assert fds_json(*SMALL, "--method", "tmc", "--permutations", 7)["baseline"]["settings"]["orders"] == 7
+    refused([*SMALL, "--method", "tmc", "--permutations", -7], 2, "--permutations -7", "from 1")
+
+
 # ---- standard errors ----
 
 
