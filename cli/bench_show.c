@@ -102,10 +102,16 @@ static void print_time(double value, int width) {
     print_number(value, width, value < 10 ? 2 : value < 100 ? 1 : 0);
 }
 
+/* Whether a row is judged by other models than most. */
+static bool is_converged(const json_t *row) {
+    return strcmp(text_of(row, "value"), "retrain") == 0;
+}
+
 static void print_row(const json_t *row, size_t shares) {
     char title[CLI_NAME_SIZE];
     const json_t *losses = own_losses(row), *means = json_object_get(losses, "mean");
-    printf("%s", cli_name(text_of(row, "title"), TITLE, title));
+    printf("%s%s", cli_name(text_of(row, "title"), TITLE - 2, title),
+           is_converged(row) ? " *" : "  ");
     for (size_t i = 0; i < shares; i++) {
         const json_t *mean = json_array_get(means, i);
         print_number(json_is_number(mean) ? json_number_value(mean) : NAN, 7, 2);
@@ -127,10 +133,16 @@ static void print_data(const json_t *data) {
            json_array_size(json_object_get(data, "seeds")) == 1 ? "" : "s");
     printf("%-*s", TITLE, "");
     for (i = 0; i < shown; i++)
-        printf("%5g %%", 100 * json_number_value(json_array_get(shares, i)));
+        printf("%5.3g %%", 100 * json_number_value(json_array_get(shares, i)));
     printf("%7s%9s%9s\n", "truth", "seconds", "ms");
     json_t *row;
-    json_array_foreach(json_object_get(data, "rows"), i, row) { print_row(row, shown); }
+    bool has_converged = false;
+    json_array_foreach(json_object_get(data, "rows"), i, row) {
+        print_row(row, shown);
+        has_converged |= is_converged(row);
+    }
+    if (has_converged)
+        printf("* by converged models, whose losses are greater; the others by 10 epochs\n");
 }
 
 fds_status bench_show(const char *folder, bool is_json, fds_error *err) {
@@ -151,11 +163,14 @@ fds_status bench_show(const char *folder, bool is_json, fds_error *err) {
 
 static void tell_change(void *user, const fds_bench_change *c) {
     size_t *count = user;
+    char data[CLI_NAME_SIZE], method[CLI_NAME_SIZE], what[CLI_NAME_SIZE];
     if (!(*count)++)
-        printf("\n%-16s %-16s %-34s %s\n", "data", "method", "number", "before -> after");
-    printf("%-16s %-16s %-34s %.4g -> %.4g", c->data, c->method, c->what, c->before, c->after);
+        putchar('\n');
+    printf("%s  %s  %s\n", cli_name(c->data, 14, data), cli_name(c->method, 16, method),
+           cli_name(c->what, 44, what));
+    printf("    %.4g -> %.4g", c->before, c->after);
     if (isfinite(c->sigmas))
-        printf(" (%.1f standard errors)", c->sigmas);
+        printf(", %.1f standard errors", c->sigmas);
     putchar('\n');
 }
 

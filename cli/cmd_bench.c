@@ -52,7 +52,7 @@ static const cli_option bench_table[] = {
              "sub-models of fds, afds, gfds and ls, an even number [20 times the players]"),
      .min = 2, .max = 1 << 24},
     {CLI_ROW(UINT, bench_options, orders, 0, "orders", "N",
-             "of tmc, cs-shapley and freeshap, at the most [50]"),
+             "of tmc, cs-shapley, beta and gshapley, at the most [50]"),
      .min = 1, .max = 1000000},
     {CLI_ROW(UINT, bench_options, truth, 0, "truth", "M",
              "coalitions of the values that are taken for the truth, with the first seed; an even "
@@ -361,7 +361,8 @@ const cli_command cli_bench = {
         "seconds, sub-models. FOLDER/report.html shows it all and needs no other file; "
         "report.json and report.csv have every number.\n\n"
         "\"paper\" stands for mnist, cifar10 and fashion-mnist. A command that was interrupted or "
-        "killed goes on where it stopped; numbers do not depend on --threads.\n\n"
+        "killed goes on where it stopped; numbers do not depend on --threads, since explainers are "
+        "always trained on two.\n\n"
         "Methods: fds, afds, gfds, gfds+; bank, ls; the paper's baselines loo, tmc, "
         "group-testing, cs-shapley, freeshap; freeshap/sample, knn:5/sample; and to compare with, "
         "same-label, random.",

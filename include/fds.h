@@ -850,7 +850,7 @@ typedef struct fds_bench_params {
     const char *network;   /* of service model and sub-models */
     const char *explainer; /* NULL: "mlp" */
     size_t coalitions;     /* sub-models of fds, afds, gfds and ls; 0: 20 a player */
-    size_t orders;         /* of tmc, cs-shapley and freeshap at the most */
+    size_t orders;         /* of tmc, cs-shapley, beta and gshapley at the most */
     size_t truth;          /* coalitions of the values that are taken for the truth; 0: none */
     double flipped; /* share of players whose labels are made wrong, to see which methods find
                      * them; 0: none */
@@ -892,11 +892,14 @@ FDS_API fds_status fds_bench_report(const char *out, const char *const *dirs, si
 typedef struct fds_bench_change {
     const char *data, *method, *what; /* "mnist", "afds", "loss by retrain:10, top 10 %, right" */
     double before, after;
-    double sigmas; /* the difference in standard errors of both; INFINITY where none are known */
+    double sigmas; /* the difference in standard errors of both; INFINITY where these are 0 */
 } fds_bench_change;
 
 /* Tells every number that two report.json have in common and that differs by more than sigmas
- * standard errors; *compared: how many were looked at. */
+ * standard errors; *compared: how many were looked at. Numbers whose standard error is not known,
+ * such as those of a single seed, are left out. Of each set of data, first: what was measured on,
+ * "players", "tests", "inputs", "seeds" (how many) or "seed" (the first other one), with method ""
+ * and errors of 0. */
 FDS_API fds_status fds_bench_compare(const char *before_path, const char *after_path, double sigmas,
                                      void (*tell)(void *user, const fds_bench_change *change),
                                      void *user, size_t *compared, fds_error *err);

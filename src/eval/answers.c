@@ -35,7 +35,7 @@ typedef struct {
 
 /* ---- by fits ---- */
 
-/* Other numbers for each seed and use; any odd factor would keep them apart. */
+/* Other numbers for each seed and use. */
 static uint64_t draw_of(const fds_bench_params *params, eval_draw draw) {
     return params->seed + (uint64_t)draw;
 }
@@ -137,7 +137,7 @@ static fds_status find_resumed(const work *w, const fds_fit_report *report, bool
     if (*was_resumed || !report->was_resumed)
         return FDS_OK;
     if (other)
-        FDS_TRY(eval_record_read(w->game->dir, other, &record, err));
+        FDS_TRY(eval_record_read(w->game, other, &record, err));
     *was_resumed = !record.is_done || record.cost.was_resumed;
     return FDS_OK;
 }
@@ -179,14 +179,19 @@ static fds_status solve(const eval_game *g, fds_table *table, const fds_plan *pl
     return status;
 }
 
+/* No coalition is drawn twice. */
+size_t eval_drawn(const eval_game *g, size_t count) {
+    return g->players < 32 ? FDS_MIN(count, ((size_t)1 << g->players) - 2) : count;
+}
+
 fds_status eval_least_squares(const eval_game *g, eval_judge judge, eval_draw draw, size_t count,
                               const uint32_t *labels, double *values, size_t *used,
                               fds_error *err) {
+    /* as fits mix seed and draw; any odd factor keeps the draws apart */
     uint64_t seed = g->params->seed + draw_of(g->params, draw) * 0x9E3779B97F4A7C15u;
     fds_table *table = g->sides[judge].table;
-    if (g->players < 32) /* no coalition is drawn twice */
-        count = FDS_MIN(count, ((size_t)1 << g->players) - 2);
     fds_plan *plan;
+    count = eval_drawn(g, count);
     FDS_TRY(fds_plan_sample(FDS_LEVERAGE, g->players, NULL, count, seed, &plan, err));
     fds_status status = solve(g, table, plan, labels, values, err);
     fds_table_need need;
@@ -220,6 +225,22 @@ static void share_orders(const work *w) {
             w->values[i * tests + x] = w->values[i * tests + x % RANDOM_ORDERS];
 }
 
+/* Who values sample by sample without sub-models has nothing to prepare. */
+static void set_cost(const work *w, const fds_baseline_params *params,
+                     const fds_baseline_report *report) {
+    bool has_table = fds_baseline_needs_table(w->method->base);
+    bool is_prepared = has_table || !w->method->is_per_sample;
+    double each_ms = 1e3 * report->seconds / (double)w->game->tests;
+    if (!w->record.is_done)
+        *w->cost = (eval_cost){.prepare_s = is_prepared ? report->seconds : NAN,
+                               .answer_ms = is_prepared ? NAN : each_ms,
+                               .sub_models = has_table ? report->asked : 0,
+                               .was_resumed = w->record.is_begun};
+    w->cost->orders = report->orders;
+    w->cost->has_rule = params->until > 0;
+    w->cost->has_converged = report->has_converged;
+}
+
 static fds_status answer_by_baseline(const work *w, fds_error *err) {
     const eval_game *g = w->game;
     const char *base = w->method->base;
@@ -228,7 +249,7 @@ static fds_status answer_by_baseline(const work *w, fds_error *err) {
     FDS_TRY(fds_baseline_params_default(base, &params, err));
     if (w->method->is_per_sample)
         params.judge = FDS_EACH_SAMPLE;
-    if (params.orders)
+    if (params.orders && strcmp(base, "freeshap") != 0) /* whose own cost nothing */
         params.orders = g->params->orders;
     params.seed = g->params->seed;
     params.threads = g->params->threads;
@@ -246,13 +267,8 @@ static fds_status answer_by_baseline(const work *w, fds_error *err) {
     FDS_TRY(fds_baseline(&params, &data, w->values, NULL, &report, g->events, err));
     if (strcmp(base, "random") == 0)
         share_orders(w);
-    bool has_table = fds_baseline_needs_table(base);
-    double each_ms = 1e3 * report.seconds / (double)g->tests;
-    if (w->cost && !w->record.is_done)
-        *w->cost = (eval_cost){.prepare_s = report.seconds,
-                               .answer_ms = w->method->is_per_sample && !has_table ? each_ms : NAN,
-                               .sub_models = has_table ? report.asked : 0,
-                               .was_resumed = w->record.is_begun};
+    if (w->cost)
+        set_cost(w, &params, &report);
     return FDS_OK;
 }
 
@@ -269,7 +285,7 @@ fds_status eval_answers(const eval_game *game, const eval_method *method, const 
     work w = {.game = game, .method = method, .labels = labels, .values = values, .cost = cost};
     if (!cost)
         return answer(&w, err);
-    FDS_TRY(eval_record_read(game->dir, method->name, &w.record, err));
+    FDS_TRY(eval_record_read(game, method->name, &w.record, err));
     *cost = w.record.cost;
     if (w.record.is_done)
         return answer(&w, err);

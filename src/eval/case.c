@@ -6,15 +6,22 @@
  *
  * Every step finds in the folder what earlier processes have left there: sub-models in tables, fits
  * in their runs, costs in METHOD.json. All else is computed again, and is a function of the data
- * and of the settings. case.json is written last: a case that has one is finished.
+ * and of the settings. case.json is written last: a case that has one is finished, unless it is
+ * damaged.
  *
  * Who is judged by which models:
  *
  *   retrain:10   every row; bottom and add too, where both ways are asked for
  *   retrain      fds, the controls, and rows with one value a player, when fds is among the methods
  *                or converged models are asked for
+ *
+ * Values by sample are those for the label that the judge's own model predicts.
+ *
+ * What is taken for the truth is the mean of two least-squares solutions on coalitions drawn apart;
+ * how well the two agree tells how much it can be trusted.
  */
 #include "eval/case.h"
+#include "eval/report.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -31,10 +38,10 @@ typedef struct {
     eval_game game;
     fds_file lock;
     size_t count;
-    eval_method *methods;       /* (count) */
-    row *rows;                  /* (count) */
-    double *areas;              /* (count); NaN where there are no wrong labels */
-    double *truth[EVAL_JUDGES]; /* (players, tests), or NULL */
+    eval_method *methods; /* (count) */
+    row *rows;            /* (count) */
+    double *areas;        /* (count); NaN where there are no wrong labels */
+    eval_truth truth[EVAL_JUDGES];
     json_t *judged, *json_rows, *pictures;
 } bench;
 
@@ -46,7 +53,7 @@ static void bench_free(bench *b) {
     fds_free(b->methods);
     fds_free(b->areas);
     for (int judge = 0; judge < EVAL_JUDGES; judge++)
-        fds_free(b->truth[judge]);
+        fds_free(b->truth[judge].values);
     json_decref(b->judged);
     json_decref(b->json_rows);
     json_decref(b->pictures);
@@ -119,11 +126,12 @@ static fds_status find_methods(bench *b, fds_error *err) {
     size_t kept = 0;
     for (size_t i = 0; i < b->count; i++) {
         FDS_TRY(eval_method_find(names[i], &b->methods[kept], err));
-        fds_status status = check_method(&b->methods[kept], b->game.data->players, err);
+        fds_error why; /* of all methods, those are compared that there are for such players */
+        fds_status status = check_method(&b->methods[kept], b->game.data->players, &why);
         if (status != FDS_OK && b->game.params->methods)
-            return status;
+            return fds_fail(err, status, "%s", why.text);
         b->areas[kept] = NAN;
-        kept += status == FDS_OK; /* all methods: those that there are for such players */
+        kept += status == FDS_OK;
     }
     b->count = kept;
     if (has_fits(b) && !b->game.data->input_count)
@@ -155,50 +163,65 @@ static fds_status value_all(bench *b, fds_error *err) {
     return FDS_OK;
 }
 
-/* The truth of a value function that is some row's own. Of converged models, which take longer,
- * half as many coalitions are drawn. */
+/* The mean of two solutions on half of the coalitions each; again: room for the second one. */
+static fds_status solve_truth(const eval_game *g, eval_judge judge, eval_truth *truth,
+                              double *again, fds_error *err) {
+    const uint32_t *labels = g->sides[judge].predicted;
+    size_t half = FDS_MAX(g->params->truth / 4 * 2, (size_t)2);
+    fds_agreement agreement;
+    FDS_TRY(eval_least_squares(g, judge, EVAL_DRAW_TRUTH, half, labels, truth->values, NULL, err));
+    FDS_TRY(eval_least_squares(g, judge, EVAL_DRAW_TRUTH_AGAIN, half, labels, again, NULL, err));
+    FDS_TRY(fds_agree(again, g->tests, truth->values, g->tests, g->players, g->player_labels,
+                      labels, &agreement, err));
+    for (size_t i = 0; i < g->players * g->tests; i++)
+        truth->values[i] = (truth->values[i] + again[i]) / 2;
+    truth->coalitions = 2 * eval_drawn(g, half);
+    truth->correlation = agreement.correlation;
+    return FDS_OK;
+}
+
+/* The truth of a value function that is some row's own. */
 static fds_status find_truth(bench *b, eval_judge judge, fds_error *err) {
     const eval_game *g = &b->game;
-    size_t size = g->players * g->tests, count = g->params->truth;
+    size_t size = g->players * g->tests;
     bool is_wanted = false;
     for (size_t i = 0; i < b->count; i++)
         is_wanted |= own_judge(&b->methods[i]) == judge;
-    if (!is_wanted || !count)
+    if (!is_wanted || !g->params->truth)
         return FDS_OK;
-    if (judge == EVAL_CONVERGED)
-        count = FDS_MAX(count / 4 * 2, (size_t)2);
-    tell(b, "the truth by %s, %zu coalitions", eval_judge_name(judge), count);
-    b->truth[judge] = fds_alloc_zero(size, sizeof *b->truth[judge]);
-    if (!b->truth[judge])
-        return fds_fail_nomem(err, size * sizeof *b->truth[judge]);
-    return eval_least_squares(g, judge, EVAL_DRAW_TRUTH, count, g->sides[judge].predicted,
-                              b->truth[judge], NULL, err);
+    tell(b, "the truth by %s, %zu coalitions", eval_judge_name(judge), g->params->truth);
+    double *again = fds_alloc_zero(size, sizeof *again);
+    b->truth[judge].values = fds_alloc_zero(size, sizeof *again);
+    fds_status status = again && b->truth[judge].values
+                            ? solve_truth(g, judge, &b->truth[judge], again, err)
+                            : fds_fail_nomem(err, size * sizeof *again);
+    fds_free(again);
+    return status;
 }
 
 /* ---- losses ---- */
 
-static fds_status measure_epochs(const bench *b, size_t i, json_t *list, fds_error *err) {
+static fds_status measure_by(const bench *b, size_t i, eval_judge judge, json_t *list,
+                             fds_error *err) {
     const eval_game *g = &b->game;
-    int last = g->params->is_both_ways ? FDS_ADD_TOP : FDS_REMOVE_TOP;
-    for (int way = FDS_REMOVE_TOP; way <= last; way++)
-        FDS_TRY(eval_measure_losses(g, EVAL_EPOCHS, (fds_removal)way, b->rows[i].values,
-                                    eval_columns(g, &b->methods[i]), list, err));
+    const eval_method *m = &b->methods[i];
+    double *values = b->rows[i].values;
+    bool is_both_ways = judge == EVAL_EPOCHS && g->params->is_both_ways;
+    if (m->is_per_sample && judge != own_judge(m))
+        FDS_TRY(eval_answers(g, m, g->sides[judge].predicted, values, NULL, err));
+    for (int way = FDS_REMOVE_TOP; way <= (is_both_ways ? FDS_ADD_TOP : FDS_REMOVE_TOP); way++)
+        FDS_TRY(
+            eval_measure_losses(g, judge, (fds_removal)way, values, eval_columns(g, m), list, err));
     return FDS_OK;
 }
 
-static fds_status measure_converged(const bench *b, size_t i, json_t *list, fds_error *err) {
-    const eval_game *g = &b->game;
+/* By its own value function first: for the other one the row's values are overwritten. */
+static fds_status measure_losses(const bench *b, size_t i, json_t *list, fds_error *err) {
     const eval_method *m = &b->methods[i];
-    const eval_side *side = &g->sides[EVAL_CONVERGED];
-    bool is_control = m->kind == EVAL_CONTROL;
-    if (!side->value || (m->is_per_sample && !is_control && !m->is_converged))
-        return FDS_OK;
-    double *values = b->rows[i].values;
-    /* controls go by what is predicted here, and cost nothing */
-    if (is_control)
-        FDS_TRY(eval_answers(g, m, side->predicted, values, NULL, err));
-    return eval_measure_losses(g, EVAL_CONVERGED, FDS_REMOVE_TOP, values, eval_columns(g, m), list,
-                               err);
+    eval_judge own = own_judge(m), other = own == EVAL_EPOCHS ? EVAL_CONVERGED : EVAL_EPOCHS;
+    bool is_by_both = m->is_converged || !m->is_per_sample || m->kind == EVAL_CONTROL;
+    FDS_TRY(measure_by(b, i, own, list, err));
+    return is_by_both && b->game.sides[other].value ? measure_by(b, i, other, list, err) : FDS_OK;
 }
 
 /* ---- the result ---- */
@@ -209,11 +232,15 @@ static json_t *describe_row(const bench *b, size_t i, json_t *losses, json_t *ag
     json_t *timing =
         json_pack("{s:o, s:o, s:b}", "prepare_s", eval_json_real(cost->prepare_s), "answer_ms",
                   eval_json_real(cost->answer_ms), "was_resumed", cost->was_resumed);
-    return json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:I, s:o}", "method", m->name,
+    json_t *orders = json_null();
+    if (cost->orders)
+        orders = json_pack("{s:I, s:o}", "walked", (json_int_t)cost->orders, "has_converged",
+                           cost->has_rule ? json_boolean(cost->has_converged) : json_null());
+    return json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:I, s:o, s:o}", "method", m->name,
                      "title", m->title, "kind", eval_kind_name(m->kind), "is_per_sample",
                      m->is_per_sample, "value", eval_judge_name(own_judge(m)), "losses", losses,
                      "agreement", agreement, "area", eval_json_real(b->areas[i]), "sub_models",
-                     (json_int_t)cost->sub_models, "timing", timing);
+                     (json_int_t)cost->sub_models, "orders", orders, "timing", timing);
 }
 
 static fds_status measure_row(const bench *b, size_t i, fds_error *err) {
@@ -221,12 +248,10 @@ static fds_status measure_row(const bench *b, size_t i, fds_error *err) {
     json_t *losses = json_array(), *agreement = NULL;
     fds_status status = losses ? FDS_OK : eval_no_memory(err);
     if (status == FDS_OK)
-        status = eval_measure_agreement(&b->game, m, b->rows[i].values, b->truth[own_judge(m)],
-                                        &agreement, err);
+        status = eval_measure_agreement(&b->game, m, b->rows[i].values,
+                                        b->truth[own_judge(m)].values, &agreement, err);
     if (status == FDS_OK)
-        status = measure_epochs(b, i, losses, err);
-    if (status == FDS_OK)
-        status = measure_converged(b, i, losses, err);
+        status = measure_losses(b, i, losses, err);
     if (status != FDS_OK) {
         json_decref(losses);
         json_decref(agreement);
@@ -245,7 +270,7 @@ static fds_status measure_all(bench *b, fds_error *err) {
         json_t *item;
         if (!b->game.sides[judge].value)
             continue;
-        FDS_TRY(eval_measure_judge(&b->game, (eval_judge)judge, &item, err));
+        FDS_TRY(eval_measure_judge(&b->game, (eval_judge)judge, &b->truth[judge], &item, err));
         if (json_array_append_new(b->judged, item) != 0)
             return eval_no_memory(err);
     }
@@ -276,10 +301,12 @@ static fds_status draw_all(bench *b, fds_error *err) {
 }
 
 static fds_status write_result(const bench *b, fds_error *err) {
-    json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:O, s:O, s:O}", "fds", FDS_VERSION, "kind",
-                             "fds bench case", "data", eval_describe_data(&b->game), "settings",
-                             eval_describe_settings(&b->game), "judged", b->judged, "rows",
-                             b->json_rows, "pictures", b->pictures);
+    unsigned threads = b->game.params->threads;
+    json_t *json = json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:O, s:O, s:O}", "fds", FDS_VERSION, "kind", "fds bench case",
+        "machine", eval_machine(threads ? threads : fds_processors()), "data",
+        eval_describe_data(&b->game), "settings", eval_describe_settings(&b->game), "judged",
+        b->judged, "rows", b->json_rows, "pictures", b->pictures);
     fds_status status = eval_json_write(b->game.dir, RESULT, json, err);
     json_decref(json);
     return status;
@@ -287,15 +314,35 @@ static fds_status write_result(const bench *b, fds_error *err) {
 
 /* ---- all of it ---- */
 
+/* A result that is damaged, or of a version with other members, is none: what it was made from is
+ * still there. */
+static fds_status find_result(const bench *b, const char *path, bool *is_there, fds_error *err) {
+    json_t *json = NULL;
+    fds_error why;
+    *is_there = false;
+    if (!fds_path_exists(path))
+        return FDS_OK;
+    fds_status status = eval_case_read(path, &json, &why);
+    json_decref(json);
+    *is_there = status == FDS_OK;
+    if (status == FDS_NOMEM)
+        return fds_fail(err, status, "%s", why.text);
+    if (status != FDS_OK)
+        fds_log(b->game.events, FDS_LOG_WARNING, "%s; the case is measured again", why.text);
+    return FDS_OK;
+}
+
 static fds_status run(bench *b, const char *dir, fds_error *err) {
     const fds_bench_params *p = b->game.params;
     char path[FDS_PATH_MAX];
+    bool is_finished;
     FDS_TRY(find_methods(b, err));
     FDS_TRY(fds_path_join(path, sizeof path, dir, RESULT, err));
     FDS_TRY(eval_game_make(&b->game, dir, p->is_converged || eval_has_method(p, "fds"), err));
     FDS_TRY(eval_folder_lock(dir, &b->lock, err));
     FDS_TRY(eval_folder_settle(&b->game, err));
-    if (fds_path_exists(path))
+    FDS_TRY(find_result(b, path, &is_finished, err));
+    if (is_finished)
         return FDS_OK;
     FDS_TRY(eval_game_open(&b->game, err));
     FDS_TRY(value_all(b, err));

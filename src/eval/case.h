@@ -62,11 +62,15 @@ uint32_t eval_test(const eval_game *game, size_t i);
 
 /* ---- folder.c ---- */
 
-/* What a method took; NaN: not known. */
+/* What a method took; NaN: not known, or nothing to do. */
 typedef struct eval_cost {
     double prepare_s, answer_ms;
     size_t sub_models;
     bool was_resumed; /* seconds are of the last part alone */
+    /* not in METHOD.json, as they are the same whenever the values are computed */
+    size_t orders;      /* that were walked; 0: the method walks none */
+    bool has_rule;      /* by which the method ends them before all are walked */
+    bool has_converged; /* it did */
 } eval_cost;
 
 /* METHOD.json: at work on it, and done. */
@@ -75,7 +79,9 @@ typedef struct eval_record {
     eval_cost cost;
 } eval_record;
 
-fds_status eval_record_read(const char *dir, const char *method, eval_record *out, fds_error *err);
+/* One that cannot be read or means nothing counts as begun, with a warning. */
+fds_status eval_record_read(const eval_game *game, const char *method, eval_record *out,
+                            fds_error *err);
 /* cost NULL: begun. */
 fds_status eval_record_write(const char *dir, const char *method, const eval_cost *cost,
                              fds_error *err);
@@ -105,11 +111,13 @@ fds_status eval_answers(const eval_game *game, const eval_method *method, const 
                         double *values, eval_cost *cost, fds_error *err);
 
 /* Which coalitions are drawn: ls sees those that fds and afds learn from, so that the two differ by
- * the explainer alone; the truth others. */
-typedef enum eval_draw { EVAL_DRAW_METHODS, EVAL_DRAW_TRUTH } eval_draw;
+ * the explainer alone; the two halves of the truth others. */
+typedef enum eval_draw { EVAL_DRAW_METHODS, EVAL_DRAW_TRUTH, EVAL_DRAW_TRUTH_AGAIN } eval_draw;
 
-/* values (players, tests) for labels by least squares on count coalitions, or on all that there
- * are. used (or NULL): how many different ones, with the empty and the full one. */
+/* count, or as many as there are besides the empty and the full one. */
+size_t eval_drawn(const eval_game *game, size_t count);
+/* values (players, tests) for labels by least squares on eval_drawn coalitions. used (or NULL): how
+ * many different ones, with the empty and the full one. */
 fds_status eval_least_squares(const eval_game *game, eval_judge judge, eval_draw draw, size_t count,
                               const uint32_t *labels, double *values, size_t *used, fds_error *err);
 
@@ -118,9 +126,16 @@ fds_status eval_picture(const eval_game *game, const eval_method *method, fds_er
 
 /* ---- measure.c ---- */
 
+/* What is taken for the truth of a value function. */
+typedef struct eval_truth {
+    double *values;     /* (players, tests); NULL: none was asked for */
+    size_t coalitions;  /* of both halves */
+    double correlation; /* of one half with the other */
+} eval_truth;
+
 /* The item of "judged" for a value function. */
-fds_status eval_measure_judge(const eval_game *game, eval_judge judge, json_t **out,
-                              fds_error *err);
+fds_status eval_measure_judge(const eval_game *game, eval_judge judge, const eval_truth *truth,
+                              json_t **out, fds_error *err);
 /* Appends to list the losses by one value function and way, for each set of test samples. */
 fds_status eval_measure_losses(const eval_game *game, eval_judge judge, fds_removal way,
                                const double *values, size_t columns, json_t *list, fds_error *err);

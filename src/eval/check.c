@@ -25,6 +25,7 @@ static const char *const kind_names[] = {
 typedef struct shape {
     kind kind;
     bool or_null;                 /* null, or no such member */
+    bool is_needed;               /* or_null: but there must be such a member */
     const char *const *choices;   /* TEXT: which there are; NULL: any */
     const struct member *members; /* OBJECT: up to one without a key */
     const struct shape *item;     /* LIST */
@@ -40,19 +41,22 @@ static const char *const sets[] = {"right", "all", NULL};
 static const char *const kinds[] = {"ours", "beyond", "paper", "other", "control", NULL};
 
 static const shape text = {.kind = TEXT}, flag = {.kind = FLAG}, whole = {.kind = WHOLE},
-                   count = {.kind = COUNT}, number = {.kind = NUMBER},
-                   maybe_number = {.kind = NUMBER, .or_null = true},
+                   maybe_flag = {.kind = FLAG, .or_null = true}, count = {.kind = COUNT},
+                   number = {.kind = NUMBER}, maybe_number = {.kind = NUMBER, .or_null = true},
                    numbers = {.kind = LIST, .item = &maybe_number},
                    maybe_numbers = {.kind = LIST, .item = &maybe_number, .or_null = true},
                    by_seed = {.kind = LIST, .item = &maybe_numbers},
                    given_numbers = {.kind = LIST, .item = &number},
-                   way = {.kind = TEXT, .choices = ways}, set = {.kind = TEXT, .choices = sets},
+                   wholes = {.kind = LIST, .item = &whole}, way = {.kind = TEXT, .choices = ways},
+                   set = {.kind = TEXT, .choices = sets},
                    row_kind = {.kind = TEXT, .choices = kinds};
 
 #define OBJECT_OF(table) \
     { .kind = OBJECT, .members = table }
 #define MAYBE_OBJECT_OF(table) \
     { .kind = OBJECT, .members = table, .or_null = true }
+#define NEEDED_OBJECT_OF(table) \
+    { .kind = OBJECT, .members = table, .or_null = true, .is_needed = true }
 #define LIST_OF(what) \
     { .kind = LIST, .item = &what }
 
@@ -64,13 +68,25 @@ static const shape data = OBJECT_OF(data_members), picture = OBJECT_OF(picture_m
                    pictures = LIST_OF(picture);
 
 /* case.json */
+static const member machine_members[] = {{"processor", &text},
+                                         {"processors", &count},
+                                         {"instructions", &text},
+                                         {"threads", &count},
+                                         {NULL, NULL}};
+static const member case_truth_members[] = {
+    {"coalitions", &count}, {"correlation", &maybe_number}, {NULL, NULL}};
+static const member case_orders_members[] = {
+    {"walked", &count}, {"has_converged", &maybe_flag}, {NULL, NULL}};
+static const shape machine = OBJECT_OF(machine_members),
+                   case_truth = NEEDED_OBJECT_OF(case_truth_members),
+                   case_orders = NEEDED_OBJECT_OF(case_orders_members);
 static const member case_settings_members[] = {
     {"seed", &whole}, {"shares", &given_numbers}, {NULL, NULL}};
 static const member case_base_members[] = {
     {"set", &set}, {"count", &count}, {"mean", &maybe_number}, {"sd", &maybe_number}, {NULL, NULL}};
 static const shape case_base = OBJECT_OF(case_base_members), case_bases = LIST_OF(case_base);
 static const member case_judge_members[] = {
-    {"value", &text}, {"losses", &case_bases}, {NULL, NULL}};
+    {"value", &text}, {"losses", &case_bases}, {"truth", &case_truth}, {NULL, NULL}};
 static const member case_loss_members[] = {{"value", &text},  {"way", &way},      {"set", &set},
                                            {"count", &count}, {"mean", &numbers}, {"sd", &numbers},
                                            {NULL, NULL}};
@@ -97,16 +113,14 @@ static const member case_row_members[] = {{"method", &text},
                                           {"agreement", &case_agreement},
                                           {"area", &maybe_number},
                                           {"sub_models", &maybe_number},
+                                          {"orders", &case_orders},
                                           {"timing", &case_timing},
                                           {NULL, NULL}};
 static const shape case_row = OBJECT_OF(case_row_members), case_rows = LIST_OF(case_row);
-static const member case_members[] = {{"fds", &text},
-                                      {"data", &data},
-                                      {"settings", &case_settings},
-                                      {"judged", &case_judges},
-                                      {"rows", &case_rows},
-                                      {"pictures", &pictures},
-                                      {NULL, NULL}};
+static const member case_members[] = {{"fds", &text},           {"machine", &machine},
+                                      {"data", &data},          {"settings", &case_settings},
+                                      {"judged", &case_judges}, {"rows", &case_rows},
+                                      {"pictures", &pictures},  {NULL, NULL}};
 static const shape case_json = OBJECT_OF(case_members);
 
 /* report.json, as far as reports are compared */
@@ -135,7 +149,9 @@ static const member row_members[] = {{"method", &text},         {"losses", &loss
                                      {"sub_models", &stat},     {NULL, NULL}};
 static const shape row = OBJECT_OF(row_members), rows = LIST_OF(row);
 static const member part_members[] = {
-    {"name", &text}, {"settings", &settings}, {"judged", &judges}, {"rows", &rows}, {NULL, NULL}};
+    {"name", &text},     {"players", &count}, {"tests", &count},
+    {"inputs", &count},  {"seeds", &wholes},  {"settings", &settings},
+    {"judged", &judges}, {"rows", &rows},     {NULL, NULL}};
 static const shape part = OBJECT_OF(part_members), parts = LIST_OF(part);
 static const member report_members[] = {{"fds", &text}, {"data", &parts}, {NULL, NULL}};
 static const shape report_json = OBJECT_OF(report_members);
@@ -188,7 +204,7 @@ static fds_status fail_kind(const char *path, const char *place, const json_t *j
 static fds_status check(const char *path, const char *place, const json_t *json, const shape *what,
                         fds_error *err) {
     char below[PLACE];
-    if (what->or_null && (!json || json_is_null(json)))
+    if (what->or_null && (json ? json_is_null(json) : !what->is_needed))
         return FDS_OK;
     if (!is_of_kind(json, what))
         return fail_kind(path, *place ? place : "the whole", json, what, err);

@@ -2,7 +2,9 @@
  *
  * Two report.json compared, number by number: what both have, and what differs between them by more
  * than so many standard errors. The error of a difference is the root of the sum of both squares;
- * of numbers that are one a seed, sd / sqrt(count) is theirs. Times are not compared.
+ * of numbers that are one a seed, sd / sqrt(count) is theirs. Numbers without a known error, those
+ * of one seed, are left out; times are not compared. What was measured on, players, samples and
+ * seeds, has no error: any difference is told.
  */
 #include "eval/report.h"
 
@@ -23,18 +25,36 @@ typedef struct figure {
 } figure;
 
 static void compare(comparison *c, const char *what, figure before, figure after) {
-    if (isnan(before.mean) || isnan(after.mean))
+    if (isnan(before.mean) || isnan(after.mean) || isnan(before.error) || isnan(after.error))
         return;
     c->compared++;
     double apart = fabs(after.mean - before.mean);
-    double error =
-        hypot(isnan(before.error) ? 0 : before.error, isnan(after.error) ? 0 : after.error);
-    double sigmas = apart > 0 ? apart / error : 0; /* infinite where no error is known */
+    double sigmas = apart > 0 ? apart / hypot(before.error, after.error) : 0;
     if (!(sigmas > c->sigmas))
         return;
     const fds_bench_change change = {c->data, c->method, what, before.mean, after.mean, sigmas};
     if (c->tell)
         c->tell(c->user, &change);
+}
+
+/* ---- what was measured on ---- */
+
+/* Seeds: how many there are, or the first that differs. */
+static void compare_scope(comparison *c, const json_t *before, const json_t *after) {
+    static const char *const keys[] = {"players", "tests", "inputs"};
+    const json_t *old = json_object_get(before, "seeds"), *new = json_object_get(after, "seeds");
+    c->method = "";
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+        compare(c, keys[k], (figure){eval_number_of(before, keys[k]), 0},
+                (figure){eval_number_of(after, keys[k]), 0});
+    size_t count = json_array_size(old), at = 0;
+    if (count != json_array_size(new)) {
+        compare(c, "seeds", (figure){(double)count, 0}, (figure){(double)json_array_size(new), 0});
+        return;
+    }
+    while (at + 1 < count && json_equal(json_array_get(old, at), json_array_get(new, at)))
+        at++;
+    compare(c, "seed", (figure){eval_number_at(old, at), 0}, (figure){eval_number_at(new, at), 0});
 }
 
 /* ---- losses ---- */
@@ -132,6 +152,7 @@ static void compare_stats(comparison *c, const json_t *before, const json_t *aft
 static fds_status compare_data(comparison *c, const json_t *before, const json_t *after,
                                fds_text *what, fds_error *err) {
     const json_t *rows = json_object_get(before, "rows");
+    compare_scope(c, before, after);
     FDS_TRY(compare_judged(c, before, after, what, err));
     for (size_t r = 0; r < json_array_size(rows); r++) {
         const json_t *old = json_array_get(rows, r);

@@ -3,10 +3,12 @@
  * report.csv: every number of report.json, one line each, RFC 4180 with a header.
  *
  *   data            "mnist"
- *   method          "afds"; empty for the loss with all players
+ *   method          "afds"; empty for the loss with all players and for the truth
  *   what            loss; correlation, within, relative_error, gap, area, sub_models, prepare_s,
- *                   answer_ms; paper_loss, paper_seconds: what the paper reports
- *   value_function  of a loss: the models that judge
+ *                   answer_ms; walked: orders of the players; truth_coalitions, and
+ *                   truth_correlation of its halves; paper_loss, paper_seconds: what the paper
+ *                   reports
+ *   value_function  of a loss or the truth: the models that judge
  *   way             top, bottom, add
  *   set             right, all
  *   share           of the players removed or added; 0 for the loss with all players
@@ -80,6 +82,29 @@ static void add_seeds(fds_text *csv, const line *of_all, const json_t *seeds, co
     }
 }
 
+static void add_truth(fds_text *csv, const json_t *data, const json_t *judge) {
+    const json_t *truth = json_object_get(judge, "truth");
+    const json_t *stat = json_object_get(truth, "correlation");
+    line l = {.data = eval_text_of(data, "name"),
+              .method = "",
+              .what = "truth_coalitions",
+              .value = eval_text_of(judge, "value"),
+              .way = "",
+              .set = "",
+              .share = NAN,
+              .mean = eval_number_of(truth, "coalitions"),
+              .sd = NAN,
+              .error = NAN,
+              .count = NAN};
+    add_line(csv, &l);
+    l.what = "truth_correlation";
+    l.mean = eval_number_of(stat, "mean");
+    l.sd = eval_number_of(stat, "sd");
+    l.count = eval_number_of(stat, "count");
+    l.error = l.sd / sqrt(l.count);
+    add_line(csv, &l);
+}
+
 static void add_judged(fds_text *csv, const json_t *data) {
     const json_t *judged = json_object_get(data, "judged");
     for (size_t i = 0; i < json_array_size(judged); i++) {
@@ -99,6 +124,7 @@ static void add_judged(fds_text *csv, const json_t *data) {
             add_line(csv, &l);
             add_seeds(csv, &l, json_object_get(data, "seeds"), json_object_get(loss, "by_seed"), 0);
         }
+        add_truth(csv, data, judge);
     }
 }
 
@@ -173,7 +199,7 @@ fds_status eval_csv(const json_t *report, fds_text *csv, fds_error *err) {
     } stats[] = {
         {"agreement", "correlation"}, {"agreement", "within"}, {"agreement", "relative_error"},
         {"agreement", "gap"},         {NULL, "area"},          {NULL, "sub_models"},
-        {"timing", "prepare_s"},      {"timing", "answer_ms"}};
+        {"orders", "walked"},         {"timing", "prepare_s"}, {"timing", "answer_ms"}};
     const json_t *list = json_object_get(report, "data");
     fds_text_print(csv, "data,method,what,value_function,way,set,share,seed,mean,sd,error,count\n");
     for (size_t d = 0; d < json_array_size(list); d++) {

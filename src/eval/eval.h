@@ -10,6 +10,7 @@
  *   answers.c   the values of one method, whatever it takes
  *   flipped.c   the game with wrong labels
  *   paper.c     the figures of the paper's tables
+ *   machine.c   the machine that a case is measured on
  *   report.c    report.json, report.csv, report.html; report.h names the files that make them
  *   compare.c   two reports
  *
@@ -42,7 +43,7 @@ const char *eval_kind_name(eval_kind kind); /* "ours", ... as in case.json */
 
 /* ---- paper.c ---- */
 
-enum { EVAL_PAPER_SHARES = 4 };
+enum { EVAL_PAPER_SHARES = 4, EVAL_PAPER_PLAYERS = 100 };
 extern const double eval_paper_shares[EVAL_PAPER_SHARES]; /* 0.05, 0.1, 0.15, 0.2 */
 
 typedef struct eval_paper_row {
@@ -54,6 +55,11 @@ typedef struct eval_paper_row {
 /* What the paper reports for a method on a set of data, or NULL. */
 const eval_paper_row *eval_paper_find(const char *data, const char *method);
 
+/* ---- machine.c ---- */
+
+/* "machine" of case.json; NULL: no memory. */
+json_t *eval_machine(unsigned threads);
+
 /* ---- join.c, csv.c, page.c ---- */
 
 /* report.json of the cases of dirs; pictures are named by their paths. */
@@ -61,8 +67,8 @@ fds_status eval_join(const char *const *dirs, size_t count, const char *command,
                      fds_error *err);
 /* Everything in report, one line a number. */
 fds_status eval_csv(const json_t *report, fds_text *csv, fds_error *err);
-/* The whole page. folder: where the pictures that report names lie; NULL: their names are paths. */
-fds_status eval_page(const json_t *report, const char *folder, fds_text *html, fds_error *err);
+/* The whole page; pictures as in eval_join. */
+fds_status eval_page(const json_t *report, fds_text *html, fds_error *err);
 
 /* ---- chart.c, bars.c ---- */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { MOST_CURVES = 8, PARTS = 3 };
-#define BAND 1.96 /* standard errors: 95 % */
+#define BAND 1.96 /* standard errors */
 #define MAX_PICTURE ((size_t)64 << 20)
 
 /* Which charts a row goes to: the paper's methods, its baselines, others; PARTS: to all. */
@@ -47,22 +47,51 @@ typedef struct view {
     size_t count;
 } view;
 
-static double base_of(const view *v) {
-    const json_t *judge =
-        eval_list_find(json_object_get(v->section->data, "judged"), "value", v->value, NULL);
-    return eval_number_of(eval_list_find(json_object_get(judge, "losses"), "set", v->set, NULL),
-                          "mean");
+static size_t count_seeds(const view *v) {
+    return json_array_size(json_object_get(v->section->data, "seeds"));
+}
+
+/* Whether a row (NULL: any row of the chart) was measured in this way with a seed. */
+static bool has_seed(const view *v, const json_t *row, const char *way, size_t seed) {
+    bool has_it = false;
+    if (row) {
+        const json_t *entry = eval_losses_find(row, v->value, way, v->set, NULL);
+        return json_is_array(json_array_get(json_object_get(entry, "by_seed"), seed));
+    }
+    for (size_t i = 0; i < v->count; i++)
+        has_it |= has_seed(v, json_array_get(v->section->rows, v->rows[i]), way, seed);
+    return has_it;
+}
+
+/* The loss with all players, over the seeds that a row (NULL: the chart) has; of some seeds each
+ * counts alike. */
+static double base_of(const view *v, const json_t *row, const char *way) {
+    const json_t *judged = json_object_get(v->section->data, "judged");
+    const json_t *judge = eval_list_find(judged, "value", v->value, NULL);
+    const json_t *entry = eval_list_find(json_object_get(judge, "losses"), "set", v->set, NULL);
+    double sum = 0;
+    size_t used = 0, left_out = 0;
+    for (size_t i = 0; i < count_seeds(v); i++) {
+        double mean = eval_number_at(json_object_get(entry, "by_seed"), i);
+        if (!has_seed(v, row, way, i))
+            left_out++;
+        else if (isfinite(mean)) {
+            sum += mean;
+            used++;
+        }
+    }
+    return left_out ? sum / (double)used : eval_number_of(entry, "mean");
 }
 
 /* y, band and marks (points) of a row, from share 0 on. */
-static void fill_curve(const view *v, const json_t *row, const char *way, double base, double *y,
-                       double *band, double *marks) {
+static void fill_curve(const view *v, const json_t *row, const char *way, double *y, double *band,
+                       double *marks) {
     const json_t *shares = v->section->shares;
     const json_t *entry = eval_losses_find(row, v->value, way, v->set, NULL);
     bool is_top = strcmp(way, "top") == 0;
     bool is_papers =
         is_top && strcmp(v->set, "right") == 0 && strcmp(eval_text_of(row, "value"), v->value) == 0;
-    y[0] = entry && strcmp(way, "add") != 0 ? base : NAN; /* nobody removed */
+    y[0] = entry && strcmp(way, "add") != 0 ? base_of(v, row, way) : NAN; /* nobody removed */
     band[0] = y[0] - y[0];
     marks[0] = NAN;
     for (size_t k = 0; k < json_array_size(shares); k++) {
@@ -86,16 +115,41 @@ static void choose_styles(const view *v, eval_curve *curves) {
     }
 }
 
+/* ", seed 0 only" where a chart is not of all seeds; and whether a curve is of fewer than it. */
+static void name_seeds(const view *v, const char *way, fds_text *title) {
+    const json_t *seeds = json_object_get(v->section->data, "seeds");
+    size_t used = 0, named = 0;
+    bool is_even = true;
+    for (size_t i = 0; i < count_seeds(v); i++) {
+        bool is_used = has_seed(v, NULL, way, i);
+        used += is_used;
+        for (size_t k = 0; k < v->count; k++) {
+            const json_t *row = json_array_get(v->section->rows, v->rows[k]);
+            is_even &= has_seed(v, row, way, i) == is_used ||
+                       !eval_losses_find(row, v->value, way, v->set, NULL);
+        }
+    }
+    for (size_t i = 0; used < count_seeds(v) && i < count_seeds(v); i++)
+        if (has_seed(v, NULL, way, i)) {
+            eval_html(title, named ? ", " : used > 1 ? ", seeds " : ", seed ");
+            named++;
+            fds_text_print(title, "%lld", (long long)json_integer_value(json_array_get(seeds, i)));
+        }
+    eval_html(title, named ? " only" : "");
+    eval_html(title, is_even ? "" : ", some methods with fewer seeds");
+}
+
 static void name_chart(const view *v, const char *way, fds_text *title) {
     eval_html(title, strcmp(way, "top") == 0      ? "Without the most valuable players"
                      : strcmp(way, "bottom") == 0 ? "Without the least valuable players"
                                                   : "With the most valuable players alone");
     if (strcmp(way, "top") != 0) {
         eval_html(title, ", curves as above");
-        return;
+    } else {
+        fds_text_print(title, ": %s judged by ", v->heading);
+        eval_value_name(title, v->value);
     }
-    fds_text_print(title, ": %s, judged by ", v->heading);
-    eval_value_name(title, v->value);
+    name_seeds(v, way, title);
 }
 
 static bool has_way(const view *v, const char *way) {
@@ -110,14 +164,13 @@ static void fill_chart(const view *v, const char *way, const char *title, double
                        eval_curve *curves) {
     const json_t *shares = v->section->shares;
     size_t points = json_array_size(shares) + 1;
-    double base = base_of(v);
     bool is_add = strcmp(way, "add") == 0;
     for (size_t k = 0; k + 1 < points; k++)
         numbers[k + 1] = 100 * eval_number_at(shares, k);
     for (size_t i = 0; i < v->count; i++) {
         const json_t *row = json_array_get(v->section->rows, v->rows[i]);
         double *y = numbers + points * (3 * i + 1), *band = y + points, *marks = band + points;
-        fill_curve(v, row, way, base, y, band, marks);
+        fill_curve(v, row, way, y, band, marks);
         curves[i] = (eval_curve){.name = eval_text_of(row, "title"),
                                  .y = y,
                                  .band = band,
@@ -133,7 +186,7 @@ static void fill_chart(const view *v, const char *way, const char *title, double
                               .points = points,
                               .curves = curves,
                               .count = v->count,
-                              .base = base,
+                              .base = base_of(v, NULL, way),
                               .base_name = "with all players",
                               .is_small = strcmp(way, "top") != 0};
     eval_chart_curves(&chart, v->section->html);
@@ -291,7 +344,7 @@ static fds_status add_picture(const eval_section *s, const char *path, const cha
     return FDS_OK;
 }
 
-fds_status eval_figures_pictures(const eval_section *s, const char *folder, fds_error *err) {
+fds_status eval_figures_pictures(const eval_section *s, fds_error *err) {
     const json_t *pictures = json_object_get(s->data, "pictures");
     if (json_array_size(pictures))
         eval_html(s->html, "<h3>The greatest contributors</h3>\n");
@@ -299,11 +352,7 @@ fds_status eval_figures_pictures(const eval_section *s, const char *folder, fds_
         const json_t *picture = json_array_get(pictures, i);
         const char *file = eval_text_of(picture, "file"), *method = eval_text_of(picture, "method");
         const json_t *row = eval_list_find(s->rows, "method", method, NULL);
-        char path[FDS_PATH_MAX];
-        if (folder && *file != '/')
-            FDS_TRY(fds_path_join(path, sizeof path, folder, file, err));
-        FDS_TRY(add_picture(s, folder && *file != '/' ? path : file,
-                            row ? eval_text_of(row, "title") : method, err));
+        FDS_TRY(add_picture(s, file, row ? eval_text_of(row, "title") : method, err));
     }
     return FDS_OK;
 }

@@ -8,10 +8,12 @@
  *                  table.json), and checksums of the test samples with their labels and of the
  *                  explainers' inputs: everything that the numbers depend on
  *   METHOD.json    {"begun": true} while a method is at work; then prepare_s, answer_ms (null: none
- *                  measured), sub_models, was_resumed. '/', ':' and ',' in its name become '-'
+ *                  measured), sub_models, was_resumed. '/', ':' and ',' in its name become '-'.
+ *                  One that is damaged costs no more than the times of that method
  *
  * Each is written whole, aside, and put in place in one step. */
 #include "eval/case.h"
+#include "eval/report.h"
 
 #include <math.h>
 #include <string.h>
@@ -181,35 +183,44 @@ static void file_of(const char *method, char name[80]) {
             *at = '-';
 }
 
-/* A number, or NaN for null and for what is none. */
-static double number_of(const json_t *from, const char *key) {
-    const json_t *value = json_object_get(from, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
+static fds_status read_record(const char *path, eval_record *out, fds_error *err) {
+    json_t *json;
+    json_int_t sub_models;
+    int was_resumed;
+    FDS_TRY(fds_json_read(path, MAX_BYTES, &json, err));
+    out->is_begun = json_is_true(json_object_get(json, "begun"));
+    out->is_done = json_unpack(json, "{s:I, s:b}", "sub_models", &sub_models, "was_resumed",
+                               &was_resumed) == 0 &&
+                   sub_models >= 0;
+    if (out->is_done)
+        out->cost = (eval_cost){.prepare_s = eval_number_of(json, "prepare_s"),
+                                .answer_ms = eval_number_of(json, "answer_ms"),
+                                .sub_models = (size_t)sub_models,
+                                .was_resumed = was_resumed};
+    json_decref(json);
+    if (out->is_begun || out->is_done)
+        return FDS_OK;
+    return fds_fail(
+        err, FDS_FORMAT,
+        "%s: neither \"begun\" nor \"sub_models\", from 0, with \"was_resumed\" is there", path);
 }
 
-fds_status eval_record_read(const char *dir, const char *method, eval_record *out, fds_error *err) {
+fds_status eval_record_read(const eval_game *game, const char *method, eval_record *out,
+                            fds_error *err) {
     char name[80], path[FDS_PATH_MAX];
-    json_t *json;
+    fds_error why;
     *out = (eval_record){0};
     file_of(method, name);
-    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
+    FDS_TRY(fds_path_join(path, sizeof path, game->dir, name, err));
     if (!fds_path_exists(path))
         return FDS_OK;
-    FDS_TRY(fds_json_read(path, MAX_BYTES, &json, err));
-    const json_t *sub_models = json_object_get(json, "sub_models");
-    *out =
-        (eval_record){.is_begun = json_is_true(json_object_get(json, "begun")),
-                      .is_done = json_is_integer(sub_models),
-                      .cost = {.prepare_s = number_of(json, "prepare_s"),
-                               .answer_ms = number_of(json, "answer_ms"),
-                               .sub_models = (size_t)json_integer_value(sub_models),
-                               .was_resumed = json_is_true(json_object_get(json, "was_resumed"))}};
-    json_decref(json);
-    if (!out->is_begun && !out->is_done)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: neither \"begun\" nor \"sub_models\" is there: remove the file to "
-                        "measure the method again",
-                        path);
+    fds_status status = read_record(path, out, &why);
+    if (status == FDS_OK)
+        return FDS_OK;
+    if (status == FDS_NOMEM)
+        return fds_fail(err, status, "%s", why.text);
+    fds_log(game->events, FDS_LOG_WARNING, "%s; %s is measured again", why.text, method);
+    *out = (eval_record){.is_begun = true};
     return FDS_OK;
 }
 

@@ -11,10 +11,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/utsname.h>
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
 
 /* ---- a set of data ---- */
 
@@ -152,31 +148,19 @@ static fds_status join_group(const eval_cases *g, json_t **out, fds_error *err) 
 
 /* ---- all of it ---- */
 
-/* The processor's name for people, at most size - 1 characters, no blanks at its ends. */
-static void name_processor(char *name, size_t size) {
-    struct utsname machine;
-    snprintf(name, size, "%.48s", uname(&machine) == 0 ? machine.machine : "unknown");
-#ifdef __x86_64__
-    unsigned words[12] = {0};
-    bool is_named = true;
-    for (unsigned i = 0; i < 3; i++)
-        is_named &= __get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1],
-                                &words[4 * i + 2], &words[4 * i + 3]) != 0;
-    char brand[sizeof words + 1] = {0};
-    memcpy(brand, words, sizeof words);
-    size_t length = strlen(brand);
-    while (length > 0 && brand[length - 1] == ' ')
-        brand[--length] = 0;
-    if (is_named && length > 0)
-        snprintf(name, size, "%s", brand + strspn(brand, " "));
-#endif
-}
-
-static json_t *describe_machine(void) {
-    char name[64];
-    name_processor(name, sizeof name);
-    return json_pack("{s:o, s:I, s:s}", "processor", fds_json_string(name), "processors",
-                     (json_int_t)fds_processors(), "instructions", fds_isa());
+/* That of the first case, and whether another case is of another one, or of another version. */
+static json_t *join_machine(json_t *const *cases, size_t count) {
+    static const char *const keys[] = {"processor", "processors", "instructions", "threads"};
+    const json_t *first = json_object_get(cases[0], "machine");
+    json_t *out = json_object();
+    bool is_whole = out != NULL, is_mixed = false;
+    for (size_t k = 0; is_whole && k < sizeof keys / sizeof *keys; k++)
+        is_whole = eval_share(out, keys[k], json_object_get(first, keys[k]));
+    for (size_t i = 0; i < count; i++)
+        is_mixed |= strcmp(eval_text_of(cases[i], "fds"), FDS_VERSION) != 0 ||
+                    !json_equal(json_object_get(cases[i], "machine"), first);
+    is_whole = is_whole && eval_put(out, "is_mixed", json_boolean(is_mixed));
+    return eval_keep_if(out, is_whole);
 }
 
 static const char *name_of(const json_t *of_case) {
@@ -230,7 +214,7 @@ fds_status eval_join(const char *const *dirs, size_t count, const char *command,
     if (status == FDS_OK) {
         report = json_pack("{s:s, s:s, s:o, s:o, s:O}", "fds", FDS_VERSION, "kind",
                            "fds bench report", "command", fds_json_string(command ? command : ""),
-                           "machine", describe_machine(), "data", list);
+                           "machine", join_machine(cases, count), "data", list);
         status = report ? FDS_OK : eval_no_memory(err);
     }
     for (size_t i = 0; cases && i < count; i++)

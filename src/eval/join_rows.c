@@ -46,6 +46,23 @@ static json_t *join_agreement(const eval_cases *g, const char *method) {
     return out || !is_whole ? out : json_null();
 }
 
+/* How many orders of the players were walked, and whether all seeds ended by the method's own rule;
+ * null where it has none. */
+static json_t *join_orders(const eval_cases *g, const char *method) {
+    json_t *walked = join_number(g, method, "orders", "walked");
+    json_t *has_converged = json_null();
+    if (!walked || json_is_null(walked))
+        return walked;
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *row =
+            eval_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
+        json_t *flag = json_object_get(json_object_get(row, "orders"), "has_converged");
+        if (json_is_boolean(flag) && !json_is_false(has_converged))
+            has_converged = flag;
+    }
+    return json_pack("{s:o, s:O}", "walked", walked, "has_converged", has_converged);
+}
+
 static const json_t *timing_of(const eval_cases *g, size_t i, const char *method) {
     const json_t *rows = json_object_get(g->cases[i], "rows");
     return json_object_get(eval_list_find(rows, "method", method, NULL), "timing");
@@ -186,9 +203,10 @@ static json_t *join_losses(const eval_cases *g, const char *method, const char *
 
 /* ---- rows ---- */
 
-static json_t *describe_paper(const char *data, const char *method) {
-    const eval_paper_row *row = eval_paper_find(data, method);
-    if (!row)
+/* The paper's figures are of so many players. */
+static json_t *describe_paper(const json_t *data, const char *method) {
+    const eval_paper_row *row = eval_paper_find(eval_text_of(data, "name"), method);
+    if (!row || eval_number_of(data, "players") != EVAL_PAPER_PLAYERS)
         return json_null();
     json_t *shares = json_array(), *mean = json_array(), *sd = json_array();
     bool is_whole = true;
@@ -207,7 +225,6 @@ static json_t *describe_paper(const char *data, const char *method) {
 }
 
 static json_t *join_row(const eval_cases *g, const json_t *first) {
-    const char *data = eval_text_of(json_object_get(g->cases[0], "data"), "name");
     const char *method = eval_text_of(first, "method");
     static const char *const same[] = {"method", "title", "kind", "is_per_sample", "value"};
     json_t *out = json_object();
@@ -218,8 +235,9 @@ static json_t *join_row(const eval_cases *g, const json_t *first) {
                eval_put(out, "agreement", join_agreement(g, method)) &&
                eval_put(out, "area", join_number(g, method, NULL, "area")) &&
                eval_put(out, "sub_models", join_number(g, method, NULL, "sub_models")) &&
+               eval_put(out, "orders", join_orders(g, method)) &&
                eval_put(out, "timing", join_timing(g, method)) &&
-               eval_put(out, "paper", describe_paper(data, method));
+               eval_put(out, "paper", describe_paper(json_object_get(g->cases[0], "data"), method));
     return eval_keep_if(out, is_whole);
 }
 
@@ -239,9 +257,26 @@ static json_t *join_list(const eval_cases *g, const char *key, const char *name,
     return eval_keep_if(out, is_whole);
 }
 
+/* How well the halves of the truth agree, over the seeds that have one. */
+static json_t *join_truth(const eval_cases *g, const char *value) {
+    const json_t *coalitions = NULL;
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *judged = json_object_get(g->cases[i], "judged");
+        const json_t *truth =
+            json_object_get(eval_list_find(judged, "value", value, NULL), "truth");
+        g->parts[i] = (eval_stat){1, eval_number_of(truth, "correlation"), NAN, NAN};
+        if (!coalitions)
+            coalitions = json_object_get(truth, "coalitions");
+    }
+    if (!coalitions)
+        return json_null();
+    return json_pack("{s:O, s:o}", "coalitions", coalitions, "correlation", describe_stat(g));
+}
+
 static json_t *join_judge(const eval_cases *g, const json_t *first) {
     const char *value = eval_text_of(first, "value");
-    return json_pack("{s:s, s:o}", "value", value, "losses", join_losses(g, NULL, value));
+    return json_pack("{s:s, s:o, s:o}", "value", value, "losses", join_losses(g, NULL, value),
+                     "truth", join_truth(g, value));
 }
 
 /* ---- both lists ---- */

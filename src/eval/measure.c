@@ -12,6 +12,7 @@
 #include "eval/case.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- sets of test samples ---- */
 
@@ -46,7 +47,15 @@ static void summarise(const eval_game *g, const eval_side *side, set s, const do
 
 /* ---- losses ---- */
 
-fds_status eval_measure_judge(const eval_game *g, eval_judge judge, json_t **out, fds_error *err) {
+static json_t *describe_truth(const eval_truth *truth) {
+    if (!truth->values)
+        return json_null();
+    return json_pack("{s:I, s:o}", "coalitions", (json_int_t)truth->coalitions, "correlation",
+                     eval_json_real(truth->correlation));
+}
+
+fds_status eval_measure_judge(const eval_game *g, eval_judge judge, const eval_truth *truth,
+                              json_t **out, fds_error *err) {
     const eval_side *side = &g->sides[judge];
     const double none = 0;
     double *losses = fds_alloc_zero(g->tests + g->players, sizeof *losses);
@@ -73,8 +82,9 @@ fds_status eval_measure_judge(const eval_game *g, eval_judge judge, json_t **out
         json_decref(list);
         return status != FDS_OK ? status : eval_no_memory(err);
     }
-    *out = json_pack("{s:s, s:I, s:o}", "value", eval_judge_name(judge), "right",
-                     (json_int_t)set_size(g, side, SET_RIGHT), "losses", list);
+    *out = json_pack("{s:s, s:I, s:o, s:o}", "value", eval_judge_name(judge), "right",
+                     (json_int_t)set_size(g, side, SET_RIGHT), "losses", list, "truth",
+                     describe_truth(truth));
     return *out ? FDS_OK : eval_no_memory(err);
 }
 
@@ -134,13 +144,19 @@ static double gap_of(const eval_game *g, const eval_side *side, const double *va
     return missed / all; /* no number where nothing rises */
 }
 
+/* Whether it estimates the Shapley values of its value function, sample by sample. Of all others,
+ * which value another game or something else, only the order can agree. */
+static bool is_estimate(const eval_method *m) {
+    return m->kind == EVAL_OURS || m->kind == EVAL_BEYOND ||
+           (m->is_per_sample &&
+            (strcmp(m->base, "tmc") == 0 || strcmp(m->base, "group-testing") == 0));
+}
+
 fds_status eval_measure_agreement(const eval_game *g, const eval_method *method,
                                   const double *values, const double *truth, json_t **out,
                                   fds_error *err) {
     const eval_side *side = &g->sides[method->is_converged ? EVAL_CONVERGED : EVAL_EPOCHS];
-    /* values for all test samples are of another game, those of controls of none: only their order
-     * can agree */
-    bool is_same_unit = method->is_per_sample && method->kind != EVAL_CONTROL;
+    bool is_same_unit = is_estimate(method);
     fds_agreement agreement = {NAN, NAN, NAN};
     if (truth)
         FDS_TRY(fds_agree(values, eval_columns(g, method), truth, g->tests, g->players,

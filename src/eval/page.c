@@ -16,14 +16,35 @@ static const char how_to_read[] =
     "contributed to the prediction. The players whom it values most are taken away, the model is "
     "trained again on the others, and the loss on that sample is measured. <em>The greater the "
     "loss, the better the method has found who mattered.</em> Numbers are means over test samples "
-    "and seeds, ± one standard error; the paper’s own, of 100 players, stand small beneath.</p>\n"
-    "<p>Two controls keep the measure honest. <em>Random order</em> is what taking away anybody "
+    "and seeds, ± one standard error.";
+
+static const char about_paper[] =
+    " The paper’s own, of 100 players, stand small beneath, and as thin marks in charts.";
+
+static const char about_controls[] =
+    "</p>\n<p>Two controls keep the measure honest. <em>Random order</em> is what taking away "
+    "anybody "
     "does. <em>Same label first</em> takes players of the predicted label and knows nothing else: "
     "a "
     "method that is not above it has found little more than the label.</p>\n";
 
 static void count_of(fds_text *html, size_t count, const char *one, const char *many) {
     fds_text_print(html, "%zu %s", count, count == 1 ? one : many);
+}
+
+/* Whether the paper has figures for any of the rows. */
+static bool has_paper(const json_t *rows) {
+    bool has_any = false;
+    for (size_t r = 0; r < json_array_size(rows); r++)
+        has_any |= json_is_object(json_object_get(json_array_get(rows, r), "paper"));
+    return has_any;
+}
+
+static bool has_paper_anywhere(const json_t *list) {
+    bool has_any = false;
+    for (size_t d = 0; d < json_array_size(list); d++)
+        has_any |= has_paper(json_object_get(json_array_get(list, d), "rows"));
+    return has_any;
 }
 
 /* Different methods over all data. */
@@ -69,6 +90,8 @@ static void open_page(const json_t *report, fds_text *html) {
     eval_html(html, "<a href=\"#meaning\">What the columns mean</a> "
                     "<a href=\"#made\">How it was made</a></nav>\n");
     eval_html(html, how_to_read);
+    eval_html(html, has_paper_anywhere(list) ? about_paper : "");
+    eval_html(html, about_controls);
     eval_html(html, "</header>\n<main>\n");
 }
 
@@ -93,39 +116,86 @@ static void add_facts(const eval_section *s) {
     eval_html(s->html, "</p>\n");
 }
 
-/* A table that is folded up unless is_open; nothing where it would be empty. */
-static void add_folded(const eval_section *s, const char *value, const char *set, bool is_open) {
+/* Takes back what was written since before. */
+static void take_back(fds_text *html, size_t before) {
+    if (!html->is_failed)
+        html->data[html->used = before] = 0;
+}
+
+/* A table over all test samples, folded up unless is_open; nothing where it would be empty. */
+static void add_all(const eval_section *s, bool is_open) {
     size_t before = s->html->used;
-    eval_html(s->html, is_open ? "<details open>\n<summary>" : "<details>\n<summary>");
-    if (value) {
-        eval_html(s->html, "Every method judged by ");
-        eval_html_value(s->html, value);
-    } else
-        eval_html(s->html, "The same over all test samples, rightly predicted or not");
+    eval_html(s->html, is_open ? "<details open>" : "<details>");
+    eval_html(s->html, "\n<summary>");
+    eval_html(s->html, is_open ? "Over all test samples, as none is predicted rightly"
+                               : "The same over all test samples, rightly predicted or not");
     eval_html(s->html, "</summary>\n");
-    if (eval_table_losses(s, value, set))
+    if (eval_table_losses(s, NULL, "all"))
         eval_html(s->html, "</details>\n");
-    else if (!s->html->is_failed)
-        s->html->data[s->html->used = before] = 0;
+    else
+        take_back(s->html, before);
+}
+
+/* Methods that a value function judges, though another one is their own and valued the players:
+ * "The values of A and B themselves come from models of 10 epochs, their own setting." */
+static void add_strangers(const eval_section *s, const char *judge, const char *own) {
+    size_t count = 0, left;
+    for (int is_told = 0; is_told < 2; is_told++) {
+        left = count;
+        for (size_t r = 0; r < json_array_size(s->rows); r++) {
+            const json_t *row = json_array_get(s->rows, r);
+            if (eval_kind_of(row) == EVAL_CONTROL || strcmp(eval_text_of(row, "value"), own) != 0 ||
+                !eval_losses_find(row, judge, "top", "right", NULL))
+                continue;
+            count += !is_told;
+            if (!is_told)
+                continue;
+            eval_html(s->html, left == count ? " The values of " : left == 1 ? " and " : ", ");
+            eval_html_text(s->html, eval_text_of(row, "title"));
+            left--;
+        }
+    }
+    if (count == 0)
+        return;
+    eval_html(s->html, " themselves come from ");
+    eval_html_value(s->html, own);
+    eval_html(s->html, count == 1 ? ", its own setting." : ", their own setting.");
+}
+
+/* The table by one value function. */
+static void add_judge(const eval_section *s, const char *value) {
+    const json_t *judged = json_object_get(s->data, "judged");
+    size_t before = s->html->used;
+    eval_html(s->html, "<h4>Methods judged by ");
+    eval_html_value(s->html, value);
+    eval_html(s->html, "</h4>\n<p>The methods whose removals were judged by these models.");
+    for (size_t j = 0; j < json_array_size(judged); j++) {
+        const char *own = eval_text_of(json_array_get(judged, j), "value");
+        if (strcmp(own, value) != 0)
+            add_strangers(s, value, own);
+    }
+    eval_html(s->html, "</p>\n");
+    if (!eval_table_losses(s, value, "right"))
+        take_back(s->html, before);
 }
 
 static void add_losses(const eval_section *s) {
     const json_t *judged = json_object_get(s->data, "judged");
-    eval_html(s->html,
-              "<h3>Value loss</h3>\n<p>Over the test samples that the model of all players "
-              "predicts rightly, as in the paper.</p>\n");
-    if (eval_table_losses(s, NULL, "right"))
-        add_folded(s, NULL, "all", false);
-    else
-        add_folded(s, NULL, "all", true); /* none is predicted rightly */
-    for (size_t j = 0; json_array_size(judged) > 1 && j < json_array_size(judged); j++) {
-        const char *value = eval_text_of(json_array_get(judged, j), "value");
-        add_folded(s, value, "right", strcmp(value, "retrain") == 0);
-    }
+    eval_html(s->html, "<h3>Value loss</h3>\n");
+    size_t before = s->html->used;
+    eval_html(s->html, "<p>Over the test samples that the model of all players predicts rightly");
+    eval_html(s->html, has_paper(s->rows) ? ": the paper’s own figures fit only these, though it "
+                                            "does not say so.</p>\n"
+                                          : ".</p>\n");
+    bool has_right = eval_table_losses(s, NULL, "right");
+    if (!has_right)
+        take_back(s->html, before);
+    add_all(s, !has_right);
+    for (size_t j = 0; json_array_size(judged) > 1 && j < json_array_size(judged); j++)
+        add_judge(s, eval_text_of(json_array_get(judged, j), "value"));
 }
 
-static fds_status add_data(const json_t *report, size_t at, const char *folder, fds_text *html,
-                           fds_error *err) {
+static fds_status add_data(const json_t *report, size_t at, fds_text *html, fds_error *err) {
     const json_t *data = json_array_get(json_object_get(report, "data"), at);
     const eval_section s = {.html = html,
                             .data = data,
@@ -137,13 +207,13 @@ static fds_status add_data(const json_t *report, size_t at, const char *folder, 
     eval_html(html, "</h2>\n");
     add_facts(&s);
     add_losses(&s);
-    eval_html(html, "<h3>Removal curves</h3>\n<p>Bands are 95 % confidence intervals of the mean. "
-                    "Grey: the controls.</p>\n");
+    eval_html(html, "<h3>Removal curves</h3>\n<p>Bands are ± 1.96 standard errors. Grey: the "
+                    "controls.</p>\n");
     FDS_TRY(eval_figures_curves(&s, err));
     eval_html(html, "<h3>Agreement, wrong labels and cost</h3>\n");
     eval_table_measures(&s);
     FDS_TRY(eval_figures_overhead(&s, err));
-    FDS_TRY(eval_figures_pictures(&s, folder, err));
+    FDS_TRY(eval_figures_pictures(&s, err));
     eval_html(html, "</section>\n");
     return FDS_OK;
 }
@@ -161,7 +231,8 @@ static const char meanings[] =
     "how far the means of single seeds scatter.</dd>\n"
     "<dt>Correlation with the truth</dt><dd>Of a method’s values with those by least squares on "
     "many coalitions drawn apart, over all players, and over the players of the predicted class "
-    "alone, which is the harder question.</dd>\n"
+    "alone, which is the harder question. The truth is an estimate too: how well values from two "
+    "halves of its coalitions agree stands above the table.</dd>\n"
     "<dt>Relative error</dt><dd>Length of the difference to the truth, in lengths of the "
     "truth.</dd>\n"
     "<dt>Gap</dt><dd>By how much the values miss the sum that they should have, as a share of "
@@ -169,7 +240,8 @@ static const char meanings[] =
     "<dt>Wrong labels</dt><dd>Some players’ labels were made wrong and everything valued anew. The "
     "area under the ROC curve tells how well the lowest values find them: 1 is all of them first, "
     "0.5 is chance.</dd>\n"
-    "<dt>Sub-models</dt><dd>Models that the method had to train.</dd>\n"
+    "<dt>Sub-models</dt><dd>Models that the method had to train. “Asked for”: those that a "
+    "method of others wanted, one that it wanted again counted again.</dd>\n"
     "<dt>To prepare, a new sample</dt><dd>Seconds before the first answer, and milliseconds for "
     "each further sample. Methods with one value a player for all samples answer with that. "
     "≥ stands where a method was interrupted and only its last part was timed.</dd>\n"
@@ -249,7 +321,8 @@ static void add_settings(const json_t *list, fds_text *html) {
 }
 
 static void close_page(const json_t *report, fds_text *html) {
-    const json_t *machine = json_object_get(report, "machine");
+    const json_t *machine = json_object_get(report, "machine"),
+                 *list = json_object_get(report, "data");
     const char *command = eval_text_of(report, "command");
     eval_html(html, meanings);
     eval_html(html, "<section id=\"made\">\n<h2>How it was made</h2>\n");
@@ -267,19 +340,26 @@ static void close_page(const json_t *report, fds_text *html) {
              "processors");
     eval_html(html, ", instructions ");
     eval_html_text(html, eval_text_of(machine, "instructions"));
-    eval_html(html,
-              ". All numbers but times depend on the settings alone. The paper’s times are of "
-              "4 cores of an EPYC 7543 and an A30 GPU. Beside this page, "
-              "<code>report.json</code> and <code>report.csv</code> have every number in "
-              "full.</p>\n");
-    add_settings(json_object_get(report, "data"), html);
+    eval_html(html, ", ");
+    count_of(html, (size_t)json_integer_value(json_object_get(machine, "threads")), "thread",
+             "threads");
+    eval_html(html, ". ");
+    if (json_is_true(json_object_get(machine, "is_mixed")))
+        eval_html(html, "<b>Some cases were measured on another machine, with other threads or "
+                        "by another version; this is the first one’s: do not compare times.</b> ");
+    eval_html(html, "All numbers but times depend on the settings alone. ");
+    if (has_paper_anywhere(list))
+        eval_html(html, "The paper’s times are of 4 cores of an EPYC 7543 and an A30 GPU. ");
+    eval_html(html, "Beside this page, <code>report.json</code> and <code>report.csv</code> have "
+                    "every number in full.</p>\n");
+    add_settings(list, html);
     eval_html(html, "</section>\n</main>\n</body>\n</html>\n");
 }
 
-fds_status eval_page(const json_t *report, const char *folder, fds_text *html, fds_error *err) {
+fds_status eval_page(const json_t *report, fds_text *html, fds_error *err) {
     open_page(report, html);
     for (size_t d = 0; d < json_array_size(json_object_get(report, "data")); d++)
-        FDS_TRY(add_data(report, d, folder, html, err));
+        FDS_TRY(add_data(report, d, html, err));
     close_page(report, html);
     return fds_text_check(html, err);
 }

@@ -43,7 +43,27 @@ static fds_status write_text(const char *out, const char *name, const fds_text *
                              fds_error *err) {
     char path[FDS_PATH_MAX];
     FDS_TRY(fds_path_join(path, sizeof path, out, name, err));
+    FDS_TRY(fds_out_sweep(path, err));
     return fds_file_write(path, text->data, text->used, err);
+}
+
+/* Under a lock, as what others have left is swept away. */
+static fds_status write_all(const char *out, const fds_text *html, const fds_text *csv,
+                            const fds_text *json, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    fds_file lock;
+    FDS_TRY(fds_mkdirs(out, err));
+    FDS_TRY(fds_path_join(path, sizeof path, out, ".lock", err));
+    FDS_TRY(fds_file_open(&lock, path, FDS_CREATE, err));
+    fds_status status = fds_file_lock(&lock, out, err);
+    if (status == FDS_OK)
+        status = write_text(out, "report.html", html, err);
+    if (status == FDS_OK)
+        status = write_text(out, "report.csv", csv, err);
+    if (status == FDS_OK)
+        status = write_text(out, "report.json", json, err);
+    fds_file_close(&lock);
+    return status;
 }
 
 fds_status fds_bench_report(const char *out, const char *const *dirs, size_t count,
@@ -52,7 +72,7 @@ fds_status fds_bench_report(const char *out, const char *const *dirs, size_t cou
     fds_text html = {0}, csv = {0}, json = {0};
     fds_status status = eval_join(dirs, count, command, &report, err);
     if (status == FDS_OK)
-        status = eval_page(report, NULL, &html, err);
+        status = eval_page(report, &html, err);
     if (status == FDS_OK)
         status = eval_csv(report, &csv, err);
     if (status == FDS_OK)
@@ -60,13 +80,7 @@ fds_status fds_bench_report(const char *out, const char *const *dirs, size_t cou
     if (status == FDS_OK)
         status = make_json(report, &json, err);
     if (status == FDS_OK)
-        status = fds_mkdirs(out, err);
-    if (status == FDS_OK)
-        status = write_text(out, "report.html", &html, err);
-    if (status == FDS_OK)
-        status = write_text(out, "report.csv", &csv, err);
-    if (status == FDS_OK)
-        status = write_text(out, "report.json", &json, err);
+        status = write_all(out, &html, &csv, &json, err);
     json_decref(report);
     fds_free(html.data);
     fds_free(csv.data);

@@ -124,7 +124,7 @@ void eval_table_measures(const eval_section *section);
 
 fds_status eval_figures_curves(const eval_section *section, fds_error *err);
 fds_status eval_figures_overhead(const eval_section *section, fds_error *err);
-fds_status eval_figures_pictures(const eval_section *section, const char *folder, fds_error *err);
+fds_status eval_figures_pictures(const eval_section *section, fds_error *err);
 
 extern const char *const eval_style[]; /* CSS, then NULL */
 

@@ -27,6 +27,7 @@ const char *const eval_style[] = {
     "h2{font-size:1.5rem;margin:3.5rem 0 .25rem;padding-top:1rem;border-top:2px solid "
     "var(--line)}\n"
     "h3{font-size:1.15rem;margin:2.5rem 0 .5rem}\n"
+    "h4{font-size:1rem;margin:2rem 0 .25rem}\n"
     "p,dl{max-width:46rem}\n"
     ".lead{font-size:1.1rem}\n"
     ".facts{max-width:none}\n"
@@ -47,7 +48,7 @@ const char *const eval_style[] = {
     "table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.94rem}\n"
     "caption{text-align:left;padding:0 0 .5rem;font-size:.96em}\n"
     /* of a table that is scrolled, the caption stays */
-    "caption span{display:block;position:sticky;left:0;max-width:min(46rem,calc(100vw - 2.5rem))}\n"
+    "caption>span{display:block;position:sticky;left:0;max-width:min(46rem,calc(100vw - 2.5rem))}\n"
     "th,td{padding:.32rem .9rem;text-align:right;vertical-align:top;white-space:nowrap}\n"
     "th:first-child{text-align:left;padding-left:.25rem;white-space:normal;min-width:11rem;"
     "position:sticky;left:0;background:var(--ground)}\n"
@@ -103,9 +104,10 @@ const char *const eval_style[] = {
     "th:first-child{min-width:8.5rem}}\n",
     /* paper */
     "@media print{:root{color-scheme:light}body{max-width:none;padding:0;font-size:10.5pt}"
-    "figure,tr,pre{break-inside:avoid}.kind{break-after:avoid}h2,h3,caption,figcaption,thead{break-"
+    "figure,tr,pre{break-inside:avoid}.kind{break-after:avoid}h2,h3,h4,caption,figcaption,thead{"
+    "break-"
     "after:avoid}"
-    "h2{break-before:page}section:first-child h2{break-before:auto}h3+p{break-after:avoid}"
+    "h2{break-before:page}section:first-child h2{break-before:auto}h3+p,h4+p{break-after:avoid}"
     "tfoot{display:table-row-group}nav{display:none}.scroll,.bars>div{overflow:visible}"
     "table{font-size:8.5pt}th,td{padding:.2rem .5rem}.bars .plot{min-width:0}"
     ".chart .plot{flex-basis:24rem}.band,.bar{print-color-adjust:exact;"

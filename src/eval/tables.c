@@ -61,7 +61,7 @@ typedef struct losses {
     const char *value, *set;         /* value NULL: each row's own */
     const char *usual;               /* the value function that most rows are judged by */
     size_t shares[COLUMNS], columns; /* places in the list of shares */
-    double best[COLUMNS];            /* of all but the controls */
+    double best[COLUMNS];            /* of the rows that are ranked */
 } losses;
 
 /* Of the value functions that rows of the table are judged by, the one of most rows. */
@@ -109,6 +109,11 @@ static const json_t *find_entry(const losses *t, const json_t *row, size_t *at) 
     return eval_losses_find(row, value, "top", t->set, at);
 }
 
+/* Losses by different models do not compare, and controls are no methods. */
+static bool is_ranked(const losses *t, const json_t *row, const json_t *entry) {
+    return eval_kind_of(row) != EVAL_CONTROL && strcmp(eval_text_of(entry, "value"), t->usual) == 0;
+}
+
 /* False: no row has anything. */
 static bool find_best(losses *t) {
     bool has_any = false;
@@ -117,7 +122,7 @@ static bool find_best(losses *t) {
     for (size_t r = 0; r < json_array_size(t->section->rows); r++) {
         const json_t *row = json_array_get(t->section->rows, r), *entry = find_entry(t, row, NULL);
         has_any |= entry != NULL;
-        for (size_t c = 0; c < t->columns && eval_kind_of(row) != EVAL_CONTROL; c++)
+        for (size_t c = 0; c < t->columns && is_ranked(t, row, entry); c++)
             t->best[c] =
                 fmax(t->best[c], eval_number_at(json_object_get(entry, "mean"), t->shares[c]));
     }
@@ -142,7 +147,7 @@ static void add_loss(const losses *t, const json_t *row, size_t r, const json_t 
         eval_html_number(s->html, 2, sd);
         eval_html(s->html, "\"");
     }
-    bool is_best = mean == t->best[column] && eval_kind_of(row) != EVAL_CONTROL;
+    bool is_best = mean == t->best[column] && is_ranked(t, row, entry);
     eval_html(s->html, is_best ? "><b>" : ">");
     snprintf(path, sizeof path, "rows/%zu/losses/%zu/mean/%zu", r, at, share);
     add_number(s, path, 2, mean);
@@ -238,7 +243,9 @@ bool eval_table_losses(const eval_section *s, const char *value, const char *set
               "the most valuable players: mean ± standard error, judged by ");
     eval_html_value(s->html, t.usual);
     eval_html(s->html, value ? "" : " unless a row says otherwise");
-    eval_html(s->html, ". Bold: the greatest of a column, controls aside.</span></caption>\n"
+    eval_html(s->html, value ? ". Bold: the greatest of a column"
+                             : ". Bold: the greatest of a column by these models");
+    eval_html(s->html, ", controls aside.</span></caption>\n"
                        "<thead><tr><th scope=\"col\">Players removed</th>");
     for (size_t c = 0; c < t.columns; c++) {
         eval_html(s->html, "<th scope=\"col\">");
@@ -276,6 +283,36 @@ static const json_t *stat_of(const json_t *row, const measure *m) {
     return json_object_get(m->outer ? json_object_get(row, m->outer) : row, m->key);
 }
 
+static void name_stat(char *path, size_t size, size_t r, const measure *m, const char *key) {
+    snprintf(path, size, "rows/%zu/%s%s%s/%s", r, m->outer ? m->outer : "", m->outer ? "/" : "",
+             m->key, key);
+}
+
+/* The greatest number of seeds that a row of the column is of. */
+static double seeds_of(const eval_section *s, const measure *m) {
+    double most = 0;
+    for (size_t r = 0; r < json_array_size(s->rows); r++)
+        most = fmax(most, eval_number_of(stat_of(json_array_get(s->rows, r), m), "count"));
+    return most;
+}
+
+/* Small print: methods of others count every sub-model that they ask for, and a row may be of fewer
+ * seeds than its column. */
+static void add_remarks(const eval_section *s, const json_t *row, size_t r, const measure *m) {
+    const json_t *stat = stat_of(row, m);
+    bool is_others = eval_kind_of(row) == EVAL_PAPER || eval_kind_of(row) == EVAL_OTHER;
+    double count = eval_number_of(stat, "count");
+    char path[160];
+    if (strcmp(m->key, "sub_models") == 0 && is_others && eval_number_of(stat, "mean") > 0)
+        eval_html(s->html, "<small>asked for</small>");
+    if (count < seeds_of(s, m)) {
+        eval_html(s->html, "<small>seeds: ");
+        name_stat(path, sizeof path, r, m, "count");
+        add_number(s, path, 0, count);
+        eval_html(s->html, "</small>");
+    }
+}
+
 static void add_measure(const eval_section *s, const json_t *row, size_t r, const measure *m) {
     const json_t *stat = stat_of(row, m);
     double mean = eval_number_of(stat, "mean"), sd = eval_number_of(stat, "sd");
@@ -298,12 +335,12 @@ static void add_measure(const eval_section *s, const json_t *row, size_t r, cons
         eval_html(s->html, "\"");
     }
     eval_html(s->html, ">");
-    if (is_time && json_is_true(json_object_get(json_object_get(row, "timing"), "was_resumed")))
-        eval_html(s->html, "≥ "); /* an interrupted method: the last part alone was timed */
     if (isfinite(mean)) {
-        snprintf(path, sizeof path, "rows/%zu/%s%s%s/mean", r, m->outer ? m->outer : "",
-                 m->outer ? "/" : "", m->key);
+        if (is_time && json_is_true(json_object_get(json_object_get(row, "timing"), "was_resumed")))
+            eval_html(s->html, "≥ "); /* an interrupted method: the last part alone was timed */
+        name_stat(path, sizeof path, r, m, "mean");
         add_number(s, path, m->decimals < 0 ? eval_html_decimals(mean) : m->decimals, mean);
+        add_remarks(s, row, r, m);
     }
     if (isfinite(paper)) {
         eval_html(s->html, "<small>paper ");
@@ -335,6 +372,56 @@ static void add_kind_measures(const eval_section *s, eval_kind kind, const bool 
         eval_html(s->html, "</tbody>\n");
 }
 
+/* How far the truth itself can be trusted. */
+static void add_truths(const eval_section *s) {
+    const json_t *judged = json_object_get(s->data, "judged");
+    for (size_t j = 0; j < json_array_size(judged); j++) {
+        const json_t *judge = json_array_get(judged, j), *truth = json_object_get(judge, "truth");
+        double coalitions = eval_number_of(truth, "coalitions");
+        double mean = eval_number_of(json_object_get(truth, "correlation"), "mean");
+        char path[160];
+        if (!isfinite(coalitions) || !isfinite(mean))
+            continue;
+        eval_html(s->html, " The truth by ");
+        eval_html_value(s->html, eval_text_of(judge, "value"));
+        eval_html(s->html, " is of ");
+        snprintf(path, sizeof path, "judged/%zu/truth/coalitions", j);
+        add_number(s, path, 0, coalitions);
+        eval_html(s->html, " coalitions; values from either half of them correlate by ");
+        snprintf(path, sizeof path, "judged/%zu/truth/correlation/mean", j);
+        add_number(s, path, 3, mean);
+        eval_html(s->html, ".");
+    }
+}
+
+/* Who was stopped by the number of orders, not by a rule of its own. */
+static void add_stopped(const eval_section *s) {
+    bool is_open = false;
+    for (size_t r = 0; r < json_array_size(s->rows); r++) {
+        const json_t *row = json_array_get(s->rows, r), *orders = json_object_get(row, "orders");
+        double walked = eval_number_of(json_object_get(orders, "walked"), "mean");
+        char path[160];
+        if (!json_is_false(json_object_get(orders, "has_converged")) || !isfinite(walked))
+            continue;
+        eval_html(s->html, is_open ? "; " : "<p class=\"soft\">");
+        is_open = true;
+        eval_html_text(s->html, eval_text_of(row, "title"));
+        eval_html(s->html, " stopped after ");
+        snprintf(path, sizeof path, "rows/%zu/orders/walked/mean", r);
+        add_number(s, path, walked != floor(walked), walked);
+        eval_html(s->html, " orders, before its own rule");
+    }
+    eval_html(s->html, is_open ? ".</p>\n" : "");
+}
+
+static void add_measure_heading(const eval_section *s, const measure *m) {
+    size_t seeds = json_array_size(json_object_get(s->data, "seeds"));
+    fds_text_print(s->html, "<th scope=\"col\">%s<small>%s</small>", m->heading, m->unit);
+    if (seeds_of(s, m) < (double)seeds)
+        fds_text_print(s->html, "<small>%.0f of %zu seeds</small>", seeds_of(s, m), seeds);
+    eval_html(s->html, "</th>");
+}
+
 void eval_table_measures(const eval_section *s) {
     bool is_shown[MEASURES] = {false};
     size_t columns = 0;
@@ -347,13 +434,15 @@ void eval_table_measures(const eval_section *s) {
         return;
     eval_html(s->html,
               "<div class=\"scroll\"><table class=\"measures\">\n<caption><span>Means over the "
-              "seeds.</span></caption>\n<thead><tr><th scope=\"col\">Method</th>");
+              "seeds, or over as many as a column says.");
+    add_truths(s);
+    eval_html(s->html, "</span></caption>\n<thead><tr><th scope=\"col\">Method</th>");
     for (size_t m = 0; m < MEASURES; m++)
         if (is_shown[m])
-            fds_text_print(s->html, "<th scope=\"col\">%s<small>%s</small></th>",
-                           measures[m].heading, measures[m].unit);
+            add_measure_heading(s, &measures[m]);
     eval_html(s->html, "</tr></thead>\n");
     for (int kind = 0; kind < EVAL_KINDS; kind++)
         add_kind_measures(s, (eval_kind)kind, is_shown, columns);
     eval_html(s->html, "</table></div>\n");
+    add_stopped(s);
 }

@@ -72,6 +72,7 @@ def what_has_changed_is_shown():
         entry["mean"][0] += 100
     pathlib.Path("old.json").write_text(json.dumps(report))
     out, _ = fds(*few, "-q", "-o", "a", "--compare", "old.json")
+    check_width(out)
     assert "ls" in out and " -> " in out and "0 of" not in out.splitlines()[-1]
 
 
@@ -84,7 +85,7 @@ def several_sets_and_seeds():
     assert "case 4 of 4" in err
     names = [data["name"] for data in read("two")["data"]]
     assert names == ["shops", "mnist"] and [d["seeds"] for d in read("two")["data"]] == [[0, 1], [0, 1]]
-    assert sorted(os.listdir("two")) == ["mnist-0", "mnist-1", "report.csv", "report.html", "report.json", "shops-0",
+    assert sorted(os.listdir("two")) == [".lock", "mnist-0", "mnist-1", "report.csv", "report.html", "report.json", "shops-0",
                                          "shops-1"]
 
 

@@ -47,24 +47,29 @@ static inline json_t *fixture_losses(size_t seed) {
 
 static inline json_t *fixture_row(size_t seed, const char *method, const char *kind) {
     return json_pack(
-        "{s:s, s:s, s:s, s:b, s:s, s:o, s:{s:f, s:n, s:n, s:n}, s:f, s:i, s:{s:f, s:f, "
-        "s:b}}",
+        "{s:s, s:s, s:s, s:b, s:s, s:o, s:{s:f, s:n, s:n, s:n}, s:f, s:i, s:{s:i, s:b}, s:{s:f, "
+        "s:f, s:b}}",
         "method", method, "title", method, "kind", kind, "is_per_sample", 1, "value", "retrain:10",
         "losses", fixture_losses(seed), "agreement", "correlation", 0.5 + 0.125 * (double)seed,
-        "within", "relative_error", "gap", "area", 0.75, "sub_models", 100 + (int)seed, "timing",
-        "prepare_s", 10.0 + (double)seed, "answer_ms", 0.5, "was_resumed", 0);
+        "within", "relative_error", "gap", "area", 0.75, "sub_models", 100 + (int)seed, "orders",
+        "walked", 40 + 20 * (int)seed, "has_converged", seed == 0, "timing", "prepare_s",
+        10.0 + (double)seed, "answer_ms", 0.5, "was_resumed", 0);
 }
 
 static inline json_t *fixture_case(const char *name, size_t seed) {
     json_t *json = json_pack(
-        "{s:s, s:s, s:{s:s, s:s, s:i, s:i, s:i, s:i}, s:{s:i, s:s, s:i, s:f, s:[f, f]}, "
-        "s:[{s:s, s:[{s:s, s:i, s:f, s:f}]}], s:[o, o], s:[]}",
-        "fds", "0.1.0", "kind", "fds bench case", "data", "name", name, "source", name, "classes",
-        10, "players", 100, "tests", 40, "inputs", 300, "settings", "seed", (int)seed, "network",
-        "lenet5", "truth", seed == 0 ? 800 : 0, "flipped", 0.1, "shares", 0.05, 0.5, "judged",
-        "value", "retrain:10", "losses", "set", "right", "count", (int)sample_count(seed), "mean",
-        0.5, "sd", 0.25, "rows", fixture_row(seed, "afds", "ours"),
-        fixture_row(seed, "random", "control"), "pictures");
+        "{s:s, s:{s:s, s:i, s:s, s:i}, s:s, s:{s:s, s:s, s:i, s:i, s:i, s:i}, "
+        "s:{s:i, s:s, s:i, s:f, s:[f, f]}, s:[{s:s, s:[{s:s, s:i, s:f, s:f}], s:o}], s:[o, o], "
+        "s:[]}",
+        "fds", FDS_VERSION, "machine", "processor", "Quick", "processors", 2, "instructions",
+        "avx2", "threads", 2, "kind", "fds bench case", "data", "name", name, "source", name,
+        "classes", 10, "players", 100, "tests", 40, "inputs", 300, "settings", "seed", (int)seed,
+        "network", "lenet5", "truth", seed == 0 ? 800 : 0, "flipped", 0.1, "shares", 0.05, 0.5,
+        "judged", "value", "retrain:10", "losses", "set", "right", "count", (int)sample_count(seed),
+        "mean", 0.5 + (double)seed, "sd", 0.25, "truth",
+        seed == 0 ? json_pack("{s:i, s:f}", "coalitions", 800, "correlation", 0.75) : json_null(),
+        "rows", fixture_row(seed, "afds", "ours"), fixture_row(seed, "random", "control"),
+        "pictures");
     assert_non_null(json);
     return json;
 }

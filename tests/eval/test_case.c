@@ -15,6 +15,27 @@ static void expect_lists(const json_t *entry, size_t shares, size_t count) {
     }
 }
 
+/* Those that the bench asks for, before the method's own rule could end them; FreeShap has
+ * no such rule. */
+static void expect_orders(const json_t *row, const char *base) {
+    const json_t *orders = json_object_get(row, "orders");
+    bool is_free = strcmp(base, "freeshap") == 0;
+    if (!is_free && strcmp(base, "tmc") != 0 && strcmp(base, "cs-shapley") != 0) {
+        assert_true(json_is_null(orders));
+        return;
+    }
+    assert_true(number(orders, "walked") == (is_free ? 200 : 20));
+    assert_true(json_object_get(orders, "has_converged") == (is_free ? json_null() : json_false()));
+}
+
+static void expect_machine(const json_t *json, unsigned threads) {
+    const json_t *machine = json_object_get(json, "machine");
+    assert_true(json_is_string(json_object_get(machine, "processor")));
+    assert_true(number(machine, "processors") == fds_processors());
+    assert_string_equal(json_string_value(json_object_get(machine, "instructions")), fds_isa());
+    assert_true(number(machine, "threads") == threads);
+}
+
 static void expect_row(const json_t *json, size_t i, const char *name) {
     const json_t *row = json_array_get(json_object_get(json, "rows"), i);
     const json_t *agreement = json_object_get(row, "agreement");
@@ -23,7 +44,7 @@ static void expect_row(const json_t *json, size_t i, const char *name) {
     fds_error err;
     expect_ok(eval_method_find(name, &m, &err), &err);
     bool is_control = m.kind == EVAL_CONTROL;
-    bool is_in_units = m.is_per_sample && !is_control;
+    bool is_in_units = m.kind == EVAL_OURS || m.kind == EVAL_BEYOND; /* truly Shapley values */
     bool is_by_both = !m.is_per_sample || is_control || m.is_converged;
     assert_string_equal(json_string_value(json_object_get(row, "method")), name);
     assert_string_equal(json_string_value(json_object_get(row, "title")), m.title);
@@ -38,14 +59,16 @@ static void expect_row(const json_t *json, size_t i, const char *name) {
     assert_int_equal(find_losses(row, "retrain", "top", "all") != NULL, is_by_both);
     assert_null(find_losses(row, "retrain", "bottom", "all"));
     double correlation = number(agreement, "correlation"); /* none where all are worth the same */
-    assert_true(is_control || is_in_units ? fabs(correlation) <= 1 : !(fabs(correlation) > 1));
+    assert_true(m.is_per_sample ? fabs(correlation) <= 1 : !(fabs(correlation) > 1));
     assert_true(isnan(number(agreement, "relative_error")) == !is_in_units);
     assert_true(isnan(number(agreement, "gap")) == !is_in_units);
     assert_true(number(row, "area") >= 0 && number(row, "area") <= 1);
     assert_true(number(row, "sub_models") >= 0);
-    assert_true(number(timing, "prepare_s") >= 0);
     bool answers_alone = m.is_per_sample && strcmp(name, "ls") != 0; /* without training */
+    bool is_prepared = is_in_units || !m.is_per_sample;
+    assert_true(isnan(number(timing, "prepare_s")) == !is_prepared);
     assert_true(isnan(number(timing, "answer_ms")) == !answers_alone);
+    expect_orders(row, m.base);
     assert_true(json_is_false(json_object_get(timing, "was_resumed")));
 }
 
@@ -72,10 +95,36 @@ static void a_case_has_everything(void **state) {
     assert_string_equal(json_string_value(json_object_get(s, "explainer")), "linear");
     assert_int_equal(json_array_size(json_object_get(s, "shares")), 3);
     assert_int_equal(json_array_size(json_object_get(json, "judged")), 2);
+    for (size_t i = 0; i < 2; i++) { /* as many for converged models */
+        const json_t *truth =
+            json_object_get(json_array_get(json_object_get(json, "judged"), i), "truth");
+        assert_true(number(truth, "coalitions") == 80);
+        assert_true(fabs(number(truth, "correlation")) <= 1);
+    }
+    expect_machine(json, 1);
     assert_int_equal(json_array_size(json_object_get(json, "rows")), 15);
     assert_int_equal(json_array_size(json_object_get(json, "pictures")), 0); /* no images */
     for (size_t i = 0; fds_bench_methods()[i]; i++)
         expect_row(json, i, fds_bench_methods()[i]);
+    json_decref(json);
+    trial_free(&t);
+}
+
+/* There are no 5 neighbours among 4 players: left out, and no error is left behind. */
+static void methods_that_players_are_not_made_for_are_left_out(void **state) {
+    (void)state;
+    trial t = trial_make(NULL);
+    fds_error err;
+    fds_players_free(t.players);
+    expect_ok(fds_players_points(t.train, NULL, 4, &t.players, &err), &err);
+    trial_point(&t);
+    t.params.coalitions = 10;
+    t.params.orders = 2;
+    err = (fds_error){.text = "untouched"};
+    expect_ok(try_case(&t, scratch_path("case"), &err), &err);
+    assert_string_equal(err.text, "untouched");
+    json_t *json = read_case(scratch_path("case"));
+    assert_int_equal(json_array_size(json_object_get(json, "rows")), 14);
     json_decref(json);
     trial_free(&t);
 }
@@ -118,6 +167,11 @@ static void other_settings_are_refused_by_name(void **state) {
     trial_point(&t);
     t.params.threads = 2; /* no number depends on it */
     run_case(&t, dir);
+    t.params.threads = 0; /* as many as there are processors */
+    run_case(&t, scratch_path("all"));
+    json_t *json = read_case(scratch_path("all"));
+    expect_machine(json, fds_processors());
+    json_decref(json);
     t.params.coalitions = 0; /* 20 a player, whichever way that is said */
     run_case(&t, scratch_path("twenty"));
     t.params.coalitions = 20 * OWNERS;
@@ -281,6 +335,7 @@ static void images_are_drawn(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(a_case_has_everything),
+        IN_SCRATCH(methods_that_players_are_not_made_for_are_left_out),
         IN_SCRATCH(other_settings_are_refused_by_name),
         IN_SCRATCH(mistakes_leave_no_folder),
         IN_SCRATCH(two_at_a_time_are_refused),

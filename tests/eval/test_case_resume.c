@@ -131,7 +131,6 @@ static void a_resumed_case_keeps_what_methods_took(void **state) {
                                  "\"was_resumed\": false}";
     trial t = trial_make(methods);
     char dir[300];
-    fds_error err;
     trial_point(&t);
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
     run_case(&t, dir);
@@ -143,14 +142,80 @@ static void a_resumed_case_keeps_what_methods_took(void **state) {
     const json_t *tmc = find_row(json, "tmc"), *timing = json_object_get(tmc, "timing");
     assert_true(number(tmc, "sub_models") == 77 && number(timing, "prepare_s") == 12.5);
     assert_true(json_is_false(json_object_get(timing, "was_resumed")));
+    assert_true(number(json_object_get(tmc, "orders"), "walked") == 20);
     assert_true(number(find_row(json, "loo"), "sub_models") == OWNERS + 1);
     assert_true(was_resumed(dir, "loo"));
-    assert_int_equal(unlink(in_run(dir, "case.json")), 0);
-    scratch_write(in_run(dir, "tmc.json"), "{}", 2);
-    expect_failure(try_case(&t, dir, &err), FDS_FORMAT, &err, "tmc.json: neither");
-    scratch_write(in_run(dir, "tmc.json"), "{", 1);
-    expect_failure(try_case(&t, dir, &err), FDS_FORMAT, &err, "tmc.json: line 1");
     json_decref(json);
+    trial_free(&t);
+}
+
+/* ---- damaged ---- */
+
+/* Warnings, one after the other. */
+static void keep_warnings(void *user, fds_log_level level, const char *text) {
+    char *all = user;
+    if (level == FDS_LOG_WARNING)
+        snprintf(all + strlen(all), 1000 - strlen(all), "%s\n", text);
+}
+
+static void a_damaged_record_is_told_and_measured_again(void **state) {
+    (void)state;
+    static const char *const methods[] = {"loo", "tmc", NULL};
+    static const struct {
+        const char *text, *told;
+    } damaged[] = {
+        {"{}", "tmc.json: neither"},
+        {"{", "tmc.json: line 1"},
+        {"[]", "tmc.json: neither"},
+        {"{\"begun\": false, \"sub_models\": 7}", "tmc.json: neither"},
+        {"{\"prepare_s\": 1, \"answer_ms\": null, \"sub_models\": -7, \"was_resumed\": false}",
+         "tmc.json: neither"},
+    };
+    char dir[300], warnings[1000];
+    trial t = trial_make(methods);
+    trial_point(&t);
+    t.events = (fds_events){keep_warnings, NULL, warnings};
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    *warnings = 0;
+    run_case(&t, dir);
+    assert_string_equal(warnings, "");
+    json_t *wanted = read_numbers(dir);
+    for (size_t i = 0; i < COUNT(damaged); i++) {
+        assert_int_equal(unlink(in_run(dir, "case.json")), 0);
+        scratch_write(in_run(dir, "tmc.json"), damaged[i].text, strlen(damaged[i].text));
+        *warnings = 0;
+        run_case(&t, dir);
+        expect_in(warnings, damaged[i].told);
+        expect_in(warnings, "; tmc is measured again");
+        expect_same_numbers(dir, wanted);
+        assert_true(was_resumed(dir, "tmc") && !was_resumed(dir, "loo"));
+    }
+    json_decref(wanted);
+    trial_free(&t);
+}
+
+static void a_damaged_result_is_told_and_measured_again(void **state) {
+    (void)state;
+    static const char *const methods[] = {"loo", "ls", NULL};
+    static const char *const damaged[] = {"", "{\"fds\": \"0.1.0\"", "{}",
+                                          "{\"kind\": \"fds bench case\", \"fds\": \"0.1.0\"}"};
+    char dir[300], warnings[1000];
+    trial t = trial_make(methods);
+    trial_point(&t);
+    t.events = (fds_events){keep_warnings, NULL, warnings};
+    snprintf(dir, sizeof dir, "%s", scratch_path("case"));
+    run_case(&t, dir);
+    json_t *wanted = read_numbers(dir);
+    for (size_t i = 0; i < COUNT(damaged); i++) {
+        scratch_write(in_run(dir, "case.json"), damaged[i], strlen(damaged[i]));
+        *warnings = 0;
+        run_case(&t, dir);
+        expect_in(warnings, "case.json: ");
+        expect_in(warnings, "; the case is measured again");
+        expect_same_numbers(dir, wanted);
+        assert_false(was_resumed(dir, "loo")); /* what it took is still known */
+    }
+    json_decref(wanted);
     trial_free(&t);
 }
 
@@ -179,6 +244,8 @@ int main(void) {
         IN_SCRATCH(the_order_of_methods_changes_no_number),
         IN_SCRATCH(a_case_that_was_cancelled_goes_on_with_the_same_numbers),
         IN_SCRATCH(a_resumed_case_keeps_what_methods_took),
+        IN_SCRATCH(a_damaged_record_is_told_and_measured_again),
+        IN_SCRATCH(a_damaged_result_is_told_and_measured_again),
         IN_SCRATCH(a_finished_case_is_left_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

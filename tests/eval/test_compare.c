@@ -43,8 +43,9 @@ static size_t compare(json_t *before, json_t *after, double sigmas, heard *h) {
     return compared;
 }
 
-/* Of two rows: 2 losses, correlation, area and sub-models each; and the loss with all players. */
-enum { ALL = 2 * (PARTS + 3) + 1 };
+/* Players, tests, inputs and seeds; of two rows 2 losses, correlation, area and sub-models each;
+ * and the loss with all players. */
+enum { SCOPE = 4, ALL = SCOPE + 2 * (PARTS + 3) + 1 };
 
 static void equal_reports_differ_in_nothing(void **state) {
     (void)state;
@@ -90,23 +91,52 @@ static void numbers_a_seed_have_errors_by_their_spread(void **state) {
     assert_float_equal(h.last.sigmas, 0.25 / 0.0625 / sqrt(2), 1e-9);
 }
 
-static void without_an_error_every_difference_is_infinite(void **state) {
+/* Both sides must know theirs; one of 0 is known. */
+static void numbers_without_an_error_are_left_out(void **state) {
     (void)state;
     heard h;
-    json_t *before = two_seeds(), *after = moved("data/0/rows/1/area/mean", 1e-9);
-    json_object_set_new(at(before, "data/0/rows/1/area"), "sd", json_null());
+    json_t *after = moved("data/0/rows/1/area/mean", 1e-9);
     json_object_set_new(at(after, "data/0/rows/1/area"), "sd", json_null());
-    compare(before, after, 1000, &h);
+    assert_int_equal(compare(two_seeds(), after, 0, &h), ALL - 1);
+    assert_int_equal(h.count, 0);
+    json_t *before = two_seeds();
+    json_array_set_new(at(before, "data/0/rows/0/losses/0/error"), 1, json_null());
+    compare(before, moved("data/0/rows/0/losses/0/mean/1", 100), 0, &h);
+    assert_int_equal(h.count, 0);
+    compare(two_seeds(), moved("data/0/rows/1/area/mean", 1e-9), 1000, &h);
     assert_int_equal(h.count, 1);
     assert_string_equal(h.method, "random");
     assert_string_equal(h.what, "area for wrong labels");
     assert_true(isinf(h.last.sigmas) && h.last.sigmas > 0);
 }
 
+static void other_players_samples_and_seeds_are_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *value, *what;
+        double before, after;
+    } other[] = {{"players", "50", "players", 100, 50}, {"tests", "41", "tests", 40, 41},
+                 {"inputs", "0", "inputs", 300, 0},     {"seeds", "[0, 1, 2]", "seeds", 2, 3},
+                 {"seeds", "[0, 7]", "seed", 1, 7},     {"seeds", "[3, 1]", "seed", 0, 3}};
+    for (size_t i = 0; i < COUNT(other); i++) {
+        heard h;
+        json_t *after = two_seeds();
+        json_object_set_new(at(after, "data/0"), other[i].key,
+                            json_loads(other[i].value, JSON_DECODE_ANY, NULL));
+        assert_int_equal(compare(two_seeds(), after, 1000, &h), ALL);
+        assert_int_equal(h.count, 1);
+        assert_string_equal(h.data, "mnist");
+        assert_string_equal(h.method, "");
+        assert_string_equal(h.what, other[i].what);
+        assert_true(h.last.before == other[i].before && h.last.after == other[i].after);
+        assert_true(isinf(h.last.sigmas));
+    }
+}
+
 static void the_loss_with_all_players_is_compared_too(void **state) {
     (void)state;
     heard h;
-    compare(two_seeds(), moved("data/0/judged/0/losses/0/mean", 1), 2, &h);
+    compare(two_seeds(), moved("data/0/judged/0/losses/0/mean", 2), 2, &h);
     assert_int_equal(h.count, 1);
     assert_string_equal(h.method, "(all players)");
     assert_string_equal(h.what, "loss by retrain:10, right");
@@ -126,7 +156,7 @@ static void only_what_both_have_is_compared(void **state) {
     heard h;
     json_t *other = two_seeds();
     json_object_set_new(at(other, "data/0/rows/1"), "method", json_string("tmc"));
-    assert_int_equal(compare(two_seeds(), other, 0, &h), PARTS + 4);
+    assert_int_equal(compare(two_seeds(), other, 0, &h), SCOPE + PARTS + 4);
     other = two_seeds();
     json_array_set_new(at(other, "data/0/settings/shares"), 1, json_real(0.6));
     assert_int_equal(compare(two_seeds(), other, 0, &h), ALL - 2);
@@ -168,6 +198,8 @@ static void malformed_reports_are_refused_by_place(void **state) {
         {"", "kind", "\"fds bench case\"", "\"kind\" must be \"fds bench report\""},
         {"", "data", "{}", "data must be a list"},
         {"data/0", "name", "1", "data[0].name must be a text"},
+        {"data/0", "players", "null", "data[0].players must be a whole number"},
+        {"data/0", "seeds", "[0.5]", "data[0].seeds[0] must be a whole number"},
         {"data/0", "judged", "null", "data[0].judged must be a list"},
         {"data/0/settings", "shares", "[0.5, 0.1]", "data[0].settings.shares[1]"},
         {"data/0/rows/1", "method", "\"afds\"",
@@ -226,7 +258,8 @@ int main(void) {
         IN_SCRATCH(equal_reports_differ_in_nothing),
         IN_SCRATCH(a_loss_is_told_in_errors_of_both),
         IN_SCRATCH(numbers_a_seed_have_errors_by_their_spread),
-        IN_SCRATCH(without_an_error_every_difference_is_infinite),
+        IN_SCRATCH(numbers_without_an_error_are_left_out),
+        IN_SCRATCH(other_players_samples_and_seeds_are_told),
         IN_SCRATCH(the_loss_with_all_players_is_compared_too),
         IN_SCRATCH(times_are_not_compared),
         IN_SCRATCH(only_what_both_have_is_compared),

@@ -87,6 +87,61 @@ static void single_numbers_are_averaged_over_seeds(void **state) {
     json_decref(report);
 }
 
+static void orders_and_the_truth_are_joined(void **state) {
+    (void)state;
+    put_two();
+    json_t *report = joined(both, 2);
+    assert_float_equal(number(report, "data/0/rows/0/orders/walked/mean"), 50, 0);
+    assert_true(json_is_false(at(report, "data/0/rows/0/orders/has_converged")));
+    assert_int_equal(json_integer_value(at(report, "data/0/judged/0/truth/coalitions")), 800);
+    assert_float_equal(number(report, "data/0/judged/0/truth/correlation/mean"), 0.75, 0);
+    assert_int_equal(json_integer_value(at(report, "data/0/judged/0/truth/correlation/count")), 1);
+    json_decref(report);
+    report = joined(both, 1);
+    assert_true(json_is_true(at(report, "data/0/rows/0/orders/has_converged")));
+    json_decref(report);
+    report = joined(both + 1, 1);
+    assert_true(json_is_null(at(report, "data/0/judged/0/truth")));
+    json_decref(report);
+    /* without orders, without a rule of its own, without preparation */
+    json_t *plain = fixture_case("mnist", 0);
+    json_object_set_new(at(plain, "rows/0"), "orders", json_null());
+    json_object_set_new(at(plain, "rows/1/orders"), "has_converged", json_null());
+    json_object_set_new(at(plain, "rows/0/timing"), "prepare_s", json_null());
+    put_case("a", plain);
+    report = joined(both, 1);
+    assert_true(json_is_null(at(report, "data/0/rows/0/orders")));
+    assert_true(json_is_null(at(report, "data/0/rows/1/orders/has_converged")));
+    assert_true(json_is_null(at(report, "data/0/rows/0/timing/prepare_s")));
+    assert_float_equal(number(report, "data/0/rows/0/timing/answer_ms/mean"), 0.5, 0);
+    json_decref(report);
+}
+
+static void the_machine_is_that_of_the_first_case(void **state) {
+    (void)state;
+    put_two();
+    json_t *report = joined(both, 2);
+    assert_string_equal(json_string_value(at(report, "machine/processor")), "Quick");
+    assert_int_equal(json_integer_value(at(report, "machine/threads")), 2);
+    assert_true(json_is_false(at(report, "machine/is_mixed")));
+    json_decref(report);
+    static const char *const changed[][3] = {{"machine", "threads", "1"}, {"", "fds", "\"0.0.9\""}};
+    for (size_t i = 0; i < COUNT(changed); i++) {
+        json_t *other = fixture_case("mnist", 1);
+        json_object_set_new(i ? other : at(other, changed[i][0]), changed[i][1],
+                            json_loads(changed[i][2], JSON_DECODE_ANY, NULL));
+        put_case("b", other);
+        report = joined(both, 2);
+        assert_int_equal(json_integer_value(at(report, "machine/threads")), 2);
+        assert_true(json_is_true(at(report, "machine/is_mixed")));
+        json_decref(report);
+    }
+    json_t *here = eval_machine(3);
+    assert_true(strlen(eval_text_of(here, "processor")) > 0);
+    assert_int_equal(json_integer_value(at(here, "threads")), 3);
+    json_decref(here);
+}
+
 static void times_of_interrupted_methods_count_only_alone(void **state) {
     (void)state;
     json_t *broken = fixture_case("mnist", 1);
@@ -137,7 +192,13 @@ static void data_stand_in_the_order_given(void **state) {
     assert_float_equal(number(report, "data/0/rows/0/paper/mean/1"), 0.9221, 0);
     assert_float_equal(number(report, "data/1/rows/0/paper/seconds"), 1120, 0);
     assert_true(json_is_null(at(report, "data/0/rows/1/paper")));
-    assert_true(strlen(json_string_value(at(report, "machine/processor"))) > 0);
+    json_decref(report);
+    /* and of 100 players */
+    json_t *few = fixture_case("cifar10", 0);
+    json_object_set_new(at(few, "data"), "players", json_integer(99));
+    put_case("c", few);
+    report = joined(folders + 1, 1);
+    assert_true(json_is_null(at(report, "data/0/rows/0/paper")));
     json_decref(report);
 }
 
@@ -216,6 +277,13 @@ static void members_of_a_wrong_kind_are_refused_by_name(void **state) {
         {"rows/1", "method", "\"afds\"", "rows[1] has the method of rows[0]"},
         {"rows/1", "area", "[]", "rows[1].area must be a number of at most 1e15 or null"},
         {"rows/1", "timing", "1", "rows[1].timing must be an object or null"},
+        {"rows/1", "orders", "50", "rows[1].orders must be an object or null"},
+        {"rows/1/orders", "walked", "-1", "rows[1].orders.walked must be a whole number"},
+        {"rows/1/orders", "has_converged", "0", "rows[1].orders.has_converged must be true or"},
+        {"judged/0", "truth", "1", "judged[0].truth must be an object or null"},
+        {"judged/0", "truth", "{\"coalitions\": 1.5}", "judged[0].truth.coalitions must be"},
+        {"machine", "processor", "1", "machine.processor must be a text"},
+        {"machine", "threads", "null", "machine.threads must be a whole number"},
         {"rows/1/timing", "was_resumed", "null", "rows[1].timing.was_resumed must be"},
         {"rows/1/agreement", "gap", "\"\"", "rows[1].agreement.gap must be a number"},
         {"rows/1/losses/0", "way", "\"side\"", "rows[1].losses[0].way must be \"top\""},
@@ -245,6 +313,9 @@ static void missing_members_are_refused_by_name(void **state) {
         const char *holder, *key, *place;
     } gone[] = {{"", "settings", "settings is missing; it must be an object"},
                 {"data", "source", "data.source is missing"},
+                {"", "machine", "machine is missing; it must be an object"},
+                {"judged/0", "truth", "judged[0].truth is missing; it must be an object or null"},
+                {"rows/0", "orders", "rows[0].orders is missing; it must be an object or null"},
                 {"rows/0", "title", "rows[0].title is missing; it must be a text"},
                 {"rows/0/losses/0", "sd", "rows[0].losses[0].sd is missing"},
                 {"pictures", NULL, NULL}};
@@ -382,12 +453,27 @@ static void a_command_that_is_not_utf8_is_kept_as_far_as_it_is_ascii(void **stat
     json_decref(report);
 }
 
-/* A page can be made again from report.json, with pictures beside it. */
+/* A page can be made again from report.json. */
 static void a_page_is_a_function_of_the_report(void **state) {
     (void)state;
     fds_error err;
     fds_text html = {0};
     size_t size;
+    put_pictures();
+    expect_ok(make_report(&err), &err);
+    json_t *json = read_report();
+    expect_ok(eval_page(json, &html, &err), &err);
+    char *page = scratch_read(scratch_path("out/report.html"), &size);
+    assert_int_equal(html.used, size);
+    assert_memory_equal(html.data, page, size);
+    free(page);
+    fds_free(html.data);
+    json_decref(json);
+}
+
+static void pictures_in_the_folder_are_named_from_there(void **state) {
+    (void)state;
+    fds_error err;
     put_pictures();
     mkdir(scratch_path("out"), 0777);
     rename(scratch_path("a"), scratch_path("out/a"));
@@ -398,13 +484,22 @@ static void a_page_is_a_function_of_the_report(void **state) {
     expect_ok(fds_bench_report(out, dirs, 1, "fds bench", &err), &err);
     json_t *json = read_report();
     assert_string_equal(json_string_value(at(json, "data/0/pictures/0/file")), "a/afds.png");
-    expect_ok(eval_page(json, out, &html, &err), &err);
-    char *page = scratch_read(scratch_path("out/report.html"), &size);
-    assert_int_equal(html.used, size);
-    assert_memory_equal(html.data, page, size);
-    free(page);
-    fds_free(html.data);
     json_decref(json);
+}
+
+/* A process that was killed has left a part of each file. */
+static void what_was_left_half_written_is_swept_away(void **state) {
+    (void)state;
+    static const char *const left[] = {"out/.report.html.1.tmp", "out/.report.csv.1.tmp",
+                                       "out/.report.json.1.tmp"};
+    fds_error err;
+    put_two();
+    mkdir(scratch_path("out"), 0777);
+    for (size_t i = 0; i < COUNT(left); i++)
+        scratch_write(scratch_path(left[i]), "half", 4);
+    expect_ok(make_report(&err), &err);
+    for (size_t i = 0; i < COUNT(left); i++)
+        assert_false(fds_path_exists(scratch_path(left[i])));
 }
 
 /* Whatever a report lacks, neither page nor CSV reads what is not there. */
@@ -418,6 +513,8 @@ static void torn_reports_crash_nothing(void **state) {
                                           "data/0/settings",
                                           "data/0/judged/0",
                                           "data/0/judged/0/losses/0",
+                                          "data/0/judged/0/truth",
+                                          "data/0/rows/0/orders",
                                           "data/0/rows/0",
                                           "data/0/rows/0/losses/0",
                                           "data/0/rows/0/agreement",
@@ -435,7 +532,7 @@ static void torn_reports_crash_nothing(void **state) {
                 member = json_object_iter_next(holder, member);
             json_object_del(holder, json_object_iter_key(member));
             fds_text html = {0}, csv = {0};
-            assert_int_equal(eval_page(report, NULL, &html, NULL), FDS_OK);
+            assert_int_equal(eval_page(report, &html, NULL), FDS_OK);
             assert_int_equal(eval_csv(report, &csv, NULL), FDS_OK);
             if (strstr(html.data, "nan"))
                 fail_msg("%s[%zu]: %.80s", holders[i], k, strstr(html.data, "nan") - 40);
@@ -518,6 +615,8 @@ int main(void) {
         cmocka_unit_test(seeds_that_scatter_widen_the_error),
         cmocka_unit_test(what_is_not_there_does_not_count),
         IN_SCRATCH(single_numbers_are_averaged_over_seeds),
+        IN_SCRATCH(orders_and_the_truth_are_joined),
+        IN_SCRATCH(the_machine_is_that_of_the_first_case),
         IN_SCRATCH(times_of_interrupted_methods_count_only_alone),
         IN_SCRATCH(rows_of_some_seeds_only_are_kept),
         IN_SCRATCH(data_stand_in_the_order_given),
@@ -532,6 +631,8 @@ int main(void) {
         IN_SCRATCH(a_picture_that_is_gone_is_left_out),
         IN_SCRATCH(a_command_that_is_not_utf8_is_kept_as_far_as_it_is_ascii),
         IN_SCRATCH(a_page_is_a_function_of_the_report),
+        IN_SCRATCH(pictures_in_the_folder_are_named_from_there),
+        IN_SCRATCH(what_was_left_half_written_is_swept_away),
         IN_SCRATCH(torn_reports_crash_nothing),
         IN_SCRATCH(every_failure_is_told_and_leaves_whole_files),
     };

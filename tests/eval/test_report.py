@@ -26,6 +26,8 @@ METHODS = [("fds", "Fast-DataShapley", "ours"), ("afds", "AFDS", "ours"), ("gfds
            ("freeshap/sample", "FreeShap, per sample", "other"),
            ("knn:5/sample", "5 nearest neighbours, per sample", "other"),
            ("same-label", "Same label first", "control"), ("random", "Random order", "control")]
+VERSION = re.search(r'FDS_VERSION "([^"]+)"', pathlib.Path(
+    __file__).resolve().parents[2].joinpath("include/fds.h").read_text()).group(1)
 HOSTILE = "<script>alert(\"1\")</script>,'&amp; \"x\"\n=1+1\t\u0001\u0085\uffff /~ é"
 
 
@@ -50,6 +52,7 @@ def make_row(draw, method, title, kind):
                           "relative_error": None if kind == "paper" else draw.uniform(0, 2),
                           "gap": None},
             "area": draw.random(), "sub_models": draw.randrange(3000),
+            "orders": {"walked": 50, "has_converged": method != "tmc"} if kind == "paper" else None,
             "timing": {"prepare_s": 10 ** draw.uniform(-4, 3), "answer_ms": draw.uniform(0, 30),
                        "was_resumed": False}}
 
@@ -58,13 +61,15 @@ def make_case(name, seed, methods=METHODS):
     draw = random.Random(f"{name} {seed}")
     base = [{"set": "right", "count": 146, "mean": draw.random(), "sd": draw.random()},
             {"set": "all", "count": 200, "mean": draw.random(), "sd": draw.random()}]
-    return {"fds": "0.1.0", "kind": "fds bench case",
+    truth = {"coalitions": 8000, "correlation": draw.random()} if seed == 0 else None
+    return {"fds": VERSION, "kind": "fds bench case",
+            "machine": {"processor": "Quick", "processors": 4, "instructions": "avx2", "threads": 2},
             "data": {"name": name, "source": "a/" + name, "classes": 10, "players": 100,
                      "tests": 200, "inputs": 3000},
             "settings": {"seed": seed, "network": "lenet5", "explainer": "mlp", "coalitions": 2000,
                          "truth": 8000 if seed == 0 else 0, "flipped": 0.1, "shares": SHARES},
-            "judged": [{"value": "retrain:10", "right": 146, "losses": base},
-                       {"value": "retrain", "right": 150, "losses": base}],
+            "judged": [{"value": "retrain:10", "right": 146, "losses": base, "truth": truth},
+                       {"value": "retrain", "right": 150, "losses": base, "truth": None}],
             "rows": [make_row(draw, *method) for method in methods],
             "pictures": [{"method": "afds", "file": "afds.png"}]}
 
@@ -92,7 +97,7 @@ def usual():
 
 VOID = {"meta", "img"}
 KNOWN = VOID | set(
-    "html head title style body header main nav section h1 h2 h3 p a b i em small code pre div "
+    "html head title style body header main nav section h1 h2 h3 h4 p a b i em small code pre div "
     "span table caption thead tbody tfoot tr th td details summary figure figcaption ul li dl dt dd "
     "svg g path text".split())
 
@@ -266,19 +271,132 @@ def every_number_in_a_table_is_that_of_the_json():
         check_number(deviation, f"{path}/sd/{share}", report)
 
 
+def mean_at(row, value, share):
+    return next((entry["mean"][share] for entry in row["losses"] if entry["value"] == value
+                 and entry["way"] == "top" and entry["set"] == "right"), 0)
+
+
 @test
-def the_greatest_of_a_column_is_bold():
+def the_greatest_by_the_same_models_is_bold():
+    cases = usual()
+    for case in cases:  # by converged models, greater than all others
+        for entry in case["rows"][0]["losses"]:
+            if entry["value"] == "retrain":
+                entry["mean"] = [50] * len(SHARES)
+    text, report = make(cases)
+    tables = re.findall(r'<table class="losses">.*?</table>', text, re.S)
+    rows = report["data"][0]["rows"]
+    for table, value, ranked in (
+            (tables[0], "retrain:10", lambda row: row["value"] == "retrain:10"),
+            (tables[2], "retrain:10", lambda row: True), (tables[3], "retrain", lambda row: True)):
+        for share in range(4):
+            at = max((mean_at(row, value, share), r) for r, row in enumerate(rows)
+                     if row["kind"] != "control" and ranked(row))[1]
+            bold = re.findall(r'<b><span data-path="/data/0/rows/(\d+)/losses/\d+/mean/%d"' % share,
+                              table)
+            assert bold == [str(at)], (value, share, bold, at)
+    # it stands in the first table nevertheless, and says by what
+    assert re.search(r"<code>fds</code><small>by models trained until converged</small>", tables[0])
+
+
+@test
+def tables_by_one_judge_say_whose_values_are_of_others():
+    text, _ = make(usual())
+    assert "Every method" not in text and "as in the paper" not in text
+    assert ("<h4>Methods judged by models trained until converged</h4>\n<p>The methods whose "
+            "removals were judged by these models. The values of Leave one out, TMC-Shapley "
+            "(DataShapley) and FreeShap themselves come from models of 10 epochs, their own "
+            "setting.</p>") in text
+    assert ("<h4>Methods judged by models of 10 epochs</h4>\n<p>The methods whose removals were "
+            "judged by these models. The values of Fast-DataShapley themselves come from models "
+            "trained until converged, its own setting.</p>") in text
+    assert text.count("<details") == 2  # all test samples, of each set of data
+
+
+def captions(text):
+    return re.findall(r"<figcaption>(.*?)</figcaption>", text)
+
+
+@test
+def charts_of_some_seeds_say_which():
+    cases = [make_case("mine", seed) for seed in (4, 5, 6)]
+    for case in cases[1:]:
+        for row in case["rows"]:
+            row["losses"] = [entry for entry in row["losses"] if entry["way"] == "top"]
+    text, _ = make(cases)
+    small = [caption for caption in captions(text) if "curves as above" in caption]
+    assert len(small) == 6 and all(caption.endswith(", seed 4 only") for caption in small), small
+    assert not any(" only" in caption for caption in captions(text) if "most valuable players:" in
+                   caption)
+    assert "Bands are ± 1.96 standard errors." in text and "confidence" not in text
+    # the loss with all players is that of a chart's own seeds
+    before = re.findall(r'<svg class="plot".*?</svg>', text, re.S)[:3]
+    for case in cases[1:]:
+        for entry in case["judged"][0]["losses"]:
+            entry["mean"] += 5
+    text, _ = make(cases)
+    after = re.findall(r'<svg class="plot".*?</svg>', text, re.S)[:3]
+    assert [one == other for one, other in zip(before, after)] == [False, True, True]
+    del cases[2]["rows"][1]  # afds
+    text, _ = make(cases)
+    assert any(caption.endswith("10 epochs, some methods with fewer seeds")
+               for caption in captions(text)), captions(text)
+
+
+@test
+def columns_of_some_seeds_say_how_many():
+    cases = [make_case("mine", seed) for seed in (0, 1, 2)]
+    for case in cases[1:]:
+        for row in case["rows"]:
+            row["agreement"] = row["area"] = None
+    cases[0]["rows"][0]["sub_models"] = None
+    text, report = make(cases)
+    check_cells(Page(text), report)
+    heads = re.search(r'<table class="measures">.*?</thead>', text, re.S).group()
+    assert re.findall(r">([^<>]+)</small><small>1 of 3 seeds</small>", heads) == [
+        "with the truth", "within the class", "relative", "area"], heads
+    assert '<small>seeds: <span data-path="/data/0/rows/0/sub_models/count">2</span>' in text
+    assert text.count("<small>seeds: ") == 1
+
+
+@test
+def the_truth_and_unfinished_orders_are_told():
     text, report = make(usual())
-    table = re.search(r'<table class="losses">.*?</table>', text, re.S).group()
-    rows = [row for row in report["data"][0]["rows"] if row["kind"] != "control"]
-    for share in range(4):
-        best = max((next(entry for entry in row["losses"] if entry["value"] == row["value"]
-                         and entry["way"] == "top" and entry["set"] == "right")["mean"][share], row)
-                   for row in rows)[1]
-        at = report["data"][0]["rows"].index(best)
-        bold = re.findall(r'<b><span data-path="/data/0/rows/(\d+)/losses/\d+/mean/%d"' % share,
-                          table)
-        assert bold == [str(at)], (share, bold, at)
+    truth = report["data"][0]["judged"][0]["truth"]
+    assert re.search(r"The truth by models of 10 epochs is of <span [^>]*>8000</span> coalitions; "
+                     r"values from either half of them correlate by <span [^>]*>%.3f</span>"
+                     % truth["correlation"]["mean"], text)
+    told = re.findall(r'<p class="soft">([^\n]*) orders, before its own rule\.</p>', text)
+    assert [re.sub("<[^>]*>", "", one) for one in told] == [
+        "TMC-Shapley (DataShapley) stopped after 50"] * 2
+    # of the paper's baselines and of others, those that trained any
+    rows = [row for data in report["data"] for row in data["rows"]]
+    assert text.count("<small>asked for</small>") == sum(
+        row["kind"] in ("paper", "other") and row["sub_models"]["mean"] > 0 for row in rows)
+
+
+@test
+def another_machine_is_told():
+    text, report = make(usual())
+    assert "on Quick, 4 processors, instructions avx2, 2 threads." in text
+    assert "another machine" not in text and report["machine"]["is_mixed"] is False
+    cases = usual()
+    cases[3]["machine"]["processor"] = "Slow"
+    text, report = make(cases)
+    assert "another machine" in text and report["machine"]["is_mixed"] is True
+
+
+@test
+def the_paper_is_named_only_where_it_has_figures():
+    text, _ = make(usual())
+    assert "fit only these, though it does not say so" in text and "A30" in text
+    cases = usual()
+    for case in cases:
+        case["data"]["players"] = 50
+    text, report = make(cases)
+    assert not any(row["paper"] for data in report["data"] for row in data["rows"])
+    for phrase in ("fit only these", "A30", "<small>paper", 'class="mark"', "The paper’s own"):
+        assert phrase not in text, phrase
 
 
 @test
@@ -328,6 +446,12 @@ def the_csv_has_every_number_of_the_json():
                 expect(key + ("",), loss["mean"], loss["sd"], loss["error"], loss["count"])
                 for seed, mean in zip(seeds, loss["by_seed"]):
                     expect(key + (str(seed),), mean)
+            if judge["truth"]:
+                key = (judge["value"], "", "", "", "")
+                expect((name, "", "truth_coalitions") + key, judge["truth"]["coalitions"])
+                stat = judge["truth"]["correlation"]
+                expect((name, "", "truth_correlation") + key, stat["mean"], stat["sd"], None,
+                       stat["count"])
         for row in data["rows"]:
             for loss in row["losses"]:
                 for k, share in enumerate(SHARES):
@@ -340,6 +464,7 @@ def the_csv_has_every_number_of_the_json():
             for outer, keys in ((row["agreement"], ("correlation", "within", "relative_error",
                                                     "gap")),
                                 (row, ("area", "sub_models")),
+                                (row["orders"] or {"walked": None}, ("walked",)),
                                 (row["timing"], ("prepare_s", "answer_ms"))):
                 for what in keys:
                     stat = outer[what] or {"mean": None, "sd": None, "count": 1}
@@ -397,7 +522,7 @@ def hostile_names_stay_texts():
 def what_was_not_measured_is_left_out():
     case = make_case("mine", 7, [("afds", "AFDS", "ours"), ("random", "Random", "control")])
     for row in case["rows"]:
-        row.update(agreement=None, area=None, sub_models=None, timing=None)
+        row.update(agreement=None, area=None, sub_models=None, orders=None, timing=None)
         row["losses"] = [entry for entry in row["losses"]
                          if entry["way"] == "top" and entry["value"] == "retrain:10"]
         for entry in row["losses"]:
@@ -408,7 +533,7 @@ def what_was_not_measured_is_left_out():
     page = Page(text)
     check_cells(page, report)
     assert "Seconds to prepare" not in text and "The greatest contributors" not in text
-    assert 'class="measures"' not in text and "converged</summary>" not in text
+    assert 'class="measures"' not in text and "<h4>" not in text
     assert not re.search(r"nan|None|null", text)
     assert [data["rows"][0]["timing"] for data in report["data"]] == [None]
 
@@ -421,6 +546,7 @@ def no_sample_predicted_rightly_shows_all_samples():
     text, report = make([case])
     check_cells(Page(text), report)
     assert "<details open>" in text and len(drawings(text)) > 10
+    assert "predicts rightly" not in text and "<h4>" not in text
 
 
 @test
