@@ -41,7 +41,7 @@ static const cli_option bench_table[] = {
              "[3]"),
      .min = 1, .max = 1000},
     {CLI_ROW(STRING, bench_options, remove, 0, "remove", "LIST",
-             "how many players are removed, in per cent [5,10,15,20,40,60,80,100]")},
+             "how many players are removed, in per cent [5,10,15,20,40,70,100]")},
     {CLI_ROW(FLAG, bench_options, top_only, 0, "top-only", NULL,
              "only remove the most valuable players; else, with the first seed, also the least "
              "valuable, and train on the most valuable alone")},
@@ -52,7 +52,7 @@ static const cli_option bench_table[] = {
              "sub-models of fds, afds, gfds and ls, an even number [20 times the players]"),
      .min = 2, .max = 1 << 24},
     {CLI_ROW(UINT, bench_options, orders, 0, "orders", "N",
-             "of tmc, cs-shapley, beta and gshapley, at the most [50]"),
+             "of tmc, cs-shapley, beta and gshapley, at the most [40]"),
      .min = 1, .max = 1000000},
     {CLI_ROW(UINT, bench_options, truth, 0, "truth", "M",
              "coalitions of the values that are taken for the truth, with the first seed; an even "

@@ -858,7 +858,7 @@ typedef struct fds_bench_params {
     unsigned threads; /* numbers do not depend on it */
 } fds_bench_params;
 
-/* Shares of 5 % to 100 %, 50 orders, LeNet-5. */
+/* Shares of 5 % to 100 %, 40 orders, LeNet-5. */
 FDS_API fds_bench_params fds_bench_params_default(void);
 /* "fds", ..., "freeshap/sample" (values for each test sample), ...: NULL-terminated. */
 FDS_API const char *const *fds_bench_methods(void);

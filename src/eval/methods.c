@@ -148,11 +148,11 @@ fds_status eval_method_find(const char *name, eval_method *out, fds_error *err) 
 /* ---- settings ---- */
 
 fds_bench_params fds_bench_params_default(void) {
-    static const double shares[] = {0.05, 0.1, 0.15, 0.2, 0.4, 0.6, 0.8, 1};
+    static const double shares[] = {0.05, 0.1, 0.15, 0.2, 0.4, 0.7, 1};
     return (fds_bench_params){.shares = shares,
                               .share_count = sizeof shares / sizeof *shares,
                               .network = "lenet5",
-                              .orders = 50};
+                              .orders = 40};
 }
 
 static fds_status check_methods(const fds_bench_params *p, fds_error *err) {

@@ -23,10 +23,8 @@ static const char about_paper[] =
 
 static const char about_controls[] =
     "</p>\n<p>Two controls keep the measure honest. <em>Random order</em> is what taking away "
-    "anybody "
-    "does. <em>Same label first</em> takes players of the predicted label and knows nothing else: "
-    "a "
-    "method that is not above it has found little more than the label.</p>\n";
+    "anybody does. <em>Same label first</em> takes players of the predicted label and knows "
+    "nothing else: a method that is not above it has found little more than the label.</p>\n";
 
 static void count_of(fds_text *html, size_t count, const char *one, const char *many) {
     fds_text_print(html, "%zu %s", count, count == 1 ? one : many);

@@ -120,7 +120,7 @@ static void the_defaults_have_the_papers_shares(void **state) {
     for (size_t i = 0; i < EVAL_PAPER_SHARES; i++)
         assert_true(p.shares[i] == eval_paper_shares[i]);
     assert_true(p.shares[p.share_count - 1] == 1);
-    assert_int_equal(p.orders, 50);
+    assert_int_equal(p.orders, 40);
     assert_string_equal(p.network, "lenet5");
 }
 
