@@ -168,9 +168,13 @@ static void tell_change(void *user, const fds_bench_change *c) {
         putchar('\n');
     printf("%s  %s  %s\n", cli_name(c->data, 14, data), cli_name(c->method, 16, method),
            cli_name(c->what, 44, what));
+    if (isnan(c->before))
+        return; /* the line above says it all */
     printf("    %.4g -> %.4g", c->before, c->after);
     if (isfinite(c->sigmas))
         printf(", %.1f standard errors", c->sigmas);
+    else if (isnan(c->sigmas))
+        printf(", of unknown error");
     putchar('\n');
 }
 
@@ -181,7 +185,8 @@ fds_status bench_show_changes(const char *before, const char *folder, fds_error 
     snprintf(after, sizeof after, "%s/report.json", folder);
     CLI_TRY(fds_bench_compare(before, after, SIGMAS, tell_change, &count, &compared, err));
     char all[CLI_NUMBER_SIZE];
-    printf("\n%zu of %s numbers differ from %s by more than %d standard errors\n", count,
-           cli_count(compared, all), before, SIGMAS);
+    printf("\n%zu of %s figures differ from %s\n"
+           "by more than %d standard errors, or by more than 5 %% where these are not known\n",
+           count, cli_count(compared, all), before, SIGMAS);
     return FDS_OK;
 }

@@ -209,7 +209,8 @@ typedef struct cli_setup {
 
 /* The mistakes that show without the data. */
 fds_status cli_setup_check(cli_setup *setup, fds_error *err);
-/* Opens the data and chooses; warns of classes and providers left without a sample. */
+/* Opens the data and chooses; warns of classes and providers left without a sample, unless term is
+ * NULL. */
 fds_status cli_setup_make(cli_setup *setup, cli_term *term, fds_error *err);
 void cli_setup_free(cli_setup *setup);
 /* What the test samples are of: the test part, or DATA itself where it has none. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     SEEDS_DEFAULT = 3,
@@ -82,6 +83,8 @@ typedef struct bench_job {
     char *command;
 } bench_job;
 
+static size_t case_count(const bench_job *j) { return j->set_count * (size_t)j->o->seeds; }
+
 static void job_free(bench_job *j) {
     free(j->lists.text);
     free(j->sets);
@@ -154,18 +157,28 @@ static void ignore_change(void *user, const fds_bench_change *change) {
 }
 
 /* A report compared with itself has no changes: all that shows is whether it is one. */
-static fds_status check_compare(const bench_options *o, fds_error *err) {
+static fds_status check_compare(const bench_job *j, fds_error *err) {
+    const char *compare = j->o->compare;
+    char written[FOLDER_SIZE + 16];
+    struct stat old, new;
     size_t unused;
-    if (o->common.json)
+    if (!compare)
+        return FDS_OK;
+    if (j->o->common.json)
         return cli_fail(err, FDS_USAGE, "--compare is for people: not with --json");
-    return fds_bench_compare(o->compare, o->compare, 0, ignore_change, NULL, &unused, err);
+    snprintf(written, sizeof written, "%s/report.json", j->folder);
+    if (stat(compare, &old) == 0 && stat(written, &new) == 0 && old.st_dev == new.st_dev &&
+        old.st_ino == new.st_ino)
+        return cli_fail(err, FDS_USAGE,
+                        "--compare %s: this command writes that very file; copy it first, or use "
+                        "another -o",
+                        compare);
+    return fds_bench_compare(compare, compare, 0, ignore_change, NULL, &unused, err);
 }
 
 static fds_status read_options(bench_job *j, fds_error *err) {
     bench_options *o = j->o;
     set_numbers(o);
-    if (o->compare)
-        CLI_TRY(check_compare(o, err));
     CLI_TRY(list_sets(j, err));
     if (o->methods)
         CLI_TRY(bench_read_methods(o->methods, &j->lists, err));
@@ -223,10 +236,10 @@ static fds_status name_folders(bench_job *j, fds_error *err) {
         snprintf(j->folder, sizeof j->folder, "%.*s.report", size, name);
     if (strlen(j->folder) > FOLDER_SIZE / 2)
         return cli_fail(err, FDS_USAGE, "-o: the path is too long: %.100s...", j->folder);
-    j->dirs = cli_alloc(j->set_count * (size_t)o->seeds, sizeof *j->dirs, err);
+    j->dirs = cli_alloc(case_count(j), sizeof *j->dirs, err);
     if (!j->dirs)
         return FDS_NOMEM;
-    for (size_t i = 0; i < j->set_count * o->seeds; i++) {
+    for (size_t i = 0; i < case_count(j); i++) {
         size = name_of(j->sets[i / o->seeds], &name);
         snprintf(j->dirs[i], sizeof j->dirs[i], "%s/%.*s-%llu", j->folder,
                  size < FOLDER_SIZE / 4 ? size : FOLDER_SIZE / 4, name,
@@ -237,25 +250,62 @@ static fds_status name_folders(bench_job *j, fds_error *err) {
 
 /* ---- the work ---- */
 
-/* Every mistake in the data shows before hours of work on another set. */
-static fds_status check_data(const bench_job *j, fds_error *err) {
-    for (size_t i = 0; i < j->set_count; i++) {
-        fds_dataset *train = NULL, *test = NULL;
-        fds_status status = cli_open_data(j->sets[i], &j->o->data, &train, &test, err);
-        fds_dataset_free(train);
-        fds_dataset_free(test);
+/* The data, players and samples of a case. term NULL: without warnings. common: room for what it
+ * refers to. */
+static fds_status open_case(const bench_job *j, size_t number, cli_term *term, cli_common *common,
+                            cli_setup *s, fds_error *err) {
+    const bench_options *o = j->o;
+    *common = o->common;
+    common->operand = j->sets[number / o->seeds];
+    common->seed += number % o->seeds;
+    *s = (cli_setup){.want = {.common = common,
+                              .data = &o->data,
+                              .players = o->players,
+                              .model = o->model,
+                              .test_option = "--test",
+                              .test_count = o->test_count,
+                              .test_most = o->quick ? QUICK_TEST : TEST_DEFAULT,
+                              .has_inputs = true,
+                              .input_count = o->inputs,
+                              .player_most = o->quick ? QUICK_PLAYERS : 0,
+                              .input_most = o->quick ? QUICK_INPUTS : INPUTS_DEFAULT}};
+    CLI_TRY(cli_setup_check(s, err));
+    return cli_setup_make(s, term, err);
+}
+
+/* Every mistake in the data shows before hours of work on another set. Small providers may have
+ * nothing left with one seed and something with another, and then there is no common report. */
+static fds_status check_cases(const bench_job *j, fds_error *err) {
+    size_t first = 0;
+    for (size_t i = 0; i < case_count(j); i++) {
+        cli_common common;
+        cli_setup s;
+        fds_status status = open_case(j, i, NULL, &common, &s, err);
+        size_t players = status == FDS_OK ? fds_players_count(s.players) : 0;
+        cli_setup_free(&s);
+        if (status != FDS_OK && !strstr(err->text, common.operand)) { /* whose mistake is it? */
+            const fds_error why = *err;
+            return cli_fail(err, status, "%s: %s", common.operand, why.text);
+        }
         CLI_TRY(status);
+        if (i % j->o->seeds == 0)
+            first = players;
+        if (players != first)
+            return cli_fail(err, FDS_USAGE,
+                            "%s: %zu providers have samples to learn from with seed %llu, %zu with "
+                            "seed %llu, and their results cannot be joined; use --seeds 1, or "
+                            "fewer --inputs",
+                            common.operand, first, (unsigned long long)j->o->common.seed, players,
+                            (unsigned long long)common.seed);
     }
     return FDS_OK;
 }
 
-static fds_status run_case(const bench_job *j, size_t number, cli_setup *s, fds_error *err) {
+static fds_status run_case(const bench_job *j, size_t number, const cli_setup *s, fds_error *err) {
     const char *name_start;
     char name[CLI_NAME_SIZE];
     int size = name_of(s->want.common->operand, &name_start);
     snprintf(name, sizeof name, "%.*s", size, name_start);
-    CLI_TRY(cli_setup_check(s, err));
-    CLI_TRY(cli_setup_make(s, j->term, err));
     fds_bench_params params = j->params;
     params.network = s->network;
     params.seed = s->want.common->seed;
@@ -280,26 +330,19 @@ static fds_status run_case(const bench_job *j, size_t number, cli_setup *s, fds_
 }
 
 static fds_status run_cases(const bench_job *j, fds_error *err) {
-    const bench_options *o = j->o;
-    size_t count = j->set_count * (size_t)o->seeds;
-    for (size_t i = 0; i < count; i++) {
-        cli_common common = o->common;
-        common.operand = j->sets[i / o->seeds];
-        common.seed += i % o->seeds;
-        cli_setup setup = {.want = {.common = &common,
-                                    .data = &o->data,
-                                    .players = o->players,
-                                    .model = o->model,
-                                    .test_option = "--test",
-                                    .test_count = o->test_count,
-                                    .test_most = o->quick ? QUICK_TEST : TEST_DEFAULT,
-                                    .has_inputs = true,
-                                    .input_count = o->inputs,
-                                    .player_most = o->quick ? QUICK_PLAYERS : 0,
-                                    .input_most = o->quick ? QUICK_INPUTS : INPUTS_DEFAULT}};
-        cli_note(j->term, "case %zu of %zu: %s, seed %llu", i + 1, count, common.operand,
-                 (unsigned long long)common.seed);
-        fds_status status = run_case(j, i, &setup, err);
+    double start_s = cli_now_s();
+    for (size_t i = 0; i < case_count(j); i++) {
+        cli_common common;
+        cli_setup setup;
+        char so_far[32] = "";
+        if (i)
+            snprintf(so_far, sizeof so_far, "; %.0f min so far", (cli_now_s() - start_s) / 60);
+        cli_note(j->term, "case %zu of %zu: %s, seed %llu%s", i + 1, case_count(j),
+                 j->sets[i / j->o->seeds],
+                 (unsigned long long)(j->o->common.seed + i % j->o->seeds), so_far);
+        fds_status status = open_case(j, i, j->term, &common, &setup, err);
+        if (status == FDS_OK)
+            status = run_case(j, i, &setup, err);
         cli_term_clear(j->term);
         cli_setup_free(&setup);
         CLI_TRY(status);
@@ -308,7 +351,7 @@ static fds_status run_cases(const bench_job *j, fds_error *err) {
 }
 
 static fds_status write_report(const bench_job *j, fds_error *err) {
-    size_t count = j->set_count * (size_t)j->o->seeds;
+    size_t count = case_count(j);
     const char **dirs = cli_alloc(count, sizeof *dirs, err);
     if (!dirs)
         return FDS_NOMEM;
@@ -323,7 +366,8 @@ static fds_status run_job(bench_job *j, int argc, char **argv, fds_error *err) {
     CLI_TRY(read_options(j, err));
     CLI_TRY(join_command(j, argc, argv, err));
     CLI_TRY(name_folders(j, err));
-    CLI_TRY(check_data(j, err));
+    CLI_TRY(check_compare(j, err));
+    CLI_TRY(check_cases(j, err));
     CLI_TRY(run_cases(j, err));
     CLI_TRY(write_report(j, err));
     CLI_TRY(bench_show(j->folder, j->o->common.json, err));
@@ -358,7 +402,7 @@ const cli_command cli_bench = {
         "Values the players of each set of data by every method, removes those that a method "
         "values most for each test sample, trains again, and measures how much the prediction "
         "suffers (the paper's value loss). Also: agreement with the truth, wrong labels found, "
-        "seconds, sub-models. FOLDER/report.html shows it all and needs no other file; "
+        "seconds, sub-models. FOLDER/report.html shows it and needs no other file; "
         "report.json and report.csv have every number.\n\n"
         "\"paper\" stands for mnist, cifar10 and fashion-mnist. A command that was interrupted or "
         "killed goes on where it stopped; numbers do not depend on --threads, since explainers are "

@@ -263,6 +263,8 @@ fds_status cli_setup_make(cli_setup *s, cli_term *term, fds_error *err) {
     CLI_TRY(choose_players(s, err));
     if (s->want.has_inputs)
         CLI_TRY(choose_inputs(s, err));
+    if (!term)
+        return FDS_OK;
     CLI_TRY(warn_of_missing_classes(s, term, err));
     warn_of_missing_providers(s, term);
     if (s->held)

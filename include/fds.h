@@ -892,16 +892,20 @@ FDS_API fds_status fds_bench_report(const char *out, const char *const *dirs, si
 typedef struct fds_bench_change {
     const char *data, *method, *what; /* "mnist", "afds", "loss by retrain:10, top 10 %, right" */
     double before, after;
-    double sigmas; /* the difference in standard errors of both; INFINITY where these are 0 */
+    /* the difference in standard errors of both; INFINITY where these are 0, NaN: not known */
+    double sigmas;
 } fds_bench_change;
 
 /* Tells every number that two report.json have in common and that differs by more than sigmas
- * standard errors; *compared: how many were looked at. Numbers whose standard error is not known,
- * such as those of a single seed, are left out. Of each set of data, first: what was measured on,
- * "players", "tests", "inputs", "seeds" (how many) or "seed" (the first other one), with method ""
- * and errors of 0. */
+ * standard errors, or, where the error of one is not known, as of correlations of a single seed, by
+ * more than a twentieth. Also what only one of them has: a set of data (method "") or a method,
+ * with what "only before" or "only after" and both numbers NaN. *compared: how many were looked at.
+ * Of each set of data, first: what was measured on, "players", "tests", "inputs", "seeds" (how
+ * many) or "seed" (the first other one), then settings, with method "" and errors of 0; of texts
+ * such as "network lenet5 before, mlp after" both numbers are NaN. Losses of a single seed have
+ * errors over its test samples alone, which share its models. */
 FDS_API fds_status fds_bench_compare(const char *before_path, const char *after_path, double sigmas,
-                                     void (*tell)(void *user, const fds_bench_change *change),
+                                     void (*on_change)(void *user, const fds_bench_change *change),
                                      void *user, size_t *compared, fds_error *err);
 
 /* ==== 9. Networks, many at a time =========================================================== */

@@ -75,10 +75,13 @@ void fds_text_add(fds_text *text, const char *part, size_t size);
  * less than 1,024 bytes. */
 __attribute__((format(printf, 2, 3))) void fds_text_print(fds_text *text, const char *format, ...);
 /* The fewest digits that are read back as the same number: as a double, or as a float. */
+enum { FDS_NUMBER = 32 };
+void fds_write_double(double value, char text[FDS_NUMBER]);
 void fds_text_double(fds_text *text, double value);
 void fds_text_float(fds_text *text, float value);
 void fds_text_digits(fds_text *text, int digits, double value);  /* "%.*g" */
 void fds_text_fixed(fds_text *text, int decimals, double value); /* "%.*f", up to 30 decimals */
+bool fds_csv_is_quoted(const char *field); /* whether it must be, in a CSV file */
 fds_status fds_text_check(const fds_text *text, fds_error *err);
 
 /* ---- files ---- */

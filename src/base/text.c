@@ -3,6 +3,7 @@
  * back. */
 #include "base/base.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,11 +33,15 @@ void fds_text_print(fds_text *text, const char *format, ...) {
         fds_text_add(text, part, (size_t)size);
 }
 
-/* A number that printf has written, its comma made a point. */
-static void add_number(fds_text *text, char *number, int size) {
+/* Of a number that printf has written in some locale. */
+static void put_point(char *number) {
     char *comma = strchr(number, ',');
     if (comma)
         *comma = '.';
+}
+
+static void add_number(fds_text *text, char *number, int size) {
+    put_point(number);
     fds_text_add(text, number, (size_t)size);
 }
 
@@ -50,13 +55,19 @@ void fds_text_fixed(fds_text *text, int decimals, double value) {
     add_number(text, number, snprintf(number, sizeof number, "%.*f", decimals, value));
 }
 
-void fds_text_double(fds_text *text, double value) {
-    char part[64];
+void fds_write_double(double value, char text[FDS_NUMBER]) {
+    value = isnan(value) ? NAN : value; /* whatever its sign */
     int digits = 15;
     do
-        snprintf(part, sizeof part, "%.*g", digits, value);
-    while (strtod(part, NULL) != value && ++digits < 17);
-    fds_text_digits(text, digits, value);
+        snprintf(text, FDS_NUMBER, "%.*g", digits, value);
+    while (strtod(text, NULL) != value && ++digits <= 17);
+    put_point(text);
+}
+
+void fds_text_double(fds_text *text, double value) {
+    char number[FDS_NUMBER];
+    fds_write_double(value, number);
+    fds_text_add(text, number, strlen(number));
 }
 
 void fds_text_float(fds_text *text, float value) {
@@ -66,6 +77,12 @@ void fds_text_float(fds_text *text, float value) {
         snprintf(part, sizeof part, "%.*g", digits, (double)value);
     while (strtof(part, NULL) != value && ++digits < 9);
     fds_text_digits(text, digits, (double)value);
+}
+
+bool fds_csv_is_quoted(const char *field) {
+    size_t size = strlen(field);
+    return field[strcspn(field, ",\"\r\n")] != 0 ||
+           (size && (field[0] == ' ' || field[size - 1] == ' '));
 }
 
 fds_status fds_text_check(const fds_text *text, fds_error *err) {

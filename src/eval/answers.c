@@ -235,7 +235,7 @@ static void set_cost(const work *w, const fds_baseline_params *params,
         *w->cost = (eval_cost){.prepare_s = is_prepared ? report->seconds : NAN,
                                .answer_ms = is_prepared ? NAN : each_ms,
                                .sub_models = has_table ? report->asked : 0,
-                               .was_resumed = w->record.is_begun};
+                               .was_resumed = has_table && w->record.is_begun};
     w->cost->orders = report->orders;
     w->cost->has_rule = params->until > 0;
     w->cost->has_converged = report->has_converged;
@@ -290,9 +290,9 @@ fds_status eval_answers(const eval_game *game, const eval_method *method, const 
     if (w.record.is_done)
         return answer(&w, err);
     if (!w.record.is_begun)
-        FDS_TRY(eval_record_write(game->dir, method->name, NULL, err));
+        FDS_TRY(eval_record_write(game, method->name, NULL, err));
     FDS_TRY(answer(&w, err));
-    return eval_record_write(game->dir, method->name, cost, err);
+    return eval_record_write(game, method->name, cost, err);
 }
 
 /* ---- pictures ---- */

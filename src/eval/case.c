@@ -94,11 +94,17 @@ static bool has_fits(const bench *b) {
 }
 
 /* What a method cannot do with these players. */
-static fds_status check_method(const eval_method *m, const fds_players *players, fds_error *err) {
+static fds_status check_method(const eval_method *m, const eval_game *game, fds_error *err) {
+    const fds_players *players = game->data->players;
     fds_baseline_params params;
     fds_error why;
     const uint32_t *index;
     uint32_t k;
+    if (eval_lacks_groups(game, m))
+        return fds_fail(err, FDS_USAGE,
+                        "method \"%s\": all players have the same label, and it compares groups of "
+                        "players by label; leave it out",
+                        m->name);
     if (fds_baseline_params_default(m->base, &params, &why) != FDS_OK)
         return FDS_OK; /* ours */
     if (m->is_per_sample)
@@ -127,7 +133,7 @@ static fds_status find_methods(bench *b, fds_error *err) {
     for (size_t i = 0; i < b->count; i++) {
         FDS_TRY(eval_method_find(names[i], &b->methods[kept], err));
         fds_error why; /* of all methods, those are compared that there are for such players */
-        fds_status status = check_method(&b->methods[kept], b->game.data->players, &why);
+        fds_status status = check_method(&b->methods[kept], &b->game, &why);
         if (status != FDS_OK && b->game.params->methods)
             return fds_fail(err, status, "%s", why.text);
         b->areas[kept] = NAN;
@@ -148,18 +154,25 @@ static eval_judge own_judge(const eval_method *m) {
     return m->is_converged ? EVAL_CONVERGED : EVAL_EPOCHS;
 }
 
-static fds_status value_all(bench *b, fds_error *err) {
+static fds_status value_row(bench *b, size_t i, size_t number, fds_error *err) {
     const eval_game *g = &b->game;
-    for (size_t i = 0; i < b->count; i++) {
-        const eval_method *m = &b->methods[i];
-        size_t size = g->players * eval_columns(g, m);
-        tell(b, "%s (%zu of %zu)", m->name, i + 1, b->count);
-        b->rows[i].values = fds_alloc_zero(size, sizeof *b->rows[i].values);
-        if (!b->rows[i].values)
-            return fds_fail_nomem(err, size * sizeof *b->rows[i].values);
-        FDS_TRY(eval_answers(g, m, g->sides[own_judge(m)].predicted, b->rows[i].values,
-                             &b->rows[i].cost, err));
-    }
+    const eval_method *m = &b->methods[i];
+    size_t size = g->players * eval_columns(g, m);
+    tell(b, "%s (%zu of %zu)", m->name, number, b->count);
+    b->rows[i].values = fds_alloc_zero(size, sizeof *b->rows[i].values);
+    if (!b->rows[i].values)
+        return fds_fail_nomem(err, size * sizeof *b->rows[i].values);
+    return eval_answers(g, m, g->sides[own_judge(m)].predicted, b->rows[i].values, &b->rows[i].cost,
+                        err);
+}
+
+/* ls last: baselines would find many of its sub-models, and seem to need less time. */
+static fds_status value_all(bench *b, fds_error *err) {
+    size_t number = 0;
+    for (int is_last = 0; is_last < 2; is_last++)
+        for (size_t i = 0; i < b->count; i++)
+            if ((strcmp(b->methods[i].base, "ls") == 0) == is_last)
+                FDS_TRY(value_row(b, i, ++number, err));
     return FDS_OK;
 }
 
@@ -300,13 +313,21 @@ static fds_status draw_all(bench *b, fds_error *err) {
     return FDS_OK;
 }
 
+/* This machine; is_mixed where times of an earlier part are of another one. */
+static json_t *describe_machine(const bench *b) {
+    json_t *machine = eval_describe_machine(&b->game);
+    bool is_mixed = false;
+    for (size_t i = 0; i < b->count; i++)
+        is_mixed |= b->rows[i].cost.is_elsewhere;
+    return eval_keep_if(machine, !is_mixed || eval_put(machine, "is_mixed", json_true()));
+}
+
 static fds_status write_result(const bench *b, fds_error *err) {
-    unsigned threads = b->game.params->threads;
-    json_t *json = json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:O, s:O, s:O}", "fds", FDS_VERSION, "kind", "fds bench case",
-        "machine", eval_machine(threads ? threads : fds_processors()), "data",
-        eval_describe_data(&b->game), "settings", eval_describe_settings(&b->game), "judged",
-        b->judged, "rows", b->json_rows, "pictures", b->pictures);
+    json_t *json =
+        json_pack("{s:s, s:s, s:o, s:o, s:o, s:O, s:O, s:O}", "fds", FDS_VERSION, "kind",
+                  "fds bench case", "machine", describe_machine(b), "data",
+                  eval_describe_data(&b->game), "settings", eval_describe_settings(&b->game),
+                  "judged", b->judged, "rows", b->json_rows, "pictures", b->pictures);
     fds_status status = eval_json_write(b->game.dir, RESULT, json, err);
     json_decref(json);
     return status;
@@ -336,9 +357,9 @@ static fds_status run(bench *b, const char *dir, fds_error *err) {
     const fds_bench_params *p = b->game.params;
     char path[FDS_PATH_MAX];
     bool is_finished;
+    FDS_TRY(eval_game_make(&b->game, dir, p->is_converged || eval_has_method(p, "fds"), err));
     FDS_TRY(find_methods(b, err));
     FDS_TRY(fds_path_join(path, sizeof path, dir, RESULT, err));
-    FDS_TRY(eval_game_make(&b->game, dir, p->is_converged || eval_has_method(p, "fds"), err));
     FDS_TRY(eval_folder_lock(dir, &b->lock, err));
     FDS_TRY(eval_folder_settle(&b->game, err));
     FDS_TRY(find_result(b, path, &is_finished, err));

@@ -14,6 +14,8 @@
 
 #include "eval/eval.h"
 
+#include <string.h>
+
 /* ---- methods.c ---- */
 
 /* NULL-terminated: those that are compared. */
@@ -66,7 +68,8 @@ uint32_t eval_test(const eval_game *game, size_t i);
 typedef struct eval_cost {
     double prepare_s, answer_ms;
     size_t sub_models;
-    bool was_resumed; /* seconds are of the last part alone */
+    bool was_resumed;  /* seconds are of the last part alone */
+    bool is_elsewhere; /* times are of another machine, or number of threads, than this one */
     /* not in METHOD.json, as they are the same whenever the values are computed */
     size_t orders;      /* that were walked; 0: the method walks none */
     bool has_rule;      /* by which the method ends them before all are walked */
@@ -83,8 +86,10 @@ typedef struct eval_record {
 fds_status eval_record_read(const eval_game *game, const char *method, eval_record *out,
                             fds_error *err);
 /* cost NULL: begun. */
-fds_status eval_record_write(const char *dir, const char *method, const eval_cost *cost,
+fds_status eval_record_write(const eval_game *game, const char *method, const eval_cost *cost,
                              fds_error *err);
+/* What it runs on; NULL: no memory. */
+json_t *eval_describe_machine(const eval_game *game);
 
 /* Makes the folder ours, until the lock is closed. FDS_IO when another process has it, FDS_USAGE
  * when it holds something else. */
@@ -103,6 +108,11 @@ json_t *eval_json_real(double value); /* null for what is no finite number */
 
 static inline size_t eval_columns(const eval_game *game, const eval_method *method) {
     return method->is_per_sample ? game->tests : 1;
+}
+
+/* gfds and gfds+ compare groups, which are by label here. */
+static inline bool eval_lacks_groups(const eval_game *game, const eval_method *method) {
+    return strncmp(method->base, "gfds", 4) == 0 && fds_groups_count(game->groups) < 2;
 }
 
 /* values (players, eval_columns): of methods by sample for labels (tests). cost NULL: it is neither

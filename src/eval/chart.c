@@ -27,7 +27,8 @@ chart_number chart_at(double value) {
     return out;
 }
 
-double chart_step(double value) {
+/* 1, 2 or 5 times a power of ten, not below value, which is above 0. */
+static double round_step(double value) {
     double power = pow(10, floor(log10(value))), digit = value / power;
     return power * (digit <= 1.000001 ? 1 : digit <= 2.000001 ? 2 : digit <= 5.000001 ? 5 : 10);
 }
@@ -138,8 +139,8 @@ static plane make_plane(const eval_chart *chart) {
     p.y_high = p.is_cut ? p.y_high : fmax(p.y_high, controls);
     p.x_high = p.x_high > 0 ? p.x_high : 1;
     p.y_high = p.y_high > 0 ? p.y_high : 1;
-    p.x_step = chart_step(p.x_high / 6);
-    p.y_step = chart_step(p.y_high / 6);
+    p.x_step = round_step(p.x_high / 6);
+    p.y_step = round_step(p.y_high / 6);
     p.y_high = ceil(p.y_high / p.y_step - 1e-9) * p.y_step;
     return p;
 }

@@ -11,8 +11,6 @@ typedef struct chart_number {
 } chart_number;
 chart_number chart_at(double value);
 
-/* 1, 2 or 5 times a power of ten, not below value, which is above 0. */
-double chart_step(double value);
 /* One line; anchor: "start", "middle" or "end". */
 void chart_text(fds_text *svg, double x, double y, const char *anchor, const char *text);
 void chart_open(fds_text *svg, const char *classes, const char *title, double width, double height);

@@ -44,8 +44,6 @@ static const shape text = {.kind = TEXT}, flag = {.kind = FLAG}, whole = {.kind 
                    maybe_flag = {.kind = FLAG, .or_null = true}, count = {.kind = COUNT},
                    number = {.kind = NUMBER}, maybe_number = {.kind = NUMBER, .or_null = true},
                    numbers = {.kind = LIST, .item = &maybe_number},
-                   maybe_numbers = {.kind = LIST, .item = &maybe_number, .or_null = true},
-                   by_seed = {.kind = LIST, .item = &maybe_numbers},
                    given_numbers = {.kind = LIST, .item = &number},
                    wholes = {.kind = LIST, .item = &whole}, way = {.kind = TEXT, .choices = ways},
                    set = {.kind = TEXT, .choices = sets},
@@ -139,9 +137,8 @@ static const shape agreement = MAYBE_OBJECT_OF(agreement_members),
                    settings = OBJECT_OF(settings_members), base = OBJECT_OF(base_members),
                    bases = LIST_OF(base);
 static const member judge_members[] = {{"value", &text}, {"losses", &bases}, {NULL, NULL}};
-static const member loss_members[] = {
-    {"value", &text},    {"way", &way},         {"set", &set}, {"mean", &numbers},
-    {"error", &numbers}, {"by_seed", &by_seed}, {NULL, NULL}};
+static const member loss_members[] = {{"value", &text},   {"way", &way},       {"set", &set},
+                                      {"mean", &numbers}, {"error", &numbers}, {NULL, NULL}};
 static const shape judge = OBJECT_OF(judge_members), judges = LIST_OF(judge),
                    loss = OBJECT_OF(loss_members), losses = LIST_OF(loss);
 static const member row_members[] = {{"method", &text},         {"losses", &losses},

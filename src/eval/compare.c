@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two report.json compared, number by number: what both have, and what differs between them by more
- * than so many standard errors. The error of a difference is the root of the sum of both squares;
- * of numbers that are one a seed, sd / sqrt(count) is theirs. Numbers without a known error, those
- * of one seed, are left out; times are not compared. What was measured on, players, samples and
- * seeds, has no error: any difference is told.
+ * Two report.json compared, number by number: what differs between them by more than so many
+ * standard errors, and what only one of them has. The error of a difference is the root of the sum
+ * of both squares; of numbers that are one a seed, sd / sqrt(count) is theirs. Numbers whose error
+ * is not known, as those of one seed, are told when they differ by more than a twentieth. What was
+ * measured on, players, samples, seeds and settings, has no error: any difference is told. Times
+ * are not compared.
  */
 #include "eval/report.h"
 
@@ -24,29 +25,75 @@ typedef struct figure {
     double mean, error;
 } figure;
 
-static void compare(comparison *c, const char *what, figure before, figure after) {
-    if (isnan(before.mean) || isnan(after.mean) || isnan(before.error) || isnan(after.error))
-        return;
-    c->compared++;
-    double apart = fabs(after.mean - before.mean);
-    double sigmas = apart > 0 ? apart / hypot(before.error, after.error) : 0;
-    if (!(sigmas > c->sigmas))
-        return;
-    const fds_bench_change change = {c->data, c->method, what, before.mean, after.mean, sigmas};
+/* A difference of numbers without errors: a twentieth of them, or of what is little for measures
+ * around 1. */
+static bool is_large(double apart, double before, double after) {
+    return apart > 0.05 * fmax(fmax(fabs(before), fabs(after)), 0.1);
+}
+
+static void tell(const comparison *c, const char *what, double before, double after,
+                 double sigmas) {
+    const fds_bench_change change = {c->data, c->method, what, before, after, sigmas};
     if (c->tell)
         c->tell(c->user, &change);
 }
 
+static void compare(comparison *c, const char *what, figure before, figure after) {
+    if (isnan(before.mean) || isnan(after.mean))
+        return;
+    c->compared++;
+    double apart = fabs(after.mean - before.mean), error = hypot(before.error, after.error);
+    double sigmas = apart > 0 ? apart / error : 0;
+    if (isnan(sigmas) ? is_large(apart, before.mean, after.mean) : sigmas > c->sigmas)
+        tell(c, what, before.mean, after.mean, sigmas);
+}
+
+/* Something that is no number, in one of them alone. */
+static void tell_missing(comparison *c, bool is_before) {
+    c->compared++;
+    tell(c, is_before ? "only before" : "only after", NAN, NAN, INFINITY);
+}
+
 /* ---- what was measured on ---- */
+
+static void compare_exactly(comparison *c, const char *const *keys, const json_t *before,
+                            const json_t *after) {
+    for (; *keys; keys++)
+        compare(c, *keys, (figure){eval_number_of(before, *keys), 0},
+                (figure){eval_number_of(after, *keys), 0});
+}
+
+/* "network lenet5 before, mlp after" */
+static fds_status compare_text(comparison *c, const char *key, const json_t *before,
+                               const json_t *after, fds_text *what, fds_error *err) {
+    const char *old = eval_text_of(before, key), *new = eval_text_of(after, key);
+    if (!*old || !*new)
+        return FDS_OK;
+    c->compared++;
+    if (strcmp(old, new) == 0)
+        return FDS_OK;
+    what->used = 0;
+    const char *const parts[] = {key, " ", old, " before, ", new, " after"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        eval_html(what, parts[i]);
+    FDS_TRY(fds_text_check(what, err));
+    tell(c, what->data, NAN, NAN, INFINITY);
+    return FDS_OK;
+}
+
+static fds_status compare_settings(comparison *c, const json_t *before, const json_t *after,
+                                   fds_text *what, fds_error *err) {
+    static const char *const keys[] = {"coalitions", "orders", "truth", "flipped", NULL};
+    compare_exactly(c, keys, before, after);
+    FDS_TRY(compare_text(c, "network", before, after, what, err));
+    return compare_text(c, "explainer", before, after, what, err);
+}
 
 /* Seeds: how many there are, or the first that differs. */
 static void compare_scope(comparison *c, const json_t *before, const json_t *after) {
-    static const char *const keys[] = {"players", "tests", "inputs"};
+    static const char *const keys[] = {"players", "tests", "inputs", NULL};
     const json_t *old = json_object_get(before, "seeds"), *new = json_object_get(after, "seeds");
-    c->method = "";
-    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-        compare(c, keys[k], (figure){eval_number_of(before, keys[k]), 0},
-                (figure){eval_number_of(after, keys[k]), 0});
+    compare_exactly(c, keys, before, after);
     size_t count = json_array_size(old), at = 0;
     if (count != json_array_size(new)) {
         compare(c, "seeds", (figure){(double)count, 0}, (figure){(double)json_array_size(new), 0});
@@ -151,41 +198,68 @@ static void compare_stats(comparison *c, const json_t *before, const json_t *aft
 
 static fds_status compare_data(comparison *c, const json_t *before, const json_t *after,
                                fds_text *what, fds_error *err) {
-    const json_t *rows = json_object_get(before, "rows");
+    const json_t *rows = json_object_get(before, "rows"), *others = json_object_get(after, "rows");
+    const json_t *settings[] = {json_object_get(before, "settings"),
+                                json_object_get(after, "settings")};
+    c->method = "";
     compare_scope(c, before, after);
+    FDS_TRY(compare_settings(c, settings[0], settings[1], what, err));
     FDS_TRY(compare_judged(c, before, after, what, err));
     for (size_t r = 0; r < json_array_size(rows); r++) {
         const json_t *old = json_array_get(rows, r);
         c->method = eval_text_of(old, "method");
-        const json_t *new =
-            eval_list_find(json_object_get(after, "rows"), "method", c->method, NULL);
-        FDS_TRY(compare_losses(
-            c, old, new, json_object_get(json_object_get(before, "settings"), "shares"),
-            json_object_get(json_object_get(after, "settings"), "shares"), what, err));
+        const json_t *new = eval_list_find(others, "method", c->method, NULL);
+        if (!new) {
+            tell_missing(c, true);
+            continue;
+        }
+        FDS_TRY(compare_losses(c, old, new, json_object_get(settings[0], "shares"),
+                               json_object_get(settings[1], "shares"), what, err));
         compare_stats(c, old, new);
+    }
+    for (size_t r = 0; r < json_array_size(others); r++) {
+        c->method = eval_text_of(json_array_get(others, r), "method");
+        if (!eval_list_find(rows, "method", c->method, NULL))
+            tell_missing(c, false);
+    }
+    return FDS_OK;
+}
+
+static fds_status compare_all(comparison *c, const json_t *before, const json_t *after,
+                              fds_text *what, fds_error *err) {
+    for (size_t d = 0; d < json_array_size(before); d++) {
+        const json_t *old = json_array_get(before, d);
+        c->data = eval_text_of(old, "name");
+        c->method = "";
+        const json_t *new = eval_list_find(after, "name", c->data, NULL);
+        if (new)
+            FDS_TRY(compare_data(c, old, new, what, err));
+        else
+            tell_missing(c, true);
+    }
+    c->method = "";
+    for (size_t d = 0; d < json_array_size(after); d++) {
+        c->data = eval_text_of(json_array_get(after, d), "name");
+        if (!eval_list_find(before, "name", c->data, NULL))
+            tell_missing(c, false);
     }
     return FDS_OK;
 }
 
 fds_status fds_bench_compare(const char *before_path, const char *after_path, double sigmas,
-                             void (*tell)(void *user, const fds_bench_change *change), void *user,
-                             size_t *compared, fds_error *err) {
+                             void (*on_change)(void *user, const fds_bench_change *change),
+                             void *user, size_t *compared, fds_error *err) {
     if (!(sigmas >= 0))
         return fds_fail(err, FDS_USAGE, "a number of standard errors must be at least 0");
-    comparison c = {.sigmas = sigmas, .tell = tell, .user = user};
+    comparison c = {.sigmas = sigmas, .tell = on_change, .user = user};
     json_t *before = NULL, *after = NULL;
     fds_text what = {0};
     fds_status status = eval_report_read(before_path, &before, err);
     if (status == FDS_OK)
         status = eval_report_read(after_path, &after, err);
-    const json_t *list = json_object_get(before, "data");
-    for (size_t d = 0; status == FDS_OK && d < json_array_size(list); d++) {
-        const json_t *old = json_array_get(list, d);
-        c.data = eval_text_of(old, "name");
-        const json_t *new = eval_list_find(json_object_get(after, "data"), "name", c.data, NULL);
-        if (new)
-            status = compare_data(&c, old, new, &what, err);
-    }
+    if (status == FDS_OK)
+        status = compare_all(&c, json_object_get(before, "data"), json_object_get(after, "data"),
+                             &what, err);
     if (status == FDS_OK && compared)
         *compared = c.compared;
     json_decref(before);

@@ -32,8 +32,7 @@ typedef struct line {
 } line;
 
 static void add_text(fds_text *csv, const char *text) {
-    bool is_quoted = text[strcspn(text, ",\"\r\n")] != 0 || *text == ' ' ||
-                     (*text && text[strlen(text) - 1] == ' ');
+    bool is_quoted = fds_csv_is_quoted(text);
     if (is_quoted)
         fds_text_add(csv, "\"", 1);
     for (const char *at = text; *at; at++) {

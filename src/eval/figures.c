@@ -228,6 +228,7 @@ static fds_status draw_view(const view *v, fds_error *err) {
 static fds_status draw_part(view *v, size_t part, size_t *chosen, fds_error *err) {
     const json_t *rows = v->section->rows;
     size_t count = json_array_size(rows), next = 0;
+    bool is_first = part == PARTS; /* the controls have a chart even where they are alone */
     v->rows = chosen;
     do {
         size_t curves = 0;
@@ -240,12 +241,13 @@ static fds_status draw_part(view *v, size_t part, size_t *chosen, fds_error *err
                 curves++;
             }
         }
-        for (size_t r = 0; (curves || part == PARTS) && r < count; r++)
+        for (size_t r = 0; (curves || is_first) && r < count; r++)
             if (part_of(json_array_get(rows, r)) == PARTS &&
                 eval_losses_find(json_array_get(rows, r), v->value, "top", v->set, NULL))
                 chosen[v->count++] = r;
         if (v->count)
             FDS_TRY(draw_view(v, err));
+        is_first = false;
     } while (next < count);
     return FDS_OK;
 }

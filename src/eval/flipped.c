@@ -92,6 +92,8 @@ static fds_status open_game(flipped *f, const eval_game *of, fds_error *err) {
 static fds_status measure(flipped *f, const eval_method *method, double *area, fds_error *err) {
     const eval_game *g = &f->game;
     size_t columns = eval_columns(g, method);
+    if (eval_lacks_groups(g, method)) /* wrong labels may be the same for all */
+        return FDS_OK;
     FDS_TRY(eval_answers(g, method, g->labels, f->values, NULL, err));
     for (size_t i = 0; i < g->players; i++) {
         double sum = 0;

@@ -8,8 +8,8 @@
  *                  table.json), and checksums of the test samples with their labels and of the
  *                  explainers' inputs: everything that the numbers depend on
  *   METHOD.json    {"begun": true} while a method is at work; then prepare_s, answer_ms (null: none
- *                  measured), sub_models, was_resumed. '/', ':' and ',' in its name become '-'.
- *                  One that is damaged costs no more than the times of that method
+ *                  measured), sub_models, was_resumed, machine. '/', ':' and ',' in its name become
+ *                  '-'. One that is damaged costs no more than the times of that method
  *
  * Each is written whole, aside, and put in place in one step. */
 #include "eval/case.h"
@@ -92,6 +92,10 @@ json_t *eval_describe_settings(const eval_game *g) {
                      "network", p->network, "explainer", p->explainer ? p->explainer : "mlp",
                      "coalitions", (json_int_t)eval_coalitions(g), "orders", (json_int_t)p->orders,
                      "truth", (json_int_t)p->truth, "flipped", p->flipped, "shares", shares);
+}
+
+json_t *eval_describe_machine(const eval_game *g) {
+    return eval_machine(g->params->threads ? g->params->threads : fds_processors());
 }
 
 static json_t *describe_methods(const fds_bench_params *params) {
@@ -183,11 +187,17 @@ static void file_of(const char *method, char name[80]) {
             *at = '-';
 }
 
-static fds_status read_record(const char *path, eval_record *out, fds_error *err) {
-    json_t *json;
+static fds_status read_record(const eval_game *game, const char *path, eval_record *out,
+                              fds_error *err) {
+    json_t *json, *here = eval_describe_machine(game);
     json_int_t sub_models;
     int was_resumed;
-    FDS_TRY(fds_json_read(path, MAX_BYTES, &json, err));
+    fds_status status = here ? fds_json_read(path, MAX_BYTES, &json, err) : eval_no_memory(err);
+    if (status != FDS_OK) {
+        json_decref(here);
+        return status;
+    }
+    const json_t *machine = json_object_get(json, "machine");
     out->is_begun = json_is_true(json_object_get(json, "begun"));
     out->is_done = json_unpack(json, "{s:I, s:b}", "sub_models", &sub_models, "was_resumed",
                                &was_resumed) == 0 &&
@@ -196,8 +206,10 @@ static fds_status read_record(const char *path, eval_record *out, fds_error *err
         out->cost = (eval_cost){.prepare_s = eval_number_of(json, "prepare_s"),
                                 .answer_ms = eval_number_of(json, "answer_ms"),
                                 .sub_models = (size_t)sub_models,
-                                .was_resumed = was_resumed};
+                                .was_resumed = was_resumed,
+                                .is_elsewhere = machine && !json_equal(machine, here)};
     json_decref(json);
+    json_decref(here);
     if (out->is_begun || out->is_done)
         return FDS_OK;
     return fds_fail(
@@ -214,7 +226,7 @@ fds_status eval_record_read(const eval_game *game, const char *method, eval_reco
     FDS_TRY(fds_path_join(path, sizeof path, game->dir, name, err));
     if (!fds_path_exists(path))
         return FDS_OK;
-    fds_status status = read_record(path, out, &why);
+    fds_status status = read_record(game, path, out, &why);
     if (status == FDS_OK)
         return FDS_OK;
     if (status == FDS_NOMEM)
@@ -224,16 +236,17 @@ fds_status eval_record_read(const eval_game *game, const char *method, eval_reco
     return FDS_OK;
 }
 
-fds_status eval_record_write(const char *dir, const char *method, const eval_cost *cost,
+fds_status eval_record_write(const eval_game *game, const char *method, const eval_cost *cost,
                              fds_error *err) {
     char name[80];
     file_of(method, name);
     json_t *json =
-        cost ? json_pack("{s:o, s:o, s:I, s:b}", "prepare_s", eval_json_real(cost->prepare_s),
+        cost ? json_pack("{s:o, s:o, s:I, s:b, s:o}", "prepare_s", eval_json_real(cost->prepare_s),
                          "answer_ms", eval_json_real(cost->answer_ms), "sub_models",
-                         (json_int_t)cost->sub_models, "was_resumed", cost->was_resumed)
+                         (json_int_t)cost->sub_models, "was_resumed", cost->was_resumed, "machine",
+                         eval_describe_machine(game))
              : json_pack("{s:b}", "begun", true);
-    fds_status status = eval_json_write(dir, name, json, err);
+    fds_status status = eval_json_write(game->dir, name, json, err);
     json_decref(json);
     return status;
 }

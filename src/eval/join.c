@@ -158,7 +158,8 @@ static json_t *join_machine(json_t *const *cases, size_t count) {
         is_whole = eval_share(out, keys[k], json_object_get(first, keys[k]));
     for (size_t i = 0; i < count; i++)
         is_mixed |= strcmp(eval_text_of(cases[i], "fds"), FDS_VERSION) != 0 ||
-                    !json_equal(json_object_get(cases[i], "machine"), first);
+                    !json_equal(json_object_get(cases[i], "machine"), first) ||
+                    json_is_true(json_object_get(first, "is_mixed"));
     is_whole = is_whole && eval_put(out, "is_mixed", json_boolean(is_mixed));
     return eval_keep_if(out, is_whole);
 }

@@ -68,8 +68,8 @@ static const json_t *timing_of(const eval_cases *g, size_t i, const char *method
     return json_object_get(eval_list_find(rows, "method", method, NULL), "timing");
 }
 
-/* Times of a method that was broken off and went on lack a part: they count only where there are no
- * others. */
+/* Seconds of a method that was broken off and went on lack a part: they count only where there are
+ * no others. */
 static json_t *join_timing(const eval_cases *g, const char *method) {
     static const char *const keys[] = {"prepare_s", "answer_ms"};
     bool has_whole = false, has_any = false;
@@ -85,7 +85,8 @@ static json_t *join_timing(const eval_cases *g, const char *method) {
     for (size_t k = 0; is_whole && k < 2; k++) {
         for (size_t i = 0; i < g->count; i++) {
             const json_t *timing = timing_of(g, i, method);
-            bool counts = !has_whole || json_is_false(json_object_get(timing, "was_resumed"));
+            bool counts =
+                k == 1 || !has_whole || json_is_false(json_object_get(timing, "was_resumed"));
             double number = counts ? eval_number_of(timing, keys[k]) : NAN;
             g->parts[i] = (eval_stat){1, number, NAN, NAN};
         }

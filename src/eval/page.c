@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report.html: everything that report.json says, for people. One file that needs nothing else:
+ * report.html: what report.json says, for people. One file that needs nothing else:
  * style, drawings and pictures are in it, there is no script and no link to anywhere but to its own
  * parts. tables.c and figures.c write what stands in its sections.
  */
@@ -11,18 +11,22 @@
 /* ---- the beginning ---- */
 
 static const char how_to_read[] =
-    "<h3>How to read this</h3>\n"
+    "<h2>How to read this</h2>\n"
     "<p>For each test sample a method tells how much every player, an owner of training data, "
     "contributed to the prediction. The players whom it values most are taken away, the model is "
     "trained again on the others, and the loss on that sample is measured. <em>The greater the "
     "loss, the better the method has found who mattered.</em> Numbers are means over test samples "
     "and seeds, ± one standard error.";
 
+static const char about_one_seed[] =
+    " Test samples of one seed share its models: where there is a single seed, ± does not tell how "
+    "far another one may lie.";
+
 static const char about_paper[] =
     " The paper’s own, of 100 players, stand small beneath, and as thin marks in charts.";
 
 static const char about_controls[] =
-    "</p>\n<p>Two controls keep the measure honest. <em>Random order</em> is what taking away "
+    "<p>Two controls keep the measure honest. <em>Random order</em> is what taking away "
     "anybody does. <em>Same label first</em> takes players of the predicted label and knows "
     "nothing else: a method that is not above it has found little more than the label.</p>\n";
 
@@ -42,6 +46,22 @@ static bool has_paper_anywhere(const json_t *list) {
     bool has_any = false;
     for (size_t d = 0; d < json_array_size(list); d++)
         has_any |= has_paper(json_object_get(json_array_get(list, d), "rows"));
+    return has_any;
+}
+
+static bool has_controls(const json_t *list) {
+    bool has_any = false;
+    for (size_t d = 0; d < json_array_size(list); d++) {
+        const json_t *rows = json_object_get(json_array_get(list, d), "rows");
+        has_any |= eval_list_find(rows, "kind", eval_kind_name(EVAL_CONTROL), NULL) != NULL;
+    }
+    return has_any;
+}
+
+static bool has_single_seed(const json_t *list) {
+    bool has_any = false;
+    for (size_t d = 0; d < json_array_size(list); d++)
+        has_any |= json_array_size(json_object_get(json_array_get(list, d), "seeds")) == 1;
     return has_any;
 }
 
@@ -88,8 +108,10 @@ static void open_page(const json_t *report, fds_text *html) {
     eval_html(html, "<a href=\"#meaning\">What the columns mean</a> "
                     "<a href=\"#made\">How it was made</a></nav>\n");
     eval_html(html, how_to_read);
+    eval_html(html, has_single_seed(list) ? about_one_seed : "");
     eval_html(html, has_paper_anywhere(list) ? about_paper : "");
-    eval_html(html, about_controls);
+    eval_html(html, "</p>\n");
+    eval_html(html, has_controls(list) ? about_controls : "");
     eval_html(html, "</header>\n<main>\n");
 }
 
@@ -128,7 +150,7 @@ static void add_all(const eval_section *s, bool is_open) {
     eval_html(s->html, is_open ? "Over all test samples, as none is predicted rightly"
                                : "The same over all test samples, rightly predicted or not");
     eval_html(s->html, "</summary>\n");
-    if (eval_table_losses(s, NULL, "all"))
+    if (eval_table_losses(s, NULL, "top", "all"))
         eval_html(s->html, "</details>\n");
     else
         take_back(s->html, before);
@@ -173,8 +195,24 @@ static void add_judge(const eval_section *s, const char *value) {
             add_strangers(s, value, own);
     }
     eval_html(s->html, "</p>\n");
-    if (!eval_table_losses(s, value, "right"))
+    if (!eval_table_losses(s, value, "top", "right"))
         take_back(s->html, before);
+}
+
+/* The other ways by one value function, folded up. */
+static void add_ways(const eval_section *s, const char *value) {
+    static const char *const ways[][2] = {{"bottom", "Without the least valuable players"},
+                                          {"add", "With the most valuable players alone"}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        size_t before = s->html->used;
+        fds_text_print(s->html, "<details>\n<summary>%s, judged by ", ways[i][1]);
+        eval_html_value(s->html, value);
+        eval_html(s->html, "</summary>\n");
+        if (eval_table_losses(s, value, ways[i][0], "right"))
+            eval_html(s->html, "</details>\n");
+        else
+            take_back(s->html, before);
+    }
 }
 
 static void add_losses(const eval_section *s) {
@@ -185,12 +223,14 @@ static void add_losses(const eval_section *s) {
     eval_html(s->html, has_paper(s->rows) ? ": the paper’s own figures fit only these, though it "
                                             "does not say so.</p>\n"
                                           : ".</p>\n");
-    bool has_right = eval_table_losses(s, NULL, "right");
+    bool has_right = eval_table_losses(s, NULL, "top", "right");
     if (!has_right)
         take_back(s->html, before);
     add_all(s, !has_right);
     for (size_t j = 0; json_array_size(judged) > 1 && j < json_array_size(judged); j++)
         add_judge(s, eval_text_of(json_array_get(judged, j), "value"));
+    for (size_t j = 0; j < json_array_size(judged); j++)
+        add_ways(s, eval_text_of(json_array_get(judged, j), "value"));
 }
 
 static fds_status add_data(const json_t *report, size_t at, fds_text *html, fds_error *err) {
@@ -205,8 +245,10 @@ static fds_status add_data(const json_t *report, size_t at, fds_text *html, fds_
     eval_html(html, "</h2>\n");
     add_facts(&s);
     add_losses(&s);
-    eval_html(html, "<h3>Removal curves</h3>\n<p>Bands are ± 1.96 standard errors. Grey: the "
-                    "controls.</p>\n");
+    eval_html(html, "<h3>Removal curves</h3>\n<p>Bands are ± 1.96 standard errors.");
+    if (eval_list_find(s.rows, "kind", eval_kind_name(EVAL_CONTROL), NULL))
+        eval_html(html, " Grey: the controls.");
+    eval_html(html, "</p>\n");
     FDS_TRY(eval_figures_curves(&s, err));
     eval_html(html, "<h3>Agreement, wrong labels and cost</h3>\n");
     eval_table_measures(&s);
@@ -242,7 +284,9 @@ static const char meanings[] =
     "method of others wanted, one that it wanted again counted again.</dd>\n"
     "<dt>To prepare, a new sample</dt><dd>Seconds before the first answer, and milliseconds for "
     "each further sample. Methods with one value a player for all samples answer with that. "
-    "≥ stands where a method was interrupted and only its last part was timed.</dd>\n"
+    "≥ stands where a method was interrupted and only its last part was timed. A sub-model is "
+    "trained once for all methods: of those that draw alike, as <code>tmc</code> and "
+    "<code>beta:4,1</code> do, the first one’s time is whole.</dd>\n"
     "</dl>\n</section>\n";
 
 /* A setting as people write it: lists with commas, texts without quotes. */
@@ -291,9 +335,9 @@ static void add_setting(const json_t *list, const char *outer, const char *key, 
 
 static void add_settings(const json_t *list, fds_text *html) {
     static const char *const keys[] = {"source", "classes", "players", "tests", "inputs", "seeds"};
-    eval_html(html, "<div class=\"scroll\"><table "
-                    "class=\"settings\">\n<caption><span>Settings</span></caption>\n"
-                    "<thead><tr><th scope=\"col\">Setting</th>");
+    eval_html(html,
+              EVAL_SCROLL "<table class=\"settings\">\n<caption><span>Settings</span></caption>\n"
+                          "<thead><tr><th scope=\"col\">Setting</th>");
     for (size_t d = 0; d < json_array_size(list); d++) {
         eval_html(html, "<th scope=\"col\">");
         eval_html_text(html, eval_text_of(json_array_get(list, d), "name"));
@@ -345,7 +389,8 @@ static void close_page(const json_t *report, fds_text *html) {
     if (json_is_true(json_object_get(machine, "is_mixed")))
         eval_html(html, "<b>Some cases were measured on another machine, with other threads or "
                         "by another version; this is the first one’s: do not compare times.</b> ");
-    eval_html(html, "All numbers but times depend on the settings alone. ");
+    eval_html(html, "Explainers learn and answer on two threads in any case. All numbers but times "
+                    "depend on the settings alone. ");
     if (has_paper_anywhere(list))
         eval_html(html, "The paper’s times are of 4 cores of an EPYC 7543 and an A30 GPU. ");
     eval_html(html, "Beside this page, <code>report.json</code> and <code>report.csv</code> have "

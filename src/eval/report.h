@@ -117,9 +117,13 @@ typedef struct eval_section {
 enum { EVAL_KINDS = EVAL_CONTROL + 1 };
 eval_kind eval_kind_of(const json_t *row);
 
+/* What a wide table stands in, to be scrolled by keys too. */
+#define EVAL_SCROLL "<div class=\"scroll\" tabindex=\"0\">"
+
 /* Losses at a few shares. value NULL: each row judged by its own value function. False, and nothing
  * is written, when nothing was measured. */
-bool eval_table_losses(const eval_section *section, const char *value, const char *set);
+bool eval_table_losses(const eval_section *section, const char *value, const char *way,
+                       const char *set);
 void eval_table_measures(const eval_section *section);
 
 fds_status eval_figures_curves(const eval_section *section, fds_error *err);

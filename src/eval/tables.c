@@ -12,8 +12,7 @@
 enum { COLUMNS = 4 }; /* shares that a table has, at most */
 
 static const char *const headings[EVAL_KINDS] = {"The paper’s methods", "Beyond the paper",
-                                                 "The paper’s baselines", "Others, per sample",
-                                                 "Controls"};
+                                                 "The paper’s baselines", "Others", "Controls"};
 
 /* ---- cells ---- */
 
@@ -58,10 +57,10 @@ static void open_kind(const eval_section *s, eval_kind kind, size_t columns) {
 /* A table of losses: who is in it, and what is best. */
 typedef struct losses {
     const eval_section *section;
-    const char *value, *set;         /* value NULL: each row's own */
+    const char *value, *way, *set;   /* value NULL: each row's own */
     const char *usual;               /* the value function that most rows are judged by */
     size_t shares[COLUMNS], columns; /* places in the list of shares */
-    double best[COLUMNS];            /* of the rows that are ranked */
+    double best[COLUMNS];            /* of the rows that are ranked; NaN: none */
 } losses;
 
 /* Of the value functions that rows of the table are judged by, the one of most rows. */
@@ -106,25 +105,29 @@ static void find_shares(losses *t) {
 
 static const json_t *find_entry(const losses *t, const json_t *row, size_t *at) {
     const char *value = t->value ? t->value : eval_text_of(row, "value");
-    return eval_losses_find(row, value, "top", t->set, at);
+    return eval_losses_find(row, value, t->way, t->set, at);
 }
+
+static bool is_top(const losses *t) { return strcmp(t->way, "top") == 0; }
 
 /* Losses by different models do not compare, and controls are no methods. */
 static bool is_ranked(const losses *t, const json_t *row, const json_t *entry) {
     return eval_kind_of(row) != EVAL_CONTROL && strcmp(eval_text_of(entry, "value"), t->usual) == 0;
 }
 
-/* False: no row has anything. */
+/* The greatest loss where the most valuable are removed, the least in the two other ways; false: no
+ * row has anything. */
 static bool find_best(losses *t) {
     bool has_any = false;
     for (size_t c = 0; c < t->columns; c++)
-        t->best[c] = -INFINITY;
+        t->best[c] = NAN;
     for (size_t r = 0; r < json_array_size(t->section->rows); r++) {
         const json_t *row = json_array_get(t->section->rows, r), *entry = find_entry(t, row, NULL);
         has_any |= entry != NULL;
-        for (size_t c = 0; c < t->columns && is_ranked(t, row, entry); c++)
-            t->best[c] =
-                fmax(t->best[c], eval_number_at(json_object_get(entry, "mean"), t->shares[c]));
+        for (size_t c = 0; c < t->columns && is_ranked(t, row, entry); c++) {
+            double mean = eval_number_at(json_object_get(entry, "mean"), t->shares[c]);
+            t->best[c] = is_top(t) ? fmax(t->best[c], mean) : fmin(t->best[c], mean);
+        }
     }
     return has_any;
 }
@@ -161,7 +164,7 @@ static void add_loss(const losses *t, const json_t *row, size_t r, const json_t 
     /* the paper judges by a row's own models, on samples predicted rightly */
     size_t k = 0;
     double paper = eval_paper_at(row, eval_number_at(s->shares, share), &k);
-    if (isfinite(paper) && strcmp(t->set, "right") == 0 &&
+    if (isfinite(paper) && is_top(t) && strcmp(t->set, "right") == 0 &&
         strcmp(eval_text_of(entry, "value"), eval_text_of(row, "value")) == 0) {
         eval_html(s->html, "<small>paper ");
         snprintf(path, sizeof path, "rows/%zu/paper/mean/%zu", r, k);
@@ -232,21 +235,46 @@ static void add_bases(const losses *t) {
     eval_html(s->html, "</tfoot>\n");
 }
 
-bool eval_table_losses(const eval_section *s, const char *value, const char *set) {
-    losses t = {.section = s, .value = value, .set = set};
+/* Seeds that rows of the table are of, at most. */
+static size_t count_seeds(const losses *t) {
+    size_t most = 0;
+    for (size_t r = 0; r < json_array_size(t->section->rows); r++) {
+        const json_t *entry = find_entry(t, json_array_get(t->section->rows, r), NULL);
+        const json_t *means = json_object_get(entry, "by_seed");
+        size_t count = 0;
+        for (size_t i = 0; i < json_array_size(means); i++)
+            count += json_is_array(json_array_get(means, i));
+        most = FDS_MAX(most, count);
+    }
+    return most;
+}
+
+static void add_caption(const losses *t) {
+    fds_text *html = t->section->html;
+    size_t seeds = json_array_size(json_object_get(t->section->data, "seeds"));
+    eval_html(html, "<caption><span>Value loss ");
+    eval_html(html, is_top(t)                       ? "without the most valuable players"
+                    : strcmp(t->way, "bottom") == 0 ? "without the least valuable players"
+                                                    : "with the most valuable players alone");
+    eval_html(html, ": mean ± standard error, judged by ");
+    eval_html_value(html, t->usual);
+    eval_html(html, t->value ? "" : " unless a row says otherwise");
+    if (count_seeds(t) < seeds)
+        fds_text_print(html, ", %zu of %zu seeds", count_seeds(t), seeds);
+    fds_text_print(html, ". Bold: the %s of a column%s, controls aside.</span></caption>\n",
+                   is_top(t) ? "greatest" : "least", t->value ? "" : " by these models");
+}
+
+bool eval_table_losses(const eval_section *s, const char *value, const char *way, const char *set) {
+    losses t = {.section = s, .value = value, .way = way, .set = set};
     t.usual = value ? value : find_usual(s, set);
     find_shares(&t);
     if (!find_best(&t) || t.columns == 0)
         return false;
-    eval_html(s->html,
-              "<div class=\"scroll\"><table class=\"losses\">\n<caption><span>Value loss without "
-              "the most valuable players: mean ± standard error, judged by ");
-    eval_html_value(s->html, t.usual);
-    eval_html(s->html, value ? "" : " unless a row says otherwise");
-    eval_html(s->html, value ? ". Bold: the greatest of a column"
-                             : ". Bold: the greatest of a column by these models");
-    eval_html(s->html, ", controls aside.</span></caption>\n"
-                       "<thead><tr><th scope=\"col\">Players removed</th>");
+    eval_html(s->html, EVAL_SCROLL "<table class=\"losses\">\n");
+    add_caption(&t);
+    fds_text_print(s->html, "<thead><tr><th scope=\"col\">Players %s</th>",
+                   strcmp(way, "add") == 0 ? "trained on" : "removed");
     for (size_t c = 0; c < t.columns; c++) {
         eval_html(s->html, "<th scope=\"col\">");
         fds_text_digits(s->html, 4, 100 * eval_number_at(s->shares, t.shares[c]));
@@ -255,7 +283,8 @@ bool eval_table_losses(const eval_section *s, const char *value, const char *set
     eval_html(s->html, "</tr></thead>\n");
     for (int kind = 0; kind < EVAL_KINDS; kind++)
         add_kind_losses(&t, (eval_kind)kind);
-    add_bases(&t);
+    if (is_top(&t))
+        add_bases(&t);
     eval_html(s->html, "</table></div>\n");
     return true;
 }
@@ -316,7 +345,6 @@ static void add_remarks(const eval_section *s, const json_t *row, size_t r, cons
 static void add_measure(const eval_section *s, const json_t *row, size_t r, const measure *m) {
     const json_t *stat = stat_of(row, m);
     double mean = eval_number_of(stat, "mean"), sd = eval_number_of(stat, "sd");
-    bool is_time = m->outer && strcmp(m->outer, "timing") == 0;
     bool is_seconds = strcmp(m->key, "prepare_s") == 0;
     char path[160];
     if (strcmp(m->key, "answer_ms") == 0 && json_is_false(json_object_get(row, "is_per_sample"))) {
@@ -336,7 +364,8 @@ static void add_measure(const eval_section *s, const json_t *row, size_t r, cons
     }
     eval_html(s->html, ">");
     if (isfinite(mean)) {
-        if (is_time && json_is_true(json_object_get(json_object_get(row, "timing"), "was_resumed")))
+        if (is_seconds &&
+            json_is_true(json_object_get(json_object_get(row, "timing"), "was_resumed")))
             eval_html(s->html, "≥ "); /* an interrupted method: the last part alone was timed */
         name_stat(path, sizeof path, r, m, "mean");
         add_number(s, path, m->decimals < 0 ? eval_html_decimals(mean) : m->decimals, mean);
@@ -432,9 +461,9 @@ void eval_table_measures(const eval_section *s) {
     }
     if (columns == 0)
         return;
-    eval_html(s->html,
-              "<div class=\"scroll\"><table class=\"measures\">\n<caption><span>Means over the "
-              "seeds, or over as many as a column says.");
+    eval_html(s->html, EVAL_SCROLL
+              "<table class=\"measures\">\n<caption><span>Means over the seeds, or over as many as "
+              "a column says.");
     add_truths(s);
     eval_html(s->html, "</span></caption>\n<thead><tr><th scope=\"col\">Method</th>");
     for (size_t m = 0; m < MEASURES; m++)

@@ -25,7 +25,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { BUFFER = 1 << 16, NUMBER = 40, NPY_ALIGN = 64 };
+enum { BUFFER = 1 << 16, NPY_ALIGN = 64 };
 
 typedef struct {
     const fds_values *v;
@@ -106,24 +106,9 @@ static fds_status check(const writer *w, fds_error *err) {
 
 /* ---- CSV ---- */
 
-/* The shortest of 15 to 17 digits that is read back as the same number, with a point in every
- * locale; "nan" whatever its sign. */
-static void format_number(double value, char text[NUMBER]) {
-    value = isnan(value) ? NAN : value;
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, NUMBER, "%.*g", digits, value);
-        if (strtod(text, NULL) == value)
-            break;
-    }
-    char *comma = strchr(text, ',');
-    if (comma)
-        *comma = '.';
-}
-
 /* Quoted where it must be, with quotes doubled. */
 static fds_status put_field(writer *w, const char *text, const char *after, fds_error *err) {
-    bool is_quoted = text[strcspn(text, ",\"\r\n")] != 0 || *text == ' ' ||
-                     (*text && text[strlen(text) - 1] == ' ');
+    bool is_quoted = fds_csv_is_quoted(text);
     if (is_quoted)
         FDS_TRY(put_text(w, "\"", err));
     for (const char *at = text; is_quoted && (at = strchr(text, '"')); text = at + 1) {
@@ -138,7 +123,7 @@ static fds_status put_field(writer *w, const char *text, const char *after, fds_
 
 static fds_status put_line(writer *w, size_t column, size_t player, fds_error *err) {
     const fds_values *v = w->v;
-    char text[2 * NUMBER + 2], value[NUMBER], error[NUMBER];
+    char text[2 * FDS_NUMBER + 2], value[FDS_NUMBER], error[FDS_NUMBER];
     if (!v->is_mean) {
         snprintf(text, sizeof text, "%zu,", test_of(w, column));
         FDS_TRY(put_text(w, text, err));
@@ -146,8 +131,8 @@ static fds_status put_line(writer *w, size_t column, size_t player, fds_error *e
     }
     FDS_TRY(put_field(w, v->player_names[player], ",", err));
     FDS_TRY(put_field(w, v->class_names[v->player_labels[player]], ",", err));
-    format_number(value_of(w, player, column), value);
-    format_number(error_of(w, player, column), error);
+    fds_write_double(value_of(w, player, column), value);
+    fds_write_double(error_of(w, player, column), error);
     snprintf(text, sizeof text, "%s,%s\n", value, error);
     return put_text(w, text, err);
 }

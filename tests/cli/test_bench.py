@@ -73,7 +73,32 @@ def what_has_changed_is_shown():
     pathlib.Path("old.json").write_text(json.dumps(report))
     out, _ = fds(*few, "-q", "-o", "a", "--compare", "old.json")
     check_width(out)
-    assert "ls" in out and " -> " in out and "0 of" not in out.splitlines()[-1]
+    assert "ls" in out and " -> " in out and "0 of" not in out.splitlines()[-2]
+    report["data"][0]["rows"].pop()
+    pathlib.Path("old.json").write_text(json.dumps(report))
+    out, _ = fds(*few, "-q", "-o", "a", "--compare", "old.json")
+    assert "random" in out and "only after" in out
+    refused([*few, "-o", "a", "--compare", "./a/report.json"], 2, "--compare ./a/report.json", "writes that very file")
+
+
+@test
+def mistakes_in_a_later_set_come_first():
+    write_csv("shops.csv")
+    refused(["bench", MNIST, "shops.csv", "--model", "lenet5", "--methods", "random", "-o", "r"], 2, "shops.csv")
+    refused(["bench", MNIST, "shops.csv", "--players", 250, "--methods", "random", "-o", "r"], 2, "--players 250")
+    assert not os.path.exists("r")
+
+
+@test
+def providers_that_come_and_go_with_the_seed_are_refused():
+    with open("few.csv", "w", encoding="utf-8") as file:
+        file.write("provider,outcome,a,b\n")
+        for i in range(60):
+            file.write(f"{'small' if i == 7 else 'shop' + str(i % 5)},{i % 2},{i % 7},{(i * 5) % 11}\n")
+    many = ["bench", "few.csv", "--label", "outcome", "--provider", "provider", "--players", "providers", "--methods",
+            "random", "--model", "logistic", "--seeds", 8, "-o", "r", "--truth", 0, "--flipped", 0]
+    refused(many, 2, "few.csv", "providers have samples to learn from with seed", "--seeds 1")
+    assert not os.path.exists("r")
 
 
 @test

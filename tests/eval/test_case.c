@@ -129,6 +129,64 @@ static void methods_that_players_are_not_made_for_are_left_out(void **state) {
     trial_free(&t);
 }
 
+/* Players of one label make no groups: gfds and gfds+ are left out, unless they were asked for. */
+static void players_of_one_label_have_no_groups(void **state) {
+    (void)state;
+    static const char *const asked[] = {"gfds+", NULL};
+    trial t = trial_make(NULL);
+    uint32_t same[4];
+    size_t count = 0;
+    fds_error err;
+    for (uint32_t i = 0; count < COUNT(same); i++)
+        if (t.train->labels[i] == t.train->labels[0])
+            same[count++] = i;
+    fds_players_free(t.players);
+    expect_ok(fds_players_points(t.train, same, count, &t.players, &err), &err);
+    trial_point(&t);
+    t.params.coalitions = 10;
+    t.params.orders = 2;
+    run_case(&t, scratch_path("case"));
+    json_t *json = read_case(scratch_path("case"));
+    const json_t *rows = json_object_get(json, "rows");
+    assert_int_equal(json_array_size(rows), 12);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        assert_null(
+            strstr(json_string_value(json_object_get(json_array_get(rows, i), "method")), "gfds"));
+    json_decref(json);
+    t.params.methods = asked;
+    expect_failure(try_case(&t, scratch_path("asked"), &err), FDS_USAGE, &err,
+                   "all players have the same label");
+    trial_free(&t);
+}
+
+/* One of three players gets a wrong label, with some seeds the one that the two others have. */
+static void wrong_labels_may_leave_one_group(void **state) {
+    (void)state;
+    static const char *const methods[] = {"gfds+", "same-label", NULL};
+    static const uint32_t owned[] = {0, 1, 4}; /* labels 0, 1, 1 */
+    trial t = trial_make(methods);
+    size_t with = 0, without = 0;
+    fds_error err;
+    fds_players_free(t.players);
+    expect_ok(fds_players_points(t.train, owned, COUNT(owned), &t.players, &err), &err);
+    trial_point(&t);
+    t.params.flipped = 0.3;
+    for (uint64_t seed = 0; seed < 12; seed++) {
+        char name[20];
+        snprintf(name, sizeof name, "case %llu", (unsigned long long)seed);
+        t.params.seed = seed;
+        run_case(&t, scratch_path(name));
+        json_t *json = read_case(scratch_path(name));
+        bool has_area = !json_is_null(json_object_get(find_row(json, "gfds+"), "area"));
+        assert_true(number(find_row(json, "same-label"), "area") >= 0);
+        with += has_area;
+        without += !has_area;
+        json_decref(json);
+    }
+    assert_true(with > 0 && without > 0);
+    trial_free(&t);
+}
+
 /* ---- mistakes ---- */
 
 static void other_settings_are_refused_by_name(void **state) {
@@ -336,6 +394,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(a_case_has_everything),
         IN_SCRATCH(methods_that_players_are_not_made_for_are_left_out),
+        IN_SCRATCH(players_of_one_label_have_no_groups),
+        IN_SCRATCH(wrong_labels_may_leave_one_group),
         IN_SCRATCH(other_settings_are_refused_by_name),
         IN_SCRATCH(mistakes_leave_no_folder),
         IN_SCRATCH(two_at_a_time_are_refused),

@@ -107,7 +107,7 @@ static void a_case_that_was_cancelled_goes_on_with_the_same_numbers(void **state
         remove_run(dir);
     }
     /* again and again in the same folder */
-    static const char *const steps[] = {"afds (1", "tmc (4", "the truth", "loo/sample with",
+    static const char *const steps[] = {"afds (1", "tmc (3", "the truth", "loo/sample with",
                                         "by afds (1"};
     for (size_t i = 0; i < COUNT(steps); i++) {
         w = (watch){.stop_at = 2, .from = steps[i]};
@@ -128,7 +128,7 @@ static void a_resumed_case_keeps_what_methods_took(void **state) {
     (void)state;
     static const char *const methods[] = {"tmc", "loo", NULL};
     static const char record[] = "{\"prepare_s\": 12.5, \"answer_ms\": null, \"sub_models\": 77, "
-                                 "\"was_resumed\": false}";
+                                 "\"was_resumed\": false, \"machine\": {\"processor\": \"Other\"}}";
     trial t = trial_make(methods);
     char dir[300];
     trial_point(&t);
@@ -145,6 +145,7 @@ static void a_resumed_case_keeps_what_methods_took(void **state) {
     assert_true(number(json_object_get(tmc, "orders"), "walked") == 20);
     assert_true(number(find_row(json, "loo"), "sub_models") == OWNERS + 1);
     assert_true(was_resumed(dir, "loo"));
+    assert_true(json_is_true(json_object_get(json_object_get(json, "machine"), "is_mixed")));
     json_decref(json);
     trial_free(&t);
 }

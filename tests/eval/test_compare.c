@@ -43,9 +43,9 @@ static size_t compare(json_t *before, json_t *after, double sigmas, heard *h) {
     return compared;
 }
 
-/* Players, tests, inputs and seeds; of two rows 2 losses, correlation, area and sub-models each;
- * and the loss with all players. */
-enum { SCOPE = 4, ALL = SCOPE + 2 * (PARTS + 3) + 1 };
+/* Players, tests, inputs, seeds, truth, flipped and the network; of two rows 2 losses, correlation,
+ * area and sub-models each; and the loss with all players. */
+enum { SCOPE = 7, ALL = SCOPE + 2 * (PARTS + 3) + 1 };
 
 static void equal_reports_differ_in_nothing(void **state) {
     (void)state;
@@ -92,17 +92,21 @@ static void numbers_a_seed_have_errors_by_their_spread(void **state) {
 }
 
 /* Both sides must know theirs; one of 0 is known. */
-static void numbers_without_an_error_are_left_out(void **state) {
+static void numbers_without_an_error_are_told_when_much_differs(void **state) {
     (void)state;
+    static const double by[] = {1e-9, 0.03, -0.03, 0.05, -0.05}; /* of an area of 0.75 */
     heard h;
-    json_t *after = moved("data/0/rows/1/area/mean", 1e-9);
-    json_object_set_new(at(after, "data/0/rows/1/area"), "sd", json_null());
-    assert_int_equal(compare(two_seeds(), after, 0, &h), ALL - 1);
-    assert_int_equal(h.count, 0);
+    for (size_t i = 0; i < COUNT(by); i++) {
+        json_t *after = moved("data/0/rows/1/area/mean", by[i]);
+        json_object_set_new(at(after, "data/0/rows/1/area"), "sd", json_null());
+        assert_int_equal(compare(two_seeds(), after, 1000, &h), ALL);
+        assert_int_equal(h.count, fabs(by[i]) > 0.04);
+        assert_true(!h.count || isnan(h.last.sigmas));
+    }
     json_t *before = two_seeds();
     json_array_set_new(at(before, "data/0/rows/0/losses/0/error"), 1, json_null());
-    compare(before, moved("data/0/rows/0/losses/0/mean/1", 100), 0, &h);
-    assert_int_equal(h.count, 0);
+    compare(before, moved("data/0/rows/0/losses/0/mean/1", 100), 1000, &h);
+    assert_int_equal(h.count, 1);
     compare(two_seeds(), moved("data/0/rows/1/area/mean", 1e-9), 1000, &h);
     assert_int_equal(h.count, 1);
     assert_string_equal(h.method, "random");
@@ -133,6 +137,26 @@ static void other_players_samples_and_seeds_are_told(void **state) {
     }
 }
 
+static void other_settings_are_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *value, *what;
+    } other[] = {{"truth", "400", "truth"},
+                 {"flipped", "0.2", "flipped"},
+                 {"network", "\"mlp\"", "network lenet5 before, mlp after"}};
+    for (size_t i = 0; i < COUNT(other); i++) {
+        heard h;
+        json_t *after = two_seeds();
+        json_object_set_new(at(after, "data/0/settings"), other[i].key,
+                            json_loads(other[i].value, JSON_DECODE_ANY, NULL));
+        assert_int_equal(compare(two_seeds(), after, 1000, &h), ALL);
+        assert_int_equal(h.count, 1);
+        assert_string_equal(h.method, "");
+        assert_string_equal(h.what, other[i].what);
+        assert_true(isinf(h.last.sigmas));
+    }
+}
+
 static void the_loss_with_all_players_is_compared_too(void **state) {
     (void)state;
     heard h;
@@ -150,19 +174,38 @@ static void times_are_not_compared(void **state) {
     assert_int_equal(h.count, 0);
 }
 
-/* Other methods, data and shares are passed over. */
-static void only_what_both_have_is_compared(void **state) {
+/* Methods and data of one report alone are told as such. */
+static void what_only_one_has_is_told(void **state) {
     (void)state;
     heard h;
     json_t *other = two_seeds();
     json_object_set_new(at(other, "data/0/rows/1"), "method", json_string("tmc"));
-    assert_int_equal(compare(two_seeds(), other, 0, &h), SCOPE + PARTS + 4);
-    other = two_seeds();
-    json_array_set_new(at(other, "data/0/settings/shares"), 1, json_real(0.6));
-    assert_int_equal(compare(two_seeds(), other, 0, &h), ALL - 2);
+    assert_int_equal(compare(json_incref(other), two_seeds(), 0, &h), SCOPE + PARTS + 4 + 2);
+    assert_int_equal(h.count, 2);
+    assert_string_equal(h.method, "random");
+    assert_string_equal(h.what, "only after");
+    assert_true(isnan(h.last.before) && isnan(h.last.after));
+    json_array_remove(at(other, "data/0/rows"), 1);
+    compare(two_seeds(), other, 0, &h);
+    assert_int_equal(h.count, 1);
+    assert_string_equal(h.method, "random");
+    assert_string_equal(h.what, "only before");
     other = two_seeds();
     json_object_set_new(at(other, "data/0"), "name", json_string("cifar10"));
-    assert_int_equal(compare(two_seeds(), other, 0, &h), 0);
+    assert_int_equal(compare(two_seeds(), other, 0, &h), 2);
+    assert_int_equal(h.count, 2);
+    assert_string_equal(h.data, "cifar10");
+    assert_string_equal(h.method, "");
+    assert_string_equal(h.what, "only after");
+}
+
+/* Other shares, and what was not measured, are passed over. */
+static void only_what_both_have_is_compared(void **state) {
+    (void)state;
+    heard h;
+    json_t *other = two_seeds();
+    json_array_set_new(at(other, "data/0/settings/shares"), 1, json_real(0.6));
+    assert_int_equal(compare(two_seeds(), other, 0, &h), ALL - 2);
     other = two_seeds();
     json_array_set_new(at(other, "data/0/rows/0/losses/0/mean"), 0, json_null());
     json_object_set_new(at(other, "data/0/rows/0"), "area", json_null());
@@ -207,7 +250,6 @@ static void malformed_reports_are_refused_by_place(void **state) {
         {"data/0/rows/1", "area", "0.5", "data[0].rows[1].area must be an object or null"},
         {"data/0/rows/1/area", "count", "null", "data[0].rows[1].area.count must be a whole"},
         {"data/0/rows/1/losses/0", "error", "[1]", "data[0].rows[1].losses[0].error has 1 numbers"},
-        {"data/0/rows/1/losses/0", "by_seed", "1", "data[0].rows[1].losses[0].by_seed must be"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
         json_t *report = two_seeds();
@@ -258,10 +300,12 @@ int main(void) {
         IN_SCRATCH(equal_reports_differ_in_nothing),
         IN_SCRATCH(a_loss_is_told_in_errors_of_both),
         IN_SCRATCH(numbers_a_seed_have_errors_by_their_spread),
-        IN_SCRATCH(numbers_without_an_error_are_left_out),
+        IN_SCRATCH(numbers_without_an_error_are_told_when_much_differs),
         IN_SCRATCH(other_players_samples_and_seeds_are_told),
+        IN_SCRATCH(other_settings_are_told),
         IN_SCRATCH(the_loss_with_all_players_is_compared_too),
         IN_SCRATCH(times_are_not_compared),
+        IN_SCRATCH(what_only_one_has_is_told),
         IN_SCRATCH(only_what_both_have_is_compared),
         IN_SCRATCH(malformed_reports_are_refused_by_place),
         IN_SCRATCH(missing_files_and_sigmas_below_0_are_refused),

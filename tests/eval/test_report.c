@@ -136,6 +136,13 @@ static void the_machine_is_that_of_the_first_case(void **state) {
         assert_true(json_is_true(at(report, "machine/is_mixed")));
         json_decref(report);
     }
+    put_two();
+    json_t *resumed = fixture_case("mnist", 0);
+    json_object_set_new(at(resumed, "machine"), "is_mixed", json_true());
+    put_case("a", resumed);
+    report = joined(both, 1);
+    assert_true(json_is_true(at(report, "machine/is_mixed")));
+    json_decref(report);
     json_t *here = eval_machine(3);
     assert_true(strlen(eval_text_of(here, "processor")) > 0);
     assert_int_equal(json_integer_value(at(here, "threads")), 3);
@@ -152,6 +159,8 @@ static void times_of_interrupted_methods_count_only_alone(void **state) {
     assert_float_equal(number(report, "data/0/rows/0/timing/prepare_s/mean"), 10, 0);
     assert_int_equal(json_integer_value(at(report, "data/0/rows/0/timing/prepare_s/count")), 1);
     assert_true(json_is_false(at(report, "data/0/rows/0/timing/was_resumed")));
+    /* answers are always timed as a whole */
+    assert_int_equal(json_integer_value(at(report, "data/0/rows/0/timing/answer_ms/count")), 2);
     json_decref(report);
     report = joined(both + 1, 1);
     assert_float_equal(number(report, "data/0/rows/0/timing/prepare_s/mean"), 11, 0);
@@ -471,6 +480,35 @@ static void a_page_is_a_function_of_the_report(void **state) {
     json_decref(json);
 }
 
+static size_t count_in(const char *text, const char *part) {
+    size_t count = 0;
+    for (; (text = strstr(text, part)); text += strlen(part))
+        count++;
+    return count;
+}
+
+/* Eight curves fill a chart; the controls get none of their own. */
+static void eight_methods_and_controls_share_a_chart(void **state) {
+    (void)state;
+    static const size_t methods[] = {7, 8, 9};
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        fds_error err;
+        fds_text html = {0};
+        json_t *json = fixture_case("mnist", 0), *rows = at(json, "rows");
+        for (size_t k = 1; k < methods[i]; k++) {
+            char name[20];
+            snprintf(name, sizeof name, "method %zu", k);
+            json_array_insert_new(rows, 0, fixture_row(0, name, "ours"));
+        }
+        put_case("a", json);
+        json_t *report = joined(both, 1);
+        expect_ok(eval_page(report, &html, &err), &err);
+        assert_int_equal(count_in(html.data, "class=\"chart"), methods[i] > 8 ? 2 : 1);
+        fds_free(html.data);
+        json_decref(report);
+    }
+}
+
 static void pictures_in_the_folder_are_named_from_there(void **state) {
     (void)state;
     fds_error err;
@@ -631,6 +669,7 @@ int main(void) {
         IN_SCRATCH(a_picture_that_is_gone_is_left_out),
         IN_SCRATCH(a_command_that_is_not_utf8_is_kept_as_far_as_it_is_ascii),
         IN_SCRATCH(a_page_is_a_function_of_the_report),
+        IN_SCRATCH(eight_methods_and_controls_share_a_chart),
         IN_SCRATCH(pictures_in_the_folder_are_named_from_there),
         IN_SCRATCH(what_was_left_half_written_is_swept_away),
         IN_SCRATCH(torn_reports_crash_nothing),

@@ -310,7 +310,11 @@ def tables_by_one_judge_say_whose_values_are_of_others():
     assert ("<h4>Methods judged by models of 10 epochs</h4>\n<p>The methods whose removals were "
             "judged by these models. The values of Fast-DataShapley themselves come from models "
             "trained until converged, its own setting.</p>") in text
-    assert text.count("<details") == 2  # all test samples, of each set of data
+    folded = re.findall(r"<summary>(.*?)</summary>", text)
+    for start in ("The same over all test samples", "Without the least valuable", "With the most valuable"):
+        assert sum(line.startswith(start) for line in folded) == 2, folded  # of each set of data
+    assert text.count("Bold: the least of a column, controls aside") == 4
+    assert len(folded) == 6 and "seeds. Bold" not in text
 
 
 def captions(text):
@@ -326,6 +330,7 @@ def charts_of_some_seeds_say_which():
     text, _ = make(cases)
     small = [caption for caption in captions(text) if "curves as above" in caption]
     assert len(small) == 6 and all(caption.endswith(", seed 4 only") for caption in small), small
+    assert text.count("judged by models of 10 epochs, 1 of 3 seeds. Bold: the least of a column") == 2
     assert not any(" only" in caption for caption in captions(text) if "most valuable players:" in
                    caption)
     assert "Bands are ± 1.96 standard errors." in text and "confidence" not in text

@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+"""The tables of docs/results.md, of a report that `fds bench` has written.
+
+Usage: bench/results.py REPORT_FOLDER
+
+For each set of data: the value loss over rightly predicted samples (mean and its standard error, the
+paper's mean in brackets), over all samples, by converged models, and without the least valuable; then
+agreement, wrong labels and cost. Prints Markdown.
+"""
+import json
+import os
+import sys
+
+SHARES = (0.05, 0.1, 0.15, 0.2)
+TEN, CONVERGED = "retrain:10", "retrain"
+
+
+def losses(row, value, way, chosen):
+    """The entry of a row's losses, or None."""
+    for entry in row["losses"]:
+        if (entry["value"], entry["way"], entry["set"]) == (value, way, chosen):
+            return entry
+    return None
+
+
+def figure(value, digits=2):
+    return "" if value is None else f"{value:,.{digits}f}"
+
+
+def mean(row, *path, digits=2):
+    for key in path:
+        row = row[key] if row else None
+    return figure(row["mean"] if row else None, digits)
+
+
+def cells(entry, shares, paper=None, with_error=True):
+    """A loss for each share: 2.24 ± 0.28 (0.60)."""
+    for share in SHARES:
+        if entry is None or share not in shares:
+            yield ""
+            continue
+        k = shares.index(share)
+        text = figure(entry["mean"][k])
+        if with_error and entry["error"][k] is not None:
+            text += " ± " + figure(entry["error"][k])
+        if paper and share in paper["shares"]:
+            text += f" ({figure(paper['mean'][paper['shares'].index(share)])})"
+        yield text
+
+
+def table(title, heads, lines):
+    print(f"{title}\n\n| | {' | '.join(heads)} |\n|{' --- |' * (len(heads) + 1)}")
+    for name, *rest in lines:
+        print(f"| {name} | {' | '.join(rest)} |")
+    print()
+
+
+def show_losses(data, title, value, way, chosen, with_paper=False, **how):
+    """value None: each method by its own value function."""
+    shares = data["settings"]["shares"]
+    lines = []
+    for row in data["rows"]:
+        entry = losses(row, value or row["value"], way, chosen)
+        if entry:
+            paper = row["paper"] if with_paper else None
+            lines.append([row["title"], *cells(entry, shares, paper, **how)])
+    if lines:
+        table(title, [f"{100 * share:g} %" for share in SHARES], lines)
+
+
+def show_rest(data):
+    lines = []
+    for row in data["rows"]:
+        paper = row["paper"] and row["paper"]["seconds"]
+        seconds = mean(row, "timing", "prepare_s", digits=1) + (f" ({paper:,.0f})" if paper else "")
+        lines.append([row["title"], mean(row, "agreement", "correlation", digits=3),
+                      mean(row, "agreement", "within", digits=3),
+                      mean(row, "agreement", "relative_error", digits=3), mean(row, "agreement", "gap", digits=4),
+                      mean(row, "area", digits=3), seconds, mean(row, "timing", "answer_ms", digits=2),
+                      mean(row, "sub_models", digits=0)])
+    table("Agreement with the truth, wrong labels, cost (the paper's seconds in brackets):",
+          ["correlation", "within the class", "relative error", "gap", "wrong labels, area", "prepare, s",
+           "a sample, ms", "sub-models"], lines)
+
+
+def main():
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__.strip())
+    with open(os.path.join(sys.argv[1], "report.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    for data in report["data"]:
+        judged = {entry["value"]: entry for entry in data["judged"]}
+        right = {value: e for value, entry in judged.items() for e in entry["losses"] if e["set"] == "right"}
+        print(f"## {data['name']}\n\n{data['players']} players, {data['tests']} test samples for each of "
+              f"{len(data['seeds'])} seeds; rightly predicted "
+              + ", ".join(f"{e['count']} by `{value}` (their loss with all players {e['mean']:.2f})"
+                          for value, e in right.items()) + ".\n")
+        show_losses(data, "Value loss, rightly predicted samples, each method by its own models (the paper's in brackets):",
+                    None, "top", "right", with_paper=True)
+        show_losses(data, "The same over all samples:", None, "top", "all")
+        show_losses(data, "By converged models, rightly predicted samples:", CONVERGED, "top", "right")
+        show_losses(data, "By models of 10 epochs without the *least* valuable (lower is better), rightly predicted samples:",
+                    TEN, "bottom", "right", with_error=False)
+        show_rest(data)
+
+
+if __name__ == "__main__":
+    main()
