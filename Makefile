@@ -10,7 +10,7 @@ SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
 .PHONY: help all demo test test-asan test-tsan test-kill coverage fuzz bench-lane bench-deep \
 	bench-value bench-accuracy bench-explain bench-baselines bench-tangent bench-mislabelled \
-	bench-growth format install clean
+	bench-paper bench-growth format install clean
 
 help:
 	@echo "make demo         build, fetch MNIST, fit a run for 100 digits, explain and pay for ten"
@@ -31,6 +31,7 @@ help:
 	@echo "make bench-baselines  the methods of others: sub-models, seconds, and TMC against PyTorch"
 	@echo "make bench-tangent  the tangent kernel against PyTorch: speed and accuracy"
 	@echo "make bench-mislabelled  how well each method's lowest values find wrong labels"
+	@echo "make bench-paper   the paper's tables in full, with a report: an hour and a half"
 	@echo "make bench-growth  how cost and error grow with players and coalitions"
 	@echo "make format       clang-format over the tree"
 
@@ -121,6 +122,12 @@ bench-mislabelled:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/mislabelled.py build-bench
+
+bench-paper:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	build-bench/cli/fds bench paper -o build-bench/paper.report
+	@bench/results.py build-bench/paper.report
 
 bench-growth:
 	@scripts/deps bench

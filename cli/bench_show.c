@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TITLE = 26, SHOWN_SHARES = 4 };
+enum { NAME = 26, SHOWN_SHARES = 4 };
 
 /* ---- lists ---- */
 
@@ -108,9 +108,9 @@ static bool is_converged(const json_t *row) {
 }
 
 static void print_row(const json_t *row, size_t shares) {
-    char title[CLI_NAME_SIZE];
+    char name[CLI_NAME_SIZE];
     const json_t *losses = own_losses(row), *means = json_object_get(losses, "mean");
-    printf("%s%s", cli_name(text_of(row, "title"), TITLE - 2, title),
+    printf("%s%s", cli_name(text_of(row, "method"), NAME - 2, name),
            is_converged(row) ? " *" : "  ");
     for (size_t i = 0; i < shares; i++) {
         const json_t *mean = json_array_get(means, i);
@@ -131,7 +131,7 @@ static void print_data(const json_t *data) {
            (long long)json_integer_value(json_object_get(data, "tests")),
            json_array_size(json_object_get(data, "seeds")),
            json_array_size(json_object_get(data, "seeds")) == 1 ? "" : "s");
-    printf("%-*s", TITLE, "");
+    printf("%-*s", NAME, "");
     for (i = 0; i < shown; i++)
         printf("%5.3g %%", 100 * json_number_value(json_array_get(shares, i)));
     printf("%7s%9s%9s\n", "truth", "seconds", "ms");

@@ -35,8 +35,8 @@ static const cli_option fit_table[] = {
      .max = CLI_EXACT_MAX},
     {CLI_ROW(CHOICE, fit_options, adjust, 0, "adjust", "none|shrink|counts",
              "how values are drawn from them: plain least squares; shrink, towards their group's "
-             "mean; counts, and a fitted game of group sizes is used [counts; none with gfds, "
-             "gfds+]")},
+             "mean; counts, and a fitted game of group sizes is used [counts; shrink with gfds; "
+             "none with gfds+]")},
     {CLI_ROW(STRING, fit_options, group, 0, "group", "HOW", CLI_GROUP_HELP)},
     {CLI_ROW(UINT, fit_options, k, 0, "k", "K",
              "afds, gfds, gfds+: epochs that a sub-model is trained [10]"),

@@ -69,7 +69,7 @@ static const cli_option value_table[] = {
         STRING, value_options, adjust, 0, "adjust", "HOW",
         "with --method ls: none; shrink, values are drawn towards their group's mean; "
         "counts, and a fitted game of group sizes is used; knn:K, kernel or entk, and that cheap "
-        "game as well [counts; none with gfds, gfds+]")},
+        "game as well [counts; shrink with gfds; none with gfds+]")},
     {CLI_ROW(STRING, value_options, group, 0, "group", "HOW", CLI_GROUP_HELP)},
     {CLI_ROW(CHOICE, value_options, target, 0, "target", "predicted|true|all",
              "which label of a test sample the values are for [predicted; true with one value a "
@@ -153,7 +153,10 @@ static fds_status read_adjust(value_job *j, fds_error *err) {
     static const char *const words[] = {"none", "shrink", "counts", "kernel", "entk", NULL};
     const char *text = j->o->adjust;
     if (!text)
-        text = j->is_exact || j->is_grouped ? "none" : "counts";
+        text = j->is_exact                          ? "none"
+               : !j->is_grouped                     ? "counts"
+               : strcmp(j->o->sampler, "gfds") == 0 ? "shrink"
+                                                    : "none";
     j->adjust_name = text;
     if (strcmp(text, "none") == 0)
         j->adjust = FDS_PLAIN;

@@ -47,7 +47,7 @@ def a_report_has_every_method_and_every_number():
     page = pathlib.Path("mnist.report/report.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and "data:image/png;base64," in page
     assert report["command"].startswith("fds bench ") and report["command"] in page.replace("&#39;", "'")
-    assert "mnist.report/report.html" in out and "Fast-DataShapley" in out
+    assert "mnist.report/report.html" in out and "gfds+" in out and "freeshap/sample" in out
     assert "case 1 of 1" in err
 
 
