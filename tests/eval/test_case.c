@@ -172,7 +172,7 @@ static void wrong_labels_may_leave_one_group(void **state) {
     trial_point(&t);
     t.params.flipped = 0.3;
     for (uint64_t seed = 0; seed < 12; seed++) {
-        char name[20];
+        char name[40];
         snprintf(name, sizeof name, "case %llu", (unsigned long long)seed);
         t.params.seed = seed;
         run_case(&t, scratch_path(name));

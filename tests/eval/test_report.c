@@ -496,7 +496,7 @@ static void eight_methods_and_controls_share_a_chart(void **state) {
         fds_text html = {0};
         json_t *json = fixture_case("mnist", 0), *rows = at(json, "rows");
         for (size_t k = 1; k < methods[i]; k++) {
-            char name[20];
+            char name[40];
             snprintf(name, sizeof name, "method %zu", k);
             json_array_insert_new(rows, 0, fixture_row(0, name, "ours"));
         }
