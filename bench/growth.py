@@ -6,10 +6,11 @@ Usage: bench/growth.py BUILD_FOLDER [DATA] [--work FOLDER]
 Digits of MNIST, LeNet-5, retrain:10, 100 test images, label predicted, leverage coalitions, the
 default adjustment. Seconds are those that training and judging the sub-models took, from an empty
 table. The error is |values - truth| / |truth| over all players and images. The truth is the mean of
-two least-squares solutions on 8,000 other coalitions each, and what these two differ by tells its own
-error, which is taken off: error^2 = |values - truth|^2 / |truth|^2 - |a - b|^2 / |a + b|^2. Exponents are fitted by least squares on logarithms: theory has
-seconds as M^1 and, a sub-model's samples being half of the players, as n^1 at equal M, n^2 at 20
-coalitions a player; errors of a mean as M^-0.5. Prints Markdown.
+two least-squares solutions, a and b, on 8,000 other coalitions each; what these two differ by tells
+its own error, which is taken off: error^2 = |values - truth|^2 / |truth|^2 - |a - b|^2 / |a + b|^2.
+Exponents are fitted by least squares on logarithms: theory has seconds as M^1 and, a sub-model's
+samples being half of the players, as n^1 at equal M, n^2 at 20 coalitions a player; errors of a mean
+as M^-0.5. Prints Markdown.
 """
 import argparse
 import json
