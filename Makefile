@@ -75,7 +75,7 @@ coverage:
 	@scripts/deps coverage
 	$(call folder,build-coverage,--buildtype=debug -Db_coverage=true)
 	@tests/run build-coverage --timeout-multiplier 10
-	gcovr --root . --filter src/ --filter cli/ $(addprefix --exclude src/net/,$(TEMPLATES)) \
+	gcovr --root . --filter src/ --filter cli/ $(addprefix --exclude src/lane/,$(TEMPLATES)) \
 		build-coverage
 
 fuzz:

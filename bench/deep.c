@@ -8,7 +8,7 @@
  * Training prints medians over the steps: seconds (forward, backward and Adam), those of each part,
  * and the floating-point operations of a step. Answering, one image at a time: p50_s and p99_s.
  */
-#include "net/deep.h"
+#include "deep/deep.h"
 
 #include <stdlib.h>
 #include <string.h>

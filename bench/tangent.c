@@ -10,7 +10,7 @@
  * receives what PyTorch needs to do the same: weights.f32, a.f32 (A, pixels) and b.f32, normalised,
  * and our kernel.f32 (A, B).
  */
-#include "net/net.h"
+#include "lane/lane.h"
 
 #include <stdlib.h>
 #include <time.h>

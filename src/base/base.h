@@ -10,6 +10,7 @@
 
 #include "fds.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 #define FDS_MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -202,5 +203,96 @@ enum fds_purpose {
     FDS_PURPOSE_CONTROL = 11,  /* values that mean nothing: a = player */
     FDS_PURPOSE_FLIP = 12,     /* wrong labels: a = 0 whose, 1 which, b = sample id */
 };
+
+/* ---- shapes ---- */
+
+/* Limits of any network. */
+#define FDS_MAX_WEIGHTS ((size_t)1 << 28)     /* 1 GiB of floats */
+#define FDS_MAX_ACTIVATIONS ((size_t)1 << 24) /* floats between two layers, of one sample */
+
+static inline bool fds_shape_equal(fds_shape a, fds_shape b) {
+    return a.channels == b.channels && a.height == b.height && a.width == b.width;
+}
+static inline size_t fds_shape_size(fds_shape s) { return (size_t)s.channels * s.height * s.width; }
+
+/* ---- JSON that tells when memory runs out: jansson's own reader and writer then leave parts out ---- */
+
+/* A value as text (flags: as of json_dumps); the caller fds_frees it. NULL: no memory. */
+char *fds_json_text(const json_t *value, size_t flags);
+/* JSON from memory, without repeated keys; where names it in messages. */
+fds_status fds_json_parse(const char *where, const char *text, size_t size, json_t **out,
+                          fds_error *err);
+/* That of a file of at most limit bytes. */
+fds_status fds_json_read(const char *path, size_t limit, json_t **out, fds_error *err);
+/* Any text, null for NULL; of one that is not UTF-8 only ASCII is kept, with "?" for the rest. */
+json_t *fds_json_string(const char *text);
+
+/* null for what is no finite number */
+json_t *fds_json_real(double value);
+/* Writes dir/name in the place of an old file; json NULL: no memory. */
+fds_status fds_json_write(const char *dir, const char *name, const json_t *json, fds_error *err);
+fds_status fds_fail_json(fds_error *err); /* out of memory for JSON */
+
+/* The first difference between what a file (holder: "table") says and what is wanted now, in words;
+ * false when there is none. */
+bool fds_json_difference(const json_t *before, const json_t *now, const char *holder, char *text,
+                         size_t size);
+
+/* Jansson with one way to fail. The first two take the value over; false: there was no memory for
+ * it, or for what it was put into. */
+static inline bool fds_json_append(json_t *list, json_t *value) {
+    return json_array_append_new(list, value) == 0;
+}
+static inline bool fds_json_put(json_t *object, const char *key, json_t *value) {
+    return json_object_set_new(object, key, value) == 0;
+}
+/* The same with a value that has other owners. */
+static inline bool fds_json_share(json_t *object, const char *key, const json_t *value) {
+    return json_object_set(object, key, (json_t *)(uintptr_t)value) == 0;
+}
+/* The value, or NULL after it was freed. */
+static inline json_t *fds_json_keep_if(json_t *value, bool is_whole) {
+    if (is_whole)
+        return value;
+    json_decref(value);
+    return NULL;
+}
+
+/* ---- safetensors ---- */
+
+/* One tensor of f32 in a file, or to be written to one. */
+typedef struct fds_tensor {
+    const char *name;
+    uint32_t rank;
+    uint32_t dims[4];
+    const float *values;
+} fds_tensor;
+
+/* A pair of the file's metadata. */
+typedef struct fds_meta {
+    const char *key, *value;
+} fds_meta;
+
+/* A file read whole and checked: every tensor lies within it, none overlap, none is missing a byte.
+ */
+typedef struct fds_safetensors fds_safetensors;
+
+fds_status fds_safetensors_parse(const char *path, uint8_t *data, size_t size,
+                                 fds_safetensors **out, fds_error *err); /* takes data over */
+fds_status fds_safetensors_read(const char *path, fds_safetensors **out, fds_error *err);
+void fds_safetensors_free(fds_safetensors *file);
+size_t fds_safetensors_count(const fds_safetensors *file);
+const fds_tensor *fds_safetensors_tensor(const fds_safetensors *file, size_t i);
+const fds_tensor *fds_safetensors_find(const fds_safetensors *file, const char *name);
+const char *fds_safetensors_meta(const fds_safetensors *file, const char *key); /* or NULL */
+fds_status fds_safetensors_write(const char *path, const fds_tensor *tensors, size_t count,
+                                 const fds_meta *meta, size_t meta_count, fds_error *err);
+
+/* ---- instruction sets: isa.c ---- */
+
+/* Best first. isa.h has what files that are compiled once for each need. */
+typedef enum fds_isa_set { FDS_ISA_AVX512, FDS_ISA_AVX2, FDS_ISA_GENERIC } fds_isa_set;
+/* The best that the processor has, or the one that FDS_ISA in the environment names. */
+fds_status fds_isa_choose(fds_isa_set *out, fds_error *err);
 
 #endif

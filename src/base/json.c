@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * JSON in memory, whole or not at all. */
-#include "base/json.h"
+#include "base/base.h"
+
+#include <math.h>
+#include <string.h>
 
 char *fds_json_text(const json_t *value, size_t flags) {
     size_t size = json_dumpb(value, NULL, 0, flags);
@@ -53,4 +56,86 @@ json_t *fds_json_string(const char *text) {
         json = json_string(plain);
     fds_free(plain);
     return json;
+}
+
+json_t *fds_json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+fds_status fds_fail_json(fds_error *err) {
+    return fds_fail(err, FDS_NOMEM, "out of memory for JSON");
+}
+
+fds_status fds_json_write(const char *dir, const char *name, const json_t *json, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
+    FDS_TRY(fds_out_sweep(path, err));
+    char *text = json ? fds_json_text(json, JSON_INDENT(1)) : NULL;
+    fds_status status = text ? fds_file_write(path, text, strlen(text), err) : fds_fail_json(err);
+    fds_free(text);
+    return status;
+}
+
+/* ---- differences ---- */
+
+/* A value as a message shows it: 0.1, not 0.10000000000000001. */
+static void show(const json_t *json, char *text, size_t size) {
+    size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15);
+    char *dump = json ? fds_json_text(json, flags) : NULL;
+    snprintf(text, size, "%s", dump ? dump : "absent");
+    if (strlen(text) == size - 1)
+        strcpy(text + size - 4, "...");
+    fds_free(dump);
+}
+
+/* A checksum tells that something differs, but not what. */
+static bool is_checksum(const char *key) {
+    size_t length = strlen(key);
+    return length > 7 && strcmp(key + length - 7, "_sha256") == 0;
+}
+
+/* The first difference, in words; false when there is none. where: the keys that lead here. */
+static bool difference(const char *where, const json_t *before, const json_t *now,
+                       const char *holder, char *text, size_t size) {
+    if (json_equal(before, now))
+        return false;
+    if (json_is_object(before) && json_is_object(now)) {
+        /* keys that only the old one has come later, checksums last */
+        const json_t *sides[] = {now, before, now, before};
+        for (int side = 0; side < 4; side++) {
+            const char *key;
+            json_t *unused;
+            json_object_foreach((json_t *)(uintptr_t)sides[side], key, unused) {
+                char below[200];
+                if (is_checksum(key) != (side >= 2))
+                    continue;
+                snprintf(below, sizeof below, "%s%s%s", where, *where ? "." : "", key);
+                if (difference(below, json_object_get(before, key), json_object_get(now, key),
+                               holder, text, size))
+                    return true;
+            }
+        }
+        return false;
+    }
+    char was[100], is[100];
+    if (json_is_array(before) && json_is_array(now)) {
+        size_t old = json_array_size(before), new = json_array_size(now), i = 0;
+        if (old != new) {
+            snprintf(text, size, "%s are %zu in the %s, %zu now", where, old, holder, new);
+            return true;
+        }
+        while (json_equal(json_array_get(before, i), json_array_get(now, i)))
+            i++;
+        char below[200];
+        snprintf(below, sizeof below, "%s[%zu]", where, i);
+        return difference(below, json_array_get(before, i), json_array_get(now, i), holder, text,
+                          size);
+    }
+    show(before, was, sizeof was);
+    show(now, is, sizeof is);
+    snprintf(text, size, "%s is %s in the %s, %s now", where, was, holder, is);
+    return true;
+}
+
+bool fds_json_difference(const json_t *before, const json_t *now, const char *holder, char *text,
+                         size_t size) {
+    return difference("", before, now, holder, text, size);
 }

@@ -114,43 +114,6 @@ fds_status fds_jpeg_decode(const fds_blob *file, fds_picture *out, fds_error *er
 fds_status fds_png_encode(const fds_picture *picture, uint8_t **data, size_t *size, fds_error *err);
 fds_status fds_png_write(const fds_picture *picture, const char *path, fds_error *err);
 
-/* ---- font.c ---- */
-
-#define FDS_FONT_WIDTH 6u
-#define FDS_FONT_HEIGHT 10u
-/* Bit x (from 0, left) of row y of a character's picture is set: ink. */
-bool fds_font_ink(char character, unsigned x, unsigned y);
-
-/* ---- canvas.c ---- */
-
-extern const uint8_t fds_ink[3]; /* what text is drawn in */
-
-/* A picture of light paper. FDS_LIMIT when it would be too large. */
-fds_status fds_canvas_create(uint64_t width, uint64_t height, fds_picture *out, fds_error *err);
-/* What lies outside of the canvas is not drawn. */
-void fds_canvas_fill(fds_picture *canvas, uint32_t left, uint32_t top, uint32_t width,
-                     uint32_t height, const uint8_t colour[3]);
-/* Centred in width, scale times as large as the font; what does not fit is cut off, the last
- * character becoming a dot. */
-void fds_canvas_text(fds_picture *canvas, const char *text, uint32_t scale, uint32_t left,
-                     uint32_t top, uint32_t width);
-
-/* How samples are drawn, so that all of a picture are drawn alike. */
-typedef struct fds_brush {
-    const fds_dataset *ds;
-    float low, high;        /* floats in this range become black to white */
-    uint32_t scale;         /* a whole number, so that no pixel is invented */
-    uint32_t width, height; /* of a sample as drawn */
-} fds_brush;
-
-/* For the samples of index, to be drawn with both sides at least least pixels long. FDS_USAGE for
- * data that is no images. */
-fds_status fds_brush_make(const fds_dataset *ds, const uint32_t *index, size_t count,
-                          uint32_t least, fds_brush *out, fds_error *err);
-/* It must lie within the canvas. */
-void fds_canvas_sample(fds_picture *canvas, const fds_brush *brush, size_t sample, uint32_t left,
-                       uint32_t top);
-
 /* ---- fetch.c ---- */
 
 /* The folder of fetched sets. */

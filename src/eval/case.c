@@ -21,7 +21,7 @@
  * how well the two agree tells how much it can be trusted.
  */
 #include "eval/case.h"
-#include "eval/report.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -232,7 +232,7 @@ static fds_status measure_by(const bench *b, size_t i, eval_judge judge, json_t 
 static fds_status measure_losses(const bench *b, size_t i, json_t *list, fds_error *err) {
     const eval_method *m = &b->methods[i];
     eval_judge own = own_judge(m), other = own == EVAL_EPOCHS ? EVAL_CONVERGED : EVAL_EPOCHS;
-    bool is_by_both = m->is_converged || !m->is_per_sample || m->kind == EVAL_CONTROL;
+    bool is_by_both = m->is_converged || !m->is_per_sample || m->kind == REPORT_CONTROL;
     FDS_TRY(measure_by(b, i, own, list, err));
     return is_by_both && b->game.sides[other].value ? measure_by(b, i, other, list, err) : FDS_OK;
 }
@@ -243,23 +243,23 @@ static json_t *describe_row(const bench *b, size_t i, json_t *losses, json_t *ag
     const eval_method *m = &b->methods[i];
     const eval_cost *cost = &b->rows[i].cost;
     json_t *timing =
-        json_pack("{s:o, s:o, s:b}", "prepare_s", eval_json_real(cost->prepare_s), "answer_ms",
-                  eval_json_real(cost->answer_ms), "was_resumed", cost->was_resumed);
+        json_pack("{s:o, s:o, s:b}", "prepare_s", fds_json_real(cost->prepare_s), "answer_ms",
+                  fds_json_real(cost->answer_ms), "was_resumed", cost->was_resumed);
     json_t *orders = json_null();
     if (cost->orders)
         orders = json_pack("{s:I, s:o}", "walked", (json_int_t)cost->orders, "has_converged",
                            cost->has_rule ? json_boolean(cost->has_converged) : json_null());
     return json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:I, s:o, s:o}", "method", m->name,
-                     "title", m->title, "kind", eval_kind_name(m->kind), "is_per_sample",
+                     "title", m->title, "kind", report_kind_name(m->kind), "is_per_sample",
                      m->is_per_sample, "value", eval_judge_name(own_judge(m)), "losses", losses,
-                     "agreement", agreement, "area", eval_json_real(b->areas[i]), "sub_models",
+                     "agreement", agreement, "area", fds_json_real(b->areas[i]), "sub_models",
                      (json_int_t)cost->sub_models, "orders", orders, "timing", timing);
 }
 
 static fds_status measure_row(const bench *b, size_t i, fds_error *err) {
     const eval_method *m = &b->methods[i];
     json_t *losses = json_array(), *agreement = NULL;
-    fds_status status = losses ? FDS_OK : eval_no_memory(err);
+    fds_status status = losses ? FDS_OK : fds_fail_json(err);
     if (status == FDS_OK)
         status = eval_measure_agreement(&b->game, m, b->rows[i].values,
                                         b->truth[own_judge(m)].values, &agreement, err);
@@ -271,21 +271,21 @@ static fds_status measure_row(const bench *b, size_t i, fds_error *err) {
         return status;
     }
     json_t *json = describe_row(b, i, losses, agreement);
-    return json_array_append_new(b->json_rows, json) == 0 ? FDS_OK : eval_no_memory(err);
+    return json_array_append_new(b->json_rows, json) == 0 ? FDS_OK : fds_fail_json(err);
 }
 
 static fds_status measure_all(bench *b, fds_error *err) {
     b->judged = json_array();
     b->json_rows = json_array();
     if (!b->judged || !b->json_rows)
-        return eval_no_memory(err);
+        return fds_fail_json(err);
     for (int judge = 0; judge < EVAL_JUDGES; judge++) {
         json_t *item;
         if (!b->game.sides[judge].value)
             continue;
         FDS_TRY(eval_measure_judge(&b->game, (eval_judge)judge, &b->truth[judge], &item, err));
         if (json_array_append_new(b->judged, item) != 0)
-            return eval_no_memory(err);
+            return fds_fail_json(err);
     }
     for (size_t i = 0; i < b->count; i++) {
         tell(b, "removals by %s (%zu of %zu)", b->methods[i].name, i + 1, b->count);
@@ -298,7 +298,7 @@ static fds_status measure_all(bench *b, fds_error *err) {
 static fds_status draw_all(bench *b, fds_error *err) {
     b->pictures = json_array();
     if (!b->pictures)
-        return eval_no_memory(err);
+        return fds_fail_json(err);
     for (size_t i = 0; b->game.train->is_image && i < b->count; i++) {
         const eval_method *m = &b->methods[i];
         char file[64];
@@ -308,7 +308,7 @@ static fds_status draw_all(bench *b, fds_error *err) {
         snprintf(file, sizeof file, "%.40s.png", m->base);
         if (json_array_append_new(b->pictures,
                                   json_pack("{s:s, s:s}", "method", m->name, "file", file)) != 0)
-            return eval_no_memory(err);
+            return fds_fail_json(err);
     }
     return FDS_OK;
 }
@@ -319,7 +319,7 @@ static json_t *describe_machine(const bench *b) {
     bool is_mixed = false;
     for (size_t i = 0; i < b->count; i++)
         is_mixed |= b->rows[i].cost.is_elsewhere;
-    return eval_keep_if(machine, !is_mixed || eval_put(machine, "is_mixed", json_true()));
+    return fds_json_keep_if(machine, !is_mixed || fds_json_put(machine, "is_mixed", json_true()));
 }
 
 static fds_status write_result(const bench *b, fds_error *err) {
@@ -328,7 +328,7 @@ static fds_status write_result(const bench *b, fds_error *err) {
                   "fds bench case", "machine", describe_machine(b), "data",
                   eval_describe_data(&b->game), "settings", eval_describe_settings(&b->game),
                   "judged", b->judged, "rows", b->json_rows, "pictures", b->pictures);
-    fds_status status = eval_json_write(b->game.dir, RESULT, json, err);
+    fds_status status = fds_json_write(b->game.dir, RESULT, json, err);
     json_decref(json);
     return status;
 }
@@ -343,7 +343,7 @@ static fds_status find_result(const bench *b, const char *path, bool *is_there, 
     *is_there = false;
     if (!fds_path_exists(path))
         return FDS_OK;
-    fds_status status = eval_case_read(path, &json, &why);
+    fds_status status = report_case_read(path, &json, &why);
     json_decref(json);
     *is_there = status == FDS_OK;
     if (status == FDS_NOMEM)

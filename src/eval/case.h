@@ -100,9 +100,6 @@ fds_status eval_folder_settle(const eval_game *game, fds_error *err);
 /* "data" and "settings" as case.json has them; NULL: no memory. */
 json_t *eval_describe_data(const eval_game *game);
 json_t *eval_describe_settings(const eval_game *game);
-fds_status eval_json_write(const char *dir, const char *name, const json_t *json, fds_error *err);
-fds_status eval_no_memory(fds_error *err);
-json_t *eval_json_real(double value); /* null for what is no finite number */
 
 /* ---- answers.c ---- */
 

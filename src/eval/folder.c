@@ -13,7 +13,7 @@
  *
  * Each is written whole, aside, and put in place in one step. */
 #include "eval/case.h"
-#include "eval/report.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,24 +21,6 @@
 #define SETTINGS "settings.json"
 #define FORMAT "fds bench case"
 #define MAX_BYTES ((size_t)16 << 20)
-
-fds_status eval_no_memory(fds_error *err) {
-    return fds_fail(err, FDS_NOMEM, "out of memory for the results of a case");
-}
-
-json_t *eval_json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
-/* ---- files ---- */
-
-fds_status eval_json_write(const char *dir, const char *name, const json_t *json, fds_error *err) {
-    char path[FDS_PATH_MAX];
-    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
-    FDS_TRY(fds_out_sweep(path, err));
-    char *text = json ? fds_json_text(json, JSON_INDENT(1)) : NULL;
-    fds_status status = text ? fds_file_write(path, text, strlen(text), err) : eval_no_memory(err);
-    fds_free(text);
-    return status;
-}
 
 /* ---- the lock ---- */
 
@@ -146,7 +128,7 @@ static fds_status describe(const eval_game *g, json_t **out, fds_error *err) {
                   1, "data", eval_describe_data(g), "settings", eval_describe_settings(g),
                   "methods", describe_methods(p), "is_both_ways", p->is_both_ways, "is_converged",
                   p->is_converged, "value", value, "tests_sha256", tests, "inputs_sha256", inputs);
-    return *out ? FDS_OK : eval_no_memory(err);
+    return *out ? FDS_OK : fds_fail_json(err);
 }
 
 static fds_status compare(const char *path, const json_t *before, const json_t *now,
@@ -171,7 +153,7 @@ fds_status eval_folder_settle(const eval_game *g, fds_error *err) {
         if (status == FDS_OK)
             status = compare(path, before, now, err);
     } else {
-        status = eval_json_write(g->dir, SETTINGS, now, err);
+        status = fds_json_write(g->dir, SETTINGS, now, err);
     }
     json_decref(before);
     json_decref(now);
@@ -192,7 +174,7 @@ static fds_status read_record(const eval_game *game, const char *path, eval_reco
     json_t *json, *here = eval_describe_machine(game);
     json_int_t sub_models;
     int was_resumed;
-    fds_status status = here ? fds_json_read(path, MAX_BYTES, &json, err) : eval_no_memory(err);
+    fds_status status = here ? fds_json_read(path, MAX_BYTES, &json, err) : fds_fail_json(err);
     if (status != FDS_OK) {
         json_decref(here);
         return status;
@@ -203,8 +185,8 @@ static fds_status read_record(const eval_game *game, const char *path, eval_reco
                                &was_resumed) == 0 &&
                    sub_models >= 0;
     if (out->is_done)
-        out->cost = (eval_cost){.prepare_s = eval_number_of(json, "prepare_s"),
-                                .answer_ms = eval_number_of(json, "answer_ms"),
+        out->cost = (eval_cost){.prepare_s = report_number_of(json, "prepare_s"),
+                                .answer_ms = report_number_of(json, "answer_ms"),
                                 .sub_models = (size_t)sub_models,
                                 .was_resumed = was_resumed,
                                 .is_elsewhere = machine && !json_equal(machine, here)};
@@ -241,12 +223,12 @@ fds_status eval_record_write(const eval_game *game, const char *method, const ev
     char name[80];
     file_of(method, name);
     json_t *json =
-        cost ? json_pack("{s:o, s:o, s:I, s:b, s:o}", "prepare_s", eval_json_real(cost->prepare_s),
-                         "answer_ms", eval_json_real(cost->answer_ms), "sub_models",
+        cost ? json_pack("{s:o, s:o, s:I, s:b, s:o}", "prepare_s", fds_json_real(cost->prepare_s),
+                         "answer_ms", fds_json_real(cost->answer_ms), "sub_models",
                          (json_int_t)cost->sub_models, "was_resumed", cost->was_resumed, "machine",
                          eval_describe_machine(game))
              : json_pack("{s:b}", "begun", true);
-    fds_status status = eval_json_write(game->dir, name, json, err);
+    fds_status status = fds_json_write(game->dir, name, json, err);
     json_decref(json);
     return status;
 }

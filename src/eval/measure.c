@@ -51,7 +51,7 @@ static json_t *describe_truth(const eval_truth *truth) {
     if (!truth->values)
         return json_null();
     return json_pack("{s:I, s:o}", "coalitions", (json_int_t)truth->coalitions, "correlation",
-                     eval_json_real(truth->correlation));
+                     fds_json_real(truth->correlation));
 }
 
 fds_status eval_measure_judge(const eval_game *g, eval_judge judge, const eval_truth *truth,
@@ -74,18 +74,18 @@ fds_status eval_measure_judge(const eval_game *g, eval_judge judge, const eval_t
         summarise(g, side, (set)s, losses, &mean, &sd);
         is_whole = json_array_append_new(list, json_pack("{s:s, s:I, s:o, s:o}", "set",
                                                          set_names[s], "count", (json_int_t)count,
-                                                         "mean", eval_json_real(mean), "sd",
-                                                         eval_json_real(sd))) == 0;
+                                                         "mean", fds_json_real(mean), "sd",
+                                                         fds_json_real(sd))) == 0;
     }
     fds_free(losses);
     if (status != FDS_OK || !is_whole) {
         json_decref(list);
-        return status != FDS_OK ? status : eval_no_memory(err);
+        return status != FDS_OK ? status : fds_fail_json(err);
     }
     *out = json_pack("{s:s, s:I, s:o, s:o}", "value", eval_judge_name(judge), "right",
                      (json_int_t)set_size(g, side, SET_RIGHT), "losses", list, "truth",
                      describe_truth(truth));
-    return *out ? FDS_OK : eval_no_memory(err);
+    return *out ? FDS_OK : fds_fail_json(err);
 }
 
 /* losses (shares, tests) over one set, added to list; false: no memory. */
@@ -98,8 +98,8 @@ static bool append_set(const eval_game *g, eval_judge judge, const char *way, se
     for (size_t k = 0; k < g->params->share_count && is_whole; k++) {
         double mean, sd;
         summarise(g, side, s, losses + k * g->tests, &mean, &sd);
-        is_whole = json_array_append_new(means, eval_json_real(mean)) == 0 &&
-                   json_array_append_new(sds, eval_json_real(sd)) == 0;
+        is_whole = json_array_append_new(means, fds_json_real(mean)) == 0 &&
+                   json_array_append_new(sds, fds_json_real(sd)) == 0;
     }
     if (!is_whole) {
         json_decref(means);
@@ -125,7 +125,7 @@ fds_status eval_measure_losses(const eval_game *g, eval_judge judge, fds_removal
     for (int s = 0; s < SETS && status == FDS_OK; s++)
         if (set_size(g, &g->sides[judge], (set)s) &&
             !append_set(g, judge, ways[way], (set)s, losses, list))
-            status = eval_no_memory(err);
+            status = fds_fail_json(err);
     fds_free(losses);
     return status;
 }
@@ -147,7 +147,7 @@ static double gap_of(const eval_game *g, const eval_side *side, const double *va
 /* Whether it estimates the Shapley values of its value function, sample by sample. Of all others,
  * which value another game or something else, only the order can agree. */
 static bool is_estimate(const eval_method *m) {
-    return m->kind == EVAL_OURS || m->kind == EVAL_BEYOND ||
+    return m->kind == REPORT_OURS || m->kind == REPORT_BEYOND ||
            (m->is_per_sample &&
             (strcmp(m->base, "tmc") == 0 || strcmp(m->base, "group-testing") == 0));
 }
@@ -161,9 +161,9 @@ fds_status eval_measure_agreement(const eval_game *g, const eval_method *method,
     if (truth)
         FDS_TRY(fds_agree(values, eval_columns(g, method), truth, g->tests, g->players,
                           g->player_labels, side->predicted, &agreement, err));
-    *out = json_pack("{s:o, s:o, s:o, s:o}", "correlation", eval_json_real(agreement.correlation),
-                     "within", eval_json_real(agreement.within), "relative_error",
-                     eval_json_real(is_same_unit ? agreement.relative_error : NAN), "gap",
-                     eval_json_real(is_same_unit ? gap_of(g, side, values) : NAN));
-    return *out ? FDS_OK : eval_no_memory(err);
+    *out = json_pack("{s:o, s:o, s:o, s:o}", "correlation", fds_json_real(agreement.correlation),
+                     "within", fds_json_real(agreement.within), "relative_error",
+                     fds_json_real(is_same_unit ? agreement.relative_error : NAN), "gap",
+                     fds_json_real(is_same_unit ? gap_of(g, side, values) : NAN));
+    return *out ? FDS_OK : fds_fail_json(err);
 }

@@ -16,23 +16,23 @@
 /* In the order of the rows; names are those of fds_bench_methods without PER_SAMPLE. */
 static const struct {
     const char *name, *title;
-    eval_kind kind; /* of the values for all test samples, where there are such */
+    report_kind kind; /* of the values for all test samples, where there are such */
 } known[] = {
-    {"fds", "Fast-DataShapley", EVAL_OURS},
-    {"afds", "AFDS", EVAL_OURS},
-    {"gfds", "GFDS", EVAL_OURS},
-    {"gfds+", "GFDS+", EVAL_OURS},
-    {"bank", "Bank of sub-models", EVAL_BEYOND},
-    {"ls", "Least squares", EVAL_BEYOND},
-    {"loo", "Leave one out", EVAL_PAPER},
-    {"tmc", "TMC-Shapley (DataShapley)", EVAL_PAPER},
-    {"group-testing", "Group testing", EVAL_PAPER},
-    {"cs-shapley", "CS-Shapley", EVAL_PAPER},
-    {"freeshap", "FreeShap", EVAL_PAPER},
-    {"gshapley", "G-Shapley", EVAL_OTHER},
-    {"banzhaf", "Data Banzhaf", EVAL_OTHER},
-    {"same-label", "Same label first", EVAL_CONTROL},
-    {"random", "Random order", EVAL_CONTROL},
+    {"fds", "Fast-DataShapley", REPORT_OURS},
+    {"afds", "AFDS", REPORT_OURS},
+    {"gfds", "GFDS", REPORT_OURS},
+    {"gfds+", "GFDS+", REPORT_OURS},
+    {"bank", "Bank of sub-models", REPORT_BEYOND},
+    {"ls", "Least squares", REPORT_BEYOND},
+    {"loo", "Leave one out", REPORT_PAPER},
+    {"tmc", "TMC-Shapley (DataShapley)", REPORT_PAPER},
+    {"group-testing", "Group testing", REPORT_PAPER},
+    {"cs-shapley", "CS-Shapley", REPORT_PAPER},
+    {"freeshap", "FreeShap", REPORT_PAPER},
+    {"gshapley", "G-Shapley", REPORT_OTHER},
+    {"banzhaf", "Data Banzhaf", REPORT_OTHER},
+    {"same-label", "Same label first", REPORT_CONTROL},
+    {"random", "Random order", REPORT_CONTROL},
 };
 
 const char *const *fds_bench_methods(void) {
@@ -54,7 +54,7 @@ bool eval_has_method(const fds_bench_params *params, const char *name) {
     return false;
 }
 
-const char *eval_kind_name(eval_kind kind) {
+const char *report_kind_name(report_kind kind) {
     static const char *const names[] = {"ours", "beyond", "paper", "other", "control"};
     return names[kind];
 }
@@ -82,7 +82,7 @@ static void set_title(eval_method *m) {
 }
 
 static void describe(eval_method *m) {
-    m->kind = EVAL_OTHER;
+    m->kind = REPORT_OTHER;
     set_title(m);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].name, m->base) == 0) {
@@ -125,7 +125,7 @@ fds_status eval_method_find(const char *name, eval_method *out, fds_error *err) 
     memcpy(m.name, name, length);
     memcpy(m.base, name, length - (is_each ? ending : 0));
     describe(&m);
-    if (m.kind == EVAL_OURS || m.kind == EVAL_BEYOND || m.kind == EVAL_CONTROL) {
+    if (m.kind == REPORT_OURS || m.kind == REPORT_BEYOND || m.kind == REPORT_CONTROL) {
         if (is_each)
             return fds_fail(err, FDS_USAGE,
                             "method \"%s\": %s has values for each test sample in any case; name "
@@ -138,7 +138,7 @@ fds_status eval_method_find(const char *name, eval_method *out, fds_error *err) 
         FDS_TRY(check_baseline(&m, err));
     }
     if (is_each) {
-        m.kind = EVAL_OTHER;
+        m.kind = REPORT_OTHER;
         strncat(m.title, ", per sample", sizeof m.title - strlen(m.title) - 1);
     }
     *out = m;

@@ -11,8 +11,6 @@
 #define FDS_BANK_H
 
 #include "explain/explain.h"
-#include "net/many.h"
-#include "utility/utility.h"
 
 /* ---- bank_file.c ---- */
 

@@ -169,7 +169,7 @@ static void draw_axis(const panel *p, fds_text *svg) {
                    LEFT, p->top, p->top + PANEL, WIDTH - RIGHT);
 }
 
-static void draw_curve(const panel *p, uint32_t best_epoch, fds_text *svg) {
+static void add_curve(const panel *p, uint32_t best_epoch, fds_text *svg) {
     int x = x_of(best_epoch, p->count);
     fds_text_print(svg,
                    "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#7d8597\" "
@@ -210,7 +210,7 @@ static void draw(const fds_metric *metrics, size_t count, uint32_t best_epoch, f
     for (size_t i = 0; i < 2; i++) {
         set_range(&panels[i]);
         draw_axis(&panels[i], svg);
-        draw_curve(&panels[i], best_epoch, svg);
+        add_curve(&panels[i], best_epoch, svg);
     }
     draw_epochs(count, svg);
     fds_text_print(svg, "</svg>\n");

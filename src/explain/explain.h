@@ -21,10 +21,8 @@
 #ifndef FDS_EXPLAIN_H
 #define FDS_EXPLAIN_H
 
-#include "data/data.h"
-#include "game/game.h"
-#include "net/deep.h"
-#include "net/net.h"
+#include "deep/deep.h"
+#include "draw/draw.h"
 #include "utility/utility.h"
 
 /* ---- objective.c ---- */

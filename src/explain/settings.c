@@ -62,7 +62,9 @@ fds_status fds_fit_params_default(const char *method, fds_fit_params *params, fd
         .sampler = m == 2   ? FDS_GFDS
                    : m == 3 ? FDS_GFDS_PLUS
                             : FDS_LEVERAGE,
-        .adjust = m == 3 ? FDS_PLAIN : m == 2 ? FDS_SHRINK : FDS_COUNTS,
+        .adjust = m == 3   ? FDS_PLAIN
+                  : m == 2 ? FDS_SHRINK
+                           : FDS_COUNTS,
         .is_by_group = m == 3,
         .gamma = 0.1f,
         .objective = FDS_CLOSED,

@@ -18,7 +18,7 @@
 
 #include "data/data.h"
 #include "game/game.h"
-#include "net/net.h"
+#include "model/model.h"
 
 /* What a kind of value function must do; self is the kind's own object. */
 typedef struct fds_value_kind {
@@ -199,13 +199,6 @@ fds_status fds_index_reserve(fds_index *index, size_t count, fds_error *err);
 bool fds_index_add(fds_index *index, uint64_t id, uint32_t slot);
 bool fds_index_find(const fds_index *index, uint64_t id, uint32_t *slot);
 void fds_index_free(fds_index *index);
-
-/* ---- describe.c ---- */
-
-/* The first difference between what a file (holder: "table") says and what is wanted now, in words;
- * false when there is none. */
-bool fds_json_difference(const json_t *before, const json_t *now, const char *holder, char *text,
-                         size_t size);
 
 /* ---- grouping.c ---- */
 

@@ -43,12 +43,12 @@ static void expect_row(const json_t *json, size_t i, const char *name) {
     eval_method m;
     fds_error err;
     expect_ok(eval_method_find(name, &m, &err), &err);
-    bool is_control = m.kind == EVAL_CONTROL;
-    bool is_in_units = m.kind == EVAL_OURS || m.kind == EVAL_BEYOND; /* truly Shapley values */
+    bool is_control = m.kind == REPORT_CONTROL;
+    bool is_in_units = m.kind == REPORT_OURS || m.kind == REPORT_BEYOND; /* truly Shapley values */
     bool is_by_both = !m.is_per_sample || is_control || m.is_converged;
     assert_string_equal(json_string_value(json_object_get(row, "method")), name);
     assert_string_equal(json_string_value(json_object_get(row, "title")), m.title);
-    assert_string_equal(json_string_value(json_object_get(row, "kind")), eval_kind_name(m.kind));
+    assert_string_equal(json_string_value(json_object_get(row, "kind")), report_kind_name(m.kind));
     assert_int_equal(json_is_true(json_object_get(row, "is_per_sample")), m.is_per_sample);
     assert_string_equal(json_string_value(json_object_get(row, "value")),
                         m.is_converged ? "retrain" : "retrain:10");

@@ -44,7 +44,7 @@ static void the_rows_are_those_of_the_documents(void **state) {
         eval_method m = found(rows[i].name);
         assert_string_equal(names[i], rows[i].name);
         assert_string_equal(m.title, rows[i].title);
-        assert_string_equal(eval_kind_name(m.kind), rows[i].kind);
+        assert_string_equal(report_kind_name(m.kind), rows[i].kind);
         assert_int_equal(m.is_fit, rows[i].is_fit);
         assert_int_equal(m.is_per_sample, rows[i].is_per_sample);
         assert_int_equal(m.is_converged, rows[i].is_converged);
@@ -67,7 +67,7 @@ static void every_baseline_is_a_method_with_and_without_sample(void **state) {
         char name[64], title[80];
         eval_method m = found(others[i][0]);
         assert_string_equal(m.title, others[i][1]);
-        assert_int_equal(m.kind, EVAL_OTHER);
+        assert_int_equal(m.kind, REPORT_OTHER);
         assert_false(m.is_per_sample);
         snprintf(name, sizeof name, "%s/sample", others[i][0]);
         snprintf(title, sizeof title, "%s, per sample", others[i][1]);
@@ -76,7 +76,7 @@ static void every_baseline_is_a_method_with_and_without_sample(void **state) {
         assert_string_equal(m.title, title);
         assert_true(m.is_per_sample && !m.is_fit && !m.is_converged);
     }
-    assert_int_equal(found("tmc/sample").kind, EVAL_OTHER); /* not the paper's setting */
+    assert_int_equal(found("tmc/sample").kind, REPORT_OTHER); /* not the paper's setting */
 }
 
 static void what_cannot_be_is_refused_with_the_reason(void **state) {
@@ -117,8 +117,8 @@ static void the_defaults_have_the_papers_shares(void **state) {
     fds_error err;
     expect_ok(fds_bench_check(&p, &err), &err);
     assert_null(p.methods);
-    for (size_t i = 0; i < EVAL_PAPER_SHARES; i++)
-        assert_true(p.shares[i] == eval_paper_shares[i]);
+    for (size_t i = 0; i < REPORT_PAPER_SHARES; i++)
+        assert_true(p.shares[i] == report_paper_shares[i]);
     assert_true(p.shares[p.share_count - 1] == 1);
     assert_int_equal(p.orders, 40);
     assert_string_equal(p.network, "lenet5");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A network's text: two bytes for the sides of the image, then the text. */
 #include "fuzz.h"
-#include "net/net.h"
+#include "lane/lane.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 2)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A deep network in memory: what deep.c and deep_infer.c share. */
+#ifndef FDS_DEEP_NET_H
+#define FDS_DEEP_NET_H
+
+#include "deep/onednn.h"
+#include "deep/parallel.h"
+
+struct fds_deep {
+    fds_deep_params params;
+    char network[16];
+    deep_graph graph;
+    deep_exec *exec;
+    deep_arena moment1, moment2; /* laid out as exec->values */
+    const deep_loops *loops;
+    uint64_t steps;
+    bool has_idle_moments; /* a written moment of an idle tap (see deep_exec) was not 0 */
+};
+
+/* count samples x (channels, height, width) of shape into the network's input, a single channel
+ * repeated where it wants more; samples up to the batch become 0. */
+void deep_gather(deep_exec *exec, fds_shape shape, const float *x, size_t count);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Threads, instruction sets and large memory of the deep engine. */
+#include "deep/parallel.h"
+#include "base/isa.h"
+
+#include <omp.h>
+#include <string.h>
+#include <sys/mman.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* The thread sanitizer does not see OpenMP's barriers and takes what they order for races. */
+#ifdef __SANITIZE_THREAD__
+enum { MOST_THREADS = 1 };
+#else
+enum { MOST_THREADS = 1024 };
+#endif
+
+/* ---- the team ---- */
+
+enum { FLUSH = 0x8040 }; /* x86: tiny results and tiny operands are 0 */
+
+static unsigned get_state(void) {
+#ifdef __x86_64__
+    return _mm_getcsr();
+#else
+    return 0;
+#endif
+}
+
+static void set_state(unsigned state) {
+#ifdef __x86_64__
+    _mm_setcsr(state);
+#else
+    (void)state;
+#endif
+}
+
+deep_team deep_team_enter(unsigned threads) {
+    deep_team before = {omp_get_max_threads(), get_state()};
+    omp_set_num_threads((int)FDS_MIN(threads, (unsigned)MOST_THREADS));
+#pragma omp parallel
+    set_state(get_state() | FLUSH);
+    return before;
+}
+
+void deep_team_leave(deep_team team) {
+#pragma omp parallel
+    set_state(team.state);
+    omp_set_num_threads(team.threads);
+}
+
+void deep_parallel(size_t count, deep_work work, void *context) {
+#pragma omp parallel
+    {
+        size_t team = (size_t)omp_get_num_threads(), number = (size_t)omp_get_thread_num();
+        size_t part = (count / team + 63) / 64 * 64, begin = FDS_MIN(count, number * part);
+        size_t end = number == team - 1 ? count : FDS_MIN(count, begin + part);
+        if (begin < end)
+            work(context, begin, end);
+    }
+}
+
+const deep_loops *deep_loops_choose(void) {
+    fds_isa_set isa = FDS_ISA_GENERIC;
+    fds_isa_choose(&isa, NULL);
+    return FDS_ISA_PICK(isa, deep_loops);
+}
+
+/* ---- memory ---- */
+
+fds_status deep_arena_make(deep_arena *arena, size_t size, fds_error *err) {
+    size_t align = size >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
+    arena->block = size <= SIZE_MAX - align ? fds_alloc(size + align) : NULL;
+    if (!arena->block)
+        return fds_fail_nomem(err, size);
+    arena->data = (void *)(((uintptr_t)arena->block + align - 1) / align * align);
+    arena->size = size;
+    if (align == HUGE_PAGE) /* only a wish: fails where there are none */
+        (void)madvise(arena->data, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    memset(arena->data, 0, size);
+    return FDS_OK;
+}
+
+void deep_arena_free(deep_arena *arena) {
+    fds_free(arena->block);
+    *arena = (deep_arena){0};
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Horizontal bars on a logarithmic scale as inline SVG, each with its number, and the paper's
+ * number beside it where there is one. On such a scale bars have no natural beginning: they begin
+ * at the power of ten below the least value, but not below a hundredth. Colours as in chart.c.
+ */
+#include "draw/chart.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    WIDTH = 860,
+    LEFT = 250,
+    RIGHT = 660,
+    HERE = 740, /* right ends of the columns of numbers */
+    PAPER = 830,
+    TOP = 40,
+    ROW = 28,
+    BAR = 16,
+    MOST_LETTERS = 32,
+};
+#define LEAST 0.01
+
+typedef struct scale {
+    double low, high; /* powers of ten */
+} scale;
+
+static scale make_scale(const draw_bar *bars, size_t count) {
+    double least = INFINITY, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double values[] = {bars[i].value, bars[i].mark};
+        for (size_t k = 0; k < 2; k++)
+            if (values[k] > 0) {
+                least = fmin(least, values[k]);
+                most = fmax(most, values[k]);
+            }
+    }
+    if (!(most > 0))
+        least = most = 1;
+    int low = (int)floor(log10(fmax(least, LEAST)) + 1e-9);
+    int high = (int)ceil(log10(fmax(most, LEAST)) - 1e-9);
+    return (scale){pow(10, low), pow(10, high > low ? high : low + 1)};
+}
+
+static double x_of(scale s, double value) {
+    double part = log(fmin(fmax(value, s.low), s.high) / s.low) / log(s.high / s.low);
+    return LEFT + (RIGHT - LEFT) * part;
+}
+
+static void draw_grid(scale s, double bottom, fds_text *svg) {
+    int first = (int)lround(log10(s.low)), last = (int)lround(log10(s.high));
+    for (int power = first; power <= last; power++) {
+        double value = pow(10, power), x = x_of(s, value);
+        fds_text_print(svg,
+                       "<path class=\"grid\" d=\"M%s %dV%s\"/>"
+                       "<text x=\"%s\" y=\"%s\" text-anchor=\"middle\">",
+                       chart_at(x).text, TOP, chart_at(bottom).text, chart_at(x).text,
+                       chart_at(bottom + 18).text);
+        fds_text_fixed(svg, power < 0 ? -power : 0, value);
+        draw_markup(svg, "</text>\n");
+    }
+}
+
+/* The beginning of a long name, with "…" for the rest; all of it where the pointer rests. */
+static void draw_name(double y, const char *name, fds_text *svg) {
+    char start[4 * MOST_LETTERS + 8];
+    size_t bytes = 0;
+    for (size_t letters = 0; name[bytes]; bytes++) {
+        letters += ((unsigned char)name[bytes] & 0xc0) != 0x80; /* bytes that begin a character */
+        if (letters > MOST_LETTERS || bytes >= 4 * MOST_LETTERS)
+            break;
+        start[bytes] = name[bytes];
+    }
+    strcpy(start + bytes, name[bytes] ? "…" : "");
+    draw_markup(svg, "<g><title>");
+    draw_text(svg, name);
+    draw_markup(svg, "</title>");
+    chart_text(svg, LEFT - 10, y, "end", start);
+    draw_markup(svg, "</g>");
+}
+
+static void add_number(double x, double y, double value, fds_text *svg) {
+    if (!isfinite(value))
+        return;
+    fds_text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"end\">", chart_at(x).text,
+                   chart_at(y).text);
+    draw_number(svg, draw_decimals(value), value);
+    draw_markup(svg, "</text>");
+}
+
+static void add_bar(scale s, const draw_bar *bar, double middle, fds_text *svg) {
+    double text_y = middle + 4.5;
+    draw_name(text_y, bar->name, svg);
+    if (bar->is_control)
+        draw_markup(svg, "<g class=\"ctl\">");
+    else
+        fds_text_print(svg, "<g class=\"c%u\">", bar->style % 8);
+    if (isfinite(bar->value))
+        fds_text_print(svg, "<path class=\"bar\" d=\"M%d %sH%sv%dH%dz\"/>", LEFT,
+                       chart_at(middle - BAR / 2.0).text, chart_at(x_of(s, bar->value)).text, BAR,
+                       LEFT);
+    draw_markup(svg, "</g>");
+    if (isfinite(bar->value) && bar->error > 0)
+        fds_text_print(svg, "<path class=\"whisker\" d=\"M%s %sH%s\"/>",
+                       chart_at(x_of(s, bar->value - bar->error)).text, chart_at(middle).text,
+                       chart_at(x_of(s, bar->value + bar->error)).text);
+    if (isfinite(bar->mark))
+        fds_text_print(svg, "<path class=\"mark\" d=\"M%s %sv%d\"/>",
+                       chart_at(x_of(s, bar->mark)).text, chart_at(middle - BAR / 2.0 - 3).text,
+                       BAR + 6);
+    add_number(HERE, text_y, bar->value, svg);
+    draw_markup(svg, "<g class=\"soft\">");
+    add_number(PAPER, text_y, bar->mark, svg);
+    draw_markup(svg, "</g>\n");
+}
+
+void draw_bars(const char *title, const char *x_name, const draw_bar *bars, size_t count,
+               fds_text *svg) {
+    scale s = make_scale(bars, count);
+    double bottom = TOP + ROW * (double)count;
+    bool has_marks = false;
+    for (size_t i = 0; i < count; i++)
+        has_marks |= isfinite(bars[i].mark);
+    draw_markup(svg, "<figure class=\"bars\">\n<figcaption>");
+    draw_text(svg, title);
+    draw_markup(svg, "</figcaption>\n<div>\n");
+    chart_open(svg, "plot", title, WIDTH, bottom + 46);
+    draw_grid(s, bottom, svg);
+    chart_text(svg, HERE, TOP - 12, "end", "here");
+    if (has_marks) {
+        draw_markup(svg, "<g class=\"soft\">");
+        chart_text(svg, PAPER, TOP - 12, "end", "paper");
+        fds_text_print(svg, "<path class=\"mark\" d=\"M%d %dv14\"/></g>\n", PAPER - 46, TOP - 23);
+    }
+    for (size_t i = 0; i < count; i++)
+        add_bar(s, &bars[i], TOP + ROW * ((double)i + 0.5), svg);
+    chart_text(svg, RIGHT, bottom + 40, "end", x_name);
+    draw_markup(svg, "</svg>\n</div>\n</figure>\n");
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the files that draw charts share: chart.c and bars.c. */
+#ifndef FDS_DRAW_CHART_H
+#define FDS_DRAW_CHART_H
+
+#include "draw/draw.h"
+
+/* A coordinate with at most one decimal, below 1e9. */
+typedef struct chart_number {
+    char text[32];
+} chart_number;
+chart_number chart_at(double value);
+
+/* One line; anchor: "start", "middle" or "end". */
+void chart_text(fds_text *svg, double x, double y, const char *anchor, const char *text);
+void chart_open(fds_text *svg, const char *classes, const char *title, double width, double height);
+
+#endif

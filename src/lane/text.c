@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A network's text to its plan. Grammar (fds.h, section 4):
+ *
+ *     network = preset | layer *("," layer)
+ *     layer   = "conv:" O "x" K ["p" P] | "relu" | "maxpool" [":" K] | "fc:" (O | "classes")
+ *
+ * Blanks around layers are allowed. A mistake is answered with its place, counted from 1.
+ */
+#include "lane/lane.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *text;
+} presets[] = {
+    {"logistic", "fc:classes"},
+    {"mlp", "fc:64,relu,fc:classes"},
+    {"lenet5", "conv:6x5p2,relu,maxpool,conv:16x5,relu,maxpool,fc:120,relu,fc:84,relu,fc:classes"},
+    {"cnn", "conv:16x5p2,relu,maxpool,conv:32x5p2,relu,maxpool,fc:classes"},
+};
+
+/* ---- reading ---- */
+
+typedef struct {
+    const char *text, *at;
+    fds_error *err;
+} reader;
+
+/* A message that quotes the text and points at the place. */
+static fds_status mistake(const reader *r, const char *at, const char *what) {
+    return fds_fail(r->err, FDS_USAGE, "network \"%.200s\": at character %zu: %s", r->text,
+                    (size_t)(at - r->text) + 1, what);
+}
+
+static void skip_blanks(reader *r) {
+    while (*r->at == ' ')
+        r->at++;
+}
+
+static bool take(reader *r, const char *word) {
+    size_t size = strlen(word);
+    if (strncmp(r->at, word, size) != 0)
+        return false;
+    r->at += size;
+    return true;
+}
+
+static fds_status number(reader *r, uint32_t least, uint32_t most, const char *what,
+                         uint32_t *value) {
+    char text[160];
+    const char *start = r->at;
+    uint64_t n = 0;
+    while (*r->at >= '0' && *r->at <= '9' && n <= most)
+        n = n * 10 + (uint64_t)(*r->at++ - '0');
+    if (r->at == start || n < least || n > most) {
+        snprintf(text, sizeof text, "expected %s, a number from %u to %u", what, least, most);
+        return mistake(r, start, text);
+    }
+    *value = (uint32_t)n;
+    return FDS_OK;
+}
+
+/* One layer's own words; shapes come later. For fc, out.channels 0 stands for "classes". */
+static fds_status read_layer(reader *r, fds_layer *layer) {
+    const char *start = r->at;
+    *layer = (fds_layer){0};
+    if (take(r, "conv:")) {
+        layer->kind = FDS_CONV;
+        FDS_TRY(number(r, 1, 65535, "how many filters", &layer->out.channels));
+        if (!take(r, "x"))
+            return mistake(r, r->at, "expected \"x\" and the filter's size, as in conv:6x5p2");
+        FDS_TRY(number(r, 1, 255, "the filter's size", &layer->kernel));
+        if (take(r, "p"))
+            FDS_TRY(number(r, 0, 254, "the padding", &layer->padding));
+        if (layer->padding >= layer->kernel)
+            return mistake(r, start, "the padding must be smaller than the filter");
+    } else if (take(r, "relu")) {
+        layer->kind = FDS_RELU;
+    } else if (take(r, "maxpool")) {
+        layer->kind = FDS_MAXPOOL;
+        layer->kernel = 2;
+        if (take(r, ":"))
+            FDS_TRY(number(r, 1, 255, "the window's size", &layer->kernel));
+    } else if (take(r, "fc:")) {
+        layer->kind = FDS_FC;
+        if (!take(r, "classes"))
+            FDS_TRY(
+                number(r, 1, 1u << 20, "how many outputs or \"classes\"", &layer->out.channels));
+    } else {
+        return mistake(r, start,
+                       "expected a layer (conv:6x5p2, relu, maxpool, fc:120) or a preset "
+                       "(logistic, mlp, lenet5, cnn) alone");
+    }
+    skip_blanks(r);
+    if (*r->at && *r->at != ',')
+        return mistake(r, r->at, "expected a comma or the end");
+    return FDS_OK;
+}
+
+/* ---- shapes ---- */
+
+/* Output shape and number of weights of a layer that takes in. */
+static fds_status shape_layer(const reader *r, const char *start, fds_shape in, bool flat,
+                              uint32_t classes, fds_layer *layer) {
+    char text[200];
+    layer->in = in;
+    switch (layer->kind) {
+    case FDS_CONV:
+    case FDS_MAXPOOL:
+        if (flat)
+            return mistake(r, start, "an image layer cannot come after fc");
+        if (layer->kernel > in.height + 2 * layer->padding ||
+            layer->kernel > in.width + 2 * layer->padding) {
+            snprintf(text, sizeof text, "a window of %ux%u does not fit its input of %ux%u",
+                     layer->kernel, layer->kernel, in.height + 2 * layer->padding,
+                     in.width + 2 * layer->padding);
+            return mistake(r, start, text);
+        }
+        if (layer->kind == FDS_CONV) {
+            layer->out.height = in.height + 2 * layer->padding - layer->kernel + 1;
+            layer->out.width = in.width + 2 * layer->padding - layer->kernel + 1;
+        } else {
+            layer->out =
+                (fds_shape){in.channels, in.height / layer->kernel, in.width / layer->kernel};
+        }
+        break;
+    case FDS_RELU:
+        layer->out = in;
+        break;
+    case FDS_FC: {
+        size_t features = fds_shape_size(in);
+        if (features > UINT32_MAX)
+            return mistake(r, start, "its input is too large");
+        layer->in = (fds_shape){(uint32_t)features, 1, 1};
+        layer->out = (fds_shape){layer->out.channels ? layer->out.channels : classes, 1, 1};
+        break;
+    }
+    }
+    if (fds_shape_size(layer->out) > FDS_MAX_ACTIVATIONS)
+        return mistake(r, start, "its output is too large");
+    return FDS_OK;
+}
+
+static void add_tensor(fds_net *net, uint32_t module, const char *what, uint32_t rank,
+                       const uint32_t dims[4], size_t *offset) {
+    uint32_t i = net->tensor_count++;
+    size_t count = 1;
+    for (uint32_t d = 0; d < rank; d++)
+        count *= dims[d];
+    snprintf(net->names[i], sizeof net->names[i], "%u.%s", module, what);
+    net->tensors[i] = (fds_tensor_info){net->names[i], rank, {0}, net->weights, count};
+    memcpy(net->tensors[i].dims, dims, rank * sizeof *dims);
+    *offset = net->weights;
+    net->weights += count;
+}
+
+/* Tensors are named by the module's number in the equivalent torch.nn.Sequential, in which a
+ * Flatten stands before the first fc. */
+static fds_status add_weights(const reader *r, const char *start, fds_net *net, uint32_t module,
+                              fds_layer *layer) {
+    uint32_t out = layer->out.channels, k = layer->kernel, in = layer->in.channels;
+    bool conv = layer->kind == FDS_CONV;
+    uint32_t dims[4] = {out, in, k, k};
+    uint64_t count = (uint64_t)out * in; /* each below 2^32 */
+    if (count > FDS_MAX_WEIGHTS || count * (conv ? k * k : 1) + net->weights > FDS_MAX_WEIGHTS)
+        return mistake(r, start, "the network has too many weights (more than 2^28)");
+    add_tensor(net, module, "weight", conv ? 4 : 2, dims, &layer->weight);
+    add_tensor(net, module, "bias", 1, dims, &layer->bias);
+    return FDS_OK;
+}
+
+static fds_status read_network(reader *r, fds_net *net) {
+    fds_shape shape = net->input;
+    uint32_t module = 0;
+    bool flat = false;
+    for (;;) {
+        skip_blanks(r);
+        const char *start = r->at;
+        if (net->layer_count == FDS_MAX_LAYERS)
+            return mistake(r, start, "more than 64 layers");
+        fds_layer *layer = &net->layers[net->layer_count];
+        FDS_TRY(read_layer(r, layer));
+        FDS_TRY(shape_layer(r, start, shape, flat, net->classes, layer));
+        if (layer->kind == FDS_FC && !flat) {
+            flat = true;
+            module++;
+        }
+        if (layer->kind == FDS_CONV || layer->kind == FDS_FC)
+            FDS_TRY(add_weights(r, start, net, module, layer));
+        shape = layer->out;
+        net->layer_count++;
+        module++;
+        if (!*r->at) {
+            if (layer->kind == FDS_FC && shape.channels == net->classes)
+                return FDS_OK;
+            char text[160];
+            snprintf(text, sizeof text,
+                     "the last layer must be fc with one output a class: fc:%u or fc:classes",
+                     net->classes);
+            return mistake(r, start, text);
+        }
+        r->at++; /* the comma */
+    }
+}
+
+/* ---- writing: the text with presets and "classes" written out ---- */
+
+static fds_status write_text(fds_net *net, fds_error *err) {
+    size_t size = (size_t)net->layer_count * 40 + 1, used = 0;
+    net->text = fds_alloc(size);
+    if (!net->text)
+        return fds_fail_nomem(err, size);
+    for (uint32_t i = 0; i < net->layer_count; i++) {
+        const fds_layer *l = &net->layers[i];
+        char *at = net->text + used, layer[40] = "relu";
+        if (l->kind == FDS_CONV && l->padding)
+            snprintf(layer, sizeof layer, "conv:%ux%up%u", l->out.channels, l->kernel, l->padding);
+        else if (l->kind == FDS_CONV)
+            snprintf(layer, sizeof layer, "conv:%ux%u", l->out.channels, l->kernel);
+        else if (l->kind == FDS_MAXPOOL && l->kernel == 2)
+            snprintf(layer, sizeof layer, "maxpool");
+        else if (l->kind == FDS_MAXPOOL)
+            snprintf(layer, sizeof layer, "maxpool:%u", l->kernel);
+        else if (l->kind == FDS_FC)
+            snprintf(layer, sizeof layer, "fc:%u", l->out.channels);
+        used += (size_t)snprintf(at, size - used, "%s%s", i ? "," : "", layer);
+    }
+    return FDS_OK;
+}
+
+fds_status fds_net_create(const char *text, fds_shape input, uint32_t classes, fds_net **out,
+                          fds_error *err) {
+    if (!input.channels || !input.height || !input.width ||
+        (uint64_t)input.channels * input.height > FDS_MAX_ACTIVATIONS ||
+        (uint64_t)input.channels * input.height * input.width > FDS_MAX_ACTIVATIONS)
+        return fds_fail(err, FDS_SHAPE, "a network cannot take samples of %ux%ux%u", input.channels,
+                        input.height, input.width);
+    if (classes < 1 || classes > 65535)
+        return fds_fail(err, FDS_SHAPE, "a network cannot tell %u classes apart", classes);
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+        if (strcmp(text, presets[i].name) == 0)
+            text = presets[i].text;
+    fds_net *net = fds_alloc_zero(1, sizeof *net);
+    if (!net)
+        return fds_fail_nomem(err, sizeof *net);
+    net->input = input;
+    net->classes = classes;
+    reader r = {text, text, err};
+    fds_status status = read_network(&r, net);
+    if (status == FDS_OK)
+        status = write_text(net, err);
+    if (status != FDS_OK) {
+        fds_net_free(net);
+        return status;
+    }
+    *out = net;
+    return FDS_OK;
+}
+
+void fds_net_free(fds_net *net) {
+    if (!net)
+        return;
+    fds_free(net->text);
+    fds_free(net);
+}
+
+const char *fds_net_text(const fds_net *net) { return net->text; }
+size_t fds_net_weights(const fds_net *net) { return net->weights; }
+size_t fds_net_tensors(const fds_net *net) { return net->tensor_count; }
+fds_tensor_info fds_net_tensor(const fds_net *net, size_t i) { return net->tensors[i]; }
+
+/* Of one layer, without the bias: each weight of a filter meets every output position. */
+static uint64_t layer_flops(const fds_layer *l) {
+    if (l->kind == FDS_FC)
+        return 2ull * l->in.channels * l->out.channels;
+    if (l->kind == FDS_CONV)
+        return 2ull * l->in.channels * l->kernel * l->kernel * fds_shape_size(l->out);
+    return 0;
+}
+
+uint64_t fds_net_flops_forward(const fds_net *net) {
+    uint64_t flops = 0;
+    for (uint32_t i = 0; i < net->layer_count; i++)
+        flops += layer_flops(&net->layers[i]);
+    return flops;
+}
+
+/* Forward, gradient of the weights, and gradient of the input for all but the first layer. */
+uint64_t fds_net_flops_train(const fds_net *net) {
+    uint64_t forward = fds_net_flops_forward(net);
+    for (uint32_t i = 0; i < net->layer_count; i++)
+        if (layer_flops(&net->layers[i]))
+            return 3 * forward - layer_flops(&net->layers[i]);
+    return forward;
+}
+
+void fds_net_init(const fds_net *net, uint64_t seed, float *weights) {
+    for (uint32_t i = 0; i < net->tensor_count; i++) {
+        const fds_tensor_info *t = &net->tensors[i];
+        const fds_tensor_info *weight = t->rank == 1 ? t - 1 : t; /* a bias follows its weight */
+        size_t fan_in = weight->count / weight->dims[0];
+        double bound = 1.0 / sqrt((double)fan_in);
+        fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_INIT, i, 0);
+        for (size_t j = 0; j < t->count; j++)
+            weights[t->offset + j] = (float)(bound * (2.0 * fds_rng_unit(&rng) - 1.0));
+    }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Normalised inputs. */
+#include "model/model.h"
+
+#include <math.h>
+#include <string.h>
+
+/* (sample - mean) / std by channel, in double: rounded once. */
+static void normalise(float *values, fds_shape shape, const float *mean, const float *std) {
+    size_t plane = (size_t)shape.height * shape.width;
+    for (uint32_t c = 0; c < shape.channels; c++)
+        for (size_t i = 0; i < plane; i++, values++)
+            *values = (float)(((double)*values - mean[c]) / std[c]);
+}
+
+fds_status fds_inputs_create(const fds_dataset *ds, const uint32_t *index, size_t count,
+                             const float *mean, const float *std, fds_inputs **out,
+                             fds_error *err) {
+    fds_dataset_info info = fds_dataset_get_info(ds);
+    size_t size = fds_shape_size(info.shape), bytes;
+    for (uint32_t c = 0; c < info.shape.channels; c++)
+        if (!isfinite(mean[c]) || !isfinite(std[c]) || std[c] <= 0)
+            return fds_fail(err, FDS_USAGE, "channel %u: cannot normalise by mean %g, std %g", c,
+                            (double)mean[c], (double)std[c]);
+    for (size_t i = 0; i < count; i++)
+        if ((index ? index[i] : i) >= info.count)
+            return fds_fail(err, FDS_USAGE, "sample %zu: there are only %zu",
+                            index ? (size_t)index[i] : i, info.count);
+    if (!fds_mul(count, size * sizeof(float), &bytes))
+        return fds_fail(err, FDS_LIMIT, "%zu samples of %zu numbers are too many", count, size);
+    fds_inputs *in = fds_alloc_zero(1, sizeof *in);
+    if (!in)
+        return fds_fail_nomem(err, sizeof *in);
+    *in = (fds_inputs){.count = count, .size = size, .shape = info.shape, .classes = info.classes};
+    in->values = fds_alloc(bytes);
+    in->labels = fds_alloc(count * sizeof *in->labels);
+    in->ids = fds_alloc(count * sizeof *in->ids);
+    if (!in->values || !in->labels || !in->ids) {
+        fds_inputs_free(in);
+        return fds_fail_nomem(err, bytes);
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint32_t id = index ? index[i] : (uint32_t)i;
+        in->ids[i] = id;
+        in->labels[i] = info.labels[id];
+        fds_dataset_sample(ds, id, in->values + i * size);
+        normalise(in->values + i * size, info.shape, mean, std);
+    }
+    *out = in;
+    return FDS_OK;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * report.json (docs/bench.md) of case.json files: cases of one set of data, which differ in their
+ * seeds alone, become one entry, with the mean, the standard deviation and the standard error of
+ * every number over all their test samples, or over the seeds for what is one number a seed.
+ * Data, rows and value functions stand in the order in which they are first met. Here is what holds
+ * for a set of data as a whole; join_rows.c has its numbers.
+ */
+#include "report/report.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- a set of data ---- */
+
+/* Pictures of the first case that has any; only those whose files are there. */
+static json_t *join_pictures(const report_cases *g) {
+    json_t *out = json_array();
+    bool is_whole = out != NULL;
+    for (size_t i = 0; is_whole && i < g->count && json_array_size(out) == 0; i++) {
+        const json_t *list = json_object_get(g->cases[i], "pictures");
+        for (size_t k = 0; is_whole && k < json_array_size(list); k++) {
+            const json_t *picture = json_array_get(list, k);
+            char path[FDS_PATH_MAX];
+            if (fds_path_join(path, sizeof path, g->dirs[i], report_text_of(picture, "file"),
+                              NULL) != FDS_OK)
+                continue;
+            json_t *file = fds_json_string(path);
+            if (file && !fds_path_exists(json_string_value(file)))
+                json_decref(file);
+            else
+                is_whole = fds_json_append(out, json_pack("{s:s, s:o}", "method",
+                                                          report_text_of(picture, "method"), "file",
+                                                          file));
+        }
+    }
+    return fds_json_keep_if(out, is_whole);
+}
+
+/* Truth and wrong labels may be left out in some seeds. */
+static bool may_be_zero(const char *key) {
+    return strcmp(key, "truth") == 0 || strcmp(key, "flipped") == 0;
+}
+
+static bool is_zero(const json_t *json) { return !json || json_number_value(json) == 0; }
+
+/* The settings of a case without its seed; of what may be 0 in some seeds, the first case's that is
+ * not. */
+static json_t *join_settings(const report_cases *g, size_t i) {
+    json_t *out = json_object();
+    bool is_whole = out != NULL;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)json_object_get(g->cases[i], "settings"), key, value) {
+        if (!is_whole || strcmp(key, "seed") == 0)
+            continue;
+        const json_t *known = value;
+        for (size_t k = 0; may_be_zero(key) && is_zero(known) && k < g->count; k++)
+            known = json_object_get(json_object_get(g->cases[k], "settings"), key);
+        is_whole = fds_json_share(out, key, known ? known : value);
+    }
+    return fds_json_keep_if(out, is_whole);
+}
+
+static fds_status fail_difference(const report_cases *g, size_t i, const char *what,
+                                  fds_error *err) {
+    return fds_fail(err, FDS_USAGE,
+                    "%s/case.json: %s; cases of \"%.60s\" in one report may differ in their seeds "
+                    "alone",
+                    g->dirs[i], what, report_text_of(json_object_get(g->cases[i], "data"), "name"));
+}
+
+static fds_status check_settings(const report_cases *g, size_t i, fds_error *err) {
+    json_t *before = join_settings(g, 0), *now = join_settings(g, i);
+    char what[300];
+    fds_status status = FDS_OK;
+    if (!before || !now)
+        status = fds_fail_json(err);
+    else if (fds_json_difference(before, now, "first case", what, sizeof what))
+        status = fail_difference(g, i, what, err);
+    json_decref(before);
+    json_decref(now);
+    return status;
+}
+
+/* Rows of one method say the same about it in all cases. */
+static fds_status check_rows(const report_cases *g, size_t i, fds_error *err) {
+    static const char *const same[] = {"title", "kind", "is_per_sample", "value"};
+    const json_t *rows = json_object_get(g->cases[i], "rows");
+    for (size_t r = 0; r < json_array_size(rows); r++)
+        for (size_t before = 0; before < i; before++) {
+            const json_t *row = json_array_get(rows, r);
+            const json_t *other = report_list_find(json_object_get(g->cases[before], "rows"),
+                                                   "method", report_text_of(row, "method"), NULL);
+            for (size_t k = 0; other && k < sizeof same / sizeof *same; k++)
+                if (!json_equal(json_object_get(row, same[k]), json_object_get(other, same[k]))) {
+                    char what[300];
+                    snprintf(what, sizeof what, "rows[%zu].%s is not that of \"%.60s\" in %.100s",
+                             r, same[k], report_text_of(row, "method"), g->dirs[before]);
+                    return fail_difference(g, i, what, err);
+                }
+        }
+    return FDS_OK;
+}
+
+static json_int_t seed_of(const json_t *of_case) {
+    return json_integer_value(json_object_get(json_object_get(of_case, "settings"), "seed"));
+}
+
+static fds_status check_group(const report_cases *g, fds_error *err) {
+    for (size_t i = 1; i < g->count; i++) {
+        char what[300];
+        for (size_t before = 0; before < i; before++)
+            if (seed_of(g->cases[before]) == seed_of(g->cases[i])) {
+                snprintf(what, sizeof what, "seed %lld is also that of %.200s",
+                         (long long)seed_of(g->cases[i]), g->dirs[before]);
+                return fail_difference(g, i, what, err);
+            }
+        if (fds_json_difference(json_object_get(g->cases[0], "data"),
+                                json_object_get(g->cases[i], "data"), "first case", what,
+                                sizeof what))
+            return fail_difference(g, i, what, err);
+        FDS_TRY(check_settings(g, i, err));
+        FDS_TRY(check_rows(g, i, err));
+    }
+    return FDS_OK;
+}
+
+static fds_status join_group(const report_cases *g, json_t **out, fds_error *err) {
+    FDS_TRY(check_group(g, err));
+    json_t *data = json_object(), *seeds = json_array();
+    bool is_whole = data && seeds;
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)json_object_get(g->cases[0], "data"), key, value)
+        is_whole = is_whole && fds_json_share(data, key, value);
+    for (size_t i = 0; is_whole && i < g->count; i++)
+        is_whole = fds_json_append(seeds, json_integer(seed_of(g->cases[i])));
+    is_whole = is_whole && fds_json_share(data, "seeds", seeds) &&
+               fds_json_put(data, "settings", join_settings(g, 0)) &&
+               fds_json_put(data, "judged", report_join_judged(g)) &&
+               fds_json_put(data, "rows", report_join_rows(g)) &&
+               fds_json_put(data, "pictures", join_pictures(g));
+    json_decref(seeds);
+    *out = fds_json_keep_if(data, is_whole);
+    return *out ? FDS_OK : fds_fail_json(err);
+}
+
+/* ---- all of it ---- */
+
+/* That of the first case, and whether another case is of another one, or of another version. */
+static json_t *join_machine(json_t *const *cases, size_t count) {
+    static const char *const keys[] = {"processor", "processors", "instructions", "threads"};
+    const json_t *first = json_object_get(cases[0], "machine");
+    json_t *out = json_object();
+    bool is_whole = out != NULL, is_mixed = false;
+    for (size_t k = 0; is_whole && k < sizeof keys / sizeof *keys; k++)
+        is_whole = fds_json_share(out, keys[k], json_object_get(first, keys[k]));
+    for (size_t i = 0; i < count; i++)
+        is_mixed |= strcmp(report_text_of(cases[i], "fds"), FDS_VERSION) != 0 ||
+                    !json_equal(json_object_get(cases[i], "machine"), first) ||
+                    json_is_true(json_object_get(first, "is_mixed"));
+    is_whole = is_whole && fds_json_put(out, "is_mixed", json_boolean(is_mixed));
+    return fds_json_keep_if(out, is_whole);
+}
+
+static const char *name_of(const json_t *of_case) {
+    return report_text_of(json_object_get(of_case, "data"), "name");
+}
+
+/* Groups the cases by name, and joins each group. */
+static fds_status join_cases(json_t *const *cases, const char *const *dirs, size_t count,
+                             report_cases *g, json_t *list, fds_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        bool is_new = true;
+        for (size_t before = 0; before < i; before++)
+            is_new &= strcmp(name_of(cases[before]), name_of(cases[i])) != 0;
+        g->count = 0;
+        for (size_t k = i; is_new && k < count; k++)
+            if (strcmp(name_of(cases[k]), name_of(cases[i])) == 0) {
+                g->cases[g->count] = cases[k];
+                g->dirs[g->count++] = dirs[k];
+            }
+        json_t *data = NULL;
+        if (is_new)
+            FDS_TRY(join_group(g, &data, err));
+        if (is_new && !fds_json_append(list, data))
+            return fds_fail_json(err);
+    }
+    return FDS_OK;
+}
+
+static fds_status read_cases(const char *const *dirs, size_t count, json_t **cases,
+                             fds_error *err) {
+    for (size_t i = 0; i < count; i++) {
+        char path[FDS_PATH_MAX];
+        FDS_TRY(fds_path_join(path, sizeof path, dirs[i], "case.json", err));
+        FDS_TRY(report_case_read(path, &cases[i], err));
+    }
+    return FDS_OK;
+}
+
+fds_status report_join(const char *const *dirs, size_t count, const char *command, json_t **out,
+                       fds_error *err) {
+    if (count == 0)
+        return fds_fail(err, FDS_USAGE, "a report needs the folder of at least one finished case");
+    json_t **cases = fds_alloc_zero(count, sizeof *cases), *list = json_array(), *report = NULL;
+    report_cases g = {fds_alloc_zero(count, sizeof *g.cases), fds_alloc_zero(count, sizeof *g.dirs),
+                      fds_alloc_zero(count, sizeof *g.parts), 0};
+    fds_status status = cases && list && g.cases && g.dirs && g.parts
+                            ? read_cases(dirs, count, cases, err)
+                            : fds_fail_json(err);
+    if (status == FDS_OK)
+        status = join_cases(cases, dirs, count, &g, list, err);
+    if (status == FDS_OK) {
+        report = json_pack("{s:s, s:s, s:o, s:o, s:O}", "fds", FDS_VERSION, "kind",
+                           "fds bench report", "command", fds_json_string(command ? command : ""),
+                           "machine", join_machine(cases, count), "data", list);
+        status = report ? FDS_OK : fds_fail_json(err);
+    }
+    for (size_t i = 0; cases && i < count; i++)
+        json_decref(cases[i]);
+    json_decref(list);
+    fds_free(cases);
+    fds_free(g.cases);
+    fds_free(g.dirs);
+    fds_free(g.parts);
+    *out = report;
+    return status;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Numbers out of case.json and report.json, and their statistics over seeds.
+ *
+ * Seed g has n_g samples with mean m_g and standard deviation s_g. All together, exactly as if the
+ * samples themselves had been kept:
+ *
+ *     n = sum n_g        mean = sum n_g m_g / n
+ *     sd^2 = sum ((n_g - 1) s_g^2 + n_g (m_g - mean)^2) / (n - 1)
+ *
+ * Sums go in the order in which the parts are given.
+ */
+#include "report/report.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- looking things up ---- */
+
+const char *report_text_of(const json_t *object, const char *key) {
+    const char *value = json_string_value(json_object_get(object, key));
+    return value ? value : "";
+}
+
+static double number_or_nan(const json_t *json) {
+    return json_is_number(json) ? json_number_value(json) : NAN;
+}
+
+double report_number_of(const json_t *object, const char *key) {
+    return number_or_nan(json_object_get(object, key));
+}
+
+double report_number_at(const json_t *list, size_t at) {
+    return number_or_nan(json_array_get(list, at));
+}
+
+const json_t *report_list_find(const json_t *list, const char *key, const char *wanted,
+                               size_t *at) {
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        if (strcmp(report_text_of(entry, key), wanted) == 0) {
+            if (at)
+                *at = i;
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+const json_t *report_losses_find(const json_t *row, const char *value, const char *way,
+                                 const char *set, size_t *at) {
+    const json_t *list = json_object_get(row, "losses");
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        if (strcmp(report_text_of(entry, "value"), value) == 0 &&
+            strcmp(report_text_of(entry, "way"), way) == 0 &&
+            strcmp(report_text_of(entry, "set"), set) == 0) {
+            if (at)
+                *at = i;
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+double report_paper_at(const json_t *row, double share, size_t *at) {
+    const json_t *paper = json_object_get(row, "paper"), *shares = json_object_get(paper, "shares");
+    for (size_t k = 0; k < json_array_size(shares); k++)
+        if (fabs(report_number_at(shares, k) - share) < 1e-9) {
+            if (at)
+                *at = k;
+            return report_number_at(json_object_get(paper, "mean"), k);
+        }
+    return NAN;
+}
+
+report_kind report_kind_of(const json_t *row) {
+    int kind = 0;
+    while (kind < REPORT_CONTROL &&
+           strcmp(report_text_of(row, "kind"), report_kind_name((report_kind)kind)) != 0)
+        kind++;
+    return (report_kind)kind;
+}
+
+/* ---- statistics ---- */
+
+/* The parts that have a mean, each as often as it has samples, or each once. */
+static report_stat gather(const report_stat *parts, size_t count, bool is_each_once) {
+    report_stat out = {0, 0, NAN, NAN};
+    double squares = 0;
+    for (size_t g = 0; g < count; g++)
+        if (parts[g].count > 0 && !isnan(parts[g].mean)) {
+            double weight = is_each_once ? 1 : parts[g].count;
+            out.count += weight;
+            out.mean += weight * parts[g].mean;
+        }
+    out.mean /= out.count; /* of nothing: not a number */
+    for (size_t g = 0; g < count; g++)
+        if (parts[g].count > 0 && !isnan(parts[g].mean)) {
+            double weight = is_each_once ? 1 : parts[g].count, apart = parts[g].mean - out.mean;
+            squares += weight * apart * apart;
+            if (weight > 1)
+                squares += (weight - 1) * parts[g].sd * parts[g].sd;
+        }
+    if (out.count > 1)
+        out.sd = sqrt(squares / (out.count - 1));
+    out.error = out.sd / sqrt(out.count);
+    return out;
+}
+
+report_stat report_pool(const report_stat *parts, size_t count) {
+    report_stat out = gather(parts, count, false);
+    /* fmax leaves out what is not a number */
+    out.error = fmax(out.error, gather(parts, count, true).error);
+    return out;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finished cases made a report: report.html, report.csv and report.json in one folder, each
+ * replaced whole, in that order. Nothing is written unless all three could be made.
+ */
+#include "report/report.h"
+
+#include <string.h>
+
+/* Pictures below the folder of the report are named from there, so that it can be moved. */
+static fds_status name_pictures(const json_t *report, const char *out, fds_error *err) {
+    const json_t *list = json_object_get(report, "data");
+    size_t length = strlen(out);
+    while (length > 0 && out[length - 1] == '/')
+        length--;
+    for (size_t d = 0; d < json_array_size(list); d++) {
+        const json_t *pictures = json_object_get(json_array_get(list, d), "pictures");
+        for (size_t i = 0; i < json_array_size(pictures); i++) {
+            json_t *picture = json_array_get(pictures, i);
+            const char *file = report_text_of(picture, "file");
+            if (strncmp(file, out, length) != 0 || file[length] != '/')
+                continue;
+            file += length + strspn(file + length, "/");
+            if (!fds_json_put(picture, "file", json_string(file)))
+                return fds_fail_json(err);
+        }
+    }
+    return FDS_OK;
+}
+
+static fds_status make_json(const json_t *report, fds_text *json, fds_error *err) {
+    char *text = fds_json_text(report, JSON_INDENT(1));
+    if (!text)
+        return fds_fail_json(err);
+    fds_text_add(json, text, strlen(text));
+    fds_text_add(json, "\n", 1);
+    fds_free(text);
+    return fds_text_check(json, err);
+}
+
+static fds_status write_text(const char *out, const char *name, const fds_text *text,
+                             fds_error *err) {
+    char path[FDS_PATH_MAX];
+    FDS_TRY(fds_path_join(path, sizeof path, out, name, err));
+    FDS_TRY(fds_out_sweep(path, err));
+    return fds_file_write(path, text->data, text->used, err);
+}
+
+/* Under a lock, as what others have left is swept away. */
+static fds_status write_all(const char *out, const fds_text *html, const fds_text *csv,
+                            const fds_text *json, fds_error *err) {
+    char path[FDS_PATH_MAX];
+    fds_file lock;
+    FDS_TRY(fds_mkdirs(out, err));
+    FDS_TRY(fds_path_join(path, sizeof path, out, ".lock", err));
+    FDS_TRY(fds_file_open(&lock, path, FDS_CREATE, err));
+    fds_status status = fds_file_lock(&lock, out, err);
+    if (status == FDS_OK)
+        status = write_text(out, "report.html", html, err);
+    if (status == FDS_OK)
+        status = write_text(out, "report.csv", csv, err);
+    if (status == FDS_OK)
+        status = write_text(out, "report.json", json, err);
+    fds_file_close(&lock);
+    return status;
+}
+
+fds_status fds_bench_report(const char *out, const char *const *dirs, size_t count,
+                            const char *command, fds_error *err) {
+    json_t *report = NULL;
+    fds_text html = {0}, csv = {0}, json = {0};
+    fds_status status = report_join(dirs, count, command, &report, err);
+    if (status == FDS_OK)
+        status = report_page(report, &html, err);
+    if (status == FDS_OK)
+        status = report_csv(report, &csv, err);
+    if (status == FDS_OK)
+        status = name_pictures(report, out, err);
+    if (status == FDS_OK)
+        status = make_json(report, &json, err);
+    if (status == FDS_OK)
+        status = write_all(out, &html, &csv, &json, err);
+    json_decref(report);
+    fds_free(html.data);
+    fds_free(csv.data);
+    fds_free(json.data);
+    return status;
+}

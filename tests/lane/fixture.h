@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the tests of the engine share: random samples, instruction sets, and a network beside its
+ * reference. */
+#ifndef FDS_TEST_FIXTURE_H
+#define FDS_TEST_FIXTURE_H
+
+#include "../base/scratch.h"
+#include "lane/lane.h"
+#include "reference.h"
+
+#include <math.h>
+
+/* ---- instruction sets ---- */
+
+static const char *const isa_names[] = {"generic", "avx2", "avx512"};
+
+/* Makes lanes created from now on use it; false when this processor cannot. */
+static inline bool isa_use(const char *name) {
+#if defined(__x86_64__)
+    bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f");
+#else
+    bool has_avx2 = false, has_avx512 = false;
+#endif
+    if ((strcmp(name, "avx2") == 0 && !has_avx2) || (strcmp(name, "avx512") == 0 && !has_avx512))
+        return false;
+    setenv("FDS_ISA", name, 1);
+    assert_string_equal(fds_isa(), name);
+    return true;
+}
+
+static inline void isa_reset(void) { unsetenv("FDS_ISA"); }
+
+/* ---- samples ---- */
+
+typedef struct {
+    fds_shape shape;
+    uint32_t classes;
+    size_t count, size; /* size: floats in a sample */
+    float *x;           /* (count, size) */
+    double *xd;         /* the same */
+    uint16_t *labels;   /* (count) */
+} samples;
+
+static inline samples samples_make(fds_shape shape, uint32_t classes, size_t count) {
+    size_t size = (size_t)shape.channels * shape.height * shape.width;
+    return (samples){shape,
+                     classes,
+                     count,
+                     size,
+                     need(count * size, sizeof(float)),
+                     need(count * size, sizeof(double)),
+                     need(count, sizeof(uint16_t))};
+}
+
+static inline void samples_free(samples *s) {
+    free(s->x);
+    free(s->xd);
+    free(s->labels);
+}
+
+/* Sample i from the normal distribution, with any label. */
+static inline void samples_draw(samples *s, size_t i, fds_rng *rng) {
+    for (size_t j = i * s->size; j < (i + 1) * s->size; j++)
+        s->xd[j] = s->x[j] = (float)fds_rng_normal(rng);
+    s->labels[i] = (uint16_t)fds_rng_below(rng, s->classes);
+}
+
+static inline samples samples_normal(fds_shape shape, uint32_t classes, size_t count,
+                                     uint64_t seed) {
+    samples s = samples_make(shape, classes, count);
+    for (size_t i = 0; i < count; i++) {
+        fds_rng rng = fds_rng_make(seed, 1000, i, 0);
+        samples_draw(&s, i, &rng);
+    }
+    return s;
+}
+
+static inline fds_dataset *samples_dataset(const samples *s) {
+    fds_dataset *ds = NULL;
+    fds_error err;
+    expect_ok(
+        fds_dataset_create(s->count, s->shape, NULL, s->x, s->labels, s->classes, NULL, &ds, &err),
+        &err);
+    return ds;
+}
+
+/* Inputs with the values as they are. index may be NULL: all. */
+static inline fds_inputs *samples_inputs(const samples *s, const uint32_t *index, size_t count) {
+    fds_dataset *ds = samples_dataset(s);
+    fds_inputs *inputs = NULL;
+    fds_error err;
+    float *mean = need(s->shape.channels, sizeof *mean),
+          *std = need(s->shape.channels, sizeof *std);
+    for (uint32_t c = 0; c < s->shape.channels; c++)
+        std[c] = 1;
+    expect_ok(fds_inputs_create(ds, index, index ? count : s->count, mean, std, &inputs, &err),
+              &err);
+    free(mean);
+    free(std);
+    fds_dataset_free(ds);
+    return inputs;
+}
+
+/* ---- a network, its reference, and samples for both ---- */
+
+typedef struct {
+    fds_net *net;
+    ref_net *ref;
+    size_t weights;
+    float *w;   /* initial weights */
+    double *wd; /* the same */
+    samples s;
+    fds_inputs *inputs;
+} subject;
+
+/* The network with initial weights, and no samples yet. */
+static inline subject subject_bare(const char *text, fds_shape shape, uint32_t classes,
+                                   uint64_t seed) {
+    subject t = {0};
+    fds_error err;
+    expect_ok(fds_net_create(text, shape, classes, &t.net, &err), &err);
+    t.ref = ref_create(fds_net_text(t.net), shape.channels, shape.height, shape.width);
+    assert_non_null(t.ref);
+    t.weights = fds_net_weights(t.net);
+    assert_int_equal(t.weights, t.ref->weights);
+    assert_int_equal(classes, t.ref->classes);
+    t.w = need(t.weights, sizeof *t.w);
+    t.wd = need(t.weights, sizeof *t.wd);
+    fds_net_init(t.net, seed, t.w);
+    for (size_t i = 0; i < t.weights; i++)
+        t.wd[i] = t.w[i];
+    return t;
+}
+
+/* With normal samples, drawn anew where one comes so near to a kink that float and double could
+ * end on different sides of it. */
+static inline subject subject_make(const char *text, fds_shape shape, uint32_t classes,
+                                   size_t count, uint64_t seed) {
+    subject t = subject_bare(text, shape, classes, seed);
+    t.s = samples_make(shape, classes, count);
+    for (size_t i = 0; i < count; i++) {
+        fds_rng rng = fds_rng_make(seed, 1000, i, 0);
+        do {
+            samples_draw(&t.s, i, &rng);
+            ref_forward(t.ref, t.wd, t.s.xd + i * t.s.size);
+        } while (t.ref->kink < 3e-6);
+    }
+    t.inputs = samples_inputs(&t.s, NULL, 0);
+    return t;
+}
+
+static inline void subject_free(subject *t) {
+    fds_inputs_free(t->inputs);
+    samples_free(&t->s);
+    ref_free(t->ref);
+    fds_net_free(t->net);
+    free(t->w);
+    free(t->wd);
+}
+
+static inline fds_lane *subject_lane(const subject *t) {
+    fds_lane *lane = NULL;
+    fds_error err;
+    expect_ok(fds_lane_create(t->net, &lane, &err), &err);
+    return lane;
+}
+
+/* Greatest difference of got from wanted, over the greatest of wanted and least. Where these are
+ * all zero, so must got be. */
+static inline double relative_error(const float *got, const double *wanted, size_t count,
+                                    double least) {
+    double difference = 0, most = least;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(got[i]))
+            return INFINITY;
+        difference = fmax(difference, fabs(got[i] - wanted[i]));
+        most = fmax(most, fabs(wanted[i]));
+    }
+    return difference == 0 ? 0 : difference / most;
+}
+
+#endif
