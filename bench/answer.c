@@ -26,7 +26,7 @@ static fds_status measure(fds_run *run, fds_answerer by, const fds_dataset *test
     size_t images = fds_dataset_get_info(test).count;
     double *values = calloc(2 * info.players, sizeof *values), *ms = calloc(count, sizeof *ms);
     uint32_t label;
-    fds_status status = values && ms ? FDS_OK : FDS_NOMEM;
+    fds_status status = values && ms ? FDS_OK : FDS_ERR_NOMEM;
     for (size_t i = 0; i < count + WARM && status == FDS_OK; i++) {
         uint32_t index = (uint32_t)(i % images);
         const fds_answers answers = {
@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
     fds_error err;
     fds_dataset *train = NULL, *test = NULL;
     fds_run *run = NULL;
-    fds_answerer by = strcmp(argv[3], "bank") == 0 ? FDS_BY_BANK : FDS_BY_EXPLAINER;
+    fds_answerer by = strcmp(argv[3], "bank") == 0 ? FDS_ANSWERER_BANK : FDS_ANSWERER_EXPLAINER;
     fds_status status = fds_data_open(argv[2], NULL, &train, &test, &err);
     if (status == FDS_OK)
         status = fds_run_open(argv[1], (unsigned)atoi(argv[5]), &run, &err);

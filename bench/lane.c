@@ -69,11 +69,11 @@ static fds_status train_model(void *context, size_t job, unsigned worker, fds_er
     bench *b = context;
     fds_train_params params = b->params;
     params.seed = job;
-    double start = fds_now_s();
+    double start = fds__now_s();
     memcpy(b->weights[worker], b->initial, fds_net_weights(b->net) * sizeof(float));
     fds_status status = fds_lane_train(b->lanes[worker], b->inputs, b->members, b->count, &params,
                                        b->weights[worker], NULL, NULL, err);
-    b->best[worker] = FDS_MIN(b->best[worker], fds_now_s() - start);
+    b->best[worker] = MIN(b->best[worker], fds__now_s() - start);
     return status;
 }
 
@@ -82,10 +82,10 @@ static void time_training(bench *b, unsigned threads) {
     double rate = 0;
     /* enough that starting and ending together does not count, few enough to see a quiet moment */
     size_t models = 16 * threads;
-    for (double begin = fds_now_s(); fds_now_s() - begin < 2.0;) {
-        double start = fds_now_s();
-        check(fds_pool_run(threads, models, train_model, b, "", "", NULL, &err), &err);
-        rate = FDS_MAX(rate, (double)models / (fds_now_s() - start));
+    for (double begin = fds__now_s(); fds__now_s() - begin < 2.0;) {
+        double start = fds__now_s();
+        check(fds__pool_run(threads, models, train_model, b, "", "", NULL, &err), &err);
+        rate = MAX(rate, (double)models / (fds__now_s() - start));
     }
     double flops = (double)fds_net_flops_train(b->net) * (double)b->count * b->params.epochs;
     printf("isa=%s\nseconds=%.9f\nflops=%.0f\nmodels_per_s=%.3f\n", fds_isa(), b->best[0], flops,
@@ -96,10 +96,10 @@ static void time_evaluation(bench *b) {
     fds_error err = {0};
     double best = 1e30;
     float *probs = malloc(b->count * 1000 * sizeof *probs);
-    for (double begin = fds_now_s(); fds_now_s() - begin < 0.5;) {
-        double start = fds_now_s();
+    for (double begin = fds__now_s(); fds__now_s() - begin < 0.5;) {
+        double start = fds__now_s();
         check(fds_lane_predict(b->lanes[0], b->inputs, 0, b->count, b->initial, probs, &err), &err);
-        best = FDS_MIN(best, (fds_now_s() - start) / (double)b->count);
+        best = MIN(best, (fds__now_s() - start) / (double)b->count);
     }
     free(probs);
     printf("isa=%s\nseconds=%.9f\nflops=%.0f\n", fds_isa(), best,
@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
     if (train) {
         b.params.epochs = (uint32_t)strtoul(argv[5], NULL, 10);
         b.params.batch = (uint32_t)strtoul(argv[6], NULL, 10);
-        threads = (unsigned)FDS_MIN(strtoul(argv[7], NULL, 10), (unsigned long)MOST_THREADS);
+        threads = (unsigned)MIN(strtoul(argv[7], NULL, 10), (unsigned long)MOST_THREADS);
     }
     prepare(&b, argv[1], argv[3], strtoul(argv[4], NULL, 10), threads);
     if (train)

@@ -12,12 +12,12 @@
 static double best_gflops(int n, bool onednn, float *a, float *b, float *c) {
     double best = 1e30;
     for (int i = 0; i < 10; i++) {
-        double start = fds_now_s();
+        double start = fds__now_s();
         if (onednn)
             dnnl_sgemm('N', 'N', n, n, n, 1, a, n, b, n, 0, c, n);
         else
             cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, a, n, b, n, 0, c, n);
-        best = FDS_MIN(best, fds_now_s() - start);
+        best = MIN(best, fds__now_s() - start);
     }
     return 2e-9 * n * n * n / best;
 }
@@ -34,7 +34,7 @@ int main(void) {
     }
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 2; k++)
-            peak[k] = FDS_MAX(peak[k], best_gflops(sizes[i], k, m[0], m[1], m[2]));
+            peak[k] = MAX(peak[k], best_gflops(sizes[i], k, m[0], m[1], m[2]));
     printf("openblas_gflops=%.1f\nonednn_gflops=%.1f\n", peak[0], peak[1]);
     for (int i = 0; i < 3; i++)
         free(m[i]);

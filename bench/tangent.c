@@ -37,7 +37,7 @@ static fds_inputs *take(const fds_dataset *ds, size_t count, const float *mean, 
 }
 
 static void write_floats(const char *folder, const char *name, const float *values, size_t count) {
-    char path[FDS_PATH_MAX];
+    char path[FDS__PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(values, sizeof *values, count, file) != count || fclose(file)) {
@@ -69,9 +69,9 @@ int main(int argc, char **argv) {
     double best = 1e30;
     for (double spent = 0, took; spent < 2.0; spent += took) {
         clock_t start = clock();
-        check(fds_net_tangent(net, weights, a, b, threads, kernel, NULL, &err), &err);
+        check(fds__net_tangent(net, weights, a, b, threads, kernel, NULL, &err), &err);
         took = (double)(clock() - start) / CLOCKS_PER_SEC;
-        best = FDS_MIN(best, took);
+        best = MIN(best, took);
     }
     printf("isa=%s\nseconds=%.6f\n", fds_isa(), best);
     if (argc == 7) {

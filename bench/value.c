@@ -39,8 +39,8 @@ static fds_status one_model(void *context, size_t job, unsigned worker, fds_erro
         if (fds_coalition_has(coalition, i))
             members[count++] = i;
     memcpy(b->weights[worker], b->initial, fds_net_weights(b->net) * sizeof(float));
-    FDS_TRY(fds_lane_train(b->lanes[worker], b->samples, members, count, &b->params,
-                           b->weights[worker], NULL, NULL, err));
+    TRY(fds_lane_train(b->lanes[worker], b->samples, members, count, &b->params, b->weights[worker],
+                       NULL, NULL, err));
     return fds_lane_predict(b->lanes[worker], b->inputs, 0, fds_inputs_count(b->inputs),
                             b->weights[worker], b->probs[worker], err);
 }
@@ -63,7 +63,7 @@ int main(int argc, char **argv) {
     }
     size_t players = strtoul(argv[2], NULL, 10), inputs = strtoul(argv[3], NULL, 10);
     size_t coalitions = strtoul(argv[4], NULL, 10);
-    unsigned threads = (unsigned)FDS_MIN(strtoul(argv[5], NULL, 10), (unsigned long)MOST_THREADS);
+    unsigned threads = (unsigned)MIN(strtoul(argv[5], NULL, 10), (unsigned long)MOST_THREADS);
     if (players > 1 << 12 || threads < 1) {
         fprintf(stderr, "bench-value: at most 4096 players, at least one thread\n");
         return 2;
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
     bench b = {.params = fds_train_params_default()};
     check(fds_data_open(argv[1], NULL, &train, &test, &err), &err);
     if (!test)
-        check(fds_fail(&err, FDS_USAGE, "%s has no test part", argv[1]), &err);
+        check(fds__fail(&err, FDS_ERR_USAGE, "%s has no test part", argv[1]), &err);
     fds_dataset_info info = fds_dataset_get_info(train);
     float mean[16] = {0}, std[16];
     for (size_t c = 0; c < 16; c++)
@@ -81,7 +81,7 @@ int main(int argc, char **argv) {
     b.samples = balanced(train, players, mean, std);
     b.inputs = balanced(test, inputs, mean, std);
     check(fds_net_create("lenet5", info.shape, info.classes, &b.net, &err), &err);
-    check(fds_plan_sample(FDS_LEVERAGE, players, NULL, coalitions, 0, &b.plan, &err), &err);
+    check(fds_plan_sample(FDS_SAMPLER_LEVERAGE, players, NULL, coalitions, 0, &b.plan, &err), &err);
     b.initial = malloc(fds_net_weights(b.net) * sizeof(float));
     fds_net_init(b.net, 0, b.initial);
     for (unsigned t = 0; t < threads; t++) {
@@ -89,9 +89,9 @@ int main(int argc, char **argv) {
         b.weights[t] = malloc(fds_net_weights(b.net) * sizeof(float));
         b.probs[t] = malloc(inputs * info.classes * sizeof(float));
     }
-    double start = fds_now_s();
-    check(fds_pool_run(threads, fds_plan_rows(b.plan), one_model, &b, "", "", NULL, &err), &err);
-    printf("models_per_s=%.3f\n", (double)fds_plan_rows(b.plan) / (fds_now_s() - start));
+    double start = fds__now_s();
+    check(fds__pool_run(threads, fds_plan_rows(b.plan), one_model, &b, "", "", NULL, &err), &err);
+    printf("models_per_s=%.3f\n", (double)fds_plan_rows(b.plan) / (fds__now_s() - start));
     for (unsigned t = 0; t < threads; t++) {
         fds_lane_free(b.lanes[t]);
         free(b.weights[t]);

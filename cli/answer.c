@@ -38,14 +38,15 @@ fds_status answer_check(const answer *a, fds_error *err) {
     const fds_data_options *d = a->data;
     size_t pictures = a->common->more_count;
     if (pictures && a->ask->index)
-        return cli_fail(err, FDS_USAGE, "\"%s\" and --index: give pictures or --index, not both",
+        return cli_fail(err, FDS_ERR_USAGE,
+                        "\"%s\" and --index: give pictures or --index, not both",
                         a->common->more[0]);
     if (!pictures && !a->ask->index)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "what is to be explained is missing: name pictures, or samples of the "
                         "data: --index 0");
     if (pictures && d->label_column)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--label names a column of the data and belongs to --index; to explain "
                         "another label than the predicted one: --target %s",
                         d->label_column);
@@ -54,7 +55,7 @@ fds_status answer_check(const answer *a, fds_error *err) {
                         : d->labels_file     ? "labels"
                                              : NULL;
     if (pictures && wrong)
-        return cli_fail(err, FDS_USAGE, "--%s belongs to --index, which is missing", wrong);
+        return cli_fail(err, FDS_ERR_USAGE, "--%s belongs to --index, which is missing", wrong);
     return FDS_OK;
 }
 
@@ -68,7 +69,7 @@ fds_status answer_check_output(const answer *a, const char *option, const char *
 /* ---- which samples ---- */
 
 static fds_status fail_index(const char *text, fds_error *err) {
-    return cli_fail(err, FDS_USAGE,
+    return cli_fail(err, FDS_ERR_USAGE,
                     "--index %s: it must be a number, a range such as 0..9, or several of them "
                     "with commas between",
                     text);
@@ -99,7 +100,7 @@ static fds_status list_samples(const char *text, uint32_t *out, size_t *count, f
                 return fail_index(text, err);
         }
         if (last - first >= MOST_INPUTS || *count + (last - first) >= MOST_INPUTS)
-            return cli_fail(err, FDS_USAGE, "--index %s: at most %d samples at a time", text,
+            return cli_fail(err, FDS_ERR_USAGE, "--index %s: at most %d samples at a time", text,
                             MOST_INPUTS);
         for (uint64_t i = first; i <= last; i++, ++*count)
             if (out)
@@ -114,7 +115,7 @@ static fds_status list_samples(const char *text, uint32_t *out, size_t *count, f
 static fds_status open_data(answer *a, fds_error *err) {
     const char *where = a->ask->from ? a->ask->from : a->info.source;
     fds_status status = cli_open_data(where, a->data, &a->train, &a->test, err);
-    if (status == FDS_NOT_FOUND && !a->ask->from)
+    if (status == FDS_ERR_NOT_FOUND && !a->ask->from)
         return cli_fail(err, status, "%s; if the data has moved: --data DATA", err->text);
     CLI_TRY(status);
     CLI_TRY(fds_run_check_data(a->run, a->train, err));
@@ -131,11 +132,11 @@ static fds_status open_samples(answer *a, fds_error *err) {
     a->index = cli_alloc(a->count, sizeof *a->index, err);
     a->truth = cli_alloc(a->count, sizeof *a->truth, err);
     if (!a->index || !a->truth)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     CLI_TRY(list_samples(a->ask->index, a->index, &a->count, err));
     for (size_t i = 0; i < a->count; i++) {
         if (a->index[i] >= info.count)
-            return cli_fail(err, FDS_USAGE, "--index %u: %s has samples 0 to %zu", a->index[i],
+            return cli_fail(err, FDS_ERR_USAGE, "--index %u: %s has samples 0 to %zu", a->index[i],
                             a->test ? "the test part" : "the data", info.count - 1);
         a->truth[i] = info.labels[a->index[i]];
     }
@@ -144,14 +145,14 @@ static fds_status open_samples(answer *a, fds_error *err) {
 
 static fds_status open_pictures(answer *a, fds_error *err) {
     if (!a->info.is_image)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "%s was fitted on feature vectors, not on images: choose samples of the "
                         "data with --index",
                         a->common->operand);
     a->count = a->common->more_count;
     a->index = cli_alloc(a->count, sizeof *a->index, err);
     if (!a->index)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     for (size_t i = 0; i < a->count; i++)
         a->index[i] = (uint32_t)i;
     CLI_TRY(fds_data_pictures(a->common->more, a->count, a->info.shape, a->info.classes,
@@ -165,14 +166,14 @@ static fds_status open_pictures(answer *a, fds_error *err) {
 static fds_status check_answerer(answer *a, fds_error *err) {
     bool is_bank = strcmp(a->info.explainer, "bank") == 0;
     if (is_bank && a->is_checked)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--check: in %s the sub-models answer themselves, and there is no "
                         "explainer to be checked",
                         a->common->operand);
     if (is_bank)
-        a->by = FDS_BY_BANK;
-    if ((a->is_checked || a->by == FDS_BY_BANK) && !a->info.has_bank)
-        return cli_fail(err, FDS_USAGE,
+        a->by = FDS_ANSWERER_BANK;
+    if ((a->is_checked || a->by == FDS_ANSWERER_BANK) && !a->info.has_bank)
+        return cli_fail(err, FDS_ERR_USAGE,
                         "%s: %s has no sub-models to answer; keep them: fds fit ... --keep-models",
                         a->is_checked ? "--check" : "--by bank", a->common->operand);
     return FDS_OK;
@@ -192,14 +193,15 @@ static fds_status fail_target(const answer *a, fds_error *err) {
     uint32_t classes = a->info.classes;
     const char **names = cli_alloc((size_t)classes + 3, sizeof *names, err);
     if (!names)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     for (uint32_t c = 0; c < classes; c++)
         names[c] = fds_run_class_name(a->run, c);
     names[classes] = "predicted";
     names[classes + 1] = "true";
-    fds_status status = cli_fail(
-        err, FDS_USAGE, "--target %s: it must be predicted, true or one of the run's %u classes%s",
-        a->ask->target, classes, cli_hint(a->ask->target, names, hint));
+    fds_status status =
+        cli_fail(err, FDS_ERR_USAGE,
+                 "--target %s: it must be predicted, true or one of the run's %u classes%s",
+                 a->ask->target, classes, cli_hint(a->ask->target, names, hint));
     free(names);
     return status;
 }
@@ -212,7 +214,7 @@ static fds_status choose_labels(answer *a, bool *is_given, fds_error *err) {
         return FDS_OK;
     if (strcmp(target, "true") == 0) {
         if (!a->truth)
-            return cli_fail(err, FDS_USAGE,
+            return cli_fail(err, FDS_ERR_USAGE,
                             "--target true: the true labels of pictures are not known");
         memcpy(a->answers.labels, a->truth, a->count * sizeof *a->truth);
         return FDS_OK;
@@ -229,7 +231,7 @@ static fds_status choose_labels(answer *a, bool *is_given, fds_error *err) {
 
 /* ---- answering ---- */
 
-static fds_status make_room(answer *a, fds_error *err) {
+static fds_status make_arrays(answer *a, fds_error *err) {
     fds_answers *r = &a->answers;
     size_t values = a->count * a->info.players; /* below 2^20 * 2^32 */
     r->labels = cli_alloc(a->count, sizeof *r->labels, err);
@@ -239,12 +241,12 @@ static fds_status make_room(answer *a, fds_error *err) {
     r->values = cli_alloc(values, sizeof *r->values, err);
     r->errors = cli_alloc(values, sizeof *r->errors, err);
     if (!r->labels || !r->probs || !r->full || !r->empty || !r->values || !r->errors)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     if (!a->is_checked)
         return FDS_OK;
     a->bank_values = cli_alloc(values, sizeof *a->bank_values, err);
     a->bank_errors = cli_alloc(values, sizeof *a->bank_errors, err);
-    return a->bank_values && a->bank_errors ? FDS_OK : FDS_NOMEM;
+    return a->bank_values && a->bank_errors ? FDS_OK : FDS_ERR_NOMEM;
 }
 
 static fds_status solve_chunk(answer *a, size_t first, size_t count, bool is_given,
@@ -264,13 +266,13 @@ static fds_status solve_chunk(answer *a, size_t first, size_t count, bool is_giv
     part = (fds_answers){.labels = part.labels,
                          .values = a->bank_values + first * n,
                          .errors = a->bank_errors + first * n};
-    return fds_run_explain(a->run, FDS_BY_BANK, a->inputs, a->index + first, count, true, &part,
-                           err);
+    return fds_run_explain(a->run, FDS_ANSWERER_BANK, a->inputs, a->index + first, count, true,
+                           &part, err);
 }
 
 fds_status answer_solve(answer *a, fds_error *err) {
     bool is_given;
-    CLI_TRY(make_room(a, err));
+    CLI_TRY(make_arrays(a, err));
     CLI_TRY(choose_labels(a, &is_given, err));
     double start_s = cli_now_s();
     for (size_t done = 0; done < a->count;) {
@@ -279,7 +281,7 @@ fds_status answer_solve(answer *a, fds_error *err) {
         done += count;
         const fds_progress p = {"explain", "inputs", done, a->count, cli_now_s() - start_s};
         if (a->term->events.progress(a->term->events.user, &p))
-            return FDS_CANCELLED;
+            return FDS_ERR_CANCELLED;
     }
     a->seconds = cli_now_s() - start_s;
     cli_term_clear(a->term);
@@ -307,7 +309,7 @@ uint32_t answer_predicted(const answer *a, size_t i) {
 
 void answer_print(const answer *a) {
     char count[CLI_NUMBER_SIZE];
-    const char *by = a->by == FDS_BY_BANK ? "the sub-models" : a->info.explainer;
+    const char *by = a->by == FDS_ANSWERER_BANK ? "the sub-models" : a->info.explainer;
     printf("%-*s %s: %s, %s players of %s\n", WIDTH, "run", a->common->operand, a->info.method,
            cli_count(a->info.players, count), a->info.source);
     printf("%-*s %s input%s by %s%s in %.1f ms\n", WIDTH, "answers", cli_count(a->count, count),
@@ -315,7 +317,8 @@ void answer_print(const answer *a) {
            1000 * a->seconds);
     printf("%-*s %s\n", WIDTH, "errors", fds_run_error_source(a->run, a->by));
     if (a->is_checked)
-        printf("%-*s %s (sub-models)\n", WIDTH, "", fds_run_error_source(a->run, FDS_BY_BANK));
+        printf("%-*s %s (sub-models)\n", WIDTH, "",
+               fds_run_error_source(a->run, FDS_ANSWERER_BANK));
 }
 
 void answer_print_input(const answer *a, size_t i) {
@@ -334,12 +337,13 @@ void answer_print_input(const answer *a, size_t i) {
 json_t *answer_json_text(const char *text) { return text ? cli_json_text(text) : json_null(); }
 
 json_t *answer_json(const answer *a) {
-    return json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:I, s:s, s:o, s:o}", "version", FDS_VERSION, "run",
-        cli_json_text(a->common->operand), "method", cli_json_text(a->info.method), "data",
-        cli_json_text(a->info.source), "explainer", cli_json_text(a->info.explainer), "players",
-        (json_int_t)a->info.players, "by", a->by == FDS_BY_BANK ? "bank" : "explainer", "errors",
-        cli_json_text(fds_run_error_source(a->run, a->by)), "seconds", cli_json_real(a->seconds));
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:s, s:o, s:o}", "version", FDS_VERSION, "run",
+                     cli_json_text(a->common->operand), "method", cli_json_text(a->info.method),
+                     "data", cli_json_text(a->info.source), "explainer",
+                     cli_json_text(a->info.explainer), "players", (json_int_t)a->info.players, "by",
+                     a->by == FDS_ANSWERER_BANK ? "bank" : "explainer", "errors",
+                     cli_json_text(fds_run_error_source(a->run, a->by)), "seconds",
+                     cli_json_real(a->seconds));
 }
 
 json_t *answer_json_input(const answer *a, size_t i) {
@@ -374,7 +378,7 @@ static int by_value(const void *left, const void *right) {
 fds_status answer_rank(const double *values, size_t count, size_t *order, fds_error *err) {
     place *places = cli_alloc(count, sizeof *places, err);
     if (!places)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     for (size_t i = 0; i < count; i++)
         places[i] = (place){values[i], i};
     qsort(places, count, sizeof *places, by_value);

@@ -55,7 +55,7 @@ fds_status answer_open(answer *a, fds_error *err);
 fds_status answer_solve(answer *a, fds_error *err);
 void answer_free(answer *a);
 
-/* FDS_USAGE when a path to be written is one of the pictures to be read, and as cli_check_output.
+/* FDS_ERR_USAGE when a path to be written is one of the pictures to be read, and as cli_check_output.
  */
 fds_status answer_check_output(const answer *a, const char *option, const char *path,
                                fds_error *err);

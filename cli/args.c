@@ -116,9 +116,9 @@ static fds_status fail_unknown(const cli_command *command, const char *word, fds
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(start, "="), start);
     const char *nearest = cli_nearest(bare, names);
     if (nearest)
-        return cli_fail(err, FDS_USAGE, "unknown option \"%s\": did you mean \"--%s\"?", word,
+        return cli_fail(err, FDS_ERR_USAGE, "unknown option \"%s\": did you mean \"--%s\"?", word,
                         nearest);
-    return cli_fail(err, FDS_USAGE, "unknown option \"%s\": see fds %s --help", word,
+    return cli_fail(err, FDS_ERR_USAGE, "unknown option \"%s\": see fds %s --help", word,
                     command->name);
 }
 
@@ -127,10 +127,10 @@ static fds_status fail_unknown(const cli_command *command, const char *word, fds
 static fds_status fail_number(const cli_option *option, const char *text, fds_error *err) {
     const char *kind = option->type == CLI_UINT ? "whole number" : "number";
     if (option->above)
-        return cli_fail(err, FDS_USAGE, "--%s %s: it must be a %s above %.16g, at most %.16g",
+        return cli_fail(err, FDS_ERR_USAGE, "--%s %s: it must be a %s above %.16g, at most %.16g",
                         option->name, text, kind, option->min, option->max);
-    return cli_fail(err, FDS_USAGE, "--%s %s: it must be a %s from %.16g to %.16g", option->name,
-                    text, kind, option->min, option->max);
+    return cli_fail(err, FDS_ERR_USAGE, "--%s %s: it must be a %s from %.16g to %.16g",
+                    option->name, text, kind, option->min, option->max);
 }
 
 static fds_status parse_uint(const cli_option *option, const char *text, uint64_t *out,
@@ -172,7 +172,7 @@ static fds_status parse_choice(const cli_option *option, const char *text, const
         }
     }
     char hint[CLI_HINT_SIZE];
-    return cli_fail(err, FDS_USAGE, "--%s %s: it must be one of %s%s", option->name, text,
+    return cli_fail(err, FDS_ERR_USAGE, "--%s %s: it must be one of %s%s", option->name, text,
                     option->value, cli_hint(text, choices, hint));
 }
 
@@ -185,7 +185,7 @@ static fds_status parse_value(const cli_option *option, const char *text, void *
         return FDS_OK;
     case CLI_STRING:
         if (!*text)
-            return cli_fail(err, FDS_USAGE, "--%s is empty: it needs a value, --%s %s",
+            return cli_fail(err, FDS_ERR_USAGE, "--%s is empty: it needs a value, --%s %s",
                             option->name, option->name, option->value);
         *(const char **)out = text;
         return FDS_OK;
@@ -227,12 +227,12 @@ static fds_status parse_option(const cli_command *command, int argc, char **argv
     if (!option)
         return fail_unknown(command, word, err);
     if (option->type == CLI_FLAG && value)
-        return cli_fail(err, FDS_USAGE, "--%s takes no value: write --%s alone", option->name,
+        return cli_fail(err, FDS_ERR_USAGE, "--%s takes no value: write --%s alone", option->name,
                         option->name);
     if (option->type != CLI_FLAG && !value) {
         const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
         if (!is_value(next))
-            return cli_fail(err, FDS_USAGE, "--%s needs a value: --%s %s", option->name,
+            return cli_fail(err, FDS_ERR_USAGE, "--%s needs a value: --%s %s", option->name,
                             option->name, option->value);
         value = next;
         ++*i;
@@ -252,13 +252,14 @@ fds_status cli_parse(const cli_command *command, int argc, char **argv, void *op
         } else if (common->operand && common->more) {
             common->more[common->more_count++] = argv[i];
         } else if (common->operand) {
-            return cli_fail(err, FDS_USAGE, "\"%s\" is one argument too many: only one %s, \"%s\"",
-                            argv[i], command->operand, common->operand);
+            return cli_fail(err, FDS_ERR_USAGE,
+                            "\"%s\" is one argument too many: only one %s, \"%s\"", argv[i],
+                            command->operand, common->operand);
         } else {
             common->operand = argv[i];
         }
     }
     if (!common->operand || !*common->operand)
-        return cli_fail(err, FDS_USAGE, "%s is missing: %s", command->operand, command->needs);
+        return cli_fail(err, FDS_ERR_USAGE, "%s is missing: %s", command->operand, command->needs);
     return FDS_OK;
 }

@@ -10,7 +10,7 @@ typedef struct bench_options {
     fds_data_options data;
     const char *output, *methods, *remove, *players, *model, *explainer, *compare;
     bool quick, top_only;
-    uint64_t seeds, test_count, inputs, coalitions, orders, truth;
+    uint64_t seeds, test_count, inputs, coalitions, permutations, truth;
     double flipped;
 } bench_options;
 

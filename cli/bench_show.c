@@ -16,11 +16,11 @@ fds_status bench_read_methods(const char *text, bench_lists *lists, fds_error *e
     size_t size = strlen(text) + 1, count = 0;
     char *at = lists->text = cli_alloc(size, 1, err);
     if (!at)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     memcpy(at, text, size);
     while (*(at += strspn(at, ", "))) {
         if (count == BENCH_MOST)
-            return cli_fail(err, FDS_USAGE, "--methods: more than %d of them", BENCH_MOST);
+            return cli_fail(err, FDS_ERR_USAGE, "--methods: more than %d of them", BENCH_MOST);
         lists->methods[count++] = at;
         at += strcspn(at, ", ");
         while (at[0] == ',' && at[1] >= '0' && at[1] <= '9') /* "beta:4,1" */
@@ -29,7 +29,7 @@ fds_status bench_read_methods(const char *text, bench_lists *lists, fds_error *e
             *at++ = 0;
     }
     if (!count)
-        return cli_fail(err, FDS_USAGE, "--methods \"%s\": it names none", text);
+        return cli_fail(err, FDS_ERR_USAGE, "--methods \"%s\": it names none", text);
     return FDS_OK;
 }
 
@@ -40,7 +40,7 @@ fds_status bench_read_shares(const char *text, bench_lists *lists, fds_error *er
         double share = strtod(at, &end);
         if (end == at || (*end && *end != ',') || !(share > last && share <= 100) ||
             lists->share_count == BENCH_MOST)
-            return cli_fail(err, FDS_USAGE,
+            return cli_fail(err, FDS_ERR_USAGE,
                             "--remove %s: it must be up to %d rising numbers above 0, at most 100, "
                             "with commas between them: 5,10,20",
                             text, BENCH_MOST);
@@ -59,7 +59,7 @@ static fds_status read_report(const char *folder, json_t **out, fds_error *err) 
     snprintf(path, sizeof path, "%s/report.json", folder);
     *out = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
     if (!*out)
-        return cli_fail(err, FDS_FORMAT, "%s: line %d: %s", path, error.line, error.text);
+        return cli_fail(err, FDS_ERR_FORMAT, "%s: line %d: %s", path, error.line, error.text);
     return FDS_OK;
 }
 

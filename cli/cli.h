@@ -229,7 +229,7 @@ json_t *cli_setup_json_players(const cli_setup *setup);
 /* Whether players are grouped by a model: "model" or "model:N". */
 bool cli_is_by_model(const char *by);
 /* by: as --group has it. params: how a service model is trained, where one is needed. */
-fds_status cli_groups_make(const char *by, const cli_setup *setup, const fds_value_params *params,
+fds_status cli_groups_make(const char *by, const cli_setup *setup, const fds_utility_params *params,
                            cli_term *term, fds_groups **out, fds_error *err);
 
 #endif

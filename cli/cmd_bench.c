@@ -52,7 +52,7 @@ static const cli_option bench_table[] = {
     {CLI_ROW(UINT, bench_options, coalitions, 0, "coalitions", "M",
              "sub-models of fds, afds, gfds and ls, an even number [20 times the players]"),
      .min = 2, .max = 1 << 24},
-    {CLI_ROW(UINT, bench_options, orders, 0, "orders", "N",
+    {CLI_ROW(UINT, bench_options, permutations, 0, "orders", "N",
              "of tmc, cs-shapley, beta and gshapley, at the most [40]"),
      .min = 1, .max = 1000000},
     {CLI_ROW(UINT, bench_options, truth, 0, "truth", "M",
@@ -114,7 +114,7 @@ static fds_status list_sets(bench_job *j, fds_error *err) {
     size_t most = (c->more_count + 1) * CLI_COUNT(paper_sets);
     j->sets = cli_alloc(most, sizeof *j->sets, err);
     if (!j->sets)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     for (size_t i = 0; i <= c->more_count; i++) {
         const char *word = i ? c->more[i - 1] : c->operand;
         if (strcmp(word, "paper") != 0)
@@ -127,7 +127,7 @@ static fds_status list_sets(bench_job *j, fds_error *err) {
             const char *a, *b;
             int a_size = name_of(j->sets[i], &a), b_size = name_of(j->sets[k], &b);
             if (a_size == b_size && memcmp(a, b, (size_t)a_size) == 0)
-                return cli_fail(err, FDS_USAGE,
+                return cli_fail(err, FDS_ERR_USAGE,
                                 "%s and %s go by the same name, \"%.*s\": compare them in two "
                                 "reports",
                                 j->sets[k], j->sets[i], a_size, a);
@@ -141,8 +141,8 @@ static void set_numbers(bench_options *o) {
         o->seeds = o->quick ? 1 : SEEDS_DEFAULT;
     if (o->quick && !o->coalitions)
         o->coalitions = QUICK_COALITIONS;
-    if (o->quick && !o->orders)
-        o->orders = QUICK_ORDERS;
+    if (o->quick && !o->permutations)
+        o->permutations = QUICK_ORDERS;
     if (o->quick && !o->remove)
         o->remove = "5,10,15,20,50,100";
     if (o->truth == UINT64_MAX)
@@ -165,11 +165,11 @@ static fds_status check_compare(const bench_job *j, fds_error *err) {
     if (!compare)
         return FDS_OK;
     if (j->o->common.json)
-        return cli_fail(err, FDS_USAGE, "--compare is for people: not with --json");
+        return cli_fail(err, FDS_ERR_USAGE, "--compare is for people: not with --json");
     snprintf(written, sizeof written, "%s/report.json", j->folder);
     if (stat(compare, &old) == 0 && stat(written, &new) == 0 && old.st_dev == new.st_dev &&
         old.st_ino == new.st_ino)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--compare %s: this command writes that very file; copy it first, or use "
                         "another -o",
                         compare);
@@ -194,7 +194,7 @@ static fds_status read_options(bench_job *j, fds_error *err) {
     p->is_both_ways = !o->top_only;
     p->explainer = o->explainer;
     p->coalitions = (size_t)o->coalitions;
-    p->orders = o->orders ? (size_t)o->orders : p->orders;
+    p->permutations = o->permutations ? (size_t)o->permutations : p->permutations;
     p->truth = (size_t)o->truth;
     p->flipped = o->flipped;
     p->threads = (unsigned)o->common.threads;
@@ -208,7 +208,7 @@ static fds_status join_command(bench_job *j, int argc, char **argv, fds_error *e
         size += strlen(argv[i]) * 4 + 4; /* each may be a quote: '\'' */
     char *at = j->command = cli_alloc(size, 1, err);
     if (!at)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     at += sprintf(at, "fds bench");
     for (int i = 0; i < argc; i++) {
         bool is_plain = *argv[i] && !strpbrk(argv[i], " \t\n'\"\\$`*?[]{}()<>|&;#~!");
@@ -235,10 +235,10 @@ static fds_status name_folders(bench_job *j, fds_error *err) {
     else
         snprintf(j->folder, sizeof j->folder, "%.*s.report", size, name);
     if (strlen(j->folder) > FOLDER_SIZE / 2)
-        return cli_fail(err, FDS_USAGE, "-o: the path is too long: %.100s...", j->folder);
+        return cli_fail(err, FDS_ERR_USAGE, "-o: the path is too long: %.100s...", j->folder);
     j->dirs = cli_alloc(case_count(j), sizeof *j->dirs, err);
     if (!j->dirs)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     for (size_t i = 0; i < case_count(j); i++) {
         size = name_of(j->sets[i / o->seeds], &name);
         snprintf(j->dirs[i], sizeof j->dirs[i], "%s/%.*s-%llu", j->folder,
@@ -291,7 +291,7 @@ static fds_status check_cases(const bench_job *j, fds_error *err) {
         if (i % j->o->seeds == 0)
             first = players;
         if (players != first)
-            return cli_fail(err, FDS_USAGE,
+            return cli_fail(err, FDS_ERR_USAGE,
                             "%s: %zu providers have samples to learn from with seed %llu, %zu with "
                             "seed %llu, and their results cannot be joined; use --seeds 1, or "
                             "fewer --inputs",
@@ -323,7 +323,7 @@ static fds_status run_case(const bench_job *j, size_t number, const cli_setup *s
                                  .tests = s->test_samples,
                                  .test_count = s->test_count};
     fds_status status = fds_bench_case(j->dirs[number], &data, &params, &j->term->events, err);
-    if (status == FDS_CANCELLED)
+    if (status == FDS_ERR_CANCELLED)
         return cli_fail(err, status, "what is done is kept in %s; the same command goes on",
                         j->folder);
     return status;
@@ -354,7 +354,7 @@ static fds_status write_report(const bench_job *j, fds_error *err) {
     size_t count = case_count(j);
     const char **dirs = cli_alloc(count, sizeof *dirs, err);
     if (!dirs)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     for (size_t i = 0; i < count; i++)
         dirs[i] = j->dirs[i];
     fds_status status = fds_bench_report(j->folder, dirs, count, j->command, err);
@@ -380,7 +380,7 @@ static fds_status run_bench(const cli_command *self, int argc, char **argv, fds_
     bench_options o = {.truth = UINT64_MAX, .flipped = -1};
     cli_term term;
     o.common.more = cli_alloc((size_t)argc, sizeof *o.common.more, err);
-    fds_status status = o.common.more ? cli_parse(self, argc, argv, &o, err) : FDS_NOMEM;
+    fds_status status = o.common.more ? cli_parse(self, argc, argv, &o, err) : FDS_ERR_NOMEM;
     cli_term_init(&term, self, o.common.quiet);
     bench_job j = {.o = &o, .term = &term};
     if (status == FDS_OK)

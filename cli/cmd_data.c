@@ -36,9 +36,10 @@ static fds_status check_known(const char *name, fds_error *err) {
     list_known(list, sizeof list);
     const char *nearest = cli_nearest(name, known);
     if (nearest)
-        return cli_fail(err, FDS_USAGE, "unknown set \"%s\": did you mean \"%s\"? Known are: %s",
-                        name, nearest, list);
-    return cli_fail(err, FDS_USAGE, "unknown set \"%s\": known are %s", name, list);
+        return cli_fail(err, FDS_ERR_USAGE,
+                        "unknown set \"%s\": did you mean \"%s\"? Known are: %s", name, nearest,
+                        list);
+    return cli_fail(err, FDS_ERR_USAGE, "unknown set \"%s\": known are %s", name, list);
 }
 
 static fds_status run_get(const cli_command *self, int argc, char **argv, fds_error *err) {
@@ -105,7 +106,7 @@ static fds_status part_count(part *p, fds_error *err) {
     p->by_provider = cli_alloc(info.providers, sizeof *p->by_provider, err);
     p->stats = cli_alloc(channels * 4, sizeof *p->stats, err);
     if (!p->by_class || !p->by_provider || !p->stats)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     for (size_t i = 0; i < info.count; i++) {
         p->by_class[info.labels[i]]++;
         if (info.provider_ids)
@@ -250,7 +251,7 @@ static void sort_by_class(uint32_t *index, size_t count, const part *p, uint32_t
 static fds_status draw(const show_options *o, const part *p, size_t count, fds_error *err) {
     uint32_t *index = cli_alloc(count * 2, sizeof *index, err);
     if (!index)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     fds_status status = fds_split_balanced(p->data, count, o->common.seed, index, err);
     if (status == FDS_OK) {
         sort_by_class(index, count, p, index + count);
@@ -278,7 +279,7 @@ static fds_status check_show(const show_options *o, fds_error *err) {
     if (o->png)
         return cli_check_output("--png", o->png, o->common.operand, err);
     if (o->count || o->columns)
-        return cli_fail(err, FDS_USAGE, "--%s belongs to --png OUT.png, which is missing",
+        return cli_fail(err, FDS_ERR_USAGE, "--%s belongs to --png OUT.png, which is missing",
                         o->count ? "count" : "columns");
     return FDS_OK;
 }
@@ -315,7 +316,8 @@ static fds_status show_parts(const show_options *o, part *parts, size_t count, f
     if (o->png) {
         size_t have = parts[0].info.count;
         if (o->count > have)
-            return cli_fail(err, FDS_USAGE, "--count %llu: the training part has only %zu samples",
+            return cli_fail(err, FDS_ERR_USAGE,
+                            "--count %llu: the training part has only %zu samples",
                             (unsigned long long)o->count, have);
         drawn = o->count ? (size_t)o->count : have < 100 ? have : 100;
         CLI_TRY(draw(o, &parts[0], drawn, err));

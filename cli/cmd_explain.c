@@ -36,8 +36,8 @@ static const cli_option explain_table[] = {
 
 static fds_status check_options(const explain_options *o, const answer *a, fds_error *err) {
     CLI_TRY(answer_check(a, err));
-    if (o->check && a->by == FDS_BY_BANK)
-        return cli_fail(err, FDS_USAGE,
+    if (o->check && a->by == FDS_ANSWERER_BANK)
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--check compares the explainer with the bank: not with --by bank");
     if (o->png)
         CLI_TRY(answer_check_output(a, "--png", o->png, err));
@@ -90,7 +90,7 @@ static fds_status save(const answer *a, const char *path, fds_error *err) {
     uint32_t *labels = cli_alloc(n, sizeof *labels, err);
     fds_status status = values && errors && names && labels
                             ? save_turned(a, path, values, errors, names, labels, err)
-                            : FDS_NOMEM;
+                            : FDS_ERR_NOMEM;
     free(values);
     free(errors);
     free(names);
@@ -225,7 +225,7 @@ static fds_status show_json(const explain_options *o, const answer *a, size_t *o
 
 static fds_status show(const explain_options *o, const answer *a, fds_error *err) {
     size_t *order = cli_alloc(a->info.players, sizeof *order, err);
-    fds_status status = !order           ? FDS_NOMEM
+    fds_status status = !order           ? FDS_ERR_NOMEM
                         : o->common.json ? show_json(o, a, order, err)
                                          : show_text(o, a, order, err);
     free(order);
@@ -235,12 +235,13 @@ static fds_status show(const explain_options *o, const answer *a, fds_error *err
 static fds_status run_answer(const explain_options *o, answer *a, fds_error *err) {
     CLI_TRY(check_options(o, a, err));
     CLI_TRY(answer_open(a, err));
-    if (o->by && strcmp(o->by, "explainer") == 0 && a->by == FDS_BY_BANK)
-        return cli_fail(err, FDS_USAGE,
+    if (o->by && strcmp(o->by, "explainer") == 0 && a->by == FDS_ANSWERER_BANK)
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--by explainer: %s has none, its sub-models answer themselves",
                         o->common.operand);
     if (o->png && !a->info.is_image)
-        return cli_fail(err, FDS_USAGE, "--png: %s was fitted on feature vectors, not on images",
+        return cli_fail(err, FDS_ERR_USAGE,
+                        "--png: %s was fitted on feature vectors, not on images",
                         o->common.operand);
     CLI_TRY(answer_solve(a, err));
     if (o->output)
@@ -255,13 +256,14 @@ static fds_status run_explain(const cli_command *self, int argc, char **argv, fd
     explain_options o = {.top = TOP_DEFAULT};
     cli_term term;
     o.common.more = cli_alloc((size_t)argc, sizeof *o.common.more, err);
-    fds_status status = o.common.more ? cli_parse(self, argc, argv, &o, err) : FDS_NOMEM;
+    fds_status status = o.common.more ? cli_parse(self, argc, argv, &o, err) : FDS_ERR_NOMEM;
     cli_term_init(&term, self, o.common.quiet);
     answer a = {.common = &o.common,
                 .data = &o.data,
                 .ask = &o.ask,
                 .term = &term,
-                .by = o.by && strcmp(o.by, "bank") == 0 ? FDS_BY_BANK : FDS_BY_EXPLAINER,
+                .by =
+                    o.by && strcmp(o.by, "bank") == 0 ? FDS_ANSWERER_BANK : FDS_ANSWERER_EXPLAINER,
                 .is_checked = o.check};
     if (status == FDS_OK)
         status = run_answer(&o, &a, err);

@@ -123,28 +123,28 @@ static fds_status check_needed(const fit_job *j, fds_error *err) {
                              : o->precision              ? "precision"
                                                          : NULL;
     if (is_bank && of_network)
-        return cli_fail(err, FDS_USAGE, "--%s: not with --explainer bank, which has no network",
+        return cli_fail(err, FDS_ERR_USAGE, "--%s: not with --explainer bank, which has no network",
                         of_network);
     if (is_fds && o->k)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--k belongs to afds, gfds and gfds+: fds trains sub-models until they "
                         "have converged");
     if (j->is_grouped && o->sampler)
-        return cli_fail(err, FDS_USAGE, "--sampler belongs to fds and afds: %s has its own",
+        return cli_fail(err, FDS_ERR_USAGE, "--sampler belongs to fds and afds: %s has its own",
                         j->method);
     if (j->is_grouped && o->adjust && strcmp(o->adjust, "counts") == 0)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--adjust counts: not with --method %s, where groups take part as wholes; "
                         "choose none or shrink",
                         j->method);
     if (o->form && !is_plus)
-        return cli_fail(err, FDS_USAGE, "--form belongs to --method gfds+");
+        return cli_fail(err, FDS_ERR_USAGE, "--form belongs to --method gfds+");
     if (o->gamma >= 0 && !is_penalty)
-        return cli_fail(err, FDS_USAGE, "--gamma belongs to --form penalty");
+        return cli_fail(err, FDS_ERR_USAGE, "--gamma belongs to --form penalty");
     if (o->draws && !is_paper)
-        return cli_fail(err, FDS_USAGE, "--draws belongs to --objective paper");
-    if (o->group && !j->is_grouped && j->params.adjust == FDS_PLAIN)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE, "--draws belongs to --objective paper");
+    if (o->group && !j->is_grouped && j->params.adjust == FDS_ADJUST_NONE)
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--group belongs to --method gfds or gfds+, or to an --adjust other than "
                         "none");
     return FDS_OK;
@@ -152,13 +152,13 @@ static fds_status check_needed(const fit_job *j, fds_error *err) {
 
 static fds_status check_numbers(const fit_job *j, fds_error *err) {
     const fit_options *o = j->o;
-    if (j->params.sampler != FDS_KERNEL && o->coalitions % 2)
-        return cli_fail(err, FDS_USAGE,
+    if (j->params.sampler != FDS_SAMPLER_KERNEL && o->coalitions % 2)
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--coalitions %llu: coalitions are drawn in pairs, each with its "
                         "complement: it must be an even number",
                         (unsigned long long)o->coalitions);
     if (o->draws % 2)
-        return cli_fail(err, FDS_USAGE, "--draws %llu: it must be an even number, for pairs",
+        return cli_fail(err, FDS_ERR_USAGE, "--draws %llu: it must be an even number, for pairs",
                         (unsigned long long)o->draws);
     return fds_train_params_check(&j->params.value.train, err);
 }
@@ -186,7 +186,7 @@ static void read_game(fit_job *j) {
     if (o->batch)
         p->value.train.batch = (uint32_t)o->batch;
     if (o->optimizer && strcmp(o->optimizer, "sgd") == 0)
-        p->value.train.optimizer = FDS_SGD;
+        p->value.train.optimizer = FDS_OPTIMIZER_SGD;
     p->value.train.seed = o->common.seed;
 }
 
@@ -201,7 +201,8 @@ static void read_explainer(fit_job *j) {
     if (o->gamma >= 0)
         p->gamma = (float)o->gamma;
     if (o->objective)
-        p->objective = strcmp(o->objective, "paper") == 0 ? FDS_PAPER : FDS_CLOSED;
+        p->objective =
+            strcmp(o->objective, "paper") == 0 ? FDS_OBJECTIVE_PAPER : FDS_OBJECTIVE_CLOSED;
     if (o->explainer_lr > 0)
         p->lr = (float)o->explainer_lr;
     if (o->explainer_batch)
@@ -222,12 +223,13 @@ static void read_explainer(fit_job *j) {
 static fds_status check_options(fit_job *j, fds_error *err) {
     const fit_options *o = j->o;
     if (!o->output && !o->plan)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "-o RUN is missing: the folder that the run goes to, for example "
                         "-o mnist.run");
     CLI_TRY(cli_setup_check(&j->setup, err));
     CLI_TRY(fds_fit_params_default(j->method, &j->params, err));
-    j->is_grouped = j->params.sampler == FDS_GFDS || j->params.sampler == FDS_GFDS_PLUS;
+    j->is_grouped =
+        j->params.sampler == FDS_SAMPLER_GFDS || j->params.sampler == FDS_SAMPLER_GFDS_PLUS;
     read_game(j);
     read_explainer(j);
     CLI_TRY(check_needed(j, err));
@@ -238,7 +240,7 @@ static fds_status check_options(fit_job *j, fds_error *err) {
 /* ---- the work ---- */
 
 static fds_status make_groups(fit_job *j, fds_error *err) {
-    if (!j->is_grouped && j->params.adjust == FDS_PLAIN)
+    if (!j->is_grouped && j->params.adjust == FDS_ADJUST_NONE)
         return FDS_OK;
     return cli_groups_make(j->o->group ? j->o->group : "label", &j->setup, &j->params.value,
                            j->term, &j->groups, err);
@@ -248,7 +250,7 @@ static fds_status fit(fit_job *j, fds_error *err) {
     const cli_setup *s = &j->setup;
     fds_status status = fds_fit(j->o->output, j->method, s->train, s->players, j->groups, s->inputs,
                                 s->input_count, &j->params, &j->term->events, &j->report, err);
-    if (status == FDS_CANCELLED)
+    if (status == FDS_ERR_CANCELLED)
         return cli_fail(err, status,
                         "what is done is kept in %s; the same command goes on from "
                         "there",

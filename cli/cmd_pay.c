@@ -92,7 +92,7 @@ static fds_status read_amount(job *j, fds_error *err) {
     bool is_number = whole && !text[whole + (part ? 1 + part : 0)];
     j->decimals = part > LEAST_DECIMALS ? (int)part : LEAST_DECIMALS;
     if (!is_number || part > MOST_DECIMALS)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--amount %s: it must be money such as 100 or 100.00, with at most %d "
                         "decimals",
                         text, MOST_DECIMALS);
@@ -102,7 +102,7 @@ static fds_status read_amount(job *j, fds_error *err) {
         int digit = i < whole + part ? text[at] - '0' : 0;
         j->amount = 10 * j->amount + digit;
         if (j->amount > (int64_t)CLI_EXACT_MAX)
-            return cli_fail(err, FDS_USAGE, "--amount %s: it is too large, at most %s", text,
+            return cli_fail(err, FDS_ERR_USAGE, "--amount %s: it is too large, at most %s", text,
                             money(j, (int64_t)CLI_EXACT_MAX, most));
     }
     return FDS_OK;
@@ -113,18 +113,18 @@ static fds_status read_amount(job *j, fds_error *err) {
 static fds_status check_options(job *j, fds_error *err) {
     const pay_options *o = j->o;
     if (!o->amount)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--amount is missing: what is paid for each input, for "
                         "example --amount 100.00");
     CLI_TRY(read_amount(j, err));
     CLI_TRY(answer_check(&j->a, err));
     if (o->all && o->top)
-        return cli_fail(err, FDS_USAGE, "--all shows everybody: not with --top");
+        return cli_fail(err, FDS_ERR_USAGE, "--all shows everybody: not with --top");
     if (!o->output)
         return FDS_OK;
     const char *dot = strrchr(o->output, '.');
     if (!dot || (strcmp(dot, ".csv") != 0 && strcmp(dot, ".json") != 0))
-        return cli_fail(err, FDS_USAGE, "-o %s: it must end in .csv or .json", o->output);
+        return cli_fail(err, FDS_ERR_USAGE, "-o %s: it must end in .csv or .json", o->output);
     return answer_check_output(&j->a, "-o", o->output, err);
 }
 
@@ -135,12 +135,12 @@ static fds_status make_payees(job *j, fds_error *err) {
     j->payee_of = cli_alloc(n, sizeof *j->payee_of, err);
     j->names = cli_alloc(n, sizeof *j->names, err);
     if (!j->payee_of || !j->names)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     for (size_t i = 0; i < n; i++) {
         const char *name = j->by_provider ? fds_run_player_provider(j->a.run, i)
                                           : fds_run_player_name(j->a.run, i);
         if (!name)
-            return cli_fail(err, FDS_USAGE,
+            return cli_fail(err, FDS_ERR_USAGE,
                             "--by provider: the players of %s belong to no providers, its data "
                             "names none",
                             j->o->common.operand);
@@ -156,7 +156,7 @@ static fds_status make_payees(job *j, fds_error *err) {
 
 /* ---- paying ---- */
 
-static fds_status make_room(job *j, fds_error *err) {
+static fds_status make_arrays(job *j, fds_error *err) {
     size_t all = j->a.count * j->payees;
     j->values = cli_alloc(all, sizeof *j->values, err);
     j->shares = cli_alloc(all, sizeof *j->shares, err);
@@ -167,7 +167,7 @@ static fds_status make_room(job *j, fds_error *err) {
     j->order = cli_alloc(j->payees, sizeof *j->order, err);
     bool has_all =
         j->values && j->shares && j->rules && j->sum_values && j->sum_shares && j->keys && j->order;
-    return has_all ? FDS_OK : FDS_NOMEM;
+    return has_all ? FDS_OK : FDS_ERR_NOMEM;
 }
 
 static fds_status pay_input(job *j, size_t i, fds_error *err) {
@@ -180,7 +180,7 @@ static fds_status pay_input(job *j, size_t i, fds_error *err) {
     for (size_t k = 0; k < j->payees; k++) {
         j->sum_values[k] += values[k];
         if (__builtin_add_overflow(j->sum_shares[k], shares[k], &j->sum_shares[k]))
-            return cli_fail(err, FDS_LIMIT, "--amount %s for %zu inputs is too large in sum",
+            return cli_fail(err, FDS_ERR_LIMIT, "--amount %s for %zu inputs is too large in sum",
                             j->o->amount, j->a.count);
     }
     return FDS_OK;
@@ -188,9 +188,9 @@ static fds_status pay_input(job *j, size_t i, fds_error *err) {
 
 static fds_status pay_all(job *j, fds_error *err) {
     int64_t total;
-    CLI_TRY(make_room(j, err));
+    CLI_TRY(make_arrays(j, err));
     if (__builtin_mul_overflow(j->amount, (int64_t)j->a.count, &total))
-        return cli_fail(err, FDS_LIMIT, "--amount %s for %zu inputs is too large in sum",
+        return cli_fail(err, FDS_ERR_LIMIT, "--amount %s for %zu inputs is too large in sum",
                         j->o->amount, j->a.count);
     for (size_t i = 0; i < j->a.count; i++)
         CLI_TRY(pay_input(j, i, err));
@@ -207,7 +207,9 @@ static const char *rule_name(fds_pay_rule rule) {
 }
 
 /* Whether it is what the policy itself says. */
-static bool is_plain(fds_pay_rule rule) { return rule == FDS_PAID_CLIP || rule == FDS_PAID_SIGNED; }
+static bool is_plain(fds_pay_rule rule) {
+    return rule == FDS_PAY_RULE_CLIP || rule == FDS_PAY_RULE_SIGNED;
+}
 
 static int payee_width(const job *j) {
     int width = 8;
@@ -274,7 +276,8 @@ static fds_status show_text(job *j, fds_error *err) {
     answer_print(a);
     printf("%-8s %s for each input\n", "amount", money(j, j->amount, text));
     printf("%-8s %s\n", "rule",
-           fds_pay_rule_text(j->policy == FDS_SIGNED ? FDS_PAID_SIGNED : FDS_PAID_CLIP));
+           fds_pay_rule_text(j->policy == FDS_POLICY_SIGNED ? FDS_PAY_RULE_SIGNED
+                                                            : FDS_PAY_RULE_CLIP));
     for (size_t i = 0; i < a->count; i++) {
         const double *values = j->values + i * j->payees;
         CLI_TRY(answer_rank(values, j->payees, j->order, err));
@@ -344,13 +347,14 @@ static json_t *json_all(const job *j, fds_error *err) {
     for (size_t i = 0; i < j->a.count && is_fine; i++)
         is_fine = json_array_append_new(list, json_input(j, i, err)) == 0;
     json_t *paid =
-        is_fine ? json_pack("{s:I, s:s, s:i, s:s, s:s, s:O, s:o, s:o}", "units",
-                            (json_int_t)j->amount, "amount", money(j, j->amount, text), "decimals",
-                            j->decimals, "policy", j->policy == FDS_SIGNED ? "signed" : "clip",
-                            "paid_by", j->by_provider ? "provider" : "player", "inputs", list,
-                            "together", json_shares(j, j->keys, j->sum_values, j->sum_shares, err),
-                            "file", answer_json_text(j->o->output))
-                : NULL;
+        is_fine
+            ? json_pack("{s:I, s:s, s:i, s:s, s:s, s:O, s:o, s:o}", "units", (json_int_t)j->amount,
+                        "amount", money(j, j->amount, text), "decimals", j->decimals, "policy",
+                        j->policy == FDS_POLICY_SIGNED ? "signed" : "clip", "paid_by",
+                        j->by_provider ? "provider" : "player", "inputs", list, "together",
+                        json_shares(j, j->keys, j->sum_values, j->sum_shares, err), "file",
+                        answer_json_text(j->o->output))
+            : NULL;
     json_decref(list);
     if (!paid || json_object_update(root, paid) != 0) {
         json_decref(root);
@@ -403,14 +407,15 @@ static fds_status save_csv(const job *j, fds_error *err) {
     size_t size = 0;
     FILE *file = open_memstream(&text, &size);
     if (!file)
-        return cli_fail(err, FDS_NOMEM, "out of memory for %s", j->o->output);
+        return cli_fail(err, FDS_ERR_NOMEM, "out of memory for %s", j->o->output);
     fputs("input,label,rule,player,player_label,provider,value,units,amount\n", file);
     for (size_t i = 0; i < j->a.count; i++)
         for (size_t who = 0; who < j->payees; who++)
             put_share(j, file, i, who);
     bool is_whole = fclose(file) == 0 && text;
-    fds_status status = is_whole ? cli_write_file(j->o->output, text, size, err)
-                                 : cli_fail(err, FDS_NOMEM, "out of memory for %s", j->o->output);
+    fds_status status = is_whole
+                            ? cli_write_file(j->o->output, text, size, err)
+                            : cli_fail(err, FDS_ERR_NOMEM, "out of memory for %s", j->o->output);
     free(text);
     return status;
 }
@@ -420,7 +425,7 @@ static fds_status save_json(const job *j, fds_error *err) {
     char *text = root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(root);
     fds_status status = text ? cli_write_file(j->o->output, text, strlen(text), err)
-                             : cli_fail(err, FDS_NOMEM, "out of memory for %s", j->o->output);
+                             : cli_fail(err, FDS_ERR_NOMEM, "out of memory for %s", j->o->output);
     free(text);
     return status;
 }
@@ -448,11 +453,12 @@ static fds_status run_pay(const cli_command *self, int argc, char **argv, fds_er
     pay_options o = {0};
     cli_term term;
     o.common.more = cli_alloc((size_t)argc, sizeof *o.common.more, err);
-    fds_status status = o.common.more ? cli_parse(self, argc, argv, &o, err) : FDS_NOMEM;
+    fds_status status = o.common.more ? cli_parse(self, argc, argv, &o, err) : FDS_ERR_NOMEM;
     cli_term_init(&term, self, o.common.quiet);
     job j = {.o = &o,
              .a = {.common = &o.common, .data = &o.data, .ask = &o.ask, .term = &term},
-             .policy = o.policy && strcmp(o.policy, "signed") == 0 ? FDS_SIGNED : FDS_CLIP,
+             .policy =
+                 o.policy && strcmp(o.policy, "signed") == 0 ? FDS_POLICY_SIGNED : FDS_POLICY_CLIP,
              .by_provider = o.by && strcmp(o.by, "provider") == 0};
     if (status == FDS_OK)
         status = run_job(&j, err);

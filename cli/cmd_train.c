@@ -76,13 +76,14 @@ static fds_status read_params(job *j, fds_error *err) {
     const train_options *o = j->o;
     bool is_sgd = strcmp(o->optimizer, "sgd") == 0;
     if (!o->converge && (o->loss_bound > 0 || o->patience))
-        return cli_fail(err, FDS_USAGE, "--%s belongs to --converge, which is missing",
+        return cli_fail(err, FDS_ERR_USAGE, "--%s belongs to --converge, which is missing",
                         o->patience ? "patience" : "loss-bound");
     if (!is_sgd && o->momentum >= 0)
-        return cli_fail(err, FDS_USAGE, "--momentum belongs to --optimizer sgd, which is missing");
+        return cli_fail(err, FDS_ERR_USAGE,
+                        "--momentum belongs to --optimizer sgd, which is missing");
     fds_train_params *p = &j->params;
     *p = fds_train_params_default();
-    p->optimizer = is_sgd ? FDS_SGD : FDS_ADAM;
+    p->optimizer = is_sgd ? FDS_OPTIMIZER_SGD : FDS_OPTIMIZER_ADAM;
     p->lr = (float)o->lr;
     p->momentum = o->momentum >= 0 ? (float)o->momentum : 0;
     p->weight_decay = (float)o->weight_decay;
@@ -100,7 +101,7 @@ static fds_status read_params(job *j, fds_error *err) {
 
 static fds_status check_options(job *j, fds_error *err) {
     if (!j->o->output)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "-o FILE is missing: where the model goes, for example "
                         "-o model.safetensors");
     CLI_TRY(cli_setup_check(&j->setup, err));

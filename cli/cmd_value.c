@@ -27,11 +27,11 @@ static const cli_option value_table[] = {
              "times the players, at least 200]; group-testing, banzhaf: how many [by --epsilon "
              "and --delta]"),
      .min = 1, .max = MOST_COALITIONS},
-    {CLI_ROW(UINT, value_options, orders, 0, "orders", "N",
+    {CLI_ROW(UINT, value_options, permutations, 0, "orders", "N",
              "tmc, beta, gshapley, cs-shapley, freeshap: random orders of the players, at the most "
              "[1000; freeshap 200]"),
      .min = 1, .max = 100000000},
-    {CLI_ROW(UINT, value_options, orders, 0, "permutations", "N", "another name of --orders"),
+    {CLI_ROW(UINT, value_options, permutations, 0, "permutations", "N", "another name of --orders"),
      .min = 1, .max = 100000000},
     {CLI_ROW(FLOAT, value_options, until, 0, "until", "SHARE",
              "the same: stop when 100 orders change the values by less than this share; 0: never "
@@ -116,25 +116,25 @@ static void job_free(value_job *j) {
 static fds_status read_sampler(value_job *j, fds_error *err) {
     static const char *const names[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
     const value_options *o = j->o;
-    j->sampler = FDS_LEVERAGE;
+    j->sampler = FDS_SAMPLER_LEVERAGE;
     for (size_t i = 0; o->sampler && i < CLI_COUNT(names); i++)
         if (strcmp(o->sampler, names[i]) == 0)
             j->sampler = (fds_sampler)i;
-    j->is_grouped = j->sampler == FDS_GFDS || j->sampler == FDS_GFDS_PLUS;
+    j->is_grouped = j->sampler == FDS_SAMPLER_GFDS || j->sampler == FDS_SAMPLER_GFDS_PLUS;
     const char *wrong = o->coalitions           ? "coalitions"
                         : o->draw != UINT64_MAX ? "draw"
                         : o->adjust             ? "adjust"
                                                 : NULL;
     if (j->is_exact && wrong)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--%s belongs to --method ls: exact values look at every coalition", wrong);
     if (j->is_exact && o->sampler && !j->is_grouped)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--sampler %s: exact values look at every coalition; with --method exact "
                         "only gfds and gfds+ have a meaning",
                         o->sampler);
-    if (!j->is_exact && j->sampler != FDS_KERNEL && o->coalitions % 2)
-        return cli_fail(err, FDS_USAGE,
+    if (!j->is_exact && j->sampler != FDS_SAMPLER_KERNEL && o->coalitions % 2)
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--coalitions %llu: --sampler %s draws pairs of a coalition and its "
                         "complement: it must be an even number",
                         (unsigned long long)o->coalitions, names[j->sampler]);
@@ -159,27 +159,27 @@ static fds_status read_adjust(value_job *j, fds_error *err) {
                                                     : "none";
     j->adjust_name = text;
     if (strcmp(text, "none") == 0)
-        j->adjust = FDS_PLAIN;
+        j->adjust = FDS_ADJUST_NONE;
     else if (strcmp(text, "shrink") == 0)
-        j->adjust = FDS_SHRINK;
+        j->adjust = FDS_ADJUST_SHRINK;
     else
-        j->adjust = FDS_COUNTS;
+        j->adjust = FDS_ADJUST_COUNTS;
     if (is_knn(text) || strcmp(text, "kernel") == 0 || strcmp(text, "entk") == 0)
         j->surrogate.kind = text;
-    else if (j->adjust == FDS_COUNTS && strcmp(text, "counts") != 0) {
+    else if (j->adjust == FDS_ADJUST_COUNTS && strcmp(text, "counts") != 0) {
         char hint[CLI_HINT_SIZE];
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--adjust %s: it must be none, shrink, counts, knn:K (K from 1), kernel "
                         "or entk%s",
                         text, cli_hint(text, words, hint));
     }
-    if (j->is_grouped && j->adjust == FDS_COUNTS)
-        return cli_fail(err, FDS_USAGE,
+    if (j->is_grouped && j->adjust == FDS_ADJUST_COUNTS)
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--adjust %s: not with --sampler %s, where groups take part as wholes; "
                         "choose none or shrink",
                         text, j->o->sampler);
     if (j->setup.by_provider && is_knn(text))
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--adjust %s: its own values are known only where every player has one "
                         "sample, not with --players providers; choose counts, kernel or entk",
                         text);
@@ -188,7 +188,7 @@ static fds_status read_adjust(value_job *j, fds_error *err) {
 
 static fds_status read_target(value_job *j, fds_error *err) {
     const value_options *o = j->o;
-    const char *wrong = o->orders          ? "orders"
+    const char *wrong = o->permutations    ? "orders"
                         : o->until >= 0    ? "until"
                         : o->truncate >= 0 ? "truncate"
                         : o->epsilon >= 0  ? "epsilon"
@@ -198,14 +198,14 @@ static fds_status read_target(value_job *j, fds_error *err) {
                         : o->per_sample    ? "per-sample"
                                            : NULL;
     if (wrong)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--%s belongs to the methods of others, not to --method %s: see fds value "
                         "--help",
                         wrong, j->method);
     j->is_mean = o->global;
     j->target = o->target ? o->target : o->global ? "true" : "predicted";
     if (o->global && strcmp(j->target, "all") == 0)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--target all: not with --global, because the probabilities of all labels "
                         "sum to 1 and their mean says nothing; choose predicted or true");
     return FDS_OK;
@@ -214,9 +214,9 @@ static fds_status read_target(value_job *j, fds_error *err) {
 /* An option that would change nothing is refused: whoever gives it expects something. */
 static fds_status check_needed(value_job *j, fds_error *err) {
     const value_options *o = j->o;
-    bool has_groups = j->is_grouped || (!j->is_exact && j->adjust != FDS_PLAIN);
+    bool has_groups = j->is_grouped || (!j->is_exact && j->adjust != FDS_ADJUST_NONE);
     if (o->group && !has_groups)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--group belongs to --sampler gfds or gfds+, or to an --adjust other than "
                         "none");
     const char *kind = j->game.kind;
@@ -234,10 +234,10 @@ static fds_status check_needed(value_job *j, fds_error *err) {
                         : o->optimizer                       ? "optimizer"
                                                              : NULL;
     if (wrong)
-        return cli_fail(err, FDS_USAGE, "--%s belongs to --value retrain: %s trains no network",
+        return cli_fail(err, FDS_ERR_USAGE, "--%s belongs to --value retrain: %s trains no network",
                         wrong, kind);
     if (o->beta > 0 && strcmp(kind, "retrain") == 0)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--beta belongs to --value retrain:K; retrain trains at the learning rate "
                         "itself");
     return FDS_OK;
@@ -245,8 +245,8 @@ static fds_status check_needed(value_job *j, fds_error *err) {
 
 static fds_status read_params(value_job *j, fds_error *err) {
     const value_options *o = j->o;
-    fds_value_params *p = &j->params;
-    *p = fds_value_params_default();
+    fds_utility_params *p = &j->params;
+    *p = fds_utility_params_default();
     if (o->lr > 0)
         p->train.lr = (float)o->lr;
     if (o->beta > 0)
@@ -254,9 +254,9 @@ static fds_status read_params(value_job *j, fds_error *err) {
     if (o->batch)
         p->train.batch = (uint32_t)o->batch;
     if (o->optimizer && strcmp(o->optimizer, "sgd") == 0)
-        p->train.optimizer = FDS_SGD;
+        p->train.optimizer = FDS_OPTIMIZER_SGD;
     p->train.seed = o->common.seed;
-    j->store = o->store && strcmp(o->store, "f16") == 0 ? FDS_F16 : FDS_F32;
+    j->store = o->store && strcmp(o->store, "f16") == 0 ? FDS_STORE_F16 : FDS_STORE_F32;
     if (o->value)
         p->kind = o->value;
     j->game.kind = p->kind;

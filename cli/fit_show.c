@@ -8,16 +8,16 @@
 
 enum { WIDTH = 10 };
 
-static double sum(const double seconds[FDS_STAGES]) {
+static double sum(const double seconds[FDS_FIT_STAGES]) {
     double total = 0;
-    for (int i = 0; i < FDS_STAGES; i++)
+    for (int i = 0; i < FDS_FIT_STAGES; i++)
         total += seconds[i];
     return total;
 }
 
-static void print_seconds(const double seconds[FDS_STAGES]) {
-    for (int i = 0; i < FDS_STAGES; i++)
-        printf("  %-13s %9.2f s\n", fds_stage_name((fds_fit_stage)i), seconds[i]);
+static void print_seconds(const double seconds[FDS_FIT_STAGES]) {
+    for (int i = 0; i < FDS_FIT_STAGES; i++)
+        printf("  %-13s %9.2f s\n", fds_fit_stage_name((fds_fit_stage)i), seconds[i]);
     printf("  %-13s %9.2f s\n", "total", sum(seconds));
 }
 
@@ -39,10 +39,11 @@ static void print_setup(const fit_job *j) {
 
 /* ---- JSON ---- */
 
-static json_t *json_seconds(const double seconds[FDS_STAGES]) {
+static json_t *json_seconds(const double seconds[FDS_FIT_STAGES]) {
     json_t *object = json_object();
-    for (int i = 0; i < FDS_STAGES; i++)
-        json_object_set_new(object, fds_stage_name((fds_fit_stage)i), cli_json_real(seconds[i]));
+    for (int i = 0; i < FDS_FIT_STAGES; i++)
+        json_object_set_new(object, fds_fit_stage_name((fds_fit_stage)i),
+                            cli_json_real(seconds[i]));
     json_object_set_new(object, "total", cli_json_real(sum(seconds)));
     return object;
 }

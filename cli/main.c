@@ -113,7 +113,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     if (status == FDS_OK)
         return 0;
     if (cli_signal()) {
-        bool says_where = status == FDS_CANCELLED && err.text[0];
+        bool says_where = status == FDS_ERR_CANCELLED && err.text[0];
         fprintf(stderr, "fds %s: interrupted%s%s\n", command->name, says_where ? ": " : "",
                 says_where ? err.text : "");
         return EXIT_SIGNAL + cli_signal();

@@ -29,8 +29,8 @@ fds_status cli_fail(fds_error *err, fds_status status, const char *format, ...) 
 void *cli_alloc(size_t count, size_t size, fds_error *err) {
     void *memory = calloc(count ? count : 1, size);
     if (!memory)
-        cli_fail(err, FDS_NOMEM, "out of memory: %zu items of %zu bytes could not be had", count,
-                 size);
+        cli_fail(err, FDS_ERR_NOMEM, "out of memory: %zu items of %zu bytes could not be had",
+                 count, size);
     return memory;
 }
 
@@ -156,11 +156,11 @@ json_t *cli_json_float(float value) {
 
 fds_status cli_json_print(json_t *root, fds_error *err) {
     if (!root)
-        return cli_fail(err, FDS_NOMEM, "out of memory for the JSON result");
+        return cli_fail(err, FDS_ERR_NOMEM, "out of memory for the JSON result");
     bool failed = json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) != 0;
     json_decref(root);
     if (failed)
-        return cli_fail(err, FDS_IO, "cannot write to standard output");
+        return cli_fail(err, FDS_ERR_IO, "cannot write to standard output");
     putchar('\n');
     return FDS_OK;
 }
@@ -172,15 +172,15 @@ fds_status cli_json_print(json_t *root, fds_error *err) {
 static fds_status check_folder(const char *what, const char *folder, fds_error *err) {
     struct stat about;
     if (stat(folder, &about) != 0)
-        return cli_fail(err, errno == ENOENT ? FDS_NOT_FOUND : FDS_IO,
+        return cli_fail(err, errno == ENOENT ? FDS_ERR_NOT_FOUND : FDS_ERR_IO,
                         "%s: the folder %s cannot be used: %s", what, folder, strerror(errno));
     if (!S_ISDIR(about.st_mode))
-        return cli_fail(err, FDS_IO, "%s: %s is not a folder", what, folder);
+        return cli_fail(err, FDS_ERR_IO, "%s: %s is not a folder", what, folder);
     char probe[PATH_SIZE + 16];
     snprintf(probe, sizeof probe, "%s/.fds-XXXXXX", folder);
     int fd = mkstemp(probe);
     if (fd < 0)
-        return cli_fail(err, FDS_IO, "%s: no file can be written in the folder %s: %s", what,
+        return cli_fail(err, FDS_ERR_IO, "%s: no file can be written in the folder %s: %s", what,
                         folder, strerror(errno));
     close(fd);
     unlink(probe);
@@ -192,20 +192,20 @@ fds_status cli_check_output(const char *option, const char *path, const char *da
     struct stat about, of_data;
     const char *slash = strrchr(path, '/');
     if (strlen(path) >= PATH_SIZE)
-        return cli_fail(err, FDS_USAGE, "%s: the path is too long: %.100s...", option, path);
+        return cli_fail(err, FDS_ERR_USAGE, "%s: the path is too long: %.100s...", option, path);
     bool exists = stat(path, &about) == 0;
     if (exists && S_ISDIR(about.st_mode))
-        return cli_fail(err, FDS_USAGE, "%s %s: it is a folder; the name of a file is needed",
+        return cli_fail(err, FDS_ERR_USAGE, "%s %s: it is a folder; the name of a file is needed",
                         option, path);
     if (slash && !slash[1])
-        return cli_fail(err, FDS_USAGE, "%s %s: the name of a file is needed after the folder",
+        return cli_fail(err, FDS_ERR_USAGE, "%s %s: the name of a file is needed after the folder",
                         option, path);
     if (exists && !S_ISREG(about.st_mode))
-        return cli_fail(err, FDS_USAGE, "%s %s: it is not a regular file", option, path);
+        return cli_fail(err, FDS_ERR_USAGE, "%s %s: it is not a regular file", option, path);
     if (exists && stat(data, &of_data) == 0 && about.st_dev == of_data.st_dev &&
         about.st_ino == of_data.st_ino)
-        return cli_fail(err, FDS_USAGE, "%s %s: it is the data itself; choose another name", option,
-                        path);
+        return cli_fail(err, FDS_ERR_USAGE, "%s %s: it is the data itself; choose another name",
+                        option, path);
     char folder[PATH_SIZE] = ".";
     if (slash)
         snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
@@ -218,7 +218,7 @@ fds_status cli_check_folder(const char *option, const char *path, fds_error *err
     struct stat about;
     char folder[PATH_SIZE], what[PATH_SIZE + 16];
     if (strlen(path) >= PATH_SIZE)
-        return cli_fail(err, FDS_USAGE, "%s: the path is too long: %.100s...", option, path);
+        return cli_fail(err, FDS_ERR_USAGE, "%s: the path is too long: %.100s...", option, path);
     snprintf(folder, sizeof folder, "%s", path);
     while (stat(folder, &about) != 0 && errno == ENOENT && strcmp(folder, ".") != 0) {
         char *slash = strrchr(folder, '/');
@@ -253,14 +253,14 @@ fds_status cli_write_file(const char *path, const char *text, size_t size, fds_e
         close(fd);
     if (fd >= 0)
         unlink(aside);
-    return cli_fail(err, FDS_IO, "cannot write %s: %s", path, strerror(reason));
+    return cli_fail(err, FDS_ERR_IO, "cannot write %s: %s", path, strerror(reason));
 }
 
 fds_status cli_open_data(const char *where, const fds_data_options *options, fds_dataset **train,
                          fds_dataset **test, fds_error *err) {
     fds_status status = fds_data_open(where, options, train, test, err);
     const char *nearest = cli_nearest(where, fds_data_known());
-    if (status == FDS_NOT_FOUND && nearest && strcmp(nearest, where) != 0)
+    if (status == FDS_ERR_NOT_FOUND && nearest && strcmp(nearest, where) != 0)
         return cli_fail(err, status, "%s; did you mean \"%s\"?", err->text, nearest);
     return status;
 }

@@ -52,7 +52,7 @@ fds_status cli_setup_check(cli_setup *s, fds_error *err) {
     if (*text < '0' || *text > '9' || *end || count < 1 || count > UINT32_MAX) {
         const char *const words[] = {"all", "providers", NULL};
         char hint[CLI_HINT_SIZE];
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--players %s: it must be a whole number from 1, \"all\" or "
                         "\"providers\"%s",
                         text, cli_hint(text, words, hint));
@@ -73,7 +73,7 @@ static fds_status check_network(cli_setup *s, fds_error *err) {
     fds_net_free(net);
     const char *const presets[] = {"lenet5", "cnn", "mlp", "logistic", NULL};
     const char *nearest = cli_nearest(s->network, presets);
-    if (status == FDS_USAGE && nearest && strcmp(nearest, s->network) != 0)
+    if (status == FDS_ERR_USAGE && nearest && strcmp(nearest, s->network) != 0)
         return cli_fail(err, status, "--model %s: did you mean \"%s\"?", s->network, nearest);
     return status;
 }
@@ -98,7 +98,7 @@ static fds_status choose_balanced(const cli_setup *s, const fds_dataset *from, s
                                   uint32_t **out, fds_error *err) {
     *out = cli_alloc(count, sizeof **out, err);
     if (!*out)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     return fds_split_balanced(from, count, s->want.common->seed, *out, err);
 }
 
@@ -107,14 +107,14 @@ static fds_status choose_held(cli_setup *s, const fds_dataset_info *info, fds_er
     if (!s->held) {
         size_t *by_class = cli_alloc(info->classes, sizeof *by_class, err);
         if (!by_class)
-            return FDS_NOMEM;
+            return FDS_ERR_NOMEM;
         for (size_t i = 0; i < info->count; i++)
             by_class[info->labels[i]]++;
         s->held = held_default(info, by_class);
         free(by_class);
     }
     if (s->held >= info->count)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "%s has %zu samples and no test part: holding %zu back for testing "
                         "leaves none to learn from",
                         info->source, info->count, s->held);
@@ -129,7 +129,7 @@ static fds_status choose_test(cli_setup *s, fds_error *err) {
         CLI_TRY(choose_held(s, &info, err));
     size_t have = s->test ? info.count : s->held;
     if (count > have)
-        return cli_fail(err, FDS_USAGE, "%s %zu: the test part has only %zu samples",
+        return cli_fail(err, FDS_ERR_USAGE, "%s %zu: the test part has only %zu samples",
                         s->want.test_option, count, have);
     if (!count)
         count = most && most < have ? most : have;
@@ -172,19 +172,19 @@ static fds_status choose_players(cli_setup *s, fds_error *err) {
     size_t have = fds_dataset_get_info(s->train).count - s->held, count = s->wanted;
     size_t spared = spare(s, have);
     if (spared >= have)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--inputs %zu: there are only %zu samples, and the players need some",
                         spared, have);
     have -= spared;
     if (count > have)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--players %zu: there are only %zu samples to choose from%s", count, have,
                         s->held ? " (the others are held back for testing)" : "");
     size_t most = s->want.player_most ? (size_t)s->want.player_most : PLAYERS_DEFAULT;
     if (!count)
         count = s->want.players ? have : least(s->want.has_inputs ? have / 2 : have, most);
     if (!count)
-        return cli_fail(err, FDS_USAGE, "%zu samples are too few for players and an explainer",
+        return cli_fail(err, FDS_ERR_USAGE, "%zu samples are too few for players and an explainer",
                         have);
     CLI_TRY(choose_samples(s, count, err));
     return (s->by_provider ? fds_players_providers : fds_players_points)(
@@ -198,7 +198,7 @@ static fds_status choose_inputs(cli_setup *s, fds_error *err) {
     size_t used = s->held + s->sample_count;
     size_t left = fds_dataset_get_info(s->train).count - used, count = (size_t)s->want.input_count;
     if (count > left || !left)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--inputs: besides those of the players%s there are %zu samples for the "
                         "explainer to learn from; choose fewer --inputs or --players",
                         s->held ? " and those held back for testing" : "", left);
@@ -235,7 +235,7 @@ static fds_status warn_of_missing_classes(const cli_setup *s, cli_term *term, fd
     const fds_dataset_info info = fds_dataset_get_info(s->train);
     bool *has = cli_alloc(info.classes, sizeof *has, err);
     if (!has)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     uint32_t missing = 0, first = 0;
     for (size_t i = 0; i < s->sample_count; i++)
         has[info.labels[s->samples[i]]] = true;

@@ -23,7 +23,7 @@ typedef struct value_options {
     bool global, per_sample, dry_run;
     uint64_t test_count, coalitions, batch; /* 0: not given */
     uint64_t draw;                          /* UINT64_MAX: not given */
-    uint64_t top, orders;                   /* orders: 0 when not given */
+    uint64_t top, permutations;             /* permutations: 0 when not given */
     double lr, beta;                        /* 0: not given */
     double until, truncate, epsilon, delta; /* negative: not given */
 } value_options;
@@ -31,9 +31,9 @@ typedef struct value_options {
 /* A value function, and the table of what it answered. */
 typedef struct value_game {
     const char *kind; /* "retrain:10"; NULL: none, in methods that ask no model anything */
-    fds_value *value;
+    fds_utility *value;
     fds_table *table;
-    fds_table_need need; /* before it was filled */
+    fds_table_cost need; /* before it was filled */
     double seconds;      /* that filling took; of baselines, making the value function */
     char dir[VALUE_PATH_SIZE];
 } value_game;
@@ -52,7 +52,7 @@ typedef struct value_job {
     fds_adjust adjust;
     const char *adjust_name, *target;
     fds_store store;
-    fds_value_params params;
+    fds_utility_params params;
 
     /* the game and its surrogate (kind NULL: none), on the same plan */
     fds_groups *groups;           /* NULL: none are needed */
@@ -117,7 +117,7 @@ fds_status value_run_baseline(value_job *j, fds_error *err);
 void value_print_baseline_plan(const value_job *j, int width);
 void value_print_baseline(const value_job *j, int width);
 json_t *value_json_baseline(const value_job *j, bool is_done);
-const char *value_judge_name(const value_job *j); /* "accuracy" */
+const char *value_scorer_name(const value_job *j); /* "accuracy" */
 /* Whether the value function serves only to predict the labels that a baseline explains. */
 bool value_is_for_labels(const value_job *j);
 

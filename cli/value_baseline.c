@@ -57,7 +57,7 @@ static fds_status check_belonging(const value_job *j, fds_error *err) {
         {"adjust", "ls", o->adjust},
         {"group", "ls exact", o->group},
         {"coalitions", "ls " BY_COALITIONS, o->coalitions},
-        {"orders", BY_ORDERS, o->orders},
+        {"orders", BY_ORDERS, o->permutations},
         {"until", BY_ORDERS, o->until >= 0},
         {"truncate", "tmc beta cs-shapley freeshap", o->truncate >= 0},
         {"epsilon", BY_COALITIONS, o->epsilon >= 0},
@@ -76,37 +76,37 @@ static fds_status check_belonging(const value_job *j, fds_error *err) {
     char list[256];
     for (size_t i = 0; i < CLI_COUNT(rows); i++)
         if (rows[i].is_given && !is_among(j->method, rows[i].methods))
-            return cli_fail(err, FDS_USAGE, "--%s does not belong to --method %s, but to %s",
+            return cli_fail(err, FDS_ERR_USAGE, "--%s does not belong to --method %s, but to %s",
                             rows[i].option, j->method, join(rows[i].methods, list, sizeof list));
     return FDS_OK;
 }
 
 /* ---- what the options say ---- */
 
-static fds_status read_judge(value_job *j, fds_error *err) {
+static fds_status read_scorer(value_job *j, fds_error *err) {
     const value_options *o = j->o;
     static const char *const names[] = {"accuracy", "confidence", "cross-entropy"};
     j->is_mean = !o->per_sample;
     for (size_t i = 0; o->utility && i < CLI_COUNT(names); i++)
         if (strcmp(o->utility, names[i]) == 0)
-            j->baseline.judge = (fds_judge)i;
+            j->baseline.scorer = (fds_scorer)i;
     if (!o->per_sample)
         return FDS_OK;
     if (o->global)
-        return cli_fail(err, FDS_USAGE, "--global and --per-sample exclude each other");
-    if (o->utility && j->baseline.judge != FDS_CONFIDENCE)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE, "--global and --per-sample exclude each other");
+    if (o->utility && j->baseline.scorer != FDS_SCORER_CONFIDENCE)
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--utility %s is of many test samples; with --per-sample each is judged by "
                         "the confidence in its label",
                         o->utility);
-    j->baseline.judge = FDS_EACH_SAMPLE;
+    j->baseline.scorer = FDS_SCORER_EACH_SAMPLE;
     return FDS_OK;
 }
 
 static void read_numbers(value_job *j) {
     const value_options *o = j->o;
     fds_baseline_params *p = &j->baseline;
-    p->orders = o->orders ? (size_t)o->orders : p->orders;
+    p->permutations = o->permutations ? (size_t)o->permutations : p->permutations;
     p->coalitions = o->coalitions ? (size_t)o->coalitions : p->coalitions;
     p->until = o->until >= 0 ? o->until : p->until;
     p->truncate = o->truncate >= 0 ? o->truncate : p->truncate;
@@ -135,13 +135,13 @@ static fds_status refuse_method(const char *method, fds_error *err) {
     char list[256] = "exact, ls", hint[CLI_HINT_SIZE];
     size_t count = 2, length = strlen(list);
     if (strncmp(method, "knn", 3) == 0 || strncmp(method, "beta", 4) == 0) /* what is missing */
-        return cli_fail(err, FDS_USAGE, "--method: %s", err->text);
+        return cli_fail(err, FDS_ERR_USAGE, "--method: %s", err->text);
     for (const char *const *name = fds_baseline_methods(); *name && count + 1 < CLI_COUNT(names);
          name++) {
         names[count++] = *name;
         length += (size_t)snprintf(list + length, sizeof list - length, ", %s", *name);
     }
-    return cli_fail(err, FDS_USAGE, "--method %s: it must be one of %s%s", method, list,
+    return cli_fail(err, FDS_ERR_USAGE, "--method %s: it must be one of %s%s", method, list,
                     cli_hint(method, names, hint));
 }
 
@@ -150,25 +150,25 @@ fds_status value_read_baseline(value_job *j, fds_error *err) {
     if (fds_baseline_params_default(j->method, &j->baseline, err) != FDS_OK)
         return refuse_method(j->method, err);
     CLI_TRY(check_belonging(j, err));
-    CLI_TRY(read_judge(j, err));
+    CLI_TRY(read_scorer(j, err));
     read_numbers(j);
     j->game.kind = value_kind(j);
     if (j->game.kind)
         j->params.kind = j->game.kind;
     if (is_among(j->method, "freeshap") && strncmp(j->game.kind, "entk", 4) != 0)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--value %s: freeshap works on the network's tangent kernel: entk, or "
                         "entk:K, of the network trained for K epochs",
                         j->game.kind);
     j->target = o->target ? o->target : o->per_sample ? "predicted" : "true";
     if (strcmp(j->target, "all") == 0)
-        return cli_fail(err, FDS_USAGE, "--target all belongs to --method ls or exact");
+        return cli_fail(err, FDS_ERR_USAGE, "--target all belongs to --method ls or exact");
     if (strcmp(j->target, "predicted") == 0 && !o->per_sample)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--target predicted belongs to --per-sample: %s is of the true labels",
-                        value_judge_name(j));
+                        value_scorer_name(j));
     if (j->setup.by_provider && is_among(j->method, "knn"))
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--method %s: its values are known only where every player has one sample, "
                         "not with --players providers",
                         j->method);
@@ -191,9 +191,9 @@ static fds_status plan_ends(value_job *j, fds_error *err) {
     size_t n = fds_players_count(j->setup.players);
     uint32_t *same = cli_alloc(n, sizeof *same, err);
     fds_groups *groups = NULL;
-    fds_status status = same ? fds_groups_create(same, n, NULL, &groups, err) : FDS_NOMEM;
+    fds_status status = same ? fds_groups_create(same, n, NULL, &groups, err) : FDS_ERR_NOMEM;
     if (status == FDS_OK)
-        status = fds_plan_exact(FDS_GFDS_PLUS, n, groups, &j->plan, err);
+        status = fds_plan_exact(FDS_SAMPLER_GFDS_PLUS, n, groups, &j->plan, err);
     fds_groups_free(groups);
     free(same);
     return status;
@@ -201,13 +201,13 @@ static fds_status plan_ends(value_job *j, fds_error *err) {
 
 /* What no and all players answer, by a value function without a table, and from that the labels. */
 static fds_status ask_labels(value_job *j, fds_error *err) {
-    const fds_value_info info = fds_value_get_info(j->game.value);
+    const fds_utility_info info = fds_utility_get_info(j->game.value);
     size_t size = info.inputs * info.classes;
     float *probs = cli_alloc(size, sizeof *probs, err);
     double *answers = cli_alloc(2 * size, sizeof *answers, err);
-    fds_status status = probs && answers ? FDS_OK : FDS_NOMEM;
+    fds_status status = probs && answers ? FDS_OK : FDS_ERR_NOMEM;
     for (size_t row = 0; row < 2 && status == FDS_OK; row++) {
-        status = fds_value_eval(j->game.value, 0, fds_plan_coalition(j->plan, row), probs, err);
+        status = fds_utility_eval(j->game.value, 0, fds_plan_coalition(j->plan, row), probs, err);
         for (size_t i = 0; i < size && status == FDS_OK; i++)
             answers[row * size + i] = (double)probs[i];
     }
@@ -251,7 +251,7 @@ static fds_status run(value_job *j, size_t columns, fds_error *err) {
     value_choose_labels(j, NULL, NULL, 0);
     if (is_predicted) /* else how many that are is told afterwards, when most of it is there */
         CLI_TRY(find_labels(j, err));
-    fds_value_params value = j->params;
+    fds_utility_params value = j->params;
     value.network = s->network;
     const fds_baseline_data data = {.train = s->train,
                                     .players = s->players,
@@ -280,9 +280,9 @@ fds_status value_run_baseline(value_job *j, fds_error *err) {
     j->mean_values = cli_alloc(n, sizeof *j->mean_values, err);
     j->mean_errors = cli_alloc(n, sizeof *j->mean_errors, err);
     if (!j->labels || !j->values || !j->errors || !j->mean_values || !j->mean_errors)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     fds_status status = run(j, columns, err);
-    if (status == FDS_CANCELLED && j->game.table)
+    if (status == FDS_ERR_CANCELLED && j->game.table)
         return cli_fail(err, status, "its sub-models are kept in %s; the same command goes on",
                         j->game.dir);
     return status;
@@ -290,18 +290,18 @@ fds_status value_run_baseline(value_job *j, fds_error *err) {
 
 /* ---- the result ---- */
 
-const char *value_judge_name(const value_job *j) {
+const char *value_scorer_name(const value_job *j) {
     static const char *const names[] = {"accuracy", "confidence", "cross-entropy", "confidence"};
-    return names[j->baseline.judge];
+    return names[j->baseline.scorer];
 }
 
 void value_print_baseline_plan(const value_job *j, int width) {
     const fds_baseline_params *p = &j->baseline;
     char count[CLI_NUMBER_SIZE];
-    printf("%-*s %s by %s%s\n", width, "method", j->method, value_judge_name(j),
+    printf("%-*s %s by %s%s\n", width, "method", j->method, value_scorer_name(j),
            j->is_mean ? " on the test samples" : " for each test sample");
     if (is_among(j->method, BY_ORDERS)) {
-        printf("%-*s at most %s", width, "orders", cli_count(p->orders, count));
+        printf("%-*s at most %s", width, "orders", cli_count(p->permutations, count));
         if (p->until > 0)
             printf(", until values change by less than %g %% in 100", 100 * p->until);
         putchar('\n');
@@ -316,13 +316,13 @@ void value_print_baseline_plan(const value_job *j, int width) {
 void value_print_baseline(const value_job *j, int width) {
     const fds_baseline_report *r = &j->found;
     const cli_setup *s = &j->setup;
-    char asked[CLI_NUMBER_SIZE], trained[CLI_NUMBER_SIZE], orders[CLI_NUMBER_SIZE];
+    char asked[CLI_NUMBER_SIZE], trained[CLI_NUMBER_SIZE], permutations[CLI_NUMBER_SIZE];
     if (j->game.table)
         printf("%-*s %s asked for, %s %s\n", width, "sub-models", cli_count(r->asked, asked),
                cli_count(r->trained, trained),
                value_is_retrain(j->game.kind) ? "trained" : "computed");
-    if (r->orders) {
-        printf("%-*s %s orders", width, "walked", cli_count(r->orders, orders));
+    if (r->permutations) {
+        printf("%-*s %s orders", width, "walked", cli_count(r->permutations, permutations));
         if (r->truncated > 0)
             printf(", %.0f %% of their places cut off", 100 * r->truncated);
         if (isfinite(r->change))
@@ -349,8 +349,8 @@ json_t *value_json_baseline(const value_job *j, bool is_done) {
     const char *form =
         is_among(j->method, "group-testing") ? (p->is_improved ? "improved" : "original") : NULL;
     json_t *settings = json_pack(
-        "{s:s, s:b, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I}", "utility", value_judge_name(j),
-        "per_sample", !j->is_mean, "orders", (json_int_t)p->orders, "until",
+        "{s:s, s:b, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I}", "utility", value_scorer_name(j),
+        "per_sample", !j->is_mean, "orders", (json_int_t)p->permutations, "until",
         cli_json_real(p->until), "truncate", cli_json_real(p->truncate), "coalitions",
         (json_int_t)p->coalitions, "epsilon", has_bound ? cli_json_real(p->epsilon) : json_null(),
         "delta", has_bound ? cli_json_real(p->delta) : json_null(), "form",
@@ -359,7 +359,7 @@ json_t *value_json_baseline(const value_job *j, bool is_done) {
         !is_done ? json_null()
                  : json_pack("{s:I, s:I, s:I, s:o, s:o, s:b, s:o, s:o}", "asked",
                              (json_int_t)r->asked, "trained", (json_int_t)r->trained, "orders",
-                             (json_int_t)r->orders, "truncated", cli_json_real(r->truncated),
+                             (json_int_t)r->permutations, "truncated", cli_json_real(r->truncated),
                              "change", cli_json_real(r->change), "converged", r->has_converged,
                              "lr", r->lr > 0 ? cli_json_real(r->lr) : json_null(), "seconds",
                              cli_json_real(r->seconds));

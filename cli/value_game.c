@@ -31,11 +31,11 @@ bool value_has_network(const char *kind) {
 
 static fds_status make_groups(value_job *j, fds_error *err) {
     const char *by = j->o->group ? j->o->group : "label";
-    if (!j->is_grouped && (j->is_exact || j->adjust == FDS_PLAIN))
+    if (!j->is_grouped && (j->is_exact || j->adjust == FDS_ADJUST_NONE))
         return FDS_OK;
     CLI_TRY(cli_groups_make(by, &j->setup, &j->params, j->term, &j->groups, err));
     if (j->is_grouped && fds_groups_count(j->groups) == 1)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "--sampler %s needs two groups or more, and --group %s makes one of all "
                         "players",
                         j->o->sampler, by);
@@ -49,7 +49,7 @@ static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 /* How many coalitions a sampler can give: leverage repeats none. */
 static size_t most_coalitions(const value_job *j) {
     size_t n = fds_players_count(j->setup.players);
-    return j->sampler == FDS_LEVERAGE && n < 32 ? ((size_t)1 << n) - 2 : SIZE_MAX;
+    return j->sampler == FDS_SAMPLER_LEVERAGE && n < 32 ? ((size_t)1 << n) - 2 : SIZE_MAX;
 }
 
 bool value_saw_all(const value_job *j) { return fds_plan_rows(j->plan) - 2 == most_coalitions(j); }
@@ -69,14 +69,14 @@ static fds_status sample(const value_job *j, size_t count, fds_plan **out, fds_e
 static fds_status sample_plans(value_job *j, fds_error *err) {
     size_t n = fds_players_count(j->setup.players), count = (size_t)j->o->coalitions;
     if (n == 1)
-        return cli_fail(err, FDS_USAGE,
+        return cli_fail(err, FDS_ERR_USAGE,
                         "there is only one player, and nothing to sample: use --method exact");
     if (!count) {
         count = n * PER_PLAYER > LEAST_COALITIONS ? n * PER_PLAYER : LEAST_COALITIONS;
         count = least(count, most_coalitions(j));
     }
     fds_status status = sample(j, count, &j->plan, err);
-    if (status == FDS_LIMIT)
+    if (status == FDS_ERR_LIMIT)
         return cli_fail(err, status, "--coalitions %zu: %s", count, err->text);
     CLI_TRY(status);
     const fds_ls_params params = {.adjust = j->adjust, .groups = j->groups};
@@ -93,7 +93,7 @@ static fds_status make_plans(value_job *j, fds_error *err) {
         return sample_plans(j, err);
     fds_status status = fds_plan_exact(j->sampler, fds_players_count(j->setup.players),
                                        j->is_grouped ? j->groups : NULL, &j->plan, err);
-    if (status == FDS_LIMIT)
+    if (status == FDS_ERR_LIMIT)
         return cli_fail(err, status, "--method exact: %s (--method ls)", err->text);
     return status;
 }
@@ -114,8 +114,8 @@ static bool holds_something(const char *path) {
 /* plan NULL: whatever the baseline will ask for. */
 static fds_status find_need(const value_job *j, value_game *g, const fds_plan *plan,
                             fds_error *err) {
-    return plan ? fds_table_plan(g->table, plan, value_threads(j), &g->need, err)
-                : fds_baseline_need(&j->baseline, g->table, &g->need, err);
+    return plan ? fds_table_estimate(g->table, plan, value_threads(j), &g->need, err)
+                : fds_baseline_estimate(&j->baseline, g->table, &g->need, err);
 }
 
 /* A table that is opened only to be looked at, in a folder which is removed again: so a table that
@@ -134,7 +134,7 @@ static fds_status open_for_a_look(const value_job *j, value_game *g, const fds_p
     }
     snprintf(path, sizeof path, "%s/.fds-XXXXXX", folder);
     if (!mkdtemp(path))
-        return cli_fail(err, FDS_IO, "no table can be written in the folder %s", folder);
+        return cli_fail(err, FDS_ERR_IO, "no table can be written in the folder %s", folder);
     fds_status status = fds_table_open(path, g->value, j->store, &j->term->events, &g->table, err);
     if (status == FDS_OK)
         status = find_need(j, g, plan, err);
@@ -153,7 +153,7 @@ static fds_status open_for_a_look(const value_job *j, value_game *g, const fds_p
 static fds_status open_table(value_job *j, value_game *g, fds_error *err) {
     fds_status status =
         fds_table_open(g->dir, g->value, j->store, &j->term->events, &g->table, err);
-    if (status == FDS_USAGE)
+    if (status == FDS_ERR_USAGE)
         return cli_fail(err, status, "%s (--table DIR)", err->text);
     return status;
 }
@@ -201,7 +201,7 @@ static fds_status announce(const value_job *j, value_game *g, fds_error *err) {
     cli_bytes(g->need.disk, disk);
     cli_bytes(g->need.disk_free, left);
     if (g->need.disk > g->need.disk_free)
-        return cli_fail(err, FDS_IO,
+        return cli_fail(err, FDS_ERR_IO,
                         "%s: %s%s are needed, but the disk has only %s left; free some space, or "
                         "name a folder on another disk (--table DIR)",
                         g->dir, most, disk, left);
@@ -222,11 +222,11 @@ static fds_status announce(const value_job *j, value_game *g, fds_error *err) {
 
 static fds_status create_value(value_job *j, value_game *g, fds_error *err) {
     const cli_setup *s = &j->setup;
-    fds_value_params params = j->params;
+    fds_utility_params params = j->params;
     params.kind = g->kind;
     params.network = s->network;
-    return fds_value_create(&params, s->train, s->players, cli_setup_tested(s), s->test_samples,
-                            s->test_count, value_threads(j), &g->value, err);
+    return fds_utility_create(&params, s->train, s->players, cli_setup_tested(s), s->test_samples,
+                              s->test_count, value_threads(j), &g->value, err);
 }
 
 static fds_status open_game(value_job *j, value_game *g, const fds_plan *plan, fds_error *err) {
@@ -281,9 +281,10 @@ static fds_status fill(value_job *j, value_game *g, const fds_plan *plan, fds_er
     unsigned threads = value_threads(j);
     fds_status status = fds_table_fill(g->table, plan, threads, &j->term->events, err);
     g->seconds = cli_now_s() - start_s;
-    fds_table_need now;
+    fds_table_cost now;
     fds_error unused;
-    if (status != FDS_CANCELLED || fds_table_plan(g->table, plan, threads, &now, &unused) != FDS_OK)
+    if (status != FDS_ERR_CANCELLED ||
+        fds_table_estimate(g->table, plan, threads, &now, &unused) != FDS_OK)
         return status;
     char kept[CLI_NUMBER_SIZE], all[CLI_NUMBER_SIZE];
     return cli_fail(err, status, "%s of %s are kept in %s; the same command goes on from there",
@@ -298,7 +299,7 @@ fds_status value_fill_games(value_job *j, fds_error *err) {
 
 static void close_game(value_game *g) {
     fds_table_free(g->table);
-    fds_value_free(g->value);
+    fds_utility_free(g->value);
 }
 
 void value_close_games(value_job *j) {

@@ -19,13 +19,13 @@ static const char *group_name(const value_job *j) { return j->o->group ? j->o->g
 
 /* "retrain:10 at learning rate 0.001" */
 static void print_function(const value_job *j) {
-    const fds_value_params *p = &j->params;
+    const fds_utility_params *p = &j->params;
     if (!j->game.kind)
         return;
     printf("%-*s %s", WIDTH, value_is_for_labels(j) ? "labels by" : "function", j->game.kind);
     if (value_is_retrain(j->game.kind)) {
         fds_train_params train;
-        if (fds_value_training(p, &train, NULL) == FDS_OK)
+        if (fds_utility_training(p, &train, NULL) == FDS_OK)
             printf(" at learning rate %.4g", (double)train.lr);
     }
     putchar('\n');
@@ -36,7 +36,7 @@ static void print_coalitions(const value_job *j) {
     printf("%-*s ", WIDTH, "coalitions");
     if (j->is_exact)
         printf("%s, all that exact %svalues need\n", cli_count(j->game.need.coalitions, count),
-               j->is_grouped ? (j->sampler == FDS_GFDS ? "gfds " : "gfds+ ") : "");
+               j->is_grouped ? (j->sampler == FDS_SAMPLER_GFDS ? "gfds " : "gfds+ ") : "");
     else
         printf("%s by %s, %s, adjusted by %s\n", cli_count(fds_plan_rows(j->plan) - 2, count),
                sampler_name(j), fds_plan_is_paired(j->plan) ? "in pairs" : "singly",
@@ -73,9 +73,9 @@ static void print_fit(const value_job *j) {
     else
         printf("%-*s foretells %.1f %% of the variance of left-out coalitions\n", WIDTH, "fit",
                100 * r->explained);
-    if (j->adjust != FDS_PLAIN) {
+    if (j->adjust != FDS_ADJUST_NONE) {
         printf("%-*s %g", WIDTH, "shrinkage", r->shrink);
-        if (j->adjust == FDS_COUNTS)
+        if (j->adjust == FDS_ADJUST_COUNTS)
             printf(" for the fitted game, %g for the rest", r->shrink_rest);
         putchar('\n');
     }
@@ -135,7 +135,7 @@ static fds_status ranking_make(const value_job *j, ranking *r, fds_error *err) {
     r->places = cli_alloc(n, sizeof *r->places, err);
     r->counts = cli_alloc(fds_dataset_get_info(j->setup.train).classes, sizeof *r->counts, err);
     if (!r->places || !r->counts)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     for (size_t i = 0; i < n; i++)
         r->places[i] = (place){j->mean_values[i], i};
     qsort(r->places, n, sizeof *r->places, by_value);
@@ -199,7 +199,7 @@ static void print_ranking(const value_job *j, const ranking *r) {
     const widths w = measure(j, r);
     const char *plural = j->setup.test_count == 1 ? "" : "s";
     if (j->is_baseline && j->is_mean)
-        printf("\nValue (in %s) on %zu test sample%s:\n", value_judge_name(j), j->setup.test_count,
+        printf("\nValue (in %s) on %zu test sample%s:\n", value_scorer_name(j), j->setup.test_count,
                plural);
     else
         printf("\nMean value (in probability) for the %s label of %zu test sample%s:\n",
@@ -221,10 +221,10 @@ static void print_ranking(const value_job *j, const ranking *r) {
 static json_t *text_or_null(const char *text) { return text ? cli_json_text(text) : json_null(); }
 
 static json_t *json_game(const value_game *g, bool is_filled) {
-    const fds_table_need *n = &g->need;
+    const fds_table_cost *n = &g->need;
     json_error_t unused;
     json_t *parameters =
-        g->value ? json_loads(fds_value_get_info(g->value).text, 0, &unused) : json_null();
+        g->value ? json_loads(fds_utility_get_info(g->value).text, 0, &unused) : json_null();
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "function",
                      text_or_null(g->kind), "coalitions", (json_int_t)n->coalitions, "missing",
                      (json_int_t)n->missing, "disk", (json_int_t)n->disk, "disk_free",
@@ -267,7 +267,7 @@ static json_t *json_fit(const value_job *j) {
     const fds_ls_report *r = &j->report;
     if (j->is_exact || j->is_baseline)
         return json_null();
-    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "cases", (json_int_t)r->cases,
+    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "cases", (json_int_t)r->pairs,
                      "features", (json_int_t)r->features, "explained", cli_json_real(r->explained),
                      "shrink", cli_json_real(r->shrink), "shrink_rest",
                      cli_json_real(r->shrink_rest), "surrogate_share", cli_json_real(r->control),

@@ -14,7 +14,7 @@ typedef struct {
 } question;
 
 static question ask(const value_job *j, const uint32_t *labels, bool is_mean) {
-    size_t tests = j->setup.test_count, classes = fds_value_get_info(j->game.value).classes;
+    size_t tests = j->setup.test_count, classes = fds_utility_get_info(j->game.value).classes;
     return (question){labels, is_mean, is_mean ? 1 : labels ? tests : tests * classes};
 }
 
@@ -51,11 +51,11 @@ void value_choose_labels(value_job *j, const double *none, const double *all, ui
 }
 
 fds_status value_find_labels(value_job *j, fds_error *err) {
-    uint32_t classes = fds_value_get_info(j->game.value).classes;
+    uint32_t classes = fds_utility_get_info(j->game.value).classes;
     size_t columns = j->setup.test_count * classes;
     double *answers = cli_alloc(2 * columns, sizeof *answers, err);
     fds_table_view *view = NULL;
-    fds_status status = answers ? FDS_OK : FDS_NOMEM;
+    fds_status status = answers ? FDS_OK : FDS_ERR_NOMEM;
     if (status == FDS_OK)
         status = fds_table_view_create(j->game.table, j->plan, NULL, false, 1, &view, err);
     for (size_t row = 0; row < 2 && status == FDS_OK; row++) { /* row 0: none, row 1: all */
@@ -74,12 +74,12 @@ fds_status value_find_labels(value_job *j, fds_error *err) {
 /* The exact values of "knn:K", of all inputs and labels, brought to the columns of q. */
 static fds_status knn_values(const value_job *j, const question *q, double *values,
                              fds_error *err) {
-    const fds_value_info info = fds_value_get_info(j->surrogate.value);
+    const fds_utility_info info = fds_utility_get_info(j->surrogate.value);
     size_t n = info.players, classes = info.classes;
     double *all = cli_alloc(info.inputs * classes * n, sizeof *all, err);
     if (!all)
-        return FDS_NOMEM;
-    fds_status status = fds_value_knn_shapley(j->surrogate.value, all, err);
+        return FDS_ERR_NOMEM;
+    fds_status status = fds_utility_knn_shapley(j->surrogate.value, all, err);
     for (size_t at = 0; status == FDS_OK && at < info.inputs * classes; at++) {
         size_t input = at / classes;
         if (q->labels && at % classes != q->labels[input])
@@ -100,7 +100,7 @@ static fds_status kernel_values(const value_job *j, const question *q, double *v
     CLI_TRY(fds_table_view_create(j->surrogate.table, j->values_plan, q->labels, q->is_mean,
                                   value_threads(j), &view, err));
     fds_rows rows = fds_table_view_rows(view);
-    const fds_ls_params params = {.adjust = FDS_COUNTS, .groups = j->groups};
+    const fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = j->groups};
     fds_status status = fds_least_squares(j->values_plan, &rows, &params, value_threads(j), values,
                                           NULL, NULL, &j->term->events, err);
     fds_table_view_free(view);
@@ -114,7 +114,7 @@ static fds_status solve_with_surrogate(value_job *j, const question *q, const fd
                                        fds_error *err) {
     double *known = cli_alloc(fds_plan_players(j->plan) * q->columns, sizeof *known, err);
     fds_table_view *view = NULL;
-    fds_status status = known ? FDS_OK : FDS_NOMEM;
+    fds_status status = known ? FDS_OK : FDS_ERR_NOMEM;
     if (status == FDS_OK)
         status = (j->values_plan ? kernel_values : knn_values)(j, q, known, err);
     if (status == FDS_OK)
@@ -138,7 +138,7 @@ static fds_status solve_rows(value_job *j, const question *q, const fds_rows *ro
     if (j->surrogate.kind)
         return solve_with_surrogate(j, q, rows, values, errors, report, err);
     const fds_ls_params params = {.adjust = j->adjust,
-                                  .groups = j->adjust == FDS_PLAIN ? NULL : j->groups};
+                                  .groups = j->adjust == FDS_ADJUST_NONE ? NULL : j->groups};
     return fds_least_squares(j->plan, rows, &params, value_threads(j), values, errors, report,
                              &j->term->events, err);
 }
@@ -151,7 +151,7 @@ static fds_status solve(value_job *j, question q, double **values, double **erro
     if (!j->is_exact)
         *errors = cli_alloc(count, sizeof **errors, err);
     if (!*values || (!j->is_exact && !*errors))
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     fds_table_view *view = NULL;
     CLI_TRY(fds_table_view_create(j->game.table, j->plan, q.labels, q.is_mean, value_threads(j),
                                   &view, err));
@@ -174,7 +174,7 @@ static void warn_of_ridge(const value_job *j) {
 fds_status value_solve(value_job *j, fds_error *err) {
     j->labels = cli_alloc(j->setup.test_count, sizeof *j->labels, err);
     if (!j->labels)
-        return FDS_NOMEM;
+        return FDS_ERR_NOMEM;
     CLI_TRY(value_find_labels(j, err));
     fds_ls_report of_mean;
     bool is_all = strcmp(j->target, "all") == 0;
@@ -239,7 +239,7 @@ fds_status value_save(const value_job *j, fds_error *err) {
     const char **names = cli_alloc(n + class_count, sizeof *names, err);
     uint32_t *labels = cli_alloc(n + class_count, sizeof *labels, err);
     fds_status status =
-        names && labels ? save(j, names, labels, labels + n, names + n, err) : FDS_NOMEM;
+        names && labels ? save(j, names, labels, labels + n, names + n, err) : FDS_ERR_NOMEM;
     free(names);
     free(labels);
     return status;

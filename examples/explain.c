@@ -22,10 +22,10 @@ static fds_status show(fds_run *run, const fds_dataset *image, fds_error *err) {
     answers.values = calloc(players, sizeof *answers.values);
     answers.errors = calloc(players, sizeof *answers.errors);
     if (!shares || !answers.values || !answers.errors)
-        status = FDS_NOMEM;
-    else if ((status = fds_run_explain(run, FDS_BY_EXPLAINER, image, NULL, 1, false, &answers,
+        status = FDS_ERR_NOMEM;
+    else if ((status = fds_run_explain(run, FDS_ANSWERER_EXPLAINER, image, NULL, 1, false, &answers,
                                        err)) == FDS_OK)
-        status = fds_pay(answers.values, players, CENTS, FDS_CLIP, shares, NULL, err);
+        status = fds_pay(answers.values, players, CENTS, FDS_POLICY_CLIP, shares, NULL, err);
 
     if (status == FDS_OK)
         printf("predicted: %s\n", fds_run_class_name(run, label));

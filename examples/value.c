@@ -17,31 +17,31 @@ static fds_status run(const char *data, const char *folder, fds_error *err) {
     fds_dataset *train = NULL, *test = NULL;
     fds_players *players = NULL;
     fds_groups *groups = NULL;
-    fds_value *value = NULL;
+    fds_utility *value = NULL;
     fds_plan *plan = NULL;
     fds_table *table = NULL;
     fds_table_view *view = NULL;
     uint32_t samples[PLAYERS], image = 0, label = 0;
     double values[PLAYERS], errors[PLAYERS];
-    fds_value_params params = fds_value_params_default();
+    fds_utility_params params = fds_utility_params_default();
     fds_status status;
 
     if ((status = fds_data_open(data, NULL, &train, &test, err)) == FDS_OK &&
         (status = fds_split_balanced(train, PLAYERS, 0, samples, err)) == FDS_OK &&
         (status = fds_players_points(train, samples, PLAYERS, &players, err)) == FDS_OK &&
         (status = fds_groups_by_label(train, players, &groups, err)) == FDS_OK &&
-        (status = fds_value_create(&params, train, players, test ? test : train, &image, 1, 0,
-                                   &value, err)) == FDS_OK &&
-        (status = fds_plan_sample(FDS_LEVERAGE, PLAYERS, NULL, COALITIONS, 0, &plan, err)) ==
-            FDS_OK &&
-        (status = fds_table_open(folder, value, FDS_F32, NULL, &table, err)) == FDS_OK &&
+        (status = fds_utility_create(&params, train, players, test ? test : train, &image, 1, 0,
+                                     &value, err)) == FDS_OK &&
+        (status = fds_plan_sample(FDS_SAMPLER_LEVERAGE, PLAYERS, NULL, COALITIONS, 0, &plan,
+                                  err)) == FDS_OK &&
+        (status = fds_table_open(folder, value, FDS_STORE_F32, NULL, &table, err)) == FDS_OK &&
         (status = fds_table_fill(table, plan, 0, NULL, err)) == FDS_OK) {
         label = fds_dataset_get_info(test ? test : train).labels[image];
         status = fds_table_view_create(table, plan, &label, false, 0, &view, err);
     }
     if (status == FDS_OK) {
         fds_rows rows = fds_table_view_rows(view);
-        fds_ls_params how = {.adjust = FDS_COUNTS, .groups = groups};
+        fds_ls_params how = {.adjust = FDS_ADJUST_COUNTS, .groups = groups};
         status = fds_least_squares(plan, &rows, &how, 0, values, errors, NULL, NULL, err);
     }
     for (size_t i = 0; status == FDS_OK && i < PLAYERS; i++)
@@ -51,7 +51,7 @@ static fds_status run(const char *data, const char *folder, fds_error *err) {
     fds_table_view_free(view);
     fds_table_free(table);
     fds_plan_free(plan);
-    fds_value_free(value);
+    fds_utility_free(value);
     fds_groups_free(groups);
     fds_players_free(players);
     fds_dataset_free(test);

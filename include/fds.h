@@ -36,20 +36,20 @@ extern "C" {
 /* ==== 1. Status, errors, events ============================================================= */
 
 /* name, number (stable), exit code of the command, text */
-#define FDS_STATUS_TABLE(X)                       \
-    X(OK, 0, 0, "success")                        \
-    X(USAGE, 1, 2, "wrong argument")              \
-    X(NOMEM, 2, 1, "out of memory")               \
-    X(IO, 3, 1, "file cannot be read or written") \
-    X(NOT_FOUND, 4, 1, "not found")               \
-    X(FORMAT, 5, 1, "file is malformed")          \
-    X(SHAPE, 6, 1, "shapes do not agree")         \
-    X(LIMIT, 7, 1, "too large")                   \
-    X(CORRUPT, 8, 1, "checksum does not agree")   \
-    X(UNSUPPORTED, 9, 1, "not supported")         \
-    X(DIVERGED, 10, 1, "training diverged")       \
-    X(CANCELLED, 11, 1, "cancelled")              \
-    X(EXTERNAL, 12, 1, "a program that was called failed")
+#define FDS_STATUS_TABLE(X)                           \
+    X(OK, 0, 0, "success")                            \
+    X(ERR_USAGE, 1, 2, "wrong argument")              \
+    X(ERR_NOMEM, 2, 1, "out of memory")               \
+    X(ERR_IO, 3, 1, "file cannot be read or written") \
+    X(ERR_NOT_FOUND, 4, 1, "not found")               \
+    X(ERR_FORMAT, 5, 1, "file is malformed")          \
+    X(ERR_SHAPE, 6, 1, "shapes do not agree")         \
+    X(ERR_LIMIT, 7, 1, "too large")                   \
+    X(ERR_CORRUPT, 8, 1, "checksum does not agree")   \
+    X(ERR_UNSUPPORTED, 9, 1, "not supported")         \
+    X(ERR_DIVERGED, 10, 1, "training diverged")       \
+    X(ERR_CANCELLED, 11, 1, "cancelled")              \
+    X(ERR_EXTERNAL, 12, 1, "a program that was called failed")
 
 typedef enum fds_status {
 #define FDS_X(name, number, exit_code, text) FDS_##name = number,
@@ -64,7 +64,7 @@ typedef struct fds_error {
     char text[512];
 } fds_error;
 
-FDS_API const char *fds_status_name(fds_status status); /* "FORMAT" */
+FDS_API const char *fds_status_name(fds_status status); /* "ERR_FORMAT" */
 FDS_API const char *fds_status_text(fds_status status); /* "file is malformed" */
 FDS_API int fds_status_exit_code(fds_status status);
 
@@ -79,7 +79,7 @@ typedef struct fds_progress {
 
 /* Callbacks of a long call, made only from the thread that made the call. Either may be NULL, and
  * so may the pointer to the whole. A progress callback that returns true asks the call to stop: it
- * then returns FDS_CANCELLED. */
+ * then returns FDS_ERR_CANCELLED. */
 typedef struct fds_events {
     void (*log)(void *user, fds_log_level level, const char *text);
     bool (*progress)(void *user, const fds_progress *progress);
@@ -158,7 +158,7 @@ typedef struct fds_players fds_players;
 /* Every sample of index is a player. */
 FDS_API fds_status fds_players_points(const fds_dataset *ds, const uint32_t *index, size_t count,
                                       fds_players **out, fds_error *err);
-/* Every provider with a sample in index is a player; FDS_USAGE when the data names none. */
+/* Every provider with a sample in index is a player; FDS_ERR_USAGE when the data names none. */
 FDS_API fds_status fds_players_providers(const fds_dataset *ds, const uint32_t *index, size_t count,
                                          fds_players **out, fds_error *err);
 FDS_API void fds_players_free(fds_players *players);
@@ -180,7 +180,7 @@ FDS_API fds_status fds_dataset_draw(const fds_dataset *ds, const uint32_t *index
 
 /* ==== 3. Models ============================================================================= */
 
-typedef enum fds_optimizer { FDS_ADAM, FDS_SGD } fds_optimizer;
+typedef enum fds_optimizer { FDS_OPTIMIZER_ADAM, FDS_OPTIMIZER_SGD } fds_optimizer;
 
 typedef struct fds_train_params {
     fds_optimizer optimizer;
@@ -258,9 +258,9 @@ FDS_API fds_status fds_model_load(const char *path, fds_model **out, fds_error *
 /* The value of a coalition s for a prediction: v(s) = the probability that a model which learnt
  * from the samples of the players in s gives to label y of input x. A value function answers for
  * all inputs and all labels at once. It is a function of the set s alone. */
-typedef struct fds_value fds_value;
+typedef struct fds_utility fds_utility;
 
-typedef struct fds_value_params {
+typedef struct fds_utility_params {
     /* "retrain"     a network trained until it has converged (the paper's v)
      * "retrain:K"   a network trained for K epochs at beta times the learning rate (AFDS)
      * "knn:K"       the share of the label among the K nearest samples
@@ -273,71 +273,72 @@ typedef struct fds_value_params {
     const char *network;    /* retrain, @model, entk: as fds_model_train takes it */
     fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
     float beta;             /* retrain:K, entk:K */
-} fds_value_params;
+} fds_utility_params;
 
 /* "retrain:10", lenet5, Adam, lr 1e-4 and beta 10 as in the paper. */
-FDS_API fds_value_params fds_value_params_default(void);
+FDS_API fds_utility_params fds_utility_params_default(void);
 /* How kind trains, so that a service model can be trained in the same way; kinds without a network
  * as "retrain:10". lr is lr times beta as decimal numbers: 0.0001 times 10 is 0.001 to the bit. */
-FDS_API fds_status fds_value_training(const fds_value_params *params, fds_train_params *train,
-                                      fds_error *err);
+FDS_API fds_status fds_utility_training(const fds_utility_params *params, fds_train_params *train,
+                                        fds_error *err);
 
 /* What the players' samples of train are worth for the samples inputs[0 .. input_count-1] of
  * test. workers: how many threads will ask at the same time (0: one a processor). The datasets and
  * players must outlive it. */
-FDS_API fds_status fds_value_create(const fds_value_params *params, const fds_dataset *train,
-                                    const fds_players *players, const fds_dataset *test,
-                                    const uint32_t *inputs, size_t input_count, unsigned workers,
-                                    fds_value **out, fds_error *err);
-FDS_API void fds_value_free(fds_value *value);
+FDS_API fds_status fds_utility_create(const fds_utility_params *params, const fds_dataset *train,
+                                      const fds_players *players, const fds_dataset *test,
+                                      const uint32_t *inputs, size_t input_count, unsigned workers,
+                                      fds_utility **out, fds_error *err);
+FDS_API void fds_utility_free(fds_utility *value);
 
-typedef struct fds_value_info {
+typedef struct fds_utility_info {
     size_t players, inputs;
     uint32_t classes;
     size_t memory; /* bytes that it holds */
     /* Everything that its answers depend on, as JSON: kind, network, training, seed, and checksums
      * of the samples. Equal texts, equal answers. */
     const char *text;
-} fds_value_info;
-FDS_API fds_value_info fds_value_get_info(const fds_value *value);
+} fds_utility_info;
+FDS_API fds_utility_info fds_utility_get_info(const fds_utility *value);
 
 /* probs[inputs * classes] of one coalition (bits as in section 5), on worker number worker: each
  * number is used by one thread at a time. No players: the network as it was initialised (retrain),
  * 0 for every label (knn), or all labels alike (kernel, entk). */
-FDS_API fds_status fds_value_eval(const fds_value *value, unsigned worker,
-                                  const uint64_t *coalition, float *probs, fds_error *err);
+FDS_API fds_status fds_utility_eval(const fds_utility *value, unsigned worker,
+                                    const uint64_t *coalition, float *probs, fds_error *err);
 
 /* Exact Shapley values of "knn:K" and "knn:K@model", by the recursion of Jia et al. (2019):
- * values[input_count * classes * players], by input, then label, then player. FDS_USAGE for other
+ * values[input_count * classes * players], by input, then label, then player. FDS_ERR_USAGE for other
  * kinds and for players of several samples. */
-FDS_API fds_status fds_value_knn_shapley(const fds_value *value, double *values, fds_error *err);
+FDS_API fds_status fds_utility_knn_shapley(const fds_utility *value, double *values,
+                                           fds_error *err);
 
 /* Utilities on disk: for every coalition that was asked for, the probabilities of all inputs and
  * labels. A folder of table.json and *.seg; see docs/table.md. A process that dies at any point
  * loses only what it was just computing. */
 typedef struct fds_table fds_table;
 
-typedef enum fds_store { FDS_F32, FDS_F16 } fds_store;
+typedef enum fds_store { FDS_STORE_F32, FDS_STORE_F16 } fds_store;
 
-/* Opens the folder dir for what value answers, or makes it. FDS_USAGE, naming the difference, when
- * the folder holds answers of another value function; FDS_IO when another process uses it. Every
+/* Opens the folder dir for what value answers, or makes it. FDS_ERR_USAGE, naming the difference, when
+ * the folder holds answers of another value function; FDS_ERR_IO when another process uses it. Every
  * record is checked: damaged ones are told to events and count as missing. */
-FDS_API fds_status fds_table_open(const char *dir, const fds_value *value, fds_store store,
+FDS_API fds_status fds_table_open(const char *dir, const fds_utility *value, fds_store store,
                                   const fds_events *events, fds_table **out, fds_error *err);
 FDS_API void fds_table_free(fds_table *table);
 
 typedef struct fds_plan fds_plan;
 
 /* What filling would take, before it begins. */
-typedef struct fds_table_need {
+typedef struct fds_table_cost {
     size_t coalitions;  /* different ones in the plan */
     size_t missing;     /* of them, to be computed */
     uint64_t disk;      /* bytes that they will take */
     uint64_t disk_free; /* bytes that the disk has left */
     uint64_t memory;    /* bytes of memory for that and for reading them, besides value's own */
-} fds_table_need;
-FDS_API fds_status fds_table_plan(const fds_table *table, const fds_plan *plan, unsigned threads,
-                                  fds_table_need *need, fds_error *err);
+} fds_table_cost;
+FDS_API fds_status fds_table_estimate(const fds_table *table, const fds_plan *plan,
+                                      unsigned threads, fds_table_cost *need, fds_error *err);
 
 /* Computes what the plan asks for and the table lacks, on at most as many threads as the value
  * function has workers. The bytes of the folder do not depend on threads nor on how often it was
@@ -387,20 +388,20 @@ FDS_API fds_status fds_groups_read(const char *path, const fds_players *players,
 /* Which coalitions are looked at, and what each weighs. Rows 0 and 1 are always the empty and the
  * full coalition, of weight 0: their values enter exactly. Shareable. */
 typedef enum fds_sampler {
-    FDS_KERNEL,   /* the paper's P(s): size k with weight 1/(k(n-k)), then a uniform subset */
-    FDS_PAIRED,   /* the same, each followed by its complement */
-    FDS_LEVERAGE, /* sizes uniform in 1..n-1, complements, without replacement, weighted */
-    FDS_GFDS,     /* for each group in turn: its members singly, every other group as one player */
-    FDS_GFDS_PLUS /* groups as players */
+    FDS_SAMPLER_KERNEL, /* the paper's P(s): size k with weight 1/(k(n-k)), then a uniform subset */
+    FDS_SAMPLER_PAIRED, /* the same, each followed by its complement */
+    FDS_SAMPLER_LEVERAGE, /* sizes uniform in 1..n-1, complements, without replacement, weighted */
+    FDS_SAMPLER_GFDS, /* for each group in turn: its members singly, every other group as one player */
+    FDS_SAMPLER_GFDS_PLUS /* groups as players */
 } fds_sampler;
 
 /* The first count coalitions of a sampler (besides rows 0 and 1): plans of one seed are nested.
- * groups: for the last two, else NULL. Samplers that pair need an even count. FDS_LIMIT when
- * FDS_LEVERAGE is asked for more coalitions than there are. */
+ * groups: for the last two, else NULL. Samplers that pair need an even count. FDS_ERR_LIMIT when
+ * FDS_SAMPLER_LEVERAGE is asked for more coalitions than there are. */
 FDS_API fds_status fds_plan_sample(fds_sampler sampler, size_t players, const fds_groups *groups,
                                    size_t count, uint64_t seed, fds_plan **out, fds_error *err);
-/* All coalitions that the exact values need; FDS_LIMIT above 20 players at a time.
- * groups NULL: the Shapley value. Else, as sampler says (FDS_GFDS or FDS_GFDS_PLUS), the paper's
+/* All coalitions that the exact values need; FDS_ERR_LIMIT above 20 players at a time.
+ * groups NULL: the Shapley value. Else, as sampler says (FDS_SAMPLER_GFDS or FDS_SAMPLER_GFDS_PLUS), the paper's
  * group-wise values. */
 FDS_API fds_status fds_plan_exact(fds_sampler sampler, size_t players, const fds_groups *groups,
                                   fds_plan **out, fds_error *err);
@@ -439,16 +440,16 @@ FDS_API fds_status fds_exact(const fds_plan *plan, const fds_rows *rows, unsigne
 /* ---- Shapley values by least squares ---- */
 
 /* What is fitted beside the plain least squares (docs/accuracy.md tells what each is worth):
- *   FDS_PLAIN   the minimiser of sum_s w(s) (v(s) - v(0) - s'phi)^2 with sum phi = v(1) - v(0)
- *   FDS_SHRINK  and a player's value is drawn towards the mean of its group
- *   FDS_COUNTS  and that for the difference between v and a fitted game of known values, which adds
+ *   FDS_ADJUST_NONE   the minimiser of sum_s w(s) (v(s) - v(0) - s'phi)^2 with sum phi = v(1) - v(0)
+ *   FDS_ADJUST_SHRINK  and a player's value is drawn towards the mean of its group
+ *   FDS_ADJUST_COUNTS  and that for the difference between v and a fitted game of known values, which adds
  *               functions of how many members of each group, and how many players, take part
  * How strongly is chosen by how well coalitions that were left out are foretold. */
-typedef enum fds_adjust { FDS_PLAIN, FDS_SHRINK, FDS_COUNTS } fds_adjust;
+typedef enum fds_adjust { FDS_ADJUST_NONE, FDS_ADJUST_SHRINK, FDS_ADJUST_COUNTS } fds_adjust;
 
 typedef struct fds_ls_params {
     fds_adjust adjust;
-    const fds_groups *groups; /* NULL: all players are one group. FDS_PLAIN needs none */
+    const fds_groups *groups; /* NULL: all players are one group. FDS_ADJUST_NONE needs none */
     /* A surrogate game over the same plan, with its values [players * columns]: the least squares
      * then estimate the difference to as much of it as foretells left-out coalitions best. Both
      * NULL: none. */
@@ -457,16 +458,17 @@ typedef struct fds_ls_params {
 } fds_ls_params;
 
 typedef struct fds_ls_report {
-    size_t cases;    /* pairs, or single coalitions where the plan does not pair */
+    size_t pairs;    /* pairs, or single coalitions where the plan does not pair */
     size_t features; /* fitted numbers a column */
     double ridge;    /* added because there are few coalitions; 0: none. The greater of */
-    double ridge_fit, ridge_rest; /* that of the fitted game (FDS_COUNTS), and that of the rest */
-    double shrink, shrink_rest;   /* strength for the fitted game, and for the rest */
-    double control;               /* share of the surrogate game; 0: none */
-    double explained;             /* share of the variance of left-out coalitions, by the fit */
+    double ridge_fit,
+        ridge_rest; /* that of the fitted game (FDS_ADJUST_COUNTS), and that of the rest */
+    double shrink, shrink_rest; /* strength for the fitted game, and for the rest */
+    double control;             /* share of the surrogate game; 0: none */
+    double explained;           /* share of the variance of left-out coalitions, by the fit */
 } fds_ls_report;
 
-/* Whether fds_least_squares can do it, before the work of filling a table: FDS_LIMIT for more
+/* Whether fds_least_squares can do it, before the work of filling a table: FDS_ERR_LIMIT for more
  * unknowns than it solves for. The surrogate game is not looked at. */
 FDS_API fds_status fds_least_squares_check(const fds_plan *plan, const fds_ls_params *params,
                                            fds_error *err);
@@ -475,7 +477,7 @@ FDS_API fds_status fds_least_squares_check(const fds_plan *plan, const fds_ls_pa
 FDS_API uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *params,
                                           size_t columns, unsigned threads);
 /* values and errors [players * columns], player by player: Shapley values and their standard
- * errors (jackknife over the cases; for shrunk values with an estimate of the bias as well). errors
+ * errors (jackknife over the pairs; for shrunk values with an estimate of the bias as well). errors
  * and report may be NULL. Memory does not grow with the number of coalitions but for 32 bytes
  * each. Sets OpenBLAS to one thread, for the whole process. */
 FDS_API fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
@@ -504,7 +506,7 @@ typedef struct fds_values {
 /* Writes .csv, .npy or .json, as the path ends; an old file is replaced only by a complete new one.
  * The formats are in docs/commands.md. */
 FDS_API fds_status fds_values_save(const fds_values *values, const char *path, fds_error *err);
-/* FDS_USAGE when a path ends in none of these, before any work. */
+/* FDS_ERR_USAGE when a path ends in none of these, before any work. */
 FDS_API fds_status fds_values_check_path(const char *path, fds_error *err);
 
 /* ==== 6. Explainers ========================================================================= */
@@ -514,17 +516,17 @@ FDS_API fds_status fds_values_check_path(const char *path, fds_error *err);
  * network, the explainer, that has learnt to turn an input into the Shapley values of all players
  * for all labels. It is fitted once; docs/run.md has its files. */
 
-/* What the explainer's training minimises. With FDS_PLAIN both have the same minimiser; what the
+/* What the explainer's training minimises. With FDS_ADJUST_NONE both have the same minimiser; what the
  * other adjustments add is in the least-squares values alone:
- *   FDS_CLOSED  the distance to the least-squares values of each input, which are solved for first
- *   FDS_PAPER   the paper's loss (v(s) - v(0) - s'phi)^2 on coalitions drawn anew in each step */
-typedef enum fds_objective { FDS_CLOSED, FDS_PAPER } fds_objective;
+ *   FDS_OBJECTIVE_CLOSED  the distance to the least-squares values of each input, which are solved for first
+ *   FDS_OBJECTIVE_PAPER   the paper's loss (v(s) - v(0) - s'phi)^2 on coalitions drawn anew in each step */
+typedef enum fds_objective { FDS_OBJECTIVE_CLOSED, FDS_OBJECTIVE_PAPER } fds_objective;
 
 /* The paper's four methods are settings of these; fds_fit_params_default has them by name. */
 typedef struct fds_fit_params {
     /* the game */
-    fds_value_params value;
-    fds_sampler sampler; /* FDS_GFDS and FDS_GFDS_PLUS: GFDS and GFDS+ */
+    fds_utility_params value;
+    fds_sampler sampler; /* FDS_SAMPLER_GFDS and FDS_SAMPLER_GFDS_PLUS: GFDS and GFDS+ */
     size_t coalitions;   /* sub-models to learn from; 0: 20 a player, GFDS 10, GFDS+ 10 a group */
     fds_adjust adjust;   /* of the least squares */
     uint64_t draw;       /* which coalitions are drawn */
@@ -540,7 +542,7 @@ typedef struct fds_fit_params {
     uint32_t batch;    /* inputs a step; 0: by explainer */
     uint32_t epochs;   /* at the most; 0: by explainer */
     uint32_t patience; /* epochs without a better loss on what was kept out, then stop; 0: never */
-    uint32_t draws;    /* FDS_PAPER: coalitions an input and step, an even number */
+    uint32_t draws;    /* FDS_OBJECTIVE_PAPER: coalitions an input and step, an even number */
     bool is_bf16;      /* bf16 arithmetic, where the processor has it */
     bool keep_models;  /* keep the sub-models: the bank */
     uint64_t seed;     /* of the explainer; the sub-models' is in value.train */
@@ -555,14 +557,14 @@ FDS_API const char *const *fds_fit_methods(void);    /* NULL-terminated */
 FDS_API const char *const *fds_fit_explainers(void); /* NULL-terminated */
 
 typedef enum fds_fit_stage {
-    FDS_STAGE_SERVICE,   /* the service model */
-    FDS_STAGE_UTILITIES, /* sub-models */
-    FDS_STAGE_VALUES,    /* least squares */
-    FDS_STAGE_EXPLAINER, /* training the explainer */
-    FDS_STAGE_CHECK,     /* its errors on what was kept out */
-    FDS_STAGES
+    FDS_FIT_STAGE_SERVICE,   /* the service model */
+    FDS_FIT_STAGE_UTILITIES, /* sub-models */
+    FDS_FIT_STAGE_VALUES,    /* least squares */
+    FDS_FIT_STAGE_EXPLAINER, /* training the explainer */
+    FDS_FIT_STAGE_CHECK,     /* its errors on what was kept out */
+    FDS_FIT_STAGES
 } fds_fit_stage;
-FDS_API const char *fds_stage_name(fds_fit_stage stage);
+FDS_API const char *fds_fit_stage_name(fds_fit_stage stage);
 
 typedef struct fds_fit_report {
     size_t sub_models; /* in the table: those to learn from and those kept out, with v(0), v(1) */
@@ -572,15 +574,15 @@ typedef struct fds_fit_report {
     double loss;      /* the paper's, on inputs and coalitions kept out */
     double agreement; /* correlation with the least squares on inputs kept out, label predicted */
     double within;    /* the same over the players of the predicted label's class */
-    double seconds[FDS_STAGES];
+    double seconds[FDS_FIT_STAGES];
     bool was_resumed; /* an earlier run of the same command had begun it */
 } fds_fit_report;
 
 /* Fits a run in the folder dir, or goes on with one that was broken off: the result has the same
  * bits as if it had not been (same threads and processor). A complete run is left as it is, but for
  * files that were damaged or lost: these are made again. inputs: samples of train that the
- * explainer learns from, none of a player's. groups: needed by GFDS, GFDS+ and FDS_COUNTS.
- * method: a name for the record. FDS_USAGE, naming the difference, when dir holds a run of other
+ * explainer learns from, none of a player's. groups: needed by GFDS, GFDS+ and FDS_ADJUST_COUNTS.
+ * method: a name for the record. FDS_ERR_USAGE, naming the difference, when dir holds a run of other
  * settings. report may be NULL. */
 FDS_API fds_status fds_fit(const char *dir, const char *method, const fds_dataset *train,
                            const fds_players *players, const fds_groups *groups,
@@ -590,7 +592,7 @@ FDS_API fds_status fds_fit(const char *dir, const char *method, const fds_datase
 /* What fitting would take, from about two seconds of trying. */
 typedef struct fds_fit_estimate {
     size_t sub_models;
-    double seconds[FDS_STAGES];
+    double seconds[FDS_FIT_STAGES];
     uint64_t memory, disk;
     double accuracy; /* correlation with the true values to expect, from docs/accuracy.md; 0: no
                       * measurement is near */
@@ -625,11 +627,11 @@ FDS_API const char *fds_run_class_name(const fds_run *run, uint32_t label);
 /* The first sample of each player, with its label: for pictures. */
 FDS_API const fds_dataset *fds_run_samples(const fds_run *run);
 FDS_API const fds_model *fds_run_service(const fds_run *run);
-/* FDS_USAGE when train is not the data that the run was fitted on. */
+/* FDS_ERR_USAGE when train is not the data that the run was fitted on. */
 FDS_API fds_status fds_run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err);
 
 /* Who answers: the network, or the kept sub-models. */
-typedef enum fds_answerer { FDS_BY_EXPLAINER, FDS_BY_BANK } fds_answerer;
+typedef enum fds_answerer { FDS_ANSWERER_EXPLAINER, FDS_ANSWERER_BANK } fds_answerer;
 
 /* The caller's arrays; labels is read where the caller says so, and written otherwise. */
 typedef struct fds_answers {
@@ -641,7 +643,7 @@ typedef struct fds_answers {
 } fds_answers;
 
 /* Values of the samples of index (NULL: all count) of ds; with is_given for the labels in answers,
- * else for those predicted, which it then writes there. FDS_SHAPE when ds is not of the run's
+ * else for those predicted, which it then writes there. FDS_ERR_SHAPE when ds is not of the run's
  * shape. */
 FDS_API fds_status fds_run_explain(fds_run *run, fds_answerer by, const fds_dataset *ds,
                                    const uint32_t *index, size_t count, bool is_given,
@@ -650,7 +652,7 @@ FDS_API fds_status fds_run_explain(fds_run *run, fds_answerer by, const fds_data
 FDS_API const char *fds_run_error_source(const fds_run *run, fds_answerer by);
 
 /* Single picture files (PNG, JPEG) as a dataset of the given shape and number of classes; labels
- * are 0. Gray and colour are turned into each other; another size is FDS_SHAPE. */
+ * are 0. Gray and colour are turned into each other; another size is FDS_ERR_SHAPE. */
 FDS_API fds_status fds_data_pictures(const char *const *paths, size_t count, fds_shape shape,
                                      uint32_t classes, fds_dataset **out, fds_error *err);
 
@@ -664,22 +666,22 @@ FDS_API fds_status fds_run_draw(fds_run *run, const fds_dataset *ds, const uint3
 /* ---- Payments ---- */
 
 /* How values become money:
- *   FDS_CLIP    negative values earn nothing, the others share in proportion
- *   FDS_SIGNED  c_i = phi_i / sum phi * c, the paper's: negative values owe */
-typedef enum fds_policy { FDS_CLIP, FDS_SIGNED } fds_policy;
+ *   FDS_POLICY_CLIP    negative values earn nothing, the others share in proportion
+ *   FDS_POLICY_SIGNED  c_i = phi_i / sum phi * c, the paper's: negative values owe */
+typedef enum fds_policy { FDS_POLICY_CLIP, FDS_POLICY_SIGNED } fds_policy;
 
 /* The rule that was followed in the end. */
 typedef enum fds_pay_rule {
-    FDS_PAID_CLIP,
-    FDS_PAID_SIGNED,
-    FDS_PAID_CLIP_FOR_SIGNED, /* asked for signed, but the sum is below 5 % of the sum of sizes */
-    FDS_PAID_EVENLY           /* no value is above zero */
+    FDS_PAY_RULE_CLIP,
+    FDS_PAY_RULE_SIGNED,
+    FDS_PAY_RULE_CLIP_FOR_SIGNED, /* asked for signed, but the sum is below 5 % of the sum of sizes */
+    FDS_PAY_RULE_EVENLY           /* no value is above zero */
 } fds_pay_rule;
 FDS_API const char *fds_pay_rule_text(fds_pay_rule rule);
 
 /* Divides amount, a whole number of the smallest unit of money, by the values: shares[count] add up
- * to it exactly (largest remainder; ties go to the lowest number). FDS_USAGE for no players, a
- * negative amount or values that are not finite; FDS_LIMIT for an amount above INT64_MAX / 32,
+ * to it exactly (largest remainder; ties go to the lowest number). FDS_ERR_USAGE for no players, a
+ * negative amount or values that are not finite; FDS_ERR_LIMIT for an amount above INT64_MAX / 32,
  * because a signed share may be 20 times as much. */
 FDS_API fds_status fds_pay(const double *values, size_t count, int64_t amount, fds_policy policy,
                            int64_t *shares, fds_pay_rule *rule, fds_error *err);
@@ -704,20 +706,21 @@ FDS_API fds_status fds_pay(const double *values, size_t count, int64_t amount, f
  */
 
 /* What a sub-model is judged by, from its answers for the test samples. */
-typedef enum fds_judge {
-    FDS_ACCURACY,      /* share of test samples whose label is the likeliest */
-    FDS_CONFIDENCE,    /* mean probability of the label */
-    FDS_CROSS_ENTROPY, /* mean logarithm of that probability, not below 1e-12 */
-    FDS_EACH_SAMPLE,   /* a game for every test sample: the probability of its label */
-} fds_judge;
+typedef enum fds_scorer {
+    FDS_SCORER_ACCURACY,      /* share of test samples whose label is the likeliest */
+    FDS_SCORER_CONFIDENCE,    /* mean probability of the label */
+    FDS_SCORER_CROSS_ENTROPY, /* mean logarithm of that probability, not below 1e-12 */
+    FDS_SCORER_EACH_SAMPLE,   /* a game for every test sample: the probability of its label */
+} fds_scorer;
 
 typedef struct fds_baseline_params {
     const char *method;
-    fds_judge judge;
+    fds_scorer scorer;
     /* tmc, beta, gshapley, cs-shapley, freeshap */
-    size_t orders;   /* random orders of the players, at the most; 0: by method */
-    double until;    /* stop when, over the last 100 orders, values changed by less than this share
-                      * on average; 0: after all orders only */
+    size_t permutations; /* random permutations of the players, at the most; 0: by method */
+    double
+        until; /* stop when, over the last 100 permutations, values changed by less than this share
+                      * on average; 0: after all permutations only */
     double truncate; /* all of these but gshapley: what is left of an order counts as 0 once the
                       * value came this near to v(N), in shares of it, more than five times running;
                       * cs-shapley: to that of the whole class in the same company; 0: never */
@@ -725,22 +728,22 @@ typedef struct fds_baseline_params {
     size_t coalitions;     /* 0: as many as epsilon and delta need */
     double epsilon, delta; /* all values within epsilon (in Euclidean norm) with probability
                             * 1 - delta: group-testing by its authors' bound, banzhaf by one of
-                            * ours (Hoeffding's); with FDS_EACH_SAMPLE for each test sample */
+                            * ours (Hoeffding's); with FDS_SCORER_EACH_SAMPLE for each test sample */
     bool is_improved;      /* group-testing with a dummy player, the later form */
-    uint64_t seed; /* of orders and coalitions; the sub-models' is in the value function's */
+    uint64_t seed; /* of permutations and coalitions; the sub-models' is in the value function's */
     unsigned threads;
 } fds_baseline_params;
 
 /* What to start with. until 0.05 and, for tmc, truncate 0.01 are those of Data Shapley's authors,
- * which we take for cs-shapley too; beta and freeshap truncate nothing. Ours are 1,000 orders at
+ * which we take for cs-shapley too; beta and freeshap truncate nothing. Ours are 1,000 permutations at
  * the most, the 200 of freeshap, all of them walked, and epsilon, by which 100 players take some
- * 2,000 coalitions. FDS_USAGE for a method that there is not. */
+ * 2,000 coalitions. FDS_ERR_USAGE for a method that there is not. */
 FDS_API fds_status fds_baseline_params_default(const char *method, fds_baseline_params *params,
                                                fds_error *err);
 FDS_API const char *const *fds_baseline_methods(void); /* NULL-terminated; "knn:K", "beta:A,B" */
 /* Whether it asks a table of sub-models; the others need none. */
 FDS_API bool fds_baseline_needs_table(const char *method);
-/* FDS_USAGE, saying why, for a method that cannot be judged in this way or numbers that make no
+/* FDS_ERR_USAGE, saying why, for a method that cannot be judged in this way or numbers that make no
  * sense, before any work. */
 FDS_API fds_status fds_baseline_check(const fds_baseline_params *params, size_t players,
                                       fds_error *err);
@@ -749,10 +752,10 @@ FDS_API fds_status fds_baseline_check(const fds_baseline_params *params, size_t 
  * method without one. */
 FDS_API fds_status fds_baseline_most(const fds_baseline_params *params, size_t players,
                                      uint32_t classes, size_t *coalitions, fds_error *err);
-/* What the table would have to take for that, as fds_table_plan tells it of a plan. What it has
+/* What the table would have to take for that, as fds_table_estimate tells it of a plan. What it has
  * counts as if it were all among them; memory is left 0. */
-FDS_API fds_status fds_baseline_need(const fds_baseline_params *params, const fds_table *table,
-                                     fds_table_need *need, fds_error *err);
+FDS_API fds_status fds_baseline_estimate(const fds_baseline_params *params, const fds_table *table,
+                                         fds_table_cost *need, fds_error *err);
 
 /* The data of a baseline; the value function is that of the table, where there is one. */
 typedef struct fds_baseline_data {
@@ -761,29 +764,29 @@ typedef struct fds_baseline_data {
     const fds_dataset *test;
     const uint32_t *inputs; /* [input_count] samples of test; NULL: the first */
     size_t input_count;
-    const uint32_t *labels; /* [input_count]: what the judge asks about, usually the true ones */
+    const uint32_t *labels; /* [input_count]: what the scorer asks about, usually the true ones */
     /* gshapley: the network and its seed; freeshap, knn: that of "entk" and "knn:K"; NULL: as
-     * fds_value_params_default has them */
-    const fds_value_params *value;
+     * fds_utility_params_default has them */
+    const fds_utility_params *value;
     fds_table *table; /* or NULL */
     /* freeshap, knn: such a value function on the same data, so that none has to be made, or NULL;
      * one of another kind is not used */
-    const fds_value *made;
+    const fds_utility *made;
 } fds_baseline_data;
 
 typedef struct fds_baseline_report {
-    size_t asked;       /* coalitions that the method looked at, repetitions counted */
-    size_t trained;     /* of them, sub-models that were not in the table before */
-    size_t orders;      /* that were walked */
-    double truncated;   /* share of their places that were not looked at */
-    double change;      /* relative change over the last 100 orders; NaN: fewer */
-    bool has_converged; /* change fell below until */
-    double lr;          /* gshapley: the learning rate that was found */
+    size_t asked;        /* coalitions that the method looked at, repetitions counted */
+    size_t trained;      /* of them, sub-models that were not in the table before */
+    size_t permutations; /* that were walked */
+    double truncated;    /* share of their places that were not looked at */
+    double change;       /* relative change over the last 100 permutations; NaN: fewer */
+    bool has_converged;  /* change fell below until */
+    double lr;           /* gshapley: the learning rate that was found */
     double seconds;
 } fds_baseline_report;
 
 /* values and errors [players * columns], player by player; columns: input_count for
- * FDS_EACH_SAMPLE, else 1. errors are standard errors: 0 where nothing is drawn (loo, knn), NaN
+ * FDS_SCORER_EACH_SAMPLE, else 1. errors are standard errors: 0 where nothing is drawn (loo, knn), NaN
  * where they are not known (of a single order or coalition; random and same-label). errors and
  * report may be NULL. Same seed, same bits, for any number of threads. */
 FDS_API fds_status fds_baseline(const fds_baseline_params *params, const fds_baseline_data *data,
@@ -797,9 +800,9 @@ FDS_API fds_status fds_baseline(const fds_baseline_params *params, const fds_bas
 /* Which players a model is trained without, by their values; of equal values the player of the
  * lower number counts as the greater. */
 typedef enum fds_removal {
-    FDS_REMOVE_TOP,    /* without the most valuable: the paper's */
-    FDS_REMOVE_BOTTOM, /* without the least valuable */
-    FDS_ADD_TOP,       /* with the most valuable alone */
+    FDS_REMOVAL_TOP,      /* without the most valuable: the paper's */
+    FDS_REMOVAL_BOTTOM,   /* without the least valuable */
+    FDS_REMOVAL_KEEP_TOP, /* with the most valuable alone */
 } fds_removal;
 
 /* The paper's value loss, input by input: for each share of the players (0 to 1), rounded to whole
@@ -807,7 +810,7 @@ typedef enum fds_removal {
  * others. values [players * columns], player by player, columns 1 (the same for all inputs) or one
  * an input of the table; losses[share_count * inputs], share by share. p is not taken below
  * FLT_MIN: a loss is at most 87.3. Sub-models come from the table, so equal coalitions are trained
- * once; the table must keep FDS_F32, as FDS_F16 has no numbers below 6e-8. trained (or NULL): how
+ * once; the table must keep FDS_STORE_F32, as FDS_STORE_F16 has no numbers below 6e-8. trained (or NULL): how
  * many were not there yet. */
 FDS_API fds_status fds_value_loss(fds_table *table, fds_removal way, const double *values,
                                   size_t columns, const uint32_t *labels, const double *shares,
@@ -836,7 +839,7 @@ FDS_API double fds_ranking_area(const double *values, const bool *is_marked, siz
 
 /* A case is one set of data with one seed: every method values the players for the same test
  * samples, the value loss of each is measured by retraining, and all of that is kept in a folder,
- * so that a case that was broken off goes on where it was. A report joins cases. docs/bench.md has
+ * so that a case that was broken off goes on where it was. A report joins pairs. docs/bench.md has
  * the methods, the files and the keys of their JSON. */
 
 typedef struct fds_bench_params {
@@ -845,12 +848,12 @@ typedef struct fds_bench_params {
     const double *shares;       /* [share_count] of the players, ascending, above 0, at most 1 */
     size_t share_count;
     bool is_both_ways;     /* also without the least valuable, and with the most valuable alone */
-    bool is_converged;     /* also judge by models trained until they have converged, not only by
+    bool is_converged;     /* also scorer by models trained until they have converged, not only by
                             * those trained for 10 epochs; fds is judged so in any case */
     const char *network;   /* of service model and sub-models */
     const char *explainer; /* NULL: "mlp" */
     size_t coalitions;     /* sub-models of fds, afds, gfds and ls; 0: 20 a player */
-    size_t orders;         /* of tmc, cs-shapley, beta and gshapley at the most */
+    size_t permutations;   /* of tmc, cs-shapley, beta and gshapley at the most */
     size_t truth;          /* coalitions of the values that are taken for the truth; 0: none */
     double flipped; /* share of players whose labels are made wrong, to see which methods find
                      * them; 0: none */
@@ -858,7 +861,7 @@ typedef struct fds_bench_params {
     unsigned threads; /* numbers do not depend on it */
 } fds_bench_params;
 
-/* Shares of 5 % to 100 %, 40 orders, LeNet-5. */
+/* Shares of 5 % to 100 %, 40 permutations, LeNet-5. */
 FDS_API fds_bench_params fds_bench_params_default(void);
 /* "fds", ..., "freeshap/sample" (values for each test sample), ...: NULL-terminated. */
 FDS_API const char *const *fds_bench_methods(void);
@@ -876,13 +879,13 @@ typedef struct fds_bench_data {
 } fds_bench_data;
 
 /* Measures a case in the folder dir, or what is left of it to do; a finished one is left as it is.
- * dir/case.json has the result. FDS_USAGE, naming the difference, when dir holds a case of other
+ * dir/case.json has the result. FDS_ERR_USAGE, naming the difference, when dir holds a case of other
  * settings. */
 FDS_API fds_status fds_bench_case(const char *dir, const fds_bench_data *data,
                                   const fds_bench_params *params, const fds_events *events,
                                   fds_error *err);
 
-/* Joins the finished cases of dirs (several seeds of one set of data become one) into the folder
+/* Joins the finished pairs of dirs (several seeds of one set of data become one) into the folder
  * out: report.html, which needs no other file, report.json and report.csv. command: how to repeat
  * it. */
 FDS_API fds_status fds_bench_report(const char *out, const char *const *dirs, size_t count,
@@ -963,7 +966,7 @@ FDS_API fds_status fds_lane_train(fds_lane *lane, const fds_inputs *inputs, cons
                                   size_t count, const fds_train_params *params, float *weights,
                                   fds_train_report *report, const fds_events *events,
                                   fds_error *err);
-/* Class probabilities of inputs first .. first+count-1: probs[count * classes]. FDS_DIVERGED when
+/* Class probabilities of inputs first .. first+count-1: probs[count * classes]. FDS_ERR_DIVERGED when
  * an answer is infinite or not a number. */
 FDS_API fds_status fds_lane_predict(fds_lane *lane, const fds_inputs *inputs, size_t first,
                                     size_t count, const float *weights, float *probs,

@@ -23,7 +23,7 @@
 /* ---- system calls, each able to fail on demand ---- */
 
 static bool io_fails(void) {
-    if (!fds_fault(FDS_FAULT_IO))
+    if (!fds__fault(FDS__FAULT_IO))
         return false;
     errno = EIO;
     return true;
@@ -46,42 +46,43 @@ static int io_rename(const char *from, const char *to) {
 /* ---- reading ---- */
 
 static fds_status fail_too_large(fds_error *err, const char *path, size_t size, size_t limit) {
-    return fds_fail(err, FDS_LIMIT, "%s: %zu bytes, at most %zu are allowed", path, size, limit);
+    return fds__fail(err, FDS_ERR_LIMIT, "%s: %zu bytes, at most %zu are allowed", path, size,
+                     limit);
 }
 
-fds_status fds_file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
-                         fds_error *err) {
+fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
+                          fds_error *err) {
     /* O_NONBLOCK: opening a named pipe must not wait for a writer */
     int fd = io_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
-        return fds_fail_errno(err, "open", path);
+        return fds__fail_errno(err, "open", path);
     fds_status status = FDS_OK;
     uint8_t *buffer = NULL;
     size_t used = 0;
     struct stat about;
     if (io_fails() || fstat(fd, &about) != 0)
-        status = fds_fail_errno(err, "look at", path);
+        status = fds__fail_errno(err, "look at", path);
     else if (!S_ISREG(about.st_mode))
-        status = fds_fail(err, FDS_FORMAT, "%s: not a regular file", path);
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: not a regular file", path);
     else if ((uint64_t)about.st_size > limit)
         status = fail_too_large(err, path, (size_t)about.st_size, limit);
-    else if (!(buffer = fds_alloc((size_t)about.st_size + 1)))
-        status = fds_fail_nomem(err, (size_t)about.st_size + 1);
+    else if (!(buffer = fds__alloc((size_t)about.st_size + 1)))
+        status = fds__fail_nomem(err, (size_t)about.st_size + 1);
     while (status == FDS_OK && used < (size_t)about.st_size) {
         ssize_t got = io_read(fd, buffer + used, (size_t)about.st_size - used);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            status = fds_fail_errno(err, "read", path);
+            status = fds__fail_errno(err, "read", path);
         if (got == 0)
-            status = fds_fail(err, FDS_IO, "%s: ended at byte %zu of %lld while being read", path,
-                              used, (long long)about.st_size);
+            status = fds__fail(err, FDS_ERR_IO, "%s: ended at byte %zu of %lld while being read",
+                               path, used, (long long)about.st_size);
         if (got > 0)
             used += (size_t)got;
     }
     close(fd);
     if (status != FDS_OK) {
-        fds_free(buffer);
+        fds__free(buffer);
         return status;
     }
     buffer[used] = 0;
@@ -92,55 +93,56 @@ fds_status fds_file_read(const char *path, size_t limit, uint8_t **data, size_t 
 
 static void *zlib_alloc(void *unused, unsigned count, unsigned size) {
     (void)unused;
-    return fds_alloc_zero(count, size);
+    return fds__alloc_zero(count, size);
 }
 static void zlib_free(void *unused, void *memory) {
     (void)unused;
-    fds_free(memory);
+    fds__free(memory);
 }
 
 /* Undoes gzip in memory, growing the result as needed up to limit. */
 static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, size_t limit,
                          uint8_t **data, size_t *size, fds_error *err) {
     if (in_size > UINT32_MAX)
-        return fds_fail(err, FDS_LIMIT, "%s: gzip files of 4 GiB or more are not read", path);
+        return fds__fail(err, FDS_ERR_LIMIT, "%s: gzip files of 4 GiB or more are not read", path);
     z_stream z = {.zalloc = zlib_alloc,
                   .zfree = zlib_free,
                   .next_in = (Bytef *)in,
                   .avail_in = (uInt)in_size};
     if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
-        return fds_fail_nomem(err, sizeof z);
+        return fds__fail_nomem(err, sizeof z);
     void *buffer = NULL;
     size_t capacity = 0, used = 0;
     fds_status status = FDS_OK;
     int code = Z_OK;
     while (status == FDS_OK && code != Z_STREAM_END) {
         /* one byte over the limit is room enough to notice that there is more */
-        size_t room = FDS_MIN(FDS_MAX(used + used / 2, (size_t)1 << 16), limit) + 1;
-        status = fds_grow(&buffer, &capacity, room + 1, 1, err);
+        size_t room = MIN(MAX(used + used / 2, (size_t)1 << 16), limit) + 1;
+        status = fds__grow(&buffer, &capacity, room + 1, 1, err);
         if (status != FDS_OK)
             break;
         z.next_out = (Bytef *)buffer + used;
-        z.avail_out = (uInt)FDS_MIN(capacity - 1 - used, (size_t)1 << 30);
+        z.avail_out = (uInt)MIN(capacity - 1 - used, (size_t)1 << 30);
         code = inflate(&z, Z_NO_FLUSH);
         used = (size_t)(z.next_out - (Bytef *)buffer);
         if (used > limit)
-            status = fds_fail(err, FDS_LIMIT, "%s: more than %zu bytes when unpacked", path, limit);
+            status =
+                fds__fail(err, FDS_ERR_LIMIT, "%s: more than %zu bytes when unpacked", path, limit);
         else if (code == Z_MEM_ERROR)
-            status = fds_fail_nomem(err, capacity);
+            status = fds__fail_nomem(err, capacity);
         else if (code == Z_BUF_ERROR || (code == Z_OK && z.avail_in == 0 && z.avail_out > 0))
-            status = fds_fail(err, FDS_FORMAT, "%s: gzip data is cut off after %zu bytes", path,
-                              in_size);
+            status = fds__fail(err, FDS_ERR_FORMAT, "%s: gzip data is cut off after %zu bytes",
+                               path, in_size);
         else if (code != Z_OK && code != Z_STREAM_END)
-            status = fds_fail(err, FDS_FORMAT, "%s: gzip data is damaged near byte %lu: %s", path,
-                              z.total_in, z.msg ? z.msg : "unknown");
+            status = fds__fail(err, FDS_ERR_FORMAT, "%s: gzip data is damaged near byte %lu: %s",
+                               path, z.total_in, z.msg ? z.msg : "unknown");
     }
     if (status == FDS_OK && z.avail_in > 0)
-        status = fds_fail(err, FDS_FORMAT, "%s: %u bytes after the end of the gzip data", path,
-                          z.avail_in);
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: %u bytes after the end of the gzip data", path,
+                           z.avail_in);
     inflateEnd(&z);
     if (status != FDS_OK) {
-        fds_free(buffer);
+        fds__free(buffer);
         return status;
     }
     ((uint8_t *)buffer)[used] = 0;
@@ -149,12 +151,12 @@ static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, si
     return FDS_OK;
 }
 
-fds_status fds_file_read_gz(const char *path, size_t limit, uint8_t **data, size_t *size,
-                            fds_error *err) {
+fds_status fds__file_read_gz(const char *path, size_t limit, uint8_t **data, size_t *size,
+                             fds_error *err) {
     uint8_t *raw;
     size_t raw_size, slack = limit / 1000 + 1024; /* what gzip may add to bytes it cannot pack */
-    FDS_TRY(fds_file_read(path, limit > SIZE_MAX - slack ? SIZE_MAX : limit + slack, &raw,
-                          &raw_size, err));
+    TRY(fds__file_read(path, limit > SIZE_MAX - slack ? SIZE_MAX : limit + slack, &raw, &raw_size,
+                       err));
     bool is_gzip = raw_size >= 2 && raw[0] == 0x1f && raw[1] == 0x8b;
     if (!is_gzip && raw_size <= limit) {
         *data = raw;
@@ -163,19 +165,19 @@ fds_status fds_file_read_gz(const char *path, size_t limit, uint8_t **data, size
     }
     fds_status status = is_gzip ? gunzip(path, raw, raw_size, limit, data, size, err)
                                 : fail_too_large(err, path, raw_size, limit);
-    fds_free(raw);
+    fds__free(raw);
     return status;
 }
 
 /* ---- writing ---- */
 
-struct fds_out {
+struct fds__out {
     int fd;
-    char path[FDS_PATH_MAX], temp[FDS_PATH_MAX + 64], dir[FDS_PATH_MAX];
+    char path[FDS__PATH_MAX], temp[FDS__PATH_MAX + 64], dir[FDS__PATH_MAX];
 };
 
 /* A file of our own beside the target: a name that is taken, by whomever, is not used. */
-static int open_aside(fds_out *out, const char *name) {
+static int open_aside(fds__out *out, const char *name) {
     static atomic_uint counter;
     int dir_len = (int)(name - out->path), fd;
     do {
@@ -186,45 +188,44 @@ static int open_aside(fds_out *out, const char *name) {
     return fd;
 }
 
-/* Where a path's last part begins; dir[FDS_PATH_MAX] receives what it lies in. */
+/* Where a path's last part begins; dir[FDS__PATH_MAX] receives what it lies in. */
 static const char *split_path(const char *path, char *dir) {
     const char *slash = strrchr(path, '/');
-    snprintf(dir, FDS_PATH_MAX, "%.*s", slash ? (int)FDS_MAX(slash - path, 1) : 1,
-             slash ? path : ".");
+    snprintf(dir, FDS__PATH_MAX, "%.*s", slash ? (int)MAX(slash - path, 1) : 1, slash ? path : ".");
     return slash ? slash + 1 : path;
 }
 
-fds_status fds_out_open(const char *path, fds_out **result, fds_error *err) {
+fds_status fds__out_open(const char *path, fds__out **result, fds_error *err) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     struct stat about;
-    if (!*name || strlen(path) >= FDS_PATH_MAX)
-        return fds_fail(err, FDS_USAGE, "\"%s\" is not the name of a file", path);
+    if (!*name || strlen(path) >= FDS__PATH_MAX)
+        return fds__fail(err, FDS_ERR_USAGE, "\"%s\" is not the name of a file", path);
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
-        return fds_fail(err, FDS_IO, "cannot write %s: it is %s", path,
-                        S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
-    fds_out *out = fds_alloc_zero(1, sizeof *out);
+        return fds__fail(err, FDS_ERR_IO, "cannot write %s: it is %s", path,
+                         S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
+    fds__out *out = fds__alloc_zero(1, sizeof *out);
     if (!out)
-        return fds_fail_nomem(err, sizeof *out);
+        return fds__fail_nomem(err, sizeof *out);
     snprintf(out->path, sizeof out->path, "%s", path);
     split_path(path, out->dir);
     out->fd = open_aside(out, out->path + (name - path));
     if (out->fd < 0) {
-        fds_status status = fds_fail_errno(err, "write", path);
-        fds_free(out);
+        fds_status status = fds__fail_errno(err, "write", path);
+        fds__free(out);
         return status;
     }
     *result = out;
     return FDS_OK;
 }
 
-fds_status fds_out_write(fds_out *out, const void *data, size_t size, fds_error *err) {
+fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_error *err) {
     const char *at = data;
     while (size > 0) {
         ssize_t done = io_write(out->fd, at, size);
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
-            return fds_fail_errno(err, "write", out->path);
+            return fds__fail_errno(err, "write", out->path);
         at += done;
         size -= (size_t)done;
     }
@@ -235,99 +236,99 @@ static fds_status sync_and_close_dir(int dir, const char *path, fds_error *err) 
     fds_status status = FDS_OK;
     /* some file systems cannot sync a folder and say EINVAL: there is nothing more to be done */
     if (io_fsync(dir) != 0 && errno != EINVAL)
-        status = fds_fail_errno(err, "sync folder", path);
+        status = fds__fail_errno(err, "sync folder", path);
     close(dir);
     return status;
 }
 
-fds_status fds_dir_sync(const char *path, fds_error *err) {
+fds_status fds__dir_sync(const char *path, fds_error *err) {
     int dir = io_open(path, O_RDONLY | O_DIRECTORY, 0);
-    return dir < 0 ? fds_fail_errno(err, "open folder", path) : sync_and_close_dir(dir, path, err);
+    return dir < 0 ? fds__fail_errno(err, "open folder", path) : sync_and_close_dir(dir, path, err);
 }
 
-fds_status fds_out_commit(fds_out *out, fds_error *err) {
+fds_status fds__out_commit(fds__out *out, fds_error *err) {
     fds_status status = FDS_OK;
     int dir = -1;
     if (io_fsync(out->fd) != 0)
-        status = fds_fail_errno(err, "sync", out->path);
+        status = fds__fail_errno(err, "sync", out->path);
     int closed = close(out->fd);
     out->fd = -1;
     if (status == FDS_OK && (io_fails() || closed != 0))
-        status = fds_fail_errno(err, "close", out->path);
+        status = fds__fail_errno(err, "close", out->path);
     /* opened before the rename, so that only its sync can fail once the old file is gone */
     if (status == FDS_OK && (dir = io_open(out->dir, O_RDONLY | O_DIRECTORY, 0)) < 0)
-        status = fds_fail_errno(err, "open folder", out->dir);
+        status = fds__fail_errno(err, "open folder", out->dir);
     if (status == FDS_OK && io_rename(out->temp, out->path) != 0)
-        status = fds_fail_errno(err, "replace", out->path);
+        status = fds__fail_errno(err, "replace", out->path);
     if (status != FDS_OK) {
         if (dir >= 0)
             close(dir);
-        fds_out_abort(out);
+        fds__out_abort(out);
         return status;
     }
     status = sync_and_close_dir(dir, out->dir, err);
-    fds_free(out);
+    fds__free(out);
     return status;
 }
 
-void fds_out_abort(fds_out *out) {
+void fds__out_abort(fds__out *out) {
     if (!out)
         return;
     if (out->fd >= 0)
         close(out->fd);
     unlink(out->temp);
-    fds_free(out);
+    fds__free(out);
 }
 
-fds_status fds_file_write(const char *path, const void *data, size_t size, fds_error *err) {
-    fds_out *out;
-    FDS_TRY(fds_out_open(path, &out, err));
-    fds_status status = fds_out_write(out, data, size, err);
+fds_status fds__file_write(const char *path, const void *data, size_t size, fds_error *err) {
+    fds__out *out;
+    TRY(fds__out_open(path, &out, err));
+    fds_status status = fds__out_write(out, data, size, err);
     if (status == FDS_OK)
-        return fds_out_commit(out, err);
-    fds_out_abort(out);
+        return fds__out_commit(out, err);
+    fds__out_abort(out);
     return status;
 }
 
 /* ---- in places ---- */
 
-fds_status fds_file_open(fds_file *file, const char *path, fds_access access, fds_error *err) {
+fds_status fds__file_open(fds__file *file, const char *path, fds__access access, fds_error *err) {
     static const int flags[] = {O_RDONLY, O_RDWR, O_RDWR | O_CREAT};
     struct stat about;
     file->fd = -1;
     file->is_disk_full = false;
     if (strlen(path) >= sizeof file->path)
-        return fds_fail(err, FDS_USAGE, "path too long: %.100s...", path);
+        return fds__fail(err, FDS_ERR_USAGE, "path too long: %.100s...", path);
     strcpy(file->path, path);
     file->fd = io_open(path, flags[access] | O_NONBLOCK, 0666);
     if (file->fd < 0)
-        return fds_fail_errno(err, "open", path);
+        return fds__fail_errno(err, "open", path);
     fds_status status = FDS_OK;
     if (io_fails() || fstat(file->fd, &about) != 0)
-        status = fds_fail_errno(err, "look at", path);
+        status = fds__fail_errno(err, "look at", path);
     else if (!S_ISREG(about.st_mode))
-        status = fds_fail(err, FDS_FORMAT, "%s: not a regular file", path);
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: not a regular file", path);
     if (status != FDS_OK)
-        fds_file_close(file);
+        fds__file_close(file);
     return status;
 }
 
-void fds_file_close(fds_file *file) {
+void fds__file_close(fds__file *file) {
     if (file->fd >= 0)
         close(file->fd);
     file->fd = -1;
 }
 
-fds_status fds_file_size(fds_file *file, uint64_t *size, fds_error *err) {
+fds_status fds__file_size(fds__file *file, uint64_t *size, fds_error *err) {
     struct stat about;
     if (io_fails() || fstat(file->fd, &about) != 0)
-        return fds_fail_errno(err, "look at", file->path);
+        return fds__fail_errno(err, "look at", file->path);
     *size = (uint64_t)about.st_size;
     return FDS_OK;
 }
 
-fds_status fds_file_read_at(fds_file *file, void *data, size_t size, uint64_t offset,
-                            fds_error *err) {
+fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t offset,
+                             fds_error *err) {
     for (size_t used = 0; used < size;) {
         ssize_t got =
             io_fails() ? -1
@@ -335,18 +336,18 @@ fds_status fds_file_read_at(fds_file *file, void *data, size_t size, uint64_t of
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return fds_fail_errno(err, "read", file->path);
+            return fds__fail_errno(err, "read", file->path);
         if (got == 0)
-            return fds_fail(err, FDS_IO, "%s: ended at byte %llu, %llu were expected", file->path,
-                            (unsigned long long)(offset + used),
-                            (unsigned long long)(offset + size));
+            return fds__fail(err, FDS_ERR_IO, "%s: ended at byte %llu, %llu were expected",
+                             file->path, (unsigned long long)(offset + used),
+                             (unsigned long long)(offset + size));
         used += (size_t)got;
     }
     return FDS_OK;
 }
 
-fds_status fds_file_write_at(fds_file *file, const void *data, size_t size, uint64_t offset,
-                             fds_error *err) {
+fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, uint64_t offset,
+                              fds_error *err) {
     for (size_t used = 0; used < size;) {
         ssize_t done = io_fails() ? -1
                                   : pwrite(file->fd, (const char *)data + used, size - used,
@@ -355,87 +356,87 @@ fds_status fds_file_write_at(fds_file *file, const void *data, size_t size, uint
             continue;
         if (done < 0) {
             file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
-            return fds_fail_errno(err, "write", file->path);
+            return fds__fail_errno(err, "write", file->path);
         }
         if (done == 0) { /* nothing says why, and trying again might never end */
             errno = EIO;
-            return fds_fail_errno(err, "write", file->path);
+            return fds__fail_errno(err, "write", file->path);
         }
         used += (size_t)done;
     }
     return FDS_OK;
 }
 
-fds_status fds_file_truncate(fds_file *file, uint64_t size, fds_error *err) {
+fds_status fds__file_truncate(fds__file *file, uint64_t size, fds_error *err) {
     if (io_fails() || ftruncate(file->fd, (off_t)size) != 0)
-        return fds_fail_errno(err, "cut off the end of", file->path);
+        return fds__fail_errno(err, "cut off the end of", file->path);
     return FDS_OK;
 }
 
-fds_status fds_file_sync(fds_file *file, fds_error *err) {
+fds_status fds__file_sync(fds__file *file, fds_error *err) {
     if (io_fails() || fdatasync(file->fd) != 0) {
         /* where blocks are given out late, a full disk may show only now */
         file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
-        return fds_fail_errno(err, "sync", file->path);
+        return fds__fail_errno(err, "sync", file->path);
     }
     return FDS_OK;
 }
 
-fds_status fds_file_lock(fds_file *file, const char *user, fds_error *err) {
+fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err) {
     if (!io_fails() && flock(file->fd, LOCK_EX | LOCK_NB) == 0)
         return FDS_OK;
     if (errno == EWOULDBLOCK)
-        return fds_fail(err, FDS_IO, "%s is in use by another process", user);
-    return fds_fail_errno(err, "lock", file->path);
+        return fds__fail(err, FDS_ERR_IO, "%s is in use by another process", user);
+    return fds__fail_errno(err, "lock", file->path);
 }
 
-fds_status fds_file_map(fds_file *file, size_t size, const uint8_t **data, fds_error *err) {
+fds_status fds__file_map(fds__file *file, size_t size, const uint8_t **data, fds_error *err) {
     void *map = io_fails() ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
     if (map == MAP_FAILED)
-        return fds_fail_errno(err, "map", file->path);
+        return fds__fail_errno(err, "map", file->path);
     *data = map;
     return FDS_OK;
 }
 
-void fds_file_unmap(const uint8_t *data, size_t size) {
+void fds__file_unmap(const uint8_t *data, size_t size) {
     if (data)
         munmap((void *)(uintptr_t)data, size);
 }
 
-fds_status fds_disk_free(const char *path, uint64_t *bytes, fds_error *err) {
+fds_status fds__disk_free(const char *path, uint64_t *bytes, fds_error *err) {
     struct statvfs about;
     if (io_fails() || statvfs(path, &about) != 0)
-        return fds_fail_errno(err, "look at the disk of", path);
+        return fds__fail_errno(err, "look at the disk of", path);
     *bytes = (uint64_t)about.f_bavail * about.f_frsize;
     return FDS_OK;
 }
 
 /* ---- paths and folders ---- */
 
-bool fds_path_exists(const char *path) { return access(path, F_OK) == 0; }
+bool fds__path_exists(const char *path) { return access(path, F_OK) == 0; }
 
-bool fds_path_is_dir(const char *path) {
+bool fds__path_is_dir(const char *path) {
     struct stat about;
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
 /* So that a new folder outlives a loss of power. */
 static fds_status sync_parent(const char *path, fds_error *err) {
-    char dir[FDS_PATH_MAX];
+    char dir[FDS__PATH_MAX];
     split_path(path, dir);
-    return fds_dir_sync(dir, err);
+    return fds__dir_sync(dir, err);
 }
 
-fds_status fds_file_remove(const char *path, fds_error *err) {
+fds_status fds__file_remove(const char *path, fds_error *err) {
     if (io_fails() || unlink(path) != 0)
-        return fds_fail_errno(err, "remove", path);
+        return fds__fail_errno(err, "remove", path);
     return sync_parent(path, err);
 }
 
-fds_status fds_mkdirs(const char *path, fds_error *err) {
-    char part[FDS_PATH_MAX];
+fds_status fds__mkdirs(const char *path, fds_error *err) {
+    char part[FDS__PATH_MAX];
     if (!*path || strlen(path) >= sizeof part)
-        return fds_fail(err, FDS_USAGE, "\"%.100s\" is not the name of a folder", path);
+        return fds__fail(err, FDS_ERR_USAGE, "\"%.100s\" is not the name of a folder", path);
     strcpy(part, path);
     for (char *at = part + 1;; at++) {
         if (*at != '/' && *at != 0)
@@ -444,24 +445,24 @@ fds_status fds_mkdirs(const char *path, fds_error *err) {
         *at = 0;
         bool is_new = !io_fails() && mkdir(part, 0777) == 0;
         if (!is_new && errno != EEXIST)
-            return fds_fail_errno(err, "make folder", part);
+            return fds__fail_errno(err, "make folder", part);
         if (is_new)
-            FDS_TRY(sync_parent(part, err));
+            TRY(sync_parent(part, err));
         *at = kept;
         if (!kept)
             break;
     }
     errno = ENOTDIR;
-    return fds_path_is_dir(path) ? FDS_OK : fds_fail_errno(err, "make folder", path);
+    return fds__path_is_dir(path) ? FDS_OK : fds__fail_errno(err, "make folder", path);
 }
 
-fds_status fds_path_join(char *out, size_t out_size, const char *dir, const char *name,
-                         fds_error *err) {
+fds_status fds__path_join(char *out, size_t out_size, const char *dir, const char *name,
+                          fds_error *err) {
     size_t len = strlen(dir);
     const char *slash = len && dir[len - 1] == '/' ? "" : "/";
     int size = snprintf(out, out_size, "%s%s%s", dir, slash, name);
     if (size < 0 || (size_t)size >= out_size)
-        return fds_fail(err, FDS_USAGE, "path too long: %.100s.../%.100s", dir, name);
+        return fds__fail(err, FDS_ERR_USAGE, "path too long: %.100s.../%.100s", dir, name);
     return FDS_OK;
 }
 
@@ -474,7 +475,7 @@ static fds_status list_dir(const char *path, bool is_hidden, char ***names, size
                            fds_error *err) {
     DIR *dir = io_fails() ? NULL : opendir(path);
     if (!dir)
-        return fds_fail_errno(err, "open folder", path);
+        return fds__fail_errno(err, "open folder", path);
     void *list = NULL;
     size_t capacity = 0, used = 0;
     fds_status status = FDS_OK;
@@ -482,23 +483,23 @@ static fds_status list_dir(const char *path, bool is_hidden, char ***names, size
         errno = 0;
         struct dirent *entry = io_fails() ? NULL : readdir(dir);
         if (!entry && errno)
-            status = fds_fail_errno(err, "read folder", path);
+            status = fds__fail_errno(err, "read folder", path);
         if (!entry)
             break;
         if ((entry->d_name[0] == '.') != is_hidden)
             continue;
-        status = fds_grow(&list, &capacity, used + 1, sizeof(char *), err);
+        status = fds__grow(&list, &capacity, used + 1, sizeof(char *), err);
         if (status != FDS_OK)
             break;
-        char *name = fds_strdup(entry->d_name);
+        char *name = fds__strdup(entry->d_name);
         if (!name)
-            status = fds_fail_nomem(err, strlen(entry->d_name) + 1);
+            status = fds__fail_nomem(err, strlen(entry->d_name) + 1);
         else
             ((char **)list)[used++] = name;
     }
     closedir(dir);
     if (status != FDS_OK) {
-        fds_dir_list_free(list, used);
+        fds__dir_list_free(list, used);
         return status;
     }
     if (used)
@@ -508,33 +509,33 @@ static fds_status list_dir(const char *path, bool is_hidden, char ***names, size
     return FDS_OK;
 }
 
-fds_status fds_dir_list(const char *path, char ***names, size_t *count, fds_error *err) {
+fds_status fds__dir_list(const char *path, char ***names, size_t *count, fds_error *err) {
     return list_dir(path, false, names, count, err);
 }
 
-fds_status fds_out_sweep(const char *path, fds_error *err) {
-    char dir[FDS_PATH_MAX], prefix[FDS_PATH_MAX + 2], left[FDS_PATH_MAX];
+fds_status fds__out_sweep(const char *path, fds_error *err) {
+    char dir[FDS__PATH_MAX], prefix[FDS__PATH_MAX + 2], left[FDS__PATH_MAX];
     const char *name = split_path(path, dir);
     char **names;
     size_t count;
     snprintf(prefix, sizeof prefix, ".%s.", name);
-    FDS_TRY(list_dir(dir, true, &names, &count, err));
+    TRY(list_dir(dir, true, &names, &count, err));
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         size_t len = strlen(names[i]), start = strlen(prefix);
         if (strncmp(names[i], prefix, start) != 0 || len < start + 4 ||
             strcmp(names[i] + len - 4, ".tmp") != 0)
             continue;
-        status = fds_path_join(left, sizeof left, dir, names[i], err);
+        status = fds__path_join(left, sizeof left, dir, names[i], err);
         if (status == FDS_OK && (io_fails() || unlink(left) != 0))
-            status = fds_fail_errno(err, "remove", left);
+            status = fds__fail_errno(err, "remove", left);
     }
-    fds_dir_list_free(names, count);
+    fds__dir_list_free(names, count);
     return status;
 }
 
-void fds_dir_list_free(char **names, size_t count) {
+void fds__dir_list_free(char **names, size_t count) {
     for (size_t i = 0; i < count; i++)
-        fds_free(names[i]);
-    fds_free(names);
+        fds__free(names[i]);
+    fds__free(names);
 }

@@ -5,34 +5,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = {"avx512", "avx2", "generic"}; /* as fds_isa_set numbers them */
+static const char *const names[] = {"avx512", "avx2", "generic"}; /* as fds__isa_set numbers them */
 enum { SETS = sizeof names / sizeof *names };
 
-static bool runs_here(fds_isa_set set) {
+static bool runs_here(fds__isa_set set) {
 #ifdef __x86_64__
-    if (set == FDS_ISA_AVX512)
+    if (set == FDS__ISA_AVX512)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
-    if (set == FDS_ISA_AVX2)
+    if (set == FDS__ISA_AVX2)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
-    return set == FDS_ISA_GENERIC;
+    return set == FDS__ISA_GENERIC;
 }
 
-fds_status fds_isa_choose(fds_isa_set *out, fds_error *err) {
+fds_status fds__isa_choose(fds__isa_set *out, fds_error *err) {
     const char *forced = getenv("FDS_ISA");
     for (int set = 0; set < SETS; set++)
-        if (runs_here((fds_isa_set)set) && (!forced || !*forced || !strcmp(forced, names[set]))) {
-            *out = (fds_isa_set)set;
+        if (runs_here((fds__isa_set)set) && (!forced || !*forced || !strcmp(forced, names[set]))) {
+            *out = (fds__isa_set)set;
             return FDS_OK;
         }
-    return fds_fail(err, FDS_UNSUPPORTED,
-                    "FDS_ISA=%s: this processor or build has no such instruction set; unset it, or "
-                    "use avx512, avx2 or generic",
-                    forced);
+    return fds__fail(
+        err, FDS_ERR_UNSUPPORTED,
+        "FDS_ISA=%s: this processor or build has no such instruction set; unset it, or "
+        "use avx512, avx2 or generic",
+        forced);
 }
 
 const char *fds_isa(void) {
-    fds_isa_set set;
-    return fds_isa_choose(&set, NULL) == FDS_OK ? names[set] : "unsupported";
+    fds__isa_set set;
+    return fds__isa_choose(&set, NULL) == FDS_OK ? names[set] : "unsupported";
 }

@@ -9,21 +9,21 @@
 
 /* The name of the table for the set that this file is compiled for. */
 #if defined FDS_AVX512
-#define FDS_ISA_TABLE(prefix) prefix##_avx512
+#define FDS__ISA_TABLE(prefix) prefix##_avx512
 #elif defined FDS_AVX2
-#define FDS_ISA_TABLE(prefix) prefix##_avx2
+#define FDS__ISA_TABLE(prefix) prefix##_avx2
 #else
-#define FDS_ISA_TABLE(prefix) prefix##_generic
+#define FDS__ISA_TABLE(prefix) prefix##_generic
 #endif
 
 /* The table of a set. */
 #ifdef __x86_64__
-#define FDS_ISA_PICK(set, prefix)               \
-    ((set) == FDS_ISA_AVX512 ? &prefix##_avx512 \
-     : (set) == FDS_ISA_AVX2 ? &prefix##_avx2   \
-                             : &prefix##_generic)
+#define FDS__ISA_PICK(set, prefix)               \
+    ((set) == FDS__ISA_AVX512 ? &prefix##_avx512 \
+     : (set) == FDS__ISA_AVX2 ? &prefix##_avx2   \
+                              : &prefix##_generic)
 #else
-#define FDS_ISA_PICK(set, prefix) ((void)(set), &prefix##_generic)
+#define FDS__ISA_PICK(set, prefix) ((void)(set), &prefix##_generic)
 #endif
 
 #endif

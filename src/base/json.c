@@ -5,11 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-char *fds_json_text(const json_t *value, size_t flags) {
+char *fds__json_text(const json_t *value, size_t flags) {
     size_t size = json_dumpb(value, NULL, 0, flags);
-    char *text = size ? fds_alloc(size + 1) : NULL;
+    char *text = size ? fds__alloc(size + 1) : NULL;
     if (!text || json_dumpb(value, text, size, flags) != size) {
-        fds_free(text);
+        fds__free(text);
         return NULL;
     }
     text[size] = 0;
@@ -18,16 +18,17 @@ char *fds_json_text(const json_t *value, size_t flags) {
 
 /* Jansson's reader drops characters that it has no memory for: what is read twice alike is whole.
  */
-fds_status fds_json_parse(const char *where, const char *text, size_t size, json_t **out,
-                          fds_error *err) {
+fds_status fds__json_parse(const char *where, const char *text, size_t size, json_t **out,
+                           fds_error *err) {
     json_error_t mistake = {.line = 0};
     json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &mistake);
     json_t *again = json ? json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL) : NULL;
     fds_status status = FDS_OK;
     if (!json && mistake.text[0])
-        status = fds_fail(err, FDS_FORMAT, "%s: line %d: %s", where, mistake.line, mistake.text);
+        status =
+            fds__fail(err, FDS_ERR_FORMAT, "%s: line %d: %s", where, mistake.line, mistake.text);
     else if (!json_equal(json, again))
-        status = fds_fail(err, FDS_NOMEM, "out of memory to read %s", where);
+        status = fds__fail(err, FDS_ERR_NOMEM, "out of memory to read %s", where);
     json_decref(again);
     if (status != FDS_OK)
         json_decref(json);
@@ -36,41 +37,41 @@ fds_status fds_json_parse(const char *where, const char *text, size_t size, json
     return status;
 }
 
-fds_status fds_json_read(const char *path, size_t limit, json_t **out, fds_error *err) {
+fds_status fds__json_read(const char *path, size_t limit, json_t **out, fds_error *err) {
     uint8_t *data;
     size_t size;
-    FDS_TRY(fds_file_read(path, limit, &data, &size, err));
-    fds_status status = fds_json_parse(path, (const char *)data, size, out, err);
-    fds_free(data);
+    TRY(fds__file_read(path, limit, &data, &size, err));
+    fds_status status = fds__json_parse(path, (const char *)data, size, out, err);
+    fds__free(data);
     return status;
 }
 
-json_t *fds_json_string(const char *text) {
+json_t *fds__json_string(const char *text) {
     if (!text)
         return json_null();
     json_t *json = json_string(text);
-    char *plain = json ? NULL : fds_strdup(text);
+    char *plain = json ? NULL : fds__strdup(text);
     for (char *at = plain; at && *at; at++)
         *at = (unsigned char)*at < 0x80 ? *at : '?';
     if (plain)
         json = json_string(plain);
-    fds_free(plain);
+    fds__free(plain);
     return json;
 }
 
-json_t *fds_json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+json_t *fds__json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
-fds_status fds_fail_json(fds_error *err) {
-    return fds_fail(err, FDS_NOMEM, "out of memory for JSON");
+fds_status fds__fail_json(fds_error *err) {
+    return fds__fail(err, FDS_ERR_NOMEM, "out of memory for JSON");
 }
 
-fds_status fds_json_write(const char *dir, const char *name, const json_t *json, fds_error *err) {
-    char path[FDS_PATH_MAX];
-    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
-    FDS_TRY(fds_out_sweep(path, err));
-    char *text = json ? fds_json_text(json, JSON_INDENT(1)) : NULL;
-    fds_status status = text ? fds_file_write(path, text, strlen(text), err) : fds_fail_json(err);
-    fds_free(text);
+fds_status fds__json_write(const char *dir, const char *name, const json_t *json, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, dir, name, err));
+    TRY(fds__out_sweep(path, err));
+    char *text = json ? fds__json_text(json, JSON_INDENT(1)) : NULL;
+    fds_status status = text ? fds__file_write(path, text, strlen(text), err) : fds__fail_json(err);
+    fds__free(text);
     return status;
 }
 
@@ -79,11 +80,11 @@ fds_status fds_json_write(const char *dir, const char *name, const json_t *json,
 /* A value as a message shows it: 0.1, not 0.10000000000000001. */
 static void show(const json_t *json, char *text, size_t size) {
     size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15);
-    char *dump = json ? fds_json_text(json, flags) : NULL;
+    char *dump = json ? fds__json_text(json, flags) : NULL;
     snprintf(text, size, "%s", dump ? dump : "absent");
     if (strlen(text) == size - 1)
         strcpy(text + size - 4, "...");
-    fds_free(dump);
+    fds__free(dump);
 }
 
 /* A checksum tells that something differs, but not what. */
@@ -135,7 +136,7 @@ static bool difference(const char *where, const json_t *before, const json_t *no
     return true;
 }
 
-bool fds_json_difference(const json_t *before, const json_t *now, const char *holder, char *text,
-                         size_t size) {
+bool fds__json_difference(const json_t *before, const json_t *now, const char *holder, char *text,
+                          size_t size) {
     return difference("", before, now, holder, text, size);
 }

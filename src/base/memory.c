@@ -8,33 +8,35 @@
 
 static struct { atomic_uint_fast64_t calls, fail_at; } faults[2];
 
-uint64_t fds_fault_arm(fds_fault_kind kind, uint64_t nth) {
+uint64_t fds__fault_arm(fds__fault_kind kind, uint64_t nth) {
     uint64_t calls = atomic_load(&faults[kind].calls);
     atomic_store(&faults[kind].fail_at, nth);
     atomic_store(&faults[kind].calls, 0);
     return calls;
 }
 
-bool fds_fault(fds_fault_kind kind) {
+bool fds__fault(fds__fault_kind kind) {
     uint64_t call = atomic_fetch_add_explicit(&faults[kind].calls, 1, memory_order_relaxed) + 1;
     return call == atomic_load_explicit(&faults[kind].fail_at, memory_order_relaxed);
 }
 
-void *fds_alloc(size_t size) { return fds_fault(FDS_FAULT_ALLOC) ? NULL : malloc(size ? size : 1); }
+void *fds__alloc(size_t size) {
+    return fds__fault(FDS__FAULT_ALLOC) ? NULL : malloc(size ? size : 1);
+}
 
-void *fds_alloc_zero(size_t count, size_t size) {
+void *fds__alloc_zero(size_t count, size_t size) {
     size_t product; /* calloc checks as well, but sanitizers take that for a mistake */
-    if (fds_fault(FDS_FAULT_ALLOC) || !fds_mul(count, size, &product))
+    if (fds__fault(FDS__FAULT_ALLOC) || !fds__mul(count, size, &product))
         return NULL;
     return product ? calloc(count, size) : calloc(1, 1);
 }
 
-void *fds_realloc(void *old, size_t size) {
-    return fds_fault(FDS_FAULT_ALLOC) ? NULL : realloc(old, size ? size : 1);
+void *fds__realloc(void *old, size_t size) {
+    return fds__fault(FDS__FAULT_ALLOC) ? NULL : realloc(old, size ? size : 1);
 }
 
-void *fds_alloc_aligned(size_t size) {
-    if (fds_fault(FDS_FAULT_ALLOC) || size > SIZE_MAX - 64)
+void *fds__alloc_aligned(size_t size) {
+    if (fds__fault(FDS__FAULT_ALLOC) || size > SIZE_MAX - 64)
         return NULL;
     size_t rounded = (size + 63) / 64 * 64;
     void *memory = aligned_alloc(64, rounded ? rounded : 64);
@@ -43,24 +45,25 @@ void *fds_alloc_aligned(size_t size) {
     return memory;
 }
 
-void fds_free(void *memory) { free(memory); }
+void fds__free(void *memory) { free(memory); }
 
-char *fds_strdup(const char *text) {
+char *fds__strdup(const char *text) {
     size_t size = strlen(text) + 1;
-    char *copy = fds_alloc(size);
+    char *copy = fds__alloc(size);
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-fds_status fds_grow(void **items, size_t *capacity, size_t needed, size_t item_size,
-                    fds_error *err) {
+fds_status fds__grow(void **items, size_t *capacity, size_t needed, size_t item_size,
+                     fds_error *err) {
     if (needed <= *capacity)
         return FDS_OK;
-    size_t wanted = FDS_MAX(needed, *capacity + *capacity / 2), size;
-    if (!fds_mul(wanted, item_size, &size))
-        return fds_fail(err, FDS_LIMIT, "%zu items of %zu bytes are too many", wanted, item_size);
-    void *grown = fds_realloc(*items, size);
+    size_t wanted = MAX(needed, *capacity + *capacity / 2), size;
+    if (!fds__mul(wanted, item_size, &size))
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu items of %zu bytes are too many", wanted,
+                         item_size);
+    void *grown = fds__realloc(*items, size);
     if (!grown)
-        return fds_fail_nomem(err, size);
+        return fds__fail_nomem(err, size);
     *items = grown;
     *capacity = wanted;
     return FDS_OK;

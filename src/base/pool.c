@@ -9,7 +9,7 @@
 
 typedef struct {
     size_t count;
-    fds_job job;
+    fds__job job;
     void *context;
     const char *stage, *unit;
     const fds_events *events;
@@ -50,7 +50,7 @@ static void *work(void *argument) {
             size_t done = atomic_fetch_add(&p->done, 1) + 1;
             if (w->number == 0)
                 status =
-                    fds_report(p->events, p->stage, p->unit, done, p->count, p->start_s, &error);
+                    fds__report(p->events, p->stage, p->unit, done, p->count, p->start_s, &error);
         }
         if (status != FDS_OK) {
             error.status = status;
@@ -65,25 +65,25 @@ unsigned fds_processors(void) {
     return online < 1 ? 1 : online > 1024 ? 1024 : (unsigned)online;
 }
 
-unsigned fds_pool_workers(unsigned threads, size_t count) {
+unsigned fds__pool_workers(unsigned threads, size_t count) {
     unsigned wanted = threads ? threads : fds_processors();
-    return (unsigned)FDS_MAX((size_t)1, FDS_MIN((size_t)wanted, count));
+    return (unsigned)MAX((size_t)1, MIN((size_t)wanted, count));
 }
 
-fds_status fds_pool_run(unsigned threads, size_t count, fds_job job, void *context,
-                        const char *stage, const char *unit, const fds_events *events,
-                        fds_error *err) {
-    unsigned workers = fds_pool_workers(threads, count), started = 1;
-    worker *crew = fds_alloc_zero(workers, sizeof *crew);
+fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *context,
+                         const char *stage, const char *unit, const fds_events *events,
+                         fds_error *err) {
+    unsigned workers = fds__pool_workers(threads, count), started = 1;
+    worker *crew = fds__alloc_zero(workers, sizeof *crew);
     if (!crew)
-        return fds_fail_nomem(err, workers * sizeof *crew);
+        return fds__fail_nomem(err, workers * sizeof *crew);
     pool p = {.count = count,
               .job = job,
               .context = context,
               .stage = stage,
               .unit = unit,
               .events = events,
-              .start_s = fds_now_s(),
+              .start_s = fds__now_s(),
               .lock = PTHREAD_MUTEX_INITIALIZER};
     for (unsigned i = 0; i < workers; i++)
         crew[i] = (worker){.pool = &p, .number = i};
@@ -94,9 +94,9 @@ fds_status fds_pool_run(unsigned threads, size_t count, fds_job job, void *conte
     work(&crew[0]);
     for (unsigned i = 1; i < started; i++)
         pthread_join(crew[i].thread, NULL);
-    fds_free(crew);
+    fds__free(crew);
     pthread_mutex_destroy(&p.lock);
     if (p.error.status != FDS_OK)
-        return fds_fail(err, p.error.status, "%s", p.error.text);
-    return fds_report(events, stage, unit, count, count, p.start_s, err);
+        return fds__fail(err, p.error.status, "%s", p.error.text);
+    return fds__report(events, stage, unit, count, count, p.start_s, err);
 }

@@ -34,7 +34,7 @@ _Noreturn static void become(const char *const argv[], const char *cwd, int repo
 static fds_status start(const char *const argv[], const char *cwd, pid_t *pid, fds_error *err) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return fds_fail_errno(err, "start", argv[0]);
+        return fds__fail_errno(err, "start", argv[0]);
     *pid = fork();
     if (*pid == 0)
         become(argv, cwd, ends[1]);
@@ -51,23 +51,23 @@ static fds_status start(const char *const argv[], const char *cwd, pid_t *pid, f
         while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
             ;
     if (why.number == ENOENT && !why.no_folder)
-        return fds_fail(err, FDS_NOT_FOUND, "the program %s is not installed", argv[0]);
+        return fds__fail(err, FDS_ERR_NOT_FOUND, "the program %s is not installed", argv[0]);
     errno = *pid < 0 ? fork_errno : why.number;
-    return why.no_folder ? fds_fail_errno(err, "enter folder", cwd)
-                         : fds_fail_errno(err, "start the program", argv[0]);
+    return why.no_folder ? fds__fail_errno(err, "enter folder", cwd)
+                         : fds__fail_errno(err, "start the program", argv[0]);
 }
 
-fds_status fds_run_program(const char *const argv[], const char *cwd, fds_error *err) {
+fds_status fds__run_program(const char *const argv[], const char *cwd, fds_error *err) {
     pid_t pid = -1;
-    FDS_TRY(start(argv, cwd, &pid, err));
+    TRY(start(argv, cwd, &pid, err));
     int state;
     while (waitpid(pid, &state, 0) < 0)
         if (errno != EINTR)
-            return fds_fail_errno(err, "wait for", argv[0]);
+            return fds__fail_errno(err, "wait for", argv[0]);
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
         return FDS_OK;
     if (WIFEXITED(state))
-        return fds_fail(err, FDS_EXTERNAL, "%s ended with exit code %d", argv[0],
-                        WEXITSTATUS(state));
-    return fds_fail(err, FDS_EXTERNAL, "%s was ended by signal %d", argv[0], WTERMSIG(state));
+        return fds__fail(err, FDS_ERR_EXTERNAL, "%s ended with exit code %d", argv[0],
+                         WEXITSTATUS(state));
+    return fds__fail(err, FDS_ERR_EXTERNAL, "%s was ended by signal %d", argv[0], WTERMSIG(state));
 }

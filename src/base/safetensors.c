@@ -19,9 +19,9 @@
 #define MAX_HEADER ((size_t)100 << 20)
 #define MAX_FILE ((size_t)8 << 30)
 
-struct fds_safetensors {
+struct fds__safetensors {
     json_t *header; /* owns names and metadata */
-    fds_tensor *tensors;
+    fds__tensor *tensors;
     size_t count;
     uint8_t *data; /* the file, its values moved to the front */
 };
@@ -42,39 +42,40 @@ static bool whole(const json_t *value, uint64_t *number) {
 
 /* is_kept: false for a tensor that is passed over */
 static fds_status read_entry(const char *path, const char *name, json_t *entry, uint64_t data_size,
-                             fds_tensor *tensor, range *where, bool *is_kept, fds_error *err) {
+                             fds__tensor *tensor, range *where, bool *is_kept, fds_error *err) {
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     json_t *shape = json_object_get(entry, "shape");
     json_t *offsets = json_object_get(entry, "data_offsets");
     if (!dtype || !json_is_array(shape) || json_array_size(offsets) != 2)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: tensor \"%.100s\" must have dtype, shape and two data_offsets", path,
-                        name);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: tensor \"%.100s\" must have dtype, shape and two data_offsets", path,
+                         name);
     bool is_counter = strcmp(dtype, "I64") == 0;
     if (strcmp(dtype, "F32") != 0 && !is_counter)
-        return fds_fail(err, FDS_UNSUPPORTED, "%s: tensor \"%.100s\" is %.20s, only F32 is read",
-                        path, name, dtype);
-    *tensor = (fds_tensor){.name = name, .rank = (uint32_t)json_array_size(shape)};
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "%s: tensor \"%.100s\" is %.20s, only F32 is read", path, name, dtype);
+    *tensor = (fds__tensor){.name = name, .rank = (uint32_t)json_array_size(shape)};
     if (json_array_size(shape) > 4)
-        return fds_fail(err, FDS_UNSUPPORTED, "%s: tensor \"%.100s\" has more than 4 dimensions",
-                        path, name);
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "%s: tensor \"%.100s\" has more than 4 dimensions", path, name);
     uint64_t size = is_counter ? sizeof(int64_t) : sizeof(float), dim;
     for (uint32_t d = 0; d < tensor->rank; d++) {
         if (!whole(json_array_get(shape, d), &dim) || dim > UINT32_MAX ||
             __builtin_mul_overflow(size, dim, &size))
-            return fds_fail(err, FDS_FORMAT, "%s: tensor \"%.100s\": bad shape", path, name);
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%.100s\": bad shape", path, name);
         tensor->dims[d] = (uint32_t)dim;
     }
     if (!whole(json_array_get(offsets, 0), &where->begin) ||
         !whole(json_array_get(offsets, 1), &where->end) || where->begin > where->end ||
         where->end > data_size)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: tensor \"%.100s\" does not lie within the file's %llu bytes of data",
-                        path, name, (unsigned long long)data_size);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: tensor \"%.100s\" does not lie within the file's %llu bytes of data",
+                         path, name, (unsigned long long)data_size);
     if (where->end - where->begin != size)
-        return fds_fail(
-            err, FDS_FORMAT, "%s: tensor \"%.100s\" has %llu bytes of data, its shape needs %llu",
-            path, name, (unsigned long long)(where->end - where->begin), (unsigned long long)size);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: tensor \"%.100s\" has %llu bytes of data, its shape needs %llu", path,
+                         name, (unsigned long long)(where->end - where->begin),
+                         (unsigned long long)size);
     *is_kept = !is_counter;
     return FDS_OK;
 }
@@ -94,32 +95,32 @@ static fds_status check_cover(const char *path, range *ranges, size_t count, uin
         qsort(ranges, count, sizeof *ranges, by_begin);
     for (size_t i = 0; i < count; i++) {
         if (ranges[i].begin != at)
-            return fds_fail(err, FDS_FORMAT, "%s: tensors %s at byte %llu of the data", path,
-                            ranges[i].begin < at ? "overlap" : "leave a gap",
-                            (unsigned long long)at);
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: tensors %s at byte %llu of the data", path,
+                             ranges[i].begin < at ? "overlap" : "leave a gap",
+                             (unsigned long long)at);
         at = ranges[i].end;
     }
     if (at != data_size)
-        return fds_fail(err, FDS_FORMAT, "%s: %llu bytes after the last tensor", path,
-                        (unsigned long long)(data_size - at));
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: %llu bytes after the last tensor", path,
+                         (unsigned long long)(data_size - at));
     return FDS_OK;
 }
 
-static fds_status read_entries(const char *path, fds_safetensors *file, uint64_t data_size,
+static fds_status read_entries(const char *path, fds__safetensors *file, uint64_t data_size,
                                fds_error *err) {
     size_t entries = json_object_size(file->header), seen = 0;
-    range *ranges = fds_alloc_zero(entries, sizeof *ranges);
-    file->tensors = fds_alloc_zero(entries, sizeof *file->tensors);
+    range *ranges = fds__alloc_zero(entries, sizeof *ranges);
+    file->tensors = fds__alloc_zero(entries, sizeof *file->tensors);
     fds_status status = FDS_OK;
     if (!ranges || !file->tensors)
-        status = fds_fail_nomem(err, entries * sizeof *file->tensors);
+        status = fds__fail_nomem(err, entries * sizeof *file->tensors);
     const char *name;
     json_t *entry;
     json_object_foreach(file->header, name, entry) {
         if (status != FDS_OK || strcmp(name, "__metadata__") == 0)
             continue;
         bool is_kept = false;
-        fds_tensor *tensor = &file->tensors[file->count];
+        fds__tensor *tensor = &file->tensors[file->count];
         status = read_entry(path, name, entry, data_size, tensor, &ranges[seen], &is_kept, err);
         if (status == FDS_OK) {
             tensor->values = (const float *)(const void *)(file->data + ranges[seen++].begin);
@@ -128,7 +129,7 @@ static fds_status read_entries(const char *path, fds_safetensors *file, uint64_t
     }
     if (status == FDS_OK)
         status = check_cover(path, ranges, seen, data_size, err);
-    fds_free(ranges);
+    fds__free(ranges);
     return status;
 }
 
@@ -136,92 +137,92 @@ static fds_status check_metadata(const char *path, json_t *header, fds_error *er
     json_t *meta = json_object_get(header, "__metadata__"), *value;
     const char *key;
     if (meta && !json_is_object(meta))
-        return fds_fail(err, FDS_FORMAT, "%s: __metadata__ must be an object", path);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: __metadata__ must be an object", path);
     json_object_foreach(meta, key, value) {
         if (!json_is_string(value))
-            return fds_fail(err, FDS_FORMAT, "%s: __metadata__ \"%.100s\" must be a text", path,
-                            key);
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: __metadata__ \"%.100s\" must be a text",
+                             path, key);
     }
     return FDS_OK;
 }
 
-static fds_status parse(const char *path, size_t size, fds_safetensors *file, fds_error *err) {
+static fds_status parse(const char *path, size_t size, fds__safetensors *file, fds_error *err) {
     uint8_t *data = file->data;
     uint64_t length = 0;
     if (size < 8)
-        return fds_fail(err, FDS_FORMAT, "%s: %zu bytes are too few for a safetensors file", path,
-                        size);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: %zu bytes are too few for a safetensors file",
+                         path, size);
     for (int i = 0; i < 8; i++)
         length |= (uint64_t)data[i] << 8 * i;
     if (length > size - 8 || length > MAX_HEADER)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: byte 0: the header is said to have %llu bytes, the file has %zu more",
-                        path, (unsigned long long)length, size - 8);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: byte 0: the header is said to have %llu bytes, the file has %zu more",
+                         path, (unsigned long long)length, size - 8);
     json_error_t where;
     file->header = json_loadb((const char *)data + 8, length, JSON_REJECT_DUPLICATES, &where);
     if (!file->header)
-        return fds_fail(err, FDS_FORMAT, "%s: byte %d: the header is not JSON: %s", path,
-                        where.position + 8, where.text);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %d: the header is not JSON: %s", path,
+                         where.position + 8, where.text);
     if (!json_is_object(file->header))
-        return fds_fail(err, FDS_FORMAT, "%s: byte 8: the header must be an object", path);
-    FDS_TRY(check_metadata(path, file->header, err));
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: byte 8: the header must be an object", path);
+    TRY(check_metadata(path, file->header, err));
     memmove(data, data + 8 + length, size - 8 - length); /* where floats are aligned */
     return read_entries(path, file, size - 8 - length, err);
 }
 
-fds_status fds_safetensors_parse(const char *path, uint8_t *data, size_t size,
-                                 fds_safetensors **out, fds_error *err) {
-    fds_safetensors *file = fds_alloc_zero(1, sizeof *file);
+fds_status fds__safetensors_parse(const char *path, uint8_t *data, size_t size,
+                                  fds__safetensors **out, fds_error *err) {
+    fds__safetensors *file = fds__alloc_zero(1, sizeof *file);
     if (!file) {
-        fds_free(data);
-        return fds_fail_nomem(err, sizeof *file);
+        fds__free(data);
+        return fds__fail_nomem(err, sizeof *file);
     }
     file->data = data;
     fds_status status = parse(path, size, file, err);
     if (status != FDS_OK) {
-        fds_safetensors_free(file);
+        fds__safetensors_free(file);
         return status;
     }
     *out = file;
     return FDS_OK;
 }
 
-fds_status fds_safetensors_read(const char *path, fds_safetensors **out, fds_error *err) {
+fds_status fds__safetensors_read(const char *path, fds__safetensors **out, fds_error *err) {
     uint8_t *data;
     size_t size;
-    FDS_TRY(fds_file_read(path, MAX_FILE, &data, &size, err));
-    return fds_safetensors_parse(path, data, size, out, err);
+    TRY(fds__file_read(path, MAX_FILE, &data, &size, err));
+    return fds__safetensors_parse(path, data, size, out, err);
 }
 
-void fds_safetensors_free(fds_safetensors *file) {
+void fds__safetensors_free(fds__safetensors *file) {
     if (!file)
         return;
     json_decref(file->header);
-    fds_free(file->tensors);
-    fds_free(file->data);
-    fds_free(file);
+    fds__free(file->tensors);
+    fds__free(file->data);
+    fds__free(file);
 }
 
-size_t fds_safetensors_count(const fds_safetensors *file) { return file->count; }
+size_t fds__safetensors_count(const fds__safetensors *file) { return file->count; }
 
-const fds_tensor *fds_safetensors_tensor(const fds_safetensors *file, size_t i) {
+const fds__tensor *fds__safetensors_tensor(const fds__safetensors *file, size_t i) {
     return &file->tensors[i];
 }
 
-const fds_tensor *fds_safetensors_find(const fds_safetensors *file, const char *name) {
+const fds__tensor *fds__safetensors_find(const fds__safetensors *file, const char *name) {
     for (size_t i = 0; i < file->count; i++)
         if (strcmp(file->tensors[i].name, name) == 0)
             return &file->tensors[i];
     return NULL;
 }
 
-const char *fds_safetensors_meta(const fds_safetensors *file, const char *key) {
+const char *fds__safetensors_meta(const fds__safetensors *file, const char *key) {
     return json_string_value(json_object_get(json_object_get(file->header, "__metadata__"), key));
 }
 
 /* ---- writing ---- */
 
-static size_t tensor_bytes(const fds_tensor *t) {
+static size_t tensor_bytes(const fds__tensor *t) {
     size_t bytes = sizeof(float);
     for (uint32_t d = 0; d < t->rank; d++)
         bytes *= t->dims[d];
@@ -229,7 +230,7 @@ static size_t tensor_bytes(const fds_tensor *t) {
 }
 
 /* NULL when there is no memory or a text is not UTF-8. */
-static char *make_header(const fds_tensor *tensors, size_t count, const fds_meta *meta,
+static char *make_header(const fds__tensor *tensors, size_t count, const fds__meta *meta,
                          size_t meta_count) {
     json_t *header = json_object(), *metadata = json_object();
     bool right = json_object_set_new(header, "__metadata__", metadata) == 0;
@@ -246,35 +247,35 @@ static char *make_header(const fds_tensor *tensors, size_t count, const fds_meta
         right &= json_object_set_new(header, tensors[i].name, entry) == 0;
         at = end;
     }
-    char *text = right ? fds_json_text(header, JSON_COMPACT) : NULL;
+    char *text = right ? fds__json_text(header, JSON_COMPACT) : NULL;
     json_decref(header);
     return text;
 }
 
-fds_status fds_safetensors_write(const char *path, const fds_tensor *tensors, size_t count,
-                                 const fds_meta *meta, size_t meta_count, fds_error *err) {
+fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, size_t count,
+                                  const fds__meta *meta, size_t meta_count, fds_error *err) {
     char *header = make_header(tensors, count, meta, meta_count);
     if (!header)
-        return fds_fail(err, FDS_NOMEM, "%s: out of memory for the file's header", path);
+        return fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's header", path);
     size_t used = strlen(header), length = (8 + used + 63) / 64 * 64 - 8;
     uint8_t prefix[8], blanks[64];
     for (int i = 0; i < 8; i++)
         prefix[i] = (uint8_t)((uint64_t)length >> 8 * i);
     memset(blanks, ' ', sizeof blanks);
-    fds_out *out = NULL;
-    fds_status status = fds_out_open(path, &out, err);
+    fds__out *out = NULL;
+    fds_status status = fds__out_open(path, &out, err);
     if (status == FDS_OK)
-        status = fds_out_write(out, prefix, sizeof prefix, err);
+        status = fds__out_write(out, prefix, sizeof prefix, err);
     if (status == FDS_OK)
-        status = fds_out_write(out, header, used, err);
+        status = fds__out_write(out, header, used, err);
     if (status == FDS_OK)
-        status = fds_out_write(out, blanks, length - used, err);
+        status = fds__out_write(out, blanks, length - used, err);
     for (size_t i = 0; status == FDS_OK && i < count; i++)
-        status = fds_out_write(out, tensors[i].values, tensor_bytes(&tensors[i]), err);
-    fds_free(header);
+        status = fds__out_write(out, tensors[i].values, tensor_bytes(&tensors[i]), err);
+    fds__free(header);
     if (status != FDS_OK) {
-        fds_out_abort(out);
+        fds__out_abort(out);
         return status;
     }
-    return fds_out_commit(out, err);
+    return fds__out_commit(out, err);
 }

@@ -23,7 +23,7 @@ static const status_row *row_of(fds_status status) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].status == status)
             return &rows[i];
-    static const status_row unknown = {FDS_USAGE, 1, "UNKNOWN", "unknown status"};
+    static const status_row unknown = {FDS_ERR_USAGE, 1, "UNKNOWN", "unknown status"};
     return &unknown;
 }
 
@@ -31,7 +31,7 @@ const char *fds_status_name(fds_status status) { return row_of(status)->name; }
 const char *fds_status_text(fds_status status) { return row_of(status)->text; }
 int fds_status_exit_code(fds_status status) { return row_of(status)->exit_code; }
 
-fds_status fds_fail(fds_error *err, fds_status status, const char *format, ...) {
+fds_status fds__fail(fds_error *err, fds_status status, const char *format, ...) {
     if (err) {
         /* The arguments may point into err->text itself: format aside, then copy. */
         char text[sizeof err->text];
@@ -45,17 +45,19 @@ fds_status fds_fail(fds_error *err, fds_status status, const char *format, ...) 
     return status;
 }
 
-fds_status fds_fail_nomem(fds_error *err, size_t size) {
-    return fds_fail(err, FDS_NOMEM, "out of memory: %zu bytes could not be had", size);
+fds_status fds__fail_nomem(fds_error *err, size_t size) {
+    return fds__fail(err, FDS_ERR_NOMEM, "out of memory: %zu bytes could not be had", size);
 }
 
-fds_status fds_fail_errno(fds_error *err, const char *verb, const char *path) {
+fds_status fds__fail_errno(fds_error *err, const char *verb, const char *path) {
     int number = errno;
-    fds_status status = number == ENOENT ? FDS_NOT_FOUND : number == ENOMEM ? FDS_NOMEM : FDS_IO;
-    return fds_fail(err, status, "cannot %s %s: %s", verb, path, strerror(number));
+    fds_status status = number == ENOENT   ? FDS_ERR_NOT_FOUND
+                        : number == ENOMEM ? FDS_ERR_NOMEM
+                                           : FDS_ERR_IO;
+    return fds__fail(err, status, "cannot %s %s: %s", verb, path, strerror(number));
 }
 
-void fds_log(const fds_events *events, fds_log_level level, const char *format, ...) {
+void fds__log(const fds_events *events, fds_log_level level, const char *format, ...) {
     if (!events || !events->log)
         return;
     char text[512];
@@ -66,18 +68,18 @@ void fds_log(const fds_events *events, fds_log_level level, const char *format, 
     events->log(events->user, level, text);
 }
 
-fds_status fds_report(const fds_events *events, const char *stage, const char *unit, uint64_t done,
-                      uint64_t total, double start_s, fds_error *err) {
+fds_status fds__report(const fds_events *events, const char *stage, const char *unit, uint64_t done,
+                       uint64_t total, double start_s, fds_error *err) {
     if (!events || !events->progress)
         return FDS_OK;
-    fds_progress progress = {stage, unit, done, total, fds_now_s() - start_s};
+    fds_progress progress = {stage, unit, done, total, fds__now_s() - start_s};
     if (events->progress(events->user, &progress))
-        return fds_fail(err, FDS_CANCELLED, "%s: cancelled after %llu of %llu %s", stage,
-                        (unsigned long long)done, (unsigned long long)total, unit);
+        return fds__fail(err, FDS_ERR_CANCELLED, "%s: cancelled after %llu of %llu %s", stage,
+                         (unsigned long long)done, (unsigned long long)total, unit);
     return FDS_OK;
 }
 
-double fds_now_s(void) {
+double fds__now_s(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A table of sub-models as a game that can be asked: coalitions go in, what the judge makes of
+ * A table of sub-models as a game that can be asked: coalitions go in, what the scorer makes of
  * their sub-models' answers comes out. What the table has is read, what it lacks is trained and
- * kept, so no coalition is ever trained twice, by whatever method. As methods by orders ask for few
+ * kept, so no coalition is ever trained twice, by whatever method. As methods by permutations ask for few
  * at a time, what is kept goes to the disk every few seconds; whoever made the asker syncs the
  * table in the end.
  *
- * Only what the judge looks at is read: of each test sample the one probability of its label, or,
+ * Only what the scorer looks at is read: of each test sample the one probability of its label, or,
  * where the likeliest label matters (accuracy), all of them. Rows are read by several threads, each
  * value by one of them alone; sums run over the test samples in ascending order.
  *
@@ -23,7 +23,7 @@
 struct baseline_asker {
     fds_table *table;
     baseline_columns columns;
-    fds_judge judge;
+    fds_scorer scorer;
     const uint32_t *labels; /* (inputs) */
     uint32_t *zeros;        /* (inputs): the labels, once only theirs are read */
     bool reads_all;         /* the probabilities of all labels */
@@ -46,27 +46,28 @@ static uint32_t likeliest(const double *probs, uint32_t classes) {
     return best;
 }
 
-static double judge_one(fds_judge judge, const double *probs, uint32_t label, uint32_t classes) {
-    if (judge == FDS_ACCURACY)
+static double score_one(fds_scorer scorer, const double *probs, uint32_t label, uint32_t classes) {
+    if (scorer == FDS_SCORER_ACCURACY)
         return likeliest(probs, classes) == label;
-    return judge == FDS_CROSS_ENTROPY ? log(fmax(probs[label], LEAST_PROBABILITY)) : probs[label];
+    return scorer == FDS_SCORER_CROSS_ENTROPY ? log(fmax(probs[label], LEAST_PROBABILITY))
+                                              : probs[label];
 }
 
-void baseline_judge(fds_judge judge, const double *probs, const uint32_t *labels, size_t inputs,
+void baseline_score(fds_scorer scorer, const double *probs, const uint32_t *labels, size_t inputs,
                     uint32_t classes, double *out) {
     double sum = 0;
     for (size_t i = 0; i < inputs; i++) {
-        double one = judge_one(judge, probs + i * classes, labels[i], classes);
-        if (judge == FDS_EACH_SAMPLE)
+        double one = score_one(scorer, probs + i * classes, labels[i], classes);
+        if (scorer == FDS_SCORER_EACH_SAMPLE)
             out[i] = one;
         sum += one;
     }
-    if (judge != FDS_EACH_SAMPLE)
+    if (scorer != FDS_SCORER_EACH_SAMPLE)
         out[0] = sum / (double)inputs;
 }
 
 /* For each label the share of all inputs that have it and are answered rightly. */
-static void judge_by_class(const double *probs, const uint32_t *labels, size_t inputs,
+static void score_by_class(const double *probs, const uint32_t *labels, size_t inputs,
                            uint32_t classes, double *out) {
     for (uint32_t y = 0; y < classes; y++)
         out[y] = 0;
@@ -88,30 +89,30 @@ typedef struct {
 static fds_status read_one(void *context, size_t row, unsigned worker, fds_error *err) {
     const reading *r = context;
     const baseline_asker *a = r->asker;
-    const fds_value *of = fds_table_value(a->table);
+    const fds_utility *of = fds__table_utility(a->table);
     double *probs = r->probs + worker * r->rows.columns, *out = r->values + row * a->width;
-    FDS_TRY(r->rows.read(r->rows.context, worker, row, 0, r->rows.columns, probs, err));
+    TRY(r->rows.read(r->rows.context, worker, row, 0, r->rows.columns, probs, err));
     if (a->columns == BASELINE_BY_CLASS)
-        judge_by_class(probs, a->labels, of->inputs, of->classes, out);
+        score_by_class(probs, a->labels, of->inputs, of->classes, out);
     else if (a->reads_all)
-        baseline_judge(a->judge, probs, a->labels, of->inputs, of->classes, out);
+        baseline_score(a->scorer, probs, a->labels, of->inputs, of->classes, out);
     else
-        baseline_judge(a->judge, probs, a->zeros, of->inputs, 1, out);
+        baseline_score(a->scorer, probs, a->zeros, of->inputs, 1, out);
     return FDS_OK;
 }
 
 static fds_status read_all(const baseline_asker *a, const fds_plan *plan, size_t count,
                            double *values, fds_error *err) {
-    unsigned workers = fds_pool_workers(a->threads, count);
+    unsigned workers = fds__pool_workers(a->threads, count);
     fds_table_view *view;
-    FDS_TRY(fds_table_view_create(a->table, plan, a->reads_all ? NULL : a->labels, false, workers,
-                                  &view, err));
+    TRY(fds_table_view_create(a->table, plan, a->reads_all ? NULL : a->labels, false, workers,
+                              &view, err));
     reading r = {.asker = a, .rows = fds_table_view_rows(view), .values = values};
-    r.probs = fds_alloc_zero(workers * r.rows.columns, sizeof *r.probs);
+    r.probs = fds__alloc_zero(workers * r.rows.columns, sizeof *r.probs);
     fds_status status =
-        r.probs ? fds_pool_run(workers, count, read_one, &r, "read", "sub-models", NULL, err)
-                : fds_fail_nomem(err, workers * r.rows.columns * sizeof *r.probs);
-    fds_free(r.probs);
+        r.probs ? fds__pool_run(workers, count, read_one, &r, "read", "sub-models", NULL, err)
+                : fds__fail_nomem(err, workers * r.rows.columns * sizeof *r.probs);
+    fds__free(r.probs);
     fds_table_view_free(view);
     return status;
 }
@@ -124,12 +125,12 @@ static fds_status ask(void *context, const uint64_t *coalitions, size_t count, d
     if (!count)
         return FDS_OK;
     fds_plan *plan;
-    FDS_TRY(fds_plan_blank(fds_table_value(a->table)->players, count, &plan, err));
+    TRY(fds__plan_blank(fds__table_utility(a->table)->players, count, &plan, err));
     memcpy(plan->bits, coalitions, count * plan->words * sizeof *plan->bits);
-    size_t before = fds_table_count(a->table);
-    fds_status status = fds_table_fill_more(a->table, plan, a->threads, &a->inner, err);
+    size_t before = fds__table_count(a->table);
+    fds_status status = fds__table_fill_more(a->table, plan, a->threads, &a->inner, err);
     a->asked += count;
-    a->computed += fds_table_count(a->table) - before;
+    a->computed += fds__table_count(a->table) - before;
     if (status == FDS_OK)
         status = read_all(a, plan, count, values, err);
     fds_plan_free(plan);
@@ -151,51 +152,51 @@ static bool pass_progress(void *user, const fds_progress *progress) {
     fds_progress all = *progress;
     all.done += a->computed;
     all.total = 0;
-    all.elapsed_s = fds_now_s() - a->start_s;
+    all.elapsed_s = fds__now_s() - a->start_s;
     return a->outer->progress(a->outer->user, &all);
 }
 
-fds_status baseline_asker_create(fds_table *table, baseline_columns columns, fds_judge judge,
+fds_status baseline_asker_create(fds_table *table, baseline_columns columns, fds_scorer scorer,
                                  const uint32_t *labels, unsigned threads, const fds_events *events,
                                  baseline_asker **out, fds_error *err) {
-    const fds_value *of = fds_table_value(table);
+    const fds_utility *of = fds__table_utility(table);
     for (size_t i = 0; i < of->inputs; i++)
         if (labels[i] >= of->classes)
-            return fds_fail(err, FDS_USAGE, "test sample %zu: label %u, there are %u classes", i,
-                            labels[i], of->classes);
-    baseline_asker *a = fds_alloc_zero(1, sizeof *a);
-    uint32_t *zeros = fds_alloc_zero(of->inputs, sizeof *zeros);
+            return fds__fail(err, FDS_ERR_USAGE, "test sample %zu: label %u, there are %u classes",
+                             i, labels[i], of->classes);
+    baseline_asker *a = fds__alloc_zero(1, sizeof *a);
+    uint32_t *zeros = fds__alloc_zero(of->inputs, sizeof *zeros);
     if (!a || !zeros) {
-        fds_free(a);
-        fds_free(zeros);
-        return fds_fail_nomem(err, of->inputs * sizeof *zeros);
+        fds__free(a);
+        fds__free(zeros);
+        return fds__fail_nomem(err, of->inputs * sizeof *zeros);
     }
     bool is_by_class = columns == BASELINE_BY_CLASS;
     *a = (baseline_asker){.table = table,
                           .columns = columns,
-                          .judge = judge,
+                          .scorer = scorer,
                           .labels = labels,
                           .zeros = zeros,
-                          .reads_all = is_by_class || judge == FDS_ACCURACY,
-                          .width = is_by_class                ? of->classes
-                                   : judge == FDS_EACH_SAMPLE ? of->inputs
-                                                              : 1,
+                          .reads_all = is_by_class || scorer == FDS_SCORER_ACCURACY,
+                          .width = is_by_class                        ? of->classes
+                                   : scorer == FDS_SCORER_EACH_SAMPLE ? of->inputs
+                                                                      : 1,
                           .threads = threads,
                           .outer = events,
                           .inner = {.log = pass_log, .progress = pass_progress, .user = a},
-                          .start_s = fds_now_s()};
+                          .start_s = fds__now_s()};
     *out = a;
     return FDS_OK;
 }
 
 void baseline_asker_free(baseline_asker *asker) {
     if (asker)
-        fds_free(asker->zeros);
-    fds_free(asker);
+        fds__free(asker->zeros);
+    fds__free(asker);
 }
 
 baseline_game baseline_asker_game(baseline_asker *asker) {
-    return (baseline_game){fds_table_value(asker->table)->players, asker->width, ask, asker};
+    return (baseline_game){fds__table_utility(asker->table)->players, asker->width, ask, asker};
 }
 
 void baseline_asker_count(const baseline_asker *asker, size_t *asked, size_t *computed) {

@@ -44,32 +44,32 @@ typedef struct {
 } banzhaf;
 
 static void banzhaf_free(banzhaf *b) {
-    fds_free(b->with);
-    fds_free(b->seen);
-    fds_free(b->sides);
-    fds_free(b->some);
-    fds_free(b->values);
+    fds__free(b->with);
+    fds__free(b->seen);
+    fds__free(b->sides);
+    fds__free(b->some);
+    fds__free(b->values);
 }
 
 static fds_status banzhaf_make(banzhaf *b, fds_error *err) {
     size_t n = b->players, cells;
-    if (!fds_mul(2 * n, b->columns, &cells))
-        return fds_fail_nomem(err, SIZE_MAX);
+    if (!fds__mul(2 * n, b->columns, &cells))
+        return fds__fail_nomem(err, SIZE_MAX);
     b->words = fds_coalition_words(n);
-    b->with = fds_alloc_zero(n, sizeof *b->with);
-    b->seen = fds_alloc_zero(2 * n, sizeof *b->seen);
-    b->sides = fds_alloc_zero(cells, sizeof *b->sides);
-    b->some = fds_alloc_zero(CHUNK * b->words, sizeof *b->some);
-    b->values = fds_alloc_zero(CHUNK, b->columns * sizeof *b->values);
+    b->with = fds__alloc_zero(n, sizeof *b->with);
+    b->seen = fds__alloc_zero(2 * n, sizeof *b->seen);
+    b->sides = fds__alloc_zero(cells, sizeof *b->sides);
+    b->some = fds__alloc_zero(CHUNK * b->words, sizeof *b->some);
+    b->values = fds__alloc_zero(CHUNK, b->columns * sizeof *b->values);
     return b->with && b->seen && b->sides && b->some && b->values
                ? FDS_OK
-               : fds_fail_nomem(err, cells * sizeof *b->sides);
+               : fds__fail_nomem(err, cells * sizeof *b->sides);
 }
 
 /* ---- drawing ---- */
 
 static void draw(uint64_t seed, uint64_t number, size_t players, uint64_t *coalition) {
-    fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_SUBSET, number, 0);
+    fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_SUBSET, number, 0);
     size_t words = fds_coalition_words(players);
     for (size_t w = 0; w < words; w++)
         coalition[w] = fds_rng_u64(&rng);
@@ -85,11 +85,11 @@ fds_status baseline_banzhaf_most(const fds_baseline_params *params, size_t playe
     *most = params->coalitions;
     if (*most)
         return FDS_OK;
-    if (!(needed <= (double)FDS_MAX_ROWS))
-        return fds_fail(err, FDS_LIMIT,
-                        "values within epsilon = %g need %.3g coalitions, at most %zu are "
-                        "possible: take a greater epsilon, or say how many",
-                        epsilon, needed, FDS_MAX_ROWS);
+    if (!(needed <= (double)FDS__MAX_ROWS))
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "values within epsilon = %g need %.3g coalitions, at most %zu are "
+                         "possible: take a greater epsilon, or say how many",
+                         epsilon, needed, FDS__MAX_ROWS);
     *most = (size_t)needed;
     return FDS_OK;
 }
@@ -103,10 +103,10 @@ static fds_status check_draws(banzhaf *b, uint64_t seed, fds_error *err) {
     }
     for (size_t i = 0; i < b->players; i++)
         if (b->with[i] == 0 || b->with[i] == b->drawn)
-            return fds_fail(err, FDS_USAGE,
-                            "player %zu is in %s of the %zu coalitions that were drawn, so that "
-                            "there is nothing to compare: take more coalitions, or another seed",
-                            i, b->with[i] ? "all" : "none", b->drawn);
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "player %zu is in %s of the %zu coalitions that were drawn, so that "
+                             "there is nothing to compare: take more coalitions, or another seed",
+                             i, b->with[i] ? "all" : "none", b->drawn);
     return FDS_OK;
 }
 
@@ -126,16 +126,16 @@ static void add(banzhaf *b, const uint64_t *coalition, const double *v) {
 }
 
 static fds_status ask_all(banzhaf *b, const baseline_job *job, fds_error *err) {
-    double start_s = fds_now_s();
+    double start_s = fds__now_s();
     for (size_t first = 0; first < b->drawn; first += CHUNK) {
-        size_t count = FDS_MIN(b->drawn - first, (size_t)CHUNK);
+        size_t count = MIN(b->drawn - first, (size_t)CHUNK);
         for (size_t k = 0; k < count; k++)
             draw(job->params->seed, first + k, b->players, b->some + k * b->words);
-        FDS_TRY(job->game.ask(job->game.context, b->some, count, b->values, err));
+        TRY(job->game.ask(job->game.context, b->some, count, b->values, err));
         for (size_t k = 0; k < count; k++)
             add(b, b->some + k * b->words, b->values + k * b->columns);
-        FDS_TRY(fds_report(job->events, "banzhaf", "coalitions", first + count, b->drawn, start_s,
-                           err));
+        TRY(fds__report(job->events, "banzhaf", "coalitions", first + count, b->drawn, start_s,
+                        err));
     }
     return FDS_OK;
 }
@@ -160,7 +160,7 @@ static void get(const banzhaf *b, double *values, double *errors) {
 
 fds_status baseline_banzhaf(baseline_job *job, fds_error *err) {
     banzhaf b = {.players = job->players, .columns = job->columns};
-    FDS_TRY(baseline_banzhaf_most(job->params, job->players, job->classes, &b.drawn, err));
+    TRY(baseline_banzhaf_most(job->params, job->players, job->classes, &b.drawn, err));
     fds_status status = banzhaf_make(&b, err);
     if (status == FDS_OK)
         status = check_draws(&b, job->params->seed, err);

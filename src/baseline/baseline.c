@@ -8,19 +8,19 @@
 #include <math.h>
 #include <string.h>
 
-typedef enum { NO_TABLE, JUDGED, BY_CLASS } asks; /* what its table's columns are */
+typedef enum { NO_TABLE, SCORED, BY_CLASS } asks; /* what its table's columns are */
 
 enum {
-    ANY_JUDGE =
-        1 << FDS_ACCURACY | 1 << FDS_CONFIDENCE | 1 << FDS_CROSS_ENTROPY | 1 << FDS_EACH_SAMPLE,
+    ANY_SCORER = 1 << FDS_SCORER_ACCURACY | 1 << FDS_SCORER_CONFIDENCE |
+                 1 << FDS_SCORER_CROSS_ENTROPY | 1 << FDS_SCORER_EACH_SAMPLE,
 };
 
 typedef struct {
     const char *name;
     asks asks;
-    unsigned judges; /* a bit each */
-    const char *why; /* no others */
-    size_t orders;   /* 0: it walks none */
+    unsigned scorers;    /* a bit each */
+    const char *why;     /* no others */
+    size_t permutations; /* 0: it walks none */
     double until, truncate;
     double epsilon; /* 0: it draws no coalitions by number */
     fds_status (*run)(baseline_job *job, fds_error *err);
@@ -34,24 +34,24 @@ typedef struct {
     "its values are exact because a coalition is worth the share of the label among K " \
     "neighbours: judge by confidence, the mean of that share, or each test sample by itself"
 
-/* until and truncate are those of Data Shapley's authors, for whom 1,000 orders are our bound;
+/* until and truncate are those of Data Shapley's authors, for whom 1,000 permutations are our bound;
  * FreeShap, which trains nothing, walks 200 to their ends. The bounds of the two methods that draw
  * coalitions are wide: their epsilon is what makes about 2,000 for 100 players. */
-#define METHOD_TABLE(X)                                                                        \
-    X("loo", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_loo, baseline_loo_most)             \
-    X("tmc", JUDGED, ANY_JUDGE, NULL, 1000, 0.05, 0.01, 0, baseline_tmc, baseline_tmc_most)    \
-    X("gshapley", NO_TABLE, ANY_JUDGE, NULL, 1000, 0.05, 0, 0, baseline_gshapley, NULL)        \
-    X("group-testing", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 10, baseline_group_testing,           \
-      baseline_group_testing_most)                                                             \
-    X("cs-shapley", BY_CLASS, 1 << FDS_ACCURACY, CLASS_WISE, 1000, 0.05, 0.01, 0,              \
-      baseline_cs_shapley, baseline_cs_shapley_most)                                           \
-    X("freeshap", NO_TABLE, ANY_JUDGE, NULL, 200, 0, 0, 0, baseline_freeshap, NULL)            \
-    X("knn:K", NO_TABLE, 1 << FDS_CONFIDENCE | 1 << FDS_EACH_SAMPLE, NEIGHBOURS, 0, 0, 0, 0,   \
-      baseline_knn, NULL)                                                                      \
-    X("banzhaf", JUDGED, ANY_JUDGE, NULL, 0, 0, 0, 1, baseline_banzhaf, baseline_banzhaf_most) \
-    X("beta:A,B", JUDGED, ANY_JUDGE, NULL, 1000, 0.05, 0, 0, baseline_tmc, baseline_tmc_most)  \
-    X("random", NO_TABLE, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_random, NULL)                  \
-    X("same-label", NO_TABLE, ANY_JUDGE, NULL, 0, 0, 0, 0, baseline_same_label, NULL)
+#define METHOD_TABLE(X)                                                                           \
+    X("loo", SCORED, ANY_SCORER, NULL, 0, 0, 0, 0, baseline_loo, baseline_loo_most)               \
+    X("tmc", SCORED, ANY_SCORER, NULL, 1000, 0.05, 0.01, 0, baseline_tmc, baseline_tmc_most)      \
+    X("gshapley", NO_TABLE, ANY_SCORER, NULL, 1000, 0.05, 0, 0, baseline_gshapley, NULL)          \
+    X("group-testing", SCORED, ANY_SCORER, NULL, 0, 0, 0, 10, baseline_group_testing,             \
+      baseline_group_testing_most)                                                                \
+    X("cs-shapley", BY_CLASS, 1 << FDS_SCORER_ACCURACY, CLASS_WISE, 1000, 0.05, 0.01, 0,          \
+      baseline_cs_shapley, baseline_cs_shapley_most)                                              \
+    X("freeshap", NO_TABLE, ANY_SCORER, NULL, 200, 0, 0, 0, baseline_freeshap, NULL)              \
+    X("knn:K", NO_TABLE, 1 << FDS_SCORER_CONFIDENCE | 1 << FDS_SCORER_EACH_SAMPLE, NEIGHBOURS, 0, \
+      0, 0, 0, baseline_knn, NULL)                                                                \
+    X("banzhaf", SCORED, ANY_SCORER, NULL, 0, 0, 0, 1, baseline_banzhaf, baseline_banzhaf_most)   \
+    X("beta:A,B", SCORED, ANY_SCORER, NULL, 1000, 0.05, 0, 0, baseline_tmc, baseline_tmc_most)    \
+    X("random", NO_TABLE, ANY_SCORER, NULL, 0, 0, 0, 0, baseline_random, NULL)                    \
+    X("same-label", NO_TABLE, ANY_SCORER, NULL, 0, 0, 0, 0, baseline_same_label, NULL)
 
 #define ROW(...) {__VA_ARGS__},
 static const method methods[] = {METHOD_TABLE(ROW)};
@@ -93,23 +93,23 @@ static bool begins(const char *text, const char *name) {
 static fds_status fail_name(const char *text, fds_error *err) {
     char list[256] = "";
     if (begins(text, "knn"))
-        return fds_fail(err, FDS_USAGE,
-                        "method \"%.64s\": a colon and the number of neighbours, at least 1, are "
-                        "needed after knn, as in \"knn:5\"",
-                        text);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "method \"%.64s\": a colon and the number of neighbours, at least 1, are "
+                         "needed after knn, as in \"knn:5\"",
+                         text);
     if (begins(text, "beta"))
-        return fds_fail(err, FDS_USAGE,
-                        "method \"%.64s\": a colon and two numbers above 0, of at most 9 digits, "
-                        "are needed after beta, as in \"beta:4,1\"",
-                        text);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "method \"%.64s\": a colon and two numbers above 0, of at most 9 digits, "
+                         "are needed after beta, as in \"beta:4,1\"",
+                         text);
     for (size_t i = 0; i < METHODS; i++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
                  i == 0             ? ""
                  : i + 1 == METHODS ? " and "
                                     : ", ",
                  methods[i].name);
-    return fds_fail(err, FDS_USAGE, "there is no method \"%.64s\"; there are %s", text ? text : "",
-                    list);
+    return fds__fail(err, FDS_ERR_USAGE, "there is no method \"%.64s\"; there are %s",
+                     text ? text : "", list);
 }
 
 fds_status fds_baseline_params_default(const char *name, fds_baseline_params *params,
@@ -119,8 +119,9 @@ fds_status fds_baseline_params_default(const char *name, fds_baseline_params *pa
         return fail_name(name, err);
     *params = (fds_baseline_params){
         .method = name,
-        .judge = m->judges & 1 << FDS_ACCURACY ? FDS_ACCURACY : FDS_CONFIDENCE,
-        .orders = m->orders,
+        .scorer =
+            m->scorers & 1 << FDS_SCORER_ACCURACY ? FDS_SCORER_ACCURACY : FDS_SCORER_CONFIDENCE,
+        .permutations = m->permutations,
         .until = m->until,
         .truncate = m->truncate,
         .epsilon = m->epsilon,
@@ -137,58 +138,59 @@ bool fds_baseline_needs_table(const char *name) {
 
 /* ---- checks ---- */
 
-static fds_status check_judge(const method *m, fds_judge judge, fds_error *err) {
+static fds_status check_scorer(const method *m, fds_scorer scorer, fds_error *err) {
     static const char *const names[] = {"accuracy", "confidence", "cross-entropy",
                                         "each test sample by itself"};
-    if ((int)judge < FDS_ACCURACY || judge > FDS_EACH_SAMPLE)
-        return fds_fail(err, FDS_USAGE, "there is no judge number %d, only 0 to %d", (int)judge,
-                        FDS_EACH_SAMPLE);
-    if (!(m->judges & 1u << judge))
-        return fds_fail(err, FDS_USAGE, "%s cannot be judged by %s: %s", m->name, names[judge],
-                        m->why);
+    if ((int)scorer < FDS_SCORER_ACCURACY || scorer > FDS_SCORER_EACH_SAMPLE)
+        return fds__fail(err, FDS_ERR_USAGE, "there is no judge number %d, only 0 to %d",
+                         (int)scorer, FDS_SCORER_EACH_SAMPLE);
+    if (!(m->scorers & 1u << scorer))
+        return fds__fail(err, FDS_ERR_USAGE, "%s cannot be judged by %s: %s", m->name,
+                         names[scorer], m->why);
     return FDS_OK;
 }
 
 static fds_status check_orders(const fds_baseline_params *p, fds_error *err) {
-    if (p->orders > FDS_MAX_ROWS)
-        return fds_fail(err, FDS_LIMIT, "%zu orders, at most %zu are possible", p->orders,
-                        FDS_MAX_ROWS);
+    if (p->permutations > FDS__MAX_ROWS)
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu orders, at most %zu are possible",
+                         p->permutations, FDS__MAX_ROWS);
     if (!(p->until >= 0) || !isfinite(p->until))
-        return fds_fail(err, FDS_USAGE,
-                        "until is %g: a share of change above 0 is needed, as 0.05, or 0 to walk "
-                        "all orders",
-                        p->until);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "until is %g: a share of change above 0 is needed, as 0.05, or 0 to walk "
+                         "all orders",
+                         p->until);
     if (!(p->truncate >= 0) || !isfinite(p->truncate))
-        return fds_fail(err, FDS_USAGE,
-                        "truncate is %g: a share of v(N) above 0 is needed, as 0.01, or 0 to look "
-                        "at every place",
-                        p->truncate);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "truncate is %g: a share of v(N) above 0 is needed, as 0.01, or 0 to look "
+                         "at every place",
+                         p->truncate);
     return FDS_OK;
 }
 
 static fds_status check_coalitions(const method *m, const fds_baseline_params *p, fds_error *err) {
-    if (p->coalitions > FDS_MAX_ROWS)
-        return fds_fail(err, FDS_LIMIT, "%zu coalitions, at most %zu are possible", p->coalitions,
-                        FDS_MAX_ROWS);
+    if (p->coalitions > FDS__MAX_ROWS)
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu coalitions, at most %zu are possible",
+                         p->coalitions, FDS__MAX_ROWS);
     if (p->coalitions == 1 && m->run == baseline_banzhaf)
-        return fds_fail(err, FDS_USAGE,
-                        "banzhaf: nothing can be compared in one coalition, at least 2 are needed");
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "banzhaf: nothing can be compared in one coalition, at least 2 are needed");
     if (p->coalitions)
         return FDS_OK;
     if (!(p->epsilon > 0) || !isfinite(p->epsilon))
-        return fds_fail(err, FDS_USAGE,
-                        "%s: epsilon is %g: the error that is allowed must be above 0", m->name,
-                        p->epsilon);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: epsilon is %g: the error that is allowed must be above 0", m->name,
+                         p->epsilon);
     if (!(p->delta > 0 && p->delta < 1))
-        return fds_fail(err, FDS_USAGE,
-                        "%s: delta is %g: the chance of a greater error must be above 0 and below "
-                        "1",
-                        m->name, p->delta);
-    if (p->judge == FDS_CROSS_ENTROPY)
-        return fds_fail(err, FDS_USAGE,
-                        "%s: how many coalitions epsilon and delta need depends on the range of "
-                        "the values, and that of cross-entropy has no useful bound: say how many",
-                        m->name);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: delta is %g: the chance of a greater error must be above 0 and below "
+                         "1",
+                         m->name, p->delta);
+    if (p->scorer == FDS_SCORER_CROSS_ENTROPY)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: how many coalitions epsilon and delta need depends on the range of "
+                         "the values, and that of cross-entropy has no useful bound: say how many",
+                         m->name);
     return FDS_OK;
 }
 
@@ -198,144 +200,145 @@ fds_status fds_baseline_check(const fds_baseline_params *params, size_t players,
     if (!m)
         return fail_name(params->method, err);
     if (!players)
-        return fds_fail(err, FDS_USAGE, "%s: no players: at least one is needed", m->name);
-    if (players > FDS_MAX_PLAYERS)
-        return fds_fail(err, FDS_LIMIT, "%zu players, at most %zu are allowed", players,
-                        FDS_MAX_PLAYERS);
-    FDS_TRY(check_judge(m, params->judge, err));
+        return fds__fail(err, FDS_ERR_USAGE, "%s: no players: at least one is needed", m->name);
+    if (players > FDS__MAX_PLAYERS)
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu players, at most %zu are allowed", players,
+                         FDS__MAX_PLAYERS);
+    TRY(check_scorer(m, params->scorer, err));
     if (m->run == baseline_knn && baseline_read_knn(params->method, &k) && k > players)
-        return fds_fail(err, FDS_USAGE,
-                        "%s: %u neighbours among %zu players: at most as many as there are "
-                        "players are possible",
-                        params->method, k, players);
-    if (m->orders)
-        FDS_TRY(check_orders(params, err));
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: %u neighbours among %zu players: at most as many as there are "
+                         "players are possible",
+                         params->method, k, players);
+    if (m->permutations)
+        TRY(check_orders(params, err));
     return m->epsilon > 0 ? check_coalitions(m, params, err) : FDS_OK;
 }
 
-static fds_status check_shape(const char *what, const fds_value *of, const fds_baseline_data *data,
-                              fds_error *err) {
+static fds_status check_shape(const char *what, const fds_utility *of,
+                              const fds_baseline_data *data, fds_error *err) {
     if (of->players != fds_players_count(data->players) || of->inputs != data->input_count ||
         of->classes != data->train->classes)
-        return fds_fail(err, FDS_SHAPE,
-                        "the %s is of %zu players, %zu test samples and %u classes, the data of "
-                        "%zu, %zu and %u",
-                        what, of->players, of->inputs, of->classes,
-                        fds_players_count(data->players), data->input_count, data->train->classes);
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "the %s is of %zu players, %zu test samples and %u classes, the data of "
+                         "%zu, %zu and %u",
+                         what, of->players, of->inputs, of->classes,
+                         fds_players_count(data->players), data->input_count, data->train->classes);
     return FDS_OK;
 }
 
 /* Whether the parts fit together, of which nothing else makes sure. */
 static fds_status check_data(const method *m, const fds_baseline_data *data, fds_error *err) {
     if (!data || !data->train || !data->players || !data->test || !data->labels)
-        return fds_fail(err, FDS_USAGE, "%s needs training data, players, test data and labels",
-                        m->name);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s needs training data, players, test data and labels", m->name);
     if (!data->input_count)
-        return fds_fail(err, FDS_USAGE, "%s: no test samples: at least one is needed", m->name);
-    FDS_TRY(fds_players_check(data->train, data->players, err));
-    FDS_TRY(fds_index_check(data->test, data->inputs, data->input_count, err));
+        return fds__fail(err, FDS_ERR_USAGE, "%s: no test samples: at least one is needed",
+                         m->name);
+    TRY(fds__players_check(data->train, data->players, err));
+    TRY(fds__samples_check(data->test, data->inputs, data->input_count, err));
     for (size_t i = 0; i < data->input_count; i++)
         if (data->labels[i] >= data->train->classes)
-            return fds_fail(err, FDS_USAGE, "test sample %zu: label %u, there are %u classes", i,
-                            data->labels[i], data->train->classes);
+            return fds__fail(err, FDS_ERR_USAGE, "test sample %zu: label %u, there are %u classes",
+                             i, data->labels[i], data->train->classes);
     if (data->made)
-        FDS_TRY(check_shape("value function", data->made, data, err));
+        TRY(check_shape("value function", data->made, data, err));
     if (m->asks == NO_TABLE)
         return FDS_OK;
     if (!data->table)
-        return fds_fail(err, FDS_USAGE, "%s needs a table of sub-models", m->name);
-    return check_shape("table", fds_table_value(data->table), data, err);
+        return fds__fail(err, FDS_ERR_USAGE, "%s needs a table of sub-models", m->name);
+    return check_shape("table", fds__table_utility(data->table), data, err);
 }
 
 /* ---- what it takes ---- */
 
-/* params with the orders that will be walked. */
+/* params with the permutations that will be walked. */
 static fds_baseline_params complete(const method *m, const fds_baseline_params *params) {
     fds_baseline_params whole = *params;
-    whole.orders = params->orders ? params->orders : m->orders;
+    whole.permutations = params->permutations ? params->permutations : m->permutations;
     return whole;
 }
 
 fds_status fds_baseline_most(const fds_baseline_params *params, size_t players, uint32_t classes,
                              size_t *coalitions, fds_error *err) {
-    FDS_TRY(fds_baseline_check(params, players, err));
+    TRY(fds_baseline_check(params, players, err));
     const method *m = find(params->method);
     *coalitions = 0;
     if (!m->most)
         return FDS_OK;
     const fds_baseline_params whole = complete(m, params);
-    FDS_TRY(m->most(&whole, players, classes, coalitions, err));
+    TRY(m->most(&whole, players, classes, coalitions, err));
     if (players < 32) /* there are no more */
-        *coalitions = FDS_MIN(*coalitions, (size_t)1 << players);
+        *coalitions = MIN(*coalitions, (size_t)1 << players);
     return FDS_OK;
 }
 
-fds_status fds_baseline_need(const fds_baseline_params *params, const fds_table *table,
-                             fds_table_need *need, fds_error *err) {
-    const fds_value *of = fds_table_value(table);
+fds_status fds_baseline_estimate(const fds_baseline_params *params, const fds_table *table,
+                                 fds_table_cost *need, fds_error *err) {
+    const fds_utility *of = fds__table_utility(table);
     fds_plan *none;
     size_t most;
-    FDS_TRY(fds_baseline_most(params, of->players, of->classes, &most, err));
-    FDS_TRY(fds_plan_blank(of->players, 0, &none, err));
-    fds_status status = fds_table_plan(table, none, params->threads, need, err);
+    TRY(fds_baseline_most(params, of->players, of->classes, &most, err));
+    TRY(fds__plan_blank(of->players, 0, &none, err));
+    fds_status status = fds_table_estimate(table, none, params->threads, need, err);
     fds_plan_free(none);
-    FDS_TRY(status); /* it has told what the disk has left */
+    TRY(status); /* it has told what the disk has left */
     need->coalitions = most;
-    need->missing = most - FDS_MIN(most, fds_table_count(table));
+    need->missing = most - MIN(most, fds__table_count(table));
     need->memory = 0;
     return need->missing
-               ? fds_table_bytes(of, fds_table_store(table), need->missing, &need->disk, err)
+               ? fds__table_bytes(of, fds__table_store(table), need->missing, &need->disk, err)
                : FDS_OK;
 }
 
 /* ---- the call ---- */
 
 /* Whether it is of that kind, or of that kind with a number; its text says so. */
-static bool is_of_kind(const fds_value *value, const char *kind) {
+static bool is_of_kind(const fds_utility *value, const char *kind) {
     char start[80];
     int length = snprintf(start, sizeof start, "\"kind\":\"%.64s", kind);
     const char *at = strstr(value->text, start);
     return at && (at[length] == '"' || at[length] == ':');
 }
 
-fds_status baseline_value(const baseline_job *job, const char *kind, fds_value **own,
-                          const fds_value **out, fds_error *err) {
+fds_status baseline_utility(const baseline_job *job, const char *kind, fds_utility **own,
+                            const fds_utility **out, fds_error *err) {
     const fds_baseline_data *data = job->data;
-    fds_value_params params = data->value ? *data->value : fds_value_params_default();
+    fds_utility_params params = data->value ? *data->value : fds_utility_params_default();
     *own = NULL;
     *out = data->made;
     if (data->made && is_of_kind(data->made, kind))
         return FDS_OK;
     params.kind = kind;
-    FDS_TRY(fds_value_create(&params, data->train, data->players, data->test, data->inputs,
-                             data->input_count,
-                             fds_pool_workers(job->params->threads, BASELINE_ROUND), own, err));
+    TRY(fds_utility_create(&params, data->train, data->players, data->test, data->inputs,
+                           data->input_count,
+                           fds__pool_workers(job->params->threads, BASELINE_ROUND), own, err));
     *out = *own;
     return FDS_OK;
 }
 
 static fds_status find_labels(const fds_baseline_data *data, uint32_t *labels, fds_error *err) {
-    size_t *counts = fds_alloc_zero(data->train->classes, sizeof *counts);
+    size_t *counts = fds__alloc_zero(data->train->classes, sizeof *counts);
     if (!counts)
-        return fds_fail_nomem(err, data->train->classes * sizeof *counts);
+        return fds__fail_nomem(err, data->train->classes * sizeof *counts);
     for (size_t i = 0; i < fds_players_count(data->players); i++) {
         const uint32_t *index;
         size_t count = fds_players_samples(data->players, i, &index);
-        labels[i] = fds_player_label(data->train, index, count, counts);
+        labels[i] = fds__player_label(data->train, index, count, counts);
     }
-    fds_free(counts);
+    fds__free(counts);
     return FDS_OK;
 }
 
 static fds_status run_asking(const method *m, baseline_job *job, fds_error *err) {
     const fds_baseline_params *params = job->params;
     baseline_asker *asker;
-    FDS_TRY(baseline_asker_create(
-        job->data->table, m->asks == BY_CLASS ? BASELINE_BY_CLASS : BASELINE_JUDGED, params->judge,
+    TRY(baseline_asker_create(
+        job->data->table, m->asks == BY_CLASS ? BASELINE_BY_CLASS : BASELINE_SCORED, params->scorer,
         job->data->labels, params->threads, job->events, &asker, err));
     job->game = baseline_asker_game(asker);
     fds_status status = m->run(job, err);
-    fds_status synced = fds_table_sync(job->data->table, status == FDS_OK ? err : NULL);
+    fds_status synced = fds__table_sync(job->data->table, status == FDS_OK ? err : NULL);
     status = status == FDS_OK ? synced : status;
     baseline_asker_count(asker, &job->report->asked, &job->report->trained);
     baseline_asker_free(asker);
@@ -345,15 +348,16 @@ static fds_status run_asking(const method *m, baseline_job *job, fds_error *err)
 static fds_status check_finite(const method *m, const baseline_job *job, fds_error *err) {
     for (size_t i = 0; i < job->players * job->columns; i++)
         if (!isfinite(job->values[i]))
-            return fds_fail(err, FDS_DIVERGED, "%s: the value of player %zu is no finite number",
-                            m->name, i / job->columns);
+            return fds__fail(err, FDS_ERR_DIVERGED,
+                             "%s: the value of player %zu is no finite number", m->name,
+                             i / job->columns);
     return FDS_OK;
 }
 
 static fds_status run(const method *m, baseline_job *job, fds_error *err) {
-    uint32_t *labels = fds_alloc_zero(job->players, sizeof *labels);
+    uint32_t *labels = fds__alloc_zero(job->players, sizeof *labels);
     if (!labels)
-        return fds_fail_nomem(err, job->players * sizeof *labels);
+        return fds__fail_nomem(err, job->players * sizeof *labels);
     job->player_labels = labels;
     bool is_exact = m->run == baseline_loo || m->run == baseline_knn; /* nothing is drawn */
     for (size_t i = 0; job->errors && i < job->players * job->columns; i++)
@@ -363,7 +367,7 @@ static fds_status run(const method *m, baseline_job *job, fds_error *err) {
         status = m->asks == NO_TABLE ? m->run(job, err) : run_asking(m, job, err);
     if (status == FDS_OK)
         status = check_finite(m, job, err);
-    fds_free(labels);
+    fds__free(labels);
     return status;
 }
 
@@ -371,11 +375,11 @@ fds_status fds_baseline(const fds_baseline_params *params, const fds_baseline_da
                         double *values, double *errors, fds_baseline_report *report,
                         const fds_events *events, fds_error *err) {
     const method *m = find(params->method);
-    double start_s = fds_now_s();
+    double start_s = fds__now_s();
     if (!m)
         return fail_name(params->method, err);
-    FDS_TRY(check_data(m, data, err));
-    FDS_TRY(fds_baseline_check(params, fds_players_count(data->players), err));
+    TRY(check_data(m, data, err));
+    TRY(fds_baseline_check(params, fds_players_count(data->players), err));
     const fds_baseline_params whole = complete(m, params);
     fds_baseline_report told = {.change = NAN};
     baseline_job job = {
@@ -383,14 +387,14 @@ fds_status fds_baseline(const fds_baseline_params *params, const fds_baseline_da
         .data = data,
         .classes = data->train->classes,
         .players = fds_players_count(data->players),
-        .columns = params->judge == FDS_EACH_SAMPLE ? data->input_count : 1,
+        .columns = params->scorer == FDS_SCORER_EACH_SAMPLE ? data->input_count : 1,
         .values = values,
         .errors = errors,
         .report = &told,
         .events = events,
     };
-    FDS_TRY(run(m, &job, err));
-    told.seconds = fds_now_s() - start_s;
+    TRY(run(m, &job, err));
+    told.seconds = fds__now_s() - start_s;
     if (report)
         *report = told;
     return FDS_OK;

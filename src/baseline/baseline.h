@@ -5,7 +5,7 @@
  *
  *   baseline.c       the methods by name, their checks, and what calls them
  *   ask.c            a table of sub-models as a game that can be asked
- *   orders.c         random orders of the players, the mean of what each adds, when to stop
+ *   permutations.c         random permutations of the players, the mean of what each adds, when to stop
  *   loo.c tmc.c gshapley.c group_testing.c cs_shapley.c freeshap.c banzhaf.c knn.c controls.c
  */
 #ifndef FDS_BASELINE_H
@@ -24,15 +24,15 @@ typedef struct baseline_game {
     void *context;
 } baseline_game;
 
-/* What the columns of a table's game are: a judge, or for each label the share of all test samples
+/* What the columns of a table's game are: a scorer, or for each label the share of all test samples
  * that have it and are answered rightly (cs-shapley: their sum is the accuracy). */
-typedef enum baseline_columns { BASELINE_JUDGED, BASELINE_BY_CLASS } baseline_columns;
+typedef enum baseline_columns { BASELINE_SCORED, BASELINE_BY_CLASS } baseline_columns;
 
 typedef struct baseline_asker baseline_asker;
 
 /* events: sub-models being trained are told to it. labels as in fds_baseline_data. All must outlive
  * it. */
-fds_status baseline_asker_create(fds_table *table, baseline_columns columns, fds_judge judge,
+fds_status baseline_asker_create(fds_table *table, baseline_columns columns, fds_scorer scorer,
                                  const uint32_t *labels, unsigned threads, const fds_events *events,
                                  baseline_asker **out, fds_error *err);
 void baseline_asker_free(baseline_asker *asker);
@@ -40,19 +40,19 @@ baseline_game baseline_asker_game(baseline_asker *asker);
 /* Coalitions asked for so far, and how many of them had to be computed. */
 void baseline_asker_count(const baseline_asker *asker, size_t *asked, size_t *computed);
 
-/* One judge's verdict on probs (inputs, classes): out[columns]. */
-void baseline_judge(fds_judge judge, const double *probs, const uint32_t *labels, size_t inputs,
+/* One scorer's verdict on probs (inputs, classes): out[columns]. */
+void baseline_score(fds_scorer scorer, const double *probs, const uint32_t *labels, size_t inputs,
                     uint32_t classes, double *out);
 
-/* ---- orders of the players: orders.c ---- */
+/* ---- permutations of the players: permutations.c ---- */
 
 /* Order number `number` of a seed: a uniform permutation of 0 .. players-1, a function of both
  * alone. */
-void baseline_order(uint64_t seed, uint64_t number, size_t players, uint32_t *order);
+void baseline_permutation(uint64_t seed, uint64_t number, size_t players, uint32_t *order);
 
-/* Running means of what players add, over orders, with their standard errors and the rule by which
+/* Running means of what players add, over permutations, with their standard errors and the rule by which
  * TMC-Shapley stops: the mean over players of |phi_t - phi_(t-100)| / |phi_t|, for several games
- * the mean over them, looked at every 100 orders. */
+ * the mean over them, looked at every 100 permutations. */
 typedef struct baseline_means baseline_means;
 
 fds_status baseline_means_create(size_t players, size_t columns, baseline_means **out,
@@ -60,7 +60,7 @@ fds_status baseline_means_create(size_t players, size_t columns, baseline_means 
 void baseline_means_free(baseline_means *means);
 /* One order's marginals (players, columns), by player; those not looked at are 0. */
 void baseline_means_add(baseline_means *means, const double *marginals);
-size_t baseline_means_count(const baseline_means *means); /* orders added */
+size_t baseline_means_count(const baseline_means *means); /* permutations added */
 /* values and errors (players, columns); errors may be NULL; of one order they are NaN. */
 void baseline_means_get(const baseline_means *means, double *values, double *errors);
 
@@ -73,7 +73,7 @@ enum { BASELINE_NEAR_PLACES = 5 };
 bool baseline_is_near(const fds_baseline_params *params, size_t columns, const double *value,
                       const double *full);
 
-/* Of the report orders, change (NaN before there are 200 orders) and has_converged. */
+/* Of the report permutations, change (NaN before there are 200 permutations) and has_converged. */
 void baseline_means_tell(const fds_baseline_params *params, const baseline_means *means,
                          fds_baseline_report *report);
 
@@ -81,10 +81,10 @@ void baseline_means_tell(const fds_baseline_params *params, const baseline_means
 bool baseline_goes_on(const fds_baseline_params *params, const baseline_means *means);
 
 /* Orders by walking: for games in which growing a coalition by one player is cheap, so that each
- * thread walks whole orders. walk gives the values of all prefixes of an order, values (players +
+ * thread walks whole permutations. walk gives the values of all prefixes of an order, values (players +
  * 1, columns) from the empty coalition on, and *end: how many of the prefixes after the empty one
  * were looked at (the rest of values is not read; their marginals are 0). Rounds of BASELINE_ROUND
- * orders, added up in the order of their numbers. Fills in values, errors, and the report but for
+ * permutations, added up in the order of their numbers. Fills in values, errors, and the report but for
  * asked. */
 typedef struct baseline_walker {
     size_t players, columns;
@@ -114,8 +114,8 @@ typedef struct baseline_job {
 
 /* The value function that came with the data, where it is of that kind ("knn:5"; "entk" stands for
  * "entk:K" as well), else a new one by the data's parameters: *own, which the method frees. */
-fds_status baseline_value(const baseline_job *job, const char *kind, fds_value **own,
-                          const fds_value **out, fds_error *err);
+fds_status baseline_utility(const baseline_job *job, const char *kind, fds_utility **own,
+                            const fds_utility **out, fds_error *err);
 
 fds_status baseline_loo(baseline_job *job, fds_error *err);
 fds_status baseline_tmc(baseline_job *job, fds_error *err); /* and beta:A,B */
@@ -130,7 +130,7 @@ fds_status baseline_random(baseline_job *job, fds_error *err);
 fds_status baseline_same_label(baseline_job *job, fds_error *err);
 
 /* How many different coalitions each of those that ask will ask for at the most; params as
- * fds_baseline_check accepts them, with their orders. */
+ * fds_baseline_check accepts them, with their permutations. */
 fds_status baseline_loo_most(const fds_baseline_params *params, size_t players, uint32_t classes,
                              size_t *most, fds_error *err);
 fds_status baseline_tmc_most(const fds_baseline_params *params, size_t players, uint32_t classes,

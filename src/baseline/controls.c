@@ -12,7 +12,7 @@
 fds_status baseline_random(baseline_job *job, fds_error *err) {
     (void)err;
     for (size_t i = 0; i < job->players; i++) {
-        fds_rng rng = fds_rng_make(job->params->seed, FDS_PURPOSE_CONTROL, i, 0);
+        fds_rng rng = fds_rng_make(job->params->seed, FDS__PURPOSE_CONTROL, i, 0);
         for (size_t c = 0; c < job->columns; c++)
             job->values[i * job->columns + c] = fds_rng_normal(&rng);
     }
@@ -28,10 +28,10 @@ fds_status baseline_same_label(baseline_job *job, fds_error *err) {
         for (size_t x = 0; x < data->input_count; x++) {
             bool is_same = data->labels[x] == job->player_labels[i];
             same += is_same;
-            if (job->params->judge == FDS_EACH_SAMPLE)
+            if (job->params->scorer == FDS_SCORER_EACH_SAMPLE)
                 values[x] = is_same;
         }
-        if (job->params->judge != FDS_EACH_SAMPLE)
+        if (job->params->scorer != FDS_SCORER_EACH_SAMPLE)
             values[0] = (double)same / (double)data->input_count;
     }
     return FDS_OK;

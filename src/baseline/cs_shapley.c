@@ -11,7 +11,7 @@
  * over T_c, averaged over environments, times the one number by which the class's values add up to
  * a_in of all players.
  *
- * Estimated by random orders. Order number t is one order of all players, of which each class walks
+ * Estimated by random permutations. Order number t is one order of all players, of which each class walks
  * its own members; with them goes an environment of that order and class: of every other class that
  * has players, a number uniform in 1 .. its size, then a uniform subset. So draws the authors'
  * program (their text averages over all sets of others alike). What the environment alone is worth
@@ -55,14 +55,14 @@ typedef struct {
     size_t *tests;          /* (classes): test samples */
     uint32_t *drawn;        /* (players): an order of all of them */
     size_t *next;           /* (classes): where the next of a class goes */
-    uint32_t *orders;       /* (BASELINE_ROUND, players), by class as members */
+    uint32_t *permutations; /* (BASELINE_ROUND, players), by class as members */
     double *marginals;      /* (BASELINE_ROUND, players) */
     walk *walks;            /* (BASELINE_ROUND, present) */
     size_t walk_count;      /* of this round */
     uint64_t *bits, *asked; /* (BASELINE_ROUND, present, words) */
     double *answers;        /* (BASELINE_ROUND, present, classes) */
     baseline_means *means;
-    size_t looked; /* places, in all orders */
+    size_t looked; /* places, in all permutations */
     double start_s;
 } cs;
 
@@ -98,7 +98,7 @@ static fds_status ask_walks(cs *s, bool with_class, size_t *asked, fds_error *er
         uint64_t *bits = s->asked + (*asked)++ * s->words;
         memcpy(bits, w->bits, s->words * sizeof *bits);
         for (size_t j = 0; with_class && j < w->count; j++)
-            fds_coalition_add(bits, w->order[j]);
+            fds__coalition_add(bits, w->order[j]);
     }
     const baseline_game *game = &s->job->game;
     return *asked > 0 ? game->ask(game->context, s->asked, *asked, s->answers, err) : FDS_OK;
@@ -107,17 +107,17 @@ static fds_status ask_walks(cs *s, bool with_class, size_t *asked, fds_error *er
 /* ---- drawing ---- */
 
 /* Order number t of all players, parted by class. */
-static void draw_order(cs *s, uint64_t t, uint32_t *orders) {
+static void draw_order(cs *s, uint64_t t, uint32_t *permutations) {
     size_t n = s->job->players;
-    baseline_order(s->job->params->seed, t, n, s->drawn);
+    baseline_permutation(s->job->params->seed, t, n, s->drawn);
     memcpy(s->next, s->starts, s->job->classes * sizeof *s->next);
     for (size_t i = 0; i < n; i++)
-        orders[s->next[s->job->player_labels[s->drawn[i]]]++] = s->drawn[i];
+        permutations[s->next[s->job->player_labels[s->drawn[i]]]++] = s->drawn[i];
 }
 
 /* Each member of another class in turn is taken with probability (places left) / (members left). */
 static void draw_environment(const cs *s, uint64_t t, uint32_t label, uint64_t *bits) {
-    fds_rng rng = fds_rng_make(s->job->params->seed, FDS_PURPOSE_SUBSET, t, (uint64_t)label + 1);
+    fds_rng rng = fds_rng_make(s->job->params->seed, FDS__PURPOSE_SUBSET, t, (uint64_t)label + 1);
     memset(bits, 0, s->words * sizeof *bits);
     for (uint32_t y = 0; y < s->job->classes; y++) {
         size_t size = class_size(s, y);
@@ -126,27 +126,27 @@ static void draw_environment(const cs *s, uint64_t t, uint32_t label, uint64_t *
         size_t left = 1 + fds_rng_below(&rng, size);
         for (size_t j = 0; j < size; j++)
             if (fds_rng_below(&rng, size - j) < left) {
-                fds_coalition_add(bits, s->members[s->starts[y] + j]);
+                fds__coalition_add(bits, s->members[s->starts[y] + j]);
                 left--;
             }
     }
 }
 
-/* ---- a round of orders ---- */
+/* ---- a round of permutations ---- */
 
-static void draw_round(cs *s, size_t first, size_t orders) {
+static void draw_round(cs *s, size_t first, size_t permutations) {
     size_t n = s->job->players;
     s->walk_count = 0;
-    memset(s->marginals, 0, orders * n * sizeof *s->marginals);
-    for (size_t t = 0; t < orders; t++) {
-        draw_order(s, first + t, s->orders + t * n);
+    memset(s->marginals, 0, permutations * n * sizeof *s->marginals);
+    for (size_t t = 0; t < permutations; t++) {
+        draw_order(s, first + t, s->permutations + t * n);
         for (uint32_t y = 0; y < s->job->classes; y++) {
             if (!is_walked(s, y))
                 continue;
             uint64_t *bits = s->bits + s->walk_count * s->words;
             draw_environment(s, first + t, y, bits);
             walk w = {.label = y, .count = class_size(s, y), .bits = bits};
-            w.order = s->orders + t * n + s->starts[y];
+            w.order = s->permutations + t * n + s->starts[y];
             w.marginals = s->marginals + t * n;
             s->walks[s->walk_count++] = w;
         }
@@ -156,12 +156,12 @@ static void draw_round(cs *s, size_t first, size_t orders) {
 /* The environments alone and, to truncate by, with the whole class. */
 static fds_status begin_walks(cs *s, fds_error *err) {
     size_t asked, columns = s->job->game.columns;
-    FDS_TRY(ask_walks(s, false, &asked, err)); /* all go on: answers and walks agree */
+    TRY(ask_walks(s, false, &asked, err)); /* all go on: answers and walks agree */
     for (size_t i = 0; i < asked; i++)
         s->walks[i].worth = class_worth(s, s->walks[i].label, s->answers + i * columns);
     if (s->job->params->truncate <= 0)
         return FDS_OK;
-    FDS_TRY(ask_walks(s, true, &asked, err));
+    TRY(ask_walks(s, true, &asked, err));
     for (size_t i = 0; i < asked; i++)
         s->walks[i].whole = class_worth(s, s->walks[i].label, s->answers + i * columns);
     return FDS_OK;
@@ -178,8 +178,8 @@ static void note_place(const fds_baseline_params *params, walk *w, double worth)
 static fds_status step_walks(cs *s, size_t *asked, fds_error *err) {
     for (size_t i = 0; i < s->walk_count; i++)
         if (is_going(&s->walks[i]))
-            fds_coalition_add(s->walks[i].bits, s->walks[i].order[s->walks[i].looked]);
-    FDS_TRY(ask_walks(s, false, asked, err));
+            fds__coalition_add(s->walks[i].bits, s->walks[i].order[s->walks[i].looked]);
+    TRY(ask_walks(s, false, asked, err));
     const double *shares = s->answers;
     for (size_t i = 0; i < s->walk_count; i++)
         if (is_going(&s->walks[i])) {
@@ -189,18 +189,17 @@ static fds_status step_walks(cs *s, size_t *asked, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status walk_round(cs *s, size_t first, size_t orders, fds_error *err) {
-    size_t total = s->job->params->orders * s->walked, done = first * s->walked, asked = 1;
-    draw_round(s, first, orders);
-    FDS_TRY(begin_walks(s, err));
+static fds_status walk_round(cs *s, size_t first, size_t permutations, fds_error *err) {
+    size_t total = s->job->params->permutations * s->walked, done = first * s->walked, asked = 1;
+    draw_round(s, first, permutations);
+    TRY(begin_walks(s, err));
     for (; asked > 0; done += asked) {
-        FDS_TRY(step_walks(s, &asked, err));
-        FDS_TRY(
-            fds_report(s->job->events, "orders", "places", done + asked, total, s->start_s, err));
+        TRY(step_walks(s, &asked, err));
+        TRY(fds__report(s->job->events, "orders", "places", done + asked, total, s->start_s, err));
     }
     for (size_t i = 0; i < s->walk_count; i++)
         s->looked += s->walks[i].looked;
-    for (size_t t = 0; t < orders; t++)
+    for (size_t t = 0; t < permutations; t++)
         baseline_means_add(s->means, s->marginals + t * s->job->players);
     return FDS_OK;
 }
@@ -215,10 +214,11 @@ static void normalise(const cs *s, uint32_t label, double a_in) {
         sizes += fabs(job->values[s->members[j]]);
     }
     if (!(sum > 0 && sum >= least_sum * sizes)) {
-        fds_log(job->events, FDS_LOG_WARNING,
-                "cs-shapley: the values of class %s add up to %g, which cannot be divided by: they "
-                "are not normalised",
-                fds_dataset_class_name(job->data->train, label), sum);
+        fds__log(
+            job->events, FDS_LOG_WARNING,
+            "cs-shapley: the values of class %s add up to %g, which cannot be divided by: they "
+            "are not normalised",
+            fds_dataset_class_name(job->data->train, label), sum);
         return;
     }
     for (size_t j = s->starts[label]; j < s->starts[label + 1]; j++) {
@@ -231,14 +231,14 @@ static void normalise(const cs *s, uint32_t label, double a_in) {
 static fds_status finish(cs *s, fds_error *err) {
     baseline_job *job = s->job;
     memset(s->bits, 0, s->words * sizeof *s->bits);
-    fds_coalition_complement(s->bits, job->players, s->bits);
-    FDS_TRY(job->game.ask(job->game.context, s->bits, 1, s->answers, err));
+    fds__coalition_complement(s->bits, job->players, s->bits);
+    TRY(job->game.ask(job->game.context, s->bits, 1, s->answers, err));
     baseline_means_get(s->means, job->values, job->errors);
     for (uint32_t y = 0; y < job->classes; y++)
         if (is_walked(s, y))
             normalise(s, y, s->answers[y]);
     baseline_means_tell(job->params, s->means, job->report);
-    size_t places = job->report->orders * s->walked;
+    size_t places = job->report->permutations * s->walked;
     job->report->truncated = places ? (double)(places - s->looked) / (double)places : 0;
     return FDS_OK;
 }
@@ -248,17 +248,17 @@ static fds_status finish(cs *s, fds_error *err) {
 fds_status baseline_cs_shapley_most(const fds_baseline_params *params, size_t players,
                                     uint32_t classes, size_t *most, fds_error *err) {
     (void)err;
-    *most = 1 + params->orders * (players + FDS_MIN((size_t)classes, players));
+    *most = 1 + params->permutations * (players + MIN((size_t)classes, players));
     return FDS_OK;
 }
 
 /* ---- the whole ---- */
 
 static void free_all(cs *s) {
-    void *all[] = {s->starts,    s->members, s->tests, s->drawn, s->next,   s->orders,
+    void *all[] = {s->starts,    s->members, s->tests, s->drawn, s->next,   s->permutations,
                    s->marginals, s->walks,   s->bits,  s->asked, s->answers};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        fds_free(all[i]);
+        fds__free(all[i]);
     baseline_means_free(s->means);
 }
 
@@ -271,22 +271,22 @@ static void count_tests(cs *s) {
         s->present += is_walked(s, y);
         s->walked += is_walked(s, y) ? class_size(s, y) : 0;
         if (class_size(s, y) > 0 && s->tests[y] == 0)
-            fds_log(job->events, FDS_LOG_WARNING,
-                    "cs-shapley: no test sample has the label %s: its players are worth 0; take "
-                    "more test samples",
-                    fds_dataset_class_name(job->data->train, y));
+            fds__log(job->events, FDS_LOG_WARNING,
+                     "cs-shapley: no test sample has the label %s: its players are worth 0; take "
+                     "more test samples",
+                     fds_dataset_class_name(job->data->train, y));
     }
 }
 
 /* Which players are of which class. */
 static fds_status part_players(cs *s, fds_error *err) {
     const baseline_job *job = s->job;
-    s->starts = fds_alloc_zero((size_t)job->classes + 1, sizeof *s->starts);
-    s->next = fds_alloc_zero(job->classes, sizeof *s->next);
-    s->tests = fds_alloc_zero(job->classes, sizeof *s->tests);
-    s->members = fds_alloc_zero(job->players, sizeof *s->members);
+    s->starts = fds__alloc_zero((size_t)job->classes + 1, sizeof *s->starts);
+    s->next = fds__alloc_zero(job->classes, sizeof *s->next);
+    s->tests = fds__alloc_zero(job->classes, sizeof *s->tests);
+    s->members = fds__alloc_zero(job->players, sizeof *s->members);
     if (!s->starts || !s->next || !s->tests || !s->members)
-        return fds_fail_nomem(err, job->players * sizeof *s->members);
+        return fds__fail_nomem(err, job->players * sizeof *s->members);
     for (size_t i = 0; i < job->players; i++)
         s->starts[job->player_labels[i] + 1]++;
     for (uint32_t y = 0; y < job->classes; y++)
@@ -300,36 +300,36 @@ static fds_status part_players(cs *s, fds_error *err) {
 static fds_status reserve(cs *s, fds_error *err) {
     size_t n = s->job->players, walks = BASELINE_ROUND * s->present + 1; /* all players, at last */
     size_t words, numbers;
-    if (!fds_mul(walks, s->words, &words) || !fds_mul(walks, s->job->classes, &numbers))
-        return fds_fail_nomem(err, SIZE_MAX);
-    s->drawn = fds_alloc_zero(n, sizeof *s->drawn);
-    s->orders = fds_alloc_zero(n, BASELINE_ROUND * sizeof *s->orders);
-    s->marginals = fds_alloc_zero(n, BASELINE_ROUND * sizeof *s->marginals);
-    s->walks = fds_alloc_zero(walks, sizeof *s->walks);
-    s->bits = fds_alloc_zero(words, sizeof *s->bits);
-    s->asked = fds_alloc_zero(words, sizeof *s->asked);
-    s->answers = fds_alloc_zero(numbers, sizeof *s->answers);
-    if (!s->drawn || !s->orders || !s->marginals || !s->walks || !s->bits || !s->asked ||
+    if (!fds__mul(walks, s->words, &words) || !fds__mul(walks, s->job->classes, &numbers))
+        return fds__fail_nomem(err, SIZE_MAX);
+    s->drawn = fds__alloc_zero(n, sizeof *s->drawn);
+    s->permutations = fds__alloc_zero(n, BASELINE_ROUND * sizeof *s->permutations);
+    s->marginals = fds__alloc_zero(n, BASELINE_ROUND * sizeof *s->marginals);
+    s->walks = fds__alloc_zero(walks, sizeof *s->walks);
+    s->bits = fds__alloc_zero(words, sizeof *s->bits);
+    s->asked = fds__alloc_zero(words, sizeof *s->asked);
+    s->answers = fds__alloc_zero(numbers, sizeof *s->answers);
+    if (!s->drawn || !s->permutations || !s->marginals || !s->walks || !s->bits || !s->asked ||
         !s->answers)
-        return fds_fail_nomem(err, FDS_MAX(words, numbers) * 8);
+        return fds__fail_nomem(err, MAX(words, numbers) * 8);
     return baseline_means_create(n, 1, &s->means, err);
 }
 
 static fds_status run(cs *s, fds_error *err) {
     const fds_baseline_params *params = s->job->params;
-    FDS_TRY(part_players(s, err));
+    TRY(part_players(s, err));
     count_tests(s);
-    FDS_TRY(reserve(s, err));
+    TRY(reserve(s, err));
     do {
         size_t first = baseline_means_count(s->means);
-        size_t orders = FDS_MIN(params->orders - first, (size_t)BASELINE_ROUND);
-        FDS_TRY(walk_round(s, first, orders, err));
+        size_t permutations = MIN(params->permutations - first, (size_t)BASELINE_ROUND);
+        TRY(walk_round(s, first, permutations, err));
     } while (baseline_goes_on(params, s->means));
     return finish(s, err);
 }
 
 fds_status baseline_cs_shapley(baseline_job *job, fds_error *err) {
-    cs s = {.job = job, .words = fds_coalition_words(job->players), .start_s = fds_now_s()};
+    cs s = {.job = job, .words = fds_coalition_words(job->players), .start_s = fds__now_s()};
     fds_status status = run(&s, err);
     free_all(&s);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * FreeShap: Wang et al., "Helpful or harmful data? Fine-tuning-free Shapley attribution for
- * explaining language model predictions", ICML 2024. The Shapley value by random orders, as TMC
+ * explaining language model predictions", ICML 2024. The Shapley value by random permutations, as TMC
  * computes it, in the game whose sub-models are not trained: what a coalition knows is kernel
  * regression on its samples with the network's own tangent kernel ("entk" or, where the value
  * function asks for it, "entk:K"; utility/entk.c, which takes the mean over the network's outputs
@@ -38,7 +38,7 @@ typedef struct {
 
 typedef struct {
     const baseline_job *job;
-    const fds_regression *game;
+    const fds__regression *game;
     size_t samples, inputs, classes, width; /* width: of a row of U */
     double *kernel;                         /* (samples, width) */
     uint32_t *members;                      /* samples by player: those of p are */
@@ -61,7 +61,7 @@ static void start(const freeshap *f, desk *d) {
 }
 
 static void join(const freeshap *f, desk *d, uint32_t t) {
-    const fds_regression *game = f->game;
+    const fds__regression *game = f->game;
     double *u = d->u + d->size * f->width, *w = d->w + d->size * f->classes;
     memcpy(u, f->kernel + t * f->width, f->width * sizeof *u);
     for (size_t c = 0; c < f->classes; c++)
@@ -69,15 +69,15 @@ static void join(const freeshap *f, desk *d, uint32_t t) {
     w[game->data->samples->labels[t]] += 1.0;
     for (size_t j = 0; j < d->size; j++) {
         const double l = d->u[j * f->width + f->inputs + t];
-        fds_value_add(f->width, -l, d->u + j * f->width, u);
-        fds_value_add(f->classes, -l, d->w + j * f->classes, w);
+        fds__utility_add(f->width, -l, d->u + j * f->width, u);
+        fds__utility_add(f->classes, -l, d->w + j * f->classes, w);
     }
     /* column t is now K_tt - |l|^2, below 0 by rounding alone */
-    const double root = sqrt(FDS_MAX(u[f->inputs + t], 0.0) + game->ridge);
+    const double root = sqrt(MAX(u[f->inputs + t], 0.0) + game->ridge);
     divide(f->width, root, u);
     divide(f->classes, root, w);
     for (size_t c = 0; c < f->classes; c++)
-        fds_value_add(f->inputs, w[c], u, d->scores + c * f->inputs);
+        fds__utility_add(f->inputs, w[c], u, d->scores + c * f->inputs);
     d->size++;
 }
 
@@ -86,16 +86,16 @@ static void join_player(const freeshap *f, desk *d, uint32_t player) {
         join(f, d, f->members[i]);
 }
 
-static void judge(const freeshap *f, desk *d, double *value) {
+static void scorer(const freeshap *f, desk *d, double *value) {
     for (size_t x = 0; x < f->inputs; x++) {
         double *probs = d->probs + x * f->classes;
         for (size_t c = 0; c < f->classes; c++)
             probs[c] = d->scores[c * f->inputs + x];
-        fds_regression_probs(f->game, probs);
+        fds__regression_probs(f->game, probs);
     }
-    baseline_judge(f->job->params->judge, d->probs, f->job->data->labels, f->inputs,
+    baseline_score(f->job->params->scorer, d->probs, f->job->data->labels, f->inputs,
                    f->job->classes, value);
-    if (!d->size && f->job->params->judge == FDS_ACCURACY)
+    if (!d->size && f->job->params->scorer == FDS_SCORER_ACCURACY)
         *value = 1.0 / (double)f->classes;
     d->asked++;
 }
@@ -109,11 +109,11 @@ static fds_status walk(void *context, unsigned worker, const uint32_t *order, do
     desk *d = &f->desks[worker];
     size_t near = 0, place = 0;
     start(f, d);
-    judge(f, d, values);
+    scorer(f, d, values);
     while (place < f->job->players && near <= BASELINE_NEAR_PLACES) {
         join_player(f, d, order[place++]);
         double *value = values + place * f->job->columns;
-        judge(f, d, value);
+        scorer(f, d, value);
         near = baseline_is_near(f->job->params, f->job->columns, value, f->full) ? near + 1 : 0;
     }
     *end = place;
@@ -124,34 +124,34 @@ static fds_status walk(void *context, unsigned worker, const uint32_t *order, do
 
 static void freeshap_free(freeshap *f) {
     for (unsigned w = 0; f->desks && w < f->workers; w++) {
-        fds_free(f->desks[w].u);
-        fds_free(f->desks[w].w);
-        fds_free(f->desks[w].scores);
-        fds_free(f->desks[w].probs);
+        fds__free(f->desks[w].u);
+        fds__free(f->desks[w].w);
+        fds__free(f->desks[w].scores);
+        fds__free(f->desks[w].probs);
     }
-    fds_free(f->desks);
-    fds_free(f->kernel);
-    fds_free(f->members);
-    fds_free(f->first);
-    fds_free(f->full);
+    fds__free(f->desks);
+    fds__free(f->kernel);
+    fds__free(f->members);
+    fds__free(f->first);
+    fds__free(f->full);
 }
 
 /* That of samples with inputs and among each other fits memory: it is there already. */
 static fds_status allocate(freeshap *f, fds_error *err) {
     const size_t n = f->samples, answers = f->inputs * f->classes;
-    f->kernel = fds_alloc_zero(n * f->width, sizeof *f->kernel);
-    f->full = fds_alloc_zero(f->job->columns, sizeof *f->full);
-    f->desks = fds_alloc_zero(f->workers, sizeof *f->desks);
+    f->kernel = fds__alloc_zero(n * f->width, sizeof *f->kernel);
+    f->full = fds__alloc_zero(f->job->columns, sizeof *f->full);
+    f->desks = fds__alloc_zero(f->workers, sizeof *f->desks);
     bool right = f->kernel && f->full && f->desks;
     for (unsigned w = 0; right && w < f->workers; w++) {
         desk *d = &f->desks[w];
-        d->u = fds_alloc_zero(n * f->width, sizeof *d->u);
-        d->w = fds_alloc_zero(n * f->classes, sizeof *d->w);
-        d->scores = fds_alloc_zero(answers, sizeof *d->scores);
-        d->probs = fds_alloc_zero(answers, sizeof *d->probs);
+        d->u = fds__alloc_zero(n * f->width, sizeof *d->u);
+        d->w = fds__alloc_zero(n * f->classes, sizeof *d->w);
+        d->scores = fds__alloc_zero(answers, sizeof *d->scores);
+        d->probs = fds__alloc_zero(answers, sizeof *d->probs);
         right = d->u && d->w && d->scores && d->probs;
     }
-    return right ? FDS_OK : fds_fail_nomem(err, n * f->width * sizeof *f->kernel);
+    return right ? FDS_OK : fds__fail_nomem(err, n * f->width * sizeof *f->kernel);
 }
 
 static void fill(freeshap *f) {
@@ -163,21 +163,21 @@ static void fill(freeshap *f) {
     }
 }
 
-static void judge_everyone(freeshap *f) {
+static void score_everyone(freeshap *f) {
     start(f, f->desks);
     for (uint32_t p = 0; p < f->job->players; p++)
         join_player(f, f->desks, p);
-    judge(f, f->desks, f->full);
+    scorer(f, f->desks, f->full);
 }
 
 static fds_status run(freeshap *f, baseline_job *job, fds_error *err) {
-    FDS_TRY(allocate(f, err));
-    FDS_TRY(fds_value_by_player(f->game->data, &f->members, &f->first, err));
+    TRY(allocate(f, err));
+    TRY(fds__utility_by_player(f->game->data, &f->members, &f->first, err));
     fill(f);
-    judge_everyone(f);
+    score_everyone(f);
     const baseline_walker walker = {job->players, job->columns, walk, f};
-    FDS_TRY(baseline_walk(&walker, job->params, job->values, job->errors, job->report, job->events,
-                          err));
+    TRY(baseline_walk(&walker, job->params, job->values, job->errors, job->report, job->events,
+                      err));
     for (unsigned w = 0; w < f->workers; w++)
         job->report->asked += f->desks[w].asked;
     return FDS_OK;
@@ -186,11 +186,11 @@ static fds_status run(freeshap *f, baseline_job *job, fds_error *err) {
 fds_status baseline_freeshap(baseline_job *job, fds_error *err) {
     const fds_baseline_data *data = job->data;
     const char *kind = data->value ? data->value->kind : NULL;
-    const fds_value *value;
-    fds_value *own;
-    FDS_TRY(baseline_value(job, kind && strncmp(kind, "entk", 4) == 0 ? kind : "entk", &own, &value,
-                           err));
-    const fds_regression *game = fds_value_regression(value);
+    const fds_utility *value;
+    fds_utility *own;
+    TRY(baseline_utility(job, kind && strncmp(kind, "entk", 4) == 0 ? kind : "entk", &own, &value,
+                         err));
+    const fds__regression *game = fds__utility_regression(value);
     freeshap f = {
         .job = job,
         .game = game,
@@ -198,10 +198,10 @@ fds_status baseline_freeshap(baseline_job *job, fds_error *err) {
         .inputs = data->input_count,
         .classes = job->classes,
         .width = data->input_count + game->data->samples->count,
-        .workers = fds_pool_workers(job->params->threads, BASELINE_ROUND),
+        .workers = fds__pool_workers(job->params->threads, BASELINE_ROUND),
     };
     fds_status status = run(&f, job, err);
     freeshap_free(&f);
-    fds_value_free(own);
+    fds_utility_free(own);
     return status;
 }

@@ -82,12 +82,13 @@ static fds_status count_tests(const fds_baseline_params *p, size_t players, size
     double u = p->epsilon / ((p->is_improved ? 2 : 4) * sqrt(n));
     double half_z = harmonic_number(players + p->is_improved);
     double tests = events > 0 ? ceil(half_z * log(events / p->delta) / bennett_h(u)) : 0;
-    if (!(tests <= (double)FDS_MAX_ROWS))
-        return fds_fail(err, FDS_LIMIT,
-                        "group-testing: epsilon %g and delta %g need %.3g coalitions of %zu "
-                        "players, and at most %zu are possible: ask for a greater epsilon, or give "
-                        "the number of coalitions",
-                        p->epsilon, p->delta, tests, players, FDS_MAX_ROWS);
+    if (!(tests <= (double)FDS__MAX_ROWS))
+        return fds__fail(
+            err, FDS_ERR_LIMIT,
+            "group-testing: epsilon %g and delta %g need %.3g coalitions of %zu "
+            "players, and at most %zu are possible: ask for a greater epsilon, or give "
+            "the number of coalitions",
+            p->epsilon, p->delta, tests, players, FDS__MAX_ROWS);
     *out = (size_t)tests;
     return FDS_OK;
 }
@@ -96,7 +97,7 @@ static fds_status count_tests(const fds_baseline_params *p, size_t players, size
 fds_status baseline_group_testing_most(const fds_baseline_params *params, size_t players,
                                        uint32_t classes, size_t *most, fds_error *err) {
     (void)classes;
-    FDS_TRY(count_tests(params, players, most, err));
+    TRY(count_tests(params, players, most, err));
     *most += params->is_improved ? 0 : 2;
     return FDS_OK;
 }
@@ -116,12 +117,12 @@ static size_t draw_size(const testing *g, fds_rng *rng) {
  * probability (places left) / (players left); the dummy comes last. */
 static double draw(const testing *g, size_t t, uint64_t *bits) {
     size_t n = g->job->players;
-    fds_rng rng = fds_rng_make(g->job->params->seed, FDS_PURPOSE_SUBSET, t, 0);
+    fds_rng rng = fds_rng_make(g->job->params->seed, FDS__PURPOSE_SUBSET, t, 0);
     size_t size = draw_size(g, &rng), left = size;
     memset(bits, 0, fds_coalition_words(n) * sizeof *bits);
     for (size_t i = 0; i < n; i++)
         if (fds_rng_below(&rng, g->drawn_from - i) < left) {
-            fds_coalition_add(bits, i);
+            fds__coalition_add(bits, i);
             left--;
         }
     bool has_dummy = left > 0;
@@ -148,7 +149,7 @@ static fds_status add_chunk(testing *g, size_t first, size_t count, fds_error *e
     const baseline_game *game = &g->job->game;
     for (size_t t = 0; t < count; t++)
         g->base[t] = draw(g, first + t, g->bits + t * words);
-    FDS_TRY(game->ask(game->context, g->bits, count, g->worth, err));
+    TRY(game->ask(game->context, g->bits, count, g->worth, err));
     for (size_t t = 0; t < count; t++)
         add_test(g, g->bits + t * words, g->base[t], g->worth + t * g->job->columns);
     return FDS_OK;
@@ -159,8 +160,8 @@ static fds_status share_evenly(testing *g, fds_error *err) {
     size_t n = g->job->players, columns = g->job->columns, words = fds_coalition_words(n);
     const baseline_game *game = &g->job->game;
     memset(g->bits, 0, words * sizeof *g->bits);
-    fds_coalition_complement(g->bits, n, g->bits + words);
-    FDS_TRY(game->ask(game->context, g->bits, 2, g->worth, err));
+    fds__coalition_complement(g->bits, n, g->bits + words);
+    TRY(game->ask(game->context, g->bits, 2, g->worth, err));
     for (size_t i = 0; i < n; i++)
         for (size_t c = 0; c < columns; c++)
             g->job->values[i * columns + c] = (g->worth[columns + c] - g->worth[c]) / (double)n;
@@ -182,13 +183,13 @@ static void finish(testing *g) {
 static fds_status run(testing *g, fds_error *err) {
     memset(g->job->values, 0, g->job->players * g->job->columns * sizeof *g->job->values);
     if (!g->job->params->is_improved)
-        FDS_TRY(share_evenly(g, err));
-    double start_s = fds_now_s();
+        TRY(share_evenly(g, err));
+    double start_s = fds__now_s();
     for (size_t done = 0; done < g->tests;) {
-        size_t count = FDS_MIN(g->tests - done, (size_t)CHUNK);
-        FDS_TRY(add_chunk(g, done, count, err));
+        size_t count = MIN(g->tests - done, (size_t)CHUNK);
+        TRY(add_chunk(g, done, count, err));
         done += count;
-        FDS_TRY(fds_report(g->job->events, "tests", "coalitions", done, g->tests, start_s, err));
+        TRY(fds__report(g->job->events, "tests", "coalitions", done, g->tests, start_s, err));
     }
     finish(g);
     return FDS_OK;
@@ -198,21 +199,21 @@ fds_status baseline_group_testing(baseline_job *job, fds_error *err) {
     size_t n = job->players, columns = job->columns, words = fds_coalition_words(n), numbers;
     testing g = {.job = job, .drawn_from = n + job->params->is_improved};
     g.harmonic = harmonic_number(g.drawn_from);
-    FDS_TRY(count_tests(job->params, n, &g.tests, err));
-    if (!fds_mul(n, columns, &numbers))
-        return fds_fail_nomem(err, SIZE_MAX);
-    g.bits = fds_alloc_zero(words, CHUNK * sizeof *g.bits);
-    g.base = fds_alloc_zero(CHUNK, sizeof *g.base);
-    g.worth = fds_alloc_zero(columns, CHUNK * sizeof *g.worth);
-    g.sum = fds_alloc_zero(numbers, sizeof *g.sum);
-    g.sum2 = fds_alloc_zero(numbers, sizeof *g.sum2);
+    TRY(count_tests(job->params, n, &g.tests, err));
+    if (!fds__mul(n, columns, &numbers))
+        return fds__fail_nomem(err, SIZE_MAX);
+    g.bits = fds__alloc_zero(words, CHUNK * sizeof *g.bits);
+    g.base = fds__alloc_zero(CHUNK, sizeof *g.base);
+    g.worth = fds__alloc_zero(columns, CHUNK * sizeof *g.worth);
+    g.sum = fds__alloc_zero(numbers, sizeof *g.sum);
+    g.sum2 = fds__alloc_zero(numbers, sizeof *g.sum2);
     fds_status status = g.bits && g.base && g.worth && g.sum && g.sum2
                             ? run(&g, err)
-                            : fds_fail_nomem(err, FDS_MAX(numbers, columns * CHUNK) * 8);
-    fds_free(g.bits);
-    fds_free(g.base);
-    fds_free(g.worth);
-    fds_free(g.sum);
-    fds_free(g.sum2);
+                            : fds__fail_nomem(err, MAX(numbers, columns * CHUNK) * 8);
+    fds__free(g.bits);
+    fds__free(g.base);
+    fds__free(g.worth);
+    fds__free(g.sum);
+    fds__free(g.sum2);
     return status;
 }

@@ -5,16 +5,16 @@
  * players in a random order pi, from the initial network w_0 on,
  *
  *     w_j   = w_(j-1) - lr * gradient at w_(j-1) of the mean loss of player pi(j)'s samples
- *     phi_i = mean over orders of  V(w_j) - V(w_(j-1)),  where i = pi(j),
+ *     phi_i = mean over permutations of  V(w_j) - V(w_(j-1)),  where i = pi(j),
  *
- * V being what the judge says of the network. Every step is looked at; nothing is truncated. The
+ * V being what the scorer says of the network. Every step is looked at; nothing is truncated. The
  * values sum to the mean of V(w_n) - V(w_0).
  *
  * The learning rate is found as in the authors' own program: for each of 10^-1, 10^-1.5 ... 10^-4.5
  * ten epochs, each from w_0 in another order; the rate with the highest mean minus standard
- * deviation of V(w_n) is taken, of several the largest. V here is the judge's too, where that has a
+ * deviation of V(w_n) is taken, of several the largest. V here is the scorer's too, where that has a
  * game for every test sample the mean over them. A rate at which the network diverges in any of
- * these orders is out. The orders of the search are none of those that are walked.
+ * these permutations is out. The permutations of the search are none of those that are walked.
  */
 #include "baseline/baseline.h"
 
@@ -39,14 +39,14 @@ typedef struct {
 
 typedef struct {
     baseline_job *job;
-    fds_value *value;  /* for its samples and inputs, normalised, and its network */
-    float *start;      /* (net): w_0 */
-    uint32_t *members; /* (samples): positions within the samples, player by player */
-    size_t *first;     /* (players + 1): where each player's members begin */
-    size_t most;       /* members of one player */
-    double *empty;     /* (columns): V(w_0) */
-    float lr;          /* of the walk */
-    double *scores;    /* (RATES, TRIES): NaN where it diverged */
+    fds_utility *value; /* for its samples and inputs, normalised, and its network */
+    float *start;       /* (net): w_0 */
+    uint32_t *members;  /* (samples): positions within the samples, player by player */
+    size_t *first;      /* (players + 1): where each player's members begin */
+    size_t most;        /* members of one player */
+    double *empty;      /* (columns): V(w_0) */
+    float lr;           /* of the walk */
+    double *scores;     /* (RATES, TRIES): NaN where it diverged */
     unsigned workers;
     desk *desks; /* (workers) */
 } gshapley;
@@ -57,89 +57,89 @@ static void free_all(gshapley *g) {
     for (unsigned w = 0; g->desks && w < g->workers; w++) {
         desk *d = &g->desks[w];
         fds_lane_free(d->lane);
-        fds_free(d->weights);
-        fds_free(d->probs);
-        fds_free(d->answers);
-        fds_free(d->order);
-        fds_free(d->verdict);
+        fds__free(d->weights);
+        fds__free(d->probs);
+        fds__free(d->answers);
+        fds__free(d->order);
+        fds__free(d->verdict);
     }
-    fds_free(g->desks);
-    fds_free(g->start);
-    fds_free(g->members);
-    fds_free(g->first);
-    fds_free(g->empty);
-    fds_free(g->scores);
-    fds_value_free(g->value);
+    fds__free(g->desks);
+    fds__free(g->start);
+    fds__free(g->members);
+    fds__free(g->first);
+    fds__free(g->empty);
+    fds__free(g->scores);
+    fds_utility_free(g->value);
 }
 
 /* The samples, the inputs and the network as the value function "retrain" has them. */
 static fds_status make_value(gshapley *g, fds_error *err) {
     const fds_baseline_data *data = g->job->data;
-    fds_value_params params = fds_value_params_default();
+    fds_utility_params params = fds_utility_params_default();
     params.kind = "retrain:1";
     if (data->value) {
         params.network = data->value->network;
         params.train.seed = data->value->train.seed;
     }
-    FDS_TRY(fds_value_create(&params, data->train, data->players, data->test, data->inputs,
-                             data->input_count, 1, &g->value, err));
-    const fds_net *net = fds_value_network(g->value);
-    g->start = fds_alloc_zero(net->weights, sizeof *g->start);
+    TRY(fds_utility_create(&params, data->train, data->players, data->test, data->inputs,
+                           data->input_count, 1, &g->value, err));
+    const fds_net *net = fds__utility_network(g->value);
+    g->start = fds__alloc_zero(net->weights, sizeof *g->start);
     if (!g->start)
-        return fds_fail_nomem(err, net->weights * sizeof *g->start);
+        return fds__fail_nomem(err, net->weights * sizeof *g->start);
     fds_net_init(net, params.train.seed, g->start);
     return FDS_OK;
 }
 
 static fds_status list_members(gshapley *g, fds_error *err) {
-    FDS_TRY(fds_value_by_player(g->value->data, &g->members, &g->first, err));
+    TRY(fds__utility_by_player(g->value->data, &g->members, &g->first, err));
     for (size_t p = 0; p < g->job->players; p++)
-        g->most = FDS_MAX(g->most, g->first[p + 1] - g->first[p]);
+        g->most = MAX(g->most, g->first[p + 1] - g->first[p]);
     return FDS_OK;
 }
 
-static fds_status set_desk(const gshapley *g, desk *d, fds_error *err) {
-    const fds_net *net = fds_value_network(g->value);
+static fds_status set_worker(const gshapley *g, desk *d, fds_error *err) {
+    const fds_net *net = fds__utility_network(g->value);
     const size_t answers = g->value->inputs * g->value->classes;
-    FDS_TRY(fds_lane_create(net, &d->lane, err));
-    FDS_TRY(fds_lane_reserve(d->lane, g->most, err));
-    d->weights = fds_alloc_zero(net->weights, sizeof *d->weights);
-    d->probs = fds_alloc_zero(answers, sizeof *d->probs);
-    d->answers = fds_alloc_zero(answers, sizeof *d->answers);
-    d->order = fds_alloc_zero(g->job->players, sizeof *d->order);
-    d->verdict = fds_alloc_zero(g->job->columns, sizeof *d->verdict);
+    TRY(fds_lane_create(net, &d->lane, err));
+    TRY(fds__lane_reserve(d->lane, g->most, err));
+    d->weights = fds__alloc_zero(net->weights, sizeof *d->weights);
+    d->probs = fds__alloc_zero(answers, sizeof *d->probs);
+    d->answers = fds__alloc_zero(answers, sizeof *d->answers);
+    d->order = fds__alloc_zero(g->job->players, sizeof *d->order);
+    d->verdict = fds__alloc_zero(g->job->columns, sizeof *d->verdict);
     if (!d->weights || !d->probs || !d->answers || !d->order || !d->verdict)
-        return fds_fail_nomem(err, net->weights * sizeof *d->weights + answers * sizeof(double));
+        return fds__fail_nomem(err, net->weights * sizeof *d->weights + answers * sizeof(double));
     return FDS_OK;
 }
 
 static fds_status make_all(gshapley *g, fds_error *err) {
-    FDS_TRY(make_value(g, err));
-    FDS_TRY(list_members(g, err));
+    TRY(make_value(g, err));
+    TRY(list_members(g, err));
     const unsigned threads = g->job->params->threads;
-    g->workers = FDS_MAX(fds_pool_workers(threads, BASELINE_ROUND),
-                         fds_pool_workers(threads, RATES * TRIES));
-    g->empty = fds_alloc_zero(g->job->columns, sizeof *g->empty);
-    g->scores = fds_alloc_zero(RATES * TRIES, sizeof *g->scores);
-    g->desks = fds_alloc_zero(g->workers, sizeof *g->desks);
+    g->workers =
+        MAX(fds__pool_workers(threads, BASELINE_ROUND), fds__pool_workers(threads, RATES * TRIES));
+    g->empty = fds__alloc_zero(g->job->columns, sizeof *g->empty);
+    g->scores = fds__alloc_zero(RATES * TRIES, sizeof *g->scores);
+    g->desks = fds__alloc_zero(g->workers, sizeof *g->desks);
     if (!g->empty || !g->scores || !g->desks)
-        return fds_fail_nomem(err, g->workers * sizeof *g->desks);
+        return fds__fail_nomem(err, g->workers * sizeof *g->desks);
     for (unsigned w = 0; w < g->workers; w++)
-        FDS_TRY(set_desk(g, &g->desks[w], err));
+        TRY(set_worker(g, &g->desks[w], err));
     return FDS_OK;
 }
 
 /* ---- one epoch ---- */
 
 static void begin(const gshapley *g, desk *d) {
-    memcpy(d->weights, g->start, fds_value_network(g->value)->weights * sizeof *d->weights);
+    memcpy(d->weights, g->start, fds__utility_network(g->value)->weights * sizeof *d->weights);
 }
 
 /* A player's samples as one mini-batch. */
 static fds_status step(const gshapley *g, desk *d, uint32_t player, float lr, fds_error *err) {
     const size_t first = g->first[player], count = g->first[player + 1] - first;
     fds_train_params params = fds_train_params_default();
-    params.optimizer = FDS_SGD;
+    params.optimizer = FDS_OPTIMIZER_SGD;
     params.lr = lr;
     params.epochs = 1;
     params.batch = (uint32_t)count;
@@ -147,14 +147,14 @@ static fds_status step(const gshapley *g, desk *d, uint32_t player, float lr, fd
                           d->weights, NULL, NULL, err);
 }
 
-/* What the judge says of the network now: out[columns]. */
+/* What the scorer says of the network now: out[columns]. */
 static fds_status look(const gshapley *g, desk *d, double *out, fds_error *err) {
-    const fds_value *value = g->value;
-    FDS_TRY(fds_lane_predict(d->lane, value->data->inputs, 0, value->inputs, d->weights, d->probs,
-                             err));
+    const fds_utility *value = g->value;
+    TRY(fds_lane_predict(d->lane, value->data->inputs, 0, value->inputs, d->weights, d->probs,
+                         err));
     for (size_t i = 0; i < value->inputs * value->classes; i++)
         d->answers[i] = d->probs[i];
-    baseline_judge(g->job->params->judge, d->answers, g->job->data->labels, value->inputs,
+    baseline_score(g->job->params->scorer, d->answers, g->job->data->labels, value->inputs,
                    value->classes, out);
     return FDS_OK;
 }
@@ -173,14 +173,14 @@ static fds_status try_rate(void *context, size_t run, unsigned worker, fds_error
     const size_t players = g->job->players;
     desk *d = &g->desks[worker];
     fds_status status = FDS_OK;
-    baseline_order(g->job->params->seed, first_try + run % TRIES, players, d->order);
+    baseline_permutation(g->job->params->seed, first_try + run % TRIES, players, d->order);
     begin(g, d);
     for (size_t j = 0; status == FDS_OK && j < players; j++)
         status = step(g, d, d->order[j], rates[run / TRIES], err);
     if (status == FDS_OK)
         status = look(g, d, d->verdict, err);
     g->scores[run] = status == FDS_OK ? mean_of(d->verdict, g->job->columns) : NAN;
-    return status == FDS_DIVERGED ? FDS_OK : status;
+    return status == FDS_ERR_DIVERGED ? FDS_OK : status;
 }
 
 /* Mean minus standard deviation of one rate's tries; NaN where one is. */
@@ -192,8 +192,8 @@ static double grade(const double *scores) {
 }
 
 static fds_status find_rate(gshapley *g, fds_error *err) {
-    FDS_TRY(fds_pool_run(g->job->params->threads, RATES * TRIES, try_rate, g, "search", "epochs",
-                         g->job->events, err));
+    TRY(fds__pool_run(g->job->params->threads, RATES * TRIES, try_rate, g, "search", "epochs",
+                      g->job->events, err));
     double best = -INFINITY;
     for (size_t r = 0; r < RATES; r++) {
         double found = grade(g->scores + r * TRIES);
@@ -203,9 +203,9 @@ static fds_status find_rate(gshapley *g, fds_error *err) {
         }
     }
     if (!(g->lr > 0))
-        return fds_fail(err, FDS_DIVERGED,
-                        "gshapley: the network diverges at every learning rate from %g to %g",
-                        (double)rates[0], (double)rates[RATES - 1]);
+        return fds__fail(err, FDS_ERR_DIVERGED,
+                         "gshapley: the network diverges at every learning rate from %g to %g",
+                         (double)rates[0], (double)rates[RATES - 1]);
     return FDS_OK;
 }
 
@@ -217,8 +217,8 @@ static fds_status take_walk(const gshapley *g, desk *d, const uint32_t *order, d
     begin(g, d);
     memcpy(values, g->empty, columns * sizeof *values);
     for (size_t j = 0; j < g->job->players; j++) {
-        FDS_TRY(step(g, d, order[j], g->lr, err));
-        FDS_TRY(look(g, d, values + (j + 1) * columns, err));
+        TRY(step(g, d, order[j], g->lr, err));
+        TRY(look(g, d, values + (j + 1) * columns, err));
     }
     return FDS_OK;
 }
@@ -228,25 +228,26 @@ static fds_status walk(void *context, unsigned worker, const uint32_t *order, do
     const gshapley *g = context;
     fds_status status = take_walk(g, &g->desks[worker], order, values, err);
     *end = g->job->players;
-    if (status == FDS_DIVERGED)
-        return fds_fail(err, status,
-                        "gshapley: the network diverged in one of the orders, at the learning rate "
-                        "%g that %d others had found best; take a smaller network or another seed",
-                        fds_decimal(g->lr), TRIES);
+    if (status == FDS_ERR_DIVERGED)
+        return fds__fail(
+            err, status,
+            "gshapley: the network diverged in one of the orders, at the learning rate "
+            "%g that %d others had found best; take a smaller network or another seed",
+            fds__decimal(g->lr), TRIES);
     return status;
 }
 
 static fds_status run(gshapley *g, fds_error *err) {
     baseline_job *job = g->job;
-    FDS_TRY(make_all(g, err));
+    TRY(make_all(g, err));
     begin(g, &g->desks[0]);
-    FDS_TRY(look(g, &g->desks[0], g->empty, err));
-    FDS_TRY(find_rate(g, err));
+    TRY(look(g, &g->desks[0], g->empty, err));
+    TRY(find_rate(g, err));
     const baseline_walker walker = {job->players, job->columns, walk, g};
-    FDS_TRY(baseline_walk(&walker, job->params, job->values, job->errors, job->report, job->events,
-                          err));
-    job->report->lr = fds_decimal(g->lr);
-    job->report->asked = job->report->orders * job->players;
+    TRY(baseline_walk(&walker, job->params, job->values, job->errors, job->report, job->events,
+                      err));
+    job->report->lr = fds__decimal(g->lr);
+    job->report->asked = job->report->permutations * job->players;
     return FDS_OK;
 }
 

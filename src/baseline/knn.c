@@ -23,14 +23,14 @@ bool baseline_read_knn(const char *text, uint32_t *k) {
     return *k >= 1;
 }
 
-/* The mean over all test samples, or a column each; phi (players): room for one of them. */
-static fds_status add_up(const baseline_job *job, const fds_value *value, double *phi,
+/* The mean over all test samples, or a column each; phi (players): scratch for one of them. */
+static fds_status add_up(const baseline_job *job, const fds_utility *value, double *phi,
                          fds_error *err) {
     const fds_baseline_data *data = job->data;
-    bool is_each = job->params->judge == FDS_EACH_SAMPLE;
+    bool is_each = job->params->scorer == FDS_SCORER_EACH_SAMPLE;
     memset(job->values, 0, job->players * job->columns * sizeof *job->values);
     for (size_t x = 0; x < data->input_count; x++) {
-        FDS_TRY(fds_value_knn_label(value, x, data->labels[x], phi, err));
+        TRY(fds__utility_knn_label(value, x, data->labels[x], phi, err));
         for (size_t i = 0; i < job->players; i++)
             job->values[i * job->columns + (is_each ? x : 0)] += phi[i];
     }
@@ -40,13 +40,13 @@ static fds_status add_up(const baseline_job *job, const fds_value *value, double
 }
 
 fds_status baseline_knn(baseline_job *job, fds_error *err) {
-    const fds_value *value;
-    fds_value *own;
-    FDS_TRY(baseline_value(job, job->params->method, &own, &value, err));
-    double *phi = fds_alloc_zero(job->players, sizeof *phi);
+    const fds_utility *value;
+    fds_utility *own;
+    TRY(baseline_utility(job, job->params->method, &own, &value, err));
+    double *phi = fds__alloc_zero(job->players, sizeof *phi);
     fds_status status =
-        phi ? add_up(job, value, phi, err) : fds_fail_nomem(err, job->players * sizeof *phi);
-    fds_free(phi);
-    fds_value_free(own);
+        phi ? add_up(job, value, phi, err) : fds__fail_nomem(err, job->players * sizeof *phi);
+    fds__free(phi);
+    fds_utility_free(own);
     return status;
 }

@@ -19,34 +19,34 @@ typedef struct {
     size_t words;
     uint64_t *all, *some; /* (words); (CHUNK, words) */
     double *full, *rest;  /* (columns); (CHUNK, columns) */
-} room;
+} scratch;
 
-static void room_free(room *r) {
-    fds_free(r->all);
-    fds_free(r->full);
+static void scratch_free(scratch *r) {
+    fds__free(r->all);
+    fds__free(r->full);
 }
 
-static fds_status room_make(room *r, const baseline_game *game, fds_error *err) {
+static fds_status scratch_make(scratch *r, const baseline_game *game, fds_error *err) {
     r->words = fds_coalition_words(game->players);
-    r->all = fds_alloc_zero((CHUNK + 1) * r->words, sizeof *r->all);
-    r->full = fds_alloc_zero(CHUNK + 1, game->columns * sizeof *r->full);
+    r->all = fds__alloc_zero((CHUNK + 1) * r->words, sizeof *r->all);
+    r->full = fds__alloc_zero(CHUNK + 1, game->columns * sizeof *r->full);
     if (!r->all || !r->full)
-        return fds_fail_nomem(err, (CHUNK + 1) * game->columns * sizeof *r->full);
+        return fds__fail_nomem(err, (CHUNK + 1) * game->columns * sizeof *r->full);
     r->some = r->all + r->words;
     r->rest = r->full + game->columns;
-    fds_coalition_complement(r->all, game->players, r->all);
+    fds__coalition_complement(r->all, game->players, r->all);
     return FDS_OK;
 }
 
 /* Players first .. first + count - 1. */
-static fds_status leave_out(const baseline_job *job, const room *r, size_t first, size_t count,
+static fds_status leave_out(const baseline_job *job, const scratch *r, size_t first, size_t count,
                             fds_error *err) {
     for (size_t i = 0; i < count; i++) {
         uint64_t *coalition = r->some + i * r->words;
         memcpy(coalition, r->all, r->words * sizeof *coalition);
         coalition[(first + i) / 64] ^= (uint64_t)1 << ((first + i) % 64);
     }
-    FDS_TRY(job->game.ask(job->game.context, r->some, count, r->rest, err));
+    TRY(job->game.ask(job->game.context, r->some, count, r->rest, err));
     double *values = job->values + first * job->columns;
     for (size_t i = 0; i < count; i++)
         for (size_t c = 0; c < job->columns; c++)
@@ -54,14 +54,13 @@ static fds_status leave_out(const baseline_job *job, const room *r, size_t first
     return FDS_OK;
 }
 
-static fds_status leave_out_all(const baseline_job *job, const room *r, fds_error *err) {
-    double start_s = fds_now_s();
-    FDS_TRY(job->game.ask(job->game.context, r->all, 1, r->full, err));
+static fds_status leave_out_all(const baseline_job *job, const scratch *r, fds_error *err) {
+    double start_s = fds__now_s();
+    TRY(job->game.ask(job->game.context, r->all, 1, r->full, err));
     for (size_t first = 0; first < job->players; first += CHUNK) {
-        size_t count = FDS_MIN(job->players - first, (size_t)CHUNK);
-        FDS_TRY(leave_out(job, r, first, count, err));
-        FDS_TRY(
-            fds_report(job->events, "loo", "players", first + count, job->players, start_s, err));
+        size_t count = MIN(job->players - first, (size_t)CHUNK);
+        TRY(leave_out(job, r, first, count, err));
+        TRY(fds__report(job->events, "loo", "players", first + count, job->players, start_s, err));
     }
     return FDS_OK;
 }
@@ -74,10 +73,10 @@ fds_status baseline_loo_most(const fds_baseline_params *params, size_t players, 
 }
 
 fds_status baseline_loo(baseline_job *job, fds_error *err) {
-    room r = {0};
-    fds_status status = room_make(&r, &job->game, err);
+    scratch r = {0};
+    fds_status status = scratch_make(&r, &job->game, err);
     if (status == FDS_OK)
         status = leave_out_all(job, &r, err);
-    room_free(&r);
+    scratch_free(&r);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Truncated Monte Carlo Shapley: Ghorbani and Zou, "Data Shapley: Equitable valuation of data for
- * machine learning", ICML 2019, Algorithm 1. Over random orders pi of the players,
+ * machine learning", ICML 2019, Algorithm 1. Over random permutations pi of the players,
  *
  *     phi_i = mean of  v(S and i) - v(S),  S being the players before i in pi,
  *
@@ -20,9 +20,9 @@
  * weight on small coalitions, a large B on large ones. Only w_(j+1) / w_j, a simple fraction, and
  * the mean are used: nothing overflows, and the bits depend on no machine's logarithms.
  *
- * The orders of a round are walked side by side: at each place all that go on are asked for at
+ * The permutations of a round are walked side by side: at each place all that go on are asked for at
  * once, so that their sub-models are trained in parallel. The marginals of an order are its own, so
- * how many orders a round has changes no bit.
+ * how many permutations a round has changes no bit.
  */
 #include "baseline/baseline.h"
 
@@ -64,15 +64,15 @@ bool baseline_read_beta(const char *text, double *alpha, double *beta) {
 /* weights[n], of mean 1. A running product as mantissa and exponent first, its scale at last. */
 static fds_status beta_weights(size_t n, double alpha, double beta, double *weights,
                                fds_error *err) {
-    int *powers = fds_alloc_zero(n, sizeof *powers);
+    int *powers = fds__alloc_zero(n, sizeof *powers);
     if (!powers)
-        return fds_fail_nomem(err, n * sizeof *powers);
+        return fds__fail_nomem(err, n * sizeof *powers);
     double mantissa = 0.5, sum = 0;
     int power = 0, most = 0;
     for (size_t j = 1; j <= n; j++) {
         weights[j - 1] = mantissa;
         powers[j - 1] = power;
-        most = FDS_MAX(most, power);
+        most = MAX(most, power);
         double left = (double)(n - j), before = (double)j;
         int step = 0;
         if (j < n)
@@ -84,56 +84,56 @@ static fds_status beta_weights(size_t n, double alpha, double beta, double *weig
         sum += weights[j] = ldexp(weights[j], powers[j] - most);
     for (size_t j = 0; j < n; j++)
         weights[j] *= (double)n / sum;
-    fds_free(powers);
+    fds__free(powers);
     return FDS_OK;
 }
 
-/* ---- a round of orders ---- */
+/* ---- a round of permutations ---- */
 
 typedef struct {
     baseline_job *job;
-    size_t words, round; /* round: orders at the most */
+    size_t words, round; /* round: permutations at the most */
     double *weights;     /* (players): of places */
     double *empty;       /* (columns): v(0), then (columns): v(N) */
     double *full;
-    uint32_t *orders;  /* (round, players) */
-    uint64_t *bits;    /* (round, words): the players so far */
-    double *now;       /* (round, columns): what they are worth */
-    unsigned *near;    /* (round): places running that were near v(N) */
-    uint32_t *going;   /* (round): the orders that go on */
-    uint64_t *asked;   /* (round, words): of these */
-    double *answers;   /* (round, columns) */
-    double *marginals; /* (round, players, columns) */
+    uint32_t *permutations; /* (round, players) */
+    uint64_t *bits;         /* (round, words): the players so far */
+    double *now;            /* (round, columns): what they are worth */
+    unsigned *near;         /* (round): places running that were near v(N) */
+    uint32_t *going;        /* (round): the permutations that go on */
+    uint64_t *asked;        /* (round, words): of these */
+    double *answers;        /* (round, columns) */
+    double *marginals;      /* (round, players, columns) */
     size_t going_count, skipped;
 } tmc;
 
 static void tmc_free(tmc *t) {
-    void *all[] = {t->weights, t->empty, t->orders, t->bits,    t->now,
-                   t->near,    t->going, t->asked,  t->answers, t->marginals};
+    void *all[] = {t->weights, t->empty, t->permutations, t->bits,    t->now,
+                   t->near,    t->going, t->asked,        t->answers, t->marginals};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        fds_free(all[i]);
+        fds__free(all[i]);
 }
 
 static fds_status tmc_make(tmc *t, fds_error *err) {
     size_t n = t->job->players, columns = t->job->columns, size;
-    if (!fds_mul(n, columns, &size) || size > SIZE_MAX / sizeof(double) / BASELINE_ROUND)
-        return fds_fail_nomem(err, SIZE_MAX);
+    if (!fds__mul(n, columns, &size) || size > SIZE_MAX / sizeof(double) / BASELINE_ROUND)
+        return fds__fail_nomem(err, SIZE_MAX);
     size_t fitting = ROUND_BYTES / (size * sizeof(double));
-    t->round = FDS_MIN(FDS_MAX(fitting, (size_t)1), (size_t)BASELINE_ROUND);
+    t->round = MIN(MAX(fitting, (size_t)1), (size_t)BASELINE_ROUND);
     t->words = fds_coalition_words(n);
-    t->weights = fds_alloc_zero(n, sizeof *t->weights);
-    t->empty = fds_alloc_zero(columns, 2 * sizeof *t->empty);
-    t->orders = fds_alloc_zero(t->round * n, sizeof *t->orders);
-    t->bits = fds_alloc_zero(t->round * t->words, sizeof *t->bits);
-    t->now = fds_alloc_zero(t->round * columns, sizeof *t->now);
-    t->near = fds_alloc_zero(t->round, sizeof *t->near);
-    t->going = fds_alloc_zero(t->round, sizeof *t->going);
-    t->asked = fds_alloc_zero(t->round * t->words, sizeof *t->asked);
-    t->answers = fds_alloc_zero(t->round * columns, sizeof *t->answers);
-    t->marginals = fds_alloc_zero(t->round * size, sizeof *t->marginals);
-    if (!t->weights || !t->empty || !t->orders || !t->bits || !t->now || !t->near || !t->going ||
-        !t->asked || !t->answers || !t->marginals)
-        return fds_fail_nomem(err, t->round * size * sizeof *t->marginals);
+    t->weights = fds__alloc_zero(n, sizeof *t->weights);
+    t->empty = fds__alloc_zero(columns, 2 * sizeof *t->empty);
+    t->permutations = fds__alloc_zero(t->round * n, sizeof *t->permutations);
+    t->bits = fds__alloc_zero(t->round * t->words, sizeof *t->bits);
+    t->now = fds__alloc_zero(t->round * columns, sizeof *t->now);
+    t->near = fds__alloc_zero(t->round, sizeof *t->near);
+    t->going = fds__alloc_zero(t->round, sizeof *t->going);
+    t->asked = fds__alloc_zero(t->round * t->words, sizeof *t->asked);
+    t->answers = fds__alloc_zero(t->round * columns, sizeof *t->answers);
+    t->marginals = fds__alloc_zero(t->round * size, sizeof *t->marginals);
+    if (!t->weights || !t->empty || !t->permutations || !t->bits || !t->now || !t->near ||
+        !t->going || !t->asked || !t->answers || !t->marginals)
+        return fds__fail_nomem(err, t->round * size * sizeof *t->marginals);
     t->full = t->empty + columns;
     return FDS_OK;
 }
@@ -141,12 +141,12 @@ static fds_status tmc_make(tmc *t, fds_error *err) {
 /* v(0) and v(N), once. */
 static fds_status ask_ends(tmc *t, fds_error *err) {
     const baseline_game *game = &t->job->game;
-    uint64_t *both = fds_alloc_zero(2 * t->words, sizeof *both);
+    uint64_t *both = fds__alloc_zero(2 * t->words, sizeof *both);
     if (!both)
-        return fds_fail_nomem(err, 2 * t->words * sizeof *both);
-    fds_coalition_complement(both, t->job->players, both + t->words);
+        return fds__fail_nomem(err, 2 * t->words * sizeof *both);
+    fds__coalition_complement(both, t->job->players, both + t->words);
     fds_status status = game->ask(game->context, both, 2, t->empty, err);
-    fds_free(both);
+    fds__free(both);
     return status;
 }
 
@@ -155,7 +155,7 @@ static void start_round(tmc *t, size_t first, size_t count) {
     memset(t->bits, 0, count * t->words * sizeof *t->bits);
     memset(t->marginals, 0, count * n * columns * sizeof *t->marginals);
     for (size_t k = 0; k < count; k++) {
-        baseline_order(t->job->params->seed, first + k, n, t->orders + k * n);
+        baseline_permutation(t->job->params->seed, first + k, n, t->permutations + k * n);
         memcpy(t->now + k * columns, t->empty, columns * sizeof *t->now);
         t->near[k] = 0;
         t->going[k] = (uint32_t)k;
@@ -168,7 +168,7 @@ static void start_round(tmc *t, size_t first, size_t count) {
 static bool take_step(tmc *t, size_t k, size_t place, const double *value) {
     size_t n = t->job->players, columns = t->job->columns;
     double *now = t->now + k * columns;
-    double *marginal = t->marginals + (k * n + t->orders[k * n + place]) * columns;
+    double *marginal = t->marginals + (k * n + t->permutations[k * n + place]) * columns;
     for (size_t c = 0; c < columns; c++)
         marginal[c] = t->weights[place] * (value[c] - now[c]);
     memcpy(now, value, columns * sizeof *now);
@@ -183,11 +183,11 @@ static fds_status walk_place(tmc *t, size_t place, fds_error *err) {
     bool is_last = place + 1 == n; /* everyone: already known */
     for (size_t i = 0; i < t->going_count; i++) {
         uint64_t *bits = t->bits + t->going[i] * t->words;
-        fds_coalition_add(bits, t->orders[t->going[i] * n + place]);
+        fds__coalition_add(bits, t->permutations[t->going[i] * n + place]);
         memcpy(t->asked + i * t->words, bits, t->words * sizeof *bits);
     }
     if (!is_last)
-        FDS_TRY(game->ask(game->context, t->asked, t->going_count, t->answers, err));
+        TRY(game->ask(game->context, t->asked, t->going_count, t->answers, err));
     for (size_t i = 0; i < t->going_count; i++) {
         uint32_t k = t->going[i];
         const double *value = is_last ? t->full : t->answers + i * t->job->columns;
@@ -201,26 +201,26 @@ static fds_status walk_place(tmc *t, size_t place, fds_error *err) {
 }
 
 static fds_status walk_round(tmc *t, size_t first, size_t count, double start_s, fds_error *err) {
-    size_t n = t->job->players, total = t->job->params->orders * n;
+    size_t n = t->job->players, total = t->job->params->permutations * n;
     start_round(t, first, count);
     for (size_t place = 0; place < n && t->going_count; place++) {
-        FDS_TRY(walk_place(t, place, err));
-        FDS_TRY(fds_report(t->job->events, "orders", "places", first * n + (place + 1) * count,
-                           total, start_s, err));
+        TRY(walk_place(t, place, err));
+        TRY(fds__report(t->job->events, "orders", "places", first * n + (place + 1) * count, total,
+                        start_s, err));
     }
     return FDS_OK;
 }
 
 static fds_status walk_all(tmc *t, baseline_means *means, fds_error *err) {
     const fds_baseline_params *params = t->job->params;
-    double start_s = fds_now_s();
-    FDS_TRY(ask_ends(t, err));
+    double start_s = fds__now_s();
+    TRY(ask_ends(t, err));
     while (baseline_goes_on(params, means)) {
         size_t first = baseline_means_count(means);
-        size_t count = FDS_MIN(t->round, params->orders - first);
+        size_t count = MIN(t->round, params->permutations - first);
         /* not beyond where the change is looked at, whatever the size of a round */
-        count = FDS_MIN(count, BASELINE_ROUND - first % BASELINE_ROUND);
-        FDS_TRY(walk_round(t, first, count, start_s, err));
+        count = MIN(count, BASELINE_ROUND - first % BASELINE_ROUND);
+        TRY(walk_round(t, first, count, start_s, err));
         for (size_t k = 0; k < count; k++)
             baseline_means_add(means, t->marginals + k * t->job->players * t->job->columns);
     }
@@ -232,13 +232,13 @@ static void tell(const tmc *t, const baseline_means *means) {
     fds_baseline_report *report = job->report;
     baseline_means_get(means, job->values, job->errors);
     baseline_means_tell(job->params, means, report);
-    report->truncated = (double)t->skipped / ((double)report->orders * (double)job->players);
+    report->truncated = (double)t->skipped / ((double)report->permutations * (double)job->players);
 }
 
 fds_status baseline_tmc_most(const fds_baseline_params *params, size_t players, uint32_t classes,
                              size_t *most, fds_error *err) {
     (void)classes, (void)err;
-    *most = 2 + params->orders * (players - 1);
+    *most = 2 + params->permutations * (players - 1);
     return FDS_OK;
 }
 

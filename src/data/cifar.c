@@ -11,19 +11,19 @@
 
 enum { SIDE = 32, PIXELS = 3 * SIDE * SIDE, RECORD = 1 + PIXELS, CLASSES = 10 };
 
-fds_status fds_cifar_parse(const fds_blob *batches, size_t count, fds_dataset **out,
-                           fds_error *err) {
+fds_status fds__cifar_parse(const fds__blob *batches, size_t count, fds_dataset **out,
+                            fds_error *err) {
     size_t records = 0;
     for (size_t b = 0; b < count; b++) {
         if (batches[b].size == 0 || batches[b].size % RECORD != 0)
-            return fds_fail(err, FDS_FORMAT,
-                            "%s: %zu bytes are not a whole number of CIFAR-10 records of %d bytes",
-                            batches[b].path, batches[b].size, RECORD);
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: %zu bytes are not a whole number of CIFAR-10 records of %d bytes",
+                             batches[b].path, batches[b].size, RECORD);
         records += batches[b].size / RECORD;
     }
     const char *source = count ? batches[0].path : "no file";
     fds_dataset *ds;
-    FDS_TRY(fds_dataset_new(source, records, (fds_shape){3, SIDE, SIDE}, true, &ds, err));
+    TRY(fds__dataset_new(source, records, (fds_shape){3, SIDE, SIDE}, true, &ds, err));
     ds->classes = CLASSES; /* also when some have no picture in these files */
     size_t i = 0;
     for (size_t b = 0; b < count; b++) {
@@ -31,9 +31,9 @@ fds_status fds_cifar_parse(const fds_blob *batches, size_t count, fds_dataset **
             const uint8_t *record = batches[b].data + at;
             if (record[0] >= CLASSES) {
                 fds_dataset_free(ds);
-                return fds_fail(err, FDS_FORMAT,
-                                "%s: byte %zu (record %zu): label %u, CIFAR-10 has 0 to %d",
-                                batches[b].path, at, at / RECORD, record[0], CLASSES - 1);
+                return fds__fail(err, FDS_ERR_FORMAT,
+                                 "%s: byte %zu (record %zu): label %u, CIFAR-10 has 0 to %d",
+                                 batches[b].path, at, at / RECORD, record[0], CLASSES - 1);
             }
             ds->labels[i] = record[0];
             memcpy(ds->bytes + i * PIXELS, record + 1, PIXELS);

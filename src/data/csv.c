@@ -15,7 +15,7 @@
 #include <string.h>
 
 typedef struct {
-    const fds_blob *file;
+    const fds__blob *file;
     char *at, *end;
     size_t line; /* from 1 */
 } scanner;
@@ -48,8 +48,8 @@ static fds_status cut_quoted(scanner *s, char **field, char *stop, fds_error *er
         *write++ = *s->at;
     }
     if (s->at >= s->end)
-        return fds_fail(err, FDS_FORMAT, "%s: line %zu: a quoted field is never closed",
-                        s->file->path, opened);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: a quoted field is never closed",
+                         s->file->path, opened);
     s->at++;
     *stop = s->at < s->end ? *s->at : '\n';
     *write = 0;
@@ -62,9 +62,10 @@ static fds_status cut_plain(scanner *s, char **field, char *stop, fds_error *err
         s->at++;
     *stop = s->at < s->end ? *s->at : '\n';
     if (*stop == '"')
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: line %zu: a quote inside a field; quote the whole field and double it",
-                        s->file->path, s->line);
+        return fds__fail(
+            err, FDS_ERR_FORMAT,
+            "%s: line %zu: a quote inside a field; quote the whole field and double it",
+            s->file->path, s->line);
     return FDS_OK;
 }
 
@@ -72,15 +73,15 @@ static fds_status cut_plain(scanner *s, char **field, char *stop, fds_error *err
 static fds_status cut_field(scanner *s, char **field, bool *last, fds_error *err) {
     char stop = 0;
     if (s->at < s->end && *s->at == '"')
-        FDS_TRY(cut_quoted(s, field, &stop, err));
+        TRY(cut_quoted(s, field, &stop, err));
     else
-        FDS_TRY(cut_plain(s, field, &stop, err));
+        TRY(cut_plain(s, field, &stop, err));
     bool crlf = stop == '\r' && s->at + 1 < s->end && s->at[1] == '\n';
     if (stop != ',' && stop != '\n' && !crlf)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: line %zu: a field ends in byte 0x%02x, not in , or a "
-                        "new line",
-                        s->file->path, s->line, (unsigned char)stop);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: line %zu: a field ends in byte 0x%02x, not in , or a "
+                         "new line",
+                         s->file->path, s->line, (unsigned char)stop);
     *s->at = 0; /* also at the very end, where the blob keeps a NUL */
     s->at += crlf ? 2 : 1;
     *last = stop != ',';
@@ -106,19 +107,19 @@ static fds_status read_header(scanner *s, table *t, fds_error *err) {
     bool last = false;
     fds_status status = FDS_OK;
     while (status == FDS_OK && !last) {
-        if (t->column_count >= FDS_MAX_SIDE + 2)
-            status =
-                fds_fail(err, FDS_LIMIT, "%s: more than %u columns", t->path, FDS_MAX_SIDE + 2);
+        if (t->column_count >= FDS__MAX_SIDE + 2)
+            status = fds__fail(err, FDS_ERR_LIMIT, "%s: more than %u columns", t->path,
+                               FDS__MAX_SIDE + 2);
         else
-            status = fds_grow(&columns, &capacity, t->column_count + 1, sizeof(char *), err);
+            status = fds__grow(&columns, &capacity, t->column_count + 1, sizeof(char *), err);
         t->columns = columns;
         if (status == FDS_OK)
             status = cut_field(s, &t->columns[t->column_count], &last, err);
         if (status == FDS_OK)
             t->column_count++;
     }
-    if (status == FDS_OK && !(t->fields = fds_alloc_zero(t->column_count, sizeof(char *))))
-        status = fds_fail_nomem(err, t->column_count * sizeof(char *));
+    if (status == FDS_OK && !(t->fields = fds__alloc_zero(t->column_count, sizeof(char *))))
+        status = fds__fail_nomem(err, t->column_count * sizeof(char *));
     return status;
 }
 
@@ -129,8 +130,8 @@ static fds_status find_column(const table *t, const char *name, size_t *column, 
         if (strcmp(t->columns[i], name) != 0)
             continue;
         if (*column != t->column_count)
-            return fds_fail(err, FDS_FORMAT, "%s: line 1: two columns are named \"%s\"", t->path,
-                            name);
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: line 1: two columns are named \"%s\"",
+                             t->path, name);
         *column = i;
     }
     return FDS_OK;
@@ -139,25 +140,26 @@ static fds_status find_column(const table *t, const char *name, size_t *column, 
 static fds_status find_columns(table *t, const fds_data_options *options, fds_error *err) {
     const char *label = options && options->label_column ? options->label_column : "label";
     const char *provider = options ? options->provider_column : NULL;
-    FDS_TRY(find_column(t, label, &t->label, err));
+    TRY(find_column(t, label, &t->label, err));
     if (t->label == t->column_count)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: line 1: no column is named \"%s\"; the first line must name the "
-                        "columns, one of them the label",
-                        t->path, label);
-    FDS_TRY(find_column(t, provider ? provider : "provider", &t->provider, err));
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: line 1: no column is named \"%s\"; the first line must name the "
+                         "columns, one of them the label",
+                         t->path, label);
+    TRY(find_column(t, provider ? provider : "provider", &t->provider, err));
     if (!provider && t->provider == t->label)
         t->provider = t->column_count;
     bool has_provider = t->provider < t->column_count;
     if (provider && !has_provider)
-        return fds_fail(err, FDS_FORMAT, "%s: line 1: no column is named \"%s\"", t->path,
-                        provider);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line 1: no column is named \"%s\"", t->path,
+                         provider);
     if (t->provider == t->label)
-        return fds_fail(err, FDS_USAGE, "%s: column \"%s\" cannot be label and provider at once",
-                        t->path, label);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: column \"%s\" cannot be label and provider at once", t->path, label);
     t->features = t->column_count - 1 - has_provider;
     if (t->features == 0)
-        return fds_fail(err, FDS_FORMAT, "%s: line 1: there are no columns with values", t->path);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line 1: there are no columns with values",
+                         t->path);
     return FDS_OK;
 }
 
@@ -174,22 +176,22 @@ static fds_status parse_number(const table *t, size_t line, size_t column, local
     while (end && *end == ' ')
         end++;
     if (!end || end == text || *end || !isfinite(*value))
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: line %zu, column \"%.60s\": \"%.60s\" is not a finite number%s",
-                        t->path, line, t->columns[column], text,
-                        text[len] ? "; if the column names the providers, say so with --provider, "
-                                    "else remove the column"
-                                  : "");
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: line %zu, column \"%.60s\": \"%.60s\" is not a finite number%s",
+                         t->path, line, t->columns[column], text,
+                         text[len] ? "; if the column names the providers, say so with --provider, "
+                                     "else remove the column"
+                                   : "");
     return FDS_OK;
 }
 
 static fds_status keep_text(const table *t, size_t line, size_t column, char ***list,
                             size_t *capacity, fds_error *err) {
     if (!*t->fields[column])
-        return fds_fail(err, FDS_FORMAT, "%s: line %zu, column \"%.60s\": empty", t->path, line,
-                        t->columns[column]);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu, column \"%.60s\": empty", t->path,
+                         line, t->columns[column]);
     void *items = *list;
-    fds_status status = fds_grow(&items, capacity, t->rows + 1, sizeof(char *), err);
+    fds_status status = fds__grow(&items, capacity, t->rows + 1, sizeof(char *), err);
     *list = items;
     if (status == FDS_OK)
         (*list)[t->rows] = t->fields[column];
@@ -200,51 +202,51 @@ static fds_status read_fields(scanner *s, table *t, size_t line, fds_error *err)
     size_t count = 0;
     for (bool last = false; !last; count++) {
         char *field;
-        FDS_TRY(cut_field(s, &field, &last, err));
+        TRY(cut_field(s, &field, &last, err));
         if (count < t->column_count)
             t->fields[count] = field;
     }
     if (count != t->column_count)
-        return fds_fail(err, FDS_FORMAT, "%s: line %zu: %zu fields, the header has %zu", t->path,
-                        line, count, t->column_count);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: %zu fields, the header has %zu",
+                         t->path, line, count, t->column_count);
     return FDS_OK;
 }
 
 static fds_status read_row(scanner *s, table *t, locale_t locale, fds_error *err) {
     size_t line = s->line, needed;
-    FDS_TRY(read_fields(s, t, line, err));
-    FDS_TRY(keep_text(t, line, t->label, &t->labels, &t->labels_capacity, err));
+    TRY(read_fields(s, t, line, err));
+    TRY(keep_text(t, line, t->label, &t->labels, &t->labels_capacity, err));
     if (t->provider < t->column_count)
-        FDS_TRY(keep_text(t, line, t->provider, &t->providers, &t->providers_capacity, err));
-    if (!fds_mul(t->rows + 1, t->features, &needed))
-        return fds_fail(err, FDS_LIMIT, "%s: line %zu: too many values", t->path, line);
+        TRY(keep_text(t, line, t->provider, &t->providers, &t->providers_capacity, err));
+    if (!fds__mul(t->rows + 1, t->features, &needed))
+        return fds__fail(err, FDS_ERR_LIMIT, "%s: line %zu: too many values", t->path, line);
     void *values = t->values;
-    fds_status status = fds_grow(&values, &t->values_capacity, needed, sizeof(float), err);
+    fds_status status = fds__grow(&values, &t->values_capacity, needed, sizeof(float), err);
     t->values = values;
-    FDS_TRY(status);
+    TRY(status);
     float *out = t->values + t->rows * t->features;
     for (size_t c = 0; c < t->column_count; c++)
         if (c != t->label && c != t->provider)
-            FDS_TRY(parse_number(t, line, c, locale, out++, err));
+            TRY(parse_number(t, line, c, locale, out++, err));
     t->rows++;
     return FDS_OK;
 }
 
-static fds_status read_table(fds_blob *file, const fds_data_options *options, table *t,
+static fds_status read_table(fds__blob *file, const fds_data_options *options, table *t,
                              fds_error *err) {
     t->path = file->path;
     char *text = (char *)file->data;
     if (strlen(text) != file->size)
-        return fds_fail(err, FDS_FORMAT, "%s: byte %zu: NUL in a text file", file->path,
-                        strlen(text));
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: NUL in a text file", file->path,
+                         strlen(text));
     scanner s = {file, text, text + file->size, 1};
     if (file->size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         s.at += 3; /* the byte order mark that some programs put first */
-    FDS_TRY(read_header(&s, t, err));
-    FDS_TRY(find_columns(t, options, err));
+    TRY(read_header(&s, t, err));
+    TRY(find_columns(t, options, err));
     locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!locale)
-        return fds_fail_nomem(err, sizeof locale);
+        return fds__fail_nomem(err, sizeof locale);
     fds_status status = FDS_OK;
     for (skip_blank_lines(&s); status == FDS_OK && s.at < s.end; skip_blank_lines(&s))
         status = read_row(&s, t, locale, err);
@@ -260,19 +262,19 @@ static fds_status check_same_columns(const table *a, const table *b, fds_error *
     for (size_t i = 0; same && i < a->column_count; i++)
         same = strcmp(a->columns[i], b->columns[i]) == 0;
     return same ? FDS_OK
-                : fds_fail(err, FDS_SHAPE, "%s and %s do not have the same columns", a->path,
-                           b->path);
+                : fds__fail(err, FDS_ERR_SHAPE, "%s and %s do not have the same columns", a->path,
+                            b->path);
 }
 
 /* Numbers the labels (or providers) of all tables together; ids and names are the caller's. */
 static fds_status number_column(const table *tables, size_t count, bool providers, uint32_t **ids,
-                                fds_names *names, fds_error *err) {
+                                fds__names *names, fds_error *err) {
     size_t rows = 0;
     for (size_t i = 0; i < count; i++)
         rows += tables[i].rows;
-    const char **texts = fds_alloc_zero(rows, sizeof *texts);
-    *ids = fds_alloc_zero(rows, sizeof **ids);
-    fds_status status = texts && *ids ? FDS_OK : fds_fail_nomem(err, rows * sizeof *texts);
+    const char **texts = fds__alloc_zero(rows, sizeof *texts);
+    *ids = fds__alloc_zero(rows, sizeof **ids);
+    fds_status status = texts && *ids ? FDS_OK : fds__fail_nomem(err, rows * sizeof *texts);
     rows = 0;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         char **list = providers ? tables[i].providers : tables[i].labels;
@@ -281,30 +283,30 @@ static fds_status number_column(const table *tables, size_t count, bool provider
     }
     if (status == FDS_OK)
         status =
-            fds_names_number(texts, rows, true, providers ? FDS_MAX_PROVIDERS : FDS_MAX_CLASSES,
-                             providers ? "provider" : "class", tables[0].path, *ids, names, err);
-    fds_free(texts);
+            fds__names_number(texts, rows, true, providers ? FDS__MAX_PROVIDERS : FDS__MAX_CLASSES,
+                              providers ? "provider" : "class", tables[0].path, *ids, names, err);
+    fds__free(texts);
     return status;
 }
 
-static fds_status make_dataset(const table *t, const uint32_t *labels, const fds_names *classes,
-                               const uint32_t *provider_ids, const fds_names *providers,
+static fds_status make_dataset(const table *t, const uint32_t *labels, const fds__names *classes,
+                               const uint32_t *provider_ids, const fds__names *providers,
                                fds_dataset **out, fds_error *err) {
     fds_shape shape = {(uint32_t)t->features, 1, 1};
-    FDS_TRY(fds_dataset_new(t->path, t->rows, shape, false, out, err));
+    TRY(fds__dataset_new(t->path, t->rows, shape, false, out, err));
     fds_dataset *ds = *out; /* the caller frees it when what follows fails */
     memcpy(ds->floats, t->values, t->rows * t->features * sizeof *t->values);
     for (size_t i = 0; i < t->rows; i++)
         ds->labels[i] = (uint16_t)labels[i];
-    FDS_TRY(fds_names_copy(classes, &ds->class_names, err));
+    TRY(fds__names_copy(classes, &ds->class_names, err));
     ds->classes = (uint32_t)classes->count;
     if (!provider_ids)
         return FDS_OK;
-    ds->provider_ids = fds_alloc(t->rows * sizeof *provider_ids);
+    ds->provider_ids = fds__alloc(t->rows * sizeof *provider_ids);
     if (!ds->provider_ids)
-        return fds_fail_nomem(err, t->rows * sizeof *provider_ids);
+        return fds__fail_nomem(err, t->rows * sizeof *provider_ids);
     memcpy(ds->provider_ids, provider_ids, t->rows * sizeof *provider_ids);
-    FDS_TRY(fds_names_copy(providers, &ds->provider_names, err));
+    TRY(fds__names_copy(providers, &ds->provider_names, err));
     ds->providers = (uint32_t)providers->count;
     return FDS_OK;
 }
@@ -312,7 +314,7 @@ static fds_status make_dataset(const table *t, const uint32_t *labels, const fds
 static fds_status make_datasets(const table *tables, size_t count, fds_dataset **out,
                                 fds_error *err) {
     uint32_t *labels = NULL, *provider_ids = NULL;
-    fds_names classes = {0}, providers = {0};
+    fds__names classes = {0}, providers = {0};
     fds_status status = number_column(tables, count, false, &labels, &classes, err);
     if (status == FDS_OK && tables[0].providers)
         status = number_column(tables, count, true, &provider_ids, &providers, err);
@@ -320,30 +322,31 @@ static fds_status make_datasets(const table *tables, size_t count, fds_dataset *
     for (size_t i = 0; i < count && status == FDS_OK; row += tables[i++].rows)
         status = make_dataset(&tables[i], labels + row, &classes,
                               provider_ids ? provider_ids + row : NULL, &providers, &out[i], err);
-    fds_free(labels);
-    fds_free(provider_ids);
-    fds_names_free(&classes);
-    fds_names_free(&providers);
+    fds__free(labels);
+    fds__free(provider_ids);
+    fds__names_free(&classes);
+    fds__names_free(&providers);
     return status;
 }
 
 static void free_table(table *t) {
-    fds_free(t->columns);
-    fds_free(t->fields);
-    fds_free(t->labels);
-    fds_free(t->providers);
-    fds_free(t->values);
+    fds__free(t->columns);
+    fds__free(t->fields);
+    fds__free(t->labels);
+    fds__free(t->providers);
+    fds__free(t->values);
 }
 
-fds_status fds_csv_parse(fds_blob *files, size_t count, const fds_data_options *options,
-                         fds_dataset **out, fds_error *err) {
+fds_status fds__csv_parse(fds__blob *files, size_t count, const fds_data_options *options,
+                          fds_dataset **out, fds_error *err) {
     table tables[2] = {{0}};
     fds_dataset *made[2] = {0};
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         status = read_table(&files[i], options, &tables[i], err);
         if (status == FDS_OK && tables[i].rows == 0)
-            status = fds_fail(err, FDS_SHAPE, "%s: no samples below the header", files[i].path);
+            status =
+                fds__fail(err, FDS_ERR_SHAPE, "%s: no samples below the header", files[i].path);
     }
     if (status == FDS_OK && count == 2)
         status = check_same_columns(&tables[0], &tables[1], err);

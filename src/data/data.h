@@ -3,23 +3,23 @@
  * data: readers, the dataset, splits, players, pictures.
  *
  * A reader knows only the bytes of its own format: it takes them from memory, makes a dataset with
- * fds_dataset_new and fills in values and labels. What all formats have in common (class names,
+ * fds__dataset_new and fills in values and labels. What all formats have in common (class names,
  * labels in range, finite values, a test part that fits the training part) is checked once, in
- * fds_dataset_finish. open.c alone decides which reader a path is for.
+ * fds__dataset_finish. open.c alone decides which reader a path is for.
  */
 #ifndef FDS_DATA_H
 #define FDS_DATA_H
 
 #include "base/base.h"
 
-/* A limit on everything: larger sources are refused with FDS_LIMIT. */
-#define FDS_MAX_CLASSES 65535u
-#define FDS_MAX_PROVIDERS (UINT32_MAX - 1)
-#define FDS_MAX_SIDE 65535u                /* channels, height, width */
-#define FDS_MAX_SAMPLE ((size_t)1 << 28)   /* values of one sample */
-#define FDS_MAX_FILE ((size_t)16 << 30)    /* bytes of one file, unpacked */
-#define FDS_MAX_PICTURE ((size_t)64 << 20) /* bytes of one PNG or JPEG file; and its pixels */
-#define FDS_MAX_TEXT ((size_t)1 << 20)     /* bytes of a list of names or checksums */
+/* A limit on everything: larger sources are refused with FDS_ERR_LIMIT. */
+#define FDS__MAX_CLASSES 65535u
+#define FDS__MAX_PROVIDERS (UINT32_MAX - 1)
+#define FDS__MAX_SIDE 65535u                /* channels, height, width */
+#define FDS__MAX_SAMPLE ((size_t)1 << 28)   /* values of one sample */
+#define FDS__MAX_FILE ((size_t)16 << 30)    /* bytes of one file, unpacked */
+#define FDS__MAX_PICTURE ((size_t)64 << 20) /* bytes of one PNG or JPEG file; and its pixels */
+#define FDS__MAX_TEXT ((size_t)1 << 20)     /* bytes of a list of names or checksums */
 
 struct fds_dataset {
     char *source;
@@ -37,86 +37,87 @@ struct fds_dataset {
 };
 
 /* A file's contents, with its path for messages. data ends in a NUL that size does not count. */
-typedef struct fds_blob {
+typedef struct fds__blob {
     const char *path;
     uint8_t *data;
     size_t size;
-} fds_blob;
+} fds__blob;
 
 /* Names in order. */
-typedef struct fds_names {
+typedef struct fds__names {
     char **items;
     size_t count;
-} fds_names;
+} fds__names;
 
 /* ---- dataset.c ---- */
 
 /* A dataset with room for count samples, all zero; the caller fills it in and finishes it. */
-fds_status fds_dataset_new(const char *source, size_t count, fds_shape shape, bool is_bytes,
-                           fds_dataset **out, fds_error *err);
+fds_status fds__dataset_new(const char *source, size_t count, fds_shape shape, bool is_bytes,
+                            fds_dataset **out, fds_error *err);
 /* Checks and completes a training part and a test part (NULL where there is none). names (may be
  * NULL or empty) are the classes, for readers that found none; else they are numbered from 0 to the
  * greatest label, or as many as the reader put into train->classes. */
-fds_status fds_dataset_finish(fds_dataset *train, fds_dataset *test, const fds_names *names,
-                              fds_error *err);
-/* A copy that shares nothing with ds, with labels[count], one a sample. */
-fds_status fds_dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
+fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds__names *names,
                                fds_error *err);
+/* A copy that shares nothing with ds, with labels[count], one a sample. */
+fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
+                                fds_error *err);
 /* Every number of index (NULL: 0 .. count-1) is a sample's, and there is one. */
-fds_status fds_index_check(const fds_dataset *ds, const uint32_t *index, size_t count,
-                           fds_error *err);
-void fds_index_sort(uint32_t *index, size_t count);
+fds_status fds__samples_check(const fds_dataset *ds, const uint32_t *index, size_t count,
+                              fds_error *err);
+void fds__samples_sort(uint32_t *index, size_t count);
 
 /* ---- names.c ---- */
 
-void fds_names_free(fds_names *names);
-fds_status fds_names_copy(const fds_names *names, char ***out, fds_error *err);
+void fds__names_free(fds__names *names);
+fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err);
 /* The distinct texts in order, and for each text its place among them: by bytes or, with numeric
  * and when all are whole numbers, by value. More than limit of them are refused. what ("class")
  * and source are for messages. */
-fds_status fds_names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
-                            const char *what, const char *source, uint32_t *ids, fds_names *names,
-                            fds_error *err);
+fds_status fds__names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
+                             const char *what, const char *source, uint32_t *ids, fds__names *names,
+                             fds_error *err);
 /* One name a line; blank lines do not count. */
-fds_status fds_names_read(const char *path, fds_names *names, fds_error *err);
+fds_status fds__names_read(const char *path, fds__names *names, fds_error *err);
 
 /* ---- readers: bytes in memory to a dataset not yet finished ---- */
 
-fds_status fds_idx_parse(const fds_blob *images, const fds_blob *labels, fds_dataset **out,
-                         fds_error *err);
-fds_status fds_cifar_parse(const fds_blob *batches, size_t count, fds_dataset **out,
-                           fds_error *err);
-fds_status fds_npy_parse(const fds_blob *values, const fds_blob *labels, fds_dataset **out,
-                         fds_error *err);
+fds_status fds__idx_parse(const fds__blob *images, const fds__blob *labels, fds_dataset **out,
+                          fds_error *err);
+fds_status fds__cifar_parse(const fds__blob *batches, size_t count, fds_dataset **out,
+                            fds_error *err);
+fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
+                          fds_error *err);
 /* One or two tables (training, test), so that both number their classes and providers alike. The
  * bytes are cut up in place. */
-fds_status fds_csv_parse(fds_blob *tables, size_t count, const fds_data_options *options,
-                         fds_dataset **out, fds_error *err);
+fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds_data_options *options,
+                          fds_dataset **out, fds_error *err);
 /* One or two folders of class folders, in the same way. */
-fds_status fds_folder_read(const char *const *dirs, size_t count, fds_dataset **out,
-                           fds_error *err);
+fds_status fds__folder_read(const char *const *dirs, size_t count, fds_dataset **out,
+                            fds_error *err);
 /* True when a folder has a subfolder with a PNG or JPEG file in it. */
-fds_status fds_folder_has_pictures(const char *dir, bool *found, fds_error *err);
+fds_status fds__folder_has_pictures(const char *dir, bool *found, fds_error *err);
 
 /* ---- image.c, jpeg.c ---- */
 
-/* Rows from the top, channels interleaved; pixels belong to the holder and are fds_freed. */
-typedef struct fds_picture {
+/* Rows from the top, channels interleaved; pixels belong to the holder and are fds__freed. */
+typedef struct fds__picture {
     uint32_t width, height, channels; /* channels: 1 (gray) or 3 (red, green, blue) */
     uint8_t *pixels;                  /* (height, width, channels) */
-} fds_picture;
+} fds__picture;
 
 /* PNG or JPEG, told apart by their first bytes; 8 bits a channel, transparency dropped. */
-fds_status fds_picture_read(const char *path, fds_picture *out, fds_error *err);
-fds_status fds_picture_decode(const fds_blob *file, fds_picture *out, fds_error *err);
-fds_status fds_jpeg_decode(const fds_blob *file, fds_picture *out, fds_error *err);
+fds_status fds__picture_read(const char *path, fds__picture *out, fds_error *err);
+fds_status fds__picture_decode(const fds__blob *file, fds__picture *out, fds_error *err);
+fds_status fds__jpeg_decode(const fds__blob *file, fds__picture *out, fds_error *err);
 /* The same pixels give the same bytes. */
-fds_status fds_png_encode(const fds_picture *picture, uint8_t **data, size_t *size, fds_error *err);
-fds_status fds_png_write(const fds_picture *picture, const char *path, fds_error *err);
+fds_status fds__png_encode(const fds__picture *picture, uint8_t **data, size_t *size,
+                           fds_error *err);
+fds_status fds__png_write(const fds__picture *picture, const char *path, fds_error *err);
 
 /* ---- fetch.c ---- */
 
 /* The folder of fetched sets. */
-fds_status fds_data_folder(char *out, size_t size, fds_error *err);
+fds_status fds__data_folder(char *out, size_t size, fds_error *err);
 
 #endif

@@ -12,43 +12,43 @@ static fds_status check_shape(const char *source, size_t count, fds_shape shape,
     uint32_t sides[3] = {shape.channels, shape.height, shape.width};
     for (int i = 0; i < 3; i++) {
         if (sides[i] == 0)
-            return fds_fail(err, FDS_SHAPE, "%s: samples of %u x %u x %u have no values", source,
-                            sides[0], sides[1], sides[2]);
-        if (sides[i] > FDS_MAX_SIDE)
-            return fds_fail(err, FDS_LIMIT, "%s: samples of %u x %u x %u, at most %u a side",
-                            source, sides[0], sides[1], sides[2], FDS_MAX_SIDE);
+            return fds__fail(err, FDS_ERR_SHAPE, "%s: samples of %u x %u x %u have no values",
+                             source, sides[0], sides[1], sides[2]);
+        if (sides[i] > FDS__MAX_SIDE)
+            return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %u a side",
+                             source, sides[0], sides[1], sides[2], FDS__MAX_SIDE);
     }
-    if ((uint64_t)sides[0] * sides[1] * sides[2] > FDS_MAX_SAMPLE)
-        return fds_fail(err, FDS_LIMIT, "%s: samples of %u x %u x %u, at most %zu values", source,
-                        sides[0], sides[1], sides[2], FDS_MAX_SAMPLE);
+    if ((uint64_t)sides[0] * sides[1] * sides[2] > FDS__MAX_SAMPLE)
+        return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %zu values",
+                         source, sides[0], sides[1], sides[2], FDS__MAX_SAMPLE);
     if (count == 0)
-        return fds_fail(err, FDS_SHAPE, "%s: there are no samples", source);
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: there are no samples", source);
     if (count > UINT32_MAX)
-        return fds_fail(err, FDS_LIMIT, "%s: %zu samples, at most %u are allowed", source, count,
-                        UINT32_MAX);
+        return fds__fail(err, FDS_ERR_LIMIT, "%s: %zu samples, at most %u are allowed", source,
+                         count, UINT32_MAX);
     return FDS_OK;
 }
 
-fds_status fds_dataset_new(const char *source, size_t count, fds_shape shape, bool is_bytes,
-                           fds_dataset **out, fds_error *err) {
-    FDS_TRY(check_shape(source, count, shape, err));
-    fds_dataset *ds = fds_alloc_zero(1, sizeof *ds);
+fds_status fds__dataset_new(const char *source, size_t count, fds_shape shape, bool is_bytes,
+                            fds_dataset **out, fds_error *err) {
+    TRY(check_shape(source, count, shape, err));
+    fds_dataset *ds = fds__alloc_zero(1, sizeof *ds);
     if (!ds)
-        return fds_fail_nomem(err, sizeof *ds);
+        return fds__fail_nomem(err, sizeof *ds);
     ds->count = count;
     ds->shape = shape;
     ds->sample_size = (size_t)shape.channels * shape.height * shape.width;
     ds->is_image = shape.height > 1 || shape.width > 1;
-    ds->source = fds_strdup(source);
-    ds->labels = fds_alloc_zero(count, sizeof *ds->labels);
+    ds->source = fds__strdup(source);
+    ds->labels = fds__alloc_zero(count, sizeof *ds->labels);
     size_t values = count * ds->sample_size; /* < 2^32 * 2^28: no overflow */
     if (is_bytes)
-        ds->bytes = fds_alloc_zero(values, 1);
+        ds->bytes = fds__alloc_zero(values, 1);
     else
-        ds->floats = fds_alloc_zero(values, sizeof(float));
+        ds->floats = fds__alloc_zero(values, sizeof(float));
     if (!ds->source || !ds->labels || (!ds->bytes && !ds->floats)) {
         fds_dataset_free(ds);
-        return fds_fail_nomem(err, values * (is_bytes ? 1 : sizeof(float)));
+        return fds__fail_nomem(err, values * (is_bytes ? 1 : sizeof(float)));
     }
     *out = ds;
     return FDS_OK;
@@ -57,14 +57,14 @@ fds_status fds_dataset_new(const char *source, size_t count, fds_shape shape, bo
 void fds_dataset_free(fds_dataset *ds) {
     if (!ds)
         return;
-    fds_free(ds->source);
-    fds_free(ds->bytes);
-    fds_free(ds->floats);
-    fds_free(ds->labels);
-    fds_free(ds->provider_ids);
-    fds_dir_list_free(ds->class_names, ds->class_names ? ds->classes : 0);
-    fds_dir_list_free(ds->provider_names, ds->provider_names ? ds->providers : 0);
-    fds_free(ds);
+    fds__free(ds->source);
+    fds__free(ds->bytes);
+    fds__free(ds->floats);
+    fds__free(ds->labels);
+    fds__free(ds->provider_ids);
+    fds__dir_list_free(ds->class_names, ds->class_names ? ds->classes : 0);
+    fds__dir_list_free(ds->provider_names, ds->provider_names ? ds->providers : 0);
+    fds__free(ds);
 }
 
 /* ---- what all sources have in common ---- */
@@ -72,41 +72,41 @@ void fds_dataset_free(fds_dataset *ds) {
 static fds_status check_pair(const fds_dataset *train, const fds_dataset *test, fds_error *err) {
     fds_shape a = train->shape, b = test->shape;
     if (a.channels != b.channels || a.height != b.height || a.width != b.width)
-        return fds_fail(
-            err, FDS_SHAPE, "%s: training samples are %u x %u x %u, test samples %u x %u x %u",
+        return fds__fail(
+            err, FDS_ERR_SHAPE, "%s: training samples are %u x %u x %u, test samples %u x %u x %u",
             train->source, a.channels, a.height, a.width, b.channels, b.height, b.width);
     if (!train->bytes != !test->bytes)
-        return fds_fail(err, FDS_SHAPE, "%s: training samples are %s, test samples %s",
-                        train->source, train->bytes ? "bytes" : "floats",
-                        test->bytes ? "bytes" : "floats");
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: training samples are %s, test samples %s",
+                         train->source, train->bytes ? "bytes" : "floats",
+                         test->bytes ? "bytes" : "floats");
     return FDS_OK;
 }
 
 static uint32_t greatest_label(const fds_dataset *ds) {
     uint32_t greatest = 0;
     for (size_t i = 0; ds && i < ds->count; i++)
-        greatest = FDS_MAX(greatest, ds->labels[i]);
+        greatest = MAX(greatest, ds->labels[i]);
     return greatest;
 }
 
 /* Gives ds the names, or the numbers 0 .. classes-1 as names. */
-static fds_status name_classes(fds_dataset *ds, const fds_names *names, uint32_t classes,
+static fds_status name_classes(fds_dataset *ds, const fds__names *names, uint32_t classes,
                                fds_error *err) {
     if (names && names->count) {
-        FDS_TRY(fds_names_copy(names, &ds->class_names, err));
+        TRY(fds__names_copy(names, &ds->class_names, err));
         ds->classes = (uint32_t)names->count;
         return FDS_OK;
     }
-    char **numbers = fds_alloc_zero(classes, sizeof *numbers);
+    char **numbers = fds__alloc_zero(classes, sizeof *numbers);
     if (!numbers)
-        return fds_fail_nomem(err, classes * sizeof *numbers);
+        return fds__fail_nomem(err, classes * sizeof *numbers);
     for (uint32_t i = 0; i < classes; i++) {
         char text[16];
         snprintf(text, sizeof text, "%u", i);
-        numbers[i] = fds_strdup(text);
+        numbers[i] = fds__strdup(text);
         if (!numbers[i]) {
-            fds_dir_list_free(numbers, i);
-            return fds_fail_nomem(err, sizeof text);
+            fds__dir_list_free(numbers, i);
+            return fds__fail_nomem(err, sizeof text);
         }
     }
     ds->class_names = numbers;
@@ -117,34 +117,34 @@ static fds_status name_classes(fds_dataset *ds, const fds_names *names, uint32_t
 static fds_status check_values(const fds_dataset *ds, fds_error *err) {
     for (size_t i = 0; i < ds->count; i++)
         if (ds->labels[i] >= ds->classes)
-            return fds_fail(err, FDS_FORMAT,
-                            "%s: sample %zu (from 0): label %u, but there are %u "
-                            "classes",
-                            ds->source, i, ds->labels[i], ds->classes);
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: sample %zu (from 0): label %u, but there are %u "
+                             "classes",
+                             ds->source, i, ds->labels[i], ds->classes);
     size_t values = ds->floats ? ds->count * ds->sample_size : 0;
     for (size_t i = 0; i < values; i++)
         if (!isfinite(ds->floats[i]))
-            return fds_fail(err, FDS_FORMAT,
-                            "%s: sample %zu, value %zu (from 0): %s is not a finite number",
-                            ds->source, i / ds->sample_size, i % ds->sample_size,
-                            isnan(ds->floats[i]) ? "NaN" : "infinity");
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: sample %zu, value %zu (from 0): %s is not a finite number",
+                             ds->source, i / ds->sample_size, i % ds->sample_size,
+                             isnan(ds->floats[i]) ? "NaN" : "infinity");
     return FDS_OK;
 }
 
-fds_status fds_dataset_finish(fds_dataset *train, fds_dataset *test, const fds_names *names,
-                              fds_error *err) {
+fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds__names *names,
+                               fds_error *err) {
     fds_dataset *parts[2] = {train, test};
-    uint32_t classes = FDS_MAX(greatest_label(train), greatest_label(test)) + 1;
-    classes = FDS_MAX(classes, train->classes);
+    uint32_t classes = MAX(greatest_label(train), greatest_label(test)) + 1;
+    classes = MAX(classes, train->classes);
     if (test)
-        FDS_TRY(check_pair(train, test, err));
-    if (classes > FDS_MAX_CLASSES)
-        return fds_fail(err, FDS_LIMIT, "%s: label %u, at most %u are allowed", train->source,
-                        classes - 1, FDS_MAX_CLASSES - 1);
+        TRY(check_pair(train, test, err));
+    if (classes > FDS__MAX_CLASSES)
+        return fds__fail(err, FDS_ERR_LIMIT, "%s: label %u, at most %u are allowed", train->source,
+                         classes - 1, FDS__MAX_CLASSES - 1);
     for (int i = 0; i < 2 && parts[i]; i++) {
         if (!parts[i]->class_names)
-            FDS_TRY(name_classes(parts[i], names, classes, err));
-        FDS_TRY(check_values(parts[i], err));
+            TRY(name_classes(parts[i], names, classes, err));
+        TRY(check_values(parts[i], err));
     }
     return FDS_OK;
 }
@@ -153,18 +153,19 @@ fds_status fds_dataset_create(size_t count, fds_shape shape, const uint8_t *byte
                               const float *floats, const uint16_t *labels, uint32_t classes,
                               const char *const *class_names, fds_dataset **out, fds_error *err) {
     if (!labels || !bytes == !floats)
-        return fds_fail(err, FDS_USAGE, "a dataset is made from labels and either bytes or floats");
-    if (classes == 0 || classes > FDS_MAX_CLASSES)
-        return fds_fail(err, FDS_USAGE, "%u classes, 1 to %u are allowed", classes,
-                        FDS_MAX_CLASSES);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "a dataset is made from labels and either bytes or floats");
+    if (classes == 0 || classes > FDS__MAX_CLASSES)
+        return fds__fail(err, FDS_ERR_USAGE, "%u classes, 1 to %u are allowed", classes,
+                         FDS__MAX_CLASSES);
     fds_dataset *ds;
-    FDS_TRY(fds_dataset_new("memory", count, shape, bytes != NULL, &ds, err));
+    TRY(fds__dataset_new("memory", count, shape, bytes != NULL, &ds, err));
     if (bytes)
         memcpy(ds->bytes, bytes, count * ds->sample_size);
     else
         memcpy(ds->floats, floats, count * ds->sample_size * sizeof *floats);
     memcpy(ds->labels, labels, count * sizeof *labels);
-    fds_names names = {(char **)class_names, class_names ? classes : 0};
+    fds__names names = {(char **)class_names, class_names ? classes : 0};
     fds_status status = name_classes(ds, &names, classes, err);
     if (status == FDS_OK)
         status = check_values(ds, err);
@@ -178,24 +179,24 @@ fds_status fds_dataset_create(size_t count, fds_shape shape, const uint8_t *byte
 
 /* Providers and names; values and labels are there. */
 static fds_status copy_names(const fds_dataset *ds, fds_dataset *copy, fds_error *err) {
-    const fds_names classes = {ds->class_names, ds->classes};
-    const fds_names providers = {ds->provider_names, ds->providers};
-    FDS_TRY(name_classes(copy, &classes, ds->classes, err));
+    const fds__names classes = {ds->class_names, ds->classes};
+    const fds__names providers = {ds->provider_names, ds->providers};
+    TRY(name_classes(copy, &classes, ds->classes, err));
     if (!ds->provider_ids)
         return FDS_OK;
-    copy->provider_ids = fds_alloc_zero(ds->count, sizeof *copy->provider_ids);
+    copy->provider_ids = fds__alloc_zero(ds->count, sizeof *copy->provider_ids);
     if (!copy->provider_ids)
-        return fds_fail_nomem(err, ds->count * sizeof *copy->provider_ids);
+        return fds__fail_nomem(err, ds->count * sizeof *copy->provider_ids);
     memcpy(copy->provider_ids, ds->provider_ids, ds->count * sizeof *copy->provider_ids);
-    FDS_TRY(fds_names_copy(&providers, &copy->provider_names, err));
+    TRY(fds__names_copy(&providers, &copy->provider_names, err));
     copy->providers = ds->providers;
     return FDS_OK;
 }
 
-fds_status fds_dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
-                               fds_error *err) {
+fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
+                                fds_error *err) {
     fds_dataset *copy;
-    FDS_TRY(fds_dataset_new(ds->source, ds->count, ds->shape, ds->bytes != NULL, &copy, err));
+    TRY(fds__dataset_new(ds->source, ds->count, ds->shape, ds->bytes != NULL, &copy, err));
     size_t values = ds->count * ds->sample_size;
     if (ds->bytes)
         memcpy(copy->bytes, ds->bytes, values);
@@ -245,17 +246,18 @@ void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out) {
             out[k] = (float)ds->bytes[i * size + k] / 255.0f;
 }
 
-fds_status fds_index_check(const fds_dataset *ds, const uint32_t *index, size_t count,
-                           fds_error *err) {
+fds_status fds__samples_check(const fds_dataset *ds, const uint32_t *index, size_t count,
+                              fds_error *err) {
     if (count == 0)
-        return fds_fail(err, FDS_USAGE, "%s: no samples are chosen", ds->source);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: no samples are chosen", ds->source);
     if (!index && count > ds->count)
-        return fds_fail(err, FDS_USAGE, "%s: %zu samples are asked for, there are %zu", ds->source,
-                        count, ds->count);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: %zu samples are asked for, there are %zu",
+                         ds->source, count, ds->count);
     for (size_t i = 0; index && i < count; i++)
         if (index[i] >= ds->count)
-            return fds_fail(err, FDS_USAGE, "%s: sample %u is asked for, there are %zu (from 0)",
-                            ds->source, index[i], ds->count);
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "%s: sample %u is asked for, there are %zu (from 0)", ds->source,
+                             index[i], ds->count);
     return FDS_OK;
 }
 
@@ -264,7 +266,7 @@ static int by_number(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-void fds_index_sort(uint32_t *index, size_t count) {
+void fds__samples_sort(uint32_t *index, size_t count) {
     qsort(index, count, sizeof *index, by_number);
 }
 
@@ -285,8 +287,8 @@ static void add_channel(const fds_dataset *ds, size_t start, size_t count, int p
             continue;
         }
         s->sum += value;
-        s->min = FDS_MIN(s->min, value);
-        s->max = FDS_MAX(s->max, value);
+        s->min = MIN(s->min, value);
+        s->max = MAX(s->max, value);
     }
 }
 
@@ -302,12 +304,12 @@ static void add_samples(const fds_dataset *ds, const uint32_t *index, size_t cou
 
 fds_status fds_dataset_stats(const fds_dataset *ds, const uint32_t *index, size_t count, float *min,
                              float *max, float *mean, float *std, fds_error *err) {
-    FDS_TRY(fds_index_check(ds, index, count, err));
+    TRY(fds__samples_check(ds, index, count, err));
     size_t channels = ds->shape.channels;
     double values = (double)count * ds->shape.height * ds->shape.width;
-    channel_sums *sums = fds_alloc_zero(channels, sizeof *sums);
+    channel_sums *sums = fds__alloc_zero(channels, sizeof *sums);
     if (!sums)
-        return fds_fail_nomem(err, channels * sizeof *sums);
+        return fds__fail_nomem(err, channels * sizeof *sums);
     for (size_t c = 0; c < channels; c++)
         sums[c] = (channel_sums){.min = INFINITY, .max = -INFINITY};
     add_samples(ds, index, count, 0, sums);
@@ -324,6 +326,6 @@ fds_status fds_dataset_stats(const fds_dataset *ds, const uint32_t *index, size_
         if (std)
             std[c] = (float)sqrt(sums[c].squares / values);
     }
-    fds_free(sums);
+    fds__free(sums);
     return FDS_OK;
 }

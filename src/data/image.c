@@ -23,7 +23,7 @@ typedef struct {
 
 static png_voidp on_alloc(png_structp png, png_alloc_size_t size) {
     png_job *job = png_get_mem_ptr(png);
-    void *memory = fds_alloc(size);
+    void *memory = fds__alloc(size);
     if (!memory)
         job->no_memory = true;
     return memory;
@@ -31,16 +31,16 @@ static png_voidp on_alloc(png_structp png, png_alloc_size_t size) {
 
 static void on_free(png_structp png, png_voidp memory) {
     (void)png;
-    fds_free(memory);
+    fds__free(memory);
 }
 
 static void on_error(png_structp png, png_const_charp text) {
     png_job *job = png_get_error_ptr(png);
     if (job->status == FDS_OK && job->no_memory)
-        job->status = fds_fail(job->err, FDS_NOMEM, "%s: out of memory", job->path);
+        job->status = fds__fail(job->err, FDS_ERR_NOMEM, "%s: out of memory", job->path);
     else if (job->status == FDS_OK)
-        job->status = fds_fail(job->err, FDS_FORMAT, "%s: byte %zu: damaged PNG: %s", job->path,
-                               job->at, text);
+        job->status = fds__fail(job->err, FDS_ERR_FORMAT, "%s: byte %zu: damaged PNG: %s",
+                                job->path, job->at, text);
     png_longjmp(png, 1);
 }
 
@@ -60,8 +60,8 @@ static void stop(png_structp png, fds_status status) {
 static void on_read(png_structp png, png_bytep out, size_t size) {
     png_job *job = png_get_io_ptr(png);
     if (size > job->in_size - job->at)
-        stop(png, fds_fail(job->err, FDS_FORMAT, "%s: byte %zu: the PNG file is cut off", job->path,
-                           job->in_size));
+        stop(png, fds__fail(job->err, FDS_ERR_FORMAT, "%s: byte %zu: the PNG file is cut off",
+                            job->path, job->in_size));
     memcpy(out, job->in + job->at, size);
     job->at += size;
 }
@@ -70,20 +70,20 @@ static void on_read(png_structp png, png_bytep out, size_t size) {
 static void check_size(png_structp png, png_infop info, const png_job *job) {
     uint64_t width = png_get_image_width(png, info), height = png_get_image_height(png, info);
     uint64_t packed = png_get_rowbytes(png, info) * height;
-    if (width * height > FDS_MAX_PICTURE)
-        stop(png, fds_fail(job->err, FDS_LIMIT, "%s: %u x %u pixels, at most %zu are allowed",
-                           job->path, (unsigned)width, (unsigned)height, FDS_MAX_PICTURE));
+    if (width * height > FDS__MAX_PICTURE)
+        stop(png, fds__fail(job->err, FDS_ERR_LIMIT, "%s: %u x %u pixels, at most %zu are allowed",
+                            job->path, (unsigned)width, (unsigned)height, FDS__MAX_PICTURE));
     if (packed / 1032 > job->in_size)
-        stop(png, fds_fail(job->err, FDS_FORMAT,
-                           "%s: byte 16: %u x %u pixels cannot be in a file of %zu bytes",
-                           job->path, (unsigned)width, (unsigned)height, job->in_size));
+        stop(png, fds__fail(job->err, FDS_ERR_FORMAT,
+                            "%s: byte 16: %u x %u pixels cannot be in a file of %zu bytes",
+                            job->path, (unsigned)width, (unsigned)height, job->in_size));
 }
 
-static void decode_png(png_structp png, png_infop info, png_job *job, fds_picture *out) {
+static void decode_png(png_structp png, png_infop info, png_job *job, fds__picture *out) {
     if (setjmp(png_jmpbuf(png)))
         return;
     png_set_read_fn(png, job, on_read);
-    png_set_user_limits(png, FDS_MAX_SIDE, FDS_MAX_SIDE);
+    png_set_user_limits(png, FDS__MAX_SIDE, FDS__MAX_SIDE);
     /* -1: skip every chunk that does not change pixels; libpng would take memory for some of them
      * on the word of their length alone */
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
@@ -100,18 +100,19 @@ static void decode_png(png_structp png, png_infop info, png_job *job, fds_pictur
     out->channels = png_get_channels(png, info);
     size_t row_size = (size_t)out->width * out->channels;
     if (png_get_rowbytes(png, info) != row_size || (out->channels != 1 && out->channels != 3))
-        stop(png, fds_fail(job->err, FDS_UNSUPPORTED, "%s: neither gray nor colour", job->path));
-    job->pixels = fds_alloc(row_size * out->height);
-    job->rows = fds_alloc(out->height * sizeof *job->rows);
+        stop(png,
+             fds__fail(job->err, FDS_ERR_UNSUPPORTED, "%s: neither gray nor colour", job->path));
+    job->pixels = fds__alloc(row_size * out->height);
+    job->rows = fds__alloc(out->height * sizeof *job->rows);
     if (!job->pixels || !job->rows)
-        stop(png, fds_fail_nomem(job->err, row_size * out->height));
+        stop(png, fds__fail_nomem(job->err, row_size * out->height));
     for (uint32_t y = 0; y < out->height; y++)
         job->rows[y] = job->pixels + y * row_size;
     png_read_image(png, job->rows);
     png_read_end(png, NULL);
 }
 
-static fds_status png_decode(const fds_blob *file, fds_picture *out, fds_error *err) {
+static fds_status png_decode(const fds__blob *file, fds__picture *out, fds_error *err) {
     png_job job = {.path = file->path, .in = file->data, .in_size = file->size, .err = err};
     png_structp png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning,
                                                &job, on_alloc, on_free);
@@ -119,30 +120,30 @@ static fds_status png_decode(const fds_blob *file, fds_picture *out, fds_error *
     if (info)
         decode_png(png, info, &job, out);
     else
-        job.status = fds_fail_nomem(err, 1024);
+        job.status = fds__fail_nomem(err, 1024);
     png_destroy_read_struct(&png, &info, NULL);
-    fds_free(job.rows);
+    fds__free(job.rows);
     if (job.status == FDS_OK)
         out->pixels = job.pixels;
     else
-        fds_free(job.pixels);
+        fds__free(job.pixels);
     return job.status;
 }
 
-fds_status fds_picture_decode(const fds_blob *file, fds_picture *out, fds_error *err) {
-    *out = (fds_picture){0};
+fds_status fds__picture_decode(const fds__blob *file, fds__picture *out, fds_error *err) {
+    *out = (fds__picture){0};
     if (file->size >= 8 && memcmp(file->data, "\x89PNG\r\n\x1a\n", 8) == 0)
         return png_decode(file, out, err);
     if (file->size >= 2 && memcmp(file->data, "\xff\xd8", 2) == 0)
-        return fds_jpeg_decode(file, out, err);
-    return fds_fail(err, FDS_FORMAT, "%s: byte 0: neither PNG nor JPEG", file->path);
+        return fds__jpeg_decode(file, out, err);
+    return fds__fail(err, FDS_ERR_FORMAT, "%s: byte 0: neither PNG nor JPEG", file->path);
 }
 
-fds_status fds_picture_read(const char *path, fds_picture *out, fds_error *err) {
-    fds_blob file = {.path = path};
-    FDS_TRY(fds_file_read(path, FDS_MAX_PICTURE, &file.data, &file.size, err));
-    fds_status status = fds_picture_decode(&file, out, err);
-    fds_free(file.data);
+fds_status fds__picture_read(const char *path, fds__picture *out, fds_error *err) {
+    fds__blob file = {.path = path};
+    TRY(fds__file_read(path, FDS__MAX_PICTURE, &file.data, &file.size, err));
+    fds_status status = fds__picture_decode(&file, out, err);
+    fds__free(file.data);
     return status;
 }
 
@@ -151,7 +152,7 @@ fds_status fds_picture_read(const char *path, fds_picture *out, fds_error *err) 
 static void on_write(png_structp png, png_bytep data, size_t size) {
     png_job *job = png_get_io_ptr(png);
     void *out = job->out;
-    fds_status status = fds_grow(&out, &job->out_capacity, job->out_size + size, 1, job->err);
+    fds_status status = fds__grow(&out, &job->out_capacity, job->out_size + size, 1, job->err);
     job->out = out;
     if (status != FDS_OK)
         stop(png, status);
@@ -159,7 +160,7 @@ static void on_write(png_structp png, png_bytep data, size_t size) {
     job->out_size += size;
 }
 
-static void encode_png(png_structp png, png_infop info, png_job *job, const fds_picture *picture) {
+static void encode_png(png_structp png, png_infop info, png_job *job, const fds__picture *picture) {
     if (setjmp(png_jmpbuf(png)))
         return;
     png_set_write_fn(png, job, on_write, NULL);
@@ -174,8 +175,8 @@ static void encode_png(png_structp png, png_infop info, png_job *job, const fds_
     png_write_end(png, NULL);
 }
 
-fds_status fds_png_encode(const fds_picture *picture, uint8_t **data, size_t *size,
-                          fds_error *err) {
+fds_status fds__png_encode(const fds__picture *picture, uint8_t **data, size_t *size,
+                           fds_error *err) {
     png_job job = {.path = "a PNG picture in memory", .err = err};
     png_structp png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning,
                                                 &job, on_alloc, on_free);
@@ -183,10 +184,10 @@ fds_status fds_png_encode(const fds_picture *picture, uint8_t **data, size_t *si
     if (info)
         encode_png(png, info, &job, picture);
     else
-        job.status = fds_fail_nomem(err, 1024);
+        job.status = fds__fail_nomem(err, 1024);
     png_destroy_write_struct(&png, &info);
     if (job.status != FDS_OK) {
-        fds_free(job.out);
+        fds__free(job.out);
         return job.status;
     }
     *data = job.out;
@@ -194,11 +195,11 @@ fds_status fds_png_encode(const fds_picture *picture, uint8_t **data, size_t *si
     return FDS_OK;
 }
 
-fds_status fds_png_write(const fds_picture *picture, const char *path, fds_error *err) {
+fds_status fds__png_write(const fds__picture *picture, const char *path, fds_error *err) {
     uint8_t *data = NULL;
     size_t size = 0;
-    FDS_TRY(fds_png_encode(picture, &data, &size, err));
-    fds_status status = fds_file_write(path, data, size, err);
-    fds_free(data);
+    TRY(fds__png_encode(picture, &data, &size, err));
+    fds_status status = fds__file_write(path, data, size, err);
+    fds__free(data);
     return status;
 }

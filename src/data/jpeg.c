@@ -16,7 +16,7 @@ typedef struct {
     struct jpeg_progress_mgr progress;
     struct jpeg_decompress_struct jpeg;
     jmp_buf jump;
-    const fds_blob *file;
+    const fds__blob *file;
     uint8_t *pixels;
     fds_status status;
     fds_error *err;
@@ -31,11 +31,11 @@ static void on_error(j_common_ptr jpeg) {
     jpeg_job *job = (jpeg_job *)jpeg->err;
     char text[JMSG_LENGTH_MAX];
     if (job->errors.msg_code == JERR_OUT_OF_MEMORY)
-        stop(job, fds_fail(job->err, FDS_NOMEM, "%s: out of memory", job->file->path));
+        stop(job, fds__fail(job->err, FDS_ERR_NOMEM, "%s: out of memory", job->file->path));
     job->errors.format_message(jpeg, text);
     size_t at = job->jpeg.src ? job->file->size - job->jpeg.src->bytes_in_buffer : 0;
-    stop(job, fds_fail(job->err, FDS_FORMAT, "%s: before byte %zu: damaged JPEG: %s",
-                       job->file->path, FDS_MIN(at, job->file->size), text));
+    stop(job, fds__fail(job->err, FDS_ERR_FORMAT, "%s: before byte %zu: damaged JPEG: %s",
+                        job->file->path, MIN(at, job->file->size), text));
 }
 
 static void on_message(j_common_ptr jpeg, int level) {
@@ -47,23 +47,23 @@ static void on_message(j_common_ptr jpeg, int level) {
 static void on_progress(j_common_ptr jpeg) {
     jpeg_job *job = (jpeg_job *)jpeg->err;
     if (job->jpeg.input_scan_number > MAX_SCANS)
-        stop(job,
-             fds_fail(job->err, FDS_LIMIT, "%s: more than %d scans", job->file->path, MAX_SCANS));
+        stop(job, fds__fail(job->err, FDS_ERR_LIMIT, "%s: more than %d scans", job->file->path,
+                            MAX_SCANS));
 }
 
 static void check_size(jpeg_job *job) {
     uint64_t pixels = (uint64_t)job->jpeg.image_width * job->jpeg.image_height;
-    if (pixels > FDS_MAX_PICTURE)
-        stop(job, fds_fail(job->err, FDS_LIMIT, "%s: %u x %u pixels, at most %zu are allowed",
-                           job->file->path, job->jpeg.image_width, job->jpeg.image_height,
-                           FDS_MAX_PICTURE));
+    if (pixels > FDS__MAX_PICTURE)
+        stop(job, fds__fail(job->err, FDS_ERR_LIMIT, "%s: %u x %u pixels, at most %zu are allowed",
+                            job->file->path, job->jpeg.image_width, job->jpeg.image_height,
+                            FDS__MAX_PICTURE));
     if (pixels / MAX_PIXELS_PER_BYTE > job->file->size)
-        stop(job, fds_fail(job->err, FDS_FORMAT,
-                           "%s: %u x %u pixels cannot be in a file of %zu bytes", job->file->path,
-                           job->jpeg.image_width, job->jpeg.image_height, job->file->size));
+        stop(job, fds__fail(job->err, FDS_ERR_FORMAT,
+                            "%s: %u x %u pixels cannot be in a file of %zu bytes", job->file->path,
+                            job->jpeg.image_width, job->jpeg.image_height, job->file->size));
 }
 
-static void decode(jpeg_job *job, fds_picture *out) {
+static void decode(jpeg_job *job, fds__picture *out) {
     struct jpeg_decompress_struct *jpeg = &job->jpeg;
     if (setjmp(job->jump))
         return;
@@ -80,9 +80,9 @@ static void decode(jpeg_job *job, fds_picture *out) {
     out->height = jpeg->output_height;
     out->channels = gray ? 1 : 3;
     size_t row_size = (size_t)out->width * out->channels;
-    job->pixels = fds_alloc(row_size * out->height);
+    job->pixels = fds__alloc(row_size * out->height);
     if (!job->pixels)
-        stop(job, fds_fail_nomem(job->err, row_size * out->height));
+        stop(job, fds__fail_nomem(job->err, row_size * out->height));
     while (jpeg->output_scanline < jpeg->output_height) {
         JSAMPROW row = job->pixels + jpeg->output_scanline * row_size;
         jpeg_read_scanlines(jpeg, &row, 1);
@@ -90,10 +90,10 @@ static void decode(jpeg_job *job, fds_picture *out) {
     jpeg_finish_decompress(jpeg);
 }
 
-fds_status fds_jpeg_decode(const fds_blob *file, fds_picture *out, fds_error *err) {
-    jpeg_job *job = fds_alloc_zero(1, sizeof *job);
+fds_status fds__jpeg_decode(const fds__blob *file, fds__picture *out, fds_error *err) {
+    jpeg_job *job = fds__alloc_zero(1, sizeof *job);
     if (!job)
-        return fds_fail_nomem(err, sizeof *job);
+        return fds__fail_nomem(err, sizeof *job);
     job->file = file;
     job->err = err;
     job->jpeg.err = jpeg_std_error(&job->errors);
@@ -106,7 +106,7 @@ fds_status fds_jpeg_decode(const fds_blob *file, fds_picture *out, fds_error *er
     if (status == FDS_OK)
         out->pixels = job->pixels;
     else
-        fds_free(job->pixels);
-    fds_free(job);
+        fds__free(job->pixels);
+    fds__free(job);
     return status;
 }

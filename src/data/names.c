@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-void fds_names_free(fds_names *names) {
-    fds_dir_list_free(names->items, names->count);
-    *names = (fds_names){0};
+void fds__names_free(fds__names *names) {
+    fds__dir_list_free(names->items, names->count);
+    *names = (fds__names){0};
 }
 
-fds_status fds_names_copy(const fds_names *names, char ***out, fds_error *err) {
-    char **copy = fds_alloc_zero(names->count, sizeof *copy);
+fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err) {
+    char **copy = fds__alloc_zero(names->count, sizeof *copy);
     if (!copy)
-        return fds_fail_nomem(err, names->count * sizeof *copy);
+        return fds__fail_nomem(err, names->count * sizeof *copy);
     for (size_t i = 0; i < names->count; i++) {
-        copy[i] = fds_strdup(names->items[i]);
+        copy[i] = fds__strdup(names->items[i]);
         if (!copy[i]) {
-            fds_dir_list_free(copy, i);
-            return fds_fail_nomem(err, strlen(names->items[i]) + 1);
+            fds__dir_list_free(copy, i);
+            return fds__fail_nomem(err, strlen(names->items[i]) + 1);
         }
     }
     *out = copy;
@@ -48,12 +48,12 @@ static int by_value_then_text(const void *left, const void *right) {
     return strcmp(a->text, b->text);
 }
 
-fds_status fds_names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
-                            const char *what, const char *source, uint32_t *ids, fds_names *names,
-                            fds_error *err) {
-    entry *entries = fds_alloc_zero(count, sizeof *entries);
+fds_status fds__names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
+                             const char *what, const char *source, uint32_t *ids, fds__names *names,
+                             fds_error *err) {
+    entry *entries = fds__alloc_zero(count, sizeof *entries);
     if (!entries)
-        return fds_fail_nomem(err, count * sizeof *entries);
+        return fds__fail_nomem(err, count * sizeof *entries);
     for (size_t i = 0; i < count; i++) {
         entries[i] = (entry){texts[i], 0, i};
         numeric = numeric && whole_number(texts[i], &entries[i].value);
@@ -62,29 +62,29 @@ fds_status fds_names_number(const char *const *texts, size_t count, bool numeric
         entries[i].value = 0;
     qsort(entries, count, sizeof *entries, by_value_then_text);
 
-    fds_names found = {0};
+    fds__names found = {0};
     void *items = NULL;
     size_t capacity = 0;
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         if (i == 0 || strcmp(entries[i].text, entries[i - 1].text) != 0) {
             if (found.count == limit)
-                status = fds_fail(err, FDS_LIMIT, "%s: more than %u different %s names", source,
-                                  limit, what);
+                status = fds__fail(err, FDS_ERR_LIMIT, "%s: more than %u different %s names",
+                                   source, limit, what);
             else
-                status = fds_grow(&items, &capacity, found.count + 1, sizeof(char *), err);
+                status = fds__grow(&items, &capacity, found.count + 1, sizeof(char *), err);
             found.items = items;
-            if (status == FDS_OK && !(found.items[found.count] = fds_strdup(entries[i].text)))
-                status = fds_fail_nomem(err, strlen(entries[i].text) + 1);
+            if (status == FDS_OK && !(found.items[found.count] = fds__strdup(entries[i].text)))
+                status = fds__fail_nomem(err, strlen(entries[i].text) + 1);
             if (status != FDS_OK)
                 break;
             found.count++;
         }
         ids[entries[i].position] = (uint32_t)(found.count - 1);
     }
-    fds_free(entries);
+    fds__free(entries);
     if (status != FDS_OK) {
-        fds_names_free(&found);
+        fds__names_free(&found);
         return status;
     }
     *names = found;
@@ -92,7 +92,7 @@ fds_status fds_names_number(const char *const *texts, size_t count, bool numeric
 }
 
 /* Adds the len bytes at text, without the spaces and carriage returns around them. */
-static fds_status add_line(fds_names *names, size_t *capacity, const char *text, size_t len,
+static fds_status add_line(fds__names *names, size_t *capacity, const char *text, size_t len,
                            const char *path, fds_error *err) {
     while (len && strchr(" \t\r", text[len - 1]))
         len--;
@@ -100,41 +100,41 @@ static fds_status add_line(fds_names *names, size_t *capacity, const char *text,
         text++, len--;
     if (len == 0)
         return FDS_OK;
-    if (names->count == FDS_MAX_CLASSES)
-        return fds_fail(err, FDS_LIMIT, "%s: more than %u names", path, FDS_MAX_CLASSES);
+    if (names->count == FDS__MAX_CLASSES)
+        return fds__fail(err, FDS_ERR_LIMIT, "%s: more than %u names", path, FDS__MAX_CLASSES);
     void *items = names->items;
-    fds_status status = fds_grow(&items, capacity, names->count + 1, sizeof(char *), err);
+    fds_status status = fds__grow(&items, capacity, names->count + 1, sizeof(char *), err);
     names->items = items;
     if (status != FDS_OK)
         return status;
-    char *copy = fds_alloc(len + 1);
+    char *copy = fds__alloc(len + 1);
     if (!copy)
-        return fds_fail_nomem(err, len + 1);
+        return fds__fail_nomem(err, len + 1);
     memcpy(copy, text, len);
     copy[len] = 0;
     names->items[names->count++] = copy;
     return FDS_OK;
 }
 
-fds_status fds_names_read(const char *path, fds_names *names, fds_error *err) {
+fds_status fds__names_read(const char *path, fds__names *names, fds_error *err) {
     uint8_t *data;
     size_t size, capacity = 0;
-    fds_names found = {0};
-    FDS_TRY(fds_file_read(path, FDS_MAX_TEXT, &data, &size, err));
+    fds__names found = {0};
+    TRY(fds__file_read(path, FDS__MAX_TEXT, &data, &size, err));
     fds_status status = FDS_OK;
     if (strlen((char *)data) != size)
-        status = fds_fail(err, FDS_FORMAT, "%s: byte %zu: NUL in a list of names", path,
-                          strlen((char *)data));
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: NUL in a list of names", path,
+                           strlen((char *)data));
     for (char *line = (char *)data; status == FDS_OK && *line;) {
         size_t len = strcspn(line, "\n");
         status = add_line(&found, &capacity, line, len, path, err);
         line += len + (line[len] == '\n');
     }
     if (status == FDS_OK && found.count == 0)
-        status = fds_fail(err, FDS_FORMAT, "%s: no names, one a line is expected", path);
-    fds_free(data);
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: no names, one a line is expected", path);
+    fds__free(data);
     if (status != FDS_OK) {
-        fds_names_free(&found);
+        fds__names_free(&found);
         return status;
     }
     *names = found;

@@ -28,14 +28,14 @@ typedef struct {
 /* ---- the header: a Python dictionary of three known keys ---- */
 
 typedef struct {
-    const fds_blob *file;
+    const fds__blob *file;
     size_t at, end;
     fds_error *err;
 } cursor;
 
 static fds_status expected(const cursor *c, const char *what) {
-    return fds_fail(c->err, FDS_FORMAT, "%s: byte %zu: %s is expected in the NPY header",
-                    c->file->path, c->at, what);
+    return fds__fail(c->err, FDS_ERR_FORMAT, "%s: byte %zu: %s is expected in the NPY header",
+                     c->file->path, c->at, what);
 }
 
 static char peek(cursor *c) {
@@ -78,10 +78,10 @@ static fds_status parse_descr(cursor *c, npy_array *a) {
     static const char *const known[] = {"u1", "i1", "u2", "i2", "u4", "i4",
                                         "u8", "i8", "f4", "f8", NULL};
     if (peek(c) == '[')
-        return fds_fail(c->err, FDS_UNSUPPORTED, "%s: byte %zu: arrays of records are not read",
-                        c->file->path, c->at);
+        return fds__fail(c->err, FDS_ERR_UNSUPPORTED,
+                         "%s: byte %zu: arrays of records are not read", c->file->path, c->at);
     char text[16];
-    FDS_TRY(parse_string(c, text, sizeof text));
+    TRY(parse_string(c, text, sizeof text));
     for (int i = 0; known[i]; i++) {
         if (!strchr("<>|", text[0]) || !text[0] || strcmp(text + 1, known[i]) != 0)
             continue;
@@ -91,10 +91,10 @@ static fds_status parse_descr(cursor *c, npy_array *a) {
         a->has_descr = true;
         return FDS_OK;
     }
-    return fds_fail(c->err, FDS_UNSUPPORTED,
-                    "%s: values of type '%s' are not read; use uint8, float32 or float64, and "
-                    "integers for labels",
-                    c->file->path, text);
+    return fds__fail(c->err, FDS_ERR_UNSUPPORTED,
+                     "%s: values of type '%s' are not read; use uint8, float32 or float64, and "
+                     "integers for labels",
+                     c->file->path, text);
 }
 
 static fds_status parse_dim(cursor *c, npy_array *a) {
@@ -103,15 +103,17 @@ static fds_status parse_dim(cursor *c, npy_array *a) {
     bool leading_zero = peek(c) == '0';
     for (; c->at < c->end && c->file->data[c->at] >= '0' && c->file->data[c->at] <= '9'; c->at++) {
         if (++digits > MAX_DIGITS)
-            return fds_fail(c->err, FDS_LIMIT, "%s: byte %zu: a dimension of more than %d digits",
-                            c->file->path, c->at, MAX_DIGITS);
+            return fds__fail(c->err, FDS_ERR_LIMIT,
+                             "%s: byte %zu: a dimension of more than %d digits", c->file->path,
+                             c->at, MAX_DIGITS);
         dim = dim * 10 + (size_t)(c->file->data[c->at] - '0');
     }
     if (digits == 0 || (leading_zero && digits > 1))
         return expected(c, "a number");
     accept(c, 'L'); /* Python 2 wrote long integers so */
     if (a->rank == MAX_RANK)
-        return fds_fail(c->err, FDS_SHAPE, "%s: more than %d dimensions", c->file->path, MAX_RANK);
+        return fds__fail(c->err, FDS_ERR_SHAPE, "%s: more than %d dimensions", c->file->path,
+                         MAX_RANK);
     a->dims[a->rank++] = dim;
     return FDS_OK;
 }
@@ -120,7 +122,7 @@ static fds_status parse_shape(cursor *c, npy_array *a) {
     if (!accept(c, '('))
         return expected(c, "'('");
     while (!accept(c, ')')) {
-        FDS_TRY(parse_dim(c, a));
+        TRY(parse_dim(c, a));
         if (!accept(c, ',') && peek(c) != ')')
             return expected(c, "',' or ')'");
     }
@@ -130,7 +132,7 @@ static fds_status parse_shape(cursor *c, npy_array *a) {
 
 static fds_status parse_entry(cursor *c, npy_array *a) {
     char key[16];
-    FDS_TRY(parse_string(c, key, sizeof key));
+    TRY(parse_string(c, key, sizeof key));
     if (!accept(c, ':'))
         return expected(c, "':'");
     if (strcmp(key, "descr") == 0 && !a->has_descr)
@@ -150,7 +152,7 @@ static fds_status parse_dictionary(cursor *c, npy_array *a) {
     if (!accept(c, '{'))
         return expected(c, "'{'");
     while (!accept(c, '}')) {
-        FDS_TRY(parse_entry(c, a));
+        TRY(parse_entry(c, a));
         if (!accept(c, ',') && peek(c) != '}')
             return expected(c, "',' or '}'");
     }
@@ -161,42 +163,42 @@ static fds_status parse_dictionary(cursor *c, npy_array *a) {
 }
 
 /* Where the header's text begins and ends. */
-static fds_status parse_preamble(const fds_blob *file, cursor *c) {
+static fds_status parse_preamble(const fds__blob *file, cursor *c) {
     const uint8_t *d = file->data;
     if (file->size < 10 || memcmp(d, "\x93NUMPY", 6) != 0)
-        return fds_fail(c->err, FDS_FORMAT, "%s: byte 0: not an NPY file", file->path);
+        return fds__fail(c->err, FDS_ERR_FORMAT, "%s: byte 0: not an NPY file", file->path);
     if (d[6] < 1 || d[6] > 3 || d[7] != 0)
-        return fds_fail(c->err, FDS_UNSUPPORTED,
-                        "%s: byte 6: NPY version %u.%u, versions 1.0 to 3.0 are read", file->path,
-                        d[6], d[7]);
+        return fds__fail(c->err, FDS_ERR_UNSUPPORTED,
+                         "%s: byte 6: NPY version %u.%u, versions 1.0 to 3.0 are read", file->path,
+                         d[6], d[7]);
     size_t start = d[6] == 1 ? 10 : 12, length = d[8] | (size_t)d[9] << 8;
     if (d[6] > 1 && file->size >= start)
         length |= (size_t)d[10] << 16 | (size_t)d[11] << 24;
     if (file->size < start || length > file->size - start)
-        return fds_fail(c->err, FDS_FORMAT,
-                        "%s: byte 8: a header of %zu bytes does not fit a file of %zu", file->path,
-                        length, file->size);
+        return fds__fail(c->err, FDS_ERR_FORMAT,
+                         "%s: byte 8: a header of %zu bytes does not fit a file of %zu", file->path,
+                         length, file->size);
     c->at = start;
     c->end = start + length;
     return FDS_OK;
 }
 
-static fds_status parse_array(const fds_blob *file, npy_array *a, fds_error *err) {
+static fds_status parse_array(const fds__blob *file, npy_array *a, fds_error *err) {
     *a = (npy_array){0};
     cursor c = {.file = file, .err = err};
-    FDS_TRY(parse_preamble(file, &c));
-    FDS_TRY(parse_dictionary(&c, a));
+    TRY(parse_preamble(file, &c));
+    TRY(parse_dictionary(&c, a));
     size_t items = 1, size;
     bool fits = true;
     for (unsigned i = 0; i < a->rank; i++) {
         unsigned axis = a->fortran ? i : a->rank - 1 - i;
         a->strides[axis] = items;
-        fits = fits && fds_mul(items, a->dims[axis], &items);
+        fits = fits && fds__mul(items, a->dims[axis], &items);
     }
-    if (!fits || !fds_mul(items, a->item_size, &size) || size != file->size - c.end)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: byte %zu: %zu bytes of values, which is not what the header says",
-                        file->path, c.end, file->size - c.end);
+    if (!fits || !fds__mul(items, a->item_size, &size) || size != file->size - c.end)
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: byte %zu: %zu bytes of values, which is not what the header says",
+                         file->path, c.end, file->size - c.end);
     a->items = file->data + c.end;
     return FDS_OK;
 }
@@ -230,23 +232,24 @@ typedef struct {
     size_t size[3], stride[3];
 } layout;
 
-static fds_status find_layout(const fds_blob *file, const npy_array *a, layout *l, fds_error *err) {
+static fds_status find_layout(const fds__blob *file, const npy_array *a, layout *l,
+                              fds_error *err) {
     static const int axes[5][3] = {{0}, {0}, {1, 0, 0}, {0, 1, 2}, {1, 2, 3}};
     static const int channels_last[3] = {3, 1, 2};
     if (a->rank < 2)
-        return fds_fail(err, FDS_SHAPE,
-                        "%s: %u dimensions; (n, features), (n, height, width) or (n, channels, "
-                        "height, width) are read",
-                        file->path, a->rank);
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "%s: %u dimensions; (n, features), (n, height, width) or (n, channels, "
+                         "height, width) are read",
+                         file->path, a->rank);
     size_t last = a->dims[a->rank - 1];
     bool is_last = a->rank == 4 && (last == 1 || last == 3) && a->dims[1] != 1 && a->dims[1] != 3;
     for (int k = 0; k < 3; k++) {
         int axis = is_last ? channels_last[k] : axes[a->rank][k];
         l->size[k] = axis ? a->dims[axis] : 1;
         l->stride[k] = axis ? a->strides[axis] : 0;
-        if (l->size[k] > FDS_MAX_SIDE)
-            return fds_fail(err, FDS_LIMIT, "%s: a dimension of %zu, at most %u are allowed",
-                            file->path, l->size[k], FDS_MAX_SIDE);
+        if (l->size[k] > FDS__MAX_SIDE)
+            return fds__fail(err, FDS_ERR_LIMIT, "%s: a dimension of %zu, at most %u are allowed",
+                             file->path, l->size[k], FDS__MAX_SIDE);
     }
     return FDS_OK;
 }
@@ -266,41 +269,41 @@ static void copy_values(const npy_array *a, const layout *l, fds_dataset *ds) {
                 }
 }
 
-static fds_status copy_labels(const fds_blob *file, const npy_array *a, fds_dataset *ds,
+static fds_status copy_labels(const fds__blob *file, const npy_array *a, fds_dataset *ds,
                               fds_error *err) {
     unsigned unused = 64 - 8 * a->item_size;
     for (size_t i = 0; i < ds->count; i++) {
         uint64_t bits = get_bits(a, i) << unused;
         bool negative = a->kind == 'i' && bits >> 63;
-        if (negative || (bits >> unused) >= FDS_MAX_CLASSES)
-            return fds_fail(err, FDS_FORMAT, "%s: label %zu (from 0) is not within 0 to %u",
-                            file->path, i, FDS_MAX_CLASSES - 1);
+        if (negative || (bits >> unused) >= FDS__MAX_CLASSES)
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: label %zu (from 0) is not within 0 to %u",
+                             file->path, i, FDS__MAX_CLASSES - 1);
         ds->labels[i] = (uint16_t)(bits >> unused);
     }
     return FDS_OK;
 }
 
-fds_status fds_npy_parse(const fds_blob *values, const fds_blob *labels, fds_dataset **out,
-                         fds_error *err) {
+fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
+                          fds_error *err) {
     npy_array x, y;
     layout l;
-    FDS_TRY(parse_array(values, &x, err));
-    FDS_TRY(parse_array(labels, &y, err));
+    TRY(parse_array(values, &x, err));
+    TRY(parse_array(labels, &y, err));
     bool is_bytes = x.kind == 'u' && x.item_size == 1;
     if (!is_bytes && x.kind != 'f')
-        return fds_fail(err, FDS_UNSUPPORTED,
-                        "%s: samples of type %c%u; use uint8, float32 or float64", values->path,
-                        x.kind, x.item_size);
-    FDS_TRY(find_layout(values, &x, &l, err));
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "%s: samples of type %c%u; use uint8, float32 or float64", values->path,
+                         x.kind, x.item_size);
+    TRY(find_layout(values, &x, &l, err));
     if (y.kind == 'f' || y.rank < 1 || y.rank > 2 || (y.rank == 2 && y.dims[1] != 1))
-        return fds_fail(err, FDS_SHAPE, "%s: labels must be integers of shape (n) or (n, 1)",
-                        labels->path);
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: labels must be integers of shape (n) or (n, 1)",
+                         labels->path);
     if (x.dims[0] != y.dims[0])
-        return fds_fail(err, FDS_SHAPE, "%s has %zu samples, but %s has %zu labels", values->path,
-                        x.dims[0], labels->path, y.dims[0]);
+        return fds__fail(err, FDS_ERR_SHAPE, "%s has %zu samples, but %s has %zu labels",
+                         values->path, x.dims[0], labels->path, y.dims[0]);
     fds_shape shape = {(uint32_t)l.size[0], (uint32_t)l.size[1], (uint32_t)l.size[2]};
     fds_dataset *ds;
-    FDS_TRY(fds_dataset_new(values->path, x.dims[0], shape, is_bytes, &ds, err));
+    TRY(fds__dataset_new(values->path, x.dims[0], shape, is_bytes, &ds, err));
     copy_values(&x, &l, ds);
     fds_status status = copy_labels(labels, &y, ds, err);
     if (status != FDS_OK) {

@@ -14,39 +14,39 @@
 #include <fnmatch.h>
 #include <string.h>
 
-typedef fds_status (*pair_parser)(const fds_blob *values, const fds_blob *labels, fds_dataset **out,
-                                  fds_error *err);
+typedef fds_status (*pair_parser)(const fds__blob *values, const fds__blob *labels,
+                                  fds_dataset **out, fds_error *err);
 
 typedef struct {
     const fds_data_options *options;
     fds_dataset *parts[2]; /* training, test */
-    fds_names classes;     /* from a list of names beside the data */
+    fds__names classes;    /* from a list of names beside the data */
 } source;
 
 /* ---- reading files into blobs ---- */
 
-static fds_status read_blob(const char *path, fds_blob *blob, fds_error *err) {
+static fds_status read_blob(const char *path, fds__blob *blob, fds_error *err) {
     blob->path = path;
-    return fds_file_read_gz(path, FDS_MAX_FILE, &blob->data, &blob->size, err);
+    return fds__file_read_gz(path, FDS__MAX_FILE, &blob->data, &blob->size, err);
 }
 
 static fds_status read_pair(pair_parser parse, const char *values_path, const char *labels_path,
                             fds_dataset **out, fds_error *err) {
-    fds_blob values = {0}, labels = {0};
+    fds__blob values = {0}, labels = {0};
     fds_status status = read_blob(values_path, &values, err);
     if (status == FDS_OK)
         status = read_blob(labels_path, &labels, err);
     if (status == FDS_OK)
         status = parse(&values, &labels, out, err);
-    fds_free(values.data);
-    fds_free(labels.data);
+    fds__free(values.data);
+    fds__free(labels.data);
     return status;
 }
 
 static fds_status read_names_beside(source *s, const char *dir, const char *name, fds_error *err) {
-    char path[FDS_PATH_MAX];
-    FDS_TRY(fds_path_join(path, sizeof path, dir, name, err));
-    return fds_path_exists(path) ? fds_names_read(path, &s->classes, err) : FDS_OK;
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, dir, name, err));
+    return fds__path_exists(path) ? fds__names_read(path, &s->classes, err) : FDS_OK;
 }
 
 /* The options that are given are for this kind of data. */
@@ -62,20 +62,20 @@ static fds_status check_options(const source *s, const char *path, bool is_csv, 
                 {s->options->labels_file, "--labels", "a single NPY file", is_npy_file}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].value && !rows[i].fits)
-            return fds_fail(err, FDS_USAGE, "%s: %s is only for %s, which this is not", path,
-                            rows[i].name, rows[i].kind);
+            return fds__fail(err, FDS_ERR_USAGE, "%s: %s is only for %s, which this is not", path,
+                             rows[i].name, rows[i].kind);
     return FDS_OK;
 }
 
-static bool exists_in(const char *dir, const char *name, char path[FDS_PATH_MAX]) {
-    return fds_path_join(path, FDS_PATH_MAX, dir, name, NULL) == FDS_OK && fds_path_exists(path);
+static bool exists_in(const char *dir, const char *name, char path[FDS__PATH_MAX]) {
+    return fds__path_join(path, FDS__PATH_MAX, dir, name, NULL) == FDS_OK && fds__path_exists(path);
 }
 
 /* ---- folders ---- */
 
 /* The path of DIR/PART-KIND-idxN-ubyte in whichever spelling there is, else in the usual one. */
 static bool find_idx(const char *dir, const char *part, const char *kind, int rank,
-                     char path[FDS_PATH_MAX]) {
+                     char path[FDS__PATH_MAX]) {
     static const char *const marks[] = {"-", ".", "-"}, *const ends[] = {"", ".gz"};
     for (int i = 0; i < 5; i++) {
         char name[64];
@@ -89,81 +89,82 @@ static bool find_idx(const char *dir, const char *part, const char *kind, int ra
 
 static fds_status open_idx_folder(source *s, const char *dir, bool *found, fds_error *err) {
     static const char *const names[2] = {"train", "t10k"};
-    char images[FDS_PATH_MAX], labels[FDS_PATH_MAX];
+    char images[FDS__PATH_MAX], labels[FDS__PATH_MAX];
     for (int i = 0; i < 2; i++) {
         if (!find_idx(dir, names[i], "images", 3, images))
             return FDS_OK;
         *found = true;
         find_idx(dir, names[i], "labels", 1, labels);
-        FDS_TRY(read_pair(fds_idx_parse, images, labels, &s->parts[i], err));
+        TRY(read_pair(fds__idx_parse, images, labels, &s->parts[i], err));
     }
     return FDS_OK;
 }
 
 /* Reads the files of dir that match the pattern as one CIFAR-10 dataset. */
-static fds_status read_batches(const char *dir, const fds_names *files, const char *pattern,
+static fds_status read_batches(const char *dir, const fds__names *files, const char *pattern,
                                fds_dataset **out, fds_error *err) {
-    fds_blob *blobs = fds_alloc_zero(files->count, sizeof *blobs);
-    char(*paths)[FDS_PATH_MAX] = fds_alloc_zero(files->count, sizeof *paths);
+    fds__blob *blobs = fds__alloc_zero(files->count, sizeof *blobs);
+    char(*paths)[FDS__PATH_MAX] = fds__alloc_zero(files->count, sizeof *paths);
     size_t count = 0;
-    fds_status status = blobs && paths ? FDS_OK : fds_fail_nomem(err, files->count * sizeof *paths);
+    fds_status status =
+        blobs && paths ? FDS_OK : fds__fail_nomem(err, files->count * sizeof *paths);
     for (size_t i = 0; i < files->count && status == FDS_OK; i++) {
         if (fnmatch(pattern, files->items[i], 0) != 0)
             continue;
-        status = fds_path_join(paths[count], sizeof *paths, dir, files->items[i], err);
+        status = fds__path_join(paths[count], sizeof *paths, dir, files->items[i], err);
         if (status == FDS_OK)
             status = read_blob(paths[count], &blobs[count], err);
         count++;
     }
     if (status == FDS_OK && count > 0)
-        status = fds_cifar_parse(blobs, count, out, err);
+        status = fds__cifar_parse(blobs, count, out, err);
     for (size_t i = 0; i < count; i++)
-        fds_free(blobs[i].data);
-    fds_free(blobs);
-    fds_free(paths);
+        fds__free(blobs[i].data);
+    fds__free(blobs);
+    fds__free(paths);
     return status;
 }
 
 static fds_status open_cifar_folder(source *s, const char *dir, bool *found, fds_error *err) {
-    fds_names files;
-    FDS_TRY(fds_dir_list(dir, &files.items, &files.count, err));
+    fds__names files;
+    TRY(fds__dir_list(dir, &files.items, &files.count, err));
     fds_status status = read_batches(dir, &files, "data_batch_*.bin", &s->parts[0], err);
     *found = status != FDS_OK || s->parts[0];
     if (status == FDS_OK && *found)
         status = read_batches(dir, &files, "test_batch.bin", &s->parts[1], err);
-    fds_names_free(&files);
+    fds__names_free(&files);
     return status;
 }
 
 static fds_status open_npy_folder(source *s, const char *dir, bool *found, fds_error *err) {
     static const char *const names[3][2] = {
         {"x_train.npy", "y_train.npy"}, {"x.npy", "y.npy"}, {"x_test.npy", "y_test.npy"}};
-    char values[FDS_PATH_MAX], labels[FDS_PATH_MAX];
+    char values[FDS__PATH_MAX], labels[FDS__PATH_MAX];
     for (int i = 0; i < 3; i++) {
         int part = i == 2;
         if ((part && !s->parts[0]) || s->parts[part] || !exists_in(dir, names[i][0], values))
             continue;
         *found = true;
         exists_in(dir, names[i][1], labels);
-        FDS_TRY(read_pair(fds_npy_parse, values, labels, &s->parts[part], err));
+        TRY(read_pair(fds__npy_parse, values, labels, &s->parts[part], err));
     }
     return FDS_OK;
 }
 
 static fds_status read_tables(source *s, const char *const *paths, size_t count, fds_error *err) {
-    fds_blob tables[2] = {{0}};
+    fds__blob tables[2] = {{0}};
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++)
         status = read_blob(paths[i], &tables[i], err);
     if (status == FDS_OK)
-        status = fds_csv_parse(tables, count, s->options, s->parts, err);
-    fds_free(tables[0].data);
-    fds_free(tables[1].data);
+        status = fds__csv_parse(tables, count, s->options, s->parts, err);
+    fds__free(tables[0].data);
+    fds__free(tables[1].data);
     return status;
 }
 
 static fds_status open_csv_folder(source *s, const char *dir, bool *found, fds_error *err) {
-    char train[FDS_PATH_MAX], test[FDS_PATH_MAX];
+    char train[FDS__PATH_MAX], test[FDS__PATH_MAX];
     *found = exists_in(dir, "train.csv", train) || exists_in(dir, "train.csv.gz", train);
     if (!*found)
         return FDS_OK;
@@ -172,15 +173,15 @@ static fds_status open_csv_folder(source *s, const char *dir, bool *found, fds_e
 }
 
 static fds_status open_picture_folder(source *s, const char *dir, bool *found, fds_error *err) {
-    char train[FDS_PATH_MAX], test[FDS_PATH_MAX];
-    if (exists_in(dir, "train", train) && fds_path_is_dir(train)) {
-        FDS_TRY(fds_folder_has_pictures(train, found, err));
-        size_t count = exists_in(dir, "test", test) && fds_path_is_dir(test) ? 2 : 1;
+    char train[FDS__PATH_MAX], test[FDS__PATH_MAX];
+    if (exists_in(dir, "train", train) && fds__path_is_dir(train)) {
+        TRY(fds__folder_has_pictures(train, found, err));
+        size_t count = exists_in(dir, "test", test) && fds__path_is_dir(test) ? 2 : 1;
         if (*found)
-            return fds_folder_read((const char *[]){train, test}, count, s->parts, err);
+            return fds__folder_read((const char *[]){train, test}, count, s->parts, err);
     }
-    FDS_TRY(fds_folder_has_pictures(dir, found, err));
-    return *found ? fds_folder_read(&dir, 1, s->parts, err) : FDS_OK;
+    TRY(fds__folder_has_pictures(dir, found, err));
+    return *found ? fds__folder_read(&dir, 1, s->parts, err) : FDS_OK;
 }
 
 static fds_status open_folder(source *s, const char *dir, fds_error *err) {
@@ -196,18 +197,18 @@ static fds_status open_folder(source *s, const char *dir, fds_error *err) {
                    {open_picture_folder, false, NULL}};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         bool found = false;
-        FDS_TRY(formats[i].open(s, dir, &found, err));
+        TRY(formats[i].open(s, dir, &found, err));
         if (!found)
             continue;
-        FDS_TRY(check_options(s, dir, formats[i].is_csv, false, err));
+        TRY(check_options(s, dir, formats[i].is_csv, false, err));
         return formats[i].names_file ? read_names_beside(s, dir, formats[i].names_file, err)
                                      : FDS_OK;
     }
-    return fds_fail(err, FDS_NOT_FOUND,
-                    "%s: no data in this folder; looked for train-images-idx3-ubyte[.gz], "
-                    "data_batch_*.bin, x_train.npy, x.npy, train.csv[.gz], and class folders with "
-                    ".png or .jpg pictures",
-                    dir);
+    return fds__fail(err, FDS_ERR_NOT_FOUND,
+                     "%s: no data in this folder; looked for train-images-idx3-ubyte[.gz], "
+                     "data_batch_*.bin, x_train.npy, x.npy, train.csv[.gz], and class folders with "
+                     ".png or .jpg pictures",
+                     dir);
 }
 
 /* ---- single files ---- */
@@ -224,10 +225,10 @@ static void replace_first(char *text, const char *old, const char *new) {
 }
 
 /* The labels of a file of samples: as the caller says, else beside it: images to labels, x to y. */
-static fds_status find_labels(const source *s, const char *path, char labels[FDS_PATH_MAX],
+static fds_status find_labels(const source *s, const char *path, char labels[FDS__PATH_MAX],
                               fds_error *err) {
     const char *given = s->options ? s->options->labels_file : NULL;
-    snprintf(labels, FDS_PATH_MAX, "%s", given ? given : path);
+    snprintf(labels, FDS__PATH_MAX, "%s", given ? given : path);
     if (given)
         return FDS_OK;
     char *slash = strrchr(labels, '/'), *name = slash ? slash + 1 : labels;
@@ -238,48 +239,48 @@ static fds_status find_labels(const source *s, const char *path, char labels[FDS
         *name = (char)(*name + 1);
     }
     if (strcmp(labels, path) == 0)
-        return fds_fail(err, FDS_USAGE,
-                        "%s: which file has its labels? Call the two x.npy and y.npy, or "
-                        "a-images-idx3-ubyte and a-labels-idx1-ubyte; or name that of an NPY file "
-                        "with --labels",
-                        path);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: which file has its labels? Call the two x.npy and y.npy, or "
+                         "a-images-idx3-ubyte and a-labels-idx1-ubyte; or name that of an NPY file "
+                         "with --labels",
+                         path);
     return FDS_OK;
 }
 
-static fds_status open_pair(source *s, const fds_blob *values, pair_parser parse, fds_error *err) {
-    char labels_path[FDS_PATH_MAX];
-    fds_blob labels = {0};
-    FDS_TRY(find_labels(s, values->path, labels_path, err));
-    FDS_TRY(read_blob(labels_path, &labels, err));
+static fds_status open_pair(source *s, const fds__blob *values, pair_parser parse, fds_error *err) {
+    char labels_path[FDS__PATH_MAX];
+    fds__blob labels = {0};
+    TRY(find_labels(s, values->path, labels_path, err));
+    TRY(read_blob(labels_path, &labels, err));
     fds_status status = parse(values, &labels, &s->parts[0], err);
-    fds_free(labels.data);
+    fds__free(labels.data);
     return status;
 }
 
 /* A file that is not CSV. */
-static fds_status open_binary(source *s, const fds_blob *file, fds_error *err) {
+static fds_status open_binary(source *s, const fds__blob *file, fds_error *err) {
     bool is_npy = file->size >= 6 && memcmp(file->data, "\x93NUMPY", 6) == 0;
     bool is_idx = file->size >= 4 && memcmp(file->data, "\0\0\x08\x03", 4) == 0;
     if (!is_npy && !is_idx && !ends_in(file->path, ".bin"))
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: unknown format; NPY and IDX files are known by their first bytes, "
-                        "others by name: .csv, .csv.gz, .bin (CIFAR-10)",
-                        file->path);
-    FDS_TRY(check_options(s, file->path, false, is_npy, err));
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: unknown format; NPY and IDX files are known by their first bytes, "
+                         "others by name: .csv, .csv.gz, .bin (CIFAR-10)",
+                         file->path);
+    TRY(check_options(s, file->path, false, is_npy, err));
     if (is_npy || is_idx)
-        return open_pair(s, file, is_npy ? fds_npy_parse : fds_idx_parse, err);
-    return fds_cifar_parse(file, 1, &s->parts[0], err);
+        return open_pair(s, file, is_npy ? fds__npy_parse : fds__idx_parse, err);
+    return fds__cifar_parse(file, 1, &s->parts[0], err);
 }
 
 static fds_status open_file(source *s, const char *path, fds_error *err) {
     if (ends_in(path, ".csv") || ends_in(path, ".csv.gz")) {
-        FDS_TRY(check_options(s, path, true, false, err));
+        TRY(check_options(s, path, true, false, err));
         return read_tables(s, &path, 1, err);
     }
-    fds_blob file = {0};
-    FDS_TRY(read_blob(path, &file, err));
+    fds__blob file = {0};
+    TRY(read_blob(path, &file, err));
     fds_status status = open_binary(s, &file, err);
-    fds_free(file.data);
+    fds__free(file.data);
     return status;
 }
 
@@ -293,48 +294,48 @@ static bool is_known(const char *name) {
 }
 
 /* The path that where stands for. */
-static fds_status resolve(const char *where, char path[FDS_PATH_MAX], fds_error *err) {
-    if (fds_path_exists(where)) {
-        int size = snprintf(path, FDS_PATH_MAX, "%s", where);
-        return size < FDS_PATH_MAX ? FDS_OK : fds_fail(err, FDS_USAGE, "path too long");
+static fds_status resolve(const char *where, char path[FDS__PATH_MAX], fds_error *err) {
+    if (fds__path_exists(where)) {
+        int size = snprintf(path, FDS__PATH_MAX, "%s", where);
+        return size < FDS__PATH_MAX ? FDS_OK : fds__fail(err, FDS_ERR_USAGE, "path too long");
     }
     if (!is_known(where))
-        return fds_fail(err, FDS_NOT_FOUND,
-                        "%s: no such file or folder, nor a known set (mnist, fashion-mnist, "
-                        "cifar10)",
-                        where);
-    char folder[FDS_PATH_MAX];
-    FDS_TRY(fds_data_folder(folder, sizeof folder, err));
-    FDS_TRY(fds_path_join(path, FDS_PATH_MAX, folder, where, err));
-    if (!fds_path_is_dir(path))
-        return fds_fail(err, FDS_NOT_FOUND, "%s is not in %s yet; run: fds data get %s", where,
-                        folder, where);
+        return fds__fail(err, FDS_ERR_NOT_FOUND,
+                         "%s: no such file or folder, nor a known set (mnist, fashion-mnist, "
+                         "cifar10)",
+                         where);
+    char folder[FDS__PATH_MAX];
+    TRY(fds__data_folder(folder, sizeof folder, err));
+    TRY(fds__path_join(path, FDS__PATH_MAX, folder, where, err));
+    if (!fds__path_is_dir(path))
+        return fds__fail(err, FDS_ERR_NOT_FOUND, "%s is not in %s yet; run: fds data get %s", where,
+                         folder, where);
     return FDS_OK;
 }
 
 static fds_status set_source(fds_dataset *ds, const char *path, fds_error *err) {
-    char *copy = fds_strdup(path);
+    char *copy = fds__strdup(path);
     if (!copy)
-        return fds_fail_nomem(err, strlen(path) + 1);
-    fds_free(ds->source);
+        return fds__fail_nomem(err, strlen(path) + 1);
+    fds__free(ds->source);
     ds->source = copy;
     return FDS_OK;
 }
 
 fds_status fds_data_open(const char *where, const fds_data_options *options, fds_dataset **train,
                          fds_dataset **test, fds_error *err) {
-    char path[FDS_PATH_MAX];
+    char path[FDS__PATH_MAX];
     if (!where || !*where)
-        return fds_fail(err, FDS_USAGE, "no data is named");
-    FDS_TRY(resolve(where, path, err));
+        return fds__fail(err, FDS_ERR_USAGE, "no data is named");
+    TRY(resolve(where, path, err));
     source s = {.options = options};
     fds_status status =
-        fds_path_is_dir(path) ? open_folder(&s, path, err) : open_file(&s, path, err);
+        fds__path_is_dir(path) ? open_folder(&s, path, err) : open_file(&s, path, err);
     if (status == FDS_OK)
-        status = fds_dataset_finish(s.parts[0], s.parts[1], &s.classes, err);
+        status = fds__dataset_finish(s.parts[0], s.parts[1], &s.classes, err);
     for (int i = 0; i < 2 && status == FDS_OK && s.parts[i]; i++)
         status = set_source(s.parts[i], path, err);
-    fds_names_free(&s.classes);
+    fds__names_free(&s.classes);
     if (status != FDS_OK || !test) {
         fds_dataset_free(s.parts[1]);
         s.parts[1] = NULL;

@@ -8,7 +8,7 @@ static uint8_t gray_of(const uint8_t *pixel) {
 }
 
 /* Interleaved pixels to planes; gray and colour are turned into each other. */
-static void copy_planes(const fds_picture *picture, uint32_t channels, uint8_t *out) {
+static void copy_planes(const fds__picture *picture, uint32_t channels, uint8_t *out) {
     size_t plane = (size_t)picture->width * picture->height, from = picture->channels;
     for (size_t k = 0; k < plane; k++) {
         const uint8_t *pixel = picture->pixels + k * from;
@@ -18,33 +18,33 @@ static void copy_planes(const fds_picture *picture, uint32_t channels, uint8_t *
 }
 
 static fds_status read_one(const char *path, fds_dataset *ds, size_t i, fds_error *err) {
-    fds_picture picture;
-    FDS_TRY(fds_picture_read(path, &picture, err));
+    fds__picture picture;
+    TRY(fds__picture_read(path, &picture, err));
     fds_status status = FDS_OK;
     if (picture.width == ds->shape.width && picture.height == ds->shape.height)
         copy_planes(&picture, ds->shape.channels, ds->bytes + i * ds->sample_size);
     else
-        status =
-            fds_fail(err, FDS_SHAPE, "%s: %u x %u pixels (width x height), but %u x %u are needed",
-                     path, picture.width, picture.height, ds->shape.width, ds->shape.height);
-    fds_free(picture.pixels);
+        status = fds__fail(err, FDS_ERR_SHAPE,
+                           "%s: %u x %u pixels (width x height), but %u x %u are needed", path,
+                           picture.width, picture.height, ds->shape.width, ds->shape.height);
+    fds__free(picture.pixels);
     return status;
 }
 
 fds_status fds_data_pictures(const char *const *paths, size_t count, fds_shape shape,
                              uint32_t classes, fds_dataset **out, fds_error *err) {
     if (shape.channels != 1 && shape.channels != 3)
-        return fds_fail(err, FDS_SHAPE,
-                        "pictures have 1 channel or 3, but samples of %u x %u x %u are needed",
-                        shape.channels, shape.height, shape.width);
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "pictures have 1 channel or 3, but samples of %u x %u x %u are needed",
+                         shape.channels, shape.height, shape.width);
     fds_dataset *ds;
-    FDS_TRY(fds_dataset_new(count == 1 ? paths[0] : "pictures", count, shape, true, &ds, err));
+    TRY(fds__dataset_new(count == 1 ? paths[0] : "pictures", count, shape, true, &ds, err));
     ds->classes = classes;
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++)
         status = read_one(paths[i], ds, i, err);
     if (status == FDS_OK)
-        status = fds_dataset_finish(ds, NULL, NULL, err);
+        status = fds__dataset_finish(ds, NULL, NULL, err);
     if (status == FDS_OK)
         *out = ds;
     else

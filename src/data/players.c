@@ -14,49 +14,49 @@ struct fds_players {
 void fds_players_free(fds_players *players) {
     if (!players)
         return;
-    fds_free(players->first);
-    fds_free(players->samples);
-    fds_dir_list_free(players->names, players->names ? players->count : 0);
-    fds_free(players);
+    fds__free(players->first);
+    fds__free(players->samples);
+    fds__dir_list_free(players->names, players->names ? players->count : 0);
+    fds__free(players);
 }
 
 static fds_status new_players(size_t count, size_t samples, fds_players **out, fds_error *err) {
-    fds_players *p = fds_alloc_zero(1, sizeof *p);
+    fds_players *p = fds__alloc_zero(1, sizeof *p);
     if (!p)
-        return fds_fail_nomem(err, sizeof *p);
+        return fds__fail_nomem(err, sizeof *p);
     p->count = count;
-    p->first = fds_alloc_zero(count + 1, sizeof *p->first);
-    p->samples = fds_alloc_zero(samples, sizeof *p->samples);
-    p->names = fds_alloc_zero(count, sizeof *p->names);
+    p->first = fds__alloc_zero(count + 1, sizeof *p->first);
+    p->samples = fds__alloc_zero(samples, sizeof *p->samples);
+    p->names = fds__alloc_zero(count, sizeof *p->names);
     if (!p->first || !p->samples || !p->names) {
         fds_players_free(p);
-        return fds_fail_nomem(err, samples * sizeof *p->samples);
+        return fds__fail_nomem(err, samples * sizeof *p->samples);
     }
     *out = p;
     return FDS_OK;
 }
 
 static fds_status name_player(fds_players *p, size_t i, const char *name, fds_error *err) {
-    p->names[i] = fds_strdup(name);
-    return p->names[i] ? FDS_OK : fds_fail_nomem(err, strlen(name) + 1);
+    p->names[i] = fds__strdup(name);
+    return p->names[i] ? FDS_OK : fds__fail_nomem(err, strlen(name) + 1);
 }
 
 /* A copy of index (NULL: 0 .. count-1) in ascending order, once it is known that each is a sample
  * and is there once. */
 static fds_status sorted_index(const fds_dataset *ds, const uint32_t *index, size_t count,
                                uint32_t **out, fds_error *err) {
-    FDS_TRY(fds_index_check(ds, index, count, err));
-    uint32_t *sorted = fds_alloc_zero(count, sizeof *sorted);
+    TRY(fds__samples_check(ds, index, count, err));
+    uint32_t *sorted = fds__alloc_zero(count, sizeof *sorted);
     if (!sorted)
-        return fds_fail_nomem(err, count * sizeof *sorted);
+        return fds__fail_nomem(err, count * sizeof *sorted);
     for (size_t i = 0; i < count; i++)
         sorted[i] = index ? index[i] : (uint32_t)i;
-    fds_index_sort(sorted, count);
+    fds__samples_sort(sorted, count);
     for (size_t i = 1; i < count; i++)
         if (sorted[i] == sorted[i - 1]) {
-            fds_status status =
-                fds_fail(err, FDS_USAGE, "%s: sample %u is chosen twice", ds->source, sorted[i]);
-            fds_free(sorted);
+            fds_status status = fds__fail(err, FDS_ERR_USAGE, "%s: sample %u is chosen twice",
+                                          ds->source, sorted[i]);
+            fds__free(sorted);
             return status;
         }
     *out = sorted;
@@ -66,10 +66,10 @@ static fds_status sorted_index(const fds_dataset *ds, const uint32_t *index, siz
 fds_status fds_players_points(const fds_dataset *ds, const uint32_t *index, size_t count,
                               fds_players **out, fds_error *err) {
     uint32_t *sorted;
-    FDS_TRY(sorted_index(ds, index, count, &sorted, err));
-    fds_free(sorted); /* only its checks are needed: players stand in the caller's order */
+    TRY(sorted_index(ds, index, count, &sorted, err));
+    fds__free(sorted); /* only its checks are needed: players stand in the caller's order */
     fds_players *p;
-    FDS_TRY(new_players(count, count, &p, err));
+    TRY(new_players(count, count, &p, err));
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         char name[32];
@@ -98,7 +98,7 @@ static fds_status deal_out(const fds_dataset *ds, const uint32_t *sorted, size_t
         place[id] = at;
         at += owned;
         p->first[player + 1] = at;
-        FDS_TRY(name_player(p, player++, ds->provider_names[id], err));
+        TRY(name_player(p, player++, ds->provider_names[id], err));
     }
     for (size_t i = 0; i < count; i++)
         p->samples[place[ds->provider_ids[sorted[i]]]++] = sorted[i];
@@ -108,22 +108,22 @@ static fds_status deal_out(const fds_dataset *ds, const uint32_t *sorted, size_t
 fds_status fds_players_providers(const fds_dataset *ds, const uint32_t *index, size_t count,
                                  fds_players **out, fds_error *err) {
     if (!ds->provider_ids)
-        return fds_fail(err, FDS_USAGE,
-                        "%s names no providers; a CSV file may, in a column \"provider\"",
-                        ds->source);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s names no providers; a CSV file may, in a column \"provider\"",
+                         ds->source);
     uint32_t *sorted = NULL;
-    FDS_TRY(sorted_index(ds, index, count, &sorted, err));
-    size_t *place = fds_alloc_zero(ds->providers, sizeof *place); /* first: samples owned */
+    TRY(sorted_index(ds, index, count, &sorted, err));
+    size_t *place = fds__alloc_zero(ds->providers, sizeof *place); /* first: samples owned */
     size_t players = 0;
     for (size_t i = 0; place && i < count; i++)
         players += place[ds->provider_ids[sorted[i]]]++ == 0;
     fds_players *p = NULL;
     fds_status status = place ? new_players(players, count, &p, err)
-                              : fds_fail_nomem(err, ds->providers * sizeof *place);
+                              : fds__fail_nomem(err, ds->providers * sizeof *place);
     if (status == FDS_OK)
         status = deal_out(ds, sorted, count, place, p, err);
-    fds_free(sorted);
-    fds_free(place);
+    fds__free(sorted);
+    fds__free(place);
     if (status != FDS_OK) {
         fds_players_free(p);
         return status;

@@ -25,11 +25,11 @@ static int by_group_then_key(const void *left, const void *right) {
 }
 
 static fds_status draw_tickets(const fds_dataset *ds, uint64_t seed, ticket **out, fds_error *err) {
-    ticket *tickets = fds_alloc_zero(ds->count, sizeof *tickets);
+    ticket *tickets = fds__alloc_zero(ds->count, sizeof *tickets);
     if (!tickets)
-        return fds_fail_nomem(err, ds->count * sizeof *tickets);
+        return fds__fail_nomem(err, ds->count * sizeof *tickets);
     for (uint32_t i = 0; i < ds->count; i++) {
-        fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_SPLIT, i, 0);
+        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_SPLIT, i, 0);
         tickets[i] = (ticket){fds_rng_u64(&rng), i, ds->labels[i]};
     }
     qsort(tickets, ds->count, sizeof *tickets, by_group_then_key);
@@ -47,32 +47,32 @@ static fds_status draw_tickets(const fds_dataset *ds, uint64_t seed, ticket **ou
 static void take(const ticket *tickets, size_t count, uint32_t *index) {
     for (size_t i = 0; i < count; i++)
         index[i] = tickets[i].sample;
-    fds_index_sort(index, count);
+    fds__samples_sort(index, count);
 }
 
 fds_status fds_split_balanced(const fds_dataset *ds, size_t count, uint64_t seed, uint32_t *index,
                               fds_error *err) {
     if (count == 0 || count > ds->count)
-        return fds_fail(err, FDS_USAGE, "%s: %zu samples cannot be chosen, 1 to %zu can",
-                        ds->source, count, ds->count);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: %zu samples cannot be chosen, 1 to %zu can",
+                         ds->source, count, ds->count);
     ticket *tickets;
-    FDS_TRY(draw_tickets(ds, seed, &tickets, err));
+    TRY(draw_tickets(ds, seed, &tickets, err));
     take(tickets, count, index);
-    fds_free(tickets);
+    fds__free(tickets);
     return FDS_OK;
 }
 
 fds_status fds_split_test(const fds_dataset *ds, size_t test_count, uint64_t seed, uint32_t *train,
                           uint32_t *test, fds_error *err) {
     if (test_count == 0 || test_count >= ds->count)
-        return fds_fail(err, FDS_USAGE,
-                        "%s: %zu test samples cannot be set apart, 1 to %zu can: one sample must "
-                        "be left",
-                        ds->source, test_count, ds->count - 1);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: %zu test samples cannot be set apart, 1 to %zu can: one sample must "
+                         "be left",
+                         ds->source, test_count, ds->count - 1);
     ticket *tickets;
-    FDS_TRY(draw_tickets(ds, seed, &tickets, err));
+    TRY(draw_tickets(ds, seed, &tickets, err));
     take(tickets, test_count, test);
     take(tickets + test_count, ds->count - test_count, train);
-    fds_free(tickets);
+    fds__free(tickets);
     return FDS_OK;
 }

@@ -15,47 +15,47 @@
 static size_t padded(size_t channels) { return (channels + 15) / 16 * 16; }
 
 /* From the shapes alone, channels rounded up to whole blocks: an estimate, not below the truth. */
-static size_t memory_needed(const fds_deep_params *p, const deep_graph *g) {
+static size_t memory_needed(const fds__deep_params *p, const deep_graph *g) {
     size_t floats = 0, greatest = 0;
     for (uint32_t i = 0; i < g->tensor_count; i++) {
-        const fds_deep_tensor *t = &g->tensors[i];
+        const fds__deep_tensor *t = &g->tensors[i];
         size_t block = t->rank > 1 ? padded(t->dims[0]) * padded(t->dims[1]) : padded(t->count);
         floats += 4 * (t->rank == 4 ? block * t->dims[2] * t->dims[3] : block);
     }
     for (uint32_t i = 0; i < g->count; i++) {
         fds_shape s = g->nodes[i].shape;
         size_t size = p->batch * padded(s.channels) * s.height * s.width;
-        greatest = FDS_MAX(greatest, size);
+        greatest = MAX(greatest, size);
         if (g->nodes[i].kind != DEEP_ADD)
             floats += g->nodes[i].kind == DEEP_NORM ? size + size / 4 : size;
     }
-    return sizeof(fds_deep) + (floats + 5 * greatest) * sizeof(float) + OWN_NEEDS;
+    return sizeof(fds__deep) + (floats + 5 * greatest) * sizeof(float) + OWN_NEEDS;
 }
 
-fds_status fds_deep_check(const fds_deep_params *params, size_t *memory, fds_error *err) {
+fds_status fds__deep_check(const fds__deep_params *params, size_t *memory, fds_error *err) {
     if (memory)
         *memory = 0;
-    deep_graph *graph = fds_alloc(sizeof *graph);
+    deep_graph *graph = fds__alloc(sizeof *graph);
     if (!graph)
-        return fds_fail_nomem(err, sizeof *graph);
+        return fds__fail_nomem(err, sizeof *graph);
     fds_status status = deep_graph_build(params, graph, err);
     if (status == FDS_OK && memory)
         *memory = memory_needed(params, graph);
-    fds_free(graph);
+    fds__free(graph);
     return status;
 }
 
-fds_status fds_deep_bf16_check(fds_error *err) {
+fds_status fds__deep_bf16_check(fds_error *err) {
     if (deep_onednn_has_bf16())
         return FDS_OK;
-    return fds_fail(err, FDS_UNSUPPORTED,
-                    "this processor (%s) computes no bf16 of its own: use f32", deep_onednn_isa());
+    return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                     "this processor (%s) computes no bf16 of its own: use f32", deep_onednn_isa());
 }
 
-const char *fds_deep_isa(void) { return deep_onednn_isa(); }
+const char *fds__deep_isa(void) { return deep_onednn_isa(); }
 
 static void draw(const deep_graph *g, uint32_t tensor, uint64_t seed, float *values) {
-    fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_INIT, tensor, 0);
+    fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_INIT, tensor, 0);
     double scale = g->scale[tensor];
     for (size_t i = 0; i < g->tensors[tensor].count; i++)
         switch (g->init[tensor]) {
@@ -74,61 +74,61 @@ static void draw(const deep_graph *g, uint32_t tensor, uint64_t seed, float *val
         }
 }
 
-static fds_status set_initial(fds_deep *net, fds_error *err) {
+static fds_status set_initial(fds__deep *net, fds_error *err) {
     size_t most = 0;
     for (uint32_t i = 0; i < net->graph.tensor_count; i++)
-        most = FDS_MAX(most, net->graph.tensors[i].count);
-    float *values = fds_alloc(most * sizeof *values);
+        most = MAX(most, net->graph.tensors[i].count);
+    float *values = fds__alloc(most * sizeof *values);
     if (!values)
-        return fds_fail_nomem(err, most * sizeof *values);
+        return fds__fail_nomem(err, most * sizeof *values);
     fds_status status = FDS_OK;
     for (uint32_t i = 0; status == FDS_OK && i < net->graph.tensor_count; i++) {
         draw(&net->graph, i, net->params.seed, values);
-        status = fds_deep_write(net, i, FDS_DEEP_VALUE, values, err);
+        status = fds__deep_write(net, i, FDS__DEEP_VALUE, values, err);
     }
-    fds_free(values);
+    fds__free(values);
     return status;
 }
 
-static fds_status make(fds_deep *net, const fds_deep_params *params, fds_error *err) {
-    FDS_TRY(deep_graph_build(params, &net->graph, err));
+static fds_status make(fds__deep *net, const fds__deep_params *params, fds_error *err) {
+    TRY(deep_graph_build(params, &net->graph, err));
     net->params = *params;
     snprintf(net->network, sizeof net->network, "%s", params->network);
     net->params.network = net->network;
     net->params.threads = params->threads ? params->threads : fds_processors();
     net->loops = deep_loops_choose();
-    FDS_TRY(deep_exec_create(&net->graph, params->batch, net->params.threads, params->precision,
-                             true, &net->exec, err));
-    FDS_TRY(deep_arena_make(&net->moment1, net->exec->weights * sizeof(float), err));
-    FDS_TRY(deep_arena_make(&net->moment2, net->exec->weights * sizeof(float), err));
+    TRY(deep_exec_create(&net->graph, params->batch, net->params.threads, params->precision, true,
+                         &net->exec, err));
+    TRY(deep_arena_make(&net->moment1, net->exec->weights * sizeof(float), err));
+    TRY(deep_arena_make(&net->moment2, net->exec->weights * sizeof(float), err));
     return set_initial(net, err);
 }
 
-fds_status fds_deep_create(const fds_deep_params *params, fds_deep **out, fds_error *err) {
-    fds_deep *net = fds_alloc_zero(1, sizeof *net);
+fds_status fds__deep_create(const fds__deep_params *params, fds__deep **out, fds_error *err) {
+    fds__deep *net = fds__alloc_zero(1, sizeof *net);
     if (!net)
-        return fds_fail_nomem(err, sizeof *net);
+        return fds__fail_nomem(err, sizeof *net);
     fds_status status = make(net, params, err);
     if (status != FDS_OK) {
-        fds_deep_free(net);
+        fds__deep_free(net);
         return status;
     }
     *out = net;
     return FDS_OK;
 }
 
-void fds_deep_free(fds_deep *net) {
+void fds__deep_free(fds__deep *net) {
     if (!net)
         return;
     deep_exec_free(net->exec);
     deep_arena_free(&net->moment1);
     deep_arena_free(&net->moment2);
-    fds_free(net);
+    fds__free(net);
 }
 
-const fds_deep_params *fds_deep_get_params(const fds_deep *net) { return &net->params; }
+const fds__deep_params *fds__deep_get_params(const fds__deep *net) { return &net->params; }
 
-uint64_t fds_deep_flops_train(const fds_deep *net) {
+uint64_t fds__deep_flops_train(const fds__deep *net) {
     uint64_t flops = 0;
     for (uint32_t i = 0; i < net->graph.count; i++) /* the input's own gradient is not needed */
         flops += (net->graph.nodes[i].in ? 3 : 2) * deep_node_flops(&net->graph, i);
@@ -137,85 +137,86 @@ uint64_t fds_deep_flops_train(const fds_deep *net) {
 
 /* ---- tensors ---- */
 
-size_t fds_deep_tensor_count(const fds_deep *net) { return net->graph.tensor_count; }
+size_t fds__deep_tensor_count(const fds__deep *net) { return net->graph.tensor_count; }
 
-fds_deep_tensor fds_deep_tensor_at(const fds_deep *net, size_t i) {
-    fds_deep_tensor tensor = net->graph.tensors[i];
+fds__deep_tensor fds__deep_tensor_at(const fds__deep *net, size_t i) {
+    fds__deep_tensor tensor = net->graph.tensors[i];
     tensor.name = net->graph.names[i];
     return tensor;
 }
 
-static fds_status find_area(const fds_deep *net, size_t i, fds_deep_part part, float **area,
+static fds_status find_area(const fds__deep *net, size_t i, fds__deep_part part, float **area,
                             fds_error *err) {
     if (i >= net->graph.tensor_count)
-        return fds_fail(err, FDS_USAGE, "there is no tensor %zu: %u are there", i,
-                        net->graph.tensor_count);
+        return fds__fail(err, FDS_ERR_USAGE, "there is no tensor %zu: %u are there", i,
+                         net->graph.tensor_count);
     bool is_statistic = net->graph.tensors[i].is_statistic;
-    if (is_statistic && part != FDS_DEEP_VALUE)
-        return fds_fail(err, FDS_USAGE, "%s has neither gradient nor moments", net->graph.names[i]);
+    if (is_statistic && part != FDS__DEEP_VALUE)
+        return fds__fail(err, FDS_ERR_USAGE, "%s has neither gradient nor moments",
+                         net->graph.names[i]);
     switch (part) {
-    case FDS_DEEP_VALUE:
+    case FDS__DEEP_VALUE:
         *area = is_statistic ? net->exec->running : net->exec->values;
         return FDS_OK;
-    case FDS_DEEP_GRADIENT:
+    case FDS__DEEP_GRADIENT:
         *area = net->exec->gradients;
         return FDS_OK;
-    case FDS_DEEP_MOMENT1:
+    case FDS__DEEP_MOMENT1:
         *area = net->moment1.data;
         return FDS_OK;
-    case FDS_DEEP_MOMENT2:
+    case FDS__DEEP_MOMENT2:
         *area = net->moment2.data;
         return FDS_OK;
     }
-    return fds_fail(err, FDS_USAGE, "a tensor has no part %d", (int)part);
+    return fds__fail(err, FDS_ERR_USAGE, "a tensor has no part %d", (int)part);
 }
 
-fds_status fds_deep_read(const fds_deep *net, size_t i, fds_deep_part part, float *out,
-                         fds_error *err) {
+fds_status fds__deep_read(const fds__deep *net, size_t i, fds__deep_part part, float *out,
+                          fds_error *err) {
     float *area = NULL;
-    FDS_TRY(find_area(net, i, part, &area, err));
+    TRY(find_area(net, i, part, &area, err));
     return deep_exec_read(net->exec, (uint32_t)i, area, out, err);
 }
 
-fds_status fds_deep_write(fds_deep *net, size_t i, fds_deep_part part, const float *values,
-                          fds_error *err) {
+fds_status fds__deep_write(fds__deep *net, size_t i, fds__deep_part part, const float *values,
+                           fds_error *err) {
     float *area = NULL;
-    FDS_TRY(find_area(net, i, part, &area, err));
-    FDS_TRY(deep_exec_write(net->exec, (uint32_t)i, values, area, err));
+    TRY(find_area(net, i, part, &area, err));
+    TRY(deep_exec_write(net->exec, (uint32_t)i, values, area, err));
     size_t idle = net->exec->idle[i];
-    for (size_t j = 0; idle && part != FDS_DEEP_VALUE && j < net->graph.tensors[i].count; j++)
+    for (size_t j = 0; idle && part != FDS__DEEP_VALUE && j < net->graph.tensors[i].count; j++)
         net->has_idle_moments |= area[idle + j] != 0;
     return FDS_OK;
 }
 
-uint64_t fds_deep_steps(const fds_deep *net) { return net->steps; }
-void fds_deep_set_steps(fds_deep *net, uint64_t steps) { net->steps = steps; }
+uint64_t fds__deep_steps(const fds__deep *net) { return net->steps; }
+void fds__deep_set_steps(fds__deep *net, uint64_t steps) { net->steps = steps; }
 
 /* ---- a file's tensors ---- */
 
-static fds_status check_tensor(const fds_deep *net, uint32_t i, const char *path,
-                               const fds_safetensors *file, fds_error *err) {
-    const fds_deep_tensor *t = &net->graph.tensors[i];
+static fds_status check_tensor(const fds__deep *net, uint32_t i, const char *path,
+                               const fds__safetensors *file, fds_error *err) {
+    const fds__deep_tensor *t = &net->graph.tensors[i];
     const char *name = net->graph.names[i];
-    const fds_tensor *found = fds_safetensors_find(file, name);
+    const fds__tensor *found = fds__safetensors_find(file, name);
     if (!found)
-        return fds_fail(err, FDS_FORMAT, "%s: tensor \"%s\" of %s is missing", path, name,
-                        net->network);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%s\" of %s is missing", path, name,
+                         net->network);
     if (found->rank != t->rank || memcmp(found->dims, t->dims, sizeof t->dims) != 0)
-        return fds_fail(err, FDS_SHAPE,
-                        "%s: tensor \"%s\" has the wrong shape: %u dimensions (%u, %u, %u, %u) "
-                        "instead of %u (%u, %u, %u, %u)",
-                        path, name, found->rank, found->dims[0], found->dims[1], found->dims[2],
-                        found->dims[3], t->rank, t->dims[0], t->dims[1], t->dims[2], t->dims[3]);
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "%s: tensor \"%s\" has the wrong shape: %u dimensions (%u, %u, %u, %u) "
+                         "instead of %u (%u, %u, %u, %u)",
+                         path, name, found->rank, found->dims[0], found->dims[1], found->dims[2],
+                         found->dims[3], t->rank, t->dims[0], t->dims[1], t->dims[2], t->dims[3]);
     for (size_t j = 0; j < t->count; j++)
         if (!isfinite(found->values[j]))
-            return fds_fail(err, FDS_FORMAT,
-                            "%s: tensor \"%s\": value %zu is infinite or not a number", path, name,
-                            j);
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: tensor \"%s\": value %zu is infinite or not a number", path, name,
+                             j);
     return FDS_OK;
 }
 
-static bool has_tensor(const fds_deep *net, const char *name) {
+static bool has_tensor(const fds__deep *net, const char *name) {
     for (uint32_t i = 0; i < net->graph.tensor_count; i++)
         if (strcmp(net->graph.names[i], name) == 0)
             return true;
@@ -227,29 +228,29 @@ static bool is_counter(const char *name) {
     return strcmp(end ? end + 1 : name, "num_batches_tracked") == 0;
 }
 
-fds_status fds_deep_load(fds_deep *net, const char *path, const struct fds_safetensors *file,
-                         bool features_only, fds_error *err) {
+fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__safetensors *file,
+                          bool features_only, fds_error *err) {
     const deep_graph *g = &net->graph;
     for (uint32_t i = 0; i < g->tensor_count; i++)
         if (!features_only || !deep_is_head(g->names[i]))
-            FDS_TRY(check_tensor(net, i, path, file, err));
-    for (size_t i = 0; !features_only && i < fds_safetensors_count(file); i++) {
-        const char *name = fds_safetensors_tensor(file, i)->name;
+            TRY(check_tensor(net, i, path, file, err));
+    for (size_t i = 0; !features_only && i < fds__safetensors_count(file); i++) {
+        const char *name = fds__safetensors_tensor(file, i)->name;
         if (!has_tensor(net, name) && !is_counter(name))
-            return fds_fail(err, FDS_FORMAT, "%s: tensor \"%.100s\" does not belong to %s", path,
-                            name, net->network);
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%.100s\" does not belong to %s",
+                             path, name, net->network);
     }
     for (uint32_t i = 0; i < g->tensor_count; i++)
         if (!features_only || !deep_is_head(g->names[i]))
-            FDS_TRY(fds_deep_write(net, i, FDS_DEEP_VALUE,
-                                   fds_safetensors_find(file, g->names[i])->values, err));
+            TRY(fds__deep_write(net, i, FDS__DEEP_VALUE,
+                                fds__safetensors_find(file, g->names[i])->values, err));
     return FDS_OK;
 }
 
 /* ---- training ---- */
 
 void deep_gather(deep_exec *exec, fds_shape shape, const float *x, size_t count) {
-    size_t given = fds_shape_size(shape), wanted = deep_node_size(&exec->graph->nodes[0]);
+    size_t given = fds__shape_size(shape), wanted = deep_node_size(&exec->graph->nodes[0]);
     for (size_t i = 0; i < count; i++)
         for (size_t at = 0; at < wanted; at += given)
             memcpy(exec->input + i * wanted + at, x + i * given, given * sizeof *x);
@@ -257,7 +258,7 @@ void deep_gather(deep_exec *exec, fds_shape shape, const float *x, size_t count)
 }
 
 /* PyTorch's rule: a tenth of the way to the batch's mean, and to its unbiased variance. */
-static void move_running(fds_deep *net) {
+static void move_running(fds__deep *net) {
     const deep_exec *e = net->exec;
     for (uint32_t i = 0; i < net->graph.count; i++) {
         const deep_node *n = &net->graph.nodes[i];
@@ -274,37 +275,37 @@ static void move_running(fds_deep *net) {
     }
 }
 
-fds_status fds_deep_forward(fds_deep *net, const float *x, float *out, fds_error *err) {
+fds_status fds__deep_forward(fds__deep *net, const float *x, float *out, fds_error *err) {
     deep_exec *e = net->exec;
     deep_gather(e, net->params.input, x, e->batch);
-    FDS_TRY(deep_exec_forward(e, err));
+    TRY(deep_exec_forward(e, err));
     move_running(net);
     memcpy(out, e->output, (size_t)e->batch * net->params.outputs * sizeof *out);
     return FDS_OK;
 }
 
-fds_status fds_deep_backward(fds_deep *net, const float *gradient, fds_error *err) {
+fds_status fds__deep_backward(fds__deep *net, const float *gradient, fds_error *err) {
     deep_exec *e = net->exec;
     memcpy(e->d_output, gradient, (size_t)e->batch * net->params.outputs * sizeof *gradient);
     return deep_exec_backward(e, err);
 }
 
 typedef struct {
-    fds_deep *net;
+    fds__deep *net;
     deep_adam constants;
     int wrong; /* set by any thread */
 } step;
 
 static void step_part(void *context, size_t begin, size_t end) {
     step *s = context;
-    fds_deep *net = s->net;
+    fds__deep *net = s->net;
     float *m = net->moment1.data, *v = net->moment2.data;
     if (!net->loops->adam(&s->constants, net->exec->values + begin, net->exec->gradients + begin,
                           m + begin, v + begin, end - begin))
         __atomic_store_n(&s->wrong, 1, __ATOMIC_RELAXED);
 }
 
-fds_status fds_deep_step(fds_deep *net, const fds_adam *adam, fds_error *err) {
+fds_status fds__deep_step(fds__deep *net, const fds__adam *adam, fds_error *err) {
     double t = (double)++net->steps;
     step s = {.net = net,
               .constants = {.beta1 = adam->beta1,
@@ -322,8 +323,9 @@ fds_status fds_deep_step(fds_deep *net, const fds_adam *adam, fds_error *err) {
     deep_parallel(is_idle_still ? net->exec->active : net->exec->weights, step_part, &s);
     deep_team_leave(team);
     if (s.wrong)
-        return fds_fail(err, FDS_DIVERGED,
-                        "a weight is no longer finite after step %llu: use a smaller learning rate",
-                        (unsigned long long)net->steps);
+        return fds__fail(
+            err, FDS_ERR_DIVERGED,
+            "a weight is no longer finite after step %llu: use a smaller learning rate",
+            (unsigned long long)net->steps);
     return FDS_OK;
 }

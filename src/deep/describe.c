@@ -168,7 +168,7 @@ static void window(const deep_node *n, fds_shape in, parts *q) {
         q->left[axis] = n->padding[axis];
         int64_t right = (int64_t)(outs[axis] - 1) * n->stride + n->kernel[axis] - sizes[axis] -
                         n->padding[axis];
-        q->right[axis] = FDS_MAX(right, 0);
+        q->right[axis] = MAX(right, 0);
     }
 }
 

@@ -35,7 +35,7 @@ static const resnet resnets[] = {{"resnet18", {2, 2, 2, 2}, 1}, {"resnet50", {3,
 
 static const char *const networks[] = {"resnet18", "resnet50", "cnn", "mlp", "linear", NULL};
 
-const char *const *fds_deep_networks(void) { return networks; }
+const char *const *fds__deep_networks(void) { return networks; }
 
 /* ---- adding nodes; each returns the new node's number ---- */
 
@@ -67,14 +67,14 @@ static void add_tensor(builder *b, const char *layer, const char *part, deep_ini
         return;
     }
     uint32_t i = g->tensor_count++;
-    fds_deep_tensor *t = &g->tensors[i];
-    *t = (fds_deep_tensor){.rank = rank, .count = 1};
+    fds__deep_tensor *t = &g->tensors[i];
+    *t = (fds__deep_tensor){.rank = rank, .count = 1};
     for (uint32_t d = 0; d < rank; d++) {
         t->dims[d] = dims[d];
-        if (!fds_mul(t->count, dims[d], &t->count))
+        if (!fds__mul(t->count, dims[d], &t->count))
             b->failed = true;
     }
-    b->failed |= t->count > FDS_MAX_WEIGHTS;
+    b->failed |= t->count > FDS__MAX_WEIGHTS;
     t->is_statistic = strncmp(part, "running", 7) == 0;
     snprintf(g->names[i], sizeof g->names[i], "%.24s.%.13s", layer, part);
     g->init[i] = init;
@@ -236,11 +236,11 @@ static uint32_t build_mlp(builder *b, uint32_t y) {
     return y;
 }
 
-/* What deep.h says of fds_head; the small network's keeps the place in the map. is_flat: the
+/* What deep.h says of fds__head; the small network's keeps the place in the map. is_flat: the
  * features are a vector. */
-static void build_head(builder *b, uint32_t y, bool is_resnet, bool is_flat, fds_head head,
+static void build_head(builder *b, uint32_t y, bool is_resnet, bool is_flat, fds__head head,
                        uint32_t outputs) {
-    bool is_explain = head == FDS_HEAD_EXPLAIN;
+    bool is_explain = head == FDS__HEAD_EXPLAIN;
     if (is_explain && !is_flat)
         y = conv(b, "head.conv", y, is_resnet ? RESNET_HEAD : CNN_HEAD, 1, 1, true);
     if (is_resnet || (!is_flat && !is_explain))
@@ -255,60 +255,61 @@ static const resnet *find_resnet(const char *name) {
     return NULL;
 }
 
-static fds_status check_params(const fds_deep_params *p, fds_error *err) {
+static fds_status check_params(const fds__deep_params *p, fds_error *err) {
     bool is_known = false;
     for (const char *const *name = networks; p->network && *name; name++)
         is_known |= strcmp(*name, p->network) == 0;
     if (!is_known)
-        return fds_fail(
-            err, FDS_USAGE,
+        return fds__fail(
+            err, FDS_ERR_USAGE,
             "network \"%.40s\" is not known: use resnet18, resnet50, cnn, mlp or linear",
             p->network ? p->network : "");
     fds_shape s = p->input;
     if (find_resnet(p->network) && s.channels != 1 && s.channels != 3)
-        return fds_fail(err, FDS_SHAPE, "%s takes images of 1 or 3 channels, not %u", p->network,
-                        s.channels);
+        return fds__fail(err, FDS_ERR_SHAPE, "%s takes images of 1 or 3 channels, not %u",
+                         p->network, s.channels);
     if (!s.channels || !s.height || !s.width || s.height > 65535 || s.width > 65535 ||
-        s.channels > FDS_MAX_ACTIVATIONS || (size_t)s.channels * s.height > FDS_MAX_ACTIVATIONS ||
-        fds_shape_size(s) > FDS_MAX_ACTIVATIONS)
-        return fds_fail(err, FDS_SHAPE, "inputs of %u x %u x %u are not possible", s.channels,
-                        s.height, s.width);
+        s.channels > FDS__MAX_ACTIVATIONS || (size_t)s.channels * s.height > FDS__MAX_ACTIVATIONS ||
+        fds__shape_size(s) > FDS__MAX_ACTIVATIONS)
+        return fds__fail(err, FDS_ERR_SHAPE, "inputs of %u x %u x %u are not possible", s.channels,
+                         s.height, s.width);
     if (!p->outputs || !p->batch || p->batch > 65536)
-        return fds_fail(err, FDS_USAGE, "%u outputs, batch %u: at least 1 each, batch up to 65536",
-                        p->outputs, p->batch);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%u outputs, batch %u: at least 1 each, batch up to 65536", p->outputs,
+                         p->batch);
     if (p->threads > 1024)
-        return fds_fail(err, FDS_USAGE, "%u threads are too many: at most 1024", p->threads);
-    if ((unsigned)p->head > FDS_HEAD_CLASSIFY || (unsigned)p->precision > FDS_BF16)
-        return fds_fail(err, FDS_USAGE, "no such head or precision");
+        return fds__fail(err, FDS_ERR_USAGE, "%u threads are too many: at most 1024", p->threads);
+    if ((unsigned)p->head > FDS__HEAD_CLASSIFY || (unsigned)p->precision > FDS__PRECISION_BF16)
+        return fds__fail(err, FDS_ERR_USAGE, "no such head or precision");
     return FDS_OK;
 }
 
 /* Sums that only a whole network shows. */
-static fds_status check_sizes(const fds_deep_params *p, const deep_graph *g, bool failed,
+static fds_status check_sizes(const fds__deep_params *p, const deep_graph *g, bool failed,
                               fds_error *err) {
     size_t weights = 0;
     for (uint32_t i = 0; i < g->tensor_count; i++)
         weights += g->tensors[i].count;
     for (uint32_t i = 0; i < g->count; i++)
         failed |= deep_node_size(&g->nodes[i]) * p->batch > MAX_BATCH;
-    if (failed || weights > FDS_MAX_WEIGHTS)
-        return fds_fail(err, FDS_LIMIT,
-                        "%s on inputs of %u x %u x %u with %u outputs and batch %u is too large",
-                        p->network, p->input.channels, p->input.height, p->input.width, p->outputs,
-                        p->batch);
+    if (failed || weights > FDS__MAX_WEIGHTS)
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "%s on inputs of %u x %u x %u with %u outputs and batch %u is too large",
+                         p->network, p->input.channels, p->input.height, p->input.width, p->outputs,
+                         p->batch);
     for (uint32_t i = 0; i < g->count; i++) {
         fds_shape s = g->nodes[i].shape;
         if (g->nodes[i].kind == DEEP_NORM && (size_t)p->batch * s.height * s.width < 2)
-            return fds_fail(err, FDS_USAGE,
-                            "batch 1 is too small for %s on %u x %u images: batch norm needs two "
-                            "values a channel",
-                            p->network, p->input.height, p->input.width);
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "batch 1 is too small for %s on %u x %u images: batch norm needs two "
+                             "values a channel",
+                             p->network, p->input.height, p->input.width);
     }
     return FDS_OK;
 }
 
-fds_status deep_graph_build(const fds_deep_params *params, deep_graph *graph, fds_error *err) {
-    FDS_TRY(check_params(params, err));
+fds_status deep_graph_build(const fds__deep_params *params, deep_graph *graph, fds_error *err) {
+    TRY(check_params(params, err));
     memset(graph, 0, sizeof *graph);
     builder b = {.g = graph};
     fds_shape input = params->input;
@@ -318,7 +319,7 @@ fds_status deep_graph_build(const fds_deep_params *params, deep_graph *graph, fd
     if (r)
         input.channels = 3;
     if (is_flat) /* an image is as good as a vector, and the vector is quicker */
-        input = (fds_shape){(uint32_t)fds_shape_size(input), 1, 1};
+        input = (fds_shape){(uint32_t)fds__shape_size(input), 1, 1};
     uint32_t y = add_node(&b, (deep_node){.kind = DEEP_INPUT, .shape = input});
     if (!is_linear)
         y = r ? build_resnet(&b, r, y) : is_mlp ? build_mlp(&b, y) : build_cnn(&b, y);
@@ -340,12 +341,12 @@ static uint64_t seen(const deep_graph *g, const deep_node *n, int axis, uint32_t
         for (int64_t k = 0; k < n->kernel[axis]; k++) {
             int64_t at = o * n->stride - padding + k;
             if (at >= 0 && at < size) {
-                least = FDS_MIN(least, k);
-                most = FDS_MAX(most, k + 1);
+                least = MIN(least, k);
+                most = MAX(most, k + 1);
                 meetings++;
             }
         }
-    *first = (uint32_t)FDS_MIN(least, padding); /* else the padding would be negative */
+    *first = (uint32_t)MIN(least, padding); /* else the padding would be negative */
     *end = (uint32_t)most;
     return meetings;
 }
@@ -364,7 +365,7 @@ void deep_graph_crop(const deep_graph *graph, const deep_node *node, uint32_t ke
 static void fold_tensors(const deep_graph *g, const deep_node *n, deep_graph *f, deep_node *out) {
     builder b = {.g = f};
     char layer[DEEP_MAX_NAME];
-    fds_deep_tensor t = g->tensors[n->tensor];
+    fds__deep_tensor t = g->tensors[n->tensor];
     if (n->kind == DEEP_CONV) {
         t.dims[2] = out->kernel[0];
         t.dims[3] = out->kernel[1];
@@ -387,9 +388,9 @@ void deep_graph_fold(const deep_graph *graph, deep_graph *folded, uint32_t *from
             folded->nodes[place[i]].has_relu |= n->has_relu;
         } else if (n->kind == DEEP_ADD) {
             /* the sum belongs to whichever operand was computed last */
-            uint32_t a = place[n->in], b = place[n->other], last = FDS_MAX(a, b);
+            uint32_t a = place[n->in], b = place[n->other], last = MAX(a, b);
             place[i] = last;
-            folded->nodes[last].other = FDS_MIN(a, b);
+            folded->nodes[last].other = MIN(a, b);
             folded->nodes[last].has_relu = n->has_relu;
         } else {
             deep_node out = *n;
@@ -411,7 +412,7 @@ bool deep_is_head(const char *name) {
     return strncmp(name, "head.", 5) == 0 || strncmp(name, "fc.", 3) == 0;
 }
 
-size_t deep_node_size(const deep_node *node) { return fds_shape_size(node->shape); }
+size_t deep_node_size(const deep_node *node) { return fds__shape_size(node->shape); }
 
 uint64_t deep_node_flops(const deep_graph *graph, uint32_t node) {
     const deep_node *n = &graph->nodes[node];
@@ -422,7 +423,7 @@ uint64_t deep_node_flops(const deep_graph *graph, uint32_t node) {
         return 2 * (uint64_t)in.channels * n->shape.channels * seen(graph, n, 0, &first, &end) *
                seen(graph, n, 1, &first, &end);
     case DEEP_FC:
-        return 2 * (uint64_t)n->shape.channels * fds_shape_size(in);
+        return 2 * (uint64_t)n->shape.channels * fds__shape_size(in);
     default:
         return 0;
     }

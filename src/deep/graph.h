@@ -37,13 +37,13 @@ typedef enum deep_init { DEEP_ZERO, DEEP_ONE, DEEP_UNIFORM, DEEP_NORMAL } deep_i
 typedef struct deep_graph {
     uint32_t count, tensor_count;
     deep_node nodes[DEEP_MAX_NODES];
-    fds_deep_tensor tensors[DEEP_MAX_TENSORS]; /* name: not set, see names */
+    fds__deep_tensor tensors[DEEP_MAX_TENSORS]; /* name: not set, see names */
     char names[DEEP_MAX_TENSORS][DEEP_MAX_NAME];
     deep_init init[DEEP_MAX_TENSORS];
     double scale[DEEP_MAX_TENSORS]; /* DEEP_UNIFORM: greatest value; DEEP_NORMAL: deviation */
 } deep_graph;
 
-fds_status deep_graph_build(const fds_deep_params *params, deep_graph *graph, fds_error *err);
+fds_status deep_graph_build(const fds__deep_params *params, deep_graph *graph, fds_error *err);
 /* The same network for answering alone: batch norms and additions become part of the convolutions,
  * which get a bias; filters lose the rows and columns that only ever see padding. Tensors keep
  * their names; those of batch norms are gone. from[i] is the node of graph that node i of folded

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-struct fds_deep_infer {
+struct fds__deep_infer {
     deep_graph graph;              /* folded */
     uint32_t from[DEEP_MAX_NODES]; /* nodes of the network that it was made from */
     fds_shape input;
@@ -28,13 +28,13 @@ static const deep_node *norm_after(const deep_graph *g, uint32_t node) {
 }
 
 /* scale[c] and shift[c] of what follows a convolution; NULL norm: those that change nothing. */
-static fds_status read_norm(const fds_deep *net, const deep_node *norm, uint32_t channels,
+static fds_status read_norm(const fds__deep *net, const deep_node *norm, uint32_t channels,
                             float *room, float **scale, float **shift, fds_error *err) {
     float *parts[4];
     for (uint32_t i = 0; i < 4; i++) {
         parts[i] = room + i * channels;
         if (norm)
-            FDS_TRY(fds_deep_read(net, norm->tensor + i, FDS_DEEP_VALUE, parts[i], err));
+            TRY(fds__deep_read(net, norm->tensor + i, FDS__DEEP_VALUE, parts[i], err));
     }
     *scale = parts[0];
     *shift = parts[1];
@@ -61,88 +61,89 @@ static void fold_filter(const deep_node *whole, const deep_node *part, size_t in
                                           left + j];
 }
 
-static fds_status take_node(fds_deep_infer *infer, const fds_deep *net, uint32_t node,
+static fds_status take_node(fds__deep_infer *infer, const fds__deep *net, uint32_t node,
                             fds_error *err) {
     const deep_node *part = &infer->graph.nodes[node];
     const deep_node *whole = &net->graph.nodes[infer->from[node]];
     float *values = infer->exec->values, *scale, *shift;
-    FDS_TRY(fds_deep_read(net, whole->tensor, FDS_DEEP_VALUE, infer->filter, err));
+    TRY(fds__deep_read(net, whole->tensor, FDS__DEEP_VALUE, infer->filter, err));
     if (part->kind == DEEP_FC) {
-        FDS_TRY(deep_exec_write(infer->exec, part->tensor, infer->filter, values, err));
-        FDS_TRY(fds_deep_read(net, whole->tensor + 1, FDS_DEEP_VALUE, infer->norm, err));
+        TRY(deep_exec_write(infer->exec, part->tensor, infer->filter, values, err));
+        TRY(fds__deep_read(net, whole->tensor + 1, FDS__DEEP_VALUE, infer->norm, err));
         return deep_exec_write(infer->exec, part->tensor + 1, infer->norm, values, err);
     }
-    FDS_TRY(read_norm(net, norm_after(&net->graph, infer->from[node]), part->shape.channels,
-                      infer->norm, &scale, &shift, err));
+    TRY(read_norm(net, norm_after(&net->graph, infer->from[node]), part->shape.channels,
+                  infer->norm, &scale, &shift, err));
     fold_filter(whole, part, infer->graph.nodes[part->in].shape.channels, scale, infer->filter,
                 infer->folded);
-    FDS_TRY(deep_exec_write(infer->exec, part->tensor, infer->folded, values, err));
+    TRY(deep_exec_write(infer->exec, part->tensor, infer->folded, values, err));
     if (whole->has_bias) /* and then no batch norm */
-        FDS_TRY(fds_deep_read(net, whole->tensor + 1, FDS_DEEP_VALUE, shift, err));
+        TRY(fds__deep_read(net, whole->tensor + 1, FDS__DEEP_VALUE, shift, err));
     return deep_exec_write(infer->exec, part->tensor + 1, shift, values, err);
 }
 
-fds_status fds_deep_infer_update(fds_deep_infer *infer, const fds_deep *net, fds_error *err) {
+fds_status fds__deep_infer_update(fds__deep_infer *infer, const fds__deep *net, fds_error *err) {
     for (uint32_t i = 0; i < infer->graph.count; i++)
         if (infer->graph.nodes[i].kind == DEEP_CONV || infer->graph.nodes[i].kind == DEEP_FC)
-            FDS_TRY(take_node(infer, net, i, err));
+            TRY(take_node(infer, net, i, err));
     return FDS_OK;
 }
 
 /* ---- life ---- */
 
-static fds_status make(fds_deep_infer *infer, const fds_deep *net, uint32_t batch, fds_error *err) {
+static fds_status make(fds__deep_infer *infer, const fds__deep *net, uint32_t batch,
+                       fds_error *err) {
     size_t weight = 0, width = 0;
     if (!batch || batch > 65536)
-        return fds_fail(err, FDS_USAGE, "batch %u: must be 1 to 65536", batch);
+        return fds__fail(err, FDS_ERR_USAGE, "batch %u: must be 1 to 65536", batch);
     infer->input = net->params.input;
     infer->outputs = net->params.outputs;
     deep_graph_fold(&net->graph, &infer->graph, infer->from);
     for (uint32_t i = 0; i < net->graph.tensor_count; i++) {
-        weight = FDS_MAX(weight, net->graph.tensors[i].count);
-        width = FDS_MAX(width, net->graph.tensors[i].dims[0]);
+        weight = MAX(weight, net->graph.tensors[i].count);
+        width = MAX(width, net->graph.tensors[i].dims[0]);
     }
-    infer->filter = fds_alloc(weight * sizeof(float));
-    infer->folded = fds_alloc(weight * sizeof(float));
-    infer->norm = fds_alloc(4 * width * sizeof(float));
+    infer->filter = fds__alloc(weight * sizeof(float));
+    infer->folded = fds__alloc(weight * sizeof(float));
+    infer->norm = fds__alloc(4 * width * sizeof(float));
     if (!infer->filter || !infer->folded || !infer->norm)
-        return fds_fail_nomem(err, weight * sizeof(float));
-    FDS_TRY(deep_exec_create(&infer->graph, batch, net->params.threads, net->params.precision,
-                             false, &infer->exec, err));
-    return fds_deep_infer_update(infer, net, err);
+        return fds__fail_nomem(err, weight * sizeof(float));
+    TRY(deep_exec_create(&infer->graph, batch, net->params.threads, net->params.precision, false,
+                         &infer->exec, err));
+    return fds__deep_infer_update(infer, net, err);
 }
 
-fds_status fds_deep_infer_create(const fds_deep *net, uint32_t batch, fds_deep_infer **out,
-                                 fds_error *err) {
-    fds_deep_infer *infer = fds_alloc_zero(1, sizeof *infer);
+fds_status fds__deep_infer_create(const fds__deep *net, uint32_t batch, fds__deep_infer **out,
+                                  fds_error *err) {
+    fds__deep_infer *infer = fds__alloc_zero(1, sizeof *infer);
     if (!infer)
-        return fds_fail_nomem(err, sizeof *infer);
+        return fds__fail_nomem(err, sizeof *infer);
     fds_status status = make(infer, net, batch, err);
     if (status != FDS_OK) {
-        fds_deep_infer_free(infer);
+        fds__deep_infer_free(infer);
         return status;
     }
     *out = infer;
     return FDS_OK;
 }
 
-void fds_deep_infer_free(fds_deep_infer *infer) {
+void fds__deep_infer_free(fds__deep_infer *infer) {
     if (!infer)
         return;
     deep_exec_free(infer->exec);
-    fds_free(infer->filter);
-    fds_free(infer->folded);
-    fds_free(infer->norm);
-    fds_free(infer);
+    fds__free(infer->filter);
+    fds__free(infer->folded);
+    fds__free(infer->norm);
+    fds__free(infer);
 }
 
-fds_status fds_deep_infer_run(fds_deep_infer *infer, const float *x, size_t count, float *out,
-                              fds_error *err) {
-    size_t sample = fds_shape_size(infer->input), batch = infer->exec->batch;
+fds_status fds__deep_infer_run(fds__deep_infer *infer, const float *x, size_t count, float *out,
+                               fds_error *err) {
+    size_t sample = fds__shape_size(infer->input), batch = infer->exec->batch;
     for (size_t first = 0; first < count; first += batch) {
-        size_t now = FDS_MIN(batch, count - first);
+        size_t now = MIN(batch, count - first);
         deep_gather(infer->exec, infer->input, x + first * sample, now);
-        FDS_TRY(deep_exec_forward(infer->exec, err));
+        TRY(deep_exec_forward(infer->exec, err));
         memcpy(out + first * infer->outputs, infer->exec->output,
                now * infer->outputs * sizeof *out);
     }

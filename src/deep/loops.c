@@ -190,7 +190,7 @@ static bool adam(const deep_adam *p, float *restrict w, const float *restrict gr
 LOOPS_OF(f32, false)
 LOOPS_OF(bf16, true)
 
-const deep_loops FDS_ISA_TABLE(deep_loops) = {
+const deep_loops FDS__ISA_TABLE(deep_loops) = {
     .f32 = {add_relu_f32, gradient_f32, gather_f32, scatter_f32},
     .bf16 = {add_relu_bf16, gradient_bf16, gather_bf16, scatter_bf16},
     .adam = adam,

@@ -6,8 +6,8 @@
 #include "deep/onednn.h"
 #include "deep/parallel.h"
 
-struct fds_deep {
-    fds_deep_params params;
+struct fds__deep {
+    fds__deep_params params;
     char network[16];
     deep_graph graph;
     deep_exec *exec;

@@ -17,9 +17,9 @@ fds_status deep_status(dnnl_status_t status, const char *work, fds_error *err) {
     if (status == dnnl_success)
         return FDS_OK;
     if (status == dnnl_out_of_memory)
-        return fds_fail(err, FDS_NOMEM, "oneDNN has not enough memory to %s", work);
-    return fds_fail(err, FDS_UNSUPPORTED, "oneDNN cannot %s: %s", work,
-                    status == dnnl_unimplemented ? "not implemented" : "failure");
+        return fds__fail(err, FDS_ERR_NOMEM, "oneDNN has not enough memory to %s", work);
+    return fds__fail(err, FDS_ERR_UNSUPPORTED, "oneDNN cannot %s: %s", work,
+                     status == dnnl_unimplemented ? "not implemented" : "failure");
 }
 
 void deep_check(deep_maker *m, dnnl_status_t status) {
@@ -83,7 +83,7 @@ static void make_activations(deep_maker *m) {
         deep_spec *spec = &m->p->specs[i];
         const deep_node *n = &g->nodes[i];
         size_t size = rounded(dnnl_memory_desc_get_size(&spec->result));
-        m->p->slot_size = FDS_MAX(m->p->slot_size, size);
+        m->p->slot_size = MAX(m->p->slot_size, size);
         if (n->kind == DEEP_ADD || (n->kind == DEEP_CONV && n->other)) {
             spec->place = m->p->specs[n->kind == DEEP_ADD ? n->in : n->other].place;
         } else {
@@ -92,7 +92,7 @@ static void make_activations(deep_maker *m) {
         }
         if (spec->is_moved) {
             size = rounded(dnnl_memory_desc_get_size(&spec->source));
-            m->p->slot_size = FDS_MAX(m->p->slot_size, size);
+            m->p->slot_size = MAX(m->p->slot_size, size);
             spec->source_place = at;
             at += size;
         }
@@ -117,12 +117,12 @@ static void make_scratch(deep_maker *m) {
         for (int k = 0; k < 3; k++) {
             if (!pds[k])
                 continue;
-            scratch = FDS_MAX(
-                scratch, dnnl_memory_desc_get_size(deep_md(pds[k], dnnl_query_scratchpad_md, 0)));
+            scratch = MAX(scratch,
+                          dnnl_memory_desc_get_size(deep_md(pds[k], dnnl_query_scratchpad_md, 0)));
             deep_kind kind = m->exec->graph->nodes[i].kind;
             if ((kind == DEEP_CONV || kind == DEEP_FC) && k < 2)
-                copy = FDS_MAX(
-                    copy, dnnl_memory_desc_get_size(deep_md(pds[k], dnnl_query_weights_md, 0)));
+                copy =
+                    MAX(copy, dnnl_memory_desc_get_size(deep_md(pds[k], dnnl_query_weights_md, 0)));
         }
     }
     arena(m, &m->p->scratchpad, scratch);
@@ -161,14 +161,14 @@ static void make(deep_maker *m) {
 }
 
 fds_status deep_exec_create(const deep_graph *graph, uint32_t batch, unsigned threads,
-                            fds_precision precision, bool is_training, deep_exec **out,
+                            fds__precision precision, bool is_training, deep_exec **out,
                             fds_error *err) {
-    deep_exec *exec = fds_alloc_zero(1, sizeof *exec);
-    deep_program *p = fds_alloc_zero(1, sizeof *p);
+    deep_exec *exec = fds__alloc_zero(1, sizeof *exec);
+    deep_program *p = fds__alloc_zero(1, sizeof *p);
     if (!exec || !p) {
-        fds_free(exec);
-        fds_free(p);
-        return fds_fail_nomem(err, sizeof *p);
+        fds__free(exec);
+        fds__free(p);
+        return fds__fail_nomem(err, sizeof *p);
     }
     *exec = (deep_exec){.graph = graph,
                         .batch = batch,
@@ -177,7 +177,7 @@ fds_status deep_exec_create(const deep_graph *graph, uint32_t batch, unsigned th
                         .is_training = is_training,
                         .bytes = sizeof *exec + sizeof *p,
                         .program = p};
-    p->type = precision == FDS_BF16 ? dnnl_bf16 : dnnl_f32;
+    p->type = precision == FDS__PRECISION_BF16 ? dnnl_bf16 : dnnl_f32;
     p->loops = deep_loops_choose();
     deep_maker m = {.exec = exec, .p = p, .err = err};
     deep_team team = deep_team_enter(threads);
@@ -188,14 +188,14 @@ fds_status deep_exec_create(const deep_graph *graph, uint32_t batch, unsigned th
     else
         *out = exec;
     if (m.status == FDS_OK && m.is_unsafe) /* which f32 never is */
-        return deep_exec_create(graph, batch, threads, FDS_FP32, is_training, out, err);
+        return deep_exec_create(graph, batch, threads, FDS__PRECISION_F32, is_training, out, err);
     return m.status;
 }
 
 static void free_ops(deep_ops *ops) {
     for (size_t i = 0; i < ops->count; i++)
         dnnl_primitive_destroy(ops->items[i].primitive);
-    fds_free(ops->items);
+    fds__free(ops->items);
 }
 
 void deep_exec_free(deep_exec *exec) {
@@ -206,7 +206,7 @@ void deep_exec_free(deep_exec *exec) {
     free_ops(&p->backward);
     for (size_t i = 0; i < p->memory_count; i++)
         dnnl_memory_destroy(p->memories[i]);
-    fds_free(p->memories);
+    fds__free(p->memories);
     for (uint32_t i = 0; i < DEEP_MAX_NODES; i++) {
         dnnl_primitive_desc_destroy(p->specs[i].forward);
         dnnl_primitive_desc_destroy(p->specs[i].backward);
@@ -220,8 +220,8 @@ void deep_exec_free(deep_exec *exec) {
         deep_arena_free(arenas[i]);
     for (size_t i = 0; i < p->slot_count; i++)
         deep_arena_free(&p->slots[i]);
-    fds_free(p);
-    fds_free(exec);
+    fds__free(p);
+    fds__free(exec);
 }
 
 /* ---- weights in PyTorch's layout ---- */
@@ -294,9 +294,9 @@ static fds_status move_tensor(const deep_exec *exec, uint32_t tensor, float *are
     size_t size = exec->graph->tensors[tensor].count * sizeof(float);
     float *kept = area + exec->offsets[tensor];
     float *idle = exec->idle[tensor] ? area + exec->idle[tensor] : NULL;
-    float *taps = product ? fds_alloc(size) : plain;
+    float *taps = product ? fds__alloc(size) : plain;
     if (!taps)
-        return fds_fail_nomem(err, size);
+        return fds__fail_nomem(err, size);
     if (product && !is_read)
         move_taps(exec, product, plain, taps, false);
     fds_status status = is_read ? reorder(exec, kept_md, kept, plain_md, taps, err)
@@ -312,7 +312,7 @@ static fds_status move_tensor(const deep_exec *exec, uint32_t tensor, float *are
         memset(taps, 0, size);
         move_taps(exec, product, idle, taps, true);
     }
-    fds_free(taps);
+    fds__free(taps);
     return status;
 }
 

@@ -13,7 +13,8 @@ typedef struct deep_exec {
     const deep_graph *graph; /* the caller's, outlives this */
     uint32_t batch;
     unsigned threads;
-    fds_precision precision; /* FDS_FP32 also where bf16 was asked for and oneDNN's is wrong */
+    fds__precision
+        precision; /* FDS__PRECISION_F32 also where bf16 was asked for and oneDNN's is wrong */
     bool is_training;
     size_t bytes; /* of memory that it holds */
 
@@ -36,7 +37,7 @@ typedef struct deep_exec {
 } deep_exec;
 
 fds_status deep_exec_create(const deep_graph *graph, uint32_t batch, unsigned threads,
-                            fds_precision precision, bool is_training, deep_exec **out,
+                            fds__precision precision, bool is_training, deep_exec **out,
                             fds_error *err);
 void deep_exec_free(deep_exec *exec);
 

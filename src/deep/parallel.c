@@ -41,7 +41,7 @@ static void set_state(unsigned state) {
 
 deep_team deep_team_enter(unsigned threads) {
     deep_team before = {omp_get_max_threads(), get_state()};
-    omp_set_num_threads((int)FDS_MIN(threads, (unsigned)MOST_THREADS));
+    omp_set_num_threads((int)MIN(threads, (unsigned)MOST_THREADS));
 #pragma omp parallel
     set_state(get_state() | FLUSH);
     return before;
@@ -57,26 +57,26 @@ void deep_parallel(size_t count, deep_work work, void *context) {
 #pragma omp parallel
     {
         size_t team = (size_t)omp_get_num_threads(), number = (size_t)omp_get_thread_num();
-        size_t part = (count / team + 63) / 64 * 64, begin = FDS_MIN(count, number * part);
-        size_t end = number == team - 1 ? count : FDS_MIN(count, begin + part);
+        size_t part = (count / team + 63) / 64 * 64, begin = MIN(count, number * part);
+        size_t end = number == team - 1 ? count : MIN(count, begin + part);
         if (begin < end)
             work(context, begin, end);
     }
 }
 
 const deep_loops *deep_loops_choose(void) {
-    fds_isa_set isa = FDS_ISA_GENERIC;
-    fds_isa_choose(&isa, NULL);
-    return FDS_ISA_PICK(isa, deep_loops);
+    fds__isa_set isa = FDS__ISA_GENERIC;
+    fds__isa_choose(&isa, NULL);
+    return FDS__ISA_PICK(isa, deep_loops);
 }
 
 /* ---- memory ---- */
 
 fds_status deep_arena_make(deep_arena *arena, size_t size, fds_error *err) {
     size_t align = size >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
-    arena->block = size <= SIZE_MAX - align ? fds_alloc(size + align) : NULL;
+    arena->block = size <= SIZE_MAX - align ? fds__alloc(size + align) : NULL;
     if (!arena->block)
-        return fds_fail_nomem(err, size);
+        return fds__fail_nomem(err, size);
     arena->data = (void *)(((uintptr_t)arena->block + align - 1) / align * align);
     arena->size = size;
     if (align == HUGE_PAGE) /* only a wish: fails where there are none */
@@ -86,6 +86,6 @@ fds_status deep_arena_make(deep_arena *arena, size_t size, fds_error *err) {
 }
 
 void deep_arena_free(deep_arena *arena) {
-    fds_free(arena->block);
+    fds__free(arena->block);
     *arena = (deep_arena){0};
 }

@@ -12,8 +12,8 @@ static dnnl_memory_t memory(deep_maker *m, const dnnl_memory_desc_t *md, const v
     if (m->status != FDS_OK)
         return NULL;
     void *items = p->memories;
-    deep_fail(m, fds_grow(&items, &p->memory_capacity, p->memory_count + 1, sizeof(dnnl_memory_t),
-                          m->err));
+    deep_fail(m, fds__grow(&items, &p->memory_capacity, p->memory_count + 1, sizeof(dnnl_memory_t),
+                           m->err));
     p->memories = items;
     if (m->status != FDS_OK)
         return NULL;
@@ -27,7 +27,7 @@ static dnnl_memory_t memory(deep_maker *m, const dnnl_memory_desc_t *md, const v
 static deep_op *push(deep_maker *m, deep_ops *ops) {
     void *items = ops->items;
     if (m->status == FDS_OK)
-        deep_fail(m, fds_grow(&items, &ops->capacity, ops->count + 1, sizeof(deep_op), m->err));
+        deep_fail(m, fds__grow(&items, &ops->capacity, ops->count + 1, sizeof(deep_op), m->err));
     ops->items = items;
     if (m->status != FDS_OK)
         return &m->nowhere;
@@ -222,7 +222,7 @@ static int take(plan *q) {
     while (i < p->slot_count && q->holders[i])
         i++;
     if (i == DEEP_MAX_SLOTS) {
-        deep_fail(q->m, fds_fail(q->m->err, FDS_LIMIT, "the network branches too often"));
+        deep_fail(q->m, fds__fail(q->m->err, FDS_ERR_LIMIT, "the network branches too often"));
         return 0;
     }
     if (i == p->slot_count && q->m->status == FDS_OK) {
@@ -412,7 +412,7 @@ static void loop_part(void *context, size_t begin, size_t end) {
 fds_status deep_run(deep_exec *exec, const deep_ops *ops, fds_error *err) {
     deep_program *p = exec->program;
     dnnl_status_t status = dnnl_success;
-    bool is_bf16 = exec->precision == FDS_BF16;
+    bool is_bf16 = exec->precision == FDS__PRECISION_BF16;
     deep_team team = deep_team_enter(exec->threads);
     for (size_t i = 0; i < ops->count && status == dnnl_success; i++) {
         const deep_op *op = &ops->items[i];

@@ -48,22 +48,22 @@ static double x_of(scale s, double value) {
     return LEFT + (RIGHT - LEFT) * part;
 }
 
-static void draw_grid(scale s, double bottom, fds_text *svg) {
+static void draw_grid(scale s, double bottom, fds__text *svg) {
     int first = (int)lround(log10(s.low)), last = (int)lround(log10(s.high));
     for (int power = first; power <= last; power++) {
         double value = pow(10, power), x = x_of(s, value);
-        fds_text_print(svg,
-                       "<path class=\"grid\" d=\"M%s %dV%s\"/>"
-                       "<text x=\"%s\" y=\"%s\" text-anchor=\"middle\">",
-                       chart_at(x).text, TOP, chart_at(bottom).text, chart_at(x).text,
-                       chart_at(bottom + 18).text);
-        fds_text_fixed(svg, power < 0 ? -power : 0, value);
+        fds__text_print(svg,
+                        "<path class=\"grid\" d=\"M%s %dV%s\"/>"
+                        "<text x=\"%s\" y=\"%s\" text-anchor=\"middle\">",
+                        chart_at(x).text, TOP, chart_at(bottom).text, chart_at(x).text,
+                        chart_at(bottom + 18).text);
+        fds__text_fixed(svg, power < 0 ? -power : 0, value);
         draw_markup(svg, "</text>\n");
     }
 }
 
 /* The beginning of a long name, with "…" for the rest; all of it where the pointer rests. */
-static void draw_name(double y, const char *name, fds_text *svg) {
+static void draw_name(double y, const char *name, fds__text *svg) {
     char start[4 * MOST_LETTERS + 8];
     size_t bytes = 0;
     for (size_t letters = 0; name[bytes]; bytes++) {
@@ -80,35 +80,35 @@ static void draw_name(double y, const char *name, fds_text *svg) {
     draw_markup(svg, "</g>");
 }
 
-static void add_number(double x, double y, double value, fds_text *svg) {
+static void add_number(double x, double y, double value, fds__text *svg) {
     if (!isfinite(value))
         return;
-    fds_text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"end\">", chart_at(x).text,
-                   chart_at(y).text);
+    fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"end\">", chart_at(x).text,
+                    chart_at(y).text);
     draw_number(svg, draw_decimals(value), value);
     draw_markup(svg, "</text>");
 }
 
-static void add_bar(scale s, const draw_bar *bar, double middle, fds_text *svg) {
+static void add_bar(scale s, const draw_bar *bar, double middle, fds__text *svg) {
     double text_y = middle + 4.5;
     draw_name(text_y, bar->name, svg);
     if (bar->is_control)
         draw_markup(svg, "<g class=\"ctl\">");
     else
-        fds_text_print(svg, "<g class=\"c%u\">", bar->style % 8);
+        fds__text_print(svg, "<g class=\"c%u\">", bar->style % 8);
     if (isfinite(bar->value))
-        fds_text_print(svg, "<path class=\"bar\" d=\"M%d %sH%sv%dH%dz\"/>", LEFT,
-                       chart_at(middle - BAR / 2.0).text, chart_at(x_of(s, bar->value)).text, BAR,
-                       LEFT);
+        fds__text_print(svg, "<path class=\"bar\" d=\"M%d %sH%sv%dH%dz\"/>", LEFT,
+                        chart_at(middle - BAR / 2.0).text, chart_at(x_of(s, bar->value)).text, BAR,
+                        LEFT);
     draw_markup(svg, "</g>");
     if (isfinite(bar->value) && bar->error > 0)
-        fds_text_print(svg, "<path class=\"whisker\" d=\"M%s %sH%s\"/>",
-                       chart_at(x_of(s, bar->value - bar->error)).text, chart_at(middle).text,
-                       chart_at(x_of(s, bar->value + bar->error)).text);
+        fds__text_print(svg, "<path class=\"whisker\" d=\"M%s %sH%s\"/>",
+                        chart_at(x_of(s, bar->value - bar->error)).text, chart_at(middle).text,
+                        chart_at(x_of(s, bar->value + bar->error)).text);
     if (isfinite(bar->mark))
-        fds_text_print(svg, "<path class=\"mark\" d=\"M%s %sv%d\"/>",
-                       chart_at(x_of(s, bar->mark)).text, chart_at(middle - BAR / 2.0 - 3).text,
-                       BAR + 6);
+        fds__text_print(svg, "<path class=\"mark\" d=\"M%s %sv%d\"/>",
+                        chart_at(x_of(s, bar->mark)).text, chart_at(middle - BAR / 2.0 - 3).text,
+                        BAR + 6);
     add_number(HERE, text_y, bar->value, svg);
     draw_markup(svg, "<g class=\"soft\">");
     add_number(PAPER, text_y, bar->mark, svg);
@@ -116,7 +116,7 @@ static void add_bar(scale s, const draw_bar *bar, double middle, fds_text *svg) 
 }
 
 void draw_bars(const char *title, const char *x_name, const draw_bar *bars, size_t count,
-               fds_text *svg) {
+               fds__text *svg) {
     scale s = make_scale(bars, count);
     double bottom = TOP + ROW * (double)count;
     bool has_marks = false;
@@ -131,7 +131,7 @@ void draw_bars(const char *title, const char *x_name, const draw_bar *bars, size
     if (has_marks) {
         draw_markup(svg, "<g class=\"soft\">");
         chart_text(svg, PAPER, TOP - 12, "end", "paper");
-        fds_text_print(svg, "<path class=\"mark\" d=\"M%d %dv14\"/></g>\n", PAPER - 46, TOP - 23);
+        fds__text_print(svg, "<path class=\"mark\" d=\"M%d %dv14\"/></g>\n", PAPER - 46, TOP - 23);
     }
     for (size_t i = 0; i < count; i++)
         add_bar(s, &bars[i], TOP + ROW * ((double)i + 0.5), svg);

@@ -31,17 +31,17 @@ static double round_step(double value) {
     return power * (digit <= 1.000001 ? 1 : digit <= 2.000001 ? 2 : digit <= 5.000001 ? 5 : 10);
 }
 
-void chart_text(fds_text *svg, double x, double y, const char *anchor, const char *text) {
-    fds_text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\">", chart_at(x).text,
-                   chart_at(y).text, anchor);
+void chart_text(fds__text *svg, double x, double y, const char *anchor, const char *text) {
+    fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\">", chart_at(x).text,
+                    chart_at(y).text, anchor);
     draw_text(svg, text);
     draw_markup(svg, "</text>");
 }
 
-void chart_open(fds_text *svg, const char *classes, const char *title, double width,
+void chart_open(fds__text *svg, const char *classes, const char *title, double width,
                 double height) {
-    fds_text_print(svg, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %s %s\">\n<title>", classes,
-                   chart_at(width).text, chart_at(height).text);
+    fds__text_print(svg, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %s %s\">\n<title>", classes,
+                    chart_at(width).text, chart_at(height).text);
     draw_text(svg, title);
     draw_markup(svg, "</title>\n");
 }
@@ -66,25 +66,25 @@ static const char *const markers[STYLES] = {
 };
 enum { FIRST_LINE_MARKER = 5, MARKED_EVERY = 4 };
 
-static void open_curve(fds_text *svg, const draw_curve *c) {
+static void open_curve(fds__text *svg, const draw_curve *c) {
     if (c->is_control)
         draw_markup(svg, "<g class=\"ctl\">");
     else
-        fds_text_print(svg, "<g class=\"c%u\">", c->style % STYLES);
+        fds__text_print(svg, "<g class=\"c%u\">", c->style % STYLES);
 }
 
 /* Attributes of a curve's line. */
-static void add_stroke(fds_text *svg, const draw_curve *c) {
-    fds_text_print(svg,
-                   " fill=\"none\" stroke=\"currentColor\" stroke-width=\"%s\" "
-                   "stroke-linejoin=\"round\" stroke-dasharray=\"%s\"/>",
-                   c->is_control ? "1.5" : "2.2", dashes[c->style % STYLES]);
+static void add_stroke(fds__text *svg, const draw_curve *c) {
+    fds__text_print(svg,
+                    " fill=\"none\" stroke=\"currentColor\" stroke-width=\"%s\" "
+                    "stroke-linejoin=\"round\" stroke-dasharray=\"%s\"/>",
+                    c->is_control ? "1.5" : "2.2", dashes[c->style % STYLES]);
 }
 
-static void add_marker_paint(fds_text *svg, const draw_curve *c) {
+static void add_marker_paint(fds__text *svg, const draw_curve *c) {
     bool is_line = c->style % STYLES >= FIRST_LINE_MARKER;
-    fds_text_print(svg, " fill=\"%s\" stroke=\"currentColor\" stroke-width=\"%s\"/>",
-                   is_line ? "none" : "currentColor", is_line ? "1.6" : "0");
+    fds__text_print(svg, " fill=\"%s\" stroke=\"currentColor\" stroke-width=\"%s\"/>",
+                    is_line ? "none" : "currentColor", is_line ? "1.6" : "0");
 }
 
 /* ---- the plane ---- */
@@ -103,7 +103,7 @@ static double x_of(const plane *p, double x) {
     return p->left + (p->right - p->left) * x / p->x_high;
 }
 static double y_of(const plane *p, double y) {
-    return p->bottom - (p->bottom - p->top) * FDS_MAX(y, 0) / p->y_high;
+    return p->bottom - (p->bottom - p->top) * MAX(y, 0) / p->y_high;
 }
 
 static bool has_band(const draw_curve *c, size_t i) { return c->band && isfinite(c->band[i]); }
@@ -143,29 +143,29 @@ static plane make_plane(const draw_chart *chart) {
     return p;
 }
 
-static void draw_tick(const plane *p, double value, double step, bool is_x, fds_text *svg) {
+static void draw_tick(const plane *p, double value, double step, bool is_x, fds__text *svg) {
     double at = is_x ? x_of(p, value) : y_of(p, value);
     int decimals = (int)fmax(0, -floor(log10(step) + 1e-9));
     if (is_x)
-        fds_text_print(svg, "<path class=\"grid\" d=\"M%s %sV%s\"/>", chart_at(at).text,
-                       chart_at(p->top).text, chart_at(p->bottom).text);
+        fds__text_print(svg, "<path class=\"grid\" d=\"M%s %sV%s\"/>", chart_at(at).text,
+                        chart_at(p->top).text, chart_at(p->bottom).text);
     else
-        fds_text_print(svg, "<path class=\"grid\" d=\"M%s %sH%s\"/>", chart_at(p->left).text,
-                       chart_at(at).text, chart_at(p->right).text);
-    fds_text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\">",
-                   chart_at(is_x ? at : p->left - 7).text,
-                   chart_at(is_x ? p->bottom + 19 : at + 4.5).text, is_x ? "middle" : "end");
+        fds__text_print(svg, "<path class=\"grid\" d=\"M%s %sH%s\"/>", chart_at(p->left).text,
+                        chart_at(at).text, chart_at(p->right).text);
+    fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\">",
+                    chart_at(is_x ? at : p->left - 7).text,
+                    chart_at(is_x ? p->bottom + 19 : at + 4.5).text, is_x ? "middle" : "end");
     draw_number(svg, decimals, value);
     draw_markup(svg, "</text>\n");
 }
 
-static void draw_axes(const plane *p, fds_text *svg) {
+static void draw_axes(const plane *p, fds__text *svg) {
     for (double k = 0; k * p->y_step <= p->y_high * 1.000001; k++)
         draw_tick(p, k * p->y_step, p->y_step, false, svg);
     for (double k = 0; k * p->x_step <= p->x_high * 1.000001; k++)
         draw_tick(p, k * p->x_step, p->x_step, true, svg);
-    fds_text_print(svg, "<path class=\"axis\" d=\"M%s %sV%sH%s\"/>\n", chart_at(p->left).text,
-                   chart_at(p->top).text, chart_at(p->bottom).text, chart_at(p->right).text);
+    fds__text_print(svg, "<path class=\"axis\" d=\"M%s %sV%sH%s\"/>\n", chart_at(p->left).text,
+                    chart_at(p->top).text, chart_at(p->bottom).text, chart_at(p->right).text);
     chart_text(svg, 2, 16, "start", p->chart->y_name);
     chart_text(svg, p->right, p->height - 8, "end", p->chart->x_name);
     draw_markup(svg, "\n");
@@ -174,13 +174,13 @@ static void draw_axes(const plane *p, fds_text *svg) {
 /* ---- curves ---- */
 
 /* " L12.5 7", with a move instead of a line where a run of points begins. */
-static void add_point(const plane *p, bool is_first, double x, double y, fds_text *svg) {
-    fds_text_print(svg, "%s%s %s", is_first ? "M" : "L", chart_at(x_of(p, x)).text,
-                   chart_at(y_of(p, y)).text);
+static void add_point(const plane *p, bool is_first, double x, double y, fds__text *svg) {
+    fds__text_print(svg, "%s%s %s", is_first ? "M" : "L", chart_at(x_of(p, x)).text,
+                    chart_at(y_of(p, y)).text);
 }
 
 /* Run by run of points that have a band: along its upper edge, and back along the lower. */
-static void draw_band(const plane *p, const draw_curve *c, fds_text *svg) {
+static void draw_band(const plane *p, const draw_curve *c, fds__text *svg) {
     const double *x = p->chart->x;
     draw_markup(svg, "<path class=\"band\" d=\"");
     for (size_t first = 0, end; first < p->chart->points; first = end + 1) {
@@ -195,7 +195,7 @@ static void draw_band(const plane *p, const draw_curve *c, fds_text *svg) {
 }
 
 /* What lies above the plane is cut off where it leaves. */
-static void draw_line(const plane *p, const draw_curve *c, fds_text *svg) {
+static void draw_line(const plane *p, const draw_curve *c, fds__text *svg) {
     const double *x = p->chart->x, *y = c->y;
     bool is_down = false; /* the pen */
     draw_markup(svg, "<path d=\"");
@@ -214,7 +214,7 @@ static void draw_line(const plane *p, const draw_curve *c, fds_text *svg) {
     add_stroke(svg, c);
 }
 
-static void add_curve(const plane *p, const draw_curve *c, fds_text *svg) {
+static void add_curve(const plane *p, const draw_curve *c, fds__text *svg) {
     const draw_chart *chart = p->chart;
     open_curve(svg, c);
     if (c->band && !(p->is_cut && height_of(chart, c) > p->y_high))
@@ -242,29 +242,29 @@ static bool has_marks(const draw_chart *chart, const draw_curve *c) {
     return has_any;
 }
 
-static void draw_marks(const plane *p, const draw_curve *c, fds_text *svg) {
+static void draw_marks(const plane *p, const draw_curve *c, fds__text *svg) {
     open_curve(svg, c);
     draw_markup(svg, "<path class=\"mark\" d=\"");
     for (size_t i = 0; i < p->chart->points; i++)
         if (isfinite(c->marks[i]))
-            fds_text_print(svg, "M%s %sh16", chart_at(x_of(p, p->chart->x[i]) - 8).text,
-                           chart_at(y_of(p, c->marks[i])).text);
+            fds__text_print(svg, "M%s %sh16", chart_at(x_of(p, p->chart->x[i]) - 8).text,
+                            chart_at(y_of(p, c->marks[i])).text);
     draw_markup(svg, "\"/></g>\n");
 }
 
 /* ---- the legend ---- */
 
-static void open_key(fds_text *svg) {
+static void open_key(fds__text *svg) {
     draw_markup(svg, "<li><svg class=\"key\" viewBox=\"0 0 40 14\" aria-hidden=\"true\">");
 }
 
-static void add_key(fds_text *svg, const draw_curve *c, bool is_cut) {
+static void add_key(fds__text *svg, const draw_curve *c, bool is_cut) {
     open_key(svg);
     open_curve(svg, c);
     draw_markup(svg, "<path d=\"M1 7H39\"");
     add_stroke(svg, c);
     if (!c->is_control) {
-        fds_text_print(svg, "<path d=\"M20 7%s\"", markers[c->style % STYLES]);
+        fds__text_print(svg, "<path d=\"M20 7%s\"", markers[c->style % STYLES]);
         add_marker_paint(svg, c);
     }
     draw_markup(svg, "</g></svg><span>");
@@ -272,7 +272,7 @@ static void add_key(fds_text *svg, const draw_curve *c, bool is_cut) {
     draw_markup(svg, is_cut ? ", beyond the top</span></li>\n" : "</span></li>\n");
 }
 
-static void add_legend(const plane *p, fds_text *svg) {
+static void add_legend(const plane *p, fds__text *svg) {
     const draw_chart *chart = p->chart;
     bool has_any_marks = false;
     draw_markup(svg, "<ul class=\"legend\">\n");
@@ -295,17 +295,17 @@ static void add_legend(const plane *p, fds_text *svg) {
     draw_markup(svg, "</ul>\n");
 }
 
-void draw_curves(const draw_chart *chart, fds_text *svg) {
+void draw_curves(const draw_chart *chart, fds__text *svg) {
     plane p = make_plane(chart);
-    fds_text_print(svg, "<figure class=\"chart%s\">\n<figcaption>",
-                   chart->is_small ? " small" : "");
+    fds__text_print(svg, "<figure class=\"chart%s\">\n<figcaption>",
+                    chart->is_small ? " small" : "");
     draw_text(svg, chart->title);
     draw_markup(svg, "</figcaption>\n<div>\n");
     chart_open(svg, "plot", chart->title, p.width, p.height);
     draw_axes(&p, svg);
     if (isfinite(chart->base))
-        fds_text_print(svg, "<path class=\"base\" d=\"M%s %sH%s\"/>\n", chart_at(p.left).text,
-                       chart_at(y_of(&p, chart->base)).text, chart_at(p.right).text);
+        fds__text_print(svg, "<path class=\"base\" d=\"M%s %sH%s\"/>\n", chart_at(p.left).text,
+                        chart_at(y_of(&p, chart->base)).text, chart_at(p.right).text);
     for (int turn = 0; turn < 2; turn++) /* controls lie below */
         for (size_t i = 0; i < chart->count; i++)
             if (chart->curves[i].is_control == (turn == 0))

@@ -12,7 +12,8 @@ typedef struct chart_number {
 chart_number chart_at(double value);
 
 /* One line; anchor: "start", "middle" or "end". */
-void chart_text(fds_text *svg, double x, double y, const char *anchor, const char *text);
-void chart_open(fds_text *svg, const char *classes, const char *title, double width, double height);
+void chart_text(fds__text *svg, double x, double y, const char *anchor, const char *text);
+void chart_open(fds__text *svg, const char *classes, const char *title, double width,
+                double height);
 
 #endif

@@ -13,40 +13,40 @@
 
 /* ---- font.c ---- */
 
-#define FDS_FONT_WIDTH 6u
-#define FDS_FONT_HEIGHT 10u
+#define FDS__FONT_WIDTH 6u
+#define FDS__FONT_HEIGHT 10u
 /* Bit x (from 0, left) of row y of a character's picture is set: ink. */
-bool fds_font_ink(char character, unsigned x, unsigned y);
+bool fds__font_ink(char character, unsigned x, unsigned y);
 
 /* ---- canvas.c ---- */
 
-extern const uint8_t fds_ink[3]; /* what text is drawn in */
+extern const uint8_t fds__ink[3]; /* what text is drawn in */
 
-/* A picture of light paper. FDS_LIMIT when it would be too large. */
-fds_status fds_canvas_create(uint64_t width, uint64_t height, fds_picture *out, fds_error *err);
+/* A picture of light paper. FDS_ERR_LIMIT when it would be too large. */
+fds_status fds__canvas_create(uint64_t width, uint64_t height, fds__picture *out, fds_error *err);
 /* What lies outside of the canvas is not drawn. */
-void fds_canvas_fill(fds_picture *canvas, uint32_t left, uint32_t top, uint32_t width,
-                     uint32_t height, const uint8_t colour[3]);
+void fds__canvas_fill(fds__picture *canvas, uint32_t left, uint32_t top, uint32_t width,
+                      uint32_t height, const uint8_t colour[3]);
 /* Centred in width, scale times as large as the font; what does not fit is cut off, the last
  * character becoming a dot. */
-void fds_canvas_text(fds_picture *canvas, const char *text, uint32_t scale, uint32_t left,
-                     uint32_t top, uint32_t width);
+void fds__canvas_text(fds__picture *canvas, const char *text, uint32_t scale, uint32_t left,
+                      uint32_t top, uint32_t width);
 
 /* How samples are drawn, so that all of a picture are drawn alike. */
-typedef struct fds_brush {
+typedef struct fds__brush {
     const fds_dataset *ds;
     float low, high;        /* floats in this range become black to white */
     uint32_t scale;         /* a whole number, so that no pixel is invented */
     uint32_t width, height; /* of a sample as drawn */
-} fds_brush;
+} fds__brush;
 
-/* For the samples of index, to be drawn with both sides at least least pixels long. FDS_USAGE for
+/* For the samples of index, to be drawn with both sides at least least pixels long. FDS_ERR_USAGE for
  * data that is no images. */
-fds_status fds_brush_make(const fds_dataset *ds, const uint32_t *index, size_t count,
-                          uint32_t least, fds_brush *out, fds_error *err);
+fds_status fds__brush_make(const fds_dataset *ds, const uint32_t *index, size_t count,
+                           uint32_t least, fds__brush *out, fds_error *err);
 /* It must lie within the canvas. */
-void fds_canvas_sample(fds_picture *canvas, const fds_brush *brush, size_t sample, uint32_t left,
-                       uint32_t top);
+void fds__canvas_sample(fds__picture *canvas, const fds__brush *brush, size_t sample, uint32_t left,
+                        uint32_t top);
 
 /* ---- chart.c, bars.c ---- */
 
@@ -72,7 +72,7 @@ typedef struct draw_chart {
 
 /* A figure with inline SVG that follows the page's colours, and a legend beside the curves. Both
  * axes begin at 0. */
-void draw_curves(const draw_chart *chart, fds_text *svg);
+void draw_curves(const draw_chart *chart, fds__text *svg);
 
 typedef struct draw_bar {
     const char *name;
@@ -84,15 +84,15 @@ typedef struct draw_bar {
 
 /* Horizontal bars on a logarithmic scale, each with its number. */
 void draw_bars(const char *title, const char *x_name, const draw_bar *bars, size_t count,
-               fds_text *svg);
+               fds__text *svg);
 
 /* ---- markup.c ---- */
 
-void draw_markup(fds_text *html, const char *markup);
+void draw_markup(fds__text *html, const char *markup);
 /* A text from outside, so that it is a text again in HTML, XML and attributes. */
-void draw_text(fds_text *html, const char *text);
+void draw_text(fds__text *html, const char *text);
 /* A number with so many decimals, a true minus sign, and no "-0". */
-void draw_number(fds_text *html, int decimals, double value);
+void draw_number(fds__text *html, int decimals, double value);
 /* Decimals that leave about three digits, at most 3; none for what would be 0.000. */
 int draw_decimals(double value);
 

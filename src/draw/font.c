@@ -5,7 +5,7 @@
 
 /* (character - 32, row from the top); bit 0 is the leftmost pixel. */
 /* clang-format off */
-static const uint8_t glyphs[95][FDS_FONT_HEIGHT] = {
+static const uint8_t glyphs[95][FDS__FONT_HEIGHT] = {
     {0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00}, /* space */
     {0x00, 0x04, 0x04, 0x04, 0x04, 0x04, 0x00, 0x04, 0x00, 0x00}, /* ! */
     {0x00, 0x0a, 0x0a, 0x0a, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00}, /* " */
@@ -103,9 +103,9 @@ static const uint8_t glyphs[95][FDS_FONT_HEIGHT] = {
     {0x00, 0x12, 0x15, 0x09, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00}, /* ~ */
 };
 
-bool fds_font_ink(char character, unsigned x, unsigned y) {
+bool fds__font_ink(char character, unsigned x, unsigned y) {
     unsigned number = (unsigned char)character - 32u;
     if (number >= 95)
         number = '?' - 32;
-    return x < FDS_FONT_WIDTH && y < FDS_FONT_HEIGHT && glyphs[number][y] >> x & 1;
+    return x < FDS__FONT_WIDTH && y < FDS__FONT_HEIGHT && glyphs[number][y] >> x & 1;
 }

@@ -8,7 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-void draw_markup(fds_text *html, const char *markup) { fds_text_add(html, markup, strlen(markup)); }
+void draw_markup(fds__text *html, const char *markup) {
+    fds__text_add(html, markup, strlen(markup));
+}
 
 /* What a byte must be written as, NULL for itself. Control characters are none in XML. */
 static const char *entity_of(unsigned char byte) {
@@ -42,7 +44,7 @@ static size_t forbidden(const char *at) {
 }
 
 /* The byte or forbidden character at *text, which is moved on. */
-static void add_one(fds_text *html, const char **text) {
+static void add_one(fds__text *html, const char **text) {
     const char *entity = entity_of((unsigned char)**text);
     size_t skipped = forbidden(*text);
     if (skipped)
@@ -50,21 +52,21 @@ static void add_one(fds_text *html, const char **text) {
     else if (entity)
         draw_markup(html, entity);
     else
-        fds_text_add(html, *text, 1);
+        fds__text_add(html, *text, 1);
     *text += skipped ? skipped : 1;
 }
 
-void draw_text(fds_text *html, const char *text) {
+void draw_text(fds__text *html, const char *text) {
     while (*text)
         add_one(html, &text);
 }
 
-void draw_number(fds_text *html, int decimals, double value) {
+void draw_number(fds__text *html, int decimals, double value) {
     if (fabs(value) < 0.5 * pow(10, -decimals))
         value = 0;
     if (value < 0)
         draw_markup(html, "\xe2\x88\x92"); /* a minus sign, as long as a plus */
-    fds_text_fixed(html, decimals, fabs(value));
+    fds__text_fixed(html, decimals, fabs(value));
 }
 
 int draw_decimals(double value) {

@@ -5,7 +5,7 @@
  *
  *   correlation     Pearson's, over the players, of each column; then the mean over the columns. It
  *                   is not defined, and a column is left out, where there are fewer than three
- *                   players, or where values or truth are all alike (see fds_correlation).
+ *                   players, or where values or truth are all alike (see fds__correlation).
  *   within          the same over the players whose label is the column's: who of the right class
  *                   matters. A method that knows the classes alone gets nothing here.
  *   relative_error  sqrt(sum (values - truth)^2 / sum truth^2), over all players and columns, added
@@ -65,22 +65,23 @@ static fds_status check_finite(const char *what, const double *values, size_t pl
                                size_t columns, fds_error *err) {
     for (size_t i = 0; i < players * columns; i++)
         if (!isfinite(values[i]))
-            return fds_fail(err, FDS_USAGE,
-                            "the %s of player %zu in column %zu is infinite or no number", what,
-                            i / columns, i % columns);
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "the %s of player %zu in column %zu is infinite or no number", what,
+                             i / columns, i % columns);
     return FDS_OK;
 }
 
 static fds_status check(const comparison *c, fds_error *err) {
     if (!c->players || !c->truth_columns)
-        return fds_fail(err, FDS_USAGE, "there is nothing to compare: %zu players, %zu columns",
-                        c->players, c->truth_columns);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "there is nothing to compare: %zu players, %zu columns", c->players,
+                         c->truth_columns);
     if (c->columns != 1 && c->columns != c->truth_columns)
-        return fds_fail(err, FDS_SHAPE,
-                        "values of %zu columns against a truth of %zu: there must be as many, or "
-                        "one for all of them",
-                        c->columns, c->truth_columns);
-    FDS_TRY(check_finite("value", c->values, c->players, c->columns, err));
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "values of %zu columns against a truth of %zu: there must be as many, or "
+                         "one for all of them",
+                         c->columns, c->truth_columns);
+    TRY(check_finite("value", c->values, c->players, c->columns, err));
     return check_finite("true value", c->truth, c->players, c->truth_columns, err);
 }
 
@@ -92,26 +93,26 @@ fds_status fds_agree(const double *values, size_t columns, const double *truth,
                     .players = players,
                     .columns = columns,
                     .truth_columns = truth_columns};
-    FDS_TRY(check(&c, err));
-    c.a = fds_alloc_zero(players, 2 * sizeof *c.a);
-    c.same = fds_alloc_zero(players, sizeof *c.same);
+    TRY(check(&c, err));
+    c.a = fds__alloc_zero(players, 2 * sizeof *c.a);
+    c.same = fds__alloc_zero(players, sizeof *c.same);
     if (!c.a || !c.same) {
-        fds_free(c.a);
-        fds_free(c.same);
-        return fds_fail_nomem(err, players * 2 * sizeof *c.a);
+        fds__free(c.a);
+        fds__free(c.same);
+        return fds__fail_nomem(err, players * 2 * sizeof *c.a);
     }
     c.b = c.a + players;
     mean all = {0}, within = {0};
     for (size_t column = 0; column < truth_columns; column++) {
         take_column(&c, column, player_labels, labels[column]);
-        mean_add(&all, fds_correlation(c.a, c.b, NULL, players));
-        mean_add(&within, fds_correlation(c.a, c.b, c.same, players));
+        mean_add(&all, fds__correlation(c.a, c.b, NULL, players));
+        mean_add(&within, fds__correlation(c.a, c.b, c.same, players));
     }
     *out = (fds_agreement){.correlation = mean_get(&all),
                            .within = mean_get(&within),
                            .relative_error = columns == truth_columns ? relative_error(&c) : NAN};
-    fds_free(c.a);
-    fds_free(c.same);
+    fds__free(c.a);
+    fds__free(c.same);
     return FDS_OK;
 }
 

@@ -43,11 +43,11 @@ static uint64_t draw_of(const fds_bench_params *params, eval_draw draw) {
 static fds_status fit_params(const eval_game *g, const char *method, fds_fit_params *p,
                              fds_error *err) {
     const fds_bench_params *params = g->params;
-    FDS_TRY(fds_fit_params_default(method, p, err));
+    TRY(fds_fit_params_default(method, p, err));
     p->value.network = params->network;
     p->value.train.seed = p->seed = params->seed;
     p->draw = draw_of(params, EVAL_DRAW_METHODS);
-    if (p->sampler != FDS_GFDS_PLUS)
+    if (p->sampler != FDS_SAMPLER_GFDS_PLUS)
         p->coalitions = eval_coalitions(g);
     p->explainer = params->explainer;
     p->keep_models = strcmp(method, "afds") == 0 && eval_has_method(params, "bank");
@@ -56,22 +56,22 @@ static fds_status fit_params(const eval_game *g, const char *method, fds_fit_par
     return FDS_OK;
 }
 
-static fds_status run_folder(const eval_game *g, const char *method, char dir[FDS_PATH_MAX],
+static fds_status run_folder(const eval_game *g, const char *method, char dir[FDS__PATH_MAX],
                              fds_error *err) {
     char name[64];
     snprintf(name, sizeof name, "%.40s.run", method);
-    return fds_path_join(dir, FDS_PATH_MAX, g->dir, name, err);
+    return fds__path_join(dir, FDS__PATH_MAX, g->dir, name, err);
 }
 
 /* Fits the run, or what is left of it to do, and opens it. */
 static fds_status open_fit(const eval_game *g, const char *method, fds_fit_report *report,
                            fds_run **out, fds_error *err) {
     fds_fit_params params;
-    char dir[FDS_PATH_MAX];
-    FDS_TRY(fit_params(g, method, &params, err));
-    FDS_TRY(run_folder(g, method, dir, err));
-    FDS_TRY(fds_fit(dir, method, g->train, g->data->players, g->groups, g->data->inputs,
-                    g->data->input_count, &params, g->events, report, err));
+    char dir[FDS__PATH_MAX];
+    TRY(fit_params(g, method, &params, err));
+    TRY(run_folder(g, method, dir, err));
+    TRY(fds_fit(dir, method, g->train, g->data->players, g->groups, g->data->inputs,
+                g->data->input_count, &params, g->events, report, err));
     return fds_run_open(dir, EXPLAINER_THREADS, out, err);
 }
 
@@ -79,9 +79,10 @@ static fds_status open_fit(const eval_game *g, const char *method, fds_fit_repor
 static fds_status explain(const work *w, fds_run *run, fds_answerer by, fds_error *err) {
     const eval_game *g = w->game;
     size_t n = g->players, tests = g->tests;
-    uint32_t *labels = fds_alloc_zero(tests, sizeof *labels);
-    double *values = fds_alloc_zero(tests * n, sizeof *values); /* (tests, players) */
-    fds_status status = labels && values ? FDS_OK : fds_fail_nomem(err, tests * n * sizeof *values);
+    uint32_t *labels = fds__alloc_zero(tests, sizeof *labels);
+    double *values = fds__alloc_zero(tests * n, sizeof *values); /* (tests, players) */
+    fds_status status =
+        labels && values ? FDS_OK : fds__fail_nomem(err, tests * n * sizeof *values);
     if (status == FDS_OK) {
         memcpy(labels, w->labels, tests * sizeof *labels);
         const fds_answers answers = {.labels = labels, .values = values};
@@ -91,8 +92,8 @@ static fds_status explain(const work *w, fds_run *run, fds_answerer by, fds_erro
     for (size_t x = 0; x < tests && status == FDS_OK; x++)
         for (size_t i = 0; i < n; i++)
             w->values[i * tests + x] = values[x * n + i];
-    fds_free(labels);
-    fds_free(values);
+    fds__free(labels);
+    fds__free(values);
     return status;
 }
 
@@ -105,19 +106,19 @@ static int by_size(const void *left, const void *right) {
 static fds_status time_answers(const work *w, fds_run *run, fds_answerer by, double *answer_ms,
                                fds_error *err) {
     const eval_game *g = w->game;
-    size_t count = FDS_MIN(g->tests, (size_t)TIMED);
-    double times[TIMED], *values = fds_alloc_zero(g->players, sizeof *values);
+    size_t count = MIN(g->tests, (size_t)TIMED);
+    double times[TIMED], *values = fds__alloc_zero(g->players, sizeof *values);
     if (!values)
-        return fds_fail_nomem(err, g->players * sizeof *values);
+        return fds__fail_nomem(err, g->players * sizeof *values);
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         uint32_t label, sample = eval_test(g, i);
         const fds_answers answers = {.labels = &label, .values = values};
-        double start_s = fds_now_s();
+        double start_s = fds__now_s();
         status = fds_run_explain(run, by, g->data->test, &sample, 1, false, &answers, err);
-        times[i] = 1e3 * (fds_now_s() - start_s);
+        times[i] = 1e3 * (fds__now_s() - start_s);
     }
-    fds_free(values);
+    fds__free(values);
     if (status != FDS_OK)
         return status;
     qsort(times, count, sizeof *times, by_size);
@@ -137,23 +138,24 @@ static fds_status find_resumed(const work *w, const fds_fit_report *report, bool
     if (*was_resumed || !report->was_resumed)
         return FDS_OK;
     if (other)
-        FDS_TRY(eval_record_read(w->game, other, &record, err));
+        TRY(eval_record_read(w->game, other, &record, err));
     *was_resumed = !record.is_done || record.cost.was_resumed;
     return FDS_OK;
 }
 
 static fds_status answer_by_fit(const work *w, fds_error *err) {
     bool is_bank = strcmp(w->method->base, "bank") == 0;
-    fds_answerer by = is_bank ? FDS_BY_BANK : FDS_BY_EXPLAINER;
+    fds_answerer by = is_bank ? FDS_ANSWERER_BANK : FDS_ANSWERER_EXPLAINER;
     fds_fit_report report;
     fds_run *run;
-    FDS_TRY(open_fit(w->game, is_bank ? "afds" : w->method->base, &report, &run, err));
+    TRY(open_fit(w->game, is_bank ? "afds" : w->method->base, &report, &run, err));
     fds_status status = explain(w, run, by, err);
     if (status == FDS_OK && w->cost && !w->record.is_done) {
         eval_cost *cost = w->cost;
         cost->sub_models = report.sub_models;
         cost->prepare_s = 0;
-        for (int stage = 0; stage <= (is_bank ? FDS_STAGE_UTILITIES : FDS_STAGE_CHECK); stage++)
+        for (int stage = 0; stage <= (is_bank ? FDS_FIT_STAGE_UTILITIES : FDS_FIT_STAGE_CHECK);
+             stage++)
             cost->prepare_s += report.seconds[stage];
         status = find_resumed(w, &report, &cost->was_resumed, err);
         if (status == FDS_OK)
@@ -167,11 +169,11 @@ static fds_status answer_by_fit(const work *w, fds_error *err) {
 
 static fds_status solve(const eval_game *g, fds_table *table, const fds_plan *plan,
                         const uint32_t *labels, double *values, fds_error *err) {
-    const fds_ls_params params = {.adjust = FDS_COUNTS, .groups = g->groups};
+    const fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = g->groups};
     unsigned threads = g->params->threads;
     fds_table_view *view;
-    FDS_TRY(fds_table_fill(table, plan, threads, g->events, err));
-    FDS_TRY(fds_table_view_create(table, plan, labels, false, threads, &view, err));
+    TRY(fds_table_fill(table, plan, threads, g->events, err));
+    TRY(fds_table_view_create(table, plan, labels, false, threads, &view, err));
     const fds_rows rows = fds_table_view_rows(view);
     fds_status status =
         fds_least_squares(plan, &rows, &params, threads, values, NULL, NULL, g->events, err);
@@ -181,22 +183,22 @@ static fds_status solve(const eval_game *g, fds_table *table, const fds_plan *pl
 
 /* No coalition is drawn twice. */
 size_t eval_drawn(const eval_game *g, size_t count) {
-    return g->players < 32 ? FDS_MIN(count, ((size_t)1 << g->players) - 2) : count;
+    return g->players < 32 ? MIN(count, ((size_t)1 << g->players) - 2) : count;
 }
 
-fds_status eval_least_squares(const eval_game *g, eval_judge judge, eval_draw draw, size_t count,
+fds_status eval_least_squares(const eval_game *g, eval_utility scorer, eval_draw draw, size_t count,
                               const uint32_t *labels, double *values, size_t *used,
                               fds_error *err) {
     /* as fits mix seed and draw; any odd factor keeps the draws apart */
     uint64_t seed = g->params->seed + draw_of(g->params, draw) * 0x9E3779B97F4A7C15u;
-    fds_table *table = g->sides[judge].table;
+    fds_table *table = g->sides[scorer].table;
     fds_plan *plan;
     count = eval_drawn(g, count);
-    FDS_TRY(fds_plan_sample(FDS_LEVERAGE, g->players, NULL, count, seed, &plan, err));
+    TRY(fds_plan_sample(FDS_SAMPLER_LEVERAGE, g->players, NULL, count, seed, &plan, err));
     fds_status status = solve(g, table, plan, labels, values, err);
-    fds_table_need need;
+    fds_table_cost need;
     if (status == FDS_OK && used) {
-        status = fds_table_plan(table, plan, g->params->threads, &need, err);
+        status = fds_table_estimate(table, plan, g->params->threads, &need, err);
         *used = need.coalitions;
     }
     fds_plan_free(plan);
@@ -204,12 +206,12 @@ fds_status eval_least_squares(const eval_game *g, eval_judge judge, eval_draw dr
 }
 
 static fds_status answer_by_ls(const work *w, fds_error *err) {
-    double start_s = fds_now_s();
+    double start_s = fds__now_s();
     size_t used;
-    FDS_TRY(eval_least_squares(w->game, EVAL_EPOCHS, EVAL_DRAW_METHODS, eval_coalitions(w->game),
-                               w->labels, w->values, &used, err));
+    TRY(eval_least_squares(w->game, EVAL_UTILITY_EPOCHS, EVAL_DRAW_METHODS,
+                           eval_coalitions(w->game), w->labels, w->values, &used, err));
     if (w->cost && !w->record.is_done)
-        *w->cost = (eval_cost){.prepare_s = fds_now_s() - start_s,
+        *w->cost = (eval_cost){.prepare_s = fds__now_s() - start_s,
                                .answer_ms = NAN,
                                .sub_models = used,
                                .was_resumed = w->record.is_begun};
@@ -236,7 +238,7 @@ static void set_cost(const work *w, const fds_baseline_params *params,
                                .answer_ms = is_prepared ? NAN : each_ms,
                                .sub_models = has_table ? report->asked : 0,
                                .was_resumed = has_table && w->record.is_begun};
-    w->cost->orders = report->orders;
+    w->cost->permutations = report->permutations;
     w->cost->has_rule = params->until > 0;
     w->cost->has_converged = report->has_converged;
 }
@@ -245,12 +247,12 @@ static fds_status answer_by_baseline(const work *w, fds_error *err) {
     const eval_game *g = w->game;
     const char *base = w->method->base;
     fds_baseline_params params;
-    fds_value_params value = fds_value_params_default();
-    FDS_TRY(fds_baseline_params_default(base, &params, err));
+    fds_utility_params value = fds_utility_params_default();
+    TRY(fds_baseline_params_default(base, &params, err));
     if (w->method->is_per_sample)
-        params.judge = FDS_EACH_SAMPLE;
-    if (params.orders && strcmp(base, "freeshap") != 0) /* whose own cost nothing */
-        params.orders = g->params->orders;
+        params.scorer = FDS_SCORER_EACH_SAMPLE;
+    if (params.permutations && strcmp(base, "freeshap") != 0) /* whose own cost nothing */
+        params.permutations = g->params->permutations;
     params.seed = g->params->seed;
     params.threads = g->params->threads;
     value.network = g->params->network;
@@ -262,9 +264,9 @@ static fds_status answer_by_baseline(const work *w, fds_error *err) {
                                     .input_count = g->tests,
                                     .labels = w->method->is_per_sample ? w->labels : g->labels,
                                     .value = &value,
-                                    .table = g->sides[EVAL_EPOCHS].table};
+                                    .table = g->sides[EVAL_UTILITY_EPOCHS].table};
     fds_baseline_report report;
-    FDS_TRY(fds_baseline(&params, &data, w->values, NULL, &report, g->events, err));
+    TRY(fds_baseline(&params, &data, w->values, NULL, &report, g->events, err));
     if (strcmp(base, "random") == 0)
         share_orders(w);
     if (w->cost)
@@ -285,13 +287,13 @@ fds_status eval_answers(const eval_game *game, const eval_method *method, const 
     work w = {.game = game, .method = method, .labels = labels, .values = values, .cost = cost};
     if (!cost)
         return answer(&w, err);
-    FDS_TRY(eval_record_read(game, method->name, &w.record, err));
+    TRY(eval_record_read(game, method->name, &w.record, err));
     *cost = w.record.cost;
     if (w.record.is_done)
         return answer(&w, err);
     if (!w.record.is_begun)
-        FDS_TRY(eval_record_write(game, method->name, NULL, err));
-    FDS_TRY(answer(&w, err));
+        TRY(eval_record_write(game, method->name, NULL, err));
+    TRY(answer(&w, err));
     return eval_record_write(game, method->name, cost, err);
 }
 
@@ -321,29 +323,29 @@ static fds_status draw(const eval_game *g, fds_run *run, const char *path, fds_e
     }
     const fds_answers answers = {
         .labels = labels,
-        .probs = fds_alloc_zero(PICTURED * g->classes, sizeof *answers.probs),
-        .values = fds_alloc_zero(PICTURED * g->players, sizeof *answers.values)};
+        .probs = fds__alloc_zero(PICTURED * g->classes, sizeof *answers.probs),
+        .values = fds__alloc_zero(PICTURED * g->players, sizeof *answers.values)};
     fds_status status = FDS_OK;
     if (!answers.probs || !answers.values)
-        status = fds_fail_nomem(err, PICTURED * g->players * sizeof *answers.values);
+        status = fds__fail_nomem(err, PICTURED * g->players * sizeof *answers.values);
     if (status == FDS_OK)
-        status = fds_run_explain(run, FDS_BY_EXPLAINER, g->data->test, samples, count, false,
+        status = fds_run_explain(run, FDS_ANSWERER_EXPLAINER, g->data->test, samples, count, false,
                                  &answers, err);
     if (status == FDS_OK)
         status = fds_run_draw(run, g->data->test, samples, count, true_labels, &answers,
                               CONTRIBUTORS, path, err);
-    fds_free(answers.probs);
-    fds_free(answers.values);
+    fds__free(answers.probs);
+    fds__free(answers.values);
     return status;
 }
 
 fds_status eval_picture(const eval_game *g, const eval_method *method, fds_error *err) {
-    char dir[FDS_PATH_MAX], path[FDS_PATH_MAX], name[64];
+    char dir[FDS__PATH_MAX], path[FDS__PATH_MAX], name[64];
     fds_run *run;
     snprintf(name, sizeof name, "%.40s.png", method->base);
-    FDS_TRY(fds_path_join(path, sizeof path, g->dir, name, err));
-    FDS_TRY(run_folder(g, method->base, dir, err));
-    FDS_TRY(fds_run_open(dir, EXPLAINER_THREADS, &run, err));
+    TRY(fds__path_join(path, sizeof path, g->dir, name, err));
+    TRY(run_folder(g, method->base, dir, err));
+    TRY(fds_run_open(dir, EXPLAINER_THREADS, &run, err));
     fds_status status = draw(g, run, path, err);
     fds_run_free(run);
     return status;

@@ -25,13 +25,17 @@ bool eval_has_method(const fds_bench_params *params, const char *name);
 /* ---- game.c ---- */
 
 /* What sub-models are trained by: 10 epochs, or until they have converged. */
-typedef enum eval_judge { EVAL_EPOCHS, EVAL_CONVERGED, EVAL_JUDGES } eval_judge;
+typedef enum eval_utility {
+    EVAL_UTILITY_EPOCHS,
+    EVAL_UTILITY_CONVERGED,
+    EVAL_UTILITIES
+} eval_utility;
 
-const char *eval_judge_name(eval_judge judge); /* "retrain:10", "retrain" */
+const char *eval_utility_name(eval_utility scorer); /* "retrain:10", "retrain" */
 
 /* A value function, and what it answers. */
 typedef struct eval_side {
-    fds_value *value; /* NULL: not wanted */
+    fds_utility *value; /* NULL: not wanted */
     fds_table *table;
     uint32_t *predicted; /* (tests) labels, by the model of all players */
     double *rise;        /* (tests) v(N) - v(0) of that label */
@@ -43,13 +47,13 @@ typedef struct eval_game {
     const fds_bench_params *params;
     const fds_events *events;
     const fds_dataset *train; /* that of data, or one with other labels */
-    char dir[FDS_PATH_MAX];
+    char dir[FDS__PATH_MAX];
     size_t players, tests;
     uint32_t classes;
     fds_groups *groups;      /* of players, by label */
     uint32_t *player_labels; /* (players) */
     uint32_t *labels;        /* (tests), the true ones */
-    eval_side sides[EVAL_JUDGES];
+    eval_side sides[EVAL_UTILITIES];
 } eval_game;
 
 /* All but the tables and what is read from them; nothing is written. */
@@ -71,9 +75,9 @@ typedef struct eval_cost {
     bool was_resumed;  /* seconds are of the last part alone */
     bool is_elsewhere; /* times are of another machine, or number of threads, than this one */
     /* not in METHOD.json, as they are the same whenever the values are computed */
-    size_t orders;      /* that were walked; 0: the method walks none */
-    bool has_rule;      /* by which the method ends them before all are walked */
-    bool has_converged; /* it did */
+    size_t permutations; /* that were walked; 0: the method walks none */
+    bool has_rule;       /* by which the method ends them before all are walked */
+    bool has_converged;  /* it did */
 } eval_cost;
 
 /* METHOD.json: at work on it, and done. */
@@ -91,10 +95,10 @@ fds_status eval_record_write(const eval_game *game, const char *method, const ev
 /* What it runs on; NULL: no memory. */
 json_t *eval_describe_machine(const eval_game *game);
 
-/* Makes the folder ours, until the lock is closed. FDS_IO when another process has it, FDS_USAGE
+/* Makes the folder ours, until the lock is closed. FDS_ERR_IO when another process has it, FDS_ERR_USAGE
  * when it holds something else. */
-fds_status eval_folder_lock(const char *dir, fds_file *lock, fds_error *err);
-/* Writes settings.json, or compares with the one that is there: FDS_USAGE, naming the difference.
+fds_status eval_folder_lock(const char *dir, fds__file *lock, fds_error *err);
+/* Writes settings.json, or compares with the one that is there: FDS_ERR_USAGE, naming the difference.
  */
 fds_status eval_folder_settle(const eval_game *game, fds_error *err);
 /* "data" and "settings" as case.json has them; NULL: no memory. */
@@ -125,8 +129,9 @@ typedef enum eval_draw { EVAL_DRAW_METHODS, EVAL_DRAW_TRUTH, EVAL_DRAW_TRUTH_AGA
 size_t eval_drawn(const eval_game *game, size_t count);
 /* values (players, tests) for labels by least squares on eval_drawn coalitions. used (or NULL): how
  * many different ones, with the empty and the full one. */
-fds_status eval_least_squares(const eval_game *game, eval_judge judge, eval_draw draw, size_t count,
-                              const uint32_t *labels, double *values, size_t *used, fds_error *err);
+fds_status eval_least_squares(const eval_game *game, eval_utility scorer, eval_draw draw,
+                              size_t count, const uint32_t *labels, double *values, size_t *used,
+                              fds_error *err);
 
 /* Draws what a fitted method says of a few test samples into dir/METHOD.png. */
 fds_status eval_picture(const eval_game *game, const eval_method *method, fds_error *err);
@@ -141,10 +146,10 @@ typedef struct eval_truth {
 } eval_truth;
 
 /* The item of "judged" for a value function. */
-fds_status eval_measure_judge(const eval_game *game, eval_judge judge, const eval_truth *truth,
-                              json_t **out, fds_error *err);
+fds_status eval_measure_utility(const eval_game *game, eval_utility scorer, const eval_truth *truth,
+                                json_t **out, fds_error *err);
 /* Appends to list the losses by one value function and way, for each set of test samples. */
-fds_status eval_measure_losses(const eval_game *game, eval_judge judge, fds_removal way,
+fds_status eval_measure_losses(const eval_game *game, eval_utility scorer, fds_removal way,
                                const double *values, size_t columns, json_t *list, fds_error *err);
 /* "agreement" of a row. truth (players, tests) of its own value function, or NULL. */
 fds_status eval_measure_agreement(const eval_game *game, const eval_method *method,

@@ -36,7 +36,7 @@ typedef struct eval_method {
     bool is_converged;  /* its own value function is "retrain", else "retrain:10" */
 } eval_method;
 
-/* FDS_USAGE, with what would be right, for a name that there is not. */
+/* FDS_ERR_USAGE, with what would be right, for a name that there is not. */
 fds_status eval_method_find(const char *name, eval_method *out, fds_error *err);
 
 /* ---- machine.c ---- */

@@ -28,36 +28,36 @@
 static fds_status check_folder(const char *dir, fds_error *err) {
     char **names;
     size_t count;
-    FDS_TRY(fds_dir_list(dir, &names, &count, err));
+    TRY(fds__dir_list(dir, &names, &count, err));
     bool is_ours = count == 0;
     for (size_t i = 0; i < count; i++)
         is_ours |= strcmp(names[i], SETTINGS) == 0;
     fds_status status = FDS_OK;
     if (!is_ours)
-        status = fds_fail(err, FDS_USAGE,
-                          "%s holds \"%.100s\" but no " SETTINGS
-                          ": it is no case of a bench; name another folder",
-                          dir, names[0]);
-    fds_dir_list_free(names, count);
+        status = fds__fail(err, FDS_ERR_USAGE,
+                           "%s holds \"%.100s\" but no " SETTINGS
+                           ": it is no case of a bench; name another folder",
+                           dir, names[0]);
+    fds__dir_list_free(names, count);
     return status;
 }
 
-fds_status eval_folder_lock(const char *dir, fds_file *lock, fds_error *err) {
-    char path[FDS_PATH_MAX];
-    FDS_TRY(fds_mkdirs(dir, err));
-    FDS_TRY(check_folder(dir, err));
-    FDS_TRY(fds_path_join(path, sizeof path, dir, ".lock", err));
-    FDS_TRY(fds_file_open(lock, path, FDS_CREATE, err));
-    return fds_file_lock(lock, dir, err);
+fds_status eval_folder_lock(const char *dir, fds__file *lock, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    TRY(fds__mkdirs(dir, err));
+    TRY(check_folder(dir, err));
+    TRY(fds__path_join(path, sizeof path, dir, ".lock", err));
+    TRY(fds__file_open(lock, path, FDS__ACCESS_CREATE, err));
+    return fds__file_lock(lock, dir, err);
 }
 
 /* ---- settings ---- */
 
 json_t *eval_describe_data(const eval_game *g) {
-    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I}", "name", fds_json_string(g->data->name),
-                     "source", fds_json_string(g->train->source), "classes", (json_int_t)g->classes,
-                     "players", (json_int_t)g->players, "tests", (json_int_t)g->tests, "inputs",
-                     (json_int_t)g->data->input_count);
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I}", "name", fds__json_string(g->data->name),
+                     "source", fds__json_string(g->train->source), "classes",
+                     (json_int_t)g->classes, "players", (json_int_t)g->players, "tests",
+                     (json_int_t)g->tests, "inputs", (json_int_t)g->data->input_count);
 }
 
 json_t *eval_describe_settings(const eval_game *g) {
@@ -72,8 +72,9 @@ json_t *eval_describe_settings(const eval_game *g) {
     }
     return json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:f, s:o}", "seed", (json_int_t)p->seed,
                      "network", p->network, "explainer", p->explainer ? p->explainer : "mlp",
-                     "coalitions", (json_int_t)eval_coalitions(g), "orders", (json_int_t)p->orders,
-                     "truth", (json_int_t)p->truth, "flipped", p->flipped, "shares", shares);
+                     "coalitions", (json_int_t)eval_coalitions(g), "orders",
+                     (json_int_t)p->permutations, "truth", (json_int_t)p->truth, "flipped",
+                     p->flipped, "shares", shares);
 }
 
 json_t *eval_describe_machine(const eval_game *g) {
@@ -98,9 +99,9 @@ static fds_status hash_samples(const fds_dataset *ds, const uint32_t *index, siz
         uint64_t values;
         uint32_t sample, label;
     } mark;
-    float *sample = fds_alloc_zero(ds->sample_size, sizeof *sample);
-    mark *marks = fds_alloc_zero(count, sizeof *marks);
-    fds_status status = sample && marks ? FDS_OK : fds_fail_nomem(err, count * sizeof *marks);
+    float *sample = fds__alloc_zero(ds->sample_size, sizeof *sample);
+    mark *marks = fds__alloc_zero(count, sizeof *marks);
+    fds_status status = sample && marks ? FDS_OK : fds__fail_nomem(err, count * sizeof *marks);
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         uint32_t at = index ? index[i] : (uint32_t)i;
         fds_dataset_sample(ds, at, sample);
@@ -109,26 +110,26 @@ static fds_status hash_samples(const fds_dataset *ds, const uint32_t *index, siz
     }
     if (status == FDS_OK)
         fds_sha256_hex(marks, count * sizeof *marks, hex);
-    fds_free(sample);
-    fds_free(marks);
+    fds__free(sample);
+    fds__free(marks);
     return status;
 }
 
 static fds_status describe(const eval_game *g, json_t **out, fds_error *err) {
     const fds_bench_data *data = g->data;
     const fds_bench_params *p = g->params;
-    const char *text = fds_value_get_info(g->sides[EVAL_EPOCHS].value).text;
+    const char *text = fds_utility_get_info(g->sides[EVAL_UTILITY_EPOCHS].value).text;
     char tests[65], inputs[65];
     json_t *value;
-    FDS_TRY(hash_samples(data->test, data->tests, g->tests, tests, err));
-    FDS_TRY(hash_samples(g->train, data->inputs, data->input_count, inputs, err));
-    FDS_TRY(fds_json_parse("the value function's parameters", text, strlen(text), &value, err));
+    TRY(hash_samples(data->test, data->tests, g->tests, tests, err));
+    TRY(hash_samples(g->train, data->inputs, data->input_count, inputs, err));
+    TRY(fds__json_parse("the value function's parameters", text, strlen(text), &value, err));
     *out =
         json_pack("{s:s, s:i, s:o, s:o, s:o, s:b, s:b, s:o, s:s, s:s}", "format", FORMAT, "version",
                   1, "data", eval_describe_data(g), "settings", eval_describe_settings(g),
                   "methods", describe_methods(p), "is_both_ways", p->is_both_ways, "is_converged",
                   p->is_converged, "value", value, "tests_sha256", tests, "inputs_sha256", inputs);
-    return *out ? FDS_OK : fds_fail_json(err);
+    return *out ? FDS_OK : fds__fail_json(err);
 }
 
 static fds_status compare(const char *path, const json_t *before, const json_t *now,
@@ -136,24 +137,25 @@ static fds_status compare(const char *path, const json_t *before, const json_t *
     const char *format = json_string_value(json_object_get(before, "format"));
     char text[400];
     if (!format || strcmp(format, FORMAT) != 0)
-        return fds_fail(err, FDS_FORMAT, "%s: \"format\" must be \"" FORMAT "\"", path);
-    if (!fds_json_difference(before, now, "case", text, sizeof text))
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: \"format\" must be \"" FORMAT "\"", path);
+    if (!fds__json_difference(before, now, "case", text, sizeof text))
         return FDS_OK;
-    return fds_fail(err, FDS_USAGE, "%s: %s; use another folder, or remove this one", path, text);
+    return fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one", path,
+                     text);
 }
 
 fds_status eval_folder_settle(const eval_game *g, fds_error *err) {
-    char path[FDS_PATH_MAX];
+    char path[FDS__PATH_MAX];
     json_t *now, *before = NULL;
-    FDS_TRY(fds_path_join(path, sizeof path, g->dir, SETTINGS, err));
-    FDS_TRY(describe(g, &now, err));
+    TRY(fds__path_join(path, sizeof path, g->dir, SETTINGS, err));
+    TRY(describe(g, &now, err));
     fds_status status;
-    if (fds_path_exists(path)) {
-        status = fds_json_read(path, MAX_BYTES, &before, err);
+    if (fds__path_exists(path)) {
+        status = fds__json_read(path, MAX_BYTES, &before, err);
         if (status == FDS_OK)
             status = compare(path, before, now, err);
     } else {
-        status = fds_json_write(g->dir, SETTINGS, now, err);
+        status = fds__json_write(g->dir, SETTINGS, now, err);
     }
     json_decref(before);
     json_decref(now);
@@ -174,7 +176,7 @@ static fds_status read_record(const eval_game *game, const char *path, eval_reco
     json_t *json, *here = eval_describe_machine(game);
     json_int_t sub_models;
     int was_resumed;
-    fds_status status = here ? fds_json_read(path, MAX_BYTES, &json, err) : fds_fail_json(err);
+    fds_status status = here ? fds__json_read(path, MAX_BYTES, &json, err) : fds__fail_json(err);
     if (status != FDS_OK) {
         json_decref(here);
         return status;
@@ -194,26 +196,26 @@ static fds_status read_record(const eval_game *game, const char *path, eval_reco
     json_decref(here);
     if (out->is_begun || out->is_done)
         return FDS_OK;
-    return fds_fail(
-        err, FDS_FORMAT,
+    return fds__fail(
+        err, FDS_ERR_FORMAT,
         "%s: neither \"begun\" nor \"sub_models\", from 0, with \"was_resumed\" is there", path);
 }
 
 fds_status eval_record_read(const eval_game *game, const char *method, eval_record *out,
                             fds_error *err) {
-    char name[80], path[FDS_PATH_MAX];
+    char name[80], path[FDS__PATH_MAX];
     fds_error why;
     *out = (eval_record){0};
     file_of(method, name);
-    FDS_TRY(fds_path_join(path, sizeof path, game->dir, name, err));
-    if (!fds_path_exists(path))
+    TRY(fds__path_join(path, sizeof path, game->dir, name, err));
+    if (!fds__path_exists(path))
         return FDS_OK;
     fds_status status = read_record(game, path, out, &why);
     if (status == FDS_OK)
         return FDS_OK;
-    if (status == FDS_NOMEM)
-        return fds_fail(err, status, "%s", why.text);
-    fds_log(game->events, FDS_LOG_WARNING, "%s; %s is measured again", why.text, method);
+    if (status == FDS_ERR_NOMEM)
+        return fds__fail(err, status, "%s", why.text);
+    fds__log(game->events, FDS_LOG_WARNING, "%s; %s is measured again", why.text, method);
     *out = (eval_record){.is_begun = true};
     return FDS_OK;
 }
@@ -223,12 +225,12 @@ fds_status eval_record_write(const eval_game *game, const char *method, const ev
     char name[80];
     file_of(method, name);
     json_t *json =
-        cost ? json_pack("{s:o, s:o, s:I, s:b, s:o}", "prepare_s", fds_json_real(cost->prepare_s),
-                         "answer_ms", fds_json_real(cost->answer_ms), "sub_models",
+        cost ? json_pack("{s:o, s:o, s:I, s:b, s:o}", "prepare_s", fds__json_real(cost->prepare_s),
+                         "answer_ms", fds__json_real(cost->answer_ms), "sub_models",
                          (json_int_t)cost->sub_models, "was_resumed", cost->was_resumed, "machine",
                          eval_describe_machine(game))
              : json_pack("{s:b}", "begun", true);
-    fds_status status = fds_json_write(game->dir, name, json, err);
+    fds_status status = fds__json_write(game->dir, name, json, err);
     json_decref(json);
     return status;
 }

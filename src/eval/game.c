@@ -15,9 +15,9 @@ enum { PER_PLAYER = 20 }; /* coalitions, unless the caller says */
 
 static const struct {
     const char *name, *method, *folder;
-} judges[EVAL_JUDGES] = {{"retrain:10", "afds", "retrain-10"}, {"retrain", "fds", "retrain"}};
+} scorers[EVAL_UTILITIES] = {{"retrain:10", "afds", "retrain-10"}, {"retrain", "fds", "retrain"}};
 
-const char *eval_judge_name(eval_judge judge) { return judges[judge].name; }
+const char *eval_utility_name(eval_utility scorer) { return scorers[scorer].name; }
 
 size_t eval_coalitions(const eval_game *game) {
     return game->params->coalitions ? game->params->coalitions : PER_PLAYER * game->players;
@@ -28,17 +28,17 @@ uint32_t eval_test(const eval_game *game, size_t i) {
 }
 
 void eval_game_free(eval_game *g) {
-    for (int judge = 0; judge < EVAL_JUDGES; judge++) {
-        eval_side *side = &g->sides[judge];
+    for (int scorer = 0; scorer < EVAL_UTILITIES; scorer++) {
+        eval_side *side = &g->sides[scorer];
         fds_table_free(side->table);
-        fds_value_free(side->value);
-        fds_free(side->predicted);
-        fds_free(side->rise);
+        fds_utility_free(side->value);
+        fds__free(side->predicted);
+        fds__free(side->rise);
         *side = (eval_side){0};
     }
     fds_groups_free(g->groups);
-    fds_free(g->player_labels);
-    fds_free(g->labels);
+    fds__free(g->player_labels);
+    fds__free(g->labels);
     g->groups = NULL;
     g->player_labels = g->labels = NULL;
 }
@@ -46,54 +46,55 @@ void eval_game_free(eval_game *g) {
 /* ---- making ---- */
 
 static fds_status label_players(eval_game *g, fds_error *err) {
-    size_t *counts = fds_alloc_zero(g->classes, sizeof *counts);
-    g->player_labels = fds_alloc_zero(g->players, sizeof *g->player_labels);
+    size_t *counts = fds__alloc_zero(g->classes, sizeof *counts);
+    g->player_labels = fds__alloc_zero(g->players, sizeof *g->player_labels);
     fds_status status = counts && g->player_labels
                             ? FDS_OK
-                            : fds_fail_nomem(err, (g->classes + g->players) * sizeof *counts);
+                            : fds__fail_nomem(err, (g->classes + g->players) * sizeof *counts);
     for (size_t p = 0; p < g->players && status == FDS_OK; p++) {
         const uint32_t *index;
         size_t count = fds_players_samples(g->data->players, p, &index);
-        g->player_labels[p] = fds_player_label(g->train, index, count, counts);
+        g->player_labels[p] = fds__player_label(g->train, index, count, counts);
     }
-    fds_free(counts);
+    fds__free(counts);
     return status;
 }
 
 static fds_status label_tests(eval_game *g, fds_error *err) {
-    g->labels = fds_alloc_zero(g->tests, sizeof *g->labels);
+    g->labels = fds__alloc_zero(g->tests, sizeof *g->labels);
     if (!g->labels)
-        return fds_fail_nomem(err, g->tests * sizeof *g->labels);
+        return fds__fail_nomem(err, g->tests * sizeof *g->labels);
     for (size_t i = 0; i < g->tests; i++)
         g->labels[i] = g->data->test->labels[eval_test(g, i)];
     return FDS_OK;
 }
 
-static fds_status make_value(eval_game *g, eval_judge judge, fds_error *err) {
+static fds_status make_value(eval_game *g, eval_utility scorer, fds_error *err) {
     fds_fit_params fit;
-    FDS_TRY(fds_fit_params_default(judges[judge].method, &fit, err));
-    fds_value_params *p = &fit.value;
+    TRY(fds_fit_params_default(scorers[scorer].method, &fit, err));
+    fds_utility_params *p = &fit.value;
     p->network = g->params->network;
     p->train.seed = g->params->seed;
-    if (judge == EVAL_CONVERGED) /* as fds_fit does: all its sub-models learn at beta times lr */
-        p->train.lr = (float)(fds_decimal(p->train.lr) * fds_decimal(p->beta));
-    return fds_value_create(p, g->train, g->data->players, g->data->test, g->data->tests, g->tests,
-                            g->params->threads, &g->sides[judge].value, err);
+    if (scorer ==
+        EVAL_UTILITY_CONVERGED) /* as fds_fit does: all its sub-models learn at beta times lr */
+        p->train.lr = (float)(fds__decimal(p->train.lr) * fds__decimal(p->beta));
+    return fds_utility_create(p, g->train, g->data->players, g->data->test, g->data->tests,
+                              g->tests, g->params->threads, &g->sides[scorer].value, err);
 }
 
 static fds_status make(eval_game *g, bool is_converged, fds_error *err) {
     /* value functions first: they check that players, tests and labels fit together */
-    FDS_TRY(make_value(g, EVAL_EPOCHS, err));
+    TRY(make_value(g, EVAL_UTILITY_EPOCHS, err));
     if (is_converged)
-        FDS_TRY(make_value(g, EVAL_CONVERGED, err));
-    FDS_TRY(label_players(g, err));
-    FDS_TRY(label_tests(g, err));
+        TRY(make_value(g, EVAL_UTILITY_CONVERGED, err));
+    TRY(label_players(g, err));
+    TRY(label_tests(g, err));
     return fds_groups_by_label(g->train, g->data->players, &g->groups, err);
 }
 
 fds_status eval_game_make(eval_game *g, const char *dir, bool is_converged, fds_error *err) {
     if ((size_t)snprintf(g->dir, sizeof g->dir, "%s", dir) >= sizeof g->dir)
-        return fds_fail(err, FDS_USAGE, "path too long: %.100s...", dir);
+        return fds__fail(err, FDS_ERR_USAGE, "path too long: %.100s...", dir);
     g->players = fds_players_count(g->data->players);
     g->tests = g->data->test_count;
     g->classes = g->train->classes;
@@ -122,8 +123,8 @@ static fds_status read_ends(const eval_game *g, const eval_side *side, const fds
                             double *ends, fds_error *err) {
     fds_table_view *view;
     size_t size = g->tests * g->classes;
-    FDS_TRY(fds_table_fill(side->table, plan, g->params->threads, g->events, err));
-    FDS_TRY(fds_table_view_create(side->table, plan, NULL, false, 1, &view, err));
+    TRY(fds_table_fill(side->table, plan, g->params->threads, g->events, err));
+    TRY(fds_table_view_create(side->table, plan, NULL, false, 1, &view, err));
     const fds_rows rows = fds_table_view_rows(view);
     fds_status status = rows.read(rows.context, 0, 0, 0, size, ends, err);
     if (status == FDS_OK)
@@ -132,30 +133,30 @@ static fds_status read_ends(const eval_game *g, const eval_side *side, const fds
     return status;
 }
 
-static fds_status open_side(eval_game *g, eval_judge judge, fds_error *err) {
-    eval_side *side = &g->sides[judge];
-    char path[FDS_PATH_MAX];
-    FDS_TRY(fds_path_join(path, sizeof path, g->dir, judges[judge].folder, err));
-    FDS_TRY(fds_table_open(path, side->value, FDS_F32, g->events, &side->table, err));
+static fds_status open_side(eval_game *g, eval_utility scorer, fds_error *err) {
+    eval_side *side = &g->sides[scorer];
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, g->dir, scorers[scorer].folder, err));
+    TRY(fds_table_open(path, side->value, FDS_STORE_F32, g->events, &side->table, err));
     fds_plan *plan;
-    FDS_TRY(fds_plan_blank(g->players, 2, &plan, err));
-    fds_coalition_complement(fds_plan_bits(plan, 0), g->players, fds_plan_bits(plan, 1));
-    double *ends = fds_alloc_zero(g->tests * g->classes, 2 * sizeof *ends);
-    side->predicted = fds_alloc_zero(g->tests, sizeof *side->predicted);
-    side->rise = fds_alloc_zero(g->tests, sizeof *side->rise);
+    TRY(fds__plan_blank(g->players, 2, &plan, err));
+    fds__coalition_complement(fds__plan_bits(plan, 0), g->players, fds__plan_bits(plan, 1));
+    double *ends = fds__alloc_zero(g->tests * g->classes, 2 * sizeof *ends);
+    side->predicted = fds__alloc_zero(g->tests, sizeof *side->predicted);
+    side->rise = fds__alloc_zero(g->tests, sizeof *side->rise);
     fds_status status = ends && side->predicted && side->rise
                             ? read_ends(g, side, plan, ends, err)
-                            : fds_fail_nomem(err, g->tests * g->classes * 2 * sizeof *ends);
+                            : fds__fail_nomem(err, g->tests * g->classes * 2 * sizeof *ends);
     if (status == FDS_OK)
         predict(g, side, ends);
-    fds_free(ends);
+    fds__free(ends);
     fds_plan_free(plan);
     return status;
 }
 
 fds_status eval_game_open(eval_game *g, fds_error *err) {
-    for (int judge = 0; judge < EVAL_JUDGES; judge++)
-        if (g->sides[judge].value)
-            FDS_TRY(open_side(g, (eval_judge)judge, err));
+    for (int scorer = 0; scorer < EVAL_UTILITIES; scorer++)
+        if (g->sides[scorer].value)
+            TRY(open_side(g, (eval_utility)scorer, err));
     return FDS_OK;
 }

@@ -33,7 +33,7 @@ static void name_processor(char *name, size_t size) {
 json_t *eval_machine(unsigned threads) {
     char name[64];
     name_processor(name, sizeof name);
-    return json_pack("{s:o, s:I, s:s, s:I}", "processor", fds_json_string(name), "processors",
+    return json_pack("{s:o, s:I, s:s, s:I}", "processor", fds__json_string(name), "processors",
                      (json_int_t)fds_processors(), "instructions", fds_isa(), "threads",
                      (json_int_t)threads);
 }

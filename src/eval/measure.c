@@ -51,19 +51,20 @@ static json_t *describe_truth(const eval_truth *truth) {
     if (!truth->values)
         return json_null();
     return json_pack("{s:I, s:o}", "coalitions", (json_int_t)truth->coalitions, "correlation",
-                     fds_json_real(truth->correlation));
+                     fds__json_real(truth->correlation));
 }
 
-fds_status eval_measure_judge(const eval_game *g, eval_judge judge, const eval_truth *truth,
-                              json_t **out, fds_error *err) {
-    const eval_side *side = &g->sides[judge];
+fds_status eval_measure_utility(const eval_game *g, eval_utility scorer, const eval_truth *truth,
+                                json_t **out, fds_error *err) {
+    const eval_side *side = &g->sides[scorer];
     const double none = 0;
-    double *losses = fds_alloc_zero(g->tests + g->players, sizeof *losses);
+    double *losses = fds__alloc_zero(g->tests + g->players, sizeof *losses);
     if (!losses)
-        return fds_fail_nomem(err, (g->tests + g->players) * sizeof *losses);
+        return fds__fail_nomem(err, (g->tests + g->players) * sizeof *losses);
     /* nobody is removed, whatever the values */
-    fds_status status = fds_value_loss(side->table, FDS_REMOVE_TOP, losses + g->tests, 1, g->labels,
-                                       &none, 1, g->params->threads, losses, NULL, g->events, err);
+    fds_status status =
+        fds_value_loss(side->table, FDS_REMOVAL_TOP, losses + g->tests, 1, g->labels, &none, 1,
+                       g->params->threads, losses, NULL, g->events, err);
     json_t *list = json_array();
     bool is_whole = list != NULL;
     for (int s = 0; s < SETS && is_whole && status == FDS_OK; s++) {
@@ -74,32 +75,32 @@ fds_status eval_measure_judge(const eval_game *g, eval_judge judge, const eval_t
         summarise(g, side, (set)s, losses, &mean, &sd);
         is_whole = json_array_append_new(list, json_pack("{s:s, s:I, s:o, s:o}", "set",
                                                          set_names[s], "count", (json_int_t)count,
-                                                         "mean", fds_json_real(mean), "sd",
-                                                         fds_json_real(sd))) == 0;
+                                                         "mean", fds__json_real(mean), "sd",
+                                                         fds__json_real(sd))) == 0;
     }
-    fds_free(losses);
+    fds__free(losses);
     if (status != FDS_OK || !is_whole) {
         json_decref(list);
-        return status != FDS_OK ? status : fds_fail_json(err);
+        return status != FDS_OK ? status : fds__fail_json(err);
     }
-    *out = json_pack("{s:s, s:I, s:o, s:o}", "value", eval_judge_name(judge), "right",
+    *out = json_pack("{s:s, s:I, s:o, s:o}", "value", eval_utility_name(scorer), "right",
                      (json_int_t)set_size(g, side, SET_RIGHT), "losses", list, "truth",
                      describe_truth(truth));
-    return *out ? FDS_OK : fds_fail_json(err);
+    return *out ? FDS_OK : fds__fail_json(err);
 }
 
 /* losses (shares, tests) over one set, added to list; false: no memory. */
-static bool append_set(const eval_game *g, eval_judge judge, const char *way, set s,
+static bool append_set(const eval_game *g, eval_utility scorer, const char *way, set s,
                        const double *losses, json_t *list) {
-    const eval_side *side = &g->sides[judge];
+    const eval_side *side = &g->sides[scorer];
     size_t count = set_size(g, side, s);
     json_t *means = json_array(), *sds = json_array();
     bool is_whole = means && sds;
     for (size_t k = 0; k < g->params->share_count && is_whole; k++) {
         double mean, sd;
         summarise(g, side, s, losses + k * g->tests, &mean, &sd);
-        is_whole = json_array_append_new(means, fds_json_real(mean)) == 0 &&
-                   json_array_append_new(sds, fds_json_real(sd)) == 0;
+        is_whole = json_array_append_new(means, fds__json_real(mean)) == 0 &&
+                   json_array_append_new(sds, fds__json_real(sd)) == 0;
     }
     if (!is_whole) {
         json_decref(means);
@@ -107,26 +108,26 @@ static bool append_set(const eval_game *g, eval_judge judge, const char *way, se
         return false;
     }
     json_t *entry =
-        json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "value", eval_judge_name(judge), "way", way,
+        json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "value", eval_utility_name(scorer), "way", way,
                   "set", set_names[s], "count", (json_int_t)count, "mean", means, "sd", sds);
     return json_array_append_new(list, entry) == 0;
 }
 
-fds_status eval_measure_losses(const eval_game *g, eval_judge judge, fds_removal way,
+fds_status eval_measure_losses(const eval_game *g, eval_utility scorer, fds_removal way,
                                const double *values, size_t columns, json_t *list, fds_error *err) {
     static const char *const ways[] = {"top", "bottom", "add"};
     const fds_bench_params *p = g->params;
-    double *losses = fds_alloc_zero(p->share_count * g->tests, sizeof *losses);
+    double *losses = fds__alloc_zero(p->share_count * g->tests, sizeof *losses);
     if (!losses)
-        return fds_fail_nomem(err, p->share_count * g->tests * sizeof *losses);
+        return fds__fail_nomem(err, p->share_count * g->tests * sizeof *losses);
     fds_status status =
-        fds_value_loss(g->sides[judge].table, way, values, columns, g->labels, p->shares,
+        fds_value_loss(g->sides[scorer].table, way, values, columns, g->labels, p->shares,
                        p->share_count, p->threads, losses, NULL, g->events, err);
     for (int s = 0; s < SETS && status == FDS_OK; s++)
-        if (set_size(g, &g->sides[judge], (set)s) &&
-            !append_set(g, judge, ways[way], (set)s, losses, list))
-            status = fds_fail_json(err);
-    fds_free(losses);
+        if (set_size(g, &g->sides[scorer], (set)s) &&
+            !append_set(g, scorer, ways[way], (set)s, losses, list))
+            status = fds__fail_json(err);
+    fds__free(losses);
     return status;
 }
 
@@ -155,15 +156,16 @@ static bool is_estimate(const eval_method *m) {
 fds_status eval_measure_agreement(const eval_game *g, const eval_method *method,
                                   const double *values, const double *truth, json_t **out,
                                   fds_error *err) {
-    const eval_side *side = &g->sides[method->is_converged ? EVAL_CONVERGED : EVAL_EPOCHS];
+    const eval_side *side =
+        &g->sides[method->is_converged ? EVAL_UTILITY_CONVERGED : EVAL_UTILITY_EPOCHS];
     bool is_same_unit = is_estimate(method);
     fds_agreement agreement = {NAN, NAN, NAN};
     if (truth)
-        FDS_TRY(fds_agree(values, eval_columns(g, method), truth, g->tests, g->players,
-                          g->player_labels, side->predicted, &agreement, err));
-    *out = json_pack("{s:o, s:o, s:o, s:o}", "correlation", fds_json_real(agreement.correlation),
-                     "within", fds_json_real(agreement.within), "relative_error",
-                     fds_json_real(is_same_unit ? agreement.relative_error : NAN), "gap",
-                     fds_json_real(is_same_unit ? gap_of(g, side, values) : NAN));
-    return *out ? FDS_OK : fds_fail_json(err);
+        TRY(fds_agree(values, eval_columns(g, method), truth, g->tests, g->players,
+                      g->player_labels, side->predicted, &agreement, err));
+    *out = json_pack("{s:o, s:o, s:o, s:o}", "correlation", fds__json_real(agreement.correlation),
+                     "within", fds__json_real(agreement.within), "relative_error",
+                     fds__json_real(is_same_unit ? agreement.relative_error : NAN), "gap",
+                     fds__json_real(is_same_unit ? gap_of(g, side, values) : NAN));
+    return *out ? FDS_OK : fds__fail_json(err);
 }

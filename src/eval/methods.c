@@ -65,10 +65,10 @@ static fds_status fail_name(const char *name, fds_error *err) {
     char list[300] = "";
     for (const char *const *at = fds_bench_methods(); *at; at++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s, ", *at);
-    return fds_fail(err, FDS_USAGE,
-                    "there is no method \"%.64s\"; there are %sand gshapley, knn:K, banzhaf and "
-                    "beta:A,B, as all of others with or without \"" PER_SAMPLE "\"",
-                    name, list);
+    return fds__fail(err, FDS_ERR_USAGE,
+                     "there is no method \"%.64s\"; there are %sand gshapley, knn:K, banzhaf and "
+                     "beta:A,B, as all of others with or without \"" PER_SAMPLE "\"",
+                     name, list);
 }
 
 /* Of the methods that are many, by a number in the name. */
@@ -105,14 +105,14 @@ static fds_status check_baseline(const eval_method *m, fds_error *err) {
     fds_error why;
     if (fds_baseline_params_default(m->base, &params, &why) != FDS_OK) {
         bool is_near = strncmp(m->base, "knn", 3) == 0 || strncmp(m->base, "beta", 4) == 0;
-        return is_near ? fds_fail(err, why.status, "%s", why.text) : fail_name(m->name, err);
+        return is_near ? fds__fail(err, why.status, "%s", why.text) : fail_name(m->name, err);
     }
     if (m->is_per_sample)
-        params.judge = FDS_EACH_SAMPLE;
-    fds_status status = fds_baseline_check(&params, FDS_MAX_PLAYERS, &why);
+        params.scorer = FDS_SCORER_EACH_SAMPLE;
+    fds_status status = fds_baseline_check(&params, FDS__MAX_PLAYERS, &why);
     if (status != FDS_OK)
-        return fds_fail(err, status, "method \"%s\": %s; name it \"%s\"", m->name, why.text,
-                        m->base);
+        return fds__fail(err, status, "method \"%s\": %s; name it \"%s\"", m->name, why.text,
+                         m->base);
     return FDS_OK;
 }
 
@@ -127,15 +127,15 @@ fds_status eval_method_find(const char *name, eval_method *out, fds_error *err) 
     describe(&m);
     if (m.kind == REPORT_OURS || m.kind == REPORT_BEYOND || m.kind == REPORT_CONTROL) {
         if (is_each)
-            return fds_fail(err, FDS_USAGE,
-                            "method \"%s\": %s has values for each test sample in any case; name "
-                            "it \"%s\"",
-                            name, m.base, m.base);
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "method \"%s\": %s has values for each test sample in any case; name "
+                             "it \"%s\"",
+                             name, m.base, m.base);
         m.is_per_sample = true;
         m.is_fit = is_fit(m.base);
         m.is_converged = strcmp(m.base, "fds") == 0;
     } else {
-        FDS_TRY(check_baseline(&m, err));
+        TRY(check_baseline(&m, err));
     }
     if (is_each) {
         m.kind = REPORT_OTHER;
@@ -152,34 +152,34 @@ fds_bench_params fds_bench_params_default(void) {
     return (fds_bench_params){.shares = shares,
                               .share_count = sizeof shares / sizeof *shares,
                               .network = "lenet5",
-                              .orders = 40};
+                              .permutations = 40};
 }
 
 static fds_status check_methods(const fds_bench_params *p, fds_error *err) {
     const char *const *names = eval_method_names(p);
     eval_method unused;
     if (!names[0])
-        return fds_fail(err, FDS_USAGE, "no method is named, and nothing is to be compared");
+        return fds__fail(err, FDS_ERR_USAGE, "no method is named, and nothing is to be compared");
     for (size_t i = 0; names[i]; i++) {
-        FDS_TRY(eval_method_find(names[i], &unused, err));
+        TRY(eval_method_find(names[i], &unused, err));
         for (size_t j = 0; j < i; j++)
             if (strcmp(names[i], names[j]) == 0)
-                return fds_fail(err, FDS_USAGE, "method \"%s\" is named twice", names[i]);
+                return fds__fail(err, FDS_ERR_USAGE, "method \"%s\" is named twice", names[i]);
     }
     return FDS_OK;
 }
 
 static fds_status check_shares(const fds_bench_params *p, fds_error *err) {
     if (!p->shares || !p->share_count)
-        return fds_fail(err, FDS_USAGE, "no shares of the players are given, as 0.05 and 0.1");
+        return fds__fail(err, FDS_ERR_USAGE, "no shares of the players are given, as 0.05 and 0.1");
     for (size_t i = 0; i < p->share_count; i++) {
         if (!(p->shares[i] > 0 && p->shares[i] <= 1))
-            return fds_fail(err, FDS_USAGE,
-                            "share %zu of the players is %g, but must be above 0 and at most 1", i,
-                            p->shares[i]);
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "share %zu of the players is %g, but must be above 0 and at most 1", i,
+                             p->shares[i]);
         if (i && p->shares[i] <= p->shares[i - 1])
-            return fds_fail(err, FDS_USAGE, "shares must ascend, but %g comes after %g",
-                            p->shares[i], p->shares[i - 1]);
+            return fds__fail(err, FDS_ERR_USAGE, "shares must ascend, but %g comes after %g",
+                             p->shares[i], p->shares[i - 1]);
     }
     return FDS_OK;
 }
@@ -193,37 +193,37 @@ static fds_status check_explainer(const char *name, fds_error *err) {
             return FDS_OK;
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", *at);
     }
-    return fds_fail(err, FDS_USAGE, "explainer \"%.100s\": it must be one of %s%s", name, list,
-                    strcmp(name, "bank") == 0 ? "; the bank is a method" : "");
+    return fds__fail(err, FDS_ERR_USAGE, "explainer \"%.100s\": it must be one of %s%s", name, list,
+                     strcmp(name, "bank") == 0 ? "; the bank is a method" : "");
 }
 
 /* Coalitions come in pairs, one with its complement. */
 static fds_status check_coalitions(const char *what, size_t count, fds_error *err) {
     if (count % 2)
-        return fds_fail(err, FDS_USAGE,
-                        "%zu %s: a coalition is drawn with its complement, so it must be an even "
-                        "number",
-                        count, what);
-    if (count > FDS_MAX_ROWS - 2)
-        return fds_fail(err, FDS_LIMIT, "%zu %s, at most %zu are possible", count, what,
-                        FDS_MAX_ROWS - 2);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%zu %s: a coalition is drawn with its complement, so it must be an even "
+                         "number",
+                         count, what);
+    if (count > FDS__MAX_ROWS - 2)
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu %s, at most %zu are possible", count, what,
+                         FDS__MAX_ROWS - 2);
     return FDS_OK;
 }
 
 fds_status fds_bench_check(const fds_bench_params *p, fds_error *err) {
-    FDS_TRY(check_methods(p, err));
-    FDS_TRY(check_shares(p, err));
-    FDS_TRY(check_explainer(p->explainer, err));
-    FDS_TRY(check_coalitions("coalitions", p->coalitions, err));
-    FDS_TRY(check_coalitions("coalitions for the truth", p->truth, err));
+    TRY(check_methods(p, err));
+    TRY(check_shares(p, err));
+    TRY(check_explainer(p->explainer, err));
+    TRY(check_coalitions("coalitions", p->coalitions, err));
+    TRY(check_coalitions("coalitions for the truth", p->truth, err));
     if (!p->network)
-        return fds_fail(err, FDS_USAGE, "no network is given, as \"lenet5\"");
-    if (p->orders < 1 || p->orders > FDS_MAX_ROWS)
-        return fds_fail(err, FDS_USAGE, "%zu orders: 1 to %zu are possible", p->orders,
-                        FDS_MAX_ROWS);
+        return fds__fail(err, FDS_ERR_USAGE, "no network is given, as \"lenet5\"");
+    if (p->permutations < 1 || p->permutations > FDS__MAX_ROWS)
+        return fds__fail(err, FDS_ERR_USAGE, "%zu orders: 1 to %zu are possible", p->permutations,
+                         FDS__MAX_ROWS);
     if (!(p->flipped >= 0 && p->flipped < 1))
-        return fds_fail(err, FDS_USAGE,
-                        "wrong labels for a share %g of the players: it must be from 0 to below 1",
-                        p->flipped);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "wrong labels for a share %g of the players: it must be from 0 to below 1",
+                         p->flipped);
     return FDS_OK;
 }

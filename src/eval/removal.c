@@ -32,37 +32,40 @@ typedef struct {
 /* ---- mistakes ---- */
 
 static fds_status check_numbers(const question *q, fds_error *err) {
-    uint32_t classes = fds_table_value(q->table)->classes;
+    uint32_t classes = fds__table_utility(q->table)->classes;
     for (size_t k = 0; k < q->share_count; k++)
         if (!(q->shares[k] >= 0 && q->shares[k] <= 1))
-            return fds_fail(err, FDS_USAGE, "share %zu of the players is %g, but must be 0 to 1", k,
-                            q->shares[k]);
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "share %zu of the players is %g, but must be 0 to 1", k, q->shares[k]);
     for (size_t i = 0; i < q->inputs; i++)
         if (q->labels[i] >= classes)
-            return fds_fail(err, FDS_USAGE, "input %zu: label %u, there are %u classes", i,
-                            q->labels[i], classes);
+            return fds__fail(err, FDS_ERR_USAGE, "input %zu: label %u, there are %u classes", i,
+                             q->labels[i], classes);
     for (size_t i = 0; i < q->players * q->columns; i++)
         if (isnan(q->values[i]))
-            return fds_fail(err, FDS_USAGE,
-                            "the value of player %zu in column %zu is no number: players cannot be "
-                            "put in order by it",
-                            i / q->columns, i % q->columns);
+            return fds__fail(
+                err, FDS_ERR_USAGE,
+                "the value of player %zu in column %zu is no number: players cannot be "
+                "put in order by it",
+                i / q->columns, i % q->columns);
     return FDS_OK;
 }
 
 static fds_status check(const question *q, fds_error *err) {
-    if ((int)q->way < FDS_REMOVE_TOP || q->way > FDS_ADD_TOP)
-        return fds_fail(err, FDS_USAGE, "there is no way number %d to remove players, only 0 to %d",
-                        (int)q->way, FDS_ADD_TOP);
-    if (fds_table_store(q->table) != FDS_F32)
-        return fds_fail(err, FDS_USAGE,
-                        "the table keeps 16-bit floats, which have no numbers below 6e-8: a loss "
-                        "above 16 could not be told from others; it must keep 32-bit ones");
+    if ((int)q->way < FDS_REMOVAL_TOP || q->way > FDS_REMOVAL_KEEP_TOP)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "there is no way number %d to remove players, only 0 to %d", (int)q->way,
+                         FDS_REMOVAL_KEEP_TOP);
+    if (fds__table_store(q->table) != FDS_STORE_F32)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "the table keeps 16-bit floats, which have no numbers below 6e-8: a loss "
+                         "above 16 could not be told from others; it must keep 32-bit ones");
     if (q->columns != 1 && q->columns != q->inputs)
-        return fds_fail(err, FDS_SHAPE,
-                        "values of %zu columns for a table of %zu inputs: there must be one column "
-                        "for all inputs, or one for each",
-                        q->columns, q->inputs);
+        return fds__fail(
+            err, FDS_ERR_SHAPE,
+            "values of %zu columns for a table of %zu inputs: there must be one column "
+            "for all inputs, or one for each",
+            q->columns, q->inputs);
     return check_numbers(q, err);
 }
 
@@ -95,30 +98,30 @@ static size_t whole_players(double share, size_t players) {
 /* row receives the players that a share leaves of order. */
 static void keep(const question *q, const place *order, double share, uint64_t *row) {
     size_t count = whole_players(share, q->players), first = 0, end = q->players;
-    if (q->way == FDS_REMOVE_TOP)
+    if (q->way == FDS_REMOVAL_TOP)
         first = count;
     else
-        end = q->way == FDS_ADD_TOP ? count : q->players - count;
+        end = q->way == FDS_REMOVAL_KEEP_TOP ? count : q->players - count;
     for (size_t i = first; i < end; i++)
-        fds_coalition_add(row, order[i].player);
+        fds__coalition_add(row, order[i].player);
 }
 
 /* Row k * columns + c: share k by column c. */
 static fds_status make_plan(const question *q, fds_plan **out, fds_error *err) {
     size_t rows;
-    if (!fds_mul(q->share_count, q->columns, &rows))
-        return fds_fail(err, FDS_LIMIT, "%zu shares by %zu columns are too many", q->share_count,
-                        q->columns);
-    place *order = fds_alloc_zero(q->players, sizeof *order);
+    if (!fds__mul(q->share_count, q->columns, &rows))
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu shares by %zu columns are too many",
+                         q->share_count, q->columns);
+    place *order = fds__alloc_zero(q->players, sizeof *order);
     if (!order)
-        return fds_fail_nomem(err, q->players * sizeof *order);
-    fds_status status = fds_plan_blank(q->players, rows, out, err);
+        return fds__fail_nomem(err, q->players * sizeof *order);
+    fds_status status = fds__plan_blank(q->players, rows, out, err);
     for (size_t c = 0; c < q->columns && status == FDS_OK; c++) {
         sort_players(q, c, order);
         for (size_t k = 0; k < q->share_count; k++)
-            keep(q, order, q->shares[k], fds_plan_bits(*out, k * q->columns + c));
+            keep(q, order, q->shares[k], fds__plan_bits(*out, k * q->columns + c));
     }
-    fds_free(order);
+    fds__free(order);
     return status;
 }
 
@@ -131,7 +134,7 @@ static fds_status read_losses(const question *q, const fds_plan *plan, double *l
                               fds_error *err) {
     size_t each = q->inputs / q->columns; /* inputs that a row is for */
     fds_table_view *view;
-    FDS_TRY(fds_table_view_create(q->table, plan, q->labels, false, 1, &view, err));
+    TRY(fds_table_view_create(q->table, plan, q->labels, false, 1, &view, err));
     fds_rows rows = fds_table_view_rows(view);
     fds_status status = FDS_OK;
     for (size_t r = 0; r < fds_plan_rows(plan) && status == FDS_OK; r++) {
@@ -148,7 +151,7 @@ fds_status fds_value_loss(fds_table *table, fds_removal way, const double *value
                           const uint32_t *labels, const double *shares, size_t share_count,
                           unsigned threads, double *losses, size_t *trained,
                           const fds_events *events, fds_error *err) {
-    const fds_value *of = fds_table_value(table);
+    const fds_utility *of = fds__table_utility(table);
     const question q = {.table = table,
                         .way = way,
                         .values = values,
@@ -159,14 +162,14 @@ fds_status fds_value_loss(fds_table *table, fds_removal way, const double *value
                         .shares = shares,
                         .share_count = share_count};
     fds_plan *plan;
-    FDS_TRY(check(&q, err));
-    FDS_TRY(make_plan(&q, &plan, err));
-    size_t before = fds_table_count(table);
+    TRY(check(&q, err));
+    TRY(make_plan(&q, &plan, err));
+    size_t before = fds__table_count(table);
     fds_status status = fds_table_fill(table, plan, threads, events, err);
     if (status == FDS_OK)
         status = read_losses(&q, plan, losses, err);
     fds_plan_free(plan);
     if (status == FDS_OK && trained)
-        *trained = fds_table_count(table) - before;
+        *trained = fds__table_count(table) - before;
     return status;
 }

@@ -14,25 +14,25 @@
 
 /* ---- bank_file.c ---- */
 
-enum { FDS_BANK_HEADER = 72 };
+enum { FDS__BANK_HEADER = 72 };
 
 /* Which sub-models there are: one slot for each different coalition of the plan, in its order. */
-typedef struct fds_bank_slots {
+typedef struct fds__bank_slots {
     size_t count;
-    uint32_t *of_row; /* (rows of the plan) */
-    uint32_t *first;  /* (count): the first row of each */
-    uint64_t *ids;    /* (count): of the coalitions */
-    fds_index index;  /* from id to slot */
-    size_t weights;   /* of a sub-model */
+    uint32_t *of_row;    /* (rows of the plan) */
+    uint32_t *first;     /* (count): the first row of each */
+    uint64_t *ids;       /* (count): of the coalitions */
+    fds__slot_map index; /* from id to slot */
+    size_t weights;      /* of a sub-model */
     size_t record_size;
-} fds_bank_slots;
+} fds__bank_slots;
 
-fds_status fds_bank_slots_create(const fds_net *net, const fds_plan *plan, fds_bank_slots *out,
-                                 fds_error *err);
-void fds_bank_slots_free(fds_bank_slots *slots);
+fds_status fds__bank_slots_create(const fds_net *net, const fds_plan *plan, fds__bank_slots *out,
+                                  fds_error *err);
+void fds__bank_slots_free(fds__bank_slots *slots);
 /* Reads and checks all sub-models of a file: groups (groups, weights, 16) in the given order. */
-fds_status fds_bank_read(const char *path, const fds_net *net, const fds_plan *plan,
-                         const fds_bank_slots *slots, const uint32_t *order, unsigned threads,
-                         uint16_t *groups, fds_error *err);
+fds_status fds__bank_read(const char *path, const fds_net *net, const fds_plan *plan,
+                          const fds__bank_slots *slots, const uint32_t *order, unsigned threads,
+                          uint16_t *groups, fds_error *err);
 
 #endif

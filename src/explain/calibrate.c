@@ -54,7 +54,7 @@ static void calibrate_label(const data *d, uint32_t label, bool is_other, double
         prior[same] = pool(d, label, is_other, same);
         if (prior[same] < 0)
             prior[same] = pool(d, UINT32_MAX, is_other, same);
-        prior[same] = FDS_MAX(prior[same], 0.0);
+        prior[same] = MAX(prior[same], 0.0);
     }
     for (size_t i = 0; i < d->players; i++) {
         double sum = PRIOR * prior[d->player_labels[i] == label];
@@ -68,73 +68,74 @@ static void calibrate_label(const data *d, uint32_t label, bool is_other, double
     }
 }
 
-fds_status fds_calibrate(const double *values, const double *targets, const double *target_errors,
-                         const uint32_t *predicted, size_t inputs, uint32_t classes,
-                         const uint32_t *player_labels, size_t players, fds_calibration *out,
-                         fds_error *err) {
+fds_status fds__calibrate(const double *values, const double *targets, const double *target_errors,
+                          const uint32_t *predicted, size_t inputs, uint32_t classes,
+                          const uint32_t *player_labels, size_t players, fds__calibration *out,
+                          fds_error *err) {
     const data d = {values,        targets, target_errors, predicted,
                     player_labels, inputs,  players,       classes};
-    *out = (fds_calibration){inputs, fds_alloc_zero(2 * (size_t)classes * players, sizeof(double))};
+    *out =
+        (fds__calibration){inputs, fds__alloc_zero(2 * (size_t)classes * players, sizeof(double))};
     if (!out->errors)
-        return fds_fail_nomem(err, 2 * (size_t)classes * players * sizeof(double));
+        return fds__fail_nomem(err, 2 * (size_t)classes * players * sizeof(double));
     for (int other = 0; other < 2; other++)
         for (uint32_t y = 0; y < classes; y++)
             calibrate_label(&d, y, other, out->errors + (other * classes + y) * players);
     /* what cannot be read back must not be written */
     for (size_t i = 0; i < 2 * (size_t)classes * players; i++)
         if (!isfinite(out->errors[i])) {
-            fds_calibration_free(out);
-            return fds_fail(err, FDS_DIVERGED,
-                            "the explainer's values or the least squares' are not finite");
+            fds__calibration_free(out);
+            return fds__fail(err, FDS_ERR_DIVERGED,
+                             "the explainer's values or the least squares' are not finite");
         }
     return FDS_OK;
 }
 
-void fds_calibration_free(fds_calibration *calibration) {
-    fds_free(calibration->errors);
-    *calibration = (fds_calibration){0};
+void fds__calibration_free(fds__calibration *calibration) {
+    fds__free(calibration->errors);
+    *calibration = (fds__calibration){0};
 }
 
-fds_status fds_calibration_save(const fds_calibration *c, uint32_t classes, size_t players,
-                                const char *path, fds_error *err) {
+fds_status fds__calibration_save(const fds__calibration *c, uint32_t classes, size_t players,
+                                 const char *path, fds_error *err) {
     size_t count = 2 * (size_t)classes * players;
-    float *floats = fds_alloc(count * sizeof *floats);
+    float *floats = fds__alloc(count * sizeof *floats);
     if (!floats)
-        return fds_fail_nomem(err, count * sizeof *floats);
+        return fds__fail_nomem(err, count * sizeof *floats);
     for (size_t i = 0; i < count; i++)
         floats[i] = (float)c->errors[i];
     char inputs[32];
     snprintf(inputs, sizeof inputs, "%zu", c->inputs);
-    const fds_tensor tensor = {"errors", 3, {2, classes, (uint32_t)players}, floats};
-    const fds_meta meta = {"inputs", inputs};
-    fds_status status = fds_safetensors_write(path, &tensor, 1, &meta, 1, err);
-    fds_free(floats);
+    const fds__tensor tensor = {"errors", 3, {2, classes, (uint32_t)players}, floats};
+    const fds__meta meta = {"inputs", inputs};
+    fds_status status = fds__safetensors_write(path, &tensor, 1, &meta, 1, err);
+    fds__free(floats);
     return status;
 }
 
-fds_status fds_calibration_load(const char *path, uint32_t classes, size_t players,
-                                fds_calibration *out, fds_error *err) {
-    fds_safetensors *file;
-    *out = (fds_calibration){0};
-    FDS_TRY(fds_safetensors_read(path, &file, err));
-    const fds_tensor *t = fds_safetensors_find(file, "errors");
-    const char *inputs = fds_safetensors_meta(file, "inputs");
+fds_status fds__calibration_load(const char *path, uint32_t classes, size_t players,
+                                 fds__calibration *out, fds_error *err) {
+    fds__safetensors *file;
+    *out = (fds__calibration){0};
+    TRY(fds__safetensors_read(path, &file, err));
+    const fds__tensor *t = fds__safetensors_find(file, "errors");
+    const char *inputs = fds__safetensors_meta(file, "inputs");
     size_t count = 2 * (size_t)classes * players;
     fds_status status = FDS_OK;
     if (!t || t->rank != 3 || t->dims[0] != 2 || t->dims[1] != classes || t->dims[2] != players)
-        status = fds_fail(err, FDS_SHAPE, "%s: it must have a tensor \"errors\" of 2x%ux%zu", path,
-                          classes, players);
-    else if (!(out->errors = fds_alloc(count * sizeof *out->errors)))
-        status = fds_fail_nomem(err, count * sizeof *out->errors);
+        status = fds__fail(err, FDS_ERR_SHAPE, "%s: it must have a tensor \"errors\" of 2x%ux%zu",
+                           path, classes, players);
+    else if (!(out->errors = fds__alloc(count * sizeof *out->errors)))
+        status = fds__fail_nomem(err, count * sizeof *out->errors);
     for (size_t i = 0; status == FDS_OK && i < count; i++) {
         out->errors[i] = t->values[i];
         if (!isfinite(out->errors[i]) || out->errors[i] < 0)
-            status =
-                fds_fail(err, FDS_FORMAT, "%s: error number %zu is %g", path, i, out->errors[i]);
+            status = fds__fail(err, FDS_ERR_FORMAT, "%s: error number %zu is %g", path, i,
+                               out->errors[i]);
     }
     out->inputs = inputs ? (size_t)strtoull(inputs, NULL, 10) : 0;
-    fds_safetensors_free(file);
+    fds__safetensors_free(file);
     if (status != FDS_OK)
-        fds_calibration_free(out);
+        fds__calibration_free(out);
     return status;
 }

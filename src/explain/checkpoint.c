@@ -25,57 +25,57 @@ enum { PARTS = 4, BEST = 3, NAME = 80, KEYS = 6 };
 
 static const struct {
     const char *name;
-    fds_deep_part part;
-} parts[PARTS] = {{"value", FDS_DEEP_VALUE},
-                  {"moment1", FDS_DEEP_MOMENT1},
-                  {"moment2", FDS_DEEP_MOMENT2},
-                  {"best", FDS_DEEP_VALUE}};
+    fds__deep_part part;
+} parts[PARTS] = {{"value", FDS__DEEP_VALUE},
+                  {"moment1", FDS__DEEP_MOMENT1},
+                  {"moment2", FDS__DEEP_MOMENT2},
+                  {"best", FDS__DEEP_VALUE}};
 static const char *const keys[KEYS] = {"format", "text", "stage", "epoch", "steps", "metrics"};
 
 /* ---- weights in memory ---- */
 
-static fds_status weights_make(learn_weights *w, const fds_deep *net, fds_error *err) {
-    size_t count = fds_deep_tensor_count(net), total = 0;
+static fds_status weights_make(learn_weights *w, const fds__deep *net, fds_error *err) {
+    size_t count = fds__deep_tensor_count(net), total = 0;
     for (size_t i = 0; i < count; i++)
-        total += fds_deep_tensor_at(net, i).count;
-    w->names = fds_alloc_zero(count, sizeof *w->names);
-    w->offsets = fds_alloc_zero(count + 1, sizeof *w->offsets);
-    w->values = fds_alloc_zero(total, sizeof *w->values);
+        total += fds__deep_tensor_at(net, i).count;
+    w->names = fds__alloc_zero(count, sizeof *w->names);
+    w->offsets = fds__alloc_zero(count + 1, sizeof *w->offsets);
+    w->values = fds__alloc_zero(total, sizeof *w->values);
     if (!w->names || !w->offsets || !w->values) {
         learn_weights_free(w);
-        return fds_fail_nomem(err, total * sizeof *w->values);
+        return fds__fail_nomem(err, total * sizeof *w->values);
     }
     w->count = count;
     for (size_t i = 0; i < count; i++) {
-        fds_deep_tensor t = fds_deep_tensor_at(net, i);
+        fds__deep_tensor t = fds__deep_tensor_at(net, i);
         snprintf(w->names[i], sizeof *w->names, "%s", t.name);
         w->offsets[i + 1] = w->offsets[i] + t.count;
     }
     return FDS_OK;
 }
 
-fds_status learn_weights_take(learn_weights *w, const fds_deep *net, fds_error *err) {
+fds_status learn_weights_take(learn_weights *w, const fds__deep *net, fds_error *err) {
     if (!w->values)
-        FDS_TRY(weights_make(w, net, err));
+        TRY(weights_make(w, net, err));
     for (size_t i = 0; i < w->count; i++)
-        FDS_TRY(fds_deep_read(net, i, FDS_DEEP_VALUE, w->values + w->offsets[i], err));
+        TRY(fds__deep_read(net, i, FDS__DEEP_VALUE, w->values + w->offsets[i], err));
     return FDS_OK;
 }
 
-fds_status learn_weights_give(const learn_weights *w, fds_deep *net, fds_error *err) {
-    for (size_t i = 0; i < fds_deep_tensor_count(net); i++) {
-        fds_deep_tensor t = fds_deep_tensor_at(net, i);
+fds_status learn_weights_give(const learn_weights *w, fds__deep *net, fds_error *err) {
+    for (size_t i = 0; i < fds__deep_tensor_count(net); i++) {
+        fds__deep_tensor t = fds__deep_tensor_at(net, i);
         for (size_t j = 0; j < w->count; j++)
             if (strcmp(t.name, w->names[j]) == 0 && t.count == w->offsets[j + 1] - w->offsets[j])
-                FDS_TRY(fds_deep_write(net, i, FDS_DEEP_VALUE, w->values + w->offsets[j], err));
+                TRY(fds__deep_write(net, i, FDS__DEEP_VALUE, w->values + w->offsets[j], err));
     }
     return FDS_OK;
 }
 
 void learn_weights_free(learn_weights *w) {
-    fds_free(w->names);
-    fds_free(w->offsets);
-    fds_free(w->values);
+    fds__free(w->names);
+    fds__free(w->offsets);
+    fds__free(w->values);
     *w = (learn_weights){0};
 }
 
@@ -97,75 +97,79 @@ static uint64_t chain_plan(uint64_t sum, const fds_plan *plan) {
     return sum;
 }
 
-static fds_status chain_rows(uint64_t *sum, const fds_lesson *lesson, fds_error *err) {
-    size_t columns = lesson->inputs * lesson->classes;
-    double *row = fds_alloc(columns * sizeof *row);
+static fds_status chain_rows(uint64_t *sum, const fds__training *training, fds_error *err) {
+    size_t columns = training->inputs * training->classes;
+    double *row = fds__alloc(columns * sizeof *row);
     if (!row)
-        return fds_fail_nomem(err, columns * sizeof *row);
+        return fds__fail_nomem(err, columns * sizeof *row);
     fds_status status = FDS_OK;
-    for (size_t i = 2; status == FDS_OK && i < fds_plan_rows(lesson->plan); i++) {
-        status = lesson->rows->read(lesson->rows->context, 0, i, 0, columns, row, err);
+    for (size_t i = 2; status == FDS_OK && i < fds_plan_rows(training->plan); i++) {
+        status = training->rows->read(training->rows->context, 0, i, 0, columns, row, err);
         *sum = chain(*sum, row, columns * sizeof *row);
     }
-    fds_free(row);
+    fds__free(row);
     return status;
 }
 
 /* What is read in training alone: targets, or the rows. */
-static fds_status lesson_checksum(const fds_lesson *lesson, const fds_explainer_params *params,
-                                  uint64_t *sum, fds_error *err) {
-    size_t columns = lesson->inputs * lesson->classes;
-    *sum = chain(0, lesson->x, lesson->inputs * fds_shape_size(lesson->shape) * sizeof *lesson->x);
-    *sum = chain(*sum, lesson->empty, columns * sizeof *lesson->empty);
-    *sum = chain(*sum, lesson->full, columns * sizeof *lesson->full);
+static fds_status training_checksum(const fds__training *training,
+                                    const fds__explainer_params *params, uint64_t *sum,
+                                    fds_error *err) {
+    size_t columns = training->inputs * training->classes;
+    *sum = chain(0, training->x,
+                 training->inputs * fds__shape_size(training->shape) * sizeof *training->x);
+    *sum = chain(*sum, training->empty, columns * sizeof *training->empty);
+    *sum = chain(*sum, training->full, columns * sizeof *training->full);
     if (params->warm_up)
-        *sum = chain(*sum, lesson->labels, lesson->inputs * sizeof *lesson->labels);
-    for (size_t i = 0; lesson->groups && i < lesson->players; i++) {
-        uint32_t group = fds_groups_of(lesson->groups, i);
+        *sum = chain(*sum, training->labels, training->inputs * sizeof *training->labels);
+    for (size_t i = 0; training->groups && i < training->players; i++) {
+        uint32_t group = fds_groups_of(training->groups, i);
         *sum = chain(*sum, &group, sizeof group);
     }
-    *sum = chain_plan(*sum, lesson->held_plan);
-    if (params->objective == FDS_CLOSED) {
-        *sum = chain(*sum, lesson->targets, columns * lesson->players * sizeof *lesson->targets);
+    *sum = chain_plan(*sum, training->validation_plan);
+    if (params->objective == FDS_OBJECTIVE_CLOSED) {
+        *sum =
+            chain(*sum, training->targets, columns * training->players * sizeof *training->targets);
         return FDS_OK;
     }
-    *sum = chain_plan(*sum, lesson->plan);
-    return chain_rows(sum, lesson, err);
+    *sum = chain_plan(*sum, training->plan);
+    return chain_rows(sum, training, err);
 }
 
-fds_status learn_describe(const fds_lesson *lesson, const fds_explainer_params *p,
-                          uint64_t weights_checksum, uint64_t held_checksum, fds_text *text,
+fds_status learn_describe(const fds__training *training, const fds__explainer_params *p,
+                          uint64_t weights_checksum, uint64_t validation_checksum, fds__text *text,
                           fds_error *err) {
     uint64_t sum;
-    FDS_TRY(lesson_checksum(lesson, p, &sum, err));
-    fds_text_print(text, "fds %s, %s\n", FDS_VERSION, fds_deep_isa());
-    fds_text_print(text, "threads %u\n", p->threads ? p->threads : fds_processors());
-    fds_text_print(text, "network %s\nprecision %d\nseed %llu\n", p->network, (int)p->precision,
-                   (unsigned long long)p->seed);
-    fds_text_print(text, "objective %d, by group %d, gamma ", (int)p->objective, p->is_by_group);
-    fds_text_float(text, p->gamma);
-    fds_text_print(text, "\nwarm-up %d\nlr ", p->warm_up);
-    fds_text_float(text, p->lr);
-    fds_text_print(text, "\nbatch %u\nepochs %u\npatience %u\ndraws %u\n", p->batch, p->epochs,
-                   p->patience, p->draws);
-    fds_text_print(text, "inputs %zu, kept out %zu, %ux%ux%u\nplayers %zu\nclasses %u\n",
-                   lesson->inputs, lesson->held, lesson->shape.channels, lesson->shape.height,
-                   lesson->shape.width, lesson->players, lesson->classes);
-    fds_text_print(text, "lesson %016llx\nweights %016llx\nkept out %016llx\n",
-                   (unsigned long long)sum, (unsigned long long)weights_checksum,
-                   (unsigned long long)held_checksum);
-    return fds_text_check(text, err);
+    TRY(training_checksum(training, p, &sum, err));
+    fds__text_print(text, "fds %s, %s\n", FDS_VERSION, fds__deep_isa());
+    fds__text_print(text, "threads %u\n", p->threads ? p->threads : fds_processors());
+    fds__text_print(text, "network %s\nprecision %d\nseed %llu\n", p->network, (int)p->precision,
+                    (unsigned long long)p->seed);
+    fds__text_print(text, "objective %d, by group %d, gamma ", (int)p->objective, p->is_by_group);
+    fds__text_float(text, p->gamma);
+    fds__text_print(text, "\nwarm-up %d\nlr ", p->warm_up);
+    fds__text_float(text, p->lr);
+    fds__text_print(text, "\nbatch %u\nepochs %u\npatience %u\ndraws %u\n", p->batch, p->epochs,
+                    p->patience, p->draws);
+    fds__text_print(text, "inputs %zu, kept out %zu, %ux%ux%u\nplayers %zu\nclasses %u\n",
+                    training->inputs, training->validation, training->shape.channels,
+                    training->shape.height, training->shape.width, training->players,
+                    training->classes);
+    fds__text_print(text, "lesson %016llx\nweights %016llx\nkept out %016llx\n",
+                    (unsigned long long)sum, (unsigned long long)weights_checksum,
+                    (unsigned long long)validation_checksum);
+    return fds__text_check(text, err);
 }
 
 /* ---- the file's parts ---- */
 
-static bool has_part(const fds_deep_tensor *tensor, size_t part, bool is_warm_up) {
+static bool has_part(const fds__deep_tensor *tensor, size_t part, bool is_warm_up) {
     if (part == BEST)
         return !is_warm_up;
-    return parts[part].part == FDS_DEEP_VALUE || !tensor->is_statistic;
+    return parts[part].part == FDS__DEEP_VALUE || !tensor->is_statistic;
 }
 
-static uint64_t tensor_checksum(const fds_tensor *t) {
+static uint64_t tensor_checksum(const fds__tensor *t) {
     size_t count = 1;
     for (uint32_t d = 0; d < t->rank; d++)
         count *= t->dims[d];
@@ -184,81 +188,81 @@ static void print_checksum(uint64_t tensors, const char *const values[KEYS], cha
 
 typedef struct {
     size_t count;
-    fds_tensor *tensors;
+    fds__tensor *tensors;
     char (*names)[NAME];
     float *values[PARTS]; /* owned, but for BEST */
 } contents;
 
 static void contents_free(contents *c) {
     for (size_t part = 0; part < BEST; part++)
-        fds_free(c->values[part]);
-    fds_free(c->tensors);
-    fds_free(c->names);
+        fds__free(c->values[part]);
+    fds__free(c->tensors);
+    fds__free(c->names);
 }
 
 static fds_status add_part(contents *c, const learn_state *state, size_t part, fds_error *err) {
     size_t offset = 0;
-    for (size_t i = 0; i < fds_deep_tensor_count(state->net); i++) {
-        fds_deep_tensor t = fds_deep_tensor_at(state->net, i);
+    for (size_t i = 0; i < fds__deep_tensor_count(state->net); i++) {
+        fds__deep_tensor t = fds__deep_tensor_at(state->net, i);
         float *values = c->values[part] + offset;
         offset += t.count;
         if (!has_part(&t, part, state->is_warm_up))
             continue;
         if (part != BEST)
-            FDS_TRY(fds_deep_read(state->net, i, parts[part].part, values, err));
+            TRY(fds__deep_read(state->net, i, parts[part].part, values, err));
         char *name = c->names[c->count];
         snprintf(name, NAME, "%s/%s", parts[part].name, t.name);
-        fds_tensor *tensor = &c->tensors[c->count++];
-        *tensor = (fds_tensor){.name = name, .rank = t.rank, .values = values};
+        fds__tensor *tensor = &c->tensors[c->count++];
+        *tensor = (fds__tensor){.name = name, .rank = t.rank, .values = values};
         memcpy(tensor->dims, t.dims, sizeof t.dims);
     }
     return FDS_OK;
 }
 
 static fds_status gather(contents *c, const learn_state *state, fds_error *err) {
-    size_t count = fds_deep_tensor_count(state->net), total = 0;
+    size_t count = fds__deep_tensor_count(state->net), total = 0;
     for (size_t i = 0; i < count; i++)
-        total += fds_deep_tensor_at(state->net, i).count;
-    c->tensors = fds_alloc_zero(PARTS * count, sizeof *c->tensors);
-    c->names = fds_alloc_zero(PARTS * count, sizeof *c->names);
+        total += fds__deep_tensor_at(state->net, i).count;
+    c->tensors = fds__alloc_zero(PARTS * count, sizeof *c->tensors);
+    c->names = fds__alloc_zero(PARTS * count, sizeof *c->names);
     bool is_ready = c->tensors && c->names;
     for (size_t part = 0; part < BEST; part++)
-        is_ready &= (c->values[part] = fds_alloc(total * sizeof(float))) != NULL;
+        is_ready &= (c->values[part] = fds__alloc(total * sizeof(float))) != NULL;
     if (!is_ready)
-        return fds_fail_nomem(err, total * sizeof(float));
+        return fds__fail_nomem(err, total * sizeof(float));
     c->values[BEST] = state->best->values;
     for (size_t part = 0; part < PARTS; part++)
-        FDS_TRY(add_part(c, state, part, err));
+        TRY(add_part(c, state, part, err));
     return FDS_OK;
 }
 
 fds_status learn_checkpoint_write(const char *path, const learn_state *state, fds_error *err) {
     char epoch[32], steps[32], checksum[17];
     contents c = {0};
-    fds_text metrics = {0};
+    fds__text metrics = {0};
     uint64_t sum = 0;
     fds_status status = gather(&c, state, err);
-    fds_text_print(&metrics, "%s", "");
+    fds__text_print(&metrics, "%s", "");
     if (!state->is_warm_up)
         learn_metrics_print(state->metrics, state->epoch, &metrics);
     if (status == FDS_OK)
-        status = fds_text_check(&metrics, err);
+        status = fds__text_check(&metrics, err);
     if (status == FDS_OK) {
         snprintf(epoch, sizeof epoch, "%u", state->epoch);
-        snprintf(steps, sizeof steps, "%llu", (unsigned long long)fds_deep_steps(state->net));
+        snprintf(steps, sizeof steps, "%llu", (unsigned long long)fds__deep_steps(state->net));
         const char *values[KEYS] = {
             FORMAT, state->text, state->is_warm_up ? "warm-up" : "explainer",
             epoch,  steps,       metrics.data};
         for (size_t i = 0; i < c.count; i++)
             sum += tensor_checksum(&c.tensors[i]);
         print_checksum(sum, values, checksum);
-        fds_meta meta[KEYS + 1] = {[KEYS] = {"checksum", checksum}};
+        fds__meta meta[KEYS + 1] = {[KEYS] = {"checksum", checksum}};
         for (size_t i = 0; i < KEYS; i++)
-            meta[i] = (fds_meta){keys[i], values[i]};
-        status = fds_safetensors_write(path, c.tensors, c.count, meta, KEYS + 1, err);
+            meta[i] = (fds__meta){keys[i], values[i]};
+        status = fds__safetensors_write(path, c.tensors, c.count, meta, KEYS + 1, err);
     }
     contents_free(&c);
-    fds_free(metrics.data);
+    fds__free(metrics.data);
     return status;
 }
 
@@ -270,28 +274,28 @@ static bool whole(const char *text, uint64_t limit, uint64_t *number) {
     return text[0] >= '0' && text[0] <= '9' && !*end && *number <= limit;
 }
 
-static fds_status check(const char *path, const char *text, const fds_safetensors *file,
+static fds_status check(const char *path, const char *text, const fds__safetensors *file,
                         const char *values[KEYS], fds_error *err) {
     uint64_t sum = 0;
     char hex[17];
     for (size_t i = 0; i < KEYS; i++) {
-        values[i] = fds_safetensors_meta(file, keys[i]);
+        values[i] = fds__safetensors_meta(file, keys[i]);
         if (!values[i])
-            return fds_fail(err, FDS_FORMAT, "%s: metadata \"%s\" is missing: not a checkpoint",
-                            path, keys[i]);
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: metadata \"%s\" is missing: not a checkpoint", path, keys[i]);
     }
     if (strcmp(values[0], FORMAT) != 0)
-        return fds_fail(err, FDS_FORMAT, "%s: format \"%.40s\" is not \"%s\"", path, values[0],
-                        FORMAT);
-    for (size_t i = 0; i < fds_safetensors_count(file); i++)
-        sum += tensor_checksum(fds_safetensors_tensor(file, i));
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: format \"%.40s\" is not \"%s\"", path, values[0],
+                         FORMAT);
+    for (size_t i = 0; i < fds__safetensors_count(file); i++)
+        sum += tensor_checksum(fds__safetensors_tensor(file, i));
     print_checksum(sum, values, hex);
-    const char *checksum = fds_safetensors_meta(file, "checksum");
+    const char *checksum = fds__safetensors_meta(file, "checksum");
     if (!checksum || strcmp(checksum, hex) != 0)
-        return fds_fail(err, FDS_CORRUPT, "%s: the checksum does not agree", path);
+        return fds__fail(err, FDS_ERR_CORRUPT, "%s: the checksum does not agree", path);
     if (strcmp(values[1], text) != 0)
-        return fds_fail(err, FDS_USAGE, "%s: it is of a training with other settings or data",
-                        path);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: it is of a training with other settings or data",
+                         path);
     return FDS_OK;
 }
 
@@ -299,10 +303,10 @@ static fds_status read_state(const char *path, const char *text, learn_checkpoin
                              fds_error *err) {
     const char *values[KEYS];
     uint64_t epoch;
-    FDS_TRY(check(path, text, c->file, values, err));
+    TRY(check(path, text, c->file, values, err));
     c->is_warm_up = strcmp(values[2], "warm-up") == 0;
     if (!whole(values[3], UINT32_MAX, &epoch) || !whole(values[4], UINT64_MAX, &c->steps))
-        return fds_fail(err, FDS_FORMAT, "%s: epoch and steps must be whole numbers", path);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: epoch and steps must be whole numbers", path);
     c->epoch = (uint32_t)epoch;
     return c->is_warm_up ? FDS_OK
                          : learn_metrics_parse(path, values[5], c->epoch, &c->metrics, err);
@@ -311,7 +315,7 @@ static fds_status read_state(const char *path, const char *text, learn_checkpoin
 fds_status learn_checkpoint_read(const char *path, const char *text, learn_checkpoint *c,
                                  fds_error *err) {
     *c = (learn_checkpoint){0};
-    FDS_TRY(fds_safetensors_read(path, &c->file, err));
+    TRY(fds__safetensors_read(path, &c->file, err));
     fds_status status = read_state(path, text, c, err);
     if (status != FDS_OK)
         learn_checkpoint_free(c);
@@ -319,38 +323,38 @@ fds_status learn_checkpoint_read(const char *path, const char *text, learn_check
 }
 
 void learn_checkpoint_free(learn_checkpoint *c) {
-    fds_safetensors_free(c->file);
-    fds_free(c->metrics);
+    fds__safetensors_free(c->file);
+    fds__free(c->metrics);
     *c = (learn_checkpoint){0};
 }
 
-static fds_status find(const char *path, const learn_checkpoint *c, const fds_deep_tensor *t,
-                       size_t part, const fds_tensor **found, fds_error *err) {
+static fds_status find(const char *path, const learn_checkpoint *c, const fds__deep_tensor *t,
+                       size_t part, const fds__tensor **found, fds_error *err) {
     char name[NAME];
     snprintf(name, sizeof name, "%s/%s", parts[part].name, t->name);
-    *found = fds_safetensors_find(c->file, name);
+    *found = fds__safetensors_find(c->file, name);
     if (!*found || (*found)->rank != t->rank ||
         memcmp((*found)->dims, t->dims, t->rank * sizeof *t->dims) != 0)
-        return fds_fail(err, FDS_FORMAT, "%s: tensor \"%s\" is missing or of another shape", path,
-                        name);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%s\" is missing or of another shape",
+                         path, name);
     return FDS_OK;
 }
 
-fds_status learn_checkpoint_restore(const char *path, const learn_checkpoint *c, fds_deep *net,
+fds_status learn_checkpoint_restore(const char *path, const learn_checkpoint *c, fds__deep *net,
                                     learn_weights *best, fds_error *err) {
-    const fds_tensor *found;
-    for (size_t i = 0; i < fds_deep_tensor_count(net); i++) {
-        fds_deep_tensor t = fds_deep_tensor_at(net, i);
+    const fds__tensor *found;
+    for (size_t i = 0; i < fds__deep_tensor_count(net); i++) {
+        fds__deep_tensor t = fds__deep_tensor_at(net, i);
         for (size_t part = 0; part < PARTS; part++) {
             if (!has_part(&t, part, c->is_warm_up))
                 continue;
-            FDS_TRY(find(path, c, &t, part, &found, err));
+            TRY(find(path, c, &t, part, &found, err));
             if (part == BEST)
                 memcpy(best->values + best->offsets[i], found->values, t.count * sizeof(float));
             else
-                FDS_TRY(fds_deep_write(net, i, parts[part].part, found->values, err));
+                TRY(fds__deep_write(net, i, parts[part].part, found->values, err));
         }
     }
-    fds_deep_set_steps(net, c->steps);
+    fds__deep_set_steps(net, c->steps);
     return FDS_OK;
 }

@@ -2,7 +2,7 @@
  *
  * How a training went, epoch by epoch.
  *
- *   metrics.jsonl  one JSON object a line: {"epoch": 1, "lr": ..., "loss": ..., "held_loss": ...}
+ *   metrics.jsonl  one JSON object a line: {"epoch": 1, "lr": ..., "loss": ..., "validation_loss": ...}
  *   curves.svg     both losses by epoch, each in a panel of its own because their units differ, on
  *                  logarithmic scales; the best epoch is marked
  *
@@ -17,39 +17,40 @@
 
 /* ---- metrics.jsonl ---- */
 
-void learn_metrics_print(const fds_metric *metrics, size_t count, fds_text *text) {
+void learn_metrics_print(const fds__metric *metrics, size_t count, fds__text *text) {
     for (size_t i = 0; i < count; i++) {
-        fds_text_print(text, "{\"epoch\": %u, \"lr\": ", metrics[i].epoch);
-        fds_text_float(text, metrics[i].lr);
-        fds_text_print(text, ", \"loss\": ");
-        fds_text_double(text, metrics[i].loss);
-        fds_text_print(text, ", \"held_loss\": ");
-        fds_text_double(text, metrics[i].held_loss);
-        fds_text_print(text, "}\n");
+        fds__text_print(text, "{\"epoch\": %u, \"lr\": ", metrics[i].epoch);
+        fds__text_float(text, metrics[i].lr);
+        fds__text_print(text, ", \"loss\": ");
+        fds__text_double(text, metrics[i].loss);
+        fds__text_print(text, ", \"held_loss\": ");
+        fds__text_double(text, metrics[i].validation_loss);
+        fds__text_print(text, "}\n");
     }
 }
 
-static bool read_metric(const char *line, size_t size, fds_metric *metric) {
+static bool read_metric(const char *line, size_t size, fds__metric *metric) {
     json_t *object = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
     json_t *lr = json_object_get(object, "lr"), *loss = json_object_get(object, "loss");
-    json_t *held = json_object_get(object, "held_loss"), *epoch = json_object_get(object, "epoch");
+    json_t *validation = json_object_get(object, "held_loss"),
+           *epoch = json_object_get(object, "epoch");
     bool is_right = json_is_integer(epoch) && json_is_number(lr) && json_is_number(loss) &&
-                    json_is_number(held);
+                    json_is_number(validation);
     if (is_right)
-        *metric = (fds_metric){.epoch = (uint32_t)json_integer_value(epoch),
-                               .lr = (float)json_number_value(lr),
-                               .loss = json_number_value(loss),
-                               .held_loss = json_number_value(held)};
+        *metric = (fds__metric){.epoch = (uint32_t)json_integer_value(epoch),
+                                .lr = (float)json_number_value(lr),
+                                .loss = json_number_value(loss),
+                                .validation_loss = json_number_value(validation)};
     json_decref(object);
     return is_right;
 }
 
 fds_status learn_metrics_parse(const char *where, const char *text, size_t count,
-                               fds_metric **metrics, fds_error *err) {
-    size_t most = FDS_MIN(count, strlen(text)); /* lines: a count that lies takes no memory */
-    fds_metric *list = fds_alloc_zero(most, sizeof *list);
+                               fds__metric **metrics, fds_error *err) {
+    size_t most = MIN(count, strlen(text)); /* lines: a count that lies takes no memory */
+    fds__metric *list = fds__alloc_zero(most, sizeof *list);
     if (!list)
-        return fds_fail_nomem(err, most * sizeof *list);
+        return fds__fail_nomem(err, most * sizeof *list);
     size_t line = 0;
     bool is_right = true;
     for (const char *end; is_right && line < count && (end = strchr(text, '\n')); text = end + 1) {
@@ -58,11 +59,11 @@ fds_status learn_metrics_parse(const char *where, const char *text, size_t count
         line += is_right;
     }
     if (line < count || *text) {
-        fds_free(list);
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: metrics, line %zu: there must be %zu lines, one an "
-                        "epoch",
-                        where, line + 1, count);
+        fds__free(list);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: metrics, line %zu: there must be %zu lines, one an "
+                         "epoch",
+                         where, line + 1, count);
     }
     *metrics = list;
     return FDS_OK;
@@ -84,15 +85,15 @@ enum {
 
 typedef struct {
     const char *name, *colour;
-    const fds_metric *metrics;
+    const fds__metric *metrics;
     size_t count;
-    bool is_held;
+    bool is_validation;
     int top;
     double low, high; /* of the axis */
 } panel;
 
 static double value_of(const panel *p, size_t i) {
-    return p->is_held ? p->metrics[i].held_loss : p->metrics[i].loss;
+    return p->is_validation ? p->metrics[i].validation_loss : p->metrics[i].loss;
 }
 
 /* The range of the values, with a margin; what is 0 goes to the bottom. */
@@ -149,90 +150,91 @@ static size_t find_ticks(const panel *p, double ticks[MAX_TICKS]) {
     return count;
 }
 
-static void draw_axis(const panel *p, fds_text *svg) {
+static void draw_axis(const panel *p, fds__text *svg) {
     double ticks[MAX_TICKS];
     size_t count = find_ticks(p, ticks);
-    fds_text_print(svg, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", LEFT, p->top - 20,
-                   p->colour, p->name);
+    fds__text_print(svg, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", LEFT, p->top - 20,
+                    p->colour, p->name);
     for (size_t i = 0; i < count; i++) {
         int y = y_of(p, ticks[i]);
-        fds_text_print(svg,
-                       "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#e3e3e3\" "
-                       "stroke-width=\"2\"/><text x=\"%d\" y=\"%d\" text-anchor=\"end\">",
-                       LEFT, WIDTH - RIGHT, y, y, LEFT - 16, y + 9);
-        fds_text_digits(svg, 3, ticks[i]);
-        fds_text_print(svg, "</text>\n");
+        fds__text_print(svg,
+                        "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#e3e3e3\" "
+                        "stroke-width=\"2\"/><text x=\"%d\" y=\"%d\" text-anchor=\"end\">",
+                        LEFT, WIDTH - RIGHT, y, y, LEFT - 16, y + 9);
+        fds__text_digits(svg, 3, ticks[i]);
+        fds__text_print(svg, "</text>\n");
     }
-    fds_text_print(svg,
-                   "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#7d8597\" "
-                   "stroke-width=\"2\"/>\n",
-                   LEFT, p->top, p->top + PANEL, WIDTH - RIGHT);
+    fds__text_print(svg,
+                    "<path d=\"M%d %dV%dH%d\" fill=\"none\" stroke=\"#7d8597\" "
+                    "stroke-width=\"2\"/>\n",
+                    LEFT, p->top, p->top + PANEL, WIDTH - RIGHT);
 }
 
-static void add_curve(const panel *p, uint32_t best_epoch, fds_text *svg) {
+static void add_curve(const panel *p, uint32_t best_epoch, fds__text *svg) {
     int x = x_of(best_epoch, p->count);
-    fds_text_print(svg,
-                   "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#7d8597\" "
-                   "stroke-width=\"2\" stroke-dasharray=\"8 8\"/>\n<polyline points=\"",
-                   x, x, p->top, p->top + PANEL);
+    fds__text_print(svg,
+                    "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#7d8597\" "
+                    "stroke-width=\"2\" stroke-dasharray=\"8 8\"/>\n<polyline points=\"",
+                    x, x, p->top, p->top + PANEL);
     for (size_t i = 0; i < p->count; i++)
-        fds_text_print(svg, "%s%d,%d", i ? " " : "", x_of(i + 1, p->count),
-                       y_of(p, value_of(p, i)));
-    fds_text_print(
+        fds__text_print(svg, "%s%d,%d", i ? " " : "", x_of(i + 1, p->count),
+                        y_of(p, value_of(p, i)));
+    fds__text_print(
         svg, "\" fill=\"none\" stroke=\"%s\" stroke-width=\"5\" stroke-linejoin=\"round\"/>\n",
         p->colour);
-    fds_text_print(svg, "<circle cx=\"%d\" cy=\"%d\" r=\"9\" fill=\"%s\"/>\n", x,
-                   y_of(p, value_of(p, best_epoch - 1)), p->colour);
+    fds__text_print(svg, "<circle cx=\"%d\" cy=\"%d\" r=\"9\" fill=\"%s\"/>\n", x,
+                    y_of(p, value_of(p, best_epoch - 1)), p->colour);
 }
 
-static void draw_epochs(size_t count, fds_text *svg) {
-    size_t step = (size_t)FDS_MAX(round_step((double)count / 10), 1.0);
+static void draw_epochs(size_t count, fds__text *svg) {
+    size_t step = (size_t)MAX(round_step((double)count / 10), 1.0);
     for (size_t epoch = 1; epoch <= count; epoch = epoch / step * step + step)
-        fds_text_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%zu</text>\n",
-                       x_of(epoch, count), BOTTOM + 40, epoch);
-    fds_text_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">epoch</text>\n",
-                   (LEFT + WIDTH - RIGHT) / 2, BOTTOM + 86);
+        fds__text_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%zu</text>\n",
+                        x_of(epoch, count), BOTTOM + 40, epoch);
+    fds__text_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">epoch</text>\n",
+                    (LEFT + WIDTH - RIGHT) / 2, BOTTOM + 86);
 }
 
-static void draw(const fds_metric *metrics, size_t count, uint32_t best_epoch, fds_text *svg) {
+static void draw(const fds__metric *metrics, size_t count, uint32_t best_epoch, fds__text *svg) {
     panel panels[] = {
         {"loss in training, of the objective", "#3d5a80", metrics, count, false, TOP, 0, 0},
         {"loss on inputs and coalitions kept out, (v(s) − v(∅) − sᵀφ)²", "#0b6e4f", metrics, count,
          true, TOP + PANEL + GAP, 0, 0},
     };
-    fds_text_print(svg,
-                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-                   "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"26\">\n"
-                   "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n"
-                   "<text x=\"%d\" y=\"50\" font-size=\"30\">Training of the explainer, best after "
-                   "epoch %u of %zu</text>\n",
-                   WIDTH / 2, HEIGHT / 2, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, best_epoch, count);
+    fds__text_print(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+        "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"26\">\n"
+        "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n"
+        "<text x=\"%d\" y=\"50\" font-size=\"30\">Training of the explainer, best after "
+        "epoch %u of %zu</text>\n",
+        WIDTH / 2, HEIGHT / 2, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, best_epoch, count);
     for (size_t i = 0; i < 2; i++) {
         set_range(&panels[i]);
         draw_axis(&panels[i], svg);
         add_curve(&panels[i], best_epoch, svg);
     }
     draw_epochs(count, svg);
-    fds_text_print(svg, "</svg>\n");
+    fds__text_print(svg, "</svg>\n");
 }
 
 /* Writes the text into dir unless something failed before; frees it. */
-static fds_status put_file(const char *dir, const char *name, fds_text *text, fds_error *err) {
-    char path[FDS_PATH_MAX];
-    fds_status status = fds_text_check(text, err);
+static fds_status put_file(const char *dir, const char *name, fds__text *text, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    fds_status status = fds__text_check(text, err);
     if (status == FDS_OK)
-        status = fds_path_join(path, sizeof path, dir, name, err);
+        status = fds__path_join(path, sizeof path, dir, name, err);
     if (status == FDS_OK)
-        status = fds_file_write(path, text->data, text->used, err);
-    fds_free(text->data);
+        status = fds__file_write(path, text->data, text->used, err);
+    fds__free(text->data);
     return status;
 }
 
-fds_status learn_curves_write(const char *dir, const fds_metric *metrics, size_t count,
+fds_status learn_curves_write(const char *dir, const fds__metric *metrics, size_t count,
                               uint32_t best_epoch, fds_error *err) {
-    fds_text lines = {0}, svg = {0};
+    fds__text lines = {0}, svg = {0};
     learn_metrics_print(metrics, count, &lines);
-    FDS_TRY(put_file(dir, "metrics.jsonl", &lines, err));
+    TRY(put_file(dir, "metrics.jsonl", &lines, err));
     draw(metrics, count, best_epoch, &svg);
     return put_file(dir, "curves.svg", &svg, err);
 }

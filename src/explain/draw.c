@@ -29,34 +29,34 @@ typedef struct {
     const uint32_t *true_labels; /* or NULL */
     size_t players;
     uint32_t classes, columns;
-    uint32_t *predicted;       /* (players) label that the service model predicts */
-    uint32_t *order;           /* (players) scratch */
-    fds_brush inputs, samples; /* samples: the players' */
-    uint32_t side;             /* width of the column of true labels; 0: none */
-    uint32_t text, line;       /* scale and height of a line */
+    uint32_t *predicted;        /* (players) label that the service model predicts */
+    uint32_t *order;            /* (players) scratch */
+    fds__brush inputs, samples; /* samples: the players' */
+    uint32_t side;              /* width of the column of true labels; 0: none */
+    uint32_t text, line;        /* scale and height of a line */
     uint32_t cell_width, cell_height;
-    fds_picture canvas;
+    fds__picture canvas;
 } figure;
 
 static void figure_free(figure *f) {
-    fds_free(f->predicted);
-    fds_free(f->order);
-    fds_free(f->canvas.pixels);
+    fds__free(f->predicted);
+    fds__free(f->order);
+    fds__free(f->canvas.pixels);
 }
 
 /* What the service model predicts for the players' samples. */
 static fds_status predict(figure *f, fds_error *err) {
     size_t size;
-    if (!fds_mul(f->players, f->classes * sizeof(float), &size))
-        return fds_fail_nomem(err, SIZE_MAX);
-    float *probs = fds_alloc(size);
+    if (!fds__mul(f->players, f->classes * sizeof(float), &size))
+        return fds__fail_nomem(err, SIZE_MAX);
+    float *probs = fds__alloc(size);
     if (!probs)
-        return fds_fail_nomem(err, size);
+        return fds__fail_nomem(err, size);
     fds_status status = fds_model_predict(fds_run_service(f->run), fds_run_samples(f->run), NULL,
                                           f->players, 0, probs, NULL, err);
     for (size_t i = 0; i < f->players && status == FDS_OK; i++)
-        f->predicted[i] = fds_largest(probs + i * f->classes, f->classes);
-    fds_free(probs);
+        f->predicted[i] = fds__largest(probs + i * f->classes, f->classes);
+    fds__free(probs);
     return status;
 }
 
@@ -65,18 +65,18 @@ static fds_status predict(figure *f, fds_error *err) {
 static size_t longest_class_name(const figure *f) {
     size_t longest = 0;
     for (uint32_t c = 0; c < f->classes; c++)
-        longest = FDS_MAX(longest, strlen(fds_run_class_name(f->run, c)));
+        longest = MAX(longest, strlen(fds_run_class_name(f->run, c)));
     return longest;
 }
 
 /* Large letters where the longest line, "p " and a class name, has room for them. */
 static void measure(figure *f) {
-    uint32_t letters = (uint32_t)FDS_MIN(longest_class_name(f), (size_t)LINE_SIZE);
-    uint32_t width = FDS_MAX(f->inputs.width, f->samples.width);
-    uint32_t height = FDS_MAX(f->inputs.height, f->samples.height);
-    f->text = (letters + 2) * FDS_FONT_WIDTH * LARGE <= width ? LARGE : 1;
-    f->line = FDS_FONT_HEIGHT * f->text + LEADING;
-    f->side = f->true_labels ? FDS_MIN(letters * FDS_FONT_WIDTH * f->text, width) + GAP : 0;
+    uint32_t letters = (uint32_t)MIN(longest_class_name(f), (size_t)LINE_SIZE);
+    uint32_t width = MAX(f->inputs.width, f->samples.width);
+    uint32_t height = MAX(f->inputs.height, f->samples.height);
+    f->text = (letters + 2) * FDS__FONT_WIDTH * LARGE <= width ? LARGE : 1;
+    f->line = FDS__FONT_HEIGHT * f->text + LEADING;
+    f->side = f->true_labels ? MIN(letters * FDS__FONT_WIDTH * f->text, width) + GAP : 0;
     f->cell_width = width + 2 * FRAME + GAP;
     f->cell_height = FRAME + height + CAPTION + LINES * f->line + GAP;
 }
@@ -84,17 +84,17 @@ static void measure(figure *f) {
 static fds_status make_canvas(figure *f, size_t count, fds_error *err) {
     measure(f);
     uint64_t width = 2 * MARGIN + f->side + (uint64_t)(1 + f->columns) * f->cell_width;
-    uint64_t height = 2 * MARGIN + (uint64_t)count * f->cell_height + FDS_FONT_HEIGHT;
-    return fds_canvas_create(width, height, &f->canvas, err);
+    uint64_t height = 2 * MARGIN + (uint64_t)count * f->cell_height + FDS__FONT_HEIGHT;
+    return fds__canvas_create(width, height, &f->canvas, err);
 }
 
 /* ---- drawing ---- */
 
-static void draw_lines(figure *f, const fds_brush *brush, uint32_t left, uint32_t top,
+static void draw_lines(figure *f, const fds__brush *brush, uint32_t left, uint32_t top,
                        char lines[LINES][LINE_SIZE]) {
     top += brush->height + CAPTION;
     for (uint32_t i = 0; i < LINES; i++)
-        fds_canvas_text(&f->canvas, lines[i], f->text, left, top + i * f->line, brush->width);
+        fds__canvas_text(&f->canvas, lines[i], f->text, left, top + i * f->line, brush->width);
 }
 
 static void draw_input(figure *f, size_t i, size_t sample, uint32_t left, uint32_t top) {
@@ -102,19 +102,19 @@ static void draw_input(figure *f, size_t i, size_t sample, uint32_t left, uint32
     uint32_t explained = f->answers->labels[i], predicted = explained;
     if (f->answers->probs) {
         const float *probs = f->answers->probs + i * f->classes;
-        predicted = fds_largest(probs, f->classes);
+        predicted = fds__largest(probs, f->classes);
         snprintf(lines[1], LINE_SIZE, "%.1f %%", 100 * (double)probs[predicted]);
     }
     snprintf(lines[0], LINE_SIZE, "p %s", fds_run_class_name(f->run, predicted));
     if (predicted != explained)
         snprintf(lines[2], LINE_SIZE, "for %s", fds_run_class_name(f->run, explained));
-    fds_canvas_sample(&f->canvas, &f->inputs, sample, left, top);
+    fds__canvas_sample(&f->canvas, &f->inputs, sample, left, top);
     draw_lines(f, &f->inputs, left, top, lines);
 }
 
-static void draw_frame(figure *f, const fds_brush *brush, uint32_t left, uint32_t top) {
-    fds_canvas_fill(&f->canvas, left - FRAME, top - FRAME, brush->width + 2 * FRAME,
-                    brush->height + 2 * FRAME, orange);
+static void draw_frame(figure *f, const fds__brush *brush, uint32_t left, uint32_t top) {
+    fds__canvas_fill(&f->canvas, left - FRAME, top - FRAME, brush->width + 2 * FRAME,
+                     brush->height + 2 * FRAME, orange);
 }
 
 static void draw_contributor(figure *f, size_t i, size_t player, uint32_t left, uint32_t top) {
@@ -125,7 +125,7 @@ static void draw_contributor(figure *f, size_t i, size_t player, uint32_t left, 
     snprintf(lines[2], LINE_SIZE, "s %.3f", f->answers->values[i * f->players + player]);
     if (own != f->answers->labels[i])
         draw_frame(f, &f->samples, left, top);
-    fds_canvas_sample(&f->canvas, &f->samples, player, left, top);
+    fds__canvas_sample(&f->canvas, &f->samples, player, left, top);
     draw_lines(f, &f->samples, left, top, lines);
 }
 
@@ -149,8 +149,8 @@ static void rank(figure *f, const double *values) {
 static void draw_row(figure *f, size_t i, size_t sample) {
     uint32_t top = MARGIN + FRAME + (uint32_t)i * f->cell_height, left = MARGIN;
     if (f->true_labels)
-        fds_canvas_text(&f->canvas, fds_run_class_name(f->run, f->true_labels[i]), f->text, left,
-                        top + (f->inputs.height - f->line) / 2, f->side - GAP);
+        fds__canvas_text(&f->canvas, fds_run_class_name(f->run, f->true_labels[i]), f->text, left,
+                         top + (f->inputs.height - f->line) / 2, f->side - GAP);
     left += f->side + FRAME;
     draw_input(f, i, sample, left, top);
     rank(f, f->answers->values + i * f->players);
@@ -163,18 +163,18 @@ static void draw_row(figure *f, size_t i, size_t sample) {
 
 static fds_status draw(figure *f, const uint32_t *index, size_t count, const char *png_path,
                        fds_error *err) {
-    f->predicted = fds_alloc_zero(f->players, sizeof *f->predicted);
-    f->order = fds_alloc_zero(f->players, sizeof *f->order);
+    f->predicted = fds__alloc_zero(f->players, sizeof *f->predicted);
+    f->order = fds__alloc_zero(f->players, sizeof *f->order);
     if (!f->predicted || !f->order)
-        return fds_fail_nomem(err, f->players * sizeof *f->order);
-    FDS_TRY(make_canvas(f, count, err));
-    FDS_TRY(predict(f, err));
+        return fds__fail_nomem(err, f->players * sizeof *f->order);
+    TRY(make_canvas(f, count, err));
+    TRY(predict(f, err));
     for (size_t i = 0; i < count; i++)
         draw_row(f, i, index ? index[i] : i);
-    fds_canvas_text(&f->canvas, legend, 1, MARGIN,
-                    f->canvas.height - MARGIN - FDS_FONT_HEIGHT + LEADING,
-                    f->canvas.width - 2 * MARGIN);
-    return fds_png_write(&f->canvas, png_path, err);
+    fds__canvas_text(&f->canvas, legend, 1, MARGIN,
+                     f->canvas.height - MARGIN - FDS__FONT_HEIGHT + LEADING,
+                     f->canvas.width - 2 * MARGIN);
+    return fds__png_write(&f->canvas, png_path, err);
 }
 
 fds_status fds_run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *index, size_t count,
@@ -186,11 +186,11 @@ fds_status fds_run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *ind
                 .true_labels = true_labels,
                 .players = info.players,
                 .classes = info.classes,
-                .columns = (uint32_t)FDS_MIN((size_t)columns, info.players)};
+                .columns = (uint32_t)MIN((size_t)columns, info.players)};
     if (columns == 0)
-        return fds_fail(err, FDS_USAGE, "the figure needs at least one column");
-    FDS_TRY(fds_brush_make(ds, index, count, PICTURE, &f.inputs, err));
-    FDS_TRY(fds_brush_make(fds_run_samples(run), NULL, info.players, PICTURE, &f.samples, err));
+        return fds__fail(err, FDS_ERR_USAGE, "the figure needs at least one column");
+    TRY(fds__brush_make(ds, index, count, PICTURE, &f.inputs, err));
+    TRY(fds__brush_make(fds_run_samples(run), NULL, info.players, PICTURE, &f.samples, err));
     fds_status status = draw(&f, index, count, png_path, err);
     figure_free(&f);
     return status;

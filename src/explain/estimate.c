@@ -14,7 +14,7 @@ static const double TRY_S = 0.7; /* of each of the three parts */
 /* ---- sub-models ---- */
 
 typedef struct {
-    const fds_value *value;
+    const fds_utility *value;
     const fds_plan *plan;
     float *probs; /* (workers, inputs, classes) */
 } trial;
@@ -23,25 +23,25 @@ static fds_status try_row(void *context, size_t job, unsigned worker, fds_error 
     const trial *t = context;
     /* rows are of different sizes: a stride through the plan sees all of them */
     size_t rows = fds_plan_rows(t->plan) - 2, row = 2 + job * 37 % rows;
-    return fds_value_eval(t->value, worker, fds_plan_coalition(t->plan, row),
-                          t->probs + worker * t->value->inputs * t->value->classes, err);
+    return fds_utility_eval(t->value, worker, fds_plan_coalition(t->plan, row),
+                            t->probs + worker * t->value->inputs * t->value->classes, err);
 }
 
 /* Seconds a sub-model, on all threads. */
-static fds_status time_sub_model(const fds_fit_settings *s, const fds_value *value,
+static fds_status time_sub_model(const fds__fit_settings *s, const fds_utility *value,
                                  const fds_plan *plan, double *seconds, fds_error *err) {
     size_t size = value->inputs * value->classes, done = 0, jobs = 2 * s->threads;
-    trial t = {value, plan, fds_alloc(s->threads * size * sizeof *t.probs)};
+    trial t = {value, plan, fds__alloc(s->threads * size * sizeof *t.probs)};
     if (!t.probs)
-        return fds_fail_nomem(err, s->threads * size * sizeof *t.probs);
+        return fds__fail_nomem(err, s->threads * size * sizeof *t.probs);
     fds_status status = FDS_OK;
-    double start = fds_now_s();
+    double start = fds__now_s();
     do {
-        status = fds_pool_run(s->threads, jobs, try_row, &t, "try", "sub-models", NULL, err);
+        status = fds__pool_run(s->threads, jobs, try_row, &t, "try", "sub-models", NULL, err);
         done += jobs;
-    } while (status == FDS_OK && fds_now_s() - start < TRY_S && done < fds_plan_rows(plan));
-    *seconds = (fds_now_s() - start) / (double)done;
-    fds_free(t.probs);
+    } while (status == FDS_OK && fds__now_s() - start < TRY_S && done < fds_plan_rows(plan));
+    *seconds = (fds__now_s() - start) / (double)done;
+    fds__free(t.probs);
     return status;
 }
 
@@ -55,62 +55,63 @@ static fds_status noise(void *context, unsigned worker, size_t row, size_t first
     return FDS_OK;
 }
 
-static fds_status time_columns(const fds_fit_settings *s, const fds_plan *plan,
+static fds_status time_columns(const fds__fit_settings *s, const fds_plan *plan,
                                const fds_groups *groups, size_t columns, double *seconds,
                                fds_error *err) {
     const fds_rows rows = {columns, noise, NULL};
     const fds_ls_params ls = {.adjust = s->params.adjust, .groups = groups};
     size_t size = fds_plan_players(plan) * columns;
-    double *values = fds_alloc(2 * size * sizeof *values), start = fds_now_s();
+    double *values = fds__alloc(2 * size * sizeof *values), start = fds__now_s();
     if (!values)
-        return fds_fail_nomem(err, 2 * size * sizeof *values);
+        return fds__fail_nomem(err, 2 * size * sizeof *values);
     fds_status status =
         fds_least_squares(plan, &rows, &ls, s->threads, values, values + size, NULL, NULL, err);
-    *seconds = fds_now_s() - start;
-    fds_free(values);
+    *seconds = fds__now_s() - start;
+    fds__free(values);
     return status;
 }
 
 /* A fixed part and a part for each column, from two sizes. */
-static fds_status time_values(const fds_fit_settings *s, const fds_plan *plan,
+static fds_status time_values(const fds__fit_settings *s, const fds_plan *plan,
                               const fds_groups *groups, size_t columns, double *seconds,
                               fds_error *err) {
     enum { FEW = 16, MANY = 1024 };
     double few, many;
-    FDS_TRY(time_columns(s, plan, groups, FEW, &few, err));
-    FDS_TRY(time_columns(s, plan, groups, MANY, &many, err));
-    double each = FDS_MAX(many - few, 0.0) / (MANY - FEW);
+    TRY(time_columns(s, plan, groups, FEW, &few, err));
+    TRY(time_columns(s, plan, groups, MANY, &many, err));
+    double each = MAX(many - few, 0.0) / (MANY - FEW);
     *seconds = few + each * (double)columns;
     return FDS_OK;
 }
 
 /* ---- the explainer ---- */
 
-static fds_status time_steps(const fds_explainer_params *p, const fds_value *value, size_t outputs,
-                             size_t batch, double *seconds, size_t *memory, fds_error *err) {
+static fds_status time_steps(const fds__explainer_params *p, const fds_utility *value,
+                             size_t outputs, size_t batch, double *seconds, size_t *memory,
+                             fds_error *err) {
     const fds_inputs *x = value->data->inputs;
-    const fds_deep_params params = fds_explainer_net(p, x->shape, outputs, batch);
-    const fds_adam adam = {.lr = p->lr, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
-    FDS_TRY(fds_deep_check(&params, memory, err));
-    float *out = fds_alloc_zero(batch, outputs * sizeof *out);
-    fds_deep *net = NULL;
-    fds_status status = out ? fds_deep_create(&params, &net, err)
-                            : fds_fail_nomem(err, batch * outputs * sizeof *out);
+    const fds__deep_params params = fds__explainer_net(p, x->shape, outputs, batch);
+    const fds__adam adam = {.lr = p->lr, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
+    TRY(fds__deep_check(&params, memory, err));
+    float *out = fds__alloc_zero(batch, outputs * sizeof *out);
+    fds__deep *net = NULL;
+    fds_status status = out ? fds__deep_create(&params, &net, err)
+                            : fds__fail_nomem(err, batch * outputs * sizeof *out);
     size_t steps = 0;
     double start = 0;
-    while (status == FDS_OK && (steps < 2 || fds_now_s() - start < TRY_S)) {
+    while (status == FDS_OK && (steps < 2 || fds__now_s() - start < TRY_S)) {
         if (steps == 1) /* the first one warms up */
-            start = fds_now_s();
-        status = fds_deep_forward(net, x->values, out, err);
+            start = fds__now_s();
+        status = fds__deep_forward(net, x->values, out, err);
         if (status == FDS_OK)
-            status = fds_deep_backward(net, out, err);
+            status = fds__deep_backward(net, out, err);
         if (status == FDS_OK)
-            status = fds_deep_step(net, &adam, err);
+            status = fds__deep_step(net, &adam, err);
         steps++;
     }
-    *seconds = steps > 1 ? (fds_now_s() - start) / (double)(steps - 1) : 0;
-    fds_deep_free(net);
-    fds_free(out);
+    *seconds = steps > 1 ? (fds__now_s() - start) / (double)(steps - 1) : 0;
+    fds__deep_free(net);
+    fds__free(out);
     return status;
 }
 
@@ -124,24 +125,24 @@ static const struct {
     bool is_converged; /* the sub-models: fds */
     double correlation;
 } explained[] = {
-    {"mlp", FDS_LEVERAGE, true, 0.954},  {"mlp", FDS_LEVERAGE, false, 0.973},
-    {"cnn", FDS_LEVERAGE, false, 0.974}, {"linear", FDS_LEVERAGE, false, 0.950},
-    {"mlp", FDS_GFDS, false, 0.537},     {"mlp", FDS_GFDS_PLUS, false, 0.852},
+    {"mlp", FDS_SAMPLER_LEVERAGE, true, 0.954},  {"mlp", FDS_SAMPLER_LEVERAGE, false, 0.973},
+    {"cnn", FDS_SAMPLER_LEVERAGE, false, 0.974}, {"linear", FDS_SAMPLER_LEVERAGE, false, 0.950},
+    {"mlp", FDS_SAMPLER_GFDS, false, 0.537},     {"mlp", FDS_SAMPLER_GFDS_PLUS, false, 0.852},
 };
 
-/* Of least squares with FDS_COUNTS, by coalitions a player. */
+/* Of least squares with FDS_ADJUST_COUNTS, by coalitions a player. */
 static const struct {
     double a_player, correlation;
 } solved[] = {{2.5, 0.899}, {5, 0.937}, {10, 0.967}, {20, 0.983}, {40, 0.990}};
 
 /* 0 where no explainer was measured that was fitted like this one. */
-static double explainer_accuracy(const fds_fit_settings *s, size_t players, size_t groups) {
+static double explainer_accuracy(const fds__fit_settings *s, size_t players, size_t groups) {
     const fds_fit_params *p = &s->params;
-    bool is_plus = p->sampler == FDS_GFDS_PLUS,
+    bool is_plus = p->sampler == FDS_SAMPLER_GFDS_PLUS,
          is_converged = strcmp(p->value.kind, "retrain") == 0;
-    fds_adjust usual = p->sampler == FDS_LEVERAGE ? FDS_COUNTS : FDS_PLAIN;
-    if (p->adjust != usual || p->objective != FDS_CLOSED || p->is_by_group != is_plus ||
-        s->coalitions != fds_fit_coalitions(p->sampler, players, groups))
+    fds_adjust usual = p->sampler == FDS_SAMPLER_LEVERAGE ? FDS_ADJUST_COUNTS : FDS_ADJUST_NONE;
+    if (p->adjust != usual || p->objective != FDS_OBJECTIVE_CLOSED || p->is_by_group != is_plus ||
+        s->coalitions != fds__fit_coalitions(p->sampler, players, groups))
         return 0;
     for (size_t i = 0; i < sizeof explained / sizeof *explained; i++)
         if (explained[i].sampler == p->sampler && explained[i].is_converged == is_converged &&
@@ -150,10 +151,10 @@ static double explainer_accuracy(const fds_fit_settings *s, size_t players, size
     return 0;
 }
 
-static double solved_accuracy(const fds_fit_settings *s, size_t players) {
+static double solved_accuracy(const fds__fit_settings *s, size_t players) {
     size_t last = sizeof solved / sizeof *solved - 1, i = 0;
     double ratio = (double)s->coalitions / (double)players;
-    if (s->params.sampler != FDS_LEVERAGE || s->params.adjust != FDS_COUNTS ||
+    if (s->params.sampler != FDS_SAMPLER_LEVERAGE || s->params.adjust != FDS_ADJUST_COUNTS ||
         ratio < solved[0].a_player)
         return 0;
     if (ratio >= solved[last].a_player)
@@ -165,7 +166,7 @@ static double solved_accuracy(const fds_fit_settings *s, size_t players) {
     return solved[i].correlation + part * (solved[i + 1].correlation - solved[i].correlation);
 }
 
-static void expect_accuracy(const fds_fit_settings *s, size_t players, const fds_groups *groups,
+static void expect_accuracy(const fds__fit_settings *s, size_t players, const fds_groups *groups,
                             fds_fit_estimate *out) {
     out->accuracy = explainer_accuracy(s, players, groups ? fds_groups_count(groups) : 0);
     out->accuracy_of = "explainers fitted so for 100 players";
@@ -180,9 +181,9 @@ static void expect_accuracy(const fds_fit_settings *s, size_t players, const fds
 /* ---- all of it ---- */
 
 typedef struct {
-    fds_fit_settings settings;
-    fds_fit_plans plans;
-    fds_value *value;
+    fds__fit_settings settings;
+    fds__fit_plans plans;
+    fds_utility *value;
     uint32_t *order;
     size_t n, classes, inputs;
     const fds_groups *groups;
@@ -190,66 +191,66 @@ typedef struct {
 
 static fds_status estimate_explainer(const question *q, fds_fit_estimate *out, size_t *memory,
                                      fds_error *err) {
-    const fds_fit_settings *s = &q->settings;
-    const fds_explainer_params p = fds_fit_explainer(s);
+    const fds__fit_settings *s = &q->settings;
+    const fds__explainer_params p = fds__fit_explainer(s);
     size_t outputs = q->classes * (p.is_by_group ? fds_groups_count(q->groups) : q->n);
-    size_t learnt = q->inputs - s->held_inputs, batch = FDS_MIN((size_t)p.batch, learnt);
+    size_t learnt = q->inputs - s->validation_inputs, batch = MIN((size_t)p.batch, learnt);
     size_t epochs = p.epochs + (p.warm_up ? LEARN_WARM_UP : 0);
     double each;
-    FDS_TRY(time_steps(&p, q->value, outputs, batch, &each, memory, err));
-    out->seconds[FDS_STAGE_EXPLAINER] = each * (double)(learnt / batch * epochs);
+    TRY(time_steps(&p, q->value, outputs, batch, &each, memory, err));
+    out->seconds[FDS_FIT_STAGE_EXPLAINER] = each * (double)(learnt / batch * epochs);
     return FDS_OK;
 }
 
 /* How many different coalitions there are: each is trained and kept once. */
 static fds_status count_different(const fds_plan *plan, size_t *count, fds_error *err) {
-    fds_index index = {0};
-    FDS_TRY(fds_index_reserve(&index, fds_plan_rows(plan), err));
+    fds__slot_map index = {0};
+    TRY(fds__slot_map_reserve(&index, fds_plan_rows(plan), err));
     for (size_t row = 0; row < fds_plan_rows(plan); row++)
-        fds_index_add(&index, fds_coalition_id(fds_plan_bits(plan, row), plan->players), 0);
+        fds__slot_map_add(&index, fds_coalition_id(fds__plan_bits(plan, row), plan->players), 0);
     *count = index.count;
-    fds_index_free(&index);
+    fds__slot_map_free(&index);
     return FDS_OK;
 }
 
 /* Of the table, and of the bank where there is one. */
 static fds_status estimate_disk(const question *q, uint64_t *disk, fds_error *err) {
-    const fds_fit_settings *s = &q->settings;
+    const fds__fit_settings *s = &q->settings;
     size_t count;
-    FDS_TRY(count_different(q->plans.all, &count, err));
-    FDS_TRY(fds_table_bytes(q->value, FDS_F32, count, disk, err));
+    TRY(count_different(q->plans.all, &count, err));
+    TRY(fds__table_bytes(q->value, FDS_STORE_F32, count, disk, err));
     if (!s->keeps_models)
         return FDS_OK;
     fds_net *net;
-    fds_bank_slots slots;
-    FDS_TRY(fds_net_create(s->value.network, q->value->data->samples->shape, (uint32_t)q->classes,
-                           &net, err));
-    fds_status status = fds_bank_slots_create(net, q->plans.all, &slots, err);
+    fds__bank_slots slots;
+    TRY(fds_net_create(s->value.network, q->value->data->samples->shape, (uint32_t)q->classes, &net,
+                       err));
+    fds_status status = fds__bank_slots_create(net, q->plans.all, &slots, err);
     if (status == FDS_OK) {
-        *disk += FDS_BANK_HEADER + (uint64_t)slots.count * slots.record_size;
-        fds_bank_slots_free(&slots);
+        *disk += FDS__BANK_HEADER + (uint64_t)slots.count * slots.record_size;
+        fds__bank_slots_free(&slots);
     }
     fds_net_free(net);
     return status;
 }
 
 static fds_status estimate(question *q, fds_fit_estimate *out, fds_error *err) {
-    const fds_fit_settings *s = &q->settings;
+    const fds__fit_settings *s = &q->settings;
     size_t columns = q->inputs * q->classes, memory = 0;
     double each = 0;
-    FDS_TRY(time_sub_model(s, q->value, q->plans.all, &each, err));
-    FDS_TRY(count_different(q->plans.all, &out->sub_models, err));
-    out->seconds[FDS_STAGE_SERVICE] = each * s->threads; /* one sub-model of all players */
-    out->seconds[FDS_STAGE_UTILITIES] = each * (double)out->sub_models;
-    FDS_TRY(
-        time_values(s, q->plans.plan, q->groups, columns, &out->seconds[FDS_STAGE_VALUES], err));
+    TRY(time_sub_model(s, q->value, q->plans.all, &each, err));
+    TRY(count_different(q->plans.all, &out->sub_models, err));
+    out->seconds[FDS_FIT_STAGE_SERVICE] = each * s->threads; /* one sub-model of all players */
+    out->seconds[FDS_FIT_STAGE_UTILITIES] = each * (double)out->sub_models;
+    TRY(time_values(s, q->plans.plan, q->groups, columns, &out->seconds[FDS_FIT_STAGE_VALUES],
+                    err));
     if (!s->is_bank)
-        FDS_TRY(estimate_explainer(q, out, &memory, err));
+        TRY(estimate_explainer(q, out, &memory, err));
     const fds_ls_params ls = {.adjust = s->params.adjust, .groups = q->groups};
     uint64_t values = (uint64_t)q->n * columns * (2 * sizeof(double) + sizeof(float));
     out->memory = q->value->memory + values + memory +
                   fds_least_squares_memory(q->plans.plan, &ls, columns, s->threads);
-    FDS_TRY(estimate_disk(q, &out->disk, err));
+    TRY(estimate_disk(q, &out->disk, err));
     expect_accuracy(s, q->n, q->groups, out);
     return FDS_OK;
 }
@@ -262,19 +263,19 @@ fds_status fds_fit_plan(const fds_dataset *train, const fds_players *players,
                   .inputs = input_count,
                   .groups = groups};
     *out = (fds_fit_estimate){0};
-    FDS_TRY(fds_fit_settle(params, train, players, groups, inputs, input_count, &q.settings, err));
-    FDS_TRY(fds_fit_plans_make(&q.settings, q.n, groups, &q.plans, err));
-    q.order = fds_alloc(input_count * sizeof *q.order);
-    fds_status status = q.order ? FDS_OK : fds_fail_nomem(err, input_count * sizeof *q.order);
+    TRY(fds__fit_settle(params, train, players, groups, inputs, input_count, &q.settings, err));
+    TRY(fds__fit_plans_make(&q.settings, q.n, groups, &q.plans, err));
+    q.order = fds__alloc(input_count * sizeof *q.order);
+    fds_status status = q.order ? FDS_OK : fds__fail_nomem(err, input_count * sizeof *q.order);
     if (status == FDS_OK) {
-        fds_fit_order(&q.settings, inputs, input_count, q.order);
-        status = fds_value_create(&q.settings.value, train, players, train, q.order, input_count,
-                                  q.settings.threads, &q.value, err);
+        fds__fit_order(&q.settings, inputs, input_count, q.order);
+        status = fds_utility_create(&q.settings.value, train, players, train, q.order, input_count,
+                                    q.settings.threads, &q.value, err);
     }
     if (status == FDS_OK)
         status = estimate(&q, out, err);
-    fds_value_free(q.value);
-    fds_free(q.order);
-    fds_fit_plans_free(&q.plans);
+    fds_utility_free(q.value);
+    fds__free(q.order);
+    fds__fit_plans_free(&q.plans);
     return status;
 }

@@ -4,8 +4,8 @@
  *
  *   fit.c        the whole job: service model, utilities, values, explainer, check
  *   settings.c   the four methods, defaults, mistakes
- *   lesson.c     what an explainer learns from, and what is kept out
- *   objective.c  losses and their gradients by the network's outputs; held.c the loss on what is
+ *   training.c     what an explainer learns from, and what is kept out
+ *   objective.c  losses and their gradients by the network's outputs; validation.c the loss on what is
  *                kept out
  *   learn.c      the training loop: order, learning rate, early stop; checkpoint.c what it saves
  *   explainer.c  the trained network as an object and as a file
@@ -28,19 +28,19 @@
 /* ---- objective.c ---- */
 
 /* Additive efficient normalisation: adds the same to all so that values[count] sum to total. */
-void fds_normalise(double total, size_t count, double *values);
+void fds__normalise(double total, size_t count, double *values);
 
 /* ---- fit.c ---- */
 
 /* Pearson's correlation of a and b over the players that are in (NULL: all); NaN when undefined:
  * fewer than three, or all alike but for rounding (a variance of 1e-12 of their mean square). */
-double fds_correlation(const double *a, const double *b, const bool *in, size_t count);
+double fds__correlation(const double *a, const double *b, const bool *in, size_t count);
 
-/* ---- lesson.c: what an explainer learns from ---- */
+/* ---- training.c: what an explainer learns from ---- */
 
-/* Nothing is owned. Inputs 0 .. inputs-held-1 are learnt from, the last held are kept out. */
-typedef struct fds_lesson {
-    size_t inputs, held;
+/* Nothing is owned. Inputs 0 .. inputs-validation-1 are learnt from, the last validation are kept out. */
+typedef struct fds__training {
+    size_t inputs, validation;
     fds_shape shape;
     const float *x;         /* (inputs, shape) normalised */
     const uint16_t *labels; /* (inputs) true labels, for warming up */
@@ -48,19 +48,20 @@ typedef struct fds_lesson {
     uint32_t classes;
     const fds_groups *groups;   /* or NULL */
     const double *empty, *full; /* (inputs, classes) v(0) and v(1) */
-    const float *targets; /* (inputs, classes, players) least-squares values; NULL: FDS_PAPER */
+    const float
+        *targets; /* (inputs, classes, players) least-squares values; NULL: FDS_OBJECTIVE_PAPER */
     /* Coalitions to learn from, and others kept out; rows have columns input * classes + label over
      * all inputs. */
-    const fds_plan *plan, *held_plan;
-    const fds_rows *rows, *held_rows;
-} fds_lesson;
+    const fds_plan *plan, *validation_plan;
+    const fds_rows *rows, *validation_rows;
+} fds__training;
 
 /* ---- explainer.c ---- */
 
 /* A network from inputs to values. Belongs to one thread. */
-typedef struct fds_explainer fds_explainer;
+typedef struct fds__explainer fds__explainer;
 
-typedef struct fds_explainer_params {
+typedef struct fds__explainer_params {
     const char *network; /* as deep.h has them */
     const char *weights; /* or NULL */
     bool warm_up, is_by_group;
@@ -68,75 +69,75 @@ typedef struct fds_explainer_params {
     fds_objective objective;
     float lr;
     uint32_t batch, epochs, patience, draws;
-    fds_precision precision;
+    fds__precision precision;
     uint64_t seed;
     unsigned threads;
-} fds_explainer_params;
+} fds__explainer_params;
 
 /* The network with so many outputs, as it is trained. */
-fds_deep_params fds_explainer_net(const fds_explainer_params *params, fds_shape shape,
-                                  size_t outputs, size_t batch);
+fds__deep_params fds__explainer_net(const fds__explainer_params *params, fds_shape shape,
+                                    size_t outputs, size_t batch);
 /* Raw values of count inputs, by player also where the network's outputs are groups; they are not
  * yet normalised. x (count, shape) normalised; values (count, classes, players). */
-fds_status fds_explainer_run(fds_explainer *explainer, const float *x, size_t count, float *values,
-                             fds_error *err);
+fds_status fds__explainer_run(fds__explainer *explainer, const float *x, size_t count,
+                              float *values, fds_error *err);
 /* safetensors: the network's tensors, with everything needed to use it in the metadata. */
-fds_status fds_explainer_save(const fds_explainer *explainer, const char *path, fds_error *err);
+fds_status fds__explainer_save(const fds__explainer *explainer, const char *path, fds_error *err);
 /* groups: those of the players, where the network's outputs are groups; may be NULL otherwise.
- * FDS_SHAPE when the file does not fit players, classes, shape and groups. */
-fds_status fds_explainer_load(const char *path, size_t players, uint32_t classes, fds_shape shape,
-                              const fds_groups *groups, unsigned threads, fds_explainer **out,
-                              fds_error *err);
-void fds_explainer_free(fds_explainer *explainer);
-const char *fds_explainer_network(const fds_explainer *explainer);
+ * FDS_ERR_SHAPE when the file does not fit players, classes, shape and groups. */
+fds_status fds__explainer_load(const char *path, size_t players, uint32_t classes, fds_shape shape,
+                               const fds_groups *groups, unsigned threads, fds__explainer **out,
+                               fds_error *err);
+void fds__explainer_free(fds__explainer *explainer);
+const char *fds__explainer_network(const fds__explainer *explainer);
 
 /* ---- learn.c ---- */
 
-typedef struct fds_metric {
+typedef struct fds__metric {
     uint32_t epoch;
     float lr;
-    double loss;      /* of the objective, mean over the epoch's steps */
-    double held_loss; /* the paper's loss on inputs and coalitions kept out */
-} fds_metric;
+    double loss;            /* of the objective, mean over the epoch's steps */
+    double validation_loss; /* the paper's loss on inputs and coalitions kept out */
+} fds__metric;
 
-typedef struct fds_learnt {
+typedef struct fds__learnt {
     uint32_t epochs, best_epoch;
-    double held_loss;
-    fds_metric *metrics; /* (epochs), the caller's to fds_free */
-} fds_learnt;
+    double validation_loss;
+    fds__metric *metrics; /* (epochs), the caller's to fds__free */
+} fds__learnt;
 
 /* Trains an explainer, with checkpoints in the folder dir: called again after a kill it goes on
  * from the last one and ends with the same bits. Leaves metrics.jsonl and curves.svg in dir, and
  * the last checkpoint, unless the training was quick. The caller keeps others from using dir. */
-fds_status fds_learn(const fds_lesson *lesson, const fds_explainer_params *params, const char *dir,
-                     const fds_events *events, fds_explainer **out, fds_learnt *learnt,
-                     fds_error *err);
+fds_status fds__learn(const fds__training *training, const fds__explainer_params *params,
+                      const char *dir, const fds_events *events, fds__explainer **out,
+                      fds__learnt *learnt, fds_error *err);
 /* Removes the checkpoint, once the explainer is safe in a file of its own. */
-fds_status fds_learn_forget(const char *dir, fds_error *err);
+fds_status fds__learn_forget(const char *dir, fds_error *err);
 
 /* ---- bank.c: the sub-models kept ---- */
 
-typedef struct fds_bank fds_bank;
+typedef struct fds__bank fds__bank;
 
 /* Fills the table, which is of value, for plan while keeping each sub-model's weights in the file
  * path: afterwards both are complete, whatever was there before. Crash-safe as the table is: the
- * bytes do not depend on threads nor on how often it was interrupted. FDS_UNSUPPORTED for value
+ * bytes do not depend on threads nor on how often it was interrupted. FDS_ERR_UNSUPPORTED for value
  * functions without a network. */
-fds_status fds_bank_fill(const char *path, const fds_value *value, fds_table *table,
-                         const fds_plan *plan, unsigned threads, const fds_events *events,
-                         fds_error *err);
+fds_status fds__bank_fill(const char *path, const fds_utility *value, fds_table *table,
+                          const fds_plan *plan, unsigned threads, const fds_events *events,
+                          fds_error *err);
 /* Of a file that was filled for plan, or for one that begins with it. net: the sub-models' network;
  * params: as for least squares, without a surrogate; strengths: what those of the fit reported.
- * plan and params->groups must outlive it. FDS_USAGE when the file is of another network or of
- * other coalitions, FDS_CORRUPT when part of it is missing or damaged. */
-fds_status fds_bank_open(const char *path, const fds_net *net, const fds_plan *plan,
-                         const fds_ls_params *params, const fds_ls_report *strengths,
-                         unsigned threads, fds_bank **out, fds_error *err);
-void fds_bank_free(fds_bank *bank);
+ * plan and params->groups must outlive it. FDS_ERR_USAGE when the file is of another network or of
+ * other coalitions, FDS_ERR_CORRUPT when part of it is missing or damaged. */
+fds_status fds__bank_open(const char *path, const fds_net *net, const fds_plan *plan,
+                          const fds_ls_params *params, const fds_ls_report *strengths,
+                          unsigned threads, fds__bank **out, fds_error *err);
+void fds__bank_free(fds__bank *bank);
 /* Values and standard errors (count, players), errors may be NULL, of inputs for their labels; x
  * normalised as the sub-models' samples were. The values of an input do not depend, to the bit, on
  * threads nor on the other inputs. */
-fds_status fds_bank_explain(fds_bank *bank, const fds_inputs *x, const uint32_t *labels,
-                            double *values, double *errors, fds_error *err);
+fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
+                             double *values, double *errors, fds_error *err);
 
 #endif

@@ -23,11 +23,11 @@
 #define FORMAT "fds-explainer 1"
 enum { KEPT_BATCH = 2 }; /* batch norm cannot do with a batch of one */
 
-struct fds_explainer {
-    fds_deep *net; /* holds the tensors */
+struct fds__explainer {
+    fds__deep *net; /* holds the tensors */
     /* Made when first asked for. One input at a time: other sizes of batch round differently, and
      * an input's values must not depend on which others are asked for with it. */
-    fds_deep_infer *infer;
+    fds__deep_infer *infer;
     size_t players, outputs;
     uint32_t classes;
     fds_shape shape;
@@ -36,79 +36,80 @@ struct fds_explainer {
     float *u; /* (outputs) of one input */
 };
 
-fds_deep_params fds_explainer_net(const fds_explainer_params *params, fds_shape shape,
-                                  size_t outputs, size_t batch) {
-    return (fds_deep_params){.network = params->network,
-                             .head = FDS_HEAD_EXPLAIN,
-                             .input = shape,
-                             .outputs = (uint32_t)outputs,
-                             .batch = (uint32_t)batch,
-                             .threads = params->threads,
-                             .precision = params->precision,
-                             .seed = params->seed};
+fds__deep_params fds__explainer_net(const fds__explainer_params *params, fds_shape shape,
+                                    size_t outputs, size_t batch) {
+    return (fds__deep_params){.network = params->network,
+                              .head = FDS__HEAD_EXPLAIN,
+                              .input = shape,
+                              .outputs = (uint32_t)outputs,
+                              .batch = (uint32_t)batch,
+                              .threads = params->threads,
+                              .precision = params->precision,
+                              .seed = params->seed};
 }
 
 /* ---- life ---- */
 
-static fds_status make(fds_explainer *e, const char *network, fds_precision precision,
+static fds_status make(fds__explainer *e, const char *network, fds__precision precision,
                        const fds_groups *groups, unsigned threads, fds_error *err) {
     size_t each = groups ? fds_groups_count(groups) : e->players;
-    if (!fds_mul(each, e->classes, &e->outputs) || e->outputs > UINT32_MAX)
-        return fds_fail(err, FDS_LIMIT, "an explainer of %zu outputs a class is too large", each);
+    if (!fds__mul(each, e->classes, &e->outputs) || e->outputs > UINT32_MAX)
+        return fds__fail(err, FDS_ERR_LIMIT, "an explainer of %zu outputs a class is too large",
+                         each);
     if (groups)
-        FDS_TRY(fds_groups_copy(groups, &e->groups, err));
-    fds_deep_params params = {.network = network,
-                              .head = FDS_HEAD_EXPLAIN,
-                              .input = e->shape,
-                              .outputs = (uint32_t)e->outputs,
-                              .batch = KEPT_BATCH,
-                              .threads = threads,
-                              .precision = precision};
-    FDS_TRY(fds_deep_create(&params, &e->net, err));
-    e->u = fds_alloc_zero(e->outputs, sizeof *e->u);
-    return e->u ? FDS_OK : fds_fail_nomem(err, e->outputs * sizeof *e->u);
+        TRY(fds__groups_copy(groups, &e->groups, err));
+    fds__deep_params params = {.network = network,
+                               .head = FDS__HEAD_EXPLAIN,
+                               .input = e->shape,
+                               .outputs = (uint32_t)e->outputs,
+                               .batch = KEPT_BATCH,
+                               .threads = threads,
+                               .precision = precision};
+    TRY(fds__deep_create(&params, &e->net, err));
+    e->u = fds__alloc_zero(e->outputs, sizeof *e->u);
+    return e->u ? FDS_OK : fds__fail_nomem(err, e->outputs * sizeof *e->u);
 }
 
-fds_status learn_explainer_create(const char *network, fds_precision precision, size_t players,
+fds_status learn_explainer_create(const char *network, fds__precision precision, size_t players,
                                   uint32_t classes, fds_shape shape, const fds_groups *groups,
-                                  double scale, unsigned threads, fds_explainer **out,
+                                  double scale, unsigned threads, fds__explainer **out,
                                   fds_error *err) {
-    fds_explainer *e = fds_alloc_zero(1, sizeof *e);
+    fds__explainer *e = fds__alloc_zero(1, sizeof *e);
     if (!e)
-        return fds_fail_nomem(err, sizeof *e);
+        return fds__fail_nomem(err, sizeof *e);
     e->players = players;
     e->classes = classes;
     e->shape = shape;
     e->scale = scale;
     fds_status status = make(e, network, precision, groups, threads, err);
     if (status != FDS_OK) {
-        fds_explainer_free(e);
+        fds__explainer_free(e);
         return status;
     }
     *out = e;
     return FDS_OK;
 }
 
-void fds_explainer_free(fds_explainer *e) {
+void fds__explainer_free(fds__explainer *e) {
     if (!e)
         return;
-    fds_deep_infer_free(e->infer);
-    fds_deep_free(e->net);
+    fds__deep_infer_free(e->infer);
+    fds__deep_free(e->net);
     fds_groups_free(e->groups);
-    fds_free(e->u);
-    fds_free(e);
+    fds__free(e->u);
+    fds__free(e);
 }
 
-fds_deep *learn_explainer_net(fds_explainer *e) { return e->net; }
+fds__deep *learn_explainer_net(fds__explainer *e) { return e->net; }
 
-const char *fds_explainer_network(const fds_explainer *e) {
-    return fds_deep_get_params(e->net)->network;
+const char *fds__explainer_network(const fds__explainer *e) {
+    return fds__deep_get_params(e->net)->network;
 }
 
 /* ---- answers ---- */
 
 /* values (classes, players) from u (outputs) */
-static void spread(const fds_explainer *e, const float *u, float *values) {
+static void spread(const fds__explainer *e, const float *u, float *values) {
     size_t each = e->outputs / e->classes;
     for (size_t y = 0; y < e->classes; y++, u += each, values += e->players)
         for (size_t i = 0; i < e->players; i++) {
@@ -119,13 +120,13 @@ static void spread(const fds_explainer *e, const float *u, float *values) {
         }
 }
 
-fds_status fds_explainer_run(fds_explainer *e, const float *x, size_t count, float *values,
-                             fds_error *err) {
-    size_t sample = fds_shape_size(e->shape), size = e->classes * e->players;
+fds_status fds__explainer_run(fds__explainer *e, const float *x, size_t count, float *values,
+                              fds_error *err) {
+    size_t sample = fds__shape_size(e->shape), size = e->classes * e->players;
     if (!e->infer)
-        FDS_TRY(fds_deep_infer_create(e->net, 1, &e->infer, err));
+        TRY(fds__deep_infer_create(e->net, 1, &e->infer, err));
     for (size_t i = 0; i < count; i++) {
-        FDS_TRY(fds_deep_infer_run(e->infer, x + i * sample, 1, e->u, err));
+        TRY(fds__deep_infer_run(e->infer, x + i * sample, 1, e->u, err));
         spread(e, e->u, values + i * size);
     }
     return FDS_OK;
@@ -133,30 +134,30 @@ fds_status fds_explainer_run(fds_explainer *e, const float *x, size_t count, flo
 
 /* ---- file ---- */
 
-static fds_status save(const fds_explainer *e, const learn_weights *weights, const char *path,
+static fds_status save(const fds__explainer *e, const learn_weights *weights, const char *path,
                        fds_error *err) {
-    const fds_deep_params *params = fds_deep_get_params(e->net);
+    const fds__deep_params *params = fds__deep_get_params(e->net);
     char shape[64], players[32], classes[32], outputs[32];
-    fds_text scale = {0};
-    fds_tensor *tensors = fds_alloc_zero(weights->count, sizeof *tensors);
+    fds__text scale = {0};
+    fds__tensor *tensors = fds__alloc_zero(weights->count, sizeof *tensors);
     snprintf(shape, sizeof shape, "%ux%ux%u", e->shape.channels, e->shape.height, e->shape.width);
     snprintf(players, sizeof players, "%zu", e->players);
     snprintf(classes, sizeof classes, "%u", e->classes);
     snprintf(outputs, sizeof outputs, "%zu", e->outputs);
-    fds_text_double(&scale, e->scale);
-    fds_status status = tensors ? fds_text_check(&scale, err)
-                                : fds_fail_nomem(err, weights->count * sizeof *tensors);
+    fds__text_double(&scale, e->scale);
+    fds_status status = tensors ? fds__text_check(&scale, err)
+                                : fds__fail_nomem(err, weights->count * sizeof *tensors);
     for (size_t i = 0; status == FDS_OK && i < weights->count; i++) {
-        fds_deep_tensor t = fds_deep_tensor_at(e->net, i);
-        tensors[i] = (fds_tensor){.name = weights->names[i],
-                                  .rank = t.rank,
-                                  .values = weights->values + weights->offsets[i]};
+        fds__deep_tensor t = fds__deep_tensor_at(e->net, i);
+        tensors[i] = (fds__tensor){.name = weights->names[i],
+                                   .rank = t.rank,
+                                   .values = weights->values + weights->offsets[i]};
         memcpy(tensors[i].dims, t.dims, sizeof t.dims);
     }
-    const fds_meta meta[] = {
+    const fds__meta meta[] = {
         {"format", FORMAT},
         {"network", params->network},
-        {"precision", params->precision == FDS_BF16 ? "bf16" : "f32"},
+        {"precision", params->precision == FDS__PRECISION_BF16 ? "bf16" : "f32"},
         {"shape", shape},
         {"players", players},
         {"classes", classes},
@@ -165,14 +166,14 @@ static fds_status save(const fds_explainer *e, const learn_weights *weights, con
         {"scale", scale.data},
     };
     if (status == FDS_OK)
-        status = fds_safetensors_write(path, tensors, weights->count, meta,
-                                       sizeof meta / sizeof *meta, err);
-    fds_free(tensors);
-    fds_free(scale.data);
+        status = fds__safetensors_write(path, tensors, weights->count, meta,
+                                        sizeof meta / sizeof *meta, err);
+    fds__free(tensors);
+    fds__free(scale.data);
     return status;
 }
 
-fds_status fds_explainer_save(const fds_explainer *e, const char *path, fds_error *err) {
+fds_status fds__explainer_save(const fds__explainer *e, const char *path, fds_error *err) {
     learn_weights weights = {0};
     fds_status status = learn_weights_take(&weights, e->net, err);
     if (status == FDS_OK)
@@ -181,114 +182,115 @@ fds_status fds_explainer_save(const fds_explainer *e, const char *path, fds_erro
     return status;
 }
 
-static fds_status get_meta(const char *path, const fds_safetensors *file, const char *key,
+static fds_status get_meta(const char *path, const fds__safetensors *file, const char *key,
                            const char **value, fds_error *err) {
-    *value = fds_safetensors_meta(file, key);
+    *value = fds__safetensors_meta(file, key);
     if (!*value)
-        return fds_fail(err, FDS_FORMAT, "%s: metadata \"%s\" is missing: not an explainer", path,
-                        key);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: metadata \"%s\" is missing: not an explainer",
+                         path, key);
     return FDS_OK;
 }
 
 /* The file must have been made for what it is now used with. */
-static fds_status fits(const char *path, const fds_safetensors *file, const char *key,
+static fds_status fits(const char *path, const fds__safetensors *file, const char *key,
                        const char *wanted, fds_error *err) {
     const char *value;
-    FDS_TRY(get_meta(path, file, key, &value, err));
+    TRY(get_meta(path, file, key, &value, err));
     if (strcmp(value, wanted) != 0)
-        return fds_fail(err, FDS_SHAPE, "%s: metadata \"%s\" is \"%.40s\", \"%s\" is needed", path,
-                        key, value, wanted);
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: metadata \"%s\" is \"%.40s\", \"%s\" is needed",
+                         path, key, value, wanted);
     return FDS_OK;
 }
 
-static fds_status read_scale(const char *path, const fds_safetensors *file, double *scale,
+static fds_status read_scale(const char *path, const fds__safetensors *file, double *scale,
                              fds_error *err) {
     const char *text;
-    FDS_TRY(get_meta(path, file, "scale", &text, err));
+    TRY(get_meta(path, file, "scale", &text, err));
     json_t *number = json_loads(text, JSON_DECODE_ANY, NULL); /* a point in every locale */
     *scale = json_number_value(number);
     json_decref(number);
     if (!isfinite(*scale) || !(*scale > 0))
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: metadata \"scale\" is \"%.40s\", not a number above 0", path, text);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: metadata \"scale\" is \"%.40s\", not a number above 0", path, text);
     return FDS_OK;
 }
 
 typedef struct {
     const char *network;
-    fds_precision precision;
+    fds__precision precision;
     bool is_by_group;
     double scale;
 } about;
 
-static fds_status read_about(const char *path, const fds_safetensors *file, about *a,
+static fds_status read_about(const char *path, const fds__safetensors *file, about *a,
                              fds_error *err) {
     const char *format, *precision, *by_group;
-    FDS_TRY(get_meta(path, file, "format", &format, err));
+    TRY(get_meta(path, file, "format", &format, err));
     if (strcmp(format, FORMAT) != 0)
-        return fds_fail(err, FDS_FORMAT, "%s: format \"%.40s\" is not \"%s\"", path, format,
-                        FORMAT);
-    FDS_TRY(get_meta(path, file, "network", &a->network, err));
-    FDS_TRY(get_meta(path, file, "precision", &precision, err));
-    FDS_TRY(get_meta(path, file, "is_by_group", &by_group, err));
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: format \"%.40s\" is not \"%s\"", path, format,
+                         FORMAT);
+    TRY(get_meta(path, file, "network", &a->network, err));
+    TRY(get_meta(path, file, "precision", &precision, err));
+    TRY(get_meta(path, file, "is_by_group", &by_group, err));
     if (strcmp(precision, "f32") != 0 && strcmp(precision, "bf16") != 0)
-        return fds_fail(err, FDS_FORMAT, "%s: precision \"%.40s\" is neither f32 nor bf16", path,
-                        precision);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: precision \"%.40s\" is neither f32 nor bf16",
+                         path, precision);
     /* the weights are f32 in either case, so a processor without bf16 answers in f32 */
-    bool is_bf16 = strcmp(precision, "bf16") == 0 && fds_deep_bf16_check(NULL) == FDS_OK;
-    a->precision = is_bf16 ? FDS_BF16 : FDS_FP32;
+    bool is_bf16 = strcmp(precision, "bf16") == 0 && fds__deep_bf16_check(NULL) == FDS_OK;
+    a->precision = is_bf16 ? FDS__PRECISION_BF16 : FDS__PRECISION_F32;
     a->is_by_group = strcmp(by_group, "yes") == 0;
     return read_scale(path, file, &a->scale, err);
 }
 
-static fds_status check_fit(const char *path, const fds_safetensors *file, const about *a,
+static fds_status check_fit(const char *path, const fds__safetensors *file, const about *a,
                             size_t players, uint32_t classes, fds_shape shape,
                             const fds_groups *groups, fds_error *err) {
     char text[64];
     if (a->is_by_group && (!groups || fds_groups_players(groups) != players))
-        return fds_fail(err, FDS_SHAPE,
-                        "%s: its outputs are groups: the groups of the %zu players "
-                        "are needed",
-                        path, players);
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "%s: its outputs are groups: the groups of the %zu players "
+                         "are needed",
+                         path, players);
     snprintf(text, sizeof text, "%zu", players);
-    FDS_TRY(fits(path, file, "players", text, err));
+    TRY(fits(path, file, "players", text, err));
     snprintf(text, sizeof text, "%u", classes);
-    FDS_TRY(fits(path, file, "classes", text, err));
+    TRY(fits(path, file, "classes", text, err));
     snprintf(text, sizeof text, "%ux%ux%u", shape.channels, shape.height, shape.width);
-    FDS_TRY(fits(path, file, "shape", text, err));
+    TRY(fits(path, file, "shape", text, err));
     snprintf(text, sizeof text, "%zu",
              classes * (a->is_by_group ? fds_groups_count(groups) : players));
     return fits(path, file, "outputs", text, err);
 }
 
-static fds_status load(const char *path, const fds_safetensors *file, size_t players,
+static fds_status load(const char *path, const fds__safetensors *file, size_t players,
                        uint32_t classes, fds_shape shape, const fds_groups *groups,
-                       unsigned threads, fds_explainer **out, fds_error *err) {
+                       unsigned threads, fds__explainer **out, fds_error *err) {
     about a = {0};
-    fds_explainer *e;
+    fds__explainer *e;
     fds_error inner;
-    FDS_TRY(read_about(path, file, &a, err));
-    FDS_TRY(check_fit(path, file, &a, players, classes, shape, groups, err));
+    TRY(read_about(path, file, &a, err));
+    TRY(check_fit(path, file, &a, players, classes, shape, groups, err));
     fds_status status =
         learn_explainer_create(a.network, a.precision, players, classes, shape,
                                a.is_by_group ? groups : NULL, a.scale, threads, &e, &inner);
     if (status != FDS_OK)
-        return fds_fail(err, status == FDS_USAGE ? FDS_FORMAT : status, "%s: %s", path, inner.text);
-    status = fds_deep_load(e->net, path, file, false, err);
+        return fds__fail(err, status == FDS_ERR_USAGE ? FDS_ERR_FORMAT : status, "%s: %s", path,
+                         inner.text);
+    status = fds__deep_load(e->net, path, file, false, err);
     if (status != FDS_OK) {
-        fds_explainer_free(e);
+        fds__explainer_free(e);
         return status;
     }
     *out = e;
     return FDS_OK;
 }
 
-fds_status fds_explainer_load(const char *path, size_t players, uint32_t classes, fds_shape shape,
-                              const fds_groups *groups, unsigned threads, fds_explainer **out,
-                              fds_error *err) {
-    fds_safetensors *file;
-    FDS_TRY(fds_safetensors_read(path, &file, err));
+fds_status fds__explainer_load(const char *path, size_t players, uint32_t classes, fds_shape shape,
+                               const fds_groups *groups, unsigned threads, fds__explainer **out,
+                               fds_error *err) {
+    fds__safetensors *file;
+    TRY(fds__safetensors_read(path, &file, err));
     fds_status status = load(path, file, players, classes, shape, groups, threads, out, err);
-    fds_safetensors_free(file);
+    fds__safetensors_free(file);
     return status;
 }

@@ -15,125 +15,126 @@ typedef struct {
     const fds_players *players;
     const fds_groups *groups;
     const fds_events *events;
-    fds_fit_settings settings;
-    fds_explainer_params explainer_params;
-    fds_fit_plans plans;
+    fds__fit_settings settings;
+    fds__explainer_params explainer_params;
+    fds__fit_plans plans;
     size_t n, inputs, columns; /* columns: inputs * classes */
     uint32_t classes;
     uint32_t *order; /* (inputs) samples, those kept out last */
-    fds_value *value;
+    fds_utility *value;
     fds_table *table;
-    fds_table_view *view, *held_view;
+    fds_table_view *view, *validation_view;
     json_t *description;
     uint32_t *predicted;     /* (inputs) */
     double *empty, *full;    /* (inputs, classes) */
     double *values, *errors; /* (n, columns), by least squares */
     float *targets;          /* (inputs, classes, n): the same, turned round */
-    fds_explainer *explainer;
+    fds__explainer *explainer;
     fds_ls_report strengths;
     fds_fit_report report;
     bool is_done;
 } fit;
 
 static void fit_free(fit *f) {
-    fds_explainer_free(f->explainer);
-    fds_free(f->targets);
-    fds_free(f->values);
-    fds_free(f->errors);
-    fds_free(f->empty);
-    fds_free(f->full);
-    fds_free(f->predicted);
+    fds__explainer_free(f->explainer);
+    fds__free(f->targets);
+    fds__free(f->values);
+    fds__free(f->errors);
+    fds__free(f->empty);
+    fds__free(f->full);
+    fds__free(f->predicted);
     json_decref(f->description);
     fds_table_view_free(f->view);
-    fds_table_view_free(f->held_view);
+    fds_table_view_free(f->validation_view);
     fds_table_free(f->table);
-    fds_value_free(f->value);
-    fds_free(f->order);
-    fds_fit_plans_free(&f->plans);
+    fds_utility_free(f->value);
+    fds__free(f->order);
+    fds__fit_plans_free(&f->plans);
 }
 
-static fds_status path_of(const fit *f, const char *name, char path[FDS_PATH_MAX], fds_error *err) {
-    return fds_path_join(path, FDS_PATH_MAX, f->dir, name, err);
+static fds_status path_of(const fit *f, const char *name, char path[FDS__PATH_MAX],
+                          fds_error *err) {
+    return fds__path_join(path, FDS__PATH_MAX, f->dir, name, err);
 }
 
 /* count numbers, 0 */
-static fds_status room(void *pointer, size_t count, size_t size, fds_error *err) {
+static fds_status reserve(void *pointer, size_t count, size_t size, fds_error *err) {
     void **out = pointer;
-    *out = fds_alloc_zero(count, size);
-    return *out ? FDS_OK : fds_fail_nomem(err, count * size);
+    *out = fds__alloc_zero(count, size);
+    return *out ? FDS_OK : fds__fail_nomem(err, count * size);
 }
 
 /* ---- before any work ---- */
 
 /* What would otherwise show only once all sub-models are trained. */
 static fds_status check_explainer(const fit *f, fds_error *err) {
-    const fds_explainer_params *p = &f->explainer_params;
+    const fds__explainer_params *p = &f->explainer_params;
     size_t outputs = f->classes * (p->is_by_group ? fds_groups_count(f->groups) : f->n);
-    size_t batch = FDS_MIN(f->inputs - f->settings.held_inputs, (size_t)p->batch);
-    const fds_deep_params net = fds_explainer_net(p, f->train->shape, outputs, batch);
+    size_t batch = MIN(f->inputs - f->settings.validation_inputs, (size_t)p->batch);
+    const fds__deep_params net = fds__explainer_net(p, f->train->shape, outputs, batch);
     if (outputs > UINT32_MAX)
-        return fds_fail(err, FDS_LIMIT, "an explainer of %zu outputs is too large", outputs);
-    FDS_TRY(fds_deep_check(&net, NULL, err));
-    fds_safetensors *weights = NULL;
-    fds_status status = p->weights ? fds_safetensors_read(p->weights, &weights, err) : FDS_OK;
-    fds_safetensors_free(weights);
+        return fds__fail(err, FDS_ERR_LIMIT, "an explainer of %zu outputs is too large", outputs);
+    TRY(fds__deep_check(&net, NULL, err));
+    fds__safetensors *weights = NULL;
+    fds_status status = p->weights ? fds__safetensors_read(p->weights, &weights, err) : FDS_OK;
+    fds__safetensors_free(weights);
     return status;
 }
 
 /* Removes what processes that died while they wrote a file of the run have left beside it. */
 static fds_status sweep(const fit *f, fds_error *err) {
-    static const char *const names[] = {FDS_RUN_JSON, FDS_RUN_SERVICE, FDS_RUN_EXPLAINER,
-                                        FDS_RUN_PLAYERS, FDS_RUN_ERRORS};
-    char path[FDS_PATH_MAX];
+    static const char *const names[] = {FDS__RUN_JSON, FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
+                                        FDS__RUN_PLAYERS, FDS__RUN_ERRORS};
+    char path[FDS__PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        FDS_TRY(path_of(f, names[i], path, err));
-        FDS_TRY(fds_out_sweep(path, err));
+        TRY(path_of(f, names[i], path, err));
+        TRY(fds__out_sweep(path, err));
     }
     return FDS_OK;
 }
 
 static fds_status open_fit(fit *f, const uint32_t *inputs, fds_error *err) {
-    const fds_fit_settings *s = &f->settings;
-    char path[FDS_PATH_MAX];
-    FDS_TRY(fds_fit_plans_make(s, f->n, f->groups, &f->plans, err));
+    const fds__fit_settings *s = &f->settings;
+    char path[FDS__PATH_MAX];
+    TRY(fds__fit_plans_make(s, f->n, f->groups, &f->plans, err));
     const fds_ls_params ls = {.adjust = s->params.adjust, .groups = f->groups};
-    FDS_TRY(fds_least_squares_check(f->plans.plan, &ls, err));
-    FDS_TRY(room(&f->order, f->inputs, sizeof *f->order, err));
-    fds_fit_order(s, inputs, f->inputs, f->order);
-    FDS_TRY(fds_value_create(&s->value, f->train, f->players, f->train, f->order, f->inputs,
-                             s->threads, &f->value, err));
-    FDS_TRY(fds_run_record_describe(f->method, s, f->train, f->players, f->groups, f->value,
-                                    &f->explainer_params, &f->description, err));
+    TRY(fds_least_squares_check(f->plans.plan, &ls, err));
+    TRY(reserve(&f->order, f->inputs, sizeof *f->order, err));
+    fds__fit_order(s, inputs, f->inputs, f->order);
+    TRY(fds_utility_create(&s->value, f->train, f->players, f->train, f->order, f->inputs,
+                           s->threads, &f->value, err));
+    TRY(fds__run_record_describe(f->method, s, f->train, f->players, f->groups, f->value,
+                                 &f->explainer_params, &f->description, err));
     bool is_there;
-    FDS_TRY(fds_run_record_compare(f->dir, f->description, &is_there, &f->is_done, err));
+    TRY(fds__run_record_compare(f->dir, f->description, &is_there, &f->is_done, err));
     f->report.was_resumed = is_there;
     if (!f->is_done && !s->is_bank)
-        FDS_TRY(check_explainer(f, err));
-    FDS_TRY(fds_mkdirs(f->dir, err));
-    FDS_TRY(path_of(f, FDS_RUN_TABLE, path, err));
+        TRY(check_explainer(f, err));
+    TRY(fds__mkdirs(f->dir, err));
+    TRY(path_of(f, FDS__RUN_TABLE, path, err));
     /* the table's lock keeps other processes out of the whole run */
-    FDS_TRY(fds_table_open(path, f->value, FDS_F32, f->events, &f->table, err));
-    FDS_TRY(sweep(f, err));
-    return is_there ? FDS_OK : fds_run_record_write(f->dir, f->description, s, NULL, NULL, err);
+    TRY(fds_table_open(path, f->value, FDS_STORE_F32, f->events, &f->table, err));
+    TRY(sweep(f, err));
+    return is_there ? FDS_OK : fds__run_record_write(f->dir, f->description, s, NULL, NULL, err);
 }
 
 /* ---- the service model, and what the run needs to show its players ---- */
 
 static fds_status save_players(const fit *f, fds_error *err) {
-    char path[FDS_PATH_MAX];
-    FDS_TRY(path_of(f, FDS_RUN_PLAYERS, path, err));
+    char path[FDS__PATH_MAX];
+    TRY(path_of(f, FDS__RUN_PLAYERS, path, err));
     float *samples;
-    FDS_TRY(room(&samples, f->n * f->train->sample_size, sizeof *samples, err));
+    TRY(reserve(&samples, f->n * f->train->sample_size, sizeof *samples, err));
     for (size_t p = 0; p < f->n; p++) {
         const uint32_t *index;
         fds_players_samples(f->players, p, &index);
         fds_dataset_sample(f->train, index[0], samples + p * f->train->sample_size);
     }
     fds_shape s = f->train->shape;
-    const fds_tensor tensor = {
+    const fds__tensor tensor = {
         "samples", 4, {(uint32_t)f->n, s.channels, s.height, s.width}, samples};
-    fds_status status = fds_safetensors_write(path, &tensor, 1, NULL, 0, err);
-    fds_free(samples);
+    fds_status status = fds__safetensors_write(path, &tensor, 1, NULL, 0, err);
+    fds__free(samples);
     return status;
 }
 
@@ -143,29 +144,29 @@ static fds_status gather_samples(const fit *f, uint32_t **out, size_t *count, fd
     *count = 0;
     for (size_t p = 0; p < f->n; p++)
         *count += fds_players_samples(f->players, p, &index);
-    FDS_TRY(room(out, *count, sizeof **out, err));
+    TRY(reserve(out, *count, sizeof **out, err));
     size_t at = 0;
     for (size_t p = 0; p < f->n; p++) {
         size_t owned = fds_players_samples(f->players, p, &index);
         memcpy(*out + at, index, owned * sizeof *index);
         at += owned;
     }
-    fds_index_sort(*out, *count);
+    fds__samples_sort(*out, *count);
     return FDS_OK;
 }
 
 static fds_status train_service(fit *f, fds_error *err) {
-    char path[FDS_PATH_MAX];
+    char path[FDS__PATH_MAX];
     fds_train_params train;
     uint32_t *samples;
     size_t count;
-    FDS_TRY(path_of(f, FDS_RUN_SERVICE, path, err));
-    FDS_TRY(fds_value_training(&f->settings.value, &train, err));
-    FDS_TRY(gather_samples(f, &samples, &count, err));
+    TRY(path_of(f, FDS__RUN_SERVICE, path, err));
+    TRY(fds_utility_training(&f->settings.value, &train, err));
+    TRY(gather_samples(f, &samples, &count, err));
     fds_model *model = NULL;
     fds_status status = fds_model_train(f->train, samples, count, f->settings.value.network, &train,
                                         f->events, &model, NULL, err);
-    fds_free(samples);
+    fds__free(samples);
     if (status == FDS_OK)
         status = fds_model_save(model, path, err);
     fds_model_free(model);
@@ -177,11 +178,11 @@ static fds_status train_service(fit *f, fds_error *err) {
 /* v(0) and v(1) of every input and label, and which label is predicted. */
 static fds_status read_ends(fit *f, fds_error *err) {
     fds_rows rows = fds_table_view_rows(f->view);
-    FDS_TRY(room(&f->empty, f->columns, sizeof *f->empty, err));
-    FDS_TRY(room(&f->full, f->columns, sizeof *f->full, err));
-    FDS_TRY(room(&f->predicted, f->inputs, sizeof *f->predicted, err));
-    FDS_TRY(rows.read(rows.context, 0, 0, 0, f->columns, f->empty, err));
-    FDS_TRY(rows.read(rows.context, 0, 1, 0, f->columns, f->full, err));
+    TRY(reserve(&f->empty, f->columns, sizeof *f->empty, err));
+    TRY(reserve(&f->full, f->columns, sizeof *f->full, err));
+    TRY(reserve(&f->predicted, f->inputs, sizeof *f->predicted, err));
+    TRY(rows.read(rows.context, 0, 0, 0, f->columns, f->empty, err));
+    TRY(rows.read(rows.context, 0, 1, 0, f->columns, f->full, err));
     size_t right = 0;
     for (size_t x = 0; x < f->inputs; x++) {
         const double *v = f->full + x * f->classes;
@@ -197,33 +198,33 @@ static fds_status read_ends(fit *f, fds_error *err) {
 /* Trains those that the table, or the bank, lacks. */
 static fds_status train_sub_models(fit *f, fds_error *err) {
     unsigned threads = f->settings.threads;
-    char path[FDS_PATH_MAX];
+    char path[FDS__PATH_MAX];
     if (!f->settings.keeps_models)
         return fds_table_fill(f->table, f->plans.all, threads, f->events, err);
-    FDS_TRY(path_of(f, FDS_RUN_BANK, path, err));
-    return fds_bank_fill(path, f->value, f->table, f->plans.all, threads, f->events, err);
+    TRY(path_of(f, FDS__RUN_BANK, path, err));
+    return fds__bank_fill(path, f->value, f->table, f->plans.all, threads, f->events, err);
 }
 
 static fds_status fill_utilities(fit *f, fds_error *err) {
-    const fds_fit_settings *s = &f->settings;
-    fds_table_need need;
-    FDS_TRY(train_sub_models(f, err));
-    FDS_TRY(fds_table_plan(f->table, f->plans.all, s->threads, &need, err));
+    const fds__fit_settings *s = &f->settings;
+    fds_table_cost need;
+    TRY(train_sub_models(f, err));
+    TRY(fds_table_estimate(f->table, f->plans.all, s->threads, &need, err));
     f->report.sub_models = need.coalitions;
-    FDS_TRY(fds_table_view_create(f->table, f->plans.plan, NULL, false, s->threads, &f->view, err));
-    FDS_TRY(fds_table_view_create(f->table, f->plans.held, NULL, false, s->threads, &f->held_view,
-                                  err));
+    TRY(fds_table_view_create(f->table, f->plans.plan, NULL, false, s->threads, &f->view, err));
+    TRY(fds_table_view_create(f->table, f->plans.validation, NULL, false, s->threads,
+                              &f->validation_view, err));
     return read_ends(f, err);
 }
 
 /* ---- values by least squares ---- */
 
 static fds_status solve(fit *f, fds_error *err) {
-    const fds_fit_settings *s = &f->settings;
+    const fds__fit_settings *s = &f->settings;
     const fds_rows rows = fds_table_view_rows(f->view);
     const fds_ls_params ls = {.adjust = s->params.adjust, .groups = f->groups};
-    FDS_TRY(room(&f->values, f->n * f->columns, sizeof *f->values, err));
-    FDS_TRY(room(&f->errors, f->n * f->columns, sizeof *f->errors, err));
+    TRY(reserve(&f->values, f->n * f->columns, sizeof *f->values, err));
+    TRY(reserve(&f->errors, f->n * f->columns, sizeof *f->errors, err));
     return fds_least_squares(f->plans.plan, &rows, &ls, s->threads, f->values, f->errors,
                              &f->strengths, f->events, err);
 }
@@ -233,7 +234,7 @@ static void turn(const double *in, size_t n, size_t columns, float *out) {
     enum { BLOCK = 32 };
     for (size_t first = 0; first < columns; first += BLOCK)
         for (size_t i = 0; i < n; i++)
-            for (size_t j = first; j < FDS_MIN(first + BLOCK, columns); j++)
+            for (size_t j = first; j < MIN(first + BLOCK, columns); j++)
                 out[j * n + i] = (float)in[i * columns + j];
 }
 
@@ -241,12 +242,13 @@ static void turn(const double *in, size_t n, size_t columns, float *out) {
 
 static fds_status learn(fit *f, fds_error *err) {
     const fds_inputs *x = f->value->data->inputs;
-    FDS_TRY(room(&f->targets, f->n * f->columns, sizeof *f->targets, err));
+    TRY(reserve(&f->targets, f->n * f->columns, sizeof *f->targets, err));
     turn(f->values, f->n, f->columns, f->targets);
-    const fds_rows rows = fds_table_view_rows(f->view), held = fds_table_view_rows(f->held_view);
-    const fds_lesson lesson = {
+    const fds_rows rows = fds_table_view_rows(f->view),
+                   validation = fds_table_view_rows(f->validation_view);
+    const fds__training training = {
         .inputs = f->inputs,
-        .held = f->settings.held_inputs,
+        .validation = f->settings.validation_inputs,
         .shape = f->train->shape,
         .x = x->values,
         .labels = x->labels,
@@ -255,27 +257,27 @@ static fds_status learn(fit *f, fds_error *err) {
         .groups = f->groups,
         .empty = f->empty,
         .full = f->full,
-        .targets = f->explainer_params.objective == FDS_CLOSED ? f->targets : NULL,
+        .targets = f->explainer_params.objective == FDS_OBJECTIVE_CLOSED ? f->targets : NULL,
         .plan = f->plans.plan,
-        .held_plan = f->plans.held,
+        .validation_plan = f->plans.validation,
         .rows = &rows,
-        .held_rows = &held,
+        .validation_rows = &validation,
     };
-    fds_learnt learnt = {0};
-    char path[FDS_PATH_MAX];
-    FDS_TRY(path_of(f, FDS_RUN_EXPLAINER, path, err));
-    FDS_TRY(
-        fds_learn(&lesson, &f->explainer_params, f->dir, f->events, &f->explainer, &learnt, err));
+    fds__learnt learnt = {0};
+    char path[FDS__PATH_MAX];
+    TRY(path_of(f, FDS__RUN_EXPLAINER, path, err));
+    TRY(fds__learn(&training, &f->explainer_params, f->dir, f->events, &f->explainer, &learnt,
+                   err));
     f->report.epochs = learnt.epochs;
     f->report.best_epoch = learnt.best_epoch;
-    f->report.loss = learnt.held_loss;
-    fds_free(learnt.metrics);
-    return fds_explainer_save(f->explainer, path, err);
+    f->report.loss = learnt.validation_loss;
+    fds__free(learnt.metrics);
+    return fds__explainer_save(f->explainer, path, err);
 }
 
 /* ---- the check on inputs kept out ---- */
 
-double fds_correlation(const double *a, const double *b, const bool *in, size_t count) {
+double fds__correlation(const double *a, const double *b, const bool *in, size_t count) {
     const double alike = 1e-12;
     double n = 0, mean_a = 0, mean_b = 0, aa = 0, bb = 0, saa = 0, sbb = 0, sab = 0;
     for (size_t i = 0; i < count; i++)
@@ -298,7 +300,7 @@ double fds_correlation(const double *a, const double *b, const bool *in, size_t 
     return n > 2 && saa > alike * aa && sbb > alike * bb ? sab / (sqrt(saa) * sqrt(sbb)) : NAN;
 }
 
-/* What is compared: (held, classes, n) each. */
+/* What is compared: (validation, classes, n) each. */
 typedef struct {
     double *values, *targets, *errors;
     uint32_t *labels; /* (n) of the players */
@@ -306,16 +308,16 @@ typedef struct {
 } comparison;
 
 static void compare(fit *f, const comparison *c) {
-    size_t held = f->settings.held_inputs, first = f->inputs - held, counted = 0,
+    size_t validation = f->settings.validation_inputs, first = f->inputs - validation, counted = 0,
            counted_within = 0;
     double sum = 0, within = 0;
-    for (size_t x = 0; x < held; x++) {
+    for (size_t x = 0; x < validation; x++) {
         uint32_t y = f->predicted[first + x];
         size_t at = (x * f->classes + y) * f->n;
         for (size_t i = 0; i < f->n; i++)
             c->same[i] = c->labels[i] == y;
-        double r = fds_correlation(c->values + at, c->targets + at, NULL, f->n);
-        double w = fds_correlation(c->values + at, c->targets + at, c->same, f->n);
+        double r = fds__correlation(c->values + at, c->targets + at, NULL, f->n);
+        double w = fds__correlation(c->values + at, c->targets + at, c->same, f->n);
         if (!isnan(r)) {
             sum += r;
             counted++;
@@ -330,12 +332,13 @@ static void compare(fit *f, const comparison *c) {
 }
 
 static fds_status fill_comparison(fit *f, comparison *c, fds_error *err) {
-    size_t held = f->settings.held_inputs, first = f->inputs - held, k = held * f->classes;
+    size_t validation = f->settings.validation_inputs, first = f->inputs - validation,
+           k = validation * f->classes;
     const fds_inputs *x = f->value->data->inputs;
     float *raw;
-    FDS_TRY(room(&raw, k * f->n, sizeof *raw, err));
+    TRY(reserve(&raw, k * f->n, sizeof *raw, err));
     fds_status status =
-        fds_explainer_run(f->explainer, x->values + first * x->size, held, raw, err);
+        fds__explainer_run(f->explainer, x->values + first * x->size, validation, raw, err);
     for (size_t j = 0; j < k && status == FDS_OK; j++) {
         size_t column = first * f->classes + j;
         for (size_t i = 0; i < f->n; i++) {
@@ -343,52 +346,52 @@ static fds_status fill_comparison(fit *f, comparison *c, fds_error *err) {
             c->targets[j * f->n + i] = f->values[i * f->columns + column];
             c->errors[j * f->n + i] = f->errors[i * f->columns + column];
         }
-        fds_normalise(f->full[column] - f->empty[column], f->n, c->values + j * f->n);
+        fds__normalise(f->full[column] - f->empty[column], f->n, c->values + j * f->n);
     }
-    fds_free(raw);
+    fds__free(raw);
     return status;
 }
 
 static fds_status label_players(const fit *f, uint32_t *labels, fds_error *err) {
     size_t *counts;
-    FDS_TRY(room(&counts, f->classes, sizeof *counts, err));
+    TRY(reserve(&counts, f->classes, sizeof *counts, err));
     for (size_t p = 0; p < f->n; p++) {
         const uint32_t *index;
         size_t count = fds_players_samples(f->players, p, &index);
-        labels[p] = fds_player_label(f->train, index, count, counts);
+        labels[p] = fds__player_label(f->train, index, count, counts);
     }
-    fds_free(counts);
+    fds__free(counts);
     return FDS_OK;
 }
 
 static fds_status calibrate(fit *f, comparison *c, fds_error *err) {
-    size_t held = f->settings.held_inputs, size = held * f->classes * f->n;
-    char path[FDS_PATH_MAX];
-    FDS_TRY(path_of(f, FDS_RUN_ERRORS, path, err));
-    FDS_TRY(room(&c->values, size, sizeof *c->values, err));
-    FDS_TRY(room(&c->targets, size, sizeof *c->targets, err));
-    FDS_TRY(room(&c->errors, size, sizeof *c->errors, err));
-    FDS_TRY(room(&c->labels, f->n, sizeof *c->labels, err));
-    FDS_TRY(room(&c->same, f->n, sizeof *c->same, err));
-    FDS_TRY(label_players(f, c->labels, err));
-    FDS_TRY(fill_comparison(f, c, err));
+    size_t validation = f->settings.validation_inputs, size = validation * f->classes * f->n;
+    char path[FDS__PATH_MAX];
+    TRY(path_of(f, FDS__RUN_ERRORS, path, err));
+    TRY(reserve(&c->values, size, sizeof *c->values, err));
+    TRY(reserve(&c->targets, size, sizeof *c->targets, err));
+    TRY(reserve(&c->errors, size, sizeof *c->errors, err));
+    TRY(reserve(&c->labels, f->n, sizeof *c->labels, err));
+    TRY(reserve(&c->same, f->n, sizeof *c->same, err));
+    TRY(label_players(f, c->labels, err));
+    TRY(fill_comparison(f, c, err));
     compare(f, c);
-    fds_calibration calibration;
-    FDS_TRY(fds_calibrate(c->values, c->targets, c->errors, f->predicted + f->inputs - held, held,
-                          f->classes, c->labels, f->n, &calibration, err));
-    fds_status status = fds_calibration_save(&calibration, f->classes, f->n, path, err);
-    fds_calibration_free(&calibration);
+    fds__calibration calibration;
+    TRY(fds__calibrate(c->values, c->targets, c->errors, f->predicted + f->inputs - validation,
+                       validation, f->classes, c->labels, f->n, &calibration, err));
+    fds_status status = fds__calibration_save(&calibration, f->classes, f->n, path, err);
+    fds__calibration_free(&calibration);
     return status;
 }
 
 static fds_status check(fit *f, fds_error *err) {
     comparison c = {0};
     fds_status status = calibrate(f, &c, err);
-    fds_free(c.values);
-    fds_free(c.targets);
-    fds_free(c.errors);
-    fds_free(c.labels);
-    fds_free(c.same);
+    fds__free(c.values);
+    fds__free(c.targets);
+    fds__free(c.errors);
+    fds__free(c.labels);
+    fds__free(c.same);
     return status;
 }
 
@@ -396,52 +399,52 @@ static fds_status check(fit *f, fds_error *err) {
 
 static fds_status run_stage(fit *f, fds_fit_stage stage, fds_status (*work)(fit *, fds_error *),
                             fds_error *err) {
-    double start = fds_now_s();
+    double start = fds__now_s();
     fds_status status = work(f, err);
-    f->report.seconds[stage] = fds_now_s() - start;
+    f->report.seconds[stage] = fds__now_s() - start;
     return status;
 }
 
 /* A run that was complete before has its report, unless its files are no longer what they were:
  * then it is not done. Sub-models that are lost are trained again. */
 static fds_status revisit(fit *f, fds_error *err) {
-    fds_run_record record;
+    fds__run_record record;
     fds_error why;
-    FDS_TRY(fds_run_record_read(f->dir, &record, err));
-    fds_status status = fds_run_record_check(f->dir, &record, &why);
-    if (status == FDS_CORRUPT)
-        fds_log(f->events, FDS_LOG_WARNING, "%s; made again", why.text);
+    TRY(fds__run_record_read(f->dir, &record, err));
+    fds_status status = fds__run_record_check(f->dir, &record, &why);
+    if (status == FDS_ERR_CORRUPT)
+        fds__log(f->events, FDS_LOG_WARNING, "%s; made again", why.text);
     else if (status != FDS_OK)
-        fds_fail(err, status, "%s", why.text);
+        fds__fail(err, status, "%s", why.text);
     else
         f->report = record.report;
     f->report.was_resumed = true;
-    fds_run_record_free(&record);
+    fds__run_record_free(&record);
     f->is_done = status == FDS_OK;
     if (status == FDS_OK && f->settings.keeps_models)
         return train_sub_models(f, err);
-    return status == FDS_CORRUPT ? FDS_OK : status;
+    return status == FDS_ERR_CORRUPT ? FDS_OK : status;
 }
 
 static fds_status run_stages(fit *f, fds_error *err) {
-    FDS_TRY(run_stage(f, FDS_STAGE_SERVICE, train_service, err));
-    FDS_TRY(run_stage(f, FDS_STAGE_UTILITIES, fill_utilities, err));
-    FDS_TRY(run_stage(f, FDS_STAGE_VALUES, solve, err));
+    TRY(run_stage(f, FDS_FIT_STAGE_SERVICE, train_service, err));
+    TRY(run_stage(f, FDS_FIT_STAGE_UTILITIES, fill_utilities, err));
+    TRY(run_stage(f, FDS_FIT_STAGE_VALUES, solve, err));
     if (!f->settings.is_bank) {
-        FDS_TRY(run_stage(f, FDS_STAGE_EXPLAINER, learn, err));
-        FDS_TRY(run_stage(f, FDS_STAGE_CHECK, check, err));
+        TRY(run_stage(f, FDS_FIT_STAGE_EXPLAINER, learn, err));
+        TRY(run_stage(f, FDS_FIT_STAGE_CHECK, check, err));
     }
-    return fds_run_record_write(f->dir, f->description, &f->settings, &f->report, &f->strengths,
-                                err);
+    return fds__run_record_write(f->dir, f->description, &f->settings, &f->report, &f->strengths,
+                                 err);
 }
 
 static fds_status run_fit(fit *f, const uint32_t *inputs, fds_error *err) {
-    FDS_TRY(open_fit(f, inputs, err));
+    TRY(open_fit(f, inputs, err));
     if (f->is_done)
-        FDS_TRY(revisit(f, err));
+        TRY(revisit(f, err));
     if (!f->is_done)
-        FDS_TRY(run_stages(f, err));
-    return fds_learn_forget(f->dir, err);
+        TRY(run_stages(f, err));
+    return fds__learn_forget(f->dir, err);
 }
 
 fds_status fds_fit(const char *dir, const char *method, const fds_dataset *train,
@@ -459,8 +462,8 @@ fds_status fds_fit(const char *dir, const char *method, const fds_dataset *train
              .classes = train->classes,
              .columns = input_count * train->classes,
              .report = {.loss = NAN, .agreement = NAN, .within = NAN}};
-    FDS_TRY(fds_fit_settle(params, train, players, groups, inputs, input_count, &f.settings, err));
-    f.explainer_params = fds_fit_explainer(&f.settings);
+    TRY(fds__fit_settle(params, train, players, groups, inputs, input_count, &f.settings, err));
+    f.explainer_params = fds__fit_explainer(&f.settings);
     fds_status status = run_fit(&f, inputs, err);
     if (status == FDS_OK && report)
         *report = f.report;

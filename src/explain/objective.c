@@ -3,20 +3,20 @@
  * Losses of an explainer and their gradients by the network's outputs (learn.h has how these become
  * values phi).
  *
- *   FDS_CLOSED  (phi - target)^2 / D, mean over inputs, labels and players; D: the variance of the
+ *   FDS_OBJECTIVE_CLOSED  (phi - target)^2 / D, mean over inputs, labels and players; D: the variance of the
  *               targets of a player over the inputs, so that 1 is what a constant would reach
- *   FDS_PAPER   (v(s) - v(0) - s'phi)^2 / D, mean over inputs, labels and the coalitions drawn for
+ *   FDS_OBJECTIVE_PAPER   (v(s) - v(0) - s'phi)^2 / D, mean over inputs, labels and the coalitions drawn for
  *               an input (the paper's loss); D: the mean of (v(1) - v(0))^2
  *
  * gamma adds gamma sum_g |phi_g - mean(phi_g)| / D, the distance of a group's members to their mean
- * (GFDS+; for FDS_CLOSED over the number of players as well), its gradient being 0 where it is 0.
+ * (GFDS+; for FDS_OBJECTIVE_CLOSED over the number of players as well), its gradient being 0 where it is 0.
  *
  * Both have the same minimiser wherever the network can reach it: for one input, the mean of the
  * second over s is (phi - phi*)' A (phi - phi*) + const with phi* the least-squares values and one
  * A for all inputs.
  *
  * Coalitions are drawn from the rows of the plan, in pairs where the plan has pairs, in proportion
- * to their weights, anew for each input and step, and shared by its labels. A lesson with no more
+ * to their weights, anew for each input and step, and shared by its labels. A training with no more
  * rows than are to be drawn takes every row with its weight instead: that is the mean itself.
  */
 #include "explain/learn.h"
@@ -31,7 +31,7 @@ typedef struct {
 } draw;
 
 struct learn_objective {
-    const fds_lesson *lesson;
+    const fds__training *training;
     fds_objective kind;
     bool is_by_group, takes_all;
     uint32_t batch;
@@ -40,7 +40,7 @@ struct learn_objective {
     double gamma, scale, divisor;
     float *start;        /* (classes, outputs) */
     double *phi, *slope; /* (classes, players) of one input */
-    /* FDS_PAPER */
+    /* FDS_OBJECTIVE_PAPER */
     size_t draws, cases; /* cases: pairs or rows */
     double *cumulative;  /* (cases) sums of their weights */
     draw *drawn;         /* (batch * draws) */
@@ -50,7 +50,7 @@ struct learn_objective {
     double *rest;        /* (classes, draws) */
 };
 
-void fds_normalise(double total, size_t count, double *values) {
+void fds__normalise(double total, size_t count, double *values) {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += values[i];
@@ -60,30 +60,30 @@ void fds_normalise(double total, size_t count, double *values) {
 
 /* ---- outputs and values ---- */
 
-static double total_of(const fds_lesson *lesson, size_t input, size_t label) {
-    size_t column = input * lesson->classes + label;
-    return lesson->full[column] - lesson->empty[column];
+static double total_of(const fds__training *training, size_t input, size_t label) {
+    size_t column = input * training->classes + label;
+    return training->full[column] - training->empty[column];
 }
 
 void learn_values(const learn_objective *o, size_t input, const float *u, double *phi) {
-    const fds_lesson *lesson = o->lesson;
-    size_t n = lesson->players;
+    const fds__training *training = o->training;
+    size_t n = training->players;
     const uint32_t *members;
-    for (size_t y = 0; y < lesson->classes; y++, u += o->outputs, phi += n) {
+    for (size_t y = 0; y < training->classes; y++, u += o->outputs, phi += n) {
         for (size_t i = 0; !o->is_by_group && i < n; i++)
             phi[i] = o->scale * (double)u[i];
         for (size_t g = 0; o->is_by_group && g < o->outputs; g++) {
-            size_t count = fds_groups_members(lesson->groups, g, &members);
+            size_t count = fds_groups_members(training->groups, g, &members);
             for (size_t i = 0; i < count; i++)
                 phi[members[i]] = o->scale * (double)u[g] / (double)count;
         }
-        fds_normalise(total_of(lesson, input, y), n, phi);
+        fds__normalise(total_of(training, input, y), n, phi);
     }
 }
 
 /* The gradient by u (outputs) from that by phi (players) of one label. */
 static void values_back(const learn_objective *o, const double *slope, float *gradient) {
-    size_t n = o->lesson->players;
+    size_t n = o->training->players;
     const uint32_t *members;
     double mean = 0; /* what normalising takes away */
     for (size_t i = 0; i < n; i++)
@@ -91,7 +91,7 @@ static void values_back(const learn_objective *o, const double *slope, float *gr
     for (size_t i = 0; !o->is_by_group && i < n; i++)
         gradient[i] = (float)(o->scale * (slope[i] - mean));
     for (size_t g = 0; o->is_by_group && g < o->outputs; g++) {
-        size_t count = fds_groups_members(o->lesson->groups, g, &members);
+        size_t count = fds_groups_members(o->training->groups, g, &members);
         double sum = 0;
         for (size_t i = 0; i < count; i++)
             sum += slope[members[i]] - mean;
@@ -102,9 +102,9 @@ static void values_back(const learn_objective *o, const double *slope, float *gr
 /* ---- the losses of one input; o->phi holds its values, o->slope receives the gradient ---- */
 
 static double closed_loss(learn_objective *o, size_t input) {
-    const fds_lesson *lesson = o->lesson;
-    size_t size = lesson->classes * lesson->players;
-    const float *target = lesson->targets + input * size;
+    const fds__training *training = o->training;
+    size_t size = training->classes * training->players;
+    const float *target = training->targets + input * size;
     double loss = 0, factor = 1 / (o->divisor * (double)size);
     for (size_t i = 0; i < size; i++) {
         double off = o->phi[i] - (double)target[i];
@@ -115,10 +115,10 @@ static double closed_loss(learn_objective *o, size_t input) {
 }
 
 static void set_members(learn_objective *o, size_t place) {
-    size_t n = o->lesson->players;
+    size_t n = o->training->players;
     for (size_t d = 0; d < o->draws; d++) {
         size_t row = o->takes_all ? 2 + d : o->drawn[place * o->draws + d].row;
-        const uint64_t *bits = fds_plan_coalition(o->lesson->plan, row);
+        const uint64_t *bits = fds_plan_coalition(o->training->plan, row);
         for (size_t i = 0; i < n; i++)
             o->members[d * n + i] = fds_coalition_has(bits, i);
     }
@@ -126,9 +126,9 @@ static void set_members(learn_objective *o, size_t place) {
 
 /* place: of the input in the batch */
 static double paper_loss(learn_objective *o, size_t input, size_t place) {
-    const fds_lesson *lesson = o->lesson;
-    size_t labels = lesson->classes, draws = o->draws, n = lesson->players;
-    const double *v = o->v + place * draws * labels, *empty = lesson->empty + input * labels;
+    const fds__training *training = o->training;
+    size_t labels = training->classes, draws = o->draws, n = training->players;
+    const double *v = o->v + place * draws * labels, *empty = training->empty + input * labels;
     double loss = 0, factor = 1 / (o->divisor * (double)labels);
     if (!o->takes_all)
         set_members(o, place);
@@ -147,7 +147,7 @@ static double paper_loss(learn_objective *o, size_t input, size_t place) {
 
 /* Adds the penalty's gradient of one label to slope. */
 static double penalty(const learn_objective *o, double factor, const double *phi, double *slope) {
-    const fds_groups *groups = o->lesson->groups;
+    const fds_groups *groups = o->training->groups;
     const uint32_t *members;
     double loss = 0;
     for (size_t g = 0; g < fds_groups_count(groups); g++) {
@@ -193,8 +193,8 @@ static int by_slot(const void *a, const void *b) {
 }
 
 static void draw_rows(learn_objective *o, uint32_t epoch, uint32_t step) {
-    fds_rng rng = fds_rng_make(o->seed, FDS_PURPOSE_DRAW, epoch, step);
-    size_t together = fds_plan_is_paired(o->lesson->plan) ? 2 : 1;
+    fds_rng rng = fds_rng_make(o->seed, FDS__PURPOSE_DRAW, epoch, step);
+    size_t together = fds_plan_is_paired(o->training->plan) ? 2 : 1;
     for (size_t slot = 0; slot < o->batch * o->draws; slot++) {
         size_t row = 2 + slot % o->draws;
         if (!o->takes_all)
@@ -206,13 +206,13 @@ static void draw_rows(learn_objective *o, uint32_t epoch, uint32_t step) {
 
 /* Reads the values in the order of the rows, which is that of a table on disk. */
 static fds_status read_values(learn_objective *o, const uint32_t *inputs, fds_error *err) {
-    const fds_rows *rows = o->lesson->rows;
-    size_t count = o->batch * o->draws, labels = o->lesson->classes;
+    const fds_rows *rows = o->training->rows;
+    size_t count = o->batch * o->draws, labels = o->training->classes;
     qsort(o->drawn, count, sizeof *o->drawn, by_row);
     for (size_t i = 0; i < count; i++) {
         draw d = o->drawn[i];
-        FDS_TRY(rows->read(rows->context, 0, d.row, inputs[d.slot / o->draws] * labels, labels,
-                           o->v + d.slot * labels, err));
+        TRY(rows->read(rows->context, 0, d.row, inputs[d.slot / o->draws] * labels, labels,
+                       o->v + d.slot * labels, err));
     }
     qsort(o->drawn, count, sizeof *o->drawn, by_slot);
     return FDS_OK;
@@ -223,14 +223,14 @@ static fds_status read_values(learn_objective *o, const uint32_t *inputs, fds_er
 fds_status learn_objective_apply(learn_objective *o, const uint32_t *inputs, uint32_t epoch,
                                  uint32_t step, const float *u, double *loss, float *gradient,
                                  fds_error *err) {
-    const fds_lesson *lesson = o->lesson;
-    size_t n = lesson->players, labels = lesson->classes, outputs = labels * o->outputs;
-    bool is_closed = o->kind == FDS_CLOSED;
+    const fds__training *training = o->training;
+    size_t n = training->players, labels = training->classes, outputs = labels * o->outputs;
+    bool is_closed = o->kind == FDS_OBJECTIVE_CLOSED;
     double strength = o->gamma / (o->divisor * (double)labels * (is_closed ? (double)n : 1));
     double sum = 0;
     if (!is_closed) {
         draw_rows(o, epoch, step);
-        FDS_TRY(read_values(o, inputs, err));
+        TRY(read_values(o, inputs, err));
     }
     for (size_t b = 0; b < o->batch; b++) {
         learn_values(o, inputs[b], u + b * outputs, o->phi);
@@ -245,20 +245,20 @@ fds_status learn_objective_apply(learn_objective *o, const uint32_t *inputs, uin
     }
     *loss = sum / o->batch;
     if (!isfinite(*loss))
-        return fds_fail(err, FDS_DIVERGED,
-                        "the explainer's loss is no longer finite in epoch %u: use a smaller "
-                        "learning rate",
-                        epoch + 1);
+        return fds__fail(err, FDS_ERR_DIVERGED,
+                         "the explainer's loss is no longer finite in epoch %u: use a smaller "
+                         "learning rate",
+                         epoch + 1);
     return FDS_OK;
 }
 
-double learn_cross_entropy(const fds_lesson *lesson, const uint32_t *inputs, size_t count,
+double learn_cross_entropy(const fds__training *training, const uint32_t *inputs, size_t count,
                            const float *u, float *gradient) {
-    size_t labels = lesson->classes;
+    size_t labels = training->classes;
     double loss = 0;
     for (size_t b = 0; b < count; b++, u += labels, gradient += labels) {
         double most = u[0], sum = 0;
-        uint16_t truth = lesson->labels[inputs[b]];
+        uint16_t truth = training->labels[inputs[b]];
         for (size_t y = 1; y < labels; y++)
             most = fmax(most, u[y]);
         for (size_t y = 0; y < labels; y++)
@@ -272,32 +272,32 @@ double learn_cross_entropy(const fds_lesson *lesson, const uint32_t *inputs, siz
 
 /* ---- scales ---- */
 
-static double mean_square_total(const fds_lesson *lesson) {
+static double mean_square_total(const fds__training *training) {
     double sum = 0;
-    size_t train = lesson->inputs - lesson->held;
+    size_t train = training->inputs - training->validation;
     for (size_t i = 0; i < train; i++)
-        for (size_t y = 0; y < lesson->classes; y++)
-            sum += total_of(lesson, i, y) * total_of(lesson, i, y);
-    return sum / ((double)train * lesson->classes);
+        for (size_t y = 0; y < training->classes; y++)
+            sum += total_of(training, i, y) * total_of(training, i, y);
+    return sum / ((double)train * training->classes);
 }
 
 /* An input's targets (classes, outputs): of the players, or the sums of the groups. */
 static void output_targets(const learn_objective *o, bool is_by_group, size_t input, double *out) {
-    const fds_lesson *lesson = o->lesson;
-    size_t n = lesson->players, outputs = is_by_group ? o->outputs : n;
-    const float *target = lesson->targets + input * lesson->classes * n;
-    memset(out, 0, lesson->classes * outputs * sizeof *out);
-    for (size_t y = 0; y < lesson->classes; y++)
+    const fds__training *training = o->training;
+    size_t n = training->players, outputs = is_by_group ? o->outputs : n;
+    const float *target = training->targets + input * training->classes * n;
+    memset(out, 0, training->classes * outputs * sizeof *out);
+    for (size_t y = 0; y < training->classes; y++)
         for (size_t i = 0; i < n; i++)
-            out[y * outputs + (is_by_group ? fds_groups_of(lesson->groups, i) : i)] +=
+            out[y * outputs + (is_by_group ? fds_groups_of(training->groups, i) : i)] +=
                 (double)target[y * n + i];
 }
 
 /* mean (classes, outputs) of the targets over the inputs learnt from; returns the variance. */
 static double target_spread(learn_objective *o, bool is_by_group, double *mean) {
-    const fds_lesson *lesson = o->lesson;
-    size_t size = lesson->classes * (is_by_group ? o->outputs : lesson->players);
-    size_t train = lesson->inputs - lesson->held;
+    const fds__training *training = o->training;
+    size_t size = training->classes * (is_by_group ? o->outputs : training->players);
+    size_t train = training->inputs - training->validation;
     double sum = 0;
     memset(mean, 0, size * sizeof *mean);
     for (size_t i = 0; i < train; i++) {
@@ -317,10 +317,10 @@ static double target_spread(learn_objective *o, bool is_by_group, double *mean) 
 static double positive(double value) { return value > 0 && isfinite(value) ? value : 1; }
 
 static void set_scales(learn_objective *o) {
-    const fds_lesson *lesson = o->lesson;
-    size_t outputs = lesson->classes * o->outputs;
-    if (o->kind == FDS_PAPER) {
-        o->divisor = positive(mean_square_total(lesson));
+    const fds__training *training = o->training;
+    size_t outputs = training->classes * o->outputs;
+    if (o->kind == FDS_OBJECTIVE_PAPER) {
+        o->divisor = positive(mean_square_total(training));
         o->scale = sqrt(o->divisor / (double)o->outputs);
         return;
     }
@@ -334,29 +334,29 @@ static void set_scales(learn_objective *o) {
 /* ---- making ---- */
 
 static fds_status set_draws(learn_objective *o, uint32_t draws, fds_error *err) {
-    const fds_plan *plan = o->lesson->plan;
+    const fds_plan *plan = o->training->plan;
     size_t rows = fds_plan_rows(plan) - 2, together = fds_plan_is_paired(plan) ? 2 : 1, count;
     o->takes_all = draws >= rows;
     o->draws = o->takes_all ? rows : draws;
     o->cases = rows / together;
-    if (!fds_mul(o->draws, o->batch, &count) || !fds_mul(count, o->lesson->classes, &count))
-        return fds_fail(err, FDS_LIMIT, "%zu coalitions for each of %u inputs are too many",
-                        o->draws, o->batch);
-    o->cumulative = fds_alloc_zero(o->cases, sizeof *o->cumulative);
-    o->drawn = fds_alloc_zero(o->batch * o->draws, sizeof *o->drawn);
-    o->members = fds_alloc_zero(o->draws, o->lesson->players * sizeof *o->members);
-    o->weights = fds_alloc_zero(o->draws, sizeof *o->weights);
-    o->v = fds_alloc_zero(count, sizeof *o->v);
-    o->rest = fds_alloc_zero(o->draws, o->lesson->classes * sizeof *o->rest);
+    if (!fds__mul(o->draws, o->batch, &count) || !fds__mul(count, o->training->classes, &count))
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu coalitions for each of %u inputs are too many",
+                         o->draws, o->batch);
+    o->cumulative = fds__alloc_zero(o->cases, sizeof *o->cumulative);
+    o->drawn = fds__alloc_zero(o->batch * o->draws, sizeof *o->drawn);
+    o->members = fds__alloc_zero(o->draws, o->training->players * sizeof *o->members);
+    o->weights = fds__alloc_zero(o->draws, sizeof *o->weights);
+    o->v = fds__alloc_zero(count, sizeof *o->v);
+    o->rest = fds__alloc_zero(o->draws, o->training->classes * sizeof *o->rest);
     if (!o->cumulative || !o->drawn || !o->members || !o->weights || !o->v || !o->rest)
-        return fds_fail_nomem(err, count * sizeof *o->v);
+        return fds__fail_nomem(err, count * sizeof *o->v);
     double sum = 0;
     for (size_t row = 0; row < rows; row++) {
         sum += fds_plan_weight(plan, 2 + row);
         o->cumulative[row / together] = sum;
     }
     if (!(sum > 0))
-        return fds_fail(err, FDS_USAGE, "the plan has no coalition of positive weight");
+        return fds__fail(err, FDS_ERR_USAGE, "the plan has no coalition of positive weight");
     for (size_t d = 0; d < o->draws; d++)
         o->weights[d] = o->takes_all ? fds_plan_weight(plan, 2 + d) / sum : 1 / (double)o->draws;
     if (o->takes_all)
@@ -364,29 +364,30 @@ static fds_status set_draws(learn_objective *o, uint32_t draws, fds_error *err) 
     return FDS_OK;
 }
 
-static fds_status make(learn_objective *o, const fds_explainer_params *params, fds_error *err) {
-    const fds_lesson *lesson = o->lesson;
-    size_t size = lesson->classes * lesson->players;
-    o->outputs = o->is_by_group ? fds_groups_count(lesson->groups) : lesson->players;
-    o->start = fds_alloc_zero(size, sizeof *o->start);
-    o->phi = fds_alloc_zero(size, sizeof *o->phi);
-    o->slope = fds_alloc_zero(size, sizeof *o->slope);
+static fds_status make(learn_objective *o, const fds__explainer_params *params, fds_error *err) {
+    const fds__training *training = o->training;
+    size_t size = training->classes * training->players;
+    o->outputs = o->is_by_group ? fds_groups_count(training->groups) : training->players;
+    o->start = fds__alloc_zero(size, sizeof *o->start);
+    o->phi = fds__alloc_zero(size, sizeof *o->phi);
+    o->slope = fds__alloc_zero(size, sizeof *o->slope);
     if (!o->start || !o->phi || !o->slope)
-        return fds_fail_nomem(err, size * sizeof *o->phi);
+        return fds__fail_nomem(err, size * sizeof *o->phi);
     set_scales(o);
     openblas_set_num_threads(1); /* the matrices are small */
-    return o->kind == FDS_PAPER ? set_draws(o, params->draws, err) : FDS_OK;
+    return o->kind == FDS_OBJECTIVE_PAPER ? set_draws(o, params->draws, err) : FDS_OK;
 }
 
-fds_status learn_objective_create(const fds_lesson *lesson, const fds_explainer_params *params,
-                                  uint32_t batch, learn_objective **out, fds_error *err) {
-    learn_objective *o = fds_alloc_zero(1, sizeof *o);
+fds_status learn_objective_create(const fds__training *training,
+                                  const fds__explainer_params *params, uint32_t batch,
+                                  learn_objective **out, fds_error *err) {
+    learn_objective *o = fds__alloc_zero(1, sizeof *o);
     if (!o)
-        return fds_fail_nomem(err, sizeof *o);
-    *o = (learn_objective){.lesson = lesson,
+        return fds__fail_nomem(err, sizeof *o);
+    *o = (learn_objective){.training = training,
                            .kind = params->objective,
                            .is_by_group = params->is_by_group,
-                           .gamma = params->is_by_group || !lesson->groups ? 0 : params->gamma,
+                           .gamma = params->is_by_group || !training->groups ? 0 : params->gamma,
                            .batch = batch,
                            .seed = params->seed};
     fds_status status = make(o, params, err);
@@ -401,18 +402,20 @@ fds_status learn_objective_create(const fds_lesson *lesson, const fds_explainer_
 void learn_objective_free(learn_objective *o) {
     if (!o)
         return;
-    fds_free(o->start);
-    fds_free(o->phi);
-    fds_free(o->slope);
-    fds_free(o->cumulative);
-    fds_free(o->drawn);
-    fds_free(o->members);
-    fds_free(o->weights);
-    fds_free(o->v);
-    fds_free(o->rest);
-    fds_free(o);
+    fds__free(o->start);
+    fds__free(o->phi);
+    fds__free(o->slope);
+    fds__free(o->cumulative);
+    fds__free(o->drawn);
+    fds__free(o->members);
+    fds__free(o->weights);
+    fds__free(o->v);
+    fds__free(o->rest);
+    fds__free(o);
 }
 
-size_t learn_objective_outputs(const learn_objective *o) { return o->lesson->classes * o->outputs; }
+size_t learn_objective_outputs(const learn_objective *o) {
+    return o->training->classes * o->outputs;
+}
 double learn_objective_scale(const learn_objective *o) { return o->scale; }
 const float *learn_objective_start(const learn_objective *o) { return o->start; }

@@ -7,23 +7,23 @@
 #include <string.h>
 
 enum {
-    CHUNK_VALUES = 1 << 22, /* values of all labels and players that are held at a time */
+    CHUNK_VALUES = 1 << 22, /* values of all labels and players that are validation at a time */
     CHUNK_INPUTS = 256,
 };
 
 struct fds_run {
-    char dir[FDS_PATH_MAX];
-    fds_run_record record;
+    char dir[FDS__PATH_MAX];
+    fds__run_record record;
     char *text;
     unsigned threads, explainer_threads;
     fds_model *service;
     fds_net *net;
     fds_lane *lane;
     float *initial; /* (net): v(0) is what it answers */
-    fds_explainer *explainer;
-    fds_calibration calibration;
-    fds_fit_plans plans; /* of the bank, which is opened when it is first asked */
-    fds_bank *bank;
+    fds__explainer *explainer;
+    fds__calibration calibration;
+    fds__fit_plans plans; /* of the bank, which is opened when it is first asked */
+    fds__bank *bank;
     fds_dataset *samples;
     float *raw; /* (chunk, classes, players) */
     size_t chunk;
@@ -33,66 +33,67 @@ struct fds_run {
 void fds_run_free(fds_run *run) {
     if (!run)
         return;
-    fds_bank_free(run->bank);
-    fds_fit_plans_free(&run->plans);
-    fds_explainer_free(run->explainer);
-    fds_calibration_free(&run->calibration);
+    fds__bank_free(run->bank);
+    fds__fit_plans_free(&run->plans);
+    fds__explainer_free(run->explainer);
+    fds__calibration_free(&run->calibration);
     fds_lane_free(run->lane);
-    fds_free(run->initial);
+    fds__free(run->initial);
     fds_net_free(run->net);
     fds_model_free(run->service);
     fds_dataset_free(run->samples);
-    fds_free(run->raw);
-    fds_free(run->text);
-    fds_run_record_free(&run->record);
-    fds_free(run);
+    fds__free(run->raw);
+    fds__free(run->text);
+    fds__run_record_free(&run->record);
+    fds__free(run);
 }
 
-static fds_status path_of(const fds_run *run, const char *name, char path[FDS_PATH_MAX],
+static fds_status path_of(const fds_run *run, const char *name, char path[FDS__PATH_MAX],
                           fds_error *err) {
-    return fds_path_join(path, FDS_PATH_MAX, run->dir, name, err);
+    return fds__path_join(path, FDS__PATH_MAX, run->dir, name, err);
 }
 
 /* ---- opening ---- */
 
 static fds_status open_service(fds_run *run, fds_error *err) {
-    const fds_run_record *r = &run->record;
-    char path[FDS_PATH_MAX];
-    FDS_TRY(path_of(run, FDS_RUN_SERVICE, path, err));
-    FDS_TRY(fds_model_load(path, &run->service, err));
+    const fds__run_record *r = &run->record;
+    char path[FDS__PATH_MAX];
+    TRY(path_of(run, FDS__RUN_SERVICE, path, err));
+    TRY(fds_model_load(path, &run->service, err));
     const fds_model_info info = fds_model_get_info(run->service);
-    if (!fds_shape_equal(info.shape, r->shape) || info.classes != r->classes)
-        return fds_fail(err, FDS_SHAPE,
-                        "%s: a model for samples of %ux%ux%u and %u classes, but the run is of "
-                        "%ux%ux%u and %u",
-                        path, info.shape.channels, info.shape.height, info.shape.width,
-                        info.classes, r->shape.channels, r->shape.height, r->shape.width,
-                        r->classes);
-    FDS_TRY(fds_net_create(info.network, r->shape, r->classes, &run->net, err));
-    FDS_TRY(fds_lane_create(run->net, &run->lane, err));
-    run->initial = fds_alloc(fds_net_weights(run->net) * sizeof *run->initial);
+    if (!fds__shape_equal(info.shape, r->shape) || info.classes != r->classes)
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "%s: a model for samples of %ux%ux%u and %u classes, but the run is of "
+                         "%ux%ux%u and %u",
+                         path, info.shape.channels, info.shape.height, info.shape.width,
+                         info.classes, r->shape.channels, r->shape.height, r->shape.width,
+                         r->classes);
+    TRY(fds_net_create(info.network, r->shape, r->classes, &run->net, err));
+    TRY(fds_lane_create(run->net, &run->lane, err));
+    run->initial = fds__alloc(fds_net_weights(run->net) * sizeof *run->initial);
     if (!run->initial)
-        return fds_fail_nomem(err, fds_net_weights(run->net) * sizeof *run->initial);
+        return fds__fail_nomem(err, fds_net_weights(run->net) * sizeof *run->initial);
     fds_net_init(run->net, r->settings.value.train.seed, run->initial);
     return FDS_OK;
 }
 
 static fds_status open_samples(fds_run *run, fds_error *err) {
-    const fds_run_record *r = &run->record;
-    char path[FDS_PATH_MAX];
-    fds_safetensors *file;
-    FDS_TRY(path_of(run, FDS_RUN_PLAYERS, path, err));
-    FDS_TRY(fds_safetensors_read(path, &file, err));
-    const fds_tensor *t = fds_safetensors_find(file, "samples");
+    const fds__run_record *r = &run->record;
+    char path[FDS__PATH_MAX];
+    fds__safetensors *file;
+    TRY(path_of(run, FDS__RUN_PLAYERS, path, err));
+    TRY(fds__safetensors_read(path, &file, err));
+    const fds__tensor *t = fds__safetensors_find(file, "samples");
     fds_status status = FDS_OK;
-    uint16_t *labels = fds_alloc(r->players * sizeof *labels);
-    const char **names = fds_alloc(r->classes * sizeof *names);
+    uint16_t *labels = fds__alloc(r->players * sizeof *labels);
+    const char **names = fds__alloc(r->classes * sizeof *names);
     if (!t || t->rank != 4 || t->dims[0] != r->players || t->dims[1] != r->shape.channels ||
         t->dims[2] != r->shape.height || t->dims[3] != r->shape.width)
-        status = fds_fail(err, FDS_SHAPE, "%s: it must have a tensor \"samples\" of %zux%ux%ux%u",
-                          path, r->players, r->shape.channels, r->shape.height, r->shape.width);
+        status =
+            fds__fail(err, FDS_ERR_SHAPE, "%s: it must have a tensor \"samples\" of %zux%ux%ux%u",
+                      path, r->players, r->shape.channels, r->shape.height, r->shape.width);
     else if (!labels || !names)
-        status = fds_fail_nomem(err, r->players * sizeof *labels);
+        status = fds__fail_nomem(err, r->players * sizeof *labels);
     for (size_t p = 0; status == FDS_OK && p < r->players; p++)
         labels[p] = (uint16_t)fds_run_player_label(run, p);
     for (uint32_t c = 0; status == FDS_OK && c < r->classes; c++)
@@ -100,65 +101,65 @@ static fds_status open_samples(fds_run *run, fds_error *err) {
     if (status == FDS_OK)
         status = fds_dataset_create(r->players, r->shape, NULL, t->values, labels, r->classes,
                                     names, &run->samples, err);
-    fds_free(labels);
-    fds_free(names);
-    fds_safetensors_free(file);
+    fds__free(labels);
+    fds__free(names);
+    fds__safetensors_free(file);
     return status;
 }
 
 static fds_status open_explainer(fds_run *run, fds_error *err) {
-    const fds_run_record *r = &run->record;
-    char path[FDS_PATH_MAX];
+    const fds__run_record *r = &run->record;
+    char path[FDS__PATH_MAX];
     if (strcmp(r->explainer, "bank") == 0)
         return FDS_OK;
-    FDS_TRY(path_of(run, FDS_RUN_EXPLAINER, path, err));
-    FDS_TRY(fds_explainer_load(path, r->players, r->classes, r->shape, r->groups,
-                               run->explainer_threads, &run->explainer, err));
-    FDS_TRY(path_of(run, FDS_RUN_ERRORS, path, err));
-    FDS_TRY(fds_calibration_load(path, r->classes, r->players, &run->calibration, err));
+    TRY(path_of(run, FDS__RUN_EXPLAINER, path, err));
+    TRY(fds__explainer_load(path, r->players, r->classes, r->shape, r->groups,
+                            run->explainer_threads, &run->explainer, err));
+    TRY(path_of(run, FDS__RUN_ERRORS, path, err));
+    TRY(fds__calibration_load(path, r->classes, r->players, &run->calibration, err));
     snprintf(run->error_source, sizeof run->error_source, "calibrated on %zu inputs kept out",
              run->calibration.inputs);
     size_t each = r->players * r->classes;
-    run->chunk = FDS_MAX((size_t)1, FDS_MIN((size_t)CHUNK_INPUTS, CHUNK_VALUES / each));
-    run->raw = fds_alloc(run->chunk * each * sizeof *run->raw);
-    return run->raw ? FDS_OK : fds_fail_nomem(err, run->chunk * each * sizeof *run->raw);
+    run->chunk = MAX((size_t)1, MIN((size_t)CHUNK_INPUTS, CHUNK_VALUES / each));
+    run->raw = fds__alloc(run->chunk * each * sizeof *run->raw);
+    return run->raw ? FDS_OK : fds__fail_nomem(err, run->chunk * each * sizeof *run->raw);
 }
 
 static fds_status open_parts(fds_run *run, fds_error *err) {
-    run->text = fds_json_text(run->record.json, JSON_INDENT(1));
+    run->text = fds__json_text(run->record.json, JSON_INDENT(1));
     if (!run->text)
-        return fds_fail_nomem(err, 1);
+        return fds__fail_nomem(err, 1);
     run->explainer_threads = run->threads ? run->threads : run->record.explainer_threads;
     run->threads = run->threads ? run->threads : run->record.threads;
     run->chunk = CHUNK_INPUTS;
-    FDS_TRY(open_service(run, err));
-    FDS_TRY(open_samples(run, err));
-    FDS_TRY(open_explainer(run, err));
-    return fds_run_record_check(run->dir, &run->record, err); /* what the readers cannot see */
+    TRY(open_service(run, err));
+    TRY(open_samples(run, err));
+    TRY(open_explainer(run, err));
+    return fds__run_record_check(run->dir, &run->record, err); /* what the readers cannot see */
 }
 
 /* A complete run with a part that is not: its fit can mend that. */
 static fds_status open_whole(fds_run *run, fds_error *err) {
     fds_error why;
     fds_status status = open_parts(run, &why);
-    bool is_damage = status == FDS_NOT_FOUND || status == FDS_FORMAT || status == FDS_SHAPE ||
-                     status == FDS_CORRUPT;
+    bool is_damage = status == FDS_ERR_NOT_FOUND || status == FDS_ERR_FORMAT ||
+                     status == FDS_ERR_SHAPE || status == FDS_ERR_CORRUPT;
     if (status != FDS_OK)
-        return fds_fail(err, status, "%s%s", why.text,
-                        is_damage ? "; run the same fit again to repair it" : "");
+        return fds__fail(err, status, "%s%s", why.text,
+                         is_damage ? "; run the same fit again to repair it" : "");
     return FDS_OK;
 }
 
 fds_status fds_run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err) {
-    fds_run *run = fds_alloc_zero(1, sizeof *run);
+    fds_run *run = fds__alloc_zero(1, sizeof *run);
     if (!run)
-        return fds_fail_nomem(err, sizeof *run);
+        return fds__fail_nomem(err, sizeof *run);
     run->threads = threads;
     fds_status status = FDS_OK;
     if ((size_t)snprintf(run->dir, sizeof run->dir, "%s", dir) >= sizeof run->dir)
-        status = fds_fail(err, FDS_USAGE, "the name of the run's folder is too long");
+        status = fds__fail(err, FDS_ERR_USAGE, "the name of the run's folder is too long");
     if (status == FDS_OK)
-        status = fds_run_record_read(dir, &run->record, err);
+        status = fds__run_record_read(dir, &run->record, err);
     if (status == FDS_OK)
         status = open_whole(run, err);
     if (status != FDS_OK) {
@@ -170,27 +171,27 @@ fds_status fds_run_open(const char *dir, unsigned threads, fds_run **out, fds_er
 }
 
 static fds_status open_bank(fds_run *run, fds_error *err) {
-    const fds_run_record *r = &run->record;
-    char path[FDS_PATH_MAX];
+    const fds__run_record *r = &run->record;
+    char path[FDS__PATH_MAX];
     if (run->bank)
         return FDS_OK;
     if (!r->has_bank)
-        return fds_fail(err, FDS_USAGE,
-                        "%s: the run has no bank: its sub-models were not kept (fit it with "
-                        "--keep-models)",
-                        run->dir);
-    FDS_TRY(path_of(run, FDS_RUN_BANK, path, err));
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: the run has no bank: its sub-models were not kept (fit it with "
+                         "--keep-models)",
+                         run->dir);
+    TRY(path_of(run, FDS__RUN_BANK, path, err));
     if (!run->plans.all)
-        FDS_TRY(fds_fit_plans_make(&r->settings, r->players, r->groups, &run->plans, err));
+        TRY(fds__fit_plans_make(&r->settings, r->players, r->groups, &run->plans, err));
     const fds_ls_params ls = {.adjust = r->settings.params.adjust, .groups = r->groups};
-    return fds_bank_open(path, run->net, run->plans.plan, &ls, &r->strengths, run->threads,
-                         &run->bank, err);
+    return fds__bank_open(path, run->net, run->plans.plan, &ls, &r->strengths, run->threads,
+                          &run->bank, err);
 }
 
 /* ---- what it is ---- */
 
 fds_run_info fds_run_get_info(const fds_run *run) {
-    const fds_run_record *r = &run->record;
+    const fds__run_record *r = &run->record;
     return (fds_run_info){.method = r->method,
                           .source = r->source,
                           .explainer = r->explainer,
@@ -230,21 +231,21 @@ const fds_dataset *fds_run_samples(const fds_run *run) { return run->samples; }
 const fds_model *fds_run_service(const fds_run *run) { return run->service; }
 
 const char *fds_run_error_source(const fds_run *run, fds_answerer by) {
-    return by == FDS_BY_BANK || !run->explainer ? "jackknife over the sub-models of the bank"
-                                                : run->error_source;
+    return by == FDS_ANSWERER_BANK || !run->explainer ? "jackknife over the sub-models of the bank"
+                                                      : run->error_source;
 }
 
 /* The first sample of every player must be there as it was. */
 fds_status fds_run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err) {
-    const fds_run_record *r = &run->record;
-    if (!fds_shape_equal(train->shape, r->shape))
-        return fds_fail(
-            err, FDS_USAGE, "%s: fitted on %s with samples of %ux%ux%u, but %s has %ux%ux%u",
+    const fds__run_record *r = &run->record;
+    if (!fds__shape_equal(train->shape, r->shape))
+        return fds__fail(
+            err, FDS_ERR_USAGE, "%s: fitted on %s with samples of %ux%ux%u, but %s has %ux%ux%u",
             run->dir, r->source, r->shape.channels, r->shape.height, r->shape.width, train->source,
             train->shape.channels, train->shape.height, train->shape.width);
-    float *sample = fds_alloc(2 * train->sample_size * sizeof *sample);
+    float *sample = fds__alloc(2 * train->sample_size * sizeof *sample);
     if (!sample)
-        return fds_fail_nomem(err, 2 * train->sample_size * sizeof *sample);
+        return fds__fail_nomem(err, 2 * train->sample_size * sizeof *sample);
     fds_status status = FDS_OK;
     for (size_t p = 0; p < r->players && status == FDS_OK; p++) {
         const json_t *list = json_object_get(player(run, p), "samples");
@@ -257,12 +258,12 @@ fds_status fds_run_check_data(const fds_run *run, const fds_dataset *train, fds_
                              train->sample_size * sizeof *sample) == 0;
         }
         if (!is_same)
-            status = fds_fail(err, FDS_USAGE,
-                              "%s: fitted on other data than %s: sample %zu, the first of player "
-                              "\"%s\", is not the same",
-                              run->dir, train->source, id, fds_run_player_name(run, p));
+            status = fds__fail(err, FDS_ERR_USAGE,
+                               "%s: fitted on other data than %s: sample %zu, the first of player "
+                               "\"%s\", is not the same",
+                               run->dir, train->source, id, fds_run_player_name(run, p));
     }
-    fds_free(sample);
+    fds__free(sample);
     return status;
 }
 
@@ -275,7 +276,7 @@ typedef struct {
     float *full, *empty; /* (count, classes) */
 } part;
 
-uint32_t fds_largest(const float *probs, uint32_t classes) {
+uint32_t fds__largest(const float *probs, uint32_t classes) {
     uint32_t best = 0;
     for (uint32_t y = 1; y < classes; y++)
         if (probs[y] > probs[best])
@@ -289,7 +290,7 @@ static void keep_ends(const fds_run *run, const part *p, bool is_given, const fd
         const float *full = p->full + x * classes, *empty = p->empty + x * classes;
         size_t at = p->first + x;
         if (!is_given)
-            out->labels[at] = fds_largest(full, classes);
+            out->labels[at] = fds__largest(full, classes);
         if (out->probs)
             memcpy(out->probs + at * classes, full, classes * sizeof *full);
         if (out->full)
@@ -303,15 +304,15 @@ static fds_status explain_by_network(fds_run *run, const part *p, const fds_answ
                                      fds_error *err) {
     uint32_t classes = run->record.classes;
     size_t n = run->record.players;
-    FDS_TRY(fds_explainer_run(run->explainer, p->x->values, p->count, run->raw, err));
+    TRY(fds__explainer_run(run->explainer, p->x->values, p->count, run->raw, err));
     for (size_t x = 0; x < p->count; x++) {
         const float *full = p->full + x * classes, *empty = p->empty + x * classes;
         uint32_t y = out->labels[p->first + x];
         double *values = out->values + (p->first + x) * n;
         for (size_t i = 0; i < n; i++)
             values[i] = run->raw[(x * classes + y) * n + i];
-        fds_normalise((double)full[y] - (double)empty[y], n, values);
-        bool is_other = y != fds_largest(full, classes);
+        fds__normalise((double)full[y] - (double)empty[y], n, values);
+        bool is_other = y != fds__largest(full, classes);
         if (out->errors)
             memcpy(out->errors + (p->first + x) * n,
                    run->calibration.errors + (is_other * classes + y) * n, n * sizeof *out->errors);
@@ -323,14 +324,14 @@ static fds_status explain_by_bank(fds_run *run, const part *p, const fds_answers
                                   fds_error *err) {
     uint32_t classes = run->record.classes;
     size_t n = run->record.players;
-    FDS_TRY(open_bank(run, err));
-    FDS_TRY(fds_bank_explain(run->bank, p->x, out->labels + p->first, out->values + p->first * n,
-                             out->errors ? out->errors + p->first * n : NULL, err));
+    TRY(open_bank(run, err));
+    TRY(fds__bank_explain(run->bank, p->x, out->labels + p->first, out->values + p->first * n,
+                          out->errors ? out->errors + p->first * n : NULL, err));
     /* the bank's weights are rounded to 16 bits, and so are its v(1) and v(0) */
     for (size_t x = 0; x < p->count; x++) {
         size_t at = x * classes + out->labels[p->first + x];
-        fds_normalise((double)p->full[at] - (double)p->empty[at], n,
-                      out->values + (p->first + x) * n);
+        fds__normalise((double)p->full[at] - (double)p->empty[at], n,
+                       out->values + (p->first + x) * n);
     }
     return FDS_OK;
 }
@@ -340,16 +341,16 @@ static fds_status explain_part(fds_run *run, fds_answerer by, const fds_dataset 
                                const fds_answers *out, fds_error *err) {
     const fds_model_info info = fds_model_get_info(run->service);
     fds_inputs *x;
-    FDS_TRY(fds_inputs_create(ds, index, p->count, info.mean, info.std, &x, err));
+    TRY(fds_inputs_create(ds, index, p->count, info.mean, info.std, &x, err));
     p->x = x;
     fds_status status =
-        fds_lane_predict(run->lane, x, 0, p->count, fds_model_weights(run->service), p->full, err);
+        fds_lane_predict(run->lane, x, 0, p->count, fds__model_weights(run->service), p->full, err);
     if (status == FDS_OK)
         status = fds_lane_predict(run->lane, x, 0, p->count, run->initial, p->empty, err);
     if (status == FDS_OK) {
         keep_ends(run, p, is_given, out);
-        status = by == FDS_BY_BANK || !run->explainer ? explain_by_bank(run, p, out, err)
-                                                      : explain_by_network(run, p, out, err);
+        status = by == FDS_ANSWERER_BANK || !run->explainer ? explain_by_bank(run, p, out, err)
+                                                            : explain_by_network(run, p, out, err);
     }
     fds_inputs_free(x);
     return status;
@@ -358,36 +359,36 @@ static fds_status explain_part(fds_run *run, fds_answerer by, const fds_dataset 
 static fds_status check_question(const fds_run *run, const fds_dataset *ds, const uint32_t *index,
                                  size_t count, bool is_given, const fds_answers *answers,
                                  fds_error *err) {
-    const fds_run_record *r = &run->record;
-    if (!fds_shape_equal(ds->shape, r->shape))
-        return fds_fail(err, FDS_SHAPE,
-                        "%s has samples of %ux%ux%u (channels, rows, columns), but the run "
-                        "explains %ux%ux%u",
-                        ds->source, ds->shape.channels, ds->shape.height, ds->shape.width,
-                        r->shape.channels, r->shape.height, r->shape.width);
-    FDS_TRY(fds_index_check(ds, index, count, err));
+    const fds__run_record *r = &run->record;
+    if (!fds__shape_equal(ds->shape, r->shape))
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "%s has samples of %ux%ux%u (channels, rows, columns), but the run "
+                         "explains %ux%ux%u",
+                         ds->source, ds->shape.channels, ds->shape.height, ds->shape.width,
+                         r->shape.channels, r->shape.height, r->shape.width);
+    TRY(fds__samples_check(ds, index, count, err));
     for (size_t x = 0; is_given && x < count; x++)
         if (answers->labels[x] >= r->classes)
-            return fds_fail(err, FDS_USAGE, "label %u: there are only %u, from 0",
-                            answers->labels[x], r->classes);
+            return fds__fail(err, FDS_ERR_USAGE, "label %u: there are only %u, from 0",
+                             answers->labels[x], r->classes);
     return FDS_OK;
 }
 
 fds_status fds_run_explain(fds_run *run, fds_answerer by, const fds_dataset *ds,
                            const uint32_t *index, size_t count, bool is_given,
                            const fds_answers *answers, fds_error *err) {
-    FDS_TRY(check_question(run, ds, index, count, is_given, answers, err));
-    size_t chunk = FDS_MIN(run->chunk, count), size = chunk * run->record.classes;
-    float *ends = fds_alloc(2 * size * sizeof *ends);
-    uint32_t *samples = fds_alloc(chunk * sizeof *samples);
-    fds_status status = ends && samples ? FDS_OK : fds_fail_nomem(err, 2 * size * sizeof *ends);
+    TRY(check_question(run, ds, index, count, is_given, answers, err));
+    size_t chunk = MIN(run->chunk, count), size = chunk * run->record.classes;
+    float *ends = fds__alloc(2 * size * sizeof *ends);
+    uint32_t *samples = fds__alloc(chunk * sizeof *samples);
+    fds_status status = ends && samples ? FDS_OK : fds__fail_nomem(err, 2 * size * sizeof *ends);
     for (size_t first = 0; first < count && status == FDS_OK; first += chunk) {
-        part p = {first, FDS_MIN(chunk, count - first), NULL, ends, ends + size};
+        part p = {first, MIN(chunk, count - first), NULL, ends, ends + size};
         for (size_t i = 0; i < p.count; i++)
             samples[i] = index ? index[first + i] : (uint32_t)(first + i);
         status = explain_part(run, by, ds, samples, is_given, &p, answers, err);
     }
-    fds_free(ends);
-    fds_free(samples);
+    fds__free(ends);
+    fds__free(samples);
     return status;
 }

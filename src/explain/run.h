@@ -19,75 +19,75 @@
 
 #include "explain/settings.h"
 
-#define FDS_RUN_JSON "run.json"
-#define FDS_RUN_SERVICE "service.safetensors"
-#define FDS_RUN_TABLE "utilities"
-#define FDS_RUN_EXPLAINER "explainer.safetensors"
-#define FDS_RUN_PLAYERS "players.safetensors"
-#define FDS_RUN_ERRORS "errors.safetensors"
-#define FDS_RUN_BANK "models.bank"
+#define FDS__RUN_JSON "run.json"
+#define FDS__RUN_SERVICE "service.safetensors"
+#define FDS__RUN_TABLE "utilities"
+#define FDS__RUN_EXPLAINER "explainer.safetensors"
+#define FDS__RUN_PLAYERS "players.safetensors"
+#define FDS__RUN_ERRORS "errors.safetensors"
+#define FDS__RUN_BANK "models.bank"
 
 /* ---- run_json.c ---- */
 
 /* What a run is, as run.json has it. Texts belong to json. */
-typedef struct fds_run_record {
+typedef struct fds__run_record {
     json_t *json;
     const char *method, *source, *explainer;
     size_t players;
     uint32_t classes;
     fds_shape shape;
     bool is_image, has_bank;
-    fds_groups *groups;        /* or NULL */
-    fds_fit_settings settings; /* of the plan and the bank: sampler, coalitions, seed, adjust */
+    fds_groups *groups;         /* or NULL */
+    fds__fit_settings settings; /* of the plan and the bank: sampler, coalitions, seed, adjust */
     fds_ls_report strengths;
     unsigned threads, explainer_threads;
-    size_t held_inputs;
+    size_t validation_inputs;
     fds_fit_report report;
-} fds_run_record;
+} fds__run_record;
 
 /* A fit's description without results. */
-fds_status fds_run_record_describe(const char *method, const fds_fit_settings *settings,
-                                   const fds_dataset *train, const fds_players *players,
-                                   const fds_groups *groups, const fds_value *value,
-                                   const fds_explainer_params *explainer, json_t **out,
-                                   fds_error *err);
-/* Whether dir has a run.json of the same description: *is_there, *is_done. FDS_USAGE, naming the
+fds_status fds__run_record_describe(const char *method, const fds__fit_settings *settings,
+                                    const fds_dataset *train, const fds_players *players,
+                                    const fds_groups *groups, const fds_utility *value,
+                                    const fds__explainer_params *explainer, json_t **out,
+                                    fds_error *err);
+/* Whether dir has a run.json of the same description: *is_there, *is_done. FDS_ERR_USAGE, naming the
  * difference, when it has another. */
-fds_status fds_run_record_compare(const char *dir, const json_t *description, bool *is_there,
-                                  bool *is_done, fds_error *err);
+fds_status fds__run_record_compare(const char *dir, const json_t *description, bool *is_there,
+                                   bool *is_done, fds_error *err);
 /* Writes run.json; report NULL: not done yet. */
-fds_status fds_run_record_write(const char *dir, const json_t *description,
-                                const fds_fit_settings *settings, const fds_fit_report *report,
-                                const fds_ls_report *strengths, fds_error *err);
-/* FDS_NOT_FOUND where there is no run, FDS_USAGE where it is not finished. */
-fds_status fds_run_record_read(const char *dir, fds_run_record *out, fds_error *err);
+fds_status fds__run_record_write(const char *dir, const json_t *description,
+                                 const fds__fit_settings *settings, const fds_fit_report *report,
+                                 const fds_ls_report *strengths, fds_error *err);
+/* FDS_ERR_NOT_FOUND where there is no run, FDS_ERR_USAGE where it is not finished. */
+fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err);
 /* Whether the files that answers depend on are as the fit left them. */
-fds_status fds_run_record_check(const char *dir, const fds_run_record *record, fds_error *err);
-void fds_run_record_free(fds_run_record *record);
+fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err);
+void fds__run_record_free(fds__run_record *record);
 
 /* ---- run.c ---- */
 
 /* The label of the greatest of probs[classes], the lowest of several. */
-uint32_t fds_largest(const float *probs, uint32_t classes);
+uint32_t fds__largest(const float *probs, uint32_t classes);
 
 /* ---- calibrate.c ---- */
 
 /* Standard errors by label and player: of the label that is predicted, and of others. */
-typedef struct fds_calibration {
+typedef struct fds__calibration {
     size_t inputs;  /* kept out, that it comes from */
     double *errors; /* (2, classes, players); [0]: the label is the predicted one */
-} fds_calibration;
+} fds__calibration;
 
 /* values, targets, target_errors (inputs, classes, players): what the explainer says, what least
  * squares say, and their standard errors; predicted (inputs), player_labels (players): labels. */
-fds_status fds_calibrate(const double *values, const double *targets, const double *target_errors,
-                         const uint32_t *predicted, size_t inputs, uint32_t classes,
-                         const uint32_t *player_labels, size_t players, fds_calibration *out,
-                         fds_error *err);
-void fds_calibration_free(fds_calibration *calibration);
-fds_status fds_calibration_save(const fds_calibration *calibration, uint32_t classes,
-                                size_t players, const char *path, fds_error *err);
-fds_status fds_calibration_load(const char *path, uint32_t classes, size_t players,
-                                fds_calibration *out, fds_error *err);
+fds_status fds__calibrate(const double *values, const double *targets, const double *target_errors,
+                          const uint32_t *predicted, size_t inputs, uint32_t classes,
+                          const uint32_t *player_labels, size_t players, fds__calibration *out,
+                          fds_error *err);
+void fds__calibration_free(fds__calibration *calibration);
+fds_status fds__calibration_save(const fds__calibration *calibration, uint32_t classes,
+                                 size_t players, const char *path, fds_error *err);
+fds_status fds__calibration_load(const char *path, uint32_t classes, size_t players,
+                                 fds__calibration *out, fds_error *err);
 
 #endif

@@ -7,11 +7,11 @@
  *   data              source, samples, shape, is_image, classes (names)
  *   players           name, label, provider (or null) and samples of each
  *   groups            the group of each player, or null
- *   inputs            count, held
+ *   inputs            count, validation
  *   explainer         network and training
  *   keep_models
  *   value             what the sub-models' answers depend on, as in table.json
- *   coalitions        sampler, count, held, seed, adjust
+ *   coalitions        sampler, count, validation, seed, adjust
  *   machine           version, threads, those that the explainer was trained with, and
  *                     instruction sets; not part of the settings
  *   results           fds_fit_report, the strengths of the least squares, and the sha256 of the
@@ -30,7 +30,7 @@ static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "
 static const char *const adjustments[] = {"none", "shrink", "counts"};
 
 static fds_status no_memory(fds_error *err) {
-    return fds_fail(err, FDS_NOMEM, "out of memory for a run's description");
+    return fds__fail(err, FDS_ERR_NOMEM, "out of memory for a run's description");
 }
 
 /* ---- describing ---- */
@@ -46,8 +46,8 @@ static json_t *append(json_t *list, json_t *item) {
 static json_t *describe_data(const fds_dataset *train) {
     json_t *names = json_array();
     for (uint32_t c = 0; names && c < train->classes; c++)
-        names = append(names, fds_json_string(fds_dataset_class_name(train, c)));
-    return json_pack("{s:o, s:I, s:[I,I,I], s:b, s:o}", "source", fds_json_string(train->source),
+        names = append(names, fds__json_string(fds_dataset_class_name(train, c)));
+    return json_pack("{s:o, s:I, s:[I,I,I], s:b, s:o}", "source", fds__json_string(train->source),
                      "samples", (json_int_t)train->count, "shape",
                      (json_int_t)train->shape.channels, (json_int_t)train->shape.height,
                      (json_int_t)train->shape.width, "is_image", train->is_image, "classes", names);
@@ -63,17 +63,17 @@ static json_t *describe_player(const fds_dataset *train, const fds_players *play
     const char *provider = train->provider_ids
                                ? fds_dataset_provider_name(train, train->provider_ids[index[0]])
                                : NULL;
-    return json_pack("{s:o, s:I, s:o, s:o}", "name", fds_json_string(fds_players_name(players, p)),
-                     "label", (json_int_t)fds_player_label(train, index, count, counts), "provider",
-                     fds_json_string(provider), "samples", samples);
+    return json_pack("{s:o, s:I, s:o, s:o}", "name", fds__json_string(fds_players_name(players, p)),
+                     "label", (json_int_t)fds__player_label(train, index, count, counts),
+                     "provider", fds__json_string(provider), "samples", samples);
 }
 
 static json_t *describe_players(const fds_dataset *train, const fds_players *players) {
-    size_t *counts = fds_alloc_zero(train->classes, sizeof *counts);
+    size_t *counts = fds__alloc_zero(train->classes, sizeof *counts);
     json_t *list = counts ? json_array() : NULL;
     for (size_t p = 0; list && p < fds_players_count(players); p++)
         list = append(list, describe_player(train, players, p, counts));
-    fds_free(counts);
+    fds__free(counts);
     return list;
 }
 
@@ -86,35 +86,36 @@ static json_t *describe_groups(const fds_groups *groups) {
     return list;
 }
 
-static json_t *describe_explainer(const fds_explainer_params *p) {
-    return json_pack("{s:s, s:o, s:b, s:b, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}", "network",
-                     p->network, "weights", fds_json_string(p->weights), "warm_up", p->warm_up,
-                     "by_group", p->is_by_group, "gamma", fds_decimal(p->gamma), "objective",
-                     p->objective == FDS_PAPER ? "paper" : "closed", "lr", fds_decimal(p->lr),
-                     "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "patience",
-                     (json_int_t)p->patience, "draws", (json_int_t)p->draws, "precision",
-                     p->precision == FDS_BF16 ? "bf16" : "f32", "seed", (json_int_t)p->seed);
+static json_t *describe_explainer(const fds__explainer_params *p) {
+    return json_pack(
+        "{s:s, s:o, s:b, s:b, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}", "network", p->network,
+        "weights", fds__json_string(p->weights), "warm_up", p->warm_up, "by_group", p->is_by_group,
+        "gamma", fds__decimal(p->gamma), "objective",
+        p->objective == FDS_OBJECTIVE_PAPER ? "paper" : "closed", "lr", fds__decimal(p->lr),
+        "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "patience",
+        (json_int_t)p->patience, "draws", (json_int_t)p->draws, "precision",
+        p->precision == FDS__PRECISION_BF16 ? "bf16" : "f32", "seed", (json_int_t)p->seed);
 }
 
-fds_status fds_run_record_describe(const char *method, const fds_fit_settings *s,
-                                   const fds_dataset *train, const fds_players *players,
-                                   const fds_groups *groups, const fds_value *value,
-                                   const fds_explainer_params *explainer, json_t **out,
-                                   fds_error *err) {
+fds_status fds__run_record_describe(const char *method, const fds__fit_settings *s,
+                                    const fds_dataset *train, const fds_players *players,
+                                    const fds_groups *groups, const fds_utility *value,
+                                    const fds__explainer_params *explainer, json_t **out,
+                                    fds_error *err) {
     json_t *about;
-    FDS_TRY(fds_json_parse("the value function's parameters", value->text, strlen(value->text),
-                           &about, err));
+    TRY(fds__json_parse("the value function's parameters", value->text, strlen(value->text), &about,
+                        err));
     json_t *coalitions =
         json_pack("{s:s, s:I, s:I, s:I, s:s}", "sampler", samplers[s->params.sampler], "count",
-                  (json_int_t)s->coalitions, "held", (json_int_t)s->held_coalitions, "seed",
+                  (json_int_t)s->coalitions, "held", (json_int_t)s->validation_coalitions, "seed",
                   (json_int_t)s->plan_seed, "adjust", adjustments[s->params.adjust]);
     /* differences are told in this order: what others follow from comes before them */
     *out =
         json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o}", "format",
-                  "fds run", "version", 1, "method", fds_json_string(method ? method : ""), "data",
+                  "fds run", "version", 1, "method", fds__json_string(method ? method : ""), "data",
                   describe_data(train), "players", describe_players(train, players), "groups",
                   describe_groups(groups), "inputs", "count", (json_int_t)value->inputs, "held",
-                  (json_int_t)s->held_inputs, "explainer", describe_explainer(explainer),
+                  (json_int_t)s->validation_inputs, "explainer", describe_explainer(explainer),
                   "keep_models", s->keeps_models, "value", about, "coalitions", coalitions);
     return *out ? FDS_OK : no_memory(err);
 }
@@ -126,8 +127,8 @@ static json_t *real_of(double value) { return isnan(value) ? json_null() : json_
 
 static json_t *describe_results(const fds_fit_report *r, const fds_ls_report *strengths) {
     json_t *seconds = json_object();
-    for (int stage = 0; seconds && stage < FDS_STAGES; stage++)
-        if (json_object_set_new(seconds, fds_stage_name((fds_fit_stage)stage),
+    for (int stage = 0; seconds && stage < FDS_FIT_STAGES; stage++)
+        if (json_object_set_new(seconds, fds_fit_stage_name((fds_fit_stage)stage),
                                 json_real(r->seconds[stage])) != 0) {
             json_decref(seconds);
             seconds = NULL;
@@ -143,20 +144,20 @@ static json_t *describe_results(const fds_fit_report *r, const fds_ls_report *st
 }
 
 /* Files that answers depend on, where they are part of the run. */
-static const char *const kept[] = {FDS_RUN_SERVICE, FDS_RUN_EXPLAINER, FDS_RUN_PLAYERS,
-                                   FDS_RUN_ERRORS};
+static const char *const kept[] = {FDS__RUN_SERVICE, FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS,
+                                   FDS__RUN_ERRORS};
 
-static fds_status file_sha256(const char *dir, const char *name, char path[FDS_PATH_MAX],
+static fds_status file_sha256(const char *dir, const char *name, char path[FDS__PATH_MAX],
                               char hex[65], fds_error *err) {
     uint8_t *data;
     size_t size;
-    FDS_TRY(fds_path_join(path, FDS_PATH_MAX, dir, name, err));
+    TRY(fds__path_join(path, FDS__PATH_MAX, dir, name, err));
     hex[0] = 0;
-    if (!fds_path_exists(path))
+    if (!fds__path_exists(path))
         return FDS_OK;
-    FDS_TRY(fds_file_read(path, MAX_FILE, &data, &size, err));
+    TRY(fds__file_read(path, MAX_FILE, &data, &size, err));
     fds_sha256_hex(data, size, hex);
-    fds_free(data);
+    fds__free(data);
     return FDS_OK;
 }
 
@@ -164,38 +165,38 @@ static fds_status add_checksums(const char *dir, json_t *results, fds_error *err
     json_t *sums = json_object();
     bool is_whole = json_object_set_new(results, "sha256", sums) == 0;
     for (size_t i = 0; is_whole && i < sizeof kept / sizeof *kept; i++) {
-        char path[FDS_PATH_MAX], hex[65];
-        FDS_TRY(file_sha256(dir, kept[i], path, hex, err));
+        char path[FDS__PATH_MAX], hex[65];
+        TRY(file_sha256(dir, kept[i], path, hex, err));
         is_whole = !hex[0] || json_object_set_new(sums, kept[i], json_string(hex)) == 0;
     }
     return is_whole ? FDS_OK : no_memory(err);
 }
 
-fds_status fds_run_record_check(const char *dir, const fds_run_record *record, fds_error *err) {
+fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err) {
     const json_t *sums = json_object_get(json_object_get(record->json, "results"), "sha256");
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-        char path[FDS_PATH_MAX], hex[65];
+        char path[FDS__PATH_MAX], hex[65];
         const char *told = json_string_value(json_object_get(sums, kept[i]));
-        FDS_TRY(file_sha256(dir, kept[i], path, hex, err));
+        TRY(file_sha256(dir, kept[i], path, hex, err));
         if (strcmp(told ? told : "", hex) != 0)
-            return fds_fail(err, FDS_CORRUPT,
-                            "%s was lost, damaged or changed: its sha256 is not the one in %s",
-                            path, FDS_RUN_JSON);
+            return fds__fail(err, FDS_ERR_CORRUPT,
+                             "%s was lost, damaged or changed: its sha256 is not the one in %s",
+                             path, FDS__RUN_JSON);
     }
     return FDS_OK;
 }
 
-fds_status fds_run_record_write(const char *dir, const json_t *description,
-                                const fds_fit_settings *settings, const fds_fit_report *report,
-                                const fds_ls_report *strengths, fds_error *err) {
-    char path[FDS_PATH_MAX];
-    FDS_TRY(fds_path_join(path, sizeof path, dir, FDS_RUN_JSON, err));
+fds_status fds__run_record_write(const char *dir, const json_t *description,
+                                 const fds__fit_settings *settings, const fds_fit_report *report,
+                                 const fds_ls_report *strengths, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
     json_t *json = json_deep_copy(description);
     bool is_whole = json_equal(json, description); /* a copy drops what it has no memory for */
     json_t *machine = json_pack("{s:s, s:I, s:I, s:s, s:s}", "fds", FDS_VERSION, "threads",
                                 (json_int_t)settings->threads, "explainer_threads",
                                 (json_int_t)settings->explainer_threads, "isa", fds_isa(),
-                                "onednn_isa", fds_deep_isa());
+                                "onednn_isa", fds__deep_isa());
     is_whole &= json_object_set_new(json, "machine", machine) == 0;
     fds_status status = FDS_OK;
     if (report) {
@@ -204,10 +205,10 @@ fds_status fds_run_record_write(const char *dir, const json_t *description,
         if (is_whole)
             status = add_checksums(dir, results, err);
     }
-    char *text = is_whole && status == FDS_OK ? fds_json_text(json, JSON_INDENT(1)) : NULL;
+    char *text = is_whole && status == FDS_OK ? fds__json_text(json, JSON_INDENT(1)) : NULL;
     if (status == FDS_OK)
-        status = text ? fds_file_write(path, text, strlen(text), err) : no_memory(err);
-    fds_free(text);
+        status = text ? fds__file_write(path, text, strlen(text), err) : no_memory(err);
+    fds__free(text);
     json_decref(json);
     return status;
 }
@@ -215,15 +216,16 @@ fds_status fds_run_record_write(const char *dir, const json_t *description,
 /* ---- reading ---- */
 
 static fds_status read_json(const char *path, json_t **out, fds_error *err) {
-    FDS_TRY(fds_json_read(path, MAX_BYTES, out, err));
+    TRY(fds__json_read(path, MAX_BYTES, out, err));
     fds_status status = FDS_OK;
     const char *format = json_string_value(json_object_get(*out, "format"));
     json_int_t version = json_integer_value(json_object_get(*out, "version"));
     if (!format || strcmp(format, "fds run") != 0)
-        status = fds_fail(err, FDS_FORMAT, "%s: \"format\" must be \"fds run\"", path);
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: \"format\" must be \"fds run\"", path);
     else if (version != 1)
-        status = fds_fail(err, FDS_UNSUPPORTED, "%s: version %lld, this program reads version 1",
-                          path, (long long)version);
+        status =
+            fds__fail(err, FDS_ERR_UNSUPPORTED, "%s: version %lld, this program reads version 1",
+                      path, (long long)version);
     if (status != FDS_OK) {
         json_decref(*out);
         *out = NULL;
@@ -231,24 +233,24 @@ static fds_status read_json(const char *path, json_t **out, fds_error *err) {
     return status;
 }
 
-fds_status fds_run_record_compare(const char *dir, const json_t *description, bool *is_there,
-                                  bool *is_done, fds_error *err) {
-    char path[FDS_PATH_MAX], text[400];
+fds_status fds__run_record_compare(const char *dir, const json_t *description, bool *is_there,
+                                   bool *is_done, fds_error *err) {
+    char path[FDS__PATH_MAX], text[400];
     *is_there = *is_done = false;
-    FDS_TRY(fds_path_join(path, sizeof path, dir, FDS_RUN_JSON, err));
-    if (!fds_path_exists(path))
+    TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
+    if (!fds__path_exists(path))
         return FDS_OK;
     json_t *json;
-    FDS_TRY(read_json(path, &json, err));
+    TRY(read_json(path, &json, err));
     *is_there = true;
     *is_done = json_object_get(json, "results") != NULL;
     json_object_del(json, "results");
     json_object_del(json, "machine");
-    bool differs = fds_json_difference(json, description, "run", text, sizeof text);
+    bool differs = fds__json_difference(json, description, "run", text, sizeof text);
     json_decref(json);
     if (differs)
-        return fds_fail(err, FDS_USAGE, "%s: %s; use another folder, or remove this one", path,
-                        text);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one", path,
+                         text);
     return FDS_OK;
 }
 
@@ -263,7 +265,7 @@ static bool choose(const json_t *from, const char *key, const char *const *names
     return false;
 }
 
-static bool read_coalitions(const json_t *json, fds_run_record *r) {
+static bool read_coalitions(const json_t *json, fds__run_record *r) {
     const json_t *c = json_object_get(json, "coalitions");
     int sampler, adjust;
     if (!choose(c, "sampler", samplers, sizeof samplers / sizeof *samplers, &sampler) ||
@@ -272,13 +274,13 @@ static bool read_coalitions(const json_t *json, fds_run_record *r) {
     r->settings.params.sampler = (fds_sampler)sampler;
     r->settings.params.adjust = (fds_adjust)adjust;
     r->settings.coalitions = (size_t)json_integer_value(json_object_get(c, "count"));
-    r->settings.held_coalitions = (size_t)json_integer_value(json_object_get(c, "held"));
+    r->settings.validation_coalitions = (size_t)json_integer_value(json_object_get(c, "held"));
     r->settings.plan_seed = (uint64_t)json_integer_value(json_object_get(c, "seed"));
-    return r->settings.coalitions > 0 && r->settings.coalitions < FDS_MAX_ROWS &&
-           r->settings.held_coalitions < FDS_MAX_ROWS;
+    return r->settings.coalitions > 0 && r->settings.coalitions < FDS__MAX_ROWS &&
+           r->settings.validation_coalitions < FDS__MAX_ROWS;
 }
 
-static bool read_data(const json_t *json, fds_run_record *r) {
+static bool read_data(const json_t *json, fds__run_record *r) {
     const json_t *data = json_object_get(json, "data"), *shape = json_object_get(data, "shape");
     uint32_t *sides[] = {&r->shape.channels, &r->shape.height, &r->shape.width};
     r->source = json_string_value(json_object_get(data, "source"));
@@ -286,14 +288,14 @@ static bool read_data(const json_t *json, fds_run_record *r) {
     r->is_image = json_is_true(json_object_get(data, "is_image"));
     for (size_t i = 0; i < 3; i++) {
         json_int_t side = json_integer_value(json_array_get(shape, i));
-        if (side < 1 || side > FDS_MAX_SIDE)
+        if (side < 1 || side > FDS__MAX_SIDE)
             return false;
         *sides[i] = (uint32_t)side;
     }
     return r->source && r->classes;
 }
 
-static bool read_players(const json_t *json, fds_run_record *r) {
+static bool read_players(const json_t *json, fds__run_record *r) {
     const json_t *list = json_object_get(json, "players");
     r->players = json_array_size(list);
     for (size_t p = 0; p < r->players; p++) {
@@ -311,7 +313,7 @@ static double number_of(const json_t *from, const char *key) {
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-static void read_results(const json_t *json, fds_run_record *r) {
+static void read_results(const json_t *json, fds__run_record *r) {
     const json_t *results = json_object_get(json, "results");
     const json_t *seconds = json_object_get(results, "seconds");
     const json_t *ls = json_object_get(results, "least_squares");
@@ -323,26 +325,26 @@ static void read_results(const json_t *json, fds_run_record *r) {
     report->loss = number_of(results, "loss");
     report->agreement = number_of(results, "agreement");
     report->within = number_of(results, "within");
-    for (int s = 0; s < FDS_STAGES; s++)
+    for (int s = 0; s < FDS_FIT_STAGES; s++)
         report->seconds[s] =
-            json_number_value(json_object_get(seconds, fds_stage_name((fds_fit_stage)s)));
+            json_number_value(json_object_get(seconds, fds_fit_stage_name((fds_fit_stage)s)));
     r->strengths.ridge_fit = json_number_value(json_object_get(ls, "ridge_fit"));
     r->strengths.ridge_rest = json_number_value(json_object_get(ls, "ridge_rest"));
-    r->strengths.ridge = FDS_MAX(r->strengths.ridge_fit, r->strengths.ridge_rest);
+    r->strengths.ridge = MAX(r->strengths.ridge_fit, r->strengths.ridge_rest);
     r->strengths.shrink = json_number_value(json_object_get(ls, "shrink"));
     r->strengths.shrink_rest = json_number_value(json_object_get(ls, "shrink_rest"));
     r->strengths.explained = json_number_value(json_object_get(ls, "explained"));
 }
 
-static fds_status read_groups(const char *path, const json_t *json, fds_run_record *r,
+static fds_status read_groups(const char *path, const json_t *json, fds__run_record *r,
                               fds_error *err) {
     const json_t *list = json_object_get(json, "groups");
     if (!json_is_array(list))
         return FDS_OK;
     if (json_array_size(list) != r->players)
-        return fds_fail(err, FDS_FORMAT, "%s: \"groups\" has %zu entries for %zu players", path,
-                        json_array_size(list), r->players);
-    uint32_t *group_of = fds_alloc_zero(r->players, sizeof *group_of);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: \"groups\" has %zu entries for %zu players",
+                         path, json_array_size(list), r->players);
+    uint32_t *group_of = fds__alloc_zero(r->players, sizeof *group_of);
     if (!group_of)
         return no_memory(err);
     fds_status status = FDS_OK;
@@ -350,16 +352,16 @@ static fds_status read_groups(const char *path, const json_t *json, fds_run_reco
         const json_t *group = json_array_get(list, p);
         group_of[p] = (uint32_t)json_integer_value(group);
         if (!json_is_integer(group) || json_integer_value(group) != group_of[p])
-            status = fds_fail(err, FDS_FORMAT, "%s: \"groups\", entry %zu: not a group's number",
-                              path, p);
+            status = fds__fail(err, FDS_ERR_FORMAT,
+                               "%s: \"groups\", entry %zu: not a group's number", path, p);
     }
     if (status == FDS_OK)
         status = fds_groups_create(group_of, r->players, NULL, &r->groups, err);
-    fds_free(group_of);
+    fds__free(group_of);
     return status;
 }
 
-static void read_threads(const json_t *json, fds_run_record *r) {
+static void read_threads(const json_t *json, fds__run_record *r) {
     const json_t *machine = json_object_get(json, "machine");
     r->threads = (unsigned)json_integer_value(json_object_get(machine, "threads"));
     r->explainer_threads =
@@ -368,48 +370,48 @@ static void read_threads(const json_t *json, fds_run_record *r) {
         r->explainer_threads = r->threads;
 }
 
-static fds_status read_members(const char *path, fds_run_record *r, fds_error *err) {
+static fds_status read_members(const char *path, fds__run_record *r, fds_error *err) {
     const json_t *json = r->json;
     r->method = json_string_value(json_object_get(json, "method"));
     r->explainer =
         json_string_value(json_object_get(json_object_get(json, "explainer"), "network"));
     r->has_bank = json_is_true(json_object_get(json, "keep_models"));
     read_threads(json, r);
-    r->held_inputs =
+    r->validation_inputs =
         (size_t)json_integer_value(json_object_get(json_object_get(json, "inputs"), "held"));
     r->settings.value.train.seed =
         (uint64_t)json_integer_value(json_object_get(json_object_get(json, "value"), "seed"));
     if (!r->method || !r->explainer || !read_data(json, r) || !read_players(json, r) ||
         !read_coalitions(json, r) || r->threads > MOST_THREADS ||
         r->explainer_threads > MOST_THREADS)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: data, players, coalitions, threads or explainer are missing or wrong",
-                        path);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: data, players, coalitions, threads or explainer are missing or wrong",
+                         path);
     if (!json_object_get(json, "results"))
-        return fds_fail(err, FDS_USAGE,
-                        "%s: the fit was broken off before its end: give the same `fds fit` "
-                        "command again, it goes on where it was",
-                        path);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: the fit was broken off before its end: give the same `fds fit` "
+                         "command again, it goes on where it was",
+                         path);
     read_results(json, r);
     return read_groups(path, json, r, err);
 }
 
-fds_status fds_run_record_read(const char *dir, fds_run_record *out, fds_error *err) {
-    char path[FDS_PATH_MAX];
-    *out = (fds_run_record){0};
-    FDS_TRY(fds_path_join(path, sizeof path, dir, FDS_RUN_JSON, err));
-    if (!fds_path_exists(path))
-        return fds_fail(err, FDS_NOT_FOUND, "%s: there is no run here: it has no %s", dir,
-                        FDS_RUN_JSON);
-    FDS_TRY(read_json(path, &out->json, err));
+fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    *out = (fds__run_record){0};
+    TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
+    if (!fds__path_exists(path))
+        return fds__fail(err, FDS_ERR_NOT_FOUND, "%s: there is no run here: it has no %s", dir,
+                         FDS__RUN_JSON);
+    TRY(read_json(path, &out->json, err));
     fds_status status = read_members(path, out, err);
     if (status != FDS_OK)
-        fds_run_record_free(out);
+        fds__run_record_free(out);
     return status;
 }
 
-void fds_run_record_free(fds_run_record *record) {
+void fds__run_record_free(fds__run_record *record) {
     json_decref(record->json);
     fds_groups_free(record->groups);
-    *record = (fds_run_record){0};
+    *record = (fds__run_record){0};
 }

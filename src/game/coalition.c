@@ -16,7 +16,7 @@ uint64_t fds_coalition_id(const uint64_t *bits, size_t players) {
     return fds_checksum(mixed, sizeof mixed);
 }
 
-void fds_coalition_complement(const uint64_t *bits, size_t players, uint64_t *out) {
+void fds__coalition_complement(const uint64_t *bits, size_t players, uint64_t *out) {
     size_t words = fds_coalition_words(players);
     for (size_t w = 0; w < words; w++)
         out[w] = ~bits[w];

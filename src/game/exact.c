@@ -20,7 +20,7 @@ enum { CHUNK = 256, RUN = 1024 };
 
 typedef struct {
     double v[CHUNK], with[CHUNK], without[CHUNK]; /* a row, and times its coefficients */
-    double run[FDS_MAX_EXACT][CHUNK], sum[FDS_MAX_EXACT][CHUNK]; /* (players, columns) */
+    double run[FDS__MAX_EXACT][CHUNK], sum[FDS__MAX_EXACT][CHUNK]; /* (players, columns) */
 } scratch;
 
 typedef struct {
@@ -31,7 +31,7 @@ typedef struct {
 } enumeration;
 
 typedef struct {
-    double with[FDS_MAX_EXACT + 1], without[FDS_MAX_EXACT + 1]; /* by size */
+    double with[FDS__MAX_EXACT + 1], without[FDS__MAX_EXACT + 1]; /* by size */
 } coefficients;
 
 /* (k-1)! (p-k)! / p! is 1 / (k C(p,k)), and k! (p-k-1)! / p! is 1 / ((p-k) C(p,k)); k+1 with and k
@@ -67,15 +67,14 @@ static void add_row(scratch *s, const coefficients *by_size, size_t mask, uint32
 }
 
 /* Sets s->sum to the values of the block's players in columns first .. first+count-1. */
-static fds_status sum_block(const enumeration *e, const fds_block *block, scratch *s,
+static fds_status sum_block(const enumeration *e, const fds__block *block, scratch *s,
                             unsigned worker, size_t first, size_t count, fds_error *err) {
     const coefficients by_size = coefficients_of(block->players);
     size_t masks = (size_t)1 << block->players;
     memset(s->sum, 0, sizeof s->sum);
     memset(s->run, 0, sizeof s->run);
     for (size_t mask = 0; mask < masks; mask++) {
-        FDS_TRY(
-            e->rows->read(e->rows->context, worker, block->first + mask, first, count, s->v, err));
+        TRY(e->rows->read(e->rows->context, worker, block->first + mask, first, count, s->v, err));
         add_row(s, &by_size, mask, block->players, count);
         if ((mask + 1) % RUN && mask + 1 < masks)
             continue;
@@ -88,10 +87,10 @@ static fds_status sum_block(const enumeration *e, const fds_block *block, scratc
 }
 
 /* From the block's players to the real ones. */
-static void hand_out(const enumeration *e, const fds_block *block, const scratch *s, size_t first,
+static void hand_out(const enumeration *e, const fds__block *block, const scratch *s, size_t first,
                      size_t count) {
     const fds_plan *plan = e->plan;
-    bool is_plus = plan->groups && plan->sampler == FDS_GFDS_PLUS;
+    bool is_plus = plan->groups && plan->sampler == FDS_SAMPLER_GFDS_PLUS;
     const uint32_t *members = NULL;
     size_t singles = plan->groups && !is_plus
                          ? fds_groups_members(plan->groups, block->owner, &members)
@@ -109,11 +108,11 @@ static void hand_out(const enumeration *e, const fds_block *block, const scratch
 
 static fds_status run_job(void *context, size_t job, unsigned worker, fds_error *err) {
     const enumeration *e = context;
-    const fds_block *block = &e->plan->blocks[job % e->plan->block_count];
+    const fds__block *block = &e->plan->blocks[job % e->plan->block_count];
     size_t first = job / e->plan->block_count * CHUNK;
-    size_t count = FDS_MIN((size_t)CHUNK, e->rows->columns - first);
+    size_t count = MIN((size_t)CHUNK, e->rows->columns - first);
     scratch *s = &e->scratch[worker];
-    FDS_TRY(sum_block(e, block, s, worker, first, count, err));
+    TRY(sum_block(e, block, s, worker, first, count, err));
     hand_out(e, block, s, first, count);
     return FDS_OK;
 }
@@ -121,20 +120,23 @@ static fds_status run_job(void *context, size_t job, unsigned worker, fds_error 
 fds_status fds_exact(const fds_plan *plan, const fds_rows *rows, unsigned threads, double *values,
                      const fds_events *events, fds_error *err) {
     if (!plan->is_exact)
-        return fds_fail(err, FDS_USAGE,
-                        "exact values need a plan of all coalitions (fds_plan_exact), this one was "
-                        "sampled");
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "exact values need a plan of all coalitions (fds_plan_exact), this one was "
+            "sampled");
     if (rows->columns == 0)
-        return fds_fail(err, FDS_USAGE, "exact values of no columns: there must be at least one");
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "exact values of no columns: there must be at least one");
     size_t jobs = (rows->columns - 1) / CHUNK + 1;
-    if (!fds_mul(jobs, plan->block_count, &jobs))
-        return fds_fail(err, FDS_LIMIT, "exact values of %zu columns are too many", rows->columns);
-    unsigned workers = fds_pool_workers(threads, jobs);
-    enumeration e = {plan, rows, values, fds_alloc_zero(workers, sizeof(scratch))};
+    if (!fds__mul(jobs, plan->block_count, &jobs))
+        return fds__fail(err, FDS_ERR_LIMIT, "exact values of %zu columns are too many",
+                         rows->columns);
+    unsigned workers = fds__pool_workers(threads, jobs);
+    enumeration e = {plan, rows, values, fds__alloc_zero(workers, sizeof(scratch))};
     if (!e.scratch)
-        return fds_fail_nomem(err, workers * sizeof *e.scratch);
+        return fds__fail_nomem(err, workers * sizeof *e.scratch);
     fds_status status =
-        fds_pool_run(threads, jobs, run_job, &e, "exact values", "parts", events, err);
-    fds_free(e.scratch);
+        fds__pool_run(threads, jobs, run_job, &e, "exact values", "parts", events, err);
+    fds__free(e.scratch);
     return status;
 }

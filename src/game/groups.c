@@ -17,12 +17,12 @@ void fds_groups_free(fds_groups *groups) {
     if (!groups)
         return;
     for (size_t g = 0; groups->names && g < groups->count; g++)
-        fds_free(groups->names[g]);
-    fds_free(groups->names);
-    fds_free(groups->of);
-    fds_free(groups->first);
-    fds_free(groups->members);
-    fds_free(groups);
+        fds__free(groups->names[g]);
+    fds__free(groups->names);
+    fds__free(groups->of);
+    fds__free(groups->first);
+    fds__free(groups->members);
+    fds__free(groups);
 }
 
 static int by_number(const void *left, const void *right) {
@@ -34,9 +34,9 @@ static int by_number(const void *left, const void *right) {
  * in the players' own order those then get the numbers 0, 1, 2, ... */
 static fds_status number_groups(fds_groups *groups, const uint32_t *group_of, fds_error *err) {
     size_t n = groups->players;
-    uint64_t *keys = fds_alloc_zero(n, sizeof *keys);
+    uint64_t *keys = fds__alloc_zero(n, sizeof *keys);
     if (!keys)
-        return fds_fail_nomem(err, n * sizeof *keys);
+        return fds__fail_nomem(err, n * sizeof *keys);
     for (size_t i = 0; i < n; i++)
         keys[i] = (uint64_t)group_of[i] << 32 | i;
     qsort(keys, n, sizeof *keys, by_number);
@@ -47,7 +47,7 @@ static fds_status number_groups(fds_groups *groups, const uint32_t *group_of, fd
             first = player;
         leader[player] = first;
     }
-    fds_free(keys);
+    fds__free(keys);
     /* a leader comes before its group, so that its own number is there when it is needed */
     for (size_t i = 0; i < n; i++)
         groups->of[i] = leader[i] == i ? (uint32_t)groups->count++ : groups->of[leader[i]];
@@ -57,10 +57,10 @@ static fds_status number_groups(fds_groups *groups, const uint32_t *group_of, fd
 /* Fills in first and members, by counting. */
 static fds_status list_members(fds_groups *groups, fds_error *err) {
     size_t n = groups->players, count = groups->count;
-    groups->first = fds_alloc_zero(count + 2, sizeof *groups->first);
-    groups->members = fds_alloc_zero(n, sizeof *groups->members);
+    groups->first = fds__alloc_zero(count + 2, sizeof *groups->first);
+    groups->members = fds__alloc_zero(n, sizeof *groups->members);
     if (!groups->first || !groups->members)
-        return fds_fail_nomem(err, n * sizeof *groups->members);
+        return fds__fail_nomem(err, n * sizeof *groups->members);
     size_t *place = groups->first + 1; /* where group g begins; once dealt out, where it ends */
     for (size_t i = 0; i < n; i++)
         place[groups->of[i] + 1]++;
@@ -73,16 +73,16 @@ static fds_status list_members(fds_groups *groups, fds_error *err) {
 
 static fds_status name_groups(fds_groups *groups, const uint32_t *group_of,
                               const char *const *names, fds_error *err) {
-    groups->names = fds_alloc_zero(groups->count, sizeof *groups->names);
+    groups->names = fds__alloc_zero(groups->count, sizeof *groups->names);
     if (!groups->names)
-        return fds_fail_nomem(err, groups->count * sizeof *groups->names);
+        return fds__fail_nomem(err, groups->count * sizeof *groups->names);
     for (size_t g = 0; g < groups->count; g++) {
         char numbered[32];
         snprintf(numbered, sizeof numbered, "group %zu", g);
         const char *name = names ? names[group_of[groups->members[groups->first[g]]]] : numbered;
-        groups->names[g] = fds_strdup(name);
+        groups->names[g] = fds__strdup(name);
         if (!groups->names[g])
-            return fds_fail_nomem(err, strlen(name) + 1);
+            return fds__fail_nomem(err, strlen(name) + 1);
     }
     return FDS_OK;
 }
@@ -91,17 +91,17 @@ static fds_status name_groups(fds_groups *groups, const uint32_t *group_of,
 fds_status fds_groups_create(const uint32_t *group_of, size_t players, const char *const *names,
                              fds_groups **out, fds_error *err) {
     if (players == 0)
-        return fds_fail(err, FDS_USAGE, "groups of no players: there must be at least one");
-    if (players > FDS_MAX_PLAYERS)
-        return fds_fail(err, FDS_LIMIT, "groups of %zu players: at most %zu are possible", players,
-                        FDS_MAX_PLAYERS);
-    fds_groups *groups = fds_alloc_zero(1, sizeof *groups);
+        return fds__fail(err, FDS_ERR_USAGE, "groups of no players: there must be at least one");
+    if (players > FDS__MAX_PLAYERS)
+        return fds__fail(err, FDS_ERR_LIMIT, "groups of %zu players: at most %zu are possible",
+                         players, FDS__MAX_PLAYERS);
+    fds_groups *groups = fds__alloc_zero(1, sizeof *groups);
     if (!groups)
-        return fds_fail_nomem(err, sizeof *groups);
+        return fds__fail_nomem(err, sizeof *groups);
     groups->players = players;
-    groups->of = fds_alloc_zero(players, sizeof *groups->of);
+    groups->of = fds__alloc_zero(players, sizeof *groups->of);
     fds_status status = groups->of ? number_groups(groups, group_of, err)
-                                   : fds_fail_nomem(err, players * sizeof *groups->of);
+                                   : fds__fail_nomem(err, players * sizeof *groups->of);
     if (status == FDS_OK)
         status = list_members(groups, err);
     if (status == FDS_OK)
@@ -114,7 +114,7 @@ fds_status fds_groups_create(const uint32_t *group_of, size_t players, const cha
     return FDS_OK;
 }
 
-fds_status fds_groups_copy(const fds_groups *groups, fds_groups **out, fds_error *err) {
+fds_status fds__groups_copy(const fds_groups *groups, fds_groups **out, fds_error *err) {
     return fds_groups_create(groups->of, groups->players, (const char *const *)groups->names, out,
                              err);
 }

@@ -50,7 +50,7 @@ static void choose_centres(clustering *c, uint64_t seed) {
     for (size_t i = 0; i < c->count; i++)
         c->distance[i] = 1; /* the first centre: every point alike */
     for (size_t g = 0; g < c->groups; g++) {
-        fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_KMEANS, g, 0);
+        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_KMEANS, g, 0);
         double *centre = c->centres + g * c->size;
         memcpy(centre, c->points + draw_point(c, &rng) * c->size, c->size * sizeof *centre);
         for (size_t i = 0; i < c->count; i++) {
@@ -106,35 +106,36 @@ static void move_centres(clustering *c) {
 static fds_status check(const double *points, size_t count, size_t size, size_t groups,
                         fds_error *err) {
     if (groups == 0 || groups > count)
-        return fds_fail(err, FDS_USAGE, "%zu groups cannot be made of %zu points, 1 to %zu can",
-                        groups, count, count);
-    if (count > FDS_MAX_PLAYERS)
-        return fds_fail(err, FDS_LIMIT, "%zu points to be grouped: at most %zu are possible", count,
-                        FDS_MAX_PLAYERS);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%zu groups cannot be made of %zu points, 1 to %zu can", groups, count,
+                         count);
+    if (count > FDS__MAX_PLAYERS)
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu points to be grouped: at most %zu are possible",
+                         count, FDS__MAX_PLAYERS);
     for (size_t i = 0; i < count; i++)
         for (size_t d = 0; d < size; d++)
             if (!(fabs(points[i * size + d]) <= max_value))
-                return fds_fail(err, FDS_USAGE,
-                                "point %zu, value %zu is %g: it must be a number of at most %g", i,
-                                d, points[i * size + d], max_value);
+                return fds__fail(err, FDS_ERR_USAGE,
+                                 "point %zu, value %zu is %g: it must be a number of at most %g", i,
+                                 d, points[i * size + d], max_value);
     return FDS_OK;
 }
 
-fds_status fds_kmeans_steps(const double *points, size_t count, size_t size, size_t groups,
-                            uint64_t seed, unsigned steps, uint32_t *group_of, fds_error *err) {
-    FDS_TRY(check(points, count, size, groups, err));
+fds_status fds__kmeans_steps(const double *points, size_t count, size_t size, size_t groups,
+                             uint64_t seed, unsigned steps, uint32_t *group_of, fds_error *err) {
+    TRY(check(points, count, size, groups, err));
     size_t centre_values;
-    if (!fds_mul(groups, size, &centre_values))
-        return fds_fail(err, FDS_LIMIT, "%zu groups of %zu values are too many", groups, size);
+    if (!fds__mul(groups, size, &centre_values))
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu groups of %zu values are too many", groups, size);
     clustering c = {.points = points,
                     .count = count,
                     .size = size,
                     .groups = groups,
-                    .centres = fds_alloc_zero(centre_values, sizeof *c.centres),
-                    .distance = fds_alloc_zero(count, sizeof *c.distance),
-                    .members = fds_alloc_zero(groups, sizeof *c.members),
+                    .centres = fds__alloc_zero(centre_values, sizeof *c.centres),
+                    .distance = fds__alloc_zero(count, sizeof *c.distance),
+                    .members = fds__alloc_zero(groups, sizeof *c.members),
                     .group_of = group_of};
-    uint32_t *before = fds_alloc_zero(count, sizeof *before);
+    uint32_t *before = fds__alloc_zero(count, sizeof *before);
     bool is_ready = c.centres && c.distance && c.members && before;
     if (is_ready) {
         memset(group_of, 0xff, count * sizeof *group_of); /* no group yet */
@@ -142,14 +143,14 @@ fds_status fds_kmeans_steps(const double *points, size_t count, size_t size, siz
         for (unsigned step = 1; assign(&c, before) && step < steps; step++)
             move_centres(&c);
     }
-    fds_free(c.centres);
-    fds_free(c.distance);
-    fds_free(c.members);
-    fds_free(before);
-    return is_ready ? FDS_OK : fds_fail_nomem(err, centre_values * sizeof *c.centres);
+    fds__free(c.centres);
+    fds__free(c.distance);
+    fds__free(c.members);
+    fds__free(before);
+    return is_ready ? FDS_OK : fds__fail_nomem(err, centre_values * sizeof *c.centres);
 }
 
-fds_status fds_kmeans(const double *points, size_t count, size_t size, size_t groups, uint64_t seed,
-                      uint32_t *group_of, fds_error *err) {
-    return fds_kmeans_steps(points, count, size, groups, seed, MAX_STEPS, group_of, err);
+fds_status fds__kmeans(const double *points, size_t count, size_t size, size_t groups,
+                       uint64_t seed, uint32_t *group_of, fds_error *err) {
+    return fds__kmeans_steps(points, count, size, groups, seed, MAX_STEPS, group_of, err);
 }

@@ -4,7 +4,7 @@
  *
  * Each case is left out in turn, which for least squares needs no second fit: its error is then
  * e / (1 - leverage). Errors count by how many coalitions like the case have not been seen. A
- * sample of columns and of cases is enough for the choice. */
+ * sample of columns and of pairs is enough for the choice. */
 #include "ls.h"
 
 #include <cblas.h>
@@ -14,13 +14,13 @@
 static const double fit_strengths[] = {0, 1, 2, 5, 10, 20, 40, 80, 160, 320, 1280};
 static const double rest_strengths[] = {0, 10, 30, 100, 300, 1000};
 static const double ridge_strengths[] = {0.01, 0.1, 1, 3, 10, 30, 100};
-enum { RUNS = 16, RUN = FDS_LS_SAMPLE / RUNS, MOST_STRENGTHS = 11 };
+enum { RUNS = 16, RUN = FDS__LS_SAMPLE / RUNS, MOST_STRENGTHS = 11 };
 
 /* What one of the two games, the one to be valued and its surrogate, shows of itself. */
 typedef struct {
     double *mild;   /* (F, C): D' W U, mild weights */
     double *kernel; /* (n, C): Z' W U, kernel weights */
-    double *kept;   /* (left_out, C): U of the first cases */
+    double *kept;   /* (left_out, C): U of the first pairs */
     double *total;  /* (C): v(1) - v(0) */
 } sums;
 
@@ -32,55 +32,55 @@ typedef struct {
 } stage;
 
 typedef struct {
-    const fds_design *design;
+    const fds__design *design;
     size_t columns, left_out;
     const double *rows; /* (left_out, F) */
     const stage *stage;
-    const fds_penalty *candidates;
+    const fds__penalty *candidates;
     double scores[MOST_STRENGTHS];
 } search;
 
 /* ---- the sample ---- */
 
 static void sums_free(sums *s) {
-    fds_free(s->mild);
-    fds_free(s->kernel);
-    fds_free(s->kept);
-    fds_free(s->total);
+    fds__free(s->mild);
+    fds__free(s->kernel);
+    fds__free(s->kept);
+    fds__free(s->total);
 }
 
 static fds_status sums_alloc(const search *s, sums *out, fds_error *err) {
-    const fds_design *d = s->design;
-    out->mild = fds_alloc_zero(d->features * s->columns, sizeof(double));
-    out->kernel = fds_alloc_zero(d->players * s->columns, sizeof(double));
-    out->kept = fds_alloc_zero(s->left_out * s->columns, sizeof(double));
-    out->total = fds_alloc_zero(s->columns, sizeof(double));
+    const fds__design *d = s->design;
+    out->mild = fds__alloc_zero(d->features * s->columns, sizeof(double));
+    out->kernel = fds__alloc_zero(d->players * s->columns, sizeof(double));
+    out->kept = fds__alloc_zero(s->left_out * s->columns, sizeof(double));
+    out->total = fds__alloc_zero(s->columns, sizeof(double));
     if (out->mild && out->kernel && out->kept && out->total)
         return FDS_OK;
-    return fds_fail_nomem(err, (d->features + s->left_out) * s->columns * sizeof(double));
+    return fds__fail_nomem(err, (d->features + s->left_out) * s->columns * sizeof(double));
 }
 
 /* Columns of the sample are runs at even distances; all where there are not many. */
 static fds_status read_sample(const search *s, const fds_rows *rows, size_t first, size_t count,
                               double *scratch, double *u, fds_error *err) {
     if (s->columns == rows->columns)
-        return fds_design_values(s->design, rows, NULL, 0, 0, first, count, 0, s->columns,
-                                 s->columns, scratch, u, err);
+        return fds__design_values(s->design, rows, NULL, 0, 0, first, count, 0, s->columns,
+                                  s->columns, scratch, u, err);
     for (size_t r = 0; r < RUNS; r++)
-        FDS_TRY(fds_design_values(s->design, rows, NULL, 0, 0, first, count,
-                                  r * (rows->columns - RUN) / (RUNS - 1), RUN, s->columns, scratch,
-                                  u + r * RUN, err));
+        TRY(fds__design_values(s->design, rows, NULL, 0, 0, first, count,
+                               r * (rows->columns - RUN) / (RUNS - 1), RUN, s->columns, scratch,
+                               u + r * RUN, err));
     return FDS_OK;
 }
 
 static fds_status read_totals(const search *s, const fds_rows *rows, double *total,
                               fds_error *err) {
     size_t runs = s->columns == rows->columns ? 1 : RUNS, run = s->columns / runs;
-    double empty[FDS_LS_SAMPLE];
+    double empty[FDS__LS_SAMPLE];
     for (size_t r = 0; r < runs; r++) {
         size_t at = runs == 1 ? 0 : r * (rows->columns - RUN) / (RUNS - 1);
-        FDS_TRY(rows->read(rows->context, 0, 0, at, run, empty, err));
-        FDS_TRY(rows->read(rows->context, 0, 1, at, run, total + r * run, err));
+        TRY(rows->read(rows->context, 0, 0, at, run, empty, err));
+        TRY(rows->read(rows->context, 0, 1, at, run, total + r * run, err));
         for (size_t c = 0; c < run; c++)
             total[r * run + c] -= empty[c];
     }
@@ -88,45 +88,45 @@ static fds_status read_totals(const search *s, const fds_rows *rows, double *tot
 }
 
 static fds_status sums_read(const search *s, const fds_rows *rows, sums *out, fds_error *err) {
-    const fds_design *d = s->design;
+    const fds__design *d = s->design;
     int n = (int)d->players, f = (int)d->features, w = (int)s->columns;
-    size_t block = FDS_LS_BLOCK * s->columns;
-    double *u = fds_alloc_zero(2 * block + 3 * s->columns, sizeof *u);
-    double *design = fds_alloc_zero(FDS_LS_BLOCK * d->features, sizeof *design);
-    uint32_t *counts = fds_alloc_zero(d->group_count, sizeof *counts);
+    size_t block = FDS__LS_BLOCK * s->columns;
+    double *u = fds__alloc_zero(2 * block + 3 * s->columns, sizeof *u);
+    double *design = fds__alloc_zero(FDS__LS_BLOCK * d->features, sizeof *design);
+    uint32_t *counts = fds__alloc_zero(d->group_count, sizeof *counts);
     fds_status status = FDS_OK;
     if (!u || !design || !counts)
-        status = fds_fail_nomem(err, 2 * block * sizeof *u);
+        status = fds__fail_nomem(err, 2 * block * sizeof *u);
     if (status == FDS_OK)
         status = read_totals(s, rows, out->total, err);
-    for (size_t first = 0; status == FDS_OK && first < d->cases; first += FDS_LS_BLOCK) {
-        size_t count = FDS_MIN(d->cases - first, (size_t)FDS_LS_BLOCK);
+    for (size_t first = 0; status == FDS_OK && first < d->pairs; first += FDS__LS_BLOCK) {
+        size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
         double *weighted = u + block;
         status = read_sample(s, rows, first, count, u + 2 * block, u, err);
         if (status != FDS_OK)
             break;
         if (first < s->left_out)
             memcpy(out->kept + first * s->columns, u,
-                   FDS_MIN(count, s->left_out - first) * s->columns * sizeof *u);
-        fds_design_rows(d, first, count, counts, design);
-        fds_weigh(u, count, s->columns, d->kernel + first, weighted);
+                   MIN(count, s->left_out - first) * s->columns * sizeof *u);
+        fds__design_rows(d, first, count, counts, design);
+        fds__weigh(u, count, s->columns, d->kernel + first, weighted);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, (int)count, 1, design, f,
                     weighted, w, 1, out->kernel, w);
-        fds_weigh(u, count, s->columns, d->mild + first, weighted);
+        fds__weigh(u, count, s->columns, d->mild + first, weighted);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, f, w, (int)count, 1, design, f,
                     weighted, w, 1, out->mild, w);
     }
-    fds_free(u);
-    fds_free(design);
-    fds_free(counts);
+    fds__free(u);
+    fds__free(design);
+    fds__free(counts);
     return status;
 }
 
-/* ---- errors of cases left out ---- */
+/* ---- errors of pairs left out ---- */
 
 /* errors (left_out, C) of a stage: U - D theta, where is_left_out as if the fit had not seen the
  * case. scratch: (left_out, size). */
-static void stage_errors(const search *s, const stage *g, const fds_solver *solver,
+static void stage_errors(const search *s, const stage *g, const fds__solver *solver,
                          const double *theta, bool is_left_out, double *scratch, double *leverage,
                          double *errors) {
     int w = (int)s->columns, f = (int)s->design->features;
@@ -135,14 +135,14 @@ static void stage_errors(const search *s, const stage *g, const fds_solver *solv
                 s->rows, f, theta, w, 1, errors, w);
     if (!is_left_out)
         return;
-    fds_solver_leverage(solver, s->rows, s->left_out, s->design->features, g->weights, scratch,
-                        leverage);
+    fds__solver_leverage(solver, s->rows, s->left_out, s->design->features, g->weights, scratch,
+                         leverage);
     for (size_t i = 0; i < s->left_out; i++)
         for (size_t c = 0; c < s->columns; c++)
-            errors[i * s->columns + c] /= FDS_MAX(1 - leverage[i], 1e-6);
+            errors[i * s->columns + c] /= MAX(1 - leverage[i], 1e-6);
 }
 
-/* Sum of w a b over columns and cases, as far as there are others like them. */
+/* Sum of w a b over columns and pairs, as far as there are others like them. */
 static double inner(const search *s, const double *weights, const double *a, const double *b) {
     double sum = 0;
     for (size_t i = 0; i < s->left_out; i++) {
@@ -155,21 +155,21 @@ static double inner(const search *s, const double *weights, const double *a, con
 }
 
 /* Errors of a penalty; *theta (size, C) and *errors (left_out, C) are the caller's to free. */
-static fds_status try_penalty(const search *s, const stage *g, fds_penalty penalty,
+static fds_status try_penalty(const search *s, const stage *g, fds__penalty penalty,
                               bool is_left_out, double **theta, double **errors, fds_error *err) {
-    fds_solver solver;
-    FDS_TRY(fds_solver_create(s->design, g->gram, g->size, penalty, &solver, err));
+    fds__solver solver;
+    TRY(fds__solver_create(s->design, g->gram, g->size, penalty, &solver, err));
     size_t size = g->size * (s->columns + s->left_out) + s->left_out;
-    *theta = fds_alloc_zero(size, sizeof **theta);
-    *errors = fds_alloc_zero(s->left_out * s->columns, sizeof **errors);
-    fds_status status = *theta && *errors ? FDS_OK : fds_fail_nomem(err, size * sizeof **theta);
+    *theta = fds__alloc_zero(size, sizeof **theta);
+    *errors = fds__alloc_zero(s->left_out * s->columns, sizeof **errors);
+    fds_status status = *theta && *errors ? FDS_OK : fds__fail_nomem(err, size * sizeof **theta);
     if (status == FDS_OK) {
         double *scratch = *theta + g->size * s->columns;
-        fds_solver_apply(&solver, g->b, g->total, s->columns, *theta);
+        fds__solver_apply(&solver, g->b, g->total, s->columns, *theta);
         stage_errors(s, g, &solver, *theta, is_left_out, scratch, scratch + g->size * s->left_out,
                      *errors);
     }
-    fds_solver_free(&solver);
+    fds__solver_free(&solver);
     return status;
 }
 
@@ -180,21 +180,21 @@ static fds_status score_candidate(void *context, size_t i, unsigned worker, fds_
     fds_status status = try_penalty(s, s->stage, s->candidates[i], true, &theta, &errors, err);
     if (status == FDS_OK)
         s->scores[i] = inner(s, s->stage->weights, errors, errors);
-    if (status == FDS_DIVERGED) { /* too weak to make the solution unique: not a candidate */
+    if (status == FDS_ERR_DIVERGED) { /* too weak to make the solution unique: not a candidate */
         s->scores[i] = INFINITY;
         status = FDS_OK;
     }
-    fds_free(theta);
-    fds_free(errors);
+    fds__free(theta);
+    fds__free(errors);
     return status;
 }
 
 /* The best of several penalties for a stage; INFINITY in *score when none can be used. */
-static fds_status choose(search *s, const stage *g, const fds_penalty *candidates, size_t count,
-                         unsigned threads, fds_penalty *best, double *score, fds_error *err) {
+static fds_status choose(search *s, const stage *g, const fds__penalty *candidates, size_t count,
+                         unsigned threads, fds__penalty *best, double *score, fds_error *err) {
     s->stage = g;
     s->candidates = candidates;
-    FDS_TRY(fds_pool_run(threads, count, score_candidate, s, "", "", NULL, err));
+    TRY(fds__pool_run(threads, count, score_candidate, s, "", "", NULL, err));
     size_t least = 0;
     for (size_t i = 1; i < count; i++)
         if (s->scores[i] < s->scores[least])
@@ -208,50 +208,51 @@ static fds_status choose(search *s, const stage *g, const fds_penalty *candidate
 
 /* Few coalitions: least squares would follow their every accident. Where they are all that there
  * are, nothing is accident. */
-static bool are_few(const fds_design *d) {
-    bool are_groups = d->plan->sampler == FDS_GFDS_PLUS;
+static bool are_few(const fds__design *d) {
+    bool are_groups = d->plan->sampler == FDS_SAMPLER_GFDS_PLUS;
     size_t count = fds_plan_rows(d->plan) - 2;
     size_t n = are_groups ? fds_groups_count(d->plan->groups) : d->players;
-    bool are_all = d->plan->sampler == FDS_LEVERAGE && n < 32 && count == ((size_t)1 << n) - 2;
+    bool are_all =
+        d->plan->sampler == FDS_SAMPLER_LEVERAGE && n < 32 && count == ((size_t)1 << n) - 2;
     return count < 3 * n && !are_all;
 }
 
-static size_t list_candidates(const fds_design *d, fds_adjust adjust, fds_penalty *list) {
+static size_t list_candidates(const fds__design *d, fds_adjust adjust, fds__penalty *list) {
     size_t count = 0;
-    if (adjust == FDS_PLAIN) {
+    if (adjust == FDS_ADJUST_NONE) {
         /* Where groups take part as wholes, their members are told apart by nothing: share evenly.
          * For GFDS+ any strength does that, and one like the sums' own keeps all digits. */
-        double even = d->plan->groups ? (double)d->cases : 0;
-        if (d->plan->sampler == FDS_GFDS)
+        double even = d->plan->groups ? (double)d->pairs : 0;
+        if (d->plan->sampler == FDS_SAMPLER_GFDS)
             even *= 1e-9;
         if (!are_few(d))
-            list[count++] = (fds_penalty){.shrink = even};
+            list[count++] = (fds__penalty){.shrink = even};
         for (size_t i = 0; are_few(d) && i < sizeof ridge_strengths / sizeof *ridge_strengths; i++)
-            list[count++] = (fds_penalty){.ridge = ridge_strengths[i], .shrink = even};
+            list[count++] = (fds__penalty){.ridge = ridge_strengths[i], .shrink = even};
         return count;
     }
     for (size_t i = 0; i < sizeof fit_strengths / sizeof *fit_strengths; i++)
-        list[count++] = (fds_penalty){.shrink = fit_strengths[i]};
+        list[count++] = (fds__penalty){.shrink = fit_strengths[i]};
     return count;
 }
 
 /* Chooses for a stage; when even the strongest shrinkage leaves the solution open, adds a ridge. */
-static fds_status choose_or_ridge(search *s, const stage *g, const fds_penalty *list, size_t count,
-                                  unsigned threads, fds_penalty *best, double *score,
+static fds_status choose_or_ridge(search *s, const stage *g, const fds__penalty *list, size_t count,
+                                  unsigned threads, fds__penalty *best, double *score,
                                   fds_error *err) {
-    FDS_TRY(choose(s, g, list, count, threads, best, score, err));
+    TRY(choose(s, g, list, count, threads, best, score, err));
     if (!isinf(*score))
         return FDS_OK;
-    fds_penalty ridged[MOST_STRENGTHS];
+    fds__penalty ridged[MOST_STRENGTHS];
     for (size_t i = 0; i < count; i++)
-        ridged[i] = (fds_penalty){.ridge = 1, .shrink = list[i].shrink};
+        ridged[i] = (fds__penalty){.ridge = 1, .shrink = list[i].shrink};
     return choose(s, g, ridged, count, threads, best, score, err);
 }
 
 /* The share of the surrogate which, taken off, leaves the smallest errors: those of v and of the
  * surrogate are both linear in what they are errors of. */
 static fds_status choose_control(const search *s, const stage *g, const sums *game,
-                                 const sums *surrogate, fds_penalty penalty, double *share,
+                                 const sums *surrogate, fds__penalty penalty, double *share,
                                  fds_error *err) {
     double *theta[2] = {NULL}, *errors[2] = {NULL};
     const sums *of[2] = {game, surrogate};
@@ -270,8 +271,8 @@ static fds_status choose_control(const search *s, const stage *g, const sums *ga
         *share = own > 1e-20 * all ? inner(s, g->weights, errors[0], errors[1]) / own : 0;
     }
     for (int i = 0; i < 2; i++) {
-        fds_free(theta[i]);
-        fds_free(errors[i]);
+        fds__free(theta[i]);
+        fds__free(errors[i]);
     }
     return status;
 }
@@ -289,15 +290,15 @@ static void take_off(const search *s, sums *game, const sums *surrogate, double 
 }
 
 /* How strongly to shrink what the fitted game leaves. */
-static fds_status choose_rest(search *s, const fds_gram *gram, sums *game, unsigned threads,
-                              const stage *fit, fds_ls_choice *out, fds_error *err) {
-    const fds_design *d = s->design;
+static fds_status choose_rest(search *s, const fds__gram *gram, sums *game, unsigned threads,
+                              const stage *fit, fds__ls_choice *out, fds_error *err) {
+    const fds__design *d = s->design;
     int n = (int)d->players, f = (int)d->features, w = (int)s->columns;
-    fds_penalty list[MOST_STRENGTHS];
+    fds__penalty list[MOST_STRENGTHS];
     size_t count = sizeof rest_strengths / sizeof *rest_strengths;
     double *theta = NULL, *errors = NULL, score;
     for (size_t i = 0; i < count; i++)
-        list[i] = (fds_penalty){.ridge = are_few(d), .shrink = rest_strengths[i]};
+        list[i] = (fds__penalty){.ridge = are_few(d), .shrink = rest_strengths[i]};
     fds_status status = try_penalty(s, fit, out->fit, false, &theta, &errors, err);
     if (status == FDS_OK) {
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, w, f, -1, gram->cross, f, theta,
@@ -309,8 +310,8 @@ static fds_status choose_rest(search *s, const fds_gram *gram, sums *game, unsig
                       .b = game->kernel};
         status = choose_or_ridge(s, &rest, list, count, threads, &out->rest, &score, err);
     }
-    fds_free(theta);
-    fds_free(errors);
+    fds__free(theta);
+    fds__free(errors);
     return status;
 }
 
@@ -330,10 +331,10 @@ static double even_error(const search *s, const stage *g) {
     return sum;
 }
 
-static fds_status choose_all(search *s, const fds_gram *gram, const fds_ls_params *params,
+static fds_status choose_all(search *s, const fds__gram *gram, const fds_ls_params *params,
                              sums *game, const sums *surrogate, unsigned threads,
-                             fds_ls_choice *out, fds_error *err) {
-    const fds_design *d = s->design;
+                             fds__ls_choice *out, fds_error *err) {
+    const fds__design *d = s->design;
     bool with_fit = gram->mild;
     stage first = {.size = with_fit ? d->features : d->players,
                    .gram = with_fit ? gram->mild : gram->kernel,
@@ -341,34 +342,34 @@ static fds_status choose_all(search *s, const fds_gram *gram, const fds_ls_param
                    .kept = game->kept,
                    .total = game->total,
                    .b = with_fit ? game->mild : game->kernel};
-    fds_penalty list[MOST_STRENGTHS], *chosen = with_fit ? &out->fit : &out->rest;
+    fds__penalty list[MOST_STRENGTHS], *chosen = with_fit ? &out->fit : &out->rest;
     double score, even = even_error(s, &first);
     size_t count = list_candidates(d, params->adjust, list);
-    FDS_TRY(choose_or_ridge(s, &first, list, count, threads, chosen, &score, err));
+    TRY(choose_or_ridge(s, &first, list, count, threads, chosen, &score, err));
     if (surrogate) {
-        FDS_TRY(choose_control(s, &first, game, surrogate, *chosen, &out->control, err));
+        TRY(choose_control(s, &first, game, surrogate, *chosen, &out->control, err));
         take_off(s, game, surrogate, out->control);
-        FDS_TRY(choose(s, &first, chosen, 1, threads, chosen, &score, err));
+        TRY(choose(s, &first, chosen, 1, threads, chosen, &score, err));
     }
     out->explained = even > 0 ? 1 - score / even : 1;
     return with_fit ? choose_rest(s, gram, game, threads, &first, out, err) : FDS_OK;
 }
 
-fds_status fds_ls_choose(const fds_design *d, const fds_gram *gram, const fds_rows *rows,
-                         const fds_ls_params *params, unsigned threads, fds_ls_choice *out,
-                         fds_error *err) {
+fds_status fds__ls_choose(const fds__design *d, const fds__gram *gram, const fds_rows *rows,
+                          const fds_ls_params *params, unsigned threads, fds__ls_choice *out,
+                          fds_error *err) {
     search s = {.design = d,
-                .columns = FDS_MIN(rows->columns, (size_t)FDS_LS_SAMPLE),
-                .left_out = FDS_MIN(d->cases, (size_t)FDS_LS_LEFT_OUT)};
-    double *design = fds_alloc_zero(s.left_out * d->features, sizeof *design);
-    uint32_t *counts = fds_alloc_zero(d->group_count, sizeof *counts);
+                .columns = MIN(rows->columns, (size_t)FDS__LS_SAMPLE),
+                .left_out = MIN(d->pairs, (size_t)FDS__LS_LEFT_OUT)};
+    double *design = fds__alloc_zero(s.left_out * d->features, sizeof *design);
+    uint32_t *counts = fds__alloc_zero(d->group_count, sizeof *counts);
     sums game = {0}, surrogate = {0};
     fds_status status = FDS_OK;
-    *out = (fds_ls_choice){0};
+    *out = (fds__ls_choice){0};
     if (!design || !counts)
-        status = fds_fail_nomem(err, s.left_out * d->features * sizeof *design);
+        status = fds__fail_nomem(err, s.left_out * d->features * sizeof *design);
     if (status == FDS_OK) {
-        fds_design_rows(d, 0, s.left_out, counts, design);
+        fds__design_rows(d, 0, s.left_out, counts, design);
         s.rows = design;
         status = sums_alloc(&s, &game, err);
     }
@@ -383,7 +384,7 @@ fds_status fds_ls_choose(const fds_design *d, const fds_gram *gram, const fds_ro
                             out, err);
     sums_free(&game);
     sums_free(&surrogate);
-    fds_free(design);
-    fds_free(counts);
+    fds__free(design);
+    fds__free(counts);
     return status;
 }

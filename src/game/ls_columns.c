@@ -20,7 +20,7 @@ typedef struct {
 } scratch;
 
 typedef struct {
-    const fds_ls_parts *parts;
+    const fds__ls_parts *parts;
     const fds_rows *rows;
     const fds_ls_params *params;
     double *values, *errors;
@@ -30,26 +30,26 @@ typedef struct {
 /* ---- scratch ---- */
 
 static void scratch_free(scratch *t) {
-    fds_free(t->design);
-    fds_free(t->u);
-    fds_free(t->b);
-    fds_free(t->rest);
-    fds_free(t->influence);
-    fds_free(t->counts);
+    fds__free(t->design);
+    fds__free(t->u);
+    fds__free(t->b);
+    fds__free(t->rest);
+    fds__free(t->influence);
+    fds__free(t->counts);
 }
 
-static fds_status scratch_alloc(const fds_design *d, size_t width, scratch *t, fds_error *err) {
+static fds_status scratch_alloc(const fds__design *d, size_t width, scratch *t, fds_error *err) {
     size_t n = d->players * width, f = d->features * width;
-    t->design = fds_alloc_zero(FDS_LS_BLOCK * d->features, sizeof(double));
-    t->u = fds_alloc_zero((2 * FDS_LS_BLOCK + 4) * width, sizeof(double));
-    t->b = fds_alloc_zero(2 * f, sizeof(double));
-    t->rest = fds_alloc_zero(4 * n, sizeof(double));
-    t->influence = fds_alloc_zero(FDS_LS_BLOCK * d->players, sizeof(double));
-    t->counts = fds_alloc_zero(d->group_count, sizeof *t->counts);
+    t->design = fds__alloc_zero(FDS__LS_BLOCK * d->features, sizeof(double));
+    t->u = fds__alloc_zero((2 * FDS__LS_BLOCK + 4) * width, sizeof(double));
+    t->b = fds__alloc_zero(2 * f, sizeof(double));
+    t->rest = fds__alloc_zero(4 * n, sizeof(double));
+    t->influence = fds__alloc_zero(FDS__LS_BLOCK * d->players, sizeof(double));
+    t->counts = fds__alloc_zero(d->group_count, sizeof *t->counts);
     if (!t->design || !t->u || !t->b || !t->rest || !t->influence || !t->counts)
-        return fds_fail_nomem(err, (4 * n + 2 * f) * sizeof(double));
-    t->uw = t->u + FDS_LS_BLOCK * width;
-    t->total = t->uw + FDS_LS_BLOCK * width;
+        return fds__fail_nomem(err, (4 * n + 2 * f) * sizeof(double));
+    t->uw = t->u + FDS__LS_BLOCK * width;
+    t->total = t->uw + FDS__LS_BLOCK * width;
     t->lines = t->total + width;
     t->theta = t->b + f;
     t->phi = t->rest + n;
@@ -58,34 +58,34 @@ static fds_status scratch_alloc(const fds_design *d, size_t width, scratch *t, f
     return FDS_OK;
 }
 
-/* Reads a block of cases: t->u, and *design, which is t->design unless all rows are kept. */
+/* Reads a block of pairs: t->u, and *design, which is t->design unless all rows are kept. */
 static fds_status read_block(const ls *l, scratch *t, unsigned worker, size_t first, size_t count,
                              size_t column, size_t width, const double **design, fds_error *err) {
-    const fds_ls_parts *parts = l->parts;
+    const fds__ls_parts *parts = l->parts;
     if (!parts->rows)
-        fds_design_rows(&parts->design, first, count, t->counts, t->design);
+        fds__design_rows(&parts->design, first, count, t->counts, t->design);
     *design = parts->rows ? parts->rows + first * parts->design.features : t->design;
-    return fds_design_values(&parts->design, l->rows, l->params->control, l->parts->choice.control,
-                             worker, first, count, column, width, width, t->lines, t->u, err);
+    return fds__design_values(&parts->design, l->rows, l->params->control, l->parts->choice.control,
+                              worker, first, count, column, width, width, t->lines, t->u, err);
 }
 
 /* b = D'Wu with mild weights, rest = Z'Wu with the kernel's. */
-static fds_status sum_cases(const ls *l, scratch *t, unsigned worker, size_t column, size_t width,
+static fds_status sum_pairs(const ls *l, scratch *t, unsigned worker, size_t column, size_t width,
                             fds_error *err) {
-    const fds_design *d = &l->parts->design;
+    const fds__design *d = &l->parts->design;
     int n = (int)d->players, f = (int)d->features, w = (int)width;
     memset(t->b, 0, d->features * width * sizeof *t->b);
     memset(t->rest, 0, d->players * width * sizeof *t->rest);
-    for (size_t first = 0; first < d->cases; first += FDS_LS_BLOCK) {
-        size_t count = FDS_MIN(d->cases - first, (size_t)FDS_LS_BLOCK);
+    for (size_t first = 0; first < d->pairs; first += FDS__LS_BLOCK) {
+        size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
         const double *design;
-        FDS_TRY(read_block(l, t, worker, first, count, column, width, &design, err));
-        fds_weigh(t->u, count, width, d->kernel + first, t->uw);
+        TRY(read_block(l, t, worker, first, count, column, width, &design, err));
+        fds__weigh(t->u, count, width, d->kernel + first, t->uw);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, (int)count, 1, design, f, t->uw,
                     w, 1, t->rest, w);
         if (!l->parts->with_fit)
             continue;
-        fds_weigh(t->u, count, width, d->mild + first, t->uw);
+        fds__weigh(t->u, count, width, d->mild + first, t->uw);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, f, w, (int)count, 1, design, f, t->uw,
                     w, 1, t->b, w);
     }
@@ -100,7 +100,7 @@ static fds_status read_total(const ls *l, scratch *t, unsigned worker, size_t co
     memset(t->total, 0, width * sizeof *t->total);
     for (int g = 0; g < 2 && games[g]; g++) {
         for (size_t row = 0; row < 2; row++) {
-            FDS_TRY(games[g]->read(games[g]->context, worker, row, column, width, t->lines, err));
+            TRY(games[g]->read(games[g]->context, worker, row, column, width, t->lines, err));
             for (size_t c = 0; c < width; c++)
                 t->total[c] += (row ? share[g] : -share[g]) * t->lines[c];
         }
@@ -108,23 +108,24 @@ static fds_status read_total(const ls *l, scratch *t, unsigned worker, size_t co
     return FDS_OK;
 }
 
-/* phi, and theta such that D theta is what the fit and the rest say of the cases. */
+/* phi, and theta such that D theta is what the fit and the rest say of the pairs. */
 static void solve(const ls *l, scratch *t, size_t width) {
-    const fds_design *d = &l->parts->design;
+    const fds__design *d = &l->parts->design;
     int n = (int)d->players, f = (int)d->features, w = (int)width;
     size_t size = d->players * width;
     if (l->parts->with_fit) {
-        fds_solver_apply(&l->parts->fit, t->b, t->total, width, t->theta);
+        fds__solver_apply(&l->parts->fit, t->b, t->total, width, t->theta);
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, w, f, -1, l->parts->gram.cross, f,
                     t->theta, w, 1, t->rest, w);
     }
-    fds_solver_apply(&l->parts->rest, t->rest, l->parts->with_fit ? NULL : t->total, width, t->phi);
+    fds__solver_apply(&l->parts->rest, t->rest, l->parts->with_fit ? NULL : t->total, width,
+                      t->phi);
     if (!l->parts->with_fit) {
         memcpy(t->theta, t->phi, size * sizeof *t->phi);
         return;
     }
     memcpy(t->work, t->phi, size * sizeof *t->phi);
-    fds_ls_add_fit(d, t->theta, width, t->phi);
+    fds__ls_add_fit(d, t->theta, width, t->phi);
     for (size_t i = 0; i < size; i++)
         t->theta[i] += t->work[i];
 }
@@ -133,25 +134,25 @@ static void solve(const ls *l, scratch *t, size_t width) {
  * squares, less for sizes of which few coalitions are unseen, is the jackknife's variance. */
 static fds_status sum_errors(const ls *l, scratch *t, unsigned worker, size_t column, size_t width,
                              fds_error *err) {
-    const fds_design *d = &l->parts->design;
+    const fds__design *d = &l->parts->design;
     int n = (int)d->players, f = (int)d->features, w = (int)width;
     memset(t->var, 0, d->players * width * sizeof *t->var);
-    for (size_t first = 0; first < d->cases; first += FDS_LS_BLOCK) {
-        size_t count = FDS_MIN(d->cases - first, (size_t)FDS_LS_BLOCK);
+    for (size_t first = 0; first < d->pairs; first += FDS__LS_BLOCK) {
+        size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
         int b = (int)count;
         const double *design, *influence;
-        FDS_TRY(read_block(l, t, worker, first, count, column, width, &design, err));
+        TRY(read_block(l, t, worker, first, count, column, width, &design, err));
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, b, w, f, -1, design, f, t->theta, w,
                     1, t->u, w);
         for (size_t i = 0; i < count; i++) {
             /* shrinkage of both fits is never so weak that one case is all that a value rests on */
-            double rest = FDS_MAX(1 - l->parts->leverage[first + i], 0.1);
+            double rest = MAX(1 - l->parts->leverage[first + i], 0.1);
             double share = d->unseen[first + i] / (rest * rest);
             for (size_t c = 0; c < width; c++)
                 t->u[i * width + c] *= t->u[i * width + c] * share;
         }
         if (!l->parts->influence)
-            fds_ls_influence(l->parts, first, count, t->design, t->influence);
+            fds__ls_influence(l->parts, first, count, t->design, t->influence);
         influence = l->parts->influence ? l->parts->influence + first * d->players : t->influence;
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, b, 1, influence, n, t->u, w, 1,
                     t->var, w);
@@ -162,20 +163,20 @@ static fds_status sum_errors(const ls *l, scratch *t, unsigned worker, size_t co
 /* Adds the square of what shrinking is likely to lose. The deviations found, squared, are on
  * average over a group kept^2 of the true ones, and their variance. */
 static void add_bias(const ls *l, scratch *t, size_t width) {
-    const fds_design *d = &l->parts->design;
+    const fds__design *d = &l->parts->design;
     size_t size = d->players * width;
     int n = (int)d->players, w = (int)width;
     double *found = t->work, *variance = t->rest; /* t->rest is no longer needed */
-    fds_design_group_means(d, t->theta, width, found);
+    fds__design_group_means(d, t->theta, width, found);
     for (size_t i = 0; i < size; i++) {
         double off = t->theta[i] - found[i];
         t->rest[i] = off * off;
     }
-    fds_design_group_means(d, t->rest, width, found);
-    fds_design_group_means(d, t->var, width, variance);
+    fds__design_group_means(d, t->rest, width, found);
+    fds__design_group_means(d, t->var, width, variance);
     for (size_t i = 0; i < size; i++) {
         double kept = l->parts->kept[i / width];
-        found[i] = FDS_MAX(found[i], (found[i] - variance[i]) / (kept * kept));
+        found[i] = MAX(found[i], (found[i] - variance[i]) / (kept * kept));
     }
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, w, n, 1, l->parts->bias, n, found, w,
                 1, t->var, w);
@@ -203,37 +204,37 @@ static void store(const ls *l, scratch *t, size_t column, size_t width) {
 static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_error *err) {
     ls *l = context;
     scratch *t = &l->scratch[worker];
-    size_t column = job * FDS_LS_CHUNK;
-    size_t width = FDS_MIN(l->rows->columns - column, (size_t)FDS_LS_CHUNK);
-    FDS_TRY(read_total(l, t, worker, column, width, err));
-    FDS_TRY(sum_cases(l, t, worker, column, width, err));
+    size_t column = job * FDS__LS_CHUNK;
+    size_t width = MIN(l->rows->columns - column, (size_t)FDS__LS_CHUNK);
+    TRY(read_total(l, t, worker, column, width, err));
+    TRY(sum_pairs(l, t, worker, column, width, err));
     solve(l, t, width);
     if (l->errors) {
-        FDS_TRY(sum_errors(l, t, worker, column, width, err));
+        TRY(sum_errors(l, t, worker, column, width, err));
         add_bias(l, t, width);
     }
     store(l, t, column, width);
     return FDS_OK;
 }
 
-fds_status fds_ls_columns(const fds_ls_parts *parts, const fds_rows *rows,
-                          const fds_ls_params *params, unsigned threads, double *values,
-                          double *errors, const fds_events *events, fds_error *err) {
-    size_t columns = rows->columns, jobs = (columns + FDS_LS_CHUNK - 1) / FDS_LS_CHUNK;
-    unsigned workers = fds_pool_workers(threads, jobs);
+fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
+                           const fds_ls_params *params, unsigned threads, double *values,
+                           double *errors, const fds_events *events, fds_error *err) {
+    size_t columns = rows->columns, jobs = (columns + FDS__LS_CHUNK - 1) / FDS__LS_CHUNK;
+    unsigned workers = fds__pool_workers(threads, jobs);
     ls l = {.parts = parts, .rows = rows, .params = params, .values = values, .errors = errors};
-    l.scratch = fds_alloc_zero(workers, sizeof *l.scratch);
+    l.scratch = fds__alloc_zero(workers, sizeof *l.scratch);
     if (!l.scratch)
-        return fds_fail_nomem(err, workers * sizeof *l.scratch);
+        return fds__fail_nomem(err, workers * sizeof *l.scratch);
     fds_status status = FDS_OK;
     for (unsigned i = 0; i < workers && status == FDS_OK; i++)
-        status = scratch_alloc(&parts->design, FDS_MIN(columns, (size_t)FDS_LS_CHUNK),
-                               &l.scratch[i], err);
+        status =
+            scratch_alloc(&parts->design, MIN(columns, (size_t)FDS__LS_CHUNK), &l.scratch[i], err);
     if (status == FDS_OK)
         status =
-            fds_pool_run(threads, jobs, solve_chunk, &l, "least squares", "blocks", events, err);
+            fds__pool_run(threads, jobs, solve_chunk, &l, "least squares", "blocks", events, err);
     for (unsigned i = 0; i < workers; i++)
         scratch_free(&l.scratch[i]);
-    fds_free(l.scratch);
+    fds__free(l.scratch);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Least squares for many games one after the other: over the same coalitions and with strengths
  * that are given, nothing but a few products with vectors is left for each game. The rows of the
- * design and the influence of the cases are kept as well, unless they are too large. */
+ * design and the influence of the pairs are kept as well, unless they are too large. */
 #include "ls.h"
 
 #include <cblas.h>
@@ -10,29 +10,29 @@
 
 #define MOST_KEPT ((size_t)256 << 20) /* bytes of rows and influence */
 
-struct fds_ls_prepared {
+struct fds__ls_prepared {
     const fds_plan *plan;
     fds_ls_params params;
-    fds_ls_parts parts;
+    fds__ls_parts parts;
 };
 
 /* ---- strengths ---- */
 
 static bool is_strength(double value) { return value >= 0 && isfinite(value); }
 
-static fds_status take_strengths(const fds_ls_report *r, bool with_fit, fds_ls_choice *choice,
+static fds_status take_strengths(const fds_ls_report *r, bool with_fit, fds__ls_choice *choice,
                                  fds_error *err) {
     if (r->control != 0)
-        return fds_fail(err, FDS_USAGE,
-                        "least squares prepared once cannot take a surrogate game off (share %g)",
-                        r->control);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "least squares prepared once cannot take a surrogate game off (share %g)",
+                         r->control);
     if (!is_strength(r->shrink) || !is_strength(r->shrink_rest) || !is_strength(r->ridge_fit) ||
-        !is_strength(r->ridge_rest) || r->ridge != FDS_MAX(r->ridge_fit, r->ridge_rest))
-        return fds_fail(err, FDS_USAGE,
-                        "shrink %g and %g, ridge %g (%g and %g) are not strengths that least "
-                        "squares have chosen",
-                        r->shrink, r->shrink_rest, r->ridge, r->ridge_fit, r->ridge_rest);
-    *choice = (fds_ls_choice){
+        !is_strength(r->ridge_rest) || r->ridge != MAX(r->ridge_fit, r->ridge_rest))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "shrink %g and %g, ridge %g (%g and %g) are not strengths that least "
+                         "squares have chosen",
+                         r->shrink, r->shrink_rest, r->ridge, r->ridge_fit, r->ridge_rest);
+    *choice = (fds__ls_choice){
         .fit = {.ridge = r->ridge_fit, .shrink = with_fit ? r->shrink : 0},
         .rest = {.ridge = r->ridge_rest, .shrink = with_fit ? r->shrink_rest : r->shrink},
     };
@@ -42,63 +42,63 @@ static fds_status take_strengths(const fds_ls_report *r, bool with_fit, fds_ls_c
 /* ---- making one ---- */
 
 /* Fills in parts->rows and parts->influence, block by block as ls_columns.c would. */
-static fds_status keep_blocks(fds_ls_parts *l, fds_error *err) {
-    const fds_design *d = &l->design;
+static fds_status keep_blocks(fds__ls_parts *l, fds_error *err) {
+    const fds__design *d = &l->design;
     size_t f = d->features, n = d->players, size;
-    if (!fds_mul(d->cases, (f + n) * sizeof(double), &size) || size > MOST_KEPT)
+    if (!fds__mul(d->pairs, (f + n) * sizeof(double), &size) || size > MOST_KEPT)
         return FDS_OK;
-    double *rows = fds_alloc_zero(FDS_LS_BLOCK * f, sizeof *rows);
-    uint32_t *counts = fds_alloc_zero(d->group_count, sizeof *counts);
-    l->rows = fds_alloc_zero(d->cases * f, sizeof *l->rows);
-    l->influence = fds_alloc_zero(d->cases * n, sizeof *l->influence);
+    double *rows = fds__alloc_zero(FDS__LS_BLOCK * f, sizeof *rows);
+    uint32_t *counts = fds__alloc_zero(d->group_count, sizeof *counts);
+    l->rows = fds__alloc_zero(d->pairs * f, sizeof *l->rows);
+    l->influence = fds__alloc_zero(d->pairs * n, sizeof *l->influence);
     bool ok = rows && counts && l->rows && l->influence;
-    for (size_t first = 0; ok && first < d->cases; first += FDS_LS_BLOCK) {
-        size_t count = FDS_MIN(d->cases - first, (size_t)FDS_LS_BLOCK);
-        fds_design_rows(d, first, count, counts, rows);
+    for (size_t first = 0; ok && first < d->pairs; first += FDS__LS_BLOCK) {
+        size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
+        fds__design_rows(d, first, count, counts, rows);
         memcpy(l->rows + first * f, rows, count * f * sizeof *rows);
-        fds_ls_influence(l, first, count, rows, l->influence + first * n);
+        fds__ls_influence(l, first, count, rows, l->influence + first * n);
     }
-    fds_free(rows);
-    fds_free(counts);
-    return ok ? FDS_OK : fds_fail_nomem(err, size);
+    fds__free(rows);
+    fds__free(counts);
+    return ok ? FDS_OK : fds__fail_nomem(err, size);
 }
 
-static fds_status prepare(fds_ls_prepared *p, const fds_ls_report *strengths, fds_error *err) {
-    FDS_TRY(take_strengths(strengths, p->params.adjust == FDS_COUNTS, &p->parts.choice, err));
+static fds_status prepare(fds__ls_prepared *p, const fds_ls_report *strengths, fds_error *err) {
+    TRY(take_strengths(strengths, p->params.adjust == FDS_ADJUST_COUNTS, &p->parts.choice, err));
     if (p->plan->players == 1)
         return FDS_OK;
     openblas_set_num_threads(1); /* as in ls.c */
-    FDS_TRY(fds_ls_parts_begin(p->plan, &p->params, &p->parts, err));
-    FDS_TRY(fds_ls_parts_solve(&p->parts, err));
-    FDS_TRY(fds_ls_parts_errors(&p->parts, err));
+    TRY(fds__ls_parts_begin(p->plan, &p->params, &p->parts, err));
+    TRY(fds__ls_parts_solve(&p->parts, err));
+    TRY(fds__ls_parts_errors(&p->parts, err));
     return keep_blocks(&p->parts, err);
 }
 
-fds_status fds_ls_prepared_create(const fds_plan *plan, const fds_ls_params *params,
-                                  const fds_ls_report *strengths, fds_ls_prepared **out,
-                                  fds_error *err) {
-    FDS_TRY(fds_least_squares_check(plan, params, err));
+fds_status fds__ls_prepared_create(const fds_plan *plan, const fds_ls_params *params,
+                                   const fds_ls_report *strengths, fds__ls_prepared **out,
+                                   fds_error *err) {
+    TRY(fds_least_squares_check(plan, params, err));
     if (params->control || params->control_values)
-        return fds_fail(err, FDS_USAGE, "least squares prepared once take no surrogate game");
-    fds_ls_prepared *p = fds_alloc_zero(1, sizeof *p);
+        return fds__fail(err, FDS_ERR_USAGE, "least squares prepared once take no surrogate game");
+    fds__ls_prepared *p = fds__alloc_zero(1, sizeof *p);
     if (!p)
-        return fds_fail_nomem(err, sizeof *p);
+        return fds__fail_nomem(err, sizeof *p);
     p->plan = plan;
     p->params = *params;
     fds_status status = prepare(p, strengths, err);
     if (status != FDS_OK) {
-        fds_ls_prepared_free(p);
+        fds__ls_prepared_free(p);
         return status;
     }
     *out = p;
     return FDS_OK;
 }
 
-void fds_ls_prepared_free(fds_ls_prepared *p) {
+void fds__ls_prepared_free(fds__ls_prepared *p) {
     if (!p)
         return;
-    fds_ls_parts_free(&p->parts);
-    fds_free(p);
+    fds__ls_parts_free(&p->parts);
+    fds__free(p);
 }
 
 /* ---- solving ---- */
@@ -116,13 +116,13 @@ static fds_status read_array(void *context, unsigned worker, size_t row, size_t 
     return FDS_OK;
 }
 
-fds_status fds_ls_prepared_solve(const fds_ls_prepared *p, const double *v, size_t columns,
-                                 double *values, double *errors, fds_error *err) {
+fds_status fds__ls_prepared_solve(const fds__ls_prepared *p, const double *v, size_t columns,
+                                  double *values, double *errors, fds_error *err) {
     array a = {v, columns};
     fds_rows rows = {columns, read_array, &a};
     if (columns == 0)
-        return fds_fail(err, FDS_USAGE, "least squares of no columns");
+        return fds__fail(err, FDS_ERR_USAGE, "least squares of no columns");
     if (p->plan->players == 1)
-        return fds_ls_one_player(&rows, values, errors, err);
-    return fds_ls_columns(&p->parts, &rows, &p->params, 1, values, errors, NULL, err);
+        return fds__ls_one_player(&rows, values, errors, err);
+    return fds__ls_columns(&p->parts, &rows, &p->params, 1, values, errors, NULL, err);
 }

@@ -10,57 +10,57 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- sums over the cases ---- */
+/* ---- sums over the pairs ---- */
 
-fds_status fds_gram_create(const fds_design *d, fds_gram *out, fds_error *err) {
+fds_status fds__gram_create(const fds__design *d, fds__gram *out, fds_error *err) {
     int n = (int)d->players, f = (int)d->features;
     bool with_steps = d->features > d->players;
-    size_t size = (size_t)f * FDS_LS_BLOCK;
-    fds_gram g = {.kernel = fds_alloc_zero((size_t)n * (size_t)n, sizeof(double))};
-    double *rows = fds_alloc_zero(2 * size, sizeof *rows);
-    uint32_t *counts = fds_alloc_zero(d->group_count, sizeof *counts);
+    size_t size = (size_t)f * FDS__LS_BLOCK;
+    fds__gram g = {.kernel = fds__alloc_zero((size_t)n * (size_t)n, sizeof(double))};
+    double *rows = fds__alloc_zero(2 * size, sizeof *rows);
+    uint32_t *counts = fds__alloc_zero(d->group_count, sizeof *counts);
     bool ok = g.kernel && rows && counts;
     if (ok && with_steps) {
-        g.mild = fds_alloc_zero((size_t)f * (size_t)f, sizeof(double));
-        g.cross = fds_alloc_zero((size_t)n * (size_t)f, sizeof(double));
+        g.mild = fds__alloc_zero((size_t)f * (size_t)f, sizeof(double));
+        g.cross = fds__alloc_zero((size_t)n * (size_t)f, sizeof(double));
         ok = g.mild && g.cross;
     }
-    for (size_t first = 0; ok && first < d->cases; first += FDS_LS_BLOCK) {
-        size_t count = FDS_MIN(d->cases - first, (size_t)FDS_LS_BLOCK);
+    for (size_t first = 0; ok && first < d->pairs; first += FDS__LS_BLOCK) {
+        size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
         int b = (int)count;
         double *weighted = rows + size;
-        fds_design_rows(d, first, count, counts, rows);
-        fds_weigh(rows, count, (size_t)f, d->kernel + first, weighted);
+        fds__design_rows(d, first, count, counts, rows);
+        fds__weigh(rows, count, (size_t)f, d->kernel + first, weighted);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, n, b, 1, rows, f, weighted, f, 1,
                     g.kernel, n);
         if (!with_steps)
             continue;
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, f, b, 1, rows, f, weighted, f, 1,
                     g.cross, f);
-        fds_weigh(rows, count, (size_t)f, d->mild + first, weighted);
+        fds__weigh(rows, count, (size_t)f, d->mild + first, weighted);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, f, f, b, 1, rows, f, weighted, f, 1,
                     g.mild, f);
     }
-    fds_free(rows);
-    fds_free(counts);
+    fds__free(rows);
+    fds__free(counts);
     if (!ok) {
-        fds_gram_free(&g);
-        return fds_fail_nomem(err, (size_t)f * (size_t)f * sizeof(double));
+        fds__gram_free(&g);
+        return fds__fail_nomem(err, (size_t)f * (size_t)f * sizeof(double));
     }
     *out = g;
     return FDS_OK;
 }
 
-void fds_gram_free(fds_gram *g) {
-    fds_free(g->kernel);
-    fds_free(g->mild);
-    fds_free(g->cross);
+void fds__gram_free(fds__gram *g) {
+    fds__free(g->kernel);
+    fds__free(g->mild);
+    fds__free(g->cross);
 }
 
 /* ---- one solution for all columns ---- */
 
 /* Adds ridge (I - 1/n) and shrink (I - group means) on the players, and 1 on the steps. */
-static void add_penalty(const fds_design *d, fds_penalty penalty, size_t size, double *h) {
+static void add_penalty(const fds__design *d, fds__penalty penalty, size_t size, double *h) {
     size_t n = d->players;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; penalty.ridge > 0 && j < n; j++)
@@ -77,15 +77,15 @@ static void add_penalty(const fds_design *d, fds_penalty penalty, size_t size, d
         h[i * size + i] += 1;
 }
 
-fds_status fds_solver_create(const fds_design *d, const double *h, size_t size, fds_penalty penalty,
-                             fds_solver *out, fds_error *err) {
+fds_status fds__solver_create(const fds__design *d, const double *h, size_t size,
+                              fds__penalty penalty, fds__solver *out, fds_error *err) {
     int f = (int)size;
-    fds_solver s = {.size = size,
-                    .q = fds_alloc_zero(size * size, sizeof(double)),
-                    .g = fds_alloc_zero(size, sizeof(double))};
+    fds__solver s = {.size = size,
+                     .q = fds__alloc_zero(size * size, sizeof(double)),
+                     .g = fds__alloc_zero(size, sizeof(double))};
     if (!s.q || !s.g) {
-        fds_solver_free(&s);
-        return fds_fail_nomem(err, size * size * sizeof(double));
+        fds__solver_free(&s);
+        return fds__fail_nomem(err, size * size * sizeof(double));
     }
     memcpy(s.q, h, size * size * sizeof *h);
     add_penalty(d, penalty, size, s.q);
@@ -98,15 +98,15 @@ fds_status fds_solver_create(const fds_design *d, const double *h, size_t size, 
         s.q[i] += trace / (double)size / (double)size;
     /* the upper triangle by rows is the lower one by columns */
     bool solved = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', f, s.q, f) == 0;
-    /* a pivot near the rounding of the sums means that the cases do not tell the players apart */
+    /* a pivot near the rounding of the sums means that the pairs do not tell the players apart */
     for (size_t i = 0; solved && i < size; i++)
         solved = s.q[i * size + i] * s.q[i * size + i] > 1e-11 * trace / (double)size;
     solved = solved && LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'L', f, s.q, f) == 0;
     if (!solved) {
-        fds_solver_free(&s);
-        return fds_fail(err, FDS_DIVERGED,
-                        "least squares: the coalitions do not tell all players apart; more "
-                        "coalitions are needed");
+        fds__solver_free(&s);
+        return fds__fail(err, FDS_ERR_DIVERGED,
+                         "least squares: the coalitions do not tell all players apart; more "
+                         "coalitions are needed");
     }
     for (size_t i = 0; i < size; i++)
         for (size_t j = 0; j < i; j++)
@@ -125,14 +125,14 @@ fds_status fds_solver_create(const fds_design *d, const double *h, size_t size, 
     return FDS_OK;
 }
 
-void fds_solver_free(fds_solver *s) {
-    fds_free(s->q);
-    fds_free(s->g);
-    *s = (fds_solver){0};
+void fds__solver_free(fds__solver *s) {
+    fds__free(s->q);
+    fds__free(s->g);
+    *s = (fds__solver){0};
 }
 
-void fds_solver_leverage(const fds_solver *s, const double *d, size_t count, size_t stride,
-                         const double *weights, double *scratch, double *leverage) {
+void fds__solver_leverage(const fds__solver *s, const double *d, size_t count, size_t stride,
+                          const double *weights, double *scratch, double *leverage) {
     int f = (int)s->size;
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)count, f, f, 1, d, (int)stride,
                 s->q, f, 0, scratch, f);
@@ -144,8 +144,8 @@ void fds_solver_leverage(const fds_solver *s, const double *d, size_t count, siz
     }
 }
 
-void fds_solver_apply(const fds_solver *s, const double *b, const double *total, size_t width,
-                      double *theta) {
+void fds__solver_apply(const fds__solver *s, const double *b, const double *total, size_t width,
+                       double *theta) {
     int f = (int)s->size, w = (int)width;
     for (size_t i = 0; i < s->size; i++)
         for (size_t c = 0; c < width; c++)

@@ -9,11 +9,11 @@
 void fds_plan_free(fds_plan *plan) {
     if (!plan)
         return;
-    fds_free(plan->bits);
-    fds_free(plan->weights);
+    fds__free(plan->bits);
+    fds__free(plan->weights);
     fds_groups_free(plan->groups);
-    fds_free(plan->blocks);
-    fds_free(plan);
+    fds__free(plan->blocks);
+    fds__free(plan);
 }
 
 size_t fds_plan_players(const fds_plan *plan) { return plan->players; }
@@ -21,7 +21,7 @@ size_t fds_plan_rows(const fds_plan *plan) { return plan->rows; }
 bool fds_plan_is_paired(const fds_plan *plan) { return plan->is_paired; }
 
 const uint64_t *fds_plan_coalition(const fds_plan *plan, size_t row) {
-    return row < plan->rows ? fds_plan_bits(plan, row) : NULL;
+    return row < plan->rows ? fds__plan_bits(plan, row) : NULL;
 }
 
 double fds_plan_weight(const fds_plan *plan, size_t row) {
@@ -33,34 +33,34 @@ double fds_plan_weight(const fds_plan *plan, size_t row) {
 static fds_status check(fds_sampler sampler, size_t players, const fds_groups *groups,
                         fds_error *err) {
     if (players == 0)
-        return fds_fail(err, FDS_USAGE, "a plan for no players: there must be at least one");
-    if (players > FDS_MAX_PLAYERS)
-        return fds_fail(err, FDS_LIMIT, "a plan for %zu players: at most %zu are possible", players,
-                        FDS_MAX_PLAYERS);
-    if ((int)sampler < FDS_KERNEL || sampler > FDS_GFDS_PLUS)
-        return fds_fail(err, FDS_USAGE, "there is no sampler number %d, only 0 to %d", (int)sampler,
-                        FDS_GFDS_PLUS);
-    bool is_grouped = sampler == FDS_GFDS || sampler == FDS_GFDS_PLUS;
+        return fds__fail(err, FDS_ERR_USAGE, "a plan for no players: there must be at least one");
+    if (players > FDS__MAX_PLAYERS)
+        return fds__fail(err, FDS_ERR_LIMIT, "a plan for %zu players: at most %zu are possible",
+                         players, FDS__MAX_PLAYERS);
+    if ((int)sampler < FDS_SAMPLER_KERNEL || sampler > FDS_SAMPLER_GFDS_PLUS)
+        return fds__fail(err, FDS_ERR_USAGE, "there is no sampler number %d, only 0 to %d",
+                         (int)sampler, FDS_SAMPLER_GFDS_PLUS);
+    bool is_grouped = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
     if (is_grouped && !groups)
-        return fds_fail(err, FDS_USAGE, "GFDS and GFDS+ need groups of the players");
+        return fds__fail(err, FDS_ERR_USAGE, "GFDS and GFDS+ need groups of the players");
     if (!is_grouped && groups)
-        return fds_fail(err, FDS_USAGE, "groups are given, but only GFDS and GFDS+ use them");
+        return fds__fail(err, FDS_ERR_USAGE, "groups are given, but only GFDS and GFDS+ use them");
     if (groups && fds_groups_players(groups) != players)
-        return fds_fail(err, FDS_SHAPE, "the groups are of %zu players, the plan is for %zu",
-                        fds_groups_players(groups), players);
+        return fds__fail(err, FDS_ERR_SHAPE, "the groups are of %zu players, the plan is for %zu",
+                         fds_groups_players(groups), players);
     return FDS_OK;
 }
 
-fds_status fds_plan_new(fds_sampler sampler, size_t players, const fds_groups *groups,
-                        fds_plan **out, fds_error *err) {
-    FDS_TRY(check(sampler, players, groups, err));
-    fds_plan *plan = fds_alloc_zero(1, sizeof *plan);
+fds_status fds__plan_new(fds_sampler sampler, size_t players, const fds_groups *groups,
+                         fds_plan **out, fds_error *err) {
+    TRY(check(sampler, players, groups, err));
+    fds_plan *plan = fds__alloc_zero(1, sizeof *plan);
     if (!plan)
-        return fds_fail_nomem(err, sizeof *plan);
+        return fds__fail_nomem(err, sizeof *plan);
     plan->sampler = sampler;
     plan->players = players;
     plan->words = fds_coalition_words(players);
-    fds_status status = groups ? fds_groups_copy(groups, &plan->groups, err) : FDS_OK;
+    fds_status status = groups ? fds__groups_copy(groups, &plan->groups, err) : FDS_OK;
     if (status != FDS_OK) {
         fds_plan_free(plan);
         return status;
@@ -69,28 +69,28 @@ fds_status fds_plan_new(fds_sampler sampler, size_t players, const fds_groups *g
     return FDS_OK;
 }
 
-fds_status fds_plan_reserve(fds_plan *plan, size_t rows, fds_error *err) {
-    plan->bits = fds_alloc_zero(rows * plan->words, sizeof *plan->bits);
-    plan->weights = fds_alloc_zero(rows, sizeof *plan->weights);
+fds_status fds__plan_reserve(fds_plan *plan, size_t rows, fds_error *err) {
+    plan->bits = fds__alloc_zero(rows * plan->words, sizeof *plan->bits);
+    plan->weights = fds__alloc_zero(rows, sizeof *plan->weights);
     if (!plan->bits || !plan->weights)
-        return fds_fail_nomem(err, rows * plan->words * sizeof *plan->bits);
+        return fds__fail_nomem(err, rows * plan->words * sizeof *plan->bits);
     plan->rows = rows;
-    fds_coalition_complement(fds_plan_bits(plan, 0), plan->players, fds_plan_bits(plan, 1));
+    fds__coalition_complement(fds__plan_bits(plan, 0), plan->players, fds__plan_bits(plan, 1));
     return FDS_OK;
 }
 
-fds_status fds_plan_blank(size_t players, size_t rows, fds_plan **out, fds_error *err) {
-    if (rows > FDS_MAX_ROWS)
-        return fds_fail(err, FDS_LIMIT, "a plan of %zu rows, at most %zu are allowed", rows,
-                        FDS_MAX_ROWS);
+fds_status fds__plan_blank(size_t players, size_t rows, fds_plan **out, fds_error *err) {
+    if (rows > FDS__MAX_ROWS)
+        return fds__fail(err, FDS_ERR_LIMIT, "a plan of %zu rows, at most %zu are allowed", rows,
+                         FDS__MAX_ROWS);
     fds_plan *plan = NULL;
-    FDS_TRY(fds_plan_new(FDS_KERNEL, players, NULL, &plan, err));
-    fds_status status = fds_plan_reserve(plan, FDS_MAX(rows, (size_t)2), err);
+    TRY(fds__plan_new(FDS_SAMPLER_KERNEL, players, NULL, &plan, err));
+    fds_status status = fds__plan_reserve(plan, MAX(rows, (size_t)2), err);
     if (status != FDS_OK) {
         fds_plan_free(plan);
         return status;
     }
-    memset(fds_plan_bits(plan, 1), 0, plan->words * sizeof *plan->bits);
+    memset(fds__plan_bits(plan, 1), 0, plan->words * sizeof *plan->bits);
     plan->rows = rows;
     *out = plan;
     return FDS_OK;
@@ -106,40 +106,42 @@ static int compare_ids(const void *a, const void *b) {
 /* ids[first - 2] of rows 2 .. first-1, ascending. */
 static void sorted_ids(const fds_plan *plan, size_t first, uint64_t *ids) {
     for (size_t row = 2; row < first; row++)
-        ids[row - 2] = fds_coalition_id(fds_plan_bits(plan, row), plan->players);
+        ids[row - 2] = fds_coalition_id(fds__plan_bits(plan, row), plan->players);
     qsort(ids, first - 2, sizeof *ids, compare_ids);
 }
 
-fds_status fds_plan_tail(const fds_plan *plan, size_t first, fds_plan **out, fds_error *err) {
+fds_status fds__plan_tail(const fds_plan *plan, size_t first, fds_plan **out, fds_error *err) {
     size_t step = plan->is_paired ? 2 : 1; /* a pair is seen when its first coalition is */
-    uint64_t *ids = fds_alloc(first * sizeof *ids);
+    uint64_t *ids = fds__alloc(first * sizeof *ids);
     if (!ids)
-        return fds_fail_nomem(err, first * sizeof *ids);
+        return fds__fail_nomem(err, first * sizeof *ids);
     sorted_ids(plan, first, ids);
     fds_plan *tail;
-    fds_status status = fds_plan_new(plan->sampler, plan->players, plan->groups, &tail, err);
+    fds_status status = fds__plan_new(plan->sampler, plan->players, plan->groups, &tail, err);
     if (status == FDS_OK &&
-        (status = fds_plan_reserve(tail, plan->rows - first + 2, err)) != FDS_OK)
+        (status = fds__plan_reserve(tail, plan->rows - first + 2, err)) != FDS_OK)
         fds_plan_free(tail);
     if (status != FDS_OK) {
-        fds_free(ids);
+        fds__free(ids);
         return status;
     }
     tail->is_paired = plan->is_paired;
     size_t rows = 2;
     for (size_t row = first; row + step <= plan->rows; row += step) {
-        uint64_t id = fds_coalition_id(fds_plan_bits(plan, row), plan->players);
+        uint64_t id = fds_coalition_id(fds__plan_bits(plan, row), plan->players);
         if (bsearch(&id, ids, first - 2, sizeof id, compare_ids))
             continue;
-        memcpy(fds_plan_bits(tail, rows), fds_plan_bits(plan, row), step * plan->words * sizeof id);
+        memcpy(fds__plan_bits(tail, rows), fds__plan_bits(plan, row),
+               step * plan->words * sizeof id);
         memcpy(tail->weights + rows, plan->weights + row, step * sizeof *plan->weights);
         rows += step;
     }
     tail->rows = rows;
-    fds_free(ids);
+    fds__free(ids);
     if (rows == 2) {
         fds_plan_free(tail);
-        return fds_fail(err, FDS_USAGE, "all coalitions are learnt from, none can be kept out");
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "all coalitions are learnt from, none can be kept out");
     }
     *out = tail;
     return FDS_OK;
@@ -147,12 +149,12 @@ fds_status fds_plan_tail(const fds_plan *plan, size_t first, fds_plan **out, fds
 
 /* ---- the game that is played ---- */
 
-size_t fds_plan_game_size(const fds_plan *plan, size_t owner) {
+size_t fds__plan_game_size(const fds_plan *plan, size_t owner) {
     if (!plan->groups)
         return plan->players;
     size_t groups = fds_groups_count(plan->groups);
     const uint32_t *members;
-    return plan->sampler == FDS_GFDS_PLUS
+    return plan->sampler == FDS_SAMPLER_GFDS_PLUS
                ? groups
                : fds_groups_members(plan->groups, owner, &members) + groups - 1;
 }
@@ -161,19 +163,19 @@ static void add_group(const fds_plan *plan, size_t group, uint64_t *row) {
     const uint32_t *members;
     size_t count = fds_groups_members(plan->groups, group, &members);
     for (size_t i = 0; i < count; i++)
-        fds_coalition_add(row, members[i]);
+        fds__coalition_add(row, members[i]);
 }
 
-void fds_plan_add(const fds_plan *plan, size_t owner, size_t player, uint64_t *row) {
+void fds__plan_add(const fds_plan *plan, size_t owner, size_t player, uint64_t *row) {
     if (!plan->groups) {
-        fds_coalition_add(row, player);
-    } else if (plan->sampler == FDS_GFDS_PLUS) {
+        fds__coalition_add(row, player);
+    } else if (plan->sampler == FDS_SAMPLER_GFDS_PLUS) {
         add_group(plan, player, row);
     } else {
         const uint32_t *members;
         size_t singles = fds_groups_members(plan->groups, owner, &members);
         if (player < singles)
-            fds_coalition_add(row, members[player]);
+            fds__coalition_add(row, members[player]);
         else /* the other groups in order, owner left out */
             add_group(plan, player - singles + (player - singles >= owner), row);
     }
@@ -181,47 +183,47 @@ void fds_plan_add(const fds_plan *plan, size_t owner, size_t player, uint64_t *r
 
 /* ---- all coalitions ---- */
 
-static fds_status too_many_players(const fds_plan *plan, const fds_block *block, fds_error *err) {
+static fds_status too_many_players(const fds_plan *plan, const fds__block *block, fds_error *err) {
     static const char advice[] = "estimate the values by least squares on sampled coalitions "
                                  "instead";
     if (!plan->groups)
-        return fds_fail(err, FDS_LIMIT,
-                        "exact values of %u players need 2^%u coalitions, more than 2^%u: %s",
-                        block->players, block->players, FDS_MAX_EXACT, advice);
-    if (plan->sampler == FDS_GFDS_PLUS)
-        return fds_fail(err, FDS_LIMIT,
-                        "exact GFDS+ values of %u groups need 2^%u coalitions, more than 2^%u: "
-                        "make fewer groups, or %s",
-                        block->players, block->players, FDS_MAX_EXACT, advice);
-    return fds_fail(err, FDS_LIMIT,
-                    "exact GFDS values in \"%.64s\" (group %u) are of a game of %u players, its "
-                    "members and the other groups, and need 2^%u coalitions, more than 2^%u: make "
-                    "it smaller, or %s",
-                    fds_groups_name(plan->groups, block->owner), block->owner, block->players,
-                    block->players, FDS_MAX_EXACT, advice);
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "exact values of %u players need 2^%u coalitions, more than 2^%u: %s",
+                         block->players, block->players, FDS__MAX_EXACT, advice);
+    if (plan->sampler == FDS_SAMPLER_GFDS_PLUS)
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "exact GFDS+ values of %u groups need 2^%u coalitions, more than 2^%u: "
+                         "make fewer groups, or %s",
+                         block->players, block->players, FDS__MAX_EXACT, advice);
+    return fds__fail(err, FDS_ERR_LIMIT,
+                     "exact GFDS values in \"%.64s\" (group %u) are of a game of %u players, its "
+                     "members and the other groups, and need 2^%u coalitions, more than 2^%u: make "
+                     "it smaller, or %s",
+                     fds_groups_name(plan->groups, block->owner), block->owner, block->players,
+                     block->players, FDS__MAX_EXACT, advice);
 }
 
 /* One block, or for GFDS one a group; they lie one after the other from row 2 on. */
 static fds_status lay_out(fds_plan *plan, fds_error *err) {
-    bool is_gfds = plan->groups && plan->sampler == FDS_GFDS;
+    bool is_gfds = plan->groups && plan->sampler == FDS_SAMPLER_GFDS;
     plan->block_count = is_gfds ? fds_groups_count(plan->groups) : 1;
-    plan->blocks = fds_alloc_zero(plan->block_count, sizeof *plan->blocks);
+    plan->blocks = fds__alloc_zero(plan->block_count, sizeof *plan->blocks);
     if (!plan->blocks)
-        return fds_fail_nomem(err, plan->block_count * sizeof *plan->blocks);
+        return fds__fail_nomem(err, plan->block_count * sizeof *plan->blocks);
     size_t rows = 2;
     for (uint32_t b = 0; b < plan->block_count; b++) {
-        fds_block *block = &plan->blocks[b];
-        *block = (fds_block){rows, (uint32_t)fds_plan_game_size(plan, b), b};
-        if (block->players > FDS_MAX_EXACT)
+        fds__block *block = &plan->blocks[b];
+        *block = (fds__block){rows, (uint32_t)fds__plan_game_size(plan, b), b};
+        if (block->players > FDS__MAX_EXACT)
             return too_many_players(plan, block, err);
         rows += (size_t)1 << block->players;
     }
-    if (rows > FDS_MAX_EXACT_ROWS)
-        return fds_fail(err, FDS_LIMIT,
-                        "exact GFDS values of %zu groups need %zu coalitions, more than %zu: make "
-                        "other groups, or estimate the values by least squares",
-                        plan->block_count, rows, FDS_MAX_EXACT_ROWS);
-    return fds_plan_reserve(plan, rows, err);
+    if (rows > FDS__MAX_EXACT_ROWS)
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "exact GFDS values of %zu groups need %zu coalitions, more than %zu: make "
+                         "other groups, or estimate the values by least squares",
+                         plan->block_count, rows, FDS__MAX_EXACT_ROWS);
+    return fds__plan_reserve(plan, rows, err);
 }
 
 /* Shapley kernel weights of a block's coalitions of each size 1 .. n-1: 1 / (C(n,k) k (n-k)) up to
@@ -237,19 +239,19 @@ static void kernel_weights(uint32_t n, double *weight) {
         weight[k] *= (double)(((size_t)1 << n) - 2) / sum;
 }
 
-static void fill_block(fds_plan *plan, const fds_block *block) {
-    double weight[FDS_MAX_EXACT + 1] = {0}; /* none for no and for all players */
+static void fill_block(fds_plan *plan, const fds__block *block) {
+    double weight[FDS__MAX_EXACT + 1] = {0}; /* none for no and for all players */
     kernel_weights(block->players, weight);
     for (size_t mask = 1; mask < (size_t)1 << block->players; mask++) {
-        uint64_t *row = fds_plan_bits(plan, block->first + mask);
+        uint64_t *row = fds__plan_bits(plan, block->first + mask);
         size_t rest = mask & (mask - 1), lowest = mask ^ rest;
         plan->weights[block->first + mask] = weight[__builtin_popcountll(mask)];
         if (rest == 0) {
-            fds_plan_add(plan, block->owner, (size_t)__builtin_ctzll(mask), row);
+            fds__plan_add(plan, block->owner, (size_t)__builtin_ctzll(mask), row);
             continue;
         }
-        const uint64_t *a = fds_plan_bits(plan, block->first + rest),
-                       *b = fds_plan_bits(plan, block->first + lowest);
+        const uint64_t *a = fds__plan_bits(plan, block->first + rest),
+                       *b = fds__plan_bits(plan, block->first + lowest);
         for (size_t w = 0; w < plan->words; w++)
             row[w] = a[w] | b[w];
     }
@@ -258,7 +260,7 @@ static void fill_block(fds_plan *plan, const fds_block *block) {
 fds_status fds_plan_exact(fds_sampler sampler, size_t players, const fds_groups *groups,
                           fds_plan **out, fds_error *err) {
     fds_plan *plan;
-    FDS_TRY(fds_plan_new(groups ? sampler : FDS_KERNEL, players, groups, &plan, err));
+    TRY(fds__plan_new(groups ? sampler : FDS_SAMPLER_KERNEL, players, groups, &plan, err));
     plan->is_exact = true;
     fds_status status = lay_out(plan, err);
     if (status != FDS_OK) {

@@ -2,7 +2,7 @@
  * Coalitions drawn at random.
  *
  * Draw number j has a random stream of its own, so that it depends on (seed, sampler, j) alone (for
- * FDS_LEVERAGE, also on the draws before it): a longer plan begins with the shorter one.
+ * FDS_SAMPLER_LEVERAGE, also on the draws before it): a longer plan begins with the shorter one.
  *
  * Kernel law, the paper's P(s): size k with weight 1/(k(m-k)), k = 1 .. m-1, then a uniform subset.
  * m is the size of the game that is played: all players, or fewer where groups act as one.
@@ -14,23 +14,24 @@
 #include <string.h>
 
 /* A stream apart from those of the draws: b = run. */
-#define RUN_STREAM ((uint64_t)1 << 32 | FDS_LEVERAGE)
+#define RUN_STREAM ((uint64_t)1 << 32 | FDS_SAMPLER_LEVERAGE)
 
 /* Uniform among the subsets of 0 .. players-1 of the given size: Floyd's method, which needs no
  * list of the players. Of a large subset the complement is drawn. */
 static void draw_subset(fds_rng *rng, size_t players, size_t size, uint64_t *bits) {
-    size_t drawn = FDS_MIN(size, players - size);
+    size_t drawn = MIN(size, players - size);
     memset(bits, 0, fds_coalition_words(players) * sizeof *bits);
     for (size_t top = players - drawn; top < players; top++) {
         size_t player = fds_rng_below(rng, top + 1);
-        fds_coalition_add(bits, fds_coalition_has(bits, player) ? top : player);
+        fds__coalition_add(bits, fds_coalition_has(bits, player) ? top : player);
     }
     if (drawn != size)
-        fds_coalition_complement(bits, players, bits);
+        fds__coalition_complement(bits, players, bits);
 }
 
 static void draw_complement(fds_plan *plan, size_t row) {
-    fds_coalition_complement(fds_plan_bits(plan, row), plan->players, fds_plan_bits(plan, row + 1));
+    fds__coalition_complement(fds__plan_bits(plan, row), plan->players,
+                              fds__plan_bits(plan, row + 1));
 }
 
 /* ---- the kernel law ---- */
@@ -53,9 +54,9 @@ static size_t draw_size(fds_rng *rng, const double *harmonic, size_t m) {
 /* One draw of the game that is played, as real players into row; drawn is room for it. */
 static void draw_kernel(const fds_plan *plan, uint64_t seed, size_t draw, const double *harmonic,
                         uint64_t *drawn, uint64_t *row) {
-    size_t owner = plan->sampler == FDS_GFDS ? draw % fds_groups_count(plan->groups) : 0;
-    size_t m = fds_plan_game_size(plan, owner);
-    fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_COALITION, plan->sampler, draw);
+    size_t owner = plan->sampler == FDS_SAMPLER_GFDS ? draw % fds_groups_count(plan->groups) : 0;
+    size_t m = fds__plan_game_size(plan, owner);
+    fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_COALITION, plan->sampler, draw);
     size_t size = draw_size(&rng, harmonic, m);
     if (!plan->groups) {
         draw_subset(&rng, m, size, row);
@@ -64,27 +65,27 @@ static void draw_kernel(const fds_plan *plan, uint64_t seed, size_t draw, const 
     draw_subset(&rng, m, size, drawn);
     for (size_t player = 0; player < m; player++)
         if (fds_coalition_has(drawn, player))
-            fds_plan_add(plan, owner, player, row);
+            fds__plan_add(plan, owner, player, row);
 }
 
 static fds_status sample_kernel(fds_plan *plan, uint64_t seed, fds_error *err) {
-    double *harmonic = fds_alloc_zero(plan->players, sizeof *harmonic);
-    uint64_t *drawn = fds_alloc_zero(plan->words, sizeof *drawn);
+    double *harmonic = fds__alloc_zero(plan->players, sizeof *harmonic);
+    uint64_t *drawn = fds__alloc_zero(plan->words, sizeof *drawn);
     bool is_ready = harmonic && drawn;
     for (size_t k = 1; is_ready && k < plan->players; k++)
         harmonic[k] = harmonic[k - 1] + 1 / (double)k;
     size_t step = plan->is_paired ? 2 : 1;
     for (size_t row = 2; is_ready && row < plan->rows; row += step) {
-        draw_kernel(plan, seed, (row - 2) / step, harmonic, drawn, fds_plan_bits(plan, row));
+        draw_kernel(plan, seed, (row - 2) / step, harmonic, drawn, fds__plan_bits(plan, row));
         if (plan->is_paired)
             draw_complement(plan, row);
     }
     /* the law carries the kernel: all draws weigh the same */
     for (size_t row = 2; row < plan->rows; row++)
         plan->weights[row] = 1;
-    fds_free(harmonic);
-    fds_free(drawn);
-    return is_ready ? FDS_OK : fds_fail_nomem(err, plan->players * sizeof *harmonic);
+    fds__free(harmonic);
+    fds__free(drawn);
+    return is_ready ? FDS_OK : fds__fail_nomem(err, plan->players * sizeof *harmonic);
 }
 
 /* ---- leverage ---- */
@@ -97,16 +98,16 @@ typedef struct {
 } leverage;
 
 static void leverage_free(leverage *l) {
-    fds_free(l->order);
-    fds_free(l->left);
-    fds_free(l->slots);
+    fds__free(l->order);
+    fds__free(l->left);
+    fds__free(l->slots);
 }
 
 /* How many pairs there are of each size; SIZE_MAX for more than any plan has. */
 static void count_pairs(size_t n, size_t *left) {
     size_t choose = 1;
     for (size_t k = 1; k <= n / 2; k++) {
-        choose = choose > FDS_MAX_ROWS ? SIZE_MAX : choose * (n - k + 1) / k;
+        choose = choose > FDS__MAX_ROWS ? SIZE_MAX : choose * (n - k + 1) / k;
         left[k] = choose == SIZE_MAX ? SIZE_MAX : 2 * k == n ? choose / 2 : choose;
     }
 }
@@ -115,13 +116,13 @@ static fds_status leverage_create(const fds_plan *plan, leverage *l, fds_error *
     size_t n = plan->players, slots = 2;
     while (slots < plan->rows) /* at most half of them are used: one a pair */
         slots *= 2;
-    *l = (leverage){.order = fds_alloc_zero(n - 1, sizeof *l->order),
-                    .left = fds_alloc_zero(n / 2 + 1, sizeof *l->left),
-                    .slots = fds_alloc_zero(slots, sizeof *l->slots),
+    *l = (leverage){.order = fds__alloc_zero(n - 1, sizeof *l->order),
+                    .left = fds__alloc_zero(n / 2 + 1, sizeof *l->left),
+                    .slots = fds__alloc_zero(slots, sizeof *l->slots),
                     .mask = slots - 1};
     if (!l->order || !l->left || !l->slots) {
         leverage_free(l);
-        return fds_fail_nomem(err, slots * sizeof *l->slots);
+        return fds__fail_nomem(err, slots * sizeof *l->slots);
     }
     count_pairs(n, l->left);
     return FDS_OK;
@@ -129,13 +130,13 @@ static fds_status leverage_create(const fds_plan *plan, leverage *l, fds_error *
 
 /* Enters the pair at row, unless one with the same two coalitions is there. */
 static bool enter(leverage *l, const fds_plan *plan, size_t row) {
-    const uint64_t *pair = fds_plan_bits(plan, row);
+    const uint64_t *pair = fds__plan_bits(plan, row);
     size_t bytes = plan->words * sizeof *pair;
     uint64_t key = fds_coalition_id(pair, plan->players) ^
                    fds_coalition_id(pair + plan->words, plan->players); /* in either order */
     size_t slot = key & l->mask;
     for (; l->slots[slot]; slot = (slot + 1) & l->mask) {
-        const uint64_t *other = fds_plan_bits(plan, l->slots[slot]);
+        const uint64_t *other = fds__plan_bits(plan, l->slots[slot]);
         if (memcmp(other, pair, bytes) == 0 || memcmp(other, pair + plan->words, bytes) == 0)
             return false;
     }
@@ -143,7 +144,7 @@ static bool enter(leverage *l, const fds_plan *plan, size_t row) {
     return true;
 }
 
-static size_t pair_class(size_t n, size_t size) { return FDS_MIN(size, n - size); }
+static size_t pair_class(size_t n, size_t size) { return MIN(size, n - size); }
 
 /* The size of a pair: its place in the run, or the next in the cycle that is not used up. */
 static size_t leverage_size(leverage *l, const fds_plan *plan, uint64_t seed, size_t pair) {
@@ -151,7 +152,7 @@ static size_t leverage_size(leverage *l, const fds_plan *plan, uint64_t seed, si
     if (place == 0) {
         for (uint32_t k = 1; k < n; k++)
             l->order[k - 1] = k;
-        fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_COALITION, RUN_STREAM, pair / (n - 1));
+        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_COALITION, RUN_STREAM, pair / (n - 1));
         fds_rng_shuffle(&rng, l->order, n - 1);
     }
     while (l->left[pair_class(n, l->order[place])] == 0)
@@ -163,32 +164,32 @@ static size_t leverage_size(leverage *l, const fds_plan *plan, uint64_t seed, si
  * sizes are strata. With all coalitions drawn these are the kernel weights themselves. */
 static fds_status leverage_weights(fds_plan *plan, fds_error *err) {
     size_t n = plan->players;
-    size_t *drawn = fds_alloc_zero(n, sizeof *drawn); /* rows of each size */
+    size_t *drawn = fds__alloc_zero(n, sizeof *drawn); /* rows of each size */
     if (!drawn)
-        return fds_fail_nomem(err, n * sizeof *drawn);
+        return fds__fail_nomem(err, n * sizeof *drawn);
     for (size_t row = 2; row < plan->rows; row++)
-        drawn[fds_coalition_size(fds_plan_bits(plan, row), n)]++;
+        drawn[fds_coalition_size(fds__plan_bits(plan, row), n)]++;
     double sum = 0;
     for (size_t k = 1; k < n; k++) {
         sum += drawn[k] ? 1 / ((double)k * (double)(n - k)) : 0;
     }
     for (size_t row = 2; row < plan->rows; row++) {
-        size_t k = fds_coalition_size(fds_plan_bits(plan, row), n);
+        size_t k = fds_coalition_size(fds__plan_bits(plan, row), n);
         plan->weights[row] =
             (double)(plan->rows - 2) / sum / ((double)k * (double)(n - k) * (double)drawn[k]);
     }
-    fds_free(drawn);
+    fds__free(drawn);
     return FDS_OK;
 }
 
 static fds_status sample_leverage(fds_plan *plan, uint64_t seed, fds_error *err) {
     leverage l;
-    FDS_TRY(leverage_create(plan, &l, err));
+    TRY(leverage_create(plan, &l, err));
     for (size_t row = 2; row < plan->rows; row += 2) {
         size_t pair = (row - 2) / 2, size = leverage_size(&l, plan, seed, pair);
-        fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_COALITION, FDS_LEVERAGE, pair);
+        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_COALITION, FDS_SAMPLER_LEVERAGE, pair);
         do {
-            draw_subset(&rng, plan->players, size, fds_plan_bits(plan, row));
+            draw_subset(&rng, plan->players, size, fds__plan_bits(plan, row));
             draw_complement(plan, row);
         } while (!enter(&l, plan, row));
         l.left[pair_class(plan->players, size)]--;
@@ -202,40 +203,41 @@ static fds_status sample_leverage(fds_plan *plan, uint64_t seed, fds_error *err)
 static fds_status check(const fds_plan *plan, size_t count, fds_error *err) {
     size_t n = plan->players;
     if (n == 1)
-        return fds_fail(err, FDS_USAGE,
-                        "there is nothing to sample: the value of a single player is v(all) - "
-                        "v(none)");
-    if (plan->sampler == FDS_GFDS_PLUS && fds_groups_count(plan->groups) == 1)
-        return fds_fail(err, FDS_USAGE,
-                        "there is nothing to sample: one group is one player, of value v(all) - "
-                        "v(none)");
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "there is nothing to sample: the value of a single player is v(all) - "
+                         "v(none)");
+    if (plan->sampler == FDS_SAMPLER_GFDS_PLUS && fds_groups_count(plan->groups) == 1)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "there is nothing to sample: one group is one player, of value v(all) - "
+                         "v(none)");
     if (count == 0)
-        return fds_fail(err, FDS_USAGE, "a plan of 0 coalitions: there must be at least one");
+        return fds__fail(err, FDS_ERR_USAGE, "a plan of 0 coalitions: there must be at least one");
     if (plan->is_paired && count % 2)
-        return fds_fail(err, FDS_USAGE,
-                        "%zu coalitions cannot be pairs: this sampler needs an even number", count);
-    if (count > FDS_MAX_ROWS - 2)
-        return fds_fail(err, FDS_LIMIT, "a plan of %zu coalitions: at most %zu are possible", count,
-                        FDS_MAX_ROWS - 2);
-    if (plan->sampler == FDS_LEVERAGE && n < 32 && count > ((size_t)1 << n) - 2)
-        return fds_fail(err, FDS_LIMIT,
-                        "%zu different coalitions of %zu players: there are only %zu besides none "
-                        "and all",
-                        count, n, ((size_t)1 << n) - 2);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%zu coalitions cannot be pairs: this sampler needs an even number",
+                         count);
+    if (count > FDS__MAX_ROWS - 2)
+        return fds__fail(err, FDS_ERR_LIMIT, "a plan of %zu coalitions: at most %zu are possible",
+                         count, FDS__MAX_ROWS - 2);
+    if (plan->sampler == FDS_SAMPLER_LEVERAGE && n < 32 && count > ((size_t)1 << n) - 2)
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "%zu different coalitions of %zu players: there are only %zu besides none "
+                         "and all",
+                         count, n, ((size_t)1 << n) - 2);
     return FDS_OK;
 }
 
 fds_status fds_plan_sample(fds_sampler sampler, size_t players, const fds_groups *groups,
                            size_t count, uint64_t seed, fds_plan **out, fds_error *err) {
     fds_plan *plan;
-    FDS_TRY(fds_plan_new(sampler, players, groups, &plan, err));
-    plan->is_paired = sampler != FDS_KERNEL;
+    TRY(fds__plan_new(sampler, players, groups, &plan, err));
+    plan->is_paired = sampler != FDS_SAMPLER_KERNEL;
     fds_status status = check(plan, count, err);
     if (status == FDS_OK)
-        status = fds_plan_reserve(plan, count + 2, err);
+        status = fds__plan_reserve(plan, count + 2, err);
     if (status == FDS_OK)
-        status = sampler == FDS_LEVERAGE ? sample_leverage(plan, seed, err)
-                                         : sample_kernel(plan, seed, err);
+        status = sampler == FDS_SAMPLER_LEVERAGE ? sample_leverage(plan, seed, err)
+                                                 : sample_kernel(plan, seed, err);
     if (status != FDS_OK) {
         fds_plan_free(plan);
         return status;

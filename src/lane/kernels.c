@@ -13,7 +13,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
 #define UNROLL_TAPS _Pragma("GCC unroll 5")
-#define PARTS (FDS_LANES / VW) /* registers to 16 lanes */
+#define PARTS (FDS__LANES / VW) /* registers to 16 lanes */
 
 /* ---- tiles ------------------------------------------------------------------------------- */
 
@@ -44,8 +44,8 @@ static uint32_t tile_cost(uint32_t a, uint32_t b) {
     return 4 * (most > 8 ? most : 8) + loads;
 }
 
-static fds_tile tile(uint32_t rows, uint32_t vectors) {
-    fds_tile best = {1, 1};
+static fds__tile tile(uint32_t rows, uint32_t vectors) {
+    fds__tile best = {1, 1};
     uint64_t best_cost = UINT64_MAX;
     for (uint32_t a = 1; a <= MAX_A; a++) {
         for (uint32_t b = 1; b <= MAX_B; b++) {
@@ -60,7 +60,7 @@ static fds_tile tile(uint32_t rows, uint32_t vectors) {
                 }
             }
             if (cost < best_cost || (cost == best_cost && a * b > best.a * best.b)) {
-                best = (fds_tile){a, b};
+                best = (fds__tile){a, b};
                 best_cost = cost;
             }
         }
@@ -71,8 +71,8 @@ static fds_tile tile(uint32_t rows, uint32_t vectors) {
 /* ---- sums -------------------------------------------------------------------------------- */
 
 static void sum_lanes(const float *in, size_t count, bool add, float *out) {
-    for (size_t i = 0; i < count; i++, in += FDS_LANES) {
-        float t[FDS_LANES / 2];
+    for (size_t i = 0; i < count; i++, in += FDS__LANES) {
+        float t[FDS__LANES / 2];
         for (int l = 0; l < 8; l++)
             t[l] = in[l] + in[l + 8];
         for (int l = 0; l < 4; l++)
@@ -93,26 +93,26 @@ INLINE void sum_tile(const uint32_t A, const float *in, size_t plane, size_t row
         for (uint32_t v = 0; v < vectors; v++) {
             UNROLL
             for (uint32_t a = 0; a < A; a++)
-                acc[a] = v_add(acc[a], v_load(in + a * plane + h * row + v * FDS_LANES));
+                acc[a] = v_add(acc[a], v_load(in + a * plane + h * row + v * FDS__LANES));
         }
     UNROLL
     for (uint32_t a = 0; a < A; a++)
-        v_store(out + a * FDS_LANES, acc[a]);
+        v_store(out + a * FDS__LANES, acc[a]);
 }
 
 static void sum_planes(const float *in, uint32_t planes, size_t plane, size_t row, uint32_t height,
                        uint32_t vectors, float *out) {
-    for (uint32_t part = 0; part < FDS_LANES; part += VW) {
+    for (uint32_t part = 0; part < FDS__LANES; part += VW) {
         uint32_t n = 0;
         for (; n + 8 <= planes; n += 8)
             sum_tile(8, in + n * plane + part, plane, row, height, vectors,
-                     out + n * FDS_LANES + part);
+                     out + n * FDS__LANES + part);
         for (; n + 2 <= planes; n += 2)
             sum_tile(2, in + n * plane + part, plane, row, height, vectors,
-                     out + n * FDS_LANES + part);
+                     out + n * FDS__LANES + part);
         for (; n < planes; n++)
             sum_tile(1, in + n * plane + part, plane, row, height, vectors,
-                     out + n * FDS_LANES + part);
+                     out + n * FDS__LANES + part);
     }
 }
 
@@ -121,14 +121,14 @@ static void sum_planes(const float *in, uint32_t planes, size_t plane, size_t ro
 /* A tile of A rows by B registers; taps is the innermost count, a constant for the usual filters.
  * Rows of w are addressed from one base pointer for each three rows: base, base + s, base + 2s are
  * all address modes of the processor. */
-INLINE void product_tile(const int A, const int B, const uint32_t taps, const fds_product *p,
+INLINE void product_tile(const int A, const int B, const uint32_t taps, const fds__product *p,
                          const float *w, const float *x, float *y, const float *bias) {
     vf acc[MAX_A][MAX_B];
     UNROLL
     for (int a = 0; a < A; a++) {
         UNROLL
         for (int b = 0; b < B; b++) {
-            if (p->start == FDS_FROM_Y)
+            if (p->start == FDS__START_Y)
                 acc[a][b] = v_load(y + (size_t)a * p->y_row + b * VW);
             else
                 acc[a][b] = v_set1(bias ? bias[a] : 0.0f);
@@ -170,19 +170,19 @@ INLINE void product_tile(const int A, const int B, const uint32_t taps, const fd
     }
 }
 
-typedef void product_function(const fds_product *p, const float *w, const float *x, float *y,
+typedef void product_function(const fds__product *p, const float *w, const float *x, float *y,
                               const float *bias);
 
 #define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
-#define PRODUCT(A, B)                                                                             \
-    static void product_##A##_##B(const fds_product *p, const float *w, const float *x, float *y, \
-                                  const float *bias) {                                            \
-        if (FITS(A, B) && p->taps[2] == 5)                                                        \
-            product_tile(A, B, 5, p, w, x, y, bias);                                              \
-        else if (FITS(A, B) && p->taps[2] == 3)                                                   \
-            product_tile(A, B, 3, p, w, x, y, bias);                                              \
-        else if (FITS(A, B))                                                                      \
-            product_tile(A, B, p->taps[2], p, w, x, y, bias);                                     \
+#define PRODUCT(A, B)                                                                              \
+    static void product_##A##_##B(const fds__product *p, const float *w, const float *x, float *y, \
+                                  const float *bias) {                                             \
+        if (FITS(A, B) && p->taps[2] == 5)                                                         \
+            product_tile(A, B, 5, p, w, x, y, bias);                                               \
+        else if (FITS(A, B) && p->taps[2] == 3)                                                    \
+            product_tile(A, B, 3, p, w, x, y, bias);                                               \
+        else if (FITS(A, B))                                                                       \
+            product_tile(A, B, p->taps[2], p, w, x, y, bias);                                      \
     }
 #define PRODUCTS(A) \
     PRODUCT(A, 1) PRODUCT(A, 2) PRODUCT(A, 3) PRODUCT(A, 4) PRODUCT(A, 5) PRODUCT(A, 6)
@@ -192,7 +192,7 @@ ROWS(PRODUCTS)
      product_##A##_4, product_##A##_5, product_##A##_6},
 static product_function *const product_tiles[MAX_A][MAX_B] = {ROWS(PRODUCT_ROW)};
 
-static void product_once(const fds_product *p, const float *w, const float *x, float *y) {
+static void product_once(const fds__product *p, const float *w, const float *x, float *y) {
     const uint32_t registers = p->vectors * PARTS;
     for (uint32_t r = 0, nr; r < p->rows; r += nr) {
         nr = next_part(p->rows - r, p->tile.a);
@@ -200,12 +200,12 @@ static void product_once(const fds_product *p, const float *w, const float *x, f
             nv = next_part(registers - v, p->tile.b);
             product_tiles[nr - 1][nv - 1](p, w + r * p->w_row, x + v * VW,
                                           y + r * p->y_row + v * VW,
-                                          p->start == FDS_FROM_BIAS ? p->bias + r : NULL);
+                                          p->start == FDS__START_BIAS ? p->bias + r : NULL);
         }
     }
 }
 
-static void product(const fds_product *p) {
+static void product(const fds__product *p) {
     const size_t *w = p->w_repeat, *x = p->x_repeat, *y = p->y_repeat;
     for (uint32_t i = 0; i < p->repeat[0]; i++)
         for (uint32_t j = 0; j < p->repeat[1]; j++)
@@ -217,18 +217,18 @@ static void product(const fds_product *p) {
 
 /* ---- gradient of filters ----------------------------------------------------------------- */
 
-enum { MAX_FILTERS = FDS_FILTER_TILE, MAX_TAPS = 6, ROW_BYTES = 28 << 10 };
+enum { MAX_FILTERS = FDS__FILTER_TILE, MAX_TAPS = 6, ROW_BYTES = 28 << 10 };
 #define FILTER_FITS(A, B) ((A) * (B) + (A) + 1 <= TILE_REGS)
 
 /* A filters by B neighbouring columns of the window, over rows x vectors of positions. */
-INLINE void filter_tile(const int A, const int B, const fds_filter_grad *p, uint32_t rows,
+INLINE void filter_tile(const int A, const int B, const fds__filter_grad *p, uint32_t rows,
                         const float *dy, const float *x, float *partial, size_t filter) {
     vf acc[MAX_FILTERS][MAX_TAPS];
     UNROLL
     for (int a = 0; a < A; a++) {
         UNROLL
         for (int b = 0; b < B; b++)
-            acc[a][b] = v_load(partial + a * filter + b * FDS_LANES);
+            acc[a][b] = v_load(partial + a * filter + b * FDS__LANES);
     }
     for (uint32_t h = 0; h < rows; h++) {
         const float *d[(MAX_FILTERS + 2) / 3], *xv = x + h * p->x_row;
@@ -248,29 +248,29 @@ INLINE void filter_tile(const int A, const int B, const fds_filter_grad *p, uint
                 for (int a = 0; a < A; a++)
                     acc[a][b] = v_fma(ds[a], xs, acc[a][b]);
             }
-            xv += FDS_LANES;
+            xv += FDS__LANES;
             UNROLL
             for (int i = 0; i < (A + 2) / 3; i++)
-                d[i] += FDS_LANES;
+                d[i] += FDS__LANES;
         }
     }
     UNROLL
     for (int a = 0; a < A; a++) {
         UNROLL
         for (int b = 0; b < B; b++)
-            v_store(partial + a * filter + b * FDS_LANES, acc[a][b]);
+            v_store(partial + a * filter + b * FDS__LANES, acc[a][b]);
     }
 }
 
-typedef void filter_function(const fds_filter_grad *p, uint32_t rows, const float *dy,
+typedef void filter_function(const fds__filter_grad *p, uint32_t rows, const float *dy,
                              const float *x, float *partial, size_t filter);
 
 #define FILTERS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#define FILTER(A, B)                                                                       \
-    static void filter_##A##_##B(const fds_filter_grad *p, uint32_t rows, const float *dy, \
-                                 const float *x, float *partial, size_t filter) {          \
-        if (FILTER_FITS(A, B))                                                             \
-            filter_tile(A, B, p, rows, dy, x, partial, filter);                            \
+#define FILTER(A, B)                                                                        \
+    static void filter_##A##_##B(const fds__filter_grad *p, uint32_t rows, const float *dy, \
+                                 const float *x, float *partial, size_t filter) {           \
+        if (FILTER_FITS(A, B))                                                              \
+            filter_tile(A, B, p, rows, dy, x, partial, filter);                             \
     }
 #define FILTER_TAPS(A) FILTER(A, 1) FILTER(A, 2) FILTER(A, 3) FILTER(A, 4) FILTER(A, 5) FILTER(A, 6)
 FILTERS(FILTER_TAPS)
@@ -281,10 +281,10 @@ static filter_function *const filter_tiles[MAX_FILTERS][MAX_TAPS] = {FILTERS(FIL
 
 /* All of one tile of filters. Rows are taken in blocks, so that the tile's dy stays in the
  * first-level cache while every input channel and row of the window passes over it. */
-static void filter_grad_tile(const fds_filter_grad *p, uint32_t o, uint32_t no, uint32_t most_b) {
+static void filter_grad_tile(const fds__filter_grad *p, uint32_t o, uint32_t no, uint32_t most_b) {
     const uint32_t k = p->kernel;
-    const size_t weights = (size_t)p->in_channels * k * k, filter = weights * FDS_LANES;
-    uint32_t block = ROW_BYTES / (uint32_t)(no * p->vectors * FDS_LANES * sizeof(float));
+    const size_t weights = (size_t)p->in_channels * k * k, filter = weights * FDS__LANES;
+    uint32_t block = ROW_BYTES / (uint32_t)(no * p->vectors * FDS__LANES * sizeof(float));
     block = block < 1 ? 1 : block;
     float *sums = p->each ? p->each + o * filter : p->partial;
     memset(sums, 0, no * filter * sizeof(float));
@@ -294,10 +294,10 @@ static void filter_grad_tile(const fds_filter_grad *p, uint32_t o, uint32_t no, 
             uint32_t part = c % PARTS, i = c / PARTS % k, channel = c / PARTS / k;
             const float *dy = p->dy + o * p->dy_plane + h * p->dy_row + part * VW;
             const float *x = p->x + channel * p->x_plane + (h + i) * p->x_row + part * VW;
-            float *partial = sums + (size_t)(c / PARTS) * k * FDS_LANES + part * VW;
+            float *partial = sums + (size_t)(c / PARTS) * k * FDS__LANES + part * VW;
             for (uint32_t j = 0, nj; j < k; j += nj) {
                 nj = next_part(k - j, most_b);
-                filter_tiles[no - 1][nj - 1](p, nh, dy, x + j * p->shift, partial + j * FDS_LANES,
+                filter_tiles[no - 1][nj - 1](p, nh, dy, x + j * p->shift, partial + j * FDS__LANES,
                                              filter);
             }
         }
@@ -306,7 +306,7 @@ static void filter_grad_tile(const fds_filter_grad *p, uint32_t o, uint32_t no, 
         sum_lanes(sums, no * weights, p->add, p->grad + o * weights);
 }
 
-static void filter_grad(const fds_filter_grad *p) {
+static void filter_grad(const fds__filter_grad *p) {
     uint32_t most_b = p->kernel < MAX_TAPS ? p->kernel : MAX_TAPS, most_a = MAX_FILTERS;
     while (!FILTER_FITS(most_a, next_part(p->kernel, most_b)))
         most_a--;
@@ -323,12 +323,12 @@ static void filter_grad(const fds_filter_grad *p) {
 /* One row of dx for A input channels: the B = kernel columns that a column of dy reaches are held
  * in registers; when all of dy's column is in, the first of them is complete, and the window moves
  * on. */
-INLINE void input_row(const int A, const int B, const fds_input_grad *p, uint32_t h, const float *w,
-                      const float *dy, float *dx) {
+INLINE void input_row(const int A, const int B, const fds__input_grad *p, uint32_t h,
+                      const float *w, const float *dy, float *dx) {
     const uint32_t k = (uint32_t)B, channels = p->out_channels, columns = p->columns;
     const uint32_t first = h + 1 > p->rows ? h + 1 - p->rows : 0, last = h < k - 1 ? h : k - 1;
     const size_t s = (size_t)k * k, filter = p->in_channels * s, plane = p->dy_plane;
-    vf acc[FDS_INPUT_KERNEL][FDS_INPUT_KERNEL];
+    vf acc[FDS__INPUT_KERNEL][FDS__INPUT_KERNEL];
     UNROLL
     for (int a = 0; a < A; a++) {
         UNROLL
@@ -337,7 +337,7 @@ INLINE void input_row(const int A, const int B, const fds_input_grad *p, uint32_
     }
     for (uint32_t v = 0; v < columns; v++) {
         for (uint32_t i = first; i <= last; i++) {
-            const float *d = dy + (h - i) * p->dy_row + v * FDS_LANES, *wi = w + i * k;
+            const float *d = dy + (h - i) * p->dy_row + v * FDS__LANES, *wi = w + i * k;
             for (uint32_t o = 0; o < channels; o++, d += plane, wi += filter) {
                 const vf value = v_load(d);
                 UNROLL
@@ -350,7 +350,7 @@ INLINE void input_row(const int A, const int B, const fds_input_grad *p, uint32_
         }
         UNROLL
         for (int a = 0; a < A; a++) {
-            v_store(dx + a * p->dx_plane + v * FDS_LANES, acc[a][0]);
+            v_store(dx + a * p->dx_plane + v * FDS__LANES, acc[a][0]);
             UNROLL
             for (int b = 0; b + 1 < B; b++)
                 acc[a][b] = acc[a][b + 1];
@@ -361,34 +361,35 @@ INLINE void input_row(const int A, const int B, const fds_input_grad *p, uint32_
     for (int a = 0; a < A; a++) {
         UNROLL
         for (int b = 0; b + 1 < B; b++)
-            v_store(dx + a * p->dx_plane + (columns + (uint32_t)b) * FDS_LANES, acc[a][b]);
+            v_store(dx + a * p->dx_plane + (columns + (uint32_t)b) * FDS__LANES, acc[a][b]);
     }
 }
 
-typedef void input_function(const fds_input_grad *p, uint32_t h, const float *w, const float *dy,
+typedef void input_function(const fds__input_grad *p, uint32_t h, const float *w, const float *dy,
                             float *dx);
 
-#define INPUT(A, B)                                                                  \
-    static void input_##A##_##B(const fds_input_grad *p, uint32_t h, const float *w, \
-                                const float *dy, float *dx) {                        \
-        if (INPUT_FITS(A, B))                                                        \
-            input_row(A, B, p, h, w, dy, dx);                                        \
+#define INPUT(A, B)                                                                   \
+    static void input_##A##_##B(const fds__input_grad *p, uint32_t h, const float *w, \
+                                const float *dy, float *dx) {                         \
+        if (INPUT_FITS(A, B))                                                         \
+            input_row(A, B, p, h, w, dy, dx);                                         \
     }
 #define INPUTS(A) INPUT(A, 1) INPUT(A, 2) INPUT(A, 3) INPUT(A, 4) INPUT(A, 5) INPUT(A, 6)
 FILTERS(INPUTS)
 #define INPUT_ROW(A) \
     {input_##A##_1, input_##A##_2, input_##A##_3, input_##A##_4, input_##A##_5, input_##A##_6},
-static input_function *const input_rows[FDS_INPUT_KERNEL][FDS_INPUT_KERNEL] = {FILTERS(INPUT_ROW)};
+static input_function *const input_rows[FDS__INPUT_KERNEL][FDS__INPUT_KERNEL] = {
+    FILTERS(INPUT_ROW)};
 
-static void input_grad(const fds_input_grad *p) {
+static void input_grad(const fds__input_grad *p) {
     const uint32_t k = p->kernel;
-    uint32_t most = FDS_INPUT_KERNEL;
+    uint32_t most = FDS__INPUT_KERNEL;
     while (!INPUT_FITS(most, k))
         most--;
     for (uint32_t h = 0; h < p->rows + k - 1; h++) {
         for (uint32_t c = 0, nc; c < p->in_channels; c += nc) {
             nc = next_part(p->in_channels - c, most);
-            for (int part = 0; part < FDS_LANES; part += VW)
+            for (int part = 0; part < FDS__LANES; part += VW)
                 input_rows[nc - 1][k - 1](p, h, p->w + c * k * k, p->dy + part,
                                           p->dx + c * p->dx_plane + h * p->dx_row + part);
         }
@@ -403,7 +404,7 @@ static void input_grad(const fds_input_grad *p) {
 #define MAP_TYPE vf
 #define MAP_WIDTH VW
 #define MAP_OP(name) v_##name
-#define MAP_LANES FDS_LANES
+#define MAP_LANES FDS__LANES
 #include "lane/map_rows.h"
 
 #define MAP_NAME(name) name##_fours
@@ -420,8 +421,8 @@ static void input_grad(const fds_input_grad *p) {
 #define MAP_LANES p->lanes
 #include "lane/map_rows.h"
 
-static void map_forward(const fds_map *p) {
-    if (p->lanes == FDS_LANES)
+static void map_forward(const fds__map *p) {
+    if (p->lanes == FDS__LANES)
         map_forward_whole(p);
     else if (p->lanes % 4 == 0)
         map_forward_fours(p);
@@ -429,8 +430,8 @@ static void map_forward(const fds_map *p) {
         map_forward_ones(p);
 }
 
-static void map_backward(const fds_map *p) {
-    if (p->lanes == FDS_LANES)
+static void map_backward(const fds__map *p) {
+    if (p->lanes == FDS__LANES)
         map_backward_whole(p);
     else if (p->lanes % 4 == 0)
         map_backward_fours(p);
@@ -450,7 +451,7 @@ static void relu_backward(const float *y, float *dy, size_t count) {
 
 /* ---- transposing ------------------------------------------------------------------------- */
 
-static void rows_to_lanes(const float *const rows[FDS_LANES], size_t first, size_t count,
+static void rows_to_lanes(const float *const rows[FDS__LANES], size_t first, size_t count,
                           float *out) {
     for (size_t i = 0, n; i < count; i += n) {
         n = count - i < VW ? count - i : VW;
@@ -458,14 +459,14 @@ static void rows_to_lanes(const float *const rows[FDS_LANES], size_t first, size
             i = count - VW;
             n = VW;
         }
-        for (int part = 0; part < FDS_LANES; part += VW) {
+        for (int part = 0; part < FDS__LANES; part += VW) {
             vf block[VW];
             for (int l = 0; l < VW && n == VW; l++)
                 block[l] = v_load(rows[part + l] + first + i);
             if (n == VW)
                 v_transpose(block);
             for (size_t k = 0; k < n; k++) {
-                float *to = out + (i + k) * FDS_LANES + part;
+                float *to = out + (i + k) * FDS__LANES + part;
                 if (n == VW)
                     v_store(to, block[k]);
                 for (int l = 0; l < VW && n < VW; l++)
@@ -477,10 +478,10 @@ static void rows_to_lanes(const float *const rows[FDS_LANES], size_t first, size
 
 static void lanes_to_rows(const float *in, size_t count, float *out, size_t out_row) {
     for (size_t i = 0; i < count; i += VW) {
-        for (int part = 0; part < FDS_LANES; part += VW) {
+        for (int part = 0; part < FDS__LANES; part += VW) {
             vf block[VW];
             for (int k = 0; k < VW; k++)
-                block[k] = v_load(in + (i + k) * FDS_LANES + part);
+                block[k] = v_load(in + (i + k) * FDS__LANES + part);
             v_transpose(block);
             for (int l = 0; l < VW; l++)
                 v_store(out + (part + l) * out_row + i, block[l]);
@@ -534,27 +535,27 @@ INLINE float log_positive(float x) {
 
 static void softmax(float *z, uint32_t classes, uint32_t lanes, const uint16_t *labels,
                     float *loss) {
-    float top[FDS_LANES], sum[FDS_LANES];
-    for (int l = 0; l < FDS_LANES; l++) {
+    float top[FDS__LANES], sum[FDS__LANES];
+    for (int l = 0; l < FDS__LANES; l++) {
         top[l] = z[l];
         sum[l] = 0.0f;
     }
     for (uint32_t k = 1; k < classes; k++)
-        for (int l = 0; l < FDS_LANES; l++)
-            top[l] = z[k * FDS_LANES + l] > top[l] ? z[k * FDS_LANES + l] : top[l];
+        for (int l = 0; l < FDS__LANES; l++)
+            top[l] = z[k * FDS__LANES + l] > top[l] ? z[k * FDS__LANES + l] : top[l];
     if (labels)
         for (uint32_t l = 0; l < lanes; l++)
-            loss[l] = top[l] - z[labels[l] * FDS_LANES + l];
+            loss[l] = top[l] - z[labels[l] * FDS__LANES + l];
     for (uint32_t k = 0; k < classes; k++) {
-        for (int l = 0; l < FDS_LANES; l++) {
-            float e = exp_nonpositive(z[k * FDS_LANES + l] - top[l]);
-            z[k * FDS_LANES + l] = e;
+        for (int l = 0; l < FDS__LANES; l++) {
+            float e = exp_nonpositive(z[k * FDS__LANES + l] - top[l]);
+            z[k * FDS__LANES + l] = e;
             sum[l] += e;
         }
     }
     for (uint32_t k = 0; k < classes; k++)
-        for (int l = 0; l < FDS_LANES; l++)
-            z[k * FDS_LANES + l] /= sum[l];
+        for (int l = 0; l < FDS__LANES; l++)
+            z[k * FDS__LANES + l] /= sum[l];
     if (labels)
         for (uint32_t l = 0; l < lanes; l++)
             loss[l] += log_positive(sum[l]);
@@ -563,7 +564,7 @@ static void softmax(float *z, uint32_t classes, uint32_t lanes, const uint16_t *
 /* ---- steps ------------------------------------------------------------------------------- */
 
 /* w -= lr m' / (sqrt(v') + epsilon), with m' and v' the moments corrected for their start at 0. */
-static void adam(const fds_step *p) {
+static void adam(const fds__optimizer_step *p) {
     const float b1 = p->beta1, b2 = p->beta2, c1 = 1.0f - b1, c2 = 1.0f - b2;
     const float step = p->lr * p->correct1, correct2 = p->correct2, epsilon = p->epsilon;
     const float decay = p->weight_decay;
@@ -577,7 +578,7 @@ static void adam(const fds_step *p) {
     }
 }
 
-static void sgd(const fds_step *p) {
+static void sgd(const fds__optimizer_step *p) {
     float *restrict w = p->w, *restrict m = p->m;
     const float *restrict gradient = p->g;
     for (size_t i = 0; i < p->count; i++) {
@@ -586,7 +587,7 @@ static void sgd(const fds_step *p) {
     }
 }
 
-const fds_kernels FDS_ISA_TABLE(fds_kernels) = {
+const fds__kernels FDS__ISA_TABLE(fds__kernels) = {
     .tile = tile,
     .product = product,
     .filter_grad = filter_grad,

@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-static size_t round_up(size_t n) { return (n + FDS_LANES - 1) / FDS_LANES * FDS_LANES; }
+static size_t round_up(size_t n) { return (n + FDS__LANES - 1) / FDS__LANES * FDS__LANES; }
 
 /* ---- plan ---- */
 
@@ -24,37 +24,37 @@ static size_t round_up(size_t n) { return (n + FDS_LANES - 1) / FDS_LANES * FDS_
 static void plan_stages(fds_lane *lane) {
     const fds_net *net = lane->net;
     bool weights_before = false;
-    fds_stage *last = NULL;
+    lane_stage *last = NULL;
     for (uint32_t i = 0; i < net->layer_count; i++) {
-        const fds_layer *layer = &net->layers[i];
-        bool after_map = last && last->kind == FDS_STAGE_MAP;
-        if (layer->kind == FDS_RELU && last && last->kind != FDS_STAGE_CONV) {
+        const fds__layer *layer = &net->layers[i];
+        bool after_map = last && last->kind == LANE_STAGE_MAP;
+        if (layer->kind == FDS__LAYER_RELU && last && last->kind != LANE_STAGE_CONV) {
             last->relu = true;
             continue;
         }
-        if (layer->kind == FDS_MAXPOOL && after_map && last->pool == 1) {
+        if (layer->kind == FDS__LAYER_MAXPOOL && after_map && last->pool == 1) {
             last->pool = layer->kernel;
             continue;
         }
-        bool needs_map = layer->kind == FDS_CONV || layer->kind == FDS_FC;
-        if (needs_map && last && last->kind == FDS_STAGE_CONV) {
+        bool needs_map = layer->kind == FDS__LAYER_CONV || layer->kind == FDS__LAYER_FC;
+        if (needs_map && last && last->kind == LANE_STAGE_CONV) {
             last = &lane->stages[lane->stage_count++];
-            *last = (fds_stage){.kind = FDS_STAGE_MAP, .pool = 1, .input_grad = true};
+            *last = (lane_stage){.kind = LANE_STAGE_MAP, .pool = 1, .input_grad = true};
         }
         last = &lane->stages[lane->stage_count++];
-        *last = (fds_stage){.input_grad = weights_before, .pool = 1};
+        *last = (lane_stage){.input_grad = weights_before, .pool = 1};
         switch (layer->kind) {
-        case FDS_CONV:
-            last->kind = FDS_STAGE_CONV;
+        case FDS__LAYER_CONV:
+            last->kind = LANE_STAGE_CONV;
             break;
-        case FDS_FC:
-            last->kind = FDS_STAGE_FC;
+        case FDS__LAYER_FC:
+            last->kind = LANE_STAGE_FC;
             break;
-        case FDS_MAXPOOL:
-            last->kind = FDS_STAGE_MAP, last->pool = layer->kernel;
+        case FDS__LAYER_MAXPOOL:
+            last->kind = LANE_STAGE_MAP, last->pool = layer->kernel;
             break;
-        case FDS_RELU:
-            last->kind = FDS_STAGE_MAP, last->relu = true;
+        case FDS__LAYER_RELU:
+            last->kind = LANE_STAGE_MAP, last->relu = true;
             break;
         }
         if (needs_map) {
@@ -68,15 +68,15 @@ static void plan_stages(fds_lane *lane) {
 static void plan_bounds(fds_lane *lane) {
     fds_shape shape = lane->net->input;
     for (uint32_t i = 0; i <= lane->stage_count; i++) {
-        fds_boundary *b = &lane->bounds[i];
-        const fds_stage *reader = i < lane->stage_count ? &lane->stages[i] : NULL;
-        *b = (fds_boundary){.shape = shape};
-        b->wide = !reader || reader->kind == FDS_STAGE_FC;
+        fds__boundary *b = &lane->bounds[i];
+        const lane_stage *reader = i < lane->stage_count ? &lane->stages[i] : NULL;
+        *b = (fds__boundary){.shape = shape};
+        b->wide = !reader || reader->kind == LANE_STAGE_FC;
         if (!reader)
             break;
-        if (reader->kind == FDS_STAGE_CONV)
+        if (reader->kind == LANE_STAGE_CONV)
             b->pad = reader->layer->padding;
-        if (reader->kind == FDS_STAGE_MAP)
+        if (reader->kind == LANE_STAGE_MAP)
             shape = (fds_shape){shape.channels, shape.height / reader->pool,
                                 shape.width / reader->pool};
         else
@@ -86,7 +86,7 @@ static void plan_bounds(fds_lane *lane) {
 
 /* Zeroes what lies around the first rows x columns of every channel: borders, row ends, the rest.
  */
-static void clear_around(const fds_boundary *b, float *buffer, size_t rows, size_t columns) {
+static void clear_around(const fds__boundary *b, float *buffer, size_t rows, size_t columns) {
     const size_t from = b->pad * b->column, to = from + columns * b->column;
     const size_t height = b->shape.height + 2 * b->pad;
     if (rows == height && columns * b->column == b->row)
@@ -109,39 +109,39 @@ static void lay_out(fds_lane *lane, uint32_t lanes) {
         return;
     lane->lanes = lanes;
     for (uint32_t i = 0; i <= lane->stage_count; i++) {
-        fds_boundary *b = &lane->bounds[i];
-        b->column = b->wide ? FDS_LANES : lanes;
+        fds__boundary *b = &lane->bounds[i];
+        b->column = b->wide ? FDS__LANES : lanes;
         b->row = round_up((b->shape.width + 2 * b->pad) * b->column);
         b->plane = (b->shape.height + 2 * b->pad) * b->row;
         b->origin = b->pad * (b->row + b->column);
         clear_around(b, b->value, b->shape.height, b->shape.width);
         /* the last row's last vector may reach beyond it: nothing infinite may be left there */
-        memset(b->value + b->shape.channels * b->plane, 0, FDS_LANES * sizeof(float));
+        memset(b->value + b->shape.channels * b->plane, 0, FDS__LANES * sizeof(float));
     }
 }
 
-static size_t bound_size(const fds_boundary *b) {
+static size_t bound_size(const fds__boundary *b) {
     return (size_t)b->shape.channels * (b->shape.height + 2 * b->pad) *
-               (b->shape.width + 2 * b->pad) * FDS_LANES +
-           FDS_LANES * FDS_LANES; /* the last vectors of a row may reach beyond the last row */
+               (b->shape.width + 2 * b->pad) * FDS__LANES +
+           FDS__LANES * FDS__LANES; /* the last vectors of a row may reach beyond the last row */
 }
 
 /* Scratch that a stage needs: partial sums of filters, or the transposed input and a tail. */
-static size_t scratch_size(const fds_stage *s) {
-    if (s->kind == FDS_STAGE_CONV)
-        return FDS_MAX((size_t)FDS_FILTER_TILE * s->layer->in.channels * s->layer->kernel *
-                           s->layer->kernel,
-                       (size_t)s->layer->out.channels) *
-               FDS_LANES;
-    if (s->kind == FDS_STAGE_FC)
-        return FDS_LANES * (round_up(s->layer->in.channels) + s->layer->out.channels);
+static size_t scratch_size(const lane_stage *s) {
+    if (s->kind == LANE_STAGE_CONV)
+        return MAX((size_t)FDS__FILTER_TILE * s->layer->in.channels * s->layer->kernel *
+                       s->layer->kernel,
+                   (size_t)s->layer->out.channels) *
+               FDS__LANES;
+    if (s->kind == LANE_STAGE_FC)
+        return FDS__LANES * (round_up(s->layer->in.channels) + s->layer->out.channels);
     return 0;
 }
 
 /* The output of a convolution is needed once more, by the map after it on the way back, which puts
  * its gradient in its place: the cache has better use for the room. The input needs no gradient. */
 static bool has_own_grad(const fds_lane *lane, uint32_t i) {
-    return i > 0 && (lane->keeps_values || lane->stages[i - 1].kind != FDS_STAGE_CONV);
+    return i > 0 && (lane->keeps_values || lane->stages[i - 1].kind != LANE_STAGE_CONV);
 }
 
 static fds_status allocate(fds_lane *lane, fds_error *err) {
@@ -149,11 +149,11 @@ static fds_status allocate(fds_lane *lane, fds_error *err) {
     for (uint32_t i = 0; i <= lane->stage_count; i++)
         values += bound_size(&lane->bounds[i]) * (has_own_grad(lane, i) ? 2 : 1);
     for (uint32_t i = 0; i < lane->stage_count; i++)
-        scratch = FDS_MAX(scratch, scratch_size(&lane->stages[i]));
+        scratch = MAX(scratch, scratch_size(&lane->stages[i]));
     lane->arena_size = values + scratch + 3 * weights;
-    lane->arena = fds_alloc_aligned(lane->arena_size * sizeof(float));
+    lane->arena = fds__alloc_aligned(lane->arena_size * sizeof(float));
     if (!lane->arena)
-        return fds_fail_nomem(err, lane->arena_size * sizeof(float));
+        return fds__fail_nomem(err, lane->arena_size * sizeof(float));
     float *at = lane->arena;
     for (uint32_t i = 0; i <= lane->stage_count; i++) {
         lane->bounds[i].value = lane->bounds[i].grad = at;
@@ -171,32 +171,32 @@ static fds_status allocate(fds_lane *lane, fds_error *err) {
 }
 
 static void choose_tiles(fds_lane *lane) {
-    fds_tile (*tile)(uint32_t, uint32_t) = lane->kernels->tile;
+    fds__tile (*tile)(uint32_t, uint32_t) = lane->kernels->tile;
     for (uint32_t i = 0; i < lane->stage_count; i++) {
-        fds_stage *s = &lane->stages[i];
-        if (s->kind == FDS_STAGE_CONV) {
+        lane_stage *s = &lane->stages[i];
+        if (s->kind == LANE_STAGE_CONV) {
             s->forward = tile(s->layer->out.channels, s->layer->out.width);
             s->backward = tile(s->layer->in.channels, s->layer->out.width);
-        } else if (s->kind == FDS_STAGE_FC) {
+        } else if (s->kind == LANE_STAGE_FC) {
             s->forward = tile(s->layer->out.channels, 1);
-            s->backward = tile(FDS_LANES, s->layer->in.channels / FDS_LANES);
-            s->weights = tile(s->layer->out.channels, s->layer->in.channels / FDS_LANES);
+            s->backward = tile(FDS__LANES, s->layer->in.channels / FDS__LANES);
+            s->weights = tile(s->layer->out.channels, s->layer->in.channels / FDS__LANES);
             s->tail = tile(s->layer->out.channels, 1);
         }
     }
 }
 
 static fds_status create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err) {
-    fds_lane *lane = fds_alloc_zero(1, sizeof *lane);
+    fds_lane *lane = fds__alloc_zero(1, sizeof *lane);
     if (!lane)
-        return fds_fail_nomem(err, sizeof *lane);
+        return fds__fail_nomem(err, sizeof *lane);
     lane->net = net;
     lane->keeps_values = keeps_values;
     plan_stages(lane);
     plan_bounds(lane);
-    fds_isa_set isa = FDS_ISA_GENERIC;
-    fds_status status = fds_isa_choose(&isa, err);
-    lane->kernels = FDS_ISA_PICK(isa, fds_kernels);
+    fds__isa_set isa = FDS__ISA_GENERIC;
+    fds_status status = fds__isa_choose(&isa, err);
+    lane->kernels = FDS__ISA_PICK(isa, fds__kernels);
     if (status == FDS_OK)
         status = allocate(lane, err);
     if (status != FDS_OK) {
@@ -204,7 +204,7 @@ static fds_status create(const fds_net *net, bool keeps_values, fds_lane **out, 
         return status;
     }
     choose_tiles(lane);
-    lay_out(lane, FDS_LANES);
+    lay_out(lane, FDS__LANES);
     *out = lane;
     return FDS_OK;
 }
@@ -213,26 +213,26 @@ fds_status fds_lane_create(const fds_net *net, fds_lane **out, fds_error *err) {
     return create(net, false, out, err);
 }
 
-fds_status fds_lane_create_keeping(const fds_net *net, fds_lane **out, fds_error *err) {
+fds_status fds__lane_create_keeping(const fds_net *net, fds_lane **out, fds_error *err) {
     return create(net, true, out, err);
 }
 
 void fds_lane_free(fds_lane *lane) {
     if (!lane)
         return;
-    fds_free(lane->arena);
-    fds_free(lane->places);
-    fds_free(lane);
+    fds__free(lane->arena);
+    fds__free(lane->places);
+    fds__free(lane);
 }
 
-fds_status fds_lane_reserve(fds_lane *lane, size_t members, fds_error *err) {
-    return fds_grow(&lane->places, &lane->place_capacity, members,
-                    sizeof(fds_place) + sizeof(uint32_t), err);
+fds_status fds__lane_reserve(fds_lane *lane, size_t members, fds_error *err) {
+    return fds__grow(&lane->places, &lane->place_capacity, members,
+                     sizeof(fds__place) + sizeof(uint32_t), err);
 }
 
-size_t fds_lane_bytes(const fds_lane *lane) {
+size_t fds__lane_bytes(const fds_lane *lane) {
     return sizeof *lane + lane->arena_size * sizeof(float) +
-           lane->place_capacity * (sizeof(fds_place) + sizeof(uint32_t));
+           lane->place_capacity * (sizeof(fds__place) + sizeof(uint32_t));
 }
 
 /* ---- forward ---- */
@@ -241,19 +241,19 @@ size_t fds_lane_bytes(const fds_lane *lane) {
  * they have no gradient, but must not hold anything infinite. */
 static void gather(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                    uint32_t count) {
-    const fds_boundary *b = &lane->bounds[0];
-    const float *from[FDS_LANES];
+    const fds__boundary *b = &lane->bounds[0];
+    const float *from[FDS__LANES];
     const uint32_t lanes = (uint32_t)b->column, width = b->shape.width, height = b->shape.height;
-    for (uint32_t l = 0; l < FDS_LANES; l++)
+    for (uint32_t l = 0; l < FDS__LANES; l++)
         from[l] = inputs->values + members[l < count ? l : 0] * inputs->size;
-    if (lanes == FDS_LANES && b->pad == 0) { /* no borders: one long row */
+    if (lanes == FDS__LANES && b->pad == 0) { /* no borders: one long row */
         lane->kernels->rows_to_lanes(from, 0, inputs->size, b->value);
         return;
     }
     size_t at = 0;
     for (uint32_t n = 0; n < b->shape.channels * height; n++, at += width) {
         float *row = b->value + b->origin + n / height * b->plane + n % height * b->row;
-        if (lanes == FDS_LANES) {
+        if (lanes == FDS__LANES) {
             lane->kernels->rows_to_lanes(from, at, width, row);
             continue;
         }
@@ -263,17 +263,17 @@ static void gather(fds_lane *lane, const fds_inputs *inputs, const uint32_t *mem
     }
 }
 
-static uint32_t row_vectors(const fds_boundary *b) {
-    return (uint32_t)(round_up(b->shape.width * b->column) / FDS_LANES);
+static uint32_t row_vectors(const fds__boundary *b) {
+    return (uint32_t)(round_up(b->shape.width * b->column) / FDS__LANES);
 }
 
 /* The given rows of the output. */
-static void conv_forward(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                         const fds_boundary *out, const float *weights, uint32_t first,
+static void conv_forward(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                         const fds__boundary *out, const float *weights, uint32_t first,
                          uint32_t rows) {
-    const fds_layer *l = s->layer;
+    const fds__layer *l = s->layer;
     const uint32_t k = l->kernel;
-    lane->kernels->product(&(fds_product){
+    lane->kernels->product(&(fds__product){
         .tile = s->forward,
         .rows = l->out.channels,
         .vectors = row_vectors(out),
@@ -285,7 +285,7 @@ static void conv_forward(fds_lane *lane, const fds_stage *s, const fds_boundary 
         .taps = {l->in.channels, k, k},
         .w_tap = {(size_t)k * k, k, 1},
         .x_tap = {in->plane, in->row, in->column},
-        .start = FDS_FROM_BIAS,
+        .start = FDS__START_BIAS,
         .bias = weights + l->bias,
         .repeat = {rows, 1, 1},
         .x_repeat = {in->row},
@@ -293,9 +293,9 @@ static void conv_forward(fds_lane *lane, const fds_stage *s, const fds_boundary 
     });
 }
 
-static fds_map map_of(const fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                      const fds_boundary *out) {
-    return (fds_map){
+static fds__map map_of(const fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                       const fds__boundary *out) {
+    return (fds__map){
         .channels = out->shape.channels,
         .height = out->shape.height,
         .width = out->shape.width,
@@ -317,11 +317,11 @@ static fds_map map_of(const fds_lane *lane, const fds_stage *s, const fds_bounda
 
 /* A convolution and the map after it, a row of windows at a time: what the one has just written,
  * the other finds in the first-level cache. Rows that no window covers are not computed. */
-static void conv_map_forward(fds_lane *lane, const fds_stage *conv, const fds_boundary *in,
+static void conv_map_forward(fds_lane *lane, const lane_stage *conv, const fds__boundary *in,
                              const float *weights) {
-    const fds_stage *s = conv + 1;
-    const fds_boundary *mid = in + 1, *out = in + 2;
-    fds_map map = map_of(lane, s, mid, out);
+    const lane_stage *s = conv + 1;
+    const fds__boundary *mid = in + 1, *out = in + 2;
+    fds__map map = map_of(lane, s, mid, out);
     map.height = 1;
     for (uint32_t h = 0; h < out->shape.height; h++) {
         conv_forward(lane, conv, in, mid, weights, h * s->pool, s->pool);
@@ -331,10 +331,10 @@ static void conv_map_forward(fds_lane *lane, const fds_stage *conv, const fds_bo
     }
 }
 
-static void fc_forward(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                       const fds_boundary *out, const float *weights) {
-    const fds_layer *l = s->layer;
-    lane->kernels->product(&(fds_product){
+static void fc_forward(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                       const fds__boundary *out, const float *weights) {
+    const fds__layer *l = s->layer;
+    lane->kernels->product(&(fds__product){
         .tile = s->forward,
         .rows = l->out.channels,
         .vectors = 1,
@@ -342,35 +342,35 @@ static void fc_forward(fds_lane *lane, const fds_stage *s, const fds_boundary *i
         .w_row = l->in.channels,
         .x = in->value,
         .y = out->value,
-        .y_row = FDS_LANES,
+        .y_row = FDS__LANES,
         .taps = {1, 1, l->in.channels},
         .w_tap = {0, 0, 1},
-        .x_tap = {0, 0, FDS_LANES},
-        .start = FDS_FROM_BIAS,
+        .x_tap = {0, 0, FDS__LANES},
+        .start = FDS__START_BIAS,
         .bias = weights + l->bias,
         .repeat = {1, 1, 1},
     });
     if (s->relu)
-        lane->kernels->relu_forward(out->value, (size_t)l->out.channels * FDS_LANES);
+        lane->kernels->relu_forward(out->value, (size_t)l->out.channels * FDS__LANES);
 }
 
-void fds_lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                      uint32_t count, const float *weights) {
+void fds__lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                       uint32_t count, const float *weights) {
     uint32_t lanes = 1;
     while (lanes < count)
         lanes *= 2;
     lay_out(lane, lanes);
     gather(lane, inputs, members, count);
     for (uint32_t i = 0; i < lane->stage_count; i++) {
-        const fds_stage *s = &lane->stages[i];
-        const fds_boundary *in = &lane->bounds[i], *out = in + 1;
-        if (s->kind == FDS_STAGE_CONV) {
+        const lane_stage *s = &lane->stages[i];
+        const fds__boundary *in = &lane->bounds[i], *out = in + 1;
+        if (s->kind == LANE_STAGE_CONV) {
             conv_map_forward(lane, s, in, weights);
             i++; /* the map is done too */
-        } else if (s->kind == FDS_STAGE_FC) {
+        } else if (s->kind == LANE_STAGE_FC) {
             fc_forward(lane, s, in, out, weights);
         } else {
-            fds_map map = map_of(lane, s, in, out);
+            fds__map map = map_of(lane, s, in, out);
             lane->kernels->map_forward(&map);
         }
     }
@@ -381,13 +381,13 @@ void fds_lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *
 /* With 16 lanes and a usual kernel, by the kernel made for it. Otherwise every contribution of one
  * window position (i, j) at a time: the sum over output channels is a product that is added to the
  * shifted row of the input's gradient. */
-static void conv_backward_input(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                                const fds_boundary *out, const float *weights) {
-    const fds_layer *l = s->layer;
+static void conv_backward_input(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                                const fds__boundary *out, const float *weights) {
+    const fds__layer *l = s->layer;
     const uint32_t k = l->kernel;
     const size_t filter = (size_t)l->in.channels * k * k;
-    if (lane->lanes == FDS_LANES && k > 1 && k <= FDS_INPUT_KERNEL) {
-        lane->kernels->input_grad(&(fds_input_grad){
+    if (lane->lanes == FDS__LANES && k > 1 && k <= FDS__INPUT_KERNEL) {
+        lane->kernels->input_grad(&(fds__input_grad){
             .out_channels = l->out.channels,
             .in_channels = l->in.channels,
             .kernel = k,
@@ -404,7 +404,7 @@ static void conv_backward_input(fds_lane *lane, const fds_stage *s, const fds_bo
         return;
     }
     memset(in->grad, 0, l->in.channels * in->plane * sizeof(float));
-    lane->kernels->product(&(fds_product){
+    lane->kernels->product(&(fds__product){
         .tile = s->backward,
         .rows = l->in.channels,
         .vectors = row_vectors(out),
@@ -416,7 +416,7 @@ static void conv_backward_input(fds_lane *lane, const fds_stage *s, const fds_bo
         .taps = {1, 1, l->out.channels},
         .w_tap = {0, 0, filter},
         .x_tap = {0, 0, out->plane},
-        .start = FDS_FROM_Y,
+        .start = FDS__START_Y,
         .repeat = {l->out.height, k, k},
         .w_repeat = {0, k, 1},
         .x_repeat = {out->row, 0, 0},
@@ -424,14 +424,14 @@ static void conv_backward_input(fds_lane *lane, const fds_stage *s, const fds_bo
     });
 }
 
-/* each: where every lane's own gradients go (fds_lane_backward_each), or NULL. */
-static void conv_backward(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                          const fds_boundary *out, const float *weights, bool add, float *each) {
-    const fds_layer *l = s->layer;
+/* each: where every lane's own gradients go (fds__lane_backward_each), or NULL. */
+static void conv_backward(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                          const fds__boundary *out, const float *weights, bool add, float *each) {
+    const fds__layer *l = s->layer;
     const uint32_t vectors = row_vectors(out);
     const size_t filters = (size_t)l->out.channels * l->in.channels * l->kernel * l->kernel;
-    float *biases = each ? each + filters * FDS_LANES : lane->scratch;
-    lane->kernels->filter_grad(&(fds_filter_grad){
+    float *biases = each ? each + filters * FDS__LANES : lane->scratch;
+    lane->kernels->filter_grad(&(fds__filter_grad){
         .out_channels = l->out.channels,
         .in_channels = l->in.channels,
         .kernel = l->kernel,
@@ -459,89 +459,89 @@ static void conv_backward(fds_lane *lane, const fds_stage *s, const fds_boundary
 
 /* Gradient of the weights, 16 inputs to a vector, from the transposed input; what remains of a row
  * of inputs goes through a tail of whole vectors. */
-static void fc_backward_weights(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                                const fds_boundary *out, uint32_t count, bool add) {
-    const fds_layer *l = s->layer;
-    const size_t inputs = l->in.channels, whole = inputs / FDS_LANES * FDS_LANES;
+static void fc_backward_weights(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                                const fds__boundary *out, uint32_t count, bool add) {
+    const fds__layer *l = s->layer;
+    const size_t inputs = l->in.channels, whole = inputs / FDS__LANES * FDS__LANES;
     const size_t row = round_up(inputs);
-    float *x = lane->scratch, *tail = x + FDS_LANES * row;
+    float *x = lane->scratch, *tail = x + FDS__LANES * row;
     lane->kernels->lanes_to_rows(in->value, inputs, x, row);
-    fds_product p = {
+    fds__product p = {
         .tile = s->weights,
         .rows = l->out.channels,
-        .vectors = (uint32_t)(whole / FDS_LANES),
+        .vectors = (uint32_t)(whole / FDS__LANES),
         .w = out->grad,
-        .w_row = FDS_LANES,
+        .w_row = FDS__LANES,
         .x = x,
         .y = lane->grad + l->weight,
         .y_row = inputs,
         .taps = {1, 1, count},
         .w_tap = {0, 0, 1},
         .x_tap = {0, 0, row},
-        .start = add ? FDS_FROM_Y : FDS_FROM_ZERO,
+        .start = add ? FDS__START_Y : FDS__START_ZERO,
         .repeat = {1, 1, 1},
     };
     if (whole)
         lane->kernels->product(&p);
     if (whole == inputs)
         return;
-    p.tile = s->tail, p.vectors = 1, p.x = x + whole, p.y = tail, p.y_row = FDS_LANES;
+    p.tile = s->tail, p.vectors = 1, p.x = x + whole, p.y = tail, p.y_row = FDS__LANES;
     for (size_t o = 0; o < l->out.channels && add; o++)
-        memcpy(tail + o * FDS_LANES, lane->grad + l->weight + o * inputs + whole,
+        memcpy(tail + o * FDS__LANES, lane->grad + l->weight + o * inputs + whole,
                (inputs - whole) * sizeof(float));
     lane->kernels->product(&p);
     for (size_t o = 0; o < l->out.channels; o++)
-        memcpy(lane->grad + l->weight + o * inputs + whole, tail + o * FDS_LANES,
+        memcpy(lane->grad + l->weight + o * inputs + whole, tail + o * FDS__LANES,
                (inputs - whole) * sizeof(float));
 }
 
 /* Gradient of the inputs, 16 inputs to a vector and a sample to a row, then transposed; what
  * remains of a row of inputs with a sample to a lane. Either way each is the sum over outputs in
  * order. */
-static void fc_backward_input(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                              const fds_boundary *out, const float *weights, uint32_t count) {
-    const fds_layer *l = s->layer;
-    const size_t inputs = l->in.channels, whole = inputs / FDS_LANES * FDS_LANES;
+static void fc_backward_input(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                              const fds__boundary *out, const float *weights, uint32_t count) {
+    const fds__layer *l = s->layer;
+    const size_t inputs = l->in.channels, whole = inputs / FDS__LANES * FDS__LANES;
     const size_t row = round_up(inputs);
     float *dx = lane->scratch;
-    fds_product p = {
+    fds__product p = {
         .tile = s->backward,
         .rows = count,
-        .vectors = (uint32_t)(whole / FDS_LANES),
+        .vectors = (uint32_t)(whole / FDS__LANES),
         .w = out->grad,
         .w_row = 1,
         .x = weights + l->weight,
         .y = dx,
         .y_row = row,
         .taps = {1, 1, l->out.channels},
-        .w_tap = {0, 0, FDS_LANES},
+        .w_tap = {0, 0, FDS__LANES},
         .x_tap = {0, 0, inputs},
-        .start = FDS_FROM_ZERO,
+        .start = FDS__START_ZERO,
         .repeat = {1, 1, 1},
     };
     if (whole) {
-        const float *rows[FDS_LANES];
-        for (uint32_t n = 0; n < FDS_LANES; n++)
+        const float *rows[FDS__LANES];
+        for (uint32_t n = 0; n < FDS__LANES; n++)
             rows[n] = dx + n * row;
-        memset(dx + count * row, 0, (FDS_LANES - count) * row * sizeof(float));
+        memset(dx + count * row, 0, (FDS__LANES - count) * row * sizeof(float));
         lane->kernels->product(&p);
         lane->kernels->rows_to_lanes(rows, 0, whole, in->grad);
     }
     if (whole < inputs) {
         p.tile = s->tail, p.rows = (uint32_t)(inputs - whole), p.vectors = 1;
         p.w = weights + l->weight + whole, p.w_row = 1, p.w_tap[2] = inputs;
-        p.x = out->grad, p.x_tap[2] = FDS_LANES;
-        p.y = in->grad + whole * FDS_LANES, p.y_row = FDS_LANES;
+        p.x = out->grad, p.x_tap[2] = FDS__LANES;
+        p.y = in->grad + whole * FDS__LANES, p.y_row = FDS__LANES;
         lane->kernels->product(&p);
     }
 }
 
-static void fc_backward(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                        const fds_boundary *out, const float *weights, uint32_t count, bool add,
+static void fc_backward(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                        const fds__boundary *out, const float *weights, uint32_t count, bool add,
                         bool is_each) {
-    const fds_layer *l = s->layer;
+    const fds__layer *l = s->layer;
     if (s->relu)
-        lane->kernels->relu_backward(out->value, out->grad, (size_t)l->out.channels * FDS_LANES);
+        lane->kernels->relu_backward(out->value, out->grad, (size_t)l->out.channels * FDS__LANES);
     if (!is_each) {
         fc_backward_weights(lane, s, in, out, count, add);
         lane->kernels->sum_lanes(out->grad, l->out.channels, add, lane->grad + l->bias);
@@ -550,9 +550,9 @@ static void fc_backward(fds_lane *lane, const fds_stage *s, const fds_boundary *
         fc_backward_input(lane, s, in, out, weights, count);
 }
 
-static void map_backward(fds_lane *lane, const fds_stage *s, const fds_boundary *in,
-                         const fds_boundary *out) {
-    fds_map map = map_of(lane, s, in, out);
+static void map_backward(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                         const fds__boundary *out) {
+    fds__map map = map_of(lane, s, in, out);
     lane->kernels->map_backward(&map);
     /* what no window covers has no part in the loss */
     clear_around(in, in->grad, (size_t)out->shape.height * s->pool,
@@ -562,11 +562,11 @@ static void map_backward(fds_lane *lane, const fds_stage *s, const fds_boundary 
 static void backward(fds_lane *lane, const float *weights, uint32_t count, bool add,
                      float *const *each) {
     for (uint32_t i = lane->stage_count; i-- > 0;) {
-        const fds_stage *s = &lane->stages[i];
-        const fds_boundary *in = &lane->bounds[i], *out = in + 1;
-        if (s->kind == FDS_STAGE_CONV) {
+        const lane_stage *s = &lane->stages[i];
+        const fds__boundary *in = &lane->bounds[i], *out = in + 1;
+        if (s->kind == LANE_STAGE_CONV) {
             conv_backward(lane, s, in, out, weights, add, each ? each[i] : NULL);
-        } else if (s->kind == FDS_STAGE_FC) {
+        } else if (s->kind == LANE_STAGE_FC) {
             fc_backward(lane, s, in, out, weights, count, add, each != NULL);
         } else if (s->input_grad) {
             map_backward(lane, s, in, out);
@@ -577,24 +577,24 @@ static void backward(fds_lane *lane, const float *weights, uint32_t count, bool 
 /* Probabilities to the gradient of the mean loss: (p - 1[label]) / batch; nothing in empty lanes.
  */
 static void loss_gradient(fds_lane *lane, uint32_t count, size_t batch) {
-    const fds_boundary *logits = &lane->bounds[lane->stage_count];
+    const fds__boundary *logits = &lane->bounds[lane->stage_count];
     const float scale = 1.0f / (float)batch;
     for (uint32_t k = 0; k < lane->net->classes; k++) {
-        const float *p = logits->value + k * FDS_LANES;
-        float *d = logits->grad + k * FDS_LANES;
-        for (uint32_t l = 0; l < FDS_LANES; l++)
+        const float *p = logits->value + k * FDS__LANES;
+        float *d = logits->grad + k * FDS__LANES;
+        for (uint32_t l = 0; l < FDS__LANES; l++)
             d[l] = l < count ? (p[l] - (lane->labels[l] == k ? 1.0f : 0.0f)) * scale : 0.0f;
     }
 }
 
-double fds_lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                         size_t count, const float *weights) {
+double fds__lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                          size_t count, const float *weights) {
     double loss = 0;
-    for (size_t first = 0; first < count; first += FDS_LANES) {
-        uint32_t group = (uint32_t)FDS_MIN(count - first, (size_t)FDS_LANES);
+    for (size_t first = 0; first < count; first += FDS__LANES) {
+        uint32_t group = (uint32_t)MIN(count - first, (size_t)FDS__LANES);
         for (uint32_t l = 0; l < group; l++)
             lane->labels[l] = inputs->labels[members[first + l]];
-        fds_lane_forward(lane, inputs, members + first, group, weights);
+        fds__lane_forward(lane, inputs, members + first, group, weights);
         lane->kernels->softmax(lane->bounds[lane->stage_count].value, lane->net->classes, group,
                                lane->labels, lane->losses);
         for (uint32_t l = 0; l < group; l++)
@@ -605,10 +605,10 @@ double fds_lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_
     return loss;
 }
 
-void fds_lane_backward_each(fds_lane *lane, uint32_t output, const float *weights,
-                            float *const *each) {
+void fds__lane_backward_each(fds_lane *lane, uint32_t output, const float *weights,
+                             float *const *each) {
     float *d = lane->bounds[lane->stage_count].grad;
-    for (size_t i = 0; i < (size_t)lane->net->classes * FDS_LANES; i++)
-        d[i] = i / FDS_LANES == output ? 1.0f : 0.0f;
-    backward(lane, weights, FDS_LANES, false, each);
+    for (size_t i = 0; i < (size_t)lane->net->classes * FDS__LANES; i++)
+        d[i] = i / FDS__LANES == output ? 1.0f : 0.0f;
+    backward(lane, weights, FDS__LANES, false, each);
 }

@@ -16,24 +16,29 @@
 
 #include "base/base.h"
 
-#define FDS_MAX_LAYERS 64u
+#define FDS__MAX_LAYERS 64u
 
-typedef enum fds_layer_kind { FDS_CONV, FDS_RELU, FDS_MAXPOOL, FDS_FC } fds_layer_kind;
+typedef enum fds__layer_kind {
+    FDS__LAYER_CONV,
+    FDS__LAYER_RELU,
+    FDS__LAYER_MAXPOOL,
+    FDS__LAYER_FC
+} fds__layer_kind;
 
-typedef struct fds_layer {
-    fds_layer_kind kind;
+typedef struct fds__layer {
+    fds__layer_kind kind;
     fds_shape in, out;        /* fc: in and out are features x 1 x 1 */
     uint32_t kernel, padding; /* conv; maxpool: kernel */
     size_t weight, bias;      /* conv, fc: offsets into the weights, in floats */
-} fds_layer;
+} fds__layer;
 
 struct fds_net {
     char *text;
     fds_shape input;
     uint32_t classes, layer_count, tensor_count;
-    fds_layer layers[FDS_MAX_LAYERS];
-    fds_tensor_info tensors[2 * FDS_MAX_LAYERS];
-    char names[2 * FDS_MAX_LAYERS][16]; /* of the tensors */
+    fds__layer layers[FDS__MAX_LAYERS];
+    fds_tensor_info tensors[2 * FDS__MAX_LAYERS];
+    char names[2 * FDS__MAX_LAYERS][16]; /* of the tensors */
     size_t weights;
 };
 
@@ -47,29 +52,29 @@ struct fds_inputs {
 };
 
 /* The mean loss of the members, taken as one mini-batch, and its gradient (weights). */
-fds_status fds_lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                             size_t count, const float *weights, float *gradient, double *loss,
-                             fds_error *err);
+fds_status fds__lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                              size_t count, const float *weights, float *gradient, double *loss,
+                              fds_error *err);
 
 /* The empirical neural tangent kernel of a network at some weights, one for all outputs:
  *     K(x, x') = 1/classes * sum over outputs c of <d f_c(x) / d weights, d f_c(x') / d weights>
  * of all a with all b: kernel (a, b). f_c are the outputs before the softmax. The bits do not
  * depend on threads. */
-fds_status fds_net_tangent(const fds_net *net, const float *weights, const fds_inputs *a,
-                           const fds_inputs *b, unsigned threads, float *kernel,
-                           const fds_events *events, fds_error *err);
+fds_status fds__net_tangent(const fds_net *net, const float *weights, const fds_inputs *a,
+                            const fds_inputs *b, unsigned threads, float *kernel,
+                            const fds_events *events, fds_error *err);
 
-/* What the last layer sees: the activations before it, features[count * fds_net_features]. Of a
- * network of one layer they are the inputs themselves. FDS_DIVERGED as for fds_lane_predict. */
-fds_status fds_lane_features(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
-                             const float *weights, float *features, fds_error *err);
-static inline size_t fds_net_features(const fds_net *net) {
-    return fds_shape_size(net->layers[net->layer_count - 1].in);
+/* What the last layer sees: the activations before it, features[count * fds__net_features]. Of a
+ * network of one layer they are the inputs themselves. FDS_ERR_DIVERGED as for fds_lane_predict. */
+fds_status fds__lane_features(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
+                              const float *weights, float *features, fds_error *err);
+static inline size_t fds__net_features(const fds_net *net) {
+    return fds__shape_size(net->layers[net->layer_count - 1].in);
 }
 
 /* Makes room for training on that many members, so that it will allocate nothing. */
-fds_status fds_lane_reserve(fds_lane *lane, size_t members, fds_error *err);
-size_t fds_lane_bytes(const fds_lane *lane); /* that it holds */
+fds_status fds__lane_reserve(fds_lane *lane, size_t members, fds_error *err);
+size_t fds__lane_bytes(const fds_lane *lane); /* that it holds */
 
 /* ---- many.c: a few inputs under thousands of networks of one architecture ----
  *
@@ -78,26 +83,26 @@ size_t fds_lane_bytes(const fds_lane *lane); /* that it holds */
  * 754, 16 bits, all finite), which halves what must be read. The bits are those of the lane engine
  * with the same weights. */
 enum {
-    FDS_MANY_NETS = 16,   /* in a group: evaluated side by side */
-    FDS_MANY_INPUTS = 12, /* at most that are evaluated together */
+    FDS__MANY_NETS = 16,   /* in a group: evaluated side by side */
+    FDS__MANY_INPUTS = 12, /* at most that are evaluated together */
 };
 
-typedef struct fds_many fds_many; /* shareable */
+typedef struct fds__many fds__many; /* shareable */
 
 /* net must outlive it. */
-fds_status fds_many_create(const fds_net *net, fds_many **out, fds_error *err);
-void fds_many_free(fds_many *many);
+fds_status fds__many_create(const fds_net *net, fds__many **out, fds_error *err);
+void fds__many_free(fds__many *many);
 /* (weights): the weight of the network that stands in each place of a group's weights. */
-const uint32_t *fds_many_order(const fds_many *many);
+const uint32_t *fds__many_order(const fds__many *many);
 /* Floats of one input as evaluation wants it, and of a worker's own room. */
-size_t fds_many_input_size(const fds_many *many);
-size_t fds_many_room(const fds_many *many);
+size_t fds__many_input_size(const fds__many *many);
+size_t fds__many_scratch(const fds__many *many);
 /* wide (input_size, zeroed before its first use) from a sample. */
-void fds_many_spread(const fds_many *many, const float *sample, float *wide);
-/* Probabilities (count, classes, 16) of count <= FDS_MANY_INPUTS inputs (count, input_size) by one
+void fds__many_spread(const fds__many *many, const float *sample, float *wide);
+/* Probabilities (count, classes, 16) of count <= FDS__MANY_INPUTS inputs (count, input_size) by one
  * group's weights (weights, 16), in room (aligned, zeroed before its first use). NULL when one of
  * them is no number. */
-const float *fds_many_run(const fds_many *many, const uint16_t *weights, const float *inputs,
-                          size_t count, float *room);
+const float *fds__many_run(const fds__many *many, const uint16_t *weights, const float *inputs,
+                           size_t count, float *room);
 
 #endif

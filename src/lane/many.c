@@ -14,15 +14,15 @@
 
 #include <math.h>
 
-_Static_assert(FDS_MANY_NETS == FDS_LANES, "a network is a lane");
+_Static_assert(FDS__MANY_NETS == FDS__LANES, "a network is a lane");
 
 typedef struct {
-    fds_layer_kind kind;    /* FDS_CONV, FDS_MAXPOOL, FDS_FC */
-    const fds_layer *layer; /* conv, fc */
-    uint32_t window;        /* maxpool: 1 for none */
-    bool relu;              /* afterwards */
-    size_t weights;         /* where those of a group begin, in vectors */
-    size_t wide, vectors;   /* conv: where they begin once widened, and how many they are */
+    fds__layer_kind kind;    /* FDS__LAYER_CONV, FDS__LAYER_MAXPOOL, FDS__LAYER_FC */
+    const fds__layer *layer; /* conv, fc */
+    uint32_t window;         /* maxpool: 1 for none */
+    bool relu;               /* afterwards */
+    size_t weights;          /* where those of a group begin, in vectors */
+    size_t wide, vectors;    /* conv: where they begin once widened, and how many they are */
 } step;
 
 typedef struct {
@@ -33,63 +33,63 @@ typedef struct {
     size_t at;                       /* in the room; the inputs themselves lie elsewhere */
 } bound;
 
-struct fds_many {
+struct fds__many {
     const fds_net *net;
-    const fds_kernels *maps; /* pooling and softmax */
+    const fds__kernels *maps; /* pooling and softmax */
     const many_kernels *kernels;
     uint32_t *order; /* (weights) */
     uint32_t step_count, first_fc;
-    step steps[FDS_MAX_LAYERS];
-    bound bounds[FDS_MAX_LAYERS + 1]; /* step i takes bounds[i] to bounds[i + 1] */
-    size_t wide_vectors, room;        /* room: in floats, the widened weights first */
+    step steps[FDS__MAX_LAYERS];
+    bound bounds[FDS__MAX_LAYERS + 1]; /* step i takes bounds[i] to bounds[i + 1] */
+    size_t wide_vectors, room;         /* room: in floats, the widened weights first */
 };
 
 /* ---- plan ---- */
 
 /* Layers to steps: relu goes with the step before it. */
-static void plan_steps(fds_many *many) {
+static void plan_steps(fds__many *many) {
     for (uint32_t i = 0; i < many->net->layer_count; i++) {
-        const fds_layer *layer = &many->net->layers[i];
-        if (layer->kind == FDS_RELU && many->step_count) {
+        const fds__layer *layer = &many->net->layers[i];
+        if (layer->kind == FDS__LAYER_RELU && many->step_count) {
             many->steps[many->step_count - 1].relu = true;
             continue;
         }
         step *s = &many->steps[many->step_count++];
         *s = (step){.kind = layer->kind, .layer = layer, .window = layer->kernel};
-        if (layer->kind == FDS_RELU) /* the first of all: a pooling of single values */
-            *s = (step){.kind = FDS_MAXPOOL, .layer = layer, .window = 1, .relu = true};
+        if (layer->kind == FDS__LAYER_RELU) /* the first of all: a pooling of single values */
+            *s = (step){.kind = FDS__LAYER_MAXPOOL, .layer = layer, .window = 1, .relu = true};
     }
-    while (many->steps[many->first_fc].kind != FDS_FC)
+    while (many->steps[many->first_fc].kind != FDS__LAYER_FC)
         many->first_fc++;
 }
 
-static void plan_bounds(fds_many *many) {
-    many->room = many->wide_vectors * FDS_LANES;
+static void plan_bounds(fds__many *many) {
+    many->room = many->wide_vectors * FDS__LANES;
     for (uint32_t i = 0; i <= many->step_count; i++) {
         bound *b = &many->bounds[i];
         const step *reader = i < many->step_count ? &many->steps[i] : NULL;
         b->shape = i ? many->steps[i - 1].layer->out : many->net->input;
-        b->pad = reader && reader->kind == FDS_CONV ? reader->layer->padding : 0;
+        b->pad = reader && reader->kind == FDS__LAYER_CONV ? reader->layer->padding : 0;
         b->is_each = i == 0 || i >= many->first_fc;
-        b->row = (size_t)(b->shape.width + 2 * b->pad) * FDS_LANES;
+        b->row = (size_t)(b->shape.width + 2 * b->pad) * FDS__LANES;
         b->plane = (b->shape.height + 2 * b->pad) * b->row;
-        b->origin = b->pad * (b->row + FDS_LANES);
+        b->origin = b->pad * (b->row + FDS__LANES);
         b->size = b->shape.channels * b->plane;
         b->at = many->room;
         if (i)
-            many->room += b->size * (b->is_each ? FDS_MANY_INPUTS : 1);
+            many->room += b->size * (b->is_each ? FDS__MANY_INPUTS : 1);
     }
 }
 
 /* Places of the weights, tile by tile as the kernels read them. */
-static void plan_weights(fds_many *many) {
+static void plan_weights(fds__many *many) {
     uint32_t *to = many->order;
     for (uint32_t i = 0; i < many->step_count; i++) {
         step *s = &many->steps[i];
-        if (s->kind == FDS_MAXPOOL)
+        if (s->kind == FDS__LAYER_MAXPOOL)
             continue;
-        const fds_layer *l = s->layer;
-        bool is_conv = s->kind == FDS_CONV;
+        const fds__layer *l = s->layer;
+        bool is_conv = s->kind == FDS__LAYER_CONV;
         uint32_t rows = l->out.channels, taps = l->in.channels;
         taps *= is_conv ? l->kernel * l->kernel : 1;
         s->weights = (size_t)(to - many->order);
@@ -109,19 +109,19 @@ static void plan_weights(fds_many *many) {
     }
 }
 
-fds_status fds_many_create(const fds_net *net, fds_many **out, fds_error *err) {
-    fds_isa_set isa;
-    FDS_TRY(fds_isa_choose(&isa, err));
-    fds_many *many = fds_alloc_zero(1, sizeof *many);
-    uint32_t *order = fds_alloc_zero(net->weights, sizeof *order);
+fds_status fds__many_create(const fds_net *net, fds__many **out, fds_error *err) {
+    fds__isa_set isa;
+    TRY(fds__isa_choose(&isa, err));
+    fds__many *many = fds__alloc_zero(1, sizeof *many);
+    uint32_t *order = fds__alloc_zero(net->weights, sizeof *order);
     if (!many || !order) {
-        fds_free(many);
-        fds_free(order);
-        return fds_fail_nomem(err, net->weights * sizeof *order);
+        fds__free(many);
+        fds__free(order);
+        return fds__fail_nomem(err, net->weights * sizeof *order);
     }
     many->net = net;
-    many->maps = FDS_ISA_PICK(isa, fds_kernels);
-    many->kernels = FDS_ISA_PICK(isa, many_kernels);
+    many->maps = FDS__ISA_PICK(isa, fds__kernels);
+    many->kernels = FDS__ISA_PICK(isa, many_kernels);
     many->order = order;
     plan_steps(many);
     plan_weights(many);
@@ -130,88 +130,88 @@ fds_status fds_many_create(const fds_net *net, fds_many **out, fds_error *err) {
     return FDS_OK;
 }
 
-void fds_many_free(fds_many *many) {
+void fds__many_free(fds__many *many) {
     if (!many)
         return;
-    fds_free(many->order);
-    fds_free(many);
+    fds__free(many->order);
+    fds__free(many);
 }
 
-const uint32_t *fds_many_order(const fds_many *many) { return many->order; }
-size_t fds_many_input_size(const fds_many *many) { return many->bounds[0].size; }
-size_t fds_many_room(const fds_many *many) { return many->room; }
+const uint32_t *fds__many_order(const fds__many *many) { return many->order; }
+size_t fds__many_input_size(const fds__many *many) { return many->bounds[0].size; }
+size_t fds__many_scratch(const fds__many *many) { return many->room; }
 
-void fds_many_spread(const fds_many *many, const float *sample, float *wide) {
+void fds__many_spread(const fds__many *many, const float *sample, float *wide) {
     const bound *b = &many->bounds[0];
     for (uint32_t c = 0; c < b->shape.channels; c++)
         for (uint32_t h = 0; h < b->shape.height; h++) {
             float *to = wide + b->origin + c * b->plane + h * b->row;
             for (uint32_t w = 0; w < b->shape.width; w++, sample++)
-                for (int l = 0; l < FDS_LANES; l++)
+                for (int l = 0; l < FDS__LANES; l++)
                     *to++ = *sample;
         }
 }
 
 /* ---- running it ---- */
 
-static void run_conv(const fds_many *many, const step *s, const bound *in, const bound *out,
+static void run_conv(const fds__many *many, const step *s, const bound *in, const bound *out,
                      const float *w, const float *x, float *y) {
-    const fds_layer *l = s->layer;
+    const fds__layer *l = s->layer;
     many->kernels->product(
         &(many_product){
             .rows = l->out.channels,
             .most = MANY_FILTERS,
             .taps = {l->in.channels, l->kernel, l->kernel},
-            .x_tap = {in->plane, in->row, FDS_LANES},
+            .x_tap = {in->plane, in->row, FDS__LANES},
             .columns = l->out.width,
             .lines = l->out.height,
             .x = x,
-            .x_column = FDS_LANES,
+            .x_column = FDS__LANES,
             .x_line = in->row,
             .y = y + out->origin,
             .y_row = out->plane,
-            .y_column = FDS_LANES,
+            .y_column = FDS__LANES,
             .y_line = out->row,
             .relu = s->relu,
         },
         w);
 }
 
-static void run_pool(const fds_many *many, const step *s, const bound *in, const bound *out,
+static void run_pool(const fds__many *many, const step *s, const bound *in, const bound *out,
                      const float *x, float *y) {
-    many->maps->map_forward(&(fds_map){
+    many->maps->map_forward(&(fds__map){
         .channels = out->shape.channels,
         .height = out->shape.height,
         .width = out->shape.width,
         .pool = s->window,
-        .lanes = FDS_LANES,
+        .lanes = FDS__LANES,
         .relu = s->relu,
         .x = x,
         .x_plane = in->plane,
         .x_row = in->row,
-        .x_column = FDS_LANES,
+        .x_column = FDS__LANES,
         .y = y + out->origin,
         .y_plane = out->plane,
         .y_row = out->row,
-        .y_column = FDS_LANES,
+        .y_column = FDS__LANES,
     });
 }
 
 /* The steps before the first fully connected layer, for input number i. */
-static void run_picture(const fds_many *many, const float *input, size_t i, float *room) {
+static void run_picture(const fds__many *many, const float *input, size_t i, float *room) {
     for (uint32_t k = 0; k < many->first_fc; k++) {
         const step *s = &many->steps[k];
         const bound *in = &many->bounds[k], *out = in + 1;
         const float *x = k ? room + in->at : input;
         float *y = room + out->at + (out->is_each ? i * out->size : 0);
-        if (s->kind == FDS_CONV)
-            run_conv(many, s, in, out, room + s->wide * FDS_LANES, x, y);
+        if (s->kind == FDS__LAYER_CONV)
+            run_conv(many, s, in, out, room + s->wide * FDS__LANES, x, y);
         else
             run_pool(many, s, in, out, x, y);
     }
 }
 
-static void run_fc(const fds_many *many, uint32_t k, const uint16_t *weights, const float *x,
+static void run_fc(const fds__many *many, uint32_t k, const uint16_t *weights, const float *x,
                    size_t count, float *y) {
     const step *s = &many->steps[k];
     many->kernels->product_half(
@@ -219,27 +219,27 @@ static void run_fc(const fds_many *many, uint32_t k, const uint16_t *weights, co
             .rows = s->layer->out.channels,
             .most = MANY_OUTPUTS,
             .taps = {1, 1, s->layer->in.channels},
-            .x_tap = {0, 0, FDS_LANES},
+            .x_tap = {0, 0, FDS__LANES},
             .columns = (uint32_t)count,
             .lines = 1,
             .x = x,
             .x_column = many->bounds[k].size,
             .y = y,
-            .y_row = FDS_LANES,
+            .y_row = FDS__LANES,
             .y_column = many->bounds[k + 1].size,
             .relu = s->relu,
         },
-        weights + s->weights * FDS_LANES);
+        weights + s->weights * FDS__LANES);
 }
 
-const float *fds_many_run(const fds_many *many, const uint16_t *weights, const float *inputs,
-                          size_t count, float *room) {
+const float *fds__many_run(const fds__many *many, const uint16_t *weights, const float *inputs,
+                           size_t count, float *room) {
     const bound *last = &many->bounds[many->step_count];
     for (uint32_t k = 0; k < many->first_fc; k++) {
         const step *s = &many->steps[k];
-        if (s->kind == FDS_CONV)
-            many->kernels->widen(weights + s->weights * FDS_LANES, s->vectors,
-                                 room + s->wide * FDS_LANES);
+        if (s->kind == FDS__LAYER_CONV)
+            many->kernels->widen(weights + s->weights * FDS__LANES, s->vectors,
+                                 room + s->wide * FDS__LANES);
     }
     for (size_t i = 0; i < count; i++)
         run_picture(many, inputs + i * many->bounds[0].size, i, room);
@@ -251,6 +251,6 @@ const float *fds_many_run(const fds_many *many, const uint16_t *weights, const f
         if (!isfinite(z[i]))
             return NULL;
     for (size_t i = 0; i < count; i++)
-        many->maps->softmax(z + i * last->size, many->net->classes, FDS_LANES, NULL, NULL);
+        many->maps->softmax(z + i * last->size, many->net->classes, FDS__LANES, NULL, NULL);
     return z;
 }

@@ -48,7 +48,7 @@ INLINE vf load_half(const uint16_t *p) {
 #endif
 
 static void widen(const uint16_t *halves, size_t count, float *out) {
-    for (size_t i = 0; i < count * FDS_LANES; i += VW)
+    for (size_t i = 0; i < count * FDS__LANES; i += VW)
         v_store(out + i, load_half(halves + i));
 }
 
@@ -56,20 +56,20 @@ static void widen(const uint16_t *halves, size_t count, float *out) {
 
 /* Weight number i (in vectors of 16 lanes) of either kind. */
 INLINE vf load_weight(const bool is_half, const void *w, size_t i, int lane) {
-    return is_half ? load_half((const uint16_t *)w + i * FDS_LANES + lane)
-                   : v_load((const float *)w + i * FDS_LANES + lane);
+    return is_half ? load_half((const uint16_t *)w + i * FDS__LANES + lane)
+                   : v_load((const float *)w + i * FDS__LANES + lane);
 }
 
 /* Asks for count vectors of halves, two a cache line, from number i on; beyond the end of memory it
  * is no more than useless. */
 INLINE void fetch(const void *w, size_t i, int count) {
     for (int k = 0; k < count; k += 2)
-        __builtin_prefetch((const void *)((uintptr_t)w + (i + (size_t)k) * FDS_LANES * 2));
+        __builtin_prefetch((const void *)((uintptr_t)w + (i + (size_t)k) * FDS__LANES * 2));
 }
 
 INLINE void tile(const int A, const int B, const bool is_half, const many_product *p, const void *w,
                  const float *x, float *y) {
-    for (int lane = 0; lane < FDS_LANES; lane += VW) {
+    for (int lane = 0; lane < FDS__LANES; lane += VW) {
         vf acc[MANY_OUTPUTS][MAX_B];
         size_t at = (size_t)A;
         UNROLL
@@ -150,12 +150,12 @@ INLINE void product_any(const bool is_half, const many_product *p, const void *w
                 f(p, from, p->x + line * p->x_line + c * p->x_column,
                   p->y + r * p->y_row + line * p->y_line + c * p->y_column);
             }
-        from += (1 + taps) * a * FDS_LANES * (is_half ? sizeof(uint16_t) : sizeof(float));
+        from += (1 + taps) * a * FDS__LANES * (is_half ? sizeof(uint16_t) : sizeof(float));
     }
 }
 
 static void product(const many_product *p, const float *w) { product_any(false, p, w); }
 static void product_half(const many_product *p, const uint16_t *w) { product_any(true, p, w); }
 
-const many_kernels FDS_ISA_TABLE(many_kernels) = {
+const many_kernels FDS__ISA_TABLE(many_kernels) = {
     .widen = widen, .product = product, .product_half = product_half};

@@ -22,7 +22,7 @@ INLINE MAP_TYPE MAP_NAME(window_max)(const float *window, uint32_t pool, size_t 
     return best;
 }
 
-INLINE void MAP_NAME(map_row_forward)(const fds_map *p, const uint32_t pool, const float *x,
+INLINE void MAP_NAME(map_row_forward)(const fds__map *p, const uint32_t pool, const float *x,
                                       float *y) {
     const size_t row = p->x_row, column = p->x_column, y_column = p->y_column;
     const uint32_t lanes = MAP_LANES, width = p->width;
@@ -35,7 +35,7 @@ INLINE void MAP_NAME(map_row_forward)(const fds_map *p, const uint32_t pool, con
         }
 }
 
-INLINE void MAP_NAME(map_row_backward)(const fds_map *p, const uint32_t pool, const float *x,
+INLINE void MAP_NAME(map_row_backward)(const fds__map *p, const uint32_t pool, const float *x,
                                        const float *y, const float *dy, float *dx) {
     const size_t row = p->x_row, column = p->x_column, y_column = p->y_column;
     const uint32_t lanes = MAP_LANES, width = p->width;
@@ -62,7 +62,7 @@ INLINE void MAP_NAME(map_row_backward)(const fds_map *p, const uint32_t pool, co
 }
 
 /* The usual window is 2 x 2: a constant lets the compiler unroll it. */
-static void MAP_NAME(map_forward)(const fds_map *p) {
+static void MAP_NAME(map_forward)(const fds__map *p) {
     for (uint32_t n = 0; n < p->channels * p->height; n++) {
         const uint32_t c = n / p->height, h = n % p->height;
         const float *x = p->x + c * p->x_plane + (size_t)h * p->pool * p->x_row;
@@ -74,7 +74,7 @@ static void MAP_NAME(map_forward)(const fds_map *p) {
     }
 }
 
-static void MAP_NAME(map_backward)(const fds_map *p) {
+static void MAP_NAME(map_backward)(const fds__map *p) {
     for (uint32_t n = 0; n < p->channels * p->height; n++) {
         const uint32_t c = n / p->height, h = n % p->height;
         const size_t x = c * p->x_plane + (size_t)h * p->pool * p->x_row;

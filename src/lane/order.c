@@ -5,22 +5,22 @@
 void fds_inputs_free(fds_inputs *inputs) {
     if (!inputs)
         return;
-    fds_free(inputs->values);
-    fds_free(inputs->labels);
-    fds_free(inputs->ids);
-    fds_free(inputs);
+    fds__free(inputs->values);
+    fds__free(inputs->labels);
+    fds__free(inputs->ids);
+    fds__free(inputs);
 }
 
 size_t fds_inputs_count(const fds_inputs *inputs) { return inputs->count; }
 
 /* ---- order ---- */
 
-static bool before(const fds_place *a, const fds_place *b) {
+static bool before(const fds__place *a, const fds__place *b) {
     return a->key != b->key ? a->key < b->key : a->id < b->id;
 }
 
-static void sift_down(fds_place *heap, size_t at, size_t count) {
-    fds_place moved = heap[at];
+static void sift_down(fds__place *heap, size_t at, size_t count) {
+    fds__place moved = heap[at];
     for (size_t child; (child = 2 * at + 1) < count; at = child) {
         if (child + 1 < count && before(&heap[child], &heap[child + 1]))
             child++;
@@ -32,16 +32,16 @@ static void sift_down(fds_place *heap, size_t at, size_t count) {
 }
 
 /* Heap sort: in place, and never slow. */
-void fds_order(const fds_inputs *inputs, const uint32_t *members, size_t count, uint64_t seed,
-               uint32_t epoch, fds_place *places) {
+void lane_order(const fds_inputs *inputs, const uint32_t *members, size_t count, uint64_t seed,
+                uint32_t epoch, fds__place *places) {
     for (size_t i = 0; i < count; i++) {
-        fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_ORDER, epoch, inputs->ids[members[i]]);
-        places[i] = (fds_place){fds_rng_u64(&rng), inputs->ids[members[i]], members[i]};
+        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_ORDER, epoch, inputs->ids[members[i]]);
+        places[i] = (fds__place){fds_rng_u64(&rng), inputs->ids[members[i]], members[i]};
     }
     for (size_t i = count / 2; i-- > 0;)
         sift_down(places, i, count);
     for (size_t last = count; last-- > 1;) {
-        fds_place top = places[0];
+        fds__place top = places[0];
         places[0] = places[last];
         places[last] = top;
         sift_down(places, 0, last);
@@ -52,14 +52,14 @@ fds_status fds_inputs_order(const fds_inputs *inputs, const uint32_t *members, s
                             uint64_t seed, uint32_t epoch, uint32_t *order, fds_error *err) {
     for (size_t i = 0; i < count; i++)
         if (members[i] >= inputs->count)
-            return fds_fail(err, FDS_USAGE, "member %u: there are only %zu inputs", members[i],
-                            inputs->count);
-    fds_place *places = fds_alloc(count * sizeof *places);
+            return fds__fail(err, FDS_ERR_USAGE, "member %u: there are only %zu inputs", members[i],
+                             inputs->count);
+    fds__place *places = fds__alloc(count * sizeof *places);
     if (!places)
-        return fds_fail_nomem(err, count * sizeof *places);
-    fds_order(inputs, members, count, seed, epoch, places);
+        return fds__fail_nomem(err, count * sizeof *places);
+    lane_order(inputs, members, count, seed, epoch, places);
     for (size_t i = 0; i < count; i++)
         order[i] = places[i].position;
-    fds_free(places);
+    fds__free(places);
     return FDS_OK;
 }

@@ -27,7 +27,7 @@ enum {
                      * background are, they all round the same way */
     STEP = 128,     /* features that are multiplied while they lie in the first-level cache */
     BLOCK = 6,      /* groups of b that one pass over a serves */
-    PAIRS = FDS_LANES * FDS_LANES,
+    PAIRS = FDS__LANES * FDS__LANES,
 };
 #define ROOM ((size_t)128 << 20)   /* bytes for features of a, or one group where that is more */
 #define MAX_ROOM ((size_t)4 << 30) /* bytes for the features of BLOCK groups */
@@ -41,7 +41,7 @@ typedef struct {
 
 typedef struct {
     fds_lane *lane;
-    fds_tile tile;   /* for products of a block */
+    fds__tile tile;  /* for products of a block */
     float *features; /* (BLOCK, features, 16) of b */
     float *packed;   /* (STEP, blocks, 16): some of them, side by side */
     float *products; /* (groups of a, 16, BLOCK * 16) of one part */
@@ -53,7 +53,7 @@ typedef struct {
     const float *weights;
     const fds_inputs *a, *b;
     float *kernel; /* (a, b) */
-    term terms[FDS_MAX_LAYERS];
+    term terms[FDS__MAX_LAYERS];
     uint32_t term_count;
     size_t features;      /* of a group */
     size_t first, groups; /* of a: those kept now */
@@ -65,11 +65,11 @@ typedef struct {
 
 static void plan(tangent *t, const fds_lane *lane) {
     for (uint32_t i = 0; i < lane->stage_count; i++) {
-        const fds_stage *s = &lane->stages[i];
-        if (s->kind == FDS_STAGE_MAP)
+        const lane_stage *s = &lane->stages[i];
+        if (s->kind == LANE_STAGE_MAP)
             continue;
-        const fds_layer *l = s->layer;
-        bool is_conv = s->kind == FDS_STAGE_CONV;
+        const fds__layer *l = s->layer;
+        bool is_conv = s->kind == LANE_STAGE_CONV;
         size_t inputs = (size_t)l->in.channels * l->kernel * l->kernel;
         term *m = &t->terms[t->term_count++];
         *m = (term){.stage = i, .left = t->features};
@@ -84,62 +84,63 @@ static fds_status check(const tangent *t, fds_error *err) {
     const fds_inputs *both[] = {t->a, t->b};
     for (int i = 0; i < 2; i++) {
         fds_shape n = t->net->input, x = both[i]->shape;
-        if (!fds_shape_equal(n, x))
-            return fds_fail(err, FDS_SHAPE, "the network takes samples of %ux%ux%u, not %ux%ux%u",
-                            n.channels, n.height, n.width, x.channels, x.height, x.width);
+        if (!fds__shape_equal(n, x))
+            return fds__fail(err, FDS_ERR_SHAPE,
+                             "the network takes samples of %ux%ux%u, not %ux%ux%u", n.channels,
+                             n.height, n.width, x.channels, x.height, x.width);
     }
     return FDS_OK;
 }
 
 /* ---- memory ---- */
 
-static fds_status set_desk(const tangent *t, desk *d, fds_error *err) {
+static fds_status set_worker(const tangent *t, desk *d, fds_error *err) {
     const size_t pairs = t->groups * BLOCK * PAIRS;
     if (!d->lane)
-        FDS_TRY(fds_lane_create_keeping(t->net, &d->lane, err));
-    d->features = fds_alloc_aligned(BLOCK * t->features * FDS_LANES * sizeof(float));
-    d->packed = fds_alloc_aligned(STEP * BLOCK * FDS_LANES * sizeof(float));
-    d->products = fds_alloc_aligned(pairs * sizeof(float));
-    d->sums[0] = fds_alloc_zero(3 * pairs, sizeof(double));
+        TRY(fds__lane_create_keeping(t->net, &d->lane, err));
+    d->features = fds__alloc_aligned(BLOCK * t->features * FDS__LANES * sizeof(float));
+    d->packed = fds__alloc_aligned(STEP * BLOCK * FDS__LANES * sizeof(float));
+    d->products = fds__alloc_aligned(pairs * sizeof(float));
+    d->sums[0] = fds__alloc_zero(3 * pairs, sizeof(double));
     if (!d->features || !d->packed || !d->products || !d->sums[0])
-        return fds_fail_nomem(err, BLOCK * t->features * FDS_LANES * sizeof(float));
+        return fds__fail_nomem(err, BLOCK * t->features * FDS__LANES * sizeof(float));
     d->sums[1] = d->sums[0] + pairs;
     d->sums[2] = d->sums[1] + pairs;
     return FDS_OK;
 }
 
-static void free_desks(tangent *t, unsigned workers) {
+static void free_workers(tangent *t, unsigned workers) {
     for (unsigned w = 0; t->desks && w < workers; w++) {
         fds_lane_free(t->desks[w].lane);
-        fds_free(t->desks[w].features);
-        fds_free(t->desks[w].packed);
-        fds_free(t->desks[w].products);
-        fds_free(t->desks[w].sums[0]);
+        fds__free(t->desks[w].features);
+        fds__free(t->desks[w].packed);
+        fds__free(t->desks[w].products);
+        fds__free(t->desks[w].sums[0]);
     }
-    fds_free(t->desks);
-    fds_free(t->kept);
+    fds__free(t->desks);
+    fds__free(t->kept);
 }
 
-static size_t groups_of(size_t count) { return (count + FDS_LANES - 1) / FDS_LANES; }
+static size_t groups_of(size_t count) { return (count + FDS__LANES - 1) / FDS__LANES; }
 
 static fds_status prepare(tangent *t, unsigned workers, fds_error *err) {
-    t->desks = fds_alloc_zero(workers, sizeof *t->desks);
+    t->desks = fds__alloc_zero(workers, sizeof *t->desks);
     if (!t->desks)
-        return fds_fail_nomem(err, workers * sizeof *t->desks);
-    FDS_TRY(fds_lane_create_keeping(t->net, &t->desks[0].lane, err));
+        return fds__fail_nomem(err, workers * sizeof *t->desks);
+    TRY(fds__lane_create_keeping(t->net, &t->desks[0].lane, err));
     plan(t, t->desks[0].lane);
-    const size_t group = t->features * FDS_LANES * sizeof(float);
-    if (t->features > MAX_ROOM / (BLOCK * FDS_LANES * sizeof(float)))
-        return fds_fail(err, FDS_LIMIT,
-                        "the gradients of %u outputs by %zu weights take more than %zu bytes; a "
-                        "network with fewer filters is needed",
-                        t->net->classes, t->net->weights, MAX_ROOM);
-    t->groups = FDS_MIN(groups_of(t->a->count), FDS_MAX(ROOM / group, (size_t)1));
-    t->kept = fds_alloc_aligned(t->groups * group);
+    const size_t group = t->features * FDS__LANES * sizeof(float);
+    if (t->features > MAX_ROOM / (BLOCK * FDS__LANES * sizeof(float)))
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "the gradients of %u outputs by %zu weights take more than %zu bytes; a "
+                         "network with fewer filters is needed",
+                         t->net->classes, t->net->weights, MAX_ROOM);
+    t->groups = MIN(groups_of(t->a->count), MAX(ROOM / group, (size_t)1));
+    t->kept = fds__alloc_aligned(t->groups * group);
     if (!t->kept)
-        return fds_fail_nomem(err, t->groups * group);
+        return fds__fail_nomem(err, t->groups * group);
     for (unsigned w = 0; w < workers; w++)
-        FDS_TRY(set_desk(t, &t->desks[w], err));
+        TRY(set_worker(t, &t->desks[w], err));
     return FDS_OK;
 }
 
@@ -149,34 +150,34 @@ static fds_status prepare(tangent *t, unsigned workers, fds_error *err) {
 static void collect(const tangent *t, fds_lane *lane, const fds_inputs *inputs, size_t group,
                     float *features) {
     const term *end = t->terms + t->term_count;
-    uint32_t members[FDS_LANES];
-    float *each[2 * FDS_MAX_LAYERS] = {NULL};
-    for (uint32_t l = 0; l < FDS_LANES; l++) {
-        size_t i = group * FDS_LANES + l;
+    uint32_t members[FDS__LANES];
+    float *each[2 * FDS__MAX_LAYERS] = {NULL};
+    for (uint32_t l = 0; l < FDS__LANES; l++) {
+        size_t i = group * FDS__LANES + l;
         members[l] = i < inputs->count ? (uint32_t)i : 0;
     }
-    fds_lane_forward(lane, inputs, members, FDS_LANES, t->weights);
+    fds__lane_forward(lane, inputs, members, FDS__LANES, t->weights);
     for (const term *m = t->terms; m < end; m++)
-        memcpy(features + m->right * FDS_LANES, lane->bounds[m->stage].value,
-               m->right_count * FDS_LANES * sizeof(float));
+        memcpy(features + m->right * FDS__LANES, lane->bounds[m->stage].value,
+               m->right_count * FDS__LANES * sizeof(float));
     for (uint32_t c = 0; c < t->net->classes; c++) {
         for (const term *m = t->terms; m < end; m++)
-            each[m->stage] = features + (m->left + c * m->each) * FDS_LANES;
-        fds_lane_backward_each(lane, c, t->weights, each);
+            each[m->stage] = features + (m->left + c * m->each) * FDS__LANES;
+        fds__lane_backward_each(lane, c, t->weights, each);
         for (const term *m = t->terms; m < end; m++)
             if (m->right_count)
                 memcpy(each[m->stage], lane->bounds[m->stage + 1].grad,
-                       m->each * FDS_LANES * sizeof(float));
+                       m->each * FDS__LANES * sizeof(float));
     }
 }
 
 static fds_status keep_group(void *context, size_t job, unsigned worker, fds_error *err) {
     const tangent *t = context;
     (void)err;
-    unsigned before = fds_lane_flush_tiny();
+    unsigned before = fds__lane_flush_tiny();
     collect(t, t->desks[worker].lane, t->a, t->first + job,
-            t->kept + job * t->features * FDS_LANES);
-    fds_lane_restore_tiny(before);
+            t->kept + job * t->features * FDS__LANES);
+    fds__lane_restore_tiny(before);
     return FDS_OK;
 }
 
@@ -186,29 +187,29 @@ static fds_status keep_group(void *context, size_t job, unsigned worker, fds_err
 static void pack(const tangent *t, const desk *d, size_t blocks, size_t first, size_t count) {
     float *to = d->packed;
     for (size_t i = first; i < first + count; i++)
-        for (size_t g = 0; g < blocks; g++, to += FDS_LANES)
-            memcpy(to, d->features + (g * t->features + i) * FDS_LANES, FDS_LANES * sizeof *to);
+        for (size_t g = 0; g < blocks; g++, to += FDS__LANES)
+            memcpy(to, d->features + (g * t->features + i) * FDS__LANES, FDS__LANES * sizeof *to);
 }
 
 /* products (+)= those of features first .. first+count-1, at most STEP. */
 static void multiply_step(const tangent *t, const desk *d, size_t blocks, size_t first,
                           size_t count, bool add) {
-    fds_product p = {
+    fds__product p = {
         .tile = d->tile,
         .vectors = (uint32_t)blocks,
         .w_row = 1,
         .x = d->packed,
-        .y_row = BLOCK * FDS_LANES,
+        .y_row = BLOCK * FDS__LANES,
         .taps = {1, 1, (uint32_t)count},
-        .w_tap = {0, 0, FDS_LANES},
-        .x_tap = {0, 0, blocks * FDS_LANES},
-        .start = add ? FDS_FROM_Y : FDS_FROM_ZERO,
+        .w_tap = {0, 0, FDS__LANES},
+        .x_tap = {0, 0, blocks * FDS__LANES},
+        .start = add ? FDS__START_Y : FDS__START_ZERO,
         .repeat = {1, 1, 1},
     };
     pack(t, d, blocks, first, count);
     for (size_t g = 0; g < t->groups; g++) {
-        p.rows = (uint32_t)FDS_MIN(t->a->count - (t->first + g) * FDS_LANES, (size_t)FDS_LANES);
-        p.w = t->kept + (g * t->features + first) * FDS_LANES;
+        p.rows = (uint32_t)MIN(t->a->count - (t->first + g) * FDS__LANES, (size_t)FDS__LANES);
+        p.w = t->kept + (g * t->features + first) * FDS__LANES;
         p.y = d->products + g * BLOCK * PAIRS;
         d->lane->kernels->product(&p);
     }
@@ -221,7 +222,7 @@ static void multiply(const tangent *t, const desk *d, size_t blocks, size_t firs
     const float *restrict products = d->products;
     memset(sums, 0, pairs * sizeof *sums);
     for (size_t i = 0, n; i < count; i += n) {
-        n = FDS_MIN(count - i, FDS_MIN(part, (size_t)STEP));
+        n = MIN(count - i, MIN(part, (size_t)STEP));
         multiply_step(t, d, blocks, first + i, n, i % part > 0);
         if ((i + n) % part > 0 && i + n < count)
             continue;
@@ -245,18 +246,18 @@ static void add_terms(const tangent *t, desk *d, size_t blocks) {
 
 /* The sums of BLOCK groups of b from number first on, as rows of the kernel. */
 static fds_status write_rows(const tangent *t, const double *all, size_t first, fds_error *err) {
-    const size_t from_a = t->first * FDS_LANES, from_b = first * FDS_LANES;
-    const size_t rows = FDS_MIN(t->a->count - from_a, t->groups * FDS_LANES);
-    const size_t columns = FDS_MIN(t->b->count - from_b, (size_t)BLOCK * FDS_LANES);
+    const size_t from_a = t->first * FDS__LANES, from_b = first * FDS__LANES;
+    const size_t rows = MIN(t->a->count - from_a, t->groups * FDS__LANES);
+    const size_t columns = MIN(t->b->count - from_b, (size_t)BLOCK * FDS__LANES);
     for (size_t i = 0; i < rows; i++) {
-        const double *row = all + i * BLOCK * FDS_LANES;
+        const double *row = all + i * BLOCK * FDS__LANES;
         for (size_t j = 0; j < columns; j++) {
             float value = (float)(row[j] / t->net->classes);
             if (!isfinite(value))
-                return fds_fail(err, FDS_DIVERGED,
-                                "samples %u and %u: their gradients' product is infinite or not "
-                                "a number",
-                                t->a->ids[from_a + i], t->b->ids[from_b + j]);
+                return fds__fail(err, FDS_ERR_DIVERGED,
+                                 "samples %u and %u: their gradients' product is infinite or not "
+                                 "a number",
+                                 t->a->ids[from_a + i], t->b->ids[from_b + j]);
             t->kernel[(from_a + i) * t->b->count + from_b + j] = value;
         }
     }
@@ -267,13 +268,13 @@ static fds_status fill_block(void *context, size_t job, unsigned worker, fds_err
     const tangent *t = context;
     desk *d = &t->desks[worker];
     const size_t first = job * BLOCK;
-    const size_t blocks = FDS_MIN(groups_of(t->b->count) - first, (size_t)BLOCK);
-    unsigned before = fds_lane_flush_tiny();
+    const size_t blocks = MIN(groups_of(t->b->count) - first, (size_t)BLOCK);
+    unsigned before = fds__lane_flush_tiny();
     for (size_t g = 0; g < blocks; g++)
-        collect(t, d->lane, t->b, first + g, d->features + g * t->features * FDS_LANES);
-    d->tile = d->lane->kernels->tile(FDS_LANES, (uint32_t)blocks);
+        collect(t, d->lane, t->b, first + g, d->features + g * t->features * FDS__LANES);
+    d->tile = d->lane->kernels->tile(FDS__LANES, (uint32_t)blocks);
     add_terms(t, d, blocks);
-    fds_lane_restore_tiny(before);
+    fds__lane_restore_tiny(before);
     return write_rows(t, d->sums[2], first, err);
 }
 
@@ -283,26 +284,24 @@ static fds_status run(tangent *t, unsigned threads, const fds_events *events, fd
     const size_t all = groups_of(t->a->count), most = t->groups;
     const size_t jobs = (groups_of(t->b->count) + BLOCK - 1) / BLOCK;
     for (t->first = 0; t->first < all; t->first += most) {
-        t->groups = FDS_MIN(most, all - t->first);
-        FDS_TRY(
-            fds_pool_run(threads, t->groups, keep_group, t, "gradients", "groups", events, err));
-        FDS_TRY(
-            fds_pool_run(threads, jobs, fill_block, t, "tangent kernel", "blocks", events, err));
+        t->groups = MIN(most, all - t->first);
+        TRY(fds__pool_run(threads, t->groups, keep_group, t, "gradients", "groups", events, err));
+        TRY(fds__pool_run(threads, jobs, fill_block, t, "tangent kernel", "blocks", events, err));
     }
     return FDS_OK;
 }
 
-fds_status fds_net_tangent(const fds_net *net, const float *weights, const fds_inputs *a,
-                           const fds_inputs *b, unsigned threads, float *kernel,
-                           const fds_events *events, fds_error *err) {
+fds_status fds__net_tangent(const fds_net *net, const float *weights, const fds_inputs *a,
+                            const fds_inputs *b, unsigned threads, float *kernel,
+                            const fds_events *events, fds_error *err) {
     tangent t = {.net = net, .weights = weights, .a = a, .b = b, .kernel = kernel};
-    FDS_TRY(check(&t, err));
+    TRY(check(&t, err));
     if (!a->count || !b->count)
         return FDS_OK;
-    unsigned workers = fds_pool_workers(threads, FDS_MAX(groups_of(a->count), groups_of(b->count)));
+    unsigned workers = fds__pool_workers(threads, MAX(groups_of(a->count), groups_of(b->count)));
     fds_status status = prepare(&t, workers, err);
     if (status == FDS_OK)
         status = run(&t, workers, events, err);
-    free_desks(&t, workers);
+    free_workers(&t, workers);
     return status;
 }

@@ -30,8 +30,8 @@ typedef struct {
 
 /* A message that quotes the text and points at the place. */
 static fds_status mistake(const reader *r, const char *at, const char *what) {
-    return fds_fail(r->err, FDS_USAGE, "network \"%.200s\": at character %zu: %s", r->text,
-                    (size_t)(at - r->text) + 1, what);
+    return fds__fail(r->err, FDS_ERR_USAGE, "network \"%.200s\": at character %zu: %s", r->text,
+                     (size_t)(at - r->text) + 1, what);
 }
 
 static void skip_blanks(reader *r) {
@@ -63,31 +63,30 @@ static fds_status number(reader *r, uint32_t least, uint32_t most, const char *w
 }
 
 /* One layer's own words; shapes come later. For fc, out.channels 0 stands for "classes". */
-static fds_status read_layer(reader *r, fds_layer *layer) {
+static fds_status read_layer(reader *r, fds__layer *layer) {
     const char *start = r->at;
-    *layer = (fds_layer){0};
+    *layer = (fds__layer){0};
     if (take(r, "conv:")) {
-        layer->kind = FDS_CONV;
-        FDS_TRY(number(r, 1, 65535, "how many filters", &layer->out.channels));
+        layer->kind = FDS__LAYER_CONV;
+        TRY(number(r, 1, 65535, "how many filters", &layer->out.channels));
         if (!take(r, "x"))
             return mistake(r, r->at, "expected \"x\" and the filter's size, as in conv:6x5p2");
-        FDS_TRY(number(r, 1, 255, "the filter's size", &layer->kernel));
+        TRY(number(r, 1, 255, "the filter's size", &layer->kernel));
         if (take(r, "p"))
-            FDS_TRY(number(r, 0, 254, "the padding", &layer->padding));
+            TRY(number(r, 0, 254, "the padding", &layer->padding));
         if (layer->padding >= layer->kernel)
             return mistake(r, start, "the padding must be smaller than the filter");
     } else if (take(r, "relu")) {
-        layer->kind = FDS_RELU;
+        layer->kind = FDS__LAYER_RELU;
     } else if (take(r, "maxpool")) {
-        layer->kind = FDS_MAXPOOL;
+        layer->kind = FDS__LAYER_MAXPOOL;
         layer->kernel = 2;
         if (take(r, ":"))
-            FDS_TRY(number(r, 1, 255, "the window's size", &layer->kernel));
+            TRY(number(r, 1, 255, "the window's size", &layer->kernel));
     } else if (take(r, "fc:")) {
-        layer->kind = FDS_FC;
+        layer->kind = FDS__LAYER_FC;
         if (!take(r, "classes"))
-            FDS_TRY(
-                number(r, 1, 1u << 20, "how many outputs or \"classes\"", &layer->out.channels));
+            TRY(number(r, 1, 1u << 20, "how many outputs or \"classes\"", &layer->out.channels));
     } else {
         return mistake(r, start,
                        "expected a layer (conv:6x5p2, relu, maxpool, fc:120) or a preset "
@@ -103,12 +102,12 @@ static fds_status read_layer(reader *r, fds_layer *layer) {
 
 /* Output shape and number of weights of a layer that takes in. */
 static fds_status shape_layer(const reader *r, const char *start, fds_shape in, bool flat,
-                              uint32_t classes, fds_layer *layer) {
+                              uint32_t classes, fds__layer *layer) {
     char text[200];
     layer->in = in;
     switch (layer->kind) {
-    case FDS_CONV:
-    case FDS_MAXPOOL:
+    case FDS__LAYER_CONV:
+    case FDS__LAYER_MAXPOOL:
         if (flat)
             return mistake(r, start, "an image layer cannot come after fc");
         if (layer->kernel > in.height + 2 * layer->padding ||
@@ -118,7 +117,7 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
                      in.width + 2 * layer->padding);
             return mistake(r, start, text);
         }
-        if (layer->kind == FDS_CONV) {
+        if (layer->kind == FDS__LAYER_CONV) {
             layer->out.height = in.height + 2 * layer->padding - layer->kernel + 1;
             layer->out.width = in.width + 2 * layer->padding - layer->kernel + 1;
         } else {
@@ -126,11 +125,11 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
                 (fds_shape){in.channels, in.height / layer->kernel, in.width / layer->kernel};
         }
         break;
-    case FDS_RELU:
+    case FDS__LAYER_RELU:
         layer->out = in;
         break;
-    case FDS_FC: {
-        size_t features = fds_shape_size(in);
+    case FDS__LAYER_FC: {
+        size_t features = fds__shape_size(in);
         if (features > UINT32_MAX)
             return mistake(r, start, "its input is too large");
         layer->in = (fds_shape){(uint32_t)features, 1, 1};
@@ -138,7 +137,7 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
         break;
     }
     }
-    if (fds_shape_size(layer->out) > FDS_MAX_ACTIVATIONS)
+    if (fds__shape_size(layer->out) > FDS__MAX_ACTIVATIONS)
         return mistake(r, start, "its output is too large");
     return FDS_OK;
 }
@@ -159,12 +158,12 @@ static void add_tensor(fds_net *net, uint32_t module, const char *what, uint32_t
 /* Tensors are named by the module's number in the equivalent torch.nn.Sequential, in which a
  * Flatten stands before the first fc. */
 static fds_status add_weights(const reader *r, const char *start, fds_net *net, uint32_t module,
-                              fds_layer *layer) {
+                              fds__layer *layer) {
     uint32_t out = layer->out.channels, k = layer->kernel, in = layer->in.channels;
-    bool conv = layer->kind == FDS_CONV;
+    bool conv = layer->kind == FDS__LAYER_CONV;
     uint32_t dims[4] = {out, in, k, k};
     uint64_t count = (uint64_t)out * in; /* each below 2^32 */
-    if (count > FDS_MAX_WEIGHTS || count * (conv ? k * k : 1) + net->weights > FDS_MAX_WEIGHTS)
+    if (count > FDS__MAX_WEIGHTS || count * (conv ? k * k : 1) + net->weights > FDS__MAX_WEIGHTS)
         return mistake(r, start, "the network has too many weights (more than 2^28)");
     add_tensor(net, module, "weight", conv ? 4 : 2, dims, &layer->weight);
     add_tensor(net, module, "bias", 1, dims, &layer->bias);
@@ -178,22 +177,22 @@ static fds_status read_network(reader *r, fds_net *net) {
     for (;;) {
         skip_blanks(r);
         const char *start = r->at;
-        if (net->layer_count == FDS_MAX_LAYERS)
+        if (net->layer_count == FDS__MAX_LAYERS)
             return mistake(r, start, "more than 64 layers");
-        fds_layer *layer = &net->layers[net->layer_count];
-        FDS_TRY(read_layer(r, layer));
-        FDS_TRY(shape_layer(r, start, shape, flat, net->classes, layer));
-        if (layer->kind == FDS_FC && !flat) {
+        fds__layer *layer = &net->layers[net->layer_count];
+        TRY(read_layer(r, layer));
+        TRY(shape_layer(r, start, shape, flat, net->classes, layer));
+        if (layer->kind == FDS__LAYER_FC && !flat) {
             flat = true;
             module++;
         }
-        if (layer->kind == FDS_CONV || layer->kind == FDS_FC)
-            FDS_TRY(add_weights(r, start, net, module, layer));
+        if (layer->kind == FDS__LAYER_CONV || layer->kind == FDS__LAYER_FC)
+            TRY(add_weights(r, start, net, module, layer));
         shape = layer->out;
         net->layer_count++;
         module++;
         if (!*r->at) {
-            if (layer->kind == FDS_FC && shape.channels == net->classes)
+            if (layer->kind == FDS__LAYER_FC && shape.channels == net->classes)
                 return FDS_OK;
             char text[160];
             snprintf(text, sizeof text,
@@ -209,21 +208,21 @@ static fds_status read_network(reader *r, fds_net *net) {
 
 static fds_status write_text(fds_net *net, fds_error *err) {
     size_t size = (size_t)net->layer_count * 40 + 1, used = 0;
-    net->text = fds_alloc(size);
+    net->text = fds__alloc(size);
     if (!net->text)
-        return fds_fail_nomem(err, size);
+        return fds__fail_nomem(err, size);
     for (uint32_t i = 0; i < net->layer_count; i++) {
-        const fds_layer *l = &net->layers[i];
+        const fds__layer *l = &net->layers[i];
         char *at = net->text + used, layer[40] = "relu";
-        if (l->kind == FDS_CONV && l->padding)
+        if (l->kind == FDS__LAYER_CONV && l->padding)
             snprintf(layer, sizeof layer, "conv:%ux%up%u", l->out.channels, l->kernel, l->padding);
-        else if (l->kind == FDS_CONV)
+        else if (l->kind == FDS__LAYER_CONV)
             snprintf(layer, sizeof layer, "conv:%ux%u", l->out.channels, l->kernel);
-        else if (l->kind == FDS_MAXPOOL && l->kernel == 2)
+        else if (l->kind == FDS__LAYER_MAXPOOL && l->kernel == 2)
             snprintf(layer, sizeof layer, "maxpool");
-        else if (l->kind == FDS_MAXPOOL)
+        else if (l->kind == FDS__LAYER_MAXPOOL)
             snprintf(layer, sizeof layer, "maxpool:%u", l->kernel);
-        else if (l->kind == FDS_FC)
+        else if (l->kind == FDS__LAYER_FC)
             snprintf(layer, sizeof layer, "fc:%u", l->out.channels);
         used += (size_t)snprintf(at, size - used, "%s%s", i ? "," : "", layer);
     }
@@ -233,18 +232,18 @@ static fds_status write_text(fds_net *net, fds_error *err) {
 fds_status fds_net_create(const char *text, fds_shape input, uint32_t classes, fds_net **out,
                           fds_error *err) {
     if (!input.channels || !input.height || !input.width ||
-        (uint64_t)input.channels * input.height > FDS_MAX_ACTIVATIONS ||
-        (uint64_t)input.channels * input.height * input.width > FDS_MAX_ACTIVATIONS)
-        return fds_fail(err, FDS_SHAPE, "a network cannot take samples of %ux%ux%u", input.channels,
-                        input.height, input.width);
+        (uint64_t)input.channels * input.height > FDS__MAX_ACTIVATIONS ||
+        (uint64_t)input.channels * input.height * input.width > FDS__MAX_ACTIVATIONS)
+        return fds__fail(err, FDS_ERR_SHAPE, "a network cannot take samples of %ux%ux%u",
+                         input.channels, input.height, input.width);
     if (classes < 1 || classes > 65535)
-        return fds_fail(err, FDS_SHAPE, "a network cannot tell %u classes apart", classes);
+        return fds__fail(err, FDS_ERR_SHAPE, "a network cannot tell %u classes apart", classes);
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (strcmp(text, presets[i].name) == 0)
             text = presets[i].text;
-    fds_net *net = fds_alloc_zero(1, sizeof *net);
+    fds_net *net = fds__alloc_zero(1, sizeof *net);
     if (!net)
-        return fds_fail_nomem(err, sizeof *net);
+        return fds__fail_nomem(err, sizeof *net);
     net->input = input;
     net->classes = classes;
     reader r = {text, text, err};
@@ -262,8 +261,8 @@ fds_status fds_net_create(const char *text, fds_shape input, uint32_t classes, f
 void fds_net_free(fds_net *net) {
     if (!net)
         return;
-    fds_free(net->text);
-    fds_free(net);
+    fds__free(net->text);
+    fds__free(net);
 }
 
 const char *fds_net_text(const fds_net *net) { return net->text; }
@@ -272,11 +271,11 @@ size_t fds_net_tensors(const fds_net *net) { return net->tensor_count; }
 fds_tensor_info fds_net_tensor(const fds_net *net, size_t i) { return net->tensors[i]; }
 
 /* Of one layer, without the bias: each weight of a filter meets every output position. */
-static uint64_t layer_flops(const fds_layer *l) {
-    if (l->kind == FDS_FC)
+static uint64_t layer_flops(const fds__layer *l) {
+    if (l->kind == FDS__LAYER_FC)
         return 2ull * l->in.channels * l->out.channels;
-    if (l->kind == FDS_CONV)
-        return 2ull * l->in.channels * l->kernel * l->kernel * fds_shape_size(l->out);
+    if (l->kind == FDS__LAYER_CONV)
+        return 2ull * l->in.channels * l->kernel * l->kernel * fds__shape_size(l->out);
     return 0;
 }
 
@@ -302,7 +301,7 @@ void fds_net_init(const fds_net *net, uint64_t seed, float *weights) {
         const fds_tensor_info *weight = t->rank == 1 ? t - 1 : t; /* a bias follows its weight */
         size_t fan_in = weight->count / weight->dims[0];
         double bound = 1.0 / sqrt((double)fan_in);
-        fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_INIT, i, 0);
+        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_INIT, i, 0);
         for (size_t j = 0; j < t->count; j++)
             weights[t->offset + j] = (float)(bound * (2.0 * fds_rng_unit(&rng) - 1.0));
     }

@@ -12,7 +12,7 @@
 
 fds_train_params fds_train_params_default(void) {
     return (fds_train_params){
-        .optimizer = FDS_ADAM,
+        .optimizer = FDS_OPTIMIZER_ADAM,
         .lr = 1e-3f,
         .momentum = 0.0f,
         .beta1 = 0.9f,
@@ -48,10 +48,10 @@ fds_status fds_train_params_check(const fds_train_params *p, fds_error *err) {
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (!rules[i].right)
-            return fds_fail(err, FDS_USAGE, "%s is %g, but must be %s", rules[i].name,
-                            rules[i].value, rules[i].wanted);
-    if (p->optimizer != FDS_ADAM && p->optimizer != FDS_SGD)
-        return fds_fail(err, FDS_USAGE, "unknown optimizer %d", (int)p->optimizer);
+            return fds__fail(err, FDS_ERR_USAGE, "%s is %g, but must be %s", rules[i].name,
+                             rules[i].value, rules[i].wanted);
+    if (p->optimizer != FDS_OPTIMIZER_ADAM && p->optimizer != FDS_OPTIMIZER_SGD)
+        return fds__fail(err, FDS_ERR_USAGE, "unknown optimizer %d", (int)p->optimizer);
     return FDS_OK;
 }
 
@@ -59,7 +59,7 @@ fds_status fds_train_params_check(const fds_train_params *p, fds_error *err) {
 
 /* Moments of weights without gradient decay towards 0 and would stay denormal for ever, each such
  * number costing a hundred times a normal one. They are taken as 0 while the engine runs. */
-unsigned fds_lane_flush_tiny(void) {
+unsigned fds__lane_flush_tiny(void) {
 #ifdef __x86_64__
     unsigned before = _mm_getcsr();
     _mm_setcsr(before | 0x8040); /* flush to zero, denormals are zero */
@@ -69,7 +69,7 @@ unsigned fds_lane_flush_tiny(void) {
 #endif
 }
 
-void fds_lane_restore_tiny(unsigned before) {
+void fds__lane_restore_tiny(unsigned before) {
 #ifdef __x86_64__
     _mm_setcsr(before);
 #else
@@ -81,22 +81,23 @@ void fds_lane_restore_tiny(unsigned before) {
 
 static fds_status check_inputs(const fds_lane *lane, const fds_inputs *inputs, fds_error *err) {
     fds_shape a = lane->net->input, b = inputs->shape;
-    if (!fds_shape_equal(a, b))
-        return fds_fail(err, FDS_SHAPE, "the network takes samples of %ux%ux%u, not %ux%ux%u",
-                        a.channels, a.height, a.width, b.channels, b.height, b.width);
+    if (!fds__shape_equal(a, b))
+        return fds__fail(err, FDS_ERR_SHAPE, "the network takes samples of %ux%ux%u, not %ux%ux%u",
+                         a.channels, a.height, a.width, b.channels, b.height, b.width);
     return FDS_OK;
 }
 
 static fds_status check_members(const fds_lane *lane, const fds_inputs *inputs,
                                 const uint32_t *members, size_t count, fds_error *err) {
-    FDS_TRY(check_inputs(lane, inputs, err));
+    TRY(check_inputs(lane, inputs, err));
     for (size_t i = 0; i < count; i++) {
         if (members[i] >= inputs->count)
-            return fds_fail(err, FDS_USAGE, "member %u: there are only %zu inputs", members[i],
-                            inputs->count);
+            return fds__fail(err, FDS_ERR_USAGE, "member %u: there are only %zu inputs", members[i],
+                             inputs->count);
         if (inputs->labels[members[i]] >= lane->net->classes)
-            return fds_fail(err, FDS_SHAPE, "member %u has label %u, the network has %u classes",
-                            members[i], inputs->labels[members[i]], lane->net->classes);
+            return fds__fail(err, FDS_ERR_SHAPE,
+                             "member %u has label %u, the network has %u classes", members[i],
+                             inputs->labels[members[i]], lane->net->classes);
     }
     return FDS_OK;
 }
@@ -104,7 +105,7 @@ static fds_status check_members(const fds_lane *lane, const fds_inputs *inputs,
 /* ---- training ---- */
 
 static void take_step(fds_lane *lane, const fds_train_params *p, float *weights, uint64_t t) {
-    fds_step step = {
+    fds__optimizer_step step = {
         .count = lane->net->weights,
         .w = weights,
         .m = lane->m,
@@ -117,7 +118,7 @@ static void take_step(fds_lane *lane, const fds_train_params *p, float *weights,
         .epsilon = p->epsilon,
         .weight_decay = p->weight_decay,
     };
-    if (p->optimizer == FDS_SGD) {
+    if (p->optimizer == FDS_OPTIMIZER_SGD) {
         lane->kernels->sgd(&step);
         return;
     }
@@ -153,38 +154,38 @@ static bool should_stop(stopper *s, const fds_train_params *p, float loss) {
 
 static fds_status run_epochs(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                              size_t count, const fds_train_params *p, float *weights,
-                             fds_place *places, uint32_t *order, fds_train_report *report,
+                             fds__place *places, uint32_t *order, fds_train_report *report,
                              const fds_events *events, fds_error *err) {
     stopper stop = {.best = INFINITY};
     uint64_t t = 0;
-    double start_s = fds_now_s();
+    double start_s = fds__now_s();
     memset(lane->m, 0, lane->net->weights * sizeof(float));
     memset(lane->v, 0, lane->net->weights * sizeof(float));
     for (uint32_t epoch = 0; epoch < p->epochs && !report->converged; epoch++) {
-        fds_order(inputs, members, count, p->seed, epoch, places);
+        lane_order(inputs, members, count, p->seed, epoch, places);
         for (size_t i = 0; i < count; i++)
             order[i] = places[i].position;
         double sum = 0;
         for (size_t first = 0; first < count; first += p->batch) {
-            size_t batch = FDS_MIN(count - first, (size_t)p->batch);
-            unsigned before = fds_lane_flush_tiny();
-            sum += fds_lane_backprop(lane, inputs, order + first, batch, weights);
+            size_t batch = MIN(count - first, (size_t)p->batch);
+            unsigned before = fds__lane_flush_tiny();
+            sum += fds__lane_backprop(lane, inputs, order + first, batch, weights);
             take_step(lane, p, weights, ++t);
-            fds_lane_restore_tiny(before);
+            fds__lane_restore_tiny(before);
             if (t % STEPS_A_REPORT == 0) /* an epoch may be long: let it be interrupted */
-                FDS_TRY(fds_report(events, "train", "epochs", epoch, p->epochs, start_s, err));
+                TRY(fds__report(events, "train", "epochs", epoch, p->epochs, start_s, err));
         }
         float loss = (float)(sum / (double)count);
         if (!isfinite(loss))
-            return fds_fail(err, FDS_DIVERGED,
-                            "the loss became infinite or not a number in epoch %u; "
-                            "try a learning rate below %g",
-                            epoch + 1, (double)p->lr);
+            return fds__fail(err, FDS_ERR_DIVERGED,
+                             "the loss became infinite or not a number in epoch %u; "
+                             "try a learning rate below %g",
+                             epoch + 1, (double)p->lr);
         report->first_loss = epoch ? report->first_loss : loss;
         report->last_loss = loss;
         report->epochs = epoch + 1;
         report->converged = p->converge && should_stop(&stop, p, loss);
-        FDS_TRY(fds_report(events, "train", "epochs", epoch + 1, p->epochs, start_s, err));
+        TRY(fds__report(events, "train", "epochs", epoch + 1, p->epochs, start_s, err));
     }
     return FDS_OK;
 }
@@ -195,33 +196,33 @@ fds_status fds_lane_train(fds_lane *lane, const fds_inputs *inputs, const uint32
     fds_train_report unused;
     report = report ? report : &unused;
     *report = (fds_train_report){0};
-    FDS_TRY(fds_train_params_check(params, err));
-    FDS_TRY(check_members(lane, inputs, members, count, err));
+    TRY(fds_train_params_check(params, err));
+    TRY(check_members(lane, inputs, members, count, err));
     if (!count)
         return FDS_OK;
-    FDS_TRY(fds_lane_reserve(lane, count, err));
-    fds_place *places = lane->places;
+    TRY(fds__lane_reserve(lane, count, err));
+    fds__place *places = lane->places;
     uint32_t *order = (uint32_t *)(places + count);
     fds_status status = run_epochs(lane, inputs, members, count, params, weights, places, order,
                                    report, events, err);
     for (size_t i = 0; status == FDS_OK && i < lane->net->weights; i++)
         if (!isfinite(weights[i]))
-            status = fds_fail(err, FDS_DIVERGED,
-                              "weight %zu became infinite or not a number; "
-                              "try a learning rate below %g",
-                              i, (double)params->lr);
+            status = fds__fail(err, FDS_ERR_DIVERGED,
+                               "weight %zu became infinite or not a number; "
+                               "try a learning rate below %g",
+                               i, (double)params->lr);
     return status;
 }
 
-fds_status fds_lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                             size_t count, const float *weights, float *gradient, double *loss,
-                             fds_error *err) {
-    FDS_TRY(check_members(lane, inputs, members, count, err));
+fds_status fds__lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                              size_t count, const float *weights, float *gradient, double *loss,
+                              fds_error *err) {
+    TRY(check_members(lane, inputs, members, count, err));
     if (!count)
-        return fds_fail(err, FDS_USAGE, "a mini-batch needs at least one member");
-    unsigned before = fds_lane_flush_tiny();
-    double sum = fds_lane_backprop(lane, inputs, members, count, weights);
-    fds_lane_restore_tiny(before);
+        return fds__fail(err, FDS_ERR_USAGE, "a mini-batch needs at least one member");
+    unsigned before = fds__lane_flush_tiny();
+    double sum = fds__lane_backprop(lane, inputs, members, count, weights);
+    fds__lane_restore_tiny(before);
     memcpy(gradient, lane->grad, lane->net->weights * sizeof(float));
     if (loss)
         *loss = sum / (double)count;
@@ -234,35 +235,35 @@ typedef enum { PROBABILITIES, LOGITS, FEATURES } answer;
 
 static fds_status evaluate(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
                            const float *weights, answer wanted, float *out, fds_error *err) {
-    FDS_TRY(check_inputs(lane, inputs, err));
+    TRY(check_inputs(lane, inputs, err));
     if (first > inputs->count || count > inputs->count - first)
-        return fds_fail(err, FDS_USAGE, "inputs %zu to %zu: there are only %zu", first,
-                        first + count, inputs->count);
+        return fds__fail(err, FDS_ERR_USAGE, "inputs %zu to %zu: there are only %zu", first,
+                         first + count, inputs->count);
     /* the last stage is fully connected: what it reads and writes is (numbers, 16) */
-    const fds_boundary *b = &lane->bounds[lane->stage_count - (wanted == FEATURES)];
-    const size_t numbers = fds_shape_size(b->shape);
+    const fds__boundary *b = &lane->bounds[lane->stage_count - (wanted == FEATURES)];
+    const size_t numbers = fds__shape_size(b->shape);
     float *z = b->value;
     size_t odd = SIZE_MAX; /* the first input with an answer that is no number */
-    unsigned before = fds_lane_flush_tiny();
-    for (size_t done = 0; done < count; done += FDS_LANES) {
-        uint32_t members[FDS_LANES], group = (uint32_t)FDS_MIN(count - done, (size_t)FDS_LANES);
+    unsigned before = fds__lane_flush_tiny();
+    for (size_t done = 0; done < count; done += FDS__LANES) {
+        uint32_t members[FDS__LANES], group = (uint32_t)MIN(count - done, (size_t)FDS__LANES);
         for (uint32_t l = 0; l < group; l++)
             members[l] = (uint32_t)(first + done + l);
-        fds_lane_forward(lane, inputs, members, group, weights);
+        fds__lane_forward(lane, inputs, members, group, weights);
         for (size_t i = 0; wanted != LOGITS && i < numbers * group; i++)
-            if (!isfinite(z[i / group * FDS_LANES + i % group]))
-                odd = FDS_MIN(odd, first + done + i % group);
+            if (!isfinite(z[i / group * FDS__LANES + i % group]))
+                odd = MIN(odd, first + done + i % group);
         if (wanted == PROBABILITIES)
             lane->kernels->softmax(z, lane->net->classes, group, NULL, NULL);
         for (uint32_t l = 0; l < group; l++)
             for (size_t k = 0; k < numbers; k++)
-                out[(done + l) * numbers + k] = z[k * FDS_LANES + l];
+                out[(done + l) * numbers + k] = z[k * FDS__LANES + l];
     }
-    fds_lane_restore_tiny(before);
+    fds__lane_restore_tiny(before);
     if (odd != SIZE_MAX)
-        return fds_fail(err, FDS_DIVERGED,
-                        "input %zu (sample %u): the network's answer is infinite or not a number",
-                        odd, inputs->ids[odd]);
+        return fds__fail(err, FDS_ERR_DIVERGED,
+                         "input %zu (sample %u): the network's answer is infinite or not a number",
+                         odd, inputs->ids[odd]);
     return FDS_OK;
 }
 
@@ -276,7 +277,7 @@ fds_status fds_lane_logits(fds_lane *lane, const fds_inputs *inputs, size_t firs
     return evaluate(lane, inputs, first, count, weights, LOGITS, logits, err);
 }
 
-fds_status fds_lane_features(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
-                             const float *weights, float *features, fds_error *err) {
+fds_status fds__lane_features(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
+                              const float *weights, float *features, fds_error *err) {
     return evaluate(lane, inputs, first, count, weights, FEATURES, features, err);
 }

@@ -7,71 +7,71 @@
 #include "lane/lane.h"
 
 /* A member's place in an epoch. */
-typedef struct fds_place {
+typedef struct fds__place {
     uint64_t key;
     uint32_t id, position;
-} fds_place;
+} fds__place;
 
-void fds_order(const fds_inputs *inputs, const uint32_t *members, size_t count, uint64_t seed,
-               uint32_t epoch, fds_place *places);
+void lane_order(const fds_inputs *inputs, const uint32_t *members, size_t count, uint64_t seed,
+                uint32_t epoch, fds__place *places);
 
 /* What lies between two stages, for a group of samples whose lanes stand side by side:
  * (channels, height + 2 pad, width + 2 pad, lanes). A row is rounded up to 16 floats. */
-typedef struct fds_boundary {
+typedef struct fds__boundary {
     fds_shape shape;
     uint32_t pad;
     bool wide; /* always 16 lanes, whatever the group: fully connected layers */
     size_t column, row, plane, origin; /* strides in floats; origin: of the first pixel within */
     float *value, *grad;
-} fds_boundary;
+} fds__boundary;
 
 /* One step of the plan. relu goes with the layer before it, and after a maxpool: the two commute.
  */
-typedef struct fds_stage {
-    enum { FDS_STAGE_CONV, FDS_STAGE_MAP, FDS_STAGE_FC } kind;
-    const fds_layer *layer; /* conv, fc */
-    uint32_t pool;          /* map: 1 for none */
-    bool relu;              /* map, fc */
-    bool input_grad;        /* whether anything before it has weights */
-    fds_tile forward, backward, weights, tail;
-} fds_stage;
+typedef struct lane_stage {
+    enum { LANE_STAGE_CONV, LANE_STAGE_MAP, LANE_STAGE_FC } kind;
+    const fds__layer *layer; /* conv, fc */
+    uint32_t pool;           /* map: 1 for none */
+    bool relu;               /* map, fc */
+    bool input_grad;         /* whether anything before it has weights */
+    fds__tile forward, backward, weights, tail;
+} lane_stage;
 
 struct fds_lane {
     const fds_net *net;
-    const fds_kernels *kernels;
+    const fds__kernels *kernels;
     uint32_t stage_count, lanes; /* lanes: of the group that the boundaries are laid out for */
     bool keeps_values;           /* going back leaves all values as they are */
-    fds_stage stages[2 * FDS_MAX_LAYERS];
-    fds_boundary bounds[2 * FDS_MAX_LAYERS + 1]; /* stage i takes bounds[i] to bounds[i + 1] */
+    lane_stage stages[2 * FDS__MAX_LAYERS];
+    fds__boundary bounds[2 * FDS__MAX_LAYERS + 1]; /* stage i takes bounds[i] to bounds[i + 1] */
     float *arena;
     size_t arena_size;   /* in floats */
     float *grad, *m, *v; /* (weights) */
     float *scratch;
     void *places; /* of an epoch's members, with their order behind them */
     size_t place_capacity;
-    uint16_t labels[FDS_LANES];
-    float losses[FDS_LANES];
+    uint16_t labels[FDS__LANES];
+    float losses[FDS__LANES];
 };
 
 /* As fds_lane_create, for going back from one forward several times: costs more memory. */
-fds_status fds_lane_create_keeping(const fds_net *net, fds_lane **out, fds_error *err);
+fds_status fds__lane_create_keeping(const fds_net *net, fds_lane **out, fds_error *err);
 /* Forward for at most 16 inputs; logits are then in the last boundary's value, (classes, 16). */
-void fds_lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                      uint32_t count, const float *weights);
+void fds__lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                       uint32_t count, const float *weights);
 /* The gradient of the mean loss of a mini-batch into lane->grad; the return value is the sum
  * of the members' losses. */
-double fds_lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                         size_t count, const float *weights);
+double fds__lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                          size_t count, const float *weights);
 /* After a forward of 16 inputs in a lane that keeps values: the gradients of one output of the
  * network, each input's own. Those by a convolution's filters and biases go to each[stage]
  * (weights, then biases, 16). Those by a fully connected layer's weights are the products of
  * what it wrote, now in the grad of the boundary after it (outputs, 16), and what it read, the
  * value of the boundary before it (inputs, 16). */
-void fds_lane_backward_each(fds_lane *lane, uint32_t output, const float *weights,
-                            float *const *each);
+void fds__lane_backward_each(fds_lane *lane, uint32_t output, const float *weights,
+                             float *const *each);
 
 /* Tiny numbers count as 0 from one call to the other (see train.c), on the calling thread. */
-unsigned fds_lane_flush_tiny(void);
-void fds_lane_restore_tiny(unsigned before);
+unsigned fds__lane_flush_tiny(void);
+void fds__lane_restore_tiny(unsigned before);
 
 #endif

@@ -17,27 +17,28 @@ fds_status fds_inputs_create(const fds_dataset *ds, const uint32_t *index, size_
                              const float *mean, const float *std, fds_inputs **out,
                              fds_error *err) {
     fds_dataset_info info = fds_dataset_get_info(ds);
-    size_t size = fds_shape_size(info.shape), bytes;
+    size_t size = fds__shape_size(info.shape), bytes;
     for (uint32_t c = 0; c < info.shape.channels; c++)
         if (!isfinite(mean[c]) || !isfinite(std[c]) || std[c] <= 0)
-            return fds_fail(err, FDS_USAGE, "channel %u: cannot normalise by mean %g, std %g", c,
-                            (double)mean[c], (double)std[c]);
+            return fds__fail(err, FDS_ERR_USAGE, "channel %u: cannot normalise by mean %g, std %g",
+                             c, (double)mean[c], (double)std[c]);
     for (size_t i = 0; i < count; i++)
         if ((index ? index[i] : i) >= info.count)
-            return fds_fail(err, FDS_USAGE, "sample %zu: there are only %zu",
-                            index ? (size_t)index[i] : i, info.count);
-    if (!fds_mul(count, size * sizeof(float), &bytes))
-        return fds_fail(err, FDS_LIMIT, "%zu samples of %zu numbers are too many", count, size);
-    fds_inputs *in = fds_alloc_zero(1, sizeof *in);
+            return fds__fail(err, FDS_ERR_USAGE, "sample %zu: there are only %zu",
+                             index ? (size_t)index[i] : i, info.count);
+    if (!fds__mul(count, size * sizeof(float), &bytes))
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu samples of %zu numbers are too many", count,
+                         size);
+    fds_inputs *in = fds__alloc_zero(1, sizeof *in);
     if (!in)
-        return fds_fail_nomem(err, sizeof *in);
+        return fds__fail_nomem(err, sizeof *in);
     *in = (fds_inputs){.count = count, .size = size, .shape = info.shape, .classes = info.classes};
-    in->values = fds_alloc(bytes);
-    in->labels = fds_alloc(count * sizeof *in->labels);
-    in->ids = fds_alloc(count * sizeof *in->ids);
+    in->values = fds__alloc(bytes);
+    in->labels = fds__alloc(count * sizeof *in->labels);
+    in->ids = fds__alloc(count * sizeof *in->ids);
     if (!in->values || !in->labels || !in->ids) {
         fds_inputs_free(in);
-        return fds_fail_nomem(err, bytes);
+        return fds__fail_nomem(err, bytes);
     }
     for (size_t i = 0; i < count; i++) {
         uint32_t id = index ? index[i] : (uint32_t)i;

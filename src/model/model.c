@@ -27,20 +27,20 @@ struct fds_model {
 
 /* A model for a network, which it takes over, with everything still to be filled in. */
 static fds_status model_create(fds_net *net, fds_model **out, fds_error *err) {
-    fds_model *model = fds_alloc_zero(1, sizeof *model);
+    fds_model *model = fds__alloc_zero(1, sizeof *model);
     if (!model) {
         fds_net_free(net);
-        return fds_fail_nomem(err, sizeof *model);
+        return fds__fail_nomem(err, sizeof *model);
     }
     model->net = net;
-    model->weights = fds_alloc_zero(net->weights, sizeof(float));
-    model->mean = fds_alloc_zero(net->input.channels, sizeof(float));
-    model->std = fds_alloc_zero(net->input.channels, sizeof(float));
-    model->class_names = fds_alloc_zero(net->classes, sizeof(char *));
+    model->weights = fds__alloc_zero(net->weights, sizeof(float));
+    model->mean = fds__alloc_zero(net->input.channels, sizeof(float));
+    model->std = fds__alloc_zero(net->input.channels, sizeof(float));
+    model->class_names = fds__alloc_zero(net->classes, sizeof(char *));
     if (!model->weights || !model->mean || !model->std || !model->class_names) {
         size_t size = net->weights * sizeof(float);
         fds_model_free(model);
-        return fds_fail_nomem(err, size);
+        return fds__fail_nomem(err, size);
     }
     *out = model;
     return FDS_OK;
@@ -50,14 +50,14 @@ void fds_model_free(fds_model *model) {
     if (!model)
         return;
     for (uint32_t k = 0; model->class_names && k < model->net->classes; k++)
-        fds_free(model->class_names[k]);
-    fds_free(model->class_names);
+        fds__free(model->class_names[k]);
+    fds__free(model->class_names);
     fds_net_free(model->net);
-    fds_free(model->weights);
-    fds_free(model->mean);
-    fds_free(model->std);
-    fds_free(model->training);
-    fds_free(model);
+    fds__free(model->weights);
+    fds__free(model->mean);
+    fds__free(model->std);
+    fds__free(model->training);
+    fds__free(model);
 }
 
 fds_model_info fds_model_get_info(const fds_model *model) {
@@ -72,7 +72,7 @@ fds_model_info fds_model_get_info(const fds_model *model) {
     };
 }
 
-const float *fds_model_weights(const fds_model *model) { return model->weights; }
+const float *fds__model_weights(const fds_model *model) { return model->weights; }
 
 const char *fds_model_class_name(const fds_model *model, uint32_t label) {
     return label < model->net->classes ? model->class_names[label] : "?";
@@ -82,7 +82,7 @@ const char *fds_model_class_name(const fds_model *model, uint32_t label) {
 
 /* The text of a value that is not needed any more. */
 static char *take_text(json_t *value) {
-    char *text = value ? fds_json_text(value, JSON_COMPACT) : NULL;
+    char *text = value ? fds__json_text(value, JSON_COMPACT) : NULL;
     json_decref(value);
     return text;
 }
@@ -94,7 +94,7 @@ static char *describe_training(const fds_train_params *p, const fds_train_report
         "s:f, "
         "s:I}",
         "fds", FDS_VERSION, "samples", (json_int_t)samples, "optimizer",
-        p->optimizer == FDS_SGD ? "sgd" : "adam", "lr", (double)p->lr, "momentum",
+        p->optimizer == FDS_OPTIMIZER_SGD ? "sgd" : "adam", "lr", (double)p->lr, "momentum",
         (double)p->momentum, "beta1", (double)p->beta1, "beta2", (double)p->beta2, "epsilon",
         (double)p->epsilon, "weight_decay", (double)p->weight_decay, "batch", (json_int_t)p->batch,
         "epochs", (json_int_t)p->epochs, "converge", p->converge, "loss_bound",
@@ -109,8 +109,8 @@ static fds_status train_weights(fds_model *model, const fds_dataset *ds, const u
                                 fds_error *err) {
     fds_inputs *inputs = NULL;
     fds_lane *lane = NULL;
-    uint32_t *members = fds_alloc(count * sizeof *members);
-    fds_status status = members ? FDS_OK : fds_fail_nomem(err, count * sizeof *members);
+    uint32_t *members = fds__alloc(count * sizeof *members);
+    fds_status status = members ? FDS_OK : fds__fail_nomem(err, count * sizeof *members);
     if (status == FDS_OK)
         status = fds_inputs_create(ds, index, count, model->mean, model->std, &inputs, err);
     if (status == FDS_OK)
@@ -124,7 +124,7 @@ static fds_status train_weights(fds_model *model, const fds_dataset *ds, const u
     }
     fds_lane_free(lane);
     fds_inputs_free(inputs);
-    fds_free(members);
+    fds__free(members);
     return status;
 }
 
@@ -134,10 +134,10 @@ static fds_status take_name(const fds_dataset *ds, uint32_t label, char **name, 
     json_t *value = json_string(text); /* NULL for anything but UTF-8 */
     json_decref(value);
     if (!value)
-        return fds_fail(err, FDS_FORMAT, "%s: the name of class %u is not UTF-8 text",
-                        fds_dataset_get_info(ds).source, label);
-    *name = fds_strdup(text);
-    return *name ? FDS_OK : fds_fail_nomem(err, strlen(text) + 1);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: the name of class %u is not UTF-8 text",
+                         fds_dataset_get_info(ds).source, label);
+    *name = fds__strdup(text);
+    return *name ? FDS_OK : fds__fail_nomem(err, strlen(text) + 1);
 }
 
 fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index, size_t count,
@@ -147,13 +147,13 @@ fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index, size_t 
     fds_dataset_info info = fds_dataset_get_info(ds);
     fds_train_report own;
     report = report ? report : &own;
-    FDS_TRY(fds_train_params_check(params, err));
+    TRY(fds_train_params_check(params, err));
     if (!count)
-        return fds_fail(err, FDS_USAGE, "a model needs at least one sample to train on");
+        return fds__fail(err, FDS_ERR_USAGE, "a model needs at least one sample to train on");
     fds_net *net;
     fds_model *model;
-    FDS_TRY(fds_net_create(network, info.shape, info.classes, &net, err));
-    FDS_TRY(model_create(net, &model, err));
+    TRY(fds_net_create(network, info.shape, info.classes, &net, err));
+    TRY(model_create(net, &model, err));
     fds_status status =
         fds_dataset_stats(ds, index, count, NULL, NULL, model->mean, model->std, err);
     for (uint32_t c = 0; c < info.shape.channels; c++)
@@ -164,7 +164,7 @@ fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index, size_t 
     if (status == FDS_OK)
         status = train_weights(model, ds, index, count, params, events, report, err);
     if (status == FDS_OK && !(model->training = describe_training(params, report, count)))
-        status = fds_fail_nomem(err, 1);
+        status = fds__fail_nomem(err, 1);
     if (status != FDS_OK) {
         fds_model_free(model);
         return status;
@@ -189,14 +189,14 @@ typedef struct {
 
 static fds_status predict_chunk(void *context, size_t job, unsigned worker, fds_error *err) {
     prediction *p = context;
-    size_t first = job * CHUNK, count = FDS_MIN(p->count - first, (size_t)CHUNK);
+    size_t first = job * CHUNK, count = MIN(p->count - first, (size_t)CHUNK);
     uint32_t index[CHUNK];
     for (size_t i = 0; i < count; i++)
         index[i] = p->index ? p->index[first + i] : (uint32_t)(first + i);
     if (!p->lanes[worker])
-        FDS_TRY(fds_lane_create(p->model->net, &p->lanes[worker], err));
+        TRY(fds_lane_create(p->model->net, &p->lanes[worker], err));
     fds_inputs *inputs;
-    FDS_TRY(fds_inputs_create(p->ds, index, count, p->model->mean, p->model->std, &inputs, err));
+    TRY(fds_inputs_create(p->ds, index, count, p->model->mean, p->model->std, &inputs, err));
     fds_status status = fds_lane_predict(p->lanes[worker], inputs, 0, count, p->model->weights,
                                          p->probs + first * p->model->net->classes, err);
     fds_inputs_free(inputs);
@@ -208,19 +208,19 @@ fds_status fds_model_predict(const fds_model *model, const fds_dataset *ds, cons
                              fds_error *err) {
     fds_dataset_info info = fds_dataset_get_info(ds);
     fds_shape a = model->net->input, b = info.shape;
-    if (!fds_shape_equal(a, b))
-        return fds_fail(err, FDS_SHAPE, "the model takes samples of %ux%ux%u, %s has %ux%ux%u",
-                        a.channels, a.height, a.width, info.source, b.channels, b.height, b.width);
+    if (!fds__shape_equal(a, b))
+        return fds__fail(err, FDS_ERR_SHAPE, "the model takes samples of %ux%ux%u, %s has %ux%ux%u",
+                         a.channels, a.height, a.width, info.source, b.channels, b.height, b.width);
     size_t jobs = (count + CHUNK - 1) / CHUNK;
-    unsigned workers = fds_pool_workers(threads, jobs);
-    prediction p = {model, ds, index, count, fds_alloc_zero(workers, sizeof(fds_lane *)), probs};
+    unsigned workers = fds__pool_workers(threads, jobs);
+    prediction p = {model, ds, index, count, fds__alloc_zero(workers, sizeof(fds_lane *)), probs};
     if (!p.lanes)
-        return fds_fail_nomem(err, workers * sizeof(fds_lane *));
-    fds_status status = fds_pool_run(workers, jobs, predict_chunk, &p, "evaluate",
-                                     "blocks of 256 samples", events, err);
+        return fds__fail_nomem(err, workers * sizeof(fds_lane *));
+    fds_status status = fds__pool_run(workers, jobs, predict_chunk, &p, "evaluate",
+                                      "blocks of 256 samples", events, err);
     for (unsigned i = 0; i < workers; i++)
         fds_lane_free(p.lanes[i]);
-    fds_free(p.lanes);
+    fds__free(p.lanes);
     return status;
 }
 
@@ -230,14 +230,14 @@ fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const 
     fds_dataset_info info = fds_dataset_get_info(ds);
     const uint32_t classes = model->net->classes;
     if (!count)
-        return fds_fail(err, FDS_USAGE, "no samples to score");
+        return fds__fail(err, FDS_ERR_USAGE, "no samples to score");
     if (info.classes > classes)
-        return fds_fail(err, FDS_SHAPE, "the model tells %u classes apart, %s has %u", classes,
-                        info.source, info.classes);
+        return fds__fail(err, FDS_ERR_SHAPE, "the model tells %u classes apart, %s has %u", classes,
+                         info.source, info.classes);
     size_t size;
-    float *probs = fds_mul(count, classes * sizeof(float), &size) ? fds_alloc(size) : NULL;
+    float *probs = fds__mul(count, classes * sizeof(float), &size) ? fds__alloc(size) : NULL;
     if (!probs)
-        return fds_fail_nomem(err, count);
+        return fds__fail_nomem(err, count);
     fds_status status = fds_model_predict(model, ds, index, count, threads, probs, events, err);
     double loss = 0;
     size_t right = 0;
@@ -247,9 +247,9 @@ fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const 
         for (uint32_t k = 1; k < classes; k++)
             top = p[k] > p[top] ? k : top;
         right += top == label;
-        loss -= log(FDS_MAX((double)p[label], (double)FLT_MIN));
+        loss -= log(MAX((double)p[label], (double)FLT_MIN));
     }
-    fds_free(probs);
+    fds__free(probs);
     if (status == FDS_OK)
         *score = (fds_score){count, loss / (double)count, (double)right / (double)count};
     return status;
@@ -280,11 +280,11 @@ static json_t *json_names(char *const *names, size_t count) {
 fds_status fds_model_save(const fds_model *model, const char *path, fds_error *err) {
     const fds_net *net = model->net;
     fds_shape in = net->input;
-    fds_tensor tensors[2 * FDS_MAX_LAYERS];
+    fds__tensor tensors[2 * FDS__MAX_LAYERS];
     for (uint32_t i = 0; i < net->tensor_count; i++) {
         const fds_tensor_info *t = &net->tensors[i];
         tensors[i] =
-            (fds_tensor){.name = t->name, .rank = t->rank, .values = model->weights + t->offset};
+            (fds__tensor){.name = t->name, .rank = t->rank, .values = model->weights + t->offset};
         memcpy(tensors[i].dims, t->dims, sizeof t->dims);
     }
     char *input =
@@ -292,7 +292,7 @@ fds_status fds_model_save(const fds_model *model, const char *path, fds_error *e
     char *classes = take_text(json_names(model->class_names, net->classes));
     char *mean = take_text(json_floats(model->mean, in.channels));
     char *std = take_text(json_floats(model->std, in.channels));
-    fds_meta meta[] = {
+    fds__meta meta[] = {
         {"format", "pt"},
         {"fds.network", net->text},
         {"fds.input", input},
@@ -303,59 +303,60 @@ fds_status fds_model_save(const fds_model *model, const char *path, fds_error *e
     };
     fds_status status = FDS_OK;
     if (!input || !classes || !mean || !std)
-        status = fds_fail(err, FDS_NOMEM, "%s: out of memory for the file's metadata", path);
+        status = fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's metadata", path);
     else
-        status = fds_safetensors_write(path, tensors, net->tensor_count, meta,
-                                       sizeof meta / sizeof *meta, err);
-    fds_free(input);
-    fds_free(classes);
-    fds_free(mean);
-    fds_free(std);
+        status = fds__safetensors_write(path, tensors, net->tensor_count, meta,
+                                        sizeof meta / sizeof *meta, err);
+    fds__free(input);
+    fds__free(classes);
+    fds__free(mean);
+    fds__free(std);
     return status;
 }
 
 /* The JSON array under a metadata key; the caller decrefs it. */
-static fds_status meta_array(const char *path, const fds_safetensors *file, const char *key,
+static fds_status meta_array(const char *path, const fds__safetensors *file, const char *key,
                              json_t **array, fds_error *err) {
-    const char *text = fds_safetensors_meta(file, key);
+    const char *text = fds__safetensors_meta(file, key);
     if (!text)
-        return fds_fail(err, FDS_FORMAT, "%s: metadata \"%s\" is missing: not a model of fds", path,
-                        key);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: metadata \"%s\" is missing: not a model of fds",
+                         path, key);
     *array = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     if (!json_is_array(*array)) {
         json_decref(*array);
-        return fds_fail(err, FDS_FORMAT, "%s: metadata \"%s\" must be a list", path, key);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: metadata \"%s\" must be a list", path, key);
     }
     return FDS_OK;
 }
 
-static fds_status meta_floats(const char *path, const fds_safetensors *file, const char *key,
+static fds_status meta_floats(const char *path, const fds__safetensors *file, const char *key,
                               float *values, size_t count, double above, fds_error *err) {
     json_t *array;
-    FDS_TRY(meta_array(path, file, key, &array, err));
+    TRY(meta_array(path, file, key, &array, err));
     fds_status status = FDS_OK;
     if (json_array_size(array) != count)
-        status = fds_fail(err, FDS_FORMAT, "%s: metadata \"%s\" must have %zu numbers, not %zu",
-                          path, key, count, json_array_size(array));
+        status =
+            fds__fail(err, FDS_ERR_FORMAT, "%s: metadata \"%s\" must have %zu numbers, not %zu",
+                      path, key, count, json_array_size(array));
     for (size_t i = 0; status == FDS_OK && i < count; i++) {
         json_t *item = json_array_get(array, i);
         values[i] = (float)json_number_value(item);
         if (!json_is_number(item) || !isfinite(values[i]) || !((double)values[i] > above))
-            status =
-                fds_fail(err, FDS_FORMAT, "%s: metadata \"%s\": bad number at %zu", path, key, i);
+            status = fds__fail(err, FDS_ERR_FORMAT, "%s: metadata \"%s\": bad number at %zu", path,
+                               key, i);
     }
     json_decref(array);
     return status;
 }
 
-static fds_status meta_shape(const char *path, const fds_safetensors *file, fds_shape *shape,
+static fds_status meta_shape(const char *path, const fds__safetensors *file, fds_shape *shape,
                              fds_error *err) {
     float dims[3];
-    FDS_TRY(meta_floats(path, file, "fds.input", dims, 3, 0, err));
+    TRY(meta_floats(path, file, "fds.input", dims, 3, 0, err));
     for (int i = 0; i < 3; i++)
         if (dims[i] > 65535 || dims[i] != floorf(dims[i]))
-            return fds_fail(err, FDS_FORMAT, "%s: metadata \"fds.input\": bad size %g", path,
-                            (double)dims[i]);
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: metadata \"fds.input\": bad size %g", path,
+                             (double)dims[i]);
     *shape = (fds_shape){(uint32_t)dims[0], (uint32_t)dims[1], (uint32_t)dims[2]};
     return FDS_OK;
 }
@@ -364,10 +365,10 @@ static fds_status load_names(const char *path, fds_model *model, json_t *names, 
     for (uint32_t k = 0; k < model->net->classes; k++) {
         const char *name = json_string_value(json_array_get(names, k));
         if (!name)
-            return fds_fail(err, FDS_FORMAT, "%s: metadata \"fds.classes\": name %u must be a text",
-                            path, k);
-        if (!(model->class_names[k] = fds_strdup(name)))
-            return fds_fail_nomem(err, strlen(name) + 1);
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: metadata \"fds.classes\": name %u must be a text", path, k);
+        if (!(model->class_names[k] = fds__strdup(name)))
+            return fds__fail_nomem(err, strlen(name) + 1);
     }
     return FDS_OK;
 }
@@ -380,42 +381,43 @@ static bool has_tensor(const fds_net *net, const char *name) {
 }
 
 /* Every tensor of the network is there in its shape, and no other. */
-static fds_status check_tensors(const char *path, const fds_net *net, const fds_safetensors *file,
+static fds_status check_tensors(const char *path, const fds_net *net, const fds__safetensors *file,
                                 fds_error *err) {
     for (uint32_t i = 0; i < net->tensor_count; i++) {
         const fds_tensor_info *t = &net->tensors[i];
-        const fds_tensor *found = fds_safetensors_find(file, t->name);
+        const fds__tensor *found = fds__safetensors_find(file, t->name);
         if (!found)
-            return fds_fail(err, FDS_FORMAT, "%s: tensor \"%s\" of network %s is missing", path,
-                            t->name, net->text);
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%s\" of network %s is missing",
+                             path, t->name, net->text);
         if (found->rank != t->rank || memcmp(found->dims, t->dims, sizeof t->dims) != 0)
-            return fds_fail(err, FDS_SHAPE,
-                            "%s: tensor \"%s\" has the wrong shape: %u dimensions (%u, %u, %u, %u) "
-                            "instead of %u (%u, %u, %u, %u)",
-                            path, t->name, found->rank, found->dims[0], found->dims[1],
-                            found->dims[2], found->dims[3], t->rank, t->dims[0], t->dims[1],
-                            t->dims[2], t->dims[3]);
+            return fds__fail(
+                err, FDS_ERR_SHAPE,
+                "%s: tensor \"%s\" has the wrong shape: %u dimensions (%u, %u, %u, %u) "
+                "instead of %u (%u, %u, %u, %u)",
+                path, t->name, found->rank, found->dims[0], found->dims[1], found->dims[2],
+                found->dims[3], t->rank, t->dims[0], t->dims[1], t->dims[2], t->dims[3]);
     }
-    for (size_t i = 0; i < fds_safetensors_count(file); i++) {
-        const char *name = fds_safetensors_tensor(file, i)->name;
+    for (size_t i = 0; i < fds__safetensors_count(file); i++) {
+        const char *name = fds__safetensors_tensor(file, i)->name;
         if (!has_tensor(net, name))
-            return fds_fail(err, FDS_FORMAT, "%s: tensor \"%.100s\" does not belong to network %s",
-                            path, name, net->text);
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: tensor \"%.100s\" does not belong to network %s", path, name,
+                             net->text);
     }
     return FDS_OK;
 }
 
-static fds_status load_weights(const char *path, fds_model *model, const fds_safetensors *file,
+static fds_status load_weights(const char *path, fds_model *model, const fds__safetensors *file,
                                fds_error *err) {
     const fds_net *net = model->net;
     for (uint32_t i = 0; i < net->tensor_count; i++) {
         const fds_tensor_info *t = &net->tensors[i];
-        const float *values = fds_safetensors_find(file, t->name)->values;
+        const float *values = fds__safetensors_find(file, t->name)->values;
         for (size_t j = 0; j < t->count; j++)
             if (!isfinite(values[j]))
-                return fds_fail(err, FDS_FORMAT,
-                                "%s: tensor \"%s\": value %zu is infinite or not a number", path,
-                                t->name, j);
+                return fds__fail(err, FDS_ERR_FORMAT,
+                                 "%s: tensor \"%s\": value %zu is infinite or not a number", path,
+                                 t->name, j);
         memcpy(model->weights + t->offset, values, t->count * sizeof(float));
     }
     fds_sha256_hex(model->weights, net->weights * sizeof(float), model->sha256);
@@ -424,33 +426,33 @@ static fds_status load_weights(const char *path, fds_model *model, const fds_saf
 
 /* The network that the metadata describes, when the file has just its tensors: only then is memory
  * taken for it. */
-static fds_status load_net(const char *path, const fds_safetensors *file, size_t classes,
+static fds_status load_net(const char *path, const fds__safetensors *file, size_t classes,
                            fds_net **net, fds_error *err) {
-    const char *network = fds_safetensors_meta(file, "fds.network");
+    const char *network = fds__safetensors_meta(file, "fds.network");
     fds_shape shape;
     fds_error detail = {0};
     if (!network)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: metadata \"fds.network\" is missing: not a model of fds", path);
-    FDS_TRY(meta_shape(path, file, &shape, err));
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: metadata \"fds.network\" is missing: not a model of fds", path);
+    TRY(meta_shape(path, file, &shape, err));
     uint32_t outputs = classes > UINT32_MAX ? 0 : (uint32_t)classes;
     fds_status status = fds_net_create(network, shape, outputs, net, &detail);
     if (status != FDS_OK)
-        return fds_fail(err, status == FDS_NOMEM ? status : FDS_FORMAT, "%s: %s", path,
-                        detail.text);
+        return fds__fail(err, status == FDS_ERR_NOMEM ? status : FDS_ERR_FORMAT, "%s: %s", path,
+                         detail.text);
     status = check_tensors(path, *net, file, err);
     if (status != FDS_OK)
         fds_net_free(*net);
     return status;
 }
 
-static fds_status load(const char *path, const fds_safetensors *file, fds_model **out,
+static fds_status load(const char *path, const fds__safetensors *file, fds_model **out,
                        fds_error *err) {
-    const char *training = fds_safetensors_meta(file, "fds.training");
+    const char *training = fds__safetensors_meta(file, "fds.training");
     json_t *names;
     fds_net *net;
     fds_model *model = NULL;
-    FDS_TRY(meta_array(path, file, "fds.classes", &names, err));
+    TRY(meta_array(path, file, "fds.classes", &names, err));
     fds_status status = load_net(path, file, json_array_size(names), &net, err);
     if (status == FDS_OK)
         status = model_create(net, &model, err);
@@ -464,8 +466,8 @@ static fds_status load(const char *path, const fds_safetensors *file, fds_model 
         status = meta_floats(path, file, "fds.std", model->std, net->input.channels, 0, err);
     if (status == FDS_OK)
         status = load_weights(path, model, file, err);
-    if (status == FDS_OK && !(model->training = fds_strdup(training ? training : "{}")))
-        status = fds_fail_nomem(err, 3);
+    if (status == FDS_OK && !(model->training = fds__strdup(training ? training : "{}")))
+        status = fds__fail_nomem(err, 3);
     if (status != FDS_OK) {
         fds_model_free(model);
         return status;
@@ -474,19 +476,19 @@ static fds_status load(const char *path, const fds_safetensors *file, fds_model 
     return FDS_OK;
 }
 
-fds_status fds_model_parse(const char *path, uint8_t *data, size_t size, fds_model **out,
-                           fds_error *err) {
-    fds_safetensors *file;
-    FDS_TRY(fds_safetensors_parse(path, data, size, &file, err));
+fds_status fds__model_parse(const char *path, uint8_t *data, size_t size, fds_model **out,
+                            fds_error *err) {
+    fds__safetensors *file;
+    TRY(fds__safetensors_parse(path, data, size, &file, err));
     fds_status status = load(path, file, out, err);
-    fds_safetensors_free(file);
+    fds__safetensors_free(file);
     return status;
 }
 
 fds_status fds_model_load(const char *path, fds_model **out, fds_error *err) {
-    fds_safetensors *file;
-    FDS_TRY(fds_safetensors_read(path, &file, err));
+    fds__safetensors *file;
+    TRY(fds__safetensors_read(path, &file, err));
     fds_status status = load(path, file, out, err);
-    fds_safetensors_free(file);
+    fds__safetensors_free(file);
     return status;
 }

@@ -12,9 +12,9 @@
 #include "lane/lane.h"
 
 /* A model's weights, as its network lays them out. */
-const float *fds_model_weights(const fds_model *model);
+const float *fds__model_weights(const fds_model *model);
 /* A model from a file already in memory, for fuzzing; takes data over. */
-fds_status fds_model_parse(const char *path, uint8_t *data, size_t size, fds_model **out,
-                           fds_error *err);
+fds_status fds__model_parse(const char *path, uint8_t *data, size_t size, fds_model **out,
+                            fds_error *err);
 
 #endif

@@ -35,14 +35,14 @@ static int by_remainder(const void *left, const void *right) {
 
 const char *fds_pay_rule_text(fds_pay_rule rule) {
     switch (rule) {
-    case FDS_PAID_CLIP:
+    case FDS_PAY_RULE_CLIP:
         return "in proportion to the values, where negative ones earn nothing";
-    case FDS_PAID_SIGNED:
+    case FDS_PAY_RULE_SIGNED:
         return "in proportion to the values, where negative ones owe";
-    case FDS_PAID_CLIP_FOR_SIGNED:
+    case FDS_PAY_RULE_CLIP_FOR_SIGNED:
         return "negative values earn nothing instead of owing, because the values nearly cancel "
                "each other out";
-    case FDS_PAID_EVENLY:
+    case FDS_PAY_RULE_EVENLY:
         return "the same for everybody, because no value is above zero";
     }
     return "?";
@@ -52,16 +52,17 @@ const char *fds_pay_rule_text(fds_pay_rule rule) {
 
 static fds_status check(const double *values, size_t count, int64_t amount, fds_error *err) {
     if (count == 0)
-        return fds_fail(err, FDS_USAGE, "there are no players to be paid");
+        return fds__fail(err, FDS_ERR_USAGE, "there are no players to be paid");
     if (amount < 0)
-        return fds_fail(err, FDS_USAGE, "an amount of %lld cannot be divided: it is below 0",
-                        (long long)amount);
+        return fds__fail(err, FDS_ERR_USAGE, "an amount of %lld cannot be divided: it is below 0",
+                         (long long)amount);
     if (amount > MOST_AMOUNT)
-        return fds_fail(err, FDS_LIMIT, "an amount of %lld units is too large, at most %lld",
-                        (long long)amount, (long long)MOST_AMOUNT);
+        return fds__fail(err, FDS_ERR_LIMIT, "an amount of %lld units is too large, at most %lld",
+                         (long long)amount, (long long)MOST_AMOUNT);
     for (size_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
-            return fds_fail(err, FDS_USAGE, "the value of player %zu (from 0) is not a number", i);
+            return fds__fail(err, FDS_ERR_USAGE, "the value of player %zu (from 0) is not a number",
+                             i);
     return FDS_OK;
 }
 
@@ -71,7 +72,7 @@ static void weigh(const double *values, size_t count, bool is_clipped, int64_t *
     int exponent;
     for (size_t i = 0; i < count; i++)
         if (values[i] > 0 || !is_clipped)
-            greatest = FDS_MAX(greatest, fabs(values[i]));
+            greatest = MAX(greatest, fabs(values[i]));
     frexp(greatest, &exponent); /* greatest is below 2^exponent */
     for (size_t i = 0; i < count; i++)
         weights[i] = is_clipped && values[i] < 0 ? 0 : (int64_t)ldexp(values[i], BITS - exponent);
@@ -87,18 +88,18 @@ static int128 sum(const int64_t *weights, size_t count, bool of_sizes) {
 /* Fills in weights as the policy, or what it must give way to, has them. */
 static fds_pay_rule choose(const double *values, size_t count, fds_policy policy,
                            int64_t *weights) {
-    if (policy == FDS_SIGNED) {
+    if (policy == FDS_POLICY_SIGNED) {
         weigh(values, count, false, weights);
         int128 total = sum(weights, count, false), sizes = sum(weights, count, true);
         if (total > 0 && total * LEAST_SUM_PART >= sizes)
-            return FDS_PAID_SIGNED;
+            return FDS_PAY_RULE_SIGNED;
     }
     weigh(values, count, true, weights);
     if (sum(weights, count, false) > 0)
-        return policy == FDS_SIGNED ? FDS_PAID_CLIP_FOR_SIGNED : FDS_PAID_CLIP;
+        return policy == FDS_POLICY_SIGNED ? FDS_PAY_RULE_CLIP_FOR_SIGNED : FDS_PAY_RULE_CLIP;
     for (size_t i = 0; i < count; i++)
         weights[i] = 1;
-    return FDS_PAID_EVENLY;
+    return FDS_PAY_RULE_EVENLY;
 }
 
 /* ---- shares ---- */
@@ -122,9 +123,9 @@ static void divide(const int64_t *weights, size_t count, int64_t amount, rest *r
 
 fds_status fds_pay(const double *values, size_t count, int64_t amount, fds_policy policy,
                    int64_t *shares, fds_pay_rule *rule, fds_error *err) {
-    FDS_TRY(check(values, count, amount, err));
-    int64_t *weights = fds_alloc_zero(count, sizeof *weights);
-    rest *rests = fds_alloc_zero(count, sizeof *rests);
+    TRY(check(values, count, amount, err));
+    int64_t *weights = fds__alloc_zero(count, sizeof *weights);
+    rest *rests = fds__alloc_zero(count, sizeof *rests);
     fds_status status = FDS_OK;
     if (weights && rests) {
         fds_pay_rule followed = choose(values, count, policy, weights);
@@ -132,9 +133,9 @@ fds_status fds_pay(const double *values, size_t count, int64_t amount, fds_polic
             *rule = followed;
         divide(weights, count, amount, rests, shares);
     } else {
-        status = fds_fail_nomem(err, count * sizeof *rests);
+        status = fds__fail_nomem(err, count * sizeof *rests);
     }
-    fds_free(weights);
-    fds_free(rests);
+    fds__free(weights);
+    fds__free(rests);
     return status;
 }

@@ -193,9 +193,9 @@ static fds_status fail_kind(const char *path, const char *place, const json_t *j
                                      used ? " or " : "", *choice);
     }
     const char *most = what->kind == NUMBER ? " of at most 1e15" : "";
-    return fds_fail(err, FDS_FORMAT, "%s: %s %s %s%s%s", path, place,
-                    json ? "must be" : "is missing; it must be", wanted, most,
-                    what->or_null ? " or null" : "");
+    return fds__fail(err, FDS_ERR_FORMAT, "%s: %s %s %s%s%s", path, place,
+                     json ? "must be" : "is missing; it must be", wanted, most,
+                     what->or_null ? " or null" : "");
 }
 
 static fds_status check(const char *path, const char *place, const json_t *json, const shape *what,
@@ -208,12 +208,12 @@ static fds_status check(const char *path, const char *place, const json_t *json,
     if (what->kind == OBJECT)
         for (const member *m = what->members; m->key; m++) {
             snprintf(below, sizeof below, "%s%s%s", place, *place ? "." : "", m->key);
-            FDS_TRY(check(path, below, json_object_get(json, m->key), m->shape, err));
+            TRY(check(path, below, json_object_get(json, m->key), m->shape, err));
         }
     if (what->kind == LIST)
         for (size_t i = 0; i < json_array_size(json); i++) {
             snprintf(below, sizeof below, "%s[%zu]", place, i);
-            FDS_TRY(check(path, below, json_array_get(json, i), what->item, err));
+            TRY(check(path, below, json_array_get(json, i), what->item, err));
         }
     return FDS_OK;
 }
@@ -228,10 +228,10 @@ static fds_status check_unique(const char *path, const char *place, const json_t
                 is_same &= json_equal(json_object_get(json_array_get(list, i), keys[k]),
                                       json_object_get(json_array_get(list, j), keys[k]));
             if (is_same)
-                return fds_fail(err, FDS_FORMAT,
-                                "%s: %s[%zu] has the %s of %s[%zu]; each may be "
-                                "there once",
-                                path, place, i, keys[0], place, j);
+                return fds__fail(err, FDS_ERR_FORMAT,
+                                 "%s: %s[%zu] has the %s of %s[%zu]; each may be "
+                                 "there once",
+                                 path, place, i, keys[0], place, j);
         }
     return FDS_OK;
 }
@@ -242,9 +242,10 @@ static fds_status check_shares(const char *path, const char *place, const json_t
     for (size_t i = 0; i < json_array_size(shares); i++) {
         double share = json_number_value(json_array_get(shares, i));
         if (!(share > last) || share > 1)
-            return fds_fail(err, FDS_FORMAT,
-                            "%s: %ssettings.shares[%zu]: shares must ascend, above 0 and at most 1",
-                            path, place, i);
+            return fds__fail(
+                err, FDS_ERR_FORMAT,
+                "%s: %ssettings.shares[%zu]: shares must ascend, above 0 and at most 1", path,
+                place, i);
         last = share;
     }
     return FDS_OK;
@@ -255,8 +256,8 @@ static fds_status check_length(const char *path, const char *place, const json_t
                                const char *key, size_t shares, fds_error *err) {
     const json_t *list = json_object_get(entry, key);
     if (list && json_array_size(list) != shares)
-        return fds_fail(err, FDS_FORMAT, "%s: %s.%s has %zu numbers; there are %zu shares", path,
-                        place, key, json_array_size(list), shares);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: %s.%s has %zu numbers; there are %zu shares",
+                         path, place, key, json_array_size(list), shares);
     return FDS_OK;
 }
 
@@ -264,12 +265,12 @@ static fds_status check_losses(const char *path, const char *place, const json_t
                                size_t shares, fds_error *err) {
     static const char *const lists[] = {"mean", "sd", "error"};
     static const char *const names[3] = {"value", "way", "set"};
-    FDS_TRY(check_unique(path, place, list, names, err));
+    TRY(check_unique(path, place, list, names, err));
     for (size_t i = 0; i < json_array_size(list); i++) {
         char below[PLACE + 24];
         snprintf(below, sizeof below, "%s[%zu]", place, i);
         for (size_t k = 0; k < 3; k++)
-            FDS_TRY(check_length(path, below, json_array_get(list, i), lists[k], shares, err));
+            TRY(check_length(path, below, json_array_get(list, i), lists[k], shares, err));
     }
     return FDS_OK;
 }
@@ -282,20 +283,20 @@ static fds_status check_whole(const char *path, const char *prefix, const json_t
     char place[PLACE];
     const json_t *shares = json_object_get(json_object_get(json, "settings"), "shares");
     const json_t *judged = json_object_get(json, "judged"), *list = json_object_get(json, "rows");
-    FDS_TRY(check_shares(path, prefix, shares, err));
+    TRY(check_shares(path, prefix, shares, err));
     snprintf(place, sizeof place, "%sjudged", prefix);
-    FDS_TRY(check_unique(path, place, judged, value, err));
+    TRY(check_unique(path, place, judged, value, err));
     for (size_t i = 0; i < json_array_size(judged); i++) {
         snprintf(place, sizeof place, "%sjudged[%zu].losses", prefix, i);
-        FDS_TRY(check_unique(path, place, json_object_get(json_array_get(judged, i), "losses"),
-                             set_name, err));
+        TRY(check_unique(path, place, json_object_get(json_array_get(judged, i), "losses"),
+                         set_name, err));
     }
     snprintf(place, sizeof place, "%srows", prefix);
-    FDS_TRY(check_unique(path, place, list, method, err));
+    TRY(check_unique(path, place, list, method, err));
     for (size_t i = 0; i < json_array_size(list); i++) {
         snprintf(place, sizeof place, "%srows[%zu].losses", prefix, i);
-        FDS_TRY(check_losses(path, place, json_object_get(json_array_get(list, i), "losses"),
-                             json_array_size(shares), err));
+        TRY(check_losses(path, place, json_object_get(json_array_get(list, i), "losses"),
+                         json_array_size(shares), err));
     }
     return FDS_OK;
 }
@@ -305,8 +306,9 @@ static fds_status check_pictures(const char *path, const json_t *list, fds_error
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *file = report_text_of(json_array_get(list, i), "file");
         if (!*file || *file == '.' || strchr(file, '/'))
-            return fds_fail(err, FDS_FORMAT,
-                            "%s: pictures[%zu].file must be the name of a file beside it", path, i);
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: pictures[%zu].file must be the name of a file beside it", path,
+                             i);
     }
     return FDS_OK;
 }
@@ -317,9 +319,9 @@ static fds_status read_json(const char *path, const char *kind_text, const shape
                             json_t **out, fds_error *err) {
     json_t *json;
     fds_status status = FDS_OK;
-    FDS_TRY(fds_json_read(path, MAX_BYTES, &json, err));
+    TRY(fds__json_read(path, MAX_BYTES, &json, err));
     if (strcmp(report_text_of(json, "kind"), kind_text) != 0)
-        status = fds_fail(err, FDS_FORMAT, "%s: \"kind\" must be \"%s\"", path, kind_text);
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: \"kind\" must be \"%s\"", path, kind_text);
     else
         status = check(path, "", json, what, err);
     if (status != FDS_OK)
@@ -331,7 +333,7 @@ static fds_status read_json(const char *path, const char *kind_text, const shape
 
 fds_status report_case_read(const char *path, json_t **out, fds_error *err) {
     json_t *json;
-    FDS_TRY(read_json(path, "fds bench case", &case_json, &json, err));
+    TRY(read_json(path, "fds bench case", &case_json, &json, err));
     fds_status status = check_whole(path, "", json, err);
     if (status == FDS_OK)
         status = check_pictures(path, json_object_get(json, "pictures"), err);
@@ -345,7 +347,7 @@ fds_status report_case_read(const char *path, json_t **out, fds_error *err) {
 fds_status report_read(const char *path, json_t **out, fds_error *err) {
     static const char *const name[3] = {"name"};
     json_t *json;
-    FDS_TRY(read_json(path, "fds bench report", &report_json, &json, err));
+    TRY(read_json(path, "fds bench report", &report_json, &json, err));
     const json_t *list = json_object_get(json, "data");
     fds_status status = check_unique(path, "data", list, name, err);
     for (size_t i = 0; status == FDS_OK && i < json_array_size(list); i++) {

@@ -65,7 +65,7 @@ static void compare_exactly(comparison *c, const char *const *keys, const json_t
 
 /* "network lenet5 before, mlp after" */
 static fds_status compare_text(comparison *c, const char *key, const json_t *before,
-                               const json_t *after, fds_text *what, fds_error *err) {
+                               const json_t *after, fds__text *what, fds_error *err) {
     const char *old = report_text_of(before, key), *new = report_text_of(after, key);
     if (!*old || !*new)
         return FDS_OK;
@@ -76,16 +76,16 @@ static fds_status compare_text(comparison *c, const char *key, const json_t *bef
     const char *const parts[] = {key, " ", old, " before, ", new, " after"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         draw_markup(what, parts[i]);
-    FDS_TRY(fds_text_check(what, err));
+    TRY(fds__text_check(what, err));
     tell(c, what->data, NAN, NAN, INFINITY);
     return FDS_OK;
 }
 
 static fds_status compare_settings(comparison *c, const json_t *before, const json_t *after,
-                                   fds_text *what, fds_error *err) {
+                                   fds__text *what, fds_error *err) {
     static const char *const keys[] = {"coalitions", "orders", "truth", "flipped", NULL};
     compare_exactly(c, keys, before, after);
-    FDS_TRY(compare_text(c, "network", before, after, what, err));
+    TRY(compare_text(c, "network", before, after, what, err));
     return compare_text(c, "explainer", before, after, what, err);
 }
 
@@ -113,19 +113,19 @@ static figure at_share(const json_t *entry, size_t k) {
 }
 
 /* "loss by retrain:10, top 10 %, right" */
-static fds_status name_loss(const json_t *entry, double share, fds_text *what, fds_error *err) {
+static fds_status name_loss(const json_t *entry, double share, fds__text *what, fds_error *err) {
     what->used = 0;
-    fds_text_print(what, "loss by ");
+    fds__text_print(what, "loss by ");
     draw_markup(what, report_text_of(entry, "value"));
-    fds_text_print(what, ", %s ", report_text_of(entry, "way"));
-    fds_text_digits(what, 6, 100 * share);
-    fds_text_print(what, " %%, %s", report_text_of(entry, "set"));
-    return fds_text_check(what, err);
+    fds__text_print(what, ", %s ", report_text_of(entry, "way"));
+    fds__text_digits(what, 6, 100 * share);
+    fds__text_print(what, " %%, %s", report_text_of(entry, "set"));
+    return fds__text_check(what, err);
 }
 
 static fds_status compare_losses(comparison *c, const json_t *before, const json_t *after,
                                  const json_t *shares_before, const json_t *shares_after,
-                                 fds_text *what, fds_error *err) {
+                                 fds__text *what, fds_error *err) {
     const json_t *list = json_object_get(before, "losses");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *old = json_array_get(list, i);
@@ -137,7 +137,7 @@ static fds_status compare_losses(comparison *c, const json_t *before, const json
                 double share = report_number_at(shares_before, k);
                 if (fabs(share - report_number_at(shares_after, m)) > 1e-9)
                     continue;
-                FDS_TRY(name_loss(old, share, what, err));
+                TRY(name_loss(old, share, what, err));
                 compare(c, what->data, at_share(old, k), at_share(new, m));
             }
     }
@@ -146,7 +146,7 @@ static fds_status compare_losses(comparison *c, const json_t *before, const json
 
 /* Losses with all players. */
 static fds_status compare_judged(comparison *c, const json_t *before, const json_t *after,
-                                 fds_text *what, fds_error *err) {
+                                 fds__text *what, fds_error *err) {
     const json_t *judged = json_object_get(before, "judged");
     c->method = "(all players)";
     for (size_t j = 0; j < json_array_size(judged); j++) {
@@ -160,10 +160,10 @@ static fds_status compare_judged(comparison *c, const json_t *before, const json
             const json_t *new =
                 report_list_find(json_object_get(other, "losses"), "set", set, NULL);
             what->used = 0;
-            fds_text_print(what, "loss by ");
+            fds__text_print(what, "loss by ");
             draw_markup(what, value);
-            fds_text_print(what, ", %s", set);
-            FDS_TRY(fds_text_check(what, err));
+            fds__text_print(what, ", %s", set);
+            TRY(fds__text_check(what, err));
             compare(c, what->data,
                     (figure){report_number_of(old, "mean"), report_number_of(old, "error")},
                     (figure){report_number_of(new, "mean"), report_number_of(new, "error")});
@@ -199,14 +199,14 @@ static void compare_stats(comparison *c, const json_t *before, const json_t *aft
 /* ---- all of it ---- */
 
 static fds_status compare_data(comparison *c, const json_t *before, const json_t *after,
-                               fds_text *what, fds_error *err) {
+                               fds__text *what, fds_error *err) {
     const json_t *rows = json_object_get(before, "rows"), *others = json_object_get(after, "rows");
     const json_t *settings[] = {json_object_get(before, "settings"),
                                 json_object_get(after, "settings")};
     c->method = "";
     compare_scope(c, before, after);
-    FDS_TRY(compare_settings(c, settings[0], settings[1], what, err));
-    FDS_TRY(compare_judged(c, before, after, what, err));
+    TRY(compare_settings(c, settings[0], settings[1], what, err));
+    TRY(compare_judged(c, before, after, what, err));
     for (size_t r = 0; r < json_array_size(rows); r++) {
         const json_t *old = json_array_get(rows, r);
         c->method = report_text_of(old, "method");
@@ -215,8 +215,8 @@ static fds_status compare_data(comparison *c, const json_t *before, const json_t
             tell_missing(c, true);
             continue;
         }
-        FDS_TRY(compare_losses(c, old, new, json_object_get(settings[0], "shares"),
-                               json_object_get(settings[1], "shares"), what, err));
+        TRY(compare_losses(c, old, new, json_object_get(settings[0], "shares"),
+                           json_object_get(settings[1], "shares"), what, err));
         compare_stats(c, old, new);
     }
     for (size_t r = 0; r < json_array_size(others); r++) {
@@ -228,14 +228,14 @@ static fds_status compare_data(comparison *c, const json_t *before, const json_t
 }
 
 static fds_status compare_all(comparison *c, const json_t *before, const json_t *after,
-                              fds_text *what, fds_error *err) {
+                              fds__text *what, fds_error *err) {
     for (size_t d = 0; d < json_array_size(before); d++) {
         const json_t *old = json_array_get(before, d);
         c->data = report_text_of(old, "name");
         c->method = "";
         const json_t *new = report_list_find(after, "name", c->data, NULL);
         if (new)
-            FDS_TRY(compare_data(c, old, new, what, err));
+            TRY(compare_data(c, old, new, what, err));
         else
             tell_missing(c, true);
     }
@@ -252,10 +252,10 @@ fds_status fds_bench_compare(const char *before_path, const char *after_path, do
                              void (*on_change)(void *user, const fds_bench_change *change),
                              void *user, size_t *compared, fds_error *err) {
     if (!(sigmas >= 0))
-        return fds_fail(err, FDS_USAGE, "a number of standard errors must be at least 0");
+        return fds__fail(err, FDS_ERR_USAGE, "a number of standard errors must be at least 0");
     comparison c = {.sigmas = sigmas, .tell = on_change, .user = user};
     json_t *before = NULL, *after = NULL;
-    fds_text what = {0};
+    fds__text what = {0};
     fds_status status = report_read(before_path, &before, err);
     if (status == FDS_OK)
         status = report_read(after_path, &after, err);
@@ -266,6 +266,6 @@ fds_status fds_bench_compare(const char *before_path, const char *after_path, do
         *compared = c.compared;
     json_decref(before);
     json_decref(after);
-    fds_free(what.data);
+    fds__free(what.data);
     return status;
 }

@@ -31,27 +31,27 @@ typedef struct line {
     double mean, sd, error, count;
 } line;
 
-static void add_text(fds_text *csv, const char *text) {
-    bool is_quoted = fds_csv_is_quoted(text);
+static void add_text(fds__text *csv, const char *text) {
+    bool is_quoted = fds__csv_is_quoted(text);
     if (is_quoted)
-        fds_text_add(csv, "\"", 1);
+        fds__text_add(csv, "\"", 1);
     for (const char *at = text; *at; at++) {
         if (*at == '"')
-            fds_text_add(csv, at, 1);
-        fds_text_add(csv, at, 1);
+            fds__text_add(csv, at, 1);
+        fds__text_add(csv, at, 1);
     }
     if (is_quoted)
-        fds_text_add(csv, "\"", 1);
-    fds_text_add(csv, ",", 1);
+        fds__text_add(csv, "\"", 1);
+    fds__text_add(csv, ",", 1);
 }
 
-static void add_number(fds_text *csv, double value, char end) {
+static void add_number(fds__text *csv, double value, char end) {
     if (isfinite(value))
-        fds_text_double(csv, value);
-    fds_text_add(csv, &end, 1);
+        fds__text_double(csv, value);
+    fds__text_add(csv, &end, 1);
 }
 
-static void add_line(fds_text *csv, const line *l) {
+static void add_line(fds__text *csv, const line *l) {
     if (!isfinite(l->mean))
         return;
     const char *const texts[] = {l->data, l->method, l->what, l->value, l->way, l->set};
@@ -59,8 +59,8 @@ static void add_line(fds_text *csv, const line *l) {
         add_text(csv, texts[i]);
     add_number(csv, l->share, ',');
     if (l->seed)
-        fds_text_print(csv, "%lld", (long long)json_integer_value(l->seed));
-    fds_text_add(csv, ",", 1);
+        fds__text_print(csv, "%lld", (long long)json_integer_value(l->seed));
+    fds__text_add(csv, ",", 1);
     add_number(csv, l->mean, ',');
     add_number(csv, l->sd, ',');
     add_number(csv, l->error, ',');
@@ -69,7 +69,7 @@ static void add_line(fds_text *csv, const line *l) {
 
 /* The same line for each seed by itself; means: those of the seeds, at place at where each is a
  * list of its own. */
-static void add_seeds(fds_text *csv, const line *of_all, const json_t *seeds, const json_t *means,
+static void add_seeds(fds__text *csv, const line *of_all, const json_t *seeds, const json_t *means,
                       size_t at) {
     for (size_t i = 0; i < json_array_size(means); i++) {
         const json_t *mean = json_array_get(means, i);
@@ -81,7 +81,7 @@ static void add_seeds(fds_text *csv, const line *of_all, const json_t *seeds, co
     }
 }
 
-static void add_truth(fds_text *csv, const json_t *data, const json_t *judge) {
+static void add_truth(fds__text *csv, const json_t *data, const json_t *judge) {
     const json_t *truth = json_object_get(judge, "truth");
     const json_t *stat = json_object_get(truth, "correlation");
     line l = {.data = report_text_of(data, "name"),
@@ -104,7 +104,7 @@ static void add_truth(fds_text *csv, const json_t *data, const json_t *judge) {
     add_line(csv, &l);
 }
 
-static void add_judged(fds_text *csv, const json_t *data) {
+static void add_judged(fds__text *csv, const json_t *data) {
     const json_t *judged = json_object_get(data, "judged");
     for (size_t i = 0; i < json_array_size(judged); i++) {
         const json_t *judge = json_array_get(judged, i), *losses = json_object_get(judge, "losses");
@@ -127,7 +127,7 @@ static void add_judged(fds_text *csv, const json_t *data) {
     }
 }
 
-static void add_losses(fds_text *csv, const json_t *data, const json_t *row) {
+static void add_losses(fds__text *csv, const json_t *data, const json_t *row) {
     const json_t *shares = json_object_get(json_object_get(data, "settings"), "shares");
     const json_t *losses = json_object_get(row, "losses");
     for (size_t i = 0; i < json_array_size(losses); i++) {
@@ -151,7 +151,7 @@ static void add_losses(fds_text *csv, const json_t *data, const json_t *row) {
 }
 
 /* A number that is one a seed: outer.key of the row, or key where outer is NULL. */
-static void add_stat(fds_text *csv, const json_t *data, const json_t *row, const char *outer,
+static void add_stat(fds__text *csv, const json_t *data, const json_t *row, const char *outer,
                      const char *key) {
     const json_t *stat = json_object_get(outer ? json_object_get(row, outer) : row, key);
     double sd = report_number_of(stat, "sd"), count = report_number_of(stat, "count");
@@ -169,7 +169,7 @@ static void add_stat(fds_text *csv, const json_t *data, const json_t *row, const
     add_line(csv, &l);
 }
 
-static void add_paper(fds_text *csv, const json_t *data, const json_t *row) {
+static void add_paper(fds__text *csv, const json_t *data, const json_t *row) {
     const json_t *paper = json_object_get(row, "paper"), *means = json_object_get(paper, "mean");
     line l = {.data = report_text_of(data, "name"),
               .method = report_text_of(row, "method"),
@@ -192,7 +192,7 @@ static void add_paper(fds_text *csv, const json_t *data, const json_t *row) {
     add_line(csv, &l);
 }
 
-fds_status report_csv(const json_t *report, fds_text *csv, fds_error *err) {
+fds_status report_csv(const json_t *report, fds__text *csv, fds_error *err) {
     static const struct {
         const char *outer, *key;
     } stats[] = {
@@ -200,7 +200,8 @@ fds_status report_csv(const json_t *report, fds_text *csv, fds_error *err) {
         {"agreement", "gap"},         {NULL, "area"},          {NULL, "sub_models"},
         {"orders", "walked"},         {"timing", "prepare_s"}, {"timing", "answer_ms"}};
     const json_t *list = json_object_get(report, "data");
-    fds_text_print(csv, "data,method,what,value_function,way,set,share,seed,mean,sd,error,count\n");
+    fds__text_print(csv,
+                    "data,method,what,value_function,way,set,share,seed,mean,sd,error,count\n");
     for (size_t d = 0; d < json_array_size(list); d++) {
         const json_t *data = json_array_get(list, d), *rows = json_object_get(data, "rows");
         add_judged(csv, data);
@@ -212,5 +213,5 @@ fds_status report_csv(const json_t *report, fds_text *csv, fds_error *err) {
             add_paper(csv, data, row);
         }
     }
-    return fds_text_check(csv, err);
+    return fds__text_check(csv, err);
 }

@@ -116,7 +116,7 @@ static void choose_styles(const view *v, draw_curve *curves) {
 }
 
 /* ", seed 0 only" where a chart is not of all seeds; and whether a curve is of fewer than it. */
-static void name_seeds(const view *v, const char *way, fds_text *title) {
+static void name_seeds(const view *v, const char *way, fds__text *title) {
     const json_t *seeds = json_object_get(v->section->data, "seeds");
     size_t used = 0, named = 0;
     bool is_even = true;
@@ -133,20 +133,20 @@ static void name_seeds(const view *v, const char *way, fds_text *title) {
         if (has_seed(v, NULL, way, i)) {
             draw_markup(title, named ? ", " : used > 1 ? ", seeds " : ", seed ");
             named++;
-            fds_text_print(title, "%lld", (long long)json_integer_value(json_array_get(seeds, i)));
+            fds__text_print(title, "%lld", (long long)json_integer_value(json_array_get(seeds, i)));
         }
     draw_markup(title, named ? " only" : "");
     draw_markup(title, is_even ? "" : ", some methods with fewer seeds");
 }
 
-static void name_chart(const view *v, const char *way, fds_text *title) {
+static void name_chart(const view *v, const char *way, fds__text *title) {
     draw_markup(title, strcmp(way, "top") == 0      ? "Without the most valuable players"
                        : strcmp(way, "bottom") == 0 ? "Without the least valuable players"
                                                     : "With the most valuable players alone");
     if (strcmp(way, "top") != 0) {
         draw_markup(title, ", curves as above");
     } else {
-        fds_text_print(title, ": %s judged by ", v->heading);
+        fds__text_print(title, ": %s judged by ", v->heading);
         report_utility_name(title, v->value);
     }
     name_seeds(v, way, title);
@@ -198,27 +198,27 @@ static fds_status draw_way(const view *v, const char *way, fds_error *err) {
         return FDS_OK;
     /* x, then y, band and marks of each row */
     size_t count = (json_array_size(v->section->shares) + 1) * (3 * v->count + 1);
-    double *numbers = fds_alloc_zero(count, sizeof *numbers);
-    draw_curve *curves = fds_alloc_zero(v->count, sizeof *curves);
-    fds_text title = {0};
+    double *numbers = fds__alloc_zero(count, sizeof *numbers);
+    draw_curve *curves = fds__alloc_zero(v->count, sizeof *curves);
+    fds__text title = {0};
     name_chart(v, way, &title);
-    fds_status status = numbers && curves ? fds_text_check(&title, err)
-                                          : fds_fail_nomem(err, count * sizeof *numbers);
+    fds_status status = numbers && curves ? fds__text_check(&title, err)
+                                          : fds__fail_nomem(err, count * sizeof *numbers);
     if (status == FDS_OK)
         fill_chart(v, way, title.data, numbers, curves);
-    fds_free(title.data);
-    fds_free(numbers);
-    fds_free(curves);
+    fds__free(title.data);
+    fds__free(numbers);
+    fds__free(curves);
     return status;
 }
 
 static fds_status draw_view(const view *v, fds_error *err) {
-    FDS_TRY(draw_way(v, "top", err));
+    TRY(draw_way(v, "top", err));
     if (!has_way(v, "bottom") && !has_way(v, "add"))
         return FDS_OK;
     draw_markup(v->section->html, "<div class=\"pair\">\n");
-    FDS_TRY(draw_way(v, "bottom", err));
-    FDS_TRY(draw_way(v, "add", err));
+    TRY(draw_way(v, "bottom", err));
+    TRY(draw_way(v, "add", err));
     draw_markup(v->section->html, "</div>\n");
     return FDS_OK;
 }
@@ -246,7 +246,7 @@ static fds_status draw_part(view *v, size_t part, size_t *chosen, fds_error *err
                 report_losses_find(json_array_get(rows, r), v->value, "top", v->set, NULL))
                 chosen[v->count++] = r;
         if (v->count)
-            FDS_TRY(draw_view(v, err));
+            TRY(draw_view(v, err));
         is_first = false;
     } while (next < count);
     return FDS_OK;
@@ -266,16 +266,16 @@ static fds_status draw_value(view *v, size_t *chosen, fds_error *err) {
         return draw_part(v, PARTS, chosen, err);
     for (size_t part = 0; part < PARTS; part++) {
         v->heading = headings[part];
-        FDS_TRY(draw_part(v, part, chosen, err));
+        TRY(draw_part(v, part, chosen, err));
     }
     return FDS_OK;
 }
 
 fds_status report_figures_curves(const report_section *s, fds_error *err) {
     const json_t *judged = json_object_get(s->data, "judged");
-    size_t *chosen = fds_alloc_zero(json_array_size(s->rows), sizeof *chosen);
+    size_t *chosen = fds__alloc_zero(json_array_size(s->rows), sizeof *chosen);
     if (!chosen)
-        return fds_fail_nomem(err, json_array_size(s->rows) * sizeof *chosen);
+        return fds__fail_nomem(err, json_array_size(s->rows) * sizeof *chosen);
     const char *set = "all"; /* unless some sample is predicted rightly */
     for (size_t r = 0; r < json_array_size(s->rows); r++)
         if (report_list_find(json_object_get(json_array_get(s->rows, r), "losses"), "set", "right",
@@ -287,7 +287,7 @@ fds_status report_figures_curves(const report_section *s, fds_error *err) {
             .section = s, .value = report_text_of(json_array_get(judged, j), "value"), .set = set};
         status = draw_value(&v, chosen, err);
     }
-    fds_free(chosen);
+    fds__free(chosen);
     return status;
 }
 
@@ -295,9 +295,9 @@ fds_status report_figures_curves(const report_section *s, fds_error *err) {
 
 fds_status report_figures_overhead(const report_section *s, fds_error *err) {
     size_t count = json_array_size(s->rows), used = 0;
-    draw_bar *bars = fds_alloc_zero(count, sizeof *bars);
+    draw_bar *bars = fds__alloc_zero(count, sizeof *bars);
     if (!bars)
-        return fds_fail_nomem(err, count * sizeof *bars);
+        return fds__fail_nomem(err, count * sizeof *bars);
     for (unsigned kind = 0; kind < REPORT_KINDS; kind++)
         for (size_t r = 0; r < count; r++) {
             const json_t *row = json_array_get(s->rows, r);
@@ -318,7 +318,7 @@ fds_status report_figures_overhead(const report_section *s, fds_error *err) {
         draw_bars("Time before the first answer, by method", "seconds, on a logarithmic scale",
                   bars, used, s->html);
     }
-    fds_free(bars);
+    fds__free(bars);
     return FDS_OK;
 }
 
@@ -329,10 +329,10 @@ static fds_status add_picture(const report_section *s, const char *path, const c
     static const char signature[] = "\x89PNG\r\n\x1a\n";
     uint8_t *data;
     size_t size;
-    FDS_TRY(fds_file_read(path, MAX_PICTURE, &data, &size, err));
+    TRY(fds__file_read(path, MAX_PICTURE, &data, &size, err));
     if (size < 8 || memcmp(data, signature, 8) != 0) {
-        fds_free(data);
-        return fds_fail(err, FDS_FORMAT, "%s: not a PNG", path);
+        fds__free(data);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: not a PNG", path);
     }
     draw_markup(s->html, "<figure class=\"picture\">\n<img alt=\"Test samples, each followed by "
                          "training samples\" src=\"");
@@ -342,7 +342,7 @@ static fds_status add_picture(const report_section *s, const char *path, const c
     draw_markup(s->html, ": each row a test sample, then its greatest contributors, with original "
                          "label o, predicted label p and value s; framed where the label is not "
                          "the one predicted for the test sample.</figcaption>\n</figure>\n");
-    fds_free(data);
+    fds__free(data);
     return FDS_OK;
 }
 
@@ -355,7 +355,7 @@ fds_status report_figures_pictures(const report_section *s, fds_error *err) {
         const char *file = report_text_of(picture, "file"),
                    *method = report_text_of(picture, "method");
         const json_t *row = report_list_find(s->rows, "method", method, NULL);
-        FDS_TRY(add_picture(s, file, row ? report_text_of(row, "title") : method, err));
+        TRY(add_picture(s, file, row ? report_text_of(row, "title") : method, err));
     }
     return FDS_OK;
 }

@@ -21,20 +21,20 @@ static json_t *join_pictures(const report_cases *g) {
         const json_t *list = json_object_get(g->cases[i], "pictures");
         for (size_t k = 0; is_whole && k < json_array_size(list); k++) {
             const json_t *picture = json_array_get(list, k);
-            char path[FDS_PATH_MAX];
-            if (fds_path_join(path, sizeof path, g->dirs[i], report_text_of(picture, "file"),
-                              NULL) != FDS_OK)
+            char path[FDS__PATH_MAX];
+            if (fds__path_join(path, sizeof path, g->dirs[i], report_text_of(picture, "file"),
+                               NULL) != FDS_OK)
                 continue;
-            json_t *file = fds_json_string(path);
-            if (file && !fds_path_exists(json_string_value(file)))
+            json_t *file = fds__json_string(path);
+            if (file && !fds__path_exists(json_string_value(file)))
                 json_decref(file);
             else
-                is_whole = fds_json_append(out, json_pack("{s:s, s:o}", "method",
-                                                          report_text_of(picture, "method"), "file",
-                                                          file));
+                is_whole = fds__json_append(out, json_pack("{s:s, s:o}", "method",
+                                                           report_text_of(picture, "method"),
+                                                           "file", file));
         }
     }
-    return fds_json_keep_if(out, is_whole);
+    return fds__json_keep_if(out, is_whole);
 }
 
 /* Truth and wrong labels may be left out in some seeds. */
@@ -57,17 +57,18 @@ static json_t *join_settings(const report_cases *g, size_t i) {
         const json_t *known = value;
         for (size_t k = 0; may_be_zero(key) && is_zero(known) && k < g->count; k++)
             known = json_object_get(json_object_get(g->cases[k], "settings"), key);
-        is_whole = fds_json_share(out, key, known ? known : value);
+        is_whole = fds__json_share(out, key, known ? known : value);
     }
-    return fds_json_keep_if(out, is_whole);
+    return fds__json_keep_if(out, is_whole);
 }
 
 static fds_status fail_difference(const report_cases *g, size_t i, const char *what,
                                   fds_error *err) {
-    return fds_fail(err, FDS_USAGE,
-                    "%s/case.json: %s; cases of \"%.60s\" in one report may differ in their seeds "
-                    "alone",
-                    g->dirs[i], what, report_text_of(json_object_get(g->cases[i], "data"), "name"));
+    return fds__fail(err, FDS_ERR_USAGE,
+                     "%s/case.json: %s; cases of \"%.60s\" in one report may differ in their seeds "
+                     "alone",
+                     g->dirs[i], what,
+                     report_text_of(json_object_get(g->cases[i], "data"), "name"));
 }
 
 static fds_status check_settings(const report_cases *g, size_t i, fds_error *err) {
@@ -75,8 +76,8 @@ static fds_status check_settings(const report_cases *g, size_t i, fds_error *err
     char what[300];
     fds_status status = FDS_OK;
     if (!before || !now)
-        status = fds_fail_json(err);
-    else if (fds_json_difference(before, now, "first case", what, sizeof what))
+        status = fds__fail_json(err);
+    else if (fds__json_difference(before, now, "first case", what, sizeof what))
         status = fail_difference(g, i, what, err);
     json_decref(before);
     json_decref(now);
@@ -116,34 +117,34 @@ static fds_status check_group(const report_cases *g, fds_error *err) {
                          (long long)seed_of(g->cases[i]), g->dirs[before]);
                 return fail_difference(g, i, what, err);
             }
-        if (fds_json_difference(json_object_get(g->cases[0], "data"),
-                                json_object_get(g->cases[i], "data"), "first case", what,
-                                sizeof what))
+        if (fds__json_difference(json_object_get(g->cases[0], "data"),
+                                 json_object_get(g->cases[i], "data"), "first case", what,
+                                 sizeof what))
             return fail_difference(g, i, what, err);
-        FDS_TRY(check_settings(g, i, err));
-        FDS_TRY(check_rows(g, i, err));
+        TRY(check_settings(g, i, err));
+        TRY(check_rows(g, i, err));
     }
     return FDS_OK;
 }
 
 static fds_status join_group(const report_cases *g, json_t **out, fds_error *err) {
-    FDS_TRY(check_group(g, err));
+    TRY(check_group(g, err));
     json_t *data = json_object(), *seeds = json_array();
     bool is_whole = data && seeds;
     const char *key;
     json_t *value;
     json_object_foreach((json_t *)(uintptr_t)json_object_get(g->cases[0], "data"), key, value)
-        is_whole = is_whole && fds_json_share(data, key, value);
+        is_whole = is_whole && fds__json_share(data, key, value);
     for (size_t i = 0; is_whole && i < g->count; i++)
-        is_whole = fds_json_append(seeds, json_integer(seed_of(g->cases[i])));
-    is_whole = is_whole && fds_json_share(data, "seeds", seeds) &&
-               fds_json_put(data, "settings", join_settings(g, 0)) &&
-               fds_json_put(data, "judged", report_join_judged(g)) &&
-               fds_json_put(data, "rows", report_join_rows(g)) &&
-               fds_json_put(data, "pictures", join_pictures(g));
+        is_whole = fds__json_append(seeds, json_integer(seed_of(g->cases[i])));
+    is_whole = is_whole && fds__json_share(data, "seeds", seeds) &&
+               fds__json_put(data, "settings", join_settings(g, 0)) &&
+               fds__json_put(data, "judged", report_join_judged(g)) &&
+               fds__json_put(data, "rows", report_join_rows(g)) &&
+               fds__json_put(data, "pictures", join_pictures(g));
     json_decref(seeds);
-    *out = fds_json_keep_if(data, is_whole);
-    return *out ? FDS_OK : fds_fail_json(err);
+    *out = fds__json_keep_if(data, is_whole);
+    return *out ? FDS_OK : fds__fail_json(err);
 }
 
 /* ---- all of it ---- */
@@ -155,13 +156,13 @@ static json_t *join_machine(json_t *const *cases, size_t count) {
     json_t *out = json_object();
     bool is_whole = out != NULL, is_mixed = false;
     for (size_t k = 0; is_whole && k < sizeof keys / sizeof *keys; k++)
-        is_whole = fds_json_share(out, keys[k], json_object_get(first, keys[k]));
+        is_whole = fds__json_share(out, keys[k], json_object_get(first, keys[k]));
     for (size_t i = 0; i < count; i++)
         is_mixed |= strcmp(report_text_of(cases[i], "fds"), FDS_VERSION) != 0 ||
                     !json_equal(json_object_get(cases[i], "machine"), first) ||
                     json_is_true(json_object_get(first, "is_mixed"));
-    is_whole = is_whole && fds_json_put(out, "is_mixed", json_boolean(is_mixed));
-    return fds_json_keep_if(out, is_whole);
+    is_whole = is_whole && fds__json_put(out, "is_mixed", json_boolean(is_mixed));
+    return fds__json_keep_if(out, is_whole);
 }
 
 static const char *name_of(const json_t *of_case) {
@@ -183,9 +184,9 @@ static fds_status join_cases(json_t *const *cases, const char *const *dirs, size
             }
         json_t *data = NULL;
         if (is_new)
-            FDS_TRY(join_group(g, &data, err));
-        if (is_new && !fds_json_append(list, data))
-            return fds_fail_json(err);
+            TRY(join_group(g, &data, err));
+        if (is_new && !fds__json_append(list, data))
+            return fds__fail_json(err);
     }
     return FDS_OK;
 }
@@ -193,9 +194,9 @@ static fds_status join_cases(json_t *const *cases, const char *const *dirs, size
 static fds_status read_cases(const char *const *dirs, size_t count, json_t **cases,
                              fds_error *err) {
     for (size_t i = 0; i < count; i++) {
-        char path[FDS_PATH_MAX];
-        FDS_TRY(fds_path_join(path, sizeof path, dirs[i], "case.json", err));
-        FDS_TRY(report_case_read(path, &cases[i], err));
+        char path[FDS__PATH_MAX];
+        TRY(fds__path_join(path, sizeof path, dirs[i], "case.json", err));
+        TRY(report_case_read(path, &cases[i], err));
     }
     return FDS_OK;
 }
@@ -203,28 +204,30 @@ static fds_status read_cases(const char *const *dirs, size_t count, json_t **cas
 fds_status report_join(const char *const *dirs, size_t count, const char *command, json_t **out,
                        fds_error *err) {
     if (count == 0)
-        return fds_fail(err, FDS_USAGE, "a report needs the folder of at least one finished case");
-    json_t **cases = fds_alloc_zero(count, sizeof *cases), *list = json_array(), *report = NULL;
-    report_cases g = {fds_alloc_zero(count, sizeof *g.cases), fds_alloc_zero(count, sizeof *g.dirs),
-                      fds_alloc_zero(count, sizeof *g.parts), 0};
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "a report needs the folder of at least one finished case");
+    json_t **cases = fds__alloc_zero(count, sizeof *cases), *list = json_array(), *report = NULL;
+    report_cases g = {fds__alloc_zero(count, sizeof *g.cases),
+                      fds__alloc_zero(count, sizeof *g.dirs),
+                      fds__alloc_zero(count, sizeof *g.parts), 0};
     fds_status status = cases && list && g.cases && g.dirs && g.parts
                             ? read_cases(dirs, count, cases, err)
-                            : fds_fail_json(err);
+                            : fds__fail_json(err);
     if (status == FDS_OK)
         status = join_cases(cases, dirs, count, &g, list, err);
     if (status == FDS_OK) {
         report = json_pack("{s:s, s:s, s:o, s:o, s:O}", "fds", FDS_VERSION, "kind",
-                           "fds bench report", "command", fds_json_string(command ? command : ""),
+                           "fds bench report", "command", fds__json_string(command ? command : ""),
                            "machine", join_machine(cases, count), "data", list);
-        status = report ? FDS_OK : fds_fail_json(err);
+        status = report ? FDS_OK : fds__fail_json(err);
     }
     for (size_t i = 0; cases && i < count; i++)
         json_decref(cases[i]);
     json_decref(list);
-    fds_free(cases);
-    fds_free(g.cases);
-    fds_free(g.dirs);
-    fds_free(g.parts);
+    fds__free(cases);
+    fds__free(g.cases);
+    fds__free(g.dirs);
+    fds__free(g.parts);
     *out = report;
     return status;
 }

@@ -16,7 +16,7 @@ static json_t *describe_stat(const report_cases *g) {
     report_stat all = report_pool(g->parts, g->count);
     if (isnan(all.mean))
         return json_null();
-    return json_pack("{s:f, s:o, s:I}", "mean", all.mean, "sd", fds_json_real(all.sd), "count",
+    return json_pack("{s:f, s:o, s:I}", "mean", all.mean, "sd", fds__json_real(all.sd), "count",
                      (json_int_t)all.count);
 }
 
@@ -39,9 +39,9 @@ static json_t *join_agreement(const report_cases *g, const char *method) {
     for (size_t k = 0; is_whole && k < 4; k++) {
         json_t *stat = join_number(g, method, "agreement", keys[k]);
         is_empty &= json_is_null(stat);
-        is_whole = fds_json_put(out, keys[k], stat);
+        is_whole = fds__json_put(out, keys[k], stat);
     }
-    out = fds_json_keep_if(out, is_whole && !is_empty);
+    out = fds__json_keep_if(out, is_whole && !is_empty);
     return out || !is_whole ? out : json_null();
 }
 
@@ -89,10 +89,10 @@ static json_t *join_timing(const report_cases *g, const char *method) {
             double number = counts ? report_number_of(timing, keys[k]) : NAN;
             g->parts[i] = (report_stat){1, number, NAN, NAN};
         }
-        is_whole = fds_json_put(out, keys[k], describe_stat(g));
+        is_whole = fds__json_put(out, keys[k], describe_stat(g));
     }
-    is_whole = is_whole && fds_json_put(out, "was_resumed", json_boolean(!has_whole));
-    return fds_json_keep_if(out, is_whole);
+    is_whole = is_whole && fds__json_put(out, "was_resumed", json_boolean(!has_whole));
+    return fds__json_keep_if(out, is_whole);
 }
 
 /* ---- losses ---- */
@@ -102,8 +102,8 @@ static json_t *list_means(const report_cases *g) {
     json_t *list = json_array();
     bool is_whole = list != NULL;
     for (size_t i = 0; is_whole && i < g->count; i++)
-        is_whole = fds_json_append(list, fds_json_real(g->parts[i].mean));
-    return fds_json_keep_if(list, is_whole);
+        is_whole = fds__json_append(list, fds__json_real(g->parts[i].mean));
+    return fds__json_keep_if(list, is_whole);
 }
 
 /* A case's own entry for a method (NULL: with all players), value function, way and set. */
@@ -129,8 +129,8 @@ static json_t *join_base(const report_cases *g, const char *value, const json_t 
     }
     report_stat all = report_pool(g->parts, g->count);
     return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "set", set, "count", (json_int_t)all.count,
-                     "mean", fds_json_real(all.mean), "sd", fds_json_real(all.sd), "error",
-                     fds_json_real(all.error), "by_seed", list_means(g));
+                     "mean", fds__json_real(all.mean), "sd", fds__json_real(all.sd), "error",
+                     fds__json_real(all.error), "by_seed", list_means(g));
 }
 
 /* The means of each case by share, [[...], ...]; null for a case that has none. */
@@ -141,9 +141,9 @@ static json_t *list_by_seed(const report_cases *g, const char *method, const cha
     for (size_t i = 0; is_whole && i < g->count; i++) {
         const json_t *entry = entry_of(g, i, method, value, way, set);
         json_t *means = entry ? json_incref(json_object_get(entry, "mean")) : json_null();
-        is_whole = fds_json_append(list, means);
+        is_whole = fds__json_append(list, means);
     }
-    return fds_json_keep_if(list, is_whole);
+    return fds__json_keep_if(list, is_whole);
 }
 
 /* One entry of a row's losses, from the first case's that names its value, way and set. */
@@ -163,9 +163,9 @@ static json_t *join_loss(const report_cases *g, const char *method, const json_t
         }
         report_stat all = report_pool(g->parts, g->count);
         count = fmax(count, all.count);
-        is_whole = fds_json_append(mean, fds_json_real(all.mean)) &&
-                   fds_json_append(sd, fds_json_real(all.sd)) &&
-                   fds_json_append(error, fds_json_real(all.error));
+        is_whole = fds__json_append(mean, fds__json_real(all.mean)) &&
+                   fds__json_append(sd, fds__json_real(all.sd)) &&
+                   fds__json_append(error, fds__json_real(all.error));
     }
     if (!is_whole) {
         json_decref(mean);
@@ -195,11 +195,11 @@ static json_t *join_losses(const report_cases *g, const char *method, const char
                     !entry_of(g, before, method, method ? report_text_of(entry, "value") : value,
                               report_text_of(entry, "way"), report_text_of(entry, "set"));
             if (is_new)
-                is_whole = fds_json_append(out, method ? join_loss(g, method, entry)
-                                                       : join_base(g, value, entry));
+                is_whole = fds__json_append(out, method ? join_loss(g, method, entry)
+                                                        : join_base(g, value, entry));
         }
     }
-    return fds_json_keep_if(out, is_whole);
+    return fds__json_keep_if(out, is_whole);
 }
 
 /* ---- rows ---- */
@@ -212,9 +212,9 @@ static json_t *describe_paper(const json_t *data, const char *method) {
     json_t *shares = json_array(), *mean = json_array(), *sd = json_array();
     bool is_whole = true;
     for (size_t k = 0; is_whole && k < REPORT_PAPER_SHARES; k++)
-        is_whole = fds_json_append(shares, json_real(report_paper_shares[k])) &&
-                   fds_json_append(mean, json_real(row->mean[k])) &&
-                   fds_json_append(sd, json_real(row->sd[k]));
+        is_whole = fds__json_append(shares, json_real(report_paper_shares[k])) &&
+                   fds__json_append(mean, json_real(row->mean[k])) &&
+                   fds__json_append(sd, json_real(row->sd[k]));
     if (!is_whole) {
         json_decref(shares);
         json_decref(mean);
@@ -231,16 +231,16 @@ static json_t *join_row(const report_cases *g, const json_t *first) {
     json_t *out = json_object();
     bool is_whole = out != NULL;
     for (size_t k = 0; is_whole && k < sizeof same / sizeof *same; k++)
-        is_whole = fds_json_share(out, same[k], json_object_get(first, same[k]));
+        is_whole = fds__json_share(out, same[k], json_object_get(first, same[k]));
     is_whole =
-        is_whole && fds_json_put(out, "losses", join_losses(g, method, NULL)) &&
-        fds_json_put(out, "agreement", join_agreement(g, method)) &&
-        fds_json_put(out, "area", join_number(g, method, NULL, "area")) &&
-        fds_json_put(out, "sub_models", join_number(g, method, NULL, "sub_models")) &&
-        fds_json_put(out, "orders", join_orders(g, method)) &&
-        fds_json_put(out, "timing", join_timing(g, method)) &&
-        fds_json_put(out, "paper", describe_paper(json_object_get(g->cases[0], "data"), method));
-    return fds_json_keep_if(out, is_whole);
+        is_whole && fds__json_put(out, "losses", join_losses(g, method, NULL)) &&
+        fds__json_put(out, "agreement", join_agreement(g, method)) &&
+        fds__json_put(out, "area", join_number(g, method, NULL, "area")) &&
+        fds__json_put(out, "sub_models", join_number(g, method, NULL, "sub_models")) &&
+        fds__json_put(out, "orders", join_orders(g, method)) &&
+        fds__json_put(out, "timing", join_timing(g, method)) &&
+        fds__json_put(out, "paper", describe_paper(json_object_get(g->cases[0], "data"), method));
+    return fds__json_keep_if(out, is_whole);
 }
 
 /* The entries of the list key of all cases, each once by its member name, as make joins them. */
@@ -253,10 +253,10 @@ static json_t *join_list(const report_cases *g, const char *key, const char *nam
         for (size_t k = 0; is_whole && k < json_array_size(list); k++) {
             const json_t *entry = json_array_get(list, k);
             if (!report_list_find(out, name, report_text_of(entry, name), NULL))
-                is_whole = fds_json_append(out, make(g, entry));
+                is_whole = fds__json_append(out, make(g, entry));
         }
     }
-    return fds_json_keep_if(out, is_whole);
+    return fds__json_keep_if(out, is_whole);
 }
 
 /* How well the halves of the truth agree, over the seeds that have one. */

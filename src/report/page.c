@@ -30,8 +30,8 @@ static const char about_controls[] =
     "anybody does. <em>Same label first</em> takes players of the predicted label and knows "
     "nothing else: a method that is not above it has found little more than the label.</p>\n";
 
-static void count_of(fds_text *html, size_t count, const char *one, const char *many) {
-    fds_text_print(html, "%zu %s", count, count == 1 ? one : many);
+static void count_of(fds__text *html, size_t count, const char *one, const char *many) {
+    fds__text_print(html, "%zu %s", count, count == 1 ? one : many);
 }
 
 /* Whether the paper has figures for any of the rows. */
@@ -82,7 +82,7 @@ static size_t count_methods(const json_t *list) {
     return count;
 }
 
-static void open_page(const json_t *report, fds_text *html) {
+static void open_page(const json_t *report, fds__text *html) {
     const json_t *list = json_object_get(report, "data");
     size_t count = json_array_size(list);
     draw_markup(html,
@@ -102,7 +102,7 @@ static void open_page(const json_t *report, fds_text *html) {
     }
     draw_markup(html, ".</p>\n<nav>");
     for (size_t d = 0; d < count; d++) {
-        fds_text_print(html, "<a href=\"#data-%zu\">", d);
+        fds__text_print(html, "<a href=\"#data-%zu\">", d);
         draw_text(html, report_text_of(json_array_get(list, d), "name"));
         draw_markup(html, "</a> ");
     }
@@ -138,7 +138,7 @@ static void add_facts(const report_section *s) {
 }
 
 /* Takes back what was written since before. */
-static void take_back(fds_text *html, size_t before) {
+static void take_back(fds__text *html, size_t before) {
     if (!html->is_failed)
         html->data[html->used = before] = 0;
 }
@@ -207,7 +207,7 @@ static void add_ways(const report_section *s, const char *value) {
                                           {"add", "With the most valuable players alone"}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         size_t before = s->html->used;
-        fds_text_print(s->html, "<details>\n<summary>%s, judged by ", ways[i][1]);
+        fds__text_print(s->html, "<details>\n<summary>%s, judged by ", ways[i][1]);
         report_utility(s->html, value);
         draw_markup(s->html, "</summary>\n");
         if (report_table_losses(s, value, ways[i][0], "right"))
@@ -235,7 +235,7 @@ static void add_losses(const report_section *s) {
         add_ways(s, report_text_of(json_array_get(judged, j), "value"));
 }
 
-static fds_status add_data(const json_t *report, size_t at, fds_text *html, fds_error *err) {
+static fds_status add_data(const json_t *report, size_t at, fds__text *html, fds_error *err) {
     const json_t *data = json_array_get(json_object_get(report, "data"), at);
     const report_section s = {.html = html,
                               .data = data,
@@ -243,7 +243,7 @@ static fds_status add_data(const json_t *report, size_t at, fds_text *html, fds_
                               .shares =
                                   json_object_get(json_object_get(data, "settings"), "shares"),
                               .at = at};
-    fds_text_print(html, "<section id=\"data-%zu\">\n<h2>", at);
+    fds__text_print(html, "<section id=\"data-%zu\">\n<h2>", at);
     draw_text(html, report_text_of(data, "name"));
     draw_markup(html, "</h2>\n");
     add_facts(&s);
@@ -252,11 +252,11 @@ static fds_status add_data(const json_t *report, size_t at, fds_text *html, fds_
     if (report_list_find(s.rows, "kind", report_kind_name(REPORT_CONTROL), NULL))
         draw_markup(html, " Grey: the controls.");
     draw_markup(html, "</p>\n");
-    FDS_TRY(report_figures_curves(&s, err));
+    TRY(report_figures_curves(&s, err));
     draw_markup(html, "<h3>Agreement, wrong labels and cost</h3>\n");
     report_table_measures(&s);
-    FDS_TRY(report_figures_overhead(&s, err));
-    FDS_TRY(report_figures_pictures(&s, err));
+    TRY(report_figures_overhead(&s, err));
+    TRY(report_figures_pictures(&s, err));
     draw_markup(html, "</section>\n");
     return FDS_OK;
 }
@@ -293,13 +293,13 @@ static const char meanings[] =
     "</dl>\n</section>\n";
 
 /* A setting as people write it: lists with commas, texts without quotes. */
-static void add_value(fds_text *html, const json_t *value) {
+static void add_value(fds__text *html, const json_t *value) {
     const char *key;
     json_t *item;
     if (json_is_string(value))
         draw_text(html, json_string_value(value));
     else if (json_is_number(value))
-        fds_text_double(html, json_number_value(value));
+        fds__text_double(html, json_number_value(value));
     else if (json_is_boolean(value))
         draw_markup(html, json_is_true(value) ? "yes" : "no");
     else if (json_is_array(value))
@@ -319,14 +319,14 @@ static void add_value(fds_text *html, const json_t *value) {
 }
 
 /* One line a key, one column a set of data. outer: the object in which it lies, or "". */
-static void add_setting(const json_t *list, const char *outer, const char *key, fds_text *html) {
+static void add_setting(const json_t *list, const char *outer, const char *key, fds__text *html) {
     draw_markup(html, "<tr><th scope=\"row\">");
     draw_text(html, key);
     draw_markup(html, "</th>");
     for (size_t d = 0; d < json_array_size(list); d++) {
         const json_t *data = json_array_get(list, d);
         const json_t *value = json_object_get(*outer ? json_object_get(data, outer) : data, key);
-        fds_text_print(html, "<td data-path=\"/data/%zu/%s", d, outer);
+        fds__text_print(html, "<td data-path=\"/data/%zu/%s", d, outer);
         draw_markup(html, *outer ? "/" : "");
         report_pointer(html, key);
         draw_markup(html, "\">");
@@ -336,7 +336,7 @@ static void add_setting(const json_t *list, const char *outer, const char *key, 
     draw_markup(html, "</tr>\n");
 }
 
-static void add_settings(const json_t *list, fds_text *html) {
+static void add_settings(const json_t *list, fds__text *html) {
     static const char *const keys[] = {"source", "classes", "players", "tests", "inputs", "seeds"};
     draw_markup(html, REPORT_SCROLL
                 "<table class=\"settings\">\n<caption><span>Settings</span></caption>\n"
@@ -365,7 +365,7 @@ static void add_settings(const json_t *list, fds_text *html) {
     draw_markup(html, "</tbody>\n</table></div>\n");
 }
 
-static void close_page(const json_t *report, fds_text *html) {
+static void close_page(const json_t *report, fds__text *html) {
     const json_t *machine = json_object_get(report, "machine"),
                  *list = json_object_get(report, "data");
     const char *command = report_text_of(report, "command");
@@ -404,10 +404,10 @@ static void close_page(const json_t *report, fds_text *html) {
     draw_markup(html, "</section>\n</main>\n</body>\n</html>\n");
 }
 
-fds_status report_page(const json_t *report, fds_text *html, fds_error *err) {
+fds_status report_page(const json_t *report, fds__text *html, fds_error *err) {
     open_page(report, html);
     for (size_t d = 0; d < json_array_size(json_object_get(report, "data")); d++)
-        FDS_TRY(add_data(report, d, html, err));
+        TRY(add_data(report, d, html, err));
     close_page(report, html);
-    return fds_text_check(html, err);
+    return fds__text_check(html, err);
 }

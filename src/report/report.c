@@ -21,54 +21,54 @@ static fds_status name_pictures(const json_t *report, const char *out, fds_error
             if (strncmp(file, out, length) != 0 || file[length] != '/')
                 continue;
             file += length + strspn(file + length, "/");
-            if (!fds_json_put(picture, "file", json_string(file)))
-                return fds_fail_json(err);
+            if (!fds__json_put(picture, "file", json_string(file)))
+                return fds__fail_json(err);
         }
     }
     return FDS_OK;
 }
 
-static fds_status make_json(const json_t *report, fds_text *json, fds_error *err) {
-    char *text = fds_json_text(report, JSON_INDENT(1));
+static fds_status make_json(const json_t *report, fds__text *json, fds_error *err) {
+    char *text = fds__json_text(report, JSON_INDENT(1));
     if (!text)
-        return fds_fail_json(err);
-    fds_text_add(json, text, strlen(text));
-    fds_text_add(json, "\n", 1);
-    fds_free(text);
-    return fds_text_check(json, err);
+        return fds__fail_json(err);
+    fds__text_add(json, text, strlen(text));
+    fds__text_add(json, "\n", 1);
+    fds__free(text);
+    return fds__text_check(json, err);
 }
 
-static fds_status write_text(const char *out, const char *name, const fds_text *text,
+static fds_status write_text(const char *out, const char *name, const fds__text *text,
                              fds_error *err) {
-    char path[FDS_PATH_MAX];
-    FDS_TRY(fds_path_join(path, sizeof path, out, name, err));
-    FDS_TRY(fds_out_sweep(path, err));
-    return fds_file_write(path, text->data, text->used, err);
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, out, name, err));
+    TRY(fds__out_sweep(path, err));
+    return fds__file_write(path, text->data, text->used, err);
 }
 
 /* Under a lock, as what others have left is swept away. */
-static fds_status write_all(const char *out, const fds_text *html, const fds_text *csv,
-                            const fds_text *json, fds_error *err) {
-    char path[FDS_PATH_MAX];
-    fds_file lock;
-    FDS_TRY(fds_mkdirs(out, err));
-    FDS_TRY(fds_path_join(path, sizeof path, out, ".lock", err));
-    FDS_TRY(fds_file_open(&lock, path, FDS_CREATE, err));
-    fds_status status = fds_file_lock(&lock, out, err);
+static fds_status write_all(const char *out, const fds__text *html, const fds__text *csv,
+                            const fds__text *json, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    fds__file lock;
+    TRY(fds__mkdirs(out, err));
+    TRY(fds__path_join(path, sizeof path, out, ".lock", err));
+    TRY(fds__file_open(&lock, path, FDS__ACCESS_CREATE, err));
+    fds_status status = fds__file_lock(&lock, out, err);
     if (status == FDS_OK)
         status = write_text(out, "report.html", html, err);
     if (status == FDS_OK)
         status = write_text(out, "report.csv", csv, err);
     if (status == FDS_OK)
         status = write_text(out, "report.json", json, err);
-    fds_file_close(&lock);
+    fds__file_close(&lock);
     return status;
 }
 
 fds_status fds_bench_report(const char *out, const char *const *dirs, size_t count,
                             const char *command, fds_error *err) {
     json_t *report = NULL;
-    fds_text html = {0}, csv = {0}, json = {0};
+    fds__text html = {0}, csv = {0}, json = {0};
     fds_status status = report_join(dirs, count, command, &report, err);
     if (status == FDS_OK)
         status = report_page(report, &html, err);
@@ -81,8 +81,8 @@ fds_status fds_bench_report(const char *out, const char *const *dirs, size_t cou
     if (status == FDS_OK)
         status = write_all(out, &html, &csv, &json, err);
     json_decref(report);
-    fds_free(html.data);
-    fds_free(csv.data);
-    fds_free(json.data);
+    fds__free(html.data);
+    fds__free(csv.data);
+    fds__free(json.data);
     return status;
 }

@@ -49,14 +49,14 @@ const report_paper_row *report_paper_find(const char *data, const char *method);
 fds_status report_join(const char *const *dirs, size_t count, const char *command, json_t **out,
                        fds_error *err);
 /* Everything in report, one line a number. */
-fds_status report_csv(const json_t *report, fds_text *csv, fds_error *err);
+fds_status report_csv(const json_t *report, fds__text *csv, fds_error *err);
 /* The whole page; pictures as in report_join. */
-fds_status report_page(const json_t *report, fds_text *html, fds_error *err);
+fds_status report_page(const json_t *report, fds__text *html, fds_error *err);
 
 /* ---- check.c ---- */
 
 /* Every member that is read later is of its kind; numbers are at most 1e15, so that sums stay
- * finite. FDS_FORMAT names the file and the place. The caller owns *out. */
+ * finite. FDS_ERR_FORMAT names the file and the place. The caller owns *out. */
 fds_status report_case_read(const char *path, json_t **out, fds_error *err);
 fds_status report_read(const char *path, json_t **out, fds_error *err);
 
@@ -103,19 +103,19 @@ json_t *report_join_rows(const report_cases *g);
 /* ---- html.c ---- */
 
 /* A key within a JSON pointer. */
-void report_pointer(fds_text *html, const char *key);
+void report_pointer(fds__text *html, const char *key);
 /* A value function for people, "models trained until converged" or "models of 10 epochs", as it is
  * and as HTML. */
-void report_utility_name(fds_text *name, const char *value);
-void report_utility(fds_text *html, const char *value);
+void report_utility_name(fds__text *name, const char *value);
+void report_utility(fds__text *html, const char *value);
 /* data:image/png;base64,... */
-void report_png(fds_text *html, const uint8_t *data, size_t size);
+void report_png(fds__text *html, const uint8_t *data, size_t size);
 
 /* ---- tables.c, figures.c, style.c: the parts of the page ---- */
 
 /* A set of data in report.json, and where it goes. */
 typedef struct report_section {
-    fds_text *html;
+    fds__text *html;
     const json_t *data, *rows, *shares;
     size_t at; /* of data in report.json */
 } report_section;

@@ -18,12 +18,12 @@ static const char *const headings[REPORT_KINDS] = {"The paper’s methods", "Bey
 
 /* path: within the section's data. */
 static void add_number(const report_section *s, const char *path, int decimals, double value) {
-    fds_text_print(s->html, "<span data-path=\"/data/%zu/%s\">", s->at, path);
+    fds__text_print(s->html, "<span data-path=\"/data/%zu/%s\">", s->at, path);
     draw_number(s->html, decimals, value);
     draw_markup(s->html, "</span>");
 }
 
-static void add_empty(fds_text *html) { draw_markup(html, "<td class=\"none\">–</td>"); }
+static void add_empty(fds__text *html) { draw_markup(html, "<td class=\"none\">–</td>"); }
 
 /* Left open, for more to be said about the row. */
 static void open_row(const report_section *s, const json_t *row) {
@@ -46,7 +46,7 @@ static void open_loss_row(const report_section *s, const json_t *row, const char
 }
 
 static void open_kind(const report_section *s, report_kind kind, size_t columns) {
-    fds_text_print(
+    fds__text_print(
         s->html,
         "<tbody>\n<tr class=\"kind\"><th colspan=\"%zu\" scope=\"rowgroup\">%s</th></tr>\n",
         columns, headings[kind]);
@@ -220,7 +220,7 @@ static void add_bases(const losses *t) {
             continue;
         draw_markup(s->html, "<tr><th scope=\"row\">With all players<small>by ");
         report_utility(s->html, value);
-        fds_text_print(s->html, "</small></th><td colspan=\"%zu\">", t->columns);
+        fds__text_print(s->html, "</small></th><td colspan=\"%zu\">", t->columns);
         snprintf(path, sizeof path, "judged/%zu/losses/%zu/mean", j, at);
         add_number(s, path, 2, mean);
         if (isfinite(error)) {
@@ -246,13 +246,13 @@ static size_t count_seeds(const losses *t) {
         size_t count = 0;
         for (size_t i = 0; i < json_array_size(means); i++)
             count += json_is_array(json_array_get(means, i));
-        most = FDS_MAX(most, count);
+        most = MAX(most, count);
     }
     return most;
 }
 
 static void add_caption(const losses *t) {
-    fds_text *html = t->section->html;
+    fds__text *html = t->section->html;
     size_t seeds = json_array_size(json_object_get(t->section->data, "seeds"));
     draw_markup(html, "<caption><span>Value loss ");
     draw_markup(html, is_top(t)                       ? "without the most valuable players"
@@ -262,9 +262,9 @@ static void add_caption(const losses *t) {
     report_utility(html, t->usual);
     draw_markup(html, t->value ? "" : " unless a row says otherwise");
     if (count_seeds(t) < seeds)
-        fds_text_print(html, ", %zu of %zu seeds", count_seeds(t), seeds);
-    fds_text_print(html, ". Bold: the %s of a column%s, controls aside.</span></caption>\n",
-                   is_top(t) ? "greatest" : "least", t->value ? "" : " by these models");
+        fds__text_print(html, ", %zu of %zu seeds", count_seeds(t), seeds);
+    fds__text_print(html, ". Bold: the %s of a column%s, controls aside.</span></caption>\n",
+                    is_top(t) ? "greatest" : "least", t->value ? "" : " by these models");
 }
 
 bool report_table_losses(const report_section *s, const char *value, const char *way,
@@ -276,11 +276,11 @@ bool report_table_losses(const report_section *s, const char *value, const char 
         return false;
     draw_markup(s->html, REPORT_SCROLL "<table class=\"losses\">\n");
     add_caption(&t);
-    fds_text_print(s->html, "<thead><tr><th scope=\"col\">Players %s</th>",
-                   strcmp(way, "add") == 0 ? "trained on" : "removed");
+    fds__text_print(s->html, "<thead><tr><th scope=\"col\">Players %s</th>",
+                    strcmp(way, "add") == 0 ? "trained on" : "removed");
     for (size_t c = 0; c < t.columns; c++) {
         draw_markup(s->html, "<th scope=\"col\">");
-        fds_text_digits(s->html, 4, 100 * report_number_at(s->shares, t.shares[c]));
+        fds__text_digits(s->html, 4, 100 * report_number_at(s->shares, t.shares[c]));
         draw_markup(s->html, " %</th>");
     }
     draw_markup(s->html, "</tr></thead>\n");
@@ -448,9 +448,9 @@ static void add_stopped(const report_section *s) {
 
 static void add_measure_heading(const report_section *s, const measure *m) {
     size_t seeds = json_array_size(json_object_get(s->data, "seeds"));
-    fds_text_print(s->html, "<th scope=\"col\">%s<small>%s</small>", m->heading, m->unit);
+    fds__text_print(s->html, "<th scope=\"col\">%s<small>%s</small>", m->heading, m->unit);
     if (seeds_of(s, m) < (double)seeds)
-        fds_text_print(s->html, "<small>%.0f of %zu seeds</small>", seeds_of(s, m), seeds);
+        fds__text_print(s->html, "<small>%.0f of %zu seeds</small>", seeds_of(s, m), seeds);
     draw_markup(s->html, "</th>");
 }
 

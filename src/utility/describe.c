@@ -25,32 +25,32 @@
 #define MAX_BYTES ((size_t)16 << 20)
 
 static fds_status no_memory(fds_error *err) {
-    return fds_fail(err, FDS_NOMEM, "out of memory for the parameters of a table");
+    return fds__fail(err, FDS_ERR_NOMEM, "out of memory for the parameters of a table");
 }
 
 static fds_status checksum_of(const json_t *json, uint64_t *sum, fds_error *err) {
-    char *text = fds_json_text(json, JSON_COMPACT | JSON_SORT_KEYS);
+    char *text = fds__json_text(json, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text)
         return no_memory(err);
     *sum = fds_checksum(text, strlen(text));
-    fds_free(text);
+    fds__free(text);
     return FDS_OK;
 }
 
 /* What table.json ought to say, without its checksum; the caller owns *out. */
-static fds_status describe(const fds_value *value, fds_layout *layout, json_t **out,
+static fds_status describe(const fds_utility *value, fds__layout *layout, json_t **out,
                            fds_error *err) {
     json_error_t mistake;
     json_t *parameters = json_loads(value->text, JSON_REJECT_DUPLICATES, &mistake);
     if (!parameters && !mistake.text[0])
         return no_memory(err);
     if (!parameters)
-        return fds_fail(err, FDS_FORMAT, "the value function's parameters are not JSON: %s",
-                        mistake.text);
+        return fds__fail(err, FDS_ERR_FORMAT, "the value function's parameters are not JSON: %s",
+                         mistake.text);
     /* jansson's reader drops characters that it has no memory for */
-    char *again = fds_json_text(parameters, JSON_COMPACT);
+    char *again = fds__json_text(parameters, JSON_COMPACT);
     bool is_whole = again && strcmp(again, value->text) == 0;
-    fds_free(again);
+    fds__free(again);
     fds_status status =
         is_whole ? checksum_of(parameters, &layout->parameters, err) : no_memory(err);
     if (status != FDS_OK) {
@@ -60,7 +60,7 @@ static fds_status describe(const fds_value *value, fds_layout *layout, json_t **
     *out = json_pack("{s:s, s:i, s:o, s:I, s:I, s:I, s:s, s:I, s:I}", "format", FORMAT, "version",
                      VERSION, "parameters", parameters, "players", (json_int_t)layout->players,
                      "inputs", (json_int_t)layout->inputs, "classes", (json_int_t)layout->classes,
-                     "store", layout->store == FDS_F16 ? "f16" : "f32", "record_size",
+                     "store", layout->store == FDS_STORE_F16 ? "f16" : "f32", "record_size",
                      (json_int_t)layout->record_size, "records_per_segment",
                      (json_int_t)layout->records);
     return *out ? FDS_OK : no_memory(err);
@@ -69,31 +69,31 @@ static fds_status describe(const fds_value *value, fds_layout *layout, json_t **
 /* ---- writing ---- */
 
 static fds_status write_json(const char *path, const json_t *json, fds_error *err) {
-    char *text = fds_json_text(json, JSON_INDENT(2));
+    char *text = fds__json_text(json, JSON_INDENT(2));
     if (!text)
         return no_memory(err);
-    fds_out *out;
-    fds_status status = fds_out_open(path, &out, err);
+    fds__out *out;
+    fds_status status = fds__out_open(path, &out, err);
     if (status == FDS_OK) {
-        status = fds_out_write(out, text, strlen(text), err);
+        status = fds__out_write(out, text, strlen(text), err);
         if (status == FDS_OK)
-            status = fds_out_write(out, "\n", 1, err);
+            status = fds__out_write(out, "\n", 1, err);
         if (status == FDS_OK)
-            status = fds_out_commit(out, err);
+            status = fds__out_commit(out, err);
         else
-            fds_out_abort(out);
+            fds__out_abort(out);
     }
-    fds_free(text);
+    fds__free(text);
     return status;
 }
 
-fds_status fds_describe_write(const char *dir, const fds_value *value, fds_layout *layout,
-                              fds_error *err) {
-    char path[FDS_PATH_MAX], hex[17];
+fds_status fds__describe_write(const char *dir, const fds_utility *value, fds__layout *layout,
+                               fds_error *err) {
+    char path[FDS__PATH_MAX], hex[17];
     json_t *json;
     uint64_t sum = 0;
-    FDS_TRY(fds_path_join(path, sizeof path, dir, NAME, err));
-    FDS_TRY(describe(value, layout, &json, err));
+    TRY(fds__path_join(path, sizeof path, dir, NAME, err));
+    TRY(describe(value, layout, &json, err));
     fds_status status = checksum_of(json, &sum, err);
     if (status == FDS_OK) {
         snprintf(hex, sizeof hex, "%016llx", (unsigned long long)sum);
@@ -113,12 +113,13 @@ static fds_status compare(const char *path, const json_t *table, const json_t *n
     char text[400];
     /* the parameters' own names say more than what follows from them */
     bool differs =
-        fds_json_difference(json_object_get(table, "parameters"),
-                            json_object_get(now, "parameters"), "table", text, sizeof text) ||
-        fds_json_difference(table, now, "table", text, sizeof text);
+        fds__json_difference(json_object_get(table, "parameters"),
+                             json_object_get(now, "parameters"), "table", text, sizeof text) ||
+        fds__json_difference(table, now, "table", text, sizeof text);
     if (!differs)
         return FDS_OK;
-    return fds_fail(err, FDS_USAGE, "%s: %s; use another folder, or remove this one", path, text);
+    return fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one", path,
+                     text);
 }
 
 /* ---- reading ---- */
@@ -129,61 +130,62 @@ static fds_status check_sum(const char *path, json_t *json, fds_error *err) {
     uint64_t told = hex ? strtoull(hex, NULL, 16) : 0, sum = 0;
     bool is_right_length = hex && strlen(hex) == 16;
     json_object_del(json, "checksum");
-    FDS_TRY(checksum_of(json, &sum, err));
+    TRY(checksum_of(json, &sum, err));
     if (!is_right_length || told != sum)
-        return fds_fail(err, FDS_CORRUPT,
-                        "%s is damaged: its checksum does not agree; restore it, or remove the "
-                        "folder to compute everything again",
-                        path);
+        return fds__fail(err, FDS_ERR_CORRUPT,
+                         "%s is damaged: its checksum does not agree; restore it, or remove the "
+                         "folder to compute everything again",
+                         path);
     return FDS_OK;
 }
 
-static fds_status check_members(const char *path, json_t *json, const fds_value *value,
-                                fds_layout *layout, fds_error *err) {
+static fds_status check_members(const char *path, json_t *json, const fds_utility *value,
+                                fds__layout *layout, fds_error *err) {
     const char *format = json_string_value(json_object_get(json, "format"));
     const json_t *version = json_object_get(json, "version");
     if (!format || strcmp(format, FORMAT) != 0)
-        return fds_fail(err, FDS_FORMAT, "%s: not a table of utilities: \"format\" must be \"%s\"",
-                        path, FORMAT);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: not a table of utilities: \"format\" must be \"%s\"", path, FORMAT);
     if (json_integer_value(version) != VERSION)
-        return fds_fail(err, FDS_UNSUPPORTED, "%s: version %lld, this program reads version %d",
-                        path, (long long)json_integer_value(version), VERSION);
-    FDS_TRY(check_sum(path, json, err));
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "%s: version %lld, this program reads version %d", path,
+                         (long long)json_integer_value(version), VERSION);
+    TRY(check_sum(path, json, err));
     /* how many records a segment has is the table's to say */
     json_int_t records = json_integer_value(json_object_get(json, "records_per_segment"));
-    if (records < 1 || (uint64_t)records > FDS_MAX_RECORD / layout->record_size + 1)
-        return fds_fail(err, FDS_FORMAT, "%s: records_per_segment is %lld", path,
-                        (long long)records);
+    if (records < 1 || (uint64_t)records > FDS__MAX_RECORD / layout->record_size + 1)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: records_per_segment is %lld", path,
+                         (long long)records);
     layout->records = (size_t)records;
     json_t *now;
-    FDS_TRY(describe(value, layout, &now, err));
+    TRY(describe(value, layout, &now, err));
     fds_status status = compare(path, json, now, err);
     json_decref(now);
     return status;
 }
 
-fds_status fds_describe_parse(const char *path, const uint8_t *data, size_t size,
-                              const fds_value *value, fds_layout *layout, fds_error *err) {
+fds_status fds__describe_parse(const char *path, const uint8_t *data, size_t size,
+                               const fds_utility *value, fds__layout *layout, fds_error *err) {
     json_error_t mistake;
     json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, &mistake);
     if (!json)
-        return fds_fail(err, FDS_FORMAT, "%s: line %d: %s", path, mistake.line, mistake.text);
-    fds_status status =
-        json_is_object(json)
-            ? check_members(path, json, value, layout, err)
-            : fds_fail(err, FDS_FORMAT, "%s: not a table of utilities: it must be an object", path);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %d: %s", path, mistake.line, mistake.text);
+    fds_status status = json_is_object(json)
+                            ? check_members(path, json, value, layout, err)
+                            : fds__fail(err, FDS_ERR_FORMAT,
+                                        "%s: not a table of utilities: it must be an object", path);
     json_decref(json);
     return status;
 }
 
-fds_status fds_describe_check(const char *dir, const fds_value *value, fds_layout *layout,
-                              fds_error *err) {
-    char path[FDS_PATH_MAX];
+fds_status fds__describe_check(const char *dir, const fds_utility *value, fds__layout *layout,
+                               fds_error *err) {
+    char path[FDS__PATH_MAX];
     uint8_t *data;
     size_t size;
-    FDS_TRY(fds_path_join(path, sizeof path, dir, NAME, err));
-    FDS_TRY(fds_file_read(path, MAX_BYTES, &data, &size, err));
-    fds_status status = fds_describe_parse(path, data, size, value, layout, err);
-    fds_free(data);
+    TRY(fds__path_join(path, sizeof path, dir, NAME, err));
+    TRY(fds__file_read(path, MAX_BYTES, &data, &size, err));
+    fds_status status = fds__describe_parse(path, data, size, value, layout, err);
+    fds__free(data);
     return status;
 }

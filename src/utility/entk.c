@@ -23,11 +23,12 @@
 
 static const double RIDGE = 1e-6;
 
-fds_status fds_entk_check(const fds_value_params *params, uint32_t number, fds_error *err) {
+fds_status fds__entk_check(const fds_utility_params *params, uint32_t number, fds_error *err) {
     if (number)
-        return fds_retrain_check(params, number, err);
+        return fds__retrain_check(params, number, err);
     if (!params->network)
-        return fds_fail(err, FDS_USAGE, "a tangent kernel needs a network, for example \"lenet5\"");
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "a tangent kernel needs a network, for example \"lenet5\"");
     return FDS_OK;
 }
 
@@ -42,12 +43,12 @@ static fds_status describe(json_t *about, const fds_net *net, const fds_train_pa
     bool right = part && json_object_update(about, part) == 0;
     json_decref(part);
     if (right && number)
-        right = fds_retrain_describe(about, net, train);
-    return right ? FDS_OK : fds_fail_nomem(err, 1);
+        right = fds__retrain_describe(about, net, train);
+    return right ? FDS_OK : fds__fail_nomem(err, 1);
 }
 
 /* Whether K + shift I, of all samples, has a Cholesky factor; a (n, n) is scratch. */
-static bool is_positive(const fds_regression *r, double shift, double *a) {
+static bool is_positive(const fds__regression *r, double shift, double *a) {
     const size_t n = r->data->samples->count;
     memcpy(a, r->between, n * n * sizeof *a);
     for (size_t k = 0; k < n; k++) {
@@ -58,75 +59,75 @@ static bool is_positive(const fds_regression *r, double shift, double *a) {
         for (size_t j = k; j < n; j++)
             row[j] /= root;
         for (size_t i = k + 1; i < n; i++)
-            fds_value_add(n - i, -row[i], row + i, a + i * n + i);
+            fds__utility_add(n - i, -row[i], row + i, a + i * n + i);
     }
     return true;
 }
 
-static fds_status find_ridge(fds_regression *r, fds_error *err) {
+static fds_status find_ridge(fds__regression *r, fds_error *err) {
     const size_t n = r->data->samples->count;
-    double *scratch = fds_alloc_zero(n * n, sizeof *scratch);
+    double *scratch = fds__alloc_zero(n * n, sizeof *scratch);
     if (!scratch)
-        return fds_fail_nomem(err, n * n * sizeof *scratch);
+        return fds__fail_nomem(err, n * n * sizeof *scratch);
     for (r->ridge = RIDGE; isfinite(r->ridge) && !is_positive(r, r->ridge / 2, scratch);)
         r->ridge *= 10;
-    fds_free(scratch);
+    fds__free(scratch);
     return FDS_OK;
 }
 
-static fds_status fill(fds_regression *r, const fds_net *net, const float *weights, float *floats,
+static fds_status fill(fds__regression *r, const fds_net *net, const float *weights, float *floats,
                        fds_error *err) {
-    const fds_value_data *data = r->data;
+    const fds__utility_data *data = r->data;
     const size_t n = data->samples->count, m = data->inputs->count;
-    FDS_TRY(fds_net_tangent(net, weights, data->samples, data->samples, data->workers, floats, NULL,
-                            err));
+    TRY(fds__net_tangent(net, weights, data->samples, data->samples, data->workers, floats, NULL,
+                         err));
     for (size_t i = 0; i < n * n; i++)
         r->between[i] = (double)floats[i];
-    FDS_TRY(fds_net_tangent(net, weights, data->samples, data->inputs, data->workers, floats, NULL,
-                            err));
+    TRY(fds__net_tangent(net, weights, data->samples, data->inputs, data->workers, floats, NULL,
+                         err));
     for (size_t i = 0; i < n * m; i++) /* (samples, inputs) to (inputs, samples) */
         r->inputs[i % m * n + i / m] = (double)floats[i];
     r->sharpness = 1;
     return find_ridge(r, err);
 }
 
-static fds_status make(fds_regression *r, const fds_value_making *making, const fds_net *net,
+static fds_status make(fds__regression *r, const fds__utility_making *making, const fds_net *net,
                        fds_error *err) {
     const fds_inputs *samples = r->data->samples;
-    fds_train_params params = fds_retrain_training(making->params, making->number);
-    float *weights = fds_alloc_zero(net->weights, sizeof *weights);
-    float *floats = fds_alloc_zero(samples->count * FDS_MAX(samples->count, r->data->inputs->count),
-                                   sizeof *floats);
-    fds_status status = weights && floats ? FDS_OK : fds_fail_nomem(err, net->weights);
+    fds_train_params params = fds__retrain_training(making->params, making->number);
+    float *weights = fds__alloc_zero(net->weights, sizeof *weights);
+    float *floats = fds__alloc_zero(samples->count * MAX(samples->count, r->data->inputs->count),
+                                    sizeof *floats);
+    fds_status status = weights && floats ? FDS_OK : fds__fail_nomem(err, net->weights);
     if (status == FDS_OK)
         status = describe(making->about, net, &params, making->number, err);
     if (status == FDS_OK)
         fds_net_init(net, params.seed, weights);
     if (status == FDS_OK && making->number)
-        status = fds_retrain_all(net, samples, &params, weights, err);
+        status = fds__retrain_all(net, samples, &params, weights, err);
     if (status == FDS_OK)
         status = fill(r, net, weights, floats, err);
-    fds_free(weights);
-    fds_free(floats);
+    fds__free(weights);
+    fds__free(floats);
     return status;
 }
 
-fds_status fds_entk_create(fds_value_making *making, fds_error *err) {
-    const fds_value_data *data = making->data;
-    fds_regression *r = NULL;
+fds_status fds__entk_create(fds__utility_making *making, fds_error *err) {
+    const fds__utility_data *data = making->data;
+    fds__regression *r = NULL;
     fds_net *net = NULL;
-    FDS_TRY(
-        fds_net_create(making->params->network, data->samples->shape, data->classes, &net, err));
-    fds_status status = fds_regression_create(data, &r, &making->memory, err);
+    TRY(fds_net_create(making->params->network, data->samples->shape, data->classes, &net, err));
+    fds_status status = fds__regression_create(data, &r, &making->memory, err);
     if (status == FDS_OK)
         status = make(r, making, net, err);
     fds_net_free(net);
     if (status != FDS_OK) {
-        fds_regression_free(r);
+        fds__regression_free(r);
         return status;
     }
     making->self = r;
     return FDS_OK;
 }
 
-const fds_value_kind fds_entk_kind = {.eval = fds_regression_eval, .free = fds_regression_free};
+const fds__utility_kind fds__entk_kind = {.eval = fds__regression_eval,
+                                          .free = fds__regression_free};

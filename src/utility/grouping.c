@@ -21,8 +21,8 @@ static const size_t MAX_FILE = (size_t)256 << 20; /* bytes */
 
 /* ---- from the data ---- */
 
-uint32_t fds_player_label(const fds_dataset *ds, const uint32_t *index, size_t count,
-                          size_t *counts) {
+uint32_t fds__player_label(const fds_dataset *ds, const uint32_t *index, size_t count,
+                           size_t *counts) {
     uint32_t best = ds->labels[index[0]];
     for (size_t i = 0; i < count; i++) {
         uint32_t label = ds->labels[index[i]];
@@ -37,23 +37,23 @@ uint32_t fds_player_label(const fds_dataset *ds, const uint32_t *index, size_t c
 
 fds_status fds_groups_by_label(const fds_dataset *ds, const fds_players *players, fds_groups **out,
                                fds_error *err) {
-    FDS_TRY(fds_players_check(ds, players, err));
+    TRY(fds__players_check(ds, players, err));
     size_t n = fds_players_count(players);
-    uint32_t *group_of = fds_alloc_zero(n, sizeof *group_of);
-    size_t *counts = fds_alloc_zero(ds->classes, sizeof *counts);
+    uint32_t *group_of = fds__alloc_zero(n, sizeof *group_of);
+    size_t *counts = fds__alloc_zero(ds->classes, sizeof *counts);
     fds_status status = FDS_OK;
     if (group_of && counts) {
         for (size_t p = 0; p < n; p++) {
             const uint32_t *index;
             size_t count = fds_players_samples(players, p, &index);
-            group_of[p] = fds_player_label(ds, index, count, counts);
+            group_of[p] = fds__player_label(ds, index, count, counts);
         }
         status = fds_groups_create(group_of, n, (const char *const *)ds->class_names, out, err);
     } else {
-        status = fds_fail_nomem(err, n * sizeof *group_of);
+        status = fds__fail_nomem(err, n * sizeof *group_of);
     }
-    fds_free(group_of);
-    fds_free(counts);
+    fds__free(group_of);
+    fds__free(counts);
     return status;
 }
 
@@ -65,11 +65,11 @@ static fds_status find_providers(const fds_dataset *ds, const fds_players *playe
         group_of[p] = ds->provider_ids[index[0]];
         for (size_t i = 1; i < count; i++)
             if (ds->provider_ids[index[i]] != group_of[p])
-                return fds_fail(err, FDS_USAGE,
-                                "%s: player %s has sample %u of provider %s and sample %u of %s",
-                                ds->source, fds_players_name(players, p), index[0],
-                                fds_dataset_provider_name(ds, group_of[p]), index[i],
-                                fds_dataset_provider_name(ds, ds->provider_ids[index[i]]));
+                return fds__fail(err, FDS_ERR_USAGE,
+                                 "%s: player %s has sample %u of provider %s and sample %u of %s",
+                                 ds->source, fds_players_name(players, p), index[0],
+                                 fds_dataset_provider_name(ds, group_of[p]), index[i],
+                                 fds_dataset_provider_name(ds, ds->provider_ids[index[i]]));
     }
     return FDS_OK;
 }
@@ -77,33 +77,33 @@ static fds_status find_providers(const fds_dataset *ds, const fds_players *playe
 fds_status fds_groups_by_provider(const fds_dataset *ds, const fds_players *players,
                                   fds_groups **out, fds_error *err) {
     if (!ds->provider_ids)
-        return fds_fail(err, FDS_USAGE,
-                        "%s names no providers; a CSV file may, in a column \"provider\"",
-                        ds->source);
-    FDS_TRY(fds_players_check(ds, players, err));
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s names no providers; a CSV file may, in a column \"provider\"",
+                         ds->source);
+    TRY(fds__players_check(ds, players, err));
     size_t n = fds_players_count(players);
-    uint32_t *group_of = fds_alloc_zero(n, sizeof *group_of);
+    uint32_t *group_of = fds__alloc_zero(n, sizeof *group_of);
     if (!group_of)
-        return fds_fail_nomem(err, n * sizeof *group_of);
+        return fds__fail_nomem(err, n * sizeof *group_of);
     fds_status status = find_providers(ds, players, group_of, err);
     if (status == FDS_OK)
         status = fds_groups_create(group_of, n, (const char *const *)ds->provider_names, out, err);
-    fds_free(group_of);
+    fds__free(group_of);
     return status;
 }
 
 /* ---- from a model ---- */
 
-/* All samples, player by player; the caller fds_frees them. */
+/* All samples, player by player; the caller fds__frees them. */
 static fds_status list_samples(const fds_players *players, uint32_t **out, size_t *out_count,
                                fds_error *err) {
     const uint32_t *index;
     size_t n = fds_players_count(players), total = 0, at = 0;
     for (size_t p = 0; p < n; p++)
         total += fds_players_samples(players, p, &index);
-    uint32_t *all = fds_alloc_zero(total, sizeof *all);
+    uint32_t *all = fds__alloc_zero(total, sizeof *all);
     if (!all)
-        return fds_fail_nomem(err, total * sizeof *all);
+        return fds__fail_nomem(err, total * sizeof *all);
     for (size_t p = 0; p < n; p++)
         for (size_t i = 0, count = fds_players_samples(players, p, &index); i < count; i++)
             all[at++] = index[i];
@@ -128,14 +128,14 @@ static fds_status find_points(const fds_model *model, const fds_dataset *ds,
     const size_t classes = fds_model_get_info(model).classes;
     uint32_t *index = NULL;
     size_t count = 0;
-    FDS_TRY(list_samples(players, &index, &count, err));
-    float *probs = fds_alloc_zero(count, classes * sizeof *probs);
+    TRY(list_samples(players, &index, &count, err));
+    float *probs = fds__alloc_zero(count, classes * sizeof *probs);
     fds_status status = probs ? fds_model_predict(model, ds, index, count, 1, probs, NULL, err)
-                              : fds_fail_nomem(err, count * classes * sizeof *probs);
+                              : fds__fail_nomem(err, count * classes * sizeof *probs);
     if (status == FDS_OK)
         average(players, probs, classes, points);
-    fds_free(probs);
-    fds_free(index);
+    fds__free(probs);
+    fds__free(index);
     return status;
 }
 
@@ -143,22 +143,22 @@ fds_status fds_groups_by_model(const fds_model *model, const fds_dataset *ds,
                                const fds_players *players, size_t count, uint64_t seed,
                                fds_groups **out, fds_error *err) {
     const size_t n = fds_players_count(players), classes = fds_model_get_info(model).classes;
-    FDS_TRY(fds_players_check(ds, players, err));
+    TRY(fds__players_check(ds, players, err));
     if (count > n)
-        return fds_fail(err, FDS_USAGE, "%zu groups of only %zu players: some would be empty",
-                        count, n);
+        return fds__fail(err, FDS_ERR_USAGE, "%zu groups of only %zu players: some would be empty",
+                         count, n);
     if (!count)
         count = (size_t)lround(sqrt((double)n));
-    double *points = fds_alloc_zero(n, classes * sizeof *points);
-    uint32_t *group_of = fds_alloc_zero(n, sizeof *group_of);
+    double *points = fds__alloc_zero(n, classes * sizeof *points);
+    uint32_t *group_of = fds__alloc_zero(n, sizeof *group_of);
     fds_status status = points && group_of ? find_points(model, ds, players, points, err)
-                                           : fds_fail_nomem(err, n * classes * sizeof *points);
+                                           : fds__fail_nomem(err, n * classes * sizeof *points);
     if (status == FDS_OK)
-        status = fds_kmeans(points, n, classes, count, seed, group_of, err);
+        status = fds__kmeans(points, n, classes, count, seed, group_of, err);
     if (status == FDS_OK)
         status = fds_groups_create(group_of, n, NULL, out, err);
-    fds_free(points);
-    fds_free(group_of);
+    fds__free(points);
+    fds__free(group_of);
     return status;
 }
 
@@ -213,9 +213,9 @@ static fds_status read_line(reading *r, char *line, bool *may_be_heading, fds_er
         return FDS_OK;
     char *comma = strrchr(line, ',');
     if (!comma)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: line %zu: \"PLAYER,GROUP\" is expected, not \"%.60s\"", r->path,
-                        r->line, line);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: line %zu: \"PLAYER,GROUP\" is expected, not \"%.60s\"", r->path,
+                         r->line, line);
     *comma = 0;
     const char *player = trim(line), *group = trim(comma + 1);
     const entry *found = find_player(r, player);
@@ -225,16 +225,16 @@ static fds_status read_line(reading *r, char *line, bool *may_be_heading, fds_er
     if (is_heading)
         return FDS_OK;
     if (!found)
-        return fds_fail(err, FDS_FORMAT, "%s: line %zu: there is no player \"%.60s\"", r->path,
-                        r->line, player);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: there is no player \"%.60s\"", r->path,
+                         r->line, player);
     if (!*group || strlen(group) > MAX_NAME)
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: line %zu: a group's name must have 1 to %d bytes, not %zu", r->path,
-                        r->line, MAX_NAME, strlen(group));
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: line %zu: a group's name must have 1 to %d bytes, not %zu", r->path,
+                         r->line, MAX_NAME, strlen(group));
     if (r->groups[found->player])
-        return fds_fail(err, FDS_FORMAT,
-                        "%s: line %zu: player \"%.60s\" stands already in line %zu", r->path,
-                        r->line, found->name, r->lines[found->player]);
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: line %zu: player \"%.60s\" stands already in line %zu", r->path,
+                         r->line, found->name, r->lines[found->player]);
     r->groups[found->player] = group;
     r->lines[found->player] = r->line;
     return FDS_OK;
@@ -250,40 +250,41 @@ static fds_status read_lines(reading *r, char *data, size_t size, const fds_play
         *next = 0; /* the NUL that is there already, after the last line */
         r->line++;
         if (line + strlen(line) < next)
-            return fds_fail(err, FDS_FORMAT, "%s: line %zu: NUL in a text file", r->path, r->line);
-        FDS_TRY(read_line(r, line, &may_be_heading, err));
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: NUL in a text file", r->path,
+                             r->line);
+        TRY(read_line(r, line, &may_be_heading, err));
         line = next + 1;
     }
     for (size_t p = 0; p < r->count; p++)
         if (!r->groups[p])
-            return fds_fail(err, FDS_FORMAT, "%s: player \"%.60s\" is missing", r->path,
-                            fds_players_name(players, p));
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: player \"%.60s\" is missing", r->path,
+                             fds_players_name(players, p));
     return FDS_OK;
 }
 
 static fds_status make_groups(const reading *r, fds_groups **out, fds_error *err) {
-    uint32_t *ids = fds_alloc_zero(r->count, sizeof *ids);
+    uint32_t *ids = fds__alloc_zero(r->count, sizeof *ids);
     if (!ids)
-        return fds_fail_nomem(err, r->count * sizeof *ids);
-    fds_names names = {0};
-    fds_status status = fds_names_number(r->groups, r->count, false, UINT32_MAX, "group", r->path,
-                                         ids, &names, err);
+        return fds__fail_nomem(err, r->count * sizeof *ids);
+    fds__names names = {0};
+    fds_status status = fds__names_number(r->groups, r->count, false, UINT32_MAX, "group", r->path,
+                                          ids, &names, err);
     if (status == FDS_OK)
         status = fds_groups_create(ids, r->count, (const char *const *)names.items, out, err);
-    fds_names_free(&names);
-    fds_free(ids);
+    fds__names_free(&names);
+    fds__free(ids);
     return status;
 }
 
-fds_status fds_groups_parse(const char *path, char *data, size_t size, const fds_players *players,
-                            fds_groups **out, fds_error *err) {
+fds_status fds__groups_parse(const char *path, char *data, size_t size, const fds_players *players,
+                             fds_groups **out, fds_error *err) {
     size_t n = fds_players_count(players);
     reading r = {
         .path = path,
         .count = n,
-        .by_name = fds_alloc_zero(n, sizeof *r.by_name),
-        .groups = fds_alloc_zero(n, sizeof *r.groups),
-        .lines = fds_alloc_zero(n, sizeof *r.lines),
+        .by_name = fds__alloc_zero(n, sizeof *r.by_name),
+        .groups = fds__alloc_zero(n, sizeof *r.groups),
+        .lines = fds__alloc_zero(n, sizeof *r.lines),
     };
     fds_status status = FDS_OK;
     if (r.by_name && r.groups && r.lines) {
@@ -292,13 +293,13 @@ fds_status fds_groups_parse(const char *path, char *data, size_t size, const fds
         qsort(r.by_name, n, sizeof *r.by_name, by_name);
         status = read_lines(&r, data, size, players, err);
     } else {
-        status = fds_fail_nomem(err, n * sizeof *r.by_name);
+        status = fds__fail_nomem(err, n * sizeof *r.by_name);
     }
     if (status == FDS_OK)
         status = make_groups(&r, out, err);
-    fds_free(r.by_name);
-    fds_free(r.groups);
-    fds_free(r.lines);
+    fds__free(r.by_name);
+    fds__free(r.groups);
+    fds__free(r.lines);
     return status;
 }
 
@@ -306,8 +307,8 @@ fds_status fds_groups_read(const char *path, const fds_players *players, fds_gro
                            fds_error *err) {
     uint8_t *data;
     size_t size;
-    FDS_TRY(fds_file_read(path, MAX_FILE, &data, &size, err));
-    fds_status status = fds_groups_parse(path, (char *)data, size, players, out, err);
-    fds_free(data);
+    TRY(fds__file_read(path, MAX_FILE, &data, &size, err));
+    fds_status status = fds__groups_parse(path, (char *)data, size, players, out, err);
+    fds__free(data);
     return status;
 }

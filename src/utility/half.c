@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-uint16_t fds_half_from_float(float value) {
+uint16_t fds__half_from_float(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
@@ -27,7 +27,7 @@ uint16_t fds_half_from_float(float value) {
     return (uint16_t)(sign | (whole + (1u << (shift - 1)) - 1 + (whole >> shift & 1)) >> shift);
 }
 
-double fds_half_to_double(uint16_t half) {
+double fds__half_to_double(uint16_t half) {
     uint64_t exponent = half >> 10 & 31, fraction = half & 1023;
     uint64_t bits = (exponent + 1023 - 15) << 52 | fraction << 42;
     double size;

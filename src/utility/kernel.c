@@ -19,7 +19,7 @@ static const double PI = 3.14159265358979323846;
  * An input of length 0 counts as at right angles to all others. aa, ab, bb: inner products. */
 static double similarity(double aa, double ab, double bb) {
     double u = aa > 0 && bb > 0 ? ab / (sqrt(aa) * sqrt(bb)) : aa == bb ? 1.0 : 0.0;
-    u = FDS_MAX(-1.0, FDS_MIN(1.0, u));
+    u = MAX(-1.0, MIN(1.0, u));
     double rest = PI - acos(u);
     return (2 * u * rest + sqrt(1 - u * u)) / PI;
 }
@@ -27,22 +27,22 @@ static double similarity(double aa, double ab, double bb) {
 /* between[j] of one sample or input with samples 0 .. count-1; squares: of their lengths. */
 static void compare(const float *x, const fds_inputs *samples, const double *squares, size_t count,
                     double *between) {
-    double xx = fds_value_dot(x, x, samples->size);
+    double xx = fds__utility_dot(x, x, samples->size);
     for (size_t j = 0; j < count; j++) {
-        double product = fds_value_dot(x, samples->values + j * samples->size, samples->size);
+        double product = fds__utility_dot(x, samples->values + j * samples->size, samples->size);
         between[j] = similarity(xx, product, squares[j]);
     }
 }
 
-static fds_status compare_all(fds_regression *r, fds_error *err) {
+static fds_status compare_all(fds__regression *r, fds_error *err) {
     const fds_inputs *samples = r->data->samples, *inputs = r->data->inputs;
     const size_t n = samples->count, size = samples->size;
-    double diagonal = 0, *squares = fds_alloc_zero(n, sizeof *squares);
+    double diagonal = 0, *squares = fds__alloc_zero(n, sizeof *squares);
     if (!squares)
-        return fds_fail_nomem(err, n * sizeof *squares);
+        return fds__fail_nomem(err, n * sizeof *squares);
     for (size_t i = 0; i < n; i++) {
         const float *x = samples->values + i * size;
-        squares[i] = fds_value_dot(x, x, size);
+        squares[i] = fds__utility_dot(x, x, size);
         compare(x, samples, squares, i + 1, r->between + i * n);
         for (size_t j = 0; j < i; j++)
             r->between[j * n + i] = r->between[i * n + j];
@@ -53,7 +53,7 @@ static fds_status compare_all(fds_regression *r, fds_error *err) {
     r->ridge = RIDGE * diagonal / (double)n;
     r->shift = 1.0 / (double)r->data->classes;
     r->sharpness = SHARPNESS;
-    fds_free(squares);
+    fds__free(squares);
     return FDS_OK;
 }
 
@@ -65,18 +65,19 @@ static bool describe(json_t *about) {
     return right;
 }
 
-fds_status fds_kernel_create(fds_value_making *making, fds_error *err) {
-    fds_regression *r = NULL;
-    FDS_TRY(fds_regression_create(making->data, &r, &making->memory, err));
-    fds_status status = describe(making->about) ? FDS_OK : fds_fail_nomem(err, 1);
+fds_status fds__kernel_create(fds__utility_making *making, fds_error *err) {
+    fds__regression *r = NULL;
+    TRY(fds__regression_create(making->data, &r, &making->memory, err));
+    fds_status status = describe(making->about) ? FDS_OK : fds__fail_nomem(err, 1);
     if (status == FDS_OK)
         status = compare_all(r, err);
     if (status != FDS_OK) {
-        fds_regression_free(r);
+        fds__regression_free(r);
         return status;
     }
     making->self = r;
     return FDS_OK;
 }
 
-const fds_value_kind fds_kernel_kind = {.eval = fds_regression_eval, .free = fds_regression_free};
+const fds__utility_kind fds__kernel_kind = {.eval = fds__regression_eval,
+                                            .free = fds__regression_free};

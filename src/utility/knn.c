@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 typedef struct {
-    const fds_value_data *data;
+    const fds__utility_data *data;
     uint32_t k;
     uint32_t *order; /* (inputs, samples): positions within samples, nearest first */
 } knn;
@@ -35,7 +35,7 @@ static int by_distance(const void *left, const void *right) {
 }
 
 typedef struct {
-    const fds_features *points;
+    const fds__features *points;
     size_t samples;
     neighbour *near; /* (workers, samples) */
     uint32_t *order; /* (inputs, samples) */
@@ -49,8 +49,8 @@ static fds_status sort_neighbours(void *context, size_t input, unsigned worker, 
     const float *x = s->points->inputs + input * size;
     neighbour *near = s->near + worker * s->samples;
     for (size_t i = 0; i < s->samples; i++)
-        near[i] =
-            (neighbour){fds_value_distance2(x, s->points->samples + i * size, size), (uint32_t)i};
+        near[i] = (neighbour){fds__utility_distance2(x, s->points->samples + i * size, size),
+                              (uint32_t)i};
     qsort(near, s->samples, sizeof *near, by_distance);
     for (size_t i = 0; i < s->samples; i++)
         s->order[input * s->samples + i] = near[i].position;
@@ -60,29 +60,29 @@ static fds_status sort_neighbours(void *context, size_t input, unsigned worker, 
 static void knn_free(void *self) {
     knn *n = self;
     if (n)
-        fds_free(n->order);
-    fds_free(n);
+        fds__free(n->order);
+    fds__free(n);
 }
 
 /* points: what distances are taken between. */
-static fds_status create(fds_value_making *making, const fds_features *points, fds_error *err) {
-    const fds_value_data *data = making->data;
+static fds_status create(fds__utility_making *making, const fds__features *points, fds_error *err) {
+    const fds__utility_data *data = making->data;
     size_t samples = data->samples->count, inputs = data->inputs->count, pairs;
-    if (!fds_mul(samples, inputs, &pairs) || pairs > FDS_MAX_VALUE_MEMORY / sizeof(uint32_t))
-        return fds_fail(err, FDS_LIMIT,
-                        "the neighbours of %zu inputs among %zu samples take more than %zu bytes",
-                        inputs, samples, FDS_MAX_VALUE_MEMORY);
-    knn *n = fds_alloc_zero(1, sizeof *n);
-    sorting s = {points, samples, NULL, fds_alloc(pairs * sizeof *s.order)};
-    s.near = fds_alloc_zero(samples, fds_pool_workers(data->workers, inputs) * sizeof *s.near);
+    if (!fds__mul(samples, inputs, &pairs) || pairs > FDS__MAX_UTILITY_MEMORY / sizeof(uint32_t))
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "the neighbours of %zu inputs among %zu samples take more than %zu bytes",
+                         inputs, samples, FDS__MAX_UTILITY_MEMORY);
+    knn *n = fds__alloc_zero(1, sizeof *n);
+    sorting s = {points, samples, NULL, fds__alloc(pairs * sizeof *s.order)};
+    s.near = fds__alloc_zero(samples, fds__pool_workers(data->workers, inputs) * sizeof *s.near);
     fds_status status = n && s.near && s.order
-                            ? fds_pool_run(data->workers, inputs, sort_neighbours, &s, "neighbours",
-                                           "inputs", NULL, err)
-                            : fds_fail_nomem(err, pairs * sizeof *s.order);
-    fds_free(s.near);
+                            ? fds__pool_run(data->workers, inputs, sort_neighbours, &s,
+                                            "neighbours", "inputs", NULL, err)
+                            : fds__fail_nomem(err, pairs * sizeof *s.order);
+    fds__free(s.near);
     if (status != FDS_OK) {
-        fds_free(n);
-        fds_free(s.order);
+        fds__free(n);
+        fds__free(s.order);
         return status;
     }
     *n = (knn){data, making->number, s.order};
@@ -91,16 +91,16 @@ static fds_status create(fds_value_making *making, const fds_features *points, f
     return FDS_OK;
 }
 
-fds_status fds_knn_create(fds_value_making *making, fds_error *err) {
+fds_status fds__knn_create(fds__utility_making *making, fds_error *err) {
     const fds_inputs *samples = making->data->samples, *inputs = making->data->inputs;
-    return create(making, &(fds_features){samples->size, samples->values, inputs->values}, err);
+    return create(making, &(fds__features){samples->size, samples->values, inputs->values}, err);
 }
 
-fds_status fds_knn_model_create(fds_value_making *making, fds_error *err) {
-    fds_features features;
-    FDS_TRY(fds_features_make(making, &features, err));
+fds_status fds__knn_model_create(fds__utility_making *making, fds_error *err) {
+    fds__features features;
+    TRY(fds__features_make(making, &features, err));
     fds_status status = create(making, &features, err);
-    fds_features_free(&features);
+    fds__features_free(&features);
     return status;
 }
 
@@ -110,7 +110,7 @@ static fds_status knn_eval(const void *self, unsigned worker, const uint64_t *co
                            float *probs, fds_error *err) {
     (void)worker, (void)err;
     const knn *n = self;
-    const fds_value_data *data = n->data;
+    const fds__utility_data *data = n->data;
     const size_t samples = data->samples->count;
     for (size_t i = 0; i < data->inputs->count; i++) {
         const uint32_t *order = n->order + i * samples;
@@ -128,7 +128,7 @@ static fds_status knn_eval(const void *self, unsigned worker, const uint64_t *co
     return FDS_OK;
 }
 
-const fds_value_kind fds_knn_kind = {.eval = knn_eval, .free = knn_free};
+const fds__utility_kind fds__knn_kind = {.eval = knn_eval, .free = knn_free};
 
 /* ---- Shapley values ---- */
 
@@ -141,32 +141,32 @@ static void recurse(const knn *n, const uint32_t *order, uint32_t label, double 
     double phi = 0, after = 0; /* after: whether the sample behind has the label */
     for (size_t i = n->data->samples->count; i > 0; i--) {
         double match = labels[order[i - 1]] == label;
-        phi += (match - after) / n->k * ((double)FDS_MIN((size_t)n->k, i) / (double)i);
+        phi += (match - after) / n->k * ((double)MIN((size_t)n->k, i) / (double)i);
         values[n->data->owner[order[i - 1]]] = phi;
         after = match;
     }
 }
 
-fds_status fds_value_knn_label(const fds_value *value, size_t input, uint32_t label, double *values,
-                               fds_error *err) {
-    if (value->kind != &fds_knn_kind)
-        return fds_fail(err, FDS_USAGE,
-                        "exact values by recursion exist for the value functions \"knn:K\" "
-                        "and \"knn:K@model\" only");
+fds_status fds__utility_knn_label(const fds_utility *value, size_t input, uint32_t label,
+                                  double *values, fds_error *err) {
+    if (value->kind != &fds__knn_kind)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "exact values by recursion exist for the value functions \"knn:K\" "
+                         "and \"knn:K@model\" only");
     const knn *n = value->self;
     const size_t samples = n->data->samples->count;
     if (samples != value->players)
-        return fds_fail(err, FDS_USAGE,
-                        "exact values by recursion need players of one sample each; these %zu "
-                        "have %zu",
-                        value->players, samples);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "exact values by recursion need players of one sample each; these %zu "
+                         "have %zu",
+                         value->players, samples);
     recurse(n, n->order + input * samples, label, values);
     return FDS_OK;
 }
 
-fds_status fds_value_knn_shapley(const fds_value *value, double *values, fds_error *err) {
+fds_status fds_utility_knn_shapley(const fds_utility *value, double *values, fds_error *err) {
     for (size_t i = 0; i < value->inputs; i++)
         for (uint32_t y = 0; y < value->classes; y++, values += value->players)
-            FDS_TRY(fds_value_knn_label(value, i, y, values, err));
+            TRY(fds__utility_knn_label(value, i, y, values, err));
     return FDS_OK;
 }

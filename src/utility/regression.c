@@ -17,7 +17,7 @@
 
 /* A worker's own, made when it first asks: where only the kernel is wanted, as by FreeShap, nobody
  * does. */
-struct fds_regression_desk {
+struct fds__regression_worker {
     double *b;         /* (samples, classes) */
     double *scores;    /* (classes) */
     uint32_t *members; /* (samples) */
@@ -26,51 +26,51 @@ struct fds_regression_desk {
 
 /* ---- making and freeing ---- */
 
-void fds_regression_free(void *self) {
-    fds_regression *r = self;
+void fds__regression_free(void *self) {
+    fds__regression *r = self;
     if (!r)
         return;
-    for (unsigned w = 0; r->desks && w < r->data->workers; w++)
-        fds_free(r->desks[w]);
-    fds_free(r->desks);
-    fds_free(r->between);
-    fds_free(r->inputs);
-    fds_free(r);
+    for (unsigned w = 0; r->workers && w < r->data->workers; w++)
+        fds__free(r->workers[w]);
+    fds__free(r->workers);
+    fds__free(r->between);
+    fds__free(r->inputs);
+    fds__free(r);
 }
 
-static size_t desk_bytes(const fds_value_data *data) {
+static size_t worker_bytes(const fds__utility_data *data) {
     size_t n = data->samples->count, numbers = n * (n + data->classes) + data->classes;
-    return sizeof(struct fds_regression_desk) + numbers * sizeof(double) + n * sizeof(uint32_t);
+    return sizeof(struct fds__regression_worker) + numbers * sizeof(double) + n * sizeof(uint32_t);
 }
 
 /* Bytes in all; false beyond the limit. samples, inputs and classes each fit 32 bits. */
-static bool count_bytes(const fds_value_data *data, size_t *bytes) {
+static bool count_bytes(const fds__utility_data *data, size_t *bytes) {
     size_t n = data->samples->count, m = data->inputs->count;
-    double desks = ((double)n + data->classes) * (double)n * data->workers;
-    if (((double)n * (double)(n + m) + desks) * sizeof(double) > (double)FDS_MAX_VALUE_MEMORY)
+    double workers = ((double)n + data->classes) * (double)n * data->workers;
+    if (((double)n * (double)(n + m) + workers) * sizeof(double) > (double)FDS__MAX_UTILITY_MEMORY)
         return false;
-    *bytes = sizeof(fds_regression) + n * (n + m) * sizeof(double) +
-             data->workers * (sizeof(struct fds_regression_desk *) + desk_bytes(data));
+    *bytes = sizeof(fds__regression) + n * (n + m) * sizeof(double) +
+             data->workers * (sizeof(struct fds__regression_worker *) + worker_bytes(data));
     return true;
 }
 
-static bool allocate(fds_regression *r) {
-    const fds_value_data *data = r->data;
+static bool allocate(fds__regression *r) {
+    const fds__utility_data *data = r->data;
     size_t n = data->samples->count;
-    r->between = fds_alloc_zero(n * n, sizeof *r->between);
-    r->inputs = fds_alloc_zero(data->inputs->count * n, sizeof *r->inputs);
-    r->desks = fds_alloc_zero(data->workers, sizeof *r->desks);
-    return r->between && r->inputs && r->desks;
+    r->between = fds__alloc_zero(n * n, sizeof *r->between);
+    r->inputs = fds__alloc_zero(data->inputs->count * n, sizeof *r->inputs);
+    r->workers = fds__alloc_zero(data->workers, sizeof *r->workers);
+    return r->between && r->inputs && r->workers;
 }
 
-static fds_status find_desk(const fds_regression *r, unsigned worker,
-                            struct fds_regression_desk **out, fds_error *err) {
+static fds_status find_worker(const fds__regression *r, unsigned worker,
+                              struct fds__regression_worker **out, fds_error *err) {
     const size_t n = r->data->samples->count, classes = r->data->classes;
-    struct fds_regression_desk *d = r->desks[worker];
+    struct fds__regression_worker *d = r->workers[worker];
     if (!d) {
-        d = r->desks[worker] = fds_alloc_zero(1, desk_bytes(r->data));
+        d = r->workers[worker] = fds__alloc_zero(1, worker_bytes(r->data));
         if (!d)
-            return fds_fail_nomem(err, desk_bytes(r->data));
+            return fds__fail_nomem(err, worker_bytes(r->data));
         d->b = d->factor + n * n;
         d->scores = d->b + n * classes;
         d->members = (uint32_t *)(d->scores + classes);
@@ -79,21 +79,21 @@ static fds_status find_desk(const fds_regression *r, unsigned worker,
     return FDS_OK;
 }
 
-fds_status fds_regression_create(const fds_value_data *data, fds_regression **out, size_t *memory,
-                                 fds_error *err) {
+fds_status fds__regression_create(const fds__utility_data *data, fds__regression **out,
+                                  size_t *memory, fds_error *err) {
     if (!count_bytes(data, memory))
-        return fds_fail(err, FDS_LIMIT,
-                        "kernels of %zu samples and %zu inputs for %u workers take more than %zu "
-                        "bytes",
-                        data->samples->count, data->inputs->count, data->workers,
-                        FDS_MAX_VALUE_MEMORY);
-    fds_regression *r = fds_alloc_zero(1, sizeof *r);
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "kernels of %zu samples and %zu inputs for %u workers take more than %zu "
+                         "bytes",
+                         data->samples->count, data->inputs->count, data->workers,
+                         FDS__MAX_UTILITY_MEMORY);
+    fds__regression *r = fds__alloc_zero(1, sizeof *r);
     if (!r)
-        return fds_fail_nomem(err, sizeof *r);
+        return fds__fail_nomem(err, sizeof *r);
     r->data = data;
     if (!allocate(r)) {
-        fds_regression_free(r);
-        return fds_fail_nomem(err, *memory);
+        fds__regression_free(r);
+        return fds__fail_nomem(err, *memory);
     }
     *out = r;
     return FDS_OK;
@@ -105,12 +105,12 @@ fds_status fds_regression_create(const fds_value_data *data, fds_regression **ou
 static void factorise(double *a, size_t n, double ridge) {
     for (size_t k = 0; k < n; k++) {
         double *row = a + k * n;
-        row[k] = FDS_MAX(row[k], ridge);
+        row[k] = MAX(row[k], ridge);
         const double root = sqrt(row[k]);
         for (size_t j = k; j < n; j++)
             row[j] /= root;
         for (size_t i = k + 1; i < n; i++)
-            fds_value_add(n - i, -row[i], row + i, a + i * n + i);
+            fds__utility_add(n - i, -row[i], row + i, a + i * n + i);
     }
 }
 
@@ -120,17 +120,17 @@ static void solve(const double *u, size_t n, double *b, size_t columns) {
         for (size_t c = 0; c < columns; c++)
             b[k * columns + c] /= u[k * n + k];
         for (size_t i = k + 1; i < n; i++)
-            fds_value_add(columns, -u[k * n + i], b + k * columns, b + i * columns);
+            fds__utility_add(columns, -u[k * n + i], b + k * columns, b + i * columns);
     }
     for (size_t k = n; k-- > 0;) {
         for (size_t i = k + 1; i < n; i++)
-            fds_value_add(columns, -u[k * n + i], b + i * columns, b + k * columns);
+            fds__utility_add(columns, -u[k * n + i], b + i * columns, b + k * columns);
         for (size_t c = 0; c < columns; c++)
             b[k * columns + c] /= u[k * n + k];
     }
 }
 
-static void gather(const fds_regression *r, struct fds_regression_desk *d, size_t count) {
+static void gather(const fds__regression *r, struct fds__regression_worker *d, size_t count) {
     const size_t n = r->data->samples->count, classes = r->data->classes;
     for (size_t i = 0; i < count; i++) {
         for (size_t j = i; j < count; j++)
@@ -142,24 +142,24 @@ static void gather(const fds_regression *r, struct fds_regression_desk *d, size_
     }
 }
 
-void fds_regression_probs(const fds_regression *r, double *scores) {
+void fds__regression_probs(const fds__regression *r, double *scores) {
     const uint32_t classes = r->data->classes;
     double most = scores[0], sum = 0;
     for (uint32_t y = 1; y < classes; y++)
-        most = FDS_MAX(most, scores[y]);
+        most = MAX(most, scores[y]);
     for (uint32_t y = 0; y < classes; y++)
         sum += scores[y] = exp(r->sharpness * (scores[y] - most));
     for (uint32_t y = 0; y < classes; y++)
         scores[y] /= sum;
 }
 
-fds_status fds_regression_eval(const void *self, unsigned worker, const uint64_t *coalition,
-                               float *probs, fds_error *err) {
-    const fds_regression *r = self;
+fds_status fds__regression_eval(const void *self, unsigned worker, const uint64_t *coalition,
+                                float *probs, fds_error *err) {
+    const fds__regression *r = self;
     const size_t n = r->data->samples->count, classes = r->data->classes;
-    struct fds_regression_desk *d = NULL;
-    FDS_TRY(find_desk(r, worker, &d, err));
-    size_t count = fds_value_members(r->data, coalition, d->members);
+    struct fds__regression_worker *d = NULL;
+    TRY(find_worker(r, worker, &d, err));
+    size_t count = fds__utility_members(r->data, coalition, d->members);
     gather(r, d, count);
     factorise(d->factor, count, r->ridge);
     solve(d->factor, count, d->b, classes);
@@ -167,14 +167,15 @@ fds_status fds_regression_eval(const void *self, unsigned worker, const uint64_t
         for (size_t y = 0; y < classes; y++)
             d->scores[y] = 0;
         for (size_t i = 0; i < count; i++)
-            fds_value_add(classes, r->inputs[x * n + d->members[i]], d->b + i * classes, d->scores);
-        fds_regression_probs(r, d->scores);
+            fds__utility_add(classes, r->inputs[x * n + d->members[i]], d->b + i * classes,
+                             d->scores);
+        fds__regression_probs(r, d->scores);
         for (size_t y = 0; y < classes; y++)
             probs[x * classes + y] = (float)d->scores[y];
     }
     return FDS_OK;
 }
 
-const fds_regression *fds_value_regression(const fds_value *value) {
-    return value->kind->eval == fds_regression_eval ? value->self : NULL;
+const fds__regression *fds__utility_regression(const fds_utility *value) {
+    return value->kind->eval == fds__regression_eval ? value->self : NULL;
 }

@@ -36,39 +36,40 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "segments are written 
 
 /* ---- layout ---- */
 
-fds_status fds_layout_make(size_t players, size_t inputs, uint32_t classes, fds_store store,
-                           fds_layout *layout, fds_error *err) {
+fds_status fds__layout_make(size_t players, size_t inputs, uint32_t classes, fds_store store,
+                            fds__layout *layout, fds_error *err) {
     size_t values, size;
     if (!players || !inputs || !classes)
-        return fds_fail(err, FDS_USAGE,
-                        "a table needs players, inputs and classes, not %zu, %zu and %u", players,
-                        inputs, classes);
-    if (store != FDS_F32 && store != FDS_F16)
-        return fds_fail(err, FDS_USAGE, "a table stores f32 (0) or f16 (1), not %d", (int)store);
-    if (players > FDS_MAX_PLAYERS)
-        return fds_fail(err, FDS_LIMIT, "%zu players, at most %zu are allowed", players,
-                        FDS_MAX_PLAYERS);
-    if (inputs > UINT32_MAX || !fds_mul(inputs, classes, &values) ||
-        !fds_mul(values, store == FDS_F16 ? 2 : 4, &size) || size > FDS_MAX_RECORD)
-        return fds_fail(err, FDS_LIMIT,
-                        "%zu inputs of %u classes make a record of more than %zu bytes", inputs,
-                        classes, FDS_MAX_RECORD);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "a table needs players, inputs and classes, not %zu, %zu and %u", players,
+                         inputs, classes);
+    if (store != FDS_STORE_F32 && store != FDS_STORE_F16)
+        return fds__fail(err, FDS_ERR_USAGE, "a table stores f32 (0) or f16 (1), not %d",
+                         (int)store);
+    if (players > FDS__MAX_PLAYERS)
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu players, at most %zu are allowed", players,
+                         FDS__MAX_PLAYERS);
+    if (inputs > UINT32_MAX || !fds__mul(inputs, classes, &values) ||
+        !fds__mul(values, store == FDS_STORE_F16 ? 2 : 4, &size) || size > FDS__MAX_RECORD)
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "%zu inputs of %u classes make a record of more than %zu bytes", inputs,
+                         classes, FDS__MAX_RECORD);
     size_t words = fds_coalition_words(players);
-    *layout = (fds_layout){.players = players,
-                           .words = words,
-                           .inputs = inputs,
-                           .values = values,
-                           .classes = classes,
-                           .store = store,
-                           .record_size = 8 + 8 * words + (size + 7) / 8 * 8 + 8};
+    *layout = (fds__layout){.players = players,
+                            .words = words,
+                            .inputs = inputs,
+                            .values = values,
+                            .classes = classes,
+                            .store = store,
+                            .record_size = 8 + 8 * words + (size + 7) / 8 * 8 + 8};
     return FDS_OK;
 }
 
 /* ---- names and headers ---- */
 
-void fds_segment_name(uint32_t number, char name[16]) { snprintf(name, 16, "%05u.seg", number); }
+void fds__segment_name(uint32_t number, char name[16]) { snprintf(name, 16, "%05u.seg", number); }
 
-bool fds_segment_number(const char *name, uint32_t *number) {
+bool fds__segment_number(const char *name, uint32_t *number) {
     uint32_t value = 0;
     for (int i = 0; i < 5; i++) {
         if (name[i] < '0' || name[i] > '9')
@@ -90,7 +91,7 @@ static uint64_t get64(const uint8_t *at) {
     return value;
 }
 
-void fds_segment_header(const fds_layout *layout, uint32_t number, uint8_t *header) {
+void fds__segment_header(const fds__layout *layout, uint32_t number, uint8_t *header) {
     memcpy(header, MAGIC, 8);
     put32(header + 8, VERSION);
     put32(header + 12, layout->store);
@@ -104,65 +105,66 @@ void fds_segment_header(const fds_layout *layout, uint32_t number, uint8_t *head
     put64(header + 56, fds_checksum(header, 56));
 }
 
-fds_found fds_segment_check_header(const fds_layout *layout, uint32_t number,
-                                   const uint8_t *header) {
-    static const uint8_t zeros[FDS_SEGMENT_HEADER];
-    uint8_t right[FDS_SEGMENT_HEADER];
-    fds_segment_header(layout, number, right);
+fds__found fds__segment_check_header(const fds__layout *layout, uint32_t number,
+                                     const uint8_t *header) {
+    static const uint8_t zeros[FDS__SEGMENT_HEADER];
+    uint8_t right[FDS__SEGMENT_HEADER];
+    fds__segment_header(layout, number, right);
     if (memcmp(header, right, sizeof right) == 0)
-        return FDS_FOUND_GOOD;
+        return FDS__FOUND_GOOD;
     if (memcmp(header, zeros, sizeof zeros) == 0)
-        return FDS_FOUND_EMPTY;
-    return get64(header + 56) == fds_checksum(header, 56) ? FDS_FOUND_FOREIGN : FDS_FOUND_DAMAGED;
+        return FDS__FOUND_EMPTY;
+    return get64(header + 56) == fds_checksum(header, 56) ? FDS__FOUND_FOREIGN : FDS__FOUND_DAMAGED;
 }
 
 /* ---- records ---- */
 
-static size_t values_at(const fds_layout *layout) { return 8 + 8 * layout->words; }
+static size_t values_at(const fds__layout *layout) { return 8 + 8 * layout->words; }
 
-fds_status fds_record_write(const fds_layout *layout, const uint64_t *coalition, const float *probs,
-                            uint8_t *record, fds_error *err) {
+fds_status fds__record_write(const fds__layout *layout, const uint64_t *coalition,
+                             const float *probs, uint8_t *record, fds_error *err) {
     uint8_t *values = record + values_at(layout);
     put64(record, fds_coalition_id(coalition, layout->players));
     memcpy(record + 8, coalition, 8 * layout->words);
     put64(record + layout->record_size - 16, 0); /* what of it is no value is padding */
     for (size_t i = 0; i < layout->values; i++) {
         if (!isfinite(probs[i]))
-            return fds_fail(err, FDS_DIVERGED, "input %zu: the answer for label %zu is no number",
-                            i / layout->classes, i % layout->classes);
-        if (layout->store == FDS_F32)
+            return fds__fail(err, FDS_ERR_DIVERGED,
+                             "input %zu: the answer for label %zu is no number",
+                             i / layout->classes, i % layout->classes);
+        if (layout->store == FDS_STORE_F32)
             memcpy(values + 4 * i, &probs[i], 4);
         else
-            memcpy(values + 2 * i, &(uint16_t){fds_half_from_float(probs[i])}, 2);
+            memcpy(values + 2 * i, &(uint16_t){fds__half_from_float(probs[i])}, 2);
     }
     size_t end = layout->record_size - 8;
     put64(record + end, fds_checksum(record, end));
     return FDS_OK;
 }
 
-fds_found fds_record_check(const fds_layout *layout, const uint8_t *record, uint64_t *id) {
+fds__found fds__record_check(const fds__layout *layout, const uint8_t *record, uint64_t *id) {
     size_t end = layout->record_size - 8, tail = layout->players % 64;
     uint64_t sum = get64(record + end);
     *id = get64(record);
     if (*id == 0 && sum == 0)
-        return FDS_FOUND_EMPTY;
-    const uint64_t *bits = fds_record_coalition(record);
+        return FDS__FOUND_EMPTY;
+    const uint64_t *bits = fds__record_coalition(record);
     if (sum != fds_checksum(record, end) || *id != fds_coalition_id(bits, layout->players))
-        return FDS_FOUND_DAMAGED;
+        return FDS__FOUND_DAMAGED;
     if (tail && bits[layout->words - 1] >> tail)
-        return FDS_FOUND_DAMAGED;
-    return FDS_FOUND_GOOD;
+        return FDS__FOUND_DAMAGED;
+    return FDS__FOUND_GOOD;
 }
 
-void fds_record_read(const fds_layout *layout, const uint8_t *record, size_t first, size_t count,
-                     double *out) {
+void fds__record_read(const fds__layout *layout, const uint8_t *record, size_t first, size_t count,
+                      double *out) {
     const void *values = record + values_at(layout);
     const float *singles = values;
     const uint16_t *halves = values;
-    if (layout->store == FDS_F32)
+    if (layout->store == FDS_STORE_F32)
         for (size_t i = 0; i < count; i++)
             out[i] = (double)singles[first + i];
     else
         for (size_t i = 0; i < count; i++)
-            out[i] = fds_half_to_double(halves[first + i]);
+            out[i] = fds__half_to_double(halves[first + i]);
 }

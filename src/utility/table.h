@@ -15,93 +15,93 @@
 
 #include "utility/utility.h"
 
-#define FDS_SEGMENT_BYTES ((size_t)16 << 20) /* at most, but at least one record */
-#define FDS_MAX_SEGMENTS 100000u             /* five digits */
-#define FDS_MAX_RECORD ((size_t)1 << 30)
-#define FDS_MAX_SLOTS ((uint64_t)2 * FDS_MAX_ROWS)
+#define FDS__SEGMENT_BYTES ((size_t)16 << 20) /* at most, but at least one record */
+#define FDS__MAX_SEGMENTS 100000u             /* five digits */
+#define FDS__MAX_RECORD ((size_t)1 << 30)
+#define FDS__MAX_SLOTS ((uint64_t)2 * FDS__MAX_ROWS)
 
 /* ---- segment.c ---- */
 
-enum { FDS_SEGMENT_HEADER = 64 };
+enum { FDS__SEGMENT_HEADER = 64 };
 
 /* What the places of all bytes follow from. */
-typedef struct fds_layout {
+typedef struct fds__layout {
     size_t players, words, inputs, values; /* values: inputs * classes */
     uint32_t classes;
     fds_store store;
     size_t record_size;
     size_t records;      /* of a full segment */
     uint64_t parameters; /* checksum of the value function's parameters */
-} fds_layout;
+} fds__layout;
 
-/* FDS_USAGE for sizes of 0, FDS_LIMIT for too large ones. records is left 0. */
-fds_status fds_layout_make(size_t players, size_t inputs, uint32_t classes, fds_store store,
-                           fds_layout *layout, fds_error *err);
+/* FDS_ERR_USAGE for sizes of 0, FDS_ERR_LIMIT for too large ones. records is left 0. */
+fds_status fds__layout_make(size_t players, size_t inputs, uint32_t classes, fds_store store,
+                            fds__layout *layout, fds_error *err);
 /* Where a slot's record begins in its segment. */
-static inline uint64_t fds_layout_offset(const fds_layout *layout, uint64_t slot) {
-    return FDS_SEGMENT_HEADER + slot % layout->records * layout->record_size;
+static inline uint64_t fds__layout_offset(const fds__layout *layout, uint64_t slot) {
+    return FDS__SEGMENT_HEADER + slot % layout->records * layout->record_size;
 }
 
 /* name[16] receives "00012.seg". */
-void fds_segment_name(uint32_t number, char name[16]);
-bool fds_segment_number(const char *name, uint32_t *number);
+void fds__segment_name(uint32_t number, char name[16]);
+bool fds__segment_number(const char *name, uint32_t *number);
 
-void fds_segment_header(const fds_layout *layout, uint32_t number, uint8_t *header);
+void fds__segment_header(const fds__layout *layout, uint32_t number, uint8_t *header);
 
-fds_found fds_segment_check_header(const fds_layout *layout, uint32_t number,
-                                   const uint8_t *header);
+fds__found fds__segment_check_header(const fds__layout *layout, uint32_t number,
+                                     const uint8_t *header);
 
-/* record[record_size] from a coalition and its probs[values]. FDS_DIVERGED when one of them is no
+/* record[record_size] from a coalition and its probs[values]. FDS_ERR_DIVERGED when one of them is no
  * finite number. */
-fds_status fds_record_write(const fds_layout *layout, const uint64_t *coalition, const float *probs,
-                            uint8_t *record, fds_error *err);
+fds_status fds__record_write(const fds__layout *layout, const uint64_t *coalition,
+                             const float *probs, uint8_t *record, fds_error *err);
 /* Good, empty or damaged; *id is set for good ones. */
-fds_found fds_record_check(const fds_layout *layout, const uint8_t *record, uint64_t *id);
+fds__found fds__record_check(const fds__layout *layout, const uint8_t *record, uint64_t *id);
 /* The coalition of a record; records are at multiples of 8 bytes. */
-static inline const uint64_t *fds_record_coalition(const uint8_t *record) {
+static inline const uint64_t *fds__record_coalition(const uint8_t *record) {
     return (const uint64_t *)(const void *)(record + 8);
 }
 /* Values first .. first + count - 1. */
-void fds_record_read(const fds_layout *layout, const uint8_t *record, size_t first, size_t count,
-                     double *out);
+void fds__record_read(const fds__layout *layout, const uint8_t *record, size_t first, size_t count,
+                      double *out);
 
 /* ---- describe.c ---- */
 
 /* Writes dir/table.json for a new table; sets layout->parameters. */
-fds_status fds_describe_write(const char *dir, const fds_value *value, fds_layout *layout,
-                              fds_error *err);
+fds_status fds__describe_write(const char *dir, const fds_utility *value, fds__layout *layout,
+                               fds_error *err);
 /* Compares dir/table.json with what value and layout say, and sets layout->records and
  * layout->parameters. */
-fds_status fds_describe_check(const char *dir, const fds_value *value, fds_layout *layout,
-                              fds_error *err);
+fds_status fds__describe_check(const char *dir, const fds_utility *value, fds__layout *layout,
+                               fds_error *err);
 /* The same for a file's bytes. */
-fds_status fds_describe_parse(const char *path, const uint8_t *data, size_t size,
-                              const fds_value *value, fds_layout *layout, fds_error *err);
+fds_status fds__describe_parse(const char *path, const uint8_t *data, size_t size,
+                               const fds_utility *value, fds__layout *layout, fds_error *err);
 
 /* ---- table.c ---- */
 
 struct fds_table {
-    const fds_value *value;
-    fds_layout layout;
-    fds_file lock;
-    fds_index index;
+    const fds_utility *value;
+    fds__layout layout;
+    fds__file lock;
+    fds__slot_map index;
     uint64_t *filled;                /* a bit a slot; slots from filled_slots on are empty */
     size_t filled_slots;             /* a multiple of 64 */
     uint32_t segments;               /* one more than the highest number of a file */
     uint32_t unsynced, unsynced_end; /* segments that may have to be synced; from 0 to 0: none */
     double synced_s, sync_every_s;   /* when all were at last; how long that may be ago */
-    char dir[FDS_PATH_MAX];
+    char dir[FDS__PATH_MAX];
 };
 
 /* fds_table_open with segments of at most segment_bytes, for tests. */
-fds_status fds_table_open_sized(const char *dir, const fds_value *value, fds_store store,
-                                size_t segment_bytes, const fds_events *events, fds_table **out,
-                                fds_error *err);
-fds_status fds_table_segment_path(const fds_table *table, uint32_t number, char *path,
-                                  fds_error *err);
-bool fds_table_is_filled(const fds_table *table, uint64_t slot);
+fds_status fds__table_open_sized(const char *dir, const fds_utility *value, fds_store store,
+                                 size_t segment_bytes, const fds_events *events, fds_table **out,
+                                 fds_error *err);
+fds_status fds__table_segment_path(const fds_table *table, uint32_t number, char *path,
+                                   fds_error *err);
+bool fds__table_is_filled(const fds_table *table, uint64_t slot);
 /* Marks slots that room was made for. */
-fds_status fds_table_reserve(fds_table *table, uint64_t slots, fds_error *err);
-void fds_table_mark(fds_table *table, uint64_t slot);
+fds_status fds__table_reserve(fds_table *table, uint64_t slots, fds_error *err);
+void fds__table_mark(fds_table *table, uint64_t slot);
 
 #endif

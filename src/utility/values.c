@@ -30,7 +30,7 @@ enum { BUFFER = 1 << 16, NPY_ALIGN = 64 };
 typedef struct {
     const fds_values *v;
     size_t columns, per_test;
-    fds_out *out;
+    fds__out *out;
     char *buffer;
     size_t used;
 } writer;
@@ -40,19 +40,19 @@ typedef struct {
 static fds_status flush(writer *w, fds_error *err) {
     size_t used = w->used;
     w->used = 0;
-    return used ? fds_out_write(w->out, w->buffer, used, err) : FDS_OK;
+    return used ? fds__out_write(w->out, w->buffer, used, err) : FDS_OK;
 }
 
 static fds_status put(writer *w, const void *data, size_t size, fds_error *err) {
     const char *at = data;
     while (size > 0) {
-        size_t part = FDS_MIN(size, BUFFER - w->used);
+        size_t part = MIN(size, BUFFER - w->used);
         memcpy(w->buffer + w->used, at, part);
         w->used += part;
         at += part;
         size -= part;
         if (w->used == BUFFER)
-            FDS_TRY(flush(w, err));
+            TRY(flush(w, err));
     }
     return FDS_OK;
 }
@@ -84,23 +84,24 @@ static double error_of(const writer *w, size_t player, size_t column) {
 static fds_status check(const writer *w, fds_error *err) {
     const fds_values *v = w->v;
     if (!v->players || !w->columns)
-        return fds_fail(err, FDS_USAGE, "there are no values to write: %zu players, %zu columns",
-                        v->players, w->columns);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "there are no values to write: %zu players, %zu columns", v->players,
+                         w->columns);
     for (size_t p = 0; p < v->players; p++)
         if (v->player_labels[p] >= v->classes)
-            return fds_fail(err, FDS_USAGE, "player %zu: label %u, there are %u classes", p,
-                            v->player_labels[p], v->classes);
+            return fds__fail(err, FDS_ERR_USAGE, "player %zu: label %u, there are %u classes", p,
+                             v->player_labels[p], v->classes);
     for (size_t c = 0; !v->is_mean && c < w->columns; c++)
         if (label_of(w, c) >= v->classes)
-            return fds_fail(err, FDS_USAGE, "test %zu: label %u, there are %u classes",
-                            c / w->per_test, label_of(w, c), v->classes);
+            return fds__fail(err, FDS_ERR_USAGE, "test %zu: label %u, there are %u classes",
+                             c / w->per_test, label_of(w, c), v->classes);
     for (size_t p = 0; p < v->players; p++)
         for (size_t c = 0; c < w->columns; c++)
             if (!isfinite(value_of(w, p, c)) || isinf(error_of(w, p, c)))
-                return fds_fail(err, FDS_DIVERGED,
-                                "the value of player %zu in column %zu is infinite or no number, "
-                                "or its error is infinite",
-                                p, c);
+                return fds__fail(err, FDS_ERR_DIVERGED,
+                                 "the value of player %zu in column %zu is infinite or no number, "
+                                 "or its error is infinite",
+                                 p, c);
     return FDS_OK;
 }
 
@@ -108,42 +109,42 @@ static fds_status check(const writer *w, fds_error *err) {
 
 /* Quoted where it must be, with quotes doubled. */
 static fds_status put_field(writer *w, const char *text, const char *after, fds_error *err) {
-    bool is_quoted = fds_csv_is_quoted(text);
+    bool is_quoted = fds__csv_is_quoted(text);
     if (is_quoted)
-        FDS_TRY(put_text(w, "\"", err));
+        TRY(put_text(w, "\"", err));
     for (const char *at = text; is_quoted && (at = strchr(text, '"')); text = at + 1) {
-        FDS_TRY(put(w, text, (size_t)(at + 1 - text), err));
-        FDS_TRY(put_text(w, "\"", err));
+        TRY(put(w, text, (size_t)(at + 1 - text), err));
+        TRY(put_text(w, "\"", err));
     }
-    FDS_TRY(put_text(w, text, err));
+    TRY(put_text(w, text, err));
     if (is_quoted)
-        FDS_TRY(put_text(w, "\"", err));
+        TRY(put_text(w, "\"", err));
     return put_text(w, after, err);
 }
 
 static fds_status put_line(writer *w, size_t column, size_t player, fds_error *err) {
     const fds_values *v = w->v;
-    char text[2 * FDS_NUMBER + 2], value[FDS_NUMBER], error[FDS_NUMBER];
+    char text[2 * FDS__NUMBER + 2], value[FDS__NUMBER], error[FDS__NUMBER];
     if (!v->is_mean) {
         snprintf(text, sizeof text, "%zu,", test_of(w, column));
-        FDS_TRY(put_text(w, text, err));
-        FDS_TRY(put_field(w, v->class_names[label_of(w, column)], ",", err));
+        TRY(put_text(w, text, err));
+        TRY(put_field(w, v->class_names[label_of(w, column)], ",", err));
     }
-    FDS_TRY(put_field(w, v->player_names[player], ",", err));
-    FDS_TRY(put_field(w, v->class_names[v->player_labels[player]], ",", err));
-    fds_write_double(value_of(w, player, column), value);
-    fds_write_double(error_of(w, player, column), error);
+    TRY(put_field(w, v->player_names[player], ",", err));
+    TRY(put_field(w, v->class_names[v->player_labels[player]], ",", err));
+    fds__write_double(value_of(w, player, column), value);
+    fds__write_double(error_of(w, player, column), error);
     snprintf(text, sizeof text, "%s,%s\n", value, error);
     return put_text(w, text, err);
 }
 
 static fds_status write_csv(writer *w, fds_error *err) {
     if (!w->v->is_mean)
-        FDS_TRY(put_text(w, "test,label,", err));
-    FDS_TRY(put_text(w, "player,player_label,value,standard_error\n", err));
+        TRY(put_text(w, "test,label,", err));
+    TRY(put_text(w, "player,player_label,value,standard_error\n", err));
     for (size_t column = 0; column < w->columns; column++)
         for (size_t player = 0; player < w->v->players; player++)
-            FDS_TRY(put_line(w, column, player, err));
+            TRY(put_line(w, column, player, err));
     return FDS_OK;
 }
 
@@ -186,11 +187,11 @@ static fds_status put_double(writer *w, double value, fds_error *err) {
 
 static fds_status write_npy(writer *w, fds_error *err) {
     double (*const parts[])(const writer *, size_t, size_t) = {value_of, error_of};
-    FDS_TRY(put_npy_header(w, err));
+    TRY(put_npy_header(w, err));
     for (int part = 0; part < 2; part++)
         for (size_t column = 0; column < w->columns; column++)
             for (size_t player = 0; player < w->v->players; player++)
-                FDS_TRY(put_double(w, parts[part](w, player, column), err));
+                TRY(put_double(w, parts[part](w, player, column), err));
     return FDS_OK;
 }
 
@@ -220,12 +221,12 @@ static bool is_utf8(const char *text) {
 static json_t *json_text(const char *text) {
     if (is_utf8(text))
         return json_string(text);
-    char *copy = fds_strdup(text);
+    char *copy = fds__strdup(text);
     for (char *at = copy; at && *at; at++)
         if ((uint8_t)*at > 127)
             *at = '?';
     json_t *json = copy ? json_string(copy) : NULL;
-    fds_free(copy);
+    fds__free(copy);
     return json;
 }
 
@@ -276,23 +277,23 @@ static json_t *json_result(const writer *w, size_t column) {
 
 /* Writes a value and lets go of it; NULL stands for no memory. */
 static fds_status put_json(writer *w, json_t *json, fds_error *err) {
-    char *text = json ? fds_json_text(json, JSON_COMPACT) : NULL;
+    char *text = json ? fds__json_text(json, JSON_COMPACT) : NULL;
     json_decref(json);
-    fds_status status = text ? put_text(w, text, err) : fds_fail_nomem(err, w->v->players);
-    fds_free(text);
+    fds_status status = text ? put_text(w, text, err) : fds__fail_nomem(err, w->v->players);
+    fds__free(text);
     return status;
 }
 
 /* Results are made one at a time: their memory does not grow with the test samples. */
 static fds_status write_json(writer *w, fds_error *err) {
-    FDS_TRY(put_text(w, "{\"players\": ", err));
-    FDS_TRY(put_json(w, json_players(w->v), err));
-    FDS_TRY(put_text(w, ",\n\"classes\": ", err));
-    FDS_TRY(put_json(w, json_classes(w->v), err));
-    FDS_TRY(put_text(w, ",\n\"results\": [", err));
+    TRY(put_text(w, "{\"players\": ", err));
+    TRY(put_json(w, json_players(w->v), err));
+    TRY(put_text(w, ",\n\"classes\": ", err));
+    TRY(put_json(w, json_classes(w->v), err));
+    TRY(put_text(w, ",\n\"results\": [", err));
     for (size_t column = 0; column < w->columns; column++) {
-        FDS_TRY(put_text(w, column ? ",\n" : "\n", err));
-        FDS_TRY(put_json(w, json_result(w, column), err));
+        TRY(put_text(w, column ? ",\n" : "\n", err));
+        TRY(put_json(w, json_result(w, column), err));
     }
     return put_text(w, "]}\n", err);
 }
@@ -316,31 +317,31 @@ static write_function function_for(const char *path) {
 fds_status fds_values_check_path(const char *path, fds_error *err) {
     if (function_for(path))
         return FDS_OK;
-    return fds_fail(err, FDS_USAGE,
-                    "%s: the name of a file of values must end in .csv, .npy or "
-                    ".json",
-                    path);
+    return fds__fail(err, FDS_ERR_USAGE,
+                     "%s: the name of a file of values must end in .csv, .npy or "
+                     ".json",
+                     path);
 }
 
 fds_status fds_values_save(const fds_values *values, const char *path, fds_error *err) {
     size_t per_test = values->is_mean || values->target_labels ? 1 : values->classes;
     writer w = {.v = values, .per_test = per_test};
     w.columns = values->is_mean ? 1 : values->tests * per_test;
-    FDS_TRY(fds_values_check_path(path, err));
-    FDS_TRY(check(&w, err));
-    w.buffer = fds_alloc(BUFFER);
+    TRY(fds_values_check_path(path, err));
+    TRY(check(&w, err));
+    w.buffer = fds__alloc(BUFFER);
     if (!w.buffer)
-        return fds_fail_nomem(err, BUFFER);
-    fds_status status = fds_out_open(path, &w.out, err);
+        return fds__fail_nomem(err, BUFFER);
+    fds_status status = fds__out_open(path, &w.out, err);
     if (status == FDS_OK) {
         status = function_for(path)(&w, err);
         if (status == FDS_OK)
             status = flush(&w, err);
         if (status == FDS_OK)
-            status = fds_out_commit(w.out, err);
+            status = fds__out_commit(w.out, err);
         else
-            fds_out_abort(w.out);
+            fds__out_abort(w.out);
     }
-    fds_free(w.buffer);
+    fds__free(w.buffer);
     return status;
 }

@@ -29,29 +29,29 @@ struct fds_table_view {
 };
 
 static void close_window(window *w) {
-    fds_file_unmap(w->map, w->size);
+    fds__file_unmap(w->map, w->size);
     *w = (window){0};
 }
 
 /* Maps the segment of a slot as far as the file goes, which must be to the record's end. */
 static fds_status open_window(window *w, const fds_table *table, uint32_t slot, fds_error *err) {
-    const fds_layout *layout = &table->layout;
-    char path[FDS_PATH_MAX];
-    fds_file file;
-    uint64_t size = 0, needed = fds_layout_offset(layout, slot) + layout->record_size;
+    const fds__layout *layout = &table->layout;
+    char path[FDS__PATH_MAX];
+    fds__file file;
+    uint64_t size = 0, needed = fds__layout_offset(layout, slot) + layout->record_size;
     close_window(w);
     w->segment = (uint32_t)(slot / layout->records);
-    FDS_TRY(fds_table_segment_path(table, w->segment, path, err));
-    FDS_TRY(fds_file_open(&file, path, FDS_READ, err));
-    fds_status status = fds_file_size(&file, &size, err);
-    size = FDS_MIN(size, FDS_SEGMENT_HEADER + (uint64_t)layout->records * layout->record_size);
+    TRY(fds__table_segment_path(table, w->segment, path, err));
+    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
+    fds_status status = fds__file_size(&file, &size, err);
+    size = MIN(size, FDS__SEGMENT_HEADER + (uint64_t)layout->records * layout->record_size);
     if (status == FDS_OK && size < needed)
-        status = fds_fail(err, FDS_IO,
-                          "%s: it has %llu bytes, %llu are needed: it was cut off while in use",
-                          path, (unsigned long long)size, (unsigned long long)needed);
+        status = fds__fail(err, FDS_ERR_IO,
+                           "%s: it has %llu bytes, %llu are needed: it was cut off while in use",
+                           path, (unsigned long long)size, (unsigned long long)needed);
     if (status == FDS_OK)
-        status = fds_file_map(&file, (size_t)size, &w->map, err);
-    fds_file_close(&file);
+        status = fds__file_map(&file, (size_t)size, &w->map, err);
+    fds__file_close(&file);
     w->size = (size_t)size;
     return status;
 }
@@ -60,26 +60,26 @@ static fds_status open_window(window *w, const fds_table *table, uint32_t slot, 
 static fds_status find_record(fds_table_view *view, unsigned worker, size_t row,
                               const uint8_t **record, fds_error *err) {
     const fds_table *table = view->table;
-    const fds_layout *layout = &table->layout;
+    const fds__layout *layout = &table->layout;
     window *w = &view->windows[worker];
     uint32_t slot = view->slots[row];
-    uint64_t offset = fds_layout_offset(layout, slot);
+    uint64_t offset = fds__layout_offset(layout, slot);
     if (!w->map || w->segment != slot / layout->records || w->size < offset + layout->record_size)
-        FDS_TRY(open_window(w, table, slot, err));
+        TRY(open_window(w, table, slot, err));
     *record = w->map + offset;
-    if (memcmp(fds_record_coalition(*record), fds_plan_coalition(view->plan, row),
+    if (memcmp(fds__record_coalition(*record), fds_plan_coalition(view->plan, row),
                8 * layout->words) != 0)
-        return fds_fail(err, FDS_CORRUPT,
-                        "%s: record %zu of segment %u is not of row %zu's "
-                        "coalition: it was changed while in use",
-                        table->dir, slot % layout->records, w->segment, row);
+        return fds__fail(err, FDS_ERR_CORRUPT,
+                         "%s: record %zu of segment %u is not of row %zu's "
+                         "coalition: it was changed while in use",
+                         table->dir, slot % layout->records, w->segment, row);
     return FDS_OK;
 }
 
 static double labelled(const fds_table_view *view, const uint8_t *record, size_t input) {
-    const fds_layout *layout = &view->table->layout;
+    const fds__layout *layout = &view->table->layout;
     double value;
-    fds_record_read(layout, record, input * layout->classes + view->labels[input], 1, &value);
+    fds__record_read(layout, record, input * layout->classes + view->labels[input], 1, &value);
     return value;
 }
 
@@ -89,15 +89,15 @@ static fds_status read_row(void *context, unsigned worker, size_t row, size_t fi
     const uint8_t *record;
     if (worker >= view->workers || row >= fds_plan_rows(view->plan) || first > view->columns ||
         count > view->columns - first)
-        return fds_fail(err, FDS_USAGE,
-                        "worker %u, row %zu, columns %zu to %zu: there are %u workers, %zu rows "
-                        "and %zu columns",
-                        worker, row, first, first + count, view->workers, fds_plan_rows(view->plan),
-                        view->columns);
-    FDS_TRY(find_record(view, worker, row, &record, err));
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "worker %u, row %zu, columns %zu to %zu: there are %u workers, %zu rows "
+                         "and %zu columns",
+                         worker, row, first, first + count, view->workers,
+                         fds_plan_rows(view->plan), view->columns);
+    TRY(find_record(view, worker, row, &record, err));
     size_t inputs = view->table->layout.inputs;
     if (!view->labels) {
-        fds_record_read(&view->table->layout, record, first, count, out);
+        fds__record_read(&view->table->layout, record, first, count, out);
     } else if (!view->is_mean) {
         for (size_t i = 0; i < count; i++)
             out[i] = labelled(view, record, first + i);
@@ -112,14 +112,14 @@ static fds_status read_row(void *context, unsigned worker, size_t row, size_t fi
 
 /* ---- making one ---- */
 
-static fds_status check_labels(const fds_layout *layout, const uint32_t *labels, bool is_mean,
+static fds_status check_labels(const fds__layout *layout, const uint32_t *labels, bool is_mean,
                                fds_error *err) {
     if (is_mean && !labels)
-        return fds_fail(err, FDS_USAGE, "the mean over inputs needs a label for each of them");
+        return fds__fail(err, FDS_ERR_USAGE, "the mean over inputs needs a label for each of them");
     for (size_t i = 0; labels && i < layout->inputs; i++)
         if (labels[i] >= layout->classes)
-            return fds_fail(err, FDS_USAGE, "input %zu: label %u, there are %u classes", i,
-                            labels[i], layout->classes);
+            return fds__fail(err, FDS_ERR_USAGE, "input %zu: label %u, there are %u classes", i,
+                             labels[i], layout->classes);
     return FDS_OK;
 }
 
@@ -127,11 +127,11 @@ static fds_status find_slots(fds_table_view *view, fds_error *err) {
     const fds_table *table = view->table;
     for (size_t row = 0; row < fds_plan_rows(view->plan); row++) {
         const uint64_t *coalition = fds_plan_coalition(view->plan, row);
-        if (!fds_index_find(&table->index, fds_coalition_id(coalition, table->layout.players),
-                            &view->slots[row]))
-            return fds_fail(err, FDS_NOT_FOUND,
-                            "%s: row %zu of the plan is not in the table: fill it first",
-                            table->dir, row);
+        if (!fds__slot_map_find(&table->index, fds_coalition_id(coalition, table->layout.players),
+                                &view->slots[row]))
+            return fds__fail(err, FDS_ERR_NOT_FOUND,
+                             "%s: row %zu of the plan is not in the table: fill it first",
+                             table->dir, row);
     }
     return FDS_OK;
 }
@@ -139,14 +139,14 @@ static fds_status find_slots(fds_table_view *view, fds_error *err) {
 fds_status fds_table_view_create(const fds_table *table, const fds_plan *plan,
                                  const uint32_t *labels, bool is_mean, unsigned workers,
                                  fds_table_view **out, fds_error *err) {
-    const fds_layout *layout = &table->layout;
+    const fds__layout *layout = &table->layout;
     if (fds_plan_players(plan) != layout->players)
-        return fds_fail(err, FDS_SHAPE, "the plan is of %zu players, the table %s of %zu",
-                        fds_plan_players(plan), table->dir, layout->players);
-    FDS_TRY(check_labels(layout, labels, is_mean, err));
-    fds_table_view *view = fds_alloc_zero(1, sizeof *view);
+        return fds__fail(err, FDS_ERR_SHAPE, "the plan is of %zu players, the table %s of %zu",
+                         fds_plan_players(plan), table->dir, layout->players);
+    TRY(check_labels(layout, labels, is_mean, err));
+    fds_table_view *view = fds__alloc_zero(1, sizeof *view);
     if (!view)
-        return fds_fail_nomem(err, sizeof *view);
+        return fds__fail_nomem(err, sizeof *view);
     *view = (fds_table_view){.table = table,
                              .plan = plan,
                              .labels = labels,
@@ -155,11 +155,11 @@ fds_status fds_table_view_create(const fds_table *table, const fds_plan *plan,
                                         : is_mean ? 1
                                                   : layout->inputs,
                              .workers = workers ? workers : fds_processors()};
-    view->slots = fds_alloc_zero(fds_plan_rows(plan), sizeof *view->slots);
-    view->windows = fds_alloc_zero(view->workers, sizeof *view->windows);
+    view->slots = fds__alloc_zero(fds_plan_rows(plan), sizeof *view->slots);
+    view->windows = fds__alloc_zero(view->workers, sizeof *view->windows);
     fds_status status = view->slots && view->windows
                             ? find_slots(view, err)
-                            : fds_fail_nomem(err, fds_plan_rows(plan) * sizeof *view->slots);
+                            : fds__fail_nomem(err, fds_plan_rows(plan) * sizeof *view->slots);
     if (status != FDS_OK) {
         fds_table_view_free(view);
         return status;
@@ -177,7 +177,7 @@ void fds_table_view_free(fds_table_view *view) {
         return;
     for (unsigned i = 0; view->windows && i < view->workers; i++)
         close_window(&view->windows[i]);
-    fds_free(view->windows);
-    fds_free(view->slots);
-    fds_free(view);
+    fds__free(view->windows);
+    fds__free(view->slots);
+    fds__free(view);
 }

@@ -12,13 +12,13 @@ enum { BIG = 100000 };
 static fds_status try_read(const char *path, size_t limit, bool gz, fds_error *err) {
     uint8_t *data = NULL;
     size_t size = 0;
-    fds_status status = gz ? fds_file_read_gz(path, limit, &data, &size, err)
-                           : fds_file_read(path, limit, &data, &size, err);
+    fds_status status = gz ? fds__file_read_gz(path, limit, &data, &size, err)
+                           : fds__file_read(path, limit, &data, &size, err);
     if (status == FDS_OK) {
         assert_int_equal(data[size], 0);
         assert_true(size <= limit);
     }
-    fds_free(data);
+    fds__free(data);
     return status;
 }
 
@@ -26,14 +26,14 @@ static void expect_read(const char *path, bool gz, const void *content, size_t c
     uint8_t *data = NULL;
     size_t size = 0;
     fds_error err = {0};
-    fds_status status = gz ? fds_file_read_gz(path, 1 << 20, &data, &size, &err)
-                           : fds_file_read(path, 1 << 20, &data, &size, &err);
+    fds_status status = gz ? fds__file_read_gz(path, 1 << 20, &data, &size, &err)
+                           : fds__file_read(path, 1 << 20, &data, &size, &err);
     assert_string_equal(err.text, "");
     assert_int_equal(status, FDS_OK);
     assert_int_equal(size, content_size);
     assert_memory_equal(data, content, content_size);
     assert_int_equal(data[size], 0);
-    fds_free(data);
+    fds__free(data);
 }
 
 static void a_file_is_read_whole_with_a_nul_after_it(void **state) {
@@ -54,12 +54,12 @@ static void what_cannot_be_read_is_named(void **state) {
     (void)state;
     for (int gz = 0; gz < 2; gz++) {
         fds_error err = {0};
-        assert_int_equal(try_read(scratch_path("none"), 99, gz, &err), FDS_NOT_FOUND);
+        assert_int_equal(try_read(scratch_path("none"), 99, gz, &err), FDS_ERR_NOT_FOUND);
         expect_in(err.text, scratch_path("none"));
-        assert_int_equal(try_read(scratch, 99, gz, &err), FDS_FORMAT);
+        assert_int_equal(try_read(scratch, 99, gz, &err), FDS_ERR_FORMAT);
         expect_in(err.text, "not a regular file");
         assert_int_equal(mkfifo(scratch_path("pipe"), 0600), 0);
-        assert_int_equal(try_read(scratch_path("pipe"), 99, gz, &err), FDS_FORMAT);
+        assert_int_equal(try_read(scratch_path("pipe"), 99, gz, &err), FDS_ERR_FORMAT);
         unlink(scratch_path("pipe"));
         scratch_write(scratch_path("file"), "x", 1);
         assert_int_not_equal(try_read(scratch_path("file/below"), 99, gz, &err), FDS_OK);
@@ -74,9 +74,9 @@ static void a_file_over_the_limit_is_refused(void **state) {
     for (int gz = 0; gz < 2; gz++) {
         assert_int_equal(try_read(path, 10, gz, &err), FDS_OK);
         assert_int_equal(try_read(path, SIZE_MAX, gz, &err), FDS_OK);
-        assert_int_equal(try_read(path, 9, gz, &err), FDS_LIMIT);
+        assert_int_equal(try_read(path, 9, gz, &err), FDS_ERR_LIMIT);
         expect_in(err.text, "at most 9");
-        assert_int_equal(try_read(path, 0, gz, &err), FDS_LIMIT);
+        assert_int_equal(try_read(path, 0, gz, &err), FDS_ERR_LIMIT);
     }
 }
 
@@ -84,17 +84,17 @@ static void every_read_call_that_fails_is_reported(void **state) {
     (void)state;
     const char *path = scratch_path("file");
     scratch_write(path, "content", 7);
-    fds_fault_arm(FDS_FAULT_IO, 0);
+    fds__fault_arm(FDS__FAULT_IO, 0);
     assert_int_equal(try_read(path, 99, false, NULL), FDS_OK);
-    uint64_t calls = fds_fault_arm(FDS_FAULT_IO, 0);
+    uint64_t calls = fds__fault_arm(FDS__FAULT_IO, 0);
     assert_true(calls >= 2);
     for (uint64_t n = 1; n <= calls; n++) {
         fds_error err = {0};
-        fds_fault_arm(FDS_FAULT_IO, n);
-        assert_int_equal(try_read(path, 99, false, &err), FDS_IO);
+        fds__fault_arm(FDS__FAULT_IO, n);
+        assert_int_equal(try_read(path, 99, false, &err), FDS_ERR_IO);
         expect_in(err.text, path);
     }
-    fds_fault_arm(FDS_FAULT_IO, 0);
+    fds__fault_arm(FDS__FAULT_IO, 0);
 }
 
 /* ---- gzip ---- */
@@ -136,7 +136,7 @@ static void gzip_is_undone(void **state) {
             assert_int_equal(try_read(scratch_path("a.gz"), SIZE_MAX, true, &err), FDS_OK);
             if (sizes[i] > 0)
                 assert_int_equal(try_read(scratch_path("a.gz"), sizes[i] - 1, true, &err),
-                                 FDS_LIMIT);
+                                 FDS_ERR_LIMIT);
             free(packed);
         }
     free(content);
@@ -152,7 +152,7 @@ static void gzip_cut_off_anywhere_is_refused(void **state) {
     for (size_t cut = 2; cut < size; cut++) { /* shorter, it does not look like gzip */
         fds_error err = {0};
         scratch_write(scratch_path("cut.gz"), packed, cut);
-        assert_int_equal(try_read(scratch_path("cut.gz"), 1 << 20, true, &err), FDS_FORMAT);
+        assert_int_equal(try_read(scratch_path("cut.gz"), 1 << 20, true, &err), FDS_ERR_FORMAT);
         expect_in(err.text, scratch_path("cut.gz"));
         expect_in(err.text, "cut off");
     }
@@ -178,7 +178,7 @@ static void gzip_that_is_damaged_is_refused(void **state) {
             if (status == FDS_OK)
                 expect_read(scratch_path("bad.gz"), true, content, sizeof content);
             else
-                assert_int_equal(status, FDS_FORMAT);
+                assert_int_equal(status, FDS_ERR_FORMAT);
             refused += status != FDS_OK;
             packed[i] ^= (unsigned char)(1 << bit);
         }
@@ -193,7 +193,7 @@ static void gzip_with_bytes_after_it_is_refused(void **state) {
     for (size_t more = 1; more < 5; more++) {
         fds_error err = {0};
         scratch_write(scratch_path("long.gz"), packed, size + more); /* zeros: room was calloc'ed */
-        assert_int_equal(try_read(scratch_path("long.gz"), 1 << 20, true, &err), FDS_FORMAT);
+        assert_int_equal(try_read(scratch_path("long.gz"), 1 << 20, true, &err), FDS_ERR_FORMAT);
         expect_in(err.text, "after the end of the gzip data");
     }
     free(packed);
@@ -210,7 +210,7 @@ static void a_gzip_bomb_stops_at_the_limit(void **state) {
     scratch_write(scratch_path("bomb.gz"), packed, size);
     free(packed);
     fds_error err = {0};
-    assert_int_equal(try_read(scratch_path("bomb.gz"), 200000, true, &err), FDS_LIMIT);
+    assert_int_equal(try_read(scratch_path("bomb.gz"), 200000, true, &err), FDS_ERR_LIMIT);
     expect_in(err.text, "more than 200000 bytes");
 }
 
@@ -223,29 +223,29 @@ static void every_allocation_of_unpacking_may_fail(void **state) {
     scratch_write(scratch_path("a.gz"), packed, size);
     free(packed);
     free(content);
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     assert_int_equal(try_read(scratch_path("a.gz"), 1 << 20, true, NULL), FDS_OK);
-    uint64_t calls = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    uint64_t calls = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     assert_true(calls >= 4);
     for (uint64_t n = 1; n <= calls; n++) {
-        fds_fault_arm(FDS_FAULT_ALLOC, n);
-        assert_int_equal(try_read(scratch_path("a.gz"), 1 << 20, true, NULL), FDS_NOMEM);
+        fds__fault_arm(FDS__FAULT_ALLOC, n);
+        assert_int_equal(try_read(scratch_path("a.gz"), 1 << 20, true, NULL), FDS_ERR_NOMEM);
     }
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
 }
 
 /* ---- replacing ---- */
 
 static fds_status replace(const char *path, const char *text, fds_error *err) {
-    fds_out *out;
-    FDS_TRY(fds_out_open(path, &out, err));
+    fds__out *out;
+    TRY(fds__out_open(path, &out, err));
     size_t half = strlen(text) / 2;
-    fds_status status = fds_out_write(out, text, half, err);
+    fds_status status = fds__out_write(out, text, half, err);
     if (status == FDS_OK)
-        status = fds_out_write(out, text + half, strlen(text) - half, err);
+        status = fds__out_write(out, text + half, strlen(text) - half, err);
     if (status == FDS_OK)
-        return fds_out_commit(out, err);
-    fds_out_abort(out);
+        return fds__out_commit(out, err);
+    fds__out_abort(out);
     return status;
 }
 
@@ -276,16 +276,16 @@ static void an_old_file_is_replaced_whole(void **state) {
 static void the_old_file_stands_when_any_call_fails(void **state) {
     (void)state;
     const char *path = scratch_path("file");
-    fds_fault_arm(FDS_FAULT_IO, 0);
+    fds__fault_arm(FDS__FAULT_IO, 0);
     assert_int_equal(replace(path, "old text", NULL), FDS_OK);
-    uint64_t calls = fds_fault_arm(FDS_FAULT_IO, 0);
+    uint64_t calls = fds__fault_arm(FDS__FAULT_IO, 0);
     assert_true(calls >= 6); /* open, 2 writes, sync, rename, sync of the folder */
     bool file_synced = false, folder_synced = false;
     for (uint64_t n = 1; n <= calls; n++) {
         fds_error err = {0};
-        fds_fault_arm(FDS_FAULT_IO, n);
-        assert_int_equal(replace(path, "new text", &err), FDS_IO);
-        fds_fault_arm(FDS_FAULT_IO, 0);
+        fds__fault_arm(FDS__FAULT_IO, n);
+        assert_int_equal(replace(path, "new text", &err), FDS_ERR_IO);
+        fds__fault_arm(FDS__FAULT_IO, 0);
         scratch_expect(path, n < calls ? "old text" : "new text");
         expect_in(err.text, scratch);
         file_synced |= strstr(err.text, "cannot sync /") != NULL;
@@ -298,14 +298,14 @@ static void the_old_file_stands_when_any_call_fails(void **state) {
 static void a_failed_first_write_leaves_nothing(void **state) {
     (void)state;
     for (uint64_t n = 1; n <= 4; n++) {
-        fds_fault_arm(FDS_FAULT_IO, n);
-        assert_int_equal(replace(scratch_path("file"), "new text", NULL), FDS_IO);
-        fds_fault_arm(FDS_FAULT_IO, 0);
+        fds__fault_arm(FDS__FAULT_IO, n);
+        assert_int_equal(replace(scratch_path("file"), "new text", NULL), FDS_ERR_IO);
+        fds__fault_arm(FDS__FAULT_IO, 0);
         assert_int_equal(scratch_entries(), 0);
     }
-    fds_fault_arm(FDS_FAULT_ALLOC, 1);
-    assert_int_equal(replace(scratch_path("file"), "new text", NULL), FDS_NOMEM);
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 1);
+    assert_int_equal(replace(scratch_path("file"), "new text", NULL), FDS_ERR_NOMEM);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     assert_int_equal(scratch_entries(), 0);
 }
 
@@ -314,26 +314,26 @@ static void a_removed_file_is_gone_and_a_missing_one_is_named(void **state) {
     fds_error err = {0};
     scratch_write(scratch_path("file"), "x", 1);
     scratch_write(scratch_path("other"), "x", 1);
-    fds_fault_arm(FDS_FAULT_IO, 1);
-    assert_int_equal(fds_file_remove(scratch_path("file"), &err), FDS_IO);
-    fds_fault_arm(FDS_FAULT_IO, 0);
+    fds__fault_arm(FDS__FAULT_IO, 1);
+    assert_int_equal(fds__file_remove(scratch_path("file"), &err), FDS_ERR_IO);
+    fds__fault_arm(FDS__FAULT_IO, 0);
     assert_int_equal(scratch_entries(), 2);
-    assert_int_equal(fds_file_remove(scratch_path("file"), &err), FDS_OK);
+    assert_int_equal(fds__file_remove(scratch_path("file"), &err), FDS_OK);
     assert_int_equal(scratch_entries(), 1);
-    assert_int_equal(fds_file_remove(scratch_path("file"), &err), FDS_NOT_FOUND);
+    assert_int_equal(fds__file_remove(scratch_path("file"), &err), FDS_ERR_NOT_FOUND);
     expect_in(err.text, scratch_path("file"));
-    assert_int_not_equal(fds_file_remove(scratch, &err), FDS_OK);
+    assert_int_not_equal(fds__file_remove(scratch, &err), FDS_OK);
 }
 
 static void aborting_leaves_the_old_file(void **state) {
     (void)state;
     scratch_write(scratch_path("file"), "old", 3);
-    fds_out *out;
-    assert_int_equal(fds_out_open(scratch_path("file"), &out, NULL), FDS_OK);
-    assert_int_equal(fds_out_write(out, "new", 3, NULL), FDS_OK);
+    fds__out *out;
+    assert_int_equal(fds__out_open(scratch_path("file"), &out, NULL), FDS_OK);
+    assert_int_equal(fds__out_write(out, "new", 3, NULL), FDS_OK);
     scratch_expect(scratch_path("file"), "old");
-    fds_out_abort(out);
-    fds_out_abort(NULL);
+    fds__out_abort(out);
+    fds__out_abort(NULL);
     scratch_expect(scratch_path("file"), "old");
     assert_int_equal(scratch_entries(), 1);
 }
@@ -341,19 +341,19 @@ static void aborting_leaves_the_old_file(void **state) {
 static void paths_that_name_no_file_are_refused(void **state) {
     (void)state;
     fds_error err = {0};
-    fds_out *out;
-    assert_int_equal(fds_out_open(scratch, &out, &err), FDS_IO);
+    fds__out *out;
+    assert_int_equal(fds__out_open(scratch, &out, &err), FDS_ERR_IO);
     expect_in(err.text, "it is a folder");
-    assert_int_equal(fds_out_open(scratch_path(""), &out, &err), FDS_USAGE);
-    assert_int_equal(fds_out_open("", &out, &err), FDS_USAGE);
-    assert_int_equal(fds_out_open(scratch_path("no/such/file"), &out, &err), FDS_NOT_FOUND);
+    assert_int_equal(fds__out_open(scratch_path(""), &out, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds__out_open("", &out, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds__out_open(scratch_path("no/such/file"), &out, &err), FDS_ERR_NOT_FOUND);
     expect_in(err.text, "no/such/file");
-    char longest[FDS_PATH_MAX + 10];
+    char longest[FDS__PATH_MAX + 10];
     memset(longest, 'a', sizeof longest);
     longest[sizeof longest - 1] = 0;
-    assert_int_equal(fds_out_open(longest, &out, &err), FDS_USAGE);
+    assert_int_equal(fds__out_open(longest, &out, &err), FDS_ERR_USAGE);
     longest[300] = 0; /* longer than a name may be */
-    assert_int_equal(fds_out_open(longest, &out, &err), FDS_IO);
+    assert_int_equal(fds__out_open(longest, &out, &err), FDS_ERR_IO);
     assert_int_equal(scratch_entries(), 0);
 }
 
@@ -363,7 +363,7 @@ static void a_folder_without_permission_is_named(void **state) {
         return; /* permissions do not bind root */
     assert_int_equal(mkdir(scratch_path("closed"), 0500), 0);
     fds_error err = {0};
-    assert_int_equal(replace(scratch_path("closed/file"), "x", &err), FDS_IO);
+    assert_int_equal(replace(scratch_path("closed/file"), "x", &err), FDS_ERR_IO);
     expect_in(err.text, "closed/file");
 }
 
@@ -386,28 +386,28 @@ static void mkdirs_makes_what_is_missing(void **state) {
     fds_error err = {0};
     const char *paths[] = {"a", "a/b/c", "a/b/c", "x/y/", "x//z"};
     for (size_t i = 0; i < COUNT(paths); i++) {
-        assert_int_equal(fds_mkdirs(scratch_path(paths[i]), &err), FDS_OK);
-        assert_true(fds_path_is_dir(scratch_path(paths[i])));
+        assert_int_equal(fds__mkdirs(scratch_path(paths[i]), &err), FDS_OK);
+        assert_true(fds__path_is_dir(scratch_path(paths[i])));
     }
-    assert_int_equal(fds_mkdirs("/", &err), FDS_OK);
-    assert_int_equal(fds_mkdirs(".", &err), FDS_OK);
+    assert_int_equal(fds__mkdirs("/", &err), FDS_OK);
+    assert_int_equal(fds__mkdirs(".", &err), FDS_OK);
 }
 
 static void mkdirs_refuses_what_cannot_be(void **state) {
     (void)state;
     fds_error err = {0};
     scratch_write(scratch_path("file"), "x", 1);
-    assert_int_equal(fds_mkdirs(scratch_path("file"), &err), FDS_IO);
+    assert_int_equal(fds__mkdirs(scratch_path("file"), &err), FDS_ERR_IO);
     expect_in(err.text, scratch_path("file"));
-    assert_int_equal(fds_mkdirs(scratch_path("file/below"), &err), FDS_IO);
-    assert_int_equal(fds_mkdirs("", &err), FDS_USAGE);
-    char longest[FDS_PATH_MAX + 10];
+    assert_int_equal(fds__mkdirs(scratch_path("file/below"), &err), FDS_ERR_IO);
+    assert_int_equal(fds__mkdirs("", &err), FDS_ERR_USAGE);
+    char longest[FDS__PATH_MAX + 10];
     memset(longest, 'a', sizeof longest);
     longest[sizeof longest - 1] = 0;
-    assert_int_equal(fds_mkdirs(longest, &err), FDS_USAGE);
-    fds_fault_arm(FDS_FAULT_IO, 1);
-    assert_int_equal(fds_mkdirs(scratch_path("new"), &err), FDS_IO);
-    fds_fault_arm(FDS_FAULT_IO, 0);
+    assert_int_equal(fds__mkdirs(longest, &err), FDS_ERR_USAGE);
+    fds__fault_arm(FDS__FAULT_IO, 1);
+    assert_int_equal(fds__mkdirs(scratch_path("new"), &err), FDS_ERR_IO);
+    fds__fault_arm(FDS__FAULT_IO, 0);
 }
 
 static void a_folder_is_listed_sorted_by_bytes(void **state) {
@@ -416,71 +416,71 @@ static void a_folder_is_listed_sorted_by_bytes(void **state) {
     const char *sorted[] = {"10", "9", "Z", "a", "a b", "b", "\xc3\xa9"};
     char **list;
     size_t count;
-    assert_int_equal(fds_dir_list(scratch, &list, &count, NULL), FDS_OK);
+    assert_int_equal(fds__dir_list(scratch, &list, &count, NULL), FDS_OK);
     assert_int_equal(count, 0);
-    fds_dir_list_free(list, count);
+    fds__dir_list_free(list, count);
     for (size_t i = 0; i < COUNT(names); i++)
         scratch_write(scratch_path(names[i]), "", 0);
-    assert_int_equal(fds_dir_list(scratch, &list, &count, NULL), FDS_OK);
+    assert_int_equal(fds__dir_list(scratch, &list, &count, NULL), FDS_OK);
     assert_int_equal(count, COUNT(sorted));
     for (size_t i = 0; i < count; i++)
         assert_string_equal(list[i], sorted[i]);
-    fds_dir_list_free(list, count);
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
-    assert_int_equal(fds_dir_list(scratch, &list, &count, NULL), FDS_OK);
-    fds_dir_list_free(list, count);
-    uint64_t calls = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__dir_list_free(list, count);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
+    assert_int_equal(fds__dir_list(scratch, &list, &count, NULL), FDS_OK);
+    fds__dir_list_free(list, count);
+    uint64_t calls = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     for (uint64_t n = 1; n <= calls; n++) {
-        fds_fault_arm(FDS_FAULT_ALLOC, n);
-        assert_int_equal(fds_dir_list(scratch, &list, &count, NULL), FDS_NOMEM);
+        fds__fault_arm(FDS__FAULT_ALLOC, n);
+        assert_int_equal(fds__dir_list(scratch, &list, &count, NULL), FDS_ERR_NOMEM);
     }
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     fds_error err;
-    assert_int_equal(fds_dir_list(scratch_path("none"), &list, &count, &err), FDS_NOT_FOUND);
-    assert_int_equal(fds_dir_list(scratch_path("a"), &list, &count, &err), FDS_IO);
+    assert_int_equal(fds__dir_list(scratch_path("none"), &list, &count, &err), FDS_ERR_NOT_FOUND);
+    assert_int_equal(fds__dir_list(scratch_path("a"), &list, &count, &err), FDS_ERR_IO);
 }
 
 static void paths_are_joined_with_one_slash(void **state) {
     (void)state;
     char out[8];
     fds_error err;
-    assert_int_equal(fds_path_join(out, sizeof out, "a", "b", &err), FDS_OK);
+    assert_int_equal(fds__path_join(out, sizeof out, "a", "b", &err), FDS_OK);
     assert_string_equal(out, "a/b");
-    assert_int_equal(fds_path_join(out, sizeof out, "a/", "b", &err), FDS_OK);
+    assert_int_equal(fds__path_join(out, sizeof out, "a/", "b", &err), FDS_OK);
     assert_string_equal(out, "a/b");
-    assert_int_equal(fds_path_join(out, sizeof out, "abc", "def", &err), FDS_OK);
-    assert_int_equal(fds_path_join(out, sizeof out, "abc", "defg", &err), FDS_USAGE);
-    assert_true(fds_path_exists(scratch));
-    assert_false(fds_path_exists(scratch_path("none")));
-    assert_false(fds_path_is_dir(scratch_path("none")));
+    assert_int_equal(fds__path_join(out, sizeof out, "abc", "def", &err), FDS_OK);
+    assert_int_equal(fds__path_join(out, sizeof out, "abc", "defg", &err), FDS_ERR_USAGE);
+    assert_true(fds__path_exists(scratch));
+    assert_false(fds__path_exists(scratch_path("none")));
+    assert_false(fds__path_is_dir(scratch_path("none")));
 }
 
 /* ---- programs ---- */
 
 static fds_status shell(const char *script, const char *cwd, fds_error *err) {
-    return fds_run_program((const char *const[]){"sh", "-c", script, NULL}, cwd, err);
+    return fds__run_program((const char *const[]){"sh", "-c", script, NULL}, cwd, err);
 }
 
 static void programs_answer_with_their_end(void **state) {
     (void)state;
     fds_error err = {0};
     assert_int_equal(shell("exit 0", scratch, &err), FDS_OK);
-    assert_int_equal(shell("exit 3", scratch, &err), FDS_EXTERNAL);
+    assert_int_equal(shell("exit 3", scratch, &err), FDS_ERR_EXTERNAL);
     assert_string_equal(err.text, "sh ended with exit code 3");
-    assert_int_equal(shell("kill -9 $$", scratch, &err), FDS_EXTERNAL);
+    assert_int_equal(shell("kill -9 $$", scratch, &err), FDS_ERR_EXTERNAL);
     assert_string_equal(err.text, "sh was ended by signal 9");
-    assert_int_equal(shell("exit 126", scratch, &err), FDS_EXTERNAL);
+    assert_int_equal(shell("exit 126", scratch, &err), FDS_ERR_EXTERNAL);
     /* the program is there: it was something else that was not */
-    assert_int_equal(shell("exit 127", scratch, &err), FDS_EXTERNAL);
+    assert_int_equal(shell("exit 127", scratch, &err), FDS_ERR_EXTERNAL);
 }
 
 static void programs_that_cannot_start_are_named(void **state) {
     (void)state;
     fds_error err = {0};
     const char *const missing[] = {"fds-no-such-program", NULL};
-    assert_int_equal(fds_run_program(missing, scratch, &err), FDS_NOT_FOUND);
+    assert_int_equal(fds__run_program(missing, scratch, &err), FDS_ERR_NOT_FOUND);
     expect_in(err.text, "fds-no-such-program");
-    assert_int_equal(shell("exit 0", scratch_path("none"), &err), FDS_NOT_FOUND);
+    assert_int_equal(shell("exit 0", scratch_path("none"), &err), FDS_ERR_NOT_FOUND);
     expect_in(err.text, scratch_path("none"));
 }
 

@@ -6,78 +6,81 @@
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
 
-static void open_it(fds_file *file, const char *name, fds_access access) {
+static void open_it(fds__file *file, const char *name, fds__access access) {
     fds_error err = {0};
-    if (fds_file_open(file, scratch_path(name), access, &err) != FDS_OK)
+    if (fds__file_open(file, scratch_path(name), access, &err) != FDS_OK)
         fail_msg("%s", err.text);
 }
 
 static void bytes_go_where_they_are_told(void **state) {
     (void)state;
-    fds_file file;
+    fds__file file;
     uint64_t size;
     char data[5] = {0};
     const uint8_t *map;
     fds_error err = {0};
-    open_it(&file, "a", FDS_CREATE);
-    assert_int_equal(fds_file_write_at(&file, "world", 5, 5, &err), FDS_OK);
-    assert_int_equal(fds_file_write_at(&file, "hello", 5, 0, &err), FDS_OK);
-    assert_int_equal(fds_file_size(&file, &size, &err), FDS_OK);
+    open_it(&file, "a", FDS__ACCESS_CREATE);
+    assert_int_equal(fds__file_write_at(&file, "world", 5, 5, &err), FDS_OK);
+    assert_int_equal(fds__file_write_at(&file, "hello", 5, 0, &err), FDS_OK);
+    assert_int_equal(fds__file_size(&file, &size, &err), FDS_OK);
     assert_int_equal(size, 10);
-    assert_int_equal(fds_file_read_at(&file, data, 5, 3, &err), FDS_OK);
+    assert_int_equal(fds__file_read_at(&file, data, 5, 3, &err), FDS_OK);
     assert_memory_equal(data, "lowor", 5);
-    assert_int_equal(fds_file_truncate(&file, 7, &err), FDS_OK);
-    assert_int_equal(fds_file_sync(&file, &err), FDS_OK);
-    assert_int_equal(fds_file_read_at(&file, data, 5, 3, &err), FDS_IO);
+    assert_int_equal(fds__file_truncate(&file, 7, &err), FDS_OK);
+    assert_int_equal(fds__file_sync(&file, &err), FDS_OK);
+    assert_int_equal(fds__file_read_at(&file, data, 5, 3, &err), FDS_ERR_IO);
     expect_in(err.text, "ended at byte 7, 8 were expected");
-    assert_int_equal(fds_file_map(&file, 7, &map, &err), FDS_OK);
-    fds_file_close(&file);
-    fds_file_close(&file);
+    assert_int_equal(fds__file_map(&file, 7, &map, &err), FDS_OK);
+    fds__file_close(&file);
+    fds__file_close(&file);
     assert_memory_equal(map, "hellowo", 7);
-    fds_file_unmap(map, 7);
-    fds_file_unmap(NULL, 7);
-    open_it(&file, "a", FDS_CREATE); /* what is there stays */
-    assert_int_equal(fds_file_size(&file, &size, &err), FDS_OK);
+    fds__file_unmap(map, 7);
+    fds__file_unmap(NULL, 7);
+    open_it(&file, "a", FDS__ACCESS_CREATE); /* what is there stays */
+    assert_int_equal(fds__file_size(&file, &size, &err), FDS_OK);
     assert_int_equal(size, 7);
-    fds_file_close(&file);
+    fds__file_close(&file);
 }
 
 static void what_cannot_be_opened_is_named(void **state) {
     (void)state;
-    fds_file file;
+    fds__file file;
     fds_error err = {0};
-    assert_int_equal(fds_file_open(&file, scratch_path("none"), FDS_READ, &err), FDS_NOT_FOUND);
+    assert_int_equal(fds__file_open(&file, scratch_path("none"), FDS__ACCESS_READ, &err),
+                     FDS_ERR_NOT_FOUND);
     expect_in(err.text, scratch_path("none"));
     assert_int_equal(file.fd, -1);
-    assert_int_equal(fds_file_open(&file, scratch_path("none"), FDS_UPDATE, &err), FDS_NOT_FOUND);
-    assert_int_equal(fds_file_open(&file, scratch, FDS_READ, &err), FDS_FORMAT);
+    assert_int_equal(fds__file_open(&file, scratch_path("none"), FDS__ACCESS_UPDATE, &err),
+                     FDS_ERR_NOT_FOUND);
+    assert_int_equal(fds__file_open(&file, scratch, FDS__ACCESS_READ, &err), FDS_ERR_FORMAT);
     expect_in(err.text, "not a regular file");
     assert_int_equal(file.fd, -1);
     assert_int_equal(mkfifo(scratch_path("pipe"), 0600), 0);
-    assert_int_equal(fds_file_open(&file, scratch_path("pipe"), FDS_READ, &err), FDS_FORMAT);
-    char path[FDS_PATH_MAX + 10];
+    assert_int_equal(fds__file_open(&file, scratch_path("pipe"), FDS__ACCESS_READ, &err),
+                     FDS_ERR_FORMAT);
+    char path[FDS__PATH_MAX + 10];
     memset(path, 'x', sizeof path);
     path[sizeof path - 1] = 0;
-    assert_int_equal(fds_file_open(&file, path, FDS_READ, &err), FDS_USAGE);
-    open_it(&file, "a", FDS_CREATE);
-    fds_file_close(&file);
-    open_it(&file, "a", FDS_READ);
-    assert_int_equal(fds_file_write_at(&file, "x", 1, 0, &err), FDS_IO);
+    assert_int_equal(fds__file_open(&file, path, FDS__ACCESS_READ, &err), FDS_ERR_USAGE);
+    open_it(&file, "a", FDS__ACCESS_CREATE);
+    fds__file_close(&file);
+    open_it(&file, "a", FDS__ACCESS_READ);
+    assert_int_equal(fds__file_write_at(&file, "x", 1, 0, &err), FDS_ERR_IO);
     expect_in(err.text, "cannot write");
     assert_false(file.is_disk_full);
-    assert_int_equal(fds_file_truncate(&file, 0, &err), FDS_IO);
-    fds_file_close(&file);
+    assert_int_equal(fds__file_truncate(&file, 0, &err), FDS_ERR_IO);
+    fds__file_close(&file);
 }
 
 static void a_full_disk_is_told_from_other_failures(void **state) {
     (void)state;
-    fds_file file = {.fd = -1, .path = "/dev/full"};
+    fds__file file = {.fd = -1, .path = "/dev/full"};
     fds_error err = {0};
     FILE *full = fopen(file.path, "r+"); /* a device that has no room, where there is one */
     if (!full)
         return;
     file.fd = fileno(full);
-    assert_int_equal(fds_file_write_at(&file, "x", 1, 0, &err), FDS_IO);
+    assert_int_equal(fds__file_write_at(&file, "x", 1, 0, &err), FDS_ERR_IO);
     expect_in(err.text, "No space left");
     assert_true(file.is_disk_full);
     fclose(full);
@@ -85,27 +88,27 @@ static void a_full_disk_is_told_from_other_failures(void **state) {
 
 static void a_lock_has_one_holder(void **state) {
     (void)state;
-    fds_file one, two;
+    fds__file one, two;
     fds_error err = {0};
-    open_it(&one, "lock", FDS_CREATE);
-    open_it(&two, "lock", FDS_CREATE);
-    assert_int_equal(fds_file_lock(&one, "the table", &err), FDS_OK);
-    assert_int_equal(fds_file_lock(&two, "the table", &err), FDS_IO);
+    open_it(&one, "lock", FDS__ACCESS_CREATE);
+    open_it(&two, "lock", FDS__ACCESS_CREATE);
+    assert_int_equal(fds__file_lock(&one, "the table", &err), FDS_OK);
+    assert_int_equal(fds__file_lock(&two, "the table", &err), FDS_ERR_IO);
     assert_string_equal(err.text, "the table is in use by another process");
-    fds_file_close(&one);
-    assert_int_equal(fds_file_lock(&two, "the table", &err), FDS_OK);
-    fds_file_close(&two);
+    fds__file_close(&one);
+    assert_int_equal(fds__file_lock(&two, "the table", &err), FDS_OK);
+    fds__file_close(&two);
 }
 
 static void folders_and_disks(void **state) {
     (void)state;
     uint64_t bytes = 0;
     fds_error err = {0};
-    assert_int_equal(fds_disk_free(scratch, &bytes, &err), FDS_OK);
+    assert_int_equal(fds__disk_free(scratch, &bytes, &err), FDS_OK);
     assert_true(bytes > 0);
-    assert_int_equal(fds_disk_free(scratch_path("none"), &bytes, &err), FDS_NOT_FOUND);
-    assert_int_equal(fds_dir_sync(scratch, &err), FDS_OK);
-    assert_int_equal(fds_dir_sync(scratch_path("none"), &err), FDS_NOT_FOUND);
+    assert_int_equal(fds__disk_free(scratch_path("none"), &bytes, &err), FDS_ERR_NOT_FOUND);
+    assert_int_equal(fds__dir_sync(scratch, &err), FDS_OK);
+    assert_int_equal(fds__dir_sync(scratch_path("none"), &err), FDS_ERR_NOT_FOUND);
 }
 
 static void only_what_was_left_of_the_file_is_swept_away(void **state) {
@@ -117,11 +120,11 @@ static void only_what_was_left_of_the_file_is_swept_away(void **state) {
     scratch_write(scratch_path(".a.json.12-0.tmp"), "x", 1);
     scratch_write(scratch_path(".a.json.12-1.tmp"), "x", 1);
     fds_error err = {0};
-    assert_int_equal(fds_out_sweep(scratch_path("a.json"), &err), FDS_OK);
+    assert_int_equal(fds__out_sweep(scratch_path("a.json"), &err), FDS_OK);
     assert_int_equal(scratch_entries(), COUNT(stay));
     for (size_t i = 0; i < COUNT(stay); i++)
         scratch_expect(scratch_path(stay[i]), "x");
-    assert_int_equal(fds_out_sweep(scratch_path("none/a"), &err), FDS_NOT_FOUND);
+    assert_int_equal(fds__out_sweep(scratch_path("none/a"), &err), FDS_ERR_NOT_FOUND);
 }
 
 int main(void) {

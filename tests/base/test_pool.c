@@ -38,7 +38,7 @@ static fds_status count_job(void *context, size_t job, unsigned worker, fds_erro
         usleep(job % 4 == 0 ? 3000 : 100);
     atomic_store(&b->busy[worker % 64], false);
     if (b->fail_every && job >= b->fail_from && (job - b->fail_from) % b->fail_every == 0)
-        return fds_fail(err, job % 2 ? FDS_FORMAT : FDS_SHAPE, "job %zu failed", job);
+        return fds__fail(err, job % 2 ? FDS_ERR_FORMAT : FDS_ERR_SHAPE, "job %zu failed", job);
     return FDS_OK;
 }
 
@@ -55,7 +55,7 @@ static bool see_progress(void *user, const fds_progress *progress) {
 static board *board_make(unsigned threads, size_t count) {
     board *b = calloc(1, sizeof *b);
     assert_non_null(b);
-    b->workers = fds_pool_workers(threads, count);
+    b->workers = fds__pool_workers(threads, count);
     b->caller = pthread_self();
     b->total = count;
     return b;
@@ -64,7 +64,7 @@ static board *board_make(unsigned threads, size_t count) {
 static fds_status run(board *b, unsigned threads, fds_error *err) {
     fds_events events = {.progress = see_progress, .user = b};
     fds_status status =
-        fds_pool_run(threads, b->total, count_job, b, "count", "jobs", &events, err);
+        fds__pool_run(threads, b->total, count_job, b, "count", "jobs", &events, err);
     assert_false(b->wrong_worker);
     assert_false(b->worker_0_elsewhere);
     assert_false(b->wrong_thread);
@@ -96,15 +96,15 @@ static void zero_jobs_are_done_at_once(void **state) {
     assert_int_equal(run(b, 4, &err), FDS_OK);
     assert_int_equal(b->workers_seen, 0);
     free(b);
-    assert_int_equal(fds_pool_run(0, 0, count_job, NULL, "none", "jobs", NULL, NULL), FDS_OK);
+    assert_int_equal(fds__pool_run(0, 0, count_job, NULL, "none", "jobs", NULL, NULL), FDS_OK);
 }
 
 static void there_are_never_more_workers_than_jobs(void **state) {
     (void)state;
-    assert_int_equal(fds_pool_workers(50, 3), 3);
-    assert_int_equal(fds_pool_workers(3, 50), 3);
-    assert_int_equal(fds_pool_workers(3, 0), 1);
-    assert_int_equal(fds_pool_workers(0, 1000000), fds_processors());
+    assert_int_equal(fds__pool_workers(50, 3), 3);
+    assert_int_equal(fds__pool_workers(3, 50), 3);
+    assert_int_equal(fds__pool_workers(3, 0), 1);
+    assert_int_equal(fds__pool_workers(0, 1000000), fds_processors());
     assert_true(fds_processors() >= 1);
     board *b = board_make(50, 3);
     fds_error err;
@@ -133,8 +133,8 @@ static void the_error_is_that_of_the_lowest_failing_job(void **state) {
             b->fail_every = 3;
             b->linger = true;
             fds_error err = {0};
-            assert_int_equal(run(b, threads, &err), FDS_SHAPE);
-            assert_int_equal(err.status, FDS_SHAPE);
+            assert_int_equal(run(b, threads, &err), FDS_ERR_SHAPE);
+            assert_int_equal(err.status, FDS_ERR_SHAPE);
             assert_string_equal(err.text, "job 12 failed");
             free(b);
         }
@@ -146,7 +146,7 @@ static void a_failure_stops_the_loop(void **state) {
     b->fail_from = 5;
     b->fail_every = MOST_JOBS;
     b->linger = true;
-    assert_int_equal(run(b, 2, NULL), FDS_FORMAT);
+    assert_int_equal(run(b, 2, NULL), FDS_ERR_FORMAT);
     size_t started = 0;
     for (size_t job = 0; job < MOST_JOBS; job++)
         started += b->times[job];
@@ -156,14 +156,14 @@ static void a_failure_stops_the_loop(void **state) {
 
 static fds_status fail_silently(void *context, size_t job, unsigned worker, fds_error *err) {
     (void)context, (void)job, (void)worker, (void)err;
-    return FDS_LIMIT;
+    return FDS_ERR_LIMIT;
 }
 
 static void a_status_without_text_is_still_a_failure(void **state) {
     (void)state;
     fds_error err = {0};
-    assert_int_equal(fds_pool_run(3, 9, fail_silently, NULL, "s", "u", NULL, &err), FDS_LIMIT);
-    assert_int_equal(err.status, FDS_LIMIT);
+    assert_int_equal(fds__pool_run(3, 9, fail_silently, NULL, "s", "u", NULL, &err), FDS_ERR_LIMIT);
+    assert_int_equal(err.status, FDS_ERR_LIMIT);
 }
 
 static void progress_can_cancel(void **state) {
@@ -173,8 +173,8 @@ static void progress_can_cancel(void **state) {
         b->cancel_at = 10;
         b->linger = true;
         fds_error err = {0};
-        assert_int_equal(run(b, threads, &err), FDS_CANCELLED);
-        assert_int_equal(err.status, FDS_CANCELLED);
+        assert_int_equal(run(b, threads, &err), FDS_ERR_CANCELLED);
+        assert_int_equal(err.status, FDS_ERR_CANCELLED);
         expect_in(err.text, "count: cancelled after ");
         assert_true(b->last_done >= 10 && b->last_done < 200);
         size_t calls = b->calls;
@@ -188,9 +188,9 @@ static void without_memory_no_job_is_started(void **state) {
     (void)state;
     board *b = board_make(2, 10);
     fds_error err;
-    fds_fault_arm(FDS_FAULT_ALLOC, 1);
-    assert_int_equal(run(b, 2, &err), FDS_NOMEM);
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 1);
+    assert_int_equal(run(b, 2, &err), FDS_ERR_NOMEM);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     assert_int_equal(b->workers_seen, 0);
     free(b);
 }

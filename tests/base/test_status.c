@@ -12,10 +12,19 @@ static const struct {
     const char *name;
     int exit_code;
 } published[] = {
-    {0, "OK", 0},        {1, "USAGE", 2},       {2, "NOMEM", 1},     {3, "IO", 1},
-    {4, "NOT_FOUND", 1}, {5, "FORMAT", 1},      {6, "SHAPE", 1},     {7, "LIMIT", 1},
-    {8, "CORRUPT", 1},   {9, "UNSUPPORTED", 1}, {10, "DIVERGED", 1}, {11, "CANCELLED", 1},
-    {12, "EXTERNAL", 1},
+    {0, "OK", 0},
+    {1, "ERR_USAGE", 2},
+    {2, "ERR_NOMEM", 1},
+    {3, "ERR_IO", 1},
+    {4, "ERR_NOT_FOUND", 1},
+    {5, "ERR_FORMAT", 1},
+    {6, "ERR_SHAPE", 1},
+    {7, "ERR_LIMIT", 1},
+    {8, "ERR_CORRUPT", 1},
+    {9, "ERR_UNSUPPORTED", 1},
+    {10, "ERR_DIVERGED", 1},
+    {11, "ERR_CANCELLED", 1},
+    {12, "ERR_EXTERNAL", 1},
 };
 
 static void numbers_names_and_exit_codes_are_stable(void **state) {
@@ -54,19 +63,20 @@ static void unknown_numbers_are_answered_as_failures(void **state) {
 static void fail_fills_the_error_and_returns_the_status(void **state) {
     (void)state;
     fds_error err = {0};
-    assert_int_equal(fds_fail(&err, FDS_FORMAT, "%s: byte %zu", "a.idx", (size_t)7), FDS_FORMAT);
-    assert_int_equal(err.status, FDS_FORMAT);
+    assert_int_equal(fds__fail(&err, FDS_ERR_FORMAT, "%s: byte %zu", "a.idx", (size_t)7),
+                     FDS_ERR_FORMAT);
+    assert_int_equal(err.status, FDS_ERR_FORMAT);
     assert_string_equal(err.text, "a.idx: byte 7");
-    assert_int_equal(fds_fail(NULL, FDS_SHAPE, "%d", 1), FDS_SHAPE);
+    assert_int_equal(fds__fail(NULL, FDS_ERR_SHAPE, "%d", 1), FDS_ERR_SHAPE);
 }
 
 static void text_may_be_made_from_itself(void **state) {
     (void)state;
     fds_error err = {0};
-    fds_fail(&err, FDS_IO, "inner");
-    fds_fail(&err, FDS_FORMAT, "outer: %s: %s", err.text, err.text);
+    fds__fail(&err, FDS_ERR_IO, "inner");
+    fds__fail(&err, FDS_ERR_FORMAT, "outer: %s: %s", err.text, err.text);
     assert_string_equal(err.text, "outer: inner: inner");
-    assert_int_equal(err.status, FDS_FORMAT);
+    assert_int_equal(err.status, FDS_ERR_FORMAT);
 }
 
 static void long_text_is_cut_off_within_its_room(void **state) {
@@ -79,14 +89,14 @@ static void long_text_is_cut_off_within_its_room(void **state) {
     for (size_t len = sizeof box.err.text - 3; len < sizeof box.err.text + 3; len++) {
         memset(text, 'x', sizeof text);
         text[len] = 0;
-        fds_fail(&box.err, FDS_LIMIT, "%s", text);
+        fds__fail(&box.err, FDS_ERR_LIMIT, "%s", text);
         size_t kept = len < sizeof box.err.text ? len : sizeof box.err.text - 1;
         assert_int_equal(strlen(box.err.text), kept);
         assert_string_equal(box.guard, "guarded");
     }
     /* wrapping a full text in itself again and again keeps its beginning */
     for (int i = 0; i < 3; i++)
-        fds_fail(&box.err, FDS_LIMIT, "%d: %s", i, box.err.text);
+        fds__fail(&box.err, FDS_ERR_LIMIT, "%d: %s", i, box.err.text);
     assert_memory_equal(box.err.text, "2: 1: 0: xxx", 12);
     assert_int_equal(strlen(box.err.text), sizeof box.err.text - 1);
 }
@@ -96,16 +106,19 @@ static void errno_becomes_the_right_status(void **state) {
     const struct {
         int number;
         fds_status status;
-    } cases[] = {{ENOENT, FDS_NOT_FOUND}, {ENOMEM, FDS_NOMEM}, {EACCES, FDS_IO}, {ENOSPC, FDS_IO}};
+    } cases[] = {{ENOENT, FDS_ERR_NOT_FOUND},
+                 {ENOMEM, FDS_ERR_NOMEM},
+                 {EACCES, FDS_ERR_IO},
+                 {ENOSPC, FDS_ERR_IO}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         fds_error err;
         errno = cases[i].number;
-        assert_int_equal(fds_fail_errno(&err, "open", "some/file"), cases[i].status);
+        assert_int_equal(fds__fail_errno(&err, "open", "some/file"), cases[i].status);
         expect_in(err.text, "cannot open some/file: ");
         expect_in(err.text, strerror(cases[i].number));
     }
     fds_error err;
-    assert_int_equal(fds_fail_nomem(&err, 12345), FDS_NOMEM);
+    assert_int_equal(fds__fail_nomem(&err, 12345), FDS_ERR_NOMEM);
     expect_in(err.text, "12345 bytes");
 }
 
@@ -122,31 +135,31 @@ static void reports_reach_the_callback_and_can_cancel(void **state) {
     fds_progress seen = {0};
     fds_events events = {.progress = keep_progress, .user = &seen};
     fds_error err = {0};
-    assert_int_equal(fds_report(&events, "train", "epochs", 2, 9, fds_now_s() - 1, &err), FDS_OK);
+    assert_int_equal(fds__report(&events, "train", "epochs", 2, 9, fds__now_s() - 1, &err), FDS_OK);
     assert_string_equal(seen.stage, "train");
     assert_string_equal(seen.unit, "epochs");
     assert_int_equal(seen.done, 2);
     assert_int_equal(seen.total, 9);
     assert_true(seen.elapsed_s >= 1 && seen.elapsed_s < 60);
     assert_string_equal(err.text, "");
-    assert_int_equal(fds_report(&events, "train", "epochs", 3, 9, 0, &err), FDS_CANCELLED);
+    assert_int_equal(fds__report(&events, "train", "epochs", 3, 9, 0, &err), FDS_ERR_CANCELLED);
     assert_string_equal(err.text, "train: cancelled after 3 of 9 epochs");
-    assert_int_equal(fds_report(NULL, "train", "epochs", 3, 9, 0, &err), FDS_OK);
-    assert_int_equal(fds_report(&(fds_events){0}, "train", "epochs", 3, 9, 0, &err), FDS_OK);
+    assert_int_equal(fds__report(NULL, "train", "epochs", 3, 9, 0, &err), FDS_OK);
+    assert_int_equal(fds__report(&(fds_events){0}, "train", "epochs", 3, 9, 0, &err), FDS_OK);
 }
 
 static void logs_reach_the_callback_cut_to_a_line(void **state) {
     (void)state;
     char seen[600] = "", text[2000];
     fds_events events = {.log = keep_log, .user = seen};
-    fds_log(&events, FDS_LOG_WARNING, "%d of %s", 3, "them");
+    fds__log(&events, FDS_LOG_WARNING, "%d of %s", 3, "them");
     assert_string_equal(seen, "1 3 of them");
     memset(text, 'y', sizeof text - 1);
     text[sizeof text - 1] = 0;
-    fds_log(&events, FDS_LOG_INFO, "%s", text);
+    fds__log(&events, FDS_LOG_INFO, "%s", text);
     assert_int_equal(strlen(seen), 2 + 511);
-    fds_log(NULL, FDS_LOG_INFO, "nobody listens");
-    fds_log(&(fds_events){0}, FDS_LOG_INFO, "nobody listens");
+    fds__log(NULL, FDS_LOG_INFO, "nobody listens");
+    fds__log(&(fds_events){0}, FDS_LOG_INFO, "nobody listens");
 }
 
 int main(void) {

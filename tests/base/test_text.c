@@ -11,33 +11,33 @@
 static void parts_are_joined_however_many(void **state) {
     (void)state;
     enum { PARTS = 20000 };
-    fds_text text = {0};
+    fds__text text = {0};
     fds_error err = {0};
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     for (int i = 0; i < PARTS; i++) {
-        fds_text_add(&text, "ab\0c", 4); /* any bytes */
-        fds_text_print(&text, "%d %s;", i % 10, "x");
+        fds__text_add(&text, "ab\0c", 4); /* any bytes */
+        fds__text_print(&text, "%d %s;", i % 10, "x");
         assert_int_equal(text.data[text.used], 0);
     }
-    assert_true(fds_fault_arm(FDS_FAULT_ALLOC, 0) < 50); /* geometric, not one at a time */
-    expect_ok(fds_text_check(&text, &err), &err);
+    assert_true(fds__fault_arm(FDS__FAULT_ALLOC, 0) < 50); /* geometric, not one at a time */
+    expect_ok(fds__text_check(&text, &err), &err);
     assert_int_equal(text.used, PARTS * 8);
     for (int i = 0; i < PARTS; i++) {
         char part[16] = "ab\0c? x;";
         part[4] = (char)('0' + i % 10);
         assert_memory_equal(text.data + 8 * i, part, 8);
     }
-    fds_free(text.data);
+    fds__free(text.data);
 }
 
 static void an_empty_part_makes_an_empty_text(void **state) {
     (void)state;
-    fds_text text = {0};
+    fds__text text = {0};
     fds_error err = {0};
-    fds_text_add(&text, "", 0);
-    expect_ok(fds_text_check(&text, &err), &err);
+    fds__text_add(&text, "", 0);
+    expect_ok(fds__text_check(&text, &err), &err);
     assert_string_equal(text.data, "");
-    fds_free(text.data);
+    fds__free(text.data);
 }
 
 /* ---- failures ---- */
@@ -45,20 +45,20 @@ static void an_empty_part_makes_an_empty_text(void **state) {
 static void a_text_that_has_failed_stays_failed(void **state) {
     (void)state;
     for (uint64_t nth = 1;; nth++) {
-        fds_text text = {0};
+        fds__text text = {0};
         fds_error err = {0};
-        fds_fault_arm(FDS_FAULT_ALLOC, nth);
+        fds__fault_arm(FDS__FAULT_ALLOC, nth);
         for (int i = 0; i < 200; i++) {
-            fds_text_print(&text, "%04d", i);
+            fds__text_print(&text, "%04d", i);
             if (text.is_failed && text.data) /* what was there before stands */
                 assert_int_equal(strlen(text.data), text.used);
         }
-        fds_text_double(&text, 0.1);
-        bool was_hit = fds_fault_arm(FDS_FAULT_ALLOC, 0) >= nth;
-        assert_int_equal(fds_text_check(&text, &err), was_hit ? FDS_NOMEM : FDS_OK);
+        fds__text_double(&text, 0.1);
+        bool was_hit = fds__fault_arm(FDS__FAULT_ALLOC, 0) >= nth;
+        assert_int_equal(fds__text_check(&text, &err), was_hit ? FDS_ERR_NOMEM : FDS_OK);
         assert_true(text.is_failed == was_hit);
         assert_true(was_hit ? text.used < 803 : text.used == 803);
-        fds_free(text.data);
+        fds__free(text.data);
         if (!was_hit) {
             assert_true(nth > 3);
             break;
@@ -68,33 +68,33 @@ static void a_text_that_has_failed_stays_failed(void **state) {
 
 static void a_part_of_1024_bytes_is_too_long_to_print(void **state) {
     (void)state;
-    fds_text text = {0};
-    fds_text_print(&text, "%1023d", 7);
+    fds__text text = {0};
+    fds__text_print(&text, "%1023d", 7);
     assert_false(text.is_failed);
     assert_int_equal(text.used, 1023);
-    fds_text_print(&text, "%1024d", 7);
+    fds__text_print(&text, "%1024d", 7);
     assert_true(text.is_failed);
     assert_int_equal(text.used, 1023);
-    fds_free(text.data);
+    fds__free(text.data);
 }
 
 /* ---- numbers ---- */
 
 /* What one call writes, in a place that the next call uses again. */
-static const char *written(void (*write)(fds_text *, double), double value) {
+static const char *written(void (*write)(fds__text *, double), double value) {
     static char kept[400];
-    fds_text text = {0};
+    fds__text text = {0};
     write(&text, value);
     assert_true(text.data && text.used < sizeof kept);
     snprintf(kept, sizeof kept, "%s", text.data);
-    fds_free(text.data);
+    fds__free(text.data);
     return kept;
 }
 
-static void as_float(fds_text *text, double value) { fds_text_float(text, (float)value); }
-static void as_three(fds_text *text, double value) { fds_text_digits(text, 3, value); }
-static void as_cents(fds_text *text, double value) { fds_text_fixed(text, 2, value); }
-static void as_longest(fds_text *text, double value) { fds_text_fixed(text, 30, value); }
+static void as_float(fds__text *text, double value) { fds__text_float(text, (float)value); }
+static void as_three(fds__text *text, double value) { fds__text_digits(text, 3, value); }
+static void as_cents(fds__text *text, double value) { fds__text_fixed(text, 2, value); }
+static void as_longest(fds__text *text, double value) { fds__text_fixed(text, 30, value); }
 
 static void numbers_have_the_fewest_digits(void **state) {
     (void)state;
@@ -113,7 +113,7 @@ static void numbers_have_the_fewest_digits(void **state) {
         {DBL_MAX, "1.7976931348623157e+308", NULL},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_string_equal(written(fds_text_double, cases[i].value), cases[i].as_double);
+        assert_string_equal(written(fds__text_double, cases[i].value), cases[i].as_double);
         if (cases[i].as_float)
             assert_string_equal(written(as_float, cases[i].value), cases[i].as_float);
     }
@@ -131,7 +131,7 @@ static void any_number_is_read_back_to_the_bit(void **state) {
             uint32_t bits;
             float value;
         } f = {(uint32_t)fds_rng_u64(&rng)};
-        double back = strtod(written(fds_text_double, d.value), NULL);
+        double back = strtod(written(fds__text_double, d.value), NULL);
         assert_true(isnan(d.value) ? isnan(back) : back == d.value);
         float small = strtof(written(as_float, (double)f.value), NULL);
         assert_true(isnan(f.value) ? isnan(small) : small == f.value);
@@ -162,8 +162,8 @@ static void numbers_have_a_point_in_every_locale(void **state) {
     char comma[8];
     snprintf(comma, sizeof comma, "%.1f", 0.5);
     assert_string_equal(comma, "0,5");
-    assert_string_equal(written(fds_text_double, 0.5), "0.5");
-    assert_string_equal(written(fds_text_double, 1.0 / 3), "0.3333333333333333");
+    assert_string_equal(written(fds__text_double, 0.5), "0.5");
+    assert_string_equal(written(fds__text_double, 1.0 / 3), "0.3333333333333333");
     assert_string_equal(written(as_float, 0.1), "0.1");
     assert_string_equal(written(as_three, 2.25), "2.25");
     assert_string_equal(written(as_cents, 1234567.5), "1234567.50");

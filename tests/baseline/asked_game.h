@@ -19,9 +19,9 @@ static inline fds_status asked_ask(void *context, const uint64_t *coalitions, si
                                    double *values, fds_error *err) {
     asked_game *a = context;
     if (++a->calls == a->fail_at)
-        return fds_fail(err, FDS_IO, "call %zu was told to fail", a->calls);
+        return fds__fail(err, FDS_ERR_IO, "call %zu was told to fail", a->calls);
     assert_true(count > 0);
-    a->most = FDS_MAX(a->most, count);
+    a->most = MAX(a->most, count);
     for (size_t t = 0; t < count; t++, a->asked++) {
         assert_true(coalitions[t] < (uint64_t)1 << a->game.players);
         memcpy(values + t * a->game.columns, a->game.v + coalitions[t] * a->game.columns,
@@ -60,7 +60,7 @@ static inline void expect_failures_passed_on(asking method, const fds_baseline_p
         double v[16] = {0}, values[4];
         asked_game a = {.game = {4, 1, v}, .fail_at = call};
         fds_error err = {0};
-        expect_error(try_asking(method, &a, params, values, NULL, NULL, &err), FDS_IO, &err,
+        expect_error(try_asking(method, &a, params, values, NULL, NULL, &err), FDS_ERR_IO, &err,
                      "told to fail");
     }
 }
@@ -87,7 +87,7 @@ static inline double distance(const double *a, const double *b, size_t count) {
     return sqrt(sum);
 }
 
-/* Draws `least` orders or coalitions, then four and sixteen times as many, for many seeds: the mean
+/* Draws `least` permutations or coalitions, then four and sixteen times as many, for many seeds: the mean
  * distance from the truth falls to a half each time. */
 static inline void expect_errors_to_halve(asking method, const array_game *game,
                                           const double *truth, fds_baseline_params params,
@@ -97,7 +97,7 @@ static inline void expect_errors_to_halve(asking method, const array_game *game,
         for (params.seed = 0; params.seed < seeds; params.seed++) {
             asked_game a = {.game = *game};
             fds_error err;
-            params.orders = params.coalitions = least << 2 * size;
+            params.permutations = params.coalitions = least << 2 * size;
             expect_ok(try_asking(method, &a, &params, values, NULL, NULL, &err), &err);
             off[size] += distance(values, truth, game->players) / (double)seeds;
         }

@@ -3,7 +3,7 @@
 #ifndef FDS_TEST_RUN_FIXTURE_H
 #define FDS_TEST_RUN_FIXTURE_H
 
-#include "../utility/value_fixture.h"
+#include "../utility/utility_fixture.h"
 #include "baseline/baseline.h"
 
 enum { MOST_PLAYERS = 12, MOST_INPUTS = 16, MOST_VALUES = MOST_PLAYERS * MOST_INPUTS };
@@ -11,9 +11,9 @@ enum { MOST_PLAYERS = 12, MOST_INPUTS = 16, MOST_VALUES = MOST_PLAYERS * MOST_IN
 /* One call: its data and what comes of it. */
 typedef struct {
     const game *g;
-    fds_value_params value;
+    fds_utility_params value;
     bool is_default;    /* no parameters of a value function are given */
-    fds_value *made;    /* the caller's value function, or NULL */
+    fds_utility *made;  /* the caller's value function, or NULL */
     const char *folder; /* of the table */
     fds_baseline_params params;
     const fds_events *events;
@@ -22,20 +22,20 @@ typedef struct {
     fds_baseline_report report;
 } call;
 
-static inline call call_of(const game *g, const char *kind, const char *method, fds_judge judge) {
+static inline call call_of(const game *g, const char *kind, const char *method, fds_scorer scorer) {
     call c = {.g = g,
               .value = smaller(kind),
               .folder = "table",
               .params = {.method = method,
-                         .judge = judge,
-                         .orders = 40,
+                         .scorer = scorer,
+                         .permutations = 40,
                          .coalitions = 60,
                          .epsilon = 1,
                          .delta = 0.1,
                          .seed = 3,
                          .threads = 1}};
     c.players = fds_players_count(g->players);
-    c.columns = judge == FDS_EACH_SAMPLE ? g->input_count : 1;
+    c.columns = scorer == FDS_SCORER_EACH_SAMPLE ? g->input_count : 1;
     assert_true(c.players * c.columns <= MOST_VALUES);
     return c;
 }
@@ -44,7 +44,7 @@ static inline fds_status try_call(call *c, fds_error *err) {
     const game *g = c->g;
     uint32_t labels[64];
     fds_dataset_info test = fds_dataset_get_info(g->test);
-    fds_value *value = NULL;
+    fds_utility *value = NULL;
     fds_table *table = NULL;
     fds_status status = FDS_OK;
     memset(c->values, 0, sizeof c->values);
@@ -54,7 +54,8 @@ static inline fds_status try_call(call *c, fds_error *err) {
     if (fds_baseline_needs_table(c->params.method)) {
         status = try_value(g, &c->value, 4, &value, err);
         if (status == FDS_OK)
-            status = fds_table_open(scratch_path(c->folder), value, FDS_F32, NULL, &table, err);
+            status =
+                fds_table_open(scratch_path(c->folder), value, FDS_STORE_F32, NULL, &table, err);
     }
     fds_baseline_data data = {.train = g->train,
                               .players = g->players,
@@ -68,7 +69,7 @@ static inline fds_status try_call(call *c, fds_error *err) {
     if (status == FDS_OK)
         status = fds_baseline(&c->params, &data, c->values, c->errors, &c->report, c->events, err);
     fds_table_free(table);
-    fds_value_free(value);
+    fds_utility_free(value);
     return status;
 }
 
@@ -84,13 +85,13 @@ static inline void expect_allocations_to_fail(const call *whole) {
     for (uint64_t nth = 1;; nth++) {
         call c = *whole;
         fds_error err = {0};
-        fds_fault_arm(FDS_FAULT_ALLOC, nth);
+        fds__fault_arm(FDS__FAULT_ALLOC, nth);
         fds_status status = try_call(&c, &err);
-        if (fds_fault_arm(FDS_FAULT_ALLOC, 0) < nth) {
+        if (fds__fault_arm(FDS__FAULT_ALLOC, 0) < nth) {
             expect_ok(status, &err);
             return;
         }
-        assert_int_equal(status, FDS_NOMEM);
+        assert_int_equal(status, FDS_ERR_NOMEM);
     }
 }
 
@@ -119,27 +120,27 @@ static inline void expect_all_zero(const double *values, size_t count) {
 static inline void expect_made_to_be_used(const call *of, const char *kind, const char *other) {
     call own = *of;
     uint64_t allocations[3];
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     run_call(&own);
-    allocations[0] = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    allocations[0] = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     for (size_t k = 0; k < 2; k++) {
         call given = *of;
-        fds_value_params p = of->value;
+        fds_utility_params p = of->value;
         p.kind = k ? other : kind;
         given.made = make_value(of->g, &p, 1);
-        fds_fault_arm(FDS_FAULT_ALLOC, 0);
+        fds__fault_arm(FDS__FAULT_ALLOC, 0);
         run_call(&given);
-        allocations[1 + k] = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+        allocations[1 + k] = fds__fault_arm(FDS__FAULT_ALLOC, 0);
         expect_same_bits(&own, &given);
-        fds_value_free(given.made);
+        fds_utility_free(given.made);
     }
     assert_true(allocations[1] < allocations[0]); /* nothing was made */
     assert_int_equal(allocations[2], allocations[0]);
 }
 
 /* Exact Shapley values of the value function `kind`, a column an input, by enumeration. */
-static inline void exact_each(const game *g, const fds_value_params *p, double *values) {
-    fds_value *value = make_value(g, p, 1);
+static inline void exact_each(const game *g, const fds_utility_params *p, double *values) {
+    fds_utility *value = make_value(g, p, 1);
     fds_table *table = NULL;
     fds_plan *plan = NULL;
     fds_table_view *view = NULL;
@@ -147,8 +148,10 @@ static inline void exact_each(const game *g, const fds_value_params *p, double *
     fds_error err = {0};
     for (size_t i = 0; i < g->input_count; i++)
         labels[i] = fds_dataset_get_info(g->test).labels[g->inputs[i]];
-    expect_ok(fds_table_open(scratch_path("exact"), value, FDS_F32, NULL, &table, &err), &err);
-    expect_ok(fds_plan_exact(FDS_KERNEL, fds_players_count(g->players), NULL, &plan, &err), &err);
+    expect_ok(fds_table_open(scratch_path("exact"), value, FDS_STORE_F32, NULL, &table, &err),
+              &err);
+    expect_ok(fds_plan_exact(FDS_SAMPLER_KERNEL, fds_players_count(g->players), NULL, &plan, &err),
+              &err);
     expect_ok(fds_table_fill(table, plan, 1, NULL, &err), &err);
     expect_ok(fds_table_view_create(table, plan, labels, false, 1, &view, &err), &err);
     fds_rows rows = fds_table_view_rows(view);
@@ -156,7 +159,7 @@ static inline void exact_each(const game *g, const fds_value_params *p, double *
     fds_table_view_free(view);
     fds_plan_free(plan);
     fds_table_free(table);
-    fds_value_free(value);
+    fds_utility_free(value);
 }
 
 #endif

@@ -3,15 +3,15 @@
 #include "../utility/table_tests.h"
 #include "baseline/baseline.h"
 
-static const fds_judge judges[] = {FDS_ACCURACY, FDS_CONFIDENCE, FDS_CROSS_ENTROPY,
-                                   FDS_EACH_SAMPLE};
+static const fds_scorer scorers[] = {FDS_SCORER_ACCURACY, FDS_SCORER_CONFIDENCE,
+                                     FDS_SCORER_CROSS_ENTROPY, FDS_SCORER_EACH_SAMPLE};
 static const uint32_t labels[INPUTS] = {1, 0, 1};
 
-static baseline_asker *make_asker(fds_table *table, baseline_columns columns, fds_judge judge,
+static baseline_asker *make_asker(fds_table *table, baseline_columns columns, fds_scorer scorer,
                                   unsigned threads, const fds_events *events) {
     baseline_asker *asker = NULL;
     fds_error err = {0};
-    expect_ok(baseline_asker_create(table, columns, judge, labels, threads, events, &asker, &err),
+    expect_ok(baseline_asker_create(table, columns, scorer, labels, threads, events, &asker, &err),
               &err);
     return asker;
 }
@@ -36,17 +36,17 @@ static void judges_go_by_their_definitions(void **state) {
     const double probs[] = {0.2, 0.5, 0.3, 0.4, 0.4, 0.2, 0, 0.9, 0.1, 0.1, 0.2, 0.7};
     const uint32_t asked[] = {1, 1, 0, 2}; /* right, a tie that label 0 wins, wrong, right */
     double each[4], one;
-    baseline_judge(FDS_EACH_SAMPLE, probs, asked, 4, 3, each);
+    baseline_score(FDS_SCORER_EACH_SAMPLE, probs, asked, 4, 3, each);
     assert_true(each[0] == 0.5 && each[1] == 0.4 && each[2] == 0 && each[3] == 0.7);
-    baseline_judge(FDS_ACCURACY, probs, asked, 4, 3, &one);
+    baseline_score(FDS_SCORER_ACCURACY, probs, asked, 4, 3, &one);
     assert_true(one == 0.5);
-    baseline_judge(FDS_CONFIDENCE, probs, asked, 4, 3, &one);
+    baseline_score(FDS_SCORER_CONFIDENCE, probs, asked, 4, 3, &one);
     assert_true(fabs(one - 0.4) < 1e-15);
-    baseline_judge(FDS_CROSS_ENTROPY, probs, asked, 4, 3, &one);
+    baseline_score(FDS_SCORER_CROSS_ENTROPY, probs, asked, 4, 3, &one);
     assert_true(fabs(one - (log(0.5) + log(0.4) + log(1e-12) + log(0.7)) / 4) < 1e-14);
 }
 
-/* All coalitions of the seven players, by every judge, for several threads. */
+/* All coalitions of the seven players, by every scorer, for several threads. */
 static void answers_are_what_the_judge_says_of_the_sub_models(void **state) {
     (void)state;
     enum { ALL = 1 << PLAYERS };
@@ -55,17 +55,17 @@ static void answers_are_what_the_judge_says_of_the_sub_models(void **state) {
     for (size_t k = 0; k < ALL; k++)
         coalitions[k] = (k * 37 + 5) % ALL; /* the full one and the empty one anywhere */
     fds_table *table = open_ok("t");
-    for (size_t j = 0; j < COUNT(judges); j++)
+    for (size_t j = 0; j < COUNT(scorers); j++)
         for (unsigned threads = 1; threads <= 3; threads++) {
-            baseline_asker *asker = make_asker(table, BASELINE_JUDGED, judges[j], threads, NULL);
+            baseline_asker *asker = make_asker(table, BASELINE_SCORED, scorers[j], threads, NULL);
             baseline_game game = baseline_asker_game(asker);
             assert_int_equal(game.players, PLAYERS);
-            assert_int_equal(game.columns, judges[j] == FDS_EACH_SAMPLE ? INPUTS : 1);
+            assert_int_equal(game.columns, scorers[j] == FDS_SCORER_EACH_SAMPLE ? INPUTS : 1);
             ask_ok(asker, coalitions, ALL, got);
             for (size_t k = 0; k < ALL; k++) {
                 for (size_t i = 0; i < INPUTS * CLASSES; i++)
                     probs[i] = (double)fake_prob(&kept.value, &coalitions[k], i);
-                baseline_judge(judges[j], probs, labels, INPUTS, CLASSES, wanted);
+                baseline_score(scorers[j], probs, labels, INPUTS, CLASSES, wanted);
                 assert_memory_equal(got + k * game.columns, wanted, game.columns * sizeof *got);
             }
             expect_counts(asker, ALL, j == 0 && threads == 1 ? ALL : 0);
@@ -83,8 +83,8 @@ static void shares_by_class_sum_to_the_accuracy(void **state) {
     for (size_t k = 0; k < SOME; k++)
         coalitions[k] = 2 * k;
     fds_table *table = open_ok("t");
-    baseline_asker *classes = make_asker(table, BASELINE_BY_CLASS, FDS_ACCURACY, 2, NULL);
-    baseline_asker *all = make_asker(table, BASELINE_JUDGED, FDS_ACCURACY, 2, NULL);
+    baseline_asker *classes = make_asker(table, BASELINE_BY_CLASS, FDS_SCORER_ACCURACY, 2, NULL);
+    baseline_asker *all = make_asker(table, BASELINE_SCORED, FDS_SCORER_ACCURACY, 2, NULL);
     assert_int_equal(baseline_asker_game(classes).columns, CLASSES);
     ask_ok(classes, coalitions, SOME, by_class);
     ask_ok(all, coalitions, SOME, accuracy);
@@ -105,7 +105,7 @@ static void only_what_is_asked_for_and_missing_is_trained(void **state) {
     const uint64_t first[] = {3}, second[] = {5, 3, 5, 9, 5};
     double out[5];
     fds_table *table = open_ok("t");
-    baseline_asker *asker = make_asker(table, BASELINE_JUDGED, FDS_CONFIDENCE, 1, NULL);
+    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, 1, NULL);
     ask_ok(asker, first, 0, out);
     expect_counts(asker, 0, 0);
     ask_ok(asker, first, 1, out);
@@ -117,7 +117,7 @@ static void only_what_is_asked_for_and_missing_is_trained(void **state) {
     baseline_asker_free(asker);
     fds_table_free(table);
     table = open_ok("t"); /* another process */
-    asker = make_asker(table, BASELINE_JUDGED, FDS_CONFIDENCE, 1, NULL);
+    asker = make_asker(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, 1, NULL);
     ask_ok(asker, second, 5, out);
     expect_counts(asker, 5, 0);
     assert_int_equal(kept.calls, 3);
@@ -131,7 +131,7 @@ static void coalitions_of_several_words(void **state) {
     uint64_t coalitions[2 * 3] = {1, 0, 2, 0, (uint64_t)1 << 63, 1};
     double out[2];
     fds_table *table = open_ok("t");
-    baseline_asker *asker = make_asker(table, BASELINE_JUDGED, FDS_CONFIDENCE, 1, NULL);
+    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, 1, NULL);
     ask_ok(asker, coalitions, 2, out);
     for (size_t k = 0; k < 2; k++) {
         double sum = 0;
@@ -164,7 +164,7 @@ static void sub_models_are_counted_over_all_calls(void **state) {
     fds_events events = {.progress = follow, .user = &f};
     double out[10];
     fds_table *table = open_ok("t");
-    baseline_asker *asker = make_asker(table, BASELINE_JUDGED, FDS_CONFIDENCE, 2, &events);
+    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, 2, &events);
     for (uint64_t call = 0; call < 5; call++) {
         uint64_t coalitions[10];
         for (uint64_t k = 0; k < 10; k++)
@@ -176,7 +176,7 @@ static void sub_models_are_counted_over_all_calls(void **state) {
     baseline_game game = baseline_asker_game(asker);
     fds_error err = {0};
     f.stop_at = 52;
-    assert_int_equal(game.ask(game.context, more, 10, out, &err), FDS_CANCELLED);
+    assert_int_equal(game.ask(game.context, more, 10, out, &err), FDS_ERR_CANCELLED);
     baseline_asker_free(asker);
     fds_table_free(table);
 }
@@ -187,10 +187,10 @@ static void failures_are_passed_on(void **state) {
     double out[4];
     fds_error err = {0};
     fds_table *table = open_ok("t");
-    baseline_asker *asker = make_asker(table, BASELINE_JUDGED, FDS_CONFIDENCE, 1, NULL);
+    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, 1, NULL);
     baseline_game game = baseline_asker_game(asker);
     kept.fail_at = 3;
-    assert_int_equal(game.ask(game.context, coalitions, 4, out, &err), FDS_DIVERGED);
+    assert_int_equal(game.ask(game.context, coalitions, 4, out, &err), FDS_ERR_DIVERGED);
     expect_in(err.text, "told to fail");
     expect_counts(asker, 4, 2); /* what was trained is kept */
     ask_ok(asker, coalitions, 4, out);
@@ -198,9 +198,9 @@ static void failures_are_passed_on(void **state) {
     baseline_asker_free(asker);
     const uint32_t bad[INPUTS] = {0, 2, 0};
     asker = NULL;
-    assert_int_equal(
-        baseline_asker_create(table, BASELINE_JUDGED, FDS_ACCURACY, bad, 1, NULL, &asker, &err),
-        FDS_USAGE);
+    assert_int_equal(baseline_asker_create(table, BASELINE_SCORED, FDS_SCORER_ACCURACY, bad, 1,
+                                           NULL, &asker, &err),
+                     FDS_ERR_USAGE);
     expect_in(err.text, "test sample 1: label 2, there are 2 classes");
     assert_null(asker);
     fds_table_free(table);
@@ -210,9 +210,9 @@ static fds_status use_asker(double *out, fds_error *err) {
     const uint64_t coalitions[] = {1, 2, 3, 4, 127};
     fds_table *table = NULL;
     baseline_asker *asker = NULL;
-    FDS_TRY(open_table("t", &table, err));
-    fds_status status =
-        baseline_asker_create(table, BASELINE_JUDGED, FDS_CONFIDENCE, labels, 1, NULL, &asker, err);
+    TRY(open_table("t", &table, err));
+    fds_status status = baseline_asker_create(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, labels,
+                                              1, NULL, &asker, err);
     if (status == FDS_OK) {
         baseline_game game = baseline_asker_game(asker);
         status = game.ask(game.context, coalitions, 5, out, err);
@@ -230,15 +230,15 @@ static void want_of_memory_leaks_nothing(void **state) {
     expect_ok(use_asker(whole, &err), &err);
     for (uint64_t nth = 1;; nth++) {
         remove_tree("t");
-        fds_fault_arm(FDS_FAULT_ALLOC, nth);
+        fds__fault_arm(FDS__FAULT_ALLOC, nth);
         fds_status status = use_asker(out, &err);
-        if (fds_fault_arm(FDS_FAULT_ALLOC, 0) < nth) {
+        if (fds__fault_arm(FDS__FAULT_ALLOC, 0) < nth) {
             expect_ok(status, &err);
             assert_memory_equal(out, whole, sizeof out);
             print_message("# %lu allocations failed, one at a time\n", (unsigned long)nth - 1);
             break;
         }
-        assert_int_equal(status, FDS_NOMEM);
+        assert_int_equal(status, FDS_ERR_NOMEM);
     }
 }
 

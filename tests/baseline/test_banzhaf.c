@@ -105,7 +105,7 @@ static void players_always_or_never_there_are_an_error(void **state) {
         fds_status status = try_banzhaf(&a, &params, values, errors, &err);
         if (status == FDS_OK)
             continue;
-        expect_error(status, FDS_USAGE, &err, "of the 3 coalitions that were drawn");
+        expect_error(status, FDS_ERR_USAGE, &err, "of the 3 coalitions that were drawn");
         assert_int_equal(a.asked, 0); /* before any work */
         failed++;
     }
@@ -158,7 +158,8 @@ static void epsilon_and_delta_decide_how_many(void **state) {
     }
     assert_true(within >= 18);
     params.epsilon = 1e-6;
-    expect_error(try_banzhaf(&a, &params, values, NULL, &err), FDS_LIMIT, &err, "greater epsilon");
+    expect_error(try_banzhaf(&a, &params, values, NULL, &err), FDS_ERR_LIMIT, &err,
+                 "greater epsilon");
     free(v);
 }
 

@@ -20,8 +20,8 @@ static void random_numbers_are_standard_normal(void **state) {
 static void random_numbers_are_a_function_of_the_seed(void **state) {
     (void)state;
     game g = game_vectors(6, 5, 2, 1);
-    call a = call_of(&g, "kernel", "random", FDS_EACH_SAMPLE);
-    call b = a, one = call_of(&g, "kernel", "random", FDS_ACCURACY);
+    call a = call_of(&g, "kernel", "random", FDS_SCORER_EACH_SAMPLE);
+    call b = a, one = call_of(&g, "kernel", "random", FDS_SCORER_ACCURACY);
     b.params.threads = 3;
     run_call(&a);
     run_call(&b);
@@ -39,8 +39,8 @@ static void random_numbers_are_a_function_of_the_seed(void **state) {
 static void labels_agree_or_not(void **state) {
     (void)state;
     game g = game_vectors(9, 7, 3, 2);
-    call each = call_of(&g, "kernel", "same-label", FDS_EACH_SAMPLE);
-    call mean = call_of(&g, "kernel", "same-label", FDS_ACCURACY);
+    call each = call_of(&g, "kernel", "same-label", FDS_SCORER_EACH_SAMPLE);
+    call mean = call_of(&g, "kernel", "same-label", FDS_SCORER_ACCURACY);
     run_call(&each);
     run_call(&mean);
     const uint16_t *ours = fds_dataset_get_info(g.train).labels,
@@ -60,7 +60,7 @@ static void labels_agree_or_not(void **state) {
 static void a_provider_has_the_label_of_most_samples(void **state) {
     (void)state;
     game g = game_providers(30, 5, 2, 3);
-    call c = call_of(&g, "kernel", "same-label", FDS_EACH_SAMPLE);
+    call c = call_of(&g, "kernel", "same-label", FDS_SCORER_EACH_SAMPLE);
     run_call(&c);
     fds_dataset_info train = fds_dataset_get_info(g.train), test = fds_dataset_get_info(g.test);
     for (size_t p = 0; p < fds_players_count(g.players); p++) {

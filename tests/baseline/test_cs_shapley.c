@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CS-Shapley against its definition, enumerated over all orders of a class and all environments;
+ * CS-Shapley against its definition, enumerated over all permutations of a class and all environments;
  * closed forms; truncation; and classes, players and accuracies that are not there. */
 #include "asked_game.h"
 
@@ -46,8 +46,8 @@ static fds_status try_cs(const class_game *g, const fds_baseline_params *params,
     for (uint32_t y = 0; y < g->classes; y++)
         if (!(untested >> y & 1))
             tested[data.input_count++] = y;
-    FDS_TRY(fds_dataset_create(1, (fds_shape){1, 1, 1}, NULL, &(float){0}, &(uint16_t){0},
-                               g->classes, NULL, &named, err));
+    TRY(fds_dataset_create(1, (fds_shape){1, 1, 1}, NULL, &(float){0}, &(uint16_t){0}, g->classes,
+                           NULL, &named, err));
     data.train = named;
     baseline_job job = {.params = params,
                         .data = &data,
@@ -65,8 +65,9 @@ static fds_status try_cs(const class_game *g, const fds_baseline_params *params,
     return status;
 }
 
-static fds_baseline_params params_of(size_t orders, uint64_t seed) {
-    return (fds_baseline_params){.method = "cs-shapley", .orders = orders, .seed = seed};
+static fds_baseline_params params_of(size_t permutations, uint64_t seed) {
+    return (fds_baseline_params){
+        .method = "cs-shapley", .permutations = permutations, .seed = seed};
 }
 
 static outcome run_cs(const class_game *g, const fds_baseline_params *params) {
@@ -109,7 +110,7 @@ static double environment_chance(const class_game *g, uint32_t label, size_t env
     return chance;
 }
 
-/* Adds what each player adds, over all orders of those who are left; weight is the probability of
+/* Adds what each player adds, over all permutations of those who are left; weight is the probability of
  * having come this far. */
 static void all_orders(const class_game *g, uint32_t label, size_t mask, size_t left, double weight,
                        double *values) {
@@ -183,7 +184,7 @@ static void values_are_those_of_the_definition(void **state) {
 static void errors_fall_with_the_root_of_the_orders_and_are_told(void **state) {
     (void)state;
     enum { GAMES = IS_SLOW_BUILD ? 15 : 40 };
-    const size_t orders[] = {100, 800, 6400};
+    const size_t permutations[] = {100, 800, 6400};
     double error[3] = {0}, told[3] = {0};
     for (uint64_t game = 0; game < GAMES; game++) {
         fds_rng rng = fds_rng_make(game, 3101, 0, 0);
@@ -191,7 +192,7 @@ static void errors_fall_with_the_root_of_the_orders_and_are_told(void **state) {
         class_game g = {6, 3, splits[game % 2], shares};
         definition(&g, true, wanted);
         for (size_t k = 0; k < 3; k++) {
-            fds_baseline_params params = params_of(orders[k], game);
+            fds_baseline_params params = params_of(permutations[k], game);
             outcome o = run_cs(&g, &params);
             for (size_t i = 0; i < 6; i++) {
                 error[k] += (o.values[i] - wanted[i]) * (o.values[i] - wanted[i]);
@@ -203,7 +204,7 @@ static void errors_fall_with_the_root_of_the_orders_and_are_told(void **state) {
     for (size_t k = 0; k < 3; k++) {
         error[k] = sqrt(error[k] / (6 * GAMES));
         told[k] = sqrt(told[k] / (6 * GAMES));
-        print_message("# %zu orders: error %.5f, standard error %.5f\n", orders[k], error[k],
+        print_message("# %zu orders: error %.5f, standard error %.5f\n", permutations[k], error[k],
                       told[k]);
         assert_true(error[k] > 0.6 * told[k] && error[k] < 1.25 * told[k]);
     }
@@ -225,7 +226,7 @@ static void additive_accuracies_come_back_exactly(void **state) {
     fds_baseline_params params = params_of(120, 3); /* not a whole number of rounds */
     outcome o = run_cs(&g, &params);
     expect_near(o.values, wins, MOST, 1e-12, "shares won");
-    assert_int_equal(o.report.orders, 120);
+    assert_int_equal(o.report.permutations, 120);
     assert_true(o.report.truncated == 0 && !o.report.has_converged);
     assert_int_equal(o.warnings, 0);
     assert_int_equal(o.asked.most, 3 * BASELINE_ROUND); /* all classes of a round at once */
@@ -274,7 +275,7 @@ static void orders_end_once_the_values_rest(void **state) {
     (void)state;
     const uint32_t labels[] = {0, 0, 1};
     double shares[8 * 2];
-    for (size_t mask = 0; mask < 8; mask++) { /* nothing depends on orders or environments */
+    for (size_t mask = 0; mask < 8; mask++) { /* nothing depends on permutations or environments */
         shares[mask * 2] = 0.1 * (double)(mask & 1) + 0.2 * (double)(mask >> 1 & 1);
         shares[mask * 2 + 1] = 0.5 * (double)(mask >> 2);
     }
@@ -283,11 +284,11 @@ static void orders_end_once_the_values_rest(void **state) {
     params.until = 0.05;
     outcome o = run_cs(&g, &params);
     assert_true(o.report.has_converged && o.report.change < 0.05);
-    assert_int_equal(o.report.orders, 200); /* the first time that it can be told */
+    assert_int_equal(o.report.permutations, 200); /* the first time that it can be told */
     params.until = 0;
     o = run_cs(&g, &params);
     assert_true(!o.report.has_converged);
-    assert_int_equal(o.report.orders, 1000);
+    assert_int_equal(o.report.permutations, 1000);
 }
 
 static void seeds_decide_everything(void **state) {
@@ -374,7 +375,7 @@ static void a_single_class_has_no_environment(void **state) {
     double *shares = random_shares(5, 1, &rng), wanted[5], exact[5], sum = 0;
     class_game g = {5, 1, labels, shares};
     definition(&g, true, wanted);
-    exact_values(&(array_game){5, 1, shares}, FDS_KERNEL, NULL, 1, exact);
+    exact_values(&(array_game){5, 1, shares}, FDS_SAMPLER_KERNEL, NULL, 1, exact);
     for (size_t i = 0; i < 5; i++)
         exact[i] *= shares[31] / (shares[31] - shares[0]);
     expect_near(wanted, exact, 5, 1e-12, "the definition itself");
@@ -449,11 +450,11 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
     for (size_t call = 1; call <= 5; call++) { /* environments, with the class, two places, all */
         outcome o = {.asked.fail_at = call};
         fds_error err = {0};
-        expect_error(try_cs(&g, &params, &o, &err), FDS_IO, &err, "told to fail");
+        expect_error(try_cs(&g, &params, &o, &err), FDS_ERR_IO, &err, "told to fail");
     }
     outcome o = {.is_cancelled = true};
     fds_error err = {0};
-    assert_int_equal(try_cs(&g, &params, &o, &err), FDS_CANCELLED);
+    assert_int_equal(try_cs(&g, &params, &o, &err), FDS_ERR_CANCELLED);
 }
 
 int main(void) {

@@ -8,16 +8,16 @@
 /* Marginals of one order, from the answers of "entk" for its prefixes. */
 static void marginals_of(const call *c, double *out) {
     const game *g = c->g;
-    fds_value_params p = c->value;
+    fds_utility_params p = c->value;
     if (strncmp(p.kind, "entk", 4) != 0)
         p.kind = "entk";
-    fds_value *value = make_value(g, &p, 1);
+    fds_utility *value = make_value(g, &p, 1);
     fds_dataset_info test = fds_dataset_get_info(g->test);
     uint32_t order[MOST_PLAYERS], labels[MOST_INPUTS];
     float probs[MOST_INPUTS * 16];
     double doubles[MOST_INPUTS * 16], before[MOST_INPUTS], now[MOST_INPUTS];
     uint64_t coalition = 0;
-    baseline_order(c->params.seed, 0, c->players, order);
+    baseline_permutation(c->params.seed, 0, c->players, order);
     for (size_t i = 0; i < g->input_count; i++)
         labels[i] = test.labels[g->inputs[i]];
     for (size_t place = 0; place <= c->players; place++) {
@@ -25,28 +25,28 @@ static void marginals_of(const call *c, double *out) {
         eval(value, 0, coalition, probs);
         for (size_t i = 0; i < g->input_count * value->classes; i++)
             doubles[i] = (double)probs[i];
-        baseline_judge(c->params.judge, doubles, labels, g->input_count, value->classes, now);
-        if (!place && c->params.judge == FDS_ACCURACY)
+        baseline_score(c->params.scorer, doubles, labels, g->input_count, value->classes, now);
+        if (!place && c->params.scorer == FDS_SCORER_ACCURACY)
             now[0] = 1.0 / value->classes; /* by chance, not what the lowest label is right in */
         for (size_t i = 0; place && i < c->columns; i++)
             out[order[place - 1] * c->columns + i] = now[i] - before[i];
         memcpy(before, now, sizeof now);
     }
-    fds_value_free(value);
+    fds_utility_free(value);
 }
 
 static void expect_prefixes(const game *g, const char *kind) {
-    static const fds_judge judges[] = {FDS_ACCURACY, FDS_CONFIDENCE, FDS_CROSS_ENTROPY,
-                                       FDS_EACH_SAMPLE};
-    for (size_t k = 0; k < COUNT(judges); k++) {
-        call c = call_of(g, kind, "freeshap", judges[k]);
+    static const fds_scorer scorers[] = {FDS_SCORER_ACCURACY, FDS_SCORER_CONFIDENCE,
+                                         FDS_SCORER_CROSS_ENTROPY, FDS_SCORER_EACH_SAMPLE};
+    for (size_t k = 0; k < COUNT(scorers); k++) {
+        call c = call_of(g, kind, "freeshap", scorers[k]);
         double wanted[MOST_VALUES];
-        c.params.orders = 1;
+        c.params.permutations = 1;
         run_call(&c);
         marginals_of(&c, wanted);
         for (size_t i = 0; i < c.players * c.columns; i++)
             assert_true(fabs(c.values[i] - wanted[i]) < 1e-6); /* answers there are floats */
-        assert_int_equal(c.report.orders, 1);
+        assert_int_equal(c.report.permutations, 1);
         assert_int_equal(c.report.trained, 0);
         assert_int_equal(c.report.asked, c.players + 2); /* and everyone, beforehand */
         assert_true(c.report.truncated == 0);
@@ -73,13 +73,13 @@ static void the_factor_grows_as_it_would_be_made_anew(void **state) {
     (void)state;
     enum { N = 6 };
     game g = game_vectors(N, 5, 3, 21);
-    call c = call_of(&g, "entk", "freeshap", FDS_EACH_SAMPLE);
-    fds_value *value = make_value(&g, &c.value, 1);
-    const fds_regression *r = fds_value_regression(value);
+    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_EACH_SAMPLE);
+    fds_utility *value = make_value(&g, &c.value, 1);
+    const fds__regression *r = fds__utility_regression(value);
     uint32_t order[N];
-    c.params.orders = 1;
+    c.params.permutations = 1;
     run_call(&c);
-    baseline_order(c.params.seed, 0, N, order);
+    baseline_permutation(c.params.seed, 0, N, order);
     double before[5] = {1.0 / 3, 1.0 / 3, 1.0 / 3, 1.0 / 3, 1.0 / 3};
     for (size_t n = 1; n <= N; n++) {
         double a[N][N + 3] = {{0}};
@@ -97,13 +97,13 @@ static void the_factor_grows_as_it_would_be_made_anew(void **state) {
             for (size_t y = 0; y < 3; y++)
                 for (size_t i = 0; i < n; i++)
                     scores[y] += r->inputs[x * N + order[i]] * a[i][n + y] / a[i][i];
-            fds_regression_probs(r, scores);
+            fds__regression_probs(r, scores);
             double now = scores[fds_dataset_get_info(g.test).labels[x]];
             assert_true(fabs(c.values[order[n - 1] * 5 + x] - (now - before[x])) < 1e-8);
             before[x] = now;
         }
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -112,10 +112,10 @@ static void the_factor_grows_as_it_would_be_made_anew(void **state) {
 static void the_means_go_to_the_exact_values(void **state) {
     (void)state;
     game g = game_vectors(8, 4, 3, 31);
-    call c = call_of(&g, "entk", "freeshap", FDS_EACH_SAMPLE);
+    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_EACH_SAMPLE);
     double exact[MOST_VALUES], last = INFINITY;
     exact_each(&g, &c.value, exact);
-    for (c.params.orders = 50; c.params.orders <= 12800; c.params.orders *= 16) {
+    for (c.params.permutations = 50; c.params.permutations <= 12800; c.params.permutations *= 16) {
         double off = 0, expected = 0;
         run_call(&c);
         for (size_t i = 0; i < c.players * c.columns; i++) {
@@ -134,8 +134,8 @@ static void the_means_go_to_the_exact_values(void **state) {
 static void nobody_is_as_accurate_as_chance(void **state) {
     (void)state;
     game g = game_vectors(8, 9, 3, 13);
-    call c = call_of(&g, "entk", "freeshap", FDS_ACCURACY);
-    fds_value *value = make_value(&g, &c.value, 1);
+    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_ACCURACY);
+    fds_utility *value = make_value(&g, &c.value, 1);
     float probs[9 * 3];
     double sum = 0, full = 0, zeros = 0;
     eval(value, 0, everyone(&g), probs);
@@ -150,15 +150,15 @@ static void nobody_is_as_accurate_as_chance(void **state) {
     for (size_t i = 0; i < c.players; i++)
         sum += c.values[i];
     assert_true(fabs(sum - (full / 9 - 1.0 / 3)) < 1e-12);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
 static void values_of_an_order_add_up(void **state) {
     (void)state;
     game g = game_vectors(12, 9, 3, 41);
-    call c = call_of(&g, "entk", "freeshap", FDS_CONFIDENCE);
-    fds_value *value = make_value(&g, &c.value, 1);
+    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_CONFIDENCE);
+    fds_utility *value = make_value(&g, &c.value, 1);
     float probs[9 * 3];
     double sum = 0, full = 0;
     eval(value, 0, everyone(&g), probs);
@@ -168,15 +168,15 @@ static void values_of_an_order_add_up(void **state) {
     for (size_t i = 0; i < c.players; i++)
         sum += c.values[i];
     assert_true(fabs(sum - (full - 1.0 / 3)) < 1e-6);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
 static void threads_do_not_matter(void **state) {
     (void)state;
     game g = game_vectors(12, 9, 3, 51);
-    call one = call_of(&g, "entk", "freeshap", FDS_EACH_SAMPLE), two = one;
-    one.params.orders = two.params.orders = 130;
+    call one = call_of(&g, "entk", "freeshap", FDS_SCORER_EACH_SAMPLE), two = one;
+    one.params.permutations = two.params.permutations = 130;
     one.params.truncate = two.params.truncate = 0.3;
     two.params.threads = 3;
     run_call(&one);
@@ -190,12 +190,12 @@ static void threads_do_not_matter(void **state) {
 static void an_order_ends_when_nothing_is_left_to_win(void **state) {
     (void)state;
     game g = game_vectors(12, 9, 3, 61);
-    call c = call_of(&g, "entk", "freeshap", FDS_CONFIDENCE);
+    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_CONFIDENCE);
     c.params.truncate = 1e9;
-    c.params.orders = 1;
+    c.params.permutations = 1;
     run_call(&c);
     uint32_t order[12];
-    baseline_order(c.params.seed, 0, 12, order);
+    baseline_permutation(c.params.seed, 0, 12, order);
     assert_true(c.report.truncated == 0.5);
     assert_int_equal(c.report.asked, 8);
     for (size_t place = 0; place < 12; place++)
@@ -208,7 +208,7 @@ static void an_order_ends_when_nothing_is_left_to_win(void **state) {
 static void one_player_has_it_all(void **state) {
     (void)state;
     game g = game_vectors(1, 4, 3, 71);
-    call c = call_of(&g, "entk", "freeshap", FDS_EACH_SAMPLE);
+    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_EACH_SAMPLE);
     double exact[MOST_VALUES];
     exact_each(&g, &c.value, exact);
     run_call(&c);
@@ -230,8 +230,8 @@ static void twins_and_missing_labels_are_no_trouble(void **state) {
                                      &g.train, &err),
                   &err);
         expect_ok(fds_players_points(g.train, NULL, 8, &g.players, &err), &err);
-        call c = call_of(&g, "entk", "freeshap", FDS_EACH_SAMPLE);
-        c.params.orders = 2000;
+        call c = call_of(&g, "entk", "freeshap", FDS_SCORER_EACH_SAMPLE);
+        c.params.permutations = 2000;
         run_call(&c);
         for (size_t i = 0; i < c.players * c.columns; i++)
             assert_true(isfinite(c.values[i]) && fabs(c.values[i]) <= 1);
@@ -246,8 +246,8 @@ static void twins_and_missing_labels_are_no_trouble(void **state) {
 static void a_kernel_that_is_there_is_not_made_again(void **state) {
     (void)state;
     game g = game_vectors(6, 5, 3, 91);
-    call plain = call_of(&g, "retrain:10", "freeshap", FDS_EACH_SAMPLE);
-    call trained = call_of(&g, "entk:2", "freeshap", FDS_EACH_SAMPLE);
+    call plain = call_of(&g, "retrain:10", "freeshap", FDS_SCORER_EACH_SAMPLE);
+    call trained = call_of(&g, "entk:2", "freeshap", FDS_SCORER_EACH_SAMPLE);
     expect_made_to_be_used(&plain, "entk", "kernel");
     expect_made_to_be_used(&trained, "entk:2", "entk:3");
     game_free(&g);
@@ -256,8 +256,8 @@ static void a_kernel_that_is_there_is_not_made_again(void **state) {
 static void without_memory_nothing_is_left_behind(void **state) {
     (void)state;
     game g = game_vectors(4, 3, 3, 81);
-    call c = call_of(&g, "entk", "freeshap", FDS_CONFIDENCE);
-    c.params.orders = 3;
+    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_CONFIDENCE);
+    c.params.permutations = 3;
     expect_allocations_to_fail(&c);
     game_free(&g);
 }

@@ -8,7 +8,7 @@ static const char *const form_names[] = {"original", "improved"};
 
 static fds_baseline_params params_of(bool is_improved, size_t coalitions, uint64_t seed) {
     return (fds_baseline_params){.method = "group-testing",
-                                 .judge = FDS_ACCURACY,
+                                 .scorer = FDS_SCORER_ACCURACY,
                                  .coalitions = coalitions,
                                  .epsilon = 1,
                                  .delta = 0.1,
@@ -205,7 +205,7 @@ static void values_are_within_epsilon(void **state) {
                 asked_game a = {.game = {n, 1, v}};
                 fds_baseline_params params = params_of(forms[form], 0, seed);
                 testing(&a, &params, got, NULL);
-                exact_values(&a.game, FDS_KERNEL, NULL, 1, exact);
+                exact_values(&a.game, FDS_SAMPLER_KERNEL, NULL, 1, exact);
                 worst = fmax(worst, distance(got, exact, n));
                 free(v);
             }
@@ -228,7 +228,7 @@ static void errors_at(bool is_improved, size_t tests, double *error, double *tol
         asked_game a = {.game = {PLAYERS, 1, v}};
         fds_baseline_params params = params_of(is_improved, tests, game);
         testing(&a, &params, got, errors);
-        exact_values(&a.game, FDS_KERNEL, NULL, 1, exact);
+        exact_values(&a.game, FDS_SAMPLER_KERNEL, NULL, 1, exact);
         for (size_t i = 0; i < PLAYERS; i++) {
             sum += (got[i] - exact[i]) * (got[i] - exact[i]) / (PLAYERS * GAMES);
             told_sum += errors[i] * errors[i] / (PLAYERS * GAMES);
@@ -340,7 +340,7 @@ static void too_many_tests_are_refused(void **state) {
             fds_baseline_params params = params_of(forms[form], 0, 1);
             params.epsilon = epsilons[i];
             fds_error err = {0};
-            expect_error(try_testing(&a, &params, values, NULL, &err), FDS_LIMIT, &err,
+            expect_error(try_testing(&a, &params, values, NULL, &err), FDS_ERR_LIMIT, &err,
                          "ask for a greater epsilon");
             assert_int_equal(a.asked, 0);
             params.coalitions = 10; /* then nothing of it matters */
@@ -377,7 +377,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
                         .values = values,
                         .events = &events};
     fds_error err = {0};
-    assert_int_equal(baseline_group_testing(&job, &err), FDS_CANCELLED);
+    assert_int_equal(baseline_group_testing(&job, &err), FDS_ERR_CANCELLED);
     assert_true(is_told && a.asked < 600);
 }
 

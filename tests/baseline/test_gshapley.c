@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  * G-Shapley against a plain loop over the engine: the search for a learning rate, the walks, and
  * data of every odd kind. */
-#include "../utility/value_fixture.h"
+#include "../utility/utility_fixture.h"
 #include "baseline/baseline.h"
 
 enum { RATES = 8, TRIES = 10, MOST_PLAYERS = 64, MOST_INPUTS = 64, MOST_CLASSES = 10 };
 
-static const fds_judge judges[] = {FDS_ACCURACY, FDS_CONFIDENCE, FDS_CROSS_ENTROPY,
-                                   FDS_EACH_SAMPLE};
+static const fds_scorer scorers[] = {FDS_SCORER_ACCURACY, FDS_SCORER_CONFIDENCE,
+                                     FDS_SCORER_CROSS_ENTROPY, FDS_SCORER_EACH_SAMPLE};
 
 /* ---- running it ---- */
 
@@ -19,16 +19,19 @@ typedef struct {
     fds_baseline_report report;
 } outcome;
 
-static fds_baseline_params walks(fds_judge judge, size_t orders) {
-    return (fds_baseline_params){
-        .method = "gshapley", .judge = judge, .orders = orders, .seed = 4, .threads = 1};
+static fds_baseline_params walks(fds_scorer scorer, size_t permutations) {
+    return (fds_baseline_params){.method = "gshapley",
+                                 .scorer = scorer,
+                                 .permutations = permutations,
+                                 .seed = 4,
+                                 .threads = 1};
 }
 
-static fds_status try_gshapley(const game *g, const fds_value_params *value,
+static fds_status try_gshapley(const game *g, const fds_utility_params *value,
                                const fds_baseline_params *params, outcome *o, fds_error *err) {
     fds_dataset_info test = fds_dataset_get_info(g->test);
     *o = (outcome){.players = fds_players_count(g->players)};
-    o->columns = params->judge == FDS_EACH_SAMPLE ? g->input_count : 1;
+    o->columns = params->scorer == FDS_SCORER_EACH_SAMPLE ? g->input_count : 1;
     for (size_t i = 0; i < g->input_count; i++)
         o->labels[i] = test.labels[g->inputs[i]];
     fds_baseline_data data = {.train = g->train,
@@ -49,7 +52,7 @@ static fds_status try_gshapley(const game *g, const fds_value_params *value,
     return baseline_gshapley(&job, err);
 }
 
-static outcome *gshapley(const game *g, const fds_value_params *value,
+static outcome *gshapley(const game *g, const fds_utility_params *value,
                          const fds_baseline_params *params) {
     outcome *o = need(1, sizeof *o);
     fds_error err;
@@ -66,11 +69,11 @@ typedef struct {
         *inputs; /* samples: all of the training set, so that positions are numbers */
     float *start, *weights;
     uint32_t classes;
-    fds_judge judge;
+    fds_scorer scorer;
 } plain;
 
-static plain plain_make(const game *g, const fds_value_params *value, fds_judge judge) {
-    plain p = {.classes = fds_dataset_get_info(g->train).classes, .judge = judge};
+static plain plain_make(const game *g, const fds_utility_params *value, fds_scorer scorer) {
+    plain p = {.classes = fds_dataset_get_info(g->train).classes, .scorer = scorer};
     uint32_t index[4 * MOST_PLAYERS];
     size_t count = 0;
     float mean[64], std[64];
@@ -115,7 +118,7 @@ static fds_status plain_step(plain *p, const game *g, uint32_t player, double lr
     const uint32_t *own;
     size_t count = fds_players_samples(g->players, player, &own);
     fds_train_params train = fds_train_params_default();
-    train.optimizer = FDS_SGD;
+    train.optimizer = FDS_OPTIMIZER_SGD;
     train.lr = (float)lr;
     train.epochs = 1;
     train.batch = (uint32_t)count;
@@ -134,13 +137,13 @@ static fds_status plain_judge(plain *p, const uint32_t *labels, double *verdict)
         for (uint32_t y = 0; y < p->classes; y++)
             is_likeliest &= y < labels[i] ? x[y] < x[labels[i]] : x[y] <= x[labels[i]];
         double own = (double)x[labels[i]];
-        if (p->judge == FDS_EACH_SAMPLE)
+        if (p->scorer == FDS_SCORER_EACH_SAMPLE)
             verdict[i] = own;
-        sum += p->judge == FDS_ACCURACY        ? is_likeliest
-               : p->judge == FDS_CROSS_ENTROPY ? log(own > 1e-12 ? own : 1e-12)
-                                               : own;
+        sum += p->scorer == FDS_SCORER_ACCURACY        ? is_likeliest
+               : p->scorer == FDS_SCORER_CROSS_ENTROPY ? log(own > 1e-12 ? own : 1e-12)
+                                                       : own;
     }
-    if (p->judge != FDS_EACH_SAMPLE)
+    if (p->scorer != FDS_SCORER_EACH_SAMPLE)
         verdict[0] = sum / (double)inputs;
     return status;
 }
@@ -151,7 +154,7 @@ static double plain_grade(plain *p, const game *g, const outcome *o, uint64_t se
     for (uint64_t run = 0; run < TRIES; run++) {
         uint32_t order[MOST_PLAYERS];
         double verdict[MOST_INPUTS], score = 0;
-        baseline_order(seed, ((uint64_t)1 << 63) + run, o->players, order);
+        baseline_permutation(seed, ((uint64_t)1 << 63) + run, o->players, order);
         restart(p);
         for (size_t j = 0; j < o->players; j++)
             if (plain_step(p, g, order[j], lr) != FDS_OK)
@@ -179,13 +182,13 @@ static double regret(plain *p, const game *g, const outcome *o, uint64_t seed) {
     return best - of_found;
 }
 
-/* values (players, columns): the mean over the orders of what each step changes. */
+/* values (players, columns): the mean over the permutations of what each step changes. */
 static void plain_values(plain *p, const game *g, const outcome *o, uint64_t seed, double *values) {
     memset(values, 0, o->players * o->columns * sizeof *values);
-    for (uint64_t t = 0; t < o->report.orders; t++) {
+    for (uint64_t t = 0; t < o->report.permutations; t++) {
         uint32_t order[MOST_PLAYERS];
         double before[MOST_INPUTS], after[MOST_INPUTS];
-        baseline_order(seed, t, o->players, order);
+        baseline_permutation(seed, t, o->players, order);
         restart(p);
         assert_int_equal(plain_judge(p, o->labels, before), FDS_OK);
         for (size_t j = 0; j < o->players; j++) {
@@ -193,30 +196,30 @@ static void plain_values(plain *p, const game *g, const outcome *o, uint64_t see
             assert_int_equal(plain_judge(p, o->labels, after), FDS_OK);
             for (size_t c = 0; c < o->columns; c++)
                 values[order[j] * o->columns + c] +=
-                    (after[c] - before[c]) / (double)o->report.orders;
+                    (after[c] - before[c]) / (double)o->report.permutations;
             memcpy(before, after, sizeof before);
         }
     }
 }
 
-static void expect_plain(const game *g, const fds_value_params *value, fds_judge judge,
-                         size_t orders) {
-    fds_baseline_params params = walks(judge, orders);
+static void expect_plain(const game *g, const fds_utility_params *value, fds_scorer scorer,
+                         size_t permutations) {
+    fds_baseline_params params = walks(scorer, permutations);
     outcome *o = gshapley(g, value, &params);
-    plain p = plain_make(g, value, judge);
+    plain p = plain_make(g, value, scorer);
     double *wanted = need(o->players * o->columns, sizeof *wanted);
-    assert_int_equal(o->report.orders, orders);
-    assert_int_equal(o->report.asked, orders * o->players);
+    assert_int_equal(o->report.permutations, permutations);
+    assert_int_equal(o->report.asked, permutations * o->players);
     assert_int_equal(o->report.trained, 0);
     assert_true(o->report.truncated == 0);
     double worse = regret(&p, g, o, params.seed);
     if (!(worse < 1e-9))
-        fail_msg("judge %d: learning rate %g is worse than the best by %g", (int)judge,
+        fail_msg("judge %d: learning rate %g is worse than the best by %g", (int)scorer,
                  o->report.lr, worse);
     plain_values(&p, g, o, params.seed, wanted);
     for (size_t i = 0; i < o->players * o->columns; i++)
         if (!(fabs(o->values[i] - wanted[i]) < 1e-9))
-            fail_msg("judge %d: value %zu is %g, not %g", (int)judge, i, o->values[i], wanted[i]);
+            fail_msg("judge %d: value %zu is %g, not %g", (int)scorer, i, o->values[i], wanted[i]);
     free(wanted);
     free(o);
     plain_free(&p);
@@ -225,18 +228,18 @@ static void expect_plain(const game *g, const fds_value_params *value, fds_judge
 static void values_are_those_of_a_plain_loop(void **state) {
     (void)state;
     game g = game_digits(12, 20);
-    fds_value_params value = small("retrain:3");
-    for (size_t i = 0; i < COUNT(judges); i++)
-        expect_plain(&g, &value, judges[i], 7);
+    fds_utility_params value = small("retrain:3");
+    for (size_t i = 0; i < COUNT(scorers); i++)
+        expect_plain(&g, &value, scorers[i], 7);
     game_free(&g);
 }
 
 static void a_convolution_changes_nothing_about_that(void **state) {
     (void)state;
     game g = game_digits(10, 10);
-    fds_value_params value = small("retrain:3");
+    fds_utility_params value = small("retrain:3");
     value.network = "conv:2x5,relu,maxpool:4,fc:classes";
-    expect_plain(&g, &value, FDS_CONFIDENCE, 3);
+    expect_plain(&g, &value, FDS_SCORER_CONFIDENCE, 3);
     game_free(&g);
 }
 
@@ -244,8 +247,8 @@ static void a_convolution_changes_nothing_about_that(void **state) {
 static void the_network_alone_is_taken_from_the_value_function(void **state) {
     (void)state;
     game g = game_vectors(9, 8, 3, 2);
-    fds_baseline_params params = walks(FDS_CONFIDENCE, 5);
-    fds_value_params a = smaller("retrain:3"), b = smaller("kernel"), c = a;
+    fds_baseline_params params = walks(FDS_SCORER_CONFIDENCE, 5);
+    fds_utility_params a = smaller("retrain:3"), b = smaller("kernel"), c = a;
     b.train.lr = -1;
     b.beta = 0;
     c.train.seed++;
@@ -264,9 +267,9 @@ static void the_network_alone_is_taken_from_the_value_function(void **state) {
 static void bits_do_not_depend_on_threads(void **state) {
     (void)state;
     game g = game_digits(15, 12);
-    fds_value_params value = small("retrain:3");
-    for (size_t i = 0; i < COUNT(judges); i += 3) {
-        fds_baseline_params params = walks(judges[i], IS_SLOW_BUILD ? 20 : 60);
+    fds_utility_params value = small("retrain:3");
+    for (size_t i = 0; i < COUNT(scorers); i += 3) {
+        fds_baseline_params params = walks(scorers[i], IS_SLOW_BUILD ? 20 : 60);
         outcome *one = gshapley(&g, &value, &params);
         const unsigned threads[] = {2, 3, 0};
         for (size_t t = 0; t < COUNT(threads); t++) {
@@ -292,9 +295,9 @@ static void bits_do_not_depend_on_threads(void **state) {
 static void one_player_gets_all(void **state) {
     (void)state;
     game g = game_vectors(1, 6, 3, 2);
-    fds_value_params value = smaller("retrain:3");
-    expect_plain(&g, &value, FDS_CONFIDENCE, 3);
-    fds_baseline_params params = walks(FDS_CONFIDENCE, 5);
+    fds_utility_params value = smaller("retrain:3");
+    expect_plain(&g, &value, FDS_SCORER_CONFIDENCE, 3);
+    fds_baseline_params params = walks(FDS_SCORER_CONFIDENCE, 5);
     outcome *o = gshapley(&g, &value, &params);
     assert_true(o->values[0] != 0 && o->errors[0] == 0);
     free(o);
@@ -305,15 +308,15 @@ static void one_player_gets_all(void **state) {
 static void a_players_samples_are_one_step(void **state) {
     (void)state;
     game g = game_providers(64, 9, 3, 4);
-    fds_value_params value = smaller("retrain:3");
+    fds_utility_params value = smaller("retrain:3");
     const uint32_t *own;
     size_t most = 0;
     assert_int_equal(fds_players_count(g.players), 3);
     for (size_t i = 0; i < 3; i++)
-        most = FDS_MAX(most, fds_players_samples(g.players, i, &own));
+        most = MAX(most, fds_players_samples(g.players, i, &own));
     assert_true(most > 16);
-    expect_plain(&g, &value, FDS_CROSS_ENTROPY, 6);
-    expect_plain(&g, &value, FDS_EACH_SAMPLE, 6);
+    expect_plain(&g, &value, FDS_SCORER_CROSS_ENTROPY, 6);
+    expect_plain(&g, &value, FDS_SCORER_EACH_SAMPLE, 6);
     game_free(&g);
 }
 
@@ -321,8 +324,8 @@ static void a_players_samples_are_one_step(void **state) {
 static void duplicates_do_no_harm(void **state) {
     (void)state;
     game g = game_vectors(40, 10, 2, 6);
-    fds_value_params value = smaller("retrain:3");
-    expect_plain(&g, &value, FDS_CONFIDENCE, 4);
+    fds_utility_params value = smaller("retrain:3");
+    expect_plain(&g, &value, FDS_SCORER_CONFIDENCE, 4);
     game_free(&g);
 }
 
@@ -330,9 +333,9 @@ static void duplicates_do_no_harm(void **state) {
 static void with_one_class_all_are_worth_nothing(void **state) {
     (void)state;
     game g = game_vectors(5, 4, 1, 2);
-    fds_value_params value = smaller("retrain:3");
-    for (size_t i = 0; i < COUNT(judges); i++) {
-        fds_baseline_params params = walks(judges[i], 3);
+    fds_utility_params value = smaller("retrain:3");
+    for (size_t i = 0; i < COUNT(scorers); i++) {
+        fds_baseline_params params = walks(scorers[i], 3);
         outcome *o = gshapley(&g, &value, &params);
         for (size_t k = 0; k < o->players * o->columns; k++)
             assert_true(o->values[k] == 0 && o->errors[k] == 0);
@@ -355,9 +358,9 @@ static void a_class_that_no_player_has_is_answered(void **state) {
                                      i ? &g.test : &g.train, &err),
                   &err);
     expect_ok(fds_players_points(g.train, players, 4, &g.players, &err), &err);
-    fds_value_params value = smaller("retrain:3");
-    expect_plain(&g, &value, FDS_CONFIDENCE, 5);
-    fds_baseline_params params = walks(FDS_CONFIDENCE, 5);
+    fds_utility_params value = smaller("retrain:3");
+    expect_plain(&g, &value, FDS_SCORER_CONFIDENCE, 5);
+    fds_baseline_params params = walks(FDS_SCORER_CONFIDENCE, 5);
     outcome *o = gshapley(&g, &value, &params);
     double sum = 0;
     for (size_t i = 0; i < 4; i++)
@@ -399,15 +402,15 @@ static game game_clouds(size_t players, size_t inputs, float far) {
 static void the_search_finds_a_rate_that_learns(void **state) {
     (void)state;
     game g = game_clouds(40, 50, 0);
-    fds_value_params value = smaller("retrain:3");
+    fds_utility_params value = smaller("retrain:3");
     for (size_t i = 0; i < 3; i++) {
-        fds_baseline_params params = walks(judges[i], 10);
+        fds_baseline_params params = walks(scorers[i], 10);
         outcome *o = gshapley(&g, &value, &params);
-        plain p = plain_make(&g, &value, FDS_ACCURACY);
+        plain p = plain_make(&g, &value, FDS_SCORER_ACCURACY);
         double right = 0, verdict;
         for (uint64_t t = 0; t < 10; t++) {
             uint32_t order[40];
-            baseline_order(77, t, 40, order);
+            baseline_permutation(77, t, 40, order);
             restart(&p);
             for (size_t j = 0; j < 40; j++)
                 assert_int_equal(plain_step(&p, &g, order[j], o->report.lr), FDS_OK);
@@ -415,9 +418,9 @@ static void the_search_finds_a_rate_that_learns(void **state) {
             right += verdict / 10;
         }
         if (!(right > 0.95))
-            fail_msg("judge %d: %g right at %g", (int)judges[i], right, o->report.lr);
+            fail_msg("judge %d: %g right at %g", (int)scorers[i], right, o->report.lr);
         assert_true(o->report.lr > 0.005);
-        expect_plain(&g, &value, judges[i], 3);
+        expect_plain(&g, &value, scorers[i], 3);
         plain_free(&p);
         free(o);
     }
@@ -428,14 +431,14 @@ static void the_search_finds_a_rate_that_learns(void **state) {
 static void rates_at_which_the_network_diverges_are_out(void **state) {
     (void)state;
     game g = game_clouds(40, 10, 3.3e38f);
-    fds_value_params value = smaller("retrain:3");
+    fds_utility_params value = smaller("retrain:3");
     value.network = "logistic";
-    plain p = plain_make(&g, &value, FDS_CONFIDENCE);
-    fds_baseline_params params = walks(FDS_CONFIDENCE, 3);
+    plain p = plain_make(&g, &value, FDS_SCORER_CONFIDENCE);
+    fds_baseline_params params = walks(FDS_SCORER_CONFIDENCE, 3);
     outcome *o = gshapley(&g, &value, &params);
     assert_true(isnan(plain_grade(&p, &g, o, params.seed, 0.1)));
     assert_true(o->report.lr < 0.1);
-    expect_plain(&g, &value, FDS_CONFIDENCE, 3);
+    expect_plain(&g, &value, FDS_SCORER_CONFIDENCE, 3);
     free(o);
     plain_free(&p);
     game_free(&g);
@@ -446,8 +449,8 @@ static void rates_at_which_the_network_diverges_are_out(void **state) {
 static void a_network_that_cannot_answer_is_refused(void **state) {
     (void)state;
     game g = game_clouds(40, 4, 0);
-    fds_value_params value = smaller("retrain:3");
-    fds_baseline_params params = walks(FDS_ACCURACY, 3);
+    fds_utility_params value = smaller("retrain:3");
+    fds_baseline_params params = walks(FDS_SCORER_ACCURACY, 3);
     outcome *o = need(1, sizeof *o);
     const float far[] = {2.9e38f, 2.9e38f};
     const uint16_t label = 0;
@@ -458,12 +461,12 @@ static void a_network_that_cannot_answer_is_refused(void **state) {
         fds_dataset_create(1, (fds_shape){2, 1, 1}, NULL, far, &label, 2, NULL, &g.test, &err),
         &err);
     value.network = "fc:512,relu,fc:classes"; /* overflows before it has learnt anything */
-    expect_failure(try_gshapley(&g, &value, &params, o, &err), FDS_DIVERGED, &err,
+    expect_failure(try_gshapley(&g, &value, &params, o, &err), FDS_ERR_DIVERGED, &err,
                    "input 0 (sample 0)");
     value.network = NULL;
-    expect_failure(try_gshapley(&g, &value, &params, o, &err), FDS_USAGE, &err, "network");
+    expect_failure(try_gshapley(&g, &value, &params, o, &err), FDS_ERR_USAGE, &err, "network");
     value.network = "nonsense";
-    expect_failure(try_gshapley(&g, &value, &params, o, &err), FDS_USAGE, &err, "nonsense");
+    expect_failure(try_gshapley(&g, &value, &params, o, &err), FDS_ERR_USAGE, &err, "nonsense");
     free(o);
     game_free(&g);
 }
@@ -476,8 +479,8 @@ static bool cancel(void *user, const fds_progress *progress) {
 static void it_stops_when_asked(void **state) {
     (void)state;
     game g = game_vectors(5, 4, 2, 2);
-    fds_value_params value = smaller("retrain:3");
-    fds_baseline_params params = walks(FDS_CONFIDENCE, 200);
+    fds_utility_params value = smaller("retrain:3");
+    fds_baseline_params params = walks(FDS_SCORER_CONFIDENCE, 200);
     const int calls[] = {0, 30, 81}; /* twice in the search, once in the walk */
     for (size_t i = 0; i < COUNT(calls); i++) {
         int left = calls[i];
@@ -502,7 +505,7 @@ static void it_stops_when_asked(void **state) {
                             .report = &report,
                             .events = &events};
         fds_error err = {0};
-        assert_int_equal(baseline_gshapley(&job, &err), FDS_CANCELLED);
+        assert_int_equal(baseline_gshapley(&job, &err), FDS_ERR_CANCELLED);
     }
     game_free(&g);
 }
@@ -510,21 +513,21 @@ static void it_stops_when_asked(void **state) {
 static void without_memory_nothing_is_left(void **state) {
     (void)state;
     game g = game_vectors(4, 3, 2, 2);
-    fds_value_params value = smaller("retrain:3");
-    fds_baseline_params params = walks(FDS_EACH_SAMPLE, 2);
+    fds_utility_params value = smaller("retrain:3");
+    fds_baseline_params params = walks(FDS_SCORER_EACH_SAMPLE, 2);
     params.threads = 2;
     outcome *o = need(1, sizeof *o);
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     free(gshapley(&g, &value, &params));
-    uint64_t calls = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    uint64_t calls = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     assert_true(calls > 30);
     for (uint64_t n = 1; n <= calls; n++) {
         fds_error err = {0};
-        fds_fault_arm(FDS_FAULT_ALLOC, n);
+        fds__fault_arm(FDS__FAULT_ALLOC, n);
         fds_status status = try_gshapley(&g, &value, &params, o, &err);
-        fds_fault_arm(FDS_FAULT_ALLOC, 0);
-        assert_int_equal(status, FDS_NOMEM);
-        assert_int_equal(err.status, FDS_NOMEM);
+        fds__fault_arm(FDS__FAULT_ALLOC, 0);
+        assert_int_equal(status, FDS_ERR_NOMEM);
+        assert_int_equal(err.status, FDS_ERR_NOMEM);
     }
     free(o);
     game_free(&g);

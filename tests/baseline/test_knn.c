@@ -8,9 +8,9 @@ static void values_are_exact(void **state) {
     game g = game_vectors(8, 9, 3, 4);
     for (size_t k = 0; k < COUNT(names); k++) {
         double truth[8 * 9];
-        call each = call_of(&g, "kernel", names[k], FDS_EACH_SAMPLE);
-        call mean = call_of(&g, "kernel", names[k], FDS_CONFIDENCE);
-        fds_value_params p = smaller(names[k]);
+        call each = call_of(&g, "kernel", names[k], FDS_SCORER_EACH_SAMPLE);
+        call mean = call_of(&g, "kernel", names[k], FDS_SCORER_CONFIDENCE);
+        fds_utility_params p = smaller(names[k]);
         exact_each(&g, &p, truth);
         nftw(scratch_path("exact"), scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
         run_call(&each);
@@ -34,7 +34,7 @@ static void values_are_exact(void **state) {
 static void one_player_has_all_of_it(void **state) {
     (void)state;
     game g = game_vectors(1, 4, 2, 6);
-    call c = call_of(&g, "kernel", "knn:1", FDS_EACH_SAMPLE);
+    call c = call_of(&g, "kernel", "knn:1", FDS_SCORER_EACH_SAMPLE);
     run_call(&c);
     for (size_t x = 0; x < 4; x++)
         assert_true(c.values[x] == (fds_dataset_get_info(g.test).labels[x] ==
@@ -46,20 +46,20 @@ static void what_cannot_be_is_refused(void **state) {
     (void)state;
     game g = game_providers(20, 4, 2, 3);
     fds_error err = {0};
-    call c = call_of(&g, "kernel", "knn:2", FDS_CONFIDENCE);
-    expect_failure(try_call(&c, &err), FDS_USAGE, &err, "players of one sample each");
+    call c = call_of(&g, "kernel", "knn:2", FDS_SCORER_CONFIDENCE);
+    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "players of one sample each");
     c.params.method = "knn:4";
-    expect_failure(try_call(&c, &err), FDS_USAGE, &err, "4 neighbours among 3 players");
-    c = call_of(&g, "kernel", "knn:2", FDS_ACCURACY);
-    expect_failure(try_call(&c, &err), FDS_USAGE, &err, "cannot be judged by accuracy");
+    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "4 neighbours among 3 players");
+    c = call_of(&g, "kernel", "knn:2", FDS_SCORER_ACCURACY);
+    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "cannot be judged by accuracy");
     game_free(&g);
 }
 
 static void neighbours_that_are_sorted_are_not_sorted_again(void **state) {
     (void)state;
     game g = game_vectors(6, 5, 3, 6);
-    call pixels = call_of(&g, "kernel", "knn:2", FDS_EACH_SAMPLE);
-    call features = call_of(&g, "kernel", "knn:2@model", FDS_CONFIDENCE);
+    call pixels = call_of(&g, "kernel", "knn:2", FDS_SCORER_EACH_SAMPLE);
+    call features = call_of(&g, "kernel", "knn:2@model", FDS_SCORER_CONFIDENCE);
     expect_made_to_be_used(&pixels, "knn:2", "knn:3");
     expect_made_to_be_used(&features, "knn:2@model", "knn:2");
     game_free(&g);
@@ -68,7 +68,7 @@ static void neighbours_that_are_sorted_are_not_sorted_again(void **state) {
 static void want_of_memory_leaks_nothing(void **state) {
     (void)state;
     game g = game_vectors(5, 3, 2, 6);
-    call c = call_of(&g, "kernel", "knn:2", FDS_CONFIDENCE);
+    call c = call_of(&g, "kernel", "knn:2", FDS_SCORER_CONFIDENCE);
     expect_allocations_to_fail(&c);
     game_free(&g);
 }

@@ -25,11 +25,11 @@ static void every_method_starts_with_what_its_check_accepts(void **state) {
     }
     assert_int_equal(count, 11);
     fds_baseline_params tmc = defaults("tmc");
-    assert_int_equal(tmc.orders, 1000);
+    assert_int_equal(tmc.permutations, 1000);
     assert_true(tmc.until == 0.05 && tmc.truncate == 0.01);
     assert_true(defaults("beta:1,1").truncate == 0);
-    assert_int_equal(defaults("knn:3").judge, FDS_CONFIDENCE);
-    assert_int_equal(defaults("loo").judge, FDS_ACCURACY);
+    assert_int_equal(defaults("knn:3").scorer, FDS_SCORER_CONFIDENCE);
+    assert_int_equal(defaults("loo").scorer, FDS_SCORER_ACCURACY);
 }
 
 static void tables_are_asked_by_some(void **state) {
@@ -51,12 +51,12 @@ static void unknown_methods_are_answered_with_the_list(void **state) {
     for (size_t i = 0; i < COUNT(bad); i++) {
         fds_baseline_params params;
         fds_error err = {0};
-        expect_error(fds_baseline_params_default(bad[i], &params, &err), FDS_USAGE, &err,
+        expect_error(fds_baseline_params_default(bad[i], &params, &err), FDS_ERR_USAGE, &err,
                      "there are loo, tmc, gshapley, group-testing, cs-shapley, freeshap, knn:K, "
                      "banzhaf, beta:A,B, random and same-label");
         params = (fds_baseline_params){.method = bad[i]};
-        expect_error(fds_baseline_check(&params, 10, &err), FDS_USAGE, &err, "no method");
-        expect_error(fds_baseline(&params, NULL, NULL, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+        expect_error(fds_baseline_check(&params, 10, &err), FDS_ERR_USAGE, &err, "no method");
+        expect_error(fds_baseline(&params, NULL, NULL, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                      "no method");
     }
     static const char *const knn[] = {"knn", "knn:", "knn:0", "knn:-1", "knn:5x", "knn:9999999999"};
@@ -64,10 +64,10 @@ static void unknown_methods_are_answered_with_the_list(void **state) {
     fds_baseline_params params;
     fds_error err = {0};
     for (size_t i = 0; i < COUNT(knn); i++)
-        expect_error(fds_baseline_params_default(knn[i], &params, &err), FDS_USAGE, &err,
+        expect_error(fds_baseline_params_default(knn[i], &params, &err), FDS_ERR_USAGE, &err,
                      "as in \"knn:5\"");
     for (size_t i = 0; i < COUNT(beta); i++)
-        expect_error(fds_baseline_params_default(beta[i], &params, &err), FDS_USAGE, &err,
+        expect_error(fds_baseline_params_default(beta[i], &params, &err), FDS_ERR_USAGE, &err,
                      "as in \"beta:4,1\"");
 }
 
@@ -79,44 +79,45 @@ static void expect_refused(fds_baseline_params params, size_t players, fds_statu
     expect_error(fds_baseline_check(&params, players, &err), status, &err, words);
 }
 
-#define WITH(name, ...)                             \
-    ((fds_baseline_params){.method = name,          \
-                           .judge = FDS_CONFIDENCE, \
-                           .orders = 10,            \
-                           .epsilon = 1,            \
-                           .delta = 0.1,            \
+#define WITH(name, ...)                                     \
+    ((fds_baseline_params){.method = name,                  \
+                           .scorer = FDS_SCORER_CONFIDENCE, \
+                           .permutations = 10,              \
+                           .epsilon = 1,                    \
+                           .delta = 0.1,                    \
                            __VA_ARGS__})
 
 static void mistakes_are_named(void **state) {
     (void)state;
-    expect_refused(WITH("loo", .threads = 1), 0, FDS_USAGE, "no players: at least one");
-    expect_refused(WITH("loo", .threads = 1), (size_t)1 << 30, FDS_LIMIT, "at most");
-    expect_refused(WITH("tmc", .until = -0.1), 10, FDS_USAGE, "until is -0.1");
-    expect_refused(WITH("tmc", .until = NAN), 10, FDS_USAGE, "until is");
-    expect_refused(WITH("beta:1,1", .truncate = -1), 10, FDS_USAGE, "truncate is -1");
-    expect_refused(WITH("freeshap", .truncate = INFINITY), 10, FDS_USAGE, "truncate is inf");
-    expect_refused(WITH("gshapley", .until = INFINITY), 10, FDS_USAGE, "until is inf");
+    expect_refused(WITH("loo", .threads = 1), 0, FDS_ERR_USAGE, "no players: at least one");
+    expect_refused(WITH("loo", .threads = 1), (size_t)1 << 30, FDS_ERR_LIMIT, "at most");
+    expect_refused(WITH("tmc", .until = -0.1), 10, FDS_ERR_USAGE, "until is -0.1");
+    expect_refused(WITH("tmc", .until = NAN), 10, FDS_ERR_USAGE, "until is");
+    expect_refused(WITH("beta:1,1", .truncate = -1), 10, FDS_ERR_USAGE, "truncate is -1");
+    expect_refused(WITH("freeshap", .truncate = INFINITY), 10, FDS_ERR_USAGE, "truncate is inf");
+    expect_refused(WITH("gshapley", .until = INFINITY), 10, FDS_ERR_USAGE, "until is inf");
     fds_baseline_params many = WITH("tmc", .threads = 1);
-    many.orders = SIZE_MAX;
-    expect_refused(many, 10, FDS_LIMIT, "orders, at most");
-    expect_refused(WITH("banzhaf", .coalitions = SIZE_MAX), 10, FDS_LIMIT, "coalitions, at most");
-    expect_refused(WITH("banzhaf", .coalitions = 1), 10, FDS_USAGE, "at least 2");
+    many.permutations = SIZE_MAX;
+    expect_refused(many, 10, FDS_ERR_LIMIT, "orders, at most");
+    expect_refused(WITH("banzhaf", .coalitions = SIZE_MAX), 10, FDS_ERR_LIMIT,
+                   "coalitions, at most");
+    expect_refused(WITH("banzhaf", .coalitions = 1), 10, FDS_ERR_USAGE, "at least 2");
     static const char *const drawing[] = {"banzhaf", "group-testing"};
     static const double epsilons[] = {0, -1, NAN, INFINITY}, deltas[] = {0, 1, -0.5, 2, NAN};
     for (size_t k = 0; k < 2; k++) {
         fds_baseline_params params = WITH(drawing[k], .threads = 1);
         for (size_t i = 0; i < COUNT(epsilons); i++) {
             params.epsilon = epsilons[i];
-            expect_refused(params, 10, FDS_USAGE, "epsilon is");
+            expect_refused(params, 10, FDS_ERR_USAGE, "epsilon is");
         }
         params.epsilon = 1;
         for (size_t i = 0; i < COUNT(deltas); i++) {
             params.delta = deltas[i];
-            expect_refused(params, 10, FDS_USAGE, "delta is");
+            expect_refused(params, 10, FDS_ERR_USAGE, "delta is");
         }
         params.delta = 0.1;
-        params.judge = FDS_CROSS_ENTROPY;
-        expect_refused(params, 10, FDS_USAGE, "no useful bound");
+        params.scorer = FDS_SCORER_CROSS_ENTROPY;
+        expect_refused(params, 10, FDS_ERR_USAGE, "no useful bound");
         params.coalitions = 100;
         params.epsilon = params.delta = 0; /* not used then */
         fds_error err;
@@ -126,7 +127,8 @@ static void mistakes_are_named(void **state) {
 
 static void neighbours_are_at_most_the_players(void **state) {
     (void)state;
-    expect_refused(WITH("knn:11", .threads = 1), 10, FDS_USAGE, "11 neighbours among 10 players");
+    expect_refused(WITH("knn:11", .threads = 1), 10, FDS_ERR_USAGE,
+                   "11 neighbours among 10 players");
     fds_baseline_params params = WITH("knn:10", .threads = 1);
     fds_error err;
     expect_ok(fds_baseline_check(&params, 10, &err), &err);
@@ -137,23 +139,25 @@ static void judges_that_cannot_be_are_refused_with_the_reason(void **state) {
     fds_baseline_params params;
     fds_error err;
     for (const char *const *name = fds_baseline_methods(); *name; name++)
-        for (int judge = 0; judge <= FDS_EACH_SAMPLE; judge++) {
+        for (int scorer = 0; scorer <= FDS_SCORER_EACH_SAMPLE; scorer++) {
             params = defaults(example(*name));
-            params.judge = (fds_judge)judge;
+            params.scorer = (fds_scorer)scorer;
             params.coalitions = 100;
             bool is_cs = strcmp(*name, "cs-shapley") == 0, is_knn = strcmp(*name, "knn:K") == 0;
-            if (is_cs && judge != FDS_ACCURACY)
-                expect_refused(params, 10, FDS_USAGE, "accuracies in one class and in the others");
-            else if (is_knn && (judge == FDS_ACCURACY || judge == FDS_CROSS_ENTROPY))
-                expect_refused(params, 10, FDS_USAGE, "share of the label among K neighbours");
+            if (is_cs && scorer != FDS_SCORER_ACCURACY)
+                expect_refused(params, 10, FDS_ERR_USAGE,
+                               "accuracies in one class and in the others");
+            else if (is_knn &&
+                     (scorer == FDS_SCORER_ACCURACY || scorer == FDS_SCORER_CROSS_ENTROPY))
+                expect_refused(params, 10, FDS_ERR_USAGE, "share of the label among K neighbours");
             else
                 expect_ok(fds_baseline_check(&params, 10, &err), &err);
         }
     params = defaults("loo");
-    params.judge = (fds_judge)9;
-    expect_refused(params, 10, FDS_USAGE, "no judge number 9");
-    params.judge = (fds_judge)-1;
-    expect_refused(params, 10, FDS_USAGE, "no judge number -1");
+    params.scorer = (fds_scorer)9;
+    expect_refused(params, 10, FDS_ERR_USAGE, "no judge number 9");
+    params.scorer = (fds_scorer)-1;
+    expect_refused(params, 10, FDS_ERR_USAGE, "no judge number -1");
 }
 
 int main(void) {

@@ -6,8 +6,8 @@
 static const char *const asking[] = {"loo",     "tmc",           "beta:4,1",
                                      "banzhaf", "group-testing", "cs-shapley"};
 
-static bool may_judge(const char *method, fds_judge judge) {
-    return strcmp(method, "cs-shapley") != 0 || judge == FDS_ACCURACY;
+static bool may_judge(const char *method, fds_scorer scorer) {
+    return strcmp(method, "cs-shapley") != 0 || scorer == FDS_SCORER_ACCURACY;
 }
 
 /* ---- bits ---- */
@@ -16,7 +16,7 @@ static void threads_change_no_bit(void **state) {
     (void)state;
     game g = game_vectors(4, 8, 3, 5);
     for (size_t m = 0; m < COUNT(asking); m++) {
-        call first = call_of(&g, "retrain:2", asking[m], FDS_ACCURACY);
+        call first = call_of(&g, "retrain:2", asking[m], FDS_SCORER_ACCURACY);
         first.params.truncate = 0.05;
         call again = first;
         run_call(&first);
@@ -35,11 +35,11 @@ static void threads_change_no_bit(void **state) {
 static void what_was_trained_once_is_not_trained_again(void **state) {
     (void)state;
     game g = game_vectors(6, 8, 3, 5);
-    for (int judge = FDS_ACCURACY; judge <= FDS_EACH_SAMPLE; judge++)
+    for (int scorer = FDS_SCORER_ACCURACY; scorer <= FDS_SCORER_EACH_SAMPLE; scorer++)
         for (size_t m = 0; m < COUNT(asking); m++) {
-            if (!may_judge(asking[m], (fds_judge)judge))
+            if (!may_judge(asking[m], (fds_scorer)scorer))
                 continue;
-            call first = call_of(&g, "retrain:2", asking[m], (fds_judge)judge);
+            call first = call_of(&g, "retrain:2", asking[m], (fds_scorer)scorer);
             call again = first;
             run_call(&first);
             run_call(&again);
@@ -47,7 +47,7 @@ static void what_was_trained_once_is_not_trained_again(void **state) {
             assert_int_equal(again.report.trained, 0);
             assert_int_equal(again.report.asked, first.report.asked);
             assert_true(first.report.asked > 0);
-            if (m == 0 && judge == 0)
+            if (m == 0 && scorer == 0)
                 assert_int_equal(first.report.trained, 7);
             assert_true(first.report.trained <= 64); /* all coalitions there are */
         }
@@ -61,10 +61,10 @@ static void values_converge_to_the_exact_ones(void **state) {
     enum { N = 6, X = 5 };
     game g = game_vectors(N, X, 3, 8);
     double truth[N * X];
-    call each = call_of(&g, "retrain:2", "tmc", FDS_EACH_SAMPLE);
-    call mean = call_of(&g, "retrain:2", "tmc", FDS_CONFIDENCE);
+    call each = call_of(&g, "retrain:2", "tmc", FDS_SCORER_EACH_SAMPLE);
+    call mean = call_of(&g, "retrain:2", "tmc", FDS_SCORER_CONFIDENCE);
     exact_each(&g, &each.value, truth);
-    each.params.orders = mean.params.orders = 1500;
+    each.params.permutations = mean.params.permutations = 1500;
     run_call(&each);
     run_call(&mean);
     for (size_t i = 0; i < N; i++) {
@@ -82,10 +82,10 @@ static void values_converge_to_the_exact_ones(void **state) {
 static void loo_is_the_difference_of_two_sub_models(void **state) {
     (void)state;
     game g = game_vectors(5, 6, 2, 9);
-    call c = call_of(&g, "retrain:2", "loo", FDS_EACH_SAMPLE);
+    call c = call_of(&g, "retrain:2", "loo", FDS_SCORER_EACH_SAMPLE);
     run_call(&c);
     expect_all_zero(c.errors, 5 * 6);
-    fds_value *value = make_value(&g, &c.value, 1);
+    fds_utility *value = make_value(&g, &c.value, 1);
     float all[6 * 2], less[6 * 2];
     eval(value, 0, 31, all);
     for (size_t i = 0; i < 5; i++) {
@@ -95,7 +95,7 @@ static void loo_is_the_difference_of_two_sub_models(void **state) {
             assert_true(c.values[i * 6 + x] == (double)all[at] - (double)less[at]);
         }
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -107,7 +107,7 @@ static void few_players_and_few_classes(void **state) {
         for (uint32_t classes = 1; classes <= 2; classes++) {
             game g = game_vectors(players, 4, classes, 7);
             for (size_t m = 0; m < COUNT(asking); m++) {
-                call c = call_of(&g, "retrain:2", asking[m], FDS_ACCURACY);
+                call c = call_of(&g, "retrain:2", asking[m], FDS_SCORER_ACCURACY);
                 c.params.truncate = 0.01;
                 run_call(&c);
                 for (size_t i = 0; i < players; i++)
@@ -133,11 +133,11 @@ static void twins_are_worth_the_same(void **state) {
               &err);
     expect_ok(fds_dataset_create(2, shape, NULL, test, test_labels, 2, NULL, &g.test, &err), &err);
     expect_ok(fds_players_points(g.train, NULL, 4, &g.players, &err), &err);
-    call loo = call_of(&g, "kernel", "loo", FDS_CONFIDENCE);
+    call loo = call_of(&g, "kernel", "loo", FDS_SCORER_CONFIDENCE);
     run_call(&loo);
     assert_true(fabs(loo.values[0] - loo.values[1]) < 1e-6);
-    call tmc = call_of(&g, "kernel", "tmc", FDS_CONFIDENCE);
-    tmc.params.orders = 2000;
+    call tmc = call_of(&g, "kernel", "tmc", FDS_SCORER_CONFIDENCE);
+    tmc.params.permutations = 2000;
     run_call(&tmc);
     assert_true(fabs(tmc.values[0] - tmc.values[1]) < 4 * (tmc.errors[0] + tmc.errors[1]));
     game_free(&g);
@@ -146,10 +146,10 @@ static void twins_are_worth_the_same(void **state) {
 static void no_orders_said_means_those_of_the_method(void **state) {
     (void)state;
     game g = game_vectors(3, 4, 2, 7);
-    call c = call_of(&g, "kernel", "tmc", FDS_CONFIDENCE);
-    c.params.orders = 0;
+    call c = call_of(&g, "kernel", "tmc", FDS_SCORER_CONFIDENCE);
+    c.params.permutations = 0;
     run_call(&c);
-    assert_int_equal(c.report.orders, 1000);
+    assert_int_equal(c.report.permutations, 1000);
     assert_true(!isnan(c.report.change) && !c.report.has_converged);
     game_free(&g);
 }
@@ -159,13 +159,13 @@ static void no_orders_said_means_those_of_the_method(void **state) {
 static void parts_that_do_not_fit_are_refused(void **state) {
     (void)state;
     game g = game_vectors(3, 4, 2, 7);
-    fds_value_params p = smaller("kernel");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = smaller("kernel");
+    fds_utility *value = make_value(&g, &p, 1);
     fds_table *table = NULL;
     fds_error err = {0};
     double out[3];
     uint32_t labels[4] = {0, 1, 0, 1}, bad[4] = {0, 1, 2, 0}, beyond[4] = {0, 1, 2, 4};
-    expect_ok(fds_table_open(scratch_path("t"), value, FDS_F32, NULL, &table, &err), &err);
+    expect_ok(fds_table_open(scratch_path("t"), value, FDS_STORE_F32, NULL, &table, &err), &err);
     const fds_baseline_data good = {.train = g.train,
                                     .players = g.players,
                                     .test = g.test,
@@ -176,52 +176,52 @@ static void parts_that_do_not_fit_are_refused(void **state) {
     expect_ok(fds_baseline(&loo, &good, out, NULL, NULL, NULL, &err), &err);
     fds_baseline_data data = good;
     data.table = NULL;
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "needs a table");
     data = good;
     data.input_count = 3;
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_SHAPE, &err,
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_SHAPE, &err,
                    "4 test samples and 2 classes, the data of 3, 3 and 2");
     data.input_count = 0;
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "no test samples");
     data = good;
     data.labels = bad;
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "test sample 2: label 2, there are 2 classes");
     data.labels = NULL;
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "needs training data, players, test data and labels");
     data = good;
     data.inputs = beyond;
     assert_int_not_equal(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_OK);
-    expect_failure(fds_baseline(&loo, NULL, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+    expect_failure(fds_baseline(&loo, NULL, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "needs training data");
-    loo.judge = (fds_judge)7;
-    expect_failure(fds_baseline(&loo, &good, out, NULL, NULL, NULL, &err), FDS_USAGE, &err,
+    loo.scorer = (fds_scorer)7;
+    expect_failure(fds_baseline(&loo, &good, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "no judge number 7");
-    loo.judge = FDS_ACCURACY;
+    loo.scorer = FDS_SCORER_ACCURACY;
     game other = game_vectors(4, 4, 2, 7);
     data = good;
     data.made = make_value(&other, &p, 1);
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_SHAPE, &err,
+    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_SHAPE, &err,
                    "the value function is of 4 players");
-    fds_value_free((fds_value *)(uintptr_t)data.made);
+    fds_utility_free((fds_utility *)(uintptr_t)data.made);
     game_free(&other);
     fds_table_free(table);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
-/* Parameters of the value function are those of fds_value_params_default where none are given. */
+/* Parameters of the value function are those of fds_utility_params_default where none are given. */
 static void without_parameters_the_usual_ones_are_taken(void **state) {
     (void)state;
     static const char *const free_of_tables[] = {"gshapley", "freeshap", "knn:2@model"};
     game g = game_digits(4, 5);
     for (size_t m = 0; m < COUNT(free_of_tables); m++) {
-        call given = call_of(&g, "entk", free_of_tables[m], FDS_CONFIDENCE), none = given;
-        given.value = fds_value_params_default();
-        given.params.orders = none.params.orders = 1;
+        call given = call_of(&g, "entk", free_of_tables[m], FDS_SCORER_CONFIDENCE), none = given;
+        given.value = fds_utility_params_default();
+        given.params.permutations = none.params.permutations = 1;
         none.is_default = true;
         run_call(&given);
         run_call(&none);
@@ -256,7 +256,8 @@ static void methods_foretell_how_many_they_ask_for(void **state) {
     fds_baseline_params params = {.method = "tmc", .until = -1};
     fds_error err = {0};
     size_t most;
-    expect_failure(fds_baseline_most(&params, 10, 2, &most, &err), FDS_USAGE, &err, "until is -1");
+    expect_failure(fds_baseline_most(&params, 10, 2, &most, &err), FDS_ERR_USAGE, &err,
+                   "until is -1");
 }
 
 /* On a game of 40 players, of which few coalitions repeat. */
@@ -264,7 +265,7 @@ static void and_ask_for_no_more(void **state) {
     (void)state;
     enum { N = 40, X = 12 };
     game g = {.train = vectors(N, 3, 5), .test = vectors(X, 3, 6), .input_count = X};
-    fds_value_params p = smaller("kernel");
+    fds_utility_params p = smaller("kernel");
     fds_error err = {0};
     uint32_t labels[X];
     double out[N];
@@ -273,18 +274,19 @@ static void and_ask_for_no_more(void **state) {
         g.inputs[i] = (uint32_t)i;
         labels[i] = fds_dataset_get_info(g.test).labels[i];
     }
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility *value = make_value(&g, &p, 1);
     for (size_t m = 0; m < COUNT(asking); m++)
         for (int form = 0; form < 2; form++) {
             fds_table *table = NULL;
-            fds_table_need before, after;
+            fds_table_cost before, after;
             fds_baseline_params params = {.method = asking[m],
-                                          .orders = 3,
+                                          .permutations = 3,
                                           .coalitions = 30,
                                           .is_improved = form,
                                           .truncate = form ? 0.3 : 0};
-            expect_ok(fds_table_open(scratch_path("t"), value, FDS_F32, NULL, &table, &err), &err);
-            expect_ok(fds_baseline_need(&params, table, &before, &err), &err);
+            expect_ok(fds_table_open(scratch_path("t"), value, FDS_STORE_F32, NULL, &table, &err),
+                      &err);
+            expect_ok(fds_baseline_estimate(&params, table, &before, &err), &err);
             assert_true(before.missing == before.coalitions && before.disk_free > 0);
             const fds_baseline_data data = {.train = g.train,
                                             .players = g.players,
@@ -293,18 +295,18 @@ static void and_ask_for_no_more(void **state) {
                                             .labels = labels,
                                             .table = table};
             expect_ok(fds_baseline(&params, &data, out, NULL, NULL, NULL, &err), &err);
-            size_t there = fds_table_count(table), most = before.coalitions;
+            size_t there = fds__table_count(table), most = before.coalitions;
             assert_true(form ? there <= most : there == most); /* nothing is drawn twice here */
             uint64_t bytes;
-            expect_ok(fds_table_bytes(value, FDS_F32, most, &bytes, &err), &err);
+            expect_ok(fds__table_bytes(value, FDS_STORE_F32, most, &bytes, &err), &err);
             assert_int_equal(before.disk, bytes);
-            expect_ok(fds_baseline_need(&params, table, &after, &err), &err);
+            expect_ok(fds_baseline_estimate(&params, table, &after, &err), &err);
             assert_int_equal(after.missing, most - there);
             assert_true(after.missing > 0 || after.disk == 0);
             fds_table_free(table);
             nftw(scratch_path("t"), scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
         }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -332,14 +334,14 @@ static void methods_tell_how_far_they_are_and_stop_when_asked(void **state) {
     for (size_t m = 0; m < COUNT(names); m++) {
         follower f = {0};
         fds_events events = {.progress = follow, .user = &f};
-        call c = call_of(&g, "kernel", names[m], FDS_CONFIDENCE);
+        call c = call_of(&g, "kernel", names[m], FDS_SCORER_CONFIDENCE);
         fds_error err = {0};
         c.events = &events;
         run_call(&c);
         assert_int_equal(f.done, totals[m]);
         assert_int_equal(f.total, totals[m]);
         f = (follower){.stop_at = 1};
-        expect_failure(try_call(&c, &err), FDS_CANCELLED, &err, "");
+        expect_failure(try_call(&c, &err), FDS_ERR_CANCELLED, &err, "");
     }
     game_free(&g);
 }
@@ -349,18 +351,18 @@ static void methods_tell_how_far_they_are_and_stop_when_asked(void **state) {
 static void every_fault_is_told_and_leaks_nothing(void **state) {
     (void)state;
     game g = game_vectors(2, 3, 2, 7);
-    call whole = call_of(&g, "kernel", "tmc", FDS_ACCURACY);
-    whole.params.orders = 1;
+    call whole = call_of(&g, "kernel", "tmc", FDS_SCORER_ACCURACY);
+    whole.params.permutations = 1;
     run_call(&whole);
     for (int kind = 0; kind < 2; kind++)
         for (uint64_t nth = 1;; nth++) {
             call c = whole;
             fds_error err = {0};
-            if (kind == FDS_FAULT_IO)
+            if (kind == FDS__FAULT_IO)
                 forget_table(&c);
-            fds_fault_arm((fds_fault_kind)kind, nth);
+            fds__fault_arm((fds__fault_kind)kind, nth);
             fds_status status = try_call(&c, &err);
-            if (fds_fault_arm((fds_fault_kind)kind, 0) < nth) {
+            if (fds__fault_arm((fds__fault_kind)kind, 0) < nth) {
                 expect_ok(status, &err);
                 print_message("# %lu %s failed, one at a time\n", (unsigned long)nth - 1,
                               kind ? "file operations" : "allocations");
@@ -369,7 +371,7 @@ static void every_fault_is_told_and_leaks_nothing(void **state) {
             if (status == FDS_OK)
                 fail_msg("fault %d number %lu went unseen", kind, (unsigned long)nth);
             assert_true(strlen(err.text) > 0);
-            if (kind == FDS_FAULT_IO) { /* what was left on the disk does no harm */
+            if (kind == FDS__FAULT_IO) { /* what was left on the disk does no harm */
                 run_call(&c);
                 expect_same_bits(&whole, &c);
             }

@@ -10,8 +10,9 @@ typedef struct {
     fds_baseline_report report;
 } outcome;
 
-static fds_baseline_params params_of(const char *name, size_t orders, uint64_t seed) {
-    return (fds_baseline_params){.method = name, .orders = orders, .seed = seed, .threads = 1};
+static fds_baseline_params params_of(const char *name, size_t permutations, uint64_t seed) {
+    return (fds_baseline_params){
+        .method = name, .permutations = permutations, .seed = seed, .threads = 1};
 }
 
 static fds_status try_tmc(asked_game *a, const fds_baseline_params *params, outcome *o,
@@ -54,7 +55,7 @@ static void errors_halve_with_four_times_the_orders(void **state) {
     (void)state;
     double *v = accuracies(MOST, 1, 1), truth[MOST];
     array_game game = {MOST, 1, v};
-    exact_values(&game, FDS_KERNEL, NULL, 1, truth);
+    exact_values(&game, FDS_SAMPLER_KERNEL, NULL, 1, truth);
     expect_errors_to_halve(baseline_tmc, &game, truth, params_of("tmc", 0, 0), 100, 30);
     free(v);
 }
@@ -95,7 +96,7 @@ static void values_sum_to_what_all_have_over_none(void **state) {
                 sum += o.values[i * 3 + c];
             assert_true(fabs(sum - (v[(((size_t)1 << n) - 1) * 3 + c] - v[c])) < 1e-12);
         }
-        assert_int_equal(o.report.orders, 77);
+        assert_int_equal(o.report.permutations, 77);
         assert_true(o.report.truncated == 0 && !o.report.has_converged);
         free(v);
     }
@@ -107,10 +108,10 @@ static void one_and_two_players(void **state) {
     fds_baseline_params params = params_of("tmc", 3, 1);
     outcome o = tmc(&(array_game){1, 1, one}, &params);
     assert_true(o.values[0] == 0.5 && o.errors[0] == 0);
-    params.orders = 1;
+    params.permutations = 1;
     o = tmc(&(array_game){1, 1, one}, &params);
     assert_true(o.values[0] == 0.5 && isnan(o.errors[0]));
-    params.orders = 4000;
+    params.permutations = 4000;
     o = tmc(&(array_game){2, 1, two}, &params);
     assert_true(fabs(o.values[0] - 0.45) < 0.01 && fabs(o.values[1] - 0.35) < 0.01);
 }
@@ -144,7 +145,7 @@ static void constant_games_give_zeros(void **state) {
         for (size_t i = 0; i < 8; i++)
             assert_true(o.values[i] == 0 && o.errors[i] == 0);
         assert_true(o.report.has_converged && o.report.change == 0);
-        assert_int_equal(o.report.orders, 200);
+        assert_int_equal(o.report.permutations, 200);
         assert_true(fabs(o.report.truncated - 2.0 / 8) < 1e-15); /* after the sixth place */
     }
 }
@@ -152,13 +153,13 @@ static void constant_games_give_zeros(void **state) {
 /* ---- truncation and stopping ---- */
 
 /* Algorithm 1 with the authors' count, an order at a time; returns the places left out. */
-static size_t plain_tmc(const array_game *g, const fds_baseline_params *params, size_t orders,
+static size_t plain_tmc(const array_game *g, const fds_baseline_params *params, size_t permutations,
                         double *values) {
     size_t n = g->players, columns = g->columns, skipped = 0, all = ((size_t)1 << n) - 1;
     memset(values, 0, n * columns * sizeof *values);
-    for (uint64_t t = 0; t < orders; t++) {
+    for (uint64_t t = 0; t < permutations; t++) {
         uint32_t order[MOST];
-        baseline_order(params->seed, t, n, order);
+        baseline_permutation(params->seed, t, n, order);
         size_t mask = 0, counter = 0;
         for (size_t place = 0; place < n; place++) {
             size_t next = mask | (size_t)1 << order[place];
@@ -166,7 +167,7 @@ static size_t plain_tmc(const array_game *g, const fds_baseline_params *params, 
             for (size_t c = 0; c < columns; c++) {
                 double now = g->v[next * columns + c], full = g->v[all * columns + c];
                 values[order[place] * columns + c] +=
-                    (now - g->v[mask * columns + c]) / (double)orders;
+                    (now - g->v[mask * columns + c]) / (double)permutations;
                 off += fabs(now - full) / (double)columns;
                 size += fabs(full) / (double)columns;
             }
@@ -230,7 +231,7 @@ static void a_round_asks_for_all_its_orders_at_once(void **state) {
     outcome o;
     fds_error err;
     expect_ok(try_tmc(&a, &params, &o, &err), &err);
-    assert_int_equal(a.calls, 1 + 3 + 3); /* the ends; 50 orders; 10 orders */
+    assert_int_equal(a.calls, 1 + 3 + 3); /* the ends; 50 permutations; 10 permutations */
     assert_int_equal(a.most, BASELINE_ROUND);
     assert_int_equal(log[0], 0);
     assert_int_equal(log[1], 15);
@@ -249,15 +250,15 @@ static void it_stops_when_values_have_settled(void **state) {
     params.until = 0.05;
     outcome o = tmc(&game, &params);
     assert_true(o.report.has_converged);
-    plain_tmc(&game, &params, o.report.orders, now);
-    plain_tmc(&game, &params, o.report.orders - 100, before);
+    plain_tmc(&game, &params, o.report.permutations, now);
+    plain_tmc(&game, &params, o.report.permutations - 100, before);
     for (size_t i = 0; i < 6; i++)
         change += fabs(now[i] - before[i]) / fabs(now[i]) / 6;
     assert_true(fabs(change - o.report.change) < 1e-9 && change < 0.05);
-    print_message("# settled after %zu orders\n", o.report.orders);
+    print_message("# settled after %zu orders\n", o.report.permutations);
     /* and no look before was below it */
-    for (size_t t = 200; t < o.report.orders; t += 100) {
-        params.orders = t;
+    for (size_t t = 200; t < o.report.permutations; t += 100) {
+        params.permutations = t;
         outcome early = tmc(&game, &params);
         assert_true(!early.report.has_converged && early.report.change >= 0.05);
     }

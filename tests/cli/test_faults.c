@@ -56,21 +56,21 @@ static size_t message(char *text, size_t size) {
 }
 
 /* Makes every call of one kind fail once; says how many there were. */
-static uint64_t fail_each(fds_fault_kind kind, const call *c) {
+static uint64_t fail_each(fds__fault_kind kind, const call *c) {
     char prefix[32];
     snprintf(prefix, sizeof prefix, "fds %s: ", c->argv[1]);
-    fds_fault_arm(kind, 0);
+    fds__fault_arm(kind, 0);
     assert_int_equal(run_command(c), 0);
-    uint64_t calls = fds_fault_arm(kind, 0);
+    uint64_t calls = fds__fault_arm(kind, 0);
     for (uint64_t n = 1; n <= calls; n++) {
         char text[1024];
         scratch_write(c->output, "old", 3);
-        fds_fault_arm(kind, n);
+        fds__fault_arm(kind, n);
         int code = run_command(c);
-        fds_fault_arm(kind, 0);
+        fds__fault_arm(kind, 0);
         size_t said = message(text, sizeof text);
         /* the last file operation syncs the folder: by then the new file stands, complete */
-        bool replaced = kind == FDS_FAULT_IO && n == calls;
+        bool replaced = kind == FDS__FAULT_IO && n == calls;
         if (code != 1 || said <= strlen(prefix) || strncmp(text, prefix, strlen(prefix)) != 0)
             fail_msg("call %llu of %llu: exit code %d: %s", (unsigned long long)n,
                      (unsigned long long)calls, code, text);
@@ -88,10 +88,10 @@ static uint64_t fail_each(fds_fault_kind kind, const call *c) {
 static void fail_all(const call *c, bool reads_json, uint64_t least_allocations,
                      uint64_t least_operations) {
     if (!reads_json)
-        json_set_alloc_funcs(fds_alloc, fds_free);
-    uint64_t allocations = fail_each(FDS_FAULT_ALLOC, c);
+        json_set_alloc_funcs(fds__alloc, fds__free);
+    uint64_t allocations = fail_each(FDS__FAULT_ALLOC, c);
     json_set_alloc_funcs(malloc, free);
-    uint64_t operations = fail_each(FDS_FAULT_IO, c);
+    uint64_t operations = fail_each(FDS__FAULT_IO, c);
     print_message("# %llu allocations and %llu file operations failed in turn\n",
                   (unsigned long long)allocations, (unsigned long long)operations);
     assert_true(allocations > least_allocations && operations > least_operations);

@@ -27,7 +27,7 @@ static inline void put_text(const char *name, const char *text) {
 
 static inline void put_folder(const char *name) {
     fds_error err = {0};
-    assert_int_equal(fds_mkdirs(scratch_path(name), &err), FDS_OK);
+    assert_int_equal(fds__mkdirs(scratch_path(name), &err), FDS_OK);
 }
 
 /* How many entries a folder has, hidden ones too; 0 where there is no such folder. */
@@ -152,8 +152,8 @@ static inline void put_png(const char *name, uint32_t width, uint32_t height, ui
             for (uint32_t c = 0; c < channels; c++)
                 pixels[(y * width + x) * channels + c] = (uint8_t)(x * 16 + y * 5 + c * 80);
     fds_error err = {0};
-    fds_picture picture = {width, height, channels, pixels};
-    assert_int_equal(fds_png_write(&picture, scratch_path(name), &err), FDS_OK);
+    fds__picture picture = {width, height, channels, pixels};
+    assert_int_equal(fds__png_write(&picture, scratch_path(name), &err), FDS_OK);
 }
 
 /* A JPEG file in memory; the caller frees it. */

@@ -46,15 +46,15 @@ static void damage_is_named_with_its_place(void **state) {
     static uint8_t data[3 * CIFAR_RECORD];
     size_t size = make_cifar(data, 0, 3);
     put_file("data_batch_1.bin", data, size - 1);
-    open_fails(scratch, NULL, FDS_FORMAT, "9218 bytes are not a whole number");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "9218 bytes are not a whole number");
     put_file("data_batch_1.bin", data, 0);
-    open_fails(scratch, NULL, FDS_FORMAT, "0 bytes");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "0 bytes");
     data[2 * CIFAR_RECORD] = 10;
     put_file("data_batch_1.bin", data, size);
-    open_fails(scratch, NULL, FDS_FORMAT, "byte 6146 (record 2): label 10");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "byte 6146 (record 2): label 10");
     put_cifar("data_batch_1.bin", 0, 2);
     put_text("batches.meta.txt", "a\n");
-    open_fails(scratch, NULL, FDS_FORMAT, "label 1, but there are 1 classes");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "label 1, but there are 1 classes");
 }
 
 int main(void) {

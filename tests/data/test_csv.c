@@ -89,9 +89,9 @@ static void columns_are_chosen_by_name(void **state) {
     assert_true(train->floats[0] == 1.0f && train->floats[1] == 7.0f);
     fds_dataset_free(train);
     options.provider_column = "nobody";
-    open_fails(scratch_path("a.csv"), &options, FDS_FORMAT, "\"nobody\"");
+    open_fails(scratch_path("a.csv"), &options, FDS_ERR_FORMAT, "\"nobody\"");
     options.provider_column = "species";
-    open_fails(scratch_path("a.csv"), &options, FDS_USAGE, "at once");
+    open_fails(scratch_path("a.csv"), &options, FDS_ERR_USAGE, "at once");
     put_text("a.csv", "x,provider\n1,cat\n2,dog\n");
     fds_data_options provider_is_label = {.label_column = "provider"};
     open_ok(scratch_path("a.csv"), &provider_is_label, &train, &test);
@@ -113,9 +113,9 @@ static void a_folder_has_train_and_test_with_one_numbering(void **state) {
     fds_dataset_free(train);
     fds_dataset_free(test);
     put_text("test.csv", "y,label,provider\n3,a,p3\n");
-    open_fails(scratch, NULL, FDS_SHAPE, "same columns");
+    open_fails(scratch, NULL, FDS_ERR_SHAPE, "same columns");
     put_text("test.csv", "x,label,provider\n");
-    open_fails(scratch, NULL, FDS_SHAPE, "no samples");
+    open_fails(scratch, NULL, FDS_ERR_SHAPE, "no samples");
 }
 
 static void mistakes_are_named_by_line_and_column(void **state) {
@@ -124,38 +124,38 @@ static void mistakes_are_named_by_line_and_column(void **state) {
         const char *text, *part;
         fds_status status;
     } mistakes[] = {
-        {"", "no column is named \"label\"", FDS_FORMAT},
-        {"a,b\n1,2\n", "no column is named \"label\"", FDS_FORMAT},
-        {"label\na\n", "no columns with values", FDS_FORMAT},
-        {"label,provider\na,b\n", "no columns with values", FDS_FORMAT},
-        {"label,x,label\na,1,b\n", "two columns are named \"label\"", FDS_FORMAT},
-        {"label,x\n", "no samples", FDS_SHAPE},
-        {"label,x\na,1\nb\n", "line 3: 1 fields, the header has 2", FDS_FORMAT},
-        {"label,x\na,1,2\n", "line 2: 3 fields", FDS_FORMAT},
-        {"label,x\na,\n", "line 2, column \"x\": \"\"", FDS_FORMAT},
-        {"label,x\na,1\n\nb,1.5x\n", "line 4, column \"x\": \"1.5x\"", FDS_FORMAT},
-        {"label,x\na,nan\n", "\"nan\" is not a finite number", FDS_FORMAT},
-        {"label,x\na,inf\n", "\"inf\" is not a finite number", FDS_FORMAT},
-        {"label,x\na,0x10\n", "\"0x10\"", FDS_FORMAT},
-        {"label,x\na,1e39\n", "\"1e39\"", FDS_FORMAT},
-        {"label,x,shop\na,1,Bonn\n", "column \"shop\": \"Bonn\" is not a finite", FDS_FORMAT},
-        {"label,x,shop\na,1,Bonn\n", "say so with --provider, else remove", FDS_FORMAT},
-        {"label,x\na,1 2\n", "\"1 2\"", FDS_FORMAT},
-        {"label,x\na,-\n", "\"-\"", FDS_FORMAT},
-        {"label,x\n,1\n", "line 2, column \"label\": empty", FDS_FORMAT},
-        {"label,x,provider\na,1,\n", "line 2, column \"provider\": empty", FDS_FORMAT},
-        {"label,x\n\"a\n\n,1\n", "line 2: a quoted field is never closed", FDS_FORMAT},
-        {"label,x\n\"a\"b,1\n", "line 2: a field ends in byte 0x62", FDS_FORMAT},
-        {"label,x\na\"b,1\n", "line 2: a quote inside a field", FDS_FORMAT},
-        {"label,x\na,1\rb,2\n", "byte 0x0d", FDS_FORMAT},
-        {"label,x\n\"two\nlines\",1\nb,z\n", "line 4, column \"x\": \"z\"", FDS_FORMAT},
+        {"", "no column is named \"label\"", FDS_ERR_FORMAT},
+        {"a,b\n1,2\n", "no column is named \"label\"", FDS_ERR_FORMAT},
+        {"label\na\n", "no columns with values", FDS_ERR_FORMAT},
+        {"label,provider\na,b\n", "no columns with values", FDS_ERR_FORMAT},
+        {"label,x,label\na,1,b\n", "two columns are named \"label\"", FDS_ERR_FORMAT},
+        {"label,x\n", "no samples", FDS_ERR_SHAPE},
+        {"label,x\na,1\nb\n", "line 3: 1 fields, the header has 2", FDS_ERR_FORMAT},
+        {"label,x\na,1,2\n", "line 2: 3 fields", FDS_ERR_FORMAT},
+        {"label,x\na,\n", "line 2, column \"x\": \"\"", FDS_ERR_FORMAT},
+        {"label,x\na,1\n\nb,1.5x\n", "line 4, column \"x\": \"1.5x\"", FDS_ERR_FORMAT},
+        {"label,x\na,nan\n", "\"nan\" is not a finite number", FDS_ERR_FORMAT},
+        {"label,x\na,inf\n", "\"inf\" is not a finite number", FDS_ERR_FORMAT},
+        {"label,x\na,0x10\n", "\"0x10\"", FDS_ERR_FORMAT},
+        {"label,x\na,1e39\n", "\"1e39\"", FDS_ERR_FORMAT},
+        {"label,x,shop\na,1,Bonn\n", "column \"shop\": \"Bonn\" is not a finite", FDS_ERR_FORMAT},
+        {"label,x,shop\na,1,Bonn\n", "say so with --provider, else remove", FDS_ERR_FORMAT},
+        {"label,x\na,1 2\n", "\"1 2\"", FDS_ERR_FORMAT},
+        {"label,x\na,-\n", "\"-\"", FDS_ERR_FORMAT},
+        {"label,x\n,1\n", "line 2, column \"label\": empty", FDS_ERR_FORMAT},
+        {"label,x,provider\na,1,\n", "line 2, column \"provider\": empty", FDS_ERR_FORMAT},
+        {"label,x\n\"a\n\n,1\n", "line 2: a quoted field is never closed", FDS_ERR_FORMAT},
+        {"label,x\n\"a\"b,1\n", "line 2: a field ends in byte 0x62", FDS_ERR_FORMAT},
+        {"label,x\na\"b,1\n", "line 2: a quote inside a field", FDS_ERR_FORMAT},
+        {"label,x\na,1\rb,2\n", "byte 0x0d", FDS_ERR_FORMAT},
+        {"label,x\n\"two\nlines\",1\nb,z\n", "line 4, column \"x\": \"z\"", FDS_ERR_FORMAT},
     };
     for (size_t m = 0; m < COUNT(mistakes); m++) {
         put_text("a.csv", mistakes[m].text);
         open_fails(scratch_path("a.csv"), NULL, mistakes[m].status, mistakes[m].part);
     }
     put_file("a.csv", "label,x\na,1\0\n", 13);
-    open_fails(scratch_path("a.csv"), NULL, FDS_FORMAT, "byte 11: NUL");
+    open_fails(scratch_path("a.csv"), NULL, FDS_ERR_FORMAT, "byte 11: NUL");
 }
 
 static void numbers_do_not_depend_on_the_programs_locale(void **state) {
@@ -186,7 +186,7 @@ static void put_many_lines(const char *header, const char *before, const char *a
 static void more_than_65535_classes_are_refused(void **state) {
     (void)state;
     put_many_lines("label,x", "", ",1");
-    open_fails(scratch_path("a.csv"), NULL, FDS_LIMIT, "65535");
+    open_fails(scratch_path("a.csv"), NULL, FDS_ERR_LIMIT, "65535");
 }
 
 static void more_than_65535_providers_are_read(void **state) {
@@ -229,16 +229,17 @@ static void options_of_other_formats_are_refused(void **state) {
     fds_data_options label = {.label_column = "y"}, provider = {.provider_column = "y"};
     fds_data_options labels = {.labels_file = "y.npy"};
     put_text("train.csv", "x,label\n1,b\n");
-    open_fails(scratch, &labels, FDS_USAGE, "--labels is only for a single NPY file");
-    open_fails(scratch_path("train.csv"), &labels, FDS_USAGE, "--labels is only for a single NPY");
-    open_fails(kept_path("mnist"), &labels, FDS_USAGE, "--labels");
-    open_fails(kept_path("mnist"), &label, FDS_USAGE, "--label is only for CSV data");
-    open_fails(kept_path("mnist"), &provider, FDS_USAGE, "--provider is only for CSV data");
-    open_fails(kept_path("npy/nchw_u1.npy"), &label, FDS_USAGE, "--label is only for CSV data");
+    open_fails(scratch, &labels, FDS_ERR_USAGE, "--labels is only for a single NPY file");
+    open_fails(scratch_path("train.csv"), &labels, FDS_ERR_USAGE,
+               "--labels is only for a single NPY");
+    open_fails(kept_path("mnist"), &labels, FDS_ERR_USAGE, "--labels");
+    open_fails(kept_path("mnist"), &label, FDS_ERR_USAGE, "--label is only for CSV data");
+    open_fails(kept_path("mnist"), &provider, FDS_ERR_USAGE, "--provider is only for CSV data");
+    open_fails(kept_path("npy/nchw_u1.npy"), &label, FDS_ERR_USAGE, "--label is only for CSV data");
     put_cifar("a.bin", 0, 1);
-    open_fails(scratch_path("a.bin"), &provider, FDS_USAGE, "--provider is only for CSV data");
+    open_fails(scratch_path("a.bin"), &provider, FDS_ERR_USAGE, "--provider is only for CSV data");
     put_text("a.txt", "x,label\n1,b\n");
-    open_fails(scratch_path("a.txt"), &label, FDS_FORMAT, "unknown format");
+    open_fails(scratch_path("a.txt"), &label, FDS_ERR_FORMAT, "unknown format");
 }
 
 int main(void) {

@@ -44,20 +44,22 @@ static void what_makes_no_sense_is_refused(void **state) {
     float floats[4] = {0, 0, NAN, 0};
     uint16_t labels[2] = {0, 3};
     fds_shape pair = {2, 1, 1};
-    create_fails(2, pair, NULL, NULL, labels, 4, FDS_USAGE, "bytes or floats");
-    create_fails(2, pair, bytes, floats, labels, 4, FDS_USAGE, "bytes or floats");
-    create_fails(2, pair, bytes, NULL, NULL, 4, FDS_USAGE, "labels");
-    create_fails(2, pair, bytes, NULL, labels, 0, FDS_USAGE, "0 classes");
-    create_fails(2, pair, bytes, NULL, labels, 65536, FDS_USAGE, "65536 classes");
-    create_fails(2, pair, bytes, NULL, labels, 3, FDS_FORMAT, "sample 1 (from 0): label 3");
-    create_fails(2, pair, NULL, floats, labels, 4, FDS_FORMAT, "sample 1, value 0 (from 0): NaN");
+    create_fails(2, pair, NULL, NULL, labels, 4, FDS_ERR_USAGE, "bytes or floats");
+    create_fails(2, pair, bytes, floats, labels, 4, FDS_ERR_USAGE, "bytes or floats");
+    create_fails(2, pair, bytes, NULL, NULL, 4, FDS_ERR_USAGE, "labels");
+    create_fails(2, pair, bytes, NULL, labels, 0, FDS_ERR_USAGE, "0 classes");
+    create_fails(2, pair, bytes, NULL, labels, 65536, FDS_ERR_USAGE, "65536 classes");
+    create_fails(2, pair, bytes, NULL, labels, 3, FDS_ERR_FORMAT, "sample 1 (from 0): label 3");
+    create_fails(2, pair, NULL, floats, labels, 4, FDS_ERR_FORMAT,
+                 "sample 1, value 0 (from 0): NaN");
     floats[2] = -INFINITY;
-    create_fails(2, pair, NULL, floats, labels, 4, FDS_FORMAT, "infinity");
-    create_fails(0, pair, bytes, NULL, labels, 4, FDS_SHAPE, "no samples");
-    create_fails(2, (fds_shape){2, 0, 1}, bytes, NULL, labels, 4, FDS_SHAPE, "no values");
-    create_fails(2, (fds_shape){65536, 1, 1}, bytes, NULL, labels, 4, FDS_LIMIT, "65535 a side");
-    create_fails(2, (fds_shape){1, 65535, 65535}, bytes, NULL, labels, 4, FDS_LIMIT, "values");
-    create_fails((size_t)1 << 33, pair, bytes, NULL, labels, 4, FDS_LIMIT, "samples");
+    create_fails(2, pair, NULL, floats, labels, 4, FDS_ERR_FORMAT, "infinity");
+    create_fails(0, pair, bytes, NULL, labels, 4, FDS_ERR_SHAPE, "no samples");
+    create_fails(2, (fds_shape){2, 0, 1}, bytes, NULL, labels, 4, FDS_ERR_SHAPE, "no values");
+    create_fails(2, (fds_shape){65536, 1, 1}, bytes, NULL, labels, 4, FDS_ERR_LIMIT,
+                 "65535 a side");
+    create_fails(2, (fds_shape){1, 65535, 65535}, bytes, NULL, labels, 4, FDS_ERR_LIMIT, "values");
+    create_fails((size_t)1 << 33, pair, bytes, NULL, labels, 4, FDS_ERR_LIMIT, "samples");
 }
 
 static void statistics_are_those_of_the_definition(void **state) {
@@ -79,10 +81,10 @@ static void statistics_are_those_of_the_definition(void **state) {
     assert_int_equal(fds_dataset_stats(ds, NULL, 3, min, NULL, NULL, NULL, &err), FDS_OK);
     assert_true(min[0] == -100 && min[1] == 0);
     index[1] = 3;
-    assert_int_equal(fds_dataset_stats(ds, index, 2, min, max, mean, std, &err), FDS_USAGE);
+    assert_int_equal(fds_dataset_stats(ds, index, 2, min, max, mean, std, &err), FDS_ERR_USAGE);
     expect_in(err.text, "sample 3");
-    assert_int_equal(fds_dataset_stats(ds, NULL, 4, min, max, mean, std, &err), FDS_USAGE);
-    assert_int_equal(fds_dataset_stats(ds, NULL, 0, min, max, mean, std, &err), FDS_USAGE);
+    assert_int_equal(fds_dataset_stats(ds, NULL, 4, min, max, mean, std, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_dataset_stats(ds, NULL, 0, min, max, mean, std, &err), FDS_ERR_USAGE);
     fds_dataset_free(ds);
 }
 
@@ -107,18 +109,18 @@ static void names_stand_for_fetched_sets_and_paths_come_first(void **state) {
     (void)state;
     fds_dataset *train, *test;
     setenv("FDS_DATA", scratch, 1);
-    open_fails("mnist", NULL, FDS_NOT_FOUND, "run: fds data get mnist");
-    open_fails("no-such-set", NULL, FDS_NOT_FOUND, "fashion-mnist");
-    open_fails("", NULL, FDS_USAGE, "no data");
-    open_fails(scratch, NULL, FDS_NOT_FOUND, "train-images-idx3-ubyte");
-    open_fails(scratch_path("mnist"), NULL, FDS_NOT_FOUND, "no such file");
+    open_fails("mnist", NULL, FDS_ERR_NOT_FOUND, "run: fds data get mnist");
+    open_fails("no-such-set", NULL, FDS_ERR_NOT_FOUND, "fashion-mnist");
+    open_fails("", NULL, FDS_ERR_USAGE, "no data");
+    open_fails(scratch, NULL, FDS_ERR_NOT_FOUND, "train-images-idx3-ubyte");
+    open_fails(scratch_path("mnist"), NULL, FDS_ERR_NOT_FOUND, "no such file");
     put_folder("mnist");
     put_idx("mnist/train-images-idx3-ubyte", "mnist/train-labels-idx1-ubyte", 3, 2, 2, 2);
     open_ok("mnist", NULL, &train, &test);
     assert_string_equal(fds_dataset_get_info(train).source, scratch_path("mnist"));
     fds_dataset_free(train);
     put_text("data.xyz", "what is this");
-    open_fails(scratch_path("data.xyz"), NULL, FDS_FORMAT, "unknown format");
+    open_fails(scratch_path("data.xyz"), NULL, FDS_ERR_FORMAT, "unknown format");
     unsetenv("FDS_DATA");
 }
 

@@ -22,9 +22,9 @@ static void each_fault(const char *name, fds_status (*run)(fds_error *)) {
     for (int kind = 0; kind < 2; kind++) {
         for (uint64_t nth = 1;; nth++) {
             fds_error err = {0};
-            fds_fault_arm((fds_fault_kind)kind, nth);
+            fds__fault_arm((fds__fault_kind)kind, nth);
             fds_status status = run(&err);
-            uint64_t calls = fds_fault_arm((fds_fault_kind)kind, 0);
+            uint64_t calls = fds__fault_arm((fds__fault_kind)kind, 0);
             if (calls < nth) {
                 if (status != FDS_OK)
                     fail_msg("%s: without a fault: %s", name, err.text);
@@ -105,11 +105,11 @@ static fds_dataset *kept;
 static fds_status choose_and_own(fds_error *err) {
     uint32_t index[6], train[8], test[8];
     fds_players *players = NULL;
-    FDS_TRY(fds_split_balanced(kept, 6, 1, index, err));
-    FDS_TRY(fds_split_test(kept, 2, 1, train, test, err));
-    FDS_TRY(fds_players_points(kept, index, 6, &players, err));
+    TRY(fds_split_balanced(kept, 6, 1, index, err));
+    TRY(fds_split_test(kept, 2, 1, train, test, err));
+    TRY(fds_players_points(kept, index, 6, &players, err));
     fds_players_free(players);
-    FDS_TRY(fds_players_providers(kept, index, 6, &players, err));
+    TRY(fds_players_providers(kept, index, 6, &players, err));
     fds_players_free(players);
     return FDS_OK;
 }
@@ -158,12 +158,12 @@ static void fetched_sets_are_whole_or_absent(void **state) {
         uint64_t nth = 1;
         for (;; nth++) {
             fds_error err = {0};
-            fds_fault_arm((fds_fault_kind)kind, nth);
+            fds__fault_arm((fds__fault_kind)kind, nth);
             fds_status status =
                 fds_data_get("cifar10", scratch_path("from"), path, sizeof path, NULL, &err);
-            bool fired = fds_fault_arm((fds_fault_kind)kind, 0) >= nth;
+            bool fired = fds__fault_arm((fds__fault_kind)kind, 0) >= nth;
             assert_int_equal(status == FDS_OK, !fired);
-            assert_int_equal(fds_path_exists(path), !fired);
+            assert_int_equal(fds__path_exists(path), !fired);
             if (!fired)
                 break;
         }
@@ -171,9 +171,9 @@ static void fetched_sets_are_whole_or_absent(void **state) {
                       kind ? "file operations" : "allocations");
         char **names;
         size_t count;
-        assert_int_equal(fds_dir_list(scratch_path("data"), &names, &count, NULL), FDS_OK);
+        assert_int_equal(fds__dir_list(scratch_path("data"), &names, &count, NULL), FDS_OK);
         assert_int_equal(count, 1);
-        fds_dir_list_free(names, count);
+        fds__dir_list_free(names, count);
         nftw(path, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
     }
     unsetenv("FDS_DATA");
@@ -191,10 +191,10 @@ static void a_set_that_is_not_replaced_stands(void **state) {
     put_cifar_source_from(7);
     for (bool fired = true; fired; nth++) {
         size_t size;
-        fds_fault_arm(FDS_FAULT_IO, nth);
+        fds__fault_arm(FDS__FAULT_IO, nth);
         fds_status status =
             fds_data_get("cifar10", scratch_path("from"), path, sizeof path, NULL, NULL);
-        fired = fds_fault_arm(FDS_FAULT_IO, 0) >= nth;
+        fired = fds__fault_arm(FDS__FAULT_IO, 0) >= nth;
         assert_int_equal(status == FDS_OK, !fired);
         char *now = scratch_read(scratch_path("data/cifar10/test_batch.bin"), &size);
         assert_int_equal(now[1], fired ? 50 : 57);

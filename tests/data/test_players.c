@@ -67,8 +67,8 @@ static void no_index_means_the_first_samples(void **state) {
     expect_samples(p, 0, "large", 3, (uint32_t[]){0, 2, 3});
     expect_samples(p, 1, "small", 1, (uint32_t[]){1});
     fds_players_free(p);
-    assert_int_equal(fds_players_points(ds, NULL, 9, &p, &err), FDS_USAGE);
-    assert_int_equal(fds_players_providers(ds, NULL, 9, &p, &err), FDS_USAGE);
+    assert_int_equal(fds_players_points(ds, NULL, 9, &p, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_players_providers(ds, NULL, 9, &p, &err), FDS_ERR_USAGE);
     fds_dataset_free(ds);
 }
 
@@ -77,14 +77,14 @@ static void wrong_choices_are_refused(void **state) {
     fds_dataset *ds = shop(), *train, *test;
     fds_players *p = NULL;
     fds_error err = {0};
-    assert_int_equal(fds_players_points(ds, (uint32_t[]){1, 1}, 2, &p, &err), FDS_USAGE);
+    assert_int_equal(fds_players_points(ds, (uint32_t[]){1, 1}, 2, &p, &err), FDS_ERR_USAGE);
     expect_in(err.text, "sample 1 is chosen twice");
-    assert_int_equal(fds_players_points(ds, (uint32_t[]){8}, 1, &p, &err), FDS_USAGE);
-    assert_int_equal(fds_players_points(ds, (uint32_t[]){1}, 0, &p, &err), FDS_USAGE);
-    assert_int_equal(fds_players_providers(ds, (uint32_t[]){2, 0, 2}, 3, &p, &err), FDS_USAGE);
-    assert_int_equal(fds_players_providers(ds, (uint32_t[]){9}, 1, &p, &err), FDS_USAGE);
+    assert_int_equal(fds_players_points(ds, (uint32_t[]){8}, 1, &p, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_players_points(ds, (uint32_t[]){1}, 0, &p, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_players_providers(ds, (uint32_t[]){2, 0, 2}, 3, &p, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_players_providers(ds, (uint32_t[]){9}, 1, &p, &err), FDS_ERR_USAGE);
     open_ok(kept_path("mnist"), NULL, &train, &test);
-    assert_int_equal(fds_players_providers(train, (uint32_t[]){1}, 1, &p, &err), FDS_USAGE);
+    assert_int_equal(fds_players_providers(train, (uint32_t[]){1}, 1, &p, &err), FDS_ERR_USAGE);
     expect_in(err.text, "names no providers");
     assert_null(p);
     fds_dataset_free(ds);

@@ -119,11 +119,11 @@ static void impossible_numbers_are_refused(void **state) {
     fds_dataset *ds = uneven();
     uint32_t a[SAMPLES + 1], b[SAMPLES + 1];
     fds_error err = {0};
-    assert_int_equal(fds_split_balanced(ds, 0, 1, a, &err), FDS_USAGE);
-    assert_int_equal(fds_split_balanced(ds, SAMPLES + 1, 1, a, &err), FDS_USAGE);
+    assert_int_equal(fds_split_balanced(ds, 0, 1, a, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_split_balanced(ds, SAMPLES + 1, 1, a, &err), FDS_ERR_USAGE);
     expect_in(err.text, "1 to 120");
-    assert_int_equal(fds_split_test(ds, 0, 1, a, b, &err), FDS_USAGE);
-    assert_int_equal(fds_split_test(ds, SAMPLES, 1, a, b, &err), FDS_USAGE);
+    assert_int_equal(fds_split_test(ds, 0, 1, a, b, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_split_test(ds, SAMPLES, 1, a, b, &err), FDS_ERR_USAGE);
     expect_in(err.text, "1 to 119");
     fds_dataset_free(ds);
 }

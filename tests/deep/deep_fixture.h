@@ -48,7 +48,7 @@ static inline void subject_draw_samples(subject *t, uint64_t seed, double least_
 }
 
 static inline float *random_tensor(const deep_graph *g, uint32_t i, uint64_t seed) {
-    const fds_deep_tensor *t = &g->tensors[i];
+    const fds__deep_tensor *t = &g->tensors[i];
     fds_rng rng = fds_rng_make(seed, 2001, i, 0);
     float *values = need(t->count, sizeof *values);
     double scale = t->rank > 1 ? sqrt(2.0 / ((double)t->count / t->dims[0])) : 0.3;
@@ -70,7 +70,7 @@ static inline subject subject_bare(const deep_graph *g, uint32_t batch) {
 }
 
 static inline subject subject_make(const deep_graph *g, uint32_t batch, unsigned threads,
-                                   fds_precision precision, uint64_t seed) {
+                                   fds__precision precision, uint64_t seed) {
     subject t = subject_bare(g, batch);
     fds_error err;
     expect_ok(deep_exec_create(g, batch, threads, precision, true, &t.exec, &err), &err);
@@ -87,13 +87,13 @@ static inline subject subject_make(const deep_graph *g, uint32_t batch, unsigned
 }
 
 /* The reference of a network, with that one's weights. */
-static inline subject subject_of_net(const fds_deep *net, uint64_t seed) {
+static inline subject subject_of_net(const fds__deep *net, uint64_t seed) {
     subject t = subject_bare(&net->graph, net->params.batch);
     fds_error err;
     for (uint32_t i = 0; i < net->graph.tensor_count; i++) {
         size_t count = net->graph.tensors[i].count;
         float *values = need(count, sizeof *values);
-        expect_ok(fds_deep_read(net, i, FDS_DEEP_VALUE, values, &err), &err);
+        expect_ok(fds__deep_read(net, i, FDS__DEEP_VALUE, values, &err), &err);
         for (size_t k = 0; k < count; k++)
             t.ref->values[i][k] = values[k];
         free(values);
@@ -134,7 +134,7 @@ static inline void subject_backward(subject *t) {
 /* The engine's tensor (a statistic, or a gradient) beside the reference's. */
 static inline float *subject_tensor(const subject *t, uint32_t i, const double **wanted) {
     fds_error err;
-    const fds_deep_tensor *tensor = &t->graph->tensors[i];
+    const fds__deep_tensor *tensor = &t->graph->tensors[i];
     float *got = need(tensor->count, sizeof *got);
     *wanted = t->ref->gradients[i];
     const float *area = tensor->is_statistic ? t->exec->moments : t->exec->gradients;
@@ -172,11 +172,11 @@ static inline double subject_error_rms(const subject *t, uint32_t i) {
 }
 
 /* How far a network's tensor is from the reference's. */
-static inline double net_error(const fds_deep *net, const subject *t, uint32_t i) {
+static inline double net_error(const fds__deep *net, const subject *t, uint32_t i) {
     fds_error err;
     size_t count = t->graph->tensors[i].count;
     float *got = need(count, sizeof *got);
-    expect_ok(fds_deep_read(net, i, FDS_DEEP_VALUE, got, &err), &err);
+    expect_ok(fds__deep_read(net, i, FDS__DEEP_VALUE, got, &err), &err);
     double error = relative_error(got, t->ref->values[i], count, 1e-2);
     free(got);
     return error;

@@ -277,7 +277,7 @@ void deep_ref_backward(deep_ref *ref, const float *d) {
         backward_node(ref, node);
 }
 
-void deep_ref_adam(deep_ref *ref, const fds_adam *a) {
+void deep_ref_adam(deep_ref *ref, const fds__adam *a) {
     double t = ++ref->steps;
     for (uint32_t i = 0; i < ref->graph->tensor_count; i++) {
         double *w = ref->values[i], *m = ref->moment1[i], *v = ref->moment2[i];

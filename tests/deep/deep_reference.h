@@ -28,6 +28,6 @@ void deep_ref_free(deep_ref *ref);
 const double *deep_ref_forward(deep_ref *ref, const float *x, bool is_training, bool is_still);
 /* The derivative of sum(d * outputs) by every weight, after a forward pass in training. */
 void deep_ref_backward(deep_ref *ref, const float *d);
-void deep_ref_adam(deep_ref *ref, const fds_adam *adam);
+void deep_ref_adam(deep_ref *ref, const fds__adam *adam);
 
 #endif

@@ -54,8 +54,8 @@ static const small smalls[] = {
 
 static void small_tensor(deep_graph *g, const char *part, uint32_t node, uint32_t rank,
                          const uint32_t *dims) {
-    fds_deep_tensor *t = &g->tensors[g->tensor_count];
-    *t = (fds_deep_tensor){.rank = rank, .count = 1, .is_statistic = part[0] == 'r'};
+    fds__deep_tensor *t = &g->tensors[g->tensor_count];
+    *t = (fds__deep_tensor){.rank = rank, .count = 1, .is_statistic = part[0] == 'r'};
     for (uint32_t d = 0; d < rank; d++)
         t->count *= t->dims[d] = dims[d];
     snprintf(g->names[g->tensor_count++], DEEP_MAX_NAME, "%u.%s", node, part);
@@ -111,7 +111,7 @@ static double worst_output, worst_gradient, worst_statistic, worst_difference;
 /* allowance: greater for the many layers between an input and its effect */
 static void check_graph(const char *name, const deep_graph *g, uint32_t batch, unsigned threads,
                         double allowance) {
-    subject t = subject_make(g, batch, threads, FDS_FP32, batch);
+    subject t = subject_make(g, batch, threads, FDS__PRECISION_F32, batch);
     double error = subject_forward(&t);
     if (!(error <= 2e-6 * allowance))
         fail_msg("%s, batch %u, %u threads: output is off by %g", name, batch, threads, error);
@@ -159,7 +159,7 @@ static void the_reference_agrees_with_finite_differences(void **state) {
     (void)state;
     for (size_t i = 0; i < COUNT(smalls); i++) {
         deep_graph *g = small_graph(&smalls[i]);
-        subject t = subject_make(g, 3, 1, FDS_FP32, 5);
+        subject t = subject_make(g, 3, 1, FDS__PRECISION_F32, 5);
         deep_ref_forward(t.ref, t.x, true, true);
         deep_ref_backward(t.ref, t.d);
         for (uint32_t k = 0; k < g->tensor_count; k++) {
@@ -184,18 +184,18 @@ static void the_reference_agrees_with_finite_differences(void **state) {
 
 typedef struct {
     const char *network;
-    fds_head head;
+    fds__head head;
     fds_shape input;
     uint32_t batch;
     bool is_large;
 } whole;
 
 static const whole wholes[] = {
-    {"mlp", FDS_HEAD_EXPLAIN, {29, 1, 1}, 5, false},
-    {"mlp", FDS_HEAD_CLASSIFY, {2, 3, 5}, 3, false},
-    {"cnn", FDS_HEAD_EXPLAIN, {1, 9, 7}, 3, false},
-    {"cnn", FDS_HEAD_CLASSIFY, {3, 7, 5}, 4, false},
-    {"resnet18", FDS_HEAD_EXPLAIN, {3, 7, 5}, 8, true},
+    {"mlp", FDS__HEAD_EXPLAIN, {29, 1, 1}, 5, false},
+    {"mlp", FDS__HEAD_CLASSIFY, {2, 3, 5}, 3, false},
+    {"cnn", FDS__HEAD_EXPLAIN, {1, 9, 7}, 3, false},
+    {"cnn", FDS__HEAD_CLASSIFY, {3, 7, 5}, 4, false},
+    {"resnet18", FDS__HEAD_EXPLAIN, {3, 7, 5}, 8, true},
 };
 
 static void whole_networks_agree_with_the_reference(void **state) {
@@ -205,7 +205,8 @@ static void whole_networks_agree_with_the_reference(void **state) {
         fds_error err;
         if (w->is_large && IS_SLOW_BUILD)
             continue;
-        fds_deep_params params = {w->network, w->head, w->input, 6, w->batch, 1, FDS_FP32, 1};
+        fds__deep_params params = {w->network, w->head, w->input,           6,
+                                   w->batch,   1,       FDS__PRECISION_F32, 1};
         deep_graph *g = need(1, sizeof *g);
         expect_ok(deep_graph_build(&params, g, &err), &err);
         check_graph(w->network, g, w->batch, 1 + i % 2, w->is_large ? 20 : 2);
@@ -216,12 +217,13 @@ static void whole_networks_agree_with_the_reference(void **state) {
 }
 
 /* Through the public calls: three steps of each rule, weights and answers afterwards. */
-static void check_training(const whole *w, const fds_adam *adam, const char *rule) {
+static void check_training(const whole *w, const fds__adam *adam, const char *rule) {
     fds_error err;
-    fds_deep *net = NULL;
-    fds_deep_infer *infer = NULL;
-    fds_deep_params params = {w->network, w->head, w->input, 6, w->batch, 2, FDS_FP32, 3};
-    expect_ok(fds_deep_create(&params, &net, &err), &err);
+    fds__deep *net = NULL;
+    fds__deep_infer *infer = NULL;
+    fds__deep_params params = {w->network, w->head, w->input,           6,
+                               w->batch,   2,       FDS__PRECISION_F32, 3};
+    expect_ok(fds__deep_create(&params, &net, &err), &err);
     subject t = subject_of_net(net, 7);
     float *out = need(t.outputs, sizeof *out);
     double moved = 0;
@@ -229,11 +231,11 @@ static void check_training(const whole *w, const fds_adam *adam, const char *rul
         deep_ref_forward(t.ref, t.x, true, false);
         deep_ref_backward(t.ref, t.d);
         deep_ref_adam(t.ref, adam);
-        expect_ok(fds_deep_forward(net, t.x, out, &err), &err);
-        expect_ok(fds_deep_backward(net, t.d, &err), &err);
-        expect_ok(fds_deep_step(net, adam, &err), &err);
+        expect_ok(fds__deep_forward(net, t.x, out, &err), &err);
+        expect_ok(fds__deep_backward(net, t.d, &err), &err);
+        expect_ok(fds__deep_step(net, adam, &err), &err);
     }
-    assert_int_equal(fds_deep_steps(net), 3);
+    assert_int_equal(fds__deep_steps(net), 3);
     for (uint32_t i = 0; i < t.graph->tensor_count; i++) {
         double error = net_error(net, &t, i);
         if (!(error <= 2e-4))
@@ -241,23 +243,23 @@ static void check_training(const whole *w, const fds_adam *adam, const char *rul
                      t.graph->names[i], error);
         moved = fmax(moved, error);
     }
-    expect_ok(fds_deep_infer_create(net, 2, &infer, &err), &err);
-    expect_ok(fds_deep_infer_run(infer, t.x, w->batch, out, &err), &err);
+    expect_ok(fds__deep_infer_create(net, 2, &infer, &err), &err);
+    expect_ok(fds__deep_infer_run(infer, t.x, w->batch, out, &err), &err);
     double error = relative_error(out, deep_ref_forward(t.ref, t.x, false, true), t.outputs, 0);
     print_message("# %s, %s: weights within %.1e, answers within %.1e\n", w->network, rule, moved,
                   error);
     assert_true(error <= 2e-4);
-    fds_deep_infer_free(infer);
+    fds__deep_infer_free(infer);
     free(out);
     subject_free(&t); /* whose graph is the network's */
-    fds_deep_free(net);
+    fds__deep_free(net);
 }
 
 static void training_and_answers_agree_with_the_reference(void **state) {
     (void)state;
     /* a large epsilon: else steps along derivatives that are 0 but for rounding are as long as
      * others */
-    const fds_adam rules[] = {
+    const fds__adam rules[] = {
         {.lr = 0.01f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-2f},
         {.lr = 0.01f, .beta1 = 0.8f, .beta2 = 0.99f, .epsilon = 1e-2f, .weight_decay = 0.1f},
         {.lr = 0.01f,
@@ -281,7 +283,7 @@ static void bf16_stays_near_f32(void **state) {
     for (size_t i = 0; i < COUNT(smalls); i++) {
         deep_graph *g = small_graph(&smalls[i]);
         /* 5: see is_unsafe in deep_describe.c */
-        subject t = subject_make(g, i % 2 ? 8 : 5, 2, FDS_BF16, 6);
+        subject t = subject_make(g, i % 2 ? 8 : 5, 2, FDS__PRECISION_BF16, 6);
         double error = subject_forward(&t);
         if (!(error <= 2e-2))
             fail_msg("%s: outputs in bf16 are off by %g", smalls[i].name, error);

@@ -3,11 +3,11 @@
 #include "../data/fixture.h"
 #include "draw/draw.h"
 
-static void read_sheet(const char *path, fds_picture *picture) {
+static void read_sheet(const char *path, fds__picture *picture) {
     fds_error err = {0};
-    fds_blob file = {.path = path};
+    fds__blob file = {.path = path};
     file.data = (uint8_t *)scratch_read(path, &file.size);
-    assert_int_equal(fds_picture_decode(&file, picture, &err), FDS_OK);
+    assert_int_equal(fds__picture_decode(&file, picture, &err), FDS_OK);
     free(file.data);
 }
 
@@ -17,7 +17,7 @@ enum { LEFT = 12, TOP = 12, SCALE = 3, SIDE = 28 * SCALE, NEXT_X = SIDE + 10, NE
 static void pixels_on_the_sheet_are_those_of_the_samples(void **state) {
     (void)state;
     fds_dataset *train, *test;
-    fds_picture p;
+    fds__picture p;
     fds_error err = {0};
     static const uint32_t index[5] = {7, 0, 299, 12, 3};
     open_ok(kept_path("mnist"), NULL, &train, &test);
@@ -38,7 +38,7 @@ static void pixels_on_the_sheet_are_those_of_the_samples(void **state) {
         for (unsigned x = LEFT; x < LEFT + SIDE; x++)
             ink += p.pixels[3 * (y * p.width + x)] < 100;
     assert_in_range(ink, 5, 60);
-    fds_free(p.pixels);
+    fds__free(p.pixels);
     size_t size, again;
     assert_int_equal(fds_dataset_draw(train, index, 5, 3, scratch_path("b.png"), &err), FDS_OK);
     char *one = scratch_read(scratch_path("a.png"), &size);
@@ -57,7 +57,7 @@ static void colours_floats_and_long_names_are_drawn(void **state) {
     uint16_t label = 0;
     const char *name = "a name that is far too long for the picture above it";
     fds_dataset *ds = NULL;
-    fds_picture p;
+    fds__picture p;
     fds_error err = {0};
     assert_int_equal(
         fds_dataset_create(1, (fds_shape){3, 2, 2}, NULL, floats, &label, 1, &name, &ds, &err),
@@ -67,7 +67,7 @@ static void colours_floats_and_long_names_are_drawn(void **state) {
     assert_int_equal(p.width, 2 * 12 + 80); /* as many columns as pictures */
     const uint8_t *first = p.pixels + 3 * (12 * p.width + 12), *second = first + 3 * 40;
     assert_true(first[0] == 0 && second[0] == 255 && first[1] == 64);
-    fds_free(p.pixels);
+    fds__free(p.pixels);
     fds_dataset_free(ds);
 }
 
@@ -78,18 +78,18 @@ static void what_cannot_be_drawn_is_refused(void **state) {
     uint32_t outside = 300;
     open_ok(kept_path("mnist"), NULL, &train, &test);
     const char *path = scratch_path("a.png");
-    assert_int_equal(fds_dataset_draw(train, NULL, 1, 0, path, &err), FDS_USAGE);
-    assert_int_equal(fds_dataset_draw(train, NULL, 0, 1, path, &err), FDS_USAGE);
-    assert_int_equal(fds_dataset_draw(train, &outside, 1, 1, path, &err), FDS_USAGE);
+    assert_int_equal(fds_dataset_draw(train, NULL, 1, 0, path, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_dataset_draw(train, NULL, 0, 1, path, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_dataset_draw(train, &outside, 1, 1, path, &err), FDS_ERR_USAGE);
     uint32_t many[1000] = {0};
-    assert_int_equal(fds_dataset_draw(train, many, 1000, 1, path, &err), FDS_LIMIT);
+    assert_int_equal(fds_dataset_draw(train, many, 1000, 1, path, &err), FDS_ERR_LIMIT);
     assert_int_equal(fds_dataset_draw(train, NULL, 1, 1, scratch_path("no/such/a.png"), &err),
-                     FDS_NOT_FOUND);
+                     FDS_ERR_NOT_FOUND);
     fds_dataset_free(train);
     fds_dataset_free(test);
     put_text("a.csv", "label,x\na,1\n");
     open_ok(scratch_path("a.csv"), NULL, &train, &test);
-    assert_int_equal(fds_dataset_draw(train, NULL, 1, 1, path, &err), FDS_USAGE);
+    assert_int_equal(fds_dataset_draw(train, NULL, 1, 1, path, &err), FDS_ERR_USAGE);
     expect_in(err.text, "feature vectors");
     fds_dataset_free(train);
     assert_int_equal(scratch_entries(), 1); /* nothing but the CSV file */

@@ -27,7 +27,7 @@ static inline fds_bench_params quick_bench(const char *const *methods) {
     p.network = "fc:classes";
     p.explainer = "linear";
     p.coalitions = 60;
-    p.orders = 20;
+    p.permutations = 20;
     p.seed = 4;
     p.threads = 1;
     return p;
@@ -94,7 +94,7 @@ static inline void expect_same_numbers(const char *dir, const json_t *wanted) {
     json_t *got = read_numbers(dir);
     if (!json_equal(got, wanted)) {
         char text[400] = "";
-        fds_json_difference(wanted, got, "case", text, sizeof text);
+        fds__json_difference(wanted, got, "case", text, sizeof text);
         fail_msg("%s: %s", dir, text);
     }
     json_decref(got);

@@ -221,15 +221,17 @@ static void mistakes_are_named(void **state) {
     fds_rng rng = fds_rng_make(7, 4000, 0, 0);
     draw(&rng, good, SIZE);
     memcpy(bad, good, sizeof bad);
-    expect_mistake(good, 1, good, 1, 0, FDS_USAGE, "0 players, 1 columns");
-    expect_mistake(good, 1, good, 0, PLAYERS, FDS_USAGE, "12 players, 0 columns");
-    expect_mistake(good, 2, good, COLUMNS, PLAYERS, FDS_SHAPE, "2 columns against a truth of 5");
-    expect_mistake(good, 0, good, COLUMNS, PLAYERS, FDS_SHAPE, "0 columns against a truth of 5");
+    expect_mistake(good, 1, good, 1, 0, FDS_ERR_USAGE, "0 players, 1 columns");
+    expect_mistake(good, 1, good, 0, PLAYERS, FDS_ERR_USAGE, "12 players, 0 columns");
+    expect_mistake(good, 2, good, COLUMNS, PLAYERS, FDS_ERR_SHAPE,
+                   "2 columns against a truth of 5");
+    expect_mistake(good, 0, good, COLUMNS, PLAYERS, FDS_ERR_SHAPE,
+                   "0 columns against a truth of 5");
     bad[3 * COLUMNS + 4] = NAN;
-    expect_mistake(bad, COLUMNS, good, COLUMNS, PLAYERS, FDS_USAGE,
+    expect_mistake(bad, COLUMNS, good, COLUMNS, PLAYERS, FDS_ERR_USAGE,
                    "the value of player 3 in column 4");
     bad[3 * COLUMNS + 4] = -INFINITY;
-    expect_mistake(good, COLUMNS, bad, COLUMNS, PLAYERS, FDS_USAGE,
+    expect_mistake(good, COLUMNS, bad, COLUMNS, PLAYERS, FDS_ERR_USAGE,
                    "the true value of player 3 in column 4");
 }
 
@@ -239,10 +241,10 @@ static void want_of_memory_leaks_nothing(void **state) {
     fds_rng rng = fds_rng_make(8, 4000, 0, 0);
     draw(&rng, values, SIZE);
     for (uint64_t nth = 1; nth <= 2; nth++) {
-        fds_fault_arm(FDS_FAULT_ALLOC, nth);
-        expect_mistake(values, COLUMNS, values, COLUMNS, PLAYERS, FDS_NOMEM, "memory");
+        fds__fault_arm(FDS__FAULT_ALLOC, nth);
+        expect_mistake(values, COLUMNS, values, COLUMNS, PLAYERS, FDS_ERR_NOMEM, "memory");
     }
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     assert_false(isnan(agree(values, COLUMNS, values, COLUMNS, PLAYERS).correlation));
 }
 

@@ -18,14 +18,15 @@ static void expect_lists(const json_t *entry, size_t shares, size_t count) {
 /* Those that the bench asks for, before the method's own rule could end them; FreeShap has
  * no such rule. */
 static void expect_orders(const json_t *row, const char *base) {
-    const json_t *orders = json_object_get(row, "orders");
+    const json_t *permutations = json_object_get(row, "orders");
     bool is_free = strcmp(base, "freeshap") == 0;
     if (!is_free && strcmp(base, "tmc") != 0 && strcmp(base, "cs-shapley") != 0) {
-        assert_true(json_is_null(orders));
+        assert_true(json_is_null(permutations));
         return;
     }
-    assert_true(number(orders, "walked") == (is_free ? 200 : 20));
-    assert_true(json_object_get(orders, "has_converged") == (is_free ? json_null() : json_false()));
+    assert_true(number(permutations, "walked") == (is_free ? 200 : 20));
+    assert_true(json_object_get(permutations, "has_converged") ==
+                (is_free ? json_null() : json_false()));
 }
 
 static void expect_machine(const json_t *json, unsigned threads) {
@@ -119,7 +120,7 @@ static void methods_that_players_are_not_made_for_are_left_out(void **state) {
     expect_ok(fds_players_points(t.train, NULL, 4, &t.players, &err), &err);
     trial_point(&t);
     t.params.coalitions = 10;
-    t.params.orders = 2;
+    t.params.permutations = 2;
     err = (fds_error){.text = "untouched"};
     expect_ok(try_case(&t, scratch_path("case"), &err), &err);
     assert_string_equal(err.text, "untouched");
@@ -144,7 +145,7 @@ static void players_of_one_label_have_no_groups(void **state) {
     expect_ok(fds_players_points(t.train, same, count, &t.players, &err), &err);
     trial_point(&t);
     t.params.coalitions = 10;
-    t.params.orders = 2;
+    t.params.permutations = 2;
     run_case(&t, scratch_path("case"));
     json_t *json = read_case(scratch_path("case"));
     const json_t *rows = json_object_get(json, "rows");
@@ -154,7 +155,7 @@ static void players_of_one_label_have_no_groups(void **state) {
             strstr(json_string_value(json_object_get(json_array_get(rows, i), "method")), "gfds"));
     json_decref(json);
     t.params.methods = asked;
-    expect_failure(try_case(&t, scratch_path("asked"), &err), FDS_USAGE, &err,
+    expect_failure(try_case(&t, scratch_path("asked"), &err), FDS_ERR_USAGE, &err,
                    "all players have the same label");
     trial_free(&t);
 }
@@ -202,10 +203,10 @@ static void other_settings_are_refused_by_name(void **state) {
     const trial good = t;
 #define REFUSED(change, part)           \
     (t = good, trial_point(&t), change, \
-     expect_failure(try_case(&t, dir, &err), FDS_USAGE, &err, part))
+     expect_failure(try_case(&t, dir, &err), FDS_ERR_USAGE, &err, part))
     REFUSED(t.params.seed = 5, "settings.seed is 4 in the case, 5 now");
     REFUSED(t.params.coalitions = 80, "settings.coalitions is 60 in the case, 80 now");
-    REFUSED(t.params.orders = 30, "settings.orders is 20");
+    REFUSED(t.params.permutations = 30, "settings.orders is 20");
     REFUSED(t.params.truth = 2, "settings.truth is 0 in the case, 2 now");
     REFUSED(t.params.flipped = 0.25, "settings.flipped");
     REFUSED(t.params.shares = other_shares, "settings.shares[1] is 0.5 in the case, 0.6 now");
@@ -246,11 +247,11 @@ static void mistakes_leave_no_folder(void **state) {
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
     trial_point(&t);
     const trial good = t;
-#define REFUSED(change, part)                                        \
-    (t = good, trial_point(&t), change,                              \
-     expect_failure(try_case(&t, dir, &err), FDS_USAGE, &err, part), \
-     assert_false(fds_path_exists(dir)))
-    REFUSED(t.params.orders = 0, "0 orders");
+#define REFUSED(change, part)                                            \
+    (t = good, trial_point(&t), change,                                  \
+     expect_failure(try_case(&t, dir, &err), FDS_ERR_USAGE, &err, part), \
+     assert_false(fds__path_exists(dir)))
+    REFUSED(t.params.permutations = 0, "0 orders");
     REFUSED(t.data.test_count = 0, "no test samples");
     REFUSED(t.data.name = NULL, "needs a name");
     REFUSED(t.data.input_count = 0, "explainers need inputs");
@@ -262,7 +263,7 @@ static void mistakes_leave_no_folder(void **state) {
     t = good;
     trial_point(&t);
     scratch_write(scratch_path("letter.txt"), "dear", 4);
-    expect_failure(try_case(&t, scratch, &err), FDS_USAGE, &err, "holds \"letter.txt\" but no");
+    expect_failure(try_case(&t, scratch, &err), FDS_ERR_USAGE, &err, "holds \"letter.txt\" but no");
     assert_int_equal(scratch_entries(), 1);
     trial_free(&t);
 }
@@ -272,15 +273,15 @@ static void two_at_a_time_are_refused(void **state) {
     static const char *const methods[] = {"random", NULL};
     trial t = trial_make(methods);
     char dir[300];
-    fds_file lock;
+    fds__file lock;
     fds_error err;
     trial_point(&t);
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
     run_case(&t, dir);
-    expect_ok(fds_file_open(&lock, in_run(dir, ".lock"), FDS_UPDATE, &err), &err);
-    expect_ok(fds_file_lock(&lock, dir, &err), &err);
-    expect_failure(try_case(&t, dir, &err), FDS_IO, &err, "is in use by another process");
-    fds_file_close(&lock);
+    expect_ok(fds__file_open(&lock, in_run(dir, ".lock"), FDS__ACCESS_UPDATE, &err), &err);
+    expect_ok(fds__file_lock(&lock, dir, &err), &err);
+    expect_failure(try_case(&t, dir, &err), FDS_ERR_IO, &err, "is in use by another process");
+    fds__file_close(&lock);
     run_case(&t, dir);
     trial_free(&t);
 }
@@ -379,12 +380,12 @@ static void images_are_drawn(void **state) {
         const json_t *picture = json_array_get(pictures, i);
         const char *file = json_string_value(json_object_get(picture, "file"));
         char path[400];
-        fds_picture drawn;
+        fds__picture drawn;
         assert_string_equal(json_string_value(json_object_get(picture, "method")), wanted[i]);
         snprintf(path, sizeof path, "%s/%s", scratch_path("case"), file);
-        expect_ok(fds_picture_read(path, &drawn, &err), &err);
+        expect_ok(fds__picture_read(path, &drawn, &err), &err);
         assert_true(drawn.width > 1000 && drawn.height > 300); /* 11 columns, 3 labels */
-        fds_free(drawn.pixels);
+        fds__free(drawn.pixels);
     }
     json_decref(json);
     trial_free(&t);

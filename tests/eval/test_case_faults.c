@@ -30,17 +30,17 @@ static void subject_free(subject *s) {
 }
 
 /* Failures at about so many places, each in a new folder. */
-static void fail_at(const subject *s, fds_fault_kind kind, uint64_t places) {
-    fds_fault_arm(kind, 0);
+static void fail_at(const subject *s, fds__fault_kind kind, uint64_t places) {
+    fds__fault_arm(kind, 0);
     run_case(&s->t, s->dir);
-    uint64_t calls = fds_fault_arm(kind, 0), tried = 0, survived = 0;
+    uint64_t calls = fds__fault_arm(kind, 0), tried = 0, survived = 0;
     remove_run(s->dir);
     assert_true(calls > 50);
     for (uint64_t nth = 1; nth <= calls; nth += 1 + calls / places, tried++) {
         fds_error err = {0};
-        fds_fault_arm(kind, nth);
+        fds__fault_arm(kind, nth);
         fds_status status = try_case(&s->t, s->dir, &err);
-        fds_fault_arm(kind, 0);
+        fds__fault_arm(kind, 0);
         if (status == FDS_OK) /* what is only told to events, or tidied up */
             survived++;
         else
@@ -53,17 +53,17 @@ static void fail_at(const subject *s, fds_fault_kind kind, uint64_t places) {
     }
     print_message("# %llu of %llu %s failed, %llu of them without harm\n",
                   (unsigned long long)tried, (unsigned long long)calls,
-                  kind == FDS_FAULT_IO ? "file operations" : "allocations",
+                  kind == FDS__FAULT_IO ? "file operations" : "allocations",
                   (unsigned long long)survived);
     assert_true(survived * 20 <= tried + 20);
 }
 
 static void fail_everywhere(const char *const *methods, uint64_t places) {
     subject s;
-    json_set_alloc_funcs(fds_alloc, fds_free);
+    json_set_alloc_funcs(fds__alloc, fds__free);
     subject_make(&s, methods);
-    fail_at(&s, FDS_FAULT_ALLOC, places);
-    fail_at(&s, FDS_FAULT_IO, places);
+    fail_at(&s, FDS__FAULT_ALLOC, places);
+    fail_at(&s, FDS__FAULT_IO, places);
     json_set_alloc_funcs(malloc, free);
     subject_free(&s);
 }
@@ -87,12 +87,12 @@ static void a_case_that_fails_again_and_again_gets_done(void **state) {
     static const char *const methods[] = {"ls", "tmc", NULL};
     subject s;
     subject_make(&s, methods);
-    for (int kind = FDS_FAULT_ALLOC; kind <= FDS_FAULT_IO; kind++) {
+    for (int kind = FDS__FAULT_ALLOC; kind <= FDS__FAULT_IO; kind++) {
         for (uint64_t nth = 3; nth < 1000000; nth += nth / 3) {
             fds_error err = {0};
-            fds_fault_arm((fds_fault_kind)kind, nth);
+            fds__fault_arm((fds__fault_kind)kind, nth);
             fds_status status = try_case(&s.t, s.dir, &err);
-            if (fds_fault_arm((fds_fault_kind)kind, 0) < nth) {
+            if (fds__fault_arm((fds__fault_kind)kind, 0) < nth) {
                 expect_ok(status, &err);
                 break;
             }
@@ -115,10 +115,10 @@ static void a_copy_with_other_labels_is_whole_or_none(void **state) {
     for (uint64_t nth = 1;; nth++) {
         fds_dataset *copy = NULL;
         fds_error err = {0};
-        fds_fault_arm(FDS_FAULT_ALLOC, nth);
-        fds_status status = fds_dataset_relabel(t.train, labels, &copy, &err);
-        if (fds_fault_arm(FDS_FAULT_ALLOC, 0) >= nth) {
-            assert_int_equal(status, FDS_NOMEM);
+        fds__fault_arm(FDS__FAULT_ALLOC, nth);
+        fds_status status = fds__dataset_relabel(t.train, labels, &copy, &err);
+        if (fds__fault_arm(FDS__FAULT_ALLOC, 0) >= nth) {
+            assert_int_equal(status, FDS_ERR_NOMEM);
             assert_null(copy);
             continue;
         }
@@ -142,7 +142,7 @@ static void a_copy_with_other_labels_is_whole_or_none(void **state) {
                                 fds_dataset_provider_name(t.train, p));
         fds_dataset_free(copy);
         labels[5] = CLASSES;
-        expect_failure(fds_dataset_relabel(t.train, labels, &copy, &err), FDS_FORMAT, &err,
+        expect_failure(fds__dataset_relabel(t.train, labels, &copy, &err), FDS_ERR_FORMAT, &err,
                        "sample 5");
         break;
     }

@@ -9,7 +9,7 @@
 /* The value function of a case, asked in a table of its own. */
 typedef struct {
     const trial *t;
-    fds_value *value;
+    fds_utility *value;
     fds_table *table;
     fds_groups *groups;
     uint32_t player_labels[OWNERS], labels[TESTED], predicted[TESTED];
@@ -17,7 +17,7 @@ typedef struct {
 } hand;
 
 static void hand_open(hand *h, const trial *t, const char *kind) {
-    fds_value_params p = fds_value_params_default();
+    fds_utility_params p = fds_utility_params_default();
     fds_error err;
     float full[TESTED * CLASSES], empty[TESTED * CLASSES];
     const uint64_t nobody = 0, all = ((uint64_t)1 << OWNERS) - 1;
@@ -28,17 +28,18 @@ static void hand_open(hand *h, const trial *t, const char *kind) {
     if (strcmp(kind, "retrain") == 0)
         p.train.lr = 1e-3f;
     expect_ok(
-        fds_value_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1, &h->value, &err),
+        fds_utility_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1, &h->value, &err),
         &err);
-    expect_ok(fds_table_open(scratch_path(kind), h->value, FDS_F32, NULL, &h->table, &err), &err);
+    expect_ok(fds_table_open(scratch_path(kind), h->value, FDS_STORE_F32, NULL, &h->table, &err),
+              &err);
     expect_ok(fds_groups_by_label(t->train, t->players, &h->groups, &err), &err);
-    expect_ok(fds_value_eval(h->value, 0, &all, full, &err), &err);
-    expect_ok(fds_value_eval(h->value, 0, &nobody, empty, &err), &err);
+    expect_ok(fds_utility_eval(h->value, 0, &all, full, &err), &err);
+    expect_ok(fds_utility_eval(h->value, 0, &nobody, empty, &err), &err);
     for (size_t i = 0; i < OWNERS; i++)
         h->player_labels[i] = fds_dataset_get_info(t->train).labels[i];
     for (size_t x = 0; x < TESTED; x++) {
         h->labels[x] = fds_dataset_get_info(t->test).labels[t->tests[x]];
-        h->predicted[x] = fds_largest(full + x * CLASSES, CLASSES);
+        h->predicted[x] = fds__largest(full + x * CLASSES, CLASSES);
         size_t at = x * CLASSES + h->predicted[x];
         h->rise[x] = (double)full[at] - (double)empty[at];
     }
@@ -47,7 +48,7 @@ static void hand_open(hand *h, const trial *t, const char *kind) {
 static void hand_close(hand *h) {
     fds_groups_free(h->groups);
     fds_table_free(h->table);
-    fds_value_free(h->value);
+    fds_utility_free(h->value);
 }
 
 static double hand_correlation(const hand *h, const double *values, const double *truth) {
@@ -60,13 +61,13 @@ static double hand_correlation(const hand *h, const double *values, const double
 }
 
 static void hand_solve(const hand *h, size_t count, uint64_t draw, double *values) {
-    const fds_ls_params params = {.adjust = FDS_COUNTS, .groups = h->groups};
+    const fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = h->groups};
     uint64_t seed = h->t->params.seed;
     fds_plan *plan;
     fds_table_view *view;
     fds_error err;
-    expect_ok(fds_plan_sample(FDS_LEVERAGE, OWNERS, NULL, count, seed + (seed + draw) * GOLDEN,
-                              &plan, &err),
+    expect_ok(fds_plan_sample(FDS_SAMPLER_LEVERAGE, OWNERS, NULL, count,
+                              seed + (seed + draw) * GOLDEN, &plan, &err),
               &err);
     expect_ok(fds_table_fill(h->table, plan, 1, NULL, &err), &err);
     expect_ok(fds_table_view_create(h->table, plan, h->predicted, false, 1, &view, &err), &err);
@@ -77,10 +78,10 @@ static void hand_solve(const hand *h, size_t count, uint64_t draw, double *value
 }
 
 /* The mean of two halves, and what the case says of them. */
-static void hand_truth(const hand *h, const json_t *json, size_t judge, size_t half,
+static void hand_truth(const hand *h, const json_t *json, size_t scorer, size_t half,
                        double *truth) {
     const json_t *told =
-        json_object_get(json_array_get(json_object_get(json, "judged"), judge), "truth");
+        json_object_get(json_array_get(json_object_get(json, "judged"), scorer), "truth");
     double again[OWNERS * TESTED];
     hand_solve(h, half, 1, truth);
     hand_solve(h, half, 2, again);
@@ -91,24 +92,25 @@ static void hand_truth(const hand *h, const json_t *json, size_t judge, size_t h
         truth[i] = (truth[i] + again[i]) / 2;
 }
 
-static void hand_baseline(const hand *h, const char *method, fds_judge judge, double *values,
+static void hand_baseline(const hand *h, const char *method, fds_scorer scorer, double *values,
                           fds_baseline_report *report) {
     fds_baseline_params p;
     fds_error err;
     expect_ok(fds_baseline_params_default(method, &p, &err), &err);
-    fds_value_params value = fds_value_params_default();
+    fds_utility_params value = fds_utility_params_default();
     value.network = "fc:classes";
     value.train.seed = p.seed = h->t->params.seed;
-    p.judge = judge;
+    p.scorer = scorer;
     if (strcmp(method, "freeshap") != 0)
-        p.orders = h->t->params.orders;
+        p.permutations = h->t->params.permutations;
     p.threads = 1;
     const fds_baseline_data data = {.train = h->t->train,
                                     .players = h->t->players,
                                     .test = h->t->test,
                                     .inputs = h->t->tests,
                                     .input_count = TESTED,
-                                    .labels = judge == FDS_EACH_SAMPLE ? h->predicted : h->labels,
+                                    .labels =
+                                        scorer == FDS_SCORER_EACH_SAMPLE ? h->predicted : h->labels,
                                     .value = &value,
                                     .table = h->table};
     expect_ok(fds_baseline(&p, &data, values, NULL, report, NULL, &err), &err);
@@ -117,7 +119,7 @@ static void hand_baseline(const hand *h, const char *method, fds_judge judge, do
 /* One set's mean and standard deviation, from their definitions. */
 static void expect_entry(const hand *h, const json_t *row, const char *way, const char *set,
                          const double *losses) {
-    const char *kind = strstr(fds_value_get_info(h->value).text, "\"kind\":\"retrain:10\"")
+    const char *kind = strstr(fds_utility_get_info(h->value).text, "\"kind\":\"retrain:10\"")
                            ? "retrain:10"
                            : "retrain";
     const json_t *entry = find_losses(row, kind, way, set);
@@ -201,9 +203,9 @@ static void least_squares_are_made_of_their_pieces(void **state) {
     hand_solve(&h, 60, 0, values);
     hand_truth(&h, json, 0, 50, truth);
     const json_t *row = find_row(json, "ls");
-    expect_losses(&h, row, FDS_REMOVE_TOP, "top", values, TESTED);
-    expect_losses(&h, row, FDS_REMOVE_BOTTOM, "bottom", values, TESTED);
-    expect_losses(&h, row, FDS_ADD_TOP, "add", values, TESTED);
+    expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
+    expect_losses(&h, row, FDS_REMOVAL_BOTTOM, "bottom", values, TESTED);
+    expect_losses(&h, row, FDS_REMOVAL_KEEP_TOP, "add", values, TESTED);
     expect_agreement(&h, row, values, TESTED, truth, true);
     assert_true(number(row, "sub_models") == 62);
     assert_true(json_is_null(json_object_get(row, "area")));
@@ -212,8 +214,8 @@ static void least_squares_are_made_of_their_pieces(void **state) {
     const json_t *all = json_array_get(json_object_get(judged, "losses"), 1);
     double sum = 0, losses[TESTED], zero = 0;
     fds_error err;
-    expect_ok(fds_value_loss(h.table, FDS_ADD_TOP, values, TESTED, h.labels, &(double){1}, 1, 1,
-                             losses, NULL, NULL, &err),
+    expect_ok(fds_value_loss(h.table, FDS_REMOVAL_KEEP_TOP, values, TESTED, h.labels, &(double){1},
+                             1, 1, losses, NULL, NULL, &err),
               &err);
     for (size_t x = 0; x < TESTED; x++) {
         sum += losses[x];
@@ -233,10 +235,11 @@ static void baselines_are_made_of_their_pieces(void **state) {
         "tmc",        "knn:3",      "knn:3/sample", "freeshap/sample",      "loo",
         "loo/sample", "cs-shapley", "tmc/sample",   "group-testing/sample", "gshapley",
         "beta:4,1",   NULL};
-    static const fds_judge judges[] = {FDS_ACCURACY,    FDS_CONFIDENCE,  FDS_EACH_SAMPLE,
-                                       FDS_EACH_SAMPLE, FDS_ACCURACY,    FDS_EACH_SAMPLE,
-                                       FDS_ACCURACY,    FDS_EACH_SAMPLE, FDS_EACH_SAMPLE,
-                                       FDS_ACCURACY,    FDS_ACCURACY};
+    static const fds_scorer scorers[] = {
+        FDS_SCORER_ACCURACY,    FDS_SCORER_CONFIDENCE,  FDS_SCORER_EACH_SAMPLE,
+        FDS_SCORER_EACH_SAMPLE, FDS_SCORER_ACCURACY,    FDS_SCORER_EACH_SAMPLE,
+        FDS_SCORER_ACCURACY,    FDS_SCORER_EACH_SAMPLE, FDS_SCORER_EACH_SAMPLE,
+        FDS_SCORER_ACCURACY,    FDS_SCORER_ACCURACY};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
     trial t = trial_make(methods);
     hand h;
@@ -253,14 +256,15 @@ static void baselines_are_made_of_their_pieces(void **state) {
         eval_method m;
         fds_error err;
         expect_ok(eval_method_find(methods[i], &m, &err), &err);
-        hand_baseline(&h, m.base, judges[i], values, &report);
+        hand_baseline(&h, m.base, scorers[i], values, &report);
         const json_t *row = find_row(json, methods[i]);
-        size_t columns = judges[i] == FDS_EACH_SAMPLE ? TESTED : 1;
-        expect_losses(&h, row, FDS_REMOVE_TOP, "top", values, columns);
+        size_t columns = scorers[i] == FDS_SCORER_EACH_SAMPLE ? TESTED : 1;
+        expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, columns);
         expect_agreement(&h, row, values, columns, truth, is_estimate);
-        const json_t *orders = json_object_get(row, "orders");
-        assert_int_equal(report.orders > 0, json_is_object(orders));
-        assert_true(!report.orders || number(orders, "walked") == (double)report.orders);
+        const json_t *permutations = json_object_get(row, "orders");
+        assert_int_equal(report.permutations > 0, json_is_object(permutations));
+        assert_true(!report.permutations ||
+                    number(permutations, "walked") == (double)report.permutations);
         size_t asked = fds_baseline_needs_table(m.base) ? report.asked : 0;
         assert_true(number(row, "sub_models") == (double)asked);
     }
@@ -308,9 +312,9 @@ static void fits_are_made_of_their_pieces(void **state) {
     for (size_t i = 0; methods[i]; i++) {
         const json_t *row = find_row(json, methods[i]);
         bool is_bank = strcmp(methods[i], "bank") == 0;
-        ask_run(in_run(dir, runs[i]), &t, is_bank ? FDS_BY_BANK : FDS_BY_EXPLAINER, h.predicted,
-                values);
-        expect_losses(&h, row, FDS_REMOVE_TOP, "top", values, TESTED);
+        ask_run(in_run(dir, runs[i]), &t, is_bank ? FDS_ANSWERER_BANK : FDS_ANSWERER_EXPLAINER,
+                h.predicted, values);
+        expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
         expect_agreement(&h, row, values, TESTED, truth, true);
         assert_true(number(json_object_get(row, "agreement"), "gap") < 1e-6);
         json_t *record = read_fit(dir, runs[i]), *results = json_object_get(record, "results");
@@ -332,7 +336,7 @@ static void fits_are_made_of_their_pieces(void **state) {
     trial_free(&t);
 }
 
-static void fds_and_who_it_is_compared_with_are_judged_by_converged_models(void **state) {
+static void fds__and_who_it_is_compared_with_are_judged_by_converged_models(void **state) {
     (void)state;
     static const char *const methods[] = {"fds", "ls", "loo", "same-label", NULL};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
@@ -348,28 +352,28 @@ static void fds_and_who_it_is_compared_with_are_judged_by_converged_models(void 
     hand_open(&quickly, &t, "retrain:10");
     assert_memory_not_equal(h.predicted, quickly.predicted, sizeof h.predicted);
     hand_truth(&h, json, 1, 30, truth);
-    ask_run(in_run(dir, "fds.run"), &t, FDS_BY_EXPLAINER, h.predicted, values);
+    ask_run(in_run(dir, "fds.run"), &t, FDS_ANSWERER_EXPLAINER, h.predicted, values);
     const json_t *row = find_row(json, "fds");
     assert_string_equal(json_string_value(json_object_get(row, "value")), "retrain");
-    expect_losses(&h, row, FDS_REMOVE_TOP, "top", values, TESTED);
+    expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     expect_agreement(&h, row, values, TESTED, truth, true);
-    /* each judge asks for the label that its own model predicts */
-    ask_run(in_run(dir, "fds.run"), &t, FDS_BY_EXPLAINER, quickly.predicted, values);
-    expect_losses(&quickly, row, FDS_REMOVE_TOP, "top", values, TESTED);
+    /* each scorer asks for the label that its own model predicts */
+    ask_run(in_run(dir, "fds.run"), &t, FDS_ANSWERER_EXPLAINER, quickly.predicted, values);
+    expect_losses(&quickly, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     /* the table's models are those of the fit: v(N) and v(0) are the same */
     assert_true(number(json_object_get(row, "agreement"), "gap") < 1e-6);
     assert_null(find_losses(find_row(json, "ls"), "retrain", "top", "all"));
-    hand_baseline(&quickly, "loo", FDS_ACCURACY, values, NULL);
-    expect_losses(&h, find_row(json, "loo"), FDS_REMOVE_TOP, "top", values, 1);
+    hand_baseline(&quickly, "loo", FDS_SCORER_ACCURACY, values, NULL);
+    expect_losses(&h, find_row(json, "loo"), FDS_REMOVAL_TOP, "top", values, 1);
     /* and of controls */
     for (size_t i = 0; i < OWNERS; i++)
         for (size_t x = 0; x < TESTED; x++)
             values[i * TESTED + x] = h.player_labels[i] == h.predicted[x];
-    expect_losses(&h, find_row(json, "same-label"), FDS_REMOVE_TOP, "top", values, TESTED);
+    expect_losses(&h, find_row(json, "same-label"), FDS_REMOVAL_TOP, "top", values, TESTED);
     for (size_t i = 0; i < OWNERS; i++)
         for (size_t x = 0; x < TESTED; x++)
             values[i * TESTED + x] = h.player_labels[i] == quickly.predicted[x];
-    expect_losses(&quickly, find_row(json, "same-label"), FDS_REMOVE_TOP, "top", values, TESTED);
+    expect_losses(&quickly, find_row(json, "same-label"), FDS_REMOVAL_TOP, "top", values, TESTED);
     json_decref(json);
     hand_close(&h);
     hand_close(&quickly);
@@ -404,12 +408,12 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
     assert_int_equal(wrong, wanted);
     fds_dataset *flipped;
     fds_error err;
-    expect_ok(fds_dataset_relabel(t.train, labels, &flipped, &err), &err);
+    expect_ok(fds__dataset_relabel(t.train, labels, &flipped, &err), &err);
     trial other = t;
     hand h;
     other.train = flipped;
     hand_open(&h, &other, "retrain:10");
-    ask_run(in_run(dir, "flipped/afds.run"), &t, FDS_BY_EXPLAINER, h.labels, values);
+    ask_run(in_run(dir, "flipped/afds.run"), &t, FDS_ANSWERER_EXPLAINER, h.labels, values);
     for (i = 0; i < OWNERS; i++) {
         means[i] = same[i] = 0;
         for (size_t x = 0; x < TESTED; x++) {
@@ -421,7 +425,7 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
                 fds_ranking_area(means, is_wrong, OWNERS));
     assert_true(number(find_row(json, "same-label"), "area") ==
                 fds_ranking_area(same, is_wrong, OWNERS));
-    hand_baseline(&h, "loo", FDS_ACCURACY, values, NULL);
+    hand_baseline(&h, "loo", FDS_SCORER_ACCURACY, values, NULL);
     assert_true(number(find_row(json, "loo"), "area") ==
                 fds_ranking_area(values, is_wrong, OWNERS));
     json_decref(run);
@@ -465,9 +469,9 @@ static void all_samples_of_a_player_get_wrong_labels(void **state) {
     double area = number(find_row(row, "loo"), "area");
     assert_true(area >= 0 && area <= 1);
     params.methods = knn;
-    expect_failure(fds_bench_case(scratch_path("knn"), &data, &params, NULL, &err), FDS_USAGE, &err,
-                   "\"knn:1\": player \"blue\" has 3 samples");
-    assert_false(fds_path_exists(scratch_path("knn")));
+    expect_failure(fds_bench_case(scratch_path("knn"), &data, &params, NULL, &err), FDS_ERR_USAGE,
+                   &err, "\"knn:1\": player \"blue\" has 3 samples");
+    assert_false(fds__path_exists(scratch_path("knn")));
     json_decref(before);
     json_decref(after);
     json_decref(row);
@@ -479,7 +483,7 @@ int main(void) {
         IN_SCRATCH(least_squares_are_made_of_their_pieces),
         IN_SCRATCH(baselines_are_made_of_their_pieces),
         IN_SCRATCH(fits_are_made_of_their_pieces),
-        IN_SCRATCH(fds_and_who_it_is_compared_with_are_judged_by_converged_models),
+        IN_SCRATCH(fds__and_who_it_is_compared_with_are_judged_by_converged_models),
         IN_SCRATCH(wrong_labels_are_found_by_the_lowest_values),
         IN_SCRATCH(all_samples_of_a_player_get_wrong_labels),
     };

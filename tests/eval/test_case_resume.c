@@ -99,8 +99,8 @@ static void a_case_that_was_cancelled_goes_on_with_the_same_numbers(void **state
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
     for (uint64_t place = 0; place < PLACES; place++) {
         w = (watch){.stop_at = 1 + place * (calls - 1) / PLACES};
-        expect_failure(try_case(&t, dir, &err), FDS_CANCELLED, &err, "cancelled");
-        assert_false(fds_path_exists(in_run(dir, "case.json")));
+        expect_failure(try_case(&t, dir, &err), FDS_ERR_CANCELLED, &err, "cancelled");
+        assert_false(fds__path_exists(in_run(dir, "case.json")));
         w = (watch){0};
         run_case(&t, dir);
         expect_same_numbers(dir, wanted);
@@ -111,7 +111,7 @@ static void a_case_that_was_cancelled_goes_on_with_the_same_numbers(void **state
                                         "by afds (1"};
     for (size_t i = 0; i < COUNT(steps); i++) {
         w = (watch){.stop_at = 2, .from = steps[i]};
-        expect_failure(try_case(&t, dir, &err), FDS_CANCELLED, &err, "cancelled");
+        expect_failure(try_case(&t, dir, &err), FDS_ERR_CANCELLED, &err, "cancelled");
         expect_in(w.last, steps[i]);
     }
     w = (watch){0};
@@ -228,11 +228,11 @@ static void a_finished_case_is_left_as_it_is(void **state) {
     trial_point(&t);
     run_case(&t, scratch_path("case"));
     assert_int_equal(stat(scratch_path("case/case.json"), &before), 0);
-    double start_s = fds_now_s();
+    double start_s = fds__now_s();
     watch w = {.stop_at = 1}; /* nothing is computed, so that there is nothing to stop */
     t.events = (fds_events){NULL, watch_progress, &w};
     run_case(&t, scratch_path("case"));
-    assert_true(fds_now_s() - start_s < 1);
+    assert_true(fds__now_s() - start_s < 1);
     assert_int_equal(stat(scratch_path("case/case.json"), &after), 0);
     assert_true(before.st_mtim.tv_sec == after.st_mtim.tv_sec &&
                 before.st_mtim.tv_nsec == after.st_mtim.tv_nsec && before.st_ino == after.st_ino);

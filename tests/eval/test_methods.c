@@ -101,11 +101,11 @@ static void what_cannot_be_is_refused_with_the_reason(void **state) {
     for (size_t i = 0; i < COUNT(wrong); i++) {
         eval_method m = {.title = "untouched"};
         fds_error err = {0};
-        assert_int_equal(eval_method_find(wrong[i][0], &m, &err), FDS_USAGE);
-        assert_int_equal(err.status, FDS_USAGE);
+        assert_int_equal(eval_method_find(wrong[i][0], &m, &err), FDS_ERR_USAGE);
+        assert_int_equal(err.status, FDS_ERR_USAGE);
         expect_in(err.text, wrong[i][1]);
         assert_string_equal(m.title, "untouched");
-        assert_int_equal(eval_method_find(wrong[i][0], &m, NULL), FDS_USAGE);
+        assert_int_equal(eval_method_find(wrong[i][0], &m, NULL), FDS_ERR_USAGE);
     }
 }
 
@@ -120,7 +120,7 @@ static void the_defaults_have_the_papers_shares(void **state) {
     for (size_t i = 0; i < REPORT_PAPER_SHARES; i++)
         assert_true(p.shares[i] == report_paper_shares[i]);
     assert_true(p.shares[p.share_count - 1] == 1);
-    assert_int_equal(p.orders, 40);
+    assert_int_equal(p.permutations, 40);
     assert_string_equal(p.network, "lenet5");
 }
 
@@ -140,25 +140,26 @@ static void mistakes_are_named_before_any_work(void **state) {
     const fds_bench_params good = fds_bench_params_default();
     fds_bench_params p;
 #define MISTAKE(change, status, part) (p = good, change, expect_mistake(&p, status, part))
-    MISTAKE(p.methods = none, FDS_USAGE, "no method is named");
-    MISTAKE(p.methods = twice, FDS_USAGE, "\"loo\" is named twice");
-    MISTAKE(p.methods = unknown, FDS_USAGE, "there is no method \"lol\"");
-    MISTAKE(p.share_count = 0, FDS_USAGE, "no shares");
-    MISTAKE(p.shares = NULL, FDS_USAGE, "no shares");
-    MISTAKE((p.shares = zero, p.share_count = 1), FDS_USAGE, "share 0 of the players is 0");
-    MISTAKE((p.shares = beyond, p.share_count = 2), FDS_USAGE, "share 1 of the players is 1.01");
-    MISTAKE((p.shares = falls, p.share_count = 2), FDS_USAGE, "0.2 comes after 0.5");
-    MISTAKE((p.shares = nan, p.share_count = 1), FDS_USAGE, "above 0 and at most 1");
-    MISTAKE(p.explainer = "resnet", FDS_USAGE, "it must be one of mlp, cnn");
-    MISTAKE(p.explainer = "bank", FDS_USAGE, "the bank is a method");
-    MISTAKE(p.network = NULL, FDS_USAGE, "no network");
-    MISTAKE(p.coalitions = 61, FDS_USAGE, "61 coalitions");
-    MISTAKE(p.truth = 4001, FDS_USAGE, "4001 coalitions for the truth");
-    MISTAKE(p.truth = (size_t)1 << 40, FDS_LIMIT, "at most");
-    MISTAKE(p.orders = 0, FDS_USAGE, "0 orders");
-    MISTAKE(p.flipped = 1, FDS_USAGE, "from 0 to below 1");
-    MISTAKE(p.flipped = -0.1, FDS_USAGE, "share -0.1");
-    MISTAKE(p.flipped = NAN, FDS_USAGE, "from 0 to below 1");
+    MISTAKE(p.methods = none, FDS_ERR_USAGE, "no method is named");
+    MISTAKE(p.methods = twice, FDS_ERR_USAGE, "\"loo\" is named twice");
+    MISTAKE(p.methods = unknown, FDS_ERR_USAGE, "there is no method \"lol\"");
+    MISTAKE(p.share_count = 0, FDS_ERR_USAGE, "no shares");
+    MISTAKE(p.shares = NULL, FDS_ERR_USAGE, "no shares");
+    MISTAKE((p.shares = zero, p.share_count = 1), FDS_ERR_USAGE, "share 0 of the players is 0");
+    MISTAKE((p.shares = beyond, p.share_count = 2), FDS_ERR_USAGE,
+            "share 1 of the players is 1.01");
+    MISTAKE((p.shares = falls, p.share_count = 2), FDS_ERR_USAGE, "0.2 comes after 0.5");
+    MISTAKE((p.shares = nan, p.share_count = 1), FDS_ERR_USAGE, "above 0 and at most 1");
+    MISTAKE(p.explainer = "resnet", FDS_ERR_USAGE, "it must be one of mlp, cnn");
+    MISTAKE(p.explainer = "bank", FDS_ERR_USAGE, "the bank is a method");
+    MISTAKE(p.network = NULL, FDS_ERR_USAGE, "no network");
+    MISTAKE(p.coalitions = 61, FDS_ERR_USAGE, "61 coalitions");
+    MISTAKE(p.truth = 4001, FDS_ERR_USAGE, "4001 coalitions for the truth");
+    MISTAKE(p.truth = (size_t)1 << 40, FDS_ERR_LIMIT, "at most");
+    MISTAKE(p.permutations = 0, FDS_ERR_USAGE, "0 orders");
+    MISTAKE(p.flipped = 1, FDS_ERR_USAGE, "from 0 to below 1");
+    MISTAKE(p.flipped = -0.1, FDS_ERR_USAGE, "share -0.1");
+    MISTAKE(p.flipped = NAN, FDS_ERR_USAGE, "from 0 to below 1");
 #undef MISTAKE
 }
 

@@ -2,18 +2,18 @@
  * The value loss: against models trained one by one, whatever is removed; what is trained and what
  * is not; bits for any number of threads and after having been stopped; mistakes, and faults. */
 #include "../utility/table_fixture.h"
-#include "../utility/value_fixture.h"
+#include "../utility/utility_fixture.h"
 #include "eval/eval.h"
 
 #include <float.h>
 
 enum { MOST_PLAYERS = 130, MOST_INPUTS = 8, MOST_SHARES = 8 };
 
-static const fds_removal ways[] = {FDS_REMOVE_TOP, FDS_REMOVE_BOTTOM, FDS_ADD_TOP};
+static const fds_removal ways[] = {FDS_REMOVAL_TOP, FDS_REMOVAL_BOTTOM, FDS_REMOVAL_KEEP_TOP};
 
 /* One call of fds_value_loss: its data and what comes of it. */
 typedef struct {
-    const fds_value *value;
+    const fds_utility *value;
     fds_removal way;
     double values[MOST_PLAYERS * MOST_INPUTS];
     size_t columns;
@@ -27,7 +27,7 @@ typedef struct {
 } call;
 
 /* Values that differ from player to player and from column to column, and some shares. */
-static call call_of(const fds_value *value, fds_removal way, size_t columns, uint64_t seed) {
+static call call_of(const fds_utility *value, fds_removal way, size_t columns, uint64_t seed) {
     static const double shares[] = {0, 0.1, 0.25, 0.5, 0.8, 1};
     call c = {
         .value = value, .way = way, .columns = columns, .share_count = COUNT(shares), .threads = 1};
@@ -46,10 +46,10 @@ static fds_status try_call(call *c, fds_table *table, fds_error *err) {
                           c->share_count, c->threads, c->losses, &c->trained, c->events, err);
 }
 
-static fds_table *open_table(const fds_value *value, const char *name) {
+static fds_table *open_table(const fds_utility *value, const char *name) {
     fds_table *table = NULL;
     fds_error err = {0};
-    expect_ok(fds_table_open(scratch_path(name), value, FDS_F32, NULL, &table, &err), &err);
+    expect_ok(fds_table_open(scratch_path(name), value, FDS_STORE_F32, NULL, &table, &err), &err);
     return table;
 }
 
@@ -82,9 +82,9 @@ static bool takes_part(const call *c, size_t column, size_t i, size_t count) {
         double other = c->values[j * c->columns + column];
         before += other > own || (other == own && j < i);
     }
-    return c->way == FDS_REMOVE_TOP      ? before >= count
-           : c->way == FDS_REMOVE_BOTTOM ? before < n - count
-                                         : before < count;
+    return c->way == FDS_REMOVAL_TOP      ? before >= count
+           : c->way == FDS_REMOVAL_BOTTOM ? before < n - count
+                                          : before < count;
 }
 
 static double naive_loss(const call *c, size_t count, size_t input) {
@@ -94,7 +94,7 @@ static double naive_loss(const call *c, size_t count, size_t input) {
     for (size_t i = 0; i < c->value->players; i++)
         if (takes_part(c, c->columns == 1 ? 0 : input, i, count))
             coalition[i / 64] |= (uint64_t)1 << i % 64;
-    expect_ok(fds_value_eval(c->value, 0, coalition, probs, &err), &err);
+    expect_ok(fds_utility_eval(c->value, 0, coalition, probs, &err), &err);
     double p = probs[input * c->value->classes + c->labels[input]];
     free(probs);
     return -log(p > (double)FLT_MIN ? p : (double)FLT_MIN);
@@ -119,15 +119,15 @@ static void losses_are_those_of_models_without_the_removed(void **state) {
     static const size_t counts[] = {0, 1, 3, 5, 8, 10}; /* 2.5 players are 3 */
     game g = game_vectors(10, 5, 3, 5);
     for (size_t k = 0; k < COUNT(kinds); k++) {
-        fds_value_params p = smaller(kinds[k]);
-        fds_value *value = make_value(&g, &p, 1);
+        fds_utility_params p = smaller(kinds[k]);
+        fds_utility *value = make_value(&g, &p, 1);
         for (size_t w = 0; w < COUNT(ways); w++)
             for (size_t columns = 1; columns <= 5; columns += 4) {
                 call c = call_of(value, ways[w], columns, k);
                 run_call(&c);
                 expect_naive(&c, counts);
             }
-        fds_value_free(value);
+        fds_utility_free(value);
     }
     game_free(&g);
 }
@@ -137,15 +137,15 @@ static void providers_are_removed_whole(void **state) {
     (void)state;
     static const size_t counts[] = {0, 0, 1, 2, 2, 3};
     game g = game_providers(30, 4, 2, 3);
-    fds_value_params p = smaller("knn:5");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = smaller("knn:5");
+    fds_utility *value = make_value(&g, &p, 1);
     assert_int_equal(value->players, 3);
     for (size_t w = 0; w < COUNT(ways); w++) {
         call c = call_of(value, ways[w], 4, 7);
         run_call(&c);
         expect_naive(&c, counts);
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -177,7 +177,7 @@ static void ties_go_by_number(void **state) {
         expect_naive(&c, counts);
         uint64_t left = 0; /* two are removed or added */
         for (size_t i = 0; i < 8; i++)
-            if (ways[w] == FDS_REMOVE_TOP ? i >= 2 : ways[w] == FDS_REMOVE_BOTTOM ? i < 6 : i < 2)
+            if (ways[w] == FDS_REMOVAL_TOP ? i >= 2 : ways[w] == FDS_REMOVAL_BOTTOM ? i < 6 : i < 2)
                 left |= (uint64_t)1 << order[i];
         for (size_t i = 0; i < 2; i++)
             assert_true(c.losses[2 * 2 + i] ==
@@ -218,10 +218,10 @@ static void shares_are_rounded_to_whole_players(void **state) {
 static void losses_have_bounds(void **state) {
     (void)state;
     game g = game_vectors(6, 4, 2, 5);
-    fds_value_params p = smaller("knn:1");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = smaller("knn:1");
+    fds_utility *value = make_value(&g, &p, 1);
     float probs[4 * 2];
-    call c = call_of(value, FDS_ADD_TOP, 4, 1);
+    call c = call_of(value, FDS_REMOVAL_KEEP_TOP, 4, 1);
     eval(value, 0, everyone(&g), probs);
     for (size_t i = 0; i < 4; i++)
         c.labels[i] = probs[i * 2 + 1] == 1;
@@ -231,7 +231,7 @@ static void losses_have_bounds(void **state) {
         assert_true(c.losses[i] > 87.3 && c.losses[i] < 87.4);
         assert_true(c.losses[5 * 4 + i] == 0 && !signbit(c.losses[5 * 4 + i]));
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -243,7 +243,7 @@ static void equal_coalitions_are_trained_once(void **state) {
     fds_error err = {0};
     fake_make(&f, 10, 4, 2, 1);
     fds_table *table = open_table(&f.value, "table");
-    call c = call_of(&f.value, FDS_REMOVE_TOP, 4, 3);
+    call c = call_of(&f.value, FDS_REMOVAL_TOP, 4, 3);
     c.shares[2] = 0.3; /* no halves: what is removed and what remains are rounded alike */
     for (size_t p = 0; p < 10; p++)
         for (size_t i = 0; i < 2; i++) {
@@ -258,13 +258,13 @@ static void equal_coalitions_are_trained_once(void **state) {
     expect_ok(try_call(&again, table, &err), &err);
     assert_int_equal(again.trained, 0);
     expect_same(&c, &again);
-    again.way = FDS_REMOVE_BOTTOM; /* of the order turned round: the same players remain */
+    again.way = FDS_REMOVAL_BOTTOM; /* of the order turned round: the same players remain */
     for (size_t i = 0; i < 40; i++)
         again.values[i] = -again.values[i];
     expect_ok(try_call(&again, table, &err), &err);
     assert_int_equal(again.trained, 0);
     expect_same(&c, &again);
-    again.way = FDS_ADD_TOP; /* of the others */
+    again.way = FDS_REMOVAL_KEEP_TOP; /* of the others */
     for (size_t k = 0; k < again.share_count; k++)
         again.shares[k] = 1 - again.shares[k];
     expect_ok(try_call(&again, table, &err), &err);
@@ -280,7 +280,7 @@ static void nothing_else_is_trained(void **state) {
     fds_error err = {0};
     fake_make(&f, 10, 4, 2, 1);
     fds_table *table = open_table(&f.value, "table");
-    call c = call_of(&f.value, FDS_REMOVE_TOP, 1, 3);
+    call c = call_of(&f.value, FDS_REMOVAL_TOP, 1, 3);
     c.share_count = 0;
     expect_ok(try_call(&c, table, &err), &err);
     assert_int_equal(c.trained, 0);
@@ -306,8 +306,8 @@ static void nothing_else_is_trained(void **state) {
 static void threads_change_no_bit(void **state) {
     (void)state;
     game g = game_vectors(9, 6, 3, 8);
-    fds_value_params p = smaller("retrain:2");
-    fds_value *value = make_value(&g, &p, 3);
+    fds_utility_params p = smaller("retrain:2");
+    fds_utility *value = make_value(&g, &p, 3);
     for (size_t w = 0; w < COUNT(ways); w++) {
         call one = call_of(value, ways[w], 6, w);
         run_call(&one);
@@ -320,7 +320,7 @@ static void threads_change_no_bit(void **state) {
             assert_int_equal(one.trained, more.trained);
         }
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -339,11 +339,11 @@ static bool stop(void *user, const fds_progress *progress) {
 static void a_call_that_was_stopped_goes_on(void **state) {
     (void)state;
     game g = game_vectors(9, 6, 3, 8);
-    fds_value_params p = smaller("retrain:2");
-    fds_value *value = make_value(&g, &p, 2);
+    fds_utility_params p = smaller("retrain:2");
+    fds_utility *value = make_value(&g, &p, 2);
     stopper s = {0};
     fds_events events = {.progress = stop, .user = &s};
-    call whole = call_of(value, FDS_REMOVE_TOP, 6, 1);
+    call whole = call_of(value, FDS_REMOVAL_TOP, 6, 1);
     whole.events = &events;
     run_call(&whole);
     assert_true(whole.trained > 20);
@@ -356,7 +356,7 @@ static void a_call_that_was_stopped_goes_on(void **state) {
         memset(c.losses, 0xa5, sizeof c.losses);
         c.threads = threads;
         s.stop_at = 7;
-        expect_failure(try_call(&c, table, &err), FDS_CANCELLED, &err, "");
+        expect_failure(try_call(&c, table, &err), FDS_ERR_CANCELLED, &err, "");
         fds_table_free(table); /* another process goes on */
         table = open_table(value, "table");
         s.stop_at = 0;
@@ -366,7 +366,7 @@ static void a_call_that_was_stopped_goes_on(void **state) {
         fds_table_free(table);
         forget("table");
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -390,22 +390,22 @@ static void mistakes_are_named_before_any_work(void **state) {
         fds_status status;
         const char *words;
     } cases[] = {
-        {wrong_way, FDS_USAGE, "no way number 3"},
-        {negative_way, FDS_USAGE, "no way number -1"},
-        {low_share, FDS_USAGE, "share 2 of the players is -0.01, but must be 0 to 1"},
-        {high_share, FDS_USAGE, "share 2 of the players is 1.01"},
-        {percent, FDS_USAGE, "share 5 of the players is 5"},
-        {no_share, FDS_USAGE, "share 2 of the players is nan"},
-        {two_columns, FDS_SHAPE, "2 columns for a table of 4 inputs"},
-        {no_columns, FDS_SHAPE, "0 columns for a table of 4 inputs"},
-        {high_label, FDS_USAGE, "input 3: label 2, there are 2 classes"},
-        {no_value, FDS_USAGE, "the value of player 7 in column 2 is no number"},
+        {wrong_way, FDS_ERR_USAGE, "no way number 3"},
+        {negative_way, FDS_ERR_USAGE, "no way number -1"},
+        {low_share, FDS_ERR_USAGE, "share 2 of the players is -0.01, but must be 0 to 1"},
+        {high_share, FDS_ERR_USAGE, "share 2 of the players is 1.01"},
+        {percent, FDS_ERR_USAGE, "share 5 of the players is 5"},
+        {no_share, FDS_ERR_USAGE, "share 2 of the players is nan"},
+        {two_columns, FDS_ERR_SHAPE, "2 columns for a table of 4 inputs"},
+        {no_columns, FDS_ERR_SHAPE, "0 columns for a table of 4 inputs"},
+        {high_label, FDS_ERR_USAGE, "input 3: label 2, there are 2 classes"},
+        {no_value, FDS_ERR_USAGE, "the value of player 7 in column 2 is no number"},
     };
     fake f;
     fake_make(&f, 10, 4, 2, 1);
     fds_table *table = open_table(&f.value, "table");
     for (size_t i = 0; i < COUNT(cases); i++) {
-        call c = call_of(&f.value, FDS_REMOVE_TOP, 4, 1);
+        call c = call_of(&f.value, FDS_REMOVAL_TOP, 4, 1);
         fds_error err = {0};
         cases[i].spoil(&c);
         expect_failure(try_call(&c, table, &err), cases[i].status, &err, cases[i].words);
@@ -424,9 +424,9 @@ static void more_shares_than_there_can_be_are_refused(void **state) {
     fds_table *table = open_table(&f.value, "table");
     double *values = need(2 * INPUTS, sizeof *values), *shares = need(SHARES, sizeof *shares);
     uint32_t *labels = need(INPUTS, sizeof *labels);
-    expect_failure(fds_value_loss(table, FDS_ADD_TOP, values, INPUTS, labels, shares, SHARES, 1,
-                                  NULL, NULL, NULL, &err),
-                   FDS_LIMIT, &err, "536870912 rows");
+    expect_failure(fds_value_loss(table, FDS_REMOVAL_KEEP_TOP, values, INPUTS, labels, shares,
+                                  SHARES, 1, NULL, NULL, NULL, &err),
+                   FDS_ERR_LIMIT, &err, "536870912 rows");
     assert_int_equal(f.calls, 0);
     free(values);
     free(shares);
@@ -440,9 +440,10 @@ static void a_table_of_16_bits_is_refused(void **state) {
     fds_error err = {0};
     fds_table *table = NULL;
     fake_make(&f, 10, 4, 2, 1);
-    call c = call_of(&f.value, FDS_REMOVE_TOP, 4, 1);
-    expect_ok(fds_table_open(scratch_path("table"), &f.value, FDS_F16, NULL, &table, &err), &err);
-    expect_failure(try_call(&c, table, &err), FDS_USAGE, &err, "no numbers below 6e-8");
+    call c = call_of(&f.value, FDS_REMOVAL_TOP, 4, 1);
+    expect_ok(fds_table_open(scratch_path("table"), &f.value, FDS_STORE_F16, NULL, &table, &err),
+              &err);
+    expect_failure(try_call(&c, table, &err), FDS_ERR_USAGE, &err, "no numbers below 6e-8");
     assert_int_equal(f.calls, 0);
     fds_table_free(table);
 }
@@ -453,12 +454,12 @@ static void a_sub_model_that_fails_is_told(void **state) {
     fake f;
     fds_error err = {0};
     fake_make(&f, 10, 4, 2, 1);
-    call c = call_of(&f.value, FDS_REMOVE_TOP, 4, 1), whole = c;
+    call c = call_of(&f.value, FDS_REMOVAL_TOP, 4, 1), whole = c;
     run_call(&whole);
     fds_table *table = open_table(&f.value, "table");
     f.calls = 0;
     f.fail_at = 6;
-    expect_failure(try_call(&c, table, &err), FDS_DIVERGED, &err, "told to fail");
+    expect_failure(try_call(&c, table, &err), FDS_ERR_DIVERGED, &err, "told to fail");
     f.fail_at = 0;
     expect_ok(try_call(&c, table, &err), &err);
     assert_int_equal(c.trained, whole.trained - 5);
@@ -469,16 +470,16 @@ static void a_sub_model_that_fails_is_told(void **state) {
 /* ---- faults ---- */
 
 /* The nth call of a kind fails in one call, and the next ends as if nothing had been. */
-static bool survives(const call *whole, fds_fault_kind kind, uint64_t nth) {
+static bool survives(const call *whole, fds__fault_kind kind, uint64_t nth) {
     call c = *whole;
     fds_error err = {0};
     fds_table *table = open_table(c.value, "table");
     memset(c.losses, 0xa5, sizeof c.losses);
-    fds_fault_arm(kind, nth);
+    fds__fault_arm(kind, nth);
     fds_status status = try_call(&c, table, &err);
-    bool was_hit = fds_fault_arm(kind, 0) >= nth;
+    bool was_hit = fds__fault_arm(kind, 0) >= nth;
     if (was_hit) {
-        assert_int_equal(status, kind == FDS_FAULT_ALLOC ? FDS_NOMEM : FDS_IO);
+        assert_int_equal(status, kind == FDS__FAULT_ALLOC ? FDS_ERR_NOMEM : FDS_ERR_IO);
         assert_int_equal(err.status, status);
         assert_true(err.text[0]);
         status = try_call(&c, table, &err);
@@ -494,14 +495,14 @@ static void faults_leak_nothing_and_can_be_overcome(void **state) {
     (void)state;
     fake f;
     fake_make(&f, 10, 4, 2, 1);
-    call whole = call_of(&f.value, FDS_REMOVE_TOP, 4, 1);
+    call whole = call_of(&f.value, FDS_REMOVAL_TOP, 4, 1);
     run_call(&whole);
-    for (int kind = FDS_FAULT_ALLOC; kind <= FDS_FAULT_IO; kind++) {
+    for (int kind = FDS__FAULT_ALLOC; kind <= FDS__FAULT_IO; kind++) {
         uint64_t nth = 1;
-        while (survives(&whole, (fds_fault_kind)kind, nth))
+        while (survives(&whole, (fds__fault_kind)kind, nth))
             nth++;
         print_message("# %llu %s failed, one at a time\n", (unsigned long long)nth - 1,
-                      kind == FDS_FAULT_ALLOC ? "allocations" : "file operations");
+                      kind == FDS__FAULT_ALLOC ? "allocations" : "file operations");
         assert_true(nth > 5);
     }
 }

@@ -23,13 +23,14 @@ static inline void expect_failure(fds_status got, fds_status wanted, const fds_e
 }
 
 /* A failure that was armed is told as what it is. */
-static inline void expect_told(fds_fault_kind kind, uint64_t nth, fds_status status,
+static inline void expect_told(fds__fault_kind kind, uint64_t nth, fds_status status,
                                const fds_error *err) {
-    bool is_told = kind == FDS_FAULT_ALLOC ? status == FDS_NOMEM : status == FDS_IO;
-    if (kind == FDS_FAULT_ALLOC) /* without memory jansson's reader may find mistakes in the text */
-        is_told |= status == FDS_FORMAT;
+    bool is_told = kind == FDS__FAULT_ALLOC ? status == FDS_ERR_NOMEM : status == FDS_ERR_IO;
+    if (kind ==
+        FDS__FAULT_ALLOC) /* without memory jansson's reader may find mistakes in the text */
+        is_told |= status == FDS_ERR_FORMAT;
     if (!is_told || err->status != status || !err->text[0])
-        fail_msg("%s %llu fails: %s: %s", kind == FDS_FAULT_IO ? "file operation" : "allocation",
+        fail_msg("%s %llu fails: %s: %s", kind == FDS__FAULT_IO ? "file operation" : "allocation",
                  (unsigned long long)nth, fds_status_name(status), err->text);
 }
 
@@ -240,7 +241,7 @@ static inline void sha256_of(const char *path, char hex[65]) {
 }
 
 static inline json_t *read_run(const char *dir) {
-    json_t *json = json_load_file(in_run(dir, FDS_RUN_JSON), 0, NULL);
+    json_t *json = json_load_file(in_run(dir, FDS__RUN_JSON), 0, NULL);
     assert_non_null(json);
     return json;
 }

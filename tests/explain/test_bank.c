@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The bank of sub-models: its answers are those of least squares on the table, its file survives
  * whatever happens to it, and mistakes are told by name. */
-#include "../utility/value_fixture.h"
+#include "../utility/utility_fixture.h"
 #include "explain/bank.h"
 
 #include <signal.h>
@@ -13,7 +13,7 @@ enum { INPUTS = 15, CLASSES = 3, PLAYERS = 9 };
 
 typedef struct {
     game g;
-    fds_value *value;
+    fds_utility *value;
     fds_plan *plan;
     fds_groups *groups;
 } subject;
@@ -21,14 +21,14 @@ typedef struct {
 static fds_plan *paired(size_t players, size_t count, uint64_t seed) {
     fds_plan *plan = NULL;
     fds_error err;
-    expect_ok(fds_plan_sample(FDS_PAIRED, players, NULL, count, seed, &plan, &err), &err);
+    expect_ok(fds_plan_sample(FDS_SAMPLER_PAIRED, players, NULL, count, seed, &plan, &err), &err);
     return plan;
 }
 
 /* Vectors; the coalitions of so small a game repeat themselves. */
 static subject make_subject(size_t coalitions) {
     subject s = {.g = game_vectors(PLAYERS, INPUTS, CLASSES, 1)};
-    fds_value_params params = smaller("retrain:3");
+    fds_utility_params params = smaller("retrain:3");
     fds_error err;
     s.value = make_value(&s.g, &params, 3);
     s.plan = paired(PLAYERS, coalitions, 4);
@@ -39,7 +39,7 @@ static subject make_subject(size_t coalitions) {
 static void free_subject(subject *s) {
     fds_groups_free(s->groups);
     fds_plan_free(s->plan);
-    fds_value_free(s->value);
+    fds_utility_free(s->value);
     game_free(&s->g);
 }
 
@@ -47,9 +47,9 @@ static fds_status try_fill(const subject *s, const fds_plan *plan, unsigned thre
                            const fds_events *events, fds_error *err) {
     fds_table *table = NULL;
     fds_status status =
-        fds_table_open(scratch_path("table"), s->value, FDS_F32, events, &table, err);
+        fds_table_open(scratch_path("table"), s->value, FDS_STORE_F32, events, &table, err);
     if (status == FDS_OK)
-        status = fds_bank_fill(scratch_path("bank"), s->value, table, plan, threads, events, err);
+        status = fds__bank_fill(scratch_path("bank"), s->value, table, plan, threads, events, err);
     fds_table_free(table);
     return status;
 }
@@ -60,15 +60,15 @@ static void fill(const subject *s, unsigned threads) {
 }
 
 static fds_status try_open(const subject *s, const fds_plan *plan, unsigned threads,
-                           fds_bank **bank, fds_error *err) {
-    fds_ls_params params = {.adjust = FDS_COUNTS, .groups = s->groups};
+                           fds__bank **bank, fds_error *err) {
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = s->groups};
     fds_ls_report strengths = {.shrink = 5, .shrink_rest = 10};
-    return fds_bank_open(scratch_path("bank"), fds_value_network(s->value), plan, &params,
-                         &strengths, threads, bank, err);
+    return fds__bank_open(scratch_path("bank"), fds__utility_network(s->value), plan, &params,
+                          &strengths, threads, bank, err);
 }
 
-static fds_bank *open_bank(const subject *s, unsigned threads) {
-    fds_bank *bank = NULL;
+static fds__bank *open_bank(const subject *s, unsigned threads) {
+    fds__bank *bank = NULL;
     fds_error err;
     expect_ok(try_open(s, s->plan, threads, &bank, &err), &err);
     return bank;
@@ -89,7 +89,8 @@ static fds_ls_report solve_table(const subject *s, const fds_ls_params *params,
     fds_ls_report report;
     fds_error err;
     double by_player[2][PLAYERS * INPUTS];
-    expect_ok(fds_table_open(scratch_path("table"), s->value, FDS_F32, NULL, &table, &err), &err);
+    expect_ok(fds_table_open(scratch_path("table"), s->value, FDS_STORE_F32, NULL, &table, &err),
+              &err);
     expect_ok(fds_table_view_create(table, s->plan, labels, false, 1, &view, &err), &err);
     fds_rows rows = fds_table_view_rows(view);
     expect_ok(fds_least_squares(s->plan, &rows, params, 1, by_player[0], by_player[1], &report,
@@ -120,23 +121,23 @@ static void answers_are_those_of_least_squares_on_the_table(void **state) {
     uint32_t labels[INPUTS];
     some_labels(labels);
     fill(&s, 2);
-    for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+    for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
         fds_ls_params params = {.adjust = adjust, .groups = s.groups};
         double right[2][SIZE], got[2][SIZE];
-        fds_bank *bank = NULL;
+        fds__bank *bank = NULL;
         fds_error err;
         fds_ls_report report = solve_table(&s, &params, labels, right[0], right[1]);
-        expect_ok(fds_bank_open(scratch_path("bank"), fds_value_network(s.value), s.plan, &params,
-                                &report, 2, &bank, &err),
+        expect_ok(fds__bank_open(scratch_path("bank"), fds__utility_network(s.value), s.plan,
+                                 &params, &report, 2, &bank, &err),
                   &err);
-        expect_ok(fds_bank_explain(bank, s.value->data->inputs, labels, got[0], got[1], &err),
+        expect_ok(fds__bank_explain(bank, s.value->data->inputs, labels, got[0], got[1], &err),
                   &err);
         double off = farthest(got[0], right[0], SIZE), off_error = farthest(got[1], right[1], SIZE);
         print_message("# adjust %d: values differ by at most %.2g, errors by %.2g\n", (int)adjust,
                       off, off_error);
         assert_true(off < 1e-3 && off_error < 1e-3);
         assert_true(off > 0); /* it is not the table that answers */
-        fds_bank_free(bank);
+        fds__bank_free(bank);
     }
     free_subject(&s);
 }
@@ -152,8 +153,8 @@ static void bits_do_not_depend_on_threads_or_company(void **state) {
     fill(&s, 1);
     for (unsigned threads = 1; threads <= 3; threads++) {
         double all[2 * SIZE], alone[2 * PLAYERS];
-        fds_bank *bank = open_bank(&s, threads);
-        expect_ok(fds_bank_explain(bank, s.value->data->inputs, labels, all, all + SIZE, &err),
+        fds__bank *bank = open_bank(&s, threads);
+        expect_ok(fds__bank_explain(bank, s.value->data->inputs, labels, all, all + SIZE, &err),
                   &err);
         if (threads == 1)
             memcpy(first, all, sizeof all);
@@ -162,15 +163,15 @@ static void bits_do_not_depend_on_threads_or_company(void **state) {
             fds_inputs one = *s.value->data->inputs;
             one.values += x * one.size;
             one.count = 1;
-            expect_ok(fds_bank_explain(bank, &one, labels + x, alone,
-                                       x % 2 ? alone + PLAYERS : NULL, &err),
+            expect_ok(fds__bank_explain(bank, &one, labels + x, alone,
+                                        x % 2 ? alone + PLAYERS : NULL, &err),
                       &err);
             assert_memory_equal(alone, all + x * PLAYERS, PLAYERS * sizeof *all);
             if (x % 2)
                 assert_memory_equal(alone + PLAYERS, all + SIZE + x * PLAYERS,
                                     PLAYERS * sizeof *all);
         }
-        fds_bank_free(bank);
+        fds__bank_free(bank);
     }
     free_subject(&s);
 }
@@ -180,13 +181,13 @@ static void a_plan_that_the_file_begins_with_is_answered_for(void **state) {
     (void)state;
     subject s = make_subject(60);
     fds_plan *beginning = paired(PLAYERS, 40, 4), *longer = paired(PLAYERS, 100, 4);
-    fds_bank *bank = NULL;
+    fds__bank *bank = NULL;
     fds_error err;
     fill(&s, 2);
     expect_ok(try_open(&s, beginning, 2, &bank, &err), &err);
-    fds_bank_free(bank);
+    fds__bank_free(bank);
     bank = NULL;
-    expect_failure(try_open(&s, longer, 2, &bank, &err), FDS_USAGE, &err, "bank holds");
+    expect_failure(try_open(&s, longer, 2, &bank, &err), FDS_ERR_USAGE, &err, "bank holds");
     fds_plan_free(beginning);
     fds_plan_free(longer);
     free_subject(&s);
@@ -239,7 +240,7 @@ static void whatever_is_missing_or_damaged_is_trained_again(void **state) {
     subject s = make_subject(20);
     fill(&s, 2);
     bytes right = take_bytes();
-    fds_bank *bank = NULL;
+    fds__bank *bank = NULL;
     fds_error err;
     for (size_t size = 0; size <= right.size; size += size < 200 ? 9 : 41) { /* cut off */
         scratch_write(scratch_path("bank"), right.data, size);
@@ -254,7 +255,7 @@ static void whatever_is_missing_or_damaged_is_trained_again(void **state) {
         right.data[at] ^= 16;
         scratch_write(scratch_path("bank"), right.data, right.size);
         right.data[at] ^= 16;
-        expect_failure(try_open(&s, s.plan, 1, &bank, &err), FDS_CORRUPT, &err, "bank");
+        expect_failure(try_open(&s, s.plan, 1, &bank, &err), FDS_ERR_CORRUPT, &err, "bank");
         fill(&s, 1);
         expect_bytes(&right, "a bit turned");
     }
@@ -267,7 +268,7 @@ static void whatever_is_missing_or_damaged_is_trained_again(void **state) {
     fill(&s, 3);
     expect_bytes(&right, "removed");
     bank = open_bank(&s, 2);
-    fds_bank_free(bank);
+    fds__bank_free(bank);
     free(longer);
     free(right.data);
     free_subject(&s);
@@ -313,43 +314,46 @@ static void a_killed_filling_goes_on(void **state) {
 static void other_files_are_told_apart(void **state) {
     (void)state;
     subject s = make_subject(20), other = make_subject(20);
-    fds_value_params params = smaller("retrain:3");
-    fds_bank *bank = NULL;
+    fds_utility_params params = smaller("retrain:3");
+    fds__bank *bank = NULL;
     fds_error err;
-    fds_value_free(other.value);
+    fds_utility_free(other.value);
     fds_plan_free(other.plan);
 
-    expect_failure(try_open(&s, s.plan, 1, &bank, &err), FDS_NOT_FOUND, &err, "bank");
+    expect_failure(try_open(&s, s.plan, 1, &bank, &err), FDS_ERR_NOT_FOUND, &err, "bank");
     scratch_write(scratch_path("bank"), "PK", 2);
-    expect_failure(try_fill(&s, s.plan, 1, NULL, &err), FDS_FORMAT, &err, "bank is not a bank");
+    expect_failure(try_fill(&s, s.plan, 1, NULL, &err), FDS_ERR_FORMAT, &err, "bank is not a bank");
     char text[500] = "Something else, which is long enough for a header.";
     scratch_write(scratch_path("bank"), text, sizeof text);
-    expect_failure(try_fill(&s, s.plan, 1, NULL, &err), FDS_FORMAT, &err, "bank is not a bank");
-    expect_failure(try_open(&s, s.plan, 1, &bank, &err), FDS_FORMAT, &err, "bank is not a bank");
+    expect_failure(try_fill(&s, s.plan, 1, NULL, &err), FDS_ERR_FORMAT, &err, "bank is not a bank");
+    expect_failure(try_open(&s, s.plan, 1, &bank, &err), FDS_ERR_FORMAT, &err,
+                   "bank is not a bank");
     unlink(scratch_path("bank"));
 
     fill(&s, 1);
     bytes right = take_bytes();
     other.plan = paired(PLAYERS, 20, 5);
-    expect_failure(try_fill(&s, other.plan, 1, NULL, &err), FDS_USAGE, &err, "of other coalitions");
-    expect_failure(try_open(&s, other.plan, 1, &bank, &err), FDS_USAGE, &err, "bank");
+    expect_failure(try_fill(&s, other.plan, 1, NULL, &err), FDS_ERR_USAGE, &err,
+                   "of other coalitions");
+    expect_failure(try_open(&s, other.plan, 1, &bank, &err), FDS_ERR_USAGE, &err, "bank");
 
     params.network = "fc:6,relu,fc:classes";
     other.value = make_value(&s.g, &params, 1);
-    expect_failure(try_open(&other, s.plan, 1, &bank, &err), FDS_USAGE, &err, "another network");
+    expect_failure(try_open(&other, s.plan, 1, &bank, &err), FDS_ERR_USAGE, &err,
+                   "another network");
     remove_table();
-    expect_failure(try_fill(&other, s.plan, 1, NULL, &err), FDS_USAGE, &err, "another network");
-    fds_value_free(other.value);
+    expect_failure(try_fill(&other, s.plan, 1, NULL, &err), FDS_ERR_USAGE, &err, "another network");
+    fds_utility_free(other.value);
     params = smaller("retrain:4");
     other.value = make_value(&s.g, &params, 1);
     remove_table();
-    expect_failure(try_fill(&other, s.plan, 1, NULL, &err), FDS_USAGE, &err, "in another way");
+    expect_failure(try_fill(&other, s.plan, 1, NULL, &err), FDS_ERR_USAGE, &err, "in another way");
 
     memcpy(text, right.data, 72); /* another version, with a checksum that agrees */
     text[8] = 2;
     memcpy(text + 64, &(uint64_t){fds_checksum(text, 64)}, 8);
     scratch_write(scratch_path("bank"), text, 72);
-    expect_failure(try_open(&s, s.plan, 1, &bank, &err), FDS_UNSUPPORTED, &err, "version");
+    expect_failure(try_open(&s, s.plan, 1, &bank, &err), FDS_ERR_UNSUPPORTED, &err, "version");
     free(right.data);
     free_subject(&s);
     free_subject(&other);
@@ -358,46 +362,47 @@ static void other_files_are_told_apart(void **state) {
 static void mistakes_of_the_caller_are_told(void **state) {
     (void)state;
     subject s = make_subject(60);
-    fds_value_params params = smaller("knn:1");
-    fds_value *knn = make_value(&s.g, &params, 1);
+    fds_utility_params params = smaller("knn:1");
+    fds_utility *knn = make_value(&s.g, &params, 1);
     fds_table *table = NULL;
-    fds_bank *bank = NULL;
+    fds__bank *bank = NULL;
     fds_error err;
     double values[INPUTS * PLAYERS];
     uint32_t labels[INPUTS] = {0};
-    expect_ok(fds_table_open(scratch_path("other"), knn, FDS_F32, NULL, &table, &err), &err);
-    expect_failure(fds_bank_fill(scratch_path("bank"), knn, table, s.plan, 1, NULL, &err),
-                   FDS_UNSUPPORTED, &err, "retrain");
-    expect_failure(fds_bank_fill(scratch_path("bank"), s.value, table, s.plan, 1, NULL, &err),
-                   FDS_USAGE, &err, "another value function");
+    expect_ok(fds_table_open(scratch_path("other"), knn, FDS_STORE_F32, NULL, &table, &err), &err);
+    expect_failure(fds__bank_fill(scratch_path("bank"), knn, table, s.plan, 1, NULL, &err),
+                   FDS_ERR_UNSUPPORTED, &err, "retrain");
+    expect_failure(fds__bank_fill(scratch_path("bank"), s.value, table, s.plan, 1, NULL, &err),
+                   FDS_ERR_USAGE, &err, "another value function");
     fds_table_free(table);
     fds_plan *small_plan = paired(4, 10, 1);
-    expect_failure(try_fill(&s, small_plan, 1, NULL, &err), FDS_SHAPE, &err, "4 players");
+    expect_failure(try_fill(&s, small_plan, 1, NULL, &err), FDS_ERR_SHAPE, &err, "4 players");
     fill(&s, 1);
-    expect_failure(try_open(&s, small_plan, 1, &bank, &err), FDS_SHAPE, &err, "players");
+    expect_failure(try_open(&s, small_plan, 1, &bank, &err), FDS_ERR_SHAPE, &err, "players");
     bank = open_bank(&s, 1);
     fds_inputs x = *s.value->data->inputs;
     labels[3] = CLASSES;
-    expect_failure(fds_bank_explain(bank, &x, labels, values, NULL, &err), FDS_USAGE, &err,
+    expect_failure(fds__bank_explain(bank, &x, labels, values, NULL, &err), FDS_ERR_USAGE, &err,
                    "input 3: label 3");
     labels[3] = 0;
     x.shape.width++;
-    expect_failure(fds_bank_explain(bank, &x, labels, values, NULL, &err), FDS_SHAPE, &err, "3x1x");
+    expect_failure(fds__bank_explain(bank, &x, labels, values, NULL, &err), FDS_ERR_SHAPE, &err,
+                   "3x1x");
     float odd[3] = {0, NAN, 0}, huge[3];
     x = (fds_inputs){.count = 1, .size = 3, .shape = {3, 1, 1}, .classes = CLASSES, .values = odd};
-    expect_failure(fds_bank_explain(bank, &x, labels, values, NULL, &err), FDS_USAGE, &err,
+    expect_failure(fds__bank_explain(bank, &x, labels, values, NULL, &err), FDS_ERR_USAGE, &err,
                    "input 0: value 1");
     x.values = huge;
     fds_status status = FDS_OK;
     for (int signs = 0; signs < 8 && status == FDS_OK; signs++) { /* some hidden value overflows */
         for (int i = 0; i < 3; i++)
             huge[i] = signs >> i & 1 ? -3e38f : 3e38f;
-        status = fds_bank_explain(bank, &x, labels, values, NULL, &err);
+        status = fds__bank_explain(bank, &x, labels, values, NULL, &err);
     }
-    expect_failure(status, FDS_DIVERGED, &err, "bank: sub-models ");
-    fds_bank_free(bank);
+    expect_failure(status, FDS_ERR_DIVERGED, &err, "bank: sub-models ");
+    fds__bank_free(bank);
     fds_plan_free(small_plan);
-    fds_value_free(knn);
+    fds_utility_free(knn);
     free_subject(&s);
 }
 
@@ -406,13 +411,13 @@ static void mistakes_of_the_caller_are_told(void **state) {
 static fds_status use_bank(const subject *s, fds_error *err) {
     double values[INPUTS * PLAYERS], errors[INPUTS * PLAYERS];
     uint32_t labels[INPUTS] = {0};
-    fds_bank *bank = NULL;
+    fds__bank *bank = NULL;
     fds_status status = try_fill(s, s->plan, 1, NULL, err);
     if (status == FDS_OK)
         status = try_open(s, s->plan, 1, &bank, err);
     if (status == FDS_OK)
-        status = fds_bank_explain(bank, s->value->data->inputs, labels, values, errors, err);
-    fds_bank_free(bank);
+        status = fds__bank_explain(bank, s->value->data->inputs, labels, values, errors, err);
+    fds__bank_free(bank);
     return status;
 }
 
@@ -433,9 +438,9 @@ static void every_fault_is_told_and_leaves_nothing_behind(void **state) {
                 scratch_write(scratch_path("bank"), right.data, right.size - 300);
             if (nth % 3 == 1)
                 remove_table();
-            fds_fault_arm((fds_fault_kind)kind, nth);
+            fds__fault_arm((fds__fault_kind)kind, nth);
             fds_status status = use_bank(&s, &err);
-            if (fds_fault_arm((fds_fault_kind)kind, 0) < nth) {
+            if (fds__fault_arm((fds__fault_kind)kind, 0) < nth) {
                 expect_ok(status, &err);
                 print_message("# %lu %s failed, one at a time\n", (unsigned long)nth - 1,
                               kinds[kind]);

@@ -29,12 +29,12 @@ static sheet *sheet_make(uint64_t seed, uint32_t used) {
     return s;
 }
 
-static fds_calibration calibrate(const sheet *s) {
-    fds_calibration c;
+static fds__calibration calibrate(const sheet *s) {
+    fds__calibration c;
     fds_error err;
-    expect_ok(
-        fds_calibrate(s->values, s->targets, s->errors, s->predicted, X, C, s->labels, N, &c, &err),
-        &err);
+    expect_ok(fds__calibrate(s->values, s->targets, s->errors, s->predicted, X, C, s->labels, N, &c,
+                             &err),
+              &err);
     return c;
 }
 
@@ -75,7 +75,7 @@ static void errors_are_those_of_the_definition(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 6; seed++) {
         sheet *s = sheet_make(seed, 1 + (uint32_t)seed % C);
-        fds_calibration c = calibrate(s);
+        fds__calibration c = calibrate(s);
         assert_int_equal(c.inputs, X);
         for (size_t other = 0; other < 2; other++)
             for (size_t y = 0; y < C; y++)
@@ -83,7 +83,7 @@ static void errors_are_those_of_the_definition(void **state) {
                     double got = c.errors[(other * C + y) * N + i], want = wanted(s, other, y, i);
                     assert_true(isfinite(got) && fabs(got - want) <= 1e-12 * (1 + want));
                 }
-        fds_calibration_free(&c);
+        fds__calibration_free(&c);
         free(s);
     }
 }
@@ -95,68 +95,69 @@ static void a_perfect_explainer_keeps_the_least_squares_errors(void **state) {
     memcpy(s->values, s->targets, sizeof s->values);
     for (size_t i = 0; i < SIZE; i++)
         s->errors[i] = 0.25;
-    fds_calibration c = calibrate(s);
+    fds__calibration c = calibrate(s);
     for (size_t i = 0; i < 2 * C * N; i++)
         assert_true(fabs(c.errors[i] - 0.25) < 1e-15);
-    fds_calibration_free(&c);
+    fds__calibration_free(&c);
     free(s);
 }
 
 /* ---- the file ---- */
 
 /* A calibration, also in a file. */
-static fds_calibration saved(const char **path) {
+static fds__calibration saved(const char **path) {
     sheet *s = sheet_make(2, C);
-    fds_calibration c = calibrate(s);
+    fds__calibration c = calibrate(s);
     fds_error err;
     free(s);
     *path = scratch_path("errors.safetensors");
-    expect_ok(fds_calibration_save(&c, C, N, *path, &err), &err);
+    expect_ok(fds__calibration_save(&c, C, N, *path, &err), &err);
     return c;
 }
 
 static void a_file_keeps_all_of_it(void **state) {
     (void)state;
     const char *path;
-    fds_calibration c = saved(&path), again;
+    fds__calibration c = saved(&path), again;
     fds_error err;
-    expect_ok(fds_calibration_load(path, C, N, &again, &err), &err);
+    expect_ok(fds__calibration_load(path, C, N, &again, &err), &err);
     assert_int_equal(again.inputs, X);
     for (size_t i = 0; i < 2 * C * N; i++)
         assert_true(again.errors[i] == (double)(float)c.errors[i]);
-    fds_calibration_free(&again);
-    fds_calibration_free(&again); /* an empty one may be freed */
-    fds_calibration_free(&c);
+    fds__calibration_free(&again);
+    fds__calibration_free(&again); /* an empty one may be freed */
+    fds__calibration_free(&c);
 }
 
 static void a_file_of_another_run_is_refused(void **state) {
     (void)state;
     const char *path;
-    fds_calibration c = saved(&path), again;
+    fds__calibration c = saved(&path), again;
     fds_error err;
-    expect_failure(fds_calibration_load(path, C + 1, N, &again, &err), FDS_SHAPE, &err,
+    expect_failure(fds__calibration_load(path, C + 1, N, &again, &err), FDS_ERR_SHAPE, &err,
                    "errors.safetensors: it must have a tensor \"errors\" of 2x5x9");
-    expect_failure(fds_calibration_load(path, C, N - 1, &again, &err), FDS_SHAPE, &err, "2x4x8");
+    expect_failure(fds__calibration_load(path, C, N - 1, &again, &err), FDS_ERR_SHAPE, &err,
+                   "2x4x8");
     assert_null(again.errors);
-    expect_failure(fds_calibration_load(scratch_path("none"), C, N, &again, &err), FDS_NOT_FOUND,
-                   &err, "none");
-    fds_calibration_free(&c);
+    expect_failure(fds__calibration_load(scratch_path("none"), C, N, &again, &err),
+                   FDS_ERR_NOT_FOUND, &err, "none");
+    fds__calibration_free(&c);
 }
 
 static void errors_that_are_none_are_refused(void **state) {
     (void)state;
     static const double wrong[] = {NAN, INFINITY, -INFINITY, -0.5};
     const char *path;
-    fds_calibration c = saved(&path), again;
+    fds__calibration c = saved(&path), again;
     fds_error err;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         c.errors[37] = wrong[i];
-        expect_ok(fds_calibration_save(&c, C, N, path, &err), &err);
-        expect_failure(fds_calibration_load(path, C, N, &again, &err), FDS_FORMAT, &err,
+        expect_ok(fds__calibration_save(&c, C, N, path, &err), &err);
+        expect_failure(fds__calibration_load(path, C, N, &again, &err), FDS_ERR_FORMAT, &err,
                        "errors.safetensors: error number 37");
         assert_null(again.errors);
     }
-    fds_calibration_free(&c);
+    fds__calibration_free(&c);
 }
 
 /* Values that are not finite have no errors that mean anything. */
@@ -168,12 +169,12 @@ static void values_that_are_none_are_refused(void **state) {
                         : which == 1 ? &s->targets[123]
                                      : &s->errors[123];
         double kept = *place;
-        fds_calibration c;
+        fds__calibration c;
         fds_error err = {0};
         *place = which == 1 ? INFINITY : NAN;
-        expect_failure(fds_calibrate(s->values, s->targets, s->errors, s->predicted, X, C,
-                                     s->labels, N, &c, &err),
-                       FDS_DIVERGED, &err, "not finite");
+        expect_failure(fds__calibrate(s->values, s->targets, s->errors, s->predicted, X, C,
+                                      s->labels, N, &c, &err),
+                       FDS_ERR_DIVERGED, &err, "not finite");
         assert_null(c.errors);
         *place = kept;
     }
@@ -183,22 +184,22 @@ static void values_that_are_none_are_refused(void **state) {
 static void every_failure_is_told(void **state) {
     (void)state;
     const char *path;
-    fds_calibration c = saved(&path), again;
+    fds__calibration c = saved(&path), again;
     fds_error err;
-    for (int kind = FDS_FAULT_ALLOC; kind <= FDS_FAULT_IO; kind++)
+    for (int kind = FDS__FAULT_ALLOC; kind <= FDS__FAULT_IO; kind++)
         for (uint64_t nth = 1;; nth++) {
-            fds_fault_arm((fds_fault_kind)kind, nth);
-            fds_status status = fds_calibration_load(path, C, N, &again, &err);
+            fds__fault_arm((fds__fault_kind)kind, nth);
+            fds_status status = fds__calibration_load(path, C, N, &again, &err);
             if (status == FDS_OK)
-                fds_calibration_free(&again);
-            if (fds_fault_arm((fds_fault_kind)kind, 0) < nth) {
+                fds__calibration_free(&again);
+            if (fds__fault_arm((fds__fault_kind)kind, 0) < nth) {
                 expect_ok(status, &err);
                 assert_true(nth > 1);
                 break;
             }
-            assert_int_equal(status, kind == FDS_FAULT_ALLOC ? FDS_NOMEM : FDS_IO);
+            assert_int_equal(status, kind == FDS__FAULT_ALLOC ? FDS_ERR_NOMEM : FDS_ERR_IO);
         }
-    fds_calibration_free(&c);
+    fds__calibration_free(&c);
 }
 
 int main(void) {

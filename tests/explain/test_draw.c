@@ -69,20 +69,20 @@ static fds_status try_draw(subject *s, size_t count, const uint32_t *true_labels
                         scratch_path("f.png"), err);
 }
 
-static fds_picture drawn(void) {
-    fds_picture p;
+static fds__picture drawn(void) {
+    fds__picture p;
     fds_error err;
-    expect_ok(fds_picture_read(scratch_path("f.png"), &p, &err), &err);
+    expect_ok(fds__picture_read(scratch_path("f.png"), &p, &err), &err);
     assert_int_equal(p.channels, 3);
     return p;
 }
 
-static const uint8_t *at(const fds_picture *p, uint32_t x, uint32_t y) {
+static const uint8_t *at(const fds__picture *p, uint32_t x, uint32_t y) {
     assert_true(x < p->width && y < p->height);
     return p->pixels + ((size_t)y * p->width + x) * 3;
 }
 
-static void expect_sample(const fds_picture *p, size_t sample, uint32_t left, uint32_t top) {
+static void expect_sample(const fds__picture *p, size_t sample, uint32_t left, uint32_t top) {
     for (uint32_t y = 0; y < SIDE; y++)
         for (uint32_t x = 0; x < SIDE; x++) {
             uint32_t right = left + x * SCALE + SCALE - 1, bottom = top + y * SCALE + SCALE - 1;
@@ -93,7 +93,7 @@ static void expect_sample(const fds_picture *p, size_t sample, uint32_t left, ui
 }
 
 /* Ink in the line below a picture, counted from 0. */
-static bool has_ink(const fds_picture *p, uint32_t left, uint32_t top, uint32_t line) {
+static bool has_ink(const fds__picture *p, uint32_t left, uint32_t top, uint32_t line) {
     for (uint32_t y = 0; y < 20; y++)
         for (uint32_t x = 0; x < SIDE * SCALE; x++)
             if (*at(p, left + x, top + SIDE * SCALE + 7 + line * 22 + y) < 100)
@@ -108,7 +108,7 @@ static void the_greatest_contributors_stand_in_order(void **state) {
     fds_error err;
     subject_make(&s);
     expect_ok(try_draw(&s, ROWS, s.true_labels, true, 3, &err), &err);
-    fds_picture p = drawn();
+    fds__picture p = drawn();
     assert_int_equal(p.width, MARGINS + LABELS + 4 * CELL_WIDTH);
     assert_int_equal(p.height, MARGINS + ROWS * CELL_HEIGHT + 10);
     for (uint32_t i = 0; i < ROWS; i++) {
@@ -126,7 +126,7 @@ static void the_greatest_contributors_stand_in_order(void **state) {
                 assert_true(has_ink(&p, left, top, line));
         }
     }
-    fds_free(p.pixels);
+    fds__free(p.pixels);
     subject_free(&s);
 }
 
@@ -136,12 +136,12 @@ static void what_is_not_given_is_not_drawn(void **state) {
     fds_error err;
     subject_make(&s);
     expect_ok(try_draw(&s, 1, NULL, false, PLAYERS + 3, &err), &err); /* more than there are */
-    fds_picture p = drawn();
+    fds__picture p = drawn();
     assert_int_equal(p.width, MARGINS + (1 + PLAYERS) * CELL_WIDTH);
     expect_sample(&p, s.index[0], LEFT, TOP);
     assert_true(has_ink(&p, LEFT, TOP, 0));
     assert_false(has_ink(&p, LEFT, TOP, 1) || has_ink(&p, LEFT, TOP, 2)); /* no probability */
-    fds_free(p.pixels);
+    fds__free(p.pixels);
     subject_free(&s);
 }
 
@@ -153,20 +153,20 @@ static void mistakes_are_told(void **state) {
     uint32_t many[MANY] = {0}, labels[MANY] = {0};
     fds_error err;
     subject_make(&s);
-    expect_failure(try_draw(&s, ROWS, NULL, true, 0, &err), FDS_USAGE, &err, "one column");
+    expect_failure(try_draw(&s, ROWS, NULL, true, 0, &err), FDS_ERR_USAGE, &err, "one column");
     s.index[1] = SAMPLES;
     assert_int_not_equal(try_draw(&s, ROWS, NULL, true, 3, &err), FDS_OK);
     const fds_answers to = {.labels = labels, .values = values};
     expect_failure(
         fds_run_draw(s.run, s.t.train, many, MANY, NULL, &to, 3, scratch_path("f.png"), &err),
-        FDS_LIMIT, &err, "too large");
+        FDS_ERR_LIMIT, &err, "too large");
     expect_failure(
         fds_run_draw(s.run, s.t.train, many, 1, NULL, &to, 3, scratch_path("none/f.png"), &err),
-        FDS_NOT_FOUND, &err, "none/f.png");
+        FDS_ERR_NOT_FOUND, &err, "none/f.png");
     fds_dataset *vectors = clouds(3, 1);
     expect_failure(fds_run_draw(s.run, vectors, NULL, 1, NULL, &to, 3, scratch_path("f.png"), &err),
-                   FDS_USAGE, &err, "only images");
-    assert_false(fds_path_exists(scratch_path("f.png")));
+                   FDS_ERR_USAGE, &err, "only images");
+    assert_false(fds__path_exists(scratch_path("f.png")));
     fds_dataset_free(vectors);
     subject_free(&s);
 }
@@ -181,9 +181,9 @@ static void faults_leave_no_picture(void **state) {
         for (uint64_t nth = 1;; nth++) {
             unlink(scratch_path("f.png"));
             err = (fds_error){0};
-            fds_fault_arm((fds_fault_kind)kind, nth);
+            fds__fault_arm((fds__fault_kind)kind, nth);
             fds_status status = try_draw(&s, ROWS, s.true_labels, true, 3, &err);
-            if (fds_fault_arm((fds_fault_kind)kind, 0) < nth) {
+            if (fds__fault_arm((fds__fault_kind)kind, 0) < nth) {
                 expect_ok(status, &err);
                 assert_true(nth > 3);
                 break;

@@ -44,12 +44,12 @@ static void an_estimate_is_of_the_fit_that_follows(void **state) {
             disk += bytes_below(scratch_path("run/models.bank"));
         print_message("# %s: %llu bytes on disk, %llu told; %.2g s of sub-models, %.2g told\n",
                       *method, (unsigned long long)disk, (unsigned long long)e.disk,
-                      r.seconds[FDS_STAGE_UTILITIES], e.seconds[FDS_STAGE_UTILITIES]);
+                      r.seconds[FDS_FIT_STAGE_UTILITIES], e.seconds[FDS_FIT_STAGE_UTILITIES]);
         assert_true(fabs((double)e.disk - (double)disk) < 0.05 * (double)disk);
         assert_int_equal(e.sub_models, r.sub_models);
-        for (int stage = FDS_STAGE_SERVICE; stage <= FDS_STAGE_EXPLAINER; stage++)
+        for (int stage = FDS_FIT_STAGE_SERVICE; stage <= FDS_FIT_STAGE_EXPLAINER; stage++)
             assert_true(e.seconds[stage] > 0 && e.seconds[stage] < 600);
-        assert_true(e.seconds[FDS_STAGE_CHECK] >= 0 && e.seconds[FDS_STAGE_CHECK] < 600);
+        assert_true(e.seconds[FDS_FIT_STAGE_CHECK] >= 0 && e.seconds[FDS_FIT_STAGE_CHECK] < 600);
         /* values, their errors and the targets, at the least */
         assert_true(e.memory > (uint64_t)PLAYERS * INPUTS * CLASSES * 20);
         assert_true(e.memory < (uint64_t)1 << 30);
@@ -85,8 +85,8 @@ static void a_bank_has_no_training(void **state) {
     (void)state;
     task t = quick_task();
     fds_fit_estimate e = estimate(&t);
-    assert_true(e.seconds[FDS_STAGE_EXPLAINER] == 0 && e.seconds[FDS_STAGE_CHECK] == 0);
-    assert_true(e.seconds[FDS_STAGE_UTILITIES] > 0 && e.disk > 0);
+    assert_true(e.seconds[FDS_FIT_STAGE_EXPLAINER] == 0 && e.seconds[FDS_FIT_STAGE_CHECK] == 0);
+    assert_true(e.seconds[FDS_FIT_STAGE_UTILITIES] > 0 && e.disk > 0);
     task_free(&t);
 }
 
@@ -107,7 +107,7 @@ static void accuracy_is_told_where_it_was_measured(void **state) {
     assert_true(estimate(&t).accuracy == 0);
     task_free(&t);
     t = quick_task();
-    t.params.adjust = FDS_PLAIN;
+    t.params.adjust = FDS_ADJUST_NONE;
     fds_fit_estimate none = estimate(&t);
     assert_true(none.accuracy == 0 && !none.accuracy_of);
     task_free(&t);
@@ -143,15 +143,15 @@ static void every_failure_is_told(void **state) {
     for (uint64_t nth = 1;; nth += 1 + nth / 8) {
         fds_fit_estimate e;
         fds_error err = {0};
-        fds_fault_arm(FDS_FAULT_ALLOC, nth);
+        fds__fault_arm(FDS__FAULT_ALLOC, nth);
         fds_status status = fds_fit_plan(t.train, t.players, t.groups, t.inputs, t.input_count,
                                          &t.params, &e, &err);
-        if (fds_fault_arm(FDS_FAULT_ALLOC, 0) < nth) {
+        if (fds__fault_arm(FDS__FAULT_ALLOC, 0) < nth) {
             expect_ok(status, &err);
             assert_true(nth > 20);
             break;
         }
-        assert_int_equal(status, FDS_NOMEM);
+        assert_int_equal(status, FDS_ERR_NOMEM);
     }
     task_free(&t);
 }

@@ -8,7 +8,7 @@
 /* ---- the methods ---- */
 
 static void expect_report(const task *t, const fds_fit_report *r) {
-    bool is_grouped = t->params.sampler >= FDS_GFDS; /* some coalitions are drawn twice */
+    bool is_grouped = t->params.sampler >= FDS_SAMPLER_GFDS; /* some coalitions are drawn twice */
     assert_true(r->sub_models <= 2 + t->params.coalitions + 20);
     assert_true(is_grouped ? r->sub_models > 30 : r->sub_models == 2 + t->params.coalitions + 20);
     assert_true(r->service_accuracy > 1.0 / CLASSES && r->service_accuracy <= 1);
@@ -17,20 +17,20 @@ static void expect_report(const task *t, const fds_fit_report *r) {
     assert_true(isfinite(r->loss) && r->loss >= 0 && r->loss < 1);
     assert_true(r->agreement >= -1 && r->agreement <= 1);
     assert_true(r->within >= -1 && r->within <= 1);
-    for (int s = 0; s < FDS_STAGES; s++)
+    for (int s = 0; s < FDS_FIT_STAGES; s++)
         assert_true(r->seconds[s] >= 0 && r->seconds[s] < 1000);
 }
 
 static void each_method_fits_and_answers_add_up(void **state) {
     (void)state;
     for (const char *const *method = fds_fit_methods(); *method; method++)
-        for (int objective = FDS_CLOSED; objective <= FDS_PAPER; objective++) {
+        for (int objective = FDS_OBJECTIVE_CLOSED; objective <= FDS_OBJECTIVE_PAPER; objective++) {
             task t = task_make(*method);
             t.params.objective = (fds_objective)objective;
             fds_fit_report report = fit(&t, scratch_path("run"));
             expect_report(&t, &report);
             assert_false(report.was_resumed);
-            expect_efficient(&t, scratch_path("run"), FDS_BY_EXPLAINER);
+            expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_EXPLAINER);
             remove_run(scratch_path("run"));
             task_free(&t);
         }
@@ -86,7 +86,7 @@ static void members_of_a_group_get_the_same(void **state) {
         t.params.is_by_group = by_group;
         fit(&t, scratch_path("run"));
         fds_run *run = open_run(scratch_path("run"));
-        ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, false, &a);
+        ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &a);
         for (size_t x = 0; x < MOST; x++)
             for (size_t i = GROUPS; i < PLAYERS; i++)
                 assert_true(fabs(a.values[x * PLAYERS + i] - a.values[x * PLAYERS + i - GROUPS]) <=
@@ -101,8 +101,8 @@ static void members_of_a_group_get_the_same(void **state) {
 static void few_groups_are_enough(void **state) {
     (void)state;
     for (uint32_t groups = 2; groups <= 5; groups++)
-        for (int sampler = FDS_GFDS; sampler <= FDS_GFDS_PLUS; sampler++) {
-            task t = task_make(sampler == FDS_GFDS ? "gfds" : "gfds+");
+        for (int sampler = FDS_SAMPLER_GFDS; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
+            task t = task_make(sampler == FDS_SAMPLER_GFDS ? "gfds" : "gfds+");
             uint32_t group_of[PLAYERS];
             fds_error err;
             for (uint32_t i = 0; i < PLAYERS; i++)
@@ -112,9 +112,9 @@ static void few_groups_are_enough(void **state) {
             t.params.coalitions = 0;
             fds_fit_report report = fit(&t, scratch_path("run"));
             assert_true(isfinite(report.loss));
-            if (sampler == FDS_GFDS_PLUS) /* all that there are */
+            if (sampler == FDS_SAMPLER_GFDS_PLUS) /* all that there are */
                 assert_true(report.sub_models <= (size_t)1 << groups);
-            expect_efficient(&t, scratch_path("run"), FDS_BY_EXPLAINER);
+            expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_EXPLAINER);
             remove_run(scratch_path("run"));
             task_free(&t);
         }
@@ -124,21 +124,21 @@ static void few_groups_are_enough(void **state) {
  * as wholes. */
 static void other_settings_fit_too(void **state) {
     (void)state;
-    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++)
-        for (int adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++)
+        for (int adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
             task t = task_make("afds");
             fds_error err = {0};
             t.params.sampler = (fds_sampler)sampler;
             t.params.adjust = (fds_adjust)adjust;
             t.params.epochs = 1;
-            t.params.warm_up = sampler == FDS_PAIRED;
-            if (sampler >= FDS_GFDS && adjust == FDS_COUNTS) {
-                expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_USAGE, &err,
+            t.params.warm_up = sampler == FDS_SAMPLER_PAIRED;
+            if (sampler >= FDS_SAMPLER_GFDS && adjust == FDS_ADJUST_COUNTS) {
+                expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_USAGE, &err,
                                "counts of groups");
                 assert_int_equal(scratch_entries(), 0);
             } else {
                 fit(&t, scratch_path("run"));
-                expect_efficient(&t, scratch_path("run"), FDS_BY_EXPLAINER);
+                expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_EXPLAINER);
                 remove_run(scratch_path("run"));
             }
             task_free(&t);
@@ -152,23 +152,23 @@ static void the_ends_are_those_of_the_game(void **state) {
     task t = task_make("afds");
     const uint64_t none = 0, all = ((uint64_t)1 << PLAYERS) - 1;
     float empty[INPUTS * CLASSES], full[INPUTS * CLASSES];
-    fds_value *value = NULL;
+    fds_utility *value = NULL;
     fds_error err;
     fit(&t, scratch_path("run"));
-    expect_ok(fds_value_create(&t.params.value, t.train, t.players, t.train, t.inputs, INPUTS, 1,
-                               &value, &err),
+    expect_ok(fds_utility_create(&t.params.value, t.train, t.players, t.train, t.inputs, INPUTS, 1,
+                                 &value, &err),
               &err);
-    expect_ok(fds_value_eval(value, 0, &none, empty, &err), &err);
-    expect_ok(fds_value_eval(value, 0, &all, full, &err), &err);
+    expect_ok(fds_utility_eval(value, 0, &none, empty, &err), &err);
+    expect_ok(fds_utility_eval(value, 0, &all, full, &err), &err);
     fds_run *run = open_run(scratch_path("run"));
-    ask(run, FDS_BY_EXPLAINER, t.train, t.inputs, INPUTS, false, &a);
+    ask(run, FDS_ANSWERER_EXPLAINER, t.train, t.inputs, INPUTS, false, &a);
     assert_memory_equal(a.probs, full, sizeof full);
     for (size_t x = 0; x < INPUTS; x++) {
         assert_true(a.full[x] == (double)full[x * CLASSES + a.labels[x]]);
         assert_true(a.empty[x] == (double)empty[x * CLASSES + a.labels[x]]);
     }
     fds_run_free(run);
-    fds_value_free(value);
+    fds_utility_free(value);
     task_free(&t);
 }
 
@@ -180,7 +180,7 @@ static void mistakes_about_the_explainer_show_at_once(void **state) {
     task t = task_make("afds");
     fds_error err;
     t.params.explainer = "resnet18";
-    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_SHAPE, &err, "resnet18");
+    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_SHAPE, &err, "resnet18");
     assert_int_equal(scratch_entries(), 0);
     task_free(&t);
 }
@@ -194,8 +194,8 @@ static ino_t file_of(const char *path) {
 
 static void a_second_call_does_no_work(void **state) {
     (void)state;
-    static const char *const names[] = {FDS_RUN_JSON, FDS_RUN_SERVICE, FDS_RUN_EXPLAINER,
-                                        FDS_RUN_PLAYERS, FDS_RUN_ERRORS};
+    static const char *const names[] = {FDS__RUN_JSON, FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
+                                        FDS__RUN_PLAYERS, FDS__RUN_ERRORS};
     ino_t files[COUNT(names)];
     task t = task_make("afds");
     fds_fit_report first = fit(&t, scratch_path("run"));
@@ -211,7 +211,7 @@ static void a_second_call_does_no_work(void **state) {
     assert_true(first.service_accuracy == second.service_accuracy);
     assert_true(first.loss == second.loss && first.agreement == second.agreement);
     assert_true(first.within == second.within);
-    for (int s = 0; s < FDS_STAGES; s++)
+    for (int s = 0; s < FDS_FIT_STAGES; s++)
         assert_true(first.seconds[s] == second.seconds[s]);
     /* threads are not a setting: a run may be read with others */
     t.params.threads = 2;
@@ -227,9 +227,9 @@ static void other_kind(task *t) { t->params.value.kind = "retrain:5"; }
 static void other_beta(task *t) { t->params.value.beta = 5; }
 static void other_network(task *t) { t->params.value.network = "fc:4,relu,fc:classes"; }
 static void other_explainer(task *t) { t->params.explainer = "mlp"; }
-static void other_adjust(task *t) { t->params.adjust = FDS_PLAIN; }
-static void other_sampler(task *t) { t->params.sampler = FDS_PAIRED; }
-static void other_objective(task *t) { t->params.objective = FDS_PAPER; }
+static void other_adjust(task *t) { t->params.adjust = FDS_ADJUST_NONE; }
+static void other_sampler(task *t) { t->params.sampler = FDS_SAMPLER_PAIRED; }
+static void other_objective(task *t) { t->params.objective = FDS_OBJECTIVE_PAPER; }
 static void other_method(task *t) { t->method = "mine"; }
 static void other_inputs(task *t) { t->inputs[0] = SAMPLES - 1; }
 static void fewer_inputs(task *t) { t->input_count -= 10; }
@@ -290,7 +290,7 @@ static void other_settings_are_refused_by_name(void **state) {
         fds_error err = {0};
         t = task_make("afds");
         cases[i].change(&t);
-        expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_USAGE, &err,
+        expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_USAGE, &err,
                        cases[i].words);
         expect_in(err.text, "run.json: ");
         sha256_of(scratch_path("run/run.json"), after);
@@ -318,11 +318,11 @@ static void stop_everywhere(task *t, uint64_t places) {
         if (status == FDS_OK) /* the last report of a stage comes too late to stop it */
             assert_true(at > calls / 2);
         else
-            expect_failure(status, FDS_CANCELLED, &err, "");
+            expect_failure(status, FDS_ERR_CANCELLED, &err, "");
         stopped += status != FDS_OK;
         fds_run *none;
         if (status != FDS_OK)
-            expect_failure(fds_run_open(scratch_path("run"), 0, &none, &err), FDS_USAGE, &err,
+            expect_failure(fds_run_open(scratch_path("run"), 0, &none, &err), FDS_ERR_USAGE, &err,
                            "broken off");
         s = (stopper){0};
         fds_fit_report report = fit(t, scratch_path("run"));
@@ -345,7 +345,7 @@ static void a_stopped_fit_ends_with_the_same_bits(void **state) {
     learn_checkpoint_s = 0; /* a checkpoint after every epoch */
     for (const char *const *method = fds_fit_methods(); *method; method++) {
         task t = task_make(*method);
-        t.params.objective = **method == 'g' ? FDS_PAPER : FDS_CLOSED;
+        t.params.objective = **method == 'g' ? FDS_OBJECTIVE_PAPER : FDS_OBJECTIVE_CLOSED;
         t.params.warm_up = strcmp(*method, "fds") == 0;
         stop_everywhere(&t, IS_SLOW_BUILD ? 4 : 10);
         task_free(&t);
@@ -377,7 +377,7 @@ static void a_fit_stopped_many_times_ends_with_the_same_bits(void **state) {
     do {
         s = (stopper){.stop_at = 12 + times % 5};
         status = try_fit(&t, scratch_path("run"), NULL, &err);
-        assert_true(status == FDS_OK || status == FDS_CANCELLED);
+        assert_true(status == FDS_OK || status == FDS_ERR_CANCELLED);
     } while (status != FDS_OK && ++times < 1000);
     expect_ok(status, &err);
     print_message("# stopped %u times\n", times);
@@ -392,8 +392,8 @@ static void a_fit_stopped_many_times_ends_with_the_same_bits(void **state) {
 /* Files of a run that was broken off are not trusted: what is damaged is made anew. */
 static void leftovers_that_are_damaged_do_no_harm(void **state) {
     (void)state;
-    static const char *const names[] = {FDS_RUN_SERVICE, FDS_RUN_EXPLAINER, FDS_RUN_PLAYERS,
-                                        FDS_RUN_ERRORS, "checkpoint.safetensors"};
+    static const char *const names[] = {FDS__RUN_SERVICE, FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS,
+                                        FDS__RUN_ERRORS, "checkpoint.safetensors"};
     char wanted[65], got[65];
     task t = task_make("afds");
     fit(&t, scratch_path("whole"));
@@ -401,7 +401,7 @@ static void leftovers_that_are_damaged_do_no_harm(void **state) {
     stopper s = {.stop_at = 3};
     fds_error err;
     t.events = (fds_events){.progress = stop, .user = &s};
-    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_CANCELLED);
+    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_CANCELLED);
     for (size_t i = 0; i < COUNT(names); i++)
         scratch_write(in_run(scratch_path("run"), names[i]), "torn", 4);
     fit(&t, scratch_path("run"));
@@ -425,7 +425,7 @@ static void two_threads_fit_as_well_as_one(void **state) {
         report[threads - 1] = fit(&t, dir);
         expect_report(&t, &report[threads - 1]);
         fds_run *run = open_run(dir);
-        ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, false, threads == 1 ? &one : &two);
+        ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, threads == 1 ? &one : &two);
         fds_run_free(run);
     }
     assert_true(fabs(report[0].loss - report[1].loss) <= 1e-4 * report[0].loss);
@@ -467,7 +467,7 @@ static task task_digits(void) {
 /* Fits with one and with two threads, but so many for the explainer: it must be the same, and so
  * must everything that follows from it. */
 static void expect_own_threads_decide(task *t, unsigned own) {
-    static const char *const files[] = {FDS_RUN_EXPLAINER, FDS_RUN_ERRORS};
+    static const char *const files[] = {FDS__RUN_EXPLAINER, FDS__RUN_ERRORS};
     double values[2][PLAYERS];
     fds_fit_report report[2];
     t->params.explainer_threads = own;
@@ -481,8 +481,9 @@ static void expect_own_threads_decide(task *t, unsigned own) {
         fds_run *run = open_run(dir); /* with those that it was trained with */
         const fds_answers to = {.labels = &label, .values = values[threads - 1]};
         fds_error err;
-        expect_ok(fds_run_explain(run, FDS_BY_EXPLAINER, t->train, t->inputs, 1, false, &to, &err),
-                  &err);
+        expect_ok(
+            fds_run_explain(run, FDS_ANSWERER_EXPLAINER, t->train, t->inputs, 1, false, &to, &err),
+            &err);
         fds_run_free(run);
     }
     for (size_t f = 0; f < COUNT(files); f++) {
@@ -513,24 +514,25 @@ static void two_fits_at_once_do_not_mix(void **state) {
     task t = task_make("afds");
     stopper s = {.stop_at = 10};
     fds_error err = {0};
-    fds_fit_settings settings;
+    fds__fit_settings settings;
     uint32_t order[INPUTS];
-    fds_value *value = NULL;
+    fds_utility *value = NULL;
     fds_table *table = NULL;
     t.events = (fds_events){.progress = stop, .user = &s};
-    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_CANCELLED);
+    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_CANCELLED);
     expect_ok(
-        fds_fit_settle(&t.params, t.train, t.players, t.groups, t.inputs, INPUTS, &settings, &err),
+        fds__fit_settle(&t.params, t.train, t.players, t.groups, t.inputs, INPUTS, &settings, &err),
         &err);
-    fds_fit_order(&settings, t.inputs, INPUTS, order);
-    expect_ok(fds_value_create(&settings.value, t.train, t.players, t.train, order, INPUTS, 1,
-                               &value, &err),
+    fds__fit_order(&settings, t.inputs, INPUTS, order);
+    expect_ok(fds_utility_create(&settings.value, t.train, t.players, t.train, order, INPUTS, 1,
+                                 &value, &err),
               &err);
-    expect_ok(fds_table_open(scratch_path("run/utilities"), value, FDS_F32, NULL, &table, &err),
-              &err);
-    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_IO, &err, "utilities");
+    expect_ok(
+        fds_table_open(scratch_path("run/utilities"), value, FDS_STORE_F32, NULL, &table, &err),
+        &err);
+    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_IO, &err, "utilities");
     fds_table_free(table);
-    fds_value_free(value);
+    fds_utility_free(value);
     s = (stopper){0};
     fit(&t, scratch_path("run"));
     task_free(&t);
@@ -565,7 +567,7 @@ static void a_fit_within_a_fit_is_refused(void **state) {
     t.events = (fds_events){.progress = intrude, .user = &i};
     fit(&t, scratch_path("run"));
     assert_true(i.is_done);
-    assert_int_equal(i.status, FDS_IO);
+    assert_int_equal(i.status, FDS_ERR_IO);
     sha256_of(scratch_path("run/explainer.safetensors"), got);
     assert_string_equal(got, wanted);
     task_free(&t);
@@ -583,10 +585,10 @@ static void a_folder_that_cannot_be_is_named(void **state) {
     fds_status status = try_fit(&t, path, NULL, &err);
     assert_true(status != FDS_OK && err.text[0]);
     scratch_write(scratch_path("file"), "x", 1);
-    expect_failure(try_fit(&t, scratch_path("file"), NULL, &err), FDS_IO, &err, "file");
+    expect_failure(try_fit(&t, scratch_path("file"), NULL, &err), FDS_ERR_IO, &err, "file");
     assert_int_equal(mkdir(scratch_path("run"), 0777), 0);
     scratch_write(scratch_path("run/run.json"), "{\"format\": \"fds table\"}", 23);
-    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_FORMAT, &err, "run.json");
+    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_FORMAT, &err, "run.json");
     task_free(&t);
 }
 

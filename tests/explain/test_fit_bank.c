@@ -9,29 +9,30 @@
  * inputs in the given order, which receives it. */
 static void solve_table(const task *t, const char *dir, uint32_t *order, double *values,
                         double *errors) {
-    fds_fit_settings s;
-    fds_fit_plans plans;
-    fds_value *value = NULL;
+    fds__fit_settings s;
+    fds__fit_plans plans;
+    fds_utility *value = NULL;
     fds_table *table = NULL;
     fds_table_view *view = NULL;
     fds_error err;
     expect_ok(
-        fds_fit_settle(&t->params, t->train, t->players, t->groups, t->inputs, INPUTS, &s, &err),
+        fds__fit_settle(&t->params, t->train, t->players, t->groups, t->inputs, INPUTS, &s, &err),
         &err);
-    expect_ok(fds_fit_plans_make(&s, PLAYERS, t->groups, &plans, &err), &err);
-    fds_fit_order(&s, t->inputs, INPUTS, order);
-    expect_ok(
-        fds_value_create(&s.value, t->train, t->players, t->train, order, INPUTS, 1, &value, &err),
-        &err);
-    expect_ok(fds_table_open(in_run(dir, FDS_RUN_TABLE), value, FDS_F32, NULL, &table, &err), &err);
+    expect_ok(fds__fit_plans_make(&s, PLAYERS, t->groups, &plans, &err), &err);
+    fds__fit_order(&s, t->inputs, INPUTS, order);
+    expect_ok(fds_utility_create(&s.value, t->train, t->players, t->train, order, INPUTS, 1, &value,
+                                 &err),
+              &err);
+    expect_ok(fds_table_open(in_run(dir, FDS__RUN_TABLE), value, FDS_STORE_F32, NULL, &table, &err),
+              &err);
     expect_ok(fds_table_view_create(table, plans.plan, NULL, false, 1, &view, &err), &err);
     const fds_rows rows = fds_table_view_rows(view);
     const fds_ls_params ls = {.adjust = t->params.adjust, .groups = t->groups};
     expect_ok(fds_least_squares(plans.plan, &rows, &ls, 1, values, errors, NULL, NULL, &err), &err);
     fds_table_view_free(view);
     fds_table_free(table);
-    fds_value_free(value);
-    fds_fit_plans_free(&plans);
+    fds_utility_free(value);
+    fds__fit_plans_free(&plans);
 }
 
 /* The bank answers as least squares on the table do, but for weights rounded to 16 bits. */
@@ -46,7 +47,7 @@ static void expect_bank_like_table(const task *t, const char *dir) {
     for (uint32_t y = 0; y < CLASSES; y++) {
         for (size_t x = 0; x < INPUTS; x++)
             a.labels[x] = y;
-        ask(run, FDS_BY_BANK, t->train, order, INPUTS, true, &a);
+        ask(run, FDS_ANSWERER_BANK, t->train, order, INPUTS, true, &a);
         for (size_t x = 0; x < INPUTS; x++)
             for (size_t i = 0; i < PLAYERS; i++) {
                 size_t at = (i * INPUTS + x) * CLASSES + y;
@@ -67,9 +68,10 @@ static void kept_sub_models_answer_like_the_table(void **state) {
         const char *method;
         fds_adjust adjust;
         size_t coalitions;
-    } cases[] = {{"afds", FDS_COUNTS, 200}, {"afds", FDS_SHRINK, 60},
-                 {"afds", FDS_PLAIN, 200},  {"afds", FDS_COUNTS, 20} /* fewer than unknowns */,
-                 {"gfds", FDS_PLAIN, 120},  {"gfds+", FDS_PLAIN, 60}};
+    } cases[] = {
+        {"afds", FDS_ADJUST_COUNTS, 200}, {"afds", FDS_ADJUST_SHRINK, 60},
+        {"afds", FDS_ADJUST_NONE, 200},   {"afds", FDS_ADJUST_COUNTS, 20} /* fewer than unknowns */,
+        {"gfds", FDS_ADJUST_NONE, 120},   {"gfds+", FDS_ADJUST_NONE, 60}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         task t = task_make(cases[i].method);
         t.params.keep_models = true;
@@ -78,8 +80,8 @@ static void kept_sub_models_answer_like_the_table(void **state) {
         t.params.epochs = 1;
         fit(&t, scratch_path("run"));
         expect_bank_like_table(&t, scratch_path("run"));
-        expect_efficient(&t, scratch_path("run"), FDS_BY_BANK);
-        expect_efficient(&t, scratch_path("run"), FDS_BY_EXPLAINER);
+        expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_BANK);
+        expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_EXPLAINER);
         remove_run(scratch_path("run"));
         task_free(&t);
     }
@@ -95,15 +97,15 @@ static void a_bank_needs_no_network(void **state) {
     assert_int_equal(access(scratch_path("run/explainer.safetensors"), F_OK), -1);
     assert_int_equal(access(scratch_path("run/errors.safetensors"), F_OK), -1);
     expect_bank_like_table(&t, scratch_path("run"));
-    expect_efficient(&t, scratch_path("run"), FDS_BY_BANK);
+    expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_BANK);
     fds_run *run = open_run(scratch_path("run"));
     assert_string_equal(fds_run_get_info(run).explainer, "bank");
-    ask(run, FDS_BY_BANK, t.train, NULL, MOST, false, &by_bank);
-    ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, false, &by_default);
+    ask(run, FDS_ANSWERER_BANK, t.train, NULL, MOST, false, &by_bank);
+    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &by_default);
     assert_memory_equal(by_bank.values, by_default.values, MOST * PLAYERS * sizeof(double));
-    assert_string_equal(fds_run_error_source(run, FDS_BY_BANK),
-                        fds_run_error_source(run, FDS_BY_EXPLAINER));
-    expect_in(fds_run_error_source(run, FDS_BY_BANK), "jackknife");
+    assert_string_equal(fds_run_error_source(run, FDS_ANSWERER_BANK),
+                        fds_run_error_source(run, FDS_ANSWERER_EXPLAINER));
+    expect_in(fds_run_error_source(run, FDS_ANSWERER_BANK), "jackknife");
     fds_run_free(run);
     task_free(&t);
 }
@@ -121,7 +123,7 @@ static void a_stopped_bank_ends_with_the_same_bits(void **state) {
     sha256_of(scratch_path("whole/models.bank"), wanted);
     for (uint64_t at = 2; at < calls; at += calls / 5) {
         s = (stopper){.stop_at = at};
-        assert_int_equal(try_fit(&t, scratch_path("run"), NULL, NULL), FDS_CANCELLED);
+        assert_int_equal(try_fit(&t, scratch_path("run"), NULL, NULL), FDS_ERR_CANCELLED);
         s = (stopper){0};
         fit(&t, scratch_path("run"));
         sha256_of(scratch_path("run/models.bank"), got);
@@ -140,9 +142,9 @@ static void a_run_without_a_bank_says_so(void **state) {
     fds_error err = {0};
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    expect_failure(fds_run_explain(run, FDS_BY_BANK, t.train, NULL, 1, false, &to, &err), FDS_USAGE,
-                   &err, "no bank");
-    ask(run, FDS_BY_EXPLAINER, t.train, NULL, 1, false, &a); /* it still answers otherwise */
+    expect_failure(fds_run_explain(run, FDS_ANSWERER_BANK, t.train, NULL, 1, false, &to, &err),
+                   FDS_ERR_USAGE, &err, "no bank");
+    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, 1, false, &a); /* it still answers otherwise */
     fds_run_free(run);
     task_free(&t);
 }

@@ -23,7 +23,7 @@ static void subject_make(subject *s, const char *method, const char *explainer) 
     s->t.params.epochs = 2;
     s->t.params.value.kind = "retrain:1";
     s->t.input_count = 20;
-    s->file = strcmp(explainer, "bank") == 0 ? FDS_RUN_BANK : FDS_RUN_EXPLAINER;
+    s->file = strcmp(explainer, "bank") == 0 ? FDS__RUN_BANK : FDS__RUN_EXPLAINER;
     snprintf(s->dir, sizeof s->dir, "%s", scratch_path("run"));
     fit(&s->t, s->dir);
     sha256_of(in_run(s->dir, s->file), s->wanted);
@@ -35,9 +35,9 @@ static fds_status open_and_ask(const subject *s, fds_error *err) {
     static answers a;
     const fds_answers to = places(&a);
     fds_run *run = NULL;
-    FDS_TRY(fds_run_open(s->dir, 1, &run, err));
+    TRY(fds_run_open(s->dir, 1, &run, err));
     fds_status status =
-        fds_run_explain(run, FDS_BY_EXPLAINER, s->t.train, NULL, 3, false, &to, err);
+        fds_run_explain(run, FDS_ANSWERER_EXPLAINER, s->t.train, NULL, 3, false, &to, err);
     if (status == FDS_OK)
         status = fds_run_check_data(run, s->t.train, err);
     fds_run_free(run);
@@ -55,18 +55,18 @@ static void expect_whole(const subject *s) {
 
 /* In a new folder for each failure, or all in the same one, which then gets on a little further
  * each time. */
-static void fail_fits(const subject *s, fds_fault_kind kind) {
+static void fail_fits(const subject *s, fds__fault_kind kind) {
     fds_error err;
-    fds_fault_arm(kind, 0);
+    fds__fault_arm(kind, 0);
     fit(&s->t, s->dir);
-    uint64_t calls = fds_fault_arm(kind, 0), tried = 0, survived = 0;
+    uint64_t calls = fds__fault_arm(kind, 0), tried = 0, survived = 0;
     remove_run(s->dir);
     assert_true(calls > 50);
     for (uint64_t nth = 1; nth <= calls; nth += 1 + calls / PLACES, tried++) {
         err = (fds_error){0};
-        fds_fault_arm(kind, nth);
+        fds__fault_arm(kind, nth);
         fds_status status = try_fit(&s->t, s->dir, NULL, &err);
-        fds_fault_arm(kind, 0);
+        fds__fault_arm(kind, 0);
         if (status == FDS_OK) /* what is only told to events, or tidied up */
             survived++;
         else
@@ -77,17 +77,17 @@ static void fail_fits(const subject *s, fds_fault_kind kind) {
     }
     print_message("# %llu of %llu %s failed, %llu of them without harm\n",
                   (unsigned long long)tried, (unsigned long long)calls,
-                  kind == FDS_FAULT_IO ? "file operations" : "allocations",
+                  kind == FDS__FAULT_IO ? "file operations" : "allocations",
                   (unsigned long long)survived);
     assert_true(survived * 20 <= tried + 20);
 }
 
 static void fail_everywhere(const char *method, const char *explainer) {
     subject s;
-    json_set_alloc_funcs(fds_alloc, fds_free);
+    json_set_alloc_funcs(fds__alloc, fds__free);
     subject_make(&s, method, explainer);
-    fail_fits(&s, FDS_FAULT_ALLOC);
-    fail_fits(&s, FDS_FAULT_IO);
+    fail_fits(&s, FDS__FAULT_ALLOC);
+    fail_fits(&s, FDS__FAULT_IO);
     json_set_alloc_funcs(malloc, free);
     task_free(&s.t);
 }
@@ -112,12 +112,12 @@ static void a_fit_that_fails_again_and_again_gets_done(void **state) {
     (void)state;
     subject s;
     subject_make(&s, "afds", "linear");
-    for (int kind = FDS_FAULT_ALLOC; kind <= FDS_FAULT_IO; kind++) {
+    for (int kind = FDS__FAULT_ALLOC; kind <= FDS__FAULT_IO; kind++) {
         for (uint64_t nth = 3; nth < 1000000; nth += nth / 3) {
             fds_error err = {0};
-            fds_fault_arm((fds_fault_kind)kind, nth);
+            fds__fault_arm((fds__fault_kind)kind, nth);
             fds_status status = try_fit(&s.t, s.dir, NULL, &err);
-            if (fds_fault_arm((fds_fault_kind)kind, 0) < nth) {
+            if (fds__fault_arm((fds__fault_kind)kind, 0) < nth) {
                 expect_ok(status, &err);
                 break;
             }
@@ -136,19 +136,19 @@ static void opening_a_run_survives_failures(void **state) {
         subject s;
         subject_make(&s, "afds", explainers[e]);
         fit(&s.t, s.dir);
-        for (int kind = FDS_FAULT_ALLOC; kind <= FDS_FAULT_IO; kind++)
+        for (int kind = FDS__FAULT_ALLOC; kind <= FDS__FAULT_IO; kind++)
             for (uint64_t nth = 1;; nth += IS_SLOW_BUILD ? 3 : 1) {
                 fds_error err = {0};
-                fds_fault_arm((fds_fault_kind)kind, nth);
+                fds__fault_arm((fds__fault_kind)kind, nth);
                 fds_status status = open_and_ask(&s, &err);
-                if (fds_fault_arm((fds_fault_kind)kind, 0) < nth) {
+                if (fds__fault_arm((fds__fault_kind)kind, 0) < nth) {
                     expect_ok(status, &err);
                     assert_true(nth > 5);
                     print_message("# %s: %llu %s\n", explainers[e], (unsigned long long)nth - 1,
-                                  kind == FDS_FAULT_IO ? "file operations" : "allocations");
+                                  kind == FDS__FAULT_IO ? "file operations" : "allocations");
                     break;
                 }
-                expect_told((fds_fault_kind)kind, nth, status, &err);
+                expect_told((fds__fault_kind)kind, nth, status, &err);
             }
         remove_run(s.dir);
         task_free(&s.t);

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Training an explainer: it learns, keeps its best epoch, and ends with the same bits however often
  * it was broken off; what it leaves behind can be read; bad lessons and files are told. */
-#include "lesson_fixture.h"
+#include "training_fixture.h"
 
 enum { N = 6, CLASSES = 2 };
 
 static const toy_size small = {.inputs = 60,
-                               .held = 12,
+                               .validation = 12,
                                .players = N,
                                .groups = 2,
                                .classes = CLASSES,
                                .shape = {6, 1, 1},
-                               .sampler = FDS_PAIRED,
+                               .sampler = FDS_SAMPLER_PAIRED,
                                .coalitions = 40,
-                               .held_coalitions = 20,
+                               .validation_coalitions = 20,
                                .roughness = 0.05};
 
-static const fds_explainer_params quick = {.network = "mlp",
-                                           .objective = FDS_CLOSED,
-                                           .lr = 3e-3f,
-                                           .batch = 16,
-                                           .epochs = 4,
-                                           .draws = 8,
-                                           .seed = 7,
-                                           .threads = 1};
+static const fds__explainer_params quick = {.network = "mlp",
+                                            .objective = FDS_OBJECTIVE_CLOSED,
+                                            .lr = 3e-3f,
+                                            .batch = 16,
+                                            .epochs = 4,
+                                            .draws = 8,
+                                            .seed = 7,
+                                            .threads = 1};
 
 /* The same with as little network as there is. */
-static fds_explainer_params tiny;
+static fds__explainer_params tiny;
 
 /* ---- events ---- */
 
@@ -54,25 +54,25 @@ static void on_log(void *user, fds_log_level level, const char *text) {
 }
 
 /* A training in scratch; what it made is saved as name, unless that is NULL. */
-static fds_status train(const toy *t, const fds_explainer_params *params, watch *w,
-                        const char *name, fds_learnt *learnt, fds_error *err) {
+static fds_status train(const toy *t, const fds__explainer_params *params, watch *w,
+                        const char *name, fds__learnt *learnt, fds_error *err) {
     fds_events events = {on_log, on_progress, w};
-    fds_explainer *explainer = NULL;
-    fds_learnt mine = {0};
-    fds_status status = fds_learn(&t->lesson, params, scratch, &events, &explainer, &mine, err);
+    fds__explainer *explainer = NULL;
+    fds__learnt mine = {0};
+    fds_status status = fds__learn(&t->training, params, scratch, &events, &explainer, &mine, err);
     if (status != FDS_OK)
         return status;
     if (name)
-        expect_ok(fds_explainer_save(explainer, scratch_path(name), err), err);
-    fds_explainer_free(explainer);
+        expect_ok(fds__explainer_save(explainer, scratch_path(name), err), err);
+    fds__explainer_free(explainer);
     if (learnt)
         *learnt = mine;
     else
-        fds_free(mine.metrics);
+        fds__free(mine.metrics);
     return FDS_OK;
 }
 
-static void train_well(const toy *t, const fds_explainer_params *params, watch *w,
+static void train_well(const toy *t, const fds__explainer_params *params, watch *w,
                        const char *name) {
     fds_error err;
     expect_ok(train(t, params, w, name, NULL, &err), &err);
@@ -80,30 +80,34 @@ static void train_well(const toy *t, const fds_explainer_params *params, watch *
 
 /* ---- learning ---- */
 
-/* The loss of values phi (held, classes, players) on what was kept out, from its definition. */
+/* The loss of values phi (validation, classes, players) on what was kept out, from its definition. */
 static double loss_of(const toy *t, const double *phi) {
-    const fds_lesson *lesson = &t->lesson;
-    size_t n = lesson->players, labels = lesson->classes, first = lesson->inputs - lesson->held;
+    const fds__training *training = &t->training;
+    size_t n = training->players, labels = training->classes,
+           first = training->inputs - training->validation;
     double sum = 0, weights = 0;
-    for (size_t row = 2; row < fds_plan_rows(t->held_plan); row++) {
-        double weight = fds_plan_weight(t->held_plan, row);
+    for (size_t row = 2; row < fds_plan_rows(t->validation_plan); row++) {
+        double weight = fds_plan_weight(t->validation_plan, row);
         weights += weight;
-        for (size_t c = 0; c < lesson->held * labels; c++) {
+        for (size_t c = 0; c < training->validation * labels; c++) {
             size_t column = first * labels + c;
-            double off = t->held_values.v[row * t->held_values.columns + column] - t->empty[column];
+            double off = t->validation_values.v[row * t->validation_values.columns + column] -
+                         t->empty[column];
             for (size_t i = 0; i < n; i++)
-                off -= fds_coalition_has(fds_plan_coalition(t->held_plan, row), i) ? phi[c * n + i]
-                                                                                   : 0;
-            sum += weight * off * off / (double)(lesson->held * labels);
+                off -= fds_coalition_has(fds_plan_coalition(t->validation_plan, row), i)
+                           ? phi[c * n + i]
+                           : 0;
+            sum += weight * off * off / (double)(training->validation * labels);
         }
     }
     return sum / weights;
 }
 
 /* The loss that is reported, computed anew from the answers of the explainer that was returned. */
-static double loss_of_answers(fds_explainer *explainer, const toy *t) {
-    const fds_lesson *lesson = &t->lesson;
-    double *phi = answers_of(explainer, lesson, lesson->inputs - lesson->held, lesson->held);
+static double loss_of_answers(fds__explainer *explainer, const toy *t) {
+    const fds__training *training = &t->training;
+    double *phi = answers_of(explainer, training, training->inputs - training->validation,
+                             training->validation);
     double loss = loss_of(t, phi);
     free(phi);
     return loss;
@@ -111,9 +115,9 @@ static double loss_of_answers(fds_explainer *explainer, const toy *t) {
 
 /* What an explainer begins with: the efficient share for everyone. */
 static double loss_of_equal_shares(const toy *t) {
-    const fds_lesson *lesson = &t->lesson;
-    size_t n = lesson->players, columns = lesson->held * lesson->classes;
-    size_t first = (lesson->inputs - lesson->held) * lesson->classes;
+    const fds__training *training = &t->training;
+    size_t n = training->players, columns = training->validation * training->classes;
+    size_t first = (training->inputs - training->validation) * training->classes;
     double *phi = need(columns * n, sizeof *phi);
     for (size_t i = 0; i < columns * n; i++)
         phi[i] = (t->full[first + i / n] - t->empty[first + i / n]) / (double)n;
@@ -122,16 +126,16 @@ static double loss_of_equal_shares(const toy *t) {
     return loss;
 }
 
-static double share_left(const toy *t, const fds_explainer_params *params, const char *name) {
-    fds_learnt learnt = {0};
+static double share_left(const toy *t, const fds__explainer_params *params, const char *name) {
+    fds__learnt learnt = {0};
     watch w = {0};
     fds_error err;
     expect_ok(train(t, params, &w, NULL, &learnt, &err), &err);
     assert_int_equal(w.last, w.total);
-    double first = loss_of_equal_shares(t), left = learnt.held_loss / first;
+    double first = loss_of_equal_shares(t), left = learnt.validation_loss / first;
     print_message("# %s: loss on what was kept out from %.3g to %.3g in %u epochs\n", name, first,
-                  learnt.held_loss, learnt.epochs);
-    fds_free(learnt.metrics);
+                  learnt.validation_loss, learnt.epochs);
+    fds__free(learnt.metrics);
     return left;
 }
 
@@ -139,13 +143,13 @@ static void training_lowers_the_loss_on_what_was_kept_out(void **state) {
     (void)state;
     toy_size size = small;
     size.inputs = 240;
-    size.held = 40;
+    size.validation = 40;
     toy t;
     toy_make(&t, &size);
-    fds_explainer_params params = quick;
+    fds__explainer_params params = quick;
     params.epochs = IS_SLOW_BUILD ? 40 : 60;
     assert_true(share_left(&t, &params, "closed") < 0.4);
-    params.objective = FDS_PAPER;
+    params.objective = FDS_OBJECTIVE_PAPER;
     assert_true(share_left(&t, &params, "paper") < 0.4);
     params.gamma = 0.01f;
     assert_true(share_left(&t, &params, "paper, gamma") < 0.5);
@@ -153,14 +157,14 @@ static void training_lowers_the_loss_on_what_was_kept_out(void **state) {
 }
 
 static const toy_size images = {.inputs = 40,
-                                .held = 8,
+                                .validation = 8,
                                 .players = N,
                                 .groups = 2,
                                 .classes = CLASSES,
                                 .shape = {1, 8, 8},
-                                .sampler = FDS_PAIRED,
+                                .sampler = FDS_SAMPLER_PAIRED,
                                 .coalitions = 40,
-                                .held_coalitions = 20,
+                                .validation_coalitions = 20,
                                 .roughness = 0.3};
 
 /* Few inputs and rough values: the loss on what was kept out soon rises again. The explainer's
@@ -169,30 +173,30 @@ static void the_best_epoch_is_what_is_returned(void **state) {
     (void)state;
     toy t;
     toy_make(&t, &images);
-    fds_explainer_params params = quick;
+    fds__explainer_params params = quick;
     params.network = "cnn";
     params.lr = 2e-3f;
     params.epochs = 12;
-    fds_explainer *explainer = NULL;
-    fds_learnt learnt = {0};
+    fds__explainer *explainer = NULL;
+    fds__learnt learnt = {0};
     fds_error err;
-    expect_ok(fds_learn(&t.lesson, &params, scratch, NULL, &explainer, &learnt, &err), &err);
+    expect_ok(fds__learn(&t.training, &params, scratch, NULL, &explainer, &learnt, &err), &err);
     assert_int_equal(learnt.epochs, 12);
     uint32_t best = 0;
     for (uint32_t i = 0; i < learnt.epochs; i++) {
         assert_int_equal(learnt.metrics[i].epoch, i + 1);
-        if (learnt.metrics[i].held_loss < learnt.metrics[best].held_loss)
+        if (learnt.metrics[i].validation_loss < learnt.metrics[best].validation_loss)
             best = i;
     }
     assert_int_equal(learnt.best_epoch, best + 1);
     assert_true(best + 1 < learnt.epochs); /* else nothing was tested */
-    assert_true(learnt.held_loss == learnt.metrics[best].held_loss);
+    assert_true(learnt.validation_loss == learnt.metrics[best].validation_loss);
     double again = loss_of_answers(explainer, &t);
     print_message("# best epoch %u of 12: loss %.6g, of the answers %.6g\n", best + 1,
-                  learnt.held_loss, again);
-    assert_true(fabs(again / learnt.held_loss - 1) < 1e-5);
-    fds_free(learnt.metrics);
-    fds_explainer_free(explainer);
+                  learnt.validation_loss, again);
+    assert_true(fabs(again / learnt.validation_loss - 1) < 1e-5);
+    fds__free(learnt.metrics);
+    fds__explainer_free(explainer);
     toy_free(&t);
 }
 
@@ -200,11 +204,11 @@ static void training_stops_when_patience_is_at_an_end(void **state) {
     (void)state;
     toy t;
     toy_make(&t, &images);
-    fds_explainer_params params = quick;
+    fds__explainer_params params = quick;
     params.lr = 1e-2f;
     params.epochs = 60;
     params.patience = 3;
-    fds_learnt learnt = {0};
+    fds__learnt learnt = {0};
     watch w = {0};
     fds_error err;
     expect_ok(train(&t, &params, &w, NULL, &learnt, &err), &err);
@@ -212,36 +216,37 @@ static void training_stops_when_patience_is_at_an_end(void **state) {
     assert_int_equal(learnt.epochs, learnt.best_epoch + 3);
     assert_int_equal(w.last, w.total); /* a bar would be full */
     assert_true(learnt.epochs < 60);
-    fds_free(learnt.metrics);
+    fds__free(learnt.metrics);
     toy_free(&t);
 }
 
 /* Where the processor has it. */
 static void bf16_learns_as_well_and_goes_on_to_the_same_bits(void **state) {
     (void)state;
-    if (fds_deep_bf16_check(NULL) != FDS_OK)
+    if (fds__deep_bf16_check(NULL) != FDS_OK)
         return;
     toy t;
     toy_make(&t, &small);
-    fds_explainer_params params = quick;
+    fds__explainer_params params = quick;
     watch stopped = {.stop_at = 8}, w = {0};
     fds_error err;
     params.epochs = 10;
     double f32 = share_left(&t, &params, "f32");
-    params.precision = FDS_BF16;
+    params.precision = FDS__PRECISION_BF16;
     assert_true(share_left(&t, &params, "bf16") < 1.2 * f32);
     train_well(&t, &params, &w, "whole");
     learn_checkpoint_s = 0;
-    assert_int_equal(train(&t, &params, &stopped, NULL, NULL, &err), FDS_CANCELLED);
+    assert_int_equal(train(&t, &params, &stopped, NULL, NULL, &err), FDS_ERR_CANCELLED);
     train_well(&t, &params, &w, "again");
     learn_checkpoint_s = 2;
     assert_string_equal(hash_of(scratch_path("again")), hash_of(scratch_path("whole")));
-    fds_explainer *loaded = NULL;
+    fds__explainer *loaded = NULL;
     expect_ok(
-        fds_explainer_load(scratch_path("whole"), N, CLASSES, small.shape, NULL, 1, &loaded, &err),
+        fds__explainer_load(scratch_path("whole"), N, CLASSES, small.shape, NULL, 1, &loaded, &err),
         &err);
-    assert_int_equal(fds_deep_get_params(learn_explainer_net(loaded))->precision, FDS_BF16);
-    fds_explainer_free(loaded);
+    assert_int_equal(fds__deep_get_params(learn_explainer_net(loaded))->precision,
+                     FDS__PRECISION_BF16);
+    fds__explainer_free(loaded);
     toy_free(&t);
 }
 
@@ -250,7 +255,7 @@ static void batches_are_full(void **state) {
     (void)state;
     toy t;
     toy_make(&t, &small);
-    fds_explainer_params params = quick;
+    fds__explainer_params params = quick;
     watch w = {0};
     params.batch = 20; /* of 48 */
     train_well(&t, &params, &w, NULL);
@@ -265,8 +270,8 @@ static void the_seed_decides(void **state) {
     (void)state;
     toy t;
     toy_make(&t, &small);
-    for (fds_objective kind = FDS_CLOSED; kind <= FDS_PAPER; kind++) {
-        fds_explainer_params params = quick;
+    for (fds_objective kind = FDS_OBJECTIVE_CLOSED; kind <= FDS_OBJECTIVE_PAPER; kind++) {
+        fds__explainer_params params = quick;
         watch w = {0};
         params.objective = kind;
         train_well(&t, &params, &w, "a");
@@ -285,7 +290,7 @@ static void warming_up_changes_the_features_and_counts_as_steps(void **state) {
     (void)state;
     toy t;
     toy_make(&t, &small);
-    fds_explainer_params params = quick;
+    fds__explainer_params params = quick;
     watch cold = {0}, warm = {0};
     params.epochs = 1;
     train_well(&t, &params, &cold, "cold");
@@ -302,7 +307,7 @@ static void training_starts_from_the_features_of_a_file(void **state) {
     (void)state;
     toy t;
     toy_make(&t, &small);
-    fds_explainer_params params = quick;
+    fds__explainer_params params = quick;
     watch w = {0};
     train_well(&t, &params, &w, "features.safetensors");
     char path[512];
@@ -311,18 +316,18 @@ static void training_starts_from_the_features_of_a_file(void **state) {
     params.seed = 99;
     params.lr = 1e-20f;
     train_well(&t, &params, &w, "b");
-    fds_safetensors *a = NULL, *b = NULL;
+    fds__safetensors *a = NULL, *b = NULL;
     fds_error err = {0};
-    expect_ok(fds_safetensors_read(path, &a, &err), &err);
-    expect_ok(fds_safetensors_read(scratch_path("b"), &b, &err), &err);
-    const fds_tensor *x = fds_safetensors_find(a, "layers.0.weight");
-    const fds_tensor *y = fds_safetensors_find(b, "layers.0.weight");
+    expect_ok(fds__safetensors_read(path, &a, &err), &err);
+    expect_ok(fds__safetensors_read(scratch_path("b"), &b, &err), &err);
+    const fds__tensor *x = fds__safetensors_find(a, "layers.0.weight");
+    const fds__tensor *y = fds__safetensors_find(b, "layers.0.weight");
     assert_non_null(x);
     assert_memory_equal(x->values, y->values, (size_t)x->dims[0] * x->dims[1] * sizeof(float));
-    fds_safetensors_free(a);
-    fds_safetensors_free(b);
+    fds__safetensors_free(a);
+    fds__safetensors_free(b);
     snprintf(path, sizeof path, "%s", scratch_path("none"));
-    assert_int_equal(train(&t, &params, &w, NULL, NULL, &err), FDS_NOT_FOUND);
+    assert_int_equal(train(&t, &params, &w, NULL, NULL, &err), FDS_ERR_NOT_FOUND);
     toy_free(&t);
 }
 
@@ -334,7 +339,7 @@ static void same_files(const char *name) {
 
 /* Broken off at every call, then called again. */
 static void broken_off_anywhere_it_ends_with_the_same_bits(const toy *t,
-                                                           const fds_explainer_params *params,
+                                                           const fds__explainer_params *params,
                                                            size_t stride, const char *what) {
     watch w = {0};
     fds_error err;
@@ -344,24 +349,24 @@ static void broken_off_anywhere_it_ends_with_the_same_bits(const toy *t,
     char metrics[65], curves[65];
     strcpy(metrics, hash_of(scratch_path("metrics.jsonl")));
     strcpy(curves, hash_of(scratch_path("curves.svg")));
-    expect_ok(fds_learn_forget(scratch, &err), &err);
+    expect_ok(fds__learn_forget(scratch, &err), &err);
     for (size_t at = 1; at <= calls; at += stride, stops++) {
         watch stopped = {.stop_at = at}, again = {0};
-        assert_int_equal(train(t, params, &stopped, NULL, NULL, &err), FDS_CANCELLED);
+        assert_int_equal(train(t, params, &stopped, NULL, NULL, &err), FDS_ERR_CANCELLED);
         train_well(t, params, &again, "again");
         same_files("again");
         assert_string_equal(hash_of(scratch_path("metrics.jsonl")), metrics);
         assert_string_equal(hash_of(scratch_path("curves.svg")), curves);
         assert_int_equal(again.warnings, 0);
         assert_true(again.calls <= calls);
-        expect_ok(fds_learn_forget(scratch, &err), &err);
+        expect_ok(fds__learn_forget(scratch, &err), &err);
     }
     /* and again and again, each time a little further */
     size_t tries = 0;
-    for (fds_status status = FDS_CANCELLED; status == FDS_CANCELLED; tries++) {
+    for (fds_status status = FDS_ERR_CANCELLED; status == FDS_ERR_CANCELLED; tries++) {
         watch stopped = {.stop_at = 5};
         status = train(t, params, &stopped, "again", NULL, &err);
-        assert_true(status == FDS_OK || status == FDS_CANCELLED);
+        assert_true(status == FDS_OK || status == FDS_ERR_CANCELLED);
         assert_true(tries < calls);
     }
     same_files("again");
@@ -373,7 +378,7 @@ static void broken_off_anywhere_it_ends_with_the_same_bits(const toy *t,
     train_well(t, params, &done, "again");
     same_files("again");
     assert_int_equal(done.calls, 1);
-    expect_ok(fds_learn_forget(scratch, &err), &err);
+    expect_ok(fds__learn_forget(scratch, &err), &err);
 }
 
 static void every_network_goes_on_to_the_same_bits(void **state) {
@@ -381,11 +386,11 @@ static void every_network_goes_on_to_the_same_bits(void **state) {
     toy t;
     learn_checkpoint_s = 0;
     toy_make(&t, &small);
-    fds_explainer_params params = quick;
+    fds__explainer_params params = quick;
     params.network = "linear";
     broken_off_anywhere_it_ends_with_the_same_bits(&t, &params, 1, "linear, closed");
     params.network = "mlp";
-    params.objective = FDS_PAPER;
+    params.objective = FDS_OBJECTIVE_PAPER;
     params.threads = 2;
     broken_off_anywhere_it_ends_with_the_same_bits(&t, &params, 12, "mlp, paper, 2 threads");
     params.threads = 1;
@@ -410,22 +415,22 @@ static void a_quick_training_leaves_no_checkpoint(void **state) {
     train_well(&t, &quick, &w, NULL);
     assert_int_equal(scratch_entries(), 2); /* metrics.jsonl, curves.svg */
     fds_error err;
-    expect_ok(fds_learn_forget(scratch, &err), &err);
+    expect_ok(fds__learn_forget(scratch, &err), &err);
     toy_free(&t);
 }
 
 /* ---- checkpoints that cannot be used ---- */
 
-static void leave_checkpoint(const toy *t, const fds_explainer_params *params) {
+static void leave_checkpoint(const toy *t, const fds__explainer_params *params) {
     watch w = {.stop_at = 8}; /* two epochs of three steps are made */
     fds_error err;
     learn_checkpoint_s = 0;
-    expect_ok(fds_learn_forget(scratch, &err), &err);
-    assert_int_equal(train(t, params, &w, NULL, NULL, &err), FDS_CANCELLED);
+    expect_ok(fds__learn_forget(scratch, &err), &err);
+    assert_int_equal(train(t, params, &w, NULL, NULL, &err), FDS_ERR_CANCELLED);
     assert_int_equal(access(scratch_path("checkpoint.safetensors"), F_OK), 0);
 }
 
-static void expect_anew(const toy *t, const fds_explainer_params *params, const char *words) {
+static void expect_anew(const toy *t, const fds__explainer_params *params, const char *words) {
     watch w = {0};
     train_well(t, params, &w, "again");
     if (w.warnings != 1)
@@ -468,7 +473,7 @@ static void a_checkpoint_of_another_training_is_not_used(void **state) {
     (void)state;
     toy t;
     toy_make(&t, &small);
-    fds_explainer_params others[] = {tiny, tiny, tiny, tiny, tiny};
+    fds__explainer_params others[] = {tiny, tiny, tiny, tiny, tiny};
     others[0].lr *= 2;
     others[1].seed++;
     others[2].batch = 15;
@@ -482,7 +487,8 @@ static void a_checkpoint_of_another_training_is_not_used(void **state) {
         train_well(&t, &others[i], &w, NULL); /* overwrites what it could not use */
     }
     float *const changed[] = {t.x + 3, t.targets + 5};
-    double *const numbers[] = {t.full + 1, t.held_values.v + 3 * t.held_values.columns - 1};
+    double *const numbers[] = {t.full + 1,
+                               t.validation_values.v + 3 * t.validation_values.columns - 1};
     for (size_t i = 0; i < 4; i++) {
         leave_checkpoint(&t, &tiny);
         if (i < 2)
@@ -491,8 +497,8 @@ static void a_checkpoint_of_another_training_is_not_used(void **state) {
             *numbers[i - 2] += 0.01;
         expect_anew(&t, &tiny, "other settings or data");
     }
-    fds_explainer_params paper = tiny;
-    paper.objective = FDS_PAPER;
+    fds__explainer_params paper = tiny;
+    paper.objective = FDS_OBJECTIVE_PAPER;
     leave_checkpoint(&t, &paper);
     t.values.v[5 * t.values.columns + 2] += 0.01;
     expect_anew(&t, &paper, "other settings or data");
@@ -512,20 +518,20 @@ static void a_failed_write_leaves_the_last_checkpoint(void **state) {
     size_t failed = 0;
     learn_checkpoint_s = 0;
     train_well(&t, &tiny, &w, "whole");
-    expect_ok(fds_learn_forget(scratch, &err), &err);
+    expect_ok(fds__learn_forget(scratch, &err), &err);
     for (uint64_t nth = 1;; nth += IS_SLOW_BUILD ? 11 : 3, failed++) {
         watch now = {0};
-        fds_fault_arm(FDS_FAULT_IO, nth);
+        fds__fault_arm(FDS__FAULT_IO, nth);
         fds_status status = train(&t, &tiny, &now, NULL, NULL, &err);
-        if (fds_fault_arm(FDS_FAULT_IO, 0) < nth) {
+        if (fds__fault_arm(FDS__FAULT_IO, 0) < nth) {
             expect_ok(status, &err);
             break;
         }
-        assert_int_equal(status, FDS_IO);
+        assert_int_equal(status, FDS_ERR_IO);
         watch again = {0};
         train_well(&t, &tiny, &again, "again");
         same_files("again");
-        expect_ok(fds_learn_forget(scratch, &err), &err);
+        expect_ok(fds__learn_forget(scratch, &err), &err);
     }
     print_message("# %zu calls to the file system failed, one at a time\n", failed);
     assert_true(failed > 3);
@@ -536,13 +542,13 @@ static void a_failed_write_leaves_the_last_checkpoint(void **state) {
 static toy alloc_toy;
 
 static fds_status learn_once(fds_error *err) {
-    fds_explainer_params params = quick;
+    fds__explainer_params params = quick;
     watch w = {0};
     params.network = "linear";
-    params.objective = FDS_PAPER;
+    params.objective = FDS_OBJECTIVE_PAPER;
     params.epochs = 2;
     fds_status status = train(&alloc_toy, &params, &w, NULL, NULL, err);
-    fds_learn_forget(scratch, NULL);
+    fds__learn_forget(scratch, NULL);
     return status;
 }
 
@@ -559,28 +565,28 @@ static void bad_lessons_and_settings_are_named(void **state) {
     (void)state;
     toy t;
     toy_make(&t, &small);
-    const fds_lesson good = t.lesson;
+    const fds__training good = t.training;
     fds_error err;
     watch w = {0};
-#define EXPECT_USAGE(change, words)                                                \
-    do {                                                                           \
-        fds_explainer_params p = quick;                                            \
-        fds_lesson *l = &t.lesson;                                                 \
-        change;                                                                    \
-        (void)l, (void)p;                                                          \
-        expect_error(train(&t, &p, &w, NULL, NULL, &err), FDS_USAGE, &err, words); \
-        t.lesson = good;                                                           \
+#define EXPECT_USAGE(change, words)                                                    \
+    do {                                                                               \
+        fds__explainer_params p = quick;                                               \
+        fds__training *l = &t.training;                                                \
+        change;                                                                        \
+        (void)l, (void)p;                                                              \
+        expect_error(train(&t, &p, &w, NULL, NULL, &err), FDS_ERR_USAGE, &err, words); \
+        t.training = good;                                                             \
     } while (0)
-    EXPECT_USAGE(l->held = 0, "kept out");
-    EXPECT_USAGE(l->held = l->inputs, "kept out");
-    EXPECT_USAGE(l->held_plan = NULL, "kept out");
+    EXPECT_USAGE(l->validation = 0, "kept out");
+    EXPECT_USAGE(l->validation = l->inputs, "kept out");
+    EXPECT_USAGE(l->validation_plan = NULL, "kept out");
     EXPECT_USAGE(l->players = 5, "5 players");
     EXPECT_USAGE(l->targets = NULL, "least-squares");
-    EXPECT_USAGE((l->rows = NULL, p.objective = FDS_PAPER), "to learn from");
+    EXPECT_USAGE((l->rows = NULL, p.objective = FDS_OBJECTIVE_PAPER), "to learn from");
     EXPECT_USAGE((l->groups = NULL, p.is_by_group = true), "groups");
     EXPECT_USAGE((l->labels = NULL, p.warm_up = true), "label");
-    EXPECT_USAGE((p.objective = FDS_PAPER, p.draws = 3), "even");
-    EXPECT_USAGE((p.objective = FDS_PAPER, p.draws = 0), "even");
+    EXPECT_USAGE((p.objective = FDS_OBJECTIVE_PAPER, p.draws = 3), "even");
+    EXPECT_USAGE((p.objective = FDS_OBJECTIVE_PAPER, p.draws = 0), "even");
     EXPECT_USAGE(p.batch = 0, "batch");
     EXPECT_USAGE(p.epochs = 0, "epochs");
     EXPECT_USAGE(p.lr = 0, "learning rate");
@@ -595,25 +601,28 @@ static void bad_lessons_and_settings_are_named(void **state) {
 
 static void metrics_are_read_back_to_the_bit(void **state) {
     (void)state;
-    const fds_metric metrics[] = {
+    const fds__metric metrics[] = {
         {1, 1e-3f, 0.1, 1.0 / 3}, {2, 3.3333e-5f, 1e-300, 12345.678901}, {3, 0, 0, 7e22}};
-    fds_text text = {0};
+    fds__text text = {0};
     fds_error err;
     learn_metrics_print(metrics, COUNT(metrics), &text);
     expect_in(text.data, "{\"epoch\": 1, \"lr\": 0.001, \"loss\": 0.1, \"held_loss\": 0.333");
-    fds_metric *read = NULL;
+    fds__metric *read = NULL;
     expect_ok(learn_metrics_parse("x", text.data, COUNT(metrics), &read, &err), &err);
     for (size_t i = 0; i < COUNT(metrics); i++) {
         assert_int_equal(read[i].epoch, metrics[i].epoch);
         assert_true(read[i].lr == metrics[i].lr && read[i].loss == metrics[i].loss &&
-                    read[i].held_loss == metrics[i].held_loss);
+                    read[i].validation_loss == metrics[i].validation_loss);
     }
-    fds_free(read);
-    expect_error(learn_metrics_parse("x", text.data, 2, &read, &err), FDS_FORMAT, &err, "line 3");
-    expect_error(learn_metrics_parse("x", text.data, 4, &read, &err), FDS_FORMAT, &err, "line 4");
+    fds__free(read);
+    expect_error(learn_metrics_parse("x", text.data, 2, &read, &err), FDS_ERR_FORMAT, &err,
+                 "line 3");
+    expect_error(learn_metrics_parse("x", text.data, 4, &read, &err), FDS_ERR_FORMAT, &err,
+                 "line 4");
     text.data[2] = '?';
-    expect_error(learn_metrics_parse("x", text.data, 3, &read, &err), FDS_FORMAT, &err, "line 1");
-    fds_free(text.data);
+    expect_error(learn_metrics_parse("x", text.data, 3, &read, &err), FDS_ERR_FORMAT, &err,
+                 "line 1");
+    fds__free(text.data);
 }
 
 /* Any course a training can take gives a picture within its frame. */
@@ -622,10 +631,10 @@ static void curves_of_any_training_are_drawn(void **state) {
     static const double scales[] = {1, 0, 1e-30, 1e9};
     for (size_t i = 0; i < COUNT(scales); i++)
         for (size_t count = 1; count < 300; count = 3 * count + 1) {
-            fds_metric *metrics = need(count, sizeof *metrics);
+            fds__metric *metrics = need(count, sizeof *metrics);
             for (size_t e = 0; e < count; e++)
-                metrics[e] = (fds_metric){(uint32_t)e + 1, 0.1f, scales[i] / (double)(e + 1),
-                                          scales[i] * (e % 2 ? 1 : 1e-3)};
+                metrics[e] = (fds__metric){(uint32_t)e + 1, 0.1f, scales[i] / (double)(e + 1),
+                                           scales[i] * (e % 2 ? 1 : 1e-3)};
             fds_error err;
             expect_ok(learn_curves_write(scratch, metrics, count, (uint32_t)count, &err), &err);
             size_t size;

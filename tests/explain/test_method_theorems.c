@@ -13,7 +13,7 @@ enum { MOST_PLAYERS = 8, GAMES = 40 };
 
 static void shapley(size_t n, const double *v, double *values) {
     const array_game game = {n, 1, v};
-    exact_values(&game, FDS_KERNEL, NULL, 1, values);
+    exact_values(&game, FDS_SAMPLER_KERNEL, NULL, 1, values);
 }
 
 /* ---- theorem 1 ---- */
@@ -65,23 +65,23 @@ static void twice_epsilon_is_reached(void **state) {
 
 /* What every coalition of few players is worth, for one input and each label: (2^players, 2). */
 static double *enumerate(const char *kind, const fds_dataset *ds, const fds_players *players) {
-    fds_value_params params = fds_value_params_default();
+    fds_utility_params params = fds_utility_params_default();
     const uint32_t input = (uint32_t)fds_players_count(players);
     size_t all = (size_t)1 << input;
     double *v = need(all * 2, sizeof *v);
-    fds_value *value = NULL;
+    fds_utility *value = NULL;
     fds_error err;
     params.kind = kind;
     params.network = "fc:classes";
     params.train.lr = 1e-2f;
     params.beta = 1;
-    expect_ok(fds_value_create(&params, ds, players, ds, &input, 1, 1, &value, &err), &err);
+    expect_ok(fds_utility_create(&params, ds, players, ds, &input, 1, 1, &value, &err), &err);
     for (uint64_t s = 0; s < all; s++) {
         float probs[2];
-        expect_ok(fds_value_eval(value, 0, &s, probs, &err), &err);
+        expect_ok(fds_utility_eval(value, 0, &s, probs, &err), &err);
         v[2 * s] = (double)probs[0], v[2 * s + 1] = (double)probs[1];
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     return v;
 }
 
@@ -106,11 +106,11 @@ static void sub_models_trained_shortly_are_within_the_bound(void **state) {
     expect_ok(fds_players_points(ds, NULL, N, &players, &err), &err);
     double *v = enumerate("retrain", ds, players), of_v[N * 2], of_a[N * 2], last = 1;
     const array_game game = {N, 2, v};
-    exact_values(&game, FDS_KERNEL, NULL, 1, of_v);
+    exact_values(&game, FDS_SAMPLER_KERNEL, NULL, 1, of_v);
     for (size_t k = 0; k < COUNT(kinds); k++) {
         double *a = enumerate(kinds[k], ds, players);
         const array_game approximate = {N, 2, a};
-        exact_values(&approximate, FDS_KERNEL, NULL, 1, of_a);
+        exact_values(&approximate, FDS_SAMPLER_KERNEL, NULL, 1, of_a);
         double epsilon = greatest_distance(v, a, ALL * 2);
         double miss = greatest_distance(of_v, of_a, N * 2);
         assert_true(miss > 0 && miss <= 2 * epsilon);
@@ -150,8 +150,8 @@ static double *apart(size_t n, const fds_groups *groups, fds_rng *rng) {
 static void both_values(size_t n, const double *v, const fds_groups *groups, double *single,
                         double *even) {
     const array_game game = {n, 1, v};
-    exact_values(&game, FDS_KERNEL, NULL, 1, single);
-    exact_values(&game, FDS_GFDS_PLUS, groups, 1, even);
+    exact_values(&game, FDS_SAMPLER_KERNEL, NULL, 1, single);
+    exact_values(&game, FDS_SAMPLER_GFDS_PLUS, groups, 1, even);
 }
 
 /* How far values within a group are apart, and how far the evenly divided ones are off. */

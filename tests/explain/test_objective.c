@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Losses of an explainer: gradients against finite differences, losses against their definition,
  * and both objectives against the closed-form regression of the least-squares values. */
-#include "lesson_fixture.h"
+#include "training_fixture.h"
 
 #include <lapacke.h>
 
 enum { PLAYERS = 13, LABELS = 3, BATCH = 4 }; /* nothing is a multiple of a vector */
 
 static const toy_size gradient_size = {.inputs = 9,
-                                       .held = 2,
+                                       .validation = 2,
                                        .players = PLAYERS,
                                        .groups = 4,
                                        .classes = LABELS,
                                        .shape = {5, 1, 1},
-                                       .sampler = FDS_LEVERAGE,
+                                       .sampler = FDS_SAMPLER_LEVERAGE,
                                        .coalitions = 60,
-                                       .held_coalitions = 20,
+                                       .validation_coalitions = 20,
                                        .roughness = 0.2};
 
-static learn_objective *objective_for(const fds_lesson *lesson, const fds_explainer_params *params,
-                                      uint32_t batch) {
+static learn_objective *objective_for(const fds__training *training,
+                                      const fds__explainer_params *params, uint32_t batch) {
     learn_objective *objective = NULL;
     fds_error err;
-    expect_ok(learn_objective_create(lesson, params, batch, &objective, &err), &err);
+    expect_ok(learn_objective_create(training, params, batch, &objective, &err), &err);
     return objective;
 }
 
@@ -43,7 +43,7 @@ static void normalised_values_add_up_and_keep_their_differences(void **state) {
         double values[200], before[200], sum = 0, total = uniform(&rng);
         for (size_t i = 0; i < n; i++)
             before[i] = values[i] = uniform(&rng);
-        fds_normalise(total, n, values);
+        fds__normalise(total, n, values);
         for (size_t i = 0; i < n; i++) {
             sum += values[i];
             assert_true(fabs((values[i] - before[i]) - (values[0] - before[0])) < 1e-14);
@@ -59,8 +59,8 @@ static void values_of_any_output_add_up(void **state) {
     toy_make(&t, &gradient_size);
     fds_rng rng = fds_rng_make(2, 99, 0, 0);
     for (int by_group = 0; by_group < 2; by_group++) {
-        fds_explainer_params params = {.is_by_group = by_group};
-        learn_objective *objective = objective_for(&t.lesson, &params, BATCH);
+        fds__explainer_params params = {.is_by_group = by_group};
+        learn_objective *objective = objective_for(&t.training, &params, BATCH);
         size_t outputs = learn_objective_outputs(objective);
         assert_int_equal(outputs, LABELS * (by_group ? 4 : PLAYERS));
         float *u = need(outputs, sizeof *u);
@@ -82,7 +82,7 @@ static void values_of_any_output_add_up(void **state) {
         learn_objective_free(objective);
     }
     double whole[] = {1, 2, 3, 6};
-    fds_normalise(4, 4, whole);
+    fds__normalise(4, 4, whole);
     const double wanted[] = {-1, 0, 1, 4};
     assert_memory_equal(whole, wanted, sizeof whole);
     toy_free(&t);
@@ -92,10 +92,10 @@ static void values_of_any_output_add_up(void **state) {
 
 /* u and the step are exact in float; the losses are quadratic but for the penalty, for which the
  * step is small. */
-static void gradients_agree_with_differences(const toy *t, const fds_explainer_params *params,
+static void gradients_agree_with_differences(const toy *t, const fds__explainer_params *params,
                                              const char *name) {
     static const uint32_t inputs[BATCH] = {6, 0, 3, 2};
-    learn_objective *objective = objective_for(&t->lesson, params, BATCH);
+    learn_objective *objective = objective_for(&t->training, params, BATCH);
     size_t count = BATCH * learn_objective_outputs(objective);
     float *u = need(count, sizeof *u), *gradient = need(count, sizeof *u),
           *unused = need(count, sizeof *u);
@@ -134,17 +134,19 @@ static void every_gradient_agrees_with_finite_differences(void **state) {
         bool is_by_group;
         float gamma;
         uint32_t draws;
-    } cases[] = {
-        {"closed", FDS_CLOSED, false, 0, 0},           {"closed, by group", FDS_CLOSED, true, 0, 0},
-        {"closed, gamma", FDS_CLOSED, false, 0.7f, 0}, {"paper", FDS_PAPER, false, 0, 6},
-        {"paper, every row", FDS_PAPER, false, 0, 60}, {"paper, by group", FDS_PAPER, true, 0, 6},
-        {"paper, gamma", FDS_PAPER, false, 0.7f, 6}};
+    } cases[] = {{"closed", FDS_OBJECTIVE_CLOSED, false, 0, 0},
+                 {"closed, by group", FDS_OBJECTIVE_CLOSED, true, 0, 0},
+                 {"closed, gamma", FDS_OBJECTIVE_CLOSED, false, 0.7f, 0},
+                 {"paper", FDS_OBJECTIVE_PAPER, false, 0, 6},
+                 {"paper, every row", FDS_OBJECTIVE_PAPER, false, 0, 60},
+                 {"paper, by group", FDS_OBJECTIVE_PAPER, true, 0, 6},
+                 {"paper, gamma", FDS_OBJECTIVE_PAPER, false, 0.7f, 6}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        fds_explainer_params params = {.objective = cases[i].objective,
-                                       .is_by_group = cases[i].is_by_group,
-                                       .gamma = cases[i].gamma,
-                                       .draws = cases[i].draws,
-                                       .seed = 5};
+        fds__explainer_params params = {.objective = cases[i].objective,
+                                        .is_by_group = cases[i].is_by_group,
+                                        .gamma = cases[i].gamma,
+                                        .draws = cases[i].draws,
+                                        .seed = 5};
         gradients_agree_with_differences(&t, &params, cases[i].name);
     }
     toy_free(&t);
@@ -157,12 +159,12 @@ static void the_penalty_is_quiet_where_members_agree(void **state) {
     toy_make(&t, &gradient_size);
     static const uint32_t inputs[BATCH] = {0, 1, 2, 3};
     float u[BATCH * LABELS * PLAYERS] = {0}, with[COUNT(u)], without[COUNT(u)];
-    fds_explainer_params params = {.objective = FDS_PAPER, .draws = 8, .gamma = 3};
-    learn_objective *objective = objective_for(&t.lesson, &params, BATCH);
+    fds__explainer_params params = {.objective = FDS_OBJECTIVE_PAPER, .draws = 8, .gamma = 3};
+    learn_objective *objective = objective_for(&t.training, &params, BATCH);
     double a = loss_at(objective, inputs, u, with);
     learn_objective_free(objective);
     params.gamma = 0;
-    objective = objective_for(&t.lesson, &params, BATCH);
+    objective = objective_for(&t.training, &params, BATCH);
     double b = loss_at(objective, inputs, u, without);
     learn_objective_free(objective);
     assert_true(fabs(a - b) < 1e-12);
@@ -175,12 +177,12 @@ static void cross_entropy_and_its_gradient(void **state) {
     (void)state;
     enum { COUNT_ = 3, CLASSES = 5 };
     uint16_t labels[] = {4, 0, 2, 2};
-    fds_lesson lesson = {.labels = labels, .classes = CLASSES};
+    fds__training training = {.labels = labels, .classes = CLASSES};
     static const uint32_t inputs[COUNT_] = {3, 0, 1};
     float u[COUNT_ * CLASSES], gradient[COUNT(u)], unused[COUNT(u)];
     for (size_t i = 0; i < COUNT(u); i++)
         u[i] = (float)((int)(i * 37 % 19) - 9) / 8 + (i < CLASSES ? 600 : 0);
-    double loss = learn_cross_entropy(&lesson, inputs, COUNT_, u, gradient), wanted = 0;
+    double loss = learn_cross_entropy(&training, inputs, COUNT_, u, gradient), wanted = 0;
     for (size_t b = 0; b < COUNT_; b++) {
         double sum = 0;
         for (size_t y = 0; y < CLASSES; y++)
@@ -191,9 +193,9 @@ static void cross_entropy_and_its_gradient(void **state) {
     for (size_t i = 0; i < COUNT(u); i++) {
         float kept = u[i], step = 0x1p-7f;
         u[i] = kept + step;
-        double up = learn_cross_entropy(&lesson, inputs, COUNT_, u, unused);
+        double up = learn_cross_entropy(&training, inputs, COUNT_, u, unused);
         u[i] = kept - step;
-        double down = learn_cross_entropy(&lesson, inputs, COUNT_, u, unused);
+        double down = learn_cross_entropy(&training, inputs, COUNT_, u, unused);
         u[i] = kept;
         assert_true(fabs((up - down) / (2 * (double)step) - (double)gradient[i]) < 1e-5);
     }
@@ -211,10 +213,10 @@ static void draws_have_the_mean_of_the_whole_plan(void **state) {
     float u[BATCH * LABELS * PLAYERS], gradient[COUNT(u)];
     for (size_t i = 0; i < COUNT(u); i++)
         u[i] = (float)(i % 7) - 3;
-    fds_explainer_params params = {.objective = FDS_PAPER, .draws = 60};
-    learn_objective *all = objective_for(&t.lesson, &params, BATCH);
+    fds__explainer_params params = {.objective = FDS_OBJECTIVE_PAPER, .draws = 60};
+    learn_objective *all = objective_for(&t.training, &params, BATCH);
     params.draws = DRAWS;
-    learn_objective *some = objective_for(&t.lesson, &params, BATCH);
+    learn_objective *some = objective_for(&t.training, &params, BATCH);
     double wanted = loss_at(all, inputs, u, gradient), sum = 0, square = 0, loss, again;
     fds_error err;
     for (uint32_t step = 0; step < STEPS; step++) {
@@ -245,8 +247,8 @@ static void the_paper_loss_is_what_it_says(void **state) {
     float u[BATCH * LABELS * PLAYERS], gradient[COUNT(u)];
     for (size_t i = 0; i < COUNT(u); i++)
         u[i] = (float)(i % 5) / 4 - 0.5f;
-    fds_explainer_params params = {.objective = FDS_PAPER, .draws = 1000};
-    learn_objective *objective = objective_for(&t.lesson, &params, BATCH);
+    fds__explainer_params params = {.objective = FDS_OBJECTIVE_PAPER, .draws = 1000};
+    learn_objective *objective = objective_for(&t.training, &params, BATCH);
     double got = loss_at(objective, inputs, u, gradient), sum = 0, weights = 0, square = 0;
     double phi[LABELS * PLAYERS];
     for (size_t i = 0; i < 7 * LABELS; i++)
@@ -277,13 +279,13 @@ static void the_paper_loss_is_what_it_says(void **state) {
 enum { FEATURES = 4, INPUTS = 44, HELD = 4, TRAIN = INPUTS - HELD, N = 7, CLASSES = 2 };
 
 static const toy_size linear_size = {.inputs = INPUTS,
-                                     .held = HELD,
+                                     .validation = HELD,
                                      .players = N,
                                      .classes = CLASSES,
                                      .shape = {FEATURES, 1, 1},
-                                     .sampler = FDS_PAIRED,
+                                     .sampler = FDS_SAMPLER_PAIRED,
                                      .coalitions = 40,
-                                     .held_coalitions = 10,
+                                     .validation_coalitions = 10,
                                      .roughness = 1};
 
 /* Regression of the targets, less the even share of what they add up to, on (x, 1). */
@@ -316,39 +318,39 @@ static void regress(const toy *t, double *values) {
 }
 
 /* Full batches of Adam at a falling rate, from 0 to convergence. */
-static void minimise(const toy *t, const fds_explainer_params *params, double *values) {
+static void minimise(const toy *t, const fds__explainer_params *params, double *values) {
     enum { STEPS = 1500 };
-    learn_objective *objective = objective_for(&t->lesson, params, TRAIN);
-    fds_deep_params about = {.network = "linear",
-                             .head = FDS_HEAD_EXPLAIN,
-                             .input = t->lesson.shape,
-                             .outputs = CLASSES * N,
-                             .batch = TRAIN,
-                             .threads = 1};
-    fds_deep *net = NULL;
-    fds_deep_infer *infer = NULL;
+    learn_objective *objective = objective_for(&t->training, params, TRAIN);
+    fds__deep_params about = {.network = "linear",
+                              .head = FDS__HEAD_EXPLAIN,
+                              .input = t->training.shape,
+                              .outputs = CLASSES * N,
+                              .batch = TRAIN,
+                              .threads = 1};
+    fds__deep *net = NULL;
+    fds__deep_infer *infer = NULL;
     fds_error err;
     uint32_t inputs[TRAIN];
     static float u[INPUTS * CLASSES * N], gradient[TRAIN * CLASSES * N];
     for (uint32_t i = 0; i < TRAIN; i++)
         inputs[i] = i;
-    expect_ok(fds_deep_create(&about, &net, &err), &err);
+    expect_ok(fds__deep_create(&about, &net, &err), &err);
     for (int step = 0; step < STEPS; step++) {
-        fds_adam adam = {.lr = (float)(0.05 * (1 + cos(acos(-1) * step / STEPS)) / 2),
-                         .beta1 = 0.9f,
-                         .beta2 = 0.999f,
-                         .epsilon = 1e-8f};
-        expect_ok(fds_deep_forward(net, t->x, u, &err), &err);
+        fds__adam adam = {.lr = (float)(0.05 * (1 + cos(acos(-1) * step / STEPS)) / 2),
+                          .beta1 = 0.9f,
+                          .beta2 = 0.999f,
+                          .epsilon = 1e-8f};
+        expect_ok(fds__deep_forward(net, t->x, u, &err), &err);
         loss_at(objective, inputs, u, gradient);
-        expect_ok(fds_deep_backward(net, gradient, &err), &err);
-        expect_ok(fds_deep_step(net, &adam, &err), &err);
+        expect_ok(fds__deep_backward(net, gradient, &err), &err);
+        expect_ok(fds__deep_step(net, &adam, &err), &err);
     }
-    expect_ok(fds_deep_infer_create(net, 16, &infer, &err), &err);
-    expect_ok(fds_deep_infer_run(infer, t->x, INPUTS, u, &err), &err);
+    expect_ok(fds__deep_infer_create(net, 16, &infer, &err), &err);
+    expect_ok(fds__deep_infer_run(infer, t->x, INPUTS, u, &err), &err);
     for (size_t i = 0; i < INPUTS; i++)
         learn_values(objective, i, u + i * CLASSES * N, values + i * CLASSES * N);
-    fds_deep_infer_free(infer);
-    fds_deep_free(net);
+    fds__deep_infer_free(infer);
+    fds__deep_free(net);
     learn_objective_free(objective);
 }
 
@@ -363,14 +365,14 @@ static void both_objectives_reach_the_regression_of_the_values(void **state) {
     double norm = 0;
     for (size_t i = 0; i < COUNT(wanted); i++)
         norm += wanted[i] * wanted[i];
-    for (fds_objective kind = FDS_CLOSED; kind <= FDS_PAPER; kind++) {
-        fds_explainer_params params = {.objective = kind, .draws = 40};
+    for (fds_objective kind = FDS_OBJECTIVE_CLOSED; kind <= FDS_OBJECTIVE_PAPER; kind++) {
+        fds__explainer_params params = {.objective = kind, .draws = 40};
         minimise(&t, &params, got);
         double off = 0;
         for (size_t i = 0; i < COUNT(wanted); i++)
             off += (got[i] - wanted[i]) * (got[i] - wanted[i]);
         print_message("# %s: relative distance to the regression %.2g\n",
-                      kind == FDS_CLOSED ? "closed" : "paper", sqrt(off / norm));
+                      kind == FDS_OBJECTIVE_CLOSED ? "closed" : "paper", sqrt(off / norm));
         assert_true(sqrt(off / norm) < 1e-3);
     }
     toy_free(&t);
@@ -383,8 +385,8 @@ static void the_start_is_the_mean_target(void **state) {
     toy t;
     toy_make(&t, &gradient_size);
     for (int by_group = 0; by_group < 2; by_group++) {
-        fds_explainer_params params = {.is_by_group = by_group};
-        learn_objective *objective = objective_for(&t.lesson, &params, 1);
+        fds__explainer_params params = {.is_by_group = by_group};
+        learn_objective *objective = objective_for(&t.training, &params, 1);
         size_t each = learn_objective_outputs(objective) / LABELS;
         for (size_t y = 0; y < LABELS; y++)
             for (size_t g = 0; g < each; g++) {
@@ -407,8 +409,8 @@ static void the_unit_of_the_closed_loss_is_what_a_constant_reaches(void **state)
     (void)state;
     toy t;
     toy_make(&t, &gradient_size);
-    fds_explainer_params params = {.objective = FDS_CLOSED};
-    learn_objective *objective = objective_for(&t.lesson, &params, 7);
+    fds__explainer_params params = {.objective = FDS_OBJECTIVE_CLOSED};
+    learn_objective *objective = objective_for(&t.training, &params, 7);
     uint32_t inputs[] = {0, 1, 2, 3, 4, 5, 6};
     float u[7 * LABELS * PLAYERS], gradient[COUNT(u)];
     for (size_t x = 0; x < 7; x++)
@@ -432,9 +434,9 @@ static void a_game_without_values_has_finite_losses(void **state) {
     memset(t.values.v, 0, fds_plan_rows(t.plan) * columns * sizeof *t.values.v);
     static const uint32_t inputs[BATCH] = {0, 1, 2, 3};
     float u[BATCH * LABELS * PLAYERS] = {0}, gradient[COUNT(u)];
-    for (fds_objective kind = FDS_CLOSED; kind <= FDS_PAPER; kind++) {
-        fds_explainer_params params = {.objective = kind, .draws = 4};
-        learn_objective *objective = objective_for(&t.lesson, &params, BATCH);
+    for (fds_objective kind = FDS_OBJECTIVE_CLOSED; kind <= FDS_OBJECTIVE_PAPER; kind++) {
+        fds__explainer_params params = {.objective = kind, .draws = 4};
+        learn_objective *objective = objective_for(&t.training, &params, BATCH);
         assert_true(loss_at(objective, inputs, u, gradient) == 0);
         learn_objective_free(objective);
     }
@@ -448,12 +450,12 @@ static void losses_that_are_not_finite_are_told(void **state) {
     static const uint32_t inputs[BATCH] = {0, 1, 2, 3};
     float u[BATCH * LABELS * PLAYERS] = {0}, gradient[COUNT(u)];
     u[3] = INFINITY;
-    fds_explainer_params params = {.objective = FDS_CLOSED};
-    learn_objective *objective = objective_for(&t.lesson, &params, BATCH);
+    fds__explainer_params params = {.objective = FDS_OBJECTIVE_CLOSED};
+    learn_objective *objective = objective_for(&t.training, &params, BATCH);
     double loss;
     fds_error err = {0};
     expect_error(learn_objective_apply(objective, inputs, 6, 0, u, &loss, gradient, &err),
-                 FDS_DIVERGED, &err, "epoch 7");
+                 FDS_ERR_DIVERGED, &err, "epoch 7");
     learn_objective_free(objective);
     toy_free(&t);
 }

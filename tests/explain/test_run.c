@@ -35,7 +35,7 @@ static void a_run_knows_who_took_part(void **state) {
     for (uint32_t c = 0; c < CLASSES; c++)
         assert_string_equal(fds_run_class_name(run, c), fds_dataset_class_name(t.train, c));
     assert_string_equal(fds_run_class_name(run, CLASSES), "?");
-    expect_in(fds_run_error_source(run, FDS_BY_EXPLAINER), "calibrated on 6 inputs kept out");
+    expect_in(fds_run_error_source(run, FDS_ANSWERER_EXPLAINER), "calibrated on 6 inputs kept out");
     fds_run_free(run);
     fds_run_free(NULL);
     task_free(&t);
@@ -50,7 +50,7 @@ static void a_run_keeps_the_service_model_and_samples(void **state) {
     fds_error err;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    expect_ok(fds_value_training(&t.params.value, &train, &err), &err);
+    expect_ok(fds_utility_training(&t.params.value, &train, &err), &err);
     expect_ok(fds_model_train(t.train, NULL, PLAYERS, t.params.value.network, &train, NULL, &model,
                               NULL, &err),
               &err);
@@ -76,7 +76,7 @@ static void a_run_keeps_the_service_model_and_samples(void **state) {
 static void providers_are_named(void **state) {
     (void)state;
     task t = task_providers("afds");
-    t.params.adjust = FDS_PLAIN;
+    t.params.adjust = FDS_ADJUST_NONE;
     t.params.coalitions = 20;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
@@ -121,7 +121,7 @@ static void names_that_are_not_unicode_do_no_harm(void **state) {
     assert_int_equal(fclose(file), 0);
     for (uint32_t i = 0; i < INPUTS; i++)
         t.inputs[i] = PLAYERS + i;
-    t.params.adjust = FDS_PLAIN;
+    t.params.adjust = FDS_ADJUST_NONE;
     t.params.coalitions = 8;
     expect_ok(fds_data_open(scratch_path("latin.csv"), NULL, &t.train, &none, &err), &err);
     expect_ok(fds_players_providers(t.train, NULL, PLAYERS, &t.players, &err), &err);
@@ -150,7 +150,7 @@ static void classes_that_are_not_unicode_are_named(void **state) {
               &err);
     fds_dataset_free(t.train);
     t.train = named;
-    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_FORMAT, &err, "class 1");
+    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_FORMAT, &err, "class 1");
     task_free(&t);
 }
 
@@ -162,14 +162,14 @@ static void its_own_data_is_known_again(void **state) {
     fds_run *run = open_run(scratch_path("run"));
     expect_ok(fds_run_check_data(run, t.train, &err), &err);
     fds_dataset *other = clouds(SAMPLES, 2), *few = clouds(PLAYERS - 1, 1), *wide = NULL;
-    expect_failure(fds_run_check_data(run, other, &err), FDS_USAGE, &err, "other data");
-    expect_failure(fds_run_check_data(run, few, &err), FDS_USAGE, &err, "sample 15");
+    expect_failure(fds_run_check_data(run, other, &err), FDS_ERR_USAGE, &err, "other data");
+    expect_failure(fds_run_check_data(run, few, &err), FDS_ERR_USAGE, &err, "sample 15");
     const float values[] = {1, 2, 3, 4, 5};
     const uint16_t label = 0;
     expect_ok(fds_dataset_create(1, (fds_shape){5, 1, 1}, NULL, values, &label, CLASSES, NULL,
                                  &wide, &err),
               &err);
-    expect_failure(fds_run_check_data(run, wide, &err), FDS_USAGE, &err, "5x1x1");
+    expect_failure(fds_run_check_data(run, wide, &err), FDS_ERR_USAGE, &err, "5x1x1");
     fds_dataset_free(other);
     fds_dataset_free(few);
     fds_dataset_free(wide);
@@ -202,7 +202,7 @@ static void an_answer_does_not_depend_on_other_inputs(void **state) {
         fds_run *run = open_run(scratch_path("run"));
         for (uint32_t i = 0; i < MOST; i++)
             index[i] = (i * 37 + 5) % SAMPLES;
-        for (int by = FDS_BY_EXPLAINER; by <= FDS_BY_BANK; by++)
+        for (int by = FDS_ANSWERER_EXPLAINER; by <= FDS_ANSWERER_BANK; by++)
             for (int given = 0; given < 2; given++) {
                 for (uint32_t i = 0; i < MOST; i++)
                     many.labels[i] = i % CLASSES;
@@ -233,9 +233,10 @@ static void many_inputs_are_explained_in_parts(void **state) {
     fds_run *run = open_run(scratch_path("run"));
     for (uint32_t i = 0; i < MANY; i++)
         index[i] = i * 7 % SAMPLES;
-    expect_ok(fds_run_explain(run, FDS_BY_EXPLAINER, t.train, index, MANY, false, &to, &err), &err);
+    expect_ok(fds_run_explain(run, FDS_ANSWERER_EXPLAINER, t.train, index, MANY, false, &to, &err),
+              &err);
     for (size_t x = 0; x < MANY; x += 51) {
-        ask(run, FDS_BY_EXPLAINER, t.train, &index[x], 1, false, &one);
+        ask(run, FDS_ANSWERER_EXPLAINER, t.train, &index[x], 1, false, &one);
         assert_int_equal(labels[x], one.labels[0]);
         assert_memory_equal(values + x * PLAYERS, one.values, PLAYERS * sizeof *values);
     }
@@ -254,7 +255,7 @@ static void given_labels_are_answered_like_predicted_ones(void **state) {
     bool differs = false;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, false, &predicted);
+    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &predicted);
     expect_ok(fds_model_predict(fds_run_service(run), t.train, NULL, MOST, 1, probs, NULL, &err),
               &err);
     assert_memory_equal(probs, predicted.probs, sizeof probs);
@@ -262,11 +263,11 @@ static void given_labels_are_answered_like_predicted_ones(void **state) {
         for (uint32_t y = 0; y < CLASSES; y++)
             assert_true(probs[x * CLASSES + y] <= probs[x * CLASSES + predicted.labels[x]]);
     memcpy(given.labels, predicted.labels, sizeof given.labels);
-    ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, true, &given);
+    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, true, &given);
     assert_memory_equal(&given, &predicted, sizeof given);
     for (size_t x = 0; x < MOST; x++)
         given.labels[x] = (predicted.labels[x] + 1) % CLASSES;
-    ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, true, &given);
+    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, true, &given);
     for (size_t x = 0; x < MOST; x++) {
         assert_int_equal(given.labels[x], (predicted.labels[x] + 1) % CLASSES); /* as they were */
         assert_true(given.full[x] <= predicted.full[x]);
@@ -288,7 +289,7 @@ static void a_run_opened_again_says_the_same(void **state) {
         fds_run *run = NULL;
         fds_error err;
         expect_ok(fds_run_open(scratch_path("run"), threads, &run, &err), &err);
-        ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, false, threads ? &again : &first);
+        ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, threads ? &again : &first);
         if (threads == 1)
             assert_memory_equal(&first, &again, sizeof first);
         for (size_t i = 0; threads == 2 && i < MOST * PLAYERS; i++)
@@ -305,12 +306,12 @@ static void a_run_may_be_moved(void **state) {
     task t = task_make("afds");
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, false, &before);
+    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &before);
     fds_run_free(run);
     assert_int_equal(rename(scratch_path("run"), scratch_path("moved")), 0);
     remove_run(scratch_path("moved/utilities"));
     run = open_run(scratch_path("moved"));
-    ask(run, FDS_BY_EXPLAINER, t.train, NULL, MOST, false, &after);
+    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &after);
     assert_memory_equal(&before, &after, sizeof before);
     fds_run_free(run);
     task_free(&t);
@@ -331,17 +332,19 @@ static void wrong_questions_are_named(void **state) {
     expect_ok(fds_dataset_create(1, (fds_shape){5, 1, 1}, NULL, values, &label, CLASSES, NULL,
                                  &wide, &err),
               &err);
-    expect_failure(fds_run_explain(run, FDS_BY_EXPLAINER, wide, NULL, 1, false, &to, &err),
-                   FDS_SHAPE, &err, "5x1x1");
+    expect_failure(fds_run_explain(run, FDS_ANSWERER_EXPLAINER, wide, NULL, 1, false, &to, &err),
+                   FDS_ERR_SHAPE, &err, "5x1x1");
     expect_in(err.text, "4x1x1");
-    expect_failure(fds_run_explain(run, FDS_BY_EXPLAINER, t.train, &beyond, 1, false, &to, &err),
-                   FDS_USAGE, &err, "86");
+    expect_failure(
+        fds_run_explain(run, FDS_ANSWERER_EXPLAINER, t.train, &beyond, 1, false, &to, &err),
+        FDS_ERR_USAGE, &err, "86");
     a.labels[0] = 0, a.labels[1] = CLASSES;
-    expect_failure(fds_run_explain(run, FDS_BY_EXPLAINER, t.train, NULL, 2, true, &to, &err),
-                   FDS_USAGE, &err, "label 3");
-    assert_int_equal(fds_run_explain(run, FDS_BY_EXPLAINER, t.train, NULL, 2, true, &to, NULL),
-                     FDS_USAGE);
-    ask(run, FDS_BY_EXPLAINER, t.train, NULL, 2, false, &a); /* it goes on answering */
+    expect_failure(fds_run_explain(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, 2, true, &to, &err),
+                   FDS_ERR_USAGE, &err, "label 3");
+    assert_int_equal(
+        fds_run_explain(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, 2, true, &to, NULL),
+        FDS_ERR_USAGE);
+    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, 2, false, &a); /* it goes on answering */
     fds_dataset_free(wide);
     fds_run_free(run);
     task_free(&t);

@@ -13,7 +13,7 @@ static fds_status open_status(const char *dir, fds_error *err) {
         fds_dataset *ds = clouds(3, 9);
         if (fds_run_get_info(run).players <= MOST_PLAYERS &&
             fds_run_get_info(run).classes == CLASSES)
-            status = fds_run_explain(run, FDS_BY_EXPLAINER, ds, NULL, 3, false, &to, err);
+            status = fds_run_explain(run, FDS_ANSWERER_EXPLAINER, ds, NULL, 3, false, &to, err);
         fds_dataset_free(ds);
     }
     fds_run_free(run);
@@ -28,8 +28,8 @@ typedef struct {
     size_t size;
 } part_file;
 
-static const char *const part_names[] = {FDS_RUN_JSON, FDS_RUN_SERVICE, FDS_RUN_EXPLAINER,
-                                         FDS_RUN_PLAYERS, FDS_RUN_ERRORS};
+static const char *const part_names[] = {FDS__RUN_JSON, FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
+                                         FDS__RUN_PLAYERS, FDS__RUN_ERRORS};
 
 static part_file take(const char *dir, const char *name) {
     part_file f = {.name = name};
@@ -46,7 +46,7 @@ static void put_back(part_file *f) {
 static void expect_refused(const char *dir, const part_file *f) {
     fds_error err;
     fds_status status = open_status(dir, &err);
-    if (status == FDS_OK || status == FDS_NOMEM || err.status != status)
+    if (status == FDS_OK || status == FDS_ERR_NOMEM || err.status != status)
         fail_msg("%s: %s: %s", f->name, fds_status_name(status), err.text);
     expect_in(err.text, f->name);
 }
@@ -59,15 +59,16 @@ static void missing_files_are_named(void **state) {
     for (size_t i = 0; i < COUNT(part_names); i++) {
         part_file f = take(scratch_path("run"), part_names[i]);
         assert_int_equal(unlink(f.path), 0);
-        expect_failure(open_status(scratch_path("run"), &err), FDS_NOT_FOUND, &err, part_names[i]);
+        expect_failure(open_status(scratch_path("run"), &err), FDS_ERR_NOT_FOUND, &err,
+                       part_names[i]);
         assert_int_equal(mkdir(f.path, 0777), 0); /* a folder in its place */
         expect_refused(scratch_path("run"), &f);
         assert_int_equal(rmdir(f.path), 0);
         put_back(&f);
     }
     expect_ok(open_status(scratch_path("run"), &err), &err);
-    expect_failure(open_status(scratch_path("none"), &err), FDS_NOT_FOUND, &err, "none");
-    expect_failure(open_status(scratch_path("run/utilities"), &err), FDS_NOT_FOUND, &err,
+    expect_failure(open_status(scratch_path("none"), &err), FDS_ERR_NOT_FOUND, &err, "none");
+    expect_failure(open_status(scratch_path("run/utilities"), &err), FDS_ERR_NOT_FOUND, &err,
                    "there is no run here");
     task_free(&t);
 }
@@ -116,7 +117,7 @@ static void wrong_bytes_do_no_harm(void **state) {
             f.data[at] = (char)(kept ^ masks[k % COUNT(masks)]);
             scratch_write(f.path, f.data, f.size);
             fds_status status = open_status(scratch_path("run"), &err);
-            assert_true(status != FDS_NOMEM && status == err.status);
+            assert_true(status != FDS_ERR_NOMEM && status == err.status);
             refused += status != FDS_OK;
             f.data[at] = kept;
         }
@@ -164,7 +165,7 @@ static void wrong_members_of_the_record_are_refused(void **state) {
     task t = task_make("gfds+");
     fds_error err;
     fit(&t, scratch_path("run"));
-    part_file f = take(scratch_path("run"), FDS_RUN_JSON);
+    part_file f = take(scratch_path("run"), FDS__RUN_JSON);
     for (size_t i = 0; i < COUNT(changes); i++) {
         json_t *json = json_loadb(f.data, f.size, 0, NULL);
         json_t *change = json_loads(changes[i], 0, NULL);
@@ -190,17 +191,17 @@ static void parts_of_other_runs_are_refused(void **state) {
     fit(&t, scratch_path("run"));
     task_free(&t);
     t = task_providers("afds"); /* other players */
-    t.params.adjust = FDS_PLAIN;
+    t.params.adjust = FDS_ADJUST_NONE;
     t.params.coalitions = 20;
     t.params.value.train.lr = 1e-4f;
     fit(&t, scratch_path("other"));
     task_free(&t);
-    static const char *const names[] = {FDS_RUN_EXPLAINER, FDS_RUN_PLAYERS, FDS_RUN_ERRORS};
+    static const char *const names[] = {FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS, FDS__RUN_ERRORS};
     for (size_t i = 0; i < COUNT(names); i++) {
         part_file f = take(scratch_path("run"), names[i]);
         part_file g = take(scratch_path("other"), names[i]);
         scratch_write(f.path, g.data, g.size);
-        expect_failure(open_status(scratch_path("run"), &err), FDS_SHAPE, &err, names[i]);
+        expect_failure(open_status(scratch_path("run"), &err), FDS_ERR_SHAPE, &err, names[i]);
         free(g.data);
         put_back(&f);
     }
@@ -212,7 +213,7 @@ static void a_bank_that_is_damaged_is_named(void **state) {
     fds_error err;
     t.params.explainer = "bank";
     fit(&t, scratch_path("run"));
-    part_file f = take(scratch_path("run"), FDS_RUN_BANK);
+    part_file f = take(scratch_path("run"), FDS__RUN_BANK);
     /* sub-models that are only for checking come last, and are not read */
     size_t end = f.size - 20 * ((f.size - 72) / 82);
     for (size_t k = 0; k < 20; k++) {
@@ -234,8 +235,8 @@ static void a_bank_that_is_damaged_is_named(void **state) {
 /* Files of a complete run that are lost or damaged, and what killed processes left beside them. */
 static void the_same_fit_repairs_a_run_to_the_bit(void **state) {
     (void)state;
-    static const char *const names[] = {FDS_RUN_SERVICE, FDS_RUN_EXPLAINER, FDS_RUN_PLAYERS,
-                                        FDS_RUN_ERRORS, FDS_RUN_BANK};
+    static const char *const names[] = {FDS__RUN_SERVICE, FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS,
+                                        FDS__RUN_ERRORS, FDS__RUN_BANK};
     task t = task_make("afds");
     fds_error err;
     t.params.keep_models = true;
@@ -249,7 +250,7 @@ static void the_same_fit_repairs_a_run_to_the_bit(void **state) {
         f.data[f.size / 2] ^= 1;
         const char *left = in_run(scratch_path("run"), ".explainer.safetensors.1.tmp");
         scratch_write(left, "x", 1);
-        if (strcmp(f.name, FDS_RUN_BANK) != 0) { /* which this answerer does not need */
+        if (strcmp(f.name, FDS__RUN_BANK) != 0) { /* which this answerer does not need */
             assert_true(open_status(scratch_path("run"), &err) != FDS_OK);
             expect_in(err.text, "run the same fit again");
         }
@@ -275,8 +276,8 @@ static void a_run_that_is_not_finished_is_refused(void **state) {
     unsigned calls = 0;
     fds_error err;
     t.events = (fds_events){.progress = stop_at_ten, .user = &calls};
-    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_CANCELLED);
-    expect_failure(open_status(scratch_path("run"), &err), FDS_USAGE, &err, "broken off");
+    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_CANCELLED);
+    expect_failure(open_status(scratch_path("run"), &err), FDS_ERR_USAGE, &err, "broken off");
     expect_in(err.text, "run.json");
     fit(&t, scratch_path("run"));
     expect_ok(open_status(scratch_path("run"), &err), &err);

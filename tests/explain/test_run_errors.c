@@ -6,7 +6,7 @@
 static void set_groups(const char *dir, const char *first) {
     json_t *json = read_run(dir), *groups = json_object_get(json, "groups");
     assert_int_equal(json_array_set_new(groups, 0, json_loads(first, JSON_DECODE_ANY, NULL)), 0);
-    assert_int_equal(json_dump_file(json, in_run(dir, FDS_RUN_JSON), 0), 0);
+    assert_int_equal(json_dump_file(json, in_run(dir, FDS__RUN_JSON), 0), 0);
     json_decref(json);
 }
 
@@ -19,9 +19,9 @@ static void groups_must_be_numbers(void **state) {
     fit(&t, scratch_path("run"));
     for (size_t i = 0; i < COUNT(wrong); i++) {
         set_groups(scratch_path("run"), wrong[i]);
-        expect_failure(fds_run_open(scratch_path("run"), 1, &run, &err), FDS_FORMAT, &err,
+        expect_failure(fds_run_open(scratch_path("run"), 1, &run, &err), FDS_ERR_FORMAT, &err,
                        "\"groups\", entry 0");
-        expect_in(err.text, FDS_RUN_JSON);
+        expect_in(err.text, FDS__RUN_JSON);
     }
     set_groups(scratch_path("run"), "0");
     fds_run_free(open_run(scratch_path("run")));
@@ -32,7 +32,7 @@ static void set_machine(const char *dir, const char *key, json_t *value) {
     json_t *json = read_run(dir), *machine = json_object_get(json, "machine");
     assert_int_equal(
         value ? json_object_set_new(machine, key, value) : json_object_del(machine, key), 0);
-    assert_int_equal(json_dump_file(json, in_run(dir, FDS_RUN_JSON), 0), 0);
+    assert_int_equal(json_dump_file(json, in_run(dir, FDS__RUN_JSON), 0), 0);
     json_decref(json);
 }
 
@@ -48,7 +48,7 @@ static void threads_must_be_few(void **state) {
     for (size_t k = 0; k < COUNT(keys); k++) {
         for (size_t i = 0; i < COUNT(wrong); i++) {
             set_machine(scratch_path("run"), keys[k], json_integer(wrong[i]));
-            expect_failure(fds_run_open(scratch_path("run"), 1, &run, &err), FDS_FORMAT, &err,
+            expect_failure(fds_run_open(scratch_path("run"), 1, &run, &err), FDS_ERR_FORMAT, &err,
                            "threads");
         }
         set_machine(scratch_path("run"), keys[k], json_integer(1));
@@ -63,11 +63,11 @@ static void a_count_of_epochs_that_lies_takes_no_memory(void **state) {
     (void)state;
     static const char line[] =
         "{\"epoch\": 1, \"lr\": 0.5, \"loss\": 0.25, \"held_loss\": 0.125}\n";
-    fds_metric *metrics = NULL;
+    fds__metric *metrics = NULL;
     fds_error err;
-    expect_failure(learn_metrics_parse("x", line, SIZE_MAX, &metrics, &err), FDS_FORMAT, &err,
+    expect_failure(learn_metrics_parse("x", line, SIZE_MAX, &metrics, &err), FDS_ERR_FORMAT, &err,
                    "line 2");
-    expect_failure(learn_metrics_parse("x", "", SIZE_MAX, &metrics, &err), FDS_FORMAT, &err,
+    expect_failure(learn_metrics_parse("x", "", SIZE_MAX, &metrics, &err), FDS_ERR_FORMAT, &err,
                    "line 1");
     assert_null(metrics);
 }

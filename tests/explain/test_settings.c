@@ -19,10 +19,10 @@ static void the_methods_are_the_papers(void **state) {
         const char *name, *kind;
         fds_sampler sampler;
         bool is_by_group;
-    } wanted[] = {{"fds", "retrain", FDS_LEVERAGE, false},
-                  {"afds", "retrain:10", FDS_LEVERAGE, false},
-                  {"gfds", "retrain:10", FDS_GFDS, false},
-                  {"gfds+", "retrain:10", FDS_GFDS_PLUS, true}};
+    } wanted[] = {{"fds", "retrain", FDS_SAMPLER_LEVERAGE, false},
+                  {"afds", "retrain:10", FDS_SAMPLER_LEVERAGE, false},
+                  {"gfds", "retrain:10", FDS_SAMPLER_GFDS, false},
+                  {"gfds+", "retrain:10", FDS_SAMPLER_GFDS_PLUS, true}};
     const char *const *names = fds_fit_methods();
     for (size_t i = 0; i < COUNT(wanted); i++) {
         fds_fit_params p = default_of(wanted[i].name);
@@ -30,10 +30,10 @@ static void the_methods_are_the_papers(void **state) {
         assert_string_equal(p.value.kind, wanted[i].kind);
         assert_string_equal(p.value.network, "lenet5");
         assert_true(p.value.train.lr == 1e-4f && p.value.beta == 10);
-        assert_int_equal(p.value.train.optimizer, FDS_ADAM);
+        assert_int_equal(p.value.train.optimizer, FDS_OPTIMIZER_ADAM);
         assert_int_equal(p.sampler, wanted[i].sampler);
         assert_int_equal(p.is_by_group, wanted[i].is_by_group);
-        assert_int_equal(p.objective, FDS_CLOSED);
+        assert_int_equal(p.objective, FDS_OBJECTIVE_CLOSED);
         assert_true(p.draws > 0 && p.draws % 2 == 0);
         assert_true(!p.explainer && !p.weights && !p.warm_up && !p.is_bf16 && !p.keep_models);
     }
@@ -42,21 +42,21 @@ static void the_methods_are_the_papers(void **state) {
 
 static void a_stage_has_a_name(void **state) {
     (void)state;
-    for (int a = 0; a < FDS_STAGES; a++)
+    for (int a = 0; a < FDS_FIT_STAGES; a++)
         for (int b = 0; b < a; b++)
-            assert_string_not_equal(fds_stage_name((fds_fit_stage)a),
-                                    fds_stage_name((fds_fit_stage)b));
-    assert_string_equal(fds_stage_name(FDS_STAGES), "?");
-    assert_string_equal(fds_stage_name((fds_fit_stage)-1), "?");
+            assert_string_not_equal(fds_fit_stage_name((fds_fit_stage)a),
+                                    fds_fit_stage_name((fds_fit_stage)b));
+    assert_string_equal(fds_fit_stage_name(FDS_FIT_STAGES), "?");
+    assert_string_equal(fds_fit_stage_name((fds_fit_stage)-1), "?");
 }
 
-static fds_status settle(const task *t, fds_fit_settings *out, fds_error *err) {
-    return fds_fit_settle(&t->params, t->train, t->players, t->groups, t->inputs, t->input_count,
-                          out, err);
+static fds_status settle(const task *t, fds__fit_settings *out, fds_error *err) {
+    return fds__fit_settle(&t->params, t->train, t->players, t->groups, t->inputs, t->input_count,
+                           out, err);
 }
 
-static fds_fit_settings settled(const task *t) {
-    fds_fit_settings s;
+static fds__fit_settings settled(const task *t) {
+    fds__fit_settings s;
     fds_error err;
     expect_ok(settle(t, &s, &err), &err);
     return s;
@@ -68,10 +68,10 @@ static void sub_models_learn_at_beta_times_lr(void **state) {
     task t = task_make("afds");
     for (const char *const *name = fds_fit_methods(); *name; name++) {
         t.params = default_of(*name);
-        fds_fit_settings s = settled(&t);
+        fds__fit_settings s = settled(&t);
         fds_train_params train;
         fds_error err;
-        expect_ok(fds_value_training(&s.value, &train, &err), &err);
+        expect_ok(fds_utility_training(&s.value, &train, &err), &err);
         assert_true(train.lr == 1e-3f);
         assert_int_equal(train.converge, strcmp(*name, "fds") == 0);
         if (!train.converge)
@@ -86,8 +86,8 @@ static void explainers_have_their_own_defaults(void **state) {
     t.params.batch = t.params.epochs = 0;
     for (const char *const *name = fds_fit_explainers(); *name; name++) {
         t.params.explainer = *name;
-        fds_fit_settings s = settled(&t);
-        fds_explainer_params p = fds_fit_explainer(&s);
+        fds__fit_settings s = settled(&t);
+        fds__explainer_params p = fds__fit_explainer(&s);
         assert_string_equal(p.network, *name);
         assert_true(p.lr == (strncmp(*name, "resnet", 6) == 0 ? 2e-4f : 1e-3f));
         assert_true(p.batch > 0 && p.epochs > 0);
@@ -95,11 +95,11 @@ static void explainers_have_their_own_defaults(void **state) {
         assert_int_equal(s.keeps_models, s.is_bank);
     }
     t.params.explainer = NULL;
-    fds_fit_settings s = settled(&t);
-    assert_non_null(fds_fit_explainer(&s).network);
+    fds__fit_settings s = settled(&t);
+    assert_non_null(fds__fit_explainer(&s).network);
     t.params.lr = 0.5f, t.params.batch = 7, t.params.epochs = 9, t.params.keep_models = true;
     s = settled(&t);
-    fds_explainer_params p = fds_fit_explainer(&s);
+    fds__explainer_params p = fds__fit_explainer(&s);
     assert_true(p.lr == 0.5f && p.batch == 7 && p.epochs == 9 && s.keeps_models);
     task_free(&t);
 }
@@ -108,17 +108,17 @@ static void an_explainers_threads_are_those_of_the_fit_unless_given(void **state
     (void)state;
     task t = task_make("afds");
     t.params.threads = 3;
-    fds_fit_settings s = settled(&t);
+    fds__fit_settings s = settled(&t);
     assert_int_equal(s.threads, 3);
-    assert_int_equal(fds_fit_explainer(&s).threads, 3);
+    assert_int_equal(fds__fit_explainer(&s).threads, 3);
     t.params.explainer_threads = 2;
     s = settled(&t);
     assert_int_equal(s.threads, 3);
-    assert_int_equal(fds_fit_explainer(&s).threads, 2);
+    assert_int_equal(fds__fit_explainer(&s).threads, 2);
     t.params.threads = t.params.explainer_threads = 0;
     s = settled(&t);
     assert_int_equal(s.threads, fds_processors());
-    assert_int_equal(fds_fit_explainer(&s).threads, fds_processors());
+    assert_int_equal(fds__fit_explainer(&s).threads, fds_processors());
     task_free(&t);
 }
 
@@ -127,16 +127,16 @@ static void gamma_is_for_the_penalty_alone(void **state) {
     (void)state;
     task t = task_make("gfds+");
     t.params.gamma = 0.25f;
-    fds_fit_settings s = settled(&t);
-    assert_true(fds_fit_explainer(&s).gamma == 0 && fds_fit_explainer(&s).is_by_group);
+    fds__fit_settings s = settled(&t);
+    assert_true(fds__fit_explainer(&s).gamma == 0 && fds__fit_explainer(&s).is_by_group);
     t.params.is_by_group = false;
     s = settled(&t);
-    assert_true(fds_fit_explainer(&s).gamma == 0.25f);
+    assert_true(fds__fit_explainer(&s).gamma == 0.25f);
     task_free(&t);
     t = task_make("afds");
     t.params.gamma = 0.25f;
     s = settled(&t);
-    assert_true(fds_fit_explainer(&s).gamma == 0);
+    assert_true(fds__fit_explainer(&s).gamma == 0);
     task_free(&t);
 }
 
@@ -152,13 +152,13 @@ static void coalitions_follow_from_players(void **state) {
     for (size_t i = 0; i < COUNT(wanted); i++) {
         task t = task_make(wanted[i].method);
         t.params.coalitions = 0;
-        fds_fit_settings s = settled(&t);
+        fds__fit_settings s = settled(&t);
         assert_int_equal(s.coalitions, wanted[i].count);
-        assert_true(s.held_coalitions >= 2 && s.held_coalitions % 2 == 0);
+        assert_true(s.validation_coalitions >= 2 && s.validation_coalitions % 2 == 0);
         t.params.coalitions = 5000;
         s = settled(&t);
         assert_int_equal(s.coalitions, 5000);
-        assert_int_equal(s.held_coalitions, 250); /* one in twenty */
+        assert_int_equal(s.validation_coalitions, 250); /* one in twenty */
         task_free(&t);
     }
 }
@@ -186,19 +186,19 @@ static void a_small_game_keeps_a_pair_out(void **state) {
         for (size_t i = 0; i < COUNT(asked); i++) {
             task t = task_of("afds", players);
             t.params.coalitions = asked[i];
-            fds_fit_settings s = settled(&t);
-            fds_fit_plans plans;
+            fds__fit_settings s = settled(&t);
+            fds__fit_plans plans;
             fds_error err;
             assert_true(s.coalitions >= 2 && s.coalitions % 2 == 0);
-            assert_true(s.held_coalitions >= 2 && s.held_coalitions % 2 == 0);
-            assert_true(s.coalitions + s.held_coalitions <= ((size_t)1 << players) - 2);
+            assert_true(s.validation_coalitions >= 2 && s.validation_coalitions % 2 == 0);
+            assert_true(s.coalitions + s.validation_coalitions <= ((size_t)1 << players) - 2);
             if (asked[i])
                 assert_true(s.coalitions <= asked[i]);
-            expect_ok(fds_fit_plans_make(&s, players, t.groups, &plans, &err), &err);
+            expect_ok(fds__fit_plans_make(&s, players, t.groups, &plans, &err), &err);
             assert_int_equal(fds_plan_rows(plans.plan), 2 + s.coalitions);
-            assert_int_equal(fds_plan_rows(plans.held), 2 + s.held_coalitions);
-            assert_int_equal(fds_plan_rows(plans.all), 2 + s.coalitions + s.held_coalitions);
-            fds_fit_plans_free(&plans);
+            assert_int_equal(fds_plan_rows(plans.validation), 2 + s.validation_coalitions);
+            assert_int_equal(fds_plan_rows(plans.all), 2 + s.coalitions + s.validation_coalitions);
+            fds__fit_plans_free(&plans);
             task_free(&t);
         }
 }
@@ -206,19 +206,20 @@ static void a_small_game_keeps_a_pair_out(void **state) {
 /* Samplers that draw with replacement may have seen all of a small game: then all of it checks. */
 static void a_game_seen_whole_is_checked_whole(void **state) {
     (void)state;
-    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
         task t = task_of("afds", 4);
-        fds_fit_plans plans;
+        fds__fit_plans plans;
         fds_error err;
         t.params.sampler = (fds_sampler)sampler;
-        t.params.adjust = FDS_PLAIN;
+        t.params.adjust = FDS_ADJUST_NONE;
         t.params.coalitions = 1000;
-        fds_fit_settings s = settled(&t);
-        expect_ok(fds_fit_plans_make(&s, 4, t.groups, &plans, &err), &err);
+        fds__fit_settings s = settled(&t);
+        expect_ok(fds__fit_plans_make(&s, 4, t.groups, &plans, &err), &err);
         assert_int_equal(fds_plan_rows(plans.plan), 2 + s.coalitions);
-        assert_int_equal(fds_plan_rows(plans.held),
-                         sampler == FDS_LEVERAGE ? 4 : 2 + s.coalitions + s.held_coalitions);
-        fds_fit_plans_free(&plans);
+        assert_int_equal(
+            fds_plan_rows(plans.validation),
+            sampler == FDS_SAMPLER_LEVERAGE ? 4 : 2 + s.coalitions + s.validation_coalitions);
+        fds__fit_plans_free(&plans);
         task_free(&t);
     }
 }
@@ -227,9 +228,9 @@ static void games_too_small_for_that_are_refused(void **state) {
     (void)state;
     for (size_t players = 1; players <= 2; players++) {
         task t = task_of("afds", players);
-        fds_fit_settings s;
+        fds__fit_settings s;
         fds_error err;
-        expect_failure(settle(&t, &s, &err), FDS_USAGE, &err, "too few players");
+        expect_failure(settle(&t, &s, &err), FDS_ERR_USAGE, &err, "too few players");
         task_free(&t);
     }
 }
@@ -239,22 +240,22 @@ static void games_too_small_for_that_are_refused(void **state) {
 static void inputs_kept_out_come_last(void **state) {
     (void)state;
     task t = task_make("afds");
-    fds_fit_settings s = settled(&t);
+    fds__fit_settings s = settled(&t);
     uint32_t order[INPUTS], again[INPUTS], other[INPUTS];
     bool seen[SAMPLES] = {0};
-    size_t learnt = INPUTS - s.held_inputs;
-    assert_int_equal(s.held_inputs, INPUTS / 10);
-    fds_fit_order(&s, t.inputs, INPUTS, order);
+    size_t learnt = INPUTS - s.validation_inputs;
+    assert_int_equal(s.validation_inputs, INPUTS / 10);
+    fds__fit_order(&s, t.inputs, INPUTS, order);
     for (size_t i = 0; i < INPUTS; i++) {
         assert_true(order[i] >= PLAYERS && order[i] < PLAYERS + INPUTS && !seen[order[i]]);
         seen[order[i]] = true;
         if (i > 0 && i != learnt)
             assert_true(order[i - 1] < order[i]);
     }
-    fds_fit_order(&s, t.inputs, INPUTS, again);
+    fds__fit_order(&s, t.inputs, INPUTS, again);
     assert_memory_equal(order, again, sizeof order);
     s.params.seed++;
-    fds_fit_order(&s, t.inputs, INPUTS, other);
+    fds__fit_order(&s, t.inputs, INPUTS, other);
     assert_memory_not_equal(order, other, sizeof order);
     task_free(&t);
 }
@@ -263,9 +264,9 @@ static void inputs_kept_out_come_last(void **state) {
 static void another_draw_is_of_the_coalitions_alone(void **state) {
     (void)state;
     task t = task_make("afds");
-    fds_fit_settings a = settled(&t);
+    fds__fit_settings a = settled(&t);
     t.params.draw = 1;
-    fds_fit_settings b = settled(&t);
+    fds__fit_settings b = settled(&t);
     assert_true(a.plan_seed != b.plan_seed);
     assert_true(a.value.train.seed == b.value.train.seed);
     task_free(&t);
@@ -277,11 +278,11 @@ static void no_kind_of_method(void **state) {
     (void)state;
     fds_fit_params p;
     fds_error err;
-    expect_failure(fds_fit_params_default("owen", &p, &err), FDS_USAGE, &err, "\"owen\"");
+    expect_failure(fds_fit_params_default("owen", &p, &err), FDS_ERR_USAGE, &err, "\"owen\"");
     expect_in(err.text, "fds, afds, gfds and gfds+");
-    expect_failure(fds_fit_params_default("", &p, &err), FDS_USAGE, &err, "unknown method");
-    expect_failure(fds_fit_params_default(NULL, &p, &err), FDS_USAGE, &err, "unknown method");
-    assert_int_equal(fds_fit_params_default("FDS", &p, NULL), FDS_USAGE);
+    expect_failure(fds_fit_params_default("", &p, &err), FDS_ERR_USAGE, &err, "unknown method");
+    expect_failure(fds_fit_params_default(NULL, &p, &err), FDS_ERR_USAGE, &err, "unknown method");
+    assert_int_equal(fds_fit_params_default("FDS", &p, NULL), FDS_ERR_USAGE);
 }
 
 static fds_groups *one_group(void) {
@@ -303,8 +304,8 @@ static fds_groups *of_four(void) {
 /* Each changes a task that is right in one place. */
 static void wrong_explainer(task *t) { t->params.explainer = "transformer"; }
 static void odd_coalitions(task *t) { t->params.coalitions = 61; }
-static void odd_draws(task *t) { t->params.objective = FDS_PAPER, t->params.draws = 31; }
-static void no_draws(task *t) { t->params.objective = FDS_PAPER, t->params.draws = 0; }
+static void odd_draws(task *t) { t->params.objective = FDS_OBJECTIVE_PAPER, t->params.draws = 31; }
+static void no_draws(task *t) { t->params.objective = FDS_OBJECTIVE_PAPER, t->params.draws = 0; }
 static void negative_rate(task *t) { t->params.lr = -1; }
 static void no_rate(task *t) { t->params.lr = NAN; }
 static void endless_rate(task *t) { t->params.lr = INFINITY; }
@@ -343,41 +344,41 @@ static void mistakes_are_named_before_any_work(void **state) {
         fds_status status;
         const char *words;
     } cases[] = {
-        {"afds", wrong_explainer, FDS_USAGE, "\"transformer\""},
-        {"afds", odd_coalitions, FDS_USAGE, "61 coalitions"},
-        {"gfds", odd_coalitions, FDS_USAGE, "61 coalitions"},
-        {"gfds+", odd_coalitions, FDS_USAGE, "61 coalitions"},
-        {"afds", odd_draws, FDS_USAGE, "31 coalitions an input"},
-        {"afds", no_draws, FDS_USAGE, "0 coalitions an input"},
-        {"afds", negative_rate, FDS_USAGE, "learning rate is -1"},
-        {"afds", no_rate, FDS_USAGE, "learning rate is nan"},
-        {"afds", endless_rate, FDS_USAGE, "learning rate is inf"},
-        {"afds", negative_gamma, FDS_USAGE, "gamma is -0.5"},
-        {"afds", no_gamma, FDS_USAGE, "gamma is nan"},
-        {"afds", weights_for_mlp, FDS_USAGE, "\"mlp\""},
-        {"afds", weights_for_bank, FDS_USAGE, "bank has no network"},
-        {"afds", warm_bank, FDS_USAGE, "bank has no network"},
-        {"afds", knn, FDS_USAGE, "\"knn:3\": a run's service model"},
-        {"afds", kernel_bank, FDS_USAGE, "\"kernel\": a run's service model"},
-        {"afds", by_group, FDS_USAGE, "GFDS+ alone"},
-        {"gfds", by_group, FDS_USAGE, "GFDS+ alone"},
-        {"afds", few_inputs, FDS_USAGE, "9 inputs"},
-        {"afds", no_inputs, FDS_USAGE, "0 inputs"},
-        {"afds", a_players_input, FDS_USAGE, "sample 3 is a player's"},
-        {"afds", input_twice, FDS_USAGE, "named twice"},
-        {"afds", input_beyond, FDS_USAGE, "86"},
-        {"afds", high_sampler, FDS_USAGE, "sampler"},
-        {"afds", low_sampler, FDS_USAGE, "sampler"},
-        {"afds", wrong_adjust, FDS_USAGE, "adjust"},
-        {"afds", wrong_objective, FDS_USAGE, "objective"},
-        {"afds", wrong_kind, FDS_USAGE, "svm"},
-        {"afds", no_kind, FDS_USAGE, "value function"},
-        {"afds", no_groups, FDS_USAGE, "need groups"},
-        {"gfds", no_groups, FDS_USAGE, "need groups"},
-        {"gfds+", no_groups, FDS_USAGE, "need groups"},
-        {"afds", other_groups, FDS_SHAPE, "of 4 players, but there are 16"},
-        {"gfds", other_groups, FDS_SHAPE, "of 4 players, but there are 16"},
-        {"gfds+", all_in_one, FDS_USAGE, "two groups"},
+        {"afds", wrong_explainer, FDS_ERR_USAGE, "\"transformer\""},
+        {"afds", odd_coalitions, FDS_ERR_USAGE, "61 coalitions"},
+        {"gfds", odd_coalitions, FDS_ERR_USAGE, "61 coalitions"},
+        {"gfds+", odd_coalitions, FDS_ERR_USAGE, "61 coalitions"},
+        {"afds", odd_draws, FDS_ERR_USAGE, "31 coalitions an input"},
+        {"afds", no_draws, FDS_ERR_USAGE, "0 coalitions an input"},
+        {"afds", negative_rate, FDS_ERR_USAGE, "learning rate is -1"},
+        {"afds", no_rate, FDS_ERR_USAGE, "learning rate is nan"},
+        {"afds", endless_rate, FDS_ERR_USAGE, "learning rate is inf"},
+        {"afds", negative_gamma, FDS_ERR_USAGE, "gamma is -0.5"},
+        {"afds", no_gamma, FDS_ERR_USAGE, "gamma is nan"},
+        {"afds", weights_for_mlp, FDS_ERR_USAGE, "\"mlp\""},
+        {"afds", weights_for_bank, FDS_ERR_USAGE, "bank has no network"},
+        {"afds", warm_bank, FDS_ERR_USAGE, "bank has no network"},
+        {"afds", knn, FDS_ERR_USAGE, "\"knn:3\": a run's service model"},
+        {"afds", kernel_bank, FDS_ERR_USAGE, "\"kernel\": a run's service model"},
+        {"afds", by_group, FDS_ERR_USAGE, "GFDS+ alone"},
+        {"gfds", by_group, FDS_ERR_USAGE, "GFDS+ alone"},
+        {"afds", few_inputs, FDS_ERR_USAGE, "9 inputs"},
+        {"afds", no_inputs, FDS_ERR_USAGE, "0 inputs"},
+        {"afds", a_players_input, FDS_ERR_USAGE, "sample 3 is a player's"},
+        {"afds", input_twice, FDS_ERR_USAGE, "named twice"},
+        {"afds", input_beyond, FDS_ERR_USAGE, "86"},
+        {"afds", high_sampler, FDS_ERR_USAGE, "sampler"},
+        {"afds", low_sampler, FDS_ERR_USAGE, "sampler"},
+        {"afds", wrong_adjust, FDS_ERR_USAGE, "adjust"},
+        {"afds", wrong_objective, FDS_ERR_USAGE, "objective"},
+        {"afds", wrong_kind, FDS_ERR_USAGE, "svm"},
+        {"afds", no_kind, FDS_ERR_USAGE, "value function"},
+        {"afds", no_groups, FDS_ERR_USAGE, "need groups"},
+        {"gfds", no_groups, FDS_ERR_USAGE, "need groups"},
+        {"gfds+", no_groups, FDS_ERR_USAGE, "need groups"},
+        {"afds", other_groups, FDS_ERR_SHAPE, "of 4 players, but there are 16"},
+        {"gfds", other_groups, FDS_ERR_SHAPE, "of 4 players, but there are 16"},
+        {"gfds+", all_in_one, FDS_ERR_USAGE, "two groups"},
     };
     for (size_t at = 0; at < COUNT(cases); at++) {
         task t = task_make(cases[at].method);
@@ -399,10 +400,10 @@ static void mistakes_are_named_before_any_work(void **state) {
 static void the_first_samples_may_be_players(void **state) {
     (void)state;
     task t = task_make("afds");
-    fds_fit_settings s;
+    fds__fit_settings s;
     fds_error err;
-    expect_failure(fds_fit_settle(&t.params, t.train, t.players, t.groups, NULL, 20, &s, &err),
-                   FDS_USAGE, &err, "sample 0 is a player's");
+    expect_failure(fds__fit_settle(&t.params, t.train, t.players, t.groups, NULL, 20, &s, &err),
+                   FDS_ERR_USAGE, &err, "sample 0 is a player's");
     task_free(&t);
 }
 
@@ -410,14 +411,14 @@ static void the_first_samples_may_be_players(void **state) {
 static void bf16_is_refused_where_there_is_none(void **state) {
     (void)state;
     task t = task_make("afds");
-    fds_fit_settings s;
+    fds__fit_settings s;
     fds_error err;
     t.params.is_bf16 = true;
     fds_status status = settle(&t, &s, &err);
-    if (fds_deep_bf16_check(NULL) == FDS_OK)
+    if (fds__deep_bf16_check(NULL) == FDS_OK)
         expect_ok(status, &err);
     else
-        expect_failure(status, FDS_UNSUPPORTED, &err, "bf16");
+        expect_failure(status, FDS_ERR_UNSUPPORTED, &err, "bf16");
     task_free(&t);
 }
 

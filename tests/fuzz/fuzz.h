@@ -12,8 +12,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A copy of exactly size bytes and the NUL that every file read has after it. */
-static inline fds_blob fuzz_blob(const char *name, const uint8_t *data, size_t size) {
-    fds_blob blob = {name, malloc(size + 1), size};
+static inline fds__blob fuzz_blob(const char *name, const uint8_t *data, size_t size) {
+    fds__blob blob = {name, malloc(size + 1), size};
     if (!blob.data)
         abort();
     if (size)
@@ -23,10 +23,11 @@ static inline fds_blob fuzz_blob(const char *name, const uint8_t *data, size_t s
 }
 
 /* Two files in one input: u16 little-endian size of the first, the first, the second. */
-static inline void fuzz_pair(const uint8_t *data, size_t size, fds_blob *first, fds_blob *second) {
+static inline void fuzz_pair(const uint8_t *data, size_t size, fds__blob *first,
+                             fds__blob *second) {
     size_t wanted = size < 2 ? 0 : data[0] | (size_t)data[1] << 8, rest = size < 2 ? 0 : size - 2;
     const uint8_t *start = size < 2 ? data : data + 2;
-    wanted = FDS_MIN(wanted, rest);
+    wanted = MIN(wanted, rest);
     *first = fuzz_blob("first", start, wanted);
     *second = fuzz_blob("second", start + wanted, rest - wanted);
 }
@@ -34,7 +35,7 @@ static inline void fuzz_pair(const uint8_t *data, size_t size, fds_blob *first, 
 /* What every dataset goes through, whatever reader made it. */
 static inline void fuzz_use(fds_status status, fds_dataset *train, fds_dataset *test) {
     fds_error err = {0};
-    if (status == FDS_OK && fds_dataset_finish(train, test, NULL, &err) == FDS_OK) {
+    if (status == FDS_OK && fds__dataset_finish(train, test, NULL, &err) == FDS_OK) {
         fds_dataset_info info = fds_dataset_get_info(train);
         size_t size = (size_t)info.shape.channels * info.shape.height * info.shape.width;
         float *values = malloc(size * sizeof *values);

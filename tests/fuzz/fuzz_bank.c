@@ -8,7 +8,7 @@ enum { HEADER = 72, RECORD_SIZE_AT = 24 };
 
 static small_task task;
 static small_game game;
-static fds_blob right; /* the good one */
+static fds__blob right; /* the good one */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
@@ -18,7 +18,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     fuzz_dir_make();
     task = small_task_make();
     game = small_game_make(&task);
-    fuzz_ok(fds_bank_fill(fuzz_path("bank"), game.value, game.table, game.plan, 1, NULL, &err),
+    fuzz_ok(fds__bank_fill(fuzz_path("bank"), game.value, game.table, game.plan, 1, NULL, &err),
             &err);
     right = fuzz_read(fuzz_path("bank"));
     return 0;
@@ -40,30 +40,30 @@ static void repair(uint8_t *file, size_t size) {
 }
 
 static void ask(void) {
-    const fds_ls_params params = {.adjust = FDS_PLAIN};
+    const fds_ls_params params = {.adjust = FDS_ADJUST_NONE};
     const fds_ls_report strengths = {0};
     float x[FEATURES] = {0.5f, -2};
     const fds_inputs inputs = {
         .count = 1, .size = FEATURES, .shape = SHAPE, .classes = CLASSES, .values = x};
     uint32_t label = 1;
     double values[PLAYERS], errors[PLAYERS];
-    fds_bank *bank = NULL;
+    fds__bank *bank = NULL;
     fds_error err = {0};
-    fds_status status = fds_bank_open(fuzz_path("bank"), fds_value_network(game.value), game.plan,
-                                      &params, &strengths, 1, &bank, &err);
+    fds_status status = fds__bank_open(fuzz_path("bank"), fds__utility_network(game.value),
+                                       game.plan, &params, &strengths, 1, &bank, &err);
     if (status == FDS_OK)
-        status = fds_bank_explain(bank, &inputs, &label, values, errors, &err);
+        status = fds__bank_explain(bank, &inputs, &label, values, errors, &err);
     if (status != FDS_OK && !err.text[0])
         abort();
-    fds_bank_free(bank);
+    fds__bank_free(bank);
 }
 
 static void fill(bool is_repaired) {
     fds_error err = {0};
-    if (fds_bank_fill(fuzz_path("bank"), game.value, game.table, game.plan, 1, NULL, &err) !=
+    if (fds__bank_fill(fuzz_path("bank"), game.value, game.table, game.plan, 1, NULL, &err) !=
         FDS_OK)
         return;
-    fds_blob now = fuzz_read(fuzz_path("bank"));
+    fds__blob now = fuzz_read(fuzz_path("bank"));
     if (now.size != right.size || (!is_repaired && memcmp(now.data, right.data, now.size) != 0))
         abort();
     free(now.data);
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!size)
         return 0;
     bool is_repaired = data[0] % 2;
-    fds_blob file = fuzz_blob("bank", data + 1, size - 1);
+    fds__blob file = fuzz_blob("bank", data + 1, size - 1);
     if (is_repaired)
         repair(file.data, file.size);
     fuzz_write(fuzz_path("bank"), file.data, file.size);

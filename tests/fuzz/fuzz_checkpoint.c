@@ -6,7 +6,7 @@
 
 enum { OUTPUTS = CLASSES * PLAYERS, KEYS = 6 };
 
-static fds_deep *networks[2]; /* [1]: warming up */
+static fds__deep *networks[2]; /* [1]: warming up */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
@@ -14,13 +14,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc, (void)argv;
     fds_error err;
     for (int warm_up = 0; warm_up < 2; warm_up++) {
-        const fds_deep_params params = {.network = "linear",
-                                        .head = warm_up ? FDS_HEAD_CLASSIFY : FDS_HEAD_EXPLAIN,
-                                        .input = SHAPE,
-                                        .outputs = warm_up ? CLASSES : OUTPUTS,
-                                        .batch = 2,
-                                        .threads = 1};
-        fuzz_ok(fds_deep_create(&params, &networks[warm_up], &err), &err);
+        const fds__deep_params params = {.network = "linear",
+                                         .head = warm_up ? FDS__HEAD_CLASSIFY : FDS__HEAD_EXPLAIN,
+                                         .input = SHAPE,
+                                         .outputs = warm_up ? CLASSES : OUTPUTS,
+                                         .batch = 2,
+                                         .threads = 1};
+        fuzz_ok(fds__deep_create(&params, &networks[warm_up], &err), &err);
     }
     fuzz_dir_make();
     return 0;
@@ -37,7 +37,7 @@ static uint64_t chain(uint64_t sum, const void *data, size_t size) {
     return fds_checksum(both, sizeof both);
 }
 
-static uint64_t sum_tensor(const fds_tensor *t) {
+static uint64_t sum_tensor(const fds__tensor *t) {
     size_t size = sizeof(float);
     for (uint32_t d = 0; d < t->rank; d++)
         size *= t->dims[d];
@@ -45,13 +45,13 @@ static uint64_t sum_tensor(const fds_tensor *t) {
 }
 
 /* false: a key is missing */
-static bool sum_file(const fds_safetensors *file, uint64_t *sum) {
+static bool sum_file(const fds__safetensors *file, uint64_t *sum) {
     static const char *const keys[KEYS] = {"format", "text", "stage", "epoch", "steps", "metrics"};
     *sum = 0;
-    for (size_t i = 0; i < fds_safetensors_count(file); i++)
-        *sum += sum_tensor(fds_safetensors_tensor(file, i));
+    for (size_t i = 0; i < fds__safetensors_count(file); i++)
+        *sum += sum_tensor(fds__safetensors_tensor(file, i));
     for (size_t i = 0; i < KEYS; i++) {
-        const char *value = fds_safetensors_meta(file, keys[i]);
+        const char *value = fds__safetensors_meta(file, keys[i]);
         if (!value)
             return false;
         *sum = chain(*sum, value, strlen(value));
@@ -63,29 +63,29 @@ static bool sum_file(const fds_safetensors *file, uint64_t *sum) {
  * the checkpoint says it is of, for the caller to free. */
 static char *repair(uint8_t *data, size_t size) {
     static const char key[] = "\"checksum\":\"";
-    fds_safetensors *file = NULL;
+    fds__safetensors *file = NULL;
     uint64_t sum;
-    uint8_t *copy = fds_alloc(size + 1);
+    uint8_t *copy = fds__alloc(size + 1);
     if (!copy)
         abort();
     memcpy(copy, data, size + 1);
-    if (fds_safetensors_parse("checkpoint", copy, size, &file, NULL) != FDS_OK)
+    if (fds__safetensors_parse("checkpoint", copy, size, &file, NULL) != FDS_OK)
         return strdup("");
-    const char *text = fds_safetensors_meta(file, "text");
+    const char *text = fds__safetensors_meta(file, "text");
     char *result = strdup(text ? text : ""), hex[17];
     uint8_t *at = memmem(data, size, key, strlen(key));
     if (sum_file(file, &sum) && at && (size_t)(data + size - at) >= strlen(key) + 16) {
         snprintf(hex, sizeof hex, "%016llx", (unsigned long long)sum);
         memcpy(at + strlen(key), hex, 16);
     }
-    fds_safetensors_free(file);
+    fds__safetensors_free(file);
     return result;
 }
 
 /* ---- reading ---- */
 
 static void use(const char *path, const char *text, const learn_checkpoint *c) {
-    fds_deep *net = networks[c->is_warm_up];
+    fds__deep *net = networks[c->is_warm_up];
     learn_weights best = {0};
     learn_checkpoint again;
     fds_error err = {0};
@@ -107,7 +107,7 @@ static void use(const char *path, const char *text, const learn_checkpoint *c) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    fds_blob file = fuzz_blob("checkpoint", data, size);
+    fds__blob file = fuzz_blob("checkpoint", data, size);
     char *text = repair(file.data, size);
     const char *path = fuzz_path("checkpoint.safetensors");
     learn_checkpoint checkpoint;

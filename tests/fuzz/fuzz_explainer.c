@@ -22,26 +22,26 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
     return fuzz_mutate_one(data, size, most, seed, FILES);
 }
 
-static fds_status load(const char *path, fds_explainer **out, fds_error *err) {
-    return fds_explainer_load(path, PLAYERS, CLASSES, SHAPE, groups, 1, out, err);
+static fds_status load(const char *path, fds__explainer **out, fds_error *err) {
+    return fds__explainer_load(path, PLAYERS, CLASSES, SHAPE, groups, 1, out, err);
 }
 
-static void use_explainer(fds_explainer *explainer) {
+static void use_explainer(fds__explainer *explainer) {
     const float x[FEATURES] = {0.5f, -2};
     float values[VALUES], values_again[VALUES];
     const char *path = fuzz_path("again.safetensors");
-    fds_explainer *again = NULL;
+    fds__explainer *again = NULL;
     fds_error err;
-    fuzz_ok(fds_explainer_run(explainer, x, 1, values, &err), &err);
-    fuzz_ok(fds_explainer_save(explainer, path, &err), &err);
+    fuzz_ok(fds__explainer_run(explainer, x, 1, values, &err), &err);
+    fuzz_ok(fds__explainer_save(explainer, path, &err), &err);
     fuzz_ok(load(path, &again, &err), &err);
-    fuzz_ok(fds_explainer_run(again, x, 1, values_again, &err), &err);
+    fuzz_ok(fds__explainer_run(again, x, 1, values_again, &err), &err);
     if (memcmp(values, values_again, sizeof values) != 0)
         abort();
-    fds_explainer_free(again);
+    fds__explainer_free(again);
 }
 
-static void use_calibration(const fds_calibration *calibration) {
+static void use_calibration(const fds__calibration *calibration) {
     for (size_t i = 0; i < 2 * VALUES; i++)
         if (!(calibration->errors[i] >= 0))
             abort();
@@ -49,20 +49,20 @@ static void use_calibration(const fds_calibration *calibration) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_part parts[FILES];
-    fds_explainer *explainer = NULL;
-    fds_calibration calibration;
+    fds__explainer *explainer = NULL;
+    fds__calibration calibration;
     fds_error err = {0};
     fuzz_unpack(data, size, parts, FILES);
-    fuzz_write(fuzz_path(FDS_RUN_EXPLAINER), parts[0].data, parts[0].size);
-    if (load(fuzz_path(FDS_RUN_EXPLAINER), &explainer, &err) == FDS_OK)
+    fuzz_write(fuzz_path(FDS__RUN_EXPLAINER), parts[0].data, parts[0].size);
+    if (load(fuzz_path(FDS__RUN_EXPLAINER), &explainer, &err) == FDS_OK)
         use_explainer(explainer);
     else if (!err.text[0])
         abort();
-    fds_explainer_free(explainer);
-    fuzz_write(fuzz_path(FDS_RUN_ERRORS), parts[1].data, parts[1].size);
-    if (fds_calibration_load(fuzz_path(FDS_RUN_ERRORS), CLASSES, PLAYERS, &calibration, &err) ==
+    fds__explainer_free(explainer);
+    fuzz_write(fuzz_path(FDS__RUN_ERRORS), parts[1].data, parts[1].size);
+    if (fds__calibration_load(fuzz_path(FDS__RUN_ERRORS), CLASSES, PLAYERS, &calibration, &err) ==
         FDS_OK)
         use_calibration(&calibration);
-    fds_calibration_free(&calibration);
+    fds__calibration_free(&calibration);
     return 0;
 }

@@ -49,11 +49,11 @@ static inline void fuzz_write(const char *path, const void *data, size_t size) {
 }
 
 /* The bytes and a NUL; the caller frees them. */
-static inline fds_blob fuzz_read(const char *path) {
+static inline fds__blob fuzz_read(const char *path) {
     FILE *file = fopen(path, "rb");
     if (!file || fseek(file, 0, SEEK_END) != 0)
         abort();
-    fds_blob blob = {path, NULL, (size_t)ftell(file)};
+    fds__blob blob = {path, NULL, (size_t)ftell(file)};
     rewind(file);
     blob.data = calloc(blob.size + 1, 1);
     if (!blob.data || fread(blob.data, 1, blob.size, file) != blob.size)
@@ -83,7 +83,7 @@ static inline void fuzz_unpack(const uint8_t *data, size_t size, fuzz_part *part
         size_t wanted = size < 2 ? 0 : data[0] | (size_t)data[1] << 8, there = size < 2 ? 0 : 2;
         data += there;
         size -= there;
-        parts[i] = (fuzz_part){data, FDS_MIN(wanted, size)};
+        parts[i] = (fuzz_part){data, MIN(wanted, size)};
         data += parts[i].size;
         size -= parts[i].size;
     }
@@ -136,11 +136,11 @@ static inline size_t fuzz_mutate_one(uint8_t *data, size_t size, size_t most, un
     fuzz_unpack(data, size, parts, count);
     for (size_t i = 0; i < count; i++)
         others += i == chosen ? 0 : parts[i].size;
-    size_t room = others < most ? FDS_MIN(most - others, (size_t)UINT16_MAX) : 0;
+    size_t room = others < most ? MIN(most - others, (size_t)UINT16_MAX) : 0;
     uint8_t *changed = malloc(room + 1), *whole = malloc(most + 1);
     if (!changed || !whole)
         abort();
-    size_t kept = FDS_MIN(parts[chosen].size, room);
+    size_t kept = MIN(parts[chosen].size, room);
     if (kept)
         memcpy(changed, parts[chosen].data, kept);
     parts[chosen] =
@@ -150,7 +150,7 @@ static inline size_t fuzz_mutate_one(uint8_t *data, size_t size, size_t most, un
         memcpy(data, whole, packed);
     free(changed);
     free(whole);
-    return packed ? packed : FDS_MIN(size, most);
+    return packed ? packed : MIN(size, most);
 }
 
 #endif

@@ -3,14 +3,14 @@
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    fds_blob file = fuzz_blob("file", data, size);
-    fds_picture picture;
+    fds__blob file = fuzz_blob("file", data, size);
+    fds__picture picture;
     fds_error err = {0};
     if (size >= 2)
         memcpy(file.data, "\xff\xd8", 2);
-    if (fds_picture_decode(&file, &picture, &err) == FDS_OK && (!picture.width || !picture.height))
+    if (fds__picture_decode(&file, &picture, &err) == FDS_OK && (!picture.width || !picture.height))
         abort();
-    fds_free(picture.pixels);
+    fds__free(picture.pixels);
     free(file.data);
     return 0;
 }

@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fds_net *net = NULL, *again = NULL;
     fds_error err = {0};
     fds_shape shape = {1 + data[0] % 3, data[0], data[1]};
-    fds_blob text = fuzz_blob("text", data + 2, size - 2);
+    fds__blob text = fuzz_blob("text", data + 2, size - 2);
     if (fds_net_create((const char *)text.data, shape, 10, &net, &err) == FDS_OK) {
         /* the text that is written out stands for the same network */
         if (fds_net_create(fds_net_text(net), shape, 10, &again, &err) != FDS_OK ||

@@ -20,20 +20,20 @@ static void repair(uint8_t *file, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    fds_blob file = fuzz_blob("file", data, size);
-    fds_picture picture;
+    fds__blob file = fuzz_blob("file", data, size);
+    fds__picture picture;
     fds_error err = {0};
     if (size >= 8)
         memcpy(file.data, "\x89PNG\r\n\x1a\n", 8);
     repair(file.data, size);
-    if (fds_picture_decode(&file, &picture, &err) == FDS_OK) {
+    if (fds__picture_decode(&file, &picture, &err) == FDS_OK) {
         uint8_t *again;
         size_t again_size;
-        if (fds_png_encode(&picture, &again, &again_size, &err) != FDS_OK)
+        if (fds__png_encode(&picture, &again, &again_size, &err) != FDS_OK)
             abort();
-        fds_free(again);
+        fds__free(again);
     }
-    fds_free(picture.pixels);
+    fds__free(picture.pixels);
     free(file.data);
     return 0;
 }

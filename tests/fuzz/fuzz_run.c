@@ -41,7 +41,7 @@ static bool is_small(const fds_run *run) {
 
 static void ask(fds_run *run, fds_answerer by) {
     fds_run_info info = fds_run_get_info(run);
-    size_t count = FDS_MIN(info.players, (size_t)ASKED);
+    size_t count = MIN(info.players, (size_t)ASKED);
     uint32_t labels[ASKED];
     double full[ASKED], empty[ASKED];
     float *probs = malloc(count * info.classes * sizeof *probs);
@@ -77,9 +77,9 @@ static void use(fds_run *run) {
     (void)fds_run_check_data(run, fds_run_samples(run), &err);
     bool is_network = strcmp(info.explainer, "bank") != 0;
     if (is_network)
-        ask(run, FDS_BY_EXPLAINER);
+        ask(run, FDS_ANSWERER_EXPLAINER);
     if ((info.has_bank || !is_network) && is_small(run))
-        ask(run, FDS_BY_BANK);
+        ask(run, FDS_ANSWERER_BANK);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fds_run *run = NULL;
     fds_error err = {0};
     fuzz_unpack(data, size, parts, RUN_FILES);
-    fds_blob json = fuzz_blob(FDS_RUN_JSON, parts[0].data, parts[0].size);
+    fds__blob json = fuzz_blob(FDS__RUN_JSON, parts[0].data, parts[0].size);
     for (size_t i = 1; i < RUN_FILES; i++)
         repair((char *)json.data, run_files[i], &parts[i]);
     parts[0].data = json.data;

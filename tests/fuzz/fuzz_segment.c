@@ -4,21 +4,21 @@
 #include "fuzz.h"
 #include "utility/table.h"
 
-static void use_segment(const fds_layout *layout, const uint8_t *data, size_t size) {
+static void use_segment(const fds__layout *layout, const uint8_t *data, size_t size) {
     double *values = malloc(layout->values * sizeof *values);
     uint64_t *record = malloc(layout->record_size); /* aligned, as records are in a segment */
     if (!values || !record)
         abort();
-    if (size >= FDS_SEGMENT_HEADER)
-        (void)fds_segment_check_header(layout, 0, data);
-    for (size_t at = FDS_SEGMENT_HEADER; at + layout->record_size <= size;
+    if (size >= FDS__SEGMENT_HEADER)
+        (void)fds__segment_check_header(layout, 0, data);
+    for (size_t at = FDS__SEGMENT_HEADER; at + layout->record_size <= size;
          at += layout->record_size) {
         uint64_t id;
         memcpy(record, data + at, layout->record_size);
-        fds_found found = fds_record_check(layout, (uint8_t *)record, &id);
-        fds_record_read(layout, (uint8_t *)record, 0, layout->values, values);
+        fds__found found = fds__record_check(layout, (uint8_t *)record, &id);
+        fds__record_read(layout, (uint8_t *)record, 0, layout->values, values);
         /* what counts as good is really of its coalition */
-        if (found == FDS_FOUND_GOOD && id != fds_coalition_id(record + 1, layout->players))
+        if (found == FDS__FOUND_GOOD && id != fds_coalition_id(record + 1, layout->players))
             abort();
     }
     free(values);
@@ -26,19 +26,19 @@ static void use_segment(const fds_layout *layout, const uint8_t *data, size_t si
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    fds_layout layout;
+    fds__layout layout;
     fds_error err = {0};
     char text[] = "{\"kind\":\"fake\"}";
-    fds_value value = {.players = 7, .inputs = 3, .classes = 2, .text = text};
+    fds_utility value = {.players = 7, .inputs = 3, .classes = 2, .text = text};
     if (size < 4)
         return 0;
     if (data[0] == '{') {
-        if (fds_layout_make(7, 3, 2, FDS_F32, &layout, &err) == FDS_OK)
-            (void)fds_describe_parse("table.json", data, size, &value, &layout, &err);
+        if (fds__layout_make(7, 3, 2, FDS_STORE_F32, &layout, &err) == FDS_OK)
+            (void)fds__describe_parse("table.json", data, size, &value, &layout, &err);
         return 0;
     }
-    if (fds_layout_make(data[0], data[1], data[2], data[3] % 2 ? FDS_F16 : FDS_F32, &layout,
-                        &err) == FDS_OK) {
+    if (fds__layout_make(data[0], data[1], data[2], data[3] % 2 ? FDS_STORE_F16 : FDS_STORE_F32,
+                         &layout, &err) == FDS_OK) {
         layout.records = 5;
         use_segment(&layout, data + 4, size - 4);
     }

@@ -22,11 +22,11 @@ static void pack_seed(const char *target, const char *name, const char *dir,
                       const char *const *files, size_t count) {
     static uint8_t packed[1 << 16];
     fuzz_part parts[FUZZ_MOST_FILES] = {{0}};
-    fds_blob blobs[FUZZ_MOST_FILES] = {{0}};
+    fds__blob blobs[FUZZ_MOST_FILES] = {{0}};
     for (size_t i = 0; i < count; i++) {
         char path[1024];
         snprintf(path, sizeof path, "%s/%s", fuzz_path(dir), files[i]);
-        if (!fds_path_exists(path))
+        if (!fds__path_exists(path))
             continue;
         blobs[i] = fuzz_read(path);
         parts[i] = (fuzz_part){blobs[i].data, blobs[i].size};
@@ -41,7 +41,7 @@ static void pack_seed(const char *target, const char *name, const char *dir,
 
 static void seed_run(const small_task *t, const char *method, const char *explainer,
                      const char *name) {
-    static const char *const answers[] = {FDS_RUN_EXPLAINER, FDS_RUN_ERRORS};
+    static const char *const answers[] = {FDS__RUN_EXPLAINER, FDS__RUN_ERRORS};
     fds_fit_params params = small_params(method);
     fds_error err;
     params.explainer = explainer;
@@ -59,8 +59,8 @@ static void seed_bank(const small_task *t) {
     static uint8_t mode_and_file[1 << 12];
     small_game g = small_game_make(t);
     fds_error err;
-    fuzz_ok(fds_bank_fill(fuzz_path("bank"), g.value, g.table, g.plan, 1, NULL, &err), &err);
-    fds_blob file = fuzz_read(fuzz_path("bank"));
+    fuzz_ok(fds__bank_fill(fuzz_path("bank"), g.value, g.table, g.plan, 1, NULL, &err), &err);
+    fds__blob file = fuzz_read(fuzz_path("bank"));
     if (file.size >= sizeof mode_and_file)
         abort();
     memcpy(mode_and_file + 1, file.data, file.size);
@@ -87,12 +87,12 @@ static void seed_checkpoint(const small_task *t, const char *name, bool warm_up)
     learn_checkpoint_s = 0;
     fds_status status = fds_fit(fuzz_path(name), "afds", t->train, t->players, t->groups, t->inputs,
                                 INPUTS, &params, &events, NULL, &err);
-    if (status != FDS_CANCELLED) {
+    if (status != FDS_ERR_CANCELLED) {
         fprintf(stderr, "%s: the fit was not stopped: %s\n", name, err.text);
         abort();
     }
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", fuzz_path(name));
-    fds_blob file = fuzz_read(path);
+    fds__blob file = fuzz_read(path);
     write_seed("checkpoint", name, file.data, file.size);
     free(file.data);
 }

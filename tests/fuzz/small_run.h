@@ -12,8 +12,8 @@ enum { FEATURES = 2, CLASSES = 2, PLAYERS = 4, INPUTS = 20, COALITIONS = 6 };
 #define SHAPE ((fds_shape){FEATURES, 1, 1})
 
 /* In the order in which an input has them. */
-static const char *const run_files[] = {FDS_RUN_JSON,    FDS_RUN_SERVICE, FDS_RUN_EXPLAINER,
-                                        FDS_RUN_PLAYERS, FDS_RUN_ERRORS,  FDS_RUN_BANK};
+static const char *const run_files[] = {FDS__RUN_JSON,    FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
+                                        FDS__RUN_PLAYERS, FDS__RUN_ERRORS,  FDS__RUN_BANK};
 enum { RUN_FILES = sizeof run_files / sizeof *run_files };
 
 typedef struct small_task {
@@ -57,7 +57,7 @@ static inline fds_fit_params small_params(const char *method) {
     p.value.kind = "retrain:2";
     p.value.network = "fc:classes";
     p.coalitions = COALITIONS;
-    p.adjust = FDS_PLAIN;
+    p.adjust = FDS_ADJUST_NONE;
     p.explainer = "linear";
     p.epochs = 3;
     p.batch = 8;
@@ -69,27 +69,27 @@ static inline fds_fit_params small_params(const char *method) {
 
 /* A value function and coalitions that a bank is filled for. */
 typedef struct small_game {
-    fds_value *value;
+    fds_utility *value;
     fds_plan *plan;
     fds_table *table;
 } small_game;
 
 static inline small_game small_game_make(const small_task *t) {
-    const fds_value_params params = small_params("afds").value;
+    const fds_utility_params params = small_params("afds").value;
     small_game g = {0};
     fds_error err;
-    fuzz_ok(fds_value_create(&params, t->train, t->players, t->train, t->inputs, INPUTS, 1,
-                             &g.value, &err),
+    fuzz_ok(fds_utility_create(&params, t->train, t->players, t->train, t->inputs, INPUTS, 1,
+                               &g.value, &err),
             &err);
-    fuzz_ok(fds_plan_sample(FDS_PAIRED, PLAYERS, NULL, COALITIONS, 1, &g.plan, &err), &err);
-    fuzz_ok(fds_table_open(fuzz_path("table"), g.value, FDS_F32, NULL, &g.table, &err), &err);
+    fuzz_ok(fds_plan_sample(FDS_SAMPLER_PAIRED, PLAYERS, NULL, COALITIONS, 1, &g.plan, &err), &err);
+    fuzz_ok(fds_table_open(fuzz_path("table"), g.value, FDS_STORE_F32, NULL, &g.table, &err), &err);
     return g;
 }
 
 static inline void small_game_free(small_game *g) {
     fds_table_free(g->table);
     fds_plan_free(g->plan);
-    fds_value_free(g->value);
+    fds_utility_free(g->value);
 }
 
 #endif

@@ -116,7 +116,7 @@ static inline size_t plan_size(const fds_plan *plan, size_t row) {
 
 /* A sampler that groups players gets three groups of different size. */
 static inline fds_groups *groups_for(fds_sampler sampler, size_t n) {
-    if (sampler < FDS_GFDS)
+    if (sampler < FDS_SAMPLER_GFDS)
         return NULL;
     uint32_t *group_of = need(n, sizeof *group_of);
     for (size_t i = 0; i < n; i++)
@@ -153,16 +153,16 @@ static inline size_t small_mask(const fds_plan *plan, size_t row, const fds_grou
 static inline void each_allocation_fails(const char *name, fds_status (*run)(fds_error *)) {
     for (uint64_t nth = 1;; nth++) {
         fds_error err = {0};
-        fds_fault_arm(FDS_FAULT_ALLOC, nth);
+        fds__fault_arm(FDS__FAULT_ALLOC, nth);
         fds_status status = run(&err);
-        if (fds_fault_arm(FDS_FAULT_ALLOC, 0) < nth) {
+        if (fds__fault_arm(FDS__FAULT_ALLOC, 0) < nth) {
             expect_ok(status, &err);
             assert_true(nth > 1);
             print_message("# %s: %lu allocations failed, one at a time\n", name,
                           (unsigned long)nth - 1);
             return;
         }
-        if (status != FDS_NOMEM || err.status != FDS_NOMEM)
+        if (status != FDS_ERR_NOMEM || err.status != FDS_ERR_NOMEM)
             fail_msg("%s: allocation %lu fails: %s", name, (unsigned long)nth,
                      fds_status_name(status));
     }

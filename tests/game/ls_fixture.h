@@ -77,9 +77,9 @@ static inline fds_plan *hand_plan(fds_sampler sampler, size_t players, const fds
                                   size_t rows) {
     fds_plan *plan = NULL;
     fds_error err;
-    expect_ok(fds_plan_new(sampler, players, groups, &plan, &err), &err);
-    expect_ok(fds_plan_reserve(plan, rows + 2, &err), &err);
-    plan->is_paired = sampler != FDS_KERNEL;
+    expect_ok(fds__plan_new(sampler, players, groups, &plan, &err), &err);
+    expect_ok(fds__plan_reserve(plan, rows + 2, &err), &err);
+    plan->is_paired = sampler != FDS_SAMPLER_KERNEL;
     return plan;
 }
 

@@ -8,7 +8,7 @@ static const double tight = 1e-12;
 static size_t bit(size_t mask, size_t i) { return mask >> i & 1; }
 
 static void shapley(size_t n, const double *v, double *values) {
-    exact_values(&(array_game){n, 1, v}, FDS_KERNEL, NULL, 1, values);
+    exact_values(&(array_game){n, 1, v}, FDS_SAMPLER_KERNEL, NULL, 1, values);
 }
 
 static void expect_shapley(size_t n, const double *v, const double *wanted, const char *what) {
@@ -375,7 +375,7 @@ static void threads_and_columns_do_not_change_a_bit(void **state) {
     fds_groups *groups = make_groups(group_of, N);
     const array_game game = {N, COLUMNS, v};
     for (int kind = 0; kind < 3; kind++) {
-        fds_sampler sampler = kind == 2 ? FDS_GFDS_PLUS : FDS_GFDS;
+        fds_sampler sampler = kind == 2 ? FDS_SAMPLER_GFDS_PLUS : FDS_SAMPLER_GFDS;
         exact_values(&game, sampler, kind ? groups : NULL, 1, one);
         for (unsigned threads = 0; threads <= 4; threads++) {
             memset(many, 0xff, N * COLUMNS * sizeof *many);
@@ -383,7 +383,7 @@ static void threads_and_columns_do_not_change_a_bit(void **state) {
             assert_memory_equal(one, many, N * COLUMNS * sizeof *one);
         }
     }
-    exact_values(&game, FDS_KERNEL, NULL, 4, many);
+    exact_values(&game, FDS_SAMPLER_KERNEL, NULL, 4, many);
     for (size_t column = 0; column < COLUMNS; column += 99) { /* a column among many, or alone */
         double alone[N], of_column[1 << N];
         for (size_t mask = 0; mask < 1 << N; mask++)
@@ -402,7 +402,7 @@ static fds_status fail_at_row_9(void *context, unsigned worker, size_t row, size
                                 size_t count, double *out, fds_error *err) {
     (void)context, (void)worker, (void)first;
     memset(out, 0, count * sizeof *out);
-    return row == 9 ? fds_fail(err, FDS_CORRUPT, "row 9 is damaged") : FDS_OK;
+    return row == 9 ? fds__fail(err, FDS_ERR_CORRUPT, "row 9 is damaged") : FDS_OK;
 }
 
 static bool stop(void *user, const fds_progress *progress) {
@@ -416,20 +416,21 @@ static void refusals_and_failures_are_told(void **state) {
     double values[4], v[16] = {0};
     fds_error err = {0};
     const array_game game = {4, 1, v};
-    fds_plan *sampled = sampled_plan(FDS_PAIRED, 4, NULL, 6, 1);
-    fds_plan *exact = exact_plan(FDS_KERNEL, 4, NULL);
+    fds_plan *sampled = sampled_plan(FDS_SAMPLER_PAIRED, 4, NULL, 6, 1);
+    fds_plan *exact = exact_plan(FDS_SAMPLER_KERNEL, 4, NULL);
     fds_rows rows = array_rows(&(array_context){&game, sampled});
-    expect_error(fds_exact(sampled, &rows, 1, values, NULL, &err), FDS_USAGE, &err, "sampled");
+    expect_error(fds_exact(sampled, &rows, 1, values, NULL, &err), FDS_ERR_USAGE, &err, "sampled");
     rows = array_rows(&(array_context){&game, exact});
     int calls = 0;
     const fds_events events = {.progress = stop, .user = &calls};
-    expect_error(fds_exact(exact, &rows, 1, values, &events, &err), FDS_CANCELLED, &err, "parts");
+    expect_error(fds_exact(exact, &rows, 1, values, &events, &err), FDS_ERR_CANCELLED, &err,
+                 "parts");
     assert_int_equal(calls, 1);
     rows.columns = 0;
-    expect_error(fds_exact(exact, &rows, 1, values, NULL, &err), FDS_USAGE, &err, "columns");
+    expect_error(fds_exact(exact, &rows, 1, values, NULL, &err), FDS_ERR_USAGE, &err, "columns");
     rows = (fds_rows){1, fail_at_row_9, NULL};
-    expect_error(fds_exact(exact, &rows, 1, values, NULL, &err), FDS_CORRUPT, &err, "row 9");
-    assert_int_equal(fds_exact(exact, &rows, 1, values, NULL, NULL), FDS_CORRUPT);
+    expect_error(fds_exact(exact, &rows, 1, values, NULL, &err), FDS_ERR_CORRUPT, &err, "row 9");
+    assert_int_equal(fds_exact(exact, &rows, 1, values, NULL, NULL), FDS_ERR_CORRUPT);
     fds_plan_free(sampled);
     fds_plan_free(exact);
 }
@@ -439,7 +440,7 @@ static fds_status enumerate(fds_error *err) {
     static const array_game game = {4, 1, v};
     double values[4];
     fds_plan *plan;
-    FDS_TRY(fds_plan_exact(FDS_KERNEL, 4, NULL, &plan, err));
+    TRY(fds_plan_exact(FDS_SAMPLER_KERNEL, 4, NULL, &plan, err));
     array_context context = {&game, plan};
     fds_rows rows = array_rows(&context);
     fds_status status = fds_exact(plan, &rows, 1, values, NULL, err);

@@ -44,7 +44,7 @@ static void names_go_with_the_numbers_given(void **state) {
     fds_error err;
     expect_ok(fds_groups_create(group_of, 4, names, &groups, &err), &err);
     dogs[0] = 'h'; /* the names were copied */
-    expect_ok(fds_groups_copy(groups, &copy, &err), &err);
+    expect_ok(fds__groups_copy(groups, &copy, &err), &err);
     fds_groups_free(groups);
     assert_string_equal(fds_groups_name(copy, 0), "dogs");
     assert_string_equal(fds_groups_name(copy, 1), "cats");
@@ -62,15 +62,16 @@ static void groups_out_of_range_are_nobody(void **state) {
     fds_groups_free(groups);
     fds_groups_free(NULL);
     fds_error err;
-    expect_error(fds_groups_create(group_of, 0, NULL, &groups, &err), FDS_USAGE, &err, "at least");
-    expect_error(fds_groups_create(group_of, FDS_MAX_PLAYERS + 1, NULL, &groups, &err), FDS_LIMIT,
-                 &err, "1048577 players");
+    expect_error(fds_groups_create(group_of, 0, NULL, &groups, &err), FDS_ERR_USAGE, &err,
+                 "at least");
+    expect_error(fds_groups_create(group_of, FDS__MAX_PLAYERS + 1, NULL, &groups, &err),
+                 FDS_ERR_LIMIT, &err, "1048577 players");
 }
 
 static fds_status create(fds_error *err) {
     static const uint32_t group_of[] = {3, 1, 3, 2};
     fds_groups *groups;
-    FDS_TRY(fds_groups_create(group_of, 4, NULL, &groups, err));
+    TRY(fds_groups_create(group_of, 4, NULL, &groups, err));
     fds_groups_free(groups);
     return FDS_OK;
 }
@@ -167,8 +168,8 @@ static void gfds_and_gfds_plus_follow_the_formulas(void **state) {
         for (size_t groups = 1; groups <= n; groups++)
             for (uint64_t number = 0; number < 4; number++, games++) {
                 grouped_game *g = random_game(1, number, n, groups);
-                expect_formula(g, FDS_GFDS, gfds_formula);
-                expect_formula(g, FDS_GFDS_PLUS, gfds_plus_formula);
+                expect_formula(g, FDS_SAMPLER_GFDS, gfds_formula);
+                expect_formula(g, FDS_SAMPLER_GFDS_PLUS, gfds_plus_formula);
                 free(g);
             }
     print_message("# %zu games\n", games);
@@ -180,9 +181,9 @@ static void trivial_groups_give_the_shapley_value(void **state) {
     for (size_t n = 1; n <= 8; n++)
         for (uint64_t number = 0; number < 5; number++) {
             grouped_game *one = random_game(2, number, n, 1), *all = random_game(3, number, n, n);
-            expect_formula(one, FDS_GFDS, shapley_formula);
-            expect_formula(all, FDS_GFDS, shapley_formula);
-            expect_formula(all, FDS_GFDS_PLUS, shapley_formula);
+            expect_formula(one, FDS_SAMPLER_GFDS, shapley_formula);
+            expect_formula(all, FDS_SAMPLER_GFDS, shapley_formula);
+            expect_formula(all, FDS_SAMPLER_GFDS_PLUS, shapley_formula);
             free(one);
             free(all);
         }
@@ -207,8 +208,8 @@ static void theorem_1_and_its_bound_is_reached(void **state) {
             double off = number % 2 ? uniform(&rng) : mask >> victim & 1 ? 1 - 1e-9 : -1 + 1e-9;
             near_v[mask] = g->v[mask] + eps * off;
         }
-        exact_values(&(array_game){n, 1, g->v}, FDS_KERNEL, NULL, 1, exact);
-        exact_values(&(array_game){n, 1, near_v}, FDS_KERNEL, NULL, 1, approximate);
+        exact_values(&(array_game){n, 1, g->v}, FDS_SAMPLER_KERNEL, NULL, 1, exact);
+        exact_values(&(array_game){n, 1, near_v}, FDS_SAMPLER_KERNEL, NULL, 1, approximate);
         for (size_t i = 0; i < n; i++) {
             double difference = fabs(approximate[i] - exact[i]);
             assert_true(difference <= 2 * eps);
@@ -236,8 +237,8 @@ static void theorem_2_and_its_lemma(void **state) {
             for (size_t k = 0; k < groups; k++)
                 g->v[mask] += mask & g->masks[k] ? inside[mask & g->masks[k]] : 0;
         }
-        library_values(g, FDS_GFDS_PLUS, plus);
-        exact_values(&(array_game){n, 1, g->v}, FDS_KERNEL, NULL, 1, phi);
+        library_values(g, FDS_SAMPLER_GFDS_PLUS, plus);
+        exact_values(&(array_game){n, 1, g->v}, FDS_SAMPLER_KERNEL, NULL, 1, phi);
         for (size_t k = 0; k < groups; k++) {
             double eps = 0, size = (double)count_of(g->masks[k]), sum = 0, sum_plus = 0;
             for (size_t i = 0; i < n; i++)

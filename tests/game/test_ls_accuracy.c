@@ -17,7 +17,7 @@ static subject make_subject(bool is_random) {
     subject s = {.name = is_random ? "random game" : "rough game"};
     s.v = is_random ? random_values(COLUMNS << N, &rng) : rough_values(N, COLUMNS, 0.1, &rng);
     s.game = (array_game){N, COLUMNS, s.v};
-    exact_values(&s.game, FDS_KERNEL, NULL, 1, s.exact);
+    exact_values(&s.game, FDS_SAMPLER_KERNEL, NULL, 1, s.exact);
     return s;
 }
 
@@ -53,8 +53,8 @@ static void errors_of_small_games_hold_the_truth(void **state) {
     fds_groups *groups = groups_in_turn(N, GROUPS);
     for (int is_random = 0; is_random < 2; is_random++) {
         subject s = make_subject(is_random);
-        for (fds_sampler sampler = FDS_PAIRED; sampler <= FDS_LEVERAGE; sampler++)
-            for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+        for (fds_sampler sampler = FDS_SAMPLER_PAIRED; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
+            for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
                 tally t = {0};
                 for (uint64_t seed = 0; seed < (IS_SLOW_BUILD ? 50 : 200); seed++) {
                     fds_plan *plan = sampled_plan(sampler, N, NULL, 200, seed);
@@ -65,7 +65,7 @@ static void errors_of_small_games_hold_the_truth(void **state) {
                     fds_plan_free(plan);
                 }
                 double share = share_held(&t, s.name, 200, sampler, adjust);
-                bool is_blind = is_random && adjust != FDS_PLAIN;
+                bool is_blind = is_random && adjust != FDS_ADJUST_NONE;
                 assert_true(share >= (is_blind ? 0.5 : 0.85) && share <= 0.995);
             }
         free(s.v);
@@ -117,8 +117,8 @@ static void errors_hold_the_truth_as_often_as_they_say(void **state) {
     teams game = make_teams();
     fds_rows rows = {1, read_teams, &game};
     fds_groups *groups = groups_in_turn(MANY, GROUPS);
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++)
-        for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
             tally t = {0};
             for (uint64_t seed = 0; seed < (IS_SLOW_BUILD ? 20 : 100); seed++) {
                 fds_plan *plan = sampled_plan(sampler, MANY, NULL, COALITIONS, seed);
@@ -130,7 +130,7 @@ static void errors_hold_the_truth_as_often_as_they_say(void **state) {
             double share = share_held(&t, "40 players", COALITIONS, sampler, adjust);
             /* Without pairs the noise is large, shrinkage strong, and the deviations found too
              * small to tell what it loses. */
-            bool is_strong = sampler == FDS_KERNEL && adjust != FDS_PLAIN;
+            bool is_strong = sampler == FDS_SAMPLER_KERNEL && adjust != FDS_ADJUST_NONE;
             assert_true(share >= (is_strong ? 0.7 : 0.85) && share <= 0.995);
         }
     fds_groups_free(groups);
@@ -145,7 +145,7 @@ static double error_of(const subject *s, fds_adjust adjust, size_t count) {
     double sum = 0;
     for (uint64_t seed = 0; seed < DRAWS; seed++) {
         double values[VALUES];
-        fds_plan *plan = sampled_plan(FDS_LEVERAGE, N, NULL, count, seed);
+        fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, count, seed);
         solve_array(plan, &s->game, &(fds_ls_params){.adjust = adjust, .groups = groups}, values,
                     NULL);
         double off = root_mean_square(values, s->exact, VALUES);
@@ -161,7 +161,7 @@ static void errors_fall_as_coalitions_become_many(void **state) {
     static const size_t counts[] = {40, 100, 250, 600, (1 << N) - 2};
     for (int is_random = 0; is_random < 2; is_random++) {
         subject s = make_subject(is_random);
-        for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
             double off[COUNT(counts)];
             for (size_t i = 0; i < COUNT(counts); i++)
                 off[i] = error_of(&s, adjust, counts[i]);
@@ -169,7 +169,7 @@ static void errors_fall_as_coalitions_become_many(void **state) {
                           adjust_names[adjust], off[0], off[1], off[2], off[3], off[4]);
             /* of random values nothing foretells anything, and shrinking may go too far */
             for (size_t i = 1; i < COUNT(counts); i++)
-                assert_true(off[i] < off[i - 1] || (is_random && adjust != FDS_PLAIN));
+                assert_true(off[i] < off[i - 1] || (is_random && adjust != FDS_ADJUST_NONE));
             assert_true(off[3] < off[0] && off[4] < 1e-10);
         }
         free(s.v);
@@ -180,8 +180,8 @@ static void errors_fall_as_coalitions_become_many(void **state) {
 static void shrinking_and_counts_help_where_coalitions_are_few(void **state) {
     (void)state;
     subject s = make_subject(false);
-    double plain = error_of(&s, FDS_PLAIN, 60), shrink = error_of(&s, FDS_SHRINK, 60),
-           counts = error_of(&s, FDS_COUNTS, 60);
+    double plain = error_of(&s, FDS_ADJUST_NONE, 60), shrink = error_of(&s, FDS_ADJUST_SHRINK, 60),
+           counts = error_of(&s, FDS_ADJUST_COUNTS, 60);
     print_message("# rough game, 60 coalitions: error %.4f plain, %.4f shrink, %.4f counts\n",
                   plain, shrink, counts);
     assert_true(shrink < plain && counts < plain);

@@ -26,16 +26,16 @@ static void expect_efficient(const double *v, size_t n, size_t columns, const do
 static void values_sum_to_what_all_have_over_none(void **state) {
     (void)state;
     for (size_t n = 2; n <= 10; n += 2)
-        for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++)
+        for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++)
             for (size_t count = 2; count < (size_t)1 << n && count <= 512; count *= 4) {
                 fds_rng rng = fds_rng_make(1, 3400, n, count);
                 double *v = random_values(COLUMNS << n, &rng), values[10 * COLUMNS];
                 array_game game = {n, COLUMNS, v};
                 fds_groups *groups = groups_in_turn(n, 2);
-                bool by_group = sampler >= FDS_GFDS;
+                bool by_group = sampler >= FDS_SAMPLER_GFDS;
                 fds_plan *plan = sampled_plan(sampler, n, by_group ? groups : NULL, count, 1);
-                for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
-                    if (by_group && adjust == FDS_COUNTS)
+                for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
+                    if (by_group && adjust == FDS_ADJUST_COUNTS)
                         continue;
                     fds_ls_params params = {.adjust = adjust, .groups = groups};
                     solve_array(plan, &game, &params, values, NULL);
@@ -73,7 +73,7 @@ static void check_symmetry(fds_sampler sampler, fds_adjust adjust, uint64_t seed
     fds_plan *plan = sampled_plan(sampler, N, NULL, 60, seed), *other;
     other = hand_plan(sampler, N, NULL, 60);
     for (size_t row = 2; row < 62; row++) {
-        *fds_plan_bits(other, row) = permuted(*fds_plan_bits(plan, row), to, N);
+        *fds__plan_bits(other, row) = permuted(*fds__plan_bits(plan, row), to, N);
         other->weights[row] = plan->weights[row];
     }
     double a[VALUES], b[VALUES], a_errors[VALUES], b_errors[VALUES];
@@ -95,8 +95,8 @@ static void check_symmetry(fds_sampler sampler, fds_adjust adjust, uint64_t seed
 
 static void renamed_players_keep_their_values(void **state) {
     (void)state;
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++)
-        for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++)
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++)
             for (uint64_t seed = 0; seed < 5; seed++)
                 check_symmetry(sampler, adjust, seed);
 }
@@ -105,7 +105,7 @@ static void renamed_players_keep_their_values(void **state) {
 
 static void the_value_of_a_sum_is_the_sum_of_the_values(void **state) {
     (void)state;
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
         fds_rng rng = fds_rng_make(3, 3400, sampler, 0);
         size_t size = COLUMNS << N;
         double *v = random_values(size, &rng), *w = random_values(size, &rng);
@@ -114,7 +114,7 @@ static void the_value_of_a_sum_is_the_sum_of_the_values(void **state) {
             both[i] = 3 * v[i] - 0.5 * w[i];
         fds_groups *groups = groups_for(sampler, N);
         fds_plan *plan = sampled_plan(sampler, N, groups, 60, 1);
-        fds_ls_params params = {.adjust = FDS_PLAIN};
+        fds_ls_params params = {.adjust = FDS_ADJUST_NONE};
         solve_array(plan, &(array_game){N, COLUMNS, v}, &params, of_v, NULL);
         solve_array(plan, &(array_game){N, COLUMNS, w}, &params, of_w, NULL);
         solve_array(plan, &(array_game){N, COLUMNS, both}, &params, of_both, NULL);
@@ -132,14 +132,14 @@ static void the_value_of_a_sum_is_the_sum_of_the_values(void **state) {
 static void a_column_alone_is_as_among_others(void **state) {
     (void)state;
     enum { MANY = 601 };
-    fds_plan *plan = sampled_plan(FDS_LEVERAGE, N, NULL, 100, 1);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 100, 1);
     hash_game game = {plan, 0.5};
     fds_rows rows = {MANY, hash_read, &game};
     double *all = need(2 * N * MANY, sizeof *all), *errors = all + N * MANY, one[N], one_error[N];
-    solve_rows(plan, &rows, &(fds_ls_params){.adjust = FDS_PLAIN}, 1, all, errors);
+    solve_rows(plan, &rows, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, 1, all, errors);
     double off = 0;
     rows.columns = 1; /* the first column; what it is does not depend on how many there are */
-    solve_rows(plan, &rows, &(fds_ls_params){.adjust = FDS_PLAIN}, 1, one, one_error);
+    solve_rows(plan, &rows, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, 1, one, one_error);
     for (size_t i = 0; i < N; i++) {
         off = fmax(off, fabs(all[i * MANY] - one[i]));
         off = fmax(off, fabs(errors[i * MANY] - one_error[i]));
@@ -161,9 +161,9 @@ static void check_few(fds_sampler sampler, size_t n, size_t count) {
     double none[COLUMNS], all[COLUMNS];
     hash_read(&game, 0, 0, 0, COLUMNS, none, NULL);
     hash_read(&game, 0, 1, 0, COLUMNS, all, NULL);
-    for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++)
+    for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++)
         for (size_t grouping = 0; grouping < 3; grouping++) {
-            if (own && adjust == FDS_COUNTS)
+            if (own && adjust == FDS_ADJUST_COUNTS)
                 continue;
             fds_groups *groups = groups_in_turn(n, grouping == 0 ? 1 : grouping == 1 ? n : 2);
             fds_ls_params params = {.adjust = adjust, .groups = groups};
@@ -177,7 +177,7 @@ static void check_few(fds_sampler sampler, size_t n, size_t count) {
                 assert_true(fabs(sum) <= 1e-11);
             }
             /* for GFDS+ they are few or many by the number of groups */
-            assert_true(adjust != FDS_PLAIN || own || report.ridge > 0);
+            assert_true(adjust != FDS_ADJUST_NONE || own || report.ridge > 0);
             assert_true(isfinite(report.explained));
             fds_groups_free(groups);
         }
@@ -189,7 +189,7 @@ static void check_few(fds_sampler sampler, size_t n, size_t count) {
 static void few_coalitions_give_finite_values_with_the_right_sum(void **state) {
     (void)state;
     static const size_t sizes[] = {4, 5, 8, 30, 70};
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++)
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++)
         for (size_t s = 0; s < COUNT(sizes); s++)
             for (size_t count = 2; count < 3 * sizes[s]; count += count < 8 ? 2 : 46)
                 check_few(sampler, sizes[s], count);
@@ -198,30 +198,30 @@ static void few_coalitions_give_finite_values_with_the_right_sum(void **state) {
 /* A single coalition, or an odd number of them, is possible without pairs. */
 static void one_coalition_is_enough_for_values(void **state) {
     (void)state;
-    check_few(FDS_KERNEL, 2, 1);
-    check_few(FDS_KERNEL, 7, 1);
-    check_few(FDS_KERNEL, 7, 5);
+    check_few(FDS_SAMPLER_KERNEL, 2, 1);
+    check_few(FDS_SAMPLER_KERNEL, 7, 1);
+    check_few(FDS_SAMPLER_KERNEL, 7, 5);
 }
 
 /* The least number of players, with groups of every kind. */
 static void two_and_three_players(void **state) {
     (void)state;
     for (size_t n = 2; n <= 3; n++)
-        for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++)
+        for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
             for (size_t count = 1; count <= n; count++)
-                for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+                for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
                     fds_rng rng = fds_rng_make(4, 3400, n, 0);
                     double *v = random_values((size_t)1 << n, &rng), values[3], errors[3], exact[3];
                     array_game game = {n, 1, v};
                     fds_groups *groups = groups_in_turn(n, count);
                     fds_plan *plan = sampled_plan(sampler, n, NULL, n == 2 ? 2 : 6, 1);
-                    exact_values(&game, FDS_KERNEL, NULL, 1, exact);
+                    exact_values(&game, FDS_SAMPLER_KERNEL, NULL, 1, exact);
                     solve_array(plan, &game, &(fds_ls_params){.adjust = adjust, .groups = groups},
                                 values, errors);
                     expect_efficient(v, n, 1, values, adjust_names[adjust]);
                     for (size_t i = 0; i < n; i++)
                         assert_true(isfinite(values[i]) && isfinite(errors[i]));
-                    if (sampler == FDS_LEVERAGE && adjust == FDS_PLAIN)
+                    if (sampler == FDS_SAMPLER_LEVERAGE && adjust == FDS_ADJUST_NONE)
                         expect_near(values, exact, n, 1e-12, "all coalitions");
                     fds_plan_free(plan);
                     fds_groups_free(groups);
@@ -234,8 +234,8 @@ static void a_single_player_gets_all(void **state) {
     enum { MANY = 700 };
     fds_rng rng = fds_rng_make(5, 3400, 0, 0);
     double *v = random_values(2 * MANY, &rng), *values = need(2 * MANY, sizeof *values);
-    fds_plan *plan = hand_plan(FDS_KERNEL, 1, NULL, 0);
-    for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+    fds_plan *plan = hand_plan(FDS_SAMPLER_KERNEL, 1, NULL, 0);
+    for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
         solve_array(plan, &(array_game){1, MANY, v}, &(fds_ls_params){.adjust = adjust}, values,
                     values + MANY);
         for (size_t c = 0; c < MANY; c++)
@@ -253,11 +253,11 @@ static void a_constant_game_is_worth_nothing(void **state) {
     double *v = need(COLUMNS << N, sizeof *v), values[VALUES], errors[VALUES];
     for (size_t i = 0; i < COLUMNS << N; i++)
         v[i] = 0.1;
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
         fds_groups *groups = groups_for(sampler, N);
         fds_plan *plan = sampled_plan(sampler, N, groups, 40, 1);
-        for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
-            if (groups && adjust == FDS_COUNTS)
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
+            if (groups && adjust == FDS_ADJUST_COUNTS)
                 continue;
             solve_array(plan, &(array_game){N, COLUMNS, v}, &(fds_ls_params){.adjust = adjust},
                         values, errors);
@@ -276,8 +276,8 @@ static void huge_and_tiny_games_are_the_same_game(void **state) {
     fds_rng rng = fds_rng_make(6, 3400, 0, 0);
     double *v = rough_values(N, COLUMNS, 0.1, &rng), *scaled = need(COLUMNS << N, sizeof *v);
     fds_groups *groups = groups_in_turn(N, 3);
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++)
-        for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++)
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++)
             for (size_t count = 10; count <= 100; count *= 10) {
                 fds_plan *plan = sampled_plan(sampler, N, NULL, count, 1);
                 fds_ls_params params = {.adjust = adjust, .groups = groups};

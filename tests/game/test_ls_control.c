@@ -11,7 +11,7 @@ typedef struct {
 
 static known make_known(double *v) {
     known k = {.v = v, .game = {N, COLUMNS, v}};
-    exact_values(&k.game, FDS_KERNEL, NULL, 1, k.exact);
+    exact_values(&k.game, FDS_SAMPLER_KERNEL, NULL, 1, k.exact);
     return k;
 }
 
@@ -36,8 +36,8 @@ static fds_ls_report solve_with(const fds_plan *plan, const array_game *game, fd
 }
 
 static void each_plan_and_adjust(void (*run)(const fds_plan *, fds_adjust)) {
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++)
-        for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
             fds_plan *plan = sampled_plan(sampler, N, NULL, 80, 2);
             run(plan, adjust);
             fds_plan_free(plan);
@@ -89,9 +89,9 @@ static void an_unrelated_surrogate_is_left_alone(void **state) {
         known k = make_known(game_values(seed)),
               other = make_known(random_values(MASKS * COLUMNS, &rng));
         double with[VALUES], without[VALUES], errors[VALUES];
-        fds_plan *plan = sampled_plan(FDS_LEVERAGE, N, NULL, 400, seed);
-        fds_ls_report report = solve_with(plan, &k.game, FDS_PLAIN, &other, with, errors);
-        solve_array(plan, &k.game, &(fds_ls_params){.adjust = FDS_PLAIN}, without, NULL);
+        fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 400, seed);
+        fds_ls_report report = solve_with(plan, &k.game, FDS_ADJUST_NONE, &other, with, errors);
+        solve_array(plan, &k.game, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, without, NULL);
         share = fmax(share, fabs(report.control));
         change = fmax(change, root_mean_square(with, without, VALUES));
         for (size_t i = 0; i < VALUES; i++)
@@ -119,9 +119,9 @@ static void a_related_surrogate_lessens_the_error(void **state) {
         for (size_t i = 0; i < MASKS * COLUMNS; i++)
             near[i] = 2 * k.v[i] + 0.05 * uniform(&rng);
         known surrogate = make_known(near);
-        fds_plan *plan = sampled_plan(FDS_LEVERAGE, N, NULL, 80, seed);
-        solve_with(plan, &k.game, FDS_PLAIN, &surrogate, with, NULL);
-        solve_array(plan, &k.game, &(fds_ls_params){.adjust = FDS_PLAIN}, without, NULL);
+        fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 80, seed);
+        solve_with(plan, &k.game, FDS_ADJUST_NONE, &surrogate, with, NULL);
+        solve_array(plan, &k.game, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, without, NULL);
         helped += root_mean_square(with, k.exact, VALUES) / SEEDS;
         plain += root_mean_square(without, k.exact, VALUES) / SEEDS;
         fds_plan_free(plan);
@@ -134,7 +134,8 @@ static void a_related_surrogate_lessens_the_error(void **state) {
 
 /* phi(v) = phi(v - share w) + share phi(w), and the errors are those of the first. */
 static void check_additivity(const fds_plan *plan, fds_adjust adjust) {
-    if (adjust != FDS_PLAIN) /* there the strengths are chosen for v, not for the difference */
+    if (adjust !=
+        FDS_ADJUST_NONE) /* there the strengths are chosen for v, not for the difference */
         return;
     known k = make_known(game_values(1)), other = make_known(game_values(2));
     double values[VALUES], errors[VALUES], of_rest[VALUES], errors_of_rest[VALUES];

@@ -6,7 +6,7 @@
 enum { COLUMNS = 5 };
 
 static fds_plan *complete_plan(size_t n) {
-    return sampled_plan(FDS_LEVERAGE, n, NULL, ((size_t)1 << n) - 2, 1);
+    return sampled_plan(FDS_SAMPLER_LEVERAGE, n, NULL, ((size_t)1 << n) - 2, 1);
 }
 
 /* ---- all coalitions ---- */
@@ -19,14 +19,14 @@ static void plain_over_all_coalitions_is_exact(void **state) {
             fds_rng rng = fds_rng_make(1, 3000, n, game);
             double *v = random_values(COLUMNS << n, &rng), wanted[10 * COLUMNS], got[10 * COLUMNS];
             array_game g = {n, COLUMNS, v};
-            exact_values(&g, FDS_KERNEL, NULL, 1, wanted);
+            exact_values(&g, FDS_SAMPLER_KERNEL, NULL, 1, wanted);
             fds_plan *plan = complete_plan(n);
             fds_ls_report report =
-                solve_array(plan, &g, &(fds_ls_params){.adjust = FDS_PLAIN}, got, NULL);
+                solve_array(plan, &g, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, got, NULL);
             expect_near(got, wanted, n * COLUMNS, 1e-10, "plain over all coalitions");
             worst = fmax(worst, greatest_difference(got, wanted, n * COLUMNS));
             assert_true(report.ridge == 0);
-            assert_int_equal(report.cases, ((size_t)1 << n) / 2 - 1);
+            assert_int_equal(report.pairs, ((size_t)1 << n) / 2 - 1);
             assert_int_equal(report.features, n);
             fds_plan_free(plan);
             free(v);
@@ -45,10 +45,10 @@ static void shrink_and_counts_over_all_coalitions_are_exact(void **state) {
             double *v =
                 game % 2 ? random_values(COLUMNS << n, &rng) : rough_values(n, COLUMNS, 0.1, &rng);
             array_game g = {n, COLUMNS, v};
-            exact_values(&g, FDS_KERNEL, NULL, 1, wanted);
+            exact_values(&g, FDS_SAMPLER_KERNEL, NULL, 1, wanted);
             fds_plan *plan = complete_plan(n);
             fds_groups *groups = groups_in_turn(n, game < 2 ? n : 2);
-            for (fds_adjust adjust = FDS_SHRINK; adjust <= FDS_COUNTS; adjust++) {
+            for (fds_adjust adjust = FDS_ADJUST_SHRINK; adjust <= FDS_ADJUST_COUNTS; adjust++) {
                 fds_ls_params params = {.adjust = adjust, .groups = groups};
                 fds_ls_report report = solve_array(plan, &g, &params, got, errors);
                 expect_near(got, wanted, n * COLUMNS, 1e-10, adjust_names[adjust]);
@@ -82,7 +82,7 @@ static void expect_additive(const double *weight, fds_adjust adjust, const fds_g
                             size_t count) {
     double *v = additive_game(weight), got[N], errors[N];
     array_game game = {N, 1, v};
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++) {
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++) {
         fds_plan *plan = sampled_plan(sampler, N, NULL, count, 3);
         fds_ls_params params = {.adjust = adjust, .groups = groups};
         solve_array(plan, &game, &params, got, errors);
@@ -99,20 +99,21 @@ static void additive_games_need_no_more_than_three_coalitions_a_player(void **st
     double weight[N];
     for (size_t i = 0; i < N; i++)
         weight[i] = uniform(&rng);
-    expect_additive(weight, FDS_PLAIN, NULL, 3 * N);
+    expect_additive(weight, FDS_ADJUST_NONE, NULL, 3 * N);
 }
 
 /* Members who were never told apart share evenly, which must not be felt by those who were. */
 static void gfds_tells_members_apart(void **state) {
     (void)state;
     fds_groups *groups = groups_in_turn(N, GROUPS);
-    fds_plan *plan = sampled_plan(FDS_GFDS, N, groups, 20 * N, 3);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_GFDS, N, groups, 20 * N, 3);
     fds_rng rng = fds_rng_make(7, 3000, 0, 0);
     double weight[N], got[N];
     for (size_t i = 0; i < N; i++)
         weight[i] = uniform(&rng);
     double *v = additive_game(weight);
-    solve_array(plan, &(array_game){N, 1, v}, &(fds_ls_params){.adjust = FDS_PLAIN}, got, NULL);
+    solve_array(plan, &(array_game){N, 1, v}, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, got,
+                NULL);
     expect_near(got, weight, N, 1e-6, "additive game by GFDS");
     fds_plan_free(plan);
     fds_groups_free(groups);
@@ -126,7 +127,7 @@ static void players_alike_within_groups_need_few_coalitions(void **state) {
     double weight[N];
     for (size_t i = 0; i < N; i++)
         weight[i] = (double)(i % GROUPS) - 0.7;
-    for (fds_adjust adjust = FDS_SHRINK; adjust <= FDS_COUNTS; adjust++)
+    for (fds_adjust adjust = FDS_ADJUST_SHRINK; adjust <= FDS_ADJUST_COUNTS; adjust++)
         for (size_t count = 8; count <= 64; count *= 2)
             expect_additive(weight, adjust, groups, count);
     fds_groups_free(groups);
@@ -152,12 +153,12 @@ static void functions_of_counts_are_found_from_few_coalitions(void **state) {
                 v[mask] += table[g][count[g]];
         }
         array_game game = {N, 1, v};
-        exact_values(&game, FDS_KERNEL, NULL, 1, wanted);
-        fds_plan *plan = sampled_plan(FDS_LEVERAGE, N, NULL, 10 * N, draw);
-        solve_array(plan, &game, &(fds_ls_params){.adjust = FDS_PLAIN}, got, NULL);
+        exact_values(&game, FDS_SAMPLER_KERNEL, NULL, 1, wanted);
+        fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 10 * N, draw);
+        solve_array(plan, &game, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, got, NULL);
         plain += root_mean_square(got, wanted, N) / 10;
-        solve_array(plan, &game, &(fds_ls_params){.adjust = FDS_COUNTS, .groups = groups}, got,
-                    NULL);
+        solve_array(plan, &game, &(fds_ls_params){.adjust = FDS_ADJUST_COUNTS, .groups = groups},
+                    got, NULL);
         counts += root_mean_square(got, wanted, N) / 10;
         fds_plan_free(plan);
         free(v);
@@ -174,7 +175,7 @@ static void functions_of_counts_are_found_from_few_coalitions(void **state) {
 static fds_plan *all_of_groups(const fds_groups *groups, size_t times) {
     size_t count = fds_groups_count(groups), pairs = ((size_t)1 << count) / 2 - 1;
     fds_plan *plan =
-        hand_plan(FDS_GFDS_PLUS, fds_groups_players(groups), groups, 2 * pairs * times);
+        hand_plan(FDS_SAMPLER_GFDS_PLUS, fds_groups_players(groups), groups, 2 * pairs * times);
     for (size_t row = 2; row < plan->rows; row += 2) {
         size_t mask = 1 + (row / 2 - 1) % pairs, size = (size_t)__builtin_popcountll(mask);
         double ways = 1; /* coalitions of that size */
@@ -182,9 +183,9 @@ static fds_plan *all_of_groups(const fds_groups *groups, size_t times) {
             ways = ways * (double)(count - k + 1) / (double)k;
         for (size_t g = 0; g < count; g++)
             if (bit(mask, g))
-                fds_plan_add(plan, 0, g, fds_plan_bits(plan, row));
-        fds_coalition_complement(fds_plan_bits(plan, row), plan->players,
-                                 fds_plan_bits(plan, row + 1));
+                fds__plan_add(plan, 0, g, fds__plan_bits(plan, row));
+        fds__coalition_complement(fds__plan_bits(plan, row), plan->players,
+                                  fds__plan_bits(plan, row + 1));
         plan->weights[row] = plan->weights[row + 1] =
             1 / ((double)size * (double)(count - size) * ways);
     }
@@ -203,9 +204,9 @@ static void gfds_plus_divides_the_exact_value_of_a_group_evenly(void **state) {
             fds_groups *groups = make_groups(group_of, n);
             double *v = random_values(COLUMNS << n, &rng), wanted[10 * COLUMNS], got[10 * COLUMNS];
             array_game g = {n, COLUMNS, v};
-            exact_values(&g, FDS_GFDS_PLUS, groups, 1, wanted);
+            exact_values(&g, FDS_SAMPLER_GFDS_PLUS, groups, 1, wanted);
             fds_plan *plan = all_of_groups(groups, 20);
-            solve_array(plan, &g, &(fds_ls_params){.adjust = FDS_PLAIN}, got, NULL);
+            solve_array(plan, &g, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, got, NULL);
             expect_near(got, wanted, n * COLUMNS, 1e-8, "GFDS+");
             worst = fmax(worst, greatest_difference(got, wanted, n * COLUMNS));
             fds_plan_free(plan);
@@ -222,14 +223,15 @@ static void gfds_of_one_or_of_all_groups_goes_to_the_shapley_value(void **state)
     fds_rng rng = fds_rng_make(6, 3000, 0, 0);
     double *v = rough_values(FEW, 1, 0.1, &rng), wanted[FEW], got[FEW];
     array_game game = {FEW, 1, v};
-    exact_values(&game, FDS_KERNEL, NULL, 1, wanted);
+    exact_values(&game, FDS_SAMPLER_KERNEL, NULL, 1, wanted);
     for (size_t count = 1; count <= FEW; count += FEW - 1) {
         fds_groups *groups = groups_in_turn(FEW, count);
         double off[2] = {0};
         for (int many = 0; many < 2; many++)
             for (uint64_t seed = 0; seed < RUNS; seed++) {
-                fds_plan *plan = sampled_plan(FDS_GFDS, FEW, groups, many ? 20000 : 200, seed);
-                solve_array(plan, &game, &(fds_ls_params){.adjust = FDS_PLAIN}, got, NULL);
+                fds_plan *plan =
+                    sampled_plan(FDS_SAMPLER_GFDS, FEW, groups, many ? 20000 : 200, seed);
+                solve_array(plan, &game, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, got, NULL);
                 off[many] += root_mean_square(got, wanted, FEW) / RUNS;
                 fds_plan_free(plan);
             }

@@ -13,28 +13,28 @@ static double *read_all(const fds_plan *plan, const fds_rows *rows) {
     return v;
 }
 
-static fds_ls_prepared *prepare(const fds_plan *plan, const fds_ls_params *params,
-                                const fds_ls_report *strengths) {
-    fds_ls_prepared *prepared = NULL;
+static fds__ls_prepared *prepare(const fds_plan *plan, const fds_ls_params *params,
+                                 const fds_ls_report *strengths) {
+    fds__ls_prepared *prepared = NULL;
     fds_error err;
-    expect_ok(fds_ls_prepared_create(plan, params, strengths, &prepared, &err), &err);
+    expect_ok(fds__ls_prepared_create(plan, params, strengths, &prepared, &err), &err);
     return prepared;
 }
 
 /* Solves all columns together, and one by one, and compares with what is wanted. */
-static void expect_solved(const fds_ls_prepared *prepared, const fds_plan *plan, const double *v,
+static void expect_solved(const fds__ls_prepared *prepared, const fds_plan *plan, const double *v,
                           const double *values, const double *errors, const char *what) {
     size_t n = fds_plan_players(plan), rows = fds_plan_rows(plan);
     double *got = need(2 * n * COLUMNS, sizeof *got), *one = need(rows + 2 * n, sizeof *one);
     fds_error err;
-    expect_ok(fds_ls_prepared_solve(prepared, v, COLUMNS, got, got + n * COLUMNS, &err), &err);
+    expect_ok(fds__ls_prepared_solve(prepared, v, COLUMNS, got, got + n * COLUMNS, &err), &err);
     expect_near(got, values, n * COLUMNS, 1e-12, what);
     expect_near(got + n * COLUMNS, errors, n * COLUMNS, 1e-12, what);
     for (size_t c = 0; c < COLUMNS; c++) {
         double *value = one + rows, *error = value + n;
         for (size_t row = 0; row < rows; row++)
             one[row] = v[row * COLUMNS + c];
-        expect_ok(fds_ls_prepared_solve(prepared, one, 1, value, error, &err), &err);
+        expect_ok(fds__ls_prepared_solve(prepared, one, 1, value, error, &err), &err);
         for (size_t i = 0; i < n; i++) {
             expect_near(&value[i], &values[i * COLUMNS + c], 1, 1e-9, what);
             expect_near(&error[i], &errors[i * COLUMNS + c], 1, 1e-9, what);
@@ -46,15 +46,15 @@ static void expect_solved(const fds_ls_prepared *prepared, const fds_plan *plan,
 
 static void they_are_those_of_the_least_squares(void **state) {
     (void)state;
-    /* few coalitions need a ridge, more than a block of cases do not */
+    /* few coalitions need a ridge, more than a block of pairs do not */
     static const size_t counts[] = {40, 300};
     fds_groups *groups = groups_in_turn(N, GROUPS);
     size_t with_ridge = 0;
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++)
-        for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++)
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++)
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++)
             for (size_t k = 0; k < COUNT(counts); k++) {
-                bool is_grouped = sampler >= FDS_GFDS;
-                if (is_grouped && adjust == FDS_COUNTS)
+                bool is_grouped = sampler >= FDS_SAMPLER_GFDS;
+                if (is_grouped && adjust == FDS_ADJUST_COUNTS)
                     continue;
                 fds_plan *plan = sampled_plan(sampler, N, is_grouped ? groups : NULL, counts[k], 1);
                 hash_game game = {plan, 0.5};
@@ -62,14 +62,14 @@ static void they_are_those_of_the_least_squares(void **state) {
                 fds_ls_params params = {.adjust = adjust, .groups = groups};
                 double values[N * COLUMNS], errors[N * COLUMNS], *v = read_all(plan, &rows);
                 fds_ls_report report = solve_rows(plan, &rows, &params, 1, values, errors);
-                fds_ls_prepared *prepared = prepare(plan, &params, &report);
+                fds__ls_prepared *prepared = prepare(plan, &params, &report);
                 char what[100];
                 snprintf(what, sizeof what, "%s, %s, %zu", sampler_names[sampler],
                          adjust_names[adjust], counts[k]);
                 expect_solved(prepared, plan, v, values, errors, what);
                 with_ridge += report.ridge > 0;
                 assert_true(report.ridge == fmax(report.ridge_fit, report.ridge_rest));
-                fds_ls_prepared_free(prepared);
+                fds__ls_prepared_free(prepared);
                 fds_plan_free(plan);
                 free(v);
             }
@@ -79,40 +79,42 @@ static void they_are_those_of_the_least_squares(void **state) {
 
 static void a_single_player_gets_all(void **state) {
     (void)state;
-    fds_plan *plan = hand_plan(FDS_KERNEL, 1, NULL, 0);
-    fds_ls_params params = {.adjust = FDS_PLAIN};
-    fds_ls_prepared *prepared = prepare(plan, &params, &(fds_ls_report){0});
+    fds_plan *plan = hand_plan(FDS_SAMPLER_KERNEL, 1, NULL, 0);
+    fds_ls_params params = {.adjust = FDS_ADJUST_NONE};
+    fds__ls_prepared *prepared = prepare(plan, &params, &(fds_ls_report){0});
     double v[4] = {1, 2, 5, 9}, values[2], errors[2];
     fds_error err;
-    expect_ok(fds_ls_prepared_solve(prepared, v, 2, values, errors, &err), &err);
+    expect_ok(fds__ls_prepared_solve(prepared, v, 2, values, errors, &err), &err);
     assert_true(values[0] == 4 && values[1] == 7 && errors[0] == 0 && errors[1] == 0);
-    fds_ls_prepared_free(prepared);
+    fds__ls_prepared_free(prepared);
     fds_plan_free(plan);
 }
 
 static void mistakes_are_told(void **state) {
     (void)state;
-    fds_plan *plan = sampled_plan(FDS_PAIRED, N, NULL, 200, 1);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_PAIRED, N, NULL, 200, 1);
     fds_rows rows = {1, NULL, NULL};
     double value = 0;
-    fds_ls_params params = {.adjust = FDS_SHRINK};
-    fds_ls_params with_control = {.adjust = FDS_SHRINK, .control = &rows, .control_values = &value};
+    fds_ls_params params = {.adjust = FDS_ADJUST_SHRINK};
+    fds_ls_params with_control = {
+        .adjust = FDS_ADJUST_SHRINK, .control = &rows, .control_values = &value};
     const fds_ls_report wrong[] = {
         {.shrink = -1},   {.shrink = NAN},   {.shrink_rest = INFINITY},
         {.ridge = 1},     {.ridge_rest = 1}, {.ridge = -1, .ridge_fit = -1},
         {.control = 0.5},
     };
-    fds_ls_prepared *prepared = NULL;
+    fds__ls_prepared *prepared = NULL;
     fds_error err;
     for (size_t i = 0; i < COUNT(wrong); i++)
-        assert_int_equal(fds_ls_prepared_create(plan, &params, &wrong[i], &prepared, &err),
-                         FDS_USAGE);
+        assert_int_equal(fds__ls_prepared_create(plan, &params, &wrong[i], &prepared, &err),
+                         FDS_ERR_USAGE);
     assert_int_equal(
-        fds_ls_prepared_create(plan, &with_control, &(fds_ls_report){0}, &prepared, &err),
-        FDS_USAGE);
+        fds__ls_prepared_create(plan, &with_control, &(fds_ls_report){0}, &prepared, &err),
+        FDS_ERR_USAGE);
     prepared = prepare(plan, &params, &(fds_ls_report){.shrink = 1});
-    assert_int_equal(fds_ls_prepared_solve(prepared, &value, 0, &value, NULL, &err), FDS_USAGE);
-    fds_ls_prepared_free(prepared);
+    assert_int_equal(fds__ls_prepared_solve(prepared, &value, 0, &value, NULL, &err),
+                     FDS_ERR_USAGE);
+    fds__ls_prepared_free(prepared);
     fds_plan_free(plan);
 }
 
@@ -120,19 +122,19 @@ static fds_plan *shared_plan;
 
 static fds_status make_and_solve(fds_error *err) {
     static double v[202], values[N], errors[N];
-    fds_ls_prepared *prepared = NULL;
-    fds_ls_params params = {.adjust = FDS_COUNTS};
-    fds_status status =
-        fds_ls_prepared_create(shared_plan, &params, &(fds_ls_report){.shrink = 1}, &prepared, err);
+    fds__ls_prepared *prepared = NULL;
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS};
+    fds_status status = fds__ls_prepared_create(shared_plan, &params, &(fds_ls_report){.shrink = 1},
+                                                &prepared, err);
     if (status == FDS_OK)
-        status = fds_ls_prepared_solve(prepared, v, 1, values, errors, err);
-    fds_ls_prepared_free(prepared);
+        status = fds__ls_prepared_solve(prepared, v, 1, values, errors, err);
+    fds__ls_prepared_free(prepared);
     return status;
 }
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    shared_plan = sampled_plan(FDS_PAIRED, N, NULL, 200, 1);
+    shared_plan = sampled_plan(FDS_SAMPLER_PAIRED, N, NULL, 200, 1);
     each_allocation_fails("prepared least squares", make_and_solve);
     fds_plan_free(shared_plan);
 }

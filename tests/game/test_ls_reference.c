@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The least squares against a reference that shares nothing with them: from the definition in
  * fds.h, one line a coalition, no pairs, Lagrange's system by elimination in long double. It gives
- * the values, and by solving again without each case the jackknife's errors and the errors of cases
+ * the values, and by solving again without each case the jackknife's errors and the errors of pairs
  * left out. */
 #include "ls_fixture.h"
 
@@ -15,7 +15,7 @@ typedef struct {
     real *d;       /* (rows, size) */
     real *w, *u;   /* (rows): the weights of a case sum to 1 on average */
     real *penalty; /* (size, size) */
-    real *unseen;  /* (cases): share of the coalitions of that size that the plan does not have,
+    real *unseen;  /* (pairs): share of the coalitions of that size that the plan does not have,
                     * where  none is drawn twice; else 1 */
     real total;
 } problem;
@@ -81,14 +81,14 @@ static void reference_solve(const problem *p, int left_out, real *theta) {
 /* is_mild: the weights times the square root of k(n-k) */
 static void set_weights(problem *p, const fds_plan *plan, bool is_mild) {
     size_t n = fds_plan_players(plan);
-    real sum = 0, cases = (real)(p->rows / p->per_case);
+    real sum = 0, pairs = (real)(p->rows / p->per_case);
     for (size_t r = 0; r < p->rows; r++) {
         real k = (real)plan_size(plan, 2 + r);
         p->w[r] = fds_plan_weight(plan, 2 + r) * (is_mild ? sqrtl(k * ((real)n - k)) : 1);
         sum += p->w[r];
     }
     for (size_t r = 0; r < p->rows; r++)
-        p->w[r] *= cases / sum;
+        p->w[r] *= pairs / sum;
 }
 
 static void set_unseen(problem *p, const fds_plan *plan) {
@@ -100,7 +100,7 @@ static void set_unseen(problem *p, const fds_plan *plan) {
             drawn += plan_size(plan, 2 + other) == k;
         for (size_t i = 1; i <= k; i++)
             ways = ways * (real)(n - k + i) / (real)i;
-        p->unseen[r / p->per_case] = plan->sampler == FDS_LEVERAGE ? 1 - drawn / ways : 1;
+        p->unseen[r / p->per_case] = plan->sampler == FDS_SAMPLER_LEVERAGE ? 1 - drawn / ways : 1;
     }
 }
 
@@ -161,7 +161,7 @@ static real weighted_square(const problem *p, size_t i, const real *theta) {
     return p->unseen[i] * (real)p->per_case * p->w[i * p->per_case] * error * error;
 }
 
-/* Weighted squares of the errors of cases, each left out of its fit. */
+/* Weighted squares of the errors of pairs, each left out of its fit. */
 static real score_left_out(const problem *p) {
     real sum = 0, theta[32];
     for (size_t i = 0; i < p->rows / p->per_case; i++) {
@@ -187,13 +187,13 @@ typedef void check(const fds_plan *plan, const array_game *game, double *worst);
 
 /* Random games of 3 .. 11 players on random plans of each kind. */
 static void each_plan(check *run, size_t a_player, double tolerance, const char *what) {
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++) {
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++) {
         double worst = 0;
         for (size_t n = 3; n <= 11; n += 2)
             for (uint64_t seed = 0; seed < (IS_SLOW_BUILD ? 1 : 4); seed++) {
                 size_t count = a_player * n;
-                if (sampler == FDS_LEVERAGE)
-                    count = FDS_MIN(count, ((size_t)1 << n) - 2);
+                if (sampler == FDS_SAMPLER_LEVERAGE)
+                    count = MIN(count, ((size_t)1 << n) - 2);
                 fds_rng rng = fds_rng_make(1, 3100, n, seed);
                 array_game game = {n, 2, random_values((size_t)2 << n, &rng)};
                 fds_plan *plan = sampled_plan(sampler, n, NULL, count + count % 2, seed);
@@ -210,7 +210,7 @@ static void check_plain(const fds_plan *plan, const array_game *game, double *wo
     size_t n = game->players;
     double got[2 * 16];
     fds_ls_report report =
-        solve_array(plan, game, &(fds_ls_params){.adjust = FDS_PLAIN}, got, NULL);
+        solve_array(plan, game, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, got, NULL);
     for (size_t c = 0; c < 2; c++) {
         real theta[16];
         problem p = make_problem(plan, game, c, 0);
@@ -233,7 +233,7 @@ static void plain_of_few_coalitions_is_the_constrained_minimum_with_the_ridge(vo
 }
 
 /* Without case i the values would be others: the root of the squared changes, as far as there are
- * other cases that might have been drawn. */
+ * other pairs that might have been drawn. */
 static void jackknife(const problem *p, real *errors) {
     real all[16], without[16];
     reference_solve(p, NONE, all);
@@ -250,7 +250,7 @@ static void jackknife(const problem *p, real *errors) {
 static void check_errors(const fds_plan *plan, const array_game *game, double *worst) {
     size_t n = game->players;
     double values[2 * 16], got[2 * 16];
-    solve_array(plan, game, &(fds_ls_params){.adjust = FDS_PLAIN}, values, got);
+    solve_array(plan, game, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, values, got);
     for (size_t c = 0; c < 2; c++) {
         real wanted[16];
         problem p = make_problem(plan, game, c, 0);
@@ -291,7 +291,7 @@ static void subject_free(subject *s) {
 }
 
 static void each_subject(void (*run)(subject *)) {
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++)
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
         for (uint64_t seed = 0; seed < 3; seed++) {
             subject s = make_subject(sampler, 60 + 40 * seed, seed);
             run(&s);
@@ -345,7 +345,7 @@ static real true_deviation(const fds_groups *groups, const real *values, const r
 static void check_shrunk(subject *s) {
     double got[N], errors[N];
     real theta[N], wanted[N], lost[N][N];
-    fds_ls_params params = {.adjust = FDS_SHRINK, .groups = s->groups};
+    fds_ls_params params = {.adjust = FDS_ADJUST_SHRINK, .groups = s->groups};
     fds_ls_report report = solve_array(s->plan, &s->game, &params, got, errors);
     assert_true(report.shrink_rest == 0);
     problem p = make_problem(s->plan, &s->game, COLUMN, 0);
@@ -368,11 +368,11 @@ static void shrunk_values_and_errors_are_those_of_the_penalty_told(void **state)
     each_subject(check_shrunk);
 }
 
-/* No other strength foretells left-out cases better. */
+/* No other strength foretells left-out pairs better. */
 static void check_choice(subject *s) {
     static const double strengths[] = {0, 1, 2, 5, 10, 20, 40, 80, 160, 320, 1280};
     double got[N];
-    fds_ls_params params = {.adjust = FDS_SHRINK, .groups = s->groups};
+    fds_ls_params params = {.adjust = FDS_ADJUST_SHRINK, .groups = s->groups};
     fds_ls_report report = solve_array(s->plan, &s->game, &params, got, NULL);
     problem p = make_problem(s->plan, &s->game, COLUMN, 0);
     real own, best = INFINITY;
@@ -456,7 +456,7 @@ static void solve_counts(const subject *s, const fds_ls_report *report, int left
 static void check_counts(subject *s) {
     double got[N], errors[N];
     real wanted[N];
-    fds_ls_params params = {.adjust = FDS_COUNTS, .groups = s->groups};
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = s->groups};
     fds_ls_report report = solve_array(s->plan, &s->game, &params, got, errors);
     solve_counts(s, &report, NONE, wanted);
     assert_true(report.ridge == 0);
@@ -474,11 +474,11 @@ static void counts_are_the_fitted_game_and_the_rest(void **state) {
 static void check_counts_errors(subject *s) {
     double got[N], errors[N], least = INFINITY, greatest = 0;
     real all[N], without[N], squares[N] = {0};
-    fds_ls_params params = {.adjust = FDS_COUNTS, .groups = s->groups};
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = s->groups};
     fds_ls_report report = solve_array(s->plan, &s->game, &params, got, errors);
     problem p = make_problem(s->plan, &s->game, COLUMN, 0);
     solve_counts(s, &report, NONE, all);
-    for (size_t c = 0; c < report.cases; c++) {
+    for (size_t c = 0; c < report.pairs; c++) {
         solve_counts(s, &report, (int)c, without);
         for (size_t i = 0; i < N; i++)
             squares[i] += p.unseen[c] * (without[i] - all[i]) * (without[i] - all[i]);
@@ -508,8 +508,8 @@ static void counts_errors_are_near_those_of_the_jackknife(void **state) {
 static void the_choice_of_many_columns_is_that_of_one(void **state) {
     (void)state;
     static const size_t widths[] = {2, 255, 256, 257, 1300};
-    subject s = make_subject(FDS_LEVERAGE, 60, 1);
-    fds_ls_params params = {.adjust = FDS_COUNTS, .groups = s.groups};
+    subject s = make_subject(FDS_SAMPLER_LEVERAGE, 60, 1);
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = s.groups};
     double got[N];
     fds_ls_report one = solve_array(s.plan, &s.game, &params, got, NULL);
     for (size_t w = 0; w < COUNT(widths); w++) {

@@ -14,14 +14,14 @@ static void the_bits_do_not_depend_on_threads(void **state) {
     (void)state;
     static const size_t widths[] = {1, 511, 512, 513, 1300};
     fds_groups *groups = groups_in_turn(N, GROUPS);
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++) {
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++) {
         fds_plan *plan = sampled_plan(sampler, N, NULL, 260, 1); /* more than a block of pairs */
         hash_game game = {plan, 0.5};
         for (size_t w = 0; w < COUNT(widths); w++) {
             size_t count = N * widths[w], bytes = 2 * count * sizeof(double);
             fds_rows rows = {widths[w], hash_read, &game};
             double *one = need(2 * count, sizeof *one), *many = need(2 * count, sizeof *many);
-            for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+            for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
                 fds_ls_params params = {.adjust = adjust, .groups = groups};
                 fds_ls_report first = solve_rows(plan, &rows, &params, 1, one, one + count);
                 for (unsigned threads = 2; threads <= 4; threads++) {
@@ -43,11 +43,11 @@ static void the_bits_do_not_depend_on_threads(void **state) {
 /* Errors and report may be left out; the values are the same. */
 static void values_do_not_depend_on_what_else_is_asked_for(void **state) {
     (void)state;
-    fds_plan *plan = sampled_plan(FDS_LEVERAGE, N, NULL, 200, 1);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 200, 1);
     hash_game game = {plan, 0.5};
     fds_rows rows = {7, hash_read, &game};
     double with[N * 7], without[N * 7], errors[N * 7];
-    for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+    for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
         fds_ls_params params = {.adjust = adjust};
         solve_rows(plan, &rows, &params, 1, with, errors);
         assert_int_equal(
@@ -88,7 +88,7 @@ static fds_status watched_read(void *context, unsigned worker, size_t row, size_
     if (atomic_exchange(&w->busy[worker], true)) /* two at a time under one number */
         atomic_fetch_add(&w->wrong, 1);
     fds_status status = number == w->fail_at
-                            ? fds_fail(err, FDS_IO, "row %zu: the disk is gone", row)
+                            ? fds__fail(err, FDS_ERR_IO, "row %zu: the disk is gone", row)
                             : hash_read(context, worker, row, first, count, out, err);
     if (w->workers == 1)
         w->last_memory = memory_in_use();
@@ -99,10 +99,10 @@ static fds_status watched_read(void *context, unsigned worker, size_t row, size_
 static void rows_are_asked_for_within_bounds_by_known_workers(void **state) {
     (void)state;
     static const size_t widths[] = {1, 255, 256, 257, 513, 1300};
-    fds_plan *plan = sampled_plan(FDS_LEVERAGE, N, NULL, 260, 1);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 260, 1);
     for (size_t i = 0; i < COUNT(widths); i++)
         for (unsigned threads = 1; threads <= 4; threads++)
-            for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+            for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
                 watch w = {.game = {plan, 0.5},
                            .workers = threads,
                            .columns = widths[i],
@@ -123,7 +123,7 @@ static void a_failed_read_is_passed_on(void **state) {
     enum { COUNT_OF_ROWS = 8, WIDTH = 515 };
     double *values = need(3 * N * WIDTH, sizeof *values);
     size_t failed = 0;
-    fds_plan *plan = sampled_plan(FDS_PAIRED, N, NULL, COUNT_OF_ROWS, 1);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_PAIRED, N, NULL, COUNT_OF_ROWS, 1);
     for (int of_surrogate = 0; of_surrogate < 2; of_surrogate++)
         for (size_t fail_at = 1;; fail_at++) {
             watch game = {.game = {plan, 0.5},
@@ -135,7 +135,7 @@ static void a_failed_read_is_passed_on(void **state) {
             surrogate.fail_at = of_surrogate ? fail_at : 0;
             fds_rows rows = {WIDTH, watched_read, &game};
             fds_rows control = {WIDTH, watched_read, &surrogate};
-            fds_ls_params params = {.adjust = FDS_COUNTS,
+            fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS,
                                     .control = &control,
                                     .control_values = values + 2 * N * WIDTH};
             fds_error err = {0};
@@ -146,7 +146,7 @@ static void a_failed_read_is_passed_on(void **state) {
                 break;
             }
             failed++;
-            expect_error(status, FDS_IO, &err, "the disk is gone");
+            expect_error(status, FDS_ERR_IO, &err, "the disk is gone");
         }
     print_message("# %zu reads failed, one at a time\n", failed);
     fds_plan_free(plan);
@@ -175,15 +175,15 @@ static void memory_does_not_grow_with_coalitions(void **state) {
     (void)state;
     if (IS_SLOW_BUILD || memory_in_use() == 0) /* sanitizers have an allocator of their own */
         return;
-    for (fds_sampler sampler = FDS_KERNEL; sampler <= FDS_LEVERAGE; sampler++)
-        for (fds_adjust adjust = FDS_PLAIN; adjust <= FDS_COUNTS; adjust++) {
+    for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
             size_t few = memory_with(sampler, adjust, 4000);
             size_t more = memory_with(sampler, adjust, 12000) - few;
-            size_t cases = sampler == FDS_KERNEL ? 8000 : 4000;
+            size_t pairs = sampler == FDS_SAMPLER_KERNEL ? 8000 : 4000;
             print_message("# %s, %s: %zu bytes with 4,000 coalitions, %.1f for each case more\n",
                           sampler_names[sampler], adjust_names[adjust], few,
-                          (double)more / (double)cases);
-            assert_true(more <= cases * 4 * sizeof(double) + 4096 * 4);
+                          (double)more / (double)pairs);
+            assert_true(more <= pairs * 4 * sizeof(double) + 4096 * 4);
         }
 }
 
@@ -196,15 +196,17 @@ static fds_status run_with_everything(fds_error *err) {
     hash_game game = {few_plan, 0.5}, other = {few_plan, 0.1};
     fds_rows rows = {WIDTH, hash_read, &game}, control = {WIDTH, hash_read, &other};
     double values[FEW * WIDTH], errors[FEW * WIDTH], known[FEW * WIDTH] = {0};
-    fds_ls_params params = {
-        .adjust = FDS_COUNTS, .groups = few_groups, .control = &control, .control_values = known};
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS,
+                            .groups = few_groups,
+                            .control = &control,
+                            .control_values = known};
     return fds_least_squares(few_plan, &rows, &params, 1, values, errors, NULL, NULL, err);
 }
 
 static void every_failed_allocation_is_told_and_leaves_nothing(void **state) {
     (void)state;
     few_groups = groups_in_turn(FEW, 2);
-    few_plan = sampled_plan(FDS_LEVERAGE, FEW, NULL, 20, 1);
+    few_plan = sampled_plan(FDS_SAMPLER_LEVERAGE, FEW, NULL, 20, 1);
     each_allocation_fails("least squares", run_with_everything);
     fds_groups_free(few_groups);
     fds_plan_free(few_plan);
@@ -235,38 +237,38 @@ static void expect_refused(const call *c, fds_status wanted, const char *words) 
 static void what_does_not_fit_together_is_refused(void **state) {
     (void)state;
     hash_game game;
-    fds_plan *plan = sampled_plan(FDS_PAIRED, 8, NULL, 40, 1),
-             *exact = exact_plan(FDS_KERNEL, 8, NULL);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_PAIRED, 8, NULL, 40, 1),
+             *exact = exact_plan(FDS_SAMPLER_KERNEL, 8, NULL);
     fds_groups *wrong = groups_in_turn(9, 3), *groups = groups_in_turn(8, 3);
     call c = make_call(exact, &game);
-    expect_refused(&c, FDS_USAGE, "sampled");
+    expect_refused(&c, FDS_ERR_USAGE, "sampled");
     c = make_call(plan, &game);
     c.rows.columns = 0;
-    expect_refused(&c, FDS_USAGE, "no columns");
+    expect_refused(&c, FDS_ERR_USAGE, "no columns");
     c = make_call(plan, &game);
-    c.params = (fds_ls_params){.adjust = FDS_SHRINK, .groups = wrong};
-    expect_refused(&c, FDS_SHAPE, "9 players");
+    c.params = (fds_ls_params){.adjust = FDS_ADJUST_SHRINK, .groups = wrong};
+    expect_refused(&c, FDS_ERR_SHAPE, "9 players");
     c = make_call(plan, &game);
     fds_rows narrow = {1, hash_read, &game};
     double known[16] = {0};
     c.params = (fds_ls_params){.control = &narrow, .control_values = known};
-    expect_refused(&c, FDS_SHAPE, "surrogate");
+    expect_refused(&c, FDS_ERR_SHAPE, "surrogate");
     c.params = (fds_ls_params){.control = &c.rows};
-    expect_refused(&c, FDS_SHAPE, "surrogate");
+    expect_refused(&c, FDS_ERR_SHAPE, "surrogate");
     c.params = (fds_ls_params){.control_values = known};
-    expect_refused(&c, FDS_SHAPE, "surrogate");
-    for (fds_sampler sampler = FDS_GFDS; sampler <= FDS_GFDS_PLUS; sampler++) {
+    expect_refused(&c, FDS_ERR_SHAPE, "surrogate");
+    for (fds_sampler sampler = FDS_SAMPLER_GFDS; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
         fds_plan *grouped = sampled_plan(sampler, 8, groups, 40, 1);
         c = make_call(grouped, &game);
-        c.params = (fds_ls_params){.adjust = FDS_COUNTS, .groups = groups};
-        expect_refused(&c, FDS_USAGE, "counts");
+        c.params = (fds_ls_params){.adjust = FDS_ADJUST_COUNTS, .groups = groups};
+        expect_refused(&c, FDS_ERR_USAGE, "counts");
         fds_plan_free(grouped);
     }
-    fds_plan *large = sampled_plan(FDS_PAIRED, 16385, NULL, 2, 1);
+    fds_plan *large = sampled_plan(FDS_SAMPLER_PAIRED, 16385, NULL, 2, 1);
     c = make_call(large, &game);
-    expect_refused(&c, FDS_LIMIT, "16385 unknowns");
+    expect_refused(&c, FDS_ERR_LIMIT, "16385 unknowns");
     fds_error err = {0};
-    expect_error(fds_least_squares_check(large, &c.params, &err), FDS_LIMIT, &err, "16385");
+    expect_error(fds_least_squares_check(large, &c.params, &err), FDS_ERR_LIMIT, &err, "16385");
     fds_plan_free(large);
     fds_plan_free(plan);
     fds_plan_free(exact);
@@ -292,19 +294,19 @@ static bool see(void *user, const fds_progress *progress) {
 static void progress_is_told_and_may_stop_the_work(void **state) {
     (void)state;
     enum { WIDTH = 1300 };
-    fds_plan *plan = sampled_plan(FDS_LEVERAGE, N, NULL, 100, 1);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 100, 1);
     hash_game game = {plan, 0.5};
     fds_rows rows = {WIDTH, hash_read, &game};
     double *values = need(N * WIDTH, sizeof *values);
     seen s = {.stop = false};
     fds_events events = {.progress = see, .user = &s};
-    fds_ls_params params = {.adjust = FDS_PLAIN};
+    fds_ls_params params = {.adjust = FDS_ADJUST_NONE};
     fds_error err = {0};
     expect_ok(fds_least_squares(plan, &rows, &params, 1, values, NULL, NULL, &events, &err), &err);
     assert_true(s.calls > 0 && s.done == s.total);
     s.stop = true;
     assert_int_equal(fds_least_squares(plan, &rows, &params, 1, values, NULL, NULL, &events, &err),
-                     FDS_CANCELLED);
+                     FDS_ERR_CANCELLED);
     fds_plan_free(plan);
     free(values);
 }

@@ -19,9 +19,10 @@ static void every_plan_begins_with_none_and_all(void **state) {
         for (size_t i = 0; i < n; i++)
             group_of[i] = i % 5 % (uint32_t)n;
         fds_groups *groups = make_groups(group_of, n);
-        for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
-            fds_plan *plan = sampled_plan((fds_sampler)sampler, n,
-                                          sampler >= FDS_GFDS ? groups : NULL, n == 2 ? 2 : 6, 1);
+        for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
+            fds_plan *plan =
+                sampled_plan((fds_sampler)sampler, n, sampler >= FDS_SAMPLER_GFDS ? groups : NULL,
+                             n == 2 ? 2 : 6, 1);
             assert_int_equal(fds_plan_players(plan), n);
             assert_int_equal(fds_plan_rows(plan), n == 2 ? 4 : 8);
             assert_int_equal(plan_size(plan, 0), 0);
@@ -50,14 +51,14 @@ static void a_blank_plan_is_blank(void **state) {
     for (size_t i = 0; i < COUNT(rows); i++) {
         fds_plan *plan = NULL;
         fds_error err = {0};
-        expect_ok(fds_plan_blank(70, rows[i], &plan, &err), &err);
+        expect_ok(fds__plan_blank(70, rows[i], &plan, &err), &err);
         assert_int_equal(fds_plan_rows(plan), rows[i]);
         for (size_t row = 0; row < rows[i]; row++)
             assert_int_equal(plan_size(plan, row), 0);
         fds_plan_free(plan);
         plan = NULL;
-        assert_int_equal(fds_plan_blank(0, rows[i], &plan, &err), FDS_USAGE);
-        assert_int_equal(fds_plan_blank(70, FDS_MAX_ROWS + 1, &plan, &err), FDS_LIMIT);
+        assert_int_equal(fds__plan_blank(0, rows[i], &plan, &err), FDS_ERR_USAGE);
+        assert_int_equal(fds__plan_blank(70, FDS__MAX_ROWS + 1, &plan, &err), FDS_ERR_LIMIT);
         expect_in(err.text, "268435457 rows");
         assert_null(plan);
     }
@@ -65,10 +66,10 @@ static void a_blank_plan_is_blank(void **state) {
 
 static void pairs_are_complements(void **state) {
     (void)state;
-    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
         fds_groups *groups = groups_for((fds_sampler)sampler, 100);
         fds_plan *plan = sampled_plan((fds_sampler)sampler, 100, groups, 2000, 3);
-        assert_int_equal(fds_plan_is_paired(plan), sampler != FDS_KERNEL);
+        assert_int_equal(fds_plan_is_paired(plan), sampler != FDS_SAMPLER_KERNEL);
         for (size_t row = 0; fds_plan_is_paired(plan) && row < fds_plan_rows(plan); row += 2)
             for (size_t i = 0; i < 100; i++)
                 assert_true(fds_coalition_has(fds_plan_coalition(plan, row), i) !=
@@ -81,7 +82,7 @@ static void pairs_are_complements(void **state) {
 static void a_longer_plan_begins_with_the_shorter(void **state) {
     (void)state;
     static const size_t players[] = {5, 8, 100};
-    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++)
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++)
         for (size_t p = 0; p < COUNT(players); p++) {
             size_t n = players[p], longest = n == 5 ? 30 : n == 8 ? 254 : 3000;
             fds_groups *groups = groups_for((fds_sampler)sampler, n);
@@ -127,7 +128,7 @@ static void plans_made_side_by_side_are_the_same(void **state) {
     (void)state;
     crowd c = {{0}};
     fds_error err;
-    expect_ok(fds_pool_run(4, COUNT(c.plans), make_one, &c, "plans", "plans", NULL, &err), &err);
+    expect_ok(fds__pool_run(4, COUNT(c.plans), make_one, &c, "plans", "plans", NULL, &err), &err);
     for (size_t i = 0; i < COUNT(c.plans); i++) {
         fds_plan *alone = sampled_plan((fds_sampler)(i % 3), 70, NULL, 4000, 5);
         for (size_t row = 0; row < fds_plan_rows(alone); row++) {
@@ -147,7 +148,7 @@ static void a_plan_outlives_its_groups(void **state) {
     const double v[16] = {0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1, 2};
     double before[4], after[4];
     fds_groups *groups = make_groups(group_of, 4);
-    fds_plan *plan = exact_plan(FDS_GFDS, 4, groups);
+    fds_plan *plan = exact_plan(FDS_SAMPLER_GFDS, 4, groups);
     const array_game game = {4, 1, v};
     array_context context = {&game, plan};
     fds_rows rows = array_rows(&context);
@@ -164,7 +165,7 @@ static void a_plan_outlives_its_groups(void **state) {
 static void exact_plans_have_every_coalition_in_its_place(void **state) {
     (void)state;
     for (size_t n = 1; n <= 10; n++) {
-        fds_plan *plan = exact_plan(FDS_KERNEL, n, NULL);
+        fds_plan *plan = exact_plan(FDS_SAMPLER_KERNEL, n, NULL);
         assert_int_equal(fds_plan_rows(plan), 2 + ((size_t)1 << n));
         assert_int_equal(plan->block_count, 1);
         assert_int_equal(plan_size(plan, 0), 0);
@@ -188,13 +189,13 @@ static void exact_group_plans_have_a_block_for_each_game(void **state) {
     for (uint32_t i = 0; i < N; i++)
         group_of[i] = i < 2 ? 0 : i < 11 ? 1 + i % 3 : i < 14 ? 4 : 5 + i % 7; /* 12 groups */
     fds_groups *groups = make_groups(group_of, N);
-    fds_plan *plan = exact_plan(FDS_GFDS, N, groups);
+    fds_plan *plan = exact_plan(FDS_SAMPLER_GFDS, N, groups);
     size_t first = 2, all = fds_groups_count(groups);
     assert_int_equal(all, 12);
     assert_int_equal(plan->block_count, all);
     for (size_t b = 0; b < all; b++) {
         const uint32_t *members;
-        const fds_block *block = &plan->blocks[b];
+        const fds__block *block = &plan->blocks[b];
         assert_int_equal(block->first, first);
         assert_int_equal(block->owner, b);
         assert_int_equal(block->players, fds_groups_members(groups, b, &members) + all - 1);
@@ -204,7 +205,7 @@ static void exact_group_plans_have_a_block_for_each_game(void **state) {
     }
     assert_int_equal(fds_plan_rows(plan), first);
     fds_plan_free(plan);
-    plan = exact_plan(FDS_GFDS_PLUS, N, groups);
+    plan = exact_plan(FDS_SAMPLER_GFDS_PLUS, N, groups);
     assert_int_equal(fds_plan_rows(plan), 2 + (1 << 12));
     for (size_t mask = 0; mask < 1 << 12; mask++)
         assert_int_equal(small_mask(plan, plan->blocks[0].first + mask, groups, all), mask);
@@ -229,7 +230,7 @@ static void check_tail(fds_sampler sampler, size_t n, const fds_groups *groups, 
     fds_plan *plan = sampled_plan(sampler, n, groups, count + more, 51), *tail = NULL;
     size_t first = 2 + count, row = 2, step = fds_plan_is_paired(plan) ? 2 : 1;
     fds_error err;
-    expect_ok(fds_plan_tail(plan, first, &tail, &err), &err);
+    expect_ok(fds__plan_tail(plan, first, &tail, &err), &err);
     assert_int_equal(fds_plan_players(tail), n);
     assert_int_equal(fds_plan_is_paired(tail), fds_plan_is_paired(plan));
     assert_int_equal(plan_size(tail, 0), 0);
@@ -253,16 +254,18 @@ static void check_tail(fds_sampler sampler, size_t n, const fds_groups *groups, 
 static void a_tail_is_what_the_shorter_plan_has_not_seen(void **state) {
     (void)state;
     static const size_t sizes[] = {6, 14, 64, 65, 130}, counts[] = {2, 20, 60};
-    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++)
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++)
         for (size_t s = 0; s < COUNT(sizes); s++)
             for (size_t c = 0; c < COUNT(counts); c++) {
-                bool is_small = sampler == FDS_GFDS_PLUS || (sampler != FDS_LEVERAGE && s == 0);
-                if (sampler == FDS_LEVERAGE && s == 0 && counts[c] == 60)
+                bool is_small =
+                    sampler == FDS_SAMPLER_GFDS_PLUS || (sampler != FDS_SAMPLER_LEVERAGE && s == 0);
+                if (sampler == FDS_SAMPLER_LEVERAGE && s == 0 && counts[c] == 60)
                     continue; /* six players have 62 coalitions */
                 uint32_t group_of[130];
                 for (uint32_t i = 0; i < sizes[s]; i++)
-                    group_of[i] = i % (sampler == FDS_GFDS_PLUS ? 6 : 3);
-                fds_groups *groups = sampler >= FDS_GFDS ? make_groups(group_of, sizes[s]) : NULL;
+                    group_of[i] = i % (sampler == FDS_SAMPLER_GFDS_PLUS ? 6 : 3);
+                fds_groups *groups =
+                    sampler >= FDS_SAMPLER_GFDS ? make_groups(group_of, sizes[s]) : NULL;
                 check_tail((fds_sampler)sampler, sizes[s], groups, counts[c], is_small ? 200 : 40);
                 fds_groups_free(groups);
             }
@@ -273,16 +276,16 @@ static void a_tail_without_rows_is_refused(void **state) {
     (void)state;
     static const uint32_t group_of[] = {0, 1, 2, 0};
     fds_groups *groups = make_groups(group_of, 4);
-    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
-        const fds_groups *given = sampler >= FDS_GFDS ? groups : NULL;
-        bool is_leverage = sampler == FDS_LEVERAGE; /* which has no coalition twice */
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
+        const fds_groups *given = sampler >= FDS_SAMPLER_GFDS ? groups : NULL;
+        bool is_leverage = sampler == FDS_SAMPLER_LEVERAGE; /* which has no coalition twice */
         fds_plan *plan = sampled_plan((fds_sampler)sampler, 4, given, is_leverage ? 14 : 2000, 52);
         fds_plan *tail = NULL;
         fds_error err;
-        expect_error(fds_plan_tail(plan, is_leverage ? 16 : 1902, &tail, &err), FDS_USAGE, &err,
-                     "none can be kept out");
+        expect_error(fds__plan_tail(plan, is_leverage ? 16 : 1902, &tail, &err), FDS_ERR_USAGE,
+                     &err, "none can be kept out");
         assert_null(tail);
-        assert_int_equal(fds_plan_tail(plan, is_leverage ? 16 : 1902, &tail, NULL), FDS_USAGE);
+        assert_int_equal(fds__plan_tail(plan, is_leverage ? 16 : 1902, &tail, NULL), FDS_ERR_USAGE);
         fds_plan_free(plan);
     }
     fds_groups_free(groups);
@@ -301,10 +304,10 @@ static void an_id_is_the_set_however_it_was_made(void **state) {
         uint64_t longer[2] = {mask, 0};
         assert_true(ids[mask] != fds_coalition_id(longer, 65));
     }
-    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS + 1; sampler++) {
-        bool is_exact = sampler > FDS_GFDS_PLUS;
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS + 1; sampler++) {
+        bool is_exact = sampler > FDS_SAMPLER_GFDS_PLUS;
         fds_groups *groups = is_exact ? NULL : groups_for((fds_sampler)sampler, 5);
-        fds_plan *plan = is_exact ? exact_plan(FDS_KERNEL, 5, NULL)
+        fds_plan *plan = is_exact ? exact_plan(FDS_SAMPLER_KERNEL, 5, NULL)
                                   : sampled_plan((fds_sampler)sampler, 5, groups, 30, 31);
         for (size_t row = 0; row < fds_plan_rows(plan); row++) {
             const uint64_t *bits = fds_plan_coalition(plan, row);
@@ -320,13 +323,13 @@ static void an_id_is_the_set_however_it_was_made(void **state) {
 static void tens_of_thousands_of_players(void **state) {
     (void)state;
     const size_t n = 50000;
-    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
         fds_groups *groups = groups_for((fds_sampler)sampler, n);
         fds_plan *plan = sampled_plan((fds_sampler)sampler, n, groups, 40, 41);
         size_t members = 0;
         for (size_t row = 2; row < fds_plan_rows(plan); row++)
             members += plan_size(plan, row);
-        if (sampler != FDS_KERNEL)
+        if (sampler != FDS_SAMPLER_KERNEL)
             assert_int_equal(members, 20 * n); /* pairs */
         fds_plan_free(plan);
         fds_groups_free(groups);
@@ -336,13 +339,13 @@ static void tens_of_thousands_of_players(void **state) {
 /* 40,000 rows of 100 players are drawn in a fraction of a second. */
 static void drawing_a_plan_is_quick(void **state) {
     (void)state;
-    for (int sampler = FDS_KERNEL; sampler <= FDS_GFDS_PLUS; sampler++) {
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
         fds_groups *groups = groups_for((fds_sampler)sampler, 100);
-        double start_s = fds_now_s();
+        double start_s = fds__now_s();
         fds_plan *plan = sampled_plan((fds_sampler)sampler, 100, groups, 40000, 42);
-        print_message("# sampler %d: %.1f ms\n", sampler, 1e3 * (fds_now_s() - start_s));
+        print_message("# sampler %d: %.1f ms\n", sampler, 1e3 * (fds__now_s() - start_s));
         if (!IS_SLOW_BUILD)
-            assert_true(fds_now_s() - start_s < 1);
+            assert_true(fds__now_s() - start_s < 1);
         fds_plan_free(plan);
         fds_groups_free(groups);
     }
@@ -363,34 +366,34 @@ static void mistakes_are_named(void **state) {
         size_t count;
         fds_status status;
         const char *words;
-    } cases[] = {
-        {FDS_KERNEL, 0, NULL, 2, FDS_USAGE, "at least one"},
-        {FDS_KERNEL, FDS_MAX_PLAYERS + 1, NULL, 2, FDS_LIMIT, "1048577 players"},
-        {FDS_KERNEL, 1, NULL, 2, FDS_USAGE, "v(all) - v(none)"},
-        {FDS_LEVERAGE, 1, NULL, 2, FDS_USAGE, "v(all) - v(none)"},
-        {(fds_sampler)5, 4, NULL, 2, FDS_USAGE, "no sampler number 5"},
-        {(fds_sampler)-1, 4, NULL, 2, FDS_USAGE, "no sampler number -1"},
-        {FDS_KERNEL, 4, NULL, 0, FDS_USAGE, "0 coalitions"},
-        {FDS_PAIRED, 4, NULL, 3, FDS_USAGE, "even"},
-        {FDS_LEVERAGE, 4, NULL, 5, FDS_USAGE, "even"},
-        {FDS_GFDS, 4, groups, 7, FDS_USAGE, "even"},
-        {FDS_GFDS_PLUS, 4, groups, 1, FDS_USAGE, "even"},
-        {FDS_KERNEL, 4, NULL, FDS_MAX_ROWS - 1, FDS_LIMIT, "268435455 coalitions"},
-        {FDS_KERNEL, 4, NULL, SIZE_MAX, FDS_LIMIT, "coalitions"},
-        {FDS_LEVERAGE, 4, NULL, 16, FDS_LIMIT, "only 14"},
-        {FDS_GFDS, 4, NULL, 2, FDS_USAGE, "need groups"},
-        {FDS_GFDS_PLUS, 4, NULL, 2, FDS_USAGE, "need groups"},
-        {FDS_PAIRED, 4, groups, 2, FDS_USAGE, "only GFDS"},
-        {FDS_GFDS, 5, groups, 2, FDS_SHAPE, "of 4 players, the plan is for 5"},
-        {FDS_GFDS_PLUS, 4, single, 2, FDS_USAGE, "one group is one player"},
+    } pairs[] = {
+        {FDS_SAMPLER_KERNEL, 0, NULL, 2, FDS_ERR_USAGE, "at least one"},
+        {FDS_SAMPLER_KERNEL, FDS__MAX_PLAYERS + 1, NULL, 2, FDS_ERR_LIMIT, "1048577 players"},
+        {FDS_SAMPLER_KERNEL, 1, NULL, 2, FDS_ERR_USAGE, "v(all) - v(none)"},
+        {FDS_SAMPLER_LEVERAGE, 1, NULL, 2, FDS_ERR_USAGE, "v(all) - v(none)"},
+        {(fds_sampler)5, 4, NULL, 2, FDS_ERR_USAGE, "no sampler number 5"},
+        {(fds_sampler)-1, 4, NULL, 2, FDS_ERR_USAGE, "no sampler number -1"},
+        {FDS_SAMPLER_KERNEL, 4, NULL, 0, FDS_ERR_USAGE, "0 coalitions"},
+        {FDS_SAMPLER_PAIRED, 4, NULL, 3, FDS_ERR_USAGE, "even"},
+        {FDS_SAMPLER_LEVERAGE, 4, NULL, 5, FDS_ERR_USAGE, "even"},
+        {FDS_SAMPLER_GFDS, 4, groups, 7, FDS_ERR_USAGE, "even"},
+        {FDS_SAMPLER_GFDS_PLUS, 4, groups, 1, FDS_ERR_USAGE, "even"},
+        {FDS_SAMPLER_KERNEL, 4, NULL, FDS__MAX_ROWS - 1, FDS_ERR_LIMIT, "268435455 coalitions"},
+        {FDS_SAMPLER_KERNEL, 4, NULL, SIZE_MAX, FDS_ERR_LIMIT, "coalitions"},
+        {FDS_SAMPLER_LEVERAGE, 4, NULL, 16, FDS_ERR_LIMIT, "only 14"},
+        {FDS_SAMPLER_GFDS, 4, NULL, 2, FDS_ERR_USAGE, "need groups"},
+        {FDS_SAMPLER_GFDS_PLUS, 4, NULL, 2, FDS_ERR_USAGE, "need groups"},
+        {FDS_SAMPLER_PAIRED, 4, groups, 2, FDS_ERR_USAGE, "only GFDS"},
+        {FDS_SAMPLER_GFDS, 5, groups, 2, FDS_ERR_SHAPE, "of 4 players, the plan is for 5"},
+        {FDS_SAMPLER_GFDS_PLUS, 4, single, 2, FDS_ERR_USAGE, "one group is one player"},
     };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        expect_error(fds_plan_sample(cases[i].sampler, cases[i].players, cases[i].groups,
-                                     cases[i].count, 1, &plan, &err),
-                     cases[i].status, &err, cases[i].words);
-        assert_int_equal(fds_plan_sample(cases[i].sampler, cases[i].players, cases[i].groups,
-                                         cases[i].count, 1, &plan, NULL),
-                         cases[i].status);
+    for (size_t i = 0; i < COUNT(pairs); i++) {
+        expect_error(fds_plan_sample(pairs[i].sampler, pairs[i].players, pairs[i].groups,
+                                     pairs[i].count, 1, &plan, &err),
+                     pairs[i].status, &err, pairs[i].words);
+        assert_int_equal(fds_plan_sample(pairs[i].sampler, pairs[i].players, pairs[i].groups,
+                                         pairs[i].count, 1, &plan, NULL),
+                         pairs[i].status);
     }
     fds_groups_free(groups);
     fds_groups_free(single);
@@ -401,49 +404,55 @@ static void enumerations_that_are_too_large_are_refused(void **state) {
     fds_error err = {0};
     fds_plan *plan;
     uint32_t group_of[60];
-    expect_error(fds_plan_exact(FDS_KERNEL, 21, NULL, &plan, &err), FDS_LIMIT, &err, "21 players");
-    expect_error(fds_plan_exact(FDS_KERNEL, 0, NULL, &plan, &err), FDS_USAGE, &err, "no players");
+    expect_error(fds_plan_exact(FDS_SAMPLER_KERNEL, 21, NULL, &plan, &err), FDS_ERR_LIMIT, &err,
+                 "21 players");
+    expect_error(fds_plan_exact(FDS_SAMPLER_KERNEL, 0, NULL, &plan, &err), FDS_ERR_USAGE, &err,
+                 "no players");
     for (uint32_t i = 0; i < 60; i++)
         group_of[i] = i;
     fds_groups *groups = make_groups(group_of, 21);
-    expect_error(fds_plan_exact(FDS_GFDS_PLUS, 21, groups, &plan, &err), FDS_LIMIT, &err,
-                 "21 groups");
-    expect_error(fds_plan_exact(FDS_PAIRED, 21, groups, &plan, &err), FDS_USAGE, &err, "only GFDS");
-    expect_error(fds_plan_exact(FDS_GFDS, 20, groups, &plan, &err), FDS_SHAPE, &err, "21 players");
+    expect_error(fds_plan_exact(FDS_SAMPLER_GFDS_PLUS, 21, groups, &plan, &err), FDS_ERR_LIMIT,
+                 &err, "21 groups");
+    expect_error(fds_plan_exact(FDS_SAMPLER_PAIRED, 21, groups, &plan, &err), FDS_ERR_USAGE, &err,
+                 "only GFDS");
+    expect_error(fds_plan_exact(FDS_SAMPLER_GFDS, 20, groups, &plan, &err), FDS_ERR_SHAPE, &err,
+                 "21 players");
     fds_groups_free(groups);
     for (uint32_t i = 0; i < 60; i++)
         group_of[i] = i < 2 ? 0 : 1;
     groups = make_groups(group_of, 60);
-    expect_error(fds_plan_exact(FDS_GFDS, 60, groups, &plan, &err), FDS_LIMIT, &err,
+    expect_error(fds_plan_exact(FDS_SAMPLER_GFDS, 60, groups, &plan, &err), FDS_ERR_LIMIT, &err,
                  "(group 1) are of a game of 59 players");
     assert_non_null(strstr(err.text, "least squares"));
     fds_groups_free(groups);
     for (uint32_t i = 0; i < 60; i++)
         group_of[i] = i % 10; /* ten games of 15 players */
     groups = make_groups(group_of, 60);
-    plan = exact_plan(FDS_GFDS, 60, groups);
+    plan = exact_plan(FDS_SAMPLER_GFDS, 60, groups);
     fds_plan_free(plan);
     fds_groups_free(groups);
     for (uint32_t i = 0; i < 60; i++)
         group_of[i] = i < 40 ? i % 5 : 5 + i % 8; /* 13 groups, five of games of 20 players */
     groups = make_groups(group_of, 60);
-    expect_error(fds_plan_exact(FDS_GFDS, 60, groups, &plan, &err), FDS_LIMIT, &err, "13 groups");
+    expect_error(fds_plan_exact(FDS_SAMPLER_GFDS, 60, groups, &plan, &err), FDS_ERR_LIMIT, &err,
+                 "13 groups");
     fds_groups_free(groups);
 }
 
 static fds_status make_all(fds_error *err) {
     static const uint32_t group_of[] = {0, 1, 0, 1, 1};
     fds_groups *groups;
-    FDS_TRY(fds_groups_create(group_of, 5, NULL, &groups, err));
+    TRY(fds_groups_create(group_of, 5, NULL, &groups, err));
     fds_status status = FDS_OK;
-    for (int sampler = FDS_KERNEL; status == FDS_OK && sampler <= FDS_GFDS_PLUS; sampler++) {
-        const fds_groups *given = sampler >= FDS_GFDS ? groups : NULL;
+    for (int sampler = FDS_SAMPLER_KERNEL; status == FDS_OK && sampler <= FDS_SAMPLER_GFDS_PLUS;
+         sampler++) {
+        const fds_groups *given = sampler >= FDS_SAMPLER_GFDS ? groups : NULL;
         fds_plan *sampled = NULL, *exact = NULL, *tail = NULL;
         status = fds_plan_sample((fds_sampler)sampler, 5, given, 10, 1, &sampled, err);
         if (status == FDS_OK)
             status = fds_plan_exact((fds_sampler)sampler, 5, given, &exact, err);
-        if (status == FDS_OK && sampler != FDS_GFDS_PLUS) /* two groups are one pair */
-            status = fds_plan_tail(sampled, 4, &tail, err);
+        if (status == FDS_OK && sampler != FDS_SAMPLER_GFDS_PLUS) /* two groups are one pair */
+            status = fds__plan_tail(sampled, 4, &tail, err);
         fds_plan_free(tail);
         fds_plan_free(sampled);
         fds_plan_free(exact);

@@ -45,16 +45,16 @@ static void expect_kernel_sizes(const size_t *seen, size_t m, const char *what) 
 static void sizes_follow_the_kernel(void **state) {
     (void)state;
     static const size_t players[] = {2, 3, 10, 100};
-    for (int sampler = FDS_KERNEL; sampler <= FDS_PAIRED; sampler++)
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_PAIRED; sampler++)
         for (size_t p = 0; p < COUNT(players); p++) {
-            size_t n = players[p], seen[128] = {0}, step = sampler == FDS_PAIRED ? 2 : 1;
+            size_t n = players[p], seen[128] = {0}, step = sampler == FDS_SAMPLER_PAIRED ? 2 : 1;
             fds_plan *plan = sampled_plan((fds_sampler)sampler, n, NULL, many * step, 21);
             for (size_t row = 2; row < fds_plan_rows(plan); row += step) {
                 seen[plan_size(plan,
                                row)]++; /* of pairs the first: the second is not independent */
                 assert_true(fds_plan_weight(plan, row) == 1);
             }
-            expect_kernel_sizes(seen, n, sampler == FDS_PAIRED ? "paired" : "kernel");
+            expect_kernel_sizes(seen, n, sampler == FDS_SAMPLER_PAIRED ? "paired" : "kernel");
             fds_plan_free(plan);
         }
 }
@@ -62,10 +62,11 @@ static void sizes_follow_the_kernel(void **state) {
 /* Of 6 players every subset of a size is equally likely: 20 of size 3, and so on. */
 static void subsets_of_a_size_are_equally_likely(void **state) {
     (void)state;
-    for (int sampler = FDS_KERNEL; sampler <= FDS_PAIRED; sampler++) {
+    for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_PAIRED; sampler++) {
         fds_plan *plan = sampled_plan((fds_sampler)sampler, 6, NULL, many, 22);
         size_t by_mask[64] = {0};
-        for (size_t row = 2; row < fds_plan_rows(plan); row += sampler == FDS_PAIRED ? 2 : 1)
+        for (size_t row = 2; row < fds_plan_rows(plan);
+             row += sampler == FDS_SAMPLER_PAIRED ? 2 : 1)
             by_mask[fds_plan_coalition(plan, row)[0]]++;
         for (int k = 1; k < 6; k++) {
             size_t seen[20], buckets = 0;
@@ -115,17 +116,17 @@ static void players_are_equally_likely_members(void **state) {
     (void)state;
     static const size_t sizes[] = {2, 20, 50, 77};
     for (size_t s = 0; s < COUNT(sizes); s++) {
-        expect_members(FDS_KERNEL, sizes[s]);
-        expect_members(FDS_PAIRED, sizes[s]);
+        expect_members(FDS_SAMPLER_KERNEL, sizes[s]);
+        expect_members(FDS_SAMPLER_PAIRED, sizes[s]);
         if (sizes[s] > 2) /* of the 4950 pairs all are drawn in the end: too even */
-            expect_members(FDS_LEVERAGE, sizes[s]);
+            expect_members(FDS_SAMPLER_LEVERAGE, sizes[s]);
     }
 }
 
 static void leverage_has_every_size_once_in_each_run(void **state) {
     (void)state;
     enum { N = 40, RUNS = 10 };
-    fds_plan *plan = sampled_plan(FDS_LEVERAGE, N, NULL, 2 * (N - 1) * RUNS, 24);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 2 * (N - 1) * RUNS, 24);
     size_t first_sizes[RUNS];
     for (size_t run = 0; run < RUNS; run++) {
         bool seen[N] = {false};
@@ -155,7 +156,7 @@ static void leverage_has_every_size_once_in_each_run(void **state) {
 /* Of few players leverage takes all coalitions: each once, weighted by the Shapley kernel. */
 static void expect_exhausted(size_t n, uint64_t seed) {
     size_t all = ((size_t)1 << n) - 2;
-    fds_plan *plan = sampled_plan(FDS_LEVERAGE, n, NULL, all, seed);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, n, NULL, all, seed);
     bool *seen = need((size_t)1 << n, sizeof *seen);
     double factor = 0;
     for (size_t row = 2; row < all + 2; row++) {
@@ -168,8 +169,8 @@ static void expect_exhausted(size_t n, uint64_t seed) {
     }
     fds_error err;
     fds_plan *more;
-    expect_error(fds_plan_sample(FDS_LEVERAGE, n, NULL, all + 2, seed, &more, &err), FDS_LIMIT,
-                 &err, "there are only");
+    expect_error(fds_plan_sample(FDS_SAMPLER_LEVERAGE, n, NULL, all + 2, seed, &more, &err),
+                 FDS_ERR_LIMIT, &err, "there are only");
     free(seen);
     fds_plan_free(plan);
 }
@@ -200,7 +201,7 @@ static void gfds_plays_the_game_of_each_group_in_turn(void **state) {
     (void)state;
     const uint32_t group_of[] = {0, 1, 2, 1, 2, 2, 1, 2, 2};
     fds_groups *groups = make_groups(group_of, 9); /* of 1, 3 and 5 */
-    fds_plan *plan = sampled_plan(FDS_GFDS, 9, groups, 2 * many, 26);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_GFDS, 9, groups, 2 * many, 26);
     static size_t seen[3][256];
     for (size_t row = 2; row < fds_plan_rows(plan); row += 2) {
         size_t owner = (row - 2) / 2 % 3;
@@ -221,7 +222,7 @@ static void gfds_plus_plays_the_game_of_groups(void **state) {
     fds_rng rng = fds_rng_make(27, 2003, 0, 0);
     random_partition(&rng, N, 5, group_of);
     fds_groups *groups = make_groups(group_of, N);
-    fds_plan *plan = sampled_plan(FDS_GFDS_PLUS, N, groups, 2 * many, 27);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_GFDS_PLUS, N, groups, 2 * many, 27);
     size_t seen[32] = {0};
     for (size_t row = 2; row < fds_plan_rows(plan); row += 2)
         seen[small_mask(plan, row, groups, 5)]++;
@@ -248,7 +249,7 @@ static int by_id(const void *a, const void *b) {
 /* A million coalitions by leverage: no two the same, no two with one id. */
 static void a_million_coalitions_have_a_million_ids(void **state) {
     (void)state;
-    fds_plan *plan = sampled_plan(FDS_LEVERAGE, 100, NULL, many, 32);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, 100, NULL, many, 32);
     size_t count = fds_plan_rows(plan);
     identity *all = need(count, sizeof *all);
     for (size_t row = 0; row < count; row++) {

@@ -30,8 +30,8 @@ static subject subject_of(size_t i, size_t count) {
 static fds_train_params quick(fds_optimizer optimizer) {
     fds_train_params p = fds_train_params_default();
     p.optimizer = optimizer;
-    p.lr = optimizer == FDS_SGD ? 0.01f : 1e-3f;
-    p.momentum = optimizer == FDS_SGD ? 0.9f : 0;
+    p.lr = optimizer == FDS_OPTIMIZER_SGD ? 0.01f : 1e-3f;
+    p.momentum = optimizer == FDS_OPTIMIZER_SGD ? 0.9f : 0;
     p.weight_decay = 1e-3f;
     p.epochs = 2;
     p.batch = 16;
@@ -133,7 +133,7 @@ static void run_shop(workshop *shop, unsigned threads, uint64_t shuffle) {
     fds_rng_shuffle(&rng, shop->turn, MODELS);
     for (unsigned i = 0; i < threads; i++)
         shop->lanes[i] = subject_lane(shop->t);
-    expect_ok(fds_pool_run(threads, MODELS, train_model, shop, "train", "models", NULL, &err),
+    expect_ok(fds__pool_run(threads, MODELS, train_model, shop, "train", "models", NULL, &err),
               &err);
     for (unsigned i = 0; i < threads; i++)
         fds_lane_free(shop->lanes[i]);
@@ -142,10 +142,10 @@ static void run_shop(workshop *shop, unsigned threads, uint64_t shuffle) {
 static void threads_and_the_order_of_jobs_do_not_matter(void **state) {
     (void)state;
     subject t = subject_of(1, PLAYERS);
-    workshop one = {.t = &t, .params = quick(FDS_ADAM)};
+    workshop one = {.t = &t, .params = quick(FDS_OPTIMIZER_ADAM)};
     run_shop(&one, 1, 1);
     for (unsigned threads = 2; threads <= 4; threads++) {
-        workshop many = {.t = &t, .params = quick(FDS_ADAM)};
+        workshop many = {.t = &t, .params = quick(FDS_OPTIMIZER_ADAM)};
         run_shop(&many, threads, threads);
         for (size_t m = 0; m < MODELS; m++) {
             assert_memory_equal(many.weights[m], one.weights[m], t.weights * sizeof(float));
@@ -163,7 +163,7 @@ static void members_may_be_named_in_any_order(void **state) {
     (void)state;
     subject t = subject_of(1, 40);
     fds_lane *lane = subject_lane(&t);
-    fds_train_params params = quick(FDS_ADAM);
+    fds_train_params params = quick(FDS_OPTIMIZER_ADAM);
     uint32_t members[21];
     for (uint32_t i = 0; i < COUNT(members); i++)
         members[i] = i * 7 % 40;
@@ -185,7 +185,7 @@ static void inputs_may_be_laid_out_in_any_order(void **state) {
     (void)state;
     subject t = subject_of(1, 40);
     fds_lane *lane = subject_lane(&t);
-    fds_train_params params = quick(FDS_ADAM);
+    fds_train_params params = quick(FDS_OPTIMIZER_ADAM);
     const uint32_t members[] = {3, 9, 11, 20, 21, 22, 39};
     const uint32_t index[] = {22, 3, 39, 9, 21, 11, 20}; /* the same samples alone */
     float *first = train(&t, lane, members, COUNT(members), &params, NULL);
@@ -267,7 +267,7 @@ static void neighbours_do_not_change_an_answer(void **state) {
                 expect_ok(ask(lane, t.inputs, 0, count, t.w, all, &err), &err);
                 for (size_t step = 1; step <= 19; step += 6) /* 1, 7, 13, 19 at a time */
                     for (size_t first = 0; first < count; first += step) {
-                        size_t size = FDS_MIN(step, count - first);
+                        size_t size = MIN(step, count - first);
                         expect_ok(ask(lane, t.inputs, first, size, t.w, some, &err), &err);
                         assert_memory_equal(some, all + first * classes,
                                             size * classes * sizeof *some);
@@ -301,11 +301,11 @@ static void the_past_of_a_lane_does_not_matter(void **state) {
                 fds_lane *new = subject_lane(&t);
                 double used_loss, fresh_loss;
                 fds_error err;
-                expect_ok(fds_lane_gradient(old, t.inputs, members, sizes[n], t.w, used, &used_loss,
-                                            &err),
+                expect_ok(fds__lane_gradient(old, t.inputs, members, sizes[n], t.w, used,
+                                             &used_loss, &err),
                           &err);
-                expect_ok(fds_lane_gradient(new, t.inputs, members, sizes[n], t.w, fresh,
-                                            &fresh_loss, &err),
+                expect_ok(fds__lane_gradient(new, t.inputs, members, sizes[n], t.w, fresh,
+                                             &fresh_loss, &err),
                           &err);
                 if (memcmp(used, fresh, t.weights * sizeof *used) != 0 || used_loss != fresh_loss)
                     fail_msg("%s, %s: batch of %zu after one of %zu", networks[i].text,
@@ -333,7 +333,7 @@ static void divergence_does_not_reach_the_next_model(void **state) {
         t.s = samples_normal((fds_shape){1, 17, 18}, 10, 32, 5);
         t.inputs = samples_inputs(&t.s, NULL, 0);
         fds_lane *used = subject_lane(&t), *fresh = subject_lane(&t);
-        fds_train_params wild = quick(FDS_SGD), tame = quick(FDS_SGD);
+        fds_train_params wild = quick(FDS_OPTIMIZER_SGD), tame = quick(FDS_OPTIMIZER_SGD);
         wild.lr = 1e12f;
         uint32_t all[32];
         float *w = need(t.weights, sizeof *w);
@@ -343,7 +343,7 @@ static void divergence_does_not_reach_the_next_model(void **state) {
         for (size_t count = 1; count < 16; count++) {
             memcpy(w, t.w, t.weights * sizeof *w);
             assert_int_equal(fds_lane_train(used, t.inputs, all, 32, &wild, w, NULL, NULL, &err),
-                             FDS_DIVERGED);
+                             FDS_ERR_DIVERGED);
             float *a = train(&t, used, NULL, count, &tame, NULL);
             float *b = train(&t, fresh, NULL, count, &tame, NULL);
             assert_memory_equal(a, b, t.weights * sizeof *a);
@@ -364,7 +364,7 @@ static void no_members_leave_the_weights(void **state) {
     (void)state;
     subject t = subject_of(1, 5);
     fds_lane *lane = subject_lane(&t);
-    fds_train_params params = quick(FDS_ADAM);
+    fds_train_params params = quick(FDS_OPTIMIZER_ADAM);
     fds_train_report report = {.epochs = 99};
     float *w = train(&t, lane, NULL, 0, &params, &report);
     assert_memory_equal(w, t.w, t.weights * sizeof *w);
@@ -411,7 +411,7 @@ static void training_to_convergence_stops_as_stated(void **state) {
     enum { CAP = 30 };
     subject t = subject_of(4, 12);
     fds_lane *lane = subject_lane(&t);
-    fds_train_params base = quick(FDS_ADAM);
+    fds_train_params base = quick(FDS_OPTIMIZER_ADAM);
     base.lr = 5e-3f;
     base.epochs = CAP;
     float losses[CAP];
@@ -462,12 +462,12 @@ static void the_number_of_epochs_does_not_allocate(void **state) {
         fds_lane *lane = subject_lane(&t);
         uint64_t calls[2];
         for (int k = 0; k < 2; k++) {
-            fds_train_params params = quick(FDS_ADAM);
+            fds_train_params params = quick(FDS_OPTIMIZER_ADAM);
             params.epochs = k ? 20 : 1;
             params.batch = 3;
-            fds_fault_arm(FDS_FAULT_ALLOC, 0);
+            fds__fault_arm(FDS__FAULT_ALLOC, 0);
             float *w = train(&t, lane, NULL, i ? t.s.count : 4, &params, NULL);
-            calls[k] = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+            calls[k] = fds__fault_arm(FDS__FAULT_ALLOC, 0);
             free(w);
         }
         assert_true(calls[0] <= 1); /* room for the order of the members, kept for later */
@@ -475,7 +475,7 @@ static void the_number_of_epochs_does_not_allocate(void **state) {
         float *probs = need(t.s.count * t.s.classes, sizeof *probs);
         fds_error err;
         expect_ok(fds_lane_predict(lane, t.inputs, 0, t.s.count, t.w, probs, &err), &err);
-        assert_int_equal(fds_fault_arm(FDS_FAULT_ALLOC, 0), 0);
+        assert_int_equal(fds__fault_arm(FDS__FAULT_ALLOC, 0), 0);
         free(probs);
         fds_lane_free(lane);
         subject_free(&t);
@@ -500,7 +500,7 @@ static void epochs_are_reported_and_can_be_cancelled(void **state) {
     (void)state;
     subject t = subject_of(5, 9);
     fds_lane *lane = subject_lane(&t);
-    fds_train_params params = quick(FDS_SGD);
+    fds_train_params params = quick(FDS_OPTIMIZER_SGD);
     params.epochs = 12;
     const uint32_t members[] = {0, 1, 2, 3};
     watch w = {0};
@@ -512,7 +512,7 @@ static void epochs_are_reported_and_can_be_cancelled(void **state) {
     assert_int_equal(w.total, 12);
     w = (watch){.cancel_at = 3};
     assert_int_equal(fds_lane_train(lane, t.inputs, members, 4, &params, t.w, NULL, &events, &err),
-                     FDS_CANCELLED);
+                     FDS_ERR_CANCELLED);
     assert_int_equal(w.calls, 3);
     fds_lane_free(lane);
     subject_free(&t);

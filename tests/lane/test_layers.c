@@ -100,7 +100,7 @@ static void check_gradient(const subject *t, fds_lane *lane, const char *isa, si
         got[i] = NAN; /* every place must be written */
     }
     fds_error err;
-    expect_ok(fds_lane_gradient(lane, t->inputs, members, batch, t->w, got, &loss, &err), &err);
+    expect_ok(fds__lane_gradient(lane, t->inputs, members, batch, t->w, got, &loss, &err), &err);
     for (size_t i = 0; i < fds_net_tensors(t->net); i++) {
         fds_tensor_info tensor = fds_net_tensor(t->net, i);
         double error = relative_error(got + tensor.offset, mean + tensor.offset, tensor.count,
@@ -172,7 +172,7 @@ static void check_features(const subject *t, fds_lane *const lanes[3]) {
     const size_t count = t->s.count, size = last->in_c * last->in_h * last->in_w;
     double *wanted_features = need(count * size, sizeof *wanted_features);
     float *got = need(count * size, sizeof *got);
-    assert_int_equal(fds_net_features(t->net), size);
+    assert_int_equal(fds__net_features(t->net), size);
     for (size_t i = 0; i < count; i++) {
         const double *x = t->s.xd + i * t->s.size;
         ref_forward(t->ref, t->wd, x);
@@ -183,7 +183,7 @@ static void check_features(const subject *t, fds_lane *const lanes[3]) {
         if (!lanes[i])
             continue;
         fds_error err;
-        expect_ok(fds_lane_features(lanes[i], t->inputs, 0, count, t->w, got, &err), &err);
+        expect_ok(fds__lane_features(lanes[i], t->inputs, 0, count, t->w, got, &err), &err);
         double error = relative_error(got, wanted_features, count * size, 0);
         if (!(error <= 1e-5))
             fail_msg("%s, %s: features are off by %g", fds_net_text(t->net), isa_names[i], error);
@@ -265,8 +265,9 @@ static void every_gradient_agrees_with_finite_differences(void **state) {
         float *gradient = need(t.weights, sizeof *gradient);
         double *reference = need(t.weights, sizeof *reference), loss;
         fds_error err;
-        expect_ok(fds_lane_gradient(lane, t.inputs, members, t.s.count, t.w, gradient, &loss, &err),
-                  &err);
+        expect_ok(
+            fds__lane_gradient(lane, t.inputs, members, t.s.count, t.w, gradient, &loss, &err),
+            &err);
         for (size_t s = 0; s < t.s.count; s++)
             ref_loss(t.ref, t.wd, t.s.xd + s * t.s.size, t.s.labels[s], 1.0 / (double)t.s.count,
                      reference);
@@ -341,8 +342,8 @@ static void wrong_arguments_are_refused(void **state) {
     assert_int_not_equal(fds_lane_logits(lane, t.inputs, 3, 3, t.w, out, &err), FDS_OK);
     assert_int_not_equal(fds_lane_predict(lane, t.inputs, SIZE_MAX, 2, t.w, out, &err), FDS_OK);
     assert_int_equal(fds_lane_predict(lane, t.inputs, 5, 0, t.w, out, &err), FDS_OK);
-    assert_int_equal(fds_lane_predict(lane, other.inputs, 0, 1, t.w, out, &err), FDS_SHAPE);
-    assert_int_not_equal(fds_lane_gradient(lane, t.inputs, beyond, 1, t.w, gradient, &loss, &err),
+    assert_int_equal(fds_lane_predict(lane, other.inputs, 0, 1, t.w, out, &err), FDS_ERR_SHAPE);
+    assert_int_not_equal(fds__lane_gradient(lane, t.inputs, beyond, 1, t.w, gradient, &loss, &err),
                          FDS_OK);
     fds_train_params params = fds_train_params_default();
     fds_train_report report;
@@ -350,7 +351,7 @@ static void wrong_arguments_are_refused(void **state) {
         fds_lane_train(lane, t.inputs, beyond, 1, &params, t.w, &report, NULL, &err), FDS_OK);
     assert_int_equal(
         fds_lane_train(lane, other.inputs, beyond, 0, &params, t.w, &report, NULL, &err),
-        FDS_SHAPE);
+        FDS_ERR_SHAPE);
     fds_lane_free(lane);
     fds_lane_free(NULL);
     fds_inputs_free(NULL);
@@ -365,18 +366,18 @@ static void lanes_that_cannot_be_made_are_refused(void **state) {
     fds_lane *lane = NULL;
     fds_error err = {0};
     setenv("FDS_ISA", "mmx", 1);
-    assert_int_equal(fds_lane_create(t.net, &lane, &err), FDS_UNSUPPORTED);
+    assert_int_equal(fds_lane_create(t.net, &lane, &err), FDS_ERR_UNSUPPORTED);
     expect_in(err.text, "mmx");
     assert_null(lane);
     isa_reset();
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     fds_lane_free(subject_lane(&t));
-    uint64_t calls = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    uint64_t calls = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     for (uint64_t n = 1; n <= calls; n++) {
-        fds_fault_arm(FDS_FAULT_ALLOC, n);
-        assert_int_equal(fds_lane_create(t.net, &lane, &err), FDS_NOMEM);
+        fds__fault_arm(FDS__FAULT_ALLOC, n);
+        assert_int_equal(fds_lane_create(t.net, &lane, &err), FDS_ERR_NOMEM);
     }
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     assert_null(lane);
     subject_free(&t);
 }

@@ -4,56 +4,56 @@
 #include "lane/lane.h"
 #include "utility/table.h" /* halves */
 
-/* 16 networks with weights as 16 bits keep them: w (16, weights), and group as fds_many_run wants
+/* 16 networks with weights as 16 bits keep them: w (16, weights), and group as fds__many_run wants
  * them. */
 static void random_group(const fds_net *net, const uint32_t *order, float *w, uint16_t *group) {
-    for (size_t l = 0; l < FDS_MANY_NETS; l++) {
+    for (size_t l = 0; l < FDS__MANY_NETS; l++) {
         float *own = w + l * net->weights;
         fds_net_init(net, 70 + l, own);
         for (size_t i = 0; i < net->weights; i++) {
             own[i] *= i % 5 ? 2.0f : 1e-4f; /* some so small that a half has fewer digits */
-            own[i] = (float)fds_half_to_double(fds_half_from_float(own[i]));
+            own[i] = (float)fds__half_to_double(fds__half_from_float(own[i]));
         }
         for (size_t i = 0; i < net->weights; i++)
-            group[i * FDS_MANY_NETS + l] = fds_half_from_float(own[order[i]]);
+            group[i * FDS__MANY_NETS + l] = fds__half_from_float(own[order[i]]);
     }
 }
 
 static void expect_bits_of_the_lane(const fds_net *net, const fds_inputs *inputs) {
-    fds_many *many = NULL;
+    fds__many *many = NULL;
     fds_lane *lane = NULL;
     fds_error err;
-    expect_ok(fds_many_create(net, &many, &err), &err);
+    expect_ok(fds__many_create(net, &many, &err), &err);
     expect_ok(fds_lane_create(net, &lane, &err), &err);
-    size_t size = fds_many_input_size(many), count = inputs->count;
-    float *w = need(FDS_MANY_NETS * net->weights, sizeof *w);
-    uint16_t *group = fds_alloc_aligned(FDS_MANY_NETS * net->weights * sizeof *group);
-    float *room = fds_alloc_aligned(fds_many_room(many) * sizeof *room);
-    float *wide = fds_alloc_aligned(count * size * sizeof *wide);
+    size_t size = fds__many_input_size(many), count = inputs->count;
+    float *w = need(FDS__MANY_NETS * net->weights, sizeof *w);
+    uint16_t *group = fds__alloc_aligned(FDS__MANY_NETS * net->weights * sizeof *group);
+    float *room = fds__alloc_aligned(fds__many_scratch(many) * sizeof *room);
+    float *wide = fds__alloc_aligned(count * size * sizeof *wide);
     float *right = need(count * net->classes, sizeof *right);
-    random_group(net, fds_many_order(many), w, group);
+    random_group(net, fds__many_order(many), w, group);
     for (size_t i = 0; i < count; i++)
-        fds_many_spread(many, inputs->values + i * inputs->size, wide + i * size);
+        fds__many_spread(many, inputs->values + i * inputs->size, wide + i * size);
     for (size_t together = count; together > 0; together = together > 4 ? 4 : together - 1) {
-        const float *probs = fds_many_run(many, group, wide, together, room);
+        const float *probs = fds__many_run(many, group, wide, together, room);
         assert_non_null(probs);
-        for (size_t l = 0; l < FDS_MANY_NETS; l++) {
+        for (size_t l = 0; l < FDS__MANY_NETS; l++) {
             expect_ok(
                 fds_lane_predict(lane, inputs, 0, together, w + l * net->weights, right, &err),
                 &err);
             for (size_t i = 0; i < together * net->classes; i++)
-                if (probs[i * FDS_MANY_NETS + l] != right[i])
+                if (probs[i * FDS__MANY_NETS + l] != right[i])
                     fail_msg("%s, %s: %.9g, the lane engine says %.9g", fds_isa(), net->text,
-                             (double)probs[i * FDS_MANY_NETS + l], (double)right[i]);
+                             (double)probs[i * FDS__MANY_NETS + l], (double)right[i]);
         }
     }
     free(w);
     free(right);
-    fds_free(group);
-    fds_free(room);
-    fds_free(wide);
+    fds__free(group);
+    fds__free(room);
+    fds__free(wide);
     fds_lane_free(lane);
-    fds_many_free(many);
+    fds__many_free(many);
 }
 
 static void answers_have_the_bits_of_the_lane_engine(void **state) {
@@ -73,7 +73,7 @@ static void answers_have_the_bits_of_the_lane_engine(void **state) {
         fds_net *net = NULL;
         fds_error err;
         expect_ok(fds_net_create(nets[k].text, nets[k].shape, 10, &net, &err), &err);
-        samples s = samples_normal(nets[k].shape, 10, FDS_MANY_INPUTS, 3);
+        samples s = samples_normal(nets[k].shape, 10, FDS__MANY_INPUTS, 3);
         fds_inputs *inputs = samples_inputs(&s, NULL, 0);
         for (size_t i = 0; i < COUNT(isa_names); i++)
             if (isa_use(isa_names[i]))
@@ -88,16 +88,16 @@ static void answers_have_the_bits_of_the_lane_engine(void **state) {
 static void every_failed_allocation_is_reported(void **state) {
     (void)state;
     fds_net *net = NULL;
-    fds_many *many = NULL;
+    fds__many *many = NULL;
     fds_error err;
     expect_ok(fds_net_create("logistic", (fds_shape){1, 5, 7}, 10, &net, &err), &err);
     for (uint64_t nth = 1; nth <= 3; nth++) {
-        fds_fault_arm(FDS_FAULT_ALLOC, nth);
-        assert_int_equal(fds_many_create(net, &many, &err), nth <= 2 ? FDS_NOMEM : FDS_OK);
+        fds__fault_arm(FDS__FAULT_ALLOC, nth);
+        assert_int_equal(fds__many_create(net, &many, &err), nth <= 2 ? FDS_ERR_NOMEM : FDS_OK);
     }
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
-    fds_many_free(many);
-    fds_many_free(NULL);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
+    fds__many_free(many);
+    fds__many_free(NULL);
     fds_net_free(net);
 }
 

@@ -52,7 +52,7 @@ static answer simulate(const subject *t, const fds_train_params *p) {
         expect_ok(fds_inputs_order(t->inputs, members, t->s.count, p->seed, epoch, order, &err),
                   &err);
         for (size_t first = 0; first < t->s.count; first += p->batch) {
-            size_t size = FDS_MIN((size_t)p->batch, t->s.count - first);
+            size_t size = MIN((size_t)p->batch, t->s.count - first);
             memset(g, 0, t->weights * sizeof *g);
             for (size_t i = first; i < first + size; i++)
                 loss += ref_loss(t->ref, a.w, t->s.xd + order[i] * t->s.size, t->s.labels[order[i]],
@@ -62,7 +62,7 @@ static answer simulate(const subject *t, const fds_train_params *p) {
                 most = fmax(most, fabs(g[i]));
             for (size_t i = 0; i < t->weights; i++)
                 a.is_doubtful[i] |= g[i] != 0 && fabs(g[i]) < 1e-3 * most;
-            if (p->optimizer == FDS_SGD)
+            if (p->optimizer == FDS_OPTIMIZER_SGD)
                 sgd_step(p, t->weights, g, &a);
             else
                 adam_step(p, t->weights, g, ++step, &a);
@@ -92,7 +92,7 @@ static void check(const char *text, fds_shape shape, fds_train_params p, double 
         double way = 0, off = 0;
         size_t compared = 0;
         for (size_t i = 0; i < t.weights; i++) {
-            if (p.optimizer == FDS_ADAM && a.is_doubtful[i])
+            if (p.optimizer == FDS_OPTIMIZER_ADAM && a.is_doubtful[i])
                 continue;
             compared++;
             way = fmax(way, fabs(a.w[i] - t.wd[i]));
@@ -132,7 +132,7 @@ static void check_all(fds_train_params p, double tolerance) {
 
 static fds_train_params sgd(float lr, float momentum, float decay) {
     fds_train_params p = fds_train_params_default();
-    p.optimizer = FDS_SGD;
+    p.optimizer = FDS_OPTIMIZER_SGD;
     p.lr = lr;
     p.momentum = momentum;
     p.weight_decay = decay;
@@ -213,7 +213,7 @@ static void no_state_is_left_from_one_training_to_the_next(void **state) {
 static void defaults_are_those_that_are_documented(void **state) {
     (void)state;
     fds_train_params p = fds_train_params_default();
-    assert_int_equal(p.optimizer, FDS_ADAM);
+    assert_int_equal(p.optimizer, FDS_OPTIMIZER_ADAM);
     assert_true(p.lr == 1e-3f && p.batch == 16 && p.epochs == 10 && !p.converge);
     assert_true(p.loss_bound == 0.01f && p.min_delta == 1e-4f && p.patience == 10);
     assert_true(p.beta1 == 0.9f && p.beta2 == 0.999f && p.epsilon == 1e-8f && p.weight_decay == 0);
@@ -252,22 +252,22 @@ static void every_wrong_parameter_is_named(void **state) {
     for (size_t i = 0; i < count; i++) {
         fds_error err = {0};
         fds_status status = fds_train_params_check(&cases[i].params, &err);
-        if (status != FDS_USAGE || !strstr(err.text, cases[i].word))
+        if (status != FDS_ERR_USAGE || !strstr(err.text, cases[i].word))
             fail_msg("case %zu, %s: %s: %s", i, cases[i].word, fds_status_name(status), err.text);
     }
     fds_error err = {0};
     fds_train_params p = sgd(0.1f, -0.5f, 0);
-    assert_int_equal(fds_train_params_check(&p, &err), FDS_USAGE);
+    assert_int_equal(fds_train_params_check(&p, &err), FDS_ERR_USAGE);
     expect_in(err.text, "momentum");
     p = good;
     p.converge = true;
     p.patience = 0;
-    assert_int_equal(fds_train_params_check(&p, &err), FDS_USAGE);
+    assert_int_equal(fds_train_params_check(&p, &err), FDS_ERR_USAGE);
     expect_in(err.text, "patience");
     p = good;
     p.converge = true;
     p.min_delta = NAN;
-    assert_int_equal(fds_train_params_check(&p, &err), FDS_USAGE);
+    assert_int_equal(fds_train_params_check(&p, &err), FDS_ERR_USAGE);
 }
 
 int main(void) {

@@ -21,7 +21,7 @@ static float *tangent(const subject *t, const fds_inputs *a, const fds_inputs *b
                       unsigned threads) {
     float *kernel = need(a->count * b->count, sizeof *kernel);
     fds_error err;
-    expect_ok(fds_net_tangent(t->net, t->w, a, b, threads, kernel, NULL, &err), &err);
+    expect_ok(fds__net_tangent(t->net, t->w, a, b, threads, kernel, NULL, &err), &err);
     return kernel;
 }
 
@@ -159,11 +159,11 @@ static void other_shapes_are_refused(void **state) {
     subject t = subject_of(0, 3), u = subject_of(1, 3);
     float kernel[9];
     fds_error err = {0};
-    assert_int_equal(fds_net_tangent(t.net, t.w, t.inputs, u.inputs, 1, kernel, NULL, &err),
-                     FDS_SHAPE);
+    assert_int_equal(fds__net_tangent(t.net, t.w, t.inputs, u.inputs, 1, kernel, NULL, &err),
+                     FDS_ERR_SHAPE);
     expect_in(err.text, "the network takes samples of 1x3x4, not 7x1x1");
-    assert_int_equal(fds_net_tangent(t.net, t.w, u.inputs, t.inputs, 1, kernel, NULL, &err),
-                     FDS_SHAPE);
+    assert_int_equal(fds__net_tangent(t.net, t.w, u.inputs, t.inputs, 1, kernel, NULL, &err),
+                     FDS_ERR_SHAPE);
     subject_free(&t);
     subject_free(&u);
 }
@@ -174,8 +174,8 @@ static void what_is_no_number_is_told(void **state) {
     float kernel[20 * 20];
     fds_error err = {0};
     t.inputs->values[17 * 7] = INFINITY;
-    assert_int_equal(fds_net_tangent(t.net, t.w, t.inputs, t.inputs, 1, kernel, NULL, &err),
-                     FDS_DIVERGED);
+    assert_int_equal(fds__net_tangent(t.net, t.w, t.inputs, t.inputs, 1, kernel, NULL, &err),
+                     FDS_ERR_DIVERGED);
     expect_in(err.text, "samples 0 and 17");
     subject_free(&t);
 }
@@ -186,14 +186,14 @@ static void without_memory_nothing_is_left_behind(void **state) {
     float kernel[20 * 20];
     fds_error err = {0};
     for (uint64_t nth = 1;; nth++) {
-        fds_fault_arm(FDS_FAULT_ALLOC, nth);
-        fds_status status = fds_net_tangent(t.net, t.w, t.inputs, t.inputs, 1, kernel, NULL, &err);
-        if (fds_fault_arm(FDS_FAULT_ALLOC, 0) < nth) {
+        fds__fault_arm(FDS__FAULT_ALLOC, nth);
+        fds_status status = fds__net_tangent(t.net, t.w, t.inputs, t.inputs, 1, kernel, NULL, &err);
+        if (fds__fault_arm(FDS__FAULT_ALLOC, 0) < nth) {
             expect_ok(status, &err);
             assert_true(nth > 5);
             break;
         }
-        assert_int_equal(status, FDS_NOMEM);
+        assert_int_equal(status, FDS_ERR_NOMEM);
     }
     subject_free(&t);
 }

@@ -180,7 +180,7 @@ static void long_texts_keep_the_place(void **state) {
         strcat(text, "relu,            ");
     strcat(text, "bad");
     fds_error err = {0};
-    assert_int_equal(try_text(text, mnist, 10, &err), FDS_USAGE);
+    assert_int_equal(try_text(text, mnist, 10, &err), FDS_ERR_USAGE);
     char place[32];
     snprintf(place, sizeof place, "character %zu:", strlen(text) - 2);
     expect_in(err.text, place);
@@ -202,8 +202,8 @@ static fds_status try_layers(const char *layer, size_t count, fds_error *err) {
 static void there_is_a_limit_on_everything(void **state) {
     (void)state;
     fds_error err = {0};
-    expect_ok(try_layers("relu", FDS_MAX_LAYERS - 1, &err), &err);
-    assert_int_not_equal(try_layers("relu", FDS_MAX_LAYERS, &err), FDS_OK);
+    expect_ok(try_layers("relu", FDS__MAX_LAYERS - 1, &err), &err);
+    assert_int_not_equal(try_layers("relu", FDS__MAX_LAYERS, &err), FDS_OK);
     assert_int_not_equal(try_layers("fc:1000", 5000, &err), FDS_OK);
     assert_int_not_equal(try_text("conv:65535x255p254,fc:10", mnist, 10, &err), FDS_OK);
     assert_int_not_equal(try_text("fc:1000000,fc:1000000,fc:10", mnist, 10, &err), FDS_OK);
@@ -226,15 +226,15 @@ static void there_is_a_limit_on_everything(void **state) {
 
 static void without_memory_there_is_no_network(void **state) {
     (void)state;
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     expect_ok(try_text("lenet5", mnist, 10, NULL), NULL);
-    uint64_t calls = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    uint64_t calls = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     assert_true(calls > 0);
     for (uint64_t n = 1; n <= calls; n++) {
-        fds_fault_arm(FDS_FAULT_ALLOC, n);
-        assert_int_equal(try_text("lenet5", mnist, 10, NULL), FDS_NOMEM);
+        fds__fault_arm(FDS__FAULT_ALLOC, n);
+        assert_int_equal(try_text("lenet5", mnist, 10, NULL), FDS_ERR_NOMEM);
     }
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
 }
 
 /* Any text gives a status; one that is taken is taken again as it was written out. */

@@ -23,7 +23,7 @@ static void check(fds_status status, const fds_error *err) {
 }
 
 static FILE *create(const char *folder, const char *name) {
-    char path[FDS_PATH_MAX];
+    char path[FDS__PATH_MAX];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     FILE *file = fopen(path, "wb");
     if (!file) {
@@ -59,16 +59,16 @@ static void write_order(const char *folder, const fds_inputs *inputs, const uint
 }
 
 static void write_init(const char *folder, const fds_net *net, const float *weights) {
-    char path[FDS_PATH_MAX];
-    fds_tensor tensors[2 * FDS_MAX_LAYERS];
+    char path[FDS__PATH_MAX];
+    fds__tensor tensors[2 * FDS__MAX_LAYERS];
     fds_error err = {0};
     for (size_t i = 0; i < fds_net_tensors(net); i++) {
         fds_tensor_info t = fds_net_tensor(net, i);
-        tensors[i] = (fds_tensor){.name = t.name, .rank = t.rank, .values = weights + t.offset};
+        tensors[i] = (fds__tensor){.name = t.name, .rank = t.rank, .values = weights + t.offset};
         memcpy(tensors[i].dims, t.dims, sizeof t.dims);
     }
     snprintf(path, sizeof path, "%s/init.safetensors", folder);
-    check(fds_safetensors_write(path, tensors, fds_net_tensors(net), NULL, 0, &err), &err);
+    check(fds__safetensors_write(path, tensors, fds_net_tensors(net), NULL, 0, &err), &err);
 }
 
 static void write_floats(const char *folder, const char *name, const float *values, size_t count) {
@@ -82,7 +82,7 @@ static void write_kernel(const char *folder, const fds_net *net, const float *we
     size_t count = fds_inputs_count(a) * fds_inputs_count(b);
     float *kernel = malloc(count * sizeof *kernel);
     fds_error err = {0};
-    check(fds_net_tangent(net, weights, a, b, 2, kernel, NULL, &err), &err);
+    check(fds__net_tangent(net, weights, a, b, 2, kernel, NULL, &err), &err);
     write_floats(folder, "kernel.f32", kernel, count);
     free(kernel);
 }
@@ -96,7 +96,7 @@ int main(int argc, char **argv) {
     fds_train_params params = fds_train_params_default();
     params.seed = 5;
     if (strcmp(argv[4], "sgd") == 0) {
-        params.optimizer = FDS_SGD;
+        params.optimizer = FDS_OPTIMIZER_SGD;
         params.lr = 0.01f;
         params.momentum = 0.9f;
         params.weight_decay = 1e-3f;
@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
     fds_model *model;
     check(fds_model_train(train, index, count, network, &params, NULL, &model, NULL, &err), &err);
     fds_model_info info = fds_model_get_info(model);
-    char path[FDS_PATH_MAX];
+    char path[FDS__PATH_MAX];
     snprintf(path, sizeof path, "%s/trained.safetensors", folder);
     check(fds_model_save(model, path, &err), &err);
 

@@ -156,15 +156,15 @@ static void wrong_arguments_are_refused(void **state) {
     const uint32_t index[] = {0, 1}, beyond[] = {0, SAMPLES};
     float probs[2 * SAMPLES * CLASSES];
     assert_int_equal(fds_model_train(ds, index, 0, "mlp", &params, NULL, &none, NULL, &err),
-                     FDS_USAGE);
+                     FDS_ERR_USAGE);
     assert_int_not_equal(fds_model_train(ds, beyond, 2, "mlp", &params, NULL, &none, NULL, &err),
                          FDS_OK);
     assert_int_equal(fds_model_train(ds, index, 2, "mlpx", &params, NULL, &none, NULL, &err),
-                     FDS_USAGE);
+                     FDS_ERR_USAGE);
     expect_in(err.text, "mlpx");
     params.batch = 0;
     assert_int_equal(fds_model_train(ds, index, 2, "mlp", &params, NULL, &none, NULL, &err),
-                     FDS_USAGE);
+                     FDS_ERR_USAGE);
     assert_null(none);
     assert_int_not_equal(fds_model_predict(model, ds, beyond, 2, 1, probs, NULL, &err), FDS_OK);
     assert_int_not_equal(fds_model_predict(model, ds, NULL, SAMPLES + 1, 1, probs, NULL, &err),
@@ -174,12 +174,12 @@ static void wrong_arguments_are_refused(void **state) {
     expect_ok(
         fds_dataset_create(4, (fds_shape){5, 1, 1}, NULL, floats, labels, 3, NULL, &other, &err),
         &err);
-    assert_int_equal(fds_model_predict(model, other, NULL, 4, 1, probs, NULL, &err), FDS_SHAPE);
+    assert_int_equal(fds_model_predict(model, other, NULL, 4, 1, probs, NULL, &err), FDS_ERR_SHAPE);
     fds_score score;
-    assert_int_equal(fds_model_score(model, other, NULL, 4, 1, &score, NULL, &err), FDS_SHAPE);
+    assert_int_equal(fds_model_score(model, other, NULL, 4, 1, &score, NULL, &err), FDS_ERR_SHAPE);
     assert_int_not_equal(fds_model_load(scratch_path("none"), &none, &err), FDS_OK);
     assert_int_not_equal(fds_model_load(scratch, &none, &err), FDS_OK);
-    assert_int_equal(fds_model_save(model, scratch_path("no/folder"), &err), FDS_NOT_FOUND);
+    assert_int_equal(fds_model_save(model, scratch_path("no/folder"), &err), FDS_ERR_NOT_FOUND);
     fds_dataset_free(other);
     fds_dataset_free(ds);
     fds_model_free(model);
@@ -202,7 +202,7 @@ static void names_that_are_not_utf8_are_refused_for_what_they_are(void **state) 
         status = fds_model_train(ds, index, 4, "logistic", &params, NULL, &model, NULL, &err);
     if (status == FDS_OK)
         status = fds_model_save(model, scratch_path("model"), &err);
-    if (status == FDS_NOMEM)
+    if (status == FDS_ERR_NOMEM)
         fail_msg("a wrong name is called: %s", err.text);
     fds_model_free(model);
     fds_dataset_free(ds);
@@ -247,7 +247,7 @@ static void answers_that_are_no_numbers_are_refused(void **state) {
     expect_ok(fds_dataset_create(2, (fds_shape){1, 1, 1}, NULL, huge, labels, 2, NULL, &odd, &err),
               &err);
     expect_ok(fds_model_train(ds, index, 4, "mlp", &params, NULL, &model, NULL, &err), &err);
-    assert_int_equal(fds_model_score(model, odd, NULL, 2, 1, &score, NULL, &err), FDS_DIVERGED);
+    assert_int_equal(fds_model_score(model, odd, NULL, 2, 1, &score, NULL, &err), FDS_ERR_DIVERGED);
     assert_non_null(strstr(err.text, "sample 1"));
     fds_model_free(model);
     fds_dataset_free(ds);
@@ -277,7 +277,7 @@ static void divergence_is_reported(void **state) {
                     assert_true(isfinite(probs[j]));
                 assert_true(rates[i] < 1e30f);
             } else {
-                assert_int_equal(status, FDS_DIVERGED);
+                assert_int_equal(status, FDS_ERR_DIVERGED);
                 expect_in(err.text, "learning rate");
                 assert_null(model);
             }
@@ -304,25 +304,25 @@ static void any_failure_leaves_the_old_file(void **state) {
     (void)state;
     fds_dataset *ds = make_dataset();
     const char *path = scratch_path("model");
-    const fds_fault_kind kinds[] = {FDS_FAULT_ALLOC, FDS_FAULT_IO};
+    const fds__fault_kind kinds[] = {FDS__FAULT_ALLOC, FDS__FAULT_IO};
     for (size_t k = 0; k < COUNT(kinds); k++) {
         fds_error err;
-        fds_fault_arm(kinds[k], 0);
+        fds__fault_arm(kinds[k], 0);
         expect_ok(train_and_save(ds, path, &err), &err);
-        uint64_t calls = fds_fault_arm(kinds[k], 0);
+        uint64_t calls = fds__fault_arm(kinds[k], 0);
         assert_true(calls >= 6);
         for (uint64_t n = 1; n <= calls; n++) {
             scratch_write(path, "old", 3);
             memset(&err, 0, sizeof err);
-            fds_fault_arm(kinds[k], n);
+            fds__fault_arm(kinds[k], n);
             fds_status status = train_and_save(ds, path, &err);
-            fds_fault_arm(kinds[k], 0);
-            assert_int_equal(status, kinds[k] == FDS_FAULT_IO ? FDS_IO : FDS_NOMEM);
+            fds__fault_arm(kinds[k], 0);
+            assert_int_equal(status, kinds[k] == FDS__FAULT_IO ? FDS_ERR_IO : FDS_ERR_NOMEM);
             assert_int_equal(err.status, status);
             assert_true(err.text[0] != 0);
             assert_int_equal(scratch_entries(), 1);
             /* the last call of all syncs the folder: by then the new file stands, complete */
-            if (kinds[k] == FDS_FAULT_IO && n == calls) {
+            if (kinds[k] == FDS__FAULT_IO && n == calls) {
                 fds_model *model = NULL;
                 expect_ok(fds_model_load(path, &model, &err), &err);
                 fds_model_free(model);
@@ -338,21 +338,21 @@ static void loading_survives_every_failure(void **state) {
     (void)state;
     free(make_file().bytes);
     const char *path = scratch_path("good");
-    const fds_fault_kind kinds[] = {FDS_FAULT_ALLOC, FDS_FAULT_IO};
+    const fds__fault_kind kinds[] = {FDS__FAULT_ALLOC, FDS__FAULT_IO};
     for (size_t k = 0; k < COUNT(kinds); k++) {
         fds_model *model = NULL;
         fds_error err;
-        fds_fault_arm(kinds[k], 0);
+        fds__fault_arm(kinds[k], 0);
         expect_ok(fds_model_load(path, &model, &err), &err);
-        uint64_t calls = fds_fault_arm(kinds[k], 0);
+        uint64_t calls = fds__fault_arm(kinds[k], 0);
         fds_model_free(model);
         assert_true(calls >= 2);
         for (uint64_t n = 1; n <= calls; n++) {
             model = NULL;
-            fds_fault_arm(kinds[k], n);
+            fds__fault_arm(kinds[k], n);
             fds_status status = fds_model_load(path, &model, &err);
-            fds_fault_arm(kinds[k], 0);
-            assert_int_equal(status, kinds[k] == FDS_FAULT_IO ? FDS_IO : FDS_NOMEM);
+            fds__fault_arm(kinds[k], 0);
+            assert_int_equal(status, kinds[k] == FDS__FAULT_IO ? FDS_ERR_IO : FDS_ERR_NOMEM);
             assert_null(model);
         }
     }
@@ -364,15 +364,15 @@ static void predicting_survives_every_failed_allocation(void **state) {
     fds_model *model = make_model(ds);
     fds_score score;
     fds_error err;
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     expect_ok(fds_model_score(model, ds, NULL, SAMPLES, 1, &score, NULL, &err), &err);
-    uint64_t calls = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    uint64_t calls = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     for (uint64_t n = 1; n <= calls; n++) {
-        fds_fault_arm(FDS_FAULT_ALLOC, n);
+        fds__fault_arm(FDS__FAULT_ALLOC, n);
         assert_int_equal(fds_model_score(model, ds, NULL, SAMPLES, 1, &score, NULL, &err),
-                         FDS_NOMEM);
+                         FDS_ERR_NOMEM);
     }
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     fds_model_free(model);
     fds_dataset_free(ds);
 }

@@ -68,12 +68,12 @@ static void every_cut_off_file_is_refused(void **state) {
     model_file file = make_file();
     fds_error err;
     for (size_t size = 0; size < file.size; size++)
-        assert_int_equal(try_bytes(file.bytes, size, &err), FDS_FORMAT);
+        assert_int_equal(try_bytes(file.bytes, size, &err), FDS_ERR_FORMAT);
     file.bytes = realloc(file.bytes, file.size + 64);
     assert_non_null(file.bytes);
     memset(file.bytes + file.size, 0, 64);
     for (size_t more = 1; more <= 64; more++)
-        assert_int_equal(try_bytes(file.bytes, file.size + more, &err), FDS_FORMAT);
+        assert_int_equal(try_bytes(file.bytes, file.size + more, &err), FDS_ERR_FORMAT);
     free(file.bytes);
 }
 
@@ -103,7 +103,7 @@ static void lying_header_lengths_are_refused(void **state) {
         if (lies[i] == file.header - 1) /* one blank less moves the data by a byte */
             assert_int_not_equal(try_bytes(file.bytes, file.size, &err), FDS_OK);
         else
-            assert_int_equal(try_bytes(file.bytes, file.size, &err), FDS_FORMAT);
+            assert_int_equal(try_bytes(file.bytes, file.size, &err), FDS_ERR_FORMAT);
     }
     free(file.bytes);
 }
@@ -217,7 +217,7 @@ static void gaps_between_tensors_are_refused(void **state) {
     assert_non_null(file.bytes);
     memset(file.bytes + file.size, 0, 4);
     file.size += 4;
-    assert_int_equal(try_edit(&file, "[176,188]", "[180,192]", &err), FDS_FORMAT);
+    assert_int_equal(try_edit(&file, "[176,188]", "[180,192]", &err), FDS_ERR_FORMAT);
     expect_in(err.text, "gap at byte 176");
     free(file.bytes);
 }
@@ -280,13 +280,13 @@ static void headers_that_are_no_object_are_refused(void **state) {
                              "\xff\xfe{}",
                              "{} {}"};
     for (size_t i = 0; i < COUNT(headers); i++)
-        assert_int_equal(try_header(&file, headers[i], strlen(headers[i]), &err), FDS_FORMAT);
+        assert_int_equal(try_header(&file, headers[i], strlen(headers[i]), &err), FDS_ERR_FORMAT);
     enum { DEEP = 200000 };
     char *deep = need(DEEP, 1);
     memset(deep, '[', DEEP);
-    assert_int_equal(try_header(&file, deep, DEEP, &err), FDS_FORMAT);
+    assert_int_equal(try_header(&file, deep, DEEP, &err), FDS_ERR_FORMAT);
     memset(deep, 0, DEEP);
-    assert_int_equal(try_header(&file, deep, DEEP, &err), FDS_FORMAT);
+    assert_int_equal(try_header(&file, deep, DEEP, &err), FDS_ERR_FORMAT);
     free(deep);
     free(file.bytes);
 }
@@ -300,7 +300,7 @@ static void weights_that_are_no_numbers_are_refused(void **state) {
         char *at = file.bytes + 8 + file.header + 18 * sizeof(float), kept[4]; /* 0.bias */
         memcpy(kept, at, 4);
         memcpy(at, &strange[i], 4);
-        assert_int_equal(try_bytes(file.bytes, file.size, &err), FDS_FORMAT);
+        assert_int_equal(try_bytes(file.bytes, file.size, &err), FDS_ERR_FORMAT);
         expect_in(err.text, "0.bias");
         memcpy(at, kept, 4);
     }

@@ -245,11 +245,11 @@ static void malformed_reports_are_refused_by_place(void **state) {
         json_t *report = two_seeds();
         json_object_set_new(*wrong[i].holder ? at(report, wrong[i].holder) : report, wrong[i].key,
                             json_loads(wrong[i].value, JSON_DECODE_ANY, NULL));
-        expect_refused(report, FDS_FORMAT, wrong[i].said);
+        expect_refused(report, FDS_ERR_FORMAT, wrong[i].said);
     }
     json_t *report = two_seeds();
     json_array_append(at(report, "data"), at(report, "data/0"));
-    expect_refused(report, FDS_FORMAT, "data[1] has the name of data[0]");
+    expect_refused(report, FDS_ERR_FORMAT, "data[1] has the name of data[0]");
 }
 
 static void missing_files_and_sigmas_below_0_are_refused(void **state) {
@@ -257,10 +257,10 @@ static void missing_files_and_sigmas_below_0_are_refused(void **state) {
     fds_error err = {0};
     char path[512];
     snprintf(path, sizeof path, "%s", scratch_path("nowhere.json"));
-    assert_int_equal(fds_bench_compare(path, path, 2, NULL, NULL, NULL, &err), FDS_NOT_FOUND);
+    assert_int_equal(fds_bench_compare(path, path, 2, NULL, NULL, NULL, &err), FDS_ERR_NOT_FOUND);
     expect_in(err.text, "nowhere.json");
-    assert_int_equal(fds_bench_compare(path, path, -1, NULL, NULL, NULL, &err), FDS_USAGE);
-    assert_int_equal(fds_bench_compare(path, path, NAN, NULL, NULL, NULL, &err), FDS_USAGE);
+    assert_int_equal(fds_bench_compare(path, path, -1, NULL, NULL, NULL, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_bench_compare(path, path, NAN, NULL, NULL, NULL, &err), FDS_ERR_USAGE);
 }
 
 static void every_failure_is_told(void **state) {
@@ -271,15 +271,15 @@ static void every_failure_is_told(void **state) {
     snprintf(paths[1], sizeof *paths, "%s", scratch_path("after.json"));
     compare(two_seeds(), moved("data/0/rows/0/losses/0/mean/1", 100), 0, &h);
     for (int round = 0; round < 2; round++) {
-        fds_fault_kind kind = round ? FDS_FAULT_ALLOC : FDS_FAULT_IO;
-        fds_fault_arm(kind, 0);
+        fds__fault_kind kind = round ? FDS__FAULT_ALLOC : FDS__FAULT_IO;
+        fds__fault_arm(kind, 0);
         assert_int_equal(fds_bench_compare(paths[0], paths[1], 0, hear, &h, NULL, NULL), FDS_OK);
-        uint64_t calls = fds_fault_arm(kind, 0);
+        uint64_t calls = fds__fault_arm(kind, 0);
         for (uint64_t n = 1; n <= calls; n++) {
             fds_error err = {0};
-            fds_fault_arm(kind, n);
+            fds__fault_arm(kind, n);
             fds_status status = fds_bench_compare(paths[0], paths[1], 0, hear, &h, NULL, &err);
-            fds_fault_arm(kind, 0);
+            fds__fault_arm(kind, 0);
             assert_true(status != FDS_OK && err.text[0]);
         }
     }

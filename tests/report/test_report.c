@@ -249,14 +249,14 @@ static void expect_refused(const char *const *folders, size_t count, fds_status 
 
 static void no_cases_are_refused(void **state) {
     (void)state;
-    EXPECT_REFUSED(both, 0, FDS_USAGE, "at least one");
+    EXPECT_REFUSED(both, 0, FDS_ERR_USAGE, "at least one");
 }
 
 static void unfinished_cases_are_refused(void **state) {
     (void)state;
     put_two();
     remove(scratch_path("b/case.json"));
-    EXPECT_REFUSED(both, 2, FDS_NOT_FOUND, "b/case.json");
+    EXPECT_REFUSED(both, 2, FDS_ERR_NOT_FOUND, "b/case.json");
 }
 
 /* A member at a path (its holder, its key) replaced by something else. */
@@ -313,7 +313,7 @@ static void members_of_a_wrong_kind_are_refused_by_name(void **state) {
         assert_non_null(value);
         assert_int_equal(json_object_set_new(holder, wrong[i].key, value), 0);
         put_case("b", json);
-        EXPECT_REFUSED(both, 2, FDS_FORMAT, "b/case.json: ", wrong[i].place);
+        EXPECT_REFUSED(both, 2, FDS_ERR_FORMAT, "b/case.json: ", wrong[i].place);
     }
 }
 
@@ -334,7 +334,7 @@ static void missing_members_are_refused_by_name(void **state) {
         json_t *json = fixture_case("mnist", 1);
         json_object_del(*gone[i].holder ? at(json, gone[i].holder) : json, gone[i].key);
         put_case("b", json);
-        EXPECT_REFUSED(both, 2, FDS_FORMAT, "b/case.json: ", gone[i].place);
+        EXPECT_REFUSED(both, 2, FDS_ERR_FORMAT, "b/case.json: ", gone[i].place);
     }
 }
 
@@ -346,10 +346,10 @@ static void files_that_are_not_json_are_refused_with_the_line(void **state) {
     put_two();
     for (size_t i = 0; i < COUNT(wrong); i++) {
         scratch_write(scratch_path("b/case.json"), wrong[i], strlen(wrong[i]));
-        EXPECT_REFUSED(both, 2, FDS_FORMAT, "b/case.json: line ");
+        EXPECT_REFUSED(both, 2, FDS_ERR_FORMAT, "b/case.json: line ");
     }
     scratch_write(scratch_path("b/case.json"), "[]", 2);
-    EXPECT_REFUSED(both, 2, FDS_FORMAT, "b/case.json: \"kind\" must be");
+    EXPECT_REFUSED(both, 2, FDS_ERR_FORMAT, "b/case.json: \"kind\" must be");
 }
 
 /* Every beginning of a case is refused, none is read beyond its end. */
@@ -360,7 +360,7 @@ static void torn_cases_are_refused(void **state) {
     char *text = scratch_read(scratch_path("b/case.json"), &size);
     for (size_t i = 0; i < size; i += IS_SLOW_BUILD ? 29 : 7) {
         scratch_write(scratch_path("b/case.json"), text, i);
-        EXPECT_REFUSED(both, 2, FDS_FORMAT, "b/case.json");
+        EXPECT_REFUSED(both, 2, FDS_ERR_FORMAT, "b/case.json");
     }
     free(text);
 }
@@ -386,7 +386,7 @@ static void cases_of_one_set_differ_in_their_seeds_alone(void **state) {
         json_object_set_new(at(json, other[i].holder), other[i].key,
                             json_loads(other[i].value, JSON_DECODE_ANY, NULL));
         put_case("b", json);
-        EXPECT_REFUSED(both, 2, FDS_USAGE, "b/case.json: ", other[i].said, "mnist");
+        EXPECT_REFUSED(both, 2, FDS_ERR_USAGE, "b/case.json: ", other[i].said, "mnist");
     }
     /* 0 is none */
     json_t *json = fixture_case("mnist", 1);
@@ -467,7 +467,7 @@ static void a_command_that_is_not_utf8_is_kept_as_far_as_it_is_ascii(void **stat
 static void a_page_is_a_function_of_the_report(void **state) {
     (void)state;
     fds_error err;
-    fds_text html = {0};
+    fds__text html = {0};
     size_t size;
     put_pictures();
     expect_ok(make_report(&err), &err);
@@ -477,7 +477,7 @@ static void a_page_is_a_function_of_the_report(void **state) {
     assert_int_equal(html.used, size);
     assert_memory_equal(html.data, page, size);
     free(page);
-    fds_free(html.data);
+    fds__free(html.data);
     json_decref(json);
 }
 
@@ -494,7 +494,7 @@ static void eight_methods_and_controls_share_a_chart(void **state) {
     static const size_t methods[] = {7, 8, 9};
     for (size_t i = 0; i < COUNT(methods); i++) {
         fds_error err;
-        fds_text html = {0};
+        fds__text html = {0};
         json_t *json = fixture_case("mnist", 0), *rows = at(json, "rows");
         for (size_t k = 1; k < methods[i]; k++) {
             char name[40];
@@ -505,7 +505,7 @@ static void eight_methods_and_controls_share_a_chart(void **state) {
         json_t *report = joined(both, 1);
         expect_ok(report_page(report, &html, &err), &err);
         assert_int_equal(count_in(html.data, "class=\"chart"), methods[i] > 8 ? 2 : 1);
-        fds_free(html.data);
+        fds__free(html.data);
         json_decref(report);
     }
 }
@@ -538,7 +538,7 @@ static void what_was_left_half_written_is_swept_away(void **state) {
         scratch_write(scratch_path(left[i]), "half", 4);
     expect_ok(make_report(&err), &err);
     for (size_t i = 0; i < COUNT(left); i++)
-        assert_false(fds_path_exists(scratch_path(left[i])));
+        assert_false(fds__path_exists(scratch_path(left[i])));
 }
 
 /* Whatever a report lacks, neither page nor CSV reads what is not there. */
@@ -570,13 +570,13 @@ static void torn_reports_crash_nothing(void **state) {
             for (size_t skip = 0; skip < k; skip++)
                 member = json_object_iter_next(holder, member);
             json_object_del(holder, json_object_iter_key(member));
-            fds_text html = {0}, csv = {0};
+            fds__text html = {0}, csv = {0};
             assert_int_equal(report_page(report, &html, NULL), FDS_OK);
             assert_int_equal(report_csv(report, &csv, NULL), FDS_OK);
             if (strstr(html.data, "nan"))
                 fail_msg("%s[%zu]: %.80s", holders[i], k, strstr(html.data, "nan") - 40);
-            fds_free(html.data);
-            fds_free(csv.data);
+            fds__free(html.data);
+            fds__free(csv.data);
             json_decref(report);
         }
     }
@@ -590,24 +590,24 @@ static const char *const files[] = {"out/report.html", "out/report.csv", "out/re
 /* Makes every call of a kind from number first on fail. The report then is the right one
  * nevertheless (a text may be copied in two ways), or a failure is told; and each file is the old
  * one or complete. */
-static void fail_each(fds_fault_kind kind, uint64_t first, uint64_t stride, uint64_t least) {
+static void fail_each(fds__fault_kind kind, uint64_t first, uint64_t stride, uint64_t least) {
     fds_error err;
     char *right[COUNT(files)];
     size_t size;
     expect_ok(make_report(&err), &err); /* the folder is there from now on */
-    fds_fault_arm(kind, 0);
+    fds__fault_arm(kind, 0);
     expect_ok(make_report(&err), &err);
-    uint64_t calls = fds_fault_arm(kind, 0), told = 0;
+    uint64_t calls = fds__fault_arm(kind, 0), told = 0;
     for (size_t i = 0; i < COUNT(files); i++)
         right[i] = scratch_read(scratch_path(files[i]), &size);
     assert_true(calls > first + least);
     for (uint64_t n = first; n <= calls; n += stride) {
         for (size_t i = 0; i < COUNT(files); i++)
             scratch_write(scratch_path(files[i]), "old", 3);
-        fds_fault_arm(kind, n);
+        fds__fault_arm(kind, n);
         err.text[0] = 0;
         fds_status status = make_report(&err);
-        fds_fault_arm(kind, 0);
+        fds__fault_arm(kind, 0);
         told += status != FDS_OK && err.text[0];
         for (size_t i = 0; i < COUNT(files); i++) {
             char *now = scratch_read(scratch_path(files[i]), &size);
@@ -627,24 +627,24 @@ static void fail_each(fds_fault_kind kind, uint64_t first, uint64_t stride, uint
 static uint64_t count_reading(void) {
     char path[512];
     fds_error err;
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
     for (size_t i = 0; i < 2; i++) {
         json_t *json = NULL;
         snprintf(path, sizeof path, "%s", scratch_path(i ? "b/case.json" : "a/case.json"));
         expect_ok(report_case_read(path, &json, &err), &err);
         json_decref(json);
     }
-    return fds_fault_arm(FDS_FAULT_ALLOC, 0) + 10;
+    return fds__fault_arm(FDS__FAULT_ALLOC, 0) + 10;
 }
 
 /* Jansson's allocations fail too, but where it reads: its parser ends the program then. */
 static void every_failure_is_told_and_leaves_whole_files(void **state) {
     (void)state;
     put_pictures();
-    fail_each(FDS_FAULT_IO, 1, 1, 20);
-    fail_each(FDS_FAULT_ALLOC, 1, 1, 20);
-    json_set_alloc_funcs(fds_alloc, fds_free);
-    fail_each(FDS_FAULT_ALLOC, count_reading(), IS_SLOW_BUILD ? 7 : 1, 100);
+    fail_each(FDS__FAULT_IO, 1, 1, 20);
+    fail_each(FDS__FAULT_ALLOC, 1, 1, 20);
+    json_set_alloc_funcs(fds__alloc, fds__free);
+    fail_each(FDS__FAULT_ALLOC, count_reading(), IS_SLOW_BUILD ? 7 : 1, 100);
     json_set_alloc_funcs(malloc, free);
 }
 

@@ -11,9 +11,10 @@ static fds_status run(const char *dir, unsigned threads, fds_error *err) {
     fds_table *table = NULL;
     fake_make(&f, 9, 20, 5, 1);
     f.dawdle_us = 1000;
-    FDS_TRY(fds_plan_sample(FDS_PAIRED, 9, NULL, 40, 1, &plan, err));
+    TRY(fds_plan_sample(FDS_SAMPLER_PAIRED, 9, NULL, 40, 1, &plan, err));
     size_t segment = 64 + 6 * 424;
-    fds_status status = fds_table_open_sized(dir, &f.value, FDS_F32, segment, NULL, &table, err);
+    fds_status status =
+        fds__table_open_sized(dir, &f.value, FDS_STORE_F32, segment, NULL, &table, err);
     if (status == FDS_OK) {
         table->sync_every_s = 0.005;
         status = fds_table_fill(table, plan, threads, NULL, err);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 typedef struct fake {
-    fds_value value; /* what tables are opened with */
+    fds_utility value; /* what tables are opened with */
     char text[200];
     atomic_uint calls;
     unsigned fail_at;    /* the call that fails; 0: none */
@@ -23,7 +23,7 @@ typedef struct fake {
 } fake;
 
 /* A number in [0, 1) with 20 bits, so that it is exact in f32. */
-static inline float fake_prob(const fds_value *value, const uint64_t *coalition, size_t i) {
+static inline float fake_prob(const fds_utility *value, const uint64_t *coalition, size_t i) {
     uint64_t mixed[3] = {fds_coalition_id(coalition, value->players), i,
                          fds_checksum(value->text, strlen(value->text))};
     return (float)(fds_checksum(mixed, sizeof mixed) >> 44) * 0x1p-20f;
@@ -39,26 +39,26 @@ static inline fds_status fake_eval(const void *self, unsigned worker, const uint
     if (f->watch)
         f->watch();
     if (call == f->fail_at)
-        return fds_fail(err, FDS_DIVERGED, "call %u was told to fail", call);
+        return fds__fail(err, FDS_ERR_DIVERGED, "call %u was told to fail", call);
     for (size_t i = 0; i < f->value.inputs * f->value.classes; i++)
         probs[i] = f->is_nan ? NAN : fake_prob(&f->value, coalition, i);
     return FDS_OK;
 }
 
-static const fds_value_kind fake_kind = {.eval = fake_eval};
+static const fds__utility_kind fake_kind = {.eval = fake_eval};
 
 static inline void fake_make(fake *f, size_t players, size_t inputs, uint32_t classes, int seed) {
     memset(f, 0, sizeof *f);
     snprintf(f->text, sizeof f->text,
              "{\"kind\":\"fake\",\"seed\":%d,\"train\":{\"lr\":0.001,\"epochs\":10}}", seed);
-    f->value = (fds_value){.kind = &fake_kind,
-                           .self = f,
-                           .players = players,
-                           .inputs = inputs,
-                           .classes = classes,
-                           .memory = 1000,
-                           .workers = 8,
-                           .text = f->text};
+    f->value = (fds_utility){.kind = &fake_kind,
+                             .self = f,
+                             .players = players,
+                             .inputs = inputs,
+                             .classes = classes,
+                             .memory = 1000,
+                             .workers = 8,
+                             .text = f->text};
 }
 
 #endif

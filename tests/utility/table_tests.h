@@ -11,7 +11,7 @@
 enum { PLAYERS = 7, INPUTS = 3, CLASSES = 2, SEGMENT = 64 + 5 * 48 }; /* five records each */
 
 static fake kept; /* the value function of most tests */
-static fds_store kept_store = FDS_F32;
+static fds_store kept_store = FDS_STORE_F32;
 
 /* ---- events ---- */
 
@@ -41,7 +41,7 @@ static inline void forget_warnings(void) {
 
 static inline int table_setup(void **state) {
     fake_make(&kept, PLAYERS, INPUTS, CLASSES, 1);
-    kept_store = FDS_F32;
+    kept_store = FDS_STORE_F32;
     cancel_at = 0;
     forget_warnings();
     return scratch_setup(state);
@@ -52,13 +52,14 @@ static inline int table_setup(void **state) {
 static inline fds_plan *plan_of(size_t players, size_t count) {
     fds_plan *plan = NULL;
     fds_error err = {0};
-    assert_int_equal(fds_plan_sample(FDS_KERNEL, players, NULL, count, 1, &plan, &err), FDS_OK);
+    assert_int_equal(fds_plan_sample(FDS_SAMPLER_KERNEL, players, NULL, count, 1, &plan, &err),
+                     FDS_OK);
     return plan;
 }
 
 static inline fds_status open_table(const char *name, fds_table **table, fds_error *err) {
-    return fds_table_open_sized(scratch_path(name), &kept.value, kept_store, SEGMENT, &noting,
-                                table, err);
+    return fds__table_open_sized(scratch_path(name), &kept.value, kept_store, SEGMENT, &noting,
+                                 table, err);
 }
 
 static inline fds_table *open_ok(const char *name) {
@@ -73,7 +74,7 @@ static inline fds_table *open_ok(const char *name) {
 static inline fds_status fill_table(const char *name, const fds_plan *plan, unsigned threads,
                                     fds_error *err) {
     fds_table *table = NULL;
-    FDS_TRY(open_table(name, &table, err));
+    TRY(open_table(name, &table, err));
     fds_status status = fds_table_fill(table, plan, threads, &noting, err);
     fds_table_free(table);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * "entk" and "entk:K": the kernel is that of the right network, the answers solve the regression,
  * and samples that are alike do no harm. */
-#include "value_fixture.h"
+#include "utility_fixture.h"
 
 enum { PLAYERS = 20, INPUTS = 10, CLASSES = 10 };
 
@@ -12,16 +12,16 @@ static void nobody_knows_nothing(void **state) {
 
 /* ---- the kernel ---- */
 
-static void expect_kernel(const fds_value *value, const fds_net *net, const float *weights) {
-    const fds_regression *r = fds_value_regression(value);
+static void expect_kernel(const fds_utility *value, const fds_net *net, const float *weights) {
+    const fds__regression *r = fds__utility_regression(value);
     float between[PLAYERS * PLAYERS], inputs[PLAYERS * INPUTS];
     fds_error err;
     assert_non_null(r);
     expect_ok(
-        fds_net_tangent(net, weights, r->data->samples, r->data->samples, 1, between, NULL, &err),
+        fds__net_tangent(net, weights, r->data->samples, r->data->samples, 1, between, NULL, &err),
         &err);
     expect_ok(
-        fds_net_tangent(net, weights, r->data->samples, r->data->inputs, 1, inputs, NULL, &err),
+        fds__net_tangent(net, weights, r->data->samples, r->data->inputs, 1, inputs, NULL, &err),
         &err);
     for (size_t i = 0; i < PLAYERS * PLAYERS; i++)
         assert_true(r->between[i] == (double)between[i]);
@@ -40,28 +40,28 @@ static fds_status take_weights(void *context, unsigned worker, const uint64_t *c
 static void the_kernel_is_the_networks(void **state) {
     (void)state;
     game g = game_digits(PLAYERS, INPUTS);
-    fds_value_params p = small("entk");
-    fds_value *value = make_value(&g, &p, 2);
+    fds_utility_params p = small("entk");
+    fds_utility *value = make_value(&g, &p, 2);
     fds_net *net = NULL;
     fds_error err;
     expect_ok(fds_net_create(p.network, (fds_shape){1, 28, 28}, CLASSES, &net, &err), &err);
     float *weights = need(fds_net_weights(net), sizeof *weights);
     fds_net_init(net, p.train.seed, weights);
     expect_kernel(value, net, weights);
-    fds_value_free(value);
+    fds_utility_free(value);
 
     p.kind = "retrain:3"; /* what everyone's network is there, "entk:3" must have as well */
-    fds_value *retrain = make_value(&g, &p, 1);
+    fds_utility *retrain = make_value(&g, &p, 1);
     float *ends[] = {weights, weights + fds_net_weights(net)}, probs[INPUTS * CLASSES];
-    fds_sink sink = {take_weights, ends};
-    fds_value_set_sink(retrain, &sink);
+    fds__sink sink = {take_weights, ends};
+    fds__utility_set_sink(retrain, &sink);
     eval(retrain, 0, everyone(&g), probs);
-    assert_null(fds_value_regression(retrain));
+    assert_null(fds__utility_regression(retrain));
     p.kind = "entk:3";
     value = make_value(&g, &p, 2);
     expect_kernel(value, net, weights);
-    fds_value_free(value);
-    fds_value_free(retrain);
+    fds_utility_free(value);
+    fds_utility_free(retrain);
     free(weights);
     fds_net_free(net);
     game_free(&g);
@@ -71,10 +71,10 @@ static void the_kernel_is_the_networks(void **state) {
 
 /* Whether U solves (K_SS + 1e-6 I) B = Y and the answers are the softmax of K_xS B, with B found by
  * steps of conjugate gradients: another way than the one tested. */
-static void expect_solved(const fds_value *value, uint64_t coalition) {
-    const fds_regression *r = fds_value_regression(value);
+static void expect_solved(const fds_utility *value, uint64_t coalition) {
+    const fds__regression *r = fds__utility_regression(value);
     uint32_t members[PLAYERS];
-    size_t n = fds_value_members(r->data, &coalition, members);
+    size_t n = fds__utility_members(r->data, &coalition, members);
     double scores[INPUTS][CLASSES] = {{0}};
     float probs[INPUTS * CLASSES];
     for (size_t c = 0; c < CLASSES; c++) {
@@ -119,14 +119,14 @@ static void the_answers_solve_the_regression(void **state) {
     game g = game_digits(PLAYERS, INPUTS);
     static const char *const both[] = {"entk", "entk:2"};
     for (size_t k = 0; k < COUNT(both); k++) {
-        fds_value_params p = small(both[k]);
-        fds_value *value = make_value(&g, &p, 1);
+        fds_utility_params p = small(both[k]);
+        fds_utility *value = make_value(&g, &p, 1);
         expect_solved(value, everyone(&g));
         for (uint64_t trial = 0; trial < 6; trial++) {
             fds_rng rng = fds_rng_make(2, 2014, trial, 0);
             expect_solved(value, fds_rng_below(&rng, 1u << PLAYERS));
         }
-        fds_value_free(value);
+        fds_utility_free(value);
     }
     game_free(&g);
 }
@@ -144,9 +144,9 @@ static void what_cannot_be_told_apart_is_no_trouble(void **state) {
     static const char *const networks[] = {"fc:5,relu,fc:classes", "logistic"};
     game g = game_vectors(40, 8, 3, 4);
     for (size_t k = 0; k < COUNT(networks); k++) {
-        fds_value_params p = smaller("entk");
+        fds_utility_params p = smaller("entk");
         p.network = networks[k];
-        fds_value *value = make_value(&g, &p, 1);
+        fds_utility *value = make_value(&g, &p, 1);
         for (uint64_t trial = 0; trial < 50; trial++) {
             fds_rng rng = fds_rng_make(2, 2016, trial, 0);
             float probs[8 * 3];
@@ -160,7 +160,7 @@ static void what_cannot_be_told_apart_is_no_trouble(void **state) {
                 assert_true(fabs(sum - 1) < 1e-6);
             }
         }
-        fds_value_free(value);
+        fds_utility_free(value);
     }
     game_free(&g);
 }
@@ -188,21 +188,21 @@ static void the_ridge_is_above_the_rounding(void **state) {
     expect_ok(fds_players_points(g.train, NULL, SAMPLES, &g.players, &err), &err);
     for (uint32_t i = 0; i < 3; i++)
         g.inputs[i] = i;
-    fds_value_params p = smaller("entk");
+    fds_utility_params p = smaller("entk");
     p.network = "logistic";
-    fds_value *value = make_value(&g, &p, 1);
-    assert_true(fds_value_regression(value)->ridge > 1e-6);
+    fds_utility *value = make_value(&g, &p, 1);
+    assert_true(fds__utility_regression(value)->ridge > 1e-6);
     eval(value, 0, everyone(&g), probs);
     for (size_t i = 0; i < 9; i++) /* scores near 0 and 1, not what rounding makes of them */
         assert_true(probs[i] > 0.1f && probs[i] < 0.9f);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
     g = game_digits(PLAYERS, INPUTS); /* where all samples differ, it is the authors' */
     p = small("entk");
     p.network = "lenet5";
     value = make_value(&g, &p, 1);
-    assert_true(fds_value_regression(value)->ridge == 1e-6);
-    fds_value_free(value);
+    assert_true(fds__utility_regression(value)->ridge == 1e-6);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -213,11 +213,11 @@ static void a_hundred_digits_teach_something(void **state) {
 
 /* ---- parameters ---- */
 
-static bool same_text(const game *g, const fds_value_params *p, const fds_value_params *q) {
-    fds_value *one = make_value(g, p, 1), *two = make_value(g, q, 1);
-    bool same = strcmp(fds_value_get_info(one).text, fds_value_get_info(two).text) == 0;
-    fds_value_free(one);
-    fds_value_free(two);
+static bool same_text(const game *g, const fds_utility_params *p, const fds_utility_params *q) {
+    fds_utility *one = make_value(g, p, 1), *two = make_value(g, q, 1);
+    bool same = strcmp(fds_utility_get_info(one).text, fds_utility_get_info(two).text) == 0;
+    fds_utility_free(one);
+    fds_utility_free(two);
     return same;
 }
 
@@ -226,7 +226,7 @@ static void the_text_says_what_matters(void **state) {
     game g = game_vectors(6, 2, 3, 1);
     static const char *const both[] = {"entk", "entk:2"};
     for (size_t k = 0; k < COUNT(both); k++) {
-        fds_value_params p = smaller(both[k]), q = p;
+        fds_utility_params p = smaller(both[k]), q = p;
         q.train.seed++;
         assert_false(same_text(&g, &p, &q));
         q = p;
@@ -245,23 +245,23 @@ static void the_text_says_what_matters(void **state) {
 static void wrong_parameters_are_refused(void **state) {
     (void)state;
     game g = game_vectors(6, 2, 3, 1);
-    fds_value *value = NULL;
+    fds_utility *value = NULL;
     fds_error err = {0};
-    fds_value_params p = smaller("entk");
+    fds_utility_params p = smaller("entk");
     p.network = NULL;
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_USAGE, &err, "needs a network");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "needs a network");
     p.network = "nonsense";
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_USAGE, &err, "nonsense");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "nonsense");
     p = smaller("entk:0");
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_USAGE, &err, "from 1 to");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "from 1 to");
     p = smaller("entk:2");
     p.beta = 0;
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_USAGE, &err, "beta is 0");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "beta is 0");
     fds_train_params train;
-    expect_ok(fds_value_training(&p, &train, &err), &err);
+    expect_ok(fds_utility_training(&p, &train, &err), &err);
     assert_int_equal(train.epochs, 2);
     p.kind = "entk";
-    expect_ok(fds_value_training(&p, &train, &err), &err);
+    expect_ok(fds_utility_training(&p, &train, &err), &err);
     assert_true(train.epochs == 10 && !train.converge);
     game_free(&g);
 }

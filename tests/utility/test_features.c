@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * "knn:K@model": neighbours by the features of a network that was trained on all players. */
-#include "value_fixture.h"
+#include "utility_fixture.h"
 
 enum { PLAYERS = 30, INPUTS = 12, CLASSES = 10, HIDDEN = 8, PIXELS = 49 };
 
@@ -10,7 +10,7 @@ enum { PLAYERS = 30, INPUTS = 12, CLASSES = 10, HIDDEN = 8, PIXELS = 49 };
 static void features_of(const fds_model *model, const fds_dataset *ds, uint32_t sample,
                         double *features) {
     fds_model_info info = fds_model_get_info(model);
-    const float *w = fds_model_weights(model), *bias = w + (size_t)HIDDEN * PIXELS;
+    const float *w = fds__model_weights(model), *bias = w + (size_t)HIDDEN * PIXELS;
     float image[784];
     double pooled[PIXELS];
     fds_dataset_sample(ds, sample, image);
@@ -31,8 +31,8 @@ static void features_of(const fds_model *model, const fds_dataset *ds, uint32_t 
 }
 
 /* The network of all players as fds_model_train makes it. */
-static fds_model *train_all(const game *g, const fds_value_params *p) {
-    fds_value_params as_retrained = *p;
+static fds_model *train_all(const game *g, const fds_utility_params *p) {
+    fds_utility_params as_retrained = *p;
     as_retrained.kind = "retrain:10";
     uint32_t index[PLAYERS];
     for (size_t i = 0; i < PLAYERS; i++) {
@@ -40,11 +40,11 @@ static fds_model *train_all(const game *g, const fds_value_params *p) {
         assert_int_equal(fds_players_samples(g->players, i, &own), 1);
         index[i] = own[0];
     }
-    fds_index_sort(index, PLAYERS);
+    fds__samples_sort(index, PLAYERS);
     fds_train_params train;
     fds_model *model = NULL;
     fds_error err;
-    expect_ok(fds_value_training(&as_retrained, &train, &err), &err);
+    expect_ok(fds_utility_training(&as_retrained, &train, &err), &err);
     expect_ok(
         fds_model_train(g->train, index, PLAYERS, p->network, &train, NULL, &model, NULL, &err),
         &err);
@@ -55,8 +55,8 @@ static void neighbours_are_those_of_the_features(void **state) {
     (void)state;
     enum { K = 3 };
     game g = game_digits(PLAYERS, INPUTS);
-    fds_value_params p = small("knn:3@model");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = small("knn:3@model");
+    fds_utility *value = make_value(&g, &p, 1);
     fds_model *model = train_all(&g, &p);
     fds_dataset_info info = fds_dataset_get_info(g.train);
     double of[PLAYERS][HIDDEN], x[HIDDEN], distance[PLAYERS];
@@ -92,7 +92,7 @@ static void neighbours_are_those_of_the_features(void **state) {
         }
     }
     fds_model_free(model);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -100,16 +100,16 @@ static void neighbours_are_those_of_the_features(void **state) {
 static void one_layer_has_the_samples_as_features(void **state) {
     (void)state;
     game g = game_digits(PLAYERS, INPUTS);
-    fds_value_params p = small("knn:5@model"), q = small("knn:5");
+    fds_utility_params p = small("knn:5@model"), q = small("knn:5");
     p.network = "logistic";
-    fds_value *value = make_value(&g, &p, 1), *plain = make_value(&g, &q, 1);
+    fds_utility *value = make_value(&g, &p, 1), *plain = make_value(&g, &q, 1);
     static double values[INPUTS * CLASSES * PLAYERS], wanted[INPUTS * CLASSES * PLAYERS];
     fds_error err;
-    expect_ok(fds_value_knn_shapley(value, values, &err), &err);
-    expect_ok(fds_value_knn_shapley(plain, wanted, &err), &err);
+    expect_ok(fds_utility_knn_shapley(value, values, &err), &err);
+    expect_ok(fds_utility_knn_shapley(plain, wanted, &err), &err);
     assert_memory_equal(values, wanted, sizeof values);
-    fds_value_free(value);
-    fds_value_free(plain);
+    fds_utility_free(value);
+    fds_utility_free(plain);
     game_free(&g);
 }
 
@@ -117,12 +117,12 @@ static void one_layer_has_the_samples_as_features(void **state) {
 static void the_recursion_holds_on_features(void **state) {
     (void)state;
     game g = game_digits(PLAYERS, INPUTS);
-    fds_value_params p = small("knn:4@model");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = small("knn:4@model");
+    fds_utility *value = make_value(&g, &p, 1);
     static double values[INPUTS * CLASSES * PLAYERS];
     float probs[INPUTS * CLASSES];
     fds_error err;
-    expect_ok(fds_value_knn_shapley(value, values, &err), &err);
+    expect_ok(fds_utility_knn_shapley(value, values, &err), &err);
     eval(value, 0, everyone(&g), probs);
     for (size_t column = 0; column < COUNT(probs); column++) {
         double sum = 0;
@@ -130,24 +130,25 @@ static void the_recursion_holds_on_features(void **state) {
             sum += values[column * PLAYERS + i];
         assert_true(fabs(sum - (double)probs[column]) < 1e-6);
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
 /* ---- what it depends on ---- */
 
-static void expect_text(const game *g, const fds_value_params *p, const char *part, bool is_there) {
-    fds_value *value = make_value(g, p, 1);
-    const char *text = fds_value_get_info(value).text;
+static void expect_text(const game *g, const fds_utility_params *p, const char *part,
+                        bool is_there) {
+    fds_utility *value = make_value(g, p, 1);
+    const char *text = fds_utility_get_info(value).text;
     if ((strstr(text, part) != NULL) != is_there)
         fail_msg("%s: %s", part, text);
-    fds_value_free(value);
+    fds_utility_free(value);
 }
 
 static void the_text_says_how_the_network_was_trained(void **state) {
     (void)state;
     game g = game_vectors(6, 3, 3, 1);
-    fds_value_params p = smaller("knn:2@model");
+    fds_utility_params p = smaller("knn:2@model");
     const char *const parts[] = {"\"kind\":\"knn:2@model\"", "\"network\":\"fc:5,relu,fc:3\"",
                                  "\"epochs\":10", "\"lr\":0.01", "\"seed\":9"};
     for (size_t i = 0; i < COUNT(parts); i++)
@@ -163,21 +164,21 @@ static void the_text_says_how_the_network_was_trained(void **state) {
 static void wrong_networks_and_training_are_refused(void **state) {
     (void)state;
     game g = game_vectors(6, 3, 3, 1);
-    fds_value *value = NULL;
+    fds_utility *value = NULL;
     fds_error err = {0};
-    fds_value_params p = smaller("knn:2@model");
+    fds_utility_params p = smaller("knn:2@model");
     p.network = NULL;
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_USAGE, &err, "network");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "network");
     p = smaller("knn:2@model");
     p.network = "fc:4,nonsense";
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_USAGE, &err, "nonsense");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "nonsense");
     p = smaller("knn:2@model");
     p.beta = 0;
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_USAGE, &err, "beta is 0");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "beta is 0");
     p = smaller("knn:2@model");
-    p.train.optimizer = FDS_SGD;
+    p.train.optimizer = FDS_OPTIMIZER_SGD;
     p.train.lr = 1e30f;
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_DIVERGED, &err, "learning rate");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_DIVERGED, &err, "learning rate");
     assert_null(value);
     game_free(&g);
 }
@@ -185,7 +186,7 @@ static void wrong_networks_and_training_are_refused(void **state) {
 static void without_memory_nothing_is_left(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
-    fds_value_params p = smaller("knn:2@model");
+    fds_utility_params p = smaller("knn:2@model");
     expect_failed_allocations_survived(&g, &p, 1);
     game_free(&g);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Groups from labels, providers, models and files; files that are wrong are refused with the line
  * that is. */
-#include "value_fixture.h"
+#include "utility_fixture.h"
 
 /* Every player in a group, and the groups named as wanted, player by player. */
 static void expect_groups(const fds_groups *groups, const char *const *wanted, size_t players) {
@@ -75,17 +75,17 @@ static void by_provider_follows_the_provider(void **state) {
     fds_groups_free(groups);
     /* players of one set, providers of another */
     game other = game_of_csv("x,label,provider\n1,a,q\n1,b,r\n1,a,q\n1,a,q\n1,b,q\n1,a,q\n", true);
-    expect_failure(fds_groups_by_provider(other.train, h.players, &groups, &err), FDS_USAGE, &err,
-                   "player ann has sample 0 of provider q and sample 1 of r");
+    expect_failure(fds_groups_by_provider(other.train, h.players, &groups, &err), FDS_ERR_USAGE,
+                   &err, "player ann has sample 0 of provider q and sample 1 of r");
     game_free(&other);
     other = game_of_csv("x,label,provider\n1,a,q\n1,b,r\n", true);
-    expect_failure(fds_groups_by_provider(other.train, h.players, &groups, &err), FDS_USAGE, &err,
-                   "there are 2");
-    expect_failure(fds_groups_by_label(other.train, h.players, &groups, &err), FDS_USAGE, &err,
+    expect_failure(fds_groups_by_provider(other.train, h.players, &groups, &err), FDS_ERR_USAGE,
+                   &err, "there are 2");
+    expect_failure(fds_groups_by_label(other.train, h.players, &groups, &err), FDS_ERR_USAGE, &err,
                    "there are 2");
     game_free(&other);
     other = game_of_csv("x,label\n1,a\n1,b\n", true);
-    expect_failure(fds_groups_by_provider(other.train, other.players, &groups, &err), FDS_USAGE,
+    expect_failure(fds_groups_by_provider(other.train, other.players, &groups, &err), FDS_ERR_USAGE,
                    &err, "names no providers");
     game_free(&other);
     game_free(&g);
@@ -125,8 +125,8 @@ static void by_model_puts_together_what_the_model_cannot_tell_apart(void **state
     expect_ok(fds_groups_by_model(model, g.train, g.players, 6, 3, &groups, &err), &err);
     assert_int_equal(fds_groups_count(groups), 6);
     fds_groups_free(groups);
-    expect_failure(fds_groups_by_model(model, g.train, g.players, 7, 3, &groups, &err), FDS_USAGE,
-                   &err, "7 groups of only 6 players");
+    expect_failure(fds_groups_by_model(model, g.train, g.players, 7, 3, &groups, &err),
+                   FDS_ERR_USAGE, &err, "7 groups of only 6 players");
     fds_players_free(g.players); /* players of several samples: p, q are of a; r, s of b */
     expect_ok(fds_players_providers(g.train, NULL, 6, &g.players, &err), &err);
     expect_ok(fds_groups_by_model(model, g.train, g.players, 2, 3, &groups, &err), &err);
@@ -220,19 +220,20 @@ static void wrong_files_are_refused_with_the_line(void **state) {
         fds_groups *groups = NULL;
         fds_error err = {0};
         expect_failure(read_text(wrong[i].text, strlen(wrong[i].text), g.players, &groups, &err),
-                       FDS_FORMAT, &err, wrong[i].part);
+                       FDS_ERR_FORMAT, &err, wrong[i].part);
         expect_in(err.text, "groups.csv");
         assert_null(groups);
     }
     fds_groups *groups = NULL;
     fds_error err = {0};
-    expect_failure(read_text("ann,a\nb\0b,a\n", 12, g.players, &groups, &err), FDS_FORMAT, &err,
+    expect_failure(read_text("ann,a\nb\0b,a\n", 12, g.players, &groups, &err), FDS_ERR_FORMAT, &err,
                    "line 2: NUL");
-    expect_failure(read_text("ann,a\n\0", 7, g.players, &groups, &err), FDS_FORMAT, &err,
+    expect_failure(read_text("ann,a\n\0", 7, g.players, &groups, &err), FDS_ERR_FORMAT, &err,
                    "line 2: NUL");
     assert_int_equal(fds_groups_read(scratch_path("none"), g.players, &groups, &err),
-                     FDS_NOT_FOUND);
-    expect_failure(fds_groups_read(scratch, g.players, &groups, &err), FDS_FORMAT, &err, scratch);
+                     FDS_ERR_NOT_FOUND);
+    expect_failure(fds_groups_read(scratch, g.players, &groups, &err), FDS_ERR_FORMAT, &err,
+                   scratch);
     game_free(&g);
 }
 
@@ -254,8 +255,8 @@ static void damaged_files_do_no_harm(void **state) {
             text[fds_rng_below(&rng, size)] = bytes[fds_rng_below(&rng, sizeof bytes)];
         fds_groups *groups = NULL;
         fds_error err = {0};
-        fds_status status = fds_groups_parse("x", text, size, g.players, &groups, &err);
-        assert_true(status == FDS_OK || status == FDS_FORMAT);
+        fds_status status = fds__groups_parse("x", text, size, g.players, &groups, &err);
+        assert_true(status == FDS_OK || status == FDS_ERR_FORMAT);
         assert_true((status == FDS_OK) == (groups != NULL));
         read += status == FDS_OK;
         fds_groups_free(groups);
@@ -288,21 +289,21 @@ static void every_failure_on_the_way_is_survived(void **state) {
     fds_model *model = sure_model(&g, 6);
     const char text[] = "ann,a\nbob,b\ncid,a\n";
     scratch_write(scratch_path("groups.csv"), text, sizeof text - 1);
-    const fds_fault_kind kinds[] = {FDS_FAULT_ALLOC, FDS_FAULT_IO};
+    const fds__fault_kind kinds[] = {FDS__FAULT_ALLOC, FDS__FAULT_IO};
     for (size_t way = 0; way < WAYS; way++)
         for (size_t k = 0; k < COUNT(kinds); k++) {
             fds_groups *groups = NULL;
             fds_error err = {0};
-            fds_fault_arm(kinds[k], 0);
+            fds__fault_arm(kinds[k], 0);
             expect_ok(make(way, &g, model, &groups, &err), &err);
-            uint64_t calls = fds_fault_arm(kinds[k], 0);
+            uint64_t calls = fds__fault_arm(kinds[k], 0);
             fds_groups_free(groups);
             for (uint64_t n = 1; n <= calls; n++) {
                 groups = NULL;
-                fds_fault_arm(kinds[k], n);
+                fds__fault_arm(kinds[k], n);
                 fds_status status = make(way, &g, model, &groups, &err);
-                fds_fault_arm(kinds[k], 0);
-                assert_int_equal(status, k ? FDS_IO : FDS_NOMEM);
+                fds__fault_arm(kinds[k], 0);
+                assert_int_equal(status, k ? FDS_ERR_IO : FDS_ERR_NOMEM);
                 assert_null(groups);
             }
         }

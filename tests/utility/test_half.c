@@ -18,7 +18,7 @@ static double by_definition(uint16_t half) {
 static void all_patterns_mean_what_the_standard_says(void **state) {
     (void)state;
     for (uint32_t half = 0; half < 65536; half++) {
-        double value = fds_half_to_double((uint16_t)half), right = by_definition((uint16_t)half);
+        double value = fds__half_to_double((uint16_t)half), right = by_definition((uint16_t)half);
         if (isnan(right))
             assert_true(isnan(value));
         else
@@ -29,7 +29,7 @@ static void all_patterns_mean_what_the_standard_says(void **state) {
 static void all_patterns_come_back(void **state) {
     (void)state;
     for (uint32_t half = 0; half < 65536; half++) {
-        uint16_t back = fds_half_from_float((float)by_definition((uint16_t)half));
+        uint16_t back = fds__half_from_float((float)by_definition((uint16_t)half));
         bool is_nan = (half & 0x7fff) > 0x7c00;
         assert_int_equal(back, is_nan ? 0x7e00 : half);
     }
@@ -56,7 +56,7 @@ static uint16_t nearest(float value) {
 }
 
 static void expect_nearest(float value) {
-    uint16_t half = fds_half_from_float(value);
+    uint16_t half = fds__half_from_float(value);
     if (half != nearest(value))
         fail_msg("%a became %04x, %04x is nearest", (double)value, half, nearest(value));
 }
@@ -87,8 +87,8 @@ static void any_float_is_rounded_to_nearest(void **state) {
         expect_nearest(value);
         expect_nearest(-value);
     }
-    assert_int_equal(fds_half_from_float(INFINITY), 0x7c00);
-    assert_int_equal(fds_half_from_float(-INFINITY), 0xfc00);
+    assert_int_equal(fds__half_from_float(INFINITY), 0x7c00);
+    assert_int_equal(fds__half_from_float(-INFINITY), 0xfc00);
 }
 
 int main(void) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Kernel regression: the answers are those of the formula, solved in another way, and behave like
  * those of a model that learns. */
-#include "value_fixture.h"
+#include "utility_fixture.h"
 
 enum { PLAYERS = 20, INPUTS = 10, CLASSES = 10, SIZE = 784 };
 
@@ -80,8 +80,8 @@ static void load(const game *g, const fds_dataset *ds, uint32_t sample, double *
         out[i] = ((double)x[i] - (double)mean) / (double)std;
 }
 
-static double constant(const fds_value *value, const char *name) {
-    json_t *object = json_loads(fds_value_get_info(value).text, 0, NULL);
+static double constant(const fds_utility *value, const char *name) {
+    json_t *object = json_loads(fds_utility_get_info(value).text, 0, NULL);
     double number = json_real_value(json_object_get(object, name));
     json_decref(object);
     assert_true(number > 0);
@@ -92,8 +92,8 @@ static void the_answers_solve_the_regression(void **state) {
     (void)state;
     static double z[PLAYERS][SIZE], x[SIZE];
     game g = game_digits(PLAYERS, INPUTS);
-    fds_value_params p = small("kernel");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = small("kernel");
+    fds_utility *value = make_value(&g, &p, 1);
     double ridge = constant(value, "ridge") * 2 /* the diagonal */,
            sharp = constant(value, "sharpness");
     float probs[INPUTS * CLASSES];
@@ -131,7 +131,7 @@ static void the_answers_solve_the_regression(void **state) {
                 assert_true(fabs((double)probs[t * CLASSES + y] - e[y] / sum) < 1e-5);
         }
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -152,8 +152,8 @@ static void a_sample_speaks_for_its_own_label(void **state) {
         fds_players_samples(g.players, i, &own);
         h.inputs[i] = *own;
     }
-    fds_value_params p = small("kernel");
-    fds_value *value = make_value(&h, &p, 1);
+    fds_utility_params p = small("kernel");
+    fds_utility *value = make_value(&h, &p, 1);
     for (uint64_t trial = 0; trial < 20; trial++) {
         fds_rng rng = fds_rng_make(2, 2006, trial, 0);
         uint64_t s = fds_rng_below(&rng, 1u << PLAYERS);
@@ -165,7 +165,7 @@ static void a_sample_speaks_for_its_own_label(void **state) {
             assert_true(with[at] > without[at]);
         }
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -184,8 +184,8 @@ static void twins_and_zeros_are_no_trouble(void **state) {
                                      &g.test, &err),
                   &err);
         expect_ok(fds_players_points(g.train, NULL, count, &g.players, &err), &err);
-        fds_value_params p = smaller("kernel");
-        fds_value *value = make_value(&g, &p, 1);
+        fds_utility_params p = smaller("kernel");
+        fds_utility *value = make_value(&g, &p, 1);
         for (uint64_t s = 0; s < (uint64_t)1 << count; s++) {
             float probs[6 * 3];
             eval(value, 0, s, probs);
@@ -195,7 +195,7 @@ static void twins_and_zeros_are_no_trouble(void **state) {
             if (count == 1 && s == 1) /* what has no length is like its kind, unlike the rest */
                 assert_true(probs[0] > probs[3 * 3] + 0.1f && probs[3 * 3] > probs[3 * 3 + 1]);
         }
-        fds_value_free(value);
+        fds_utility_free(value);
         game_free(&g);
     }
 }

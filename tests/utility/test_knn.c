@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Nearest neighbours against a naive count, and their Shapley values against the definition. */
-#include "value_fixture.h"
+#include "utility_fixture.h"
 
 enum { MOST = 64 };
 
@@ -48,7 +48,7 @@ static void naive(const game *g, size_t input, size_t k, const bool *is_in, doub
     }
 }
 
-static void expect_naive(const game *g, const fds_value *value, size_t k, uint64_t coalition) {
+static void expect_naive(const game *g, const fds_utility *value, size_t k, uint64_t coalition) {
     float probs[16 * 4];
     double share[4];
     bool is_in[MOST] = {false};
@@ -76,14 +76,14 @@ static void the_utility_is_the_share_among_the_nearest(void **state) {
     (void)state;
     game g = game_vectors(40, 8, 4, 3);
     for (size_t i = 0; i < COUNT(kinds); i++) {
-        fds_value_params p = smaller(kinds[i].kind);
-        fds_value *value = make_value(&g, &p, 1);
+        fds_utility_params p = smaller(kinds[i].kind);
+        fds_utility *value = make_value(&g, &p, 1);
         fds_rng rng = fds_rng_make(8, 2003, i, 0);
         for (int trial = 0; trial < 20; trial++)
             expect_naive(&g, value, kinds[i].k, fds_rng_u64(&rng) & everyone(&g));
         expect_naive(&g, value, kinds[i].k, 0);
         expect_naive(&g, value, kinds[i].k, everyone(&g));
-        fds_value_free(value);
+        fds_utility_free(value);
     }
     game_free(&g);
 }
@@ -91,28 +91,28 @@ static void the_utility_is_the_share_among_the_nearest(void **state) {
 static void a_providers_samples_enter_together(void **state) {
     (void)state;
     game g = game_providers(30, 5, 3, 6);
-    fds_value_params p = smaller("knn:4");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = smaller("knn:4");
+    fds_utility *value = make_value(&g, &p, 1);
     for (uint64_t s = 0; s < 8; s++)
         expect_naive(&g, value, 4, s);
     double values[5 * 3 * 3];
     fds_error err = {0};
-    expect_failure(fds_value_knn_shapley(value, values, &err), FDS_USAGE, &err,
+    expect_failure(fds_utility_knn_shapley(value, values, &err), FDS_ERR_USAGE, &err,
                    "players of one sample each; these 3 have 30");
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
 static void nobody_is_worth_nothing(void **state) {
     (void)state;
     game g = game_vectors(6, 3, 2, 3);
-    fds_value_params p = smaller("knn:2");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = smaller("knn:2");
+    fds_utility *value = make_value(&g, &p, 1);
     float probs[3 * 2];
     eval(value, 0, 0, probs);
     for (size_t i = 0; i < COUNT(probs); i++)
         assert_true(probs[i] == 0);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -134,14 +134,14 @@ static void enumerate(const double *v, size_t n, double *phi) {
     }
 }
 
-static void expect_exact(const game *g, const fds_value *value, size_t k) {
+static void expect_exact(const game *g, const fds_utility *value, size_t k) {
     enum { N = 10, X = 16, C = 4 };
     static double v[X * C][1 << N], values[X * C * N];
     size_t n = fds_players_count(g->players);
     uint32_t classes = fds_dataset_get_info(g->train).classes;
     double phi[N], share[C];
     fds_error err;
-    expect_ok(fds_value_knn_shapley(value, values, &err), &err);
+    expect_ok(fds_utility_knn_shapley(value, values, &err), &err);
     for (size_t s = 0; s < (size_t)1 << n; s++) {
         bool is_in[N];
         for (size_t i = 0; i < n; i++)
@@ -165,10 +165,10 @@ static void the_recursion_is_the_definition(void **state) {
     for (size_t j = 0; j < COUNT(players); j++)
         for (size_t i = 0; i < COUNT(kinds); i++) {
             game g = game_vectors(players[j], players[j] == 10 ? 2 : 5, 3, 10 * j + i);
-            fds_value_params p = smaller(kinds[i].kind);
-            fds_value *value = make_value(&g, &p, 1);
+            fds_utility_params p = smaller(kinds[i].kind);
+            fds_utility *value = make_value(&g, &p, 1);
             expect_exact(&g, value, kinds[i].k);
-            fds_value_free(value);
+            fds_utility_free(value);
             game_free(&g);
         }
 }
@@ -188,8 +188,8 @@ static void ties_go_by_the_number_of_the_sample(void **state) {
         fds_dataset_create(1, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL, &g.test, &err),
         &err);
     expect_ok(fds_players_points(g.train, turned, 6, &g.players, &err), &err);
-    fds_value_params p = smaller("knn:2");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = smaller("knn:2");
+    fds_utility *value = make_value(&g, &p, 1);
     float probs[3];
     eval(value, 0, everyone(&g), probs); /* samples 0 and 1 */
     assert_true(probs[0] == 0.5f && probs[1] == 0.5f && probs[2] == 0);
@@ -198,9 +198,9 @@ static void ties_go_by_the_number_of_the_sample(void **state) {
     /* player 2 is sample 3, the only one of label 2: it is worth 1/2 to those before it if at most
      * one of samples 0, 1, 2 is among them, which is so in half of all orders */
     double phi[3 * 6];
-    expect_ok(fds_value_knn_shapley(value, phi, &err), &err);
+    expect_ok(fds_utility_knn_shapley(value, phi, &err), &err);
     assert_true(fabs(phi[2 * 6 + 2] - 0.25) < 1e-12);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -208,21 +208,21 @@ static void ties_go_by_the_number_of_the_sample(void **state) {
 static void the_values_sum_to_the_whole(void **state) {
     (void)state;
     game g = game_digits(100, 20);
-    fds_value_params p = small("knn:5");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = small("knn:5");
+    fds_utility *value = make_value(&g, &p, 1);
     static double values[20 * 10 * 100];
     static float probs[20 * 10];
     const uint64_t all[2] = {UINT64_MAX, ((uint64_t)1 << 36) - 1};
     fds_error err;
-    expect_ok(fds_value_knn_shapley(value, values, &err), &err);
-    expect_ok(fds_value_eval(value, 0, all, probs, &err), &err);
+    expect_ok(fds_utility_knn_shapley(value, values, &err), &err);
+    expect_ok(fds_utility_eval(value, 0, all, probs, &err), &err);
     for (size_t column = 0; column < COUNT(probs); column++) {
         double sum = 0;
         for (size_t i = 0; i < 100; i++)
             sum += values[column * 100 + i];
         assert_true(fabs(sum - (double)probs[column]) < 1e-6);
     }
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -231,14 +231,14 @@ static void threads_change_no_neighbour(void **state) {
     (void)state;
     enum { N = 40, X = 30, C = 3 };
     game g = game_vectors(N, X, C, 4);
-    fds_value_params p = smaller("knn:5");
+    fds_utility_params p = smaller("knn:5");
     static double one[X * C * N], many[X * C * N], single[N];
     fds_error err;
     for (unsigned workers = 1; workers <= 4; workers++) {
-        fds_value *value = make_value(&g, &p, workers);
-        expect_ok(fds_value_knn_shapley(value, workers == 1 ? one : many, &err), &err);
-        expect_ok(fds_value_knn_label(value, 7, 2, single, &err), &err);
-        fds_value_free(value);
+        fds_utility *value = make_value(&g, &p, workers);
+        expect_ok(fds_utility_knn_shapley(value, workers == 1 ? one : many, &err), &err);
+        expect_ok(fds__utility_knn_label(value, 7, 2, single, &err), &err);
+        fds_utility_free(value);
         assert_memory_equal(single, one + (7 * C + 2) * N, sizeof single);
         if (workers > 1)
             assert_memory_equal(one, many, sizeof one);
@@ -251,12 +251,13 @@ static void other_kinds_have_no_recursion(void **state) {
     game g = game_vectors(4, 2, 3, 1);
     const char *const others[] = {"retrain:2", "kernel"};
     for (size_t i = 0; i < COUNT(others); i++) {
-        fds_value_params p = smaller(others[i]);
-        fds_value *value = make_value(&g, &p, 1);
+        fds_utility_params p = smaller(others[i]);
+        fds_utility *value = make_value(&g, &p, 1);
         double values[2 * 3 * 4];
         fds_error err = {0};
-        expect_failure(fds_value_knn_shapley(value, values, &err), FDS_USAGE, &err, "\"knn:K\"");
-        fds_value_free(value);
+        expect_failure(fds_utility_knn_shapley(value, values, &err), FDS_ERR_USAGE, &err,
+                       "\"knn:K\"");
+        fds_utility_free(value);
     }
     game_free(&g);
 }

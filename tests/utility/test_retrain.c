@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Retraining: the answers are those of networks trained in the plain way, and a function of the
  * coalition alone. */
-#include "value_fixture.h"
+#include "utility_fixture.h"
 
 enum { PLAYERS = 20, INPUTS = 17, CLASSES = 10 };
 
 /* What fds_model_train makes of all the players' samples, in the way of a kind. */
-static void service_answers(const game *g, const fds_value_params *p, uint32_t epochs,
+static void service_answers(const game *g, const fds_utility_params *p, uint32_t epochs,
                             float *probs) {
     uint32_t index[128];
     size_t count = 0;
@@ -16,7 +16,7 @@ static void service_answers(const game *g, const fds_value_params *p, uint32_t e
         memcpy(index + count, own, owned * sizeof *own);
         count += owned;
     }
-    fds_index_sort(index, count);
+    fds__samples_sort(index, count);
     fds_train_params train = p->train;
     train.converge = epochs == 0;
     train.epochs = epochs ? epochs : 1000;
@@ -42,13 +42,13 @@ static void all_players_together_are_the_service_model(void **state) {
                                     "conv:2x5,relu,maxpool:4,fc:classes"};
     for (size_t i = 0; i < COUNT(cases); i++)
         for (size_t n = 0; n < COUNT(networks); n++) {
-            fds_value_params p = small(cases[i].kind);
+            fds_utility_params p = small(cases[i].kind);
             p.network = networks[n];
-            fds_value *value = make_value(&g, &p, 1);
+            fds_utility *value = make_value(&g, &p, 1);
             eval(value, 0, everyone(&g), got);
             service_answers(&g, &p, cases[i].epochs, wanted);
             assert_memory_equal(got, wanted, sizeof got);
-            fds_value_free(value);
+            fds_utility_free(value);
         }
     game_free(&g);
 }
@@ -58,13 +58,13 @@ static void all_providers_together_are_the_service_model(void **state) {
     (void)state;
     game g = game_providers(30, 5, 3, 4);
     assert_int_equal(fds_players_count(g.players), 3);
-    fds_value_params p = smaller("retrain:5");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = smaller("retrain:5");
+    fds_utility *value = make_value(&g, &p, 1);
     float got[5 * 3], wanted[5 * 3];
     eval(value, 0, 7, got);
     service_answers(&g, &p, 5, wanted);
     assert_memory_equal(got, wanted, sizeof got);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -81,13 +81,13 @@ static void a_constant_channel_is_treated_as_the_service_model_does(void **state
     expect_ok(
         fds_dataset_create(8, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL, &g.train, &err),
         &err);
-    fds_value_params p = smaller("retrain:5");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = smaller("retrain:5");
+    fds_utility *value = make_value(&g, &p, 1);
     float got[5 * 3], wanted[5 * 3];
     eval(value, 0, everyone(&g), got);
     service_answers(&g, &p, 5, wanted);
     assert_memory_equal(got, wanted, sizeof got);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -96,8 +96,8 @@ static void a_constant_channel_is_treated_as_the_service_model_does(void **state
 static void a_coalition_is_a_network_trained_on_its_samples(void **state) {
     (void)state;
     game g = game_providers(30, 5, 3, 4);
-    fds_value_params p = smaller("retrain:5");
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = smaller("retrain:5");
+    fds_utility *value = make_value(&g, &p, 1);
     float mean[3], std[3], got[5 * 3], wanted[5 * 3], weights[5 * 3 + 5 + 3 * 5 + 3];
     fds_error err;
     fds_net *net = NULL;
@@ -132,7 +132,7 @@ static void a_coalition_is_a_network_trained_on_its_samples(void **state) {
     fds_inputs_free(samples);
     fds_inputs_free(inputs);
     fds_net_free(net);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -146,22 +146,22 @@ static uint64_t coalition_of(size_t i) {
 }
 
 typedef struct {
-    const fds_value *value;
+    const fds_utility *value;
     float (*probs)[INPUTS * CLASSES];
 } asking;
 
 static fds_status ask(void *context, size_t job, unsigned worker, fds_error *err) {
     asking *a = context;
     uint64_t s = coalition_of(job);
-    return fds_value_eval(a->value, worker, &s, a->probs[job], err);
+    return fds_utility_eval(a->value, worker, &s, a->probs[job], err);
 }
 
 static void the_answer_depends_on_the_coalition_alone(void **state) {
     (void)state;
     game g = game_digits(PLAYERS, INPUTS);
-    fds_value_params p = small("retrain:3");
+    fds_utility_params p = small("retrain:3");
     static float first[ASKED][INPUTS * CLASSES], again[ASKED][INPUTS * CLASSES];
-    fds_value *value = make_value(&g, &p, 3), *other = make_value(&g, &p, 1);
+    fds_utility *value = make_value(&g, &p, 3), *other = make_value(&g, &p, 1);
     for (size_t i = 0; i < ASKED; i++)
         eval(value, 0, coalition_of(i), first[i]);
     for (size_t i = ASKED; i-- > 0;) /* in another order, on other workers */
@@ -170,14 +170,14 @@ static void the_answer_depends_on_the_coalition_alone(void **state) {
     memset(again, 0, sizeof again);
     asking a = {value, again};
     fds_error err;
-    expect_ok(fds_pool_run(3, ASKED, ask, &a, "", "", NULL, &err), &err); /* side by side */
+    expect_ok(fds__pool_run(3, ASKED, ask, &a, "", "", NULL, &err), &err); /* side by side */
     assert_memory_equal(first, again, sizeof first);
     for (size_t i = 0; i < ASKED; i++) /* from another one of the same text */
         eval(other, 0, coalition_of(i), again[i]);
     assert_memory_equal(first, again, sizeof first);
     assert_memory_not_equal(first[1], first[2], sizeof first[1]);
-    fds_value_free(value);
-    fds_value_free(other);
+    fds_utility_free(value);
+    fds_utility_free(other);
     game_free(&g);
 }
 
@@ -192,11 +192,11 @@ static void the_order_of_the_players_does_not_matter(void **state) {
 static void divergence_names_the_coalition(void **state) {
     (void)state;
     game g = game_digits(PLAYERS, INPUTS);
-    fds_value_params p = small("retrain:3");
-    p.train.optimizer = FDS_SGD;
+    fds_utility_params p = small("retrain:3");
+    p.train.optimizer = FDS_OPTIMIZER_SGD;
     p.train.lr = 1e30f;
     p.beta = 1;
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility *value = make_value(&g, &p, 1);
     float probs[INPUTS * CLASSES];
     fds_error err = {0};
     uint64_t few = 6, many = everyone(&g), none = 0;
@@ -204,15 +204,15 @@ static void divergence_names_the_coalition(void **state) {
     snprintf(wanted, sizeof wanted,
              "the coalition of 2 players (%s, %s): ", fds_players_name(g.players, 1),
              fds_players_name(g.players, 2));
-    expect_failure(fds_value_eval(value, 0, &few, probs, &err), FDS_DIVERGED, &err, wanted);
+    expect_failure(fds_utility_eval(value, 0, &few, probs, &err), FDS_ERR_DIVERGED, &err, wanted);
     expect_in(err.text, "try a learning rate below");
     snprintf(wanted, sizeof wanted,
              "the coalition of 20 players (%s, %s, %s, ...): ", fds_players_name(g.players, 0),
              fds_players_name(g.players, 1), fds_players_name(g.players, 2));
-    expect_failure(fds_value_eval(value, 0, &many, probs, &err), FDS_DIVERGED, &err, wanted);
-    assert_int_equal(fds_value_eval(value, 0, &many, probs, NULL), FDS_DIVERGED);
-    expect_ok(fds_value_eval(value, 0, &none, probs, &err), &err); /* and harms no later answer */
-    fds_value_free(value);
+    expect_failure(fds_utility_eval(value, 0, &many, probs, &err), FDS_ERR_DIVERGED, &err, wanted);
+    assert_int_equal(fds_utility_eval(value, 0, &many, probs, NULL), FDS_ERR_DIVERGED);
+    expect_ok(fds_utility_eval(value, 0, &none, probs, &err), &err); /* and harms no later answer */
+    fds_utility_free(value);
     game_free(&g);
 }
 

@@ -15,7 +15,7 @@ static void bytes_do_not_depend_on_threads(void **state) {
     snapshot one;
     char name[16];
     for (int store = 0; store < 2; store++) {
-        kept_store = store ? FDS_F16 : FDS_F32;
+        kept_store = store ? FDS_STORE_F16 : FDS_STORE_F32;
         fds_plan *plan = plan_of(PLAYERS, 60);
         fill_ok("t1", plan, 1);
         take(&one, "t1");
@@ -48,7 +48,7 @@ static void an_interrupted_table_is_completed_to_the_same_bytes(void **state) {
             cancel_at = k;
             kept.dawdle_us = threads > 1 ? 100 : 0;
             fds_status status = fill_table("part", plan, threads, &err);
-            assert_true(status == FDS_CANCELLED || (threads > 1 && status == FDS_OK));
+            assert_true(status == FDS_ERR_CANCELLED || (threads > 1 && status == FDS_OK));
             if (threads == 1)
                 assert_int_equal(atomic_load(&kept.calls), k);
             cancel_at = 0;
@@ -73,11 +73,11 @@ static void a_cancelled_fill_can_go_on(void **state) {
     fds_table *table = open_ok("part");
     cancel_at = 4;
     fds_error err = {0};
-    assert_int_equal(fds_table_fill(table, plan, 1, &noting, &err), FDS_CANCELLED);
+    assert_int_equal(fds_table_fill(table, plan, 1, &noting, &err), FDS_ERR_CANCELLED);
     expect_in(err.text, "utilities: cancelled after 4 of");
     cancel_at = 0;
-    fds_table_need need;
-    assert_int_equal(fds_table_plan(table, plan, 1, &need, &err), FDS_OK);
+    fds_table_cost need;
+    assert_int_equal(fds_table_estimate(table, plan, 1, &need, &err), FDS_OK);
     assert_int_equal(need.missing, different - 4);
     assert_int_equal(fds_table_fill(table, plan, 2, &noting, &err), FDS_OK);
     assert_int_equal(atomic_load(&kept.calls), different);
@@ -117,14 +117,14 @@ static void a_failed_sub_model_is_named_and_the_others_are_kept(void **state) {
     take(&whole, "whole");
     unsigned different = atomic_exchange(&kept.calls, 0);
     kept.fail_at = 6;
-    assert_int_equal(fill_table("part", plan, 1, &err), FDS_DIVERGED);
+    assert_int_equal(fill_table("part", plan, 1, &err), FDS_ERR_DIVERGED);
     expect_in(err.text, "call 6 was told to fail");
     fill_ok("part", plan, 1);
     assert_int_equal(atomic_load(&kept.calls), different + 1);
     expect_same(&whole, "part");
     remove_tree("part");
     kept.is_nan = true;
-    assert_int_equal(fill_table("part", plan, 1, &err), FDS_DIVERGED);
+    assert_int_equal(fill_table("part", plan, 1, &err), FDS_ERR_DIVERGED);
     expect_in(err.text, "input 0: the answer for label 0 is no number");
     kept.is_nan = false;
     fill_ok("part", plan, 1);
@@ -138,16 +138,16 @@ static void fill_bit_by_bit(fds_table *table) {
     for (size_t count = 6; count <= 30; count += 6) {
         fds_plan *plan = plan_of(PLAYERS, count);
         fds_error err = {0};
-        expect_ok(fds_table_fill_more(table, plan, 2, &noting, &err), &err);
+        expect_ok(fds__table_fill_more(table, plan, 2, &noting, &err), &err);
         fds_plan_free(plan);
     }
 }
 
 static uint64_t operations_of_sync(fds_table *table) {
     fds_error err = {0};
-    fds_fault_arm(FDS_FAULT_IO, 0);
-    expect_ok(fds_table_sync(table, &err), &err);
-    return fds_fault_arm(FDS_FAULT_IO, 0);
+    fds__fault_arm(FDS__FAULT_IO, 0);
+    expect_ok(fds__table_sync(table, &err), &err);
+    return fds__fault_arm(FDS__FAULT_IO, 0);
 }
 
 /* As methods by orders ask for them. */
@@ -162,9 +162,9 @@ static void small_fills_in_a_row_are_synced_together(void **state) {
     table->sync_every_s = 1e9;
     fill_bit_by_bit(table);
     assert_true(table->unsynced_end == table->segments);
-    fds_fault_arm(FDS_FAULT_IO, 3); /* the first two are of opening the file */
-    assert_int_equal(fds_table_sync(table, &err), FDS_IO);
-    fds_fault_arm(FDS_FAULT_IO, 0);
+    fds__fault_arm(FDS__FAULT_IO, 3); /* the first two are of opening the file */
+    assert_int_equal(fds__table_sync(table, &err), FDS_ERR_IO);
+    fds__fault_arm(FDS__FAULT_IO, 0);
     expect_in(err.text, "sync");
     assert_int_equal(operations_of_sync(table), 0);
     expect_same(&whole, "t");
@@ -195,9 +195,9 @@ static void a_table_is_synced_before_it_is_closed(void **state) {
     fds_table *table = open_ok("t");
     table->sync_every_s = 1e9;
     fill_bit_by_bit(table);
-    fds_fault_arm(FDS_FAULT_IO, 0);
+    fds__fault_arm(FDS__FAULT_IO, 0);
     fds_table_free(table);
-    assert_true(fds_fault_arm(FDS_FAULT_IO, 0) >= 2);
+    assert_true(fds__fault_arm(FDS__FAULT_IO, 0) >= 2);
 }
 
 /* ---- what it takes ---- */
@@ -216,9 +216,9 @@ static void needs_are_told_before(void **state) {
     (void)state;
     fds_plan *small = plan_of(PLAYERS, 12), *large = plan_of(PLAYERS, 60);
     fds_table *table = open_ok("t");
-    fds_table_need need;
+    fds_table_cost need;
     fds_error err = {0};
-    assert_int_equal(fds_table_plan(table, small, 2, &need, &err), FDS_OK);
+    assert_int_equal(fds_table_estimate(table, small, 2, &need, &err), FDS_OK);
     assert_int_equal(need.missing, need.coalitions);
     assert_true(need.coalitions > 4 && need.coalitions <= 14);
     /* answers, a record and a window for each of two threads, and the index */
@@ -229,12 +229,12 @@ static void needs_are_told_before(void **state) {
     assert_int_equal(fds_table_fill(table, small, 2, NULL, &err), FDS_OK);
     assert_int_equal(atomic_load(&kept.calls), need.missing);
     assert_int_equal(bytes_in("t"), need.disk);
-    assert_int_equal(fds_table_plan(table, large, 8, &need, &err), FDS_OK);
+    assert_int_equal(fds_table_estimate(table, large, 8, &need, &err), FDS_OK);
     assert_int_equal(need.missing, need.coalitions - first);
     uint64_t before = bytes_in("t");
     assert_int_equal(fds_table_fill(table, large, 8, NULL, &err), FDS_OK);
     assert_int_equal(bytes_in("t"), before + need.disk);
-    assert_int_equal(fds_table_plan(table, large, 8, &need, &err), FDS_OK);
+    assert_int_equal(fds_table_estimate(table, large, 8, &need, &err), FDS_OK);
     assert_int_equal(need.missing, 0);
     assert_int_equal(need.disk, 0);
     fds_table_free(table);
@@ -245,7 +245,7 @@ static void needs_are_told_before(void **state) {
 static size_t most_bytes;
 static void watch_memory(void) {
     struct mallinfo2 now = mallinfo2();
-    most_bytes = FDS_MAX(most_bytes, now.uordblks + now.hblkhd);
+    most_bytes = MAX(most_bytes, now.uordblks + now.hblkhd);
 }
 
 /* Records of 80 kB: 32 of them or 320 of them take the same memory but for the index. */
@@ -260,7 +260,8 @@ static void memory_does_not_grow_with_coalitions(void **state) {
         rows[i] = fds_plan_rows(plan);
         fds_table *table = NULL;
         assert_int_equal(
-            fds_table_open(scratch_path("t"), &kept.value, FDS_F32, NULL, &table, NULL), FDS_OK);
+            fds_table_open(scratch_path("t"), &kept.value, FDS_STORE_F32, NULL, &table, NULL),
+            FDS_OK);
         assert_int_equal(fds_table_fill(table, plan, 1, NULL, NULL), FDS_OK);
         fds_table_free(table);
         most[i] = most_bytes;
@@ -303,22 +304,22 @@ static void other_parameters_are_refused_by_name(void **state) {
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         snprintf(kept.text, sizeof kept.text, "%s", cases[i].text);
-        expect_open("t", FDS_USAGE, cases[i].message);
-        expect_open("t", FDS_USAGE, "use another folder, or remove this one");
-        expect_open("t", FDS_USAGE, scratch_path("t"));
+        expect_open("t", FDS_ERR_USAGE, cases[i].message);
+        expect_open("t", FDS_ERR_USAGE, "use another folder, or remove this one");
+        expect_open("t", FDS_ERR_USAGE, scratch_path("t"));
     }
     fake_make(&kept, PLAYERS + 1, INPUTS, CLASSES, 1);
-    expect_open("t", FDS_USAGE, "players is 7 in the table, 8 now");
+    expect_open("t", FDS_ERR_USAGE, "players is 7 in the table, 8 now");
     fake_make(&kept, PLAYERS, INPUTS + 1, CLASSES, 1);
-    expect_open("t", FDS_USAGE, "inputs is 3 in the table, 4 now");
+    expect_open("t", FDS_ERR_USAGE, "inputs is 3 in the table, 4 now");
     fake_make(&kept, PLAYERS, INPUTS, CLASSES + 1, 1);
-    expect_open("t", FDS_USAGE, "classes is 2 in the table, 3 now");
+    expect_open("t", FDS_ERR_USAGE, "classes is 2 in the table, 3 now");
     fake_make(&kept, PLAYERS, INPUTS, CLASSES, 1);
-    kept_store = FDS_F16;
-    expect_open("t", FDS_USAGE, "store is \"f32\" in the table, \"f16\" now");
-    kept_store = FDS_F32;
+    kept_store = FDS_STORE_F16;
+    expect_open("t", FDS_ERR_USAGE, "store is \"f32\" in the table, \"f16\" now");
+    kept_store = FDS_STORE_F32;
     snprintf(kept.text, sizeof kept.text, "not JSON");
-    expect_open("t", FDS_FORMAT, "not JSON");
+    expect_open("t", FDS_ERR_FORMAT, "not JSON");
     expect_same(&before, "t");
     drop(&before);
 }
@@ -344,8 +345,9 @@ static void another_segment_size_is_the_tables_own(void **state) {
     fill_ok("t", plan, 1);
     take(&whole, "t");
     fds_table *table = NULL;
-    assert_int_equal(fds_table_open(scratch_path("t"), &kept.value, FDS_F32, &noting, &table, NULL),
-                     FDS_OK);
+    assert_int_equal(
+        fds_table_open(scratch_path("t"), &kept.value, FDS_STORE_F32, &noting, &table, NULL),
+        FDS_OK);
     assert_int_equal(table->layout.records, 5);
     assert_int_equal(fds_table_fill(table, plan, 1, NULL, NULL), FDS_OK);
     fds_table_free(table);
@@ -360,7 +362,7 @@ static void a_strangers_folder_is_left_alone(void **state) {
     assert_int_equal(mkdir(scratch_path("t"), 0777), 0);
     scratch_write(scratch_path("t/notes.txt"), "mine", 4);
     take(&before, "t");
-    expect_open("t", FDS_USAGE, "holds \"notes.txt\" but no table.json");
+    expect_open("t", FDS_ERR_USAGE, "holds \"notes.txt\" but no table.json");
     expect_same(&before, "t");
     drop(&before);
     scratch_write(scratch_path("file"), "mine", 4);
@@ -407,11 +409,11 @@ static void one_process_at_a_time(void **state) {
     }
     assert_int_equal(read(ready[0], &byte, 1), 1);
     assert_int_equal(byte, 1);
-    expect_open("t", FDS_IO, "is in use by another process");
+    expect_open("t", FDS_ERR_IO, "is in use by another process");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     fds_table *table = open_ok("t"); /* the dead hold no locks */
-    expect_open("t", FDS_IO, "is in use by another process");
+    expect_open("t", FDS_ERR_IO, "is in use by another process");
     fds_table_free(table);
     close(ready[0]);
     close(ready[1]);
@@ -427,12 +429,12 @@ static void what_cannot_be_a_table_is_refused(void **state) {
         fds_status status;
         const char *message;
     } cases[] = {
-        {0, 3, 2, FDS_USAGE, "not 0, 3 and 2"},
-        {7, 0, 2, FDS_USAGE, "not 7, 0 and 2"},
-        {7, 3, 0, FDS_USAGE, "not 7, 3 and 0"},
-        {FDS_MAX_PLAYERS + 1, 3, 2, FDS_LIMIT, "players, at most"},
-        {7, SIZE_MAX, 2, FDS_LIMIT, "make a record of more than"},
-        {7, (size_t)1 << 28, 2, FDS_LIMIT, "make a record of more than"},
+        {0, 3, 2, FDS_ERR_USAGE, "not 0, 3 and 2"},
+        {7, 0, 2, FDS_ERR_USAGE, "not 7, 0 and 2"},
+        {7, 3, 0, FDS_ERR_USAGE, "not 7, 3 and 0"},
+        {FDS__MAX_PLAYERS + 1, 3, 2, FDS_ERR_LIMIT, "players, at most"},
+        {7, SIZE_MAX, 2, FDS_ERR_LIMIT, "make a record of more than"},
+        {7, (size_t)1 << 28, 2, FDS_ERR_LIMIT, "make a record of more than"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         fake_make(&kept, cases[i].players, cases[i].inputs, cases[i].classes, 1);
@@ -440,16 +442,16 @@ static void what_cannot_be_a_table_is_refused(void **state) {
     }
     fake_make(&kept, PLAYERS, INPUTS, CLASSES, 1);
     kept_store = (fds_store)7;
-    expect_open("t", FDS_USAGE, "f32 (0) or f16 (1), not 7");
-    kept_store = FDS_F32;
+    expect_open("t", FDS_ERR_USAGE, "f32 (0) or f16 (1), not 7");
+    kept_store = FDS_STORE_F32;
     assert_int_equal(scratch_entries(), 0);
     fds_plan *other = plan_of(PLAYERS + 1, 4);
     fds_table *table = open_ok("t");
-    fds_table_need need;
+    fds_table_cost need;
     fds_error err = {0};
-    assert_int_equal(fds_table_fill(table, other, 1, NULL, &err), FDS_SHAPE);
+    assert_int_equal(fds_table_fill(table, other, 1, NULL, &err), FDS_ERR_SHAPE);
     expect_in(err.text, "the plan is of 8 players");
-    assert_int_equal(fds_table_plan(table, other, 1, &need, &err), FDS_SHAPE);
+    assert_int_equal(fds_table_estimate(table, other, 1, &need, &err), FDS_ERR_SHAPE);
     fds_table_free(table);
     fds_table_free(NULL);
     fds_plan_free(other);
@@ -470,16 +472,16 @@ static void a_write_that_finds_no_room_loses_nothing(void **state) {
         small.rlim_max = old.rlim_max;
         signal(SIGXFSZ, SIG_IGN);
         assert_int_equal(fds_table_open(scratch_path(round ? "part" : "whole"), &kept.value,
-                                        FDS_F32, &noting, &table, &err),
+                                        FDS_STORE_F32, &noting, &table, &err),
                          FDS_OK);
         atomic_store(&kept.calls, 0);
         if (round) {
             setrlimit(RLIMIT_FSIZE, &small);
-            assert_int_equal(fds_table_fill(table, plan, 1, NULL, &err), FDS_IO);
+            assert_int_equal(fds_table_fill(table, plan, 1, NULL, &err), FDS_ERR_IO);
             setrlimit(RLIMIT_FSIZE, &old);
             expect_in(err.text, "00000.seg: File too large");
-            fds_table_need need;
-            assert_int_equal(fds_table_plan(table, plan, 1, &need, &err), FDS_OK);
+            fds_table_cost need;
+            assert_int_equal(fds_table_estimate(table, plan, 1, &need, &err), FDS_OK);
             assert_int_equal(need.coalitions - need.missing, 4);
         }
         assert_int_equal(fds_table_fill(table, plan, 1, NULL, &err), FDS_OK);

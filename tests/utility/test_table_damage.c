@@ -88,8 +88,8 @@ static void a_changed_table_json_is_an_error_or_makes_no_difference(void **state
                 fds_table_free(table);
                 continue;
             }
-            assert_true(err.status == FDS_FORMAT || err.status == FDS_CORRUPT ||
-                        err.status == FDS_UNSUPPORTED);
+            assert_true(err.status == FDS_ERR_FORMAT || err.status == FDS_ERR_CORRUPT ||
+                        err.status == FDS_ERR_UNSUPPORTED);
             expect_in(err.text, "table.json");
             refused++;
         }
@@ -137,7 +137,7 @@ static void table_json_may_end_anywhere(void **state) {
     size_t file = file_named("table.json");
     for (size_t size = 0; size + 1 < whole.sizes[file]; size++) {
         scratch_write(path_of(file), whole.data[file], size);
-        expect_open("t", FDS_FORMAT, "table.json: line");
+        expect_open("t", FDS_ERR_FORMAT, "table.json: line");
     }
 }
 
@@ -171,7 +171,7 @@ static void a_segment_of_another_table_is_not_overwritten(void **state) {
     (void)state;
     size_t first = file_named("00000.seg"), second = file_named("00001.seg");
     scratch_write(path_of(second), whole.data[first], whole.sizes[first]);
-    expect_open("t", FDS_FORMAT, "00001.seg is not segment 1 of this table");
+    expect_open("t", FDS_ERR_FORMAT, "00001.seg is not segment 1 of this table");
     scratch_write(path_of(second), whole.data[second], whole.sizes[second]);
     fake_make(&kept, PLAYERS, INPUTS, CLASSES, 2);
     fill_ok("other", plan, 1);
@@ -180,7 +180,7 @@ static void a_segment_of_another_table_is_not_overwritten(void **state) {
     scratch_write(path_of(second), other, size);
     free(other);
     fake_make(&kept, PLAYERS, INPUTS, CLASSES, 1);
-    expect_open("t", FDS_FORMAT, "take it out of the folder");
+    expect_open("t", FDS_ERR_FORMAT, "take it out of the folder");
 }
 
 static void a_folder_in_a_segments_place_is_an_error(void **state) {
@@ -199,12 +199,13 @@ static void a_number_far_too_high_is_an_error(void **state) {
     fake_make(&kept, 3, 1, 1, 1); /* a full segment has half a million records */
     fds_table *table = NULL;
     fds_error err = {0};
-    assert_int_equal(fds_table_open(scratch_path("u"), &kept.value, FDS_F16, NULL, &table, &err),
-                     FDS_OK);
+    assert_int_equal(
+        fds_table_open(scratch_path("u"), &kept.value, FDS_STORE_F16, NULL, &table, &err), FDS_OK);
     fds_table_free(table);
     scratch_write(scratch_path("u/99999.seg"), "", 0);
-    assert_int_equal(fds_table_open(scratch_path("u"), &kept.value, FDS_F16, NULL, &table, &err),
-                     FDS_LIMIT);
+    assert_int_equal(
+        fds_table_open(scratch_path("u"), &kept.value, FDS_STORE_F16, NULL, &table, &err),
+        FDS_ERR_LIMIT);
     expect_in(err.text, "records, at most");
 }
 
@@ -213,14 +214,15 @@ static void a_number_far_too_high_is_an_error(void **state) {
 /* Writes a record of these bits, with a right checksum, over record 2 of segment 1. */
 static void plant(const uint64_t *id, uint64_t bits) {
     size_t file = file_named("00001.seg");
-    fds_layout layout;
+    fds__layout layout;
     float probs[INPUTS * CLASSES] = {0};
-    assert_int_equal(fds_layout_make(PLAYERS, INPUTS, CLASSES, FDS_F32, &layout, NULL), FDS_OK);
+    assert_int_equal(fds__layout_make(PLAYERS, INPUTS, CLASSES, FDS_STORE_F32, &layout, NULL),
+                     FDS_OK);
     assert_int_equal(layout.record_size, 48);
     char *data = malloc(whole.sizes[file]);
     memcpy(data, whole.data[file], whole.sizes[file]);
     uint64_t record[6], sum;
-    assert_int_equal(fds_record_write(&layout, &bits, probs, (uint8_t *)record, NULL), FDS_OK);
+    assert_int_equal(fds__record_write(&layout, &bits, probs, (uint8_t *)record, NULL), FDS_OK);
     if (id)
         record[0] = *id;
     sum = fds_checksum(record, 40);
@@ -257,7 +259,7 @@ static void what_is_not_damaged_can_be_read(void **state) {
     fds_error err = {0};
     assert_int_equal(table->index.count, different - 1);
     assert_int_equal(fds_table_view_create(table, plan, NULL, false, 1, &view, &err),
-                     FDS_NOT_FOUND);
+                     FDS_ERR_NOT_FOUND);
     expect_in(err.text, "of the plan is not in the table");
     fds_plan *first = plan_of(PLAYERS, 2);
     assert_int_equal(fds_table_view_create(table, first, NULL, false, 1, &view, &err), FDS_OK);

@@ -10,11 +10,11 @@ static snapshot whole;
 static fds_status use_table(fds_error *err) {
     fds_table *table = NULL;
     fds_table_view *view = NULL;
-    fds_table_need need;
+    fds_table_cost need;
     double row[INPUTS * CLASSES];
     fds_status status = open_table("t", &table, err);
     if (status == FDS_OK)
-        status = fds_table_plan(table, plan, 1, &need, err);
+        status = fds_table_estimate(table, plan, 1, &need, err);
     if (status == FDS_OK)
         status = fds_table_fill(table, plan, 1, &noting, err);
     if (status == FDS_OK)
@@ -36,9 +36,9 @@ static void each_fault(const char *name, void (*before)(void)) {
         for (uint64_t nth = 1;; nth++) {
             fds_error err = {0};
             before();
-            fds_fault_arm((fds_fault_kind)kind, nth);
+            fds__fault_arm((fds__fault_kind)kind, nth);
             fds_status status = use_table(&err);
-            if (fds_fault_arm((fds_fault_kind)kind, 0) < nth) {
+            if (fds__fault_arm((fds__fault_kind)kind, 0) < nth) {
                 assert_int_equal(status, FDS_OK);
                 break;
             }
@@ -112,9 +112,9 @@ static void a_table_filled_by_two(void **state) {
         remove_tree("t");
         assert_int_equal(open_table("t", &table, &err), FDS_OK);
         table->sync_every_s = 0;
-        fds_fault_arm(FDS_FAULT_IO, nth);
+        fds__fault_arm(FDS__FAULT_IO, nth);
         fds_status status = fds_table_fill(table, plan, 2, NULL, &err);
-        fired = fds_fault_arm(FDS_FAULT_IO, 0) >= nth;
+        fired = fds__fault_arm(FDS__FAULT_IO, 0) >= nth;
         assert_int_equal(status == FDS_OK, !fired);
         assert_int_equal(fds_table_fill(table, plan, 2, NULL, &err), FDS_OK);
         fds_table_free(table);

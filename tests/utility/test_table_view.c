@@ -96,7 +96,7 @@ static void one_label_an_input_and_their_mean(void **state) {
 
 static void halves_are_near(void **state) {
     (void)state;
-    kept_store = FDS_F16;
+    kept_store = FDS_STORE_F16;
     fill_it();
     fds_table_view *view = view_of(NULL, false, 1);
     fds_rows rows = fds_table_view_rows(view);
@@ -106,7 +106,7 @@ static void halves_are_near(void **state) {
         for (size_t i = 0; i < rows.columns; i++) {
             double exact = right(row, i / CLASSES, i % CLASSES);
             assert_true(fabs(out[i] - exact) <= fmax(exact * 0x1p-11, 0x1p-25));
-            assert_true(out[i] == fds_half_to_double(fds_half_from_float((float)exact)));
+            assert_true(out[i] == fds__half_to_double(fds__half_from_float((float)exact)));
         }
     }
     fds_table_view_free(view);
@@ -118,23 +118,26 @@ static void what_makes_no_view_is_refused(void **state) {
     fds_table_view *view = NULL;
     fds_error err = {0};
     const uint32_t wrong[INPUTS] = {0, CLASSES, 0};
-    assert_int_equal(fds_table_view_create(table, plan, wrong, false, 1, &view, &err), FDS_USAGE);
+    assert_int_equal(fds_table_view_create(table, plan, wrong, false, 1, &view, &err),
+                     FDS_ERR_USAGE);
     expect_in(err.text, "input 1: label 2, there are 2 classes");
-    assert_int_equal(fds_table_view_create(table, plan, NULL, true, 1, &view, &err), FDS_USAGE);
+    assert_int_equal(fds_table_view_create(table, plan, NULL, true, 1, &view, &err), FDS_ERR_USAGE);
     fds_plan *other = plan_of(PLAYERS + 1, 4), *larger = plan_of(PLAYERS, 120);
-    assert_int_equal(fds_table_view_create(table, other, NULL, false, 1, &view, &err), FDS_SHAPE);
+    assert_int_equal(fds_table_view_create(table, other, NULL, false, 1, &view, &err),
+                     FDS_ERR_SHAPE);
     assert_int_equal(fds_table_view_create(table, larger, NULL, false, 1, &view, &err),
-                     FDS_NOT_FOUND);
+                     FDS_ERR_NOT_FOUND);
     expect_in(err.text, "fill it first");
     fds_plan_free(other);
     fds_plan_free(larger);
     view = view_of(NULL, false, 2);
     fds_rows rows = fds_table_view_rows(view);
     double out[INPUTS * CLASSES];
-    assert_int_equal(rows.read(rows.context, 2, 0, 0, 1, out, &err), FDS_USAGE);
-    assert_int_equal(rows.read(rows.context, 0, fds_plan_rows(plan), 0, 1, out, &err), FDS_USAGE);
-    assert_int_equal(rows.read(rows.context, 0, 0, 6, 1, out, &err), FDS_USAGE);
-    assert_int_equal(rows.read(rows.context, 0, 0, 1, SIZE_MAX, out, &err), FDS_USAGE);
+    assert_int_equal(rows.read(rows.context, 2, 0, 0, 1, out, &err), FDS_ERR_USAGE);
+    assert_int_equal(rows.read(rows.context, 0, fds_plan_rows(plan), 0, 1, out, &err),
+                     FDS_ERR_USAGE);
+    assert_int_equal(rows.read(rows.context, 0, 0, 6, 1, out, &err), FDS_ERR_USAGE);
+    assert_int_equal(rows.read(rows.context, 0, 0, 1, SIZE_MAX, out, &err), FDS_ERR_USAGE);
     fds_table_view_free(view);
     fds_table_view_free(NULL);
 }
@@ -151,7 +154,7 @@ static void files_that_change_in_use_are_errors(void **state) {
     size_t failed = 0;
     for (size_t row = 0; row < fds_plan_rows(plan); row++)
         if (rows.read(rows.context, 0, row, 0, 1, out, &err) != FDS_OK) {
-            assert_int_equal(err.status, FDS_IO);
+            assert_int_equal(err.status, FDS_ERR_IO);
             expect_in(err.text, "it was cut off while in use");
             failed++;
         }
@@ -159,7 +162,7 @@ static void files_that_change_in_use_are_errors(void **state) {
     unlink(scratch_path("t/00002.seg"));
     failed = 0;
     for (size_t row = 0; row < fds_plan_rows(plan); row++)
-        failed += rows.read(rows.context, 0, row, 0, 1, out, &err) == FDS_NOT_FOUND;
+        failed += rows.read(rows.context, 0, row, 0, 1, out, &err) == FDS_ERR_NOT_FOUND;
     assert_true(failed >= 5);
     size_t size;
     char *third = scratch_read(scratch_path("t/00003.seg"), &size);
@@ -167,7 +170,7 @@ static void files_that_change_in_use_are_errors(void **state) {
     free(third);
     failed = 0;
     for (size_t row = 0; row < fds_plan_rows(plan); row++)
-        failed += rows.read(rows.context, 0, row, 0, 1, out, &err) == FDS_CORRUPT;
+        failed += rows.read(rows.context, 0, row, 0, 1, out, &err) == FDS_ERR_CORRUPT;
     assert_true(failed >= 1);
     fds_table_view_free(view);
 }
@@ -218,7 +221,7 @@ static void a_worker_maps_one_segment_at_a_time(void **state) {
     for (size_t row = 0; row < fds_plan_rows(plan); row++) {
         assert_int_equal(rows.read(rows.context, (unsigned)(row % 2), row, 0, 1, &out, NULL),
                          FDS_OK);
-        most = FDS_MAX(most, mapped_segments());
+        most = MAX(most, mapped_segments());
     }
     assert_true(most <= 2);
     fds_table_view_free(view);

@@ -280,22 +280,22 @@ static void mistakes_are_named_and_nothing_is_written(void **state) {
     static const uint32_t far[] = {0, 3};
     fds_values v = sample();
     v.players = 0;
-    refuse(v, FDS_USAGE, "no values");
+    refuse(v, FDS_ERR_USAGE, "no values");
     v = sample();
     v.tests = 0;
-    refuse(v, FDS_USAGE, "no values");
+    refuse(v, FDS_ERR_USAGE, "no values");
     v = sample();
     v.player_labels = far;
-    refuse(v, FDS_USAGE, "player 1: label 3, there are 3 classes");
+    refuse(v, FDS_ERR_USAGE, "player 1: label 3, there are 3 classes");
     v = sample();
     v.target_labels = far;
-    refuse(v, FDS_USAGE, "test 1: label 3, there are 3 classes");
+    refuse(v, FDS_ERR_USAGE, "test 1: label 3, there are 3 classes");
     v = sample();
     v.values = bad;
-    refuse(v, FDS_DIVERGED, "player 0 in column 1");
+    refuse(v, FDS_ERR_DIVERGED, "player 0 in column 1");
     v = sample();
     v.errors = bad; /* an infinite one; that it is not known is fine */
-    refuse(v, FDS_DIVERGED, "player 1 in column 1");
+    refuse(v, FDS_ERR_DIVERGED, "player 1 in column 1");
 }
 
 static void only_known_endings_are_taken(void **state) {
@@ -304,7 +304,7 @@ static void only_known_endings_are_taken(void **state) {
     static const char *const right[] = {"v.csv", ".npy", "a.b/v.JSON"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         fds_error err = {0};
-        assert_int_equal(fds_values_check_path(wrong[i], &err), FDS_USAGE);
+        assert_int_equal(fds_values_check_path(wrong[i], &err), FDS_ERR_USAGE);
         expect_in(err.text, ".csv, .npy or .json");
     }
     for (size_t i = 0; i < COUNT(right); i++)
@@ -313,24 +313,24 @@ static void only_known_endings_are_taken(void **state) {
 
 /* ---- failures ---- */
 
-static void fail_each(fds_fault_kind kind, const char *name) {
+static void fail_each(fds__fault_kind kind, const char *name) {
     const fds_values v = sample();
     char path[512];
     snprintf(path, sizeof path, "%s", scratch_path(name));
-    fds_fault_arm(kind, 0);
+    fds__fault_arm(kind, 0);
     save(&v, name);
-    uint64_t calls = fds_fault_arm(kind, 0);
+    uint64_t calls = fds__fault_arm(kind, 0);
     assert_true(calls > 0);
     for (uint64_t n = 1; n <= calls; n++) {
         fds_error err = {0};
         scratch_write(path, "old", 3);
-        fds_fault_arm(kind, n);
+        fds__fault_arm(kind, n);
         fds_status status = fds_values_save(&v, path, &err);
-        fds_fault_arm(kind, 0);
-        assert_int_equal(status, kind == FDS_FAULT_ALLOC ? FDS_NOMEM : FDS_IO);
+        fds__fault_arm(kind, 0);
+        assert_int_equal(status, kind == FDS__FAULT_ALLOC ? FDS_ERR_NOMEM : FDS_ERR_IO);
         assert_true(err.text[0]);
         /* the last file operation syncs the folder: by then the new file stands, complete */
-        if (kind == FDS_FAULT_ALLOC || n < calls)
+        if (kind == FDS__FAULT_ALLOC || n < calls)
             scratch_expect(path, "old");
         assert_int_equal(scratch_entries(), 1);
     }
@@ -341,15 +341,15 @@ static void a_failure_leaves_the_old_file(void **state) {
     (void)state;
     static const char *const names[] = {"v.csv", "v.npy", "v.json"};
     for (size_t i = 0; i < COUNT(names); i++) {
-        fail_each(FDS_FAULT_ALLOC, names[i]);
-        fail_each(FDS_FAULT_IO, names[i]);
+        fail_each(FDS__FAULT_ALLOC, names[i]);
+        fail_each(FDS__FAULT_IO, names[i]);
     }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
 
 int main(void) {
-    json_set_alloc_funcs(fds_alloc, fds_free);
+    json_set_alloc_funcs(fds__alloc, fds__free);
     const struct CMUnitTest tests[] = {
         TEST(csv_has_a_line_for_each_test_label_and_player),
         TEST(csv_of_a_mean_has_a_line_for_each_player),

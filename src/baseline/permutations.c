@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random orders of the players, and the mean of what each player adds over them.
+ * Random permutations of the players, and the mean of what each player adds over them.
  *
- * A player's value is the mean of its marginals over the orders, its standard error the standard
+ * A player's value is the mean of its marginals over the permutations, its standard error the standard
  * deviation of one marginal over the square root of their number. Orders are independent, so both
  * are right whatever the game.
  *
@@ -11,19 +11,19 @@
  * adds 1e-12, so that a player who never adds anything does not divide by 0; so does this one.
  *
  * Orders are walked in rounds and added up one after the other by their numbers: the sums do not
- * depend on threads, nor on how many orders a round has.
+ * depend on threads, nor on how many permutations a round has.
  */
 #include "baseline/baseline.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { LOOK_BACK = 100 }; /* orders between two looks at the change */
-/* of the prefixes' values in a round; more only where the workers' first orders have more */
+enum { LOOK_BACK = 100 }; /* permutations between two looks at the change */
+/* of the prefixes' values in a round; more only where the workers' first permutations have more */
 #define ROUND_BYTES ((size_t)64 << 20)
 
-void baseline_order(uint64_t seed, uint64_t number, size_t players, uint32_t *order) {
-    fds_rng rng = fds_rng_make(seed, FDS_PURPOSE_PERMUTE, number, 0);
+void baseline_permutation(uint64_t seed, uint64_t number, size_t players, uint32_t *order) {
+    fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_PERMUTE, number, 0);
     for (size_t i = 0; i < players; i++)
         order[i] = (uint32_t)i;
     fds_rng_shuffle(&rng, order, players);
@@ -32,7 +32,7 @@ void baseline_order(uint64_t seed, uint64_t number, size_t players, uint32_t *or
 /* ---- running means ---- */
 
 struct baseline_means {
-    size_t size, count; /* players * columns; orders */
+    size_t size, count; /* players * columns; permutations */
     double change;
     double *mean;    /* (players, columns) */
     double *squares; /* (players, columns): sums of squared deviations from the mean */
@@ -42,26 +42,27 @@ struct baseline_means {
 fds_status baseline_means_create(size_t players, size_t columns, baseline_means **out,
                                  fds_error *err) {
     size_t size;
-    baseline_means *m = fds_alloc_zero(1, sizeof *m);
-    double *room = fds_mul(players, columns, &size) ? fds_alloc_zero(size, 3 * sizeof *room) : NULL;
-    if (!m || !room) {
-        fds_free(m);
-        fds_free(room);
-        return fds_fail_nomem(err, size);
+    baseline_means *m = fds__alloc_zero(1, sizeof *m);
+    double *scratch =
+        fds__mul(players, columns, &size) ? fds__alloc_zero(size, 3 * sizeof *scratch) : NULL;
+    if (!m || !scratch) {
+        fds__free(m);
+        fds__free(scratch);
+        return fds__fail_nomem(err, size);
     }
     *m = (baseline_means){.size = size,
                           .change = NAN,
-                          .mean = room,
-                          .squares = room + size,
-                          .earlier = room + 2 * size};
+                          .mean = scratch,
+                          .squares = scratch + size,
+                          .earlier = scratch + 2 * size};
     *out = m;
     return FDS_OK;
 }
 
 void baseline_means_free(baseline_means *means) {
     if (means)
-        fds_free(means->mean);
-    fds_free(means);
+        fds__free(means->mean);
+    fds__free(means);
 }
 
 /* Players and games all have as many terms, so the mean over both is one mean. */
@@ -102,13 +103,13 @@ static bool has_converged(const fds_baseline_params *params, const baseline_mean
 
 void baseline_means_tell(const fds_baseline_params *params, const baseline_means *means,
                          fds_baseline_report *report) {
-    report->orders = means->count;
+    report->permutations = means->count;
     report->change = means->change;
     report->has_converged = has_converged(params, means);
 }
 
 bool baseline_goes_on(const fds_baseline_params *params, const baseline_means *means) {
-    return means->count < params->orders && !has_converged(params, means);
+    return means->count < params->permutations && !has_converged(params, means);
 }
 
 bool baseline_is_near(const fds_baseline_params *params, size_t columns, const double *value,
@@ -126,53 +127,54 @@ bool baseline_is_near(const fds_baseline_params *params, size_t columns, const d
 typedef struct {
     const baseline_walker *walker;
     const fds_baseline_params *params;
-    uint64_t first;    /* the number of the round's first order */
-    size_t round;      /* orders at the most */
-    uint32_t *orders;  /* (round, players) */
-    double *values;    /* (round, players + 1, columns) */
-    size_t *ends;      /* (round) */
-    double *marginals; /* (players, columns) */
+    uint64_t first;         /* the number of the round's first order */
+    size_t round;           /* permutations at the most */
+    uint32_t *permutations; /* (round, players) */
+    double *values;         /* (round, players + 1, columns) */
+    size_t *ends;           /* (round) */
+    double *marginals;      /* (players, columns) */
 } walking;
 
 static void walking_free(walking *w) {
-    fds_free(w->orders);
-    fds_free(w->values);
-    fds_free(w->ends);
-    fds_free(w->marginals);
+    fds__free(w->permutations);
+    fds__free(w->values);
+    fds__free(w->ends);
+    fds__free(w->marginals);
 }
 
 static fds_status walking_make(walking *w, fds_error *err) {
     size_t n = w->walker->players, columns = w->walker->columns, size;
-    if (!fds_mul(n + 1, columns, &size) || size > SIZE_MAX / sizeof(double) / BASELINE_ROUND)
-        return fds_fail_nomem(err, SIZE_MAX);
-    size_t workers = fds_pool_workers(w->params->threads, BASELINE_ROUND);
-    w->round = FDS_MAX(ROUND_BYTES / (size * sizeof(double)), workers);
-    w->round = FDS_MIN(w->round, (size_t)BASELINE_ROUND);
-    w->orders = fds_alloc_zero(w->round * n, sizeof *w->orders);
-    w->values = fds_alloc_zero(w->round * size, sizeof *w->values);
-    w->ends = fds_alloc_zero(w->round, sizeof *w->ends);
-    w->marginals = fds_alloc_zero(n * columns, sizeof *w->marginals);
-    return w->orders && w->values && w->ends && w->marginals
+    if (!fds__mul(n + 1, columns, &size) || size > SIZE_MAX / sizeof(double) / BASELINE_ROUND)
+        return fds__fail_nomem(err, SIZE_MAX);
+    size_t workers = fds__pool_workers(w->params->threads, BASELINE_ROUND);
+    w->round = MAX(ROUND_BYTES / (size * sizeof(double)), workers);
+    w->round = MIN(w->round, (size_t)BASELINE_ROUND);
+    w->permutations = fds__alloc_zero(w->round * n, sizeof *w->permutations);
+    w->values = fds__alloc_zero(w->round * size, sizeof *w->values);
+    w->ends = fds__alloc_zero(w->round, sizeof *w->ends);
+    w->marginals = fds__alloc_zero(n * columns, sizeof *w->marginals);
+    return w->permutations && w->values && w->ends && w->marginals
                ? FDS_OK
-               : fds_fail_nomem(err, w->round * size * sizeof *w->values);
+               : fds__fail_nomem(err, w->round * size * sizeof *w->values);
 }
 
 static fds_status walk_one(void *context, size_t job, unsigned worker, fds_error *err) {
     walking *w = context;
     size_t n = w->walker->players;
-    uint32_t *order = w->orders + job * n;
-    baseline_order(w->params->seed, w->first + job, n, order);
-    FDS_TRY(w->walker->walk(w->walker->context, worker, order,
-                            w->values + job * (n + 1) * w->walker->columns, &w->ends[job], err));
-    return w->ends[job] <= n ? FDS_OK
-                             : fds_fail(err, FDS_LIMIT, "order %llu: %zu places of %zu players",
-                                        (unsigned long long)w->first + job, w->ends[job], n);
+    uint32_t *order = w->permutations + job * n;
+    baseline_permutation(w->params->seed, w->first + job, n, order);
+    TRY(w->walker->walk(w->walker->context, worker, order,
+                        w->values + job * (n + 1) * w->walker->columns, &w->ends[job], err));
+    return w->ends[job] <= n
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_LIMIT, "order %llu: %zu places of %zu players",
+                           (unsigned long long)w->first + job, w->ends[job], n);
 }
 
 /* The marginals of one order, by player; returns how many places were not looked at. */
 static size_t take_marginals(walking *w, size_t job) {
     size_t n = w->walker->players, columns = w->walker->columns, end = w->ends[job];
-    const uint32_t *order = w->orders + job * n;
+    const uint32_t *order = w->permutations + job * n;
     const double *value = w->values + job * (n + 1) * columns;
     for (size_t place = 0; place < n; place++, value += columns) {
         double *marginal = w->marginals + order[place] * columns;
@@ -186,18 +188,19 @@ static size_t take_marginals(walking *w, size_t job) {
 static fds_status walk_rounds(walking *w, baseline_means *means, size_t *skipped,
                               const fds_events *events, fds_error *err) {
     const fds_baseline_params *params = w->params;
-    double start_s = fds_now_s();
+    double start_s = fds__now_s();
     while (baseline_goes_on(params, means)) {
         w->first = means->count;
-        size_t count = FDS_MIN(w->round, params->orders - means->count);
+        size_t count = MIN(w->round, params->permutations - means->count);
         /* not beyond a look at the change, whatever the size of a round */
-        count = FDS_MIN(count, LOOK_BACK - means->count % LOOK_BACK);
-        FDS_TRY(fds_pool_run(params->threads, count, walk_one, w, "orders", "orders", NULL, err));
+        count = MIN(count, LOOK_BACK - means->count % LOOK_BACK);
+        TRY(fds__pool_run(params->threads, count, walk_one, w, "orders", "orders", NULL, err));
         for (size_t i = 0; i < count; i++) {
             *skipped += take_marginals(w, i);
             baseline_means_add(means, w->marginals);
         }
-        FDS_TRY(fds_report(events, "orders", "orders", means->count, params->orders, start_s, err));
+        TRY(fds__report(events, "orders", "orders", means->count, params->permutations, start_s,
+                        err));
     }
     return FDS_OK;
 }

@@ -12,8 +12,8 @@
 enum { ANSWERS_VERSION = 1 };
 enum { USUAL_EPOCHS = 10 };
 
-fds_value_params fds_value_params_default(void) {
-    fds_value_params params = {
+fds_utility_params fds_utility_params_default(void) {
+    fds_utility_params params = {
         .kind = "retrain:10",
         .network = "lenet5",
         .train = fds_train_params_default(),
@@ -28,17 +28,17 @@ fds_value_params fds_value_params_default(void) {
 typedef struct {
     const char *name, *ending;        /* "knn", "@model": what is before ":K" and behind it */
     bool with_number, without_number; /* whether there may be ":K", and may be none */
-    const fds_value_kind *kind;
-    fds_status (*check)(const fds_value_params *params, uint32_t number, fds_error *err);
-    fds_status (*create)(fds_value_making *making, fds_error *err);
+    const fds__utility_kind *kind;
+    fds_status (*check)(const fds_utility_params *params, uint32_t number, fds_error *err);
+    fds_status (*create)(fds__utility_making *making, fds_error *err);
 } kind_row;
 
 static const kind_row kinds[] = {
-    {"retrain", "", true, true, &fds_retrain_kind, fds_retrain_check, fds_retrain_create},
-    {"knn", "", true, false, &fds_knn_kind, NULL, fds_knn_create},
-    {"knn", "@model", true, false, &fds_knn_kind, fds_features_check, fds_knn_model_create},
-    {"kernel", "", false, true, &fds_kernel_kind, NULL, fds_kernel_create},
-    {"entk", "", true, true, &fds_entk_kind, fds_entk_check, fds_entk_create},
+    {"retrain", "", true, true, &fds__retrain_kind, fds__retrain_check, fds__retrain_create},
+    {"knn", "", true, false, &fds__knn_kind, NULL, fds__knn_create},
+    {"knn", "@model", true, false, &fds__knn_kind, fds__features_check, fds__knn_model_create},
+    {"kernel", "", false, true, &fds__kernel_kind, NULL, fds__kernel_create},
+    {"entk", "", true, true, &fds__entk_kind, fds__entk_check, fds__entk_create},
 };
 
 /* The first length characters: digits and nothing else. */
@@ -46,7 +46,7 @@ static bool read_number(const char *text, size_t length, uint32_t *number) {
     if (length < 1 || length > 9 || strspn(text, "0123456789") < length)
         return false;
     *number = (uint32_t)strtoul(text, NULL, 10);
-    return *number >= 1 && *number <= FDS_MAX_VALUE_K;
+    return *number >= 1 && *number <= FDS__MAX_UTILITY_K;
 }
 
 static fds_status read_kind(const char *text, const kind_row **row, uint32_t *number,
@@ -60,41 +60,41 @@ static fds_status read_kind(const char *text, const kind_row **row, uint32_t *nu
             strcmp(kinds[i].ending, text + body) == 0)
             *row = &kinds[i];
     if (!*row || !(has_number ? (*row)->with_number : (*row)->without_number))
-        return fds_fail(err, FDS_USAGE,
-                        "unknown value function \"%.100s\"; there are \"retrain\", \"retrain:K\", "
-                        "\"knn:K\", \"knn:K@model\", \"kernel\", \"entk\" and \"entk:K\"",
-                        text ? text : "");
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "unknown value function \"%.100s\"; there are \"retrain\", \"retrain:K\", "
+                         "\"knn:K\", \"knn:K@model\", \"kernel\", \"entk\" and \"entk:K\"",
+                         text ? text : "");
     if (has_number && !read_number(text + length + 1, body - length - 1, number))
-        return fds_fail(err, FDS_USAGE,
-                        "value function \"%.100s\": after the colon a whole number from 1 to %u "
-                        "is needed",
-                        text, FDS_MAX_VALUE_K);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "value function \"%.100s\": after the colon a whole number from 1 to %u "
+                         "is needed",
+                         text, FDS__MAX_UTILITY_K);
     return FDS_OK;
 }
 
-double fds_decimal(float value) {
+double fds__decimal(float value) {
     char text[32];
     snprintf(text, sizeof text, "%.7g", (double)value);
     return strtod(text, NULL);
 }
 
-fds_status fds_value_training(const fds_value_params *params, fds_train_params *train,
-                              fds_error *err) {
+fds_status fds_utility_training(const fds_utility_params *params, fds_train_params *train,
+                                fds_error *err) {
     const kind_row *row;
     uint32_t number;
-    FDS_TRY(read_kind(params->kind, &row, &number, err));
-    bool trains = row->kind == &fds_retrain_kind || (row->kind == &fds_entk_kind && number);
-    *train = fds_retrain_training(params, trains ? number : USUAL_EPOCHS);
+    TRY(read_kind(params->kind, &row, &number, err));
+    bool trains = row->kind == &fds__retrain_kind || (row->kind == &fds__entk_kind && number);
+    *train = fds__retrain_training(params, trains ? number : USUAL_EPOCHS);
     return FDS_OK;
 }
 
 /* ---- checks ---- */
 
-fds_status fds_players_check(const fds_dataset *ds, const fds_players *players, fds_error *err) {
+fds_status fds__players_check(const fds_dataset *ds, const fds_players *players, fds_error *err) {
     for (size_t p = 0; p < fds_players_count(players); p++) {
         const uint32_t *index;
         size_t count = fds_players_samples(players, p, &index);
-        FDS_TRY(fds_index_check(ds, index, count, err));
+        TRY(fds__samples_check(ds, index, count, err));
     }
     return FDS_OK;
 }
@@ -103,33 +103,33 @@ static fds_status check_sets(const fds_dataset *train, const fds_players *player
                              const fds_dataset *test, const uint32_t *inputs, size_t input_count,
                              fds_error *err) {
     fds_shape a = train->shape, b = test->shape;
-    if (!fds_shape_equal(a, b))
-        return fds_fail(err, FDS_SHAPE, "%s has samples of %ux%ux%u, but %s of %ux%ux%u",
-                        train->source, a.channels, a.height, a.width, test->source, b.channels,
-                        b.height, b.width);
-    if (fds_players_count(players) > FDS_MAX_PLAYERS)
-        return fds_fail(err, FDS_LIMIT, "%zu players, at most %zu are allowed",
-                        fds_players_count(players), FDS_MAX_PLAYERS);
-    FDS_TRY(fds_players_check(train, players, err));
+    if (!fds__shape_equal(a, b))
+        return fds__fail(err, FDS_ERR_SHAPE, "%s has samples of %ux%ux%u, but %s of %ux%ux%u",
+                         train->source, a.channels, a.height, a.width, test->source, b.channels,
+                         b.height, b.width);
+    if (fds_players_count(players) > FDS__MAX_PLAYERS)
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu players, at most %zu are allowed",
+                         fds_players_count(players), FDS__MAX_PLAYERS);
+    TRY(fds__players_check(train, players, err));
     if (!input_count)
-        return fds_fail(err, FDS_USAGE, "no inputs: at least one sample of %s is needed",
-                        test->source);
-    FDS_TRY(fds_index_check(test, inputs, input_count, err));
+        return fds__fail(err, FDS_ERR_USAGE, "no inputs: at least one sample of %s is needed",
+                         test->source);
+    TRY(fds__samples_check(test, inputs, input_count, err));
     for (size_t i = 0; i < input_count; i++) {
         size_t sample = inputs ? inputs[i] : i;
         if (test->labels[sample] >= train->classes)
-            return fds_fail(err, FDS_SHAPE, "%s: sample %zu has label %u, but %s only %u classes",
-                            test->source, sample, test->labels[sample], train->source,
-                            train->classes);
+            return fds__fail(err, FDS_ERR_SHAPE,
+                             "%s: sample %zu has label %u, but %s only %u classes", test->source,
+                             sample, test->labels[sample], train->source, train->classes);
     }
     return FDS_OK;
 }
 
-static fds_status check_all(const kind_row *row, const fds_value_params *params, uint32_t number,
+static fds_status check_all(const kind_row *row, const fds_utility_params *params, uint32_t number,
                             unsigned workers, fds_error *err) {
-    if (workers > FDS_MAX_VALUE_WORKERS)
-        return fds_fail(err, FDS_LIMIT, "%u workers, at most %u are allowed", workers,
-                        FDS_MAX_VALUE_WORKERS);
+    if (workers > FDS__MAX_UTILITY_WORKERS)
+        return fds__fail(err, FDS_ERR_LIMIT, "%u workers, at most %u are allowed", workers,
+                         FDS__MAX_UTILITY_WORKERS);
     return row->check ? row->check(params, number, err) : FDS_OK;
 }
 
@@ -152,9 +152,9 @@ static fds_status list_holdings(const fds_players *players, holding **out, size_
     size_t count = 0;
     for (size_t p = 0; p < player_count; p++)
         count += fds_players_samples(players, p, &index);
-    holding *list = fds_alloc_zero(count, sizeof *list);
+    holding *list = fds__alloc_zero(count, sizeof *list);
     if (!list)
-        return fds_fail_nomem(err, count * sizeof *list);
+        return fds__fail_nomem(err, count * sizeof *list);
     size_t at = 0;
     for (size_t p = 0; p < player_count; p++)
         for (size_t i = 0, owned = fds_players_samples(players, p, &index); i < owned; i++)
@@ -169,35 +169,37 @@ static fds_status list_holdings(const fds_players *players, holding **out, size_
 static fds_status check_finite(const fds_inputs *inputs, const char *source, fds_error *err) {
     for (size_t i = 0; i < inputs->count * inputs->size; i++)
         if (!isfinite(inputs->values[i]))
-            return fds_fail(err, FDS_LIMIT,
-                            "%s: sample %u: value %zu is infinite once it is normalised by the "
-                            "players' samples",
-                            source, inputs->ids[i / inputs->size], i % inputs->size);
+            return fds__fail(err, FDS_ERR_LIMIT,
+                             "%s: sample %u: value %zu is infinite once it is normalised by the "
+                             "players' samples",
+                             source, inputs->ids[i / inputs->size], i % inputs->size);
     return FDS_OK;
 }
 
-static fds_status normalise(fds_value_data *data, const fds_dataset *train, const uint32_t *index,
-                            size_t count, const fds_dataset *test, const uint32_t *inputs,
-                            size_t input_count, float *mean, float *std, fds_error *err) {
-    FDS_TRY(fds_dataset_stats(train, index, count, NULL, NULL, mean, std, err));
+static fds_status normalise(fds__utility_data *data, const fds_dataset *train,
+                            const uint32_t *index, size_t count, const fds_dataset *test,
+                            const uint32_t *inputs, size_t input_count, float *mean, float *std,
+                            fds_error *err) {
+    TRY(fds_dataset_stats(train, index, count, NULL, NULL, mean, std, err));
     for (uint32_t c = 0; c < train->shape.channels; c++)
         if (!(std[c] > 0)) /* a constant channel is only shifted, as fds_model_train does it */
             std[c] = 1.0f;
-    FDS_TRY(fds_inputs_create(train, index, count, mean, std, &data->samples, err));
-    FDS_TRY(fds_inputs_create(test, inputs, input_count, mean, std, &data->inputs, err));
-    FDS_TRY(check_finite(data->samples, train->source, err));
+    TRY(fds_inputs_create(train, index, count, mean, std, &data->samples, err));
+    TRY(fds_inputs_create(test, inputs, input_count, mean, std, &data->inputs, err));
+    TRY(check_finite(data->samples, train->source, err));
     return check_finite(data->inputs, test->source, err);
 }
 
-static fds_status fill_data(fds_value_data *data, const fds_dataset *train, const fds_dataset *test,
-                            const uint32_t *inputs, size_t input_count, fds_error *err) {
+static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
+                            const fds_dataset *test, const uint32_t *inputs, size_t input_count,
+                            fds_error *err) {
     holding *list = NULL;
     size_t count = 0;
-    FDS_TRY(list_holdings(data->players, &list, &count, err));
-    uint32_t *index = fds_alloc_zero(count, sizeof *index);
-    float *mean = fds_alloc_zero(train->shape.channels, sizeof *mean);
-    float *std = fds_alloc_zero(train->shape.channels, sizeof *std);
-    data->owner = fds_alloc_zero(count, sizeof *data->owner);
+    TRY(list_holdings(data->players, &list, &count, err));
+    uint32_t *index = fds__alloc_zero(count, sizeof *index);
+    float *mean = fds__alloc_zero(train->shape.channels, sizeof *mean);
+    float *std = fds__alloc_zero(train->shape.channels, sizeof *std);
+    data->owner = fds__alloc_zero(count, sizeof *data->owner);
     fds_status status = FDS_OK;
     if (index && mean && std && data->owner) {
         for (size_t i = 0; i < count; i++) {
@@ -206,25 +208,25 @@ static fds_status fill_data(fds_value_data *data, const fds_dataset *train, cons
         }
         status = normalise(data, train, index, count, test, inputs, input_count, mean, std, err);
     } else {
-        status = fds_fail_nomem(err, count * sizeof *index);
+        status = fds__fail_nomem(err, count * sizeof *index);
     }
-    fds_free(list);
-    fds_free(index);
-    fds_free(mean);
-    fds_free(std);
+    fds__free(list);
+    fds__free(index);
+    fds__free(mean);
+    fds__free(std);
     return status;
 }
 
-static void free_data(fds_value_data *data) {
+static void free_data(fds__utility_data *data) {
     if (!data)
         return;
     fds_inputs_free(data->samples);
     fds_inputs_free(data->inputs);
-    fds_free(data->owner);
-    fds_free(data);
+    fds__free(data->owner);
+    fds__free(data);
 }
 
-static size_t data_bytes(const fds_value_data *data) {
+static size_t data_bytes(const fds__utility_data *data) {
     const fds_inputs *both[] = {data->samples, data->inputs};
     size_t bytes = sizeof *data + data->samples->count * sizeof *data->owner;
     for (int i = 0; i < 2; i++)
@@ -233,13 +235,13 @@ static size_t data_bytes(const fds_value_data *data) {
     return bytes;
 }
 
-fds_status fds_value_by_player(const fds_value_data *data, uint32_t **members, size_t **first,
-                               fds_error *err) {
+fds_status fds__utility_by_player(const fds__utility_data *data, uint32_t **members, size_t **first,
+                                  fds_error *err) {
     const size_t players = fds_players_count(data->players), samples = data->samples->count;
-    *members = fds_alloc_zero(samples, sizeof **members);
-    *first = fds_alloc_zero(players + 2, sizeof **first);
+    *members = fds__alloc_zero(samples, sizeof **members);
+    *first = fds__alloc_zero(players + 2, sizeof **first);
     if (!*members || !*first)
-        return fds_fail_nomem(err, (samples + players) * sizeof **first);
+        return fds__fail_nomem(err, (samples + players) * sizeof **first);
     for (size_t i = 0; i < samples; i++) /* counted two places on, and summed up */
         (*first)[data->owner[i] + 2]++;
     for (size_t p = 0; p < players; p++)
@@ -249,7 +251,8 @@ fds_status fds_value_by_player(const fds_value_data *data, uint32_t **members, s
     return FDS_OK;
 }
 
-size_t fds_value_members(const fds_value_data *data, const uint64_t *coalition, uint32_t *members) {
+size_t fds__utility_members(const fds__utility_data *data, const uint64_t *coalition,
+                            uint32_t *members) {
     size_t count = 0;
     for (size_t i = 0; i < data->samples->count; i++)
         if (fds_coalition_has(coalition, data->owner[i]))
@@ -261,7 +264,7 @@ size_t fds_value_members(const fds_value_data *data, const uint64_t *coalition, 
 
 enum { SUMS = 8 }; /* running side by side: the compiler may use vectors without changing a bit */
 
-double fds_value_dot(const float *a, const float *b, size_t count) {
+double fds__utility_dot(const float *a, const float *b, size_t count) {
     double sums[SUMS] = {0}, total = 0;
     size_t i = 0;
     for (; i + SUMS <= count; i += SUMS)
@@ -274,7 +277,7 @@ double fds_value_dot(const float *a, const float *b, size_t count) {
     return total;
 }
 
-double fds_value_distance2(const float *a, const float *b, size_t count) {
+double fds__utility_distance2(const float *a, const float *b, size_t count) {
     double sums[SUMS] = {0}, total = 0;
     size_t i = 0;
     for (; i + SUMS <= count; i += SUMS)
@@ -294,7 +297,7 @@ double fds_value_distance2(const float *a, const float *b, size_t count) {
 /* ---- the text ---- */
 
 /* Of the samples: their values, labels and numbers, and whose they are. */
-static void hash_samples(const fds_value_data *data, char hex[65]) {
+static void hash_samples(const fds__utility_data *data, char hex[65]) {
     const fds_inputs *in = data->samples;
     char parts[4 * 64 + 1];
     fds_sha256_hex(in->values, in->count * in->size * sizeof *in->values, parts);
@@ -305,12 +308,12 @@ static void hash_samples(const fds_value_data *data, char hex[65]) {
 }
 
 /* Of the inputs their values alone: no answer depends on their labels or numbers. */
-static void hash_inputs(const fds_value_data *data, char hex[65]) {
+static void hash_inputs(const fds__utility_data *data, char hex[65]) {
     const fds_inputs *in = data->inputs;
     fds_sha256_hex(in->values, in->count * in->size * sizeof *in->values, hex);
 }
 
-static json_t *describe_data(const fds_value_data *data, const char *kind) {
+static json_t *describe_data(const fds__utility_data *data, const char *kind) {
     char samples[65], inputs[65];
     fds_shape shape = data->samples->shape;
     hash_samples(data, samples);
@@ -333,32 +336,32 @@ static const char *next_key(json_t *object, const char *after) {
     return least;
 }
 
-/* A flat object as text, its keys in order; the caller fds_frees it. NULL: no memory. */
+/* A flat object as text, its keys in order; the caller fds__frees it. NULL: no memory. */
 static char *sorted_text(json_t *object) {
     json_t *sorted = json_object();
     bool right = sorted != NULL;
     for (const char *key = NULL; right && (key = next_key(object, key));)
         right = json_object_set(sorted, key, json_object_get(object, key)) == 0;
-    char *text = right ? fds_json_text(sorted, JSON_COMPACT) : NULL;
+    char *text = right ? fds__json_text(sorted, JSON_COMPACT) : NULL;
     json_decref(sorted);
     return text;
 }
 
 /* ---- value functions ---- */
 
-static fds_status make_kind(fds_value *value, const kind_row *row, const fds_value_params *params,
-                            uint32_t number, fds_error *err) {
+static fds_status make_kind(fds_utility *value, const kind_row *row,
+                            const fds_utility_params *params, uint32_t number, fds_error *err) {
     char name[32];
     int at = snprintf(name, sizeof name, number ? "%s:%u" : "%s", row->name, number);
     snprintf(name + at, sizeof name - (size_t)at, "%s", row->ending);
-    fds_value_making making = {params, value->data, number,
-                               NULL,   0,           describe_data(value->data, name)};
-    fds_status status = making.about ? row->create(&making, err) : fds_fail_nomem(err, 1);
+    fds__utility_making making = {params, value->data, number,
+                                  NULL,   0,           describe_data(value->data, name)};
+    fds_status status = making.about ? row->create(&making, err) : fds__fail_nomem(err, 1);
     if (status == FDS_OK) {
         value->kind = row->kind;
         value->self = making.self;
         value->text = sorted_text(making.about);
-        status = value->text ? FDS_OK : fds_fail_nomem(err, 1);
+        status = value->text ? FDS_OK : fds__fail_nomem(err, 1);
     }
     json_decref(making.about);
     value->memory = sizeof *value + data_bytes(value->data) + making.memory +
@@ -366,56 +369,57 @@ static fds_status make_kind(fds_value *value, const kind_row *row, const fds_val
     return status;
 }
 
-static fds_status make_value(fds_value *value, const kind_row *row, const fds_value_params *params,
-                             uint32_t number, const fds_dataset *train, const fds_players *players,
+static fds_status make_value(fds_utility *value, const kind_row *row,
+                             const fds_utility_params *params, uint32_t number,
+                             const fds_dataset *train, const fds_players *players,
                              const fds_dataset *test, const uint32_t *inputs, fds_error *err) {
-    value->data = fds_alloc_zero(1, sizeof *value->data);
+    value->data = fds__alloc_zero(1, sizeof *value->data);
     if (!value->data)
-        return fds_fail_nomem(err, sizeof *value->data);
+        return fds__fail_nomem(err, sizeof *value->data);
     value->data->players = players;
     value->data->classes = value->classes;
     value->data->workers = value->workers;
-    FDS_TRY(fill_data(value->data, train, test, inputs, value->inputs, err));
+    TRY(fill_data(value->data, train, test, inputs, value->inputs, err));
     return make_kind(value, row, params, number, err);
 }
 
-fds_status fds_value_create(const fds_value_params *params, const fds_dataset *train,
-                            const fds_players *players, const fds_dataset *test,
-                            const uint32_t *inputs, size_t input_count, unsigned workers,
-                            fds_value **out, fds_error *err) {
+fds_status fds_utility_create(const fds_utility_params *params, const fds_dataset *train,
+                              const fds_players *players, const fds_dataset *test,
+                              const uint32_t *inputs, size_t input_count, unsigned workers,
+                              fds_utility **out, fds_error *err) {
     const kind_row *row;
     uint32_t number;
-    FDS_TRY(read_kind(params->kind, &row, &number, err));
-    FDS_TRY(check_all(row, params, number, workers, err));
-    FDS_TRY(check_sets(train, players, test, inputs, input_count, err));
-    fds_value *value = fds_alloc_zero(1, sizeof *value);
+    TRY(read_kind(params->kind, &row, &number, err));
+    TRY(check_all(row, params, number, workers, err));
+    TRY(check_sets(train, players, test, inputs, input_count, err));
+    fds_utility *value = fds__alloc_zero(1, sizeof *value);
     if (!value)
-        return fds_fail_nomem(err, sizeof *value);
+        return fds__fail_nomem(err, sizeof *value);
     value->players = fds_players_count(players);
     value->inputs = input_count;
     value->classes = train->classes;
     value->workers = workers ? workers : fds_processors();
     fds_status status = make_value(value, row, params, number, train, players, test, inputs, err);
     if (status != FDS_OK) {
-        fds_value_free(value);
+        fds_utility_free(value);
         return status;
     }
     *out = value;
     return FDS_OK;
 }
 
-void fds_value_free(fds_value *value) {
+void fds_utility_free(fds_utility *value) {
     if (!value)
         return;
     if (value->kind)
         value->kind->free(value->self);
     free_data(value->data);
-    fds_free(value->text);
-    fds_free(value);
+    fds__free(value->text);
+    fds__free(value);
 }
 
-fds_value_info fds_value_get_info(const fds_value *value) {
-    return (fds_value_info){
+fds_utility_info fds_utility_get_info(const fds_utility *value) {
+    return (fds_utility_info){
         .players = value->players,
         .inputs = value->inputs,
         .classes = value->classes,
@@ -424,13 +428,14 @@ fds_value_info fds_value_get_info(const fds_value *value) {
     };
 }
 
-fds_status fds_value_eval(const fds_value *value, unsigned worker, const uint64_t *coalition,
-                          float *probs, fds_error *err) {
+fds_status fds_utility_eval(const fds_utility *value, unsigned worker, const uint64_t *coalition,
+                            float *probs, fds_error *err) {
     if (worker >= value->workers)
-        return fds_fail(err, FDS_USAGE, "worker %u: the value function was made for %u (from 0)",
-                        worker, value->workers);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "worker %u: the value function was made for %u (from 0)", worker,
+                         value->workers);
     if (value->players % 64 && coalition[value->players / 64] >> (value->players % 64))
-        return fds_fail(err, FDS_USAGE, "the coalition has players beyond the %zu that there are",
-                        value->players);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "the coalition has players beyond the %zu that there are", value->players);
     return value->kind->eval(value->self, worker, coalition, probs, err);
 }

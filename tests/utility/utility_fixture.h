@@ -102,8 +102,8 @@ static inline game game_providers(size_t samples, size_t inputs, uint32_t classe
 /* ---- value functions ---- */
 
 /* A small network, trained fast. */
-static inline fds_value_params small(const char *kind) {
-    fds_value_params p = fds_value_params_default();
+static inline fds_utility_params small(const char *kind) {
+    fds_utility_params p = fds_utility_params_default();
     p.kind = kind;
     p.network = "maxpool:4,fc:8,relu,fc:classes";
     p.train.lr = 1e-3f;
@@ -112,29 +112,31 @@ static inline fds_value_params small(const char *kind) {
 }
 
 /* The same for vectors. */
-static inline fds_value_params smaller(const char *kind) {
-    fds_value_params p = small(kind);
+static inline fds_utility_params smaller(const char *kind) {
+    fds_utility_params p = small(kind);
     p.network = "fc:5,relu,fc:classes";
     return p;
 }
 
-static inline fds_status try_value(const game *g, const fds_value_params *p, unsigned workers,
-                                   fds_value **value, fds_error *err) {
-    return fds_value_create(p, g->train, g->players, g->test, g->inputs, g->input_count, workers,
-                            value, err);
+static inline fds_status try_value(const game *g, const fds_utility_params *p, unsigned workers,
+                                   fds_utility **value, fds_error *err) {
+    return fds_utility_create(p, g->train, g->players, g->test, g->inputs, g->input_count, workers,
+                              value, err);
 }
 
-static inline fds_value *make_value(const game *g, const fds_value_params *p, unsigned workers) {
-    fds_value *value = NULL;
+static inline fds_utility *make_value(const game *g, const fds_utility_params *p,
+                                      unsigned workers) {
+    fds_utility *value = NULL;
     fds_error err;
     expect_ok(try_value(g, p, workers, &value, &err), &err);
     return value;
 }
 
 /* Into probs, whose size is that of the answer. */
-static inline void eval(const fds_value *value, unsigned worker, uint64_t coalition, float *probs) {
+static inline void eval(const fds_utility *value, unsigned worker, uint64_t coalition,
+                        float *probs) {
     fds_error err;
-    expect_ok(fds_value_eval(value, worker, &coalition, probs, &err), &err);
+    expect_ok(fds_utility_eval(value, worker, &coalition, probs, &err), &err);
 }
 
 static inline uint64_t everyone(const game *g) {
@@ -148,13 +150,13 @@ static inline uint64_t everyone(const game *g) {
 static inline void expect_nobody_to_know(const char *kind) {
     enum { INPUTS_ASKED = 10 };
     game g = game_digits(20, INPUTS_ASKED);
-    fds_value_params p = small(kind);
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility_params p = small(kind);
+    fds_utility *value = make_value(&g, &p, 1);
     float probs[INPUTS_ASKED * 10];
     eval(value, 0, 0, probs);
     for (size_t i = 0; i < COUNT(probs); i++)
         assert_true(probs[i] == 0.1f);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
@@ -170,8 +172,8 @@ static inline void expect_no_order_of_players(const char *kind, uint64_t trials)
         index[i] = *own;
     }
     expect_ok(fds_players_points(g.train, index, DIGITS, &h.players, &err), &err);
-    fds_value_params p = small(kind);
-    fds_value *one = make_value(&g, &p, 1), *two = make_value(&h, &p, 3);
+    fds_utility_params p = small(kind);
+    fds_utility *one = make_value(&g, &p, 1), *two = make_value(&h, &p, 3);
     for (uint64_t trial = 0; trial < trials; trial++) {
         fds_rng rng = fds_rng_make(2, 2005, trial, 0);
         uint64_t s = fds_rng_below(&rng, 1u << DIGITS), turned = 0;
@@ -182,8 +184,8 @@ static inline void expect_no_order_of_players(const char *kind, uint64_t trials)
         eval(two, (unsigned)trial % 3, turned, b);
         assert_memory_equal(a, b, sizeof a);
     }
-    fds_value_free(one);
-    fds_value_free(two);
+    fds_utility_free(one);
+    fds_utility_free(two);
     fds_players_free(h.players);
     game_free(&g);
 }
@@ -192,13 +194,13 @@ static inline void expect_no_order_of_players(const char *kind, uint64_t trials)
 static inline void expect_digits_to_be_learnt(const char *kind, const char *network) {
     enum { INPUTS_ASKED = 60 };
     game g = game_digits(100, INPUTS_ASKED);
-    fds_value_params p = small(kind);
+    fds_utility_params p = small(kind);
     p.network = network;
-    fds_value *value = make_value(&g, &p, 1);
+    fds_utility *value = make_value(&g, &p, 1);
     static float probs[INPUTS_ASKED * 10];
     const uint64_t all[2] = {UINT64_MAX, ((uint64_t)1 << 36) - 1};
     fds_error err;
-    expect_ok(fds_value_eval(value, 0, all, probs, &err), &err);
+    expect_ok(fds_utility_eval(value, 0, all, probs, &err), &err);
     size_t right = 0;
     for (size_t x = 0; x < INPUTS_ASKED; x++) {
         const float *q = probs + x * 10;
@@ -208,25 +210,25 @@ static inline void expect_digits_to_be_learnt(const char *kind, const char *netw
         right += top == fds_dataset_get_info(g.test).labels[g.inputs[x]];
     }
     assert_true(right >= 36);
-    fds_value_free(value);
+    fds_utility_free(value);
     game_free(&g);
 }
 
 /* Every allocation of making it fails once. */
-static inline void expect_failed_allocations_survived(const game *g, const fds_value_params *p,
+static inline void expect_failed_allocations_survived(const game *g, const fds_utility_params *p,
                                                       unsigned workers) {
-    fds_fault_arm(FDS_FAULT_ALLOC, 0);
-    fds_value_free(make_value(g, p, workers));
-    uint64_t calls = fds_fault_arm(FDS_FAULT_ALLOC, 0);
+    fds__fault_arm(FDS__FAULT_ALLOC, 0);
+    fds_utility_free(make_value(g, p, workers));
+    uint64_t calls = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     assert_true(calls > 10);
     for (uint64_t n = 1; n <= calls; n++) {
-        fds_value *value = NULL;
+        fds_utility *value = NULL;
         fds_error err = {0};
-        fds_fault_arm(FDS_FAULT_ALLOC, n);
+        fds__fault_arm(FDS__FAULT_ALLOC, n);
         fds_status status = try_value(g, p, workers, &value, &err);
-        fds_fault_arm(FDS_FAULT_ALLOC, 0);
-        assert_int_equal(status, FDS_NOMEM);
-        assert_int_equal(err.status, FDS_NOMEM);
+        fds__fault_arm(FDS__FAULT_ALLOC, 0);
+        assert_int_equal(status, FDS_ERR_NOMEM);
+        assert_int_equal(err.status, FDS_ERR_NOMEM);
         assert_null(value);
     }
 }

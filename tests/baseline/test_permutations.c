@@ -2,7 +2,7 @@
  * Orders, running means and the walkers' loop against plain re-computations. */
 #include "asked_game.h"
 
-/* ---- orders ---- */
+/* ---- permutations ---- */
 
 static void every_order_is_as_likely(void **state) {
     (void)state;
@@ -10,7 +10,7 @@ static void every_order_is_as_likely(void **state) {
     size_t seen[256] = {0}, different = 0;
     uint32_t order[4], again[4];
     for (uint64_t k = 0; k < DRAWS; k++) {
-        baseline_order(7, k, 4, order);
+        baseline_permutation(7, k, 4, order);
         seen[order[0] << 6 | order[1] << 4 | order[2] << 2 | order[3]]++;
         assert_int_equal(1 << order[0] | 1 << order[1] | 1 << order[2] | 1 << order[3], 15);
     }
@@ -20,10 +20,10 @@ static void every_order_is_as_likely(void **state) {
             assert_true(seen[i] > 850 && seen[i] < 1150);
     }
     assert_int_equal(different, 24);
-    baseline_order(7, 5, 4, order);
-    baseline_order(7, 5, 4, again);
+    baseline_permutation(7, 5, 4, order);
+    baseline_permutation(7, 5, 4, again);
     assert_memory_equal(order, again, sizeof order);
-    baseline_order(7, 0, 1, order);
+    baseline_permutation(7, 0, 1, order);
     assert_int_equal(order[0], 0);
 }
 
@@ -55,7 +55,7 @@ static double error_of(size_t count, size_t i) {
     return sqrt(sum / (double)(count - 1) / (double)count);
 }
 
-/* The rule, at t orders: player by player within a game, then over the games. */
+/* The rule, at t permutations: player by player within a game, then over the games. */
 static double change_at(size_t t) {
     double games = 0;
     for (size_t g = 0; g < GAMES; g++) {
@@ -77,10 +77,10 @@ static baseline_means *make_means(size_t players, size_t columns) {
 }
 
 static double change_of(const baseline_means *means) {
-    const fds_baseline_params params = {.orders = ORDERS};
+    const fds_baseline_params params = {.permutations = ORDERS};
     fds_baseline_report report;
     baseline_means_tell(&params, means, &report);
-    assert_int_equal(report.orders, baseline_means_count(means));
+    assert_int_equal(report.permutations, baseline_means_count(means));
     assert_false(report.has_converged); /* until is 0 */
     return report.change;
 }
@@ -111,7 +111,7 @@ static void the_change_is_looked_at_every_hundred_orders(void **state) {
     (void)state;
     draw_marginals();
     baseline_means *means = make_means(PLAYERS, GAMES);
-    fds_baseline_params params = {.orders = ORDERS, .until = 1e-9};
+    fds_baseline_params params = {.permutations = ORDERS, .until = 1e-9};
     for (size_t t = 1; t <= ORDERS; t++) {
         baseline_means_add(means, drawn[t - 1]);
         double change = change_of(means);
@@ -126,7 +126,7 @@ static void the_change_is_looked_at_every_hundred_orders(void **state) {
         assert_false(baseline_goes_on(&params, means));
         params.until = wanted * 0.999;
         assert_true(baseline_goes_on(&params, means) == (t < ORDERS));
-        params.until = 0; /* all orders */
+        params.until = 0; /* all permutations */
         assert_true(baseline_goes_on(&params, means) == (t < ORDERS));
     }
     baseline_means_free(means);
@@ -152,7 +152,7 @@ static void players_who_add_nothing_do_not_change(void **state) {
 typedef struct {
     asked_game asked;
     size_t short_end;
-    uint32_t fail_player; /* orders that begin with it fail; UINT32_MAX: none */
+    uint32_t fail_player; /* permutations that begin with it fail; UINT32_MAX: none */
 } array_walk;
 
 static fds_status walk_array(void *context, unsigned worker, const uint32_t *order, double *values,
@@ -161,7 +161,7 @@ static fds_status walk_array(void *context, unsigned worker, const uint32_t *ord
     const array_game *g = &w->asked.game;
     (void)worker;
     if (order[0] == w->fail_player)
-        return fds_fail(err, FDS_DIVERGED, "player %u was told to fail", order[0]);
+        return fds__fail(err, FDS_ERR_DIVERGED, "player %u was told to fail", order[0]);
     *end = order[0] % 2 ? w->short_end : g->players;
     size_t mask = 0;
     for (size_t place = 0; place <= *end; place++) {
@@ -185,13 +185,13 @@ static fds_status walk(array_walk *w, const fds_baseline_params *params, walked 
     return baseline_walk(&walker, params, out->values, out->errors, &out->report, NULL, err);
 }
 
-/* The same sum over the orders, place by place. */
-static size_t plain_walk(const array_walk *w, uint64_t seed, size_t orders, double *values) {
+/* The same sum over the permutations, place by place. */
+static size_t plain_walk(const array_walk *w, uint64_t seed, size_t permutations, double *values) {
     size_t skipped = 0;
     memset(values, 0, N * COLUMNS * sizeof *values);
-    for (uint64_t t = 0; t < orders; t++) {
+    for (uint64_t t = 0; t < permutations; t++) {
         uint32_t order[N];
-        baseline_order(seed, t, N, order);
+        baseline_permutation(seed, t, N, order);
         size_t mask = 0, end = order[0] % 2 ? w->short_end : N;
         skipped += N - end;
         for (size_t place = 0; place < end; place++) {
@@ -199,7 +199,7 @@ static size_t plain_walk(const array_walk *w, uint64_t seed, size_t orders, doub
             for (size_t c = 0; c < COLUMNS; c++)
                 values[order[place] * COLUMNS + c] +=
                     (w->asked.game.v[next * COLUMNS + c] - w->asked.game.v[mask * COLUMNS + c]) /
-                    (double)orders;
+                    (double)permutations;
             mask = next;
         }
     }
@@ -217,14 +217,14 @@ static void walks_end_where_they_say(void **state) {
     (void)state;
     for (size_t end = 0; end <= N; end++) {
         array_walk w = random_walk(end);
-        fds_baseline_params params = {.orders = 130, .seed = 9, .threads = 2};
+        fds_baseline_params params = {.permutations = 130, .seed = 9, .threads = 2};
         walked out;
         double wanted[N * COLUMNS];
         fds_error err;
         expect_ok(walk(&w, &params, &out, &err), &err);
         size_t skipped = plain_walk(&w, 9, 130, wanted);
         expect_near(out.values, wanted, N * COLUMNS, 1e-13, "walk");
-        assert_int_equal(out.report.orders, 130);
+        assert_int_equal(out.report.permutations, 130);
         assert_true(fabs(out.report.truncated - (double)skipped / (130.0 * N)) < 1e-15);
         assert_true(isnan(out.report.change));
         assert_false(out.report.has_converged);
@@ -235,16 +235,16 @@ static void walks_end_where_they_say(void **state) {
 static void walks_stop_when_values_have_settled(void **state) {
     (void)state;
     array_walk w = random_walk(N);
-    fds_baseline_params params = {.orders = 100000, .until = 0.2, .seed = 9, .threads = 1};
+    fds_baseline_params params = {.permutations = 100000, .until = 0.2, .seed = 9, .threads = 1};
     walked out;
     fds_error err;
     expect_ok(walk(&w, &params, &out, &err), &err);
     assert_true(out.report.has_converged && out.report.change < 0.2);
-    assert_true(out.report.orders >= 200 && out.report.orders % 100 == 0);
+    assert_true(out.report.permutations >= 200 && out.report.permutations % 100 == 0);
     double wanted[N * COLUMNS];
-    plain_walk(&w, 9, out.report.orders, wanted);
+    plain_walk(&w, 9, out.report.permutations, wanted);
     expect_near(out.values, wanted, N * COLUMNS, 1e-13, "settled");
-    params.orders = out.report.orders - 100; /* had not settled then */
+    params.permutations = out.report.permutations - 100; /* had not settled then */
     expect_ok(walk(&w, &params, &out, &err), &err);
     assert_false(out.report.has_converged);
     free((void *)(uintptr_t)w.asked.game.v);
@@ -256,7 +256,7 @@ static void threads_change_no_bit_of_a_walk(void **state) {
     walked first, out;
     fds_error err;
     for (unsigned threads = 1; threads <= 4; threads++) {
-        fds_baseline_params params = {.orders = 217, .seed = 2, .threads = threads};
+        fds_baseline_params params = {.permutations = 217, .seed = 2, .threads = threads};
         memset(&out, 0, sizeof out);
         expect_ok(walk(&w, &params, &out, &err), &err);
         if (threads == 1)
@@ -279,20 +279,20 @@ static fds_status look_at_nothing(void *context, unsigned worker, const uint32_t
     return FDS_OK;
 }
 
-/* However large orders are, no worker is without one. */
+/* However large permutations are, no worker is without one. */
 static void a_round_has_an_order_for_every_worker(void **state) {
     (void)state;
-    const size_t columns = (size_t)1 << 20; /* four orders of one player have 64 MiB */
+    const size_t columns = (size_t)1 << 20; /* four permutations of one player have 64 MiB */
     double *values = need(columns, sizeof *values);
     for (unsigned threads = 1; threads <= 6; threads += 5) {
-        fds_baseline_params params = {.orders = 200, .threads = threads};
+        fds_baseline_params params = {.permutations = 200, .threads = threads};
         fds_baseline_report report;
         fds_progress seen;
         fds_events events = {.progress = stop_at_once, .user = &seen};
         baseline_walker walker = {1, columns, look_at_nothing, NULL};
         fds_error err;
         assert_int_equal(baseline_walk(&walker, &params, values, NULL, &report, &events, &err),
-                         FDS_CANCELLED);
+                         FDS_ERR_CANCELLED);
         assert_int_equal(seen.done, threads == 1 ? 4 : 6);
     }
     free(values);
@@ -301,7 +301,7 @@ static void a_round_has_an_order_for_every_worker(void **state) {
 static void failures_and_wishes_to_stop_end_a_walk(void **state) {
     (void)state;
     array_walk w = random_walk(N);
-    fds_baseline_params params = {.orders = 200, .seed = 2, .threads = 2};
+    fds_baseline_params params = {.permutations = 200, .seed = 2, .threads = 2};
     walked out;
     fds_error err = {0};
     fds_progress seen;
@@ -309,17 +309,17 @@ static void failures_and_wishes_to_stop_end_a_walk(void **state) {
     baseline_walker walker = {N, COLUMNS, walk_array, &w};
     assert_int_equal(
         baseline_walk(&walker, &params, out.values, out.errors, &out.report, &events, &err),
-        FDS_CANCELLED);
+        FDS_ERR_CANCELLED);
     assert_int_equal(seen.done, BASELINE_ROUND);
     assert_int_equal(seen.total, 200);
     w.fail_player = 3;
-    expect_error(walk(&w, &params, &out, &err), FDS_DIVERGED, &err, "player 3 was told");
+    expect_error(walk(&w, &params, &out, &err), FDS_ERR_DIVERGED, &err, "player 3 was told");
     free((void *)(uintptr_t)w.asked.game.v);
 }
 
 static fds_status small_walk(fds_error *err) {
     array_walk w = random_walk(2);
-    fds_baseline_params params = {.orders = 60, .seed = 2, .threads = 1};
+    fds_baseline_params params = {.permutations = 60, .seed = 2, .threads = 1};
     walked out;
     fds_status status = walk(&w, &params, &out, err);
     free((void *)(uintptr_t)w.asked.game.v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What holds for value functions of every kind: wrong parameters are refused with their names,
  * the text says all that the answers depend on and nothing else, memory is accounted for. */
-#include "value_fixture.h"
+#include "utility_fixture.h"
 
 static const char *const every_kind[] = {"retrain", "retrain:2", "knn:3",
                                          "kernel",  "entk",      "entk:2"};
@@ -10,10 +10,10 @@ static const char *const every_kind[] = {"retrain", "retrain:2", "knn:3",
 
 static void the_defaults_are_the_papers(void **state) {
     (void)state;
-    fds_value_params p = fds_value_params_default();
+    fds_utility_params p = fds_utility_params_default();
     assert_string_equal(p.kind, "retrain:10");
     assert_string_equal(p.network, "lenet5");
-    assert_int_equal(p.train.optimizer, FDS_ADAM);
+    assert_int_equal(p.train.optimizer, FDS_OPTIMIZER_ADAM);
     assert_true(p.train.lr == 1e-4f && p.beta == 10.0f);
 }
 
@@ -53,19 +53,19 @@ static void wrong_kinds_are_refused(void **state) {
         {"retrain:1.5", "whole number from 1"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        fds_value_params p = smaller(wrong[i].kind);
-        fds_value *value = NULL;
+        fds_utility_params p = smaller(wrong[i].kind);
+        fds_utility *value = NULL;
         fds_error err = {0};
-        expect_failure(try_value(&g, &p, 1, &value, &err), FDS_USAGE, &err, wrong[i].part);
+        expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, wrong[i].part);
         assert_null(value);
-        assert_int_equal(try_value(&g, &p, 1, &value, NULL), FDS_USAGE);
+        assert_int_equal(try_value(&g, &p, 1, &value, NULL), FDS_ERR_USAGE);
     }
     game_free(&g);
 }
 
-static void expect_refused(const game *g, const fds_value_params *p, fds_status status,
+static void expect_refused(const game *g, const fds_utility_params *p, fds_status status,
                            const char *part) {
-    fds_value *value = NULL;
+    fds_utility *value = NULL;
     fds_error err = {0};
     expect_failure(try_value(g, p, 1, &value, &err), status, &err, part);
     assert_null(value);
@@ -76,39 +76,39 @@ static void wrong_training_is_refused(void **state) {
     game g = game_vectors(4, 2, 3, 1);
     const float wrong_betas[] = {0.0f, -1.0f, NAN, INFINITY};
     for (size_t i = 0; i < COUNT(wrong_betas); i++) {
-        fds_value_params p = smaller("retrain:2");
+        fds_utility_params p = smaller("retrain:2");
         p.beta = wrong_betas[i];
-        expect_refused(&g, &p, FDS_USAGE, "beta is ");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "beta is ");
         p.kind = "retrain"; /* where beta does not enter, it does not matter */
-        fds_value_free(make_value(&g, &p, 1));
+        fds_utility_free(make_value(&g, &p, 1));
     }
     for (int i = 0; i < 2; i++) {
         const char *kind = every_kind[i];
-        fds_value_params p = smaller(kind);
+        fds_utility_params p = smaller(kind);
         p.network = NULL;
-        expect_refused(&g, &p, FDS_USAGE, "network");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "network");
         p.network = "nonsense";
-        expect_refused(&g, &p, FDS_USAGE, "nonsense");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "nonsense");
         p = smaller(kind);
         p.train.lr = 0;
-        expect_refused(&g, &p, FDS_USAGE, "lr is 0");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "lr is 0");
         p = smaller(kind);
         p.train.batch = 0;
-        expect_refused(&g, &p, FDS_USAGE, "batch is 0");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "batch is 0");
         p = smaller(kind);
         p.train.optimizer = (fds_optimizer)7;
-        expect_refused(&g, &p, FDS_USAGE, "optimizer 7");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "optimizer 7");
     }
-    fds_value_params p = smaller("retrain:2");
+    fds_utility_params p = smaller("retrain:2");
     p.train.lr = 1e38f;
     p.beta = 1e38f;
-    expect_refused(&g, &p, FDS_USAGE, "times beta");
+    expect_refused(&g, &p, FDS_ERR_USAGE, "times beta");
     p = smaller("retrain");
     p.train.patience = 0;
-    expect_refused(&g, &p, FDS_USAGE, "patience");
+    expect_refused(&g, &p, FDS_ERR_USAGE, "patience");
     p.kind = "retrain:2"; /* the stopping rule is not used */
     p.train.epochs = 0;   /* nor is the caller's number of epochs */
-    fds_value_free(make_value(&g, &p, 1));
+    fds_utility_free(make_value(&g, &p, 1));
     game_free(&g);
 }
 
@@ -118,39 +118,39 @@ static void data_that_do_not_fit_are_refused(void **state) {
     const uint16_t labels[2] = {0, 1};
     fds_error err;
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_value_params p = smaller(every_kind[i]);
+        fds_utility_params p = smaller(every_kind[i]);
         game g = game_vectors(4, 2, 3, 1);
-        fds_value *value = NULL;
+        fds_utility *value = NULL;
         g.inputs[1] = 2;
-        expect_refused(&g, &p, FDS_USAGE, "sample 2 is asked for, there are 2");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "sample 2 is asked for, there are 2");
         g.inputs[1] = 1;
         g.input_count = 0;
-        expect_refused(&g, &p, FDS_USAGE, "no inputs");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "no inputs");
         g.input_count = 2;
-        expect_failure(fds_value_create(&p, g.train, g.players, g.test, NULL, 3, 1, &value, &err),
-                       FDS_USAGE, &err, "3 samples are asked for");
-        expect_failure(try_value(&g, &p, 1025, &value, &err), FDS_LIMIT, &err, "1025 workers");
+        expect_failure(fds_utility_create(&p, g.train, g.players, g.test, NULL, 3, 1, &value, &err),
+                       FDS_ERR_USAGE, &err, "3 samples are asked for");
+        expect_failure(try_value(&g, &p, 1025, &value, &err), FDS_ERR_LIMIT, &err, "1025 workers");
         /* players of another, larger set */
         game large = game_vectors(6, 2, 3, 2);
         expect_failure(
-            fds_value_create(&p, g.train, large.players, g.test, NULL, 2, 1, &value, &err),
-            FDS_USAGE, &err, "sample 4 is asked for, there are 4");
+            fds_utility_create(&p, g.train, large.players, g.test, NULL, 2, 1, &value, &err),
+            FDS_ERR_USAGE, &err, "sample 4 is asked for, there are 4");
         game_free(&large);
         /* another shape */
         fds_dataset_free(g.test);
         expect_ok(fds_dataset_create(2, (fds_shape){4, 1, 1}, NULL, floats, labels, 3, NULL,
                                      &g.test, &err),
                   &err);
-        expect_refused(&g, &p, FDS_SHAPE, "of 4x1x1");
+        expect_refused(&g, &p, FDS_ERR_SHAPE, "of 4x1x1");
         /* more classes, which matters where a sample has one of them */
         fds_dataset_free(g.test);
         const uint16_t strange[2] = {0, 3};
         expect_ok(fds_dataset_create(2, (fds_shape){3, 1, 1}, NULL, floats, strange, 4, NULL,
                                      &g.test, &err),
                   &err);
-        expect_refused(&g, &p, FDS_SHAPE, "sample 1 has label 3");
+        expect_refused(&g, &p, FDS_ERR_SHAPE, "sample 1 has label 3");
         g.input_count = 1;
-        fds_value_free(make_value(&g, &p, 1));
+        fds_utility_free(make_value(&g, &p, 1));
         game_free(&g);
     }
 }
@@ -167,8 +167,8 @@ static void values_beyond_all_bounds_are_refused(void **state) {
     expect_ok(fds_dataset_create(3, shape, NULL, far, labels, 2, NULL, &g.test, &err), &err);
     expect_ok(fds_players_points(g.train, NULL, 3, &g.players, &err), &err);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_value_params p = smaller(every_kind[i]);
-        expect_refused(&g, &p, FDS_LIMIT, "sample 2: value 0 is infinite");
+        fds_utility_params p = smaller(every_kind[i]);
+        expect_refused(&g, &p, FDS_ERR_LIMIT, "sample 2: value 0 is infinite");
     }
     game_free(&g);
 }
@@ -177,29 +177,29 @@ static void wrong_questions_are_refused(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_value_params p = smaller(every_kind[i]);
-        fds_value *value = make_value(&g, &p, 2);
+        fds_utility_params p = smaller(every_kind[i]);
+        fds_utility *value = make_value(&g, &p, 2);
         float probs[2 * 3];
         uint64_t coalition = 3;
         fds_error err = {0};
-        expect_failure(fds_value_eval(value, 2, &coalition, probs, &err), FDS_USAGE, &err,
+        expect_failure(fds_utility_eval(value, 2, &coalition, probs, &err), FDS_ERR_USAGE, &err,
                        "worker 2");
         coalition = 32;
-        expect_failure(fds_value_eval(value, 0, &coalition, probs, &err), FDS_USAGE, &err,
+        expect_failure(fds_utility_eval(value, 0, &coalition, probs, &err), FDS_ERR_USAGE, &err,
                        "beyond the 5");
-        fds_value_free(value);
+        fds_utility_free(value);
     }
-    fds_value_free(NULL);
+    fds_utility_free(NULL);
     game_free(&g);
 }
 
 /* ---- the text ---- */
 
-static char *text_of(const game *g, const fds_value_params *p, unsigned workers) {
-    fds_value *value = make_value(g, p, workers);
-    char *text = fds_strdup(fds_value_get_info(value).text);
+static char *text_of(const game *g, const fds_utility_params *p, unsigned workers) {
+    fds_utility *value = make_value(g, p, workers);
+    char *text = fds__strdup(fds_utility_get_info(value).text);
     assert_non_null(text);
-    fds_value_free(value);
+    fds_utility_free(value);
     return text;
 }
 
@@ -207,7 +207,7 @@ static void the_text_is_json_with_sorted_keys(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_value_params p = smaller(every_kind[i]);
+        fds_utility_params p = smaller(every_kind[i]);
         char *text = text_of(&g, &p, 1);
         json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *item;
         assert_non_null(object);
@@ -232,20 +232,20 @@ static void the_text_is_json_with_sorted_keys(void **state) {
                              i == 0 ? 1000 : 2);
         }
         json_decref(object);
-        fds_free(text);
+        fds__free(text);
     }
     game_free(&g);
 }
 
 enum { CHANGES = 14 };
-static const char *change(fds_value_params *p, size_t which) {
+static const char *change(fds_utility_params *p, size_t which) {
     fds_train_params *t = &p->train;
     switch (which) {
     case 0:
         p->network = "fc:6,relu,fc:classes";
         return "network";
     case 1:
-        t->optimizer = FDS_SGD;
+        t->optimizer = FDS_OPTIMIZER_SGD;
         return "optimizer";
     case 2:
         t->lr *= 2;
@@ -290,29 +290,30 @@ static void the_text_changes_with_every_parameter_that_matters(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (int converge = 0; converge < 2; converge++) {
-        fds_value_params p = smaller(converge ? "retrain" : "retrain:2");
+        fds_utility_params p = smaller(converge ? "retrain" : "retrain:2");
         char *before = text_of(&g, &p, 1);
         for (size_t i = 0; i < CHANGES; i++) {
-            fds_value_params q = p;
+            fds_utility_params q = p;
             const char *name = change(&q, i);
             bool matters = i < 9 || (i == 9 ? !converge : i < 13 ? converge : false);
             char *after = text_of(&g, &q, 1);
             if ((strcmp(before, after) != 0) != matters)
                 fail_msg("%s: %s: %s and %s", p.kind, name, before, after);
-            fds_free(after);
+            fds__free(after);
         }
-        fds_free(before);
-        p.train.optimizer = FDS_SGD; /* where momentum matters and Adam's numbers do not */
+        fds__free(before);
+        p.train.optimizer =
+            FDS_OPTIMIZER_SGD; /* where momentum matters and Adam's numbers do not */
         before = text_of(&g, &p, 1);
         for (size_t i = 3; i < CHANGES; i += i == 5 ? CHANGES - 6 : 1) {
-            fds_value_params q = p;
+            fds_utility_params q = p;
             const char *name = change(&q, i);
             char *after = text_of(&g, &q, 1);
             if ((strcmp(before, after) != 0) != (i == CHANGES - 1))
                 fail_msg("sgd: %s: %s and %s", name, before, after);
-            fds_free(after);
+            fds__free(after);
         }
-        fds_free(before);
+        fds__free(before);
     }
     game_free(&g);
 }
@@ -322,7 +323,7 @@ static void the_text_does_not_change_with_what_does_not_matter(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_value_params p = smaller(every_kind[i]), q = p;
+        fds_utility_params p = smaller(every_kind[i]), q = p;
         char *one = text_of(&g, &p, 1), *three = text_of(&g, &p, 3), *all = text_of(&g, &p, 0);
         assert_string_equal(one, three);
         assert_string_equal(one, all);
@@ -336,7 +337,7 @@ static void the_text_does_not_change_with_what_does_not_matter(void **state) {
         }
         char *other = text_of(&g, &q, 1);
         assert_string_equal(one, other);
-        fds_free(other);
+        fds__free(other);
         /* the label of an input is no part of the question */
         game h = g;
         float values[2 * 3];
@@ -350,10 +351,10 @@ static void the_text_does_not_change_with_what_does_not_matter(void **state) {
         other = text_of(&h, &p, 1);
         assert_string_equal(one, other);
         fds_dataset_free(h.test);
-        fds_free(other);
-        fds_free(one);
-        fds_free(three);
-        fds_free(all);
+        fds__free(other);
+        fds__free(one);
+        fds__free(three);
+        fds__free(all);
     }
     game_free(&g);
 }
@@ -367,7 +368,7 @@ static void the_text_changes_with_the_data(void **state) {
     uint16_t labels[6];
     fds_error err;
     for (size_t k = 0; k < COUNT(every_kind); k++) {
-        fds_value_params p = smaller(every_kind[k]);
+        fds_utility_params p = smaller(every_kind[k]);
         game g = game_vectors(6, 3, 3, 1), h;
         char *texts[TEXTS];
         fds_players_free(g.players);
@@ -405,7 +406,7 @@ static void the_text_changes_with_the_data(void **state) {
                 if (strcmp(texts[a], texts[b]) == 0)
                     fail_msg("%s: texts %zu and %zu are equal: %s", p.kind, a, b, texts[a]);
         for (size_t t = 0; t < TEXTS; t++)
-            fds_free(texts[t]);
+            fds__free(texts[t]);
         game_free(&g);
     }
 }
@@ -416,34 +417,34 @@ static void every_failed_allocation_is_survived(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_value_params p = smaller(every_kind[i]);
+        fds_utility_params p = smaller(every_kind[i]);
         expect_failed_allocations_survived(&g, &p, 3);
     }
     game_free(&g);
 }
 
-/* But for a worker's first answer: of kernel regression, whose workers then get their desks. */
+/* But for a worker's first answer: of kernel regression, whose workers then get their workers. */
 static void answering_allocates_nothing(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_value_params p = smaller(every_kind[i]);
-        fds_value *value = make_value(&g, &p, 2);
+        fds_utility_params p = smaller(every_kind[i]);
+        fds_utility *value = make_value(&g, &p, 2);
         float probs[2 * 3], first[2 * 3];
         uint64_t all = 31;
         fds_error err = {0};
-        bool is_regression = fds_value_regression(value);
-        fds_fault_arm(FDS_FAULT_ALLOC, is_regression ? 1 : 0);
+        bool is_regression = fds__utility_regression(value);
+        fds__fault_arm(FDS__FAULT_ALLOC, is_regression ? 1 : 0);
         if (is_regression)
-            expect_failure(fds_value_eval(value, 0, &all, probs, &err), FDS_NOMEM, &err, "");
+            expect_failure(fds_utility_eval(value, 0, &all, probs, &err), FDS_ERR_NOMEM, &err, "");
         eval(value, 0, all, first);
         eval(value, 1, all, probs);
-        assert_int_equal(fds_fault_arm(FDS_FAULT_ALLOC, 0), is_regression ? 3 : 0);
+        assert_int_equal(fds__fault_arm(FDS__FAULT_ALLOC, 0), is_regression ? 3 : 0);
         for (uint64_t s = 0; s < 32; s++)
             eval(value, s % 2, s, probs);
-        assert_int_equal(fds_fault_arm(FDS_FAULT_ALLOC, 0), 0);
+        assert_int_equal(fds__fault_arm(FDS__FAULT_ALLOC, 0), 0);
         assert_memory_equal(first, probs, sizeof first);
-        fds_value_free(value);
+        fds_utility_free(value);
     }
     game_free(&g);
 }
@@ -453,16 +454,16 @@ static void memory_is_accounted_for(void **state) {
     (void)state;
     game g = game_digits(20, 10);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_value_params p = small(every_kind[i]);
+        fds_utility_params p = small(every_kind[i]);
         size_t memory[3];
         for (unsigned w = 0; w < 3; w++) {
-            fds_value *value = make_value(&g, &p, w + 1);
-            fds_value_info info = fds_value_get_info(value);
+            fds_utility *value = make_value(&g, &p, w + 1);
+            fds_utility_info info = fds_utility_get_info(value);
             assert_int_equal(info.players, 20);
             assert_int_equal(info.inputs, 10);
             assert_int_equal(info.classes, 10);
             memory[w] = info.memory;
-            fds_value_free(value);
+            fds_utility_free(value);
         }
         assert_true(memory[0] > 30 * 784 * sizeof(float));
         assert_int_equal(memory[2] - memory[1], memory[1] - memory[0]);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How good an explainer is on what it has not seen: the paper's loss (v(s) - v(0) - s'phi)^2 on
+ * inputs and coalitions kept out, with the plan's weights. Nothing is drawn, so that two epochs can
+ * be compared. The utilities are read once; an epoch is then a matrix product for each input. */
+#include "explain/learn.h"
+
+#include <cblas.h>
+#include <math.h>
+
+enum { TOGETHER = 64 }; /* inputs that the network answers at once */
+
+struct learn_validation {
+    const fds__training *training;
+    size_t rows, first; /* first: of the inputs kept out */
+    double weights_sum;
+    float *members;     /* (rows, players) 0 or 1 */
+    float *v;           /* (validation, classes, rows) v(s) - v(0) */
+    double *read, *phi; /* (validation, classes) of one row; (classes, players) of one input */
+    float *phi32, *fit; /* (classes, players), (classes, rows) of one input */
+};
+
+static fds_status read_rows(learn_validation *h, fds_error *err) {
+    const fds__training *training = h->training;
+    size_t n = training->players, columns = training->validation * training->classes;
+    size_t first = h->first * training->classes;
+    for (size_t r = 0; r < h->rows; r++) {
+        const uint64_t *bits = fds_plan_coalition(training->validation_plan, r + 2);
+        h->weights_sum += fds_plan_weight(training->validation_plan, r + 2);
+        for (size_t i = 0; i < n; i++)
+            h->members[r * n + i] = fds_coalition_has(bits, i);
+        TRY(training->validation_rows->read(training->validation_rows->context, 0, r + 2, first,
+                                            columns, h->read, err));
+        for (size_t c = 0; c < columns; c++)
+            h->v[c * h->rows + r] = (float)(h->read[c] - training->empty[first + c]);
+    }
+    if (!(h->weights_sum > 0))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "the plan of coalitions kept out has none of positive weight");
+    return FDS_OK;
+}
+
+static fds_status make(learn_validation *h, fds_error *err) {
+    const fds__training *training = h->training;
+    size_t n = training->players, labels = training->classes,
+           columns = training->validation * labels, count;
+    if (!fds__mul(columns, h->rows, &count))
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu coalitions of %zu inputs kept out are too many",
+                         h->rows, training->validation);
+    h->members = fds__alloc_zero(h->rows, n * sizeof *h->members);
+    h->v = fds__alloc_zero(count, sizeof *h->v);
+    h->read = fds__alloc_zero(columns, sizeof *h->read);
+    h->phi = fds__alloc_zero(labels * n, sizeof *h->phi);
+    h->phi32 = fds__alloc_zero(labels * n, sizeof *h->phi32);
+    h->fit = fds__alloc_zero(labels * h->rows, sizeof *h->fit);
+    if (!h->members || !h->v || !h->read || !h->phi || !h->phi32 || !h->fit)
+        return fds__fail_nomem(err, count * sizeof *h->v);
+    return read_rows(h, err);
+}
+
+fds_status learn_validation_create(const fds__training *training, learn_validation **out,
+                                   fds_error *err) {
+    learn_validation *h = fds__alloc_zero(1, sizeof *h);
+    if (!h)
+        return fds__fail_nomem(err, sizeof *h);
+    h->training = training;
+    h->rows = fds_plan_rows(training->validation_plan) - 2;
+    h->first = training->inputs - training->validation;
+    fds_status status = make(h, err);
+    if (status != FDS_OK) {
+        learn_validation_free(h);
+        return status;
+    }
+    *out = h;
+    return FDS_OK;
+}
+
+void learn_validation_free(learn_validation *h) {
+    if (!h)
+        return;
+    fds__free(h->members);
+    fds__free(h->v);
+    fds__free(h->read);
+    fds__free(h->phi);
+    fds__free(h->phi32);
+    fds__free(h->fit);
+    fds__free(h);
+}
+
+uint64_t learn_validation_checksum(const learn_validation *h) {
+    return fds_checksum(h->v,
+                        h->training->validation * h->training->classes * h->rows * sizeof *h->v);
+}
+
+/* Sum over labels and coalitions of one input, number place of those kept out. */
+static double input_loss(learn_validation *h, const learn_objective *o, size_t place,
+                         const float *u) {
+    const fds__training *training = h->training;
+    size_t n = training->players, labels = training->classes, rows = h->rows;
+    const float *v = h->v + place * labels * rows;
+    double loss = 0;
+    learn_values(o, h->first + place, u, h->phi);
+    for (size_t i = 0; i < labels * n; i++)
+        h->phi32[i] = (float)h->phi[i];
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)labels, (int)rows, (int)n, 1,
+                h->phi32, (int)n, h->members, (int)n, 0, h->fit, (int)rows);
+    for (size_t y = 0; y < labels; y++)
+        for (size_t r = 0; r < rows; r++) {
+            double off = (double)v[y * rows + r] - (double)h->fit[y * rows + r];
+            loss += fds_plan_weight(training->validation_plan, r + 2) * off * off;
+        }
+    return loss;
+}
+
+fds_status learn_validation_loss(learn_validation *h, const learn_objective *o,
+                                 fds__deep_infer *infer, double *loss, fds_error *err) {
+    const fds__training *training = h->training;
+    size_t sample = fds__shape_size(training->shape), outputs = learn_objective_outputs(o);
+    float *u = fds__alloc(TOGETHER * outputs * sizeof *u);
+    if (!u)
+        return fds__fail_nomem(err, TOGETHER * outputs * sizeof *u);
+    fds_status status = FDS_OK;
+    double sum = 0;
+    for (size_t at = 0; status == FDS_OK && at < training->validation; at += TOGETHER) {
+        size_t count = MIN((size_t)TOGETHER, training->validation - at);
+        status = fds__deep_infer_run(infer, training->x + (h->first + at) * sample, count, u, err);
+        for (size_t i = 0; status == FDS_OK && i < count; i++)
+            sum += input_loss(h, o, at + i, u + i * outputs);
+    }
+    fds__free(u);
+    *loss = sum / (h->weights_sum * (double)(training->validation * training->classes));
+    if (status == FDS_OK && !isfinite(*loss))
+        status = fds__fail(err, FDS_ERR_DIVERGED,
+                           "the explainer's loss on inputs kept out is no longer finite: use a "
+                           "smaller learning rate");
+    return status;
+}
