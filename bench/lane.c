@@ -8,7 +8,7 @@
  * Prints, the best of all repetitions: seconds (a model's training, or an image's evaluation), the
  * floating-point operations that it needs, and for training models_per_s of all threads together.
  */
-#include "base/base.h"
+#include "model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,8 +38,8 @@ static void prepare(bench *b, const char *data, const char *network, size_t samp
                     unsigned threads) {
     fds_error err = {0};
     fds_dataset *train, *test;
-    check(fds_data_open(data, NULL, &train, &test, &err), &err);
-    fds_dataset_info info = fds_dataset_get_info(train);
+    check(fds__data_open(data, NULL, &train, &test, &err), &err);
+    fds__dataset_info info = fds__dataset_get_info(train);
     b->count = samples;
     b->members = malloc(samples * sizeof *b->members);
     /* a small dataset is used over and over: only the shapes matter for time */

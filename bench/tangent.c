@@ -10,7 +10,7 @@
  * receives what PyTorch needs to do the same: weights.f32, a.f32 (A, pixels) and b.f32, normalised,
  * and our kernel.f32 (A, B).
  */
-#include "lane/lane.h"
+#include "model/model.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -30,7 +30,7 @@ static fds_inputs *take(const fds_dataset *ds, size_t count, const float *mean, 
     fds_inputs *inputs;
     fds_error err = {0};
     for (size_t i = 0; i < count; i++)
-        index[i] = (uint32_t)(i % fds_dataset_get_info(ds).count);
+        index[i] = (uint32_t)(i % fds__dataset_get_info(ds).count);
     check(fds_inputs_create(ds, index, count, mean, std, &inputs, &err), &err);
     free(index);
     return inputs;
@@ -54,8 +54,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: bench-tangent DATA NETWORK A B THREADS [FOLDER]\n");
         return 2;
     }
-    check(fds_data_open(argv[1], NULL, &train, &test, &err), &err);
-    fds_dataset_info info = fds_dataset_get_info(train);
+    check(fds__data_open(argv[1], NULL, &train, &test, &err), &err);
+    fds__dataset_info info = fds__dataset_get_info(train);
     float *mean = malloc(info.shape.channels * sizeof *mean);
     float *std = malloc(info.shape.channels * sizeof *std);
     check(fds_dataset_stats(train, NULL, info.count, NULL, NULL, mean, std, &err), &err);

@@ -71,10 +71,10 @@ int main(int argc, char **argv) {
     fds_error err = {0};
     fds_dataset *train, *test;
     bench b = {.params = fds_train_params_default()};
-    check(fds_data_open(argv[1], NULL, &train, &test, &err), &err);
+    check(fds__data_open(argv[1], NULL, &train, &test, &err), &err);
     if (!test)
         check(fds__fail(&err, FDS_ERR_USAGE, "%s has no test part", argv[1]), &err);
-    fds_dataset_info info = fds_dataset_get_info(train);
+    fds__dataset_info info = fds__dataset_get_info(train);
     float mean[16] = {0}, std[16];
     for (size_t c = 0; c < 16; c++)
         std[c] = 0.3f; /* only the shapes matter for time */

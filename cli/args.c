@@ -1,66 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The option parser: --name value, --name=value, -o value, -ovalue, flags, and "--" before operands
- * that begin with a dash. Every mistake is answered with what would be right. */
+ * that begin with a dash. The library checks the values of its parameters. */
 #include "cli.h"
 
-#include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_WORD = 64, MAX_OPTIONS = 64 };
+enum { MAX_WORD = 64, MAX_OPTIONS = 96 };
 
-const cli_option *cli_common_options(size_t *count) {
-    static const cli_option common[] = {
-        {CLI_ROW(UINT, cli_common, seed, 0, "seed", "N", "seed of every random choice [0]"),
-         .max = CLI_EXACT_MAX},
-        {CLI_ROW(UINT, cli_common, threads, 0, "threads", "N",
-                 "0: one a processor, or as many as a run was fitted with; only the rounding of an "
-                 "explainer depends on it [0]"),
-         .max = 1024},
-        {CLI_ROW(FLAG, cli_common, json, 0, "json", NULL,
-                 "print the result as JSON, and nothing else")},
-        {CLI_ROW(FLAG, cli_common, quiet, 'q', "quiet", NULL, "no progress and no notes")},
-        {CLI_ROW(FLAG, cli_common, help, 'h', "help", NULL, "this text")},
+const cli_option *cli_every_option(size_t *count) {
+    static const cli_option every[] = {
+        CLI_OWN(0, "json", json, NULL, "print the result as JSON, and nothing else"),
+        CLI_OWN('q', "quiet", quiet, NULL, "no progress and no notes"),
     };
-    *count = CLI_COUNT(common);
-    return common;
+    *count = CLI_COUNT(every);
+    return every;
 }
 
 /* ---- suggestions ---- */
 
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* How many letters must be inserted, left out, changed or swapped with their neighbour to make a
- * of b (optimal string alignment). */
+/* How many letters must be inserted, left out or changed to make a of b. */
 static size_t distance(const char *a, const char *b) {
-    size_t rows[3][MAX_WORD + 1], a_len = strlen(a), b_len = strlen(b);
-    if (a_len > MAX_WORD || b_len > MAX_WORD)
+    size_t row[MAX_WORD + 1], length = strlen(b);
+    if (strlen(a) > MAX_WORD || length > MAX_WORD)
         return SIZE_MAX;
-    size_t *older = rows[0], *old = rows[1], *now = rows[2];
-    for (size_t j = 0; j <= b_len; j++)
-        old[j] = j;
-    for (size_t i = 1; i <= a_len; i++) {
-        now[0] = i;
-        for (size_t j = 1; j <= b_len; j++) {
-            now[j] = least(old[j - 1] + (a[i - 1] != b[j - 1]), least(old[j], now[j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                now[j] = least(now[j], older[j - 2] + 1);
+    for (size_t j = 0; j <= length; j++)
+        row[j] = j;
+    for (size_t i = 1; *a; i++, a++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= length; j++) {
+            size_t above = row[j];
+            row[j] = least(corner + (*a != b[j - 1]), least(above, row[j - 1]) + 1);
+            corner = above;
         }
-        size_t *free_row = older;
-        older = old;
-        old = now;
-        now = free_row;
     }
-    return old[b_len];
+    return row[length];
 }
 
 const char *cli_nearest(const char *word, const char *const *names) {
-    size_t len = strlen(word), limit = len < 6 ? 1 : len / 3, best = limit + 1;
+    size_t length = strlen(word),
+           limit = length < 4   ? 1
+                   : length < 6 ? 2
+                                : length / 3,
+           best = limit + 1;
     const char *nearest = NULL;
     for (; *names; names++) {
         size_t d = distance(word, *names);
-        if (len >= 3 && strncmp(word, *names, len) == 0)
+        if (length >= 3 && strncmp(word, *names, length) == 0)
             d = least(d, limit); /* the beginning of a name stands for it */
         if (d < best) {
             best = d;
@@ -70,47 +59,56 @@ const char *cli_nearest(const char *word, const char *const *names) {
     return nearest;
 }
 
-const char *cli_hint(const char *word, const char *const *names, char out[CLI_HINT_SIZE]) {
-    const char *nearest = cli_nearest(word, names);
-    out[0] = 0;
-    if (nearest)
-        snprintf(out, CLI_HINT_SIZE, "; did you mean \"%s\"?", nearest);
-    return out;
-}
-
 /* ---- finding an option ---- */
 
-/* Option number i: the subcommand's own first, then the common ones; NULL after the last. */
-static const cli_option *option_at(const cli_command *command, size_t i) {
-    if (i < command->option_count)
-        return &command->options[i];
-    size_t count;
-    const cli_option *common = cli_common_options(&count);
-    i -= command->option_count;
-    return i < count ? &common[i] : NULL;
+/* An option of either kind. */
+typedef struct {
+    const cli_option *own;
+    fds_param_info param; /* where own is NULL */
+    char name[MAX_WORD];  /* with dashes */
+} option;
+
+static bool option_at(const cli_command *command, size_t i, option *out) {
+    size_t every_count;
+    const cli_option *every = cli_every_option(&every_count);
+    *out = (option){0};
+    if (i < command->own_count)
+        out->own = &command->own[i];
+    else if (i < command->own_count + every_count)
+        out->own = &every[i - command->own_count];
+    i -= least(i, command->own_count + every_count);
+    if (out->own) {
+        snprintf(out->name, sizeof out->name, "%s", out->own->name);
+        return true;
+    }
+    do /* the operand is no option */
+        if (!command->job || !fds_params_describe(command->job, i++, &out->param))
+            return false;
+    while (out->param.level == FDS_LEVEL_OPERAND);
+    snprintf(out->name, sizeof out->name, "%s", out->param.name);
+    for (char *at = out->name; *at; at++)
+        *at = *at == '_' ? '-' : *at;
+    return true;
 }
 
-static const cli_option *find_long(const cli_command *command, const char *name, size_t len) {
-    const cli_option *option;
-    for (size_t i = 0; (option = option_at(command, i)); i++)
-        if (strlen(option->name) == len && memcmp(option->name, name, len) == 0)
-            return option;
-    return NULL;
-}
-
-static const cli_option *find_letter(const cli_command *command, char letter) {
-    const cli_option *option;
-    for (size_t i = 0; (option = option_at(command, i)); i++)
-        if (option->letter == letter)
-            return option;
-    return NULL;
+static bool find_option(const cli_command *command, const char *name, size_t length, char letter,
+                        option *out) {
+    for (size_t i = 0; i < MAX_OPTIONS && option_at(command, i, out); i++)
+        if (letter ? out->own && out->own->letter == letter
+                   : strlen(out->name) == length && memcmp(out->name, name, length) == 0)
+            return true;
+    return false;
 }
 
 static fds_status fail_unknown(const cli_command *command, const char *word, fds_error *err) {
-    const char *names[MAX_OPTIONS + 1] = {NULL};
-    const cli_option *option;
-    for (size_t i = 0; i < MAX_OPTIONS && (option = option_at(command, i)); i++)
-        names[i] = option->name;
+    option options[MAX_OPTIONS];
+    const char *names[MAX_OPTIONS + 2] = {NULL};
+    size_t count = 0;
+    while (count < MAX_OPTIONS && option_at(command, count, &options[count])) {
+        names[count] = options[count].name;
+        count++;
+    }
+    names[count] = "help";
     char bare[MAX_WORD + 1]; /* the word without its dashes and "=value" */
     const char *start = word + strspn(word, "-");
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(start, "="), start);
@@ -122,144 +120,98 @@ static fds_status fail_unknown(const cli_command *command, const char *word, fds
                     command->name);
 }
 
-/* ---- values ---- */
-
-static fds_status fail_number(const cli_option *option, const char *text, fds_error *err) {
-    const char *kind = option->type == CLI_UINT ? "whole number" : "number";
-    if (option->above)
-        return cli_fail(err, FDS_ERR_USAGE, "--%s %s: it must be a %s above %.16g, at most %.16g",
-                        option->name, text, kind, option->min, option->max);
-    return cli_fail(err, FDS_ERR_USAGE, "--%s %s: it must be a %s from %.16g to %.16g",
-                    option->name, text, kind, option->min, option->max);
-}
-
-static fds_status parse_uint(const cli_option *option, const char *text, uint64_t *out,
-                             fds_error *err) {
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    /* strtoull itself would take " 5", "+5" and "-5" */
-    if (*text < '0' || *text > '9' || *end || errno || (double)value < option->min ||
-        (double)value > option->max)
-        return fail_number(option, text, err);
-    *out = value;
-    return FDS_OK;
-}
-
-static fds_status parse_float(const cli_option *option, const char *text, double *out,
-                              fds_error *err) {
-    char *end;
-    double value = strtod(text, &end);
-    if (!*text || strspn(text, "0123456789.eE+-") != strlen(text) || *end || !isfinite(value) ||
-        value < option->min || (option->above && value == option->min) || value > option->max)
-        return fail_number(option, text, err);
-    *out = value;
-    return FDS_OK;
-}
-
-static fds_status parse_choice(const cli_option *option, const char *text, const char **out,
-                               fds_error *err) {
-    char words[MAX_WORD + 1];
-    const char *choices[8] = {NULL};
-    snprintf(words, sizeof words, "%s", option->value);
-    char *rest = words, *word;
-    for (size_t i = 0; i < 7 && (word = strsep(&rest, "|")); i++)
-        choices[i] = word;
-    for (size_t i = 0; choices[i]; i++) {
-        if (strcmp(choices[i], text) == 0) {
-            *out = text;
-            return FDS_OK;
-        }
-    }
-    char hint[CLI_HINT_SIZE];
-    return cli_fail(err, FDS_ERR_USAGE, "--%s %s: it must be one of %s%s", option->name, text,
-                    option->value, cli_hint(text, choices, hint));
-}
-
-static fds_status parse_value(const cli_option *option, const char *text, void *options,
-                              fds_error *err) {
-    void *out = (char *)options + option->at;
-    switch (option->type) {
-    case CLI_FLAG:
-        *(bool *)out = true;
-        return FDS_OK;
-    case CLI_STRING:
-        if (!*text)
-            return cli_fail(err, FDS_ERR_USAGE, "--%s is empty: it needs a value, --%s %s",
-                            option->name, option->name, option->value);
-        *(const char **)out = text;
-        return FDS_OK;
-    case CLI_CHOICE:
-        return parse_choice(option, text, out, err);
-    case CLI_UINT:
-        return parse_uint(option, text, out, err);
-    case CLI_FLOAT:
-        return parse_float(option, text, out, err);
-    }
-    return FDS_OK;
-}
-
 /* ---- the command line ---- */
+
+static bool is_flag(const option *o) {
+    return o->own ? !o->own->value : strcmp(o->param.type, "flag") == 0;
+}
+
+static const char *value_name(const option *o) { return o->own ? o->own->value : o->param.value; }
 
 /* Whether the next word is an option's value. A word with a dash is most likely the next option,
  * its value forgotten; a negative number is a value, to be refused as one. */
 static bool is_value(const char *word) {
-    if (!word)
-        return false;
-    return word[0] != '-' || !word[1] || strchr("0123456789.", word[1]);
+    return word && (word[0] != '-' || !word[1] || strchr("0123456789.", word[1]));
+}
+
+static fds_status assign(const option *o, const char *value, cli_args *args, fds_error *err) {
+    if (!o->own)
+        return fds_params_set(args->params, o->param.name, is_flag(o) ? "true" : value, err);
+    void *field = (char *)args + o->own->at;
+    if (is_flag(o))
+        *(bool *)field = true;
+    else if (!*value)
+        return cli_fail(err, FDS_ERR_USAGE, "--%s is empty; it must be %s", o->name, o->own->value);
+    else
+        *(const char **)field = value;
+    return FDS_OK;
 }
 
 /* Takes the option at argv[*i], and its value from there or from the word after it. */
 static fds_status parse_option(const cli_command *command, int argc, char **argv, int *i,
-                               void *options, fds_error *err) {
+                               cli_args *args, fds_error *err) {
     const char *word = argv[*i], *value = NULL;
-    const cli_option *option;
-    if (word[1] == '-') {
-        size_t len = strcspn(word + 2, "=");
-        option = find_long(command, word + 2, len);
-        value = word[2 + len] ? word + 2 + len + 1 : NULL;
-    } else {
-        option = find_letter(command, word[1]);
+    bool is_long = word[1] == '-';
+    size_t length = is_long ? strcspn(word + 2, "=") : 0;
+    option o;
+    bool is_known = find_option(command, word + 2, length, is_long ? 0 : word[1], &o);
+    if (is_long)
+        value = word[2 + length] ? word + 2 + length + 1 : NULL;
+    else
         value = word[2] ? word + 2 : NULL;
-        if (option && option->type == CLI_FLAG && value)
-            option = NULL; /* "-quiet" */
-    }
-    if (!option)
+    if (!is_known || (!is_long && is_flag(&o) && value)) /* "-quiet" */
         return fail_unknown(command, word, err);
-    if (option->type == CLI_FLAG && value)
-        return cli_fail(err, FDS_ERR_USAGE, "--%s takes no value: write --%s alone", option->name,
-                        option->name);
-    if (option->type != CLI_FLAG && !value) {
-        const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
-        if (!is_value(next))
-            return cli_fail(err, FDS_ERR_USAGE, "--%s needs a value: --%s %s", option->name,
-                            option->name, option->value);
-        value = next;
+    if (is_flag(&o) && value)
+        return cli_fail(err, FDS_ERR_USAGE, "--%s takes no value: write --%s alone", o.name,
+                        o.name);
+    if (!is_flag(&o) && !value) {
+        value = *i + 1 < argc ? argv[*i + 1] : NULL;
+        if (!is_value(value))
+            return cli_fail(err, FDS_ERR_USAGE, "--%s needs a value: --%s %s", o.name, o.name,
+                            value_name(&o));
         ++*i;
     }
-    return parse_value(option, value, options, err);
+    return assign(&o, value, args, err);
 }
 
-fds_status cli_parse(const cli_command *command, int argc, char **argv, void *options,
+static fds_status take_operand(const cli_command *command, const char *word, cli_args *args,
+                               fds_error *err) {
+    if (args->operand && command->takes_more) {
+        args->more[args->more_count++] = word;
+        return FDS_OK;
+    }
+    if (args->operand)
+        return cli_fail(err, FDS_ERR_USAGE, "\"%s\" is one argument too many: only one %s, \"%s\"",
+                        word, command->operand, args->operand);
+    args->operand = word;
+    bool is_param = command->job && strcmp(command->operand, "DATA") == 0;
+    return is_param && *word ? fds_params_set(args->params, "data", word, err) : FDS_OK;
+}
+
+fds_status cli_parse(const cli_command *command, int argc, char **argv, cli_args *args,
                      fds_error *err) {
-    cli_common *common = options;
     bool only_operands = false;
     for (int i = 0; i < argc; i++) {
-        if (!only_operands && strcmp(argv[i], "--") == 0) {
+        if (!only_operands && strcmp(argv[i], "--") == 0)
             only_operands = true;
-        } else if (!only_operands && argv[i][0] == '-' && argv[i][1]) {
-            CLI_TRY(parse_option(command, argc, argv, &i, options, err));
-        } else if (common->operand && common->more) {
-            common->more[common->more_count++] = argv[i];
-        } else if (common->operand) {
-            return cli_fail(err, FDS_ERR_USAGE,
-                            "\"%s\" is one argument too many: only one %s, \"%s\"", argv[i],
-                            command->operand, common->operand);
-        } else {
-            common->operand = argv[i];
-        }
+        else if (!only_operands && argv[i][0] == '-' && argv[i][1])
+            CLI_TRY(parse_option(command, argc, argv, &i, args, err));
+        else
+            CLI_TRY(take_operand(command, argv[i], args, err));
     }
-    if (!common->operand || !*common->operand)
-        return cli_fail(err, FDS_ERR_USAGE, "%s is missing: %s", command->operand, command->needs);
+    if (!args->operand || !*args->operand)
+        return cli_fail(err, FDS_ERR_USAGE, "%s is missing: %s", command->operand,
+                        command->missing);
+    return FDS_OK;
+}
+
+fds_status cli_number(const char *option_name, const char *text, size_t most, size_t usual,
+                      size_t *out, fds_error *err) {
+    char *end = NULL;
+    unsigned long long value = text ? strtoull(text, &end, 10) : usual;
+    if (text && (*text < '0' || *text > '9' || *end || value < 1 || value > most))
+        return cli_fail(err, FDS_ERR_USAGE, "--%s must be a whole number from 1 to %zu (got %s)",
+                        option_name, most, text);
+    *out = (size_t)value;
     return FDS_OK;
 }

@@ -1,155 +1,165 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fds bench: methods compared on data, with a report. A case for each set of data and seed, one
- * after the other, then the report. */
-#include "bench.h"
+ * fds bench: methods compared on data, with a report. */
+#include "cli.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum {
-    SEEDS_DEFAULT = 3,
-    TEST_DEFAULT = 200,
-    INPUTS_DEFAULT = 2000,
-    TRUTH_DEFAULT = 4000,
-    QUICK_PLAYERS = 30,
-    QUICK_TEST = 20,
-    QUICK_INPUTS = 300,
-    QUICK_COALITIONS = 300,
-    QUICK_ORDERS = 10,
-    QUICK_TRUTH = 600,
-    FOLDER_SIZE = 4096,
-};
+enum { NAME = 26, SHOWN_SHARES = 4, FOLDER_SIZE = 4096 };
 
 static const char *const paper_sets[] = {"mnist", "cifar10", "fashion-mnist"};
 
-static const cli_option bench_table[] = {
-    {CLI_ROW(STRING, bench_options, output, 'o', "output", "FOLDER",
-             "where the report and all that it is made from go [DATA.report]")},
-    {CLI_ROW(FLAG, bench_options, quick, 0, "quick", NULL,
-             "a look in a minute or two: one seed, 30 players, 20 test samples, few coalitions, "
-             "orders and shares, where no other number is given")},
-    {CLI_ROW(STRING, bench_options, methods, 0, "methods", "LIST",
-             "which, by commas, of those above and of fds value --method, these with or without "
-             "/sample [all above]")},
-    {CLI_ROW(STRING, bench_options, players, 0, "players", "WHO", CLI_PLAYERS_HELP)},
-    {CLI_ROW(UINT, bench_options, test_count, 0, "test", "N",
-             "test samples, as many of each class [200, or all when there are fewer]"),
-     .min = 1, .max = 1000000},
-    {CLI_ROW(UINT, bench_options, seeds, 0, "seeds", "N",
-             "how often all of it is repeated, with other players, test samples and coalitions "
-             "[3]"),
-     .min = 1, .max = 1000},
-    {CLI_ROW(STRING, bench_options, remove, 0, "remove", "LIST",
-             "how many players are removed, in per cent [5,10,15,20,40,70,100]")},
-    {CLI_ROW(FLAG, bench_options, top_only, 0, "top-only", NULL,
-             "only remove the most valuable players; else, with the first seed, also the least "
-             "valuable, and train on the most valuable alone")},
-    {CLI_ROW(UINT, bench_options, inputs, 0, "inputs", "N",
-             "samples that explainers learn from [2000, or what the data has]"),
-     .min = 10, .max = 10000000},
-    {CLI_ROW(UINT, bench_options, coalitions, 0, "coalitions", "M",
-             "sub-models of fds, afds, gfds and ls, an even number [20 times the players]"),
-     .min = 2, .max = 1 << 24},
-    {CLI_ROW(UINT, bench_options, permutations, 0, "orders", "N",
-             "of tmc, cs-shapley, beta and gshapley, at the most [40]"),
-     .min = 1, .max = 1000000},
-    {CLI_ROW(UINT, bench_options, truth, 0, "truth", "M",
-             "coalitions of the values that are taken for the truth, with the first seed; an even "
-             "number, 0: none [4000]"),
-     .max = 1 << 24},
-    {CLI_ROW(FLOAT, bench_options, flipped, 0, "flipped", "SHARE",
-             "share of the labels that are made wrong, with the first seed, to see which methods "
-             "find them; 0: none [0.1]"),
-     .max = 0.5},
-    {CLI_ROW(STRING, bench_options, model, 0, "model", "NET", CLI_MODEL_HELP)},
-    {CLI_ROW(CHOICE, bench_options, explainer, 0, "explainer", "mlp|cnn|resnet18|resnet50|linear",
-             "the network that learns to answer [mlp]")},
-    {CLI_ROW(STRING, bench_options, compare, 0, "compare", "JSON",
-             "the report.json of an earlier run: what has changed beyond noise is shown")},
-    CLI_DATA_OPTIONS(bench_options),
+static const cli_option own[] = {
+    CLI_OWN('o', "output", output, "FOLDER",
+            "folder of the report and of all that it is made from [DATA.report]"),
+    CLI_OWN(0, "compare", compare, "JSON",
+            "report.json of an earlier run: show what has changed beyond noise"),
 };
 
-typedef struct bench_job {
-    bench_options *o;
-    cli_term *term;
-    bench_lists lists;
-    fds_bench_params params; /* as for the first seed */
-    const char **sets;       /* (set_count): names or paths */
-    size_t set_count;
-    char (*dirs)[FOLDER_SIZE]; /* (set_count * seeds) */
-    char folder[FOLDER_SIZE];
-    char *command;
-} bench_job;
+/* ---- report.json ---- */
 
-static size_t case_count(const bench_job *j) { return j->set_count * (size_t)j->o->seeds; }
-
-static void job_free(bench_job *j) {
-    free(j->lists.text);
-    free(j->sets);
-    free(j->dirs);
-    free(j->command);
-}
-
-/* ---- what the options say ---- */
-
-/* The name that a set's folders and tables go by: the last part of a path, without what a file
- * name ends in. */
-static int name_of(const char *set, const char **start) {
-    size_t length = strlen(set);
-    while (length > 1 && set[length - 1] == '/')
-        length--;
-    const char *from = set + length;
-    while (from > set && from[-1] != '/')
-        from--;
-    size_t size = (size_t)(set + length - from);
-    const char *dot = memchr(from, '.', size);
-    *start = from;
-    return (int)(dot && dot > from ? (size_t)(dot - from) : size);
-}
-
-static fds_status list_sets(bench_job *j, fds_error *err) {
-    const cli_common *c = &j->o->common;
-    size_t most = (c->more_count + 1) * CLI_COUNT(paper_sets);
-    j->sets = cli_alloc(most, sizeof *j->sets, err);
-    if (!j->sets)
-        return FDS_ERR_NOMEM;
-    for (size_t i = 0; i <= c->more_count; i++) {
-        const char *word = i ? c->more[i - 1] : c->operand;
-        if (strcmp(word, "paper") != 0)
-            j->sets[j->set_count++] = word;
-        for (size_t s = 0; strcmp(word, "paper") == 0 && s < CLI_COUNT(paper_sets); s++)
-            j->sets[j->set_count++] = paper_sets[s];
-    }
-    for (size_t i = 0; i < j->set_count; i++)
-        for (size_t k = 0; k < i; k++) {
-            const char *a, *b;
-            int a_size = name_of(j->sets[i], &a), b_size = name_of(j->sets[k], &b);
-            if (a_size == b_size && memcmp(a, b, (size_t)a_size) == 0)
-                return cli_fail(err, FDS_ERR_USAGE,
-                                "%s and %s go by the same name, \"%.*s\": compare them in two "
-                                "reports",
-                                j->sets[k], j->sets[i], a_size, a);
-        }
+static fds_status read_report(const char *folder, json_t **out, fds_error *err) {
+    char path[8192];
+    json_error_t error;
+    snprintf(path, sizeof path, "%s/report.json", folder);
+    *out = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!*out)
+        return cli_fail(err, FDS_ERR_FORMAT, "%s: line %d: %s", path, error.line, error.text);
     return FDS_OK;
 }
 
-/* Numbers that are not given: with --quick small ones. */
-static void set_numbers(bench_options *o) {
-    if (!o->seeds)
-        o->seeds = o->quick ? 1 : SEEDS_DEFAULT;
-    if (o->quick && !o->coalitions)
-        o->coalitions = QUICK_COALITIONS;
-    if (o->quick && !o->permutations)
-        o->permutations = QUICK_ORDERS;
-    if (o->quick && !o->remove)
-        o->remove = "5,10,15,20,50,100";
-    if (o->truth == UINT64_MAX)
-        o->truth = o->quick ? QUICK_TRUTH : TRUTH_DEFAULT;
-    if (o->flipped < 0)
-        o->flipped = 0.1;
+static const char *text_of(const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
 }
+
+/* object[first][second], a number, or NaN. */
+static double number_of(const json_t *object, const char *first, const char *second) {
+    const json_t *value = json_object_get(json_object_get(object, first), second);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* The losses of a row by its own utility function, most valuable removed, correctly classified. */
+static const json_t *own_losses(const json_t *row) {
+    size_t i;
+    json_t *losses;
+    json_array_foreach(json_object_get(row, "losses"), i, losses) {
+        if (strcmp(text_of(losses, "value"), text_of(row, "value")) == 0 &&
+            strcmp(text_of(losses, "way"), "top") == 0 &&
+            strcmp(text_of(losses, "set"), "right") == 0)
+            return losses;
+    }
+    return NULL;
+}
+
+/* ---- tables ---- */
+
+/* In width columns, blank where there is none. */
+static void print_number(double value, int width, int decimals) {
+    if (isnan(value))
+        printf("%*s", width, "");
+    else
+        printf("%*.*f", width, decimals, value);
+}
+
+/* Seconds and milliseconds with three figures that matter. */
+static void print_time(double value, int width) {
+    print_number(value, width, value < 10 ? 2 : value < 100 ? 1 : 0);
+}
+
+/* Whether a row is evaluated by other models than most. */
+static bool is_converged(const json_t *row) {
+    return strcmp(text_of(row, "value"), "retrain") == 0;
+}
+
+static void print_row(const json_t *row, size_t shares) {
+    char name[CLI_NAME_SIZE];
+    const json_t *losses = own_losses(row), *means = json_object_get(losses, "mean");
+    printf("%s%s", cli_name(text_of(row, "method"), NAME - 2, name),
+           is_converged(row) ? " *" : "  ");
+    for (size_t i = 0; i < shares; i++) {
+        const json_t *mean = json_array_get(means, i);
+        print_number(json_is_number(mean) ? json_number_value(mean) : NAN, 7, 2);
+    }
+    print_number(number_of(json_object_get(row, "agreement"), "correlation", "mean"), 7, 3);
+    print_time(number_of(json_object_get(row, "timing"), "prepare_s", "mean"), 9);
+    print_time(number_of(json_object_get(row, "timing"), "answer_ms", "mean"), 9);
+    putchar('\n');
+}
+
+static void print_data(const json_t *data) {
+    const json_t *shares = json_object_get(json_object_get(data, "settings"), "shares");
+    size_t shown = json_array_size(shares), i;
+    shown = shown < SHOWN_SHARES ? shown : SHOWN_SHARES;
+    printf("\n%s: %lld players, %lld test samples, %zu seed%s\n", text_of(data, "name"),
+           (long long)json_integer_value(json_object_get(data, "players")),
+           (long long)json_integer_value(json_object_get(data, "tests")),
+           json_array_size(json_object_get(data, "seeds")),
+           json_array_size(json_object_get(data, "seeds")) == 1 ? "" : "s");
+    printf("%-*s", NAME, "");
+    for (i = 0; i < shown; i++)
+        printf("%5.3g %%", 100 * json_number_value(json_array_get(shares, i)));
+    printf("%7s%9s%9s\n", "truth", "seconds", "ms");
+    json_t *row;
+    bool has_converged = false;
+    json_array_foreach(json_object_get(data, "rows"), i, row) {
+        print_row(row, shown);
+        has_converged |= is_converged(row);
+    }
+    if (has_converged)
+        printf("* by converged models, whose losses are greater; the others by 10 epochs\n");
+}
+
+static fds_status show_report(const char *folder, bool is_json, fds_error *err) {
+    json_t *report, *data;
+    size_t i;
+    CLI_TRY(read_report(folder, &report, err));
+    if (is_json)
+        return cli_print_json(report, err);
+    printf("value loss on correctly classified test samples, by the share of players removed\n"
+           "truth: correlation with it; seconds to prepare; ms for a new sample\n");
+    json_array_foreach(json_object_get(report, "data"), i, data) { print_data(data); }
+    printf("\nreport  %s/report.html\n", folder);
+    json_decref(report);
+    return FDS_OK;
+}
+
+/* ---- what has changed ---- */
+
+static void tell_change(void *user, const fds_bench_change *c) {
+    size_t *count = user;
+    char data[CLI_NAME_SIZE], method[CLI_NAME_SIZE], what[CLI_NAME_SIZE];
+    if (!(*count)++)
+        putchar('\n');
+    printf("%s  %s  %s\n", cli_name(c->data, 14, data), cli_name(c->method, 16, method),
+           cli_name(c->what, 44, what));
+    if (isnan(c->before))
+        return; /* the line above says it all */
+    printf("    %.4g -> %.4g", c->before, c->after);
+    if (isfinite(c->sigmas))
+        printf(", %.1f standard errors", c->sigmas);
+    else if (isnan(c->sigmas))
+        printf(", of unknown error");
+    putchar('\n');
+}
+
+static fds_status show_changes(const char *before, const char *folder, fds_error *err) {
+    enum { SIGMAS = 3 };
+    char after[8192];
+    size_t count = 0, compared;
+    snprintf(after, sizeof after, "%s/report.json", folder);
+    CLI_TRY(fds_bench_compare(before, after, SIGMAS, tell_change, &count, &compared, err));
+    char all[CLI_NUMBER_SIZE];
+    printf("\n%zu of %s figures differ from %s\n"
+           "by more than %d standard errors, or by more than 5 %% where these are not known\n",
+           count, cli_count(compared, all), before, SIGMAS);
+    return FDS_OK;
+}
+
+/* ---- before any work ---- */
 
 static void ignore_change(void *user, const fds_bench_change *change) {
     (void)user;
@@ -157,245 +167,87 @@ static void ignore_change(void *user, const fds_bench_change *change) {
 }
 
 /* A report compared with itself has no changes: all that shows is whether it is one. */
-static fds_status check_compare(const bench_job *j, fds_error *err) {
-    const char *compare = j->o->compare;
+static fds_status check_compare(const cli_args *args, const char *folder, fds_error *err) {
     char written[FOLDER_SIZE + 16];
     struct stat old, new;
     size_t unused;
-    if (!compare)
+    if (!args->compare)
         return FDS_OK;
-    if (j->o->common.json)
-        return cli_fail(err, FDS_ERR_USAGE, "--compare is for people: not with --json");
-    snprintf(written, sizeof written, "%s/report.json", j->folder);
-    if (stat(compare, &old) == 0 && stat(written, &new) == 0 && old.st_dev == new.st_dev &&
+    if (args->json)
+        return cli_fail(err, FDS_ERR_USAGE, "--compare is for people: it does not go with --json");
+    snprintf(written, sizeof written, "%s/report.json", folder);
+    if (stat(args->compare, &old) == 0 && stat(written, &new) == 0 && old.st_dev == new.st_dev &&
         old.st_ino == new.st_ino)
-        return cli_fail(err, FDS_ERR_USAGE,
-                        "--compare %s: this command writes that very file; copy it first, or use "
-                        "another -o",
-                        compare);
-    return fds_bench_compare(compare, compare, 0, ignore_change, NULL, &unused, err);
+        return cli_fail(
+            err, FDS_ERR_USAGE,
+            "--compare %s: this command writes that very file; copy it first, or use another -o",
+            args->compare);
+    return fds_bench_compare(args->compare, args->compare, 0, ignore_change, NULL, &unused, err);
 }
 
-static fds_status read_options(bench_job *j, fds_error *err) {
-    bench_options *o = j->o;
-    set_numbers(o);
-    CLI_TRY(list_sets(j, err));
-    if (o->methods)
-        CLI_TRY(bench_read_methods(o->methods, &j->lists, err));
-    if (o->remove)
-        CLI_TRY(bench_read_shares(o->remove, &j->lists, err));
-    fds_bench_params *p = &j->params;
-    *p = fds_bench_params_default();
-    p->methods = o->methods ? j->lists.methods : NULL;
-    if (o->remove) {
-        p->shares = j->lists.shares;
-        p->share_count = j->lists.share_count;
-    }
-    p->is_both_ways = !o->top_only;
-    p->explainer = o->explainer;
-    p->coalitions = (size_t)o->coalitions;
-    p->permutations = o->permutations ? (size_t)o->permutations : p->permutations;
-    p->truth = (size_t)o->truth;
-    p->flipped = o->flipped;
-    p->threads = (unsigned)o->common.threads;
-    return fds_bench_check(p, err);
-}
-
-/* The words of the command line, quoted where a shell would take them apart. */
-static fds_status join_command(bench_job *j, int argc, char **argv, fds_error *err) {
-    size_t size = sizeof "fds bench";
-    for (int i = 0; i < argc; i++)
-        size += strlen(argv[i]) * 4 + 4; /* each may be a quote: '\'' */
-    char *at = j->command = cli_alloc(size, 1, err);
-    if (!at)
+/* "paper" stands for the paper's sets. */
+static fds_status list_sets(const cli_args *args, const char ***out, size_t *count,
+                            fds_error *err) {
+    const char **sets =
+        cli_alloc((args->more_count + 1) * CLI_COUNT(paper_sets), sizeof *sets, err);
+    if (!sets)
         return FDS_ERR_NOMEM;
-    at += sprintf(at, "fds bench");
-    for (int i = 0; i < argc; i++) {
-        bool is_plain = *argv[i] && !strpbrk(argv[i], " \t\n'\"\\$`*?[]{}()<>|&;#~!");
-        *at++ = ' ';
-        if (is_plain) {
-            at += sprintf(at, "%s", argv[i]);
-            continue;
-        }
-        *at++ = '\'';
-        for (const char *c = argv[i]; *c; c++)
-            at += *c == '\'' ? sprintf(at, "'\\''") : sprintf(at, "%c", *c);
-        *at++ = '\'';
+    *count = 0;
+    for (size_t i = 0; i <= args->more_count; i++) {
+        const char *word = i ? args->more[i - 1] : args->operand;
+        if (strcmp(word, "paper") != 0)
+            sets[(*count)++] = word;
+        for (size_t s = 0; strcmp(word, "paper") == 0 && s < CLI_COUNT(paper_sets); s++)
+            sets[(*count)++] = paper_sets[s];
     }
-    *at = 0;
+    *out = sets;
     return FDS_OK;
 }
 
-static fds_status name_folders(bench_job *j, fds_error *err) {
-    const bench_options *o = j->o;
-    const char *name;
-    int size = name_of(o->common.operand, &name);
-    if (o->output)
-        snprintf(j->folder, sizeof j->folder, "%.*s", FOLDER_SIZE - 1, o->output);
+static void name_folder(const cli_args *args, char folder[FOLDER_SIZE]) {
+    size_t length = strlen(args->operand);
+    while (length > 1 && args->operand[length - 1] == '/')
+        length--;
+    const char *start = args->operand + length;
+    while (start > args->operand && start[-1] != '/')
+        start--;
+    int size = (int)strcspn(start, "./");
+    if (args->output)
+        snprintf(folder, FOLDER_SIZE, "%s", args->output);
     else
-        snprintf(j->folder, sizeof j->folder, "%.*s.report", size, name);
-    if (strlen(j->folder) > FOLDER_SIZE / 2)
-        return cli_fail(err, FDS_ERR_USAGE, "-o: the path is too long: %.100s...", j->folder);
-    j->dirs = cli_alloc(case_count(j), sizeof *j->dirs, err);
-    if (!j->dirs)
-        return FDS_ERR_NOMEM;
-    for (size_t i = 0; i < case_count(j); i++) {
-        size = name_of(j->sets[i / o->seeds], &name);
-        snprintf(j->dirs[i], sizeof j->dirs[i], "%s/%.*s-%llu", j->folder,
-                 size < FOLDER_SIZE / 4 ? size : FOLDER_SIZE / 4, name,
-                 (unsigned long long)(o->common.seed + i % o->seeds));
-    }
-    return cli_check_folder("-o", j->folder, err);
+        snprintf(folder, FOLDER_SIZE, "%.*s.report", size ? size : 5, size ? start : "bench");
 }
 
-/* ---- the work ---- */
+/* ---- all of it ---- */
 
-/* The data, players and samples of a case. term NULL: without warnings. common: room for what it
- * refers to. */
-static fds_status open_case(const bench_job *j, size_t number, cli_term *term, cli_common *common,
-                            cli_setup *s, fds_error *err) {
-    const bench_options *o = j->o;
-    *common = o->common;
-    common->operand = j->sets[number / o->seeds];
-    common->seed += number % o->seeds;
-    *s = (cli_setup){.want = {.common = common,
-                              .data = &o->data,
-                              .players = o->players,
-                              .model = o->model,
-                              .test_option = "--test",
-                              .test_count = o->test_count,
-                              .test_most = o->quick ? QUICK_TEST : TEST_DEFAULT,
-                              .has_inputs = true,
-                              .input_count = o->inputs,
-                              .player_most = o->quick ? QUICK_PLAYERS : 0,
-                              .input_most = o->quick ? QUICK_INPUTS : INPUTS_DEFAULT}};
-    CLI_TRY(cli_setup_check(s, err));
-    return cli_setup_make(s, term, err);
+static fds_status work(const cli_args *args, const char *folder, fds_error *err) {
+    const char **sets;
+    size_t count;
+    CLI_TRY(list_sets(args, &sets, &count, err));
+    fds_status status =
+        fds_bench(folder, sets, count, args->params, args->command, args->events, err);
+    free(sets);
+    CLI_TRY(status);
+    fds_terminal_clear();
+    CLI_TRY(show_report(folder, args->json, err));
+    return args->compare ? show_changes(args->compare, folder, err) : FDS_OK;
 }
 
-/* Every mistake in the data shows before hours of work on another set. Small providers may have
- * nothing left with one seed and something with another, and then there is no common report. */
-static fds_status check_cases(const bench_job *j, fds_error *err) {
-    size_t first = 0;
-    for (size_t i = 0; i < case_count(j); i++) {
-        cli_common common;
-        cli_setup s;
-        fds_status status = open_case(j, i, NULL, &common, &s, err);
-        size_t players = status == FDS_OK ? fds_players_count(s.players) : 0;
-        cli_setup_free(&s);
-        if (status != FDS_OK && !strstr(err->text, common.operand)) { /* whose mistake is it? */
-            const fds_error why = *err;
-            return cli_fail(err, status, "%s: %s", common.operand, why.text);
-        }
-        CLI_TRY(status);
-        if (i % j->o->seeds == 0)
-            first = players;
-        if (players != first)
-            return cli_fail(err, FDS_ERR_USAGE,
-                            "%s: %zu providers have samples to learn from with seed %llu, %zu with "
-                            "seed %llu, and their results cannot be joined; use --seeds 1, or "
-                            "fewer --inputs",
-                            common.operand, first, (unsigned long long)j->o->common.seed, players,
-                            (unsigned long long)common.seed);
-    }
-    return FDS_OK;
-}
-
-static fds_status run_case(const bench_job *j, size_t number, const cli_setup *s, fds_error *err) {
-    const char *name_start;
-    char name[CLI_NAME_SIZE];
-    int size = name_of(s->want.common->operand, &name_start);
-    snprintf(name, sizeof name, "%.*s", size, name_start);
-    fds_bench_params params = j->params;
-    params.network = s->network;
-    params.seed = s->want.common->seed;
-    if (number % j->o->seeds) { /* what takes long and needs no repetition */
-        params.is_both_ways = false;
-        params.truth = 0;
-        params.flipped = 0;
-    }
-    const fds_bench_data data = {.name = name,
-                                 .train = s->train,
-                                 .players = s->players,
-                                 .inputs = s->inputs,
-                                 .input_count = s->input_count,
-                                 .test = cli_setup_tested(s),
-                                 .tests = s->test_samples,
-                                 .test_count = s->test_count};
-    fds_status status = fds_bench_case(j->dirs[number], &data, &params, &j->term->events, err);
-    if (status == FDS_ERR_CANCELLED)
-        return cli_fail(err, status, "what is done is kept in %s; the same command goes on",
-                        j->folder);
-    return status;
-}
-
-static fds_status run_cases(const bench_job *j, fds_error *err) {
-    double start_s = cli_now_s();
-    for (size_t i = 0; i < case_count(j); i++) {
-        cli_common common;
-        cli_setup setup;
-        char so_far[32] = "";
-        if (i)
-            snprintf(so_far, sizeof so_far, "; %.0f min so far", (cli_now_s() - start_s) / 60);
-        cli_note(j->term, "case %zu of %zu: %s, seed %llu%s", i + 1, case_count(j),
-                 j->sets[i / j->o->seeds],
-                 (unsigned long long)(j->o->common.seed + i % j->o->seeds), so_far);
-        fds_status status = open_case(j, i, j->term, &common, &setup, err);
-        if (status == FDS_OK)
-            status = run_case(j, i, &setup, err);
-        cli_term_clear(j->term);
-        cli_setup_free(&setup);
-        CLI_TRY(status);
-    }
-    return FDS_OK;
-}
-
-static fds_status write_report(const bench_job *j, fds_error *err) {
-    size_t count = case_count(j);
-    const char **dirs = cli_alloc(count, sizeof *dirs, err);
-    if (!dirs)
-        return FDS_ERR_NOMEM;
-    for (size_t i = 0; i < count; i++)
-        dirs[i] = j->dirs[i];
-    fds_status status = fds_bench_report(j->folder, dirs, count, j->command, err);
-    free(dirs);
-    return status;
-}
-
-static fds_status run_job(bench_job *j, int argc, char **argv, fds_error *err) {
-    CLI_TRY(read_options(j, err));
-    CLI_TRY(join_command(j, argc, argv, err));
-    CLI_TRY(name_folders(j, err));
-    CLI_TRY(check_compare(j, err));
-    CLI_TRY(check_cases(j, err));
-    CLI_TRY(run_cases(j, err));
-    CLI_TRY(write_report(j, err));
-    CLI_TRY(bench_show(j->folder, j->o->common.json, err));
-    if (j->o->compare)
-        CLI_TRY(bench_show_changes(j->o->compare, j->folder, err));
-    return FDS_OK;
-}
-
-static fds_status run_bench(const cli_command *self, int argc, char **argv, fds_error *err) {
-    bench_options o = {.truth = UINT64_MAX, .flipped = -1};
-    cli_term term;
-    o.common.more = cli_alloc((size_t)argc, sizeof *o.common.more, err);
-    fds_status status = o.common.more ? cli_parse(self, argc, argv, &o, err) : FDS_ERR_NOMEM;
-    cli_term_init(&term, self, o.common.quiet);
-    bench_job j = {.o = &o, .term = &term};
-    if (status == FDS_OK)
-        status = run_job(&j, argc, argv, err);
-    cli_term_clear(&term);
-    job_free(&j);
-    free(o.common.more);
-    return status;
+static fds_status run(cli_args *args, fds_error *err) {
+    char folder[FOLDER_SIZE];
+    name_folder(args, folder);
+    CLI_TRY(cli_check_folder("-o", folder, err));
+    CLI_TRY(check_compare(args, folder, err));
+    return work(args, folder, err);
 }
 
 const cli_command cli_bench = {
     .name = "bench",
+    .job = "bench",
     .operand = "DATA",
-    .needs = "name fetched sets or paths, or \"paper\" for the paper's, for example: fds bench "
-             "paper --quick",
+    .takes_more = true,
+    .missing = "name fetched sets or paths, or \"paper\" for the paper's, for example: fds bench "
+               "paper --quick",
     .usage = "(DATA... | paper) [options]",
     .summary = "methods compared: what removing the most valuable data does, with a report",
     .about =
@@ -408,12 +260,12 @@ const cli_command cli_bench = {
         "killed goes on where it stopped; numbers do not depend on --threads, since explainers are "
         "always trained on two.\n\n"
         "Methods: fds, afds, gfds, gfds+; bank, ls; the paper's baselines loo, tmc, "
-        "group-testing, cs-shapley, freeshap; freeshap/sample, knn:5/sample; and to compare with, "
-        "same-label, random.",
+        "group-testing, cs-shapley, freeshap; freeshap/sample, knn:5/sample; and the controls "
+        "same-label and random.",
     .examples = "  fds bench paper --quick\n"
                 "  fds bench mnist --methods afds,tmc,random --seeds 1 -o few.report\n"
                 "  fds bench sales.csv --label outcome --compare before/report.json\n",
-    .options = bench_table,
-    .option_count = CLI_COUNT(bench_table),
-    .run = run_bench,
+    .own = own,
+    .own_count = CLI_COUNT(own),
+    .run = run,
 };

@@ -3,51 +3,61 @@
  * 0 done, 1 failed, 2 wrong usage, 128 + signal when it was interrupted. */
 #include "cli.h"
 
+#include "fds/engine.h"
+
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-static const cli_command *const commands[] = {&cli_data_get, &cli_data_show, &cli_train,
-                                              &cli_value,    &cli_fit,       &cli_explain,
-                                              &cli_pay,      &cli_bench};
+const cli_command *const cli_commands[] = {&cli_data_get, &cli_data_show, &cli_fit,
+                                           &cli_explain,  &cli_pay,       &cli_value,
+                                           &cli_train,    &cli_bench,     NULL};
 
-/* ---- fds --help ---- */
+/* ---- signals ---- */
 
-/* One line for each command whose name begins with group. */
-static void list_commands(const char *group) {
-    size_t len = strlen(group);
-    for (size_t i = 0; i < CLI_COUNT(commands); i++) {
-        if (strncmp(commands[i]->name, group, len) != 0)
-            continue;
-        char call[64];
-        snprintf(call, sizeof call, "%s %s", commands[i]->name, commands[i]->operand);
-        cli_wrap(commands[i]->summary, printf("  fds %-18s", call), 24);
+static volatile sig_atomic_t signal_caught;
+
+static void note_signal(int number) { signal_caught = number; }
+
+static void catch_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < CLI_COUNT(numbers); i++) {
+        struct sigaction old, act = {.sa_handler = note_signal};
+        /* the second signal of a kind ends the command at once, whatever it is doing */
+        act.sa_flags = (int)(SA_RESETHAND | SA_RESTART);
+        sigemptyset(&act.sa_mask);
+        /* ignored by whoever started us, as in a background job: it stays ignored */
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &act, NULL);
     }
 }
 
-static void help_all(void) {
-    printf("fds %s: what every training-data provider contributed to a prediction\n\n"
-           "usage: fds COMMAND ... [options]\n\n",
-           FDS_VERSION);
-    list_commands("");
-    printf("\n"
-           "  fds COMMAND --help    a command's options, with an example\n"
-           "  fds --version         the version, and what the engine runs on\n\n"
-           "Example:\n"
-           "  fds data get mnist\n"
-           "  fds data show mnist --png digits.png\n"
-           "  fds fit mnist --players 100 -o mnist.run\n"
-           "  fds explain mnist.run --index 0..9 --png figure.png\n"
-           "  fds pay mnist.run --index 0 --amount 100.00\n");
+/* ---- events ---- */
+
+static const char *current; /* the subcommand's name */
+static bool is_quiet;
+
+static void on_log(void *user, fds_log_level level, const char *text) {
+    char message[CLI_MESSAGE_SIZE];
+    (void)user;
+    if (is_quiet && level == FDS_LOG_INFO)
+        return;
+    fds_terminal_clear();
+    fprintf(stderr, "fds %s: %s%s\n", current, level == FDS_LOG_WARNING ? "warning: " : "",
+            cli_message(text, message));
 }
 
-static int help_group(const char *group) {
-    printf("usage: fds %s COMMAND ... [options]\n\n", group);
-    list_commands(group);
-    printf("\nExample:\n  fds data show mnist\n");
-    return 0;
+static bool on_progress(void *user, const fds_progress *progress) {
+    (void)user;
+    if (!is_quiet)
+        fds_events_terminal()->progress(NULL, progress);
+    return signal_caught != 0;
 }
 
 /* ---- which command ---- */
@@ -57,38 +67,42 @@ static bool is_help(const char *word) {
 }
 
 static const cli_command *find_command(const char *name) {
-    for (size_t i = 0; i < CLI_COUNT(commands); i++)
-        if (strcmp(commands[i]->name, name) == 0)
-            return commands[i];
+    for (size_t i = 0; cli_commands[i]; i++)
+        if (strcmp(cli_commands[i]->name, name) == 0)
+            return cli_commands[i];
     return NULL;
 }
 
 /* Whether word is the first of commands of two words. */
 static bool is_group(const char *word) {
-    size_t len = strlen(word);
-    for (size_t i = 0; i < CLI_COUNT(commands); i++)
-        if (strncmp(commands[i]->name, word, len) == 0 && commands[i]->name[len] == ' ')
+    size_t length = strlen(word);
+    for (size_t i = 0; cli_commands[i]; i++)
+        if (strncmp(cli_commands[i]->name, word, length) == 0 &&
+            cli_commands[i]->name[length] == ' ')
             return true;
     return false;
 }
 
 /* "unknown command": suggests what may follow group ("" or "data"). */
 static int fail_unknown(const char *group, const char *word) {
-    char first[CLI_COUNT(commands)][32];
-    const char *names[CLI_COUNT(commands) + 3] = {NULL};
+    char first[16][32];
+    const char *names[20] = {NULL};
     size_t count = 0, skip = *group ? strlen(group) + 1 : 0;
-    for (size_t i = 0; i < CLI_COUNT(commands); i++) {
-        const char *name = commands[i]->name;
+    for (size_t i = 0; cli_commands[i]; i++) {
+        const char *name = cli_commands[i]->name;
         if (strncmp(name, group, strlen(group)) != 0)
             continue;
-        snprintf(first[i], sizeof first[i], "%.*s", (int)strcspn(name + skip, " "), name + skip);
-        names[count++] = first[i];
+        snprintf(first[count], sizeof first[count], "%.*s", (int)strcspn(name + skip, " "),
+                 name + skip);
+        names[count] = first[count];
+        count++;
     }
     if (!*group) {
-        names[count++] = "--help";
-        names[count++] = "--version";
+        names[count++] = "help";
+        names[count++] = "version";
+        names[count++] = "completion";
     }
-    const char *nearest = cli_nearest(word, names), *space = *group ? " " : "";
+    const char *nearest = cli_nearest(word + strspn(word, "-"), names), *space = *group ? " " : "";
     fprintf(stderr, "fds%s%s: unknown %s \"%s\"", space, group, *word == '-' ? "option" : "command",
             word);
     if (nearest)
@@ -100,42 +114,113 @@ static int fail_unknown(const char *group, const char *word) {
 
 /* ---- running it ---- */
 
+static int finish(const char *name, fds_status status, const fds_error *err) {
+    char message[CLI_MESSAGE_SIZE];
+    if (status == FDS_OK)
+        return 0;
+    if (signal_caught) {
+        bool says_where = status == FDS_ERR_CANCELLED && err->text[0];
+        fprintf(stderr, "fds %s: interrupted%s%s\n", name, says_where ? ": " : "",
+                says_where ? cli_message(err->text, message) : "");
+        return EXIT_SIGNAL + signal_caught;
+    }
+    fprintf(stderr, "fds %s: %s\n", name,
+            err->text[0] ? cli_message(err->text, message) : fds_status_text(status));
+    return fds_status_exit_code(status);
+}
+
+/* The words of the command line, quoted where a shell would take them apart; NULL: no memory. */
+static char *join_words(int argc, char **argv) {
+    size_t size = sizeof "fds";
+    for (int i = 1; i < argc; i++)
+        size += strlen(argv[i]) * 4 + 4; /* each letter may be a quote: '\'' */
+    char *text = malloc(size), *at = text;
+    if (!text)
+        return NULL;
+    at += sprintf(at, "fds");
+    for (int i = 1; i < argc; i++) {
+        bool is_plain = *argv[i] && !strpbrk(argv[i], " \t\n'\"\\$`*?[]{}()<>|&;#~!");
+        at += is_plain ? sprintf(at, " %s", argv[i]) : sprintf(at, " '");
+        for (const char *c = argv[i]; !is_plain && *c; c++)
+            at += *c == '\'' ? sprintf(at, "'\\''") : sprintf(at, "%c", *c);
+        if (!is_plain)
+            at += sprintf(at, "'");
+    }
+    return text;
+}
+
+static char *command_line;
+
 static int run(const cli_command *command, int argc, char **argv) {
+    static const fds_events events = {.log = on_log, .progress = on_progress};
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (is_help(argv[i])) {
             cli_help(command);
             return 0;
         }
     }
-    cli_catch_signals();
     fds_error err = {0};
-    fds_status status = command->run(command, argc, argv, &err);
+    cli_args args = {.more = calloc((size_t)argc + 1, sizeof *args.more), .events = &events};
+    args.command = command_line ? command_line : "fds";
+    args.params = command->job ? fds_params_create(command->job) : NULL;
+    fds_status status = args.more && (args.params || !command->job)
+                            ? cli_parse(command, argc, argv, &args, &err)
+                            : FDS_ERR_NOMEM;
+    current = command->name;
+    is_quiet = args.quiet;
+    catch_signals();
     if (status == FDS_OK)
-        return 0;
-    if (cli_signal()) {
-        bool says_where = status == FDS_ERR_CANCELLED && err.text[0];
-        fprintf(stderr, "fds %s: interrupted%s%s\n", command->name, says_where ? ": " : "",
-                says_where ? err.text : "");
-        return EXIT_SIGNAL + cli_signal();
-    }
-    fprintf(stderr, "fds %s: %s\n", command->name,
-            err.text[0] ? err.text : fds_status_text(status));
-    return fds_status_exit_code(status);
+        status = command->run(&args, &err);
+    fds_terminal_clear();
+    fds_params_free(args.params);
+    free(args.more);
+    return finish(command->name, status, &err);
+}
+
+static int help_group(const char *group) {
+    printf("usage: fds %s COMMAND ... [options]\n\n", group);
+    for (size_t i = 0; cli_commands[i]; i++)
+        if (strncmp(cli_commands[i]->name, group, strlen(group)) == 0)
+            cli_wrap(cli_commands[i]->summary, printf("  fds %-18s", cli_commands[i]->name), 24);
+    printf("\nExample:\n  fds data show mnist\n");
+    return 0;
+}
+
+/* fds help [--man] [COMMAND...] */
+static int help(int argc, char **argv) {
+    bool is_man = argc > 0 && strcmp(argv[0], "--man") == 0;
+    char name[64] = "";
+    for (int i = is_man; i < argc; i++)
+        snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", *name ? " " : "",
+                 argv[i]);
+    const cli_command *command = find_command(name);
+    if (*name && !command)
+        return is_group(name) ? help_group(name) : fail_unknown("", name);
+    if (is_man)
+        cli_man(command);
+    else if (command)
+        cli_help(command);
+    else
+        cli_help_all();
+    return 0;
 }
 
 static int dispatch(int argc, char **argv) {
     const char *first = argc > 1 ? argv[1] : NULL, *second = argc > 2 ? argv[2] : NULL;
     if (!first) {
-        fprintf(stderr, "fds: a command is missing: see fds --help\n");
+        fprintf(stderr, "fds: a command is missing: see fds help\n");
         return EXIT_USAGE;
     }
-    if (is_help(first)) {
-        help_all();
+    if (is_help(first) || strcmp(first, "help") == 0)
+        return help(argc - 2, argv + 2);
+    if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0 ||
+        strcmp(first, "version") == 0) {
+        printf("fds %s (engine: %s, processors: %u)\n", fds_version(), fds_isa(), fds_processors());
         return 0;
     }
-    if (strcmp(first, "--version") == 0) {
-        printf("fds %s (engine: %s, processors: %u)\n", FDS_VERSION, fds_isa(), fds_processors());
-        return 0;
+    if (strcmp(first, "completion") == 0) {
+        fds_error err = {0};
+        return finish("completion", cli_completion(second, &err), &err);
     }
     if (find_command(first))
         return run(find_command(first), argc - 2, argv + 2);
@@ -154,8 +239,17 @@ static int dispatch(int argc, char **argv) {
     return fail_unknown(first, second);
 }
 
+/* Whoever started us may have closed the standard descriptors: files must not get their numbers. */
+static void open_standard_files(void) {
+    for (int fd = 0; fd >= 0 && fd <= STDERR_FILENO;)
+        fd = open("/dev/null", O_RDWR) + 1;
+}
+
 int main(int argc, char **argv) {
+    open_standard_files();
+    command_line = join_words(argc, argv);
     int code = dispatch(argc, argv);
+    free(command_line);
     /* a full disk shows only now */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "fds: cannot write to standard output: %s\n", strerror(errno));

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What results are made of: names that are safe to show, JSON, and the checks of files to be read
- * and written. */
+ * What results are made of: names that are safe to show, numbers, JSON, rankings of players. */
 #include "cli.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { NAME_COLUMNS = 60, PATH_SIZE = 4096 };
+enum { NAME_COLUMNS = 60, PLAYER_WIDTH = 20, LABEL_WIDTH = 10, PROVIDER_WIDTH = 12 };
 
 fds_status cli_fail(fds_error *err, fds_status status, const char *format, ...) {
     char text[sizeof err->text]; /* aside: the arguments may point into err->text */
@@ -29,9 +24,26 @@ fds_status cli_fail(fds_error *err, fds_status status, const char *format, ...) 
 void *cli_alloc(size_t count, size_t size, fds_error *err) {
     void *memory = calloc(count ? count : 1, size);
     if (!memory)
-        cli_fail(err, FDS_ERR_NOMEM, "out of memory: %zu items of %zu bytes could not be had",
-                 count, size);
+        cli_fail(err, FDS_ERR_NOMEM, "out of memory (%zu items of %zu bytes)", count, size);
     return memory;
+}
+
+const char *cli_message(const char *text, char out[CLI_MESSAGE_SIZE]) {
+    size_t used = 0;
+    bool is_inside = false;
+    for (; *text && used + 3 < CLI_MESSAGE_SIZE; text++) {
+        if (*text == '`') {
+            is_inside = !is_inside;
+            if (is_inside) {
+                out[used++] = '-';
+                out[used++] = '-';
+            }
+        } else {
+            out[used++] = is_inside && *text == '_' ? '-' : *text;
+        }
+    }
+    out[used] = 0;
+    return out;
 }
 
 /* ---- names ---- */
@@ -109,158 +121,135 @@ const char *cli_bytes(uint64_t bytes, char out[CLI_NUMBER_SIZE]) {
     return out;
 }
 
-uint64_t cli_resident_bytes(uint64_t *peak) {
-    unsigned long size = 0, resident = 0;
-    struct rusage usage = {0};
-    getrusage(RUSAGE_SELF, &usage);
-    *peak = (uint64_t)usage.ru_maxrss * 1024;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file && fscanf(file, "%lu %lu", &size, &resident) != 2)
-        resident = 0;
-    if (file)
-        fclose(file);
-    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* ---- JSON ---- */
 
-json_t *cli_json_text(const char *text) {
-    json_t *json = json_string(text);
-    if (json)
-        return json;
-    char *copy = malloc(strlen(text) + 1);
-    if (!copy)
-        return NULL;
-    char *to = copy;
-    for (const unsigned char *at = (const unsigned char *)text; *at;) {
-        int size = character(at);
-        if (!size)
-            *to++ = '?';
-        for (int i = 0; i < size; i++)
-            *to++ = (char)at[i];
-        at += size ? size : 1;
+json_t *cli_json(const char *text) { return json_loads(text, 0, NULL); }
+
+const json_t *cli_get(const json_t *root, const char *path) {
+    while (root && *path) {
+        char key[64];
+        size_t length = strcspn(path, ".");
+        snprintf(key, sizeof key, "%.*s", (int)length, path);
+        root = json_object_get(root, key);
+        path += length + (path[length] == '.');
     }
-    *to = 0;
-    json = json_string(copy);
-    free(copy);
-    return json;
+    return root;
 }
 
-json_t *cli_json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
-json_t *cli_json_float(float value) {
-    char text[32];
-    snprintf(text, sizeof text, "%.7g", (double)value);
-    return cli_json_real(strtod(text, NULL));
+const char *cli_get_text(const json_t *root, const char *path) {
+    const char *text = json_string_value(cli_get(root, path));
+    return text ? text : "";
 }
 
-fds_status cli_json_print(json_t *root, fds_error *err) {
+uint64_t cli_get_count(const json_t *root, const char *path) {
+    return (uint64_t)json_integer_value(cli_get(root, path));
+}
+
+double cli_get_number(const json_t *root, const char *path) {
+    const json_t *value = cli_get(root, path);
+    return json_is_number(value) ? json_number_value(value) : (double)NAN;
+}
+
+bool cli_get_flag(const json_t *root, const char *path) {
+    return json_is_true(cli_get(root, path));
+}
+
+fds_status cli_print_text(char *text, fds_error *err) {
+    bool is_fine = text && fputs(text, stdout) >= 0 && putchar('\n') == '\n';
+    fds_text_free(text);
+    return is_fine ? FDS_OK : cli_fail(err, FDS_ERR_IO, "cannot write to standard output");
+}
+
+fds_status cli_print_json(json_t *root, fds_error *err) {
     if (!root)
         return cli_fail(err, FDS_ERR_NOMEM, "out of memory for the JSON result");
-    bool failed = json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) != 0;
+    bool is_fine = json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) == 0;
     json_decref(root);
-    if (failed)
-        return cli_fail(err, FDS_ERR_IO, "cannot write to standard output");
     putchar('\n');
-    return FDS_OK;
+    return is_fine ? FDS_OK : cli_fail(err, FDS_ERR_IO, "cannot write to standard output");
 }
 
-/* ---- files ---- */
+/* ---- what results are of ---- */
 
-/* The only sure way to learn whether a folder takes files: permissions, read-only file systems
- * and what root may do are all answered at once. */
-static fds_status check_folder(const char *what, const char *folder, fds_error *err) {
-    struct stat about;
-    if (stat(folder, &about) != 0)
-        return cli_fail(err, errno == ENOENT ? FDS_ERR_NOT_FOUND : FDS_ERR_IO,
-                        "%s: the folder %s cannot be used: %s", what, folder, strerror(errno));
-    if (!S_ISDIR(about.st_mode))
-        return cli_fail(err, FDS_ERR_IO, "%s: %s is not a folder", what, folder);
-    char probe[PATH_SIZE + 16];
-    snprintf(probe, sizeof probe, "%s/.fds-XXXXXX", folder);
-    int fd = mkstemp(probe);
-    if (fd < 0)
-        return cli_fail(err, FDS_ERR_IO, "%s: no file can be written in the folder %s: %s", what,
-                        folder, strerror(errno));
-    close(fd);
-    unlink(probe);
-    return FDS_OK;
-}
-
-fds_status cli_check_output(const char *option, const char *path, const char *data,
-                            fds_error *err) {
-    struct stat about, of_data;
-    const char *slash = strrchr(path, '/');
-    if (strlen(path) >= PATH_SIZE)
-        return cli_fail(err, FDS_ERR_USAGE, "%s: the path is too long: %.100s...", option, path);
-    bool exists = stat(path, &about) == 0;
-    if (exists && S_ISDIR(about.st_mode))
-        return cli_fail(err, FDS_ERR_USAGE, "%s %s: it is a folder; the name of a file is needed",
-                        option, path);
-    if (slash && !slash[1])
-        return cli_fail(err, FDS_ERR_USAGE, "%s %s: the name of a file is needed after the folder",
-                        option, path);
-    if (exists && !S_ISREG(about.st_mode))
-        return cli_fail(err, FDS_ERR_USAGE, "%s %s: it is not a regular file", option, path);
-    if (exists && stat(data, &of_data) == 0 && about.st_dev == of_data.st_dev &&
-        about.st_ino == of_data.st_ino)
-        return cli_fail(err, FDS_ERR_USAGE, "%s %s: it is the data itself; choose another name",
-                        option, path);
-    char folder[PATH_SIZE] = ".";
-    if (slash)
-        snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
-    char what[PATH_SIZE + 16]; /* "-o models/a.safetensors" */
-    snprintf(what, sizeof what, "%s %s", option, path);
-    return check_folder(what, folder, err);
-}
-
-fds_status cli_check_folder(const char *option, const char *path, fds_error *err) {
-    struct stat about;
-    char folder[PATH_SIZE], what[PATH_SIZE + 16];
-    if (strlen(path) >= PATH_SIZE)
-        return cli_fail(err, FDS_ERR_USAGE, "%s: the path is too long: %.100s...", option, path);
-    snprintf(folder, sizeof folder, "%s", path);
-    while (stat(folder, &about) != 0 && errno == ENOENT && strcmp(folder, ".") != 0) {
-        char *slash = strrchr(folder, '/');
-        if (!slash)
-            strcpy(folder, ".");
-        else
-            slash[slash == folder] = 0; /* "/run" is in "/" */
+void cli_print_problem(const json_t *about) {
+    uint64_t count = cli_get_count(about, "players.count");
+    const char *kind = cli_get_text(about, "players.kind"); /* "points" or "providers" */
+    bool is_plural = count != 1;
+    printf("%-*s %s\n", CLI_WIDTH, "data", cli_get_text(about, "data"));
+    if (*cli_get_text(about, "network")) {
+        printf("%-*s %s", CLI_WIDTH, "network", cli_get_text(about, "network"));
+        if (cli_get_count(about, "weights"))
+            printf(", %llu weights", (unsigned long long)cli_get_count(about, "weights"));
+        putchar('\n');
     }
-    snprintf(what, sizeof what, "%s %s", option, path);
-    return check_folder(what, folder, err);
+    printf("%-*s %llu %.*s", CLI_WIDTH, "players", (unsigned long long)count,
+           (int)strlen(kind) - !is_plural, kind);
+    if (strcmp(kind, "providers") == 0)
+        printf(" with %llu samples", (unsigned long long)cli_get_count(about, "players.samples"));
+    putchar('\n');
 }
 
-/* Written aside first, so that an old file is never half overwritten. */
-fds_status cli_write_file(const char *path, const char *text, size_t size, fds_error *err) {
-    char aside[PATH_SIZE + 16];
-    snprintf(aside, sizeof aside, "%s.XXXXXX", path);
-    int fd = mkstemp(aside);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-    mode_t mask = umask(0);
-    umask(mask);
-    bool is_done = file && fwrite(text, 1, size, file) == size && fflush(file) == 0 &&
-                   fchmod(fd, 0666 & ~mask) == 0 && fsync(fd) == 0;
-    int reason = errno;
-    if (file && fclose(file) != 0 && is_done) {
-        is_done = false;
-        reason = errno;
+/* As wide as the widest name, between width and most. */
+static int widen(int width, const char *name, int most) {
+    int columns = cli_columns(name);
+    return columns > most ? most : columns > width ? columns : width;
+}
+
+cli_player_columns cli_measure_players(const fds_result *r) {
+    cli_player_columns w = {6, 5, 0};
+    for (size_t i = 0; i < fds_result_players(r); i++) {
+        const char *provider = fds_result_provider(r, i);
+        w.player = widen(w.player, fds_result_player(r, i), PLAYER_WIDTH);
+        w.label = widen(w.label, fds_result_player_label(r, i), LABEL_WIDTH);
+        if (provider && strcmp(provider, fds_result_player(r, i)) != 0)
+            w.provider = widen(w.provider ? w.provider : 8, provider, PROVIDER_WIDTH);
     }
-    if (is_done && rename(aside, path) == 0)
-        return FDS_OK;
-    reason = is_done ? errno : reason;
-    if (fd >= 0 && !file)
-        close(fd);
-    if (fd >= 0)
-        unlink(aside);
-    return cli_fail(err, FDS_ERR_IO, "cannot write %s: %s", path, strerror(reason));
+    return w;
 }
 
-fds_status cli_open_data(const char *where, const fds_data_options *options, fds_dataset **train,
-                         fds_dataset **test, fds_error *err) {
-    fds_status status = fds_data_open(where, options, train, test, err);
-    const char *nearest = cli_nearest(where, fds_data_known());
-    if (status == FDS_ERR_NOT_FOUND && nearest && strcmp(nearest, where) != 0)
-        return cli_fail(err, status, "%s; did you mean \"%s\"?", err->text, nearest);
-    return status;
+int cli_print_players_head(const cli_player_columns *w) {
+    printf("rank  %-*s  %-*s", w->player, "player", w->label, "label");
+    if (w->provider)
+        printf("  %-*s", w->provider, "provider");
+    return 6 + w->player + 2 + w->label + (w->provider ? 2 + w->provider : 0);
+}
+
+void cli_print_player(const fds_result *r, const cli_player_columns *w, size_t rank,
+                      size_t player) {
+    char name[CLI_NAME_SIZE];
+    const char *provider = fds_result_provider(r, player);
+    printf("%4zu  %s", rank + 1, cli_name(fds_result_player(r, player), w->player, name));
+    printf("  %s", cli_name(fds_result_player_label(r, player), w->label, name));
+    if (w->provider)
+        printf("  %s", cli_name(provider ? provider : "", w->provider, name));
+}
+
+void cli_print_prediction(const fds_result *r, size_t k) {
+    char name[CLI_NAME_SIZE];
+    const char *truth = fds_result_truth(r, k), *predicted = fds_result_predicted(r, k);
+    printf("%s: ", cli_name(fds_result_input(r, k), 0, name));
+    printf("label %s", cli_name(predicted ? predicted : "?", 0, name));
+    printf(" with %.1f %%", 100 * fds_result_confidence(r, k));
+    if (truth)
+        printf(", true label %s", cli_name(truth, 0, name));
+    printf("\nprobability of label %s: ", cli_name(fds_result_label(r, k), 0, name));
+    printf("%.4f with no players, %.4f with all\n", fds_result_empty(r, k), fds_result_full(r, k));
+}
+
+void cli_print_answers(const fds_result *r) {
+    json_t *about = cli_json(fds_result_describe(r));
+    char count[CLI_NUMBER_SIZE];
+    bool by_bank = strcmp(cli_get_text(about, "by"), "bank") == 0,
+         has_check = *cli_get_text(about, "check_errors");
+    printf("%-*s %s: %s, %s players of %s\n", CLI_WIDTH, "run", cli_get_text(about, "run"),
+           cli_get_text(about, "method"), cli_count(fds_result_players(r), count),
+           cli_get_text(about, "data"));
+    printf("%-*s %s input%s by %s%s in %.1f ms\n", CLI_WIDTH, "answers",
+           cli_count(fds_result_predictions(r), count), fds_result_predictions(r) == 1 ? "" : "s",
+           by_bank ? "the sub-models" : cli_get_text(about, "explainer"),
+           has_check ? " and the sub-models" : "", 1000 * cli_get_number(about, "seconds"));
+    printf("%-*s %s\n", CLI_WIDTH, "errors", cli_get_text(about, "errors"));
+    if (has_check)
+        printf("%-*s %s (sub-models)\n", CLI_WIDTH, "", cli_get_text(about, "check_errors"));
+    json_decref(about);
 }

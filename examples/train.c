@@ -1,38 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
- *
- * The library in one page: train a service model on 100 digits and ask it about one image.
- *
- *     build/examples/train mnist        (after: fds data get mnist)
- */
+ * A service model of 100 digits, asked about one image: ./a.out mnist (after: fds data get mnist) */
 #include <fds.h>
-
 #include <stdio.h>
 
-static int fail(const fds_error *err) {
-    fprintf(stderr, "train: %s\n", err->text);
-    return fds_status_exit_code(err->status);
-}
-
 int main(int argc, char **argv) {
+    static float probs[65535];
     fds_error err = {0};
-    fds_dataset *train = NULL, *test = NULL;
+    fds_params *params = fds_params_create("train");
+    fds_problem *problem = NULL;
     fds_model *model = NULL;
-    uint32_t players[100], image = 0;
-    float probs[65535];
-    fds_train_params params = fds_train_params_default();
-
-    if (fds_data_open(argc > 1 ? argv[1] : "mnist", NULL, &train, &test, &err) != FDS_OK ||
-        fds_split_balanced(train, 100, params.seed, players, &err) != FDS_OK ||
-        fds_model_train(train, players, 100, "lenet5", &params, NULL, &model, NULL, &err) !=
-            FDS_OK ||
-        fds_model_predict(model, test ? test : train, &image, 1, 1, probs, NULL, &err) != FDS_OK)
-        return fail(&err);
-
-    for (uint32_t k = 0; k < fds_model_get_info(model).classes; k++)
+    const uint32_t image = 0;
+    int ok = fds_params_set(params, "data", argc > 1 ? argv[1] : "mnist", &err) == FDS_OK &&
+             fds_params_set(params, "players", "100", &err) == FDS_OK &&
+             fds_problem_open(params, NULL, &problem, &err) == FDS_OK &&
+             fds_train(problem, params, NULL, &model, NULL, &err) == FDS_OK &&
+             fds_model_predict(model, fds_problem_test(problem), &image, 1, 1, probs, NULL, &err) == FDS_OK;
+    for (uint32_t k = 0; ok && k < fds_model_classes(model); k++)
         printf("%-12s %6.2f %%\n", fds_model_class_name(model, k), 100 * (double)probs[k]);
-
+    if (!ok)
+        fprintf(stderr, "train: %s\n", err.text);
     fds_model_free(model);
-    fds_dataset_free(test);
-    fds_dataset_free(train);
-    return 0;
+    fds_problem_free(problem);
+    fds_params_free(params);
+    return ok ? 0 : 1;
 }

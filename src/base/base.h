@@ -8,7 +8,12 @@
 #ifndef FDS_BASE_H
 #define FDS_BASE_H
 
+#include "base/params.h"
+#include "base/result.h"
 #include "fds.h"
+#include "fds/advanced.h"
+#include "fds/engine.h"
+#include "fds/eval.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -83,8 +88,28 @@ void fds__text_double(fds__text *text, double value);
 void fds__text_float(fds__text *text, float value);
 void fds__text_digits(fds__text *text, int digits, double value);  /* "%.*g" */
 void fds__text_fixed(fds__text *text, int decimals, double value); /* "%.*f", up to 30 decimals */
-bool fds__csv_is_quoted(const char *field); /* whether it must be, in a CSV file */
+bool fds__csv_is_quoted(const char *field);             /* whether it must be, in a CSV file */
+void fds__text_csv(fds__text *text, const char *field); /* quoted where it must be */
 fds_status fds__text_check(const fds__text *text, fds_error *err);
+
+/* ---- small statistics: stats.c ---- */
+
+/* The place of the greatest, the lowest of several. */
+uint32_t fds__argmax(const double *values, uint32_t count);
+uint32_t fds__argmax_f32(const float *values, uint32_t count);
+/* Pearson's correlation of a and b over the places that are in (NULL: all); NaN when undefined:
+ * fewer than three, or all alike but for rounding (a variance of 1e-12 of their mean square). */
+double fds__correlation(const double *a, const double *b, const bool *in, size_t count);
+/* out[j * rows + i] = in[i * columns + j] */
+void fds__transpose(const double *in, size_t rows, size_t columns, double *out);
+/* Places by falling value, those of equal values by number. */
+fds_status fds__rank(const double *values, size_t count, size_t *order, fds_error *err);
+/* A number that is a function of a seed and of which draw it is: neighbours stay far apart. */
+uint64_t fds__draw_seed(uint64_t seed, uint64_t draw);
+/* a times b as the decimal numbers that they were written as: 0.0001f times 10 is 0.001f to the bit. */
+float fds__decimal_product(float a, float b);
+/* The decimal number that a float of at most 7 digits was written as: 0.1f gives 0.1. */
+double fds__decimal(float value);
 
 /* ---- files ---- */
 
@@ -235,6 +260,10 @@ json_t *fds__json_real(double value);
 /* Writes dir/name in the place of an old file; json NULL: no memory. */
 fds_status fds__json_write(const char *dir, const char *name, const json_t *json, fds_error *err);
 fds_status fds__fail_json(fds_error *err); /* out of memory for JSON */
+/* Adds "checksum", XXH3 in 16 hexadecimal digits of all other members as compact JSON with sorted
+ * keys; false: no memory. Unsealing takes it out again: FDS_ERR_CORRUPT when it does not agree. */
+bool fds__json_seal(json_t *object);
+fds_status fds__json_unseal(const char *path, json_t *object, fds_error *err);
 
 /* The first difference between what a file (holder: "table") says and what is wanted now, in words;
  * false when there is none. */

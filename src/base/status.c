@@ -84,3 +84,5 @@ double fds__now_s(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
+
+const char *fds_version(void) { return FDS_VERSION; }

@@ -85,6 +85,16 @@ bool fds__csv_is_quoted(const char *field) {
            (size && (field[0] == ' ' || field[size - 1] == ' '));
 }
 
+void fds__text_csv(fds__text *text, const char *field) {
+    bool is_quoted = fds__csv_is_quoted(field);
+    if (is_quoted)
+        fds__text_add(text, "\"", 1);
+    for (; *field; field++)
+        fds__text_add(text, *field == '"' ? "\"\"" : field, *field == '"' ? 2 : 1);
+    if (is_quoted)
+        fds__text_add(text, "\"", 1);
+}
+
 fds_status fds__text_check(const fds__text *text, fds_error *err) {
     return text->is_failed || !text->data ? fds__fail_nomem(err, text->used + 1024) : FDS_OK;
 }

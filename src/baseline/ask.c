@@ -23,7 +23,7 @@
 struct baseline_asker {
     fds_table *table;
     baseline_columns columns;
-    fds_scorer scorer;
+    fds__scorer scorer;
     const uint32_t *labels; /* (inputs) */
     uint32_t *zeros;        /* (inputs): the labels, once only theirs are read */
     bool reads_all;         /* the probabilities of all labels */
@@ -46,23 +46,23 @@ static uint32_t likeliest(const double *probs, uint32_t classes) {
     return best;
 }
 
-static double score_one(fds_scorer scorer, const double *probs, uint32_t label, uint32_t classes) {
-    if (scorer == FDS_SCORER_ACCURACY)
+static double score_one(fds__scorer scorer, const double *probs, uint32_t label, uint32_t classes) {
+    if (scorer == FDS__SCORER_ACCURACY)
         return likeliest(probs, classes) == label;
-    return scorer == FDS_SCORER_CROSS_ENTROPY ? log(fmax(probs[label], LEAST_PROBABILITY))
-                                              : probs[label];
+    return scorer == FDS__SCORER_CROSS_ENTROPY ? log(fmax(probs[label], LEAST_PROBABILITY))
+                                               : probs[label];
 }
 
-void baseline_score(fds_scorer scorer, const double *probs, const uint32_t *labels, size_t inputs,
+void baseline_score(fds__scorer scorer, const double *probs, const uint32_t *labels, size_t inputs,
                     uint32_t classes, double *out) {
     double sum = 0;
     for (size_t i = 0; i < inputs; i++) {
         double one = score_one(scorer, probs + i * classes, labels[i], classes);
-        if (scorer == FDS_SCORER_EACH_SAMPLE)
+        if (scorer == FDS__SCORER_EACH_SAMPLE)
             out[i] = one;
         sum += one;
     }
-    if (scorer != FDS_SCORER_EACH_SAMPLE)
+    if (scorer != FDS__SCORER_EACH_SAMPLE)
         out[0] = sum / (double)inputs;
 }
 
@@ -156,7 +156,7 @@ static bool pass_progress(void *user, const fds_progress *progress) {
     return a->outer->progress(a->outer->user, &all);
 }
 
-fds_status baseline_asker_create(fds_table *table, baseline_columns columns, fds_scorer scorer,
+fds_status baseline_asker_create(fds_table *table, baseline_columns columns, fds__scorer scorer,
                                  const uint32_t *labels, unsigned threads, const fds_events *events,
                                  baseline_asker **out, fds_error *err) {
     const fds_utility *of = fds__table_utility(table);
@@ -177,10 +177,10 @@ fds_status baseline_asker_create(fds_table *table, baseline_columns columns, fds
                           .scorer = scorer,
                           .labels = labels,
                           .zeros = zeros,
-                          .reads_all = is_by_class || scorer == FDS_SCORER_ACCURACY,
-                          .width = is_by_class                        ? of->classes
-                                   : scorer == FDS_SCORER_EACH_SAMPLE ? of->inputs
-                                                                      : 1,
+                          .reads_all = is_by_class || scorer == FDS__SCORER_ACCURACY,
+                          .width = is_by_class                         ? of->classes
+                                   : scorer == FDS__SCORER_EACH_SAMPLE ? of->inputs
+                                                                       : 1,
                           .threads = threads,
                           .outer = events,
                           .inner = {.log = pass_log, .progress = pass_progress, .user = a},

@@ -77,8 +77,8 @@ static void draw(uint64_t seed, uint64_t number, size_t players, uint64_t *coali
         coalition[words - 1] &= ((uint64_t)1 << (players % 64)) - 1;
 }
 
-fds_status baseline_banzhaf_most(const fds_baseline_params *params, size_t players,
-                                 uint32_t classes, size_t *most, fds_error *err) {
+static fds_status most(const fds_params *params, size_t players, uint32_t classes, size_t *most,
+                       fds_error *err) {
     (void)classes;
     double n = (double)players, epsilon = params->epsilon;
     double needed = ceil(log(4 * n / params->delta) * fmax(8 * n / (3 * epsilon * epsilon), 8));
@@ -158,9 +158,9 @@ static void get(const banzhaf *b, double *values, double *errors) {
     }
 }
 
-fds_status baseline_banzhaf(baseline_job *job, fds_error *err) {
+static fds_status run(baseline_job *job, fds_error *err) {
     banzhaf b = {.players = job->players, .columns = job->columns};
-    TRY(baseline_banzhaf_most(job->params, job->players, job->classes, &b.drawn, err));
+    TRY(most(job->params, job->players, job->classes, &b.drawn, err));
     fds_status status = banzhaf_make(&b, err);
     if (status == FDS_OK)
         status = check_draws(&b, job->params->seed, err);
@@ -171,3 +171,16 @@ fds_status baseline_banzhaf(baseline_job *job, fds_error *err) {
     banzhaf_free(&b);
     return status;
 }
+
+/* Our bound is wide: this epsilon makes about 2,000 coalitions for 100 players. */
+const baseline_method baseline_banzhaf = {
+    .name = "banzhaf",
+    .about = "Banzhaf values",
+    .takes = "coalitions epsilon delta draw utility table store model lr beta batch optimizer",
+    .has_table = true,
+    .scorers = BASELINE_ANY_SCORER,
+    .epsilon = 1,
+    .least_coalitions = 2, /* nothing can be compared in one */
+    .run = run,
+    .most = most,
+};

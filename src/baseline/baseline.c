@@ -1,87 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The methods by name: what each asks, how it may be judged and what it is started with, all in one
- * table; the checks before any work, and the call itself.
+ * The methods by name, their checks before any work, and the call itself. What a method is stands at
+ * the end of its own file; values.c makes results of their values.
  */
 #include "baseline/baseline.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef enum { NO_TABLE, SCORED, BY_CLASS } asks; /* what its table's columns are */
-
-enum {
-    ANY_SCORER = 1 << FDS_SCORER_ACCURACY | 1 << FDS_SCORER_CONFIDENCE |
-                 1 << FDS_SCORER_CROSS_ENTROPY | 1 << FDS_SCORER_EACH_SAMPLE,
+static const baseline_method *const methods[] = {
+#define X(name) &baseline_##name,
+    BASELINE_METHODS(X)
+#undef X
 };
-
-typedef struct {
-    const char *name;
-    asks asks;
-    unsigned scorers;    /* a bit each */
-    const char *why;     /* no others */
-    size_t permutations; /* 0: it walks none */
-    double until, truncate;
-    double epsilon; /* 0: it draws no coalitions by number */
-    fds_status (*run)(baseline_job *job, fds_error *err);
-    fds_status (*most)(const fds_baseline_params *params, size_t players, uint32_t classes,
-                       size_t *most, fds_error *err); /* of those that ask */
-} method;
-
-#define CLASS_WISE \
-    "its value is made of the accuracies in one class and in the others: judge by accuracy"
-#define NEIGHBOURS                                                                      \
-    "its values are exact because a coalition is worth the share of the label among K " \
-    "neighbours: judge by confidence, the mean of that share, or each test sample by itself"
-
-/* until and truncate are those of Data Shapley's authors, for whom 1,000 permutations are our bound;
- * FreeShap, which trains nothing, walks 200 to their ends. The bounds of the two methods that draw
- * coalitions are wide: their epsilon is what makes about 2,000 for 100 players. */
-#define METHOD_TABLE(X)                                                                           \
-    X("loo", SCORED, ANY_SCORER, NULL, 0, 0, 0, 0, baseline_loo, baseline_loo_most)               \
-    X("tmc", SCORED, ANY_SCORER, NULL, 1000, 0.05, 0.01, 0, baseline_tmc, baseline_tmc_most)      \
-    X("gshapley", NO_TABLE, ANY_SCORER, NULL, 1000, 0.05, 0, 0, baseline_gshapley, NULL)          \
-    X("group-testing", SCORED, ANY_SCORER, NULL, 0, 0, 0, 10, baseline_group_testing,             \
-      baseline_group_testing_most)                                                                \
-    X("cs-shapley", BY_CLASS, 1 << FDS_SCORER_ACCURACY, CLASS_WISE, 1000, 0.05, 0.01, 0,          \
-      baseline_cs_shapley, baseline_cs_shapley_most)                                              \
-    X("freeshap", NO_TABLE, ANY_SCORER, NULL, 200, 0, 0, 0, baseline_freeshap, NULL)              \
-    X("knn:K", NO_TABLE, 1 << FDS_SCORER_CONFIDENCE | 1 << FDS_SCORER_EACH_SAMPLE, NEIGHBOURS, 0, \
-      0, 0, 0, baseline_knn, NULL)                                                                \
-    X("banzhaf", SCORED, ANY_SCORER, NULL, 0, 0, 0, 1, baseline_banzhaf, baseline_banzhaf_most)   \
-    X("beta:A,B", SCORED, ANY_SCORER, NULL, 1000, 0.05, 0, 0, baseline_tmc, baseline_tmc_most)    \
-    X("random", NO_TABLE, ANY_SCORER, NULL, 0, 0, 0, 0, baseline_random, NULL)                    \
-    X("same-label", NO_TABLE, ANY_SCORER, NULL, 0, 0, 0, 0, baseline_same_label, NULL)
-
-#define ROW(...) {__VA_ARGS__},
-static const method methods[] = {METHOD_TABLE(ROW)};
 enum { METHODS = sizeof methods / sizeof *methods };
-
-static const double usual_delta = 0.1;
 
 /* ---- by name ---- */
 
-#define NAME(name, ...) name,
 const char *const *fds_baseline_methods(void) {
-    static const char *const names[] = {METHOD_TABLE(NAME) NULL};
+    static const char *names[METHODS + 1];
+    for (size_t i = 0; i < METHODS; i++)
+        names[i] = methods[i]->name;
     return names;
 }
 
-/* Whether text names the method; "knn:K" and "beta:A,B" stand for all that can be read as such. */
-static bool is_named(const method *m, const char *text) {
-    uint32_t k;
-    double alpha, beta;
-    if (m->run == baseline_knn)
-        return baseline_read_knn(text, &k);
-    if (strncmp(m->name, "beta:", 5) == 0)
-        return baseline_read_beta(text, &alpha, &beta);
-    return strcmp(m->name, text) == 0;
+const char *fds_baseline_about(const char *name) {
+    for (size_t i = 0; i < METHODS; i++)
+        if (strcmp(methods[i]->name, name) == 0)
+            return methods[i]->about;
+    return NULL;
 }
 
-static const method *find(const char *text) {
-    for (size_t i = 0; text && i < METHODS; i++)
-        if (is_named(&methods[i], text))
-            return &methods[i];
+const baseline_method *baseline_find(const char *text) {
+    for (size_t i = 0; text && i < METHODS; i++) {
+        const baseline_method *m = methods[i];
+        if (m->is_named ? m->is_named(text) : strcmp(m->name, text) == 0)
+            return m;
+    }
     return NULL;
 }
 
@@ -91,203 +46,201 @@ static bool begins(const char *text, const char *name) {
 }
 
 static fds_status fail_name(const char *text, fds_error *err) {
-    char list[256] = "";
+    const char *names[METHODS + 3] = {"ls", "exact"};
+    char list[256] = "ls, exact", hint[FDS__HINT];
     if (begins(text, "knn"))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "method \"%.64s\": a colon and the number of neighbours, at least 1, are "
-                         "needed after knn, as in \"knn:5\"",
-                         text);
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`method` knn:K needs the number of neighbours, from 1, for example knn:5 (got "
+            "%.64s)",
+            text);
     if (begins(text, "beta"))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "method \"%.64s\": a colon and two numbers above 0, of at most 9 digits, "
-                         "are needed after beta, as in \"beta:4,1\"",
-                         text);
-    for (size_t i = 0; i < METHODS; i++)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`method` beta:A,B needs two numbers above 0, of at most 9 digits, for example "
+            "beta:4,1 (got %.64s)",
+            text);
+    for (size_t i = 0; i < METHODS; i++) {
+        names[i + 2] = methods[i]->name;
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
-                 i == 0             ? ""
-                 : i + 1 == METHODS ? " and "
-                                    : ", ",
-                 methods[i].name);
-    return fds__fail(err, FDS_ERR_USAGE, "there is no method \"%.64s\"; there are %s",
-                     text ? text : "", list);
+                 i + 1 == METHODS ? " or " : ", ", methods[i]->name);
+    }
+    return fds__fail(err, FDS_ERR_USAGE, "`method` must be %s (got %.64s)%s", list,
+                     text ? text : "", fds__hint(text ? text : "", names, hint));
 }
 
-fds_status fds_baseline_params_default(const char *name, fds_baseline_params *params,
-                                       fds_error *err) {
-    const method *m = find(name);
+fds_status fds__baseline_default(const char *name, fds_params *params, fds_error *err) {
+    const baseline_method *m = baseline_find(name);
     if (!m)
         return fail_name(name, err);
-    *params = (fds_baseline_params){
-        .method = name,
-        .scorer =
-            m->scorers & 1 << FDS_SCORER_ACCURACY ? FDS_SCORER_ACCURACY : FDS_SCORER_CONFIDENCE,
-        .permutations = m->permutations,
-        .until = m->until,
-        .truncate = m->truncate,
-        .epsilon = m->epsilon,
-        .delta = usual_delta,
-        .seed = 1,
-    };
+    *params = fds__params_default(FDS__JOB_VALUE);
+    params->method = name;
+    params->seed = 1;
+    *params = baseline_complete(m, params);
     return FDS_OK;
 }
 
-bool fds_baseline_needs_table(const char *name) {
-    const method *m = find(name);
-    return m && m->asks != NO_TABLE;
+fds_params baseline_complete(const baseline_method *m, const fds_params *params) {
+    fds_params p = *params;
+    if (p.per_sample)
+        p.scorer = FDS__SCORER_EACH_SAMPLE;
+    else if (p.scorer < 0)
+        p.scorer =
+            m->scorers & 1 << FDS__SCORER_ACCURACY ? FDS__SCORER_ACCURACY : FDS__SCORER_CONFIDENCE;
+    if (!p.permutations)
+        p.permutations = m->permutations;
+    if (p.job == FDS__JOB_VALUE && !fds__is_given(&p, until) && p.until == 0)
+        p.until = m->until;
+    if (p.job == FDS__JOB_VALUE && !fds__is_given(&p, truncate) && p.truncate == 0)
+        p.truncate = m->truncate;
+    if (p.epsilon == 0)
+        p.epsilon = m->epsilon;
+    return p;
+}
+
+bool fds__baseline_needs_table(const char *name) {
+    const baseline_method *m = baseline_find(name);
+    return m && m->has_table;
 }
 
 /* ---- checks ---- */
 
-static fds_status check_scorer(const method *m, fds_scorer scorer, fds_error *err) {
+static fds_status check_scorer(const baseline_method *m, int scorer, fds_error *err) {
     static const char *const names[] = {"accuracy", "confidence", "cross-entropy",
                                         "each test sample by itself"};
-    if ((int)scorer < FDS_SCORER_ACCURACY || scorer > FDS_SCORER_EACH_SAMPLE)
-        return fds__fail(err, FDS_ERR_USAGE, "there is no judge number %d, only 0 to %d",
-                         (int)scorer, FDS_SCORER_EACH_SAMPLE);
+    if (scorer < 0 || scorer > FDS__SCORER_EACH_SAMPLE)
+        return fds__fail(err, FDS_ERR_USAGE, "`scorer` %d: there are 0 to %d", scorer,
+                         FDS__SCORER_EACH_SAMPLE);
     if (!(m->scorers & 1u << scorer))
-        return fds__fail(err, FDS_ERR_USAGE, "%s cannot be judged by %s: %s", m->name,
+        return fds__fail(err, FDS_ERR_USAGE, "%s cannot be scored by %s: %s", m->name,
                          names[scorer], m->why);
     return FDS_OK;
 }
 
-static fds_status check_orders(const fds_baseline_params *p, fds_error *err) {
+static fds_status check_permutations(const fds_params *p, fds_error *err) {
     if (p->permutations > FDS__MAX_ROWS)
-        return fds__fail(err, FDS_ERR_LIMIT, "%zu orders, at most %zu are possible",
-                         p->permutations, FDS__MAX_ROWS);
+        return fds__fail(err, FDS_ERR_LIMIT, "`permutations` must be at most %zu (got %zu)",
+                         FDS__MAX_ROWS, (size_t)p->permutations);
     if (!(p->until >= 0) || !isfinite(p->until))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "until is %g: a share of change above 0 is needed, as 0.05, or 0 to walk "
-                         "all orders",
+        return fds__fail(err, FDS_ERR_USAGE, "`until` must be from 0 (got %g), for example 0.05",
                          p->until);
     if (!(p->truncate >= 0) || !isfinite(p->truncate))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "truncate is %g: a share of v(N) above 0 is needed, as 0.01, or 0 to look "
-                         "at every place",
+        return fds__fail(err, FDS_ERR_USAGE, "`truncate` must be from 0 (got %g), for example 0.01",
                          p->truncate);
     return FDS_OK;
 }
 
-static fds_status check_coalitions(const method *m, const fds_baseline_params *p, fds_error *err) {
+static fds_status check_coalitions(const baseline_method *m, const fds_params *p, fds_error *err) {
     if (p->coalitions > FDS__MAX_ROWS)
-        return fds__fail(err, FDS_ERR_LIMIT, "%zu coalitions, at most %zu are possible",
-                         p->coalitions, FDS__MAX_ROWS);
-    if (p->coalitions == 1 && m->run == baseline_banzhaf)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "banzhaf: nothing can be compared in one coalition, at least 2 are needed");
+        return fds__fail(err, FDS_ERR_LIMIT, "`coalitions` must be at most %zu (got %zu)",
+                         FDS__MAX_ROWS, (size_t)p->coalitions);
+    if (p->coalitions && p->coalitions < m->least_coalitions)
+        return fds__fail(err, FDS_ERR_USAGE, "`coalitions` must be at least %zu for %s (got %zu)",
+                         m->least_coalitions, m->name, (size_t)p->coalitions);
     if (p->coalitions)
         return FDS_OK;
     if (!(p->epsilon > 0) || !isfinite(p->epsilon))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: epsilon is %g: the error that is allowed must be above 0", m->name,
-                         p->epsilon);
+        return fds__fail(err, FDS_ERR_USAGE, "`epsilon` must be above 0 (got %g)", p->epsilon);
     if (!(p->delta > 0 && p->delta < 1))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: delta is %g: the chance of a greater error must be above 0 and below "
-                         "1",
-                         m->name, p->delta);
-    if (p->scorer == FDS_SCORER_CROSS_ENTROPY)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: how many coalitions epsilon and delta need depends on the range of "
-                         "the values, and that of cross-entropy has no useful bound: say how many",
-                         m->name);
+        return fds__fail(err, FDS_ERR_USAGE, "`delta` must be above 0 and below 1 (got %g)",
+                         p->delta);
+    if (p->scorer == FDS__SCORER_CROSS_ENTROPY)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "%s needs `coalitions` with cross-entropy: its range has no bound from which "
+            "their number would follow",
+            m->name);
     return FDS_OK;
 }
 
-fds_status fds_baseline_check(const fds_baseline_params *params, size_t players, fds_error *err) {
-    const method *m = find(params->method);
+fds_status fds__baseline_check(const fds_params *params, size_t players, fds_error *err) {
+    const baseline_method *m = baseline_find(params->method);
     uint32_t k;
     if (!m)
         return fail_name(params->method, err);
     if (!players)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: no players: at least one is needed", m->name);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: there are no players", m->name);
     if (players > FDS__MAX_PLAYERS)
-        return fds__fail(err, FDS_ERR_LIMIT, "%zu players, at most %zu are allowed", players,
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu players, at most %zu are possible", players,
                          FDS__MAX_PLAYERS);
     TRY(check_scorer(m, params->scorer, err));
-    if (m->run == baseline_knn && baseline_read_knn(params->method, &k) && k > players)
+    if (baseline_read_knn(params->method, &k) && k > players)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: %u neighbours among %zu players: at most as many as there are "
-                         "players are possible",
-                         params->method, k, players);
+                         "`method` %s: K must be at most %zu, the number of players",
+                         params->method, players);
     if (m->permutations)
-        TRY(check_orders(params, err));
+        TRY(check_permutations(params, err));
     return m->epsilon > 0 ? check_coalitions(m, params, err) : FDS_OK;
 }
 
-static fds_status check_shape(const char *what, const fds_utility *of,
-                              const fds_baseline_data *data, fds_error *err) {
-    if (of->players != fds_players_count(data->players) || of->inputs != data->input_count ||
-        of->classes != data->train->classes)
+static fds_status check_shape(const char *what, const fds_utility *of, const fds_problem *problem,
+                              fds_error *err) {
+    size_t players = fds_players_count(problem->players);
+    if (of->players != players || of->inputs != problem->test_count ||
+        of->classes != problem->train->classes)
         return fds__fail(err, FDS_ERR_SHAPE,
                          "the %s is of %zu players, %zu test samples and %u classes, the data of "
                          "%zu, %zu and %u",
-                         what, of->players, of->inputs, of->classes,
-                         fds_players_count(data->players), data->input_count, data->train->classes);
+                         what, of->players, of->inputs, of->classes, players, problem->test_count,
+                         problem->train->classes);
     return FDS_OK;
 }
 
 /* Whether the parts fit together, of which nothing else makes sure. */
-static fds_status check_data(const method *m, const fds_baseline_data *data, fds_error *err) {
-    if (!data || !data->train || !data->players || !data->test || !data->labels)
+static fds_status check_data(const baseline_method *m, const fds__baseline_data *data,
+                             fds_error *err) {
+    const fds_problem *p = data ? data->problem : NULL;
+    if (!p || !p->train || !p->players || !p->test || !data->labels)
         return fds__fail(err, FDS_ERR_USAGE,
                          "%s needs training data, players, test data and labels", m->name);
-    if (!data->input_count)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: no test samples: at least one is needed",
-                         m->name);
-    TRY(fds__players_check(data->train, data->players, err));
-    TRY(fds__samples_check(data->test, data->inputs, data->input_count, err));
-    for (size_t i = 0; i < data->input_count; i++)
-        if (data->labels[i] >= data->train->classes)
+    if (!p->test_count)
+        return fds__fail(err, FDS_ERR_USAGE, "%s: there are no test samples", m->name);
+    TRY(fds__players_check(p->train, p->players, err));
+    TRY(fds__samples_check(p->test, p->tests, p->test_count, err));
+    for (size_t i = 0; i < p->test_count; i++)
+        if (data->labels[i] >= p->train->classes)
             return fds__fail(err, FDS_ERR_USAGE, "test sample %zu: label %u, there are %u classes",
-                             i, data->labels[i], data->train->classes);
+                             i, data->labels[i], p->train->classes);
     if (data->made)
-        TRY(check_shape("value function", data->made, data, err));
-    if (m->asks == NO_TABLE)
+        TRY(check_shape("utility function", data->made, p, err));
+    if (!m->has_table)
         return FDS_OK;
     if (!data->table)
         return fds__fail(err, FDS_ERR_USAGE, "%s needs a table of sub-models", m->name);
-    return check_shape("table", fds__table_utility(data->table), data, err);
+    return check_shape("table", fds__table_utility(data->table), p, err);
 }
 
 /* ---- what it takes ---- */
 
-/* params with the permutations that will be walked. */
-static fds_baseline_params complete(const method *m, const fds_baseline_params *params) {
-    fds_baseline_params whole = *params;
-    whole.permutations = params->permutations ? params->permutations : m->permutations;
-    return whole;
-}
-
-fds_status fds_baseline_most(const fds_baseline_params *params, size_t players, uint32_t classes,
-                             size_t *coalitions, fds_error *err) {
-    TRY(fds_baseline_check(params, players, err));
-    const method *m = find(params->method);
+fds_status fds__baseline_most(const fds_params *params, size_t players, uint32_t classes,
+                              size_t *coalitions, fds_error *err) {
+    TRY(fds__baseline_check(params, players, err));
+    const baseline_method *m = baseline_find(params->method);
     *coalitions = 0;
     if (!m->most)
         return FDS_OK;
-    const fds_baseline_params whole = complete(m, params);
+    const fds_params whole = baseline_complete(m, params);
     TRY(m->most(&whole, players, classes, coalitions, err));
     if (players < 32) /* there are no more */
         *coalitions = MIN(*coalitions, (size_t)1 << players);
     return FDS_OK;
 }
 
-fds_status fds_baseline_estimate(const fds_baseline_params *params, const fds_table *table,
-                                 fds_table_cost *need, fds_error *err) {
+fds_status fds__baseline_estimate(const fds_params *params, const fds_table *table,
+                                  fds_table_cost *cost, fds_error *err) {
     const fds_utility *of = fds__table_utility(table);
     fds_plan *none;
     size_t most;
-    TRY(fds_baseline_most(params, of->players, of->classes, &most, err));
+    TRY(fds__baseline_most(params, of->players, of->classes, &most, err));
     TRY(fds__plan_blank(of->players, 0, &none, err));
-    fds_status status = fds_table_estimate(table, none, params->threads, need, err);
+    fds_status status = fds_table_estimate(table, none, (unsigned)params->threads, cost, err);
     fds_plan_free(none);
     TRY(status); /* it has told what the disk has left */
-    need->coalitions = most;
-    need->missing = most - MIN(most, fds__table_count(table));
-    need->memory = 0;
-    return need->missing
-               ? fds__table_bytes(of, fds__table_store(table), need->missing, &need->disk, err)
+    cost->coalitions = most;
+    cost->missing = most - MIN(most, fds__table_count(table));
+    cost->memory = 0;
+    return cost->missing
+               ? fds__table_bytes(of, fds__table_store(table), cost->missing, &cost->disk, err)
                : FDS_OK;
 }
 
@@ -303,39 +256,26 @@ static bool is_of_kind(const fds_utility *value, const char *kind) {
 
 fds_status baseline_utility(const baseline_job *job, const char *kind, fds_utility **own,
                             const fds_utility **out, fds_error *err) {
-    const fds_baseline_data *data = job->data;
-    fds_utility_params params = data->value ? *data->value : fds_utility_params_default();
+    const fds__baseline_data *data = job->data;
+    fds__utility_params params = data->value ? *data->value : fds__utility_params_default();
     *own = NULL;
     *out = data->made;
     if (data->made && is_of_kind(data->made, kind))
         return FDS_OK;
     params.kind = kind;
-    TRY(fds_utility_create(&params, data->train, data->players, data->test, data->inputs,
-                           data->input_count,
-                           fds__pool_workers(job->params->threads, BASELINE_ROUND), own, err));
+    TRY(fds__utility_create(&params, data->problem->train, data->problem->players,
+                            data->problem->test, data->problem->tests, data->problem->test_count,
+                            fds__pool_workers(job->params->threads, BASELINE_ROUND), own, err));
     *out = *own;
     return FDS_OK;
 }
 
-static fds_status find_labels(const fds_baseline_data *data, uint32_t *labels, fds_error *err) {
-    size_t *counts = fds__alloc_zero(data->train->classes, sizeof *counts);
-    if (!counts)
-        return fds__fail_nomem(err, data->train->classes * sizeof *counts);
-    for (size_t i = 0; i < fds_players_count(data->players); i++) {
-        const uint32_t *index;
-        size_t count = fds_players_samples(data->players, i, &index);
-        labels[i] = fds__player_label(data->train, index, count, counts);
-    }
-    fds__free(counts);
-    return FDS_OK;
-}
-
-static fds_status run_asking(const method *m, baseline_job *job, fds_error *err) {
-    const fds_baseline_params *params = job->params;
+static fds_status run_asking(const baseline_method *m, baseline_job *job, fds_error *err) {
+    const fds_params *params = job->params;
     baseline_asker *asker;
-    TRY(baseline_asker_create(
-        job->data->table, m->asks == BY_CLASS ? BASELINE_BY_CLASS : BASELINE_SCORED, params->scorer,
-        job->data->labels, params->threads, job->events, &asker, err));
+    TRY(baseline_asker_create(job->data->table, m->by_class ? BASELINE_BY_CLASS : BASELINE_SCORED,
+                              (fds__scorer)params->scorer, job->data->labels, params->threads,
+                              job->events, &asker, err));
     job->game = baseline_asker_game(asker);
     fds_status status = m->run(job, err);
     fds_status synced = fds__table_sync(job->data->table, status == FDS_OK ? err : NULL);
@@ -345,7 +285,7 @@ static fds_status run_asking(const method *m, baseline_job *job, fds_error *err)
     return status;
 }
 
-static fds_status check_finite(const method *m, const baseline_job *job, fds_error *err) {
+static fds_status check_finite(const baseline_method *m, const baseline_job *job, fds_error *err) {
     for (size_t i = 0; i < job->players * job->columns; i++)
         if (!isfinite(job->values[i]))
             return fds__fail(err, FDS_ERR_DIVERGED,
@@ -354,40 +294,40 @@ static fds_status check_finite(const method *m, const baseline_job *job, fds_err
     return FDS_OK;
 }
 
-static fds_status run(const method *m, baseline_job *job, fds_error *err) {
+static fds_status run(const baseline_method *m, baseline_job *job, fds_error *err) {
     uint32_t *labels = fds__alloc_zero(job->players, sizeof *labels);
     if (!labels)
         return fds__fail_nomem(err, job->players * sizeof *labels);
     job->player_labels = labels;
-    bool is_exact = m->run == baseline_loo || m->run == baseline_knn; /* nothing is drawn */
     for (size_t i = 0; job->errors && i < job->players * job->columns; i++)
-        job->errors[i] = is_exact ? 0 : NAN;
-    fds_status status = find_labels(job->data, labels, err);
+        job->errors[i] = m->is_exact ? 0 : NAN;
+    fds_status status =
+        fds__players_labels(job->data->problem->train, job->data->problem->players, labels, err);
     if (status == FDS_OK)
-        status = m->asks == NO_TABLE ? m->run(job, err) : run_asking(m, job, err);
+        status = m->has_table ? run_asking(m, job, err) : m->run(job, err);
     if (status == FDS_OK)
         status = check_finite(m, job, err);
     fds__free(labels);
     return status;
 }
 
-fds_status fds_baseline(const fds_baseline_params *params, const fds_baseline_data *data,
-                        double *values, double *errors, fds_baseline_report *report,
-                        const fds_events *events, fds_error *err) {
-    const method *m = find(params->method);
+fds_status fds__baseline(const fds_params *params, const fds__baseline_data *data, double *values,
+                         double *errors, fds__baseline_report *report, const fds_events *events,
+                         fds_error *err) {
+    const baseline_method *m = baseline_find(params->method);
     double start_s = fds__now_s();
     if (!m)
         return fail_name(params->method, err);
     TRY(check_data(m, data, err));
-    TRY(fds_baseline_check(params, fds_players_count(data->players), err));
-    const fds_baseline_params whole = complete(m, params);
-    fds_baseline_report told = {.change = NAN};
+    TRY(fds__baseline_check(params, fds_players_count(data->problem->players), err));
+    const fds_params whole = baseline_complete(m, params);
+    fds__baseline_report told = {.change = NAN};
     baseline_job job = {
         .params = &whole,
         .data = data,
-        .classes = data->train->classes,
-        .players = fds_players_count(data->players),
-        .columns = params->scorer == FDS_SCORER_EACH_SAMPLE ? data->input_count : 1,
+        .classes = data->problem->train->classes,
+        .players = fds_players_count(data->problem->players),
+        .columns = params->scorer == FDS__SCORER_EACH_SAMPLE ? data->problem->test_count : 1,
         .values = values,
         .errors = errors,
         .report = &told,

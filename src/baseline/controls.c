@@ -9,7 +9,7 @@
  * Neither looks at a sub-model, and neither has standard errors. */
 #include "baseline/baseline.h"
 
-fds_status baseline_random(baseline_job *job, fds_error *err) {
+static fds_status run_random(baseline_job *job, fds_error *err) {
     (void)err;
     for (size_t i = 0; i < job->players; i++) {
         fds_rng rng = fds_rng_make(job->params->seed, FDS__PURPOSE_CONTROL, i, 0);
@@ -19,20 +19,36 @@ fds_status baseline_random(baseline_job *job, fds_error *err) {
     return FDS_OK;
 }
 
-fds_status baseline_same_label(baseline_job *job, fds_error *err) {
+static fds_status run_same_label(baseline_job *job, fds_error *err) {
     (void)err;
-    const fds_baseline_data *data = job->data;
+    const fds__baseline_data *data = job->data;
     for (size_t i = 0; i < job->players; i++) {
         double *values = job->values + i * job->columns;
         size_t same = 0;
-        for (size_t x = 0; x < data->input_count; x++) {
+        for (size_t x = 0; x < data->problem->test_count; x++) {
             bool is_same = data->labels[x] == job->player_labels[i];
             same += is_same;
-            if (job->params->scorer == FDS_SCORER_EACH_SAMPLE)
+            if (job->params->scorer == FDS__SCORER_EACH_SAMPLE)
                 values[x] = is_same;
         }
-        if (job->params->scorer != FDS_SCORER_EACH_SAMPLE)
-            values[0] = (double)same / (double)data->input_count;
+        if (job->params->scorer != FDS__SCORER_EACH_SAMPLE)
+            values[0] = (double)same / (double)data->problem->test_count;
     }
     return FDS_OK;
 }
+
+const baseline_method baseline_random = {
+    .name = "random",
+    .about = "random numbers, a control",
+    .takes = "draw",
+    .scorers = BASELINE_ANY_SCORER,
+    .run = run_random,
+};
+
+const baseline_method baseline_same_label = {
+    .name = "same-label",
+    .about = "whether the labels agree, a control",
+    .takes = "",
+    .scorers = BASELINE_ANY_SCORER,
+    .run = run_same_label,
+};

@@ -168,7 +168,7 @@ static fds_status begin_walks(cs *s, fds_error *err) {
 }
 
 /* The next player of a walk has joined, and they are now worth this. */
-static void note_place(const fds_baseline_params *params, walk *w, double worth) {
+static void note_place(const fds_params *params, walk *w, double worth) {
     w->marginals[w->order[w->looked++]] = worth - w->worth;
     w->worth = worth;
     w->near = baseline_is_near(params, 1, &worth, &w->whole) ? w->near + 1 : 0;
@@ -218,7 +218,7 @@ static void normalise(const cs *s, uint32_t label, double a_in) {
             job->events, FDS_LOG_WARNING,
             "cs-shapley: the values of class %s add up to %g, which cannot be divided by: they "
             "are not normalised",
-            fds_dataset_class_name(job->data->train, label), sum);
+            fds_dataset_class_name(job->data->problem->train, label), sum);
         return;
     }
     for (size_t j = s->starts[label]; j < s->starts[label + 1]; j++) {
@@ -245,8 +245,8 @@ static fds_status finish(cs *s, fds_error *err) {
 
 /* Of each order the environments alone and what every place adds; where it is truncated, the whole
  * class in place of what was left out. */
-fds_status baseline_cs_shapley_most(const fds_baseline_params *params, size_t players,
-                                    uint32_t classes, size_t *most, fds_error *err) {
+static fds_status most(const fds_params *params, size_t players, uint32_t classes, size_t *most,
+                       fds_error *err) {
     (void)err;
     *most = 1 + params->permutations * (players + MIN((size_t)classes, players));
     return FDS_OK;
@@ -265,7 +265,7 @@ static void free_all(cs *s) {
 /* Which classes are walked; tells of those that cannot be. */
 static void count_tests(cs *s) {
     const baseline_job *job = s->job;
-    for (size_t i = 0; i < job->data->input_count; i++)
+    for (size_t i = 0; i < job->data->problem->test_count; i++)
         s->tests[job->data->labels[i]]++;
     for (uint32_t y = 0; y < job->classes; y++) {
         s->present += is_walked(s, y);
@@ -274,7 +274,7 @@ static void count_tests(cs *s) {
             fds__log(job->events, FDS_LOG_WARNING,
                      "cs-shapley: no test sample has the label %s: its players are worth 0; take "
                      "more test samples",
-                     fds_dataset_class_name(job->data->train, y));
+                     fds_dataset_class_name(job->data->problem->train, y));
     }
 }
 
@@ -315,8 +315,8 @@ static fds_status reserve(cs *s, fds_error *err) {
     return baseline_means_create(n, 1, &s->means, err);
 }
 
-static fds_status run(cs *s, fds_error *err) {
-    const fds_baseline_params *params = s->job->params;
+static fds_status work(cs *s, fds_error *err) {
+    const fds_params *params = s->job->params;
     TRY(part_players(s, err));
     count_tests(s);
     TRY(reserve(s, err));
@@ -328,9 +328,24 @@ static fds_status run(cs *s, fds_error *err) {
     return finish(s, err);
 }
 
-fds_status baseline_cs_shapley(baseline_job *job, fds_error *err) {
+static fds_status run(baseline_job *job, fds_error *err) {
     cs s = {.job = job, .words = fds_coalition_words(job->players), .start_s = fds__now_s()};
-    fds_status status = run(&s, err);
+    fds_status status = work(&s, err);
     free_all(&s);
     return status;
 }
+
+const baseline_method baseline_cs_shapley = {
+    .name = "cs-shapley",
+    .about = "class-wise Shapley; by accuracy only",
+    .takes = "permutations until truncate draw utility table store model lr beta batch optimizer",
+    .has_table = true,
+    .by_class = true,
+    .scorers = 1 << FDS__SCORER_ACCURACY,
+    .why = "its value is made of the accuracies in one class and in the others; use accuracy",
+    .permutations = 1000,
+    .until = 0.05,
+    .truncate = 0.01,
+    .run = run,
+    .most = most,
+};

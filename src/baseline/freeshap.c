@@ -95,7 +95,7 @@ static void scorer(const freeshap *f, desk *d, double *value) {
     }
     baseline_score(f->job->params->scorer, d->probs, f->job->data->labels, f->inputs,
                    f->job->classes, value);
-    if (!d->size && f->job->params->scorer == FDS_SCORER_ACCURACY)
+    if (!d->size && f->job->params->scorer == FDS__SCORER_ACCURACY)
         *value = 1.0 / (double)f->classes;
     d->asked++;
 }
@@ -170,7 +170,7 @@ static void score_everyone(freeshap *f) {
     scorer(f, f->desks, f->full);
 }
 
-static fds_status run(freeshap *f, baseline_job *job, fds_error *err) {
+static fds_status work(freeshap *f, baseline_job *job, fds_error *err) {
     TRY(allocate(f, err));
     TRY(fds__utility_by_player(f->game->data, &f->members, &f->first, err));
     fill(f);
@@ -183,8 +183,8 @@ static fds_status run(freeshap *f, baseline_job *job, fds_error *err) {
     return FDS_OK;
 }
 
-fds_status baseline_freeshap(baseline_job *job, fds_error *err) {
-    const fds_baseline_data *data = job->data;
+static fds_status run(baseline_job *job, fds_error *err) {
+    const fds__baseline_data *data = job->data;
     const char *kind = data->value ? data->value->kind : NULL;
     const fds_utility *value;
     fds_utility *own;
@@ -195,13 +195,23 @@ fds_status baseline_freeshap(baseline_job *job, fds_error *err) {
         .job = job,
         .game = game,
         .samples = game->data->samples->count,
-        .inputs = data->input_count,
+        .inputs = data->problem->test_count,
         .classes = job->classes,
-        .width = data->input_count + game->data->samples->count,
+        .width = data->problem->test_count + game->data->samples->count,
         .workers = fds__pool_workers(job->params->threads, BASELINE_ROUND),
     };
-    fds_status status = run(&f, job, err);
+    fds_status status = work(&f, job, err);
     freeshap_free(&f);
     fds_utility_free(own);
     return status;
 }
+
+/* It trains nothing: 200 permutations are walked to their ends. */
+const baseline_method baseline_freeshap = {
+    .name = "freeshap",
+    .about = "Shapley values of kernel regression",
+    .takes = "permutations until truncate draw utility model lr beta batch optimizer",
+    .scorers = BASELINE_ANY_SCORER,
+    .permutations = 200,
+    .run = run,
+};

@@ -74,15 +74,16 @@ static void free_all(gshapley *g) {
 
 /* The samples, the inputs and the network as the value function "retrain" has them. */
 static fds_status make_value(gshapley *g, fds_error *err) {
-    const fds_baseline_data *data = g->job->data;
-    fds_utility_params params = fds_utility_params_default();
+    const fds__baseline_data *data = g->job->data;
+    fds__utility_params params = fds__utility_params_default();
     params.kind = "retrain:1";
     if (data->value) {
         params.network = data->value->network;
         params.train.seed = data->value->train.seed;
     }
-    TRY(fds_utility_create(&params, data->train, data->players, data->test, data->inputs,
-                           data->input_count, 1, &g->value, err));
+    TRY(fds__utility_create(&params, data->problem->train, data->problem->players,
+                            data->problem->test, data->problem->tests, data->problem->test_count, 1,
+                            &g->value, err));
     const fds_net *net = fds__utility_network(g->value);
     g->start = fds__alloc_zero(net->weights, sizeof *g->start);
     if (!g->start)
@@ -237,7 +238,7 @@ static fds_status walk(void *context, unsigned worker, const uint32_t *order, do
     return status;
 }
 
-static fds_status run(gshapley *g, fds_error *err) {
+static fds_status work(gshapley *g, fds_error *err) {
     baseline_job *job = g->job;
     TRY(make_all(g, err));
     begin(g, &g->desks[0]);
@@ -251,9 +252,19 @@ static fds_status run(gshapley *g, fds_error *err) {
     return FDS_OK;
 }
 
-fds_status baseline_gshapley(baseline_job *job, fds_error *err) {
+static fds_status run(baseline_job *job, fds_error *err) {
     gshapley g = {.job = job};
-    fds_status status = run(&g, err);
+    fds_status status = work(&g, err);
     free_all(&g);
     return status;
 }
+
+const baseline_method baseline_gshapley = {
+    .name = "gshapley",
+    .about = "Data Shapley, by one pass of gradient descent",
+    .takes = "permutations until draw model",
+    .scorers = BASELINE_ANY_SCORER,
+    .permutations = 1000,
+    .until = 0.05,
+    .run = run,
+};

@@ -26,20 +26,20 @@ bool baseline_read_knn(const char *text, uint32_t *k) {
 /* The mean over all test samples, or a column each; phi (players): scratch for one of them. */
 static fds_status add_up(const baseline_job *job, const fds_utility *value, double *phi,
                          fds_error *err) {
-    const fds_baseline_data *data = job->data;
-    bool is_each = job->params->scorer == FDS_SCORER_EACH_SAMPLE;
+    const fds__baseline_data *data = job->data;
+    bool is_each = job->params->scorer == FDS__SCORER_EACH_SAMPLE;
     memset(job->values, 0, job->players * job->columns * sizeof *job->values);
-    for (size_t x = 0; x < data->input_count; x++) {
+    for (size_t x = 0; x < data->problem->test_count; x++) {
         TRY(fds__utility_knn_label(value, x, data->labels[x], phi, err));
         for (size_t i = 0; i < job->players; i++)
             job->values[i * job->columns + (is_each ? x : 0)] += phi[i];
     }
     for (size_t i = 0; !is_each && i < job->players; i++)
-        job->values[i] /= (double)data->input_count;
+        job->values[i] /= (double)data->problem->test_count;
     return FDS_OK;
 }
 
-fds_status baseline_knn(baseline_job *job, fds_error *err) {
+static fds_status run(baseline_job *job, fds_error *err) {
     const fds_utility *value;
     fds_utility *own;
     TRY(baseline_utility(job, job->params->method, &own, &value, err));
@@ -50,3 +50,21 @@ fds_status baseline_knn(baseline_job *job, fds_error *err) {
     fds_utility_free(own);
     return status;
 }
+
+static bool is_named(const char *text) {
+    uint32_t k;
+    return baseline_read_knn(text, &k);
+}
+
+const baseline_method baseline_knn = {
+    .name = "knn:K",
+    .about = "exact values of K nearest neighbours; knn:K@model on features of the service model",
+    .takes = "model lr beta batch optimizer",
+    .is_named = is_named,
+    .is_exact = true,
+    .scorers = 1 << FDS__SCORER_CONFIDENCE | 1 << FDS__SCORER_EACH_SAMPLE,
+    .why =
+        "its values are exact because the utility of a coalition is the share of the label among "
+        "K neighbours; use confidence, or per_sample",
+    .run = run,
+};

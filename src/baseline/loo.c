@@ -65,14 +65,14 @@ static fds_status leave_out_all(const baseline_job *job, const scratch *r, fds_e
     return FDS_OK;
 }
 
-fds_status baseline_loo_most(const fds_baseline_params *params, size_t players, uint32_t classes,
-                             size_t *most, fds_error *err) {
+static fds_status most(const fds_params *params, size_t players, uint32_t classes, size_t *most,
+                       fds_error *err) {
     (void)params, (void)classes, (void)err;
     *most = players + 1;
     return FDS_OK;
 }
 
-fds_status baseline_loo(baseline_job *job, fds_error *err) {
+static fds_status run(baseline_job *job, fds_error *err) {
     scratch r = {0};
     fds_status status = scratch_make(&r, &job->game, err);
     if (status == FDS_OK)
@@ -80,3 +80,14 @@ fds_status baseline_loo(baseline_job *job, fds_error *err) {
     scratch_free(&r);
     return status;
 }
+
+const baseline_method baseline_loo = {
+    .name = "loo",
+    .about = "leave one out",
+    .takes = "utility table store model lr beta batch optimizer",
+    .has_table = true,
+    .is_exact = true,
+    .scorers = BASELINE_ANY_SCORER,
+    .run = run,
+    .most = most,
+};

@@ -97,22 +97,22 @@ void baseline_means_get(const baseline_means *means, double *values, double *err
         errors[i] = means->count > 1 ? sqrt(means->squares[i] / (t * (t - 1))) : NAN;
 }
 
-static bool has_converged(const fds_baseline_params *params, const baseline_means *means) {
+static bool has_converged(const fds_params *params, const baseline_means *means) {
     return params->until > 0 && means->change < params->until; /* NaN is not */
 }
 
-void baseline_means_tell(const fds_baseline_params *params, const baseline_means *means,
-                         fds_baseline_report *report) {
+void baseline_means_tell(const fds_params *params, const baseline_means *means,
+                         fds__baseline_report *report) {
     report->permutations = means->count;
     report->change = means->change;
     report->has_converged = has_converged(params, means);
 }
 
-bool baseline_goes_on(const fds_baseline_params *params, const baseline_means *means) {
+bool baseline_goes_on(const fds_params *params, const baseline_means *means) {
     return means->count < params->permutations && !has_converged(params, means);
 }
 
-bool baseline_is_near(const fds_baseline_params *params, size_t columns, const double *value,
+bool baseline_is_near(const fds_params *params, size_t columns, const double *value,
                       const double *full) {
     double off = 0, size = 0;
     for (size_t c = 0; c < columns; c++) {
@@ -126,7 +126,7 @@ bool baseline_is_near(const fds_baseline_params *params, size_t columns, const d
 
 typedef struct {
     const baseline_walker *walker;
-    const fds_baseline_params *params;
+    const fds_params *params;
     uint64_t first;         /* the number of the round's first order */
     size_t round;           /* permutations at the most */
     uint32_t *permutations; /* (round, players) */
@@ -187,7 +187,7 @@ static size_t take_marginals(walking *w, size_t job) {
 /* All rounds; skipped counts the places that were not looked at. */
 static fds_status walk_rounds(walking *w, baseline_means *means, size_t *skipped,
                               const fds_events *events, fds_error *err) {
-    const fds_baseline_params *params = w->params;
+    const fds_params *params = w->params;
     double start_s = fds__now_s();
     while (baseline_goes_on(params, means)) {
         w->first = means->count;
@@ -205,9 +205,9 @@ static fds_status walk_rounds(walking *w, baseline_means *means, size_t *skipped
     return FDS_OK;
 }
 
-fds_status baseline_walk(const baseline_walker *walker, const fds_baseline_params *params,
-                         double *values, double *errors, fds_baseline_report *report,
-                         const fds_events *events, fds_error *err) {
+fds_status baseline_walk(const baseline_walker *walker, const fds_params *params, double *values,
+                         double *errors, fds__baseline_report *report, const fds_events *events,
+                         fds_error *err) {
     walking w = {.walker = walker, .params = params};
     baseline_means *means = NULL;
     size_t skipped = 0;

@@ -212,7 +212,7 @@ static fds_status walk_round(tmc *t, size_t first, size_t count, double start_s,
 }
 
 static fds_status walk_all(tmc *t, baseline_means *means, fds_error *err) {
-    const fds_baseline_params *params = t->job->params;
+    const fds_params *params = t->job->params;
     double start_s = fds__now_s();
     TRY(ask_ends(t, err));
     while (baseline_goes_on(params, means)) {
@@ -229,20 +229,20 @@ static fds_status walk_all(tmc *t, baseline_means *means, fds_error *err) {
 
 static void tell(const tmc *t, const baseline_means *means) {
     baseline_job *job = t->job;
-    fds_baseline_report *report = job->report;
+    fds__baseline_report *report = job->report;
     baseline_means_get(means, job->values, job->errors);
     baseline_means_tell(job->params, means, report);
     report->truncated = (double)t->skipped / ((double)report->permutations * (double)job->players);
 }
 
-fds_status baseline_tmc_most(const fds_baseline_params *params, size_t players, uint32_t classes,
-                             size_t *most, fds_error *err) {
+static fds_status most(const fds_params *params, size_t players, uint32_t classes, size_t *most,
+                       fds_error *err) {
     (void)classes, (void)err;
     *most = 2 + params->permutations * (players - 1);
     return FDS_OK;
 }
 
-fds_status baseline_tmc(baseline_job *job, fds_error *err) {
+static fds_status run(baseline_job *job, fds_error *err) {
     tmc t = {.job = job};
     baseline_means *means = NULL;
     double alpha = 1, beta = 1; /* all weights are then 1 to the bit */
@@ -260,3 +260,37 @@ fds_status baseline_tmc(baseline_job *job, fds_error *err) {
     tmc_free(&t);
     return status;
 }
+
+#define TAKES "permutations until truncate draw utility table store model lr beta batch optimizer"
+
+/* until and truncate are those of Data Shapley's authors; 1,000 permutations are our bound. */
+const baseline_method baseline_tmc = {
+    .name = "tmc",
+    .about = "Data Shapley, by truncated permutations",
+    .takes = TAKES,
+    .has_table = true,
+    .scorers = BASELINE_ANY_SCORER,
+    .permutations = 1000,
+    .until = 0.05,
+    .truncate = 0.01,
+    .run = run,
+    .most = most,
+};
+
+static bool is_beta(const char *text) {
+    double alpha, beta;
+    return baseline_read_beta(text, &alpha, &beta);
+}
+
+const baseline_method baseline_beta = {
+    .name = "beta:A,B",
+    .about = "Beta Shapley; beta:1,1 is the Shapley value",
+    .takes = TAKES,
+    .is_named = is_beta,
+    .has_table = true,
+    .scorers = BASELINE_ANY_SCORER,
+    .permutations = 1000,
+    .until = 0.05,
+    .run = run,
+    .most = most,
+};

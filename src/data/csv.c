@@ -137,7 +137,7 @@ static fds_status find_column(const table *t, const char *name, size_t *column, 
     return FDS_OK;
 }
 
-static fds_status find_columns(table *t, const fds_data_options *options, fds_error *err) {
+static fds_status find_columns(table *t, const fds__data_options *options, fds_error *err) {
     const char *label = options && options->label_column ? options->label_column : "label";
     const char *provider = options ? options->provider_column : NULL;
     TRY(find_column(t, label, &t->label, err));
@@ -232,7 +232,7 @@ static fds_status read_row(scanner *s, table *t, locale_t locale, fds_error *err
     return FDS_OK;
 }
 
-static fds_status read_table(fds__blob *file, const fds_data_options *options, table *t,
+static fds_status read_table(fds__blob *file, const fds__data_options *options, table *t,
                              fds_error *err) {
     t->path = file->path;
     char *text = (char *)file->data;
@@ -337,7 +337,7 @@ static void free_table(table *t) {
     fds__free(t->values);
 }
 
-fds_status fds__csv_parse(fds__blob *files, size_t count, const fds_data_options *options,
+fds_status fds__csv_parse(fds__blob *files, size_t count, const fds__data_options *options,
                           fds_dataset **out, fds_error *err) {
     table tables[2] = {{0}};
     fds_dataset *made[2] = {0};

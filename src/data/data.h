@@ -49,6 +49,35 @@ typedef struct fds__names {
     size_t count;
 } fds__names;
 
+/* ---- open.c ---- */
+
+typedef struct fds__data_options {
+    const char *label_column;    /* CSV; NULL: "label" */
+    const char *provider_column; /* CSV; NULL: "provider" where there is such a column */
+    const char *labels_file;     /* NPY labels of a single NPY file; NULL: beside it by name */
+} fds__data_options;
+
+typedef struct fds__dataset_info {
+    const char *source; /* where it was read from */
+    size_t count;       /* samples */
+    fds_shape shape;
+    bool is_bytes; /* values are bytes 0..255, seen by networks as 0..1; else floats as they are */
+    bool is_image; /* false: feature vectors */
+    uint32_t classes;             /* labels are 0 .. classes-1 */
+    uint32_t providers;           /* 0: the data names no providers */
+    const uint16_t *labels;       /* [count] */
+    const uint32_t *provider_ids; /* [count], or NULL */
+} fds__dataset_info;
+
+fds__dataset_info fds__dataset_get_info(const fds_dataset *ds);
+fds_status fds__data_open(const char *where, const fds__data_options *options, fds_dataset **train,
+                          fds_dataset **test, fds_error *err);
+/* A dataset in memory, copied from the caller's arrays: bytes or floats, exactly one not NULL.
+ * class_names may be NULL ("0", "1", ...). */
+fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *bytes,
+                               const float *floats, const uint16_t *labels, uint32_t classes,
+                               const char *const *class_names, fds_dataset **out, fds_error *err);
+
 /* ---- dataset.c ---- */
 
 /* A dataset with room for count samples, all zero; the caller fills it in and finishes it. */
@@ -80,6 +109,39 @@ fds_status fds__names_number(const char *const *texts, size_t count, bool numeri
 /* One name a line; blank lines do not count. */
 fds_status fds__names_read(const char *path, fds__names *names, fds_error *err);
 
+/* ---- groups.c ---- */
+
+#define FDS__MAX_PLAYERS ((size_t)1 << 20)
+fds_status fds__groups_copy(const fds_groups *groups, fds_groups **out, fds_error *err);
+
+/* ---- problem.c ---- */
+
+/* Tests may or may not use the constructors: all arrays are plain. */
+struct fds_problem {
+    const fds_dataset *train, *test; /* test: whose samples test, train where it has no test part */
+    fds_dataset *own_train, *own_test; /* the same, where the problem opened them */
+    bool has_test_part, by_provider;
+    fds_players *players;
+    uint32_t *player_labels;            /* (players) of most of a player's samples */
+    uint32_t *samples, *inputs, *tests; /* ascending: of all players, of an explainer, to test */
+    size_t sample_count, input_count, test_count;
+    uint32_t *test_labels; /* (test_count) the true ones */
+    size_t set_aside;      /* samples of train that test */
+    fds_groups *groups;    /* or NULL: as the parameter "group" says */
+    char *text;
+};
+
+/* labels[players]: that of most of a player's samples, the lowest where several are. */
+fds_status fds__players_labels(const fds_dataset *ds, const fds_players *players, uint32_t *labels,
+                               fds_error *err);
+/* The provider of a player that is one sample; NULL where the data names none or the player is a
+ * provider. */
+const char *fds__player_provider(const fds_problem *problem, size_t player);
+json_t *fds__problem_json(const fds_problem *problem);
+/* A result with the names of players and classes. */
+fds_status fds__problem_result(const fds_problem *problem, const char *method, size_t predictions,
+                               fds_result **out, fds_error *err);
+
 /* ---- readers: bytes in memory to a dataset not yet finished ---- */
 
 fds_status fds__idx_parse(const fds__blob *images, const fds__blob *labels, fds_dataset **out,
@@ -90,7 +152,7 @@ fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_
                           fds_error *err);
 /* One or two tables (training, test), so that both number their classes and providers alike. The
  * bytes are cut up in place. */
-fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds_data_options *options,
+fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds__data_options *options,
                           fds_dataset **out, fds_error *err);
 /* One or two folders of class folders, in the same way. */
 fds_status fds__folder_read(const char *const *dirs, size_t count, fds_dataset **out,
@@ -114,6 +176,11 @@ fds_status fds__jpeg_decode(const fds__blob *file, fds__picture *out, fds_error 
 fds_status fds__png_encode(const fds__picture *picture, uint8_t **data, size_t *size,
                            fds_error *err);
 fds_status fds__png_write(const fds__picture *picture, const char *path, fds_error *err);
+
+/* Single picture files (PNG, JPEG) as a dataset of the given shape and number of classes; labels
+ * are 0. Gray and colour are turned into each other; another size is FDS_ERR_SHAPE. */
+fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape shape,
+                              uint32_t classes, fds_dataset **out, fds_error *err);
 
 /* ---- fetch.c ---- */
 

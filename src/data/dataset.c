@@ -149,9 +149,9 @@ fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds_
     return FDS_OK;
 }
 
-fds_status fds_dataset_create(size_t count, fds_shape shape, const uint8_t *bytes,
-                              const float *floats, const uint16_t *labels, uint32_t classes,
-                              const char *const *class_names, fds_dataset **out, fds_error *err) {
+fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *bytes,
+                               const float *floats, const uint16_t *labels, uint32_t classes,
+                               const char *const *class_names, fds_dataset **out, fds_error *err) {
     if (!labels || !bytes == !floats)
         return fds__fail(err, FDS_ERR_USAGE,
                          "a dataset is made from labels and either bytes or floats");
@@ -217,16 +217,16 @@ fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, f
 
 /* ---- looking at it ---- */
 
-fds_dataset_info fds_dataset_get_info(const fds_dataset *ds) {
-    return (fds_dataset_info){.source = ds->source,
-                              .count = ds->count,
-                              .shape = ds->shape,
-                              .is_bytes = ds->bytes != NULL,
-                              .is_image = ds->is_image,
-                              .classes = ds->classes,
-                              .providers = ds->providers,
-                              .labels = ds->labels,
-                              .provider_ids = ds->provider_ids};
+fds__dataset_info fds__dataset_get_info(const fds_dataset *ds) {
+    return (fds__dataset_info){.source = ds->source,
+                               .count = ds->count,
+                               .shape = ds->shape,
+                               .is_bytes = ds->bytes != NULL,
+                               .is_image = ds->is_image,
+                               .classes = ds->classes,
+                               .providers = ds->providers,
+                               .labels = ds->labels,
+                               .provider_ids = ds->provider_ids};
 }
 
 const char *fds_dataset_class_name(const fds_dataset *ds, uint32_t label) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fds_data_open: from a name or path to datasets. The one place that decides which format it is.
+ * fds__data_open: from a name or path to datasets. The one place that decides which format it is.
  *
  * A folder is, by the first of these that it has:
  *   train-images-idx3-ubyte[.gz]   IDX     (also train-images.idx3-ubyte), t10k-* its test part
@@ -18,7 +18,7 @@ typedef fds_status (*pair_parser)(const fds__blob *values, const fds__blob *labe
                                   fds_dataset **out, fds_error *err);
 
 typedef struct {
-    const fds_data_options *options;
+    const fds__data_options *options;
     fds_dataset *parts[2]; /* training, test */
     fds__names classes;    /* from a list of names beside the data */
 } source;
@@ -322,8 +322,8 @@ static fds_status set_source(fds_dataset *ds, const char *path, fds_error *err) 
     return FDS_OK;
 }
 
-fds_status fds_data_open(const char *where, const fds_data_options *options, fds_dataset **train,
-                         fds_dataset **test, fds_error *err) {
+fds_status fds__data_open(const char *where, const fds__data_options *options, fds_dataset **train,
+                          fds_dataset **test, fds_error *err) {
     char path[FDS__PATH_MAX];
     if (!where || !*where)
         return fds__fail(err, FDS_ERR_USAGE, "no data is named");

@@ -31,8 +31,8 @@ static fds_status read_one(const char *path, fds_dataset *ds, size_t i, fds_erro
     return status;
 }
 
-fds_status fds_data_pictures(const char *const *paths, size_t count, fds_shape shape,
-                             uint32_t classes, fds_dataset **out, fds_error *err) {
+fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape shape,
+                              uint32_t classes, fds_dataset **out, fds_error *err) {
     if (shape.channels != 1 && shape.channels != 3)
         return fds__fail(err, FDS_ERR_SHAPE,
                          "pictures have 1 channel or 3, but samples of %u x %u x %u are needed",

@@ -5,7 +5,7 @@
  *   fds, afds, gfds, gfds+   a fit in dir/METHOD.run, then its explainer's answers
  *   bank                     the sub-models of the fit of afds, asked themselves
  *   ls                       least squares on the table of sub-models trained for 10 epochs
- *   all others               fds_baseline, on the same table
+ *   all others               fds__baseline, on the same table
  *
  * What a method took is kept in METHOD.json: when a case is resumed, its values are computed again
  * from tables and runs, which is cheap, and its cost is the one that was measured. Sub-models are
@@ -36,20 +36,21 @@ typedef struct {
 /* ---- by fits ---- */
 
 /* Other numbers for each seed and use. */
-static uint64_t draw_of(const fds_bench_params *params, eval_draw draw) {
+static uint64_t draw_of(const fds__bench_params *params, eval_draw draw) {
     return params->seed + (uint64_t)draw;
 }
 
-static fds_status fit_params(const eval_game *g, const char *method, fds_fit_params *p,
+static fds_status fit_params(const eval_game *g, const char *method, fds_params *p,
                              fds_error *err) {
-    const fds_bench_params *params = g->params;
-    TRY(fds_fit_params_default(method, p, err));
-    p->value.network = params->network;
-    p->value.train.seed = p->seed = params->seed;
+    const fds__bench_params *params = g->params;
+    TRY(fds__fit_default(method, p, err));
+    p->model = params->network;
+    p->seed = params->seed;
     p->draw = draw_of(params, EVAL_DRAW_METHODS);
-    if (p->sampler != FDS_SAMPLER_GFDS_PLUS)
+    if (strcmp(method, "gfds+") != 0)
         p->coalitions = eval_coalitions(g);
-    p->explainer = params->explainer;
+    p->explainer = fds__choice_find("mlp|cnn|resnet18|resnet50|linear",
+                                    params->explainer ? params->explainer : "mlp");
     p->keep_models = strcmp(method, "afds") == 0 && eval_has_method(params, "bank");
     p->threads = params->threads;
     p->explainer_threads = EXPLAINER_THREADS;
@@ -64,19 +65,18 @@ static fds_status run_folder(const eval_game *g, const char *method, char dir[FD
 }
 
 /* Fits the run, or what is left of it to do, and opens it. */
-static fds_status open_fit(const eval_game *g, const char *method, fds_fit_report *report,
+static fds_status open_fit(const eval_game *g, const char *method, fds__fit_report *report,
                            fds_run **out, fds_error *err) {
-    fds_fit_params params;
+    fds_params params;
     char dir[FDS__PATH_MAX];
     TRY(fit_params(g, method, &params, err));
     TRY(run_folder(g, method, dir, err));
-    TRY(fds_fit(dir, method, g->train, g->data->players, g->groups, g->data->inputs,
-                g->data->input_count, &params, g->events, report, err));
-    return fds_run_open(dir, EXPLAINER_THREADS, out, err);
+    TRY(fds__fit(dir, &g->problem, &params, g->events, report, err));
+    return fds__run_open(dir, EXPLAINER_THREADS, out, err);
 }
 
 /* The values, turned round: a run answers test sample by test sample. */
-static fds_status explain(const work *w, fds_run *run, fds_answerer by, fds_error *err) {
+static fds_status explain(const work *w, fds_run *run, fds__answerer by, fds_error *err) {
     const eval_game *g = w->game;
     size_t n = g->players, tests = g->tests;
     uint32_t *labels = fds__alloc_zero(tests, sizeof *labels);
@@ -85,9 +85,9 @@ static fds_status explain(const work *w, fds_run *run, fds_answerer by, fds_erro
         labels && values ? FDS_OK : fds__fail_nomem(err, tests * n * sizeof *values);
     if (status == FDS_OK) {
         memcpy(labels, w->labels, tests * sizeof *labels);
-        const fds_answers answers = {.labels = labels, .values = values};
+        const fds__answers answers = {.labels = labels, .values = values};
         status =
-            fds_run_explain(run, by, g->data->test, g->data->tests, tests, true, &answers, err);
+            fds__run_explain(run, by, g->data->test, g->data->tests, tests, true, &answers, err);
     }
     for (size_t x = 0; x < tests && status == FDS_OK; x++)
         for (size_t i = 0; i < n; i++)
@@ -103,7 +103,7 @@ static int by_size(const void *left, const void *right) {
 }
 
 /* The median over test samples that are asked about one at a time. */
-static fds_status time_answers(const work *w, fds_run *run, fds_answerer by, double *answer_ms,
+static fds_status time_answers(const work *w, fds_run *run, fds__answerer by, double *answer_ms,
                                fds_error *err) {
     const eval_game *g = w->game;
     size_t count = MIN(g->tests, (size_t)TIMED);
@@ -113,9 +113,9 @@ static fds_status time_answers(const work *w, fds_run *run, fds_answerer by, dou
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         uint32_t label, sample = eval_test(g, i);
-        const fds_answers answers = {.labels = &label, .values = values};
+        const fds__answers answers = {.labels = &label, .values = values};
         double start_s = fds__now_s();
-        status = fds_run_explain(run, by, g->data->test, &sample, 1, false, &answers, err);
+        status = fds__run_explain(run, by, g->data->test, &sample, 1, false, &answers, err);
         times[i] = 1e3 * (fds__now_s() - start_s);
     }
     fds__free(values);
@@ -128,7 +128,7 @@ static fds_status time_answers(const work *w, fds_run *run, fds_answerer by, dou
 
 /* Whether the seconds of a fit are of a part of it alone. The run is of two methods, and complete
  * for the one that comes later. */
-static fds_status find_resumed(const work *w, const fds_fit_report *report, bool *was_resumed,
+static fds_status find_resumed(const work *w, const fds__fit_report *report, bool *was_resumed,
                                fds_error *err) {
     const char *other = strcmp(w->method->name, "afds") == 0   ? "bank"
                         : strcmp(w->method->name, "bank") == 0 ? "afds"
@@ -145,8 +145,8 @@ static fds_status find_resumed(const work *w, const fds_fit_report *report, bool
 
 static fds_status answer_by_fit(const work *w, fds_error *err) {
     bool is_bank = strcmp(w->method->base, "bank") == 0;
-    fds_answerer by = is_bank ? FDS_ANSWERER_BANK : FDS_ANSWERER_EXPLAINER;
-    fds_fit_report report;
+    fds__answerer by = is_bank ? FDS__ANSWERER_BANK : FDS__ANSWERER_EXPLAINER;
+    fds__fit_report report;
     fds_run *run;
     TRY(open_fit(w->game, is_bank ? "afds" : w->method->base, &report, &run, err));
     fds_status status = explain(w, run, by, err);
@@ -154,7 +154,7 @@ static fds_status answer_by_fit(const work *w, fds_error *err) {
         eval_cost *cost = w->cost;
         cost->sub_models = report.sub_models;
         cost->prepare_s = 0;
-        for (int stage = 0; stage <= (is_bank ? FDS_FIT_STAGE_UTILITIES : FDS_FIT_STAGE_CHECK);
+        for (int stage = 0; stage <= (is_bank ? FDS__FIT_STAGE_UTILITIES : FDS__FIT_STAGE_CHECK);
              stage++)
             cost->prepare_s += report.seconds[stage];
         status = find_resumed(w, &report, &cost->was_resumed, err);
@@ -169,16 +169,13 @@ static fds_status answer_by_fit(const work *w, fds_error *err) {
 
 static fds_status solve(const eval_game *g, fds_table *table, const fds_plan *plan,
                         const uint32_t *labels, double *values, fds_error *err) {
-    const fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = g->groups};
-    unsigned threads = g->params->threads;
-    fds_table_view *view;
-    TRY(fds_table_fill(table, plan, threads, g->events, err));
-    TRY(fds_table_view_create(table, plan, labels, false, threads, &view, err));
-    const fds_rows rows = fds_table_view_rows(view);
-    fds_status status =
-        fds_least_squares(plan, &rows, &params, threads, values, NULL, NULL, g->events, err);
-    fds_table_view_free(view);
-    return status;
+    const fds__solving solving = {.table = table,
+                                  .plan = plan,
+                                  .ls = {.adjust = FDS_ADJUST_COUNTS, .groups = g->groups},
+                                  .threads = g->params->threads,
+                                  .events = g->events};
+    TRY(fds_table_fill(table, plan, solving.threads, g->events, err));
+    return fds__table_solve(&solving, labels, false, values, NULL, NULL, err);
 }
 
 /* No coalition is drawn twice. */
@@ -189,8 +186,7 @@ size_t eval_drawn(const eval_game *g, size_t count) {
 fds_status eval_least_squares(const eval_game *g, eval_utility scorer, eval_draw draw, size_t count,
                               const uint32_t *labels, double *values, size_t *used,
                               fds_error *err) {
-    /* as fits mix seed and draw; any odd factor keeps the draws apart */
-    uint64_t seed = g->params->seed + draw_of(g->params, draw) * 0x9E3779B97F4A7C15u;
+    uint64_t seed = fds__draw_seed(g->params->seed, draw_of(g->params, draw));
     fds_table *table = g->sides[scorer].table;
     fds_plan *plan;
     count = eval_drawn(g, count);
@@ -228,9 +224,8 @@ static void share_orders(const work *w) {
 }
 
 /* Who values sample by sample without sub-models has nothing to prepare. */
-static void set_cost(const work *w, const fds_baseline_params *params,
-                     const fds_baseline_report *report) {
-    bool has_table = fds_baseline_needs_table(w->method->base);
+static void set_cost(const work *w, const fds_params *params, const fds__baseline_report *report) {
+    bool has_table = fds__baseline_needs_table(w->method->base);
     bool is_prepared = has_table || !w->method->is_per_sample;
     double each_ms = 1e3 * report->seconds / (double)w->game->tests;
     if (!w->record.is_done)
@@ -246,27 +241,23 @@ static void set_cost(const work *w, const fds_baseline_params *params,
 static fds_status answer_by_baseline(const work *w, fds_error *err) {
     const eval_game *g = w->game;
     const char *base = w->method->base;
-    fds_baseline_params params;
-    fds_utility_params value = fds_utility_params_default();
-    TRY(fds_baseline_params_default(base, &params, err));
+    fds_params params;
+    fds__utility_params value = fds__utility_params_default();
+    TRY(fds__baseline_default(base, &params, err));
     if (w->method->is_per_sample)
-        params.scorer = FDS_SCORER_EACH_SAMPLE;
+        params.scorer = FDS__SCORER_EACH_SAMPLE;
     if (params.permutations && strcmp(base, "freeshap") != 0) /* whose own cost nothing */
         params.permutations = g->params->permutations;
     params.seed = g->params->seed;
     params.threads = g->params->threads;
     value.network = g->params->network;
     value.train.seed = g->params->seed;
-    const fds_baseline_data data = {.train = g->train,
-                                    .players = g->data->players,
-                                    .test = g->data->test,
-                                    .inputs = g->data->tests,
-                                    .input_count = g->tests,
-                                    .labels = w->method->is_per_sample ? w->labels : g->labels,
-                                    .value = &value,
-                                    .table = g->sides[EVAL_UTILITY_EPOCHS].table};
-    fds_baseline_report report;
-    TRY(fds_baseline(&params, &data, w->values, NULL, &report, g->events, err));
+    const fds__baseline_data data = {.problem = &g->problem,
+                                     .labels = w->method->is_per_sample ? w->labels : g->labels,
+                                     .value = &value,
+                                     .table = g->sides[EVAL_UTILITY_EPOCHS].table};
+    fds__baseline_report report;
+    TRY(fds__baseline(&params, &data, w->values, NULL, &report, g->events, err));
     if (strcmp(base, "random") == 0)
         share_orders(w);
     if (w->cost)
@@ -321,7 +312,7 @@ static fds_status draw(const eval_game *g, fds_run *run, const char *path, fds_e
         samples[i] = eval_test(g, index[i]);
         true_labels[i] = g->labels[index[i]];
     }
-    const fds_answers answers = {
+    const fds__answers answers = {
         .labels = labels,
         .probs = fds__alloc_zero(PICTURED * g->classes, sizeof *answers.probs),
         .values = fds__alloc_zero(PICTURED * g->players, sizeof *answers.values)};
@@ -329,11 +320,11 @@ static fds_status draw(const eval_game *g, fds_run *run, const char *path, fds_e
     if (!answers.probs || !answers.values)
         status = fds__fail_nomem(err, PICTURED * g->players * sizeof *answers.values);
     if (status == FDS_OK)
-        status = fds_run_explain(run, FDS_ANSWERER_EXPLAINER, g->data->test, samples, count, false,
-                                 &answers, err);
+        status = fds__run_explain(run, FDS__ANSWERER_EXPLAINER, g->data->test, samples, count,
+                                  false, &answers, err);
     if (status == FDS_OK)
-        status = fds_run_draw(run, g->data->test, samples, count, true_labels, &answers,
-                              CONTRIBUTORS, path, err);
+        status = fds__run_draw(run, g->data->test, samples, count, true_labels, &answers,
+                               CONTRIBUTORS, path, err);
     fds__free(answers.probs);
     fds__free(answers.values);
     return status;
@@ -345,7 +336,7 @@ fds_status eval_picture(const eval_game *g, const eval_method *method, fds_error
     snprintf(name, sizeof name, "%.40s.png", method->base);
     TRY(fds__path_join(path, sizeof path, g->dir, name, err));
     TRY(run_folder(g, method->base, dir, err));
-    TRY(fds_run_open(dir, EXPLAINER_THREADS, &run, err));
+    TRY(fds__run_open(dir, EXPLAINER_THREADS, &run, err));
     fds_status status = draw(g, run, path, err);
     fds_run_free(run);
     return status;

@@ -73,7 +73,7 @@ __attribute__((format(printf, 2, 3))) static void tell(const bench *b, const cha
 
 /* ---- before any work ---- */
 
-static fds_status check_data(const fds_bench_data *data, fds_error *err) {
+static fds_status check_data(const fds__bench_data *data, fds_error *err) {
     if (!data || !data->name || !data->train || !data->players || !data->test)
         return fds__fail(err, FDS_ERR_USAGE,
                          "a case needs a name, training data, players and test data");
@@ -96,7 +96,7 @@ static bool has_fits(const bench *b) {
 /* What a method cannot do with these players. */
 static fds_status check_method(const eval_method *m, const eval_game *game, fds_error *err) {
     const fds_players *players = game->data->players;
-    fds_baseline_params params;
+    fds_params params;
     fds_error why;
     const uint32_t *index;
     uint32_t k;
@@ -106,11 +106,11 @@ static fds_status check_method(const eval_method *m, const eval_game *game, fds_
             "method \"%s\": all players have the same label, and it compares groups of "
             "players by label; leave it out",
             m->name);
-    if (fds_baseline_params_default(m->base, &params, &why) != FDS_OK)
+    if (fds__baseline_default(m->base, &params, &why) != FDS_OK)
         return FDS_OK; /* ours */
     if (m->is_per_sample)
-        params.scorer = FDS_SCORER_EACH_SAMPLE;
-    TRY(fds_baseline_check(&params, fds_players_count(players), err));
+        params.scorer = FDS__SCORER_EACH_SAMPLE;
+    TRY(fds__baseline_check(&params, fds_players_count(players), err));
     for (size_t p = 0; baseline_read_knn(m->base, &k) && p < fds_players_count(players); p++)
         if (fds_players_samples(players, p, &index) != 1)
             return fds__fail(err, FDS_ERR_USAGE,
@@ -358,7 +358,7 @@ static fds_status find_result(const bench *b, const char *path, bool *is_there, 
 }
 
 static fds_status run(bench *b, const char *dir, fds_error *err) {
-    const fds_bench_params *p = b->game.params;
+    const fds__bench_params *p = b->game.params;
     char path[FDS__PATH_MAX];
     bool is_finished;
     TRY(eval_game_make(&b->game, dir, p->is_converged || eval_has_method(p, "fds"), err));
@@ -380,10 +380,10 @@ static fds_status run(bench *b, const char *dir, fds_error *err) {
     return write_result(b, err);
 }
 
-fds_status fds_bench_case(const char *dir, const fds_bench_data *data,
-                          const fds_bench_params *params, const fds_events *events,
-                          fds_error *err) {
-    TRY(fds_bench_check(params, err));
+fds_status fds__bench_case(const char *dir, const fds__bench_data *data,
+                           const fds__bench_params *params, const fds_events *events,
+                           fds_error *err) {
+    TRY(fds__bench_check(params, err));
     TRY(check_data(data, err));
     bench b = {.game = {.data = data, .params = params, .events = events, .train = data->train},
                .lock = {.fd = -1}};

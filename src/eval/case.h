@@ -19,8 +19,8 @@
 /* ---- methods.c ---- */
 
 /* NULL-terminated: those that are compared. */
-const char *const *eval_method_names(const fds_bench_params *params);
-bool eval_has_method(const fds_bench_params *params, const char *name);
+const char *const *eval_method_names(const fds__bench_params *params);
+bool eval_has_method(const fds__bench_params *params, const char *name);
 
 /* ---- game.c ---- */
 
@@ -43,10 +43,11 @@ typedef struct eval_side {
 
 /* The first four members are the caller's. */
 typedef struct eval_game {
-    const fds_bench_data *data;
-    const fds_bench_params *params;
+    const fds__bench_data *data;
+    const fds__bench_params *params;
     const fds_events *events;
     const fds_dataset *train; /* that of data, or one with other labels */
+    fds_problem problem;      /* of the same, for fits and baselines; nothing is its own */
     char dir[FDS__PATH_MAX];
     size_t players, tests;
     uint32_t classes;

@@ -17,7 +17,7 @@
 
 typedef struct {
     eval_game game;
-    fds_bench_params params;
+    fds__bench_params params;
     fds_dataset *train; /* with wrong labels */
     bool *is_flipped;   /* (players) */
     double *values;     /* (players, tests) */

@@ -61,7 +61,7 @@ json_t *eval_describe_data(const eval_game *g) {
 }
 
 json_t *eval_describe_settings(const eval_game *g) {
-    const fds_bench_params *p = g->params;
+    const fds__bench_params *p = g->params;
     json_t *shares = json_array();
     bool is_whole = shares != NULL;
     for (size_t i = 0; i < p->share_count && is_whole; i++)
@@ -81,7 +81,7 @@ json_t *eval_describe_machine(const eval_game *g) {
     return eval_machine(g->params->threads ? g->params->threads : fds_processors());
 }
 
-static json_t *describe_methods(const fds_bench_params *params) {
+static json_t *describe_methods(const fds__bench_params *params) {
     json_t *list = json_array();
     bool is_whole = list != NULL;
     for (const char *const *name = eval_method_names(params); *name && is_whole; name++)
@@ -116,8 +116,8 @@ static fds_status hash_samples(const fds_dataset *ds, const uint32_t *index, siz
 }
 
 static fds_status describe(const eval_game *g, json_t **out, fds_error *err) {
-    const fds_bench_data *data = g->data;
-    const fds_bench_params *p = g->params;
+    const fds__bench_data *data = g->data;
+    const fds__bench_params *p = g->params;
     const char *text = fds_utility_get_info(g->sides[EVAL_UTILITY_EPOCHS].value).text;
     char tests[65], inputs[65];
     json_t *value;

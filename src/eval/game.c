@@ -46,18 +46,10 @@ void eval_game_free(eval_game *g) {
 /* ---- making ---- */
 
 static fds_status label_players(eval_game *g, fds_error *err) {
-    size_t *counts = fds__alloc_zero(g->classes, sizeof *counts);
     g->player_labels = fds__alloc_zero(g->players, sizeof *g->player_labels);
-    fds_status status = counts && g->player_labels
-                            ? FDS_OK
-                            : fds__fail_nomem(err, (g->classes + g->players) * sizeof *counts);
-    for (size_t p = 0; p < g->players && status == FDS_OK; p++) {
-        const uint32_t *index;
-        size_t count = fds_players_samples(g->data->players, p, &index);
-        g->player_labels[p] = fds__player_label(g->train, index, count, counts);
-    }
-    fds__free(counts);
-    return status;
+    if (!g->player_labels)
+        return fds__fail_nomem(err, g->players * sizeof *g->player_labels);
+    return fds__players_labels(g->train, g->data->players, g->player_labels, err);
 }
 
 static fds_status label_tests(eval_game *g, fds_error *err) {
@@ -69,17 +61,31 @@ static fds_status label_tests(eval_game *g, fds_error *err) {
     return FDS_OK;
 }
 
+static void list_problem(eval_game *g) {
+    g->problem = (fds_problem){.train = g->train,
+                               .test = g->data->test,
+                               .has_test_part = true,
+                               .players = (fds_players *)(uintptr_t)g->data->players,
+                               .player_labels = g->player_labels,
+                               .samples = (uint32_t *)(uintptr_t)g->data->samples,
+                               .sample_count = g->data->sample_count,
+                               .inputs = (uint32_t *)(uintptr_t)g->data->inputs,
+                               .input_count = g->data->input_count,
+                               .tests = (uint32_t *)(uintptr_t)g->data->tests,
+                               .test_count = g->tests,
+                               .test_labels = g->labels};
+}
+
 static fds_status make_value(eval_game *g, eval_utility scorer, fds_error *err) {
-    fds_fit_params fit;
-    TRY(fds_fit_params_default(scorers[scorer].method, &fit, err));
-    fds_utility_params *p = &fit.value;
-    p->network = g->params->network;
-    p->train.seed = g->params->seed;
+    fds__utility_params p = fds__utility_params_default();
+    p.kind = scorers[scorer].name;
+    p.network = g->params->network;
+    p.train.seed = g->params->seed;
     if (scorer ==
         EVAL_UTILITY_CONVERGED) /* as fds_fit does: all its sub-models learn at beta times lr */
-        p->train.lr = (float)(fds__decimal(p->train.lr) * fds__decimal(p->beta));
-    return fds_utility_create(p, g->train, g->data->players, g->data->test, g->data->tests,
-                              g->tests, g->params->threads, &g->sides[scorer].value, err);
+        p.train.lr = fds__decimal_product(p.train.lr, p.beta);
+    return fds__utility_create(&p, g->train, g->data->players, g->data->test, g->data->tests,
+                               g->tests, g->params->threads, &g->sides[scorer].value, err);
 }
 
 static fds_status make(eval_game *g, bool is_converged, fds_error *err) {
@@ -89,6 +95,7 @@ static fds_status make(eval_game *g, bool is_converged, fds_error *err) {
         TRY(make_value(g, EVAL_UTILITY_CONVERGED, err));
     TRY(label_players(g, err));
     TRY(label_tests(g, err));
+    list_problem(g);
     return fds_groups_by_label(g->train, g->data->players, &g->groups, err);
 }
 
@@ -110,27 +117,16 @@ fds_status eval_game_make(eval_game *g, const char *dir, bool is_converged, fds_
 static void predict(const eval_game *g, eval_side *side, const double *ends) {
     const double *full = ends + g->tests * g->classes;
     for (size_t x = 0; x < g->tests; x++) {
-        size_t first = x * g->classes, best = first;
-        for (size_t at = first + 1; at < first + g->classes; at++)
-            if (full[at] > full[best])
-                best = at;
-        side->predicted[x] = (uint32_t)(best - first);
-        side->rise[x] = full[best] - ends[best];
+        uint32_t best = fds__argmax(full + x * g->classes, g->classes);
+        side->predicted[x] = best;
+        side->rise[x] = full[x * g->classes + best] - ends[x * g->classes + best];
     }
 }
 
 static fds_status read_ends(const eval_game *g, const eval_side *side, const fds_plan *plan,
                             double *ends, fds_error *err) {
-    fds_table_view *view;
-    size_t size = g->tests * g->classes;
     TRY(fds_table_fill(side->table, plan, g->params->threads, g->events, err));
-    TRY(fds_table_view_create(side->table, plan, NULL, false, 1, &view, err));
-    const fds_rows rows = fds_table_view_rows(view);
-    fds_status status = rows.read(rows.context, 0, 0, 0, size, ends, err);
-    if (status == FDS_OK)
-        status = rows.read(rows.context, 0, 1, 0, size, ends + size, err);
-    fds_table_view_free(view);
-    return status;
+    return fds__table_ends(side->table, plan, ends, ends + g->tests * g->classes, err);
 }
 
 static fds_status open_side(eval_game *g, eval_utility scorer, fds_error *err) {
@@ -139,8 +135,7 @@ static fds_status open_side(eval_game *g, eval_utility scorer, fds_error *err) {
     TRY(fds__path_join(path, sizeof path, g->dir, scorers[scorer].folder, err));
     TRY(fds_table_open(path, side->value, FDS_STORE_F32, g->events, &side->table, err));
     fds_plan *plan;
-    TRY(fds__plan_blank(g->players, 2, &plan, err));
-    fds__coalition_complement(fds__plan_bits(plan, 0), g->players, fds__plan_bits(plan, 1));
+    TRY(fds__plan_ends(g->players, &plan, err));
     double *ends = fds__alloc_zero(g->tests * g->classes, 2 * sizeof *ends);
     side->predicted = fds__alloc_zero(g->tests, sizeof *side->predicted);
     side->rise = fds__alloc_zero(g->tests, sizeof *side->rise);

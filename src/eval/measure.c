@@ -116,7 +116,7 @@ static bool append_set(const eval_game *g, eval_utility scorer, const char *way,
 fds_status eval_measure_losses(const eval_game *g, eval_utility scorer, fds_removal way,
                                const double *values, size_t columns, json_t *list, fds_error *err) {
     static const char *const ways[] = {"top", "bottom", "add"};
-    const fds_bench_params *p = g->params;
+    const fds__bench_params *p = g->params;
     double *losses = fds__alloc_zero(p->share_count * g->tests, sizeof *losses);
     if (!losses)
         return fds__fail_nomem(err, p->share_count * g->tests * sizeof *losses);

@@ -43,11 +43,11 @@ const char *const *fds_bench_methods(void) {
     return names;
 }
 
-const char *const *eval_method_names(const fds_bench_params *params) {
+const char *const *eval_method_names(const fds__bench_params *params) {
     return params->methods ? params->methods : fds_bench_methods();
 }
 
-bool eval_has_method(const fds_bench_params *params, const char *name) {
+bool eval_has_method(const fds__bench_params *params, const char *name) {
     for (const char *const *at = eval_method_names(params); *at; at++)
         if (strcmp(*at, name) == 0)
             return true;
@@ -91,25 +91,20 @@ static void describe(eval_method *m) {
         }
 }
 
-static bool is_fit(const char *name) {
-    for (const char *const *at = fds_fit_methods(); *at; at++)
-        if (strcmp(*at, name) == 0)
-            return true;
-    return false;
-}
+static bool is_fit(const char *name) { return fds__choice_find("fds|afds|gfds|gfds+", name) >= 0; }
 
 /* Whether there is such a baseline, and it can be judged in this way. How many players there are is
  * not known here. */
 static fds_status check_baseline(const eval_method *m, fds_error *err) {
-    fds_baseline_params params;
+    fds_params params;
     fds_error why;
-    if (fds_baseline_params_default(m->base, &params, &why) != FDS_OK) {
+    if (fds__baseline_default(m->base, &params, &why) != FDS_OK) {
         bool is_near = strncmp(m->base, "knn", 3) == 0 || strncmp(m->base, "beta", 4) == 0;
         return is_near ? fds__fail(err, why.status, "%s", why.text) : fail_name(m->name, err);
     }
     if (m->is_per_sample)
-        params.scorer = FDS_SCORER_EACH_SAMPLE;
-    fds_status status = fds_baseline_check(&params, FDS__MAX_PLAYERS, &why);
+        params.scorer = FDS__SCORER_EACH_SAMPLE;
+    fds_status status = fds__baseline_check(&params, FDS__MAX_PLAYERS, &why);
     if (status != FDS_OK)
         return fds__fail(err, status, "method \"%s\": %s; name it \"%s\"", m->name, why.text,
                          m->base);
@@ -147,15 +142,15 @@ fds_status eval_method_find(const char *name, eval_method *out, fds_error *err) 
 
 /* ---- settings ---- */
 
-fds_bench_params fds_bench_params_default(void) {
+fds__bench_params fds__bench_params_default(void) {
     static const double shares[] = {0.05, 0.1, 0.15, 0.2, 0.4, 0.7, 1};
-    return (fds_bench_params){.shares = shares,
-                              .share_count = sizeof shares / sizeof *shares,
-                              .network = "lenet5",
-                              .permutations = 40};
+    return (fds__bench_params){.shares = shares,
+                               .share_count = sizeof shares / sizeof *shares,
+                               .network = "lenet5",
+                               .permutations = 40};
 }
 
-static fds_status check_methods(const fds_bench_params *p, fds_error *err) {
+static fds_status check_methods(const fds__bench_params *p, fds_error *err) {
     const char *const *names = eval_method_names(p);
     eval_method unused;
     if (!names[0])
@@ -169,7 +164,7 @@ static fds_status check_methods(const fds_bench_params *p, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status check_shares(const fds_bench_params *p, fds_error *err) {
+static fds_status check_shares(const fds__bench_params *p, fds_error *err) {
     if (!p->shares || !p->share_count)
         return fds__fail(err, FDS_ERR_USAGE, "no shares of the players are given, as 0.05 and 0.1");
     for (size_t i = 0; i < p->share_count; i++) {
@@ -185,16 +180,11 @@ static fds_status check_shares(const fds_bench_params *p, fds_error *err) {
 }
 
 static fds_status check_explainer(const char *name, fds_error *err) {
-    char list[128] = "";
-    for (const char *const *at = fds_fit_explainers(); *at; at++) {
-        if (strcmp(*at, "bank") == 0) /* a method of its own */
-            continue;
-        if (!name || strcmp(*at, name) == 0)
-            return FDS_OK;
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", *at);
-    }
-    return fds__fail(err, FDS_ERR_USAGE, "explainer \"%.100s\": it must be one of %s%s", name, list,
-                     strcmp(name, "bank") == 0 ? "; the bank is a method" : "");
+    if (!name || fds__choice_find("mlp|cnn|resnet18|resnet50|linear", name) >= 0)
+        return FDS_OK;
+    return fds__fail(err, FDS_ERR_USAGE,
+                     "`explainer` must be mlp, cnn, resnet18, resnet50 or linear (got %.60s)%s",
+                     name, strcmp(name, "bank") == 0 ? "; the bank is a method" : "");
 }
 
 /* Coalitions come in pairs, one with its complement. */
@@ -210,7 +200,7 @@ static fds_status check_coalitions(const char *what, size_t count, fds_error *er
     return FDS_OK;
 }
 
-fds_status fds_bench_check(const fds_bench_params *p, fds_error *err) {
+fds_status fds__bench_check(const fds__bench_params *p, fds_error *err) {
     TRY(check_methods(p, err));
     TRY(check_shares(p, err));
     TRY(check_explainer(p->explainer, err));

@@ -127,7 +127,7 @@ static fds_status training_checksum(const fds__training *training,
         *sum = chain(*sum, &group, sizeof group);
     }
     *sum = chain_plan(*sum, training->validation_plan);
-    if (params->objective == FDS_OBJECTIVE_CLOSED) {
+    if (params->objective == FDS__OBJECTIVE_CLOSED) {
         *sum =
             chain(*sum, training->targets, columns * training->players * sizeof *training->targets);
         return FDS_OK;

@@ -25,7 +25,7 @@ static const char legend[] = "o: own label, p: predicted label, s: Shapley value
 
 typedef struct {
     fds_run *run;
-    const fds_answers *answers;
+    const fds__answers *answers;
     const uint32_t *true_labels; /* or NULL */
     size_t players;
     uint32_t classes, columns;
@@ -55,7 +55,7 @@ static fds_status predict(figure *f, fds_error *err) {
     fds_status status = fds_model_predict(fds_run_service(f->run), fds_run_samples(f->run), NULL,
                                           f->players, 0, probs, NULL, err);
     for (size_t i = 0; i < f->players && status == FDS_OK; i++)
-        f->predicted[i] = fds__largest(probs + i * f->classes, f->classes);
+        f->predicted[i] = fds__argmax_f32(probs + i * f->classes, f->classes);
     fds__free(probs);
     return status;
 }
@@ -65,7 +65,7 @@ static fds_status predict(figure *f, fds_error *err) {
 static size_t longest_class_name(const figure *f) {
     size_t longest = 0;
     for (uint32_t c = 0; c < f->classes; c++)
-        longest = MAX(longest, strlen(fds_run_class_name(f->run, c)));
+        longest = MAX(longest, strlen(fds__run_class_name(f->run, c)));
     return longest;
 }
 
@@ -102,12 +102,12 @@ static void draw_input(figure *f, size_t i, size_t sample, uint32_t left, uint32
     uint32_t explained = f->answers->labels[i], predicted = explained;
     if (f->answers->probs) {
         const float *probs = f->answers->probs + i * f->classes;
-        predicted = fds__largest(probs, f->classes);
+        predicted = fds__argmax_f32(probs, f->classes);
         snprintf(lines[1], LINE_SIZE, "%.1f %%", 100 * (double)probs[predicted]);
     }
-    snprintf(lines[0], LINE_SIZE, "p %s", fds_run_class_name(f->run, predicted));
+    snprintf(lines[0], LINE_SIZE, "p %s", fds__run_class_name(f->run, predicted));
     if (predicted != explained)
-        snprintf(lines[2], LINE_SIZE, "for %s", fds_run_class_name(f->run, explained));
+        snprintf(lines[2], LINE_SIZE, "for %s", fds__run_class_name(f->run, explained));
     fds__canvas_sample(&f->canvas, &f->inputs, sample, left, top);
     draw_lines(f, &f->inputs, left, top, lines);
 }
@@ -119,9 +119,9 @@ static void draw_frame(figure *f, const fds__brush *brush, uint32_t left, uint32
 
 static void draw_contributor(figure *f, size_t i, size_t player, uint32_t left, uint32_t top) {
     char lines[LINES][LINE_SIZE];
-    uint32_t own = fds_run_player_label(f->run, player);
-    snprintf(lines[0], LINE_SIZE, "o %s", fds_run_class_name(f->run, own));
-    snprintf(lines[1], LINE_SIZE, "p %s", fds_run_class_name(f->run, f->predicted[player]));
+    uint32_t own = fds__run_player_label(f->run, player);
+    snprintf(lines[0], LINE_SIZE, "o %s", fds__run_class_name(f->run, own));
+    snprintf(lines[1], LINE_SIZE, "p %s", fds__run_class_name(f->run, f->predicted[player]));
     snprintf(lines[2], LINE_SIZE, "s %.3f", f->answers->values[i * f->players + player]);
     if (own != f->answers->labels[i])
         draw_frame(f, &f->samples, left, top);
@@ -149,7 +149,7 @@ static void rank(figure *f, const double *values) {
 static void draw_row(figure *f, size_t i, size_t sample) {
     uint32_t top = MARGIN + FRAME + (uint32_t)i * f->cell_height, left = MARGIN;
     if (f->true_labels)
-        fds__canvas_text(&f->canvas, fds_run_class_name(f->run, f->true_labels[i]), f->text, left,
+        fds__canvas_text(&f->canvas, fds__run_class_name(f->run, f->true_labels[i]), f->text, left,
                          top + (f->inputs.height - f->line) / 2, f->side - GAP);
     left += f->side + FRAME;
     draw_input(f, i, sample, left, top);
@@ -177,10 +177,10 @@ static fds_status draw(figure *f, const uint32_t *index, size_t count, const cha
     return fds__png_write(&f->canvas, png_path, err);
 }
 
-fds_status fds_run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *index, size_t count,
-                        const uint32_t *true_labels, const fds_answers *answers, uint32_t columns,
-                        const char *png_path, fds_error *err) {
-    const fds_run_info info = fds_run_get_info(run);
+fds_status fds__run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *index, size_t count,
+                         const uint32_t *true_labels, const fds__answers *answers, uint32_t columns,
+                         const char *png_path, fds_error *err) {
+    const fds__run_info info = fds__run_get_info(run);
     figure f = {.run = run,
                 .answers = answers,
                 .true_labels = true_labels,

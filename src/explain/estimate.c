@@ -59,7 +59,7 @@ static fds_status time_columns(const fds__fit_settings *s, const fds_plan *plan,
                                const fds_groups *groups, size_t columns, double *seconds,
                                fds_error *err) {
     const fds_rows rows = {columns, noise, NULL};
-    const fds_ls_params ls = {.adjust = s->params.adjust, .groups = groups};
+    const fds_ls_params ls = {.adjust = s->adjust, .groups = groups};
     size_t size = fds_plan_players(plan) * columns;
     double *values = fds__alloc(2 * size * sizeof *values), start = fds__now_s();
     if (!values)
@@ -137,16 +137,16 @@ static const struct {
 
 /* 0 where no explainer was measured that was fitted like this one. */
 static double explainer_accuracy(const fds__fit_settings *s, size_t players, size_t groups) {
-    const fds_fit_params *p = &s->params;
-    bool is_plus = p->sampler == FDS_SAMPLER_GFDS_PLUS,
-         is_converged = strcmp(p->value.kind, "retrain") == 0;
-    fds_adjust usual = p->sampler == FDS_SAMPLER_LEVERAGE ? FDS_ADJUST_COUNTS : FDS_ADJUST_NONE;
-    if (p->adjust != usual || p->objective != FDS_OBJECTIVE_CLOSED || p->is_by_group != is_plus ||
-        s->coalitions != fds__fit_coalitions(p->sampler, players, groups))
+    bool is_plus = s->sampler == FDS_SAMPLER_GFDS_PLUS,
+         is_converged = strcmp(s->kind, "retrain") == 0;
+    fds_adjust usual = s->sampler == FDS_SAMPLER_LEVERAGE ? FDS_ADJUST_COUNTS : FDS_ADJUST_NONE;
+    if (s->adjust != usual || s->explainer.objective != FDS__OBJECTIVE_CLOSED ||
+        s->explainer.is_by_group != is_plus ||
+        s->coalitions != fds__fit_coalitions(s->sampler, players, groups))
         return 0;
     for (size_t i = 0; i < sizeof explained / sizeof *explained; i++)
-        if (explained[i].sampler == p->sampler && explained[i].is_converged == is_converged &&
-            strcmp(explained[i].network, p->explainer) == 0)
+        if (explained[i].sampler == s->sampler && explained[i].is_converged == is_converged &&
+            strcmp(explained[i].network, s->explainer.network) == 0)
             return explained[i].correlation;
     return 0;
 }
@@ -154,7 +154,7 @@ static double explainer_accuracy(const fds__fit_settings *s, size_t players, siz
 static double solved_accuracy(const fds__fit_settings *s, size_t players) {
     size_t last = sizeof solved / sizeof *solved - 1, i = 0;
     double ratio = (double)s->coalitions / (double)players;
-    if (s->params.sampler != FDS_SAMPLER_LEVERAGE || s->params.adjust != FDS_ADJUST_COUNTS ||
+    if (s->sampler != FDS_SAMPLER_LEVERAGE || s->adjust != FDS_ADJUST_COUNTS ||
         ratio < solved[0].a_player)
         return 0;
     if (ratio >= solved[last].a_player)
@@ -167,7 +167,7 @@ static double solved_accuracy(const fds__fit_settings *s, size_t players) {
 }
 
 static void expect_accuracy(const fds__fit_settings *s, size_t players, const fds_groups *groups,
-                            fds_fit_estimate *out) {
+                            fds__fit_cost *out) {
     out->accuracy = explainer_accuracy(s, players, groups ? fds_groups_count(groups) : 0);
     out->accuracy_of = "explainers fitted so for 100 players";
     if (out->accuracy > 0)
@@ -186,19 +186,19 @@ typedef struct {
     fds_utility *value;
     uint32_t *order;
     size_t n, classes, inputs;
-    const fds_groups *groups;
+    fds_groups *groups;
 } question;
 
-static fds_status estimate_explainer(const question *q, fds_fit_estimate *out, size_t *memory,
+static fds_status estimate_explainer(const question *q, fds__fit_cost *out, size_t *memory,
                                      fds_error *err) {
     const fds__fit_settings *s = &q->settings;
-    const fds__explainer_params p = fds__fit_explainer(s);
+    const fds__explainer_params p = s->explainer;
     size_t outputs = q->classes * (p.is_by_group ? fds_groups_count(q->groups) : q->n);
     size_t learnt = q->inputs - s->validation_inputs, batch = MIN((size_t)p.batch, learnt);
     size_t epochs = p.epochs + (p.warm_up ? LEARN_WARM_UP : 0);
     double each;
     TRY(time_steps(&p, q->value, outputs, batch, &each, memory, err));
-    out->seconds[FDS_FIT_STAGE_EXPLAINER] = each * (double)(learnt / batch * epochs);
+    out->seconds[FDS__FIT_STAGE_EXPLAINER] = each * (double)(learnt / batch * epochs);
     return FDS_OK;
 }
 
@@ -234,19 +234,19 @@ static fds_status estimate_disk(const question *q, uint64_t *disk, fds_error *er
     return status;
 }
 
-static fds_status estimate(question *q, fds_fit_estimate *out, fds_error *err) {
+static fds_status estimate(question *q, fds__fit_cost *out, fds_error *err) {
     const fds__fit_settings *s = &q->settings;
     size_t columns = q->inputs * q->classes, memory = 0;
     double each = 0;
     TRY(time_sub_model(s, q->value, q->plans.all, &each, err));
     TRY(count_different(q->plans.all, &out->sub_models, err));
-    out->seconds[FDS_FIT_STAGE_SERVICE] = each * s->threads; /* one sub-model of all players */
-    out->seconds[FDS_FIT_STAGE_UTILITIES] = each * (double)out->sub_models;
-    TRY(time_values(s, q->plans.plan, q->groups, columns, &out->seconds[FDS_FIT_STAGE_VALUES],
+    out->seconds[FDS__FIT_STAGE_SERVICE] = each * s->threads; /* one sub-model of all players */
+    out->seconds[FDS__FIT_STAGE_UTILITIES] = each * (double)out->sub_models;
+    TRY(time_values(s, q->plans.plan, q->groups, columns, &out->seconds[FDS__FIT_STAGE_VALUES],
                     err));
     if (!s->is_bank)
         TRY(estimate_explainer(q, out, &memory, err));
-    const fds_ls_params ls = {.adjust = s->params.adjust, .groups = q->groups};
+    const fds_ls_params ls = {.adjust = s->adjust, .groups = q->groups};
     uint64_t values = (uint64_t)q->n * columns * (2 * sizeof(double) + sizeof(float));
     out->memory = q->value->memory + values + memory +
                   fds_least_squares_memory(q->plans.plan, &ls, columns, s->threads);
@@ -255,27 +255,31 @@ static fds_status estimate(question *q, fds_fit_estimate *out, fds_error *err) {
     return FDS_OK;
 }
 
-fds_status fds_fit_plan(const fds_dataset *train, const fds_players *players,
-                        const fds_groups *groups, const uint32_t *inputs, size_t input_count,
-                        const fds_fit_params *params, fds_fit_estimate *out, fds_error *err) {
-    question q = {.n = fds_players_count(players),
-                  .classes = train->classes,
-                  .inputs = input_count,
-                  .groups = groups};
-    *out = (fds_fit_estimate){0};
-    TRY(fds__fit_settle(params, train, players, groups, inputs, input_count, &q.settings, err));
-    TRY(fds__fit_plans_make(&q.settings, q.n, groups, &q.plans, err));
-    q.order = fds__alloc(input_count * sizeof *q.order);
-    fds_status status = q.order ? FDS_OK : fds__fail_nomem(err, input_count * sizeof *q.order);
-    if (status == FDS_OK) {
-        fds__fit_order(&q.settings, inputs, input_count, q.order);
-        status = fds_utility_create(&q.settings.value, train, players, train, q.order, input_count,
-                                    q.settings.threads, &q.value, err);
-    }
-    if (status == FDS_OK)
-        status = estimate(&q, out, err);
+static fds_status run(question *q, const fds_problem *problem, const fds_params *params,
+                      const fds_events *events, fds__fit_cost *out, fds_error *err) {
+    const fds__fit_settings *s = &q->settings;
+    TRY(fds__fit_prepare(problem, params, events, &q->settings, &q->groups, err));
+    TRY(fds__fit_plans_make(s, q->n, q->groups, &q->plans, err));
+    q->order = fds__alloc(q->inputs * sizeof *q->order);
+    if (!q->order)
+        return fds__fail_nomem(err, q->inputs * sizeof *q->order);
+    fds__fit_order(s, problem->inputs, q->inputs, q->order);
+    const fds__utility_params utility = fds__fit_utility(s);
+    TRY(fds__utility_create(&utility, problem->train, problem->players, problem->train, q->order,
+                            q->inputs, s->threads, &q->value, err));
+    return estimate(q, out, err);
+}
+
+fds_status fds__fit_estimate(const fds_problem *problem, const fds_params *params,
+                             const fds_events *events, fds__fit_cost *out, fds_error *err) {
+    question q = {.n = fds_players_count(problem->players),
+                  .classes = problem->train->classes,
+                  .inputs = problem->input_count};
+    *out = (fds__fit_cost){0};
+    fds_status status = run(&q, problem, params, events, out, err);
     fds_utility_free(q.value);
     fds__free(q.order);
     fds__fit_plans_free(&q.plans);
+    fds_groups_free(q.groups);
     return status;
 }

@@ -25,16 +25,115 @@
 #include "draw/draw.h"
 #include "utility/utility.h"
 
+/* ---- fits and runs ---- */
+
+/* What the explainer's training minimises. With FDS_ADJUST_NONE both have the same minimiser; what the
+ * other adjustments add is in the least-squares values alone:
+ *   FDS__OBJECTIVE_CLOSED  the distance to the least-squares values of each input, which are solved for first
+ *   FDS__OBJECTIVE_PAPER   the paper's loss (v(s) - v(0) - s'phi)^2 on coalitions drawn anew in each step */
+typedef enum fds__objective { FDS__OBJECTIVE_CLOSED, FDS__OBJECTIVE_PAPER } fds__objective;
+
+/* The parameters of a method, "fds", "afds", "gfds" or "gfds+", with every default. */
+fds_status fds__fit_default(const char *method, fds_params *params, fds_error *err);
+
+typedef enum fds__fit_stage {
+    FDS__FIT_STAGE_SERVICE,   /* the service model */
+    FDS__FIT_STAGE_UTILITIES, /* sub-models */
+    FDS__FIT_STAGE_VALUES,    /* least squares */
+    FDS__FIT_STAGE_EXPLAINER, /* training the explainer */
+    FDS__FIT_STAGE_CHECK,     /* its errors on what was kept out */
+    FDS__FIT_STAGES
+} fds__fit_stage;
+const char *fds__fit_stage_name(fds__fit_stage stage);
+
+typedef struct fds__fit_report {
+    size_t sub_models; /* in the table: those to learn from and those kept out, with v(0), v(1) */
+    double service_accuracy; /* on the explainer's inputs, which it has not seen */
+    uint32_t epochs, best_epoch;
+    /* Of the explainer; NaN without one, and the correlations where no values differ. */
+    double loss;      /* the paper's, on inputs and coalitions kept out */
+    double agreement; /* correlation with the least squares on inputs kept out, label predicted */
+    double within;    /* the same over the players of the predicted label's class */
+    double seconds[FDS__FIT_STAGES];
+    bool was_resumed; /* an earlier run of the same command had begun it */
+} fds__fit_report;
+
+/* fds_fit, with its report as a struct; report may be NULL. */
+fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_params *params,
+                    const fds_events *events, fds__fit_report *report, fds_error *err);
+
+/* What fitting would take, from about two seconds of trying. */
+typedef struct fds__fit_cost {
+    size_t sub_models;
+    double seconds[FDS__FIT_STAGES];
+    uint64_t memory, disk;
+    double accuracy; /* correlation with the true values to expect, from docs/accuracy.md; 0: no
+                      * measurement is near */
+    const char *accuracy_of; /* what was measured, for people: "explainers ..."; NULL: nothing */
+} fds__fit_cost;
+fds_status fds__fit_estimate(const fds_problem *problem, const fds_params *params,
+                             const fds_events *events, fds__fit_cost *out, fds_error *err);
+
+/* A fitted run, ready to answer. Belongs to one thread. */
+typedef struct fds_run fds_run;
+
+typedef struct fds__run_info {
+    const char *method, *source; /* the data's name or path */
+    const char *explainer;       /* "mlp", ...; "bank" where there is no network */
+    size_t players, groups;
+    uint32_t classes;
+    fds_shape shape;
+    bool is_image, has_bank;
+    const char *text; /* run.json */
+} fds__run_info;
+
+/* threads: 0 for those that it was fitted with. */
+fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err);
+void fds_run_free(fds_run *run);
+fds__run_info fds__run_get_info(const fds_run *run);
+const char *fds__run_player_name(const fds_run *run, size_t i);
+uint32_t fds__run_player_label(const fds_run *run, size_t i);       /* of most of its samples */
+const char *fds__run_player_provider(const fds_run *run, size_t i); /* or NULL */
+const char *fds__run_class_name(const fds_run *run, uint32_t label);
+/* The first sample of each player, with its label: for pictures. */
+const fds_dataset *fds_run_samples(const fds_run *run);
+const fds_model *fds_run_service(const fds_run *run);
+/* FDS_ERR_USAGE when train is not the data that the run was fitted on. */
+fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err);
+
+/* Who answers: the network, or the kept sub-models. */
+typedef enum fds__answerer { FDS__ANSWERER_EXPLAINER, FDS__ANSWERER_BANK } fds__answerer;
+
+/* The caller's arrays; labels is read where the caller says so, and written otherwise. */
+typedef struct fds__answers {
+    uint32_t *labels;     /* (count) which label of each input the values are for */
+    float *probs;         /* (count, classes) the service model's; may be NULL */
+    double *full, *empty; /* (count) v(1) and v(0) of that label; may be NULL */
+    double *values;       /* (count, players) they add up to full - empty */
+    double *errors;       /* (count, players) standard errors; may be NULL */
+} fds__answers;
+
+/* Values of the samples of index (NULL: all count) of ds; with is_given for the labels in answers,
+ * else for those predicted, which it then writes there. FDS_ERR_SHAPE when ds is not of the run's
+ * shape. */
+fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *ds,
+                            const uint32_t *index, size_t count, bool is_given,
+                            const fds__answers *answers, fds_error *err);
+/* Where the standard errors come from, for people: "calibrated on 300 inputs kept out". */
+const char *fds__run_error_source(const fds_run *run, fds__answerer by);
+
+/* The paper's figure as a PNG: a row an input, the input first, then its columns greatest
+ * contributors with original label o, predicted label p and value s. true_labels may be NULL. */
+fds_status fds__run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *index, size_t count,
+                         const uint32_t *true_labels, const fds__answers *answers, uint32_t columns,
+                         const char *png_path, fds_error *err);
+
 /* ---- objective.c ---- */
 
 /* Additive efficient normalisation: adds the same to all so that values[count] sum to total. */
 void fds__normalise(double total, size_t count, double *values);
 
 /* ---- fit.c ---- */
-
-/* Pearson's correlation of a and b over the players that are in (NULL: all); NaN when undefined:
- * fewer than three, or all alike but for rounding (a variance of 1e-12 of their mean square). */
-double fds__correlation(const double *a, const double *b, const bool *in, size_t count);
 
 /* ---- training.c: what an explainer learns from ---- */
 
@@ -49,7 +148,7 @@ typedef struct fds__training {
     const fds_groups *groups;   /* or NULL */
     const double *empty, *full; /* (inputs, classes) v(0) and v(1) */
     const float
-        *targets; /* (inputs, classes, players) least-squares values; NULL: FDS_OBJECTIVE_PAPER */
+        *targets; /* (inputs, classes, players) least-squares values; NULL: FDS__OBJECTIVE_PAPER */
     /* Coalitions to learn from, and others kept out; rows have columns input * classes + label over
      * all inputs. */
     const fds_plan *plan, *validation_plan;
@@ -66,7 +165,7 @@ typedef struct fds__explainer_params {
     const char *weights; /* or NULL */
     bool warm_up, is_by_group;
     float gamma;
-    fds_objective objective;
+    fds__objective objective;
     float lr;
     uint32_t batch, epochs, patience, draws;
     fds__precision precision;

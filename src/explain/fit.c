@@ -10,13 +10,14 @@
 
 /* A fit at work. Settings, data and players are the caller's. */
 typedef struct {
-    const char *dir, *method;
+    const char *dir;
+    const fds_problem *problem;
+    const fds_params *params;
     const fds_dataset *train;
     const fds_players *players;
-    const fds_groups *groups;
+    fds_groups *groups; /* or NULL */
     const fds_events *events;
     fds__fit_settings settings;
-    fds__explainer_params explainer_params;
     fds__fit_plans plans;
     size_t n, inputs, columns; /* columns: inputs * classes */
     uint32_t classes;
@@ -31,7 +32,7 @@ typedef struct {
     float *targets;          /* (inputs, classes, n): the same, turned round */
     fds__explainer *explainer;
     fds_ls_report strengths;
-    fds_fit_report report;
+    fds__fit_report report;
     bool is_done;
 } fit;
 
@@ -50,6 +51,7 @@ static void fit_free(fit *f) {
     fds_utility_free(f->value);
     fds__free(f->order);
     fds__fit_plans_free(&f->plans);
+    fds_groups_free(f->groups);
 }
 
 static fds_status path_of(const fit *f, const char *name, char path[FDS__PATH_MAX],
@@ -68,7 +70,7 @@ static fds_status reserve(void *pointer, size_t count, size_t size, fds_error *e
 
 /* What would otherwise show only once all sub-models are trained. */
 static fds_status check_explainer(const fit *f, fds_error *err) {
-    const fds__explainer_params *p = &f->explainer_params;
+    const fds__explainer_params *p = &f->settings.explainer;
     size_t outputs = f->classes * (p->is_by_group ? fds_groups_count(f->groups) : f->n);
     size_t batch = MIN(f->inputs - f->settings.validation_inputs, (size_t)p->batch);
     const fds__deep_params net = fds__explainer_net(p, f->train->shape, outputs, batch);
@@ -78,6 +80,24 @@ static fds_status check_explainer(const fit *f, fds_error *err) {
     fds__safetensors *weights = NULL;
     fds_status status = p->weights ? fds__safetensors_read(p->weights, &weights, err) : FDS_OK;
     fds__safetensors_free(weights);
+    return status;
+}
+
+/* A folder without run.json may hold what a fit that died early has left, and nothing else. */
+static fds_status check_folder(const char *dir, fds_error *err) {
+    char **names;
+    size_t count;
+    if (!fds__path_is_dir(dir))
+        return FDS_OK;
+    TRY(fds__dir_list(dir, &names, &count, err));
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++)
+        if (strcmp(names[i], FDS__RUN_TABLE) != 0 &&
+            strncmp(names[i], FDS__RUN_JSON, strlen(FDS__RUN_JSON)) != 0)
+            status = fds__fail(err, FDS_ERR_USAGE,
+                               "%s holds \"%.100s\" but no run: name an empty folder or a new one",
+                               dir, names[i]);
+    fds__dir_list_free(names, count);
     return status;
 }
 
@@ -93,21 +113,24 @@ static fds_status sweep(const fit *f, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status open_fit(fit *f, const uint32_t *inputs, fds_error *err) {
+static fds_status open_fit(fit *f, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
+    const fds__utility_params utility = fds__fit_utility(s);
     char path[FDS__PATH_MAX];
     TRY(fds__fit_plans_make(s, f->n, f->groups, &f->plans, err));
-    const fds_ls_params ls = {.adjust = s->params.adjust, .groups = f->groups};
+    const fds_ls_params ls = {.adjust = s->adjust, .groups = f->groups};
     TRY(fds_least_squares_check(f->plans.plan, &ls, err));
     TRY(reserve(&f->order, f->inputs, sizeof *f->order, err));
-    fds__fit_order(s, inputs, f->inputs, f->order);
-    TRY(fds_utility_create(&s->value, f->train, f->players, f->train, f->order, f->inputs,
-                           s->threads, &f->value, err));
-    TRY(fds__run_record_describe(f->method, s, f->train, f->players, f->groups, f->value,
-                                 &f->explainer_params, &f->description, err));
+    fds__fit_order(s, f->problem->inputs, f->inputs, f->order);
+    TRY(fds__utility_create(&utility, f->train, f->players, f->train, f->order, f->inputs,
+                            s->threads, &f->value, err));
+    TRY(fds__run_record_describe(s, f->problem, f->params, f->groups, f->value, &f->description,
+                                 err));
     bool is_there;
     TRY(fds__run_record_compare(f->dir, f->description, &is_there, &f->is_done, err));
     f->report.was_resumed = is_there;
+    if (!is_there)
+        TRY(check_folder(f->dir, err));
     if (!f->is_done && !s->is_bank)
         TRY(check_explainer(f, err));
     TRY(fds__mkdirs(f->dir, err));
@@ -138,35 +161,15 @@ static fds_status save_players(const fit *f, fds_error *err) {
     return status;
 }
 
-/* All samples of all players. */
-static fds_status gather_samples(const fit *f, uint32_t **out, size_t *count, fds_error *err) {
-    const uint32_t *index;
-    *count = 0;
-    for (size_t p = 0; p < f->n; p++)
-        *count += fds_players_samples(f->players, p, &index);
-    TRY(reserve(out, *count, sizeof **out, err));
-    size_t at = 0;
-    for (size_t p = 0; p < f->n; p++) {
-        size_t owned = fds_players_samples(f->players, p, &index);
-        memcpy(*out + at, index, owned * sizeof *index);
-        at += owned;
-    }
-    fds__samples_sort(*out, *count);
-    return FDS_OK;
-}
-
 static fds_status train_service(fit *f, fds_error *err) {
     char path[FDS__PATH_MAX];
     fds_train_params train;
-    uint32_t *samples;
-    size_t count;
+    const fds__utility_params utility = fds__fit_utility(&f->settings);
     TRY(path_of(f, FDS__RUN_SERVICE, path, err));
-    TRY(fds_utility_training(&f->settings.value, &train, err));
-    TRY(gather_samples(f, &samples, &count, err));
+    TRY(fds__utility_training(&utility, &train, err));
     fds_model *model = NULL;
-    fds_status status = fds_model_train(f->train, samples, count, f->settings.value.network, &train,
-                                        f->events, &model, NULL, err);
-    fds__free(samples);
+    fds_status status = fds_model_train(f->train, f->problem->samples, f->problem->sample_count,
+                                        utility.network, &train, f->events, &model, NULL, err);
     if (status == FDS_OK)
         status = fds_model_save(model, path, err);
     fds_model_free(model);
@@ -177,18 +180,13 @@ static fds_status train_service(fit *f, fds_error *err) {
 
 /* v(0) and v(1) of every input and label, and which label is predicted. */
 static fds_status read_ends(fit *f, fds_error *err) {
-    fds_rows rows = fds_table_view_rows(f->view);
     TRY(reserve(&f->empty, f->columns, sizeof *f->empty, err));
     TRY(reserve(&f->full, f->columns, sizeof *f->full, err));
     TRY(reserve(&f->predicted, f->inputs, sizeof *f->predicted, err));
-    TRY(rows.read(rows.context, 0, 0, 0, f->columns, f->empty, err));
-    TRY(rows.read(rows.context, 0, 1, 0, f->columns, f->full, err));
+    TRY(fds__table_ends(f->table, f->plans.plan, f->empty, f->full, err));
     size_t right = 0;
     for (size_t x = 0; x < f->inputs; x++) {
-        const double *v = f->full + x * f->classes;
-        for (uint32_t y = 1; y < f->classes; y++)
-            if (v[y] > v[f->predicted[x]])
-                f->predicted[x] = y;
+        f->predicted[x] = fds__argmax(f->full + x * f->classes, f->classes);
         right += f->predicted[x] == f->train->labels[f->order[x]];
     }
     f->report.service_accuracy = (double)right / (double)f->inputs;
@@ -221,12 +219,14 @@ static fds_status fill_utilities(fit *f, fds_error *err) {
 
 static fds_status solve(fit *f, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
-    const fds_rows rows = fds_table_view_rows(f->view);
-    const fds_ls_params ls = {.adjust = s->params.adjust, .groups = f->groups};
+    const fds__solving solving = {.table = f->table,
+                                  .plan = f->plans.plan,
+                                  .ls = {.adjust = s->adjust, .groups = f->groups},
+                                  .threads = s->threads,
+                                  .events = f->events};
     TRY(reserve(&f->values, f->n * f->columns, sizeof *f->values, err));
     TRY(reserve(&f->errors, f->n * f->columns, sizeof *f->errors, err));
-    return fds_least_squares(f->plans.plan, &rows, &ls, s->threads, f->values, f->errors,
-                             &f->strengths, f->events, err);
+    return fds__table_solve(&solving, NULL, false, f->values, f->errors, &f->strengths, err);
 }
 
 /* out[j * n + i] = in[i * columns + j]; by blocks, for the cache */
@@ -257,7 +257,7 @@ static fds_status learn(fit *f, fds_error *err) {
         .groups = f->groups,
         .empty = f->empty,
         .full = f->full,
-        .targets = f->explainer_params.objective == FDS_OBJECTIVE_CLOSED ? f->targets : NULL,
+        .targets = f->settings.explainer.objective == FDS__OBJECTIVE_CLOSED ? f->targets : NULL,
         .plan = f->plans.plan,
         .validation_plan = f->plans.validation,
         .rows = &rows,
@@ -266,7 +266,7 @@ static fds_status learn(fit *f, fds_error *err) {
     fds__learnt learnt = {0};
     char path[FDS__PATH_MAX];
     TRY(path_of(f, FDS__RUN_EXPLAINER, path, err));
-    TRY(fds__learn(&training, &f->explainer_params, f->dir, f->events, &f->explainer, &learnt,
+    TRY(fds__learn(&training, &f->settings.explainer, f->dir, f->events, &f->explainer, &learnt,
                    err));
     f->report.epochs = learnt.epochs;
     f->report.best_epoch = learnt.best_epoch;
@@ -277,34 +277,11 @@ static fds_status learn(fit *f, fds_error *err) {
 
 /* ---- the check on inputs kept out ---- */
 
-double fds__correlation(const double *a, const double *b, const bool *in, size_t count) {
-    const double alike = 1e-12;
-    double n = 0, mean_a = 0, mean_b = 0, aa = 0, bb = 0, saa = 0, sbb = 0, sab = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!in || in[i]) {
-            n++;
-            mean_a += a[i];
-            mean_b += b[i];
-        }
-    mean_a /= n;
-    mean_b /= n;
-    for (size_t i = 0; i < count; i++)
-        if (!in || in[i]) {
-            double x = a[i] - mean_a, y = b[i] - mean_b;
-            aa += a[i] * a[i];
-            bb += b[i] * b[i];
-            saa += x * x;
-            sbb += y * y;
-            sab += x * y;
-        }
-    return n > 2 && saa > alike * aa && sbb > alike * bb ? sab / (sqrt(saa) * sqrt(sbb)) : NAN;
-}
-
 /* What is compared: (validation, classes, n) each. */
 typedef struct {
     double *values, *targets, *errors;
-    uint32_t *labels; /* (n) of the players */
-    bool *same;       /* (n) */
+    const uint32_t *labels; /* (n) of the players */
+    bool *same;             /* (n) */
 } comparison;
 
 static void compare(fit *f, const comparison *c) {
@@ -352,18 +329,6 @@ static fds_status fill_comparison(fit *f, comparison *c, fds_error *err) {
     return status;
 }
 
-static fds_status label_players(const fit *f, uint32_t *labels, fds_error *err) {
-    size_t *counts;
-    TRY(reserve(&counts, f->classes, sizeof *counts, err));
-    for (size_t p = 0; p < f->n; p++) {
-        const uint32_t *index;
-        size_t count = fds_players_samples(f->players, p, &index);
-        labels[p] = fds__player_label(f->train, index, count, counts);
-    }
-    fds__free(counts);
-    return FDS_OK;
-}
-
 static fds_status calibrate(fit *f, comparison *c, fds_error *err) {
     size_t validation = f->settings.validation_inputs, size = validation * f->classes * f->n;
     char path[FDS__PATH_MAX];
@@ -371,9 +336,8 @@ static fds_status calibrate(fit *f, comparison *c, fds_error *err) {
     TRY(reserve(&c->values, size, sizeof *c->values, err));
     TRY(reserve(&c->targets, size, sizeof *c->targets, err));
     TRY(reserve(&c->errors, size, sizeof *c->errors, err));
-    TRY(reserve(&c->labels, f->n, sizeof *c->labels, err));
     TRY(reserve(&c->same, f->n, sizeof *c->same, err));
-    TRY(label_players(f, c->labels, err));
+    c->labels = f->problem->player_labels;
     TRY(fill_comparison(f, c, err));
     compare(f, c);
     fds__calibration calibration;
@@ -390,14 +354,13 @@ static fds_status check(fit *f, fds_error *err) {
     fds__free(c.values);
     fds__free(c.targets);
     fds__free(c.errors);
-    fds__free(c.labels);
     fds__free(c.same);
     return status;
 }
 
 /* ---- all of it ---- */
 
-static fds_status run_stage(fit *f, fds_fit_stage stage, fds_status (*work)(fit *, fds_error *),
+static fds_status run_stage(fit *f, fds__fit_stage stage, fds_status (*work)(fit *, fds_error *),
                             fds_error *err) {
     double start = fds__now_s();
     fds_status status = work(f, err);
@@ -427,19 +390,20 @@ static fds_status revisit(fit *f, fds_error *err) {
 }
 
 static fds_status run_stages(fit *f, fds_error *err) {
-    TRY(run_stage(f, FDS_FIT_STAGE_SERVICE, train_service, err));
-    TRY(run_stage(f, FDS_FIT_STAGE_UTILITIES, fill_utilities, err));
-    TRY(run_stage(f, FDS_FIT_STAGE_VALUES, solve, err));
+    TRY(run_stage(f, FDS__FIT_STAGE_SERVICE, train_service, err));
+    TRY(run_stage(f, FDS__FIT_STAGE_UTILITIES, fill_utilities, err));
+    TRY(run_stage(f, FDS__FIT_STAGE_VALUES, solve, err));
     if (!f->settings.is_bank) {
-        TRY(run_stage(f, FDS_FIT_STAGE_EXPLAINER, learn, err));
-        TRY(run_stage(f, FDS_FIT_STAGE_CHECK, check, err));
+        TRY(run_stage(f, FDS__FIT_STAGE_EXPLAINER, learn, err));
+        TRY(run_stage(f, FDS__FIT_STAGE_CHECK, check, err));
     }
     return fds__run_record_write(f->dir, f->description, &f->settings, &f->report, &f->strengths,
                                  err);
 }
 
-static fds_status run_fit(fit *f, const uint32_t *inputs, fds_error *err) {
-    TRY(open_fit(f, inputs, err));
+static fds_status run_fit(fit *f, fds_error *err) {
+    TRY(fds__fit_prepare(f->problem, f->params, f->events, &f->settings, &f->groups, err));
+    TRY(open_fit(f, err));
     if (f->is_done)
         TRY(revisit(f, err));
     if (!f->is_done)
@@ -447,24 +411,30 @@ static fds_status run_fit(fit *f, const uint32_t *inputs, fds_error *err) {
     return fds__learn_forget(f->dir, err);
 }
 
-fds_status fds_fit(const char *dir, const char *method, const fds_dataset *train,
-                   const fds_players *players, const fds_groups *groups, const uint32_t *inputs,
-                   size_t input_count, const fds_fit_params *params, const fds_events *events,
-                   fds_fit_report *report, fds_error *err) {
+fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params,
+                            const fds_events *events, fds__fit_settings *settings,
+                            fds_groups **groups, fds_error *err) {
+    TRY(fds__fit_read(params, problem, settings, err));
+    const fds__utility_params utility = fds__fit_utility(settings);
+    if (settings->has_groups)
+        TRY(fds__groups_for(problem, params->group, &utility, events, groups, err));
+    return fds__fit_settle(params, problem, *groups, settings, err);
+}
+
+fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_params *params,
+                    const fds_events *events, fds__fit_report *report, fds_error *err) {
     fit f = {.dir = dir,
-             .method = method,
-             .train = train,
-             .players = players,
-             .groups = groups,
+             .problem = problem,
+             .params = params,
+             .train = problem->train,
+             .players = problem->players,
              .events = events,
-             .n = fds_players_count(players),
-             .inputs = input_count,
-             .classes = train->classes,
-             .columns = input_count * train->classes,
+             .n = fds_players_count(problem->players),
+             .inputs = problem->input_count,
+             .classes = problem->train->classes,
+             .columns = problem->input_count * problem->train->classes,
              .report = {.loss = NAN, .agreement = NAN, .within = NAN}};
-    TRY(fds__fit_settle(params, train, players, groups, inputs, input_count, &f.settings, err));
-    f.explainer_params = fds__fit_explainer(&f.settings);
-    fds_status status = run_fit(&f, inputs, err);
+    fds_status status = run_fit(&f, err);
     if (status == FDS_OK && report)
         *report = f.report;
     fit_free(&f);

@@ -77,7 +77,7 @@ static fds_status check_training(const fds__training *training, const fds__expla
                          training->classes);
     TRY(check_plan(training, "kept out", training->validation_plan, training->validation_rows,
                    err));
-    if (params->objective == FDS_OBJECTIVE_PAPER)
+    if (params->objective == FDS__OBJECTIVE_PAPER)
         TRY(check_plan(training, "to learn from", training->plan, training->rows, err));
     else if (!training->targets)
         return fds__fail(err, FDS_ERR_USAGE, "the lesson has no least-squares values to learn");
@@ -103,7 +103,7 @@ static fds_status check_params(const fds__training *training, const fds__explain
         return fds__fail(err, FDS_ERR_USAGE, "learning rate %g: must be above 0", (double)p->lr);
     if (!(p->gamma >= 0) || !isfinite(p->gamma))
         return fds__fail(err, FDS_ERR_USAGE, "gamma %g: must be 0 or more", (double)p->gamma);
-    if (p->objective == FDS_OBJECTIVE_PAPER &&
+    if (p->objective == FDS__OBJECTIVE_PAPER &&
         (!p->draws || (p->draws % 2 && fds_plan_is_paired(training->plan))))
         return fds__fail(err, FDS_ERR_USAGE,
                          "%u coalitions an input and step: must be an even number above 0",

@@ -3,13 +3,13 @@
  * Losses of an explainer and their gradients by the network's outputs (learn.h has how these become
  * values phi).
  *
- *   FDS_OBJECTIVE_CLOSED  (phi - target)^2 / D, mean over inputs, labels and players; D: the variance of the
+ *   FDS__OBJECTIVE_CLOSED  (phi - target)^2 / D, mean over inputs, labels and players; D: the variance of the
  *               targets of a player over the inputs, so that 1 is what a constant would reach
- *   FDS_OBJECTIVE_PAPER   (v(s) - v(0) - s'phi)^2 / D, mean over inputs, labels and the coalitions drawn for
+ *   FDS__OBJECTIVE_PAPER   (v(s) - v(0) - s'phi)^2 / D, mean over inputs, labels and the coalitions drawn for
  *               an input (the paper's loss); D: the mean of (v(1) - v(0))^2
  *
  * gamma adds gamma sum_g |phi_g - mean(phi_g)| / D, the distance of a group's members to their mean
- * (GFDS+; for FDS_OBJECTIVE_CLOSED over the number of players as well), its gradient being 0 where it is 0.
+ * (GFDS+; for FDS__OBJECTIVE_CLOSED over the number of players as well), its gradient being 0 where it is 0.
  *
  * Both have the same minimiser wherever the network can reach it: for one input, the mean of the
  * second over s is (phi - phi*)' A (phi - phi*) + const with phi* the least-squares values and one
@@ -32,7 +32,7 @@ typedef struct {
 
 struct learn_objective {
     const fds__training *training;
-    fds_objective kind;
+    fds__objective kind;
     bool is_by_group, takes_all;
     uint32_t batch;
     uint64_t seed;
@@ -40,7 +40,7 @@ struct learn_objective {
     double gamma, scale, divisor;
     float *start;        /* (classes, outputs) */
     double *phi, *slope; /* (classes, players) of one input */
-    /* FDS_OBJECTIVE_PAPER */
+    /* FDS__OBJECTIVE_PAPER */
     size_t draws, cases; /* cases: pairs or rows */
     double *cumulative;  /* (cases) sums of their weights */
     draw *drawn;         /* (batch * draws) */
@@ -225,7 +225,7 @@ fds_status learn_objective_apply(learn_objective *o, const uint32_t *inputs, uin
                                  fds_error *err) {
     const fds__training *training = o->training;
     size_t n = training->players, labels = training->classes, outputs = labels * o->outputs;
-    bool is_closed = o->kind == FDS_OBJECTIVE_CLOSED;
+    bool is_closed = o->kind == FDS__OBJECTIVE_CLOSED;
     double strength = o->gamma / (o->divisor * (double)labels * (is_closed ? (double)n : 1));
     double sum = 0;
     if (!is_closed) {
@@ -319,7 +319,7 @@ static double positive(double value) { return value > 0 && isfinite(value) ? val
 static void set_scales(learn_objective *o) {
     const fds__training *training = o->training;
     size_t outputs = training->classes * o->outputs;
-    if (o->kind == FDS_OBJECTIVE_PAPER) {
+    if (o->kind == FDS__OBJECTIVE_PAPER) {
         o->divisor = positive(mean_square_total(training));
         o->scale = sqrt(o->divisor / (double)o->outputs);
         return;
@@ -375,7 +375,7 @@ static fds_status make(learn_objective *o, const fds__explainer_params *params, 
         return fds__fail_nomem(err, size * sizeof *o->phi);
     set_scales(o);
     openblas_set_num_threads(1); /* the matrices are small */
-    return o->kind == FDS_OBJECTIVE_PAPER ? set_draws(o, params->draws, err) : FDS_OK;
+    return o->kind == FDS__OBJECTIVE_PAPER ? set_draws(o, params->draws, err) : FDS_OK;
 }
 
 fds_status learn_objective_create(const fds__training *training,

@@ -60,7 +60,7 @@ static fds_status open_service(fds_run *run, fds_error *err) {
     char path[FDS__PATH_MAX];
     TRY(path_of(run, FDS__RUN_SERVICE, path, err));
     TRY(fds_model_load(path, &run->service, err));
-    const fds_model_info info = fds_model_get_info(run->service);
+    const fds__model_info info = fds__model_get_info(run->service);
     if (!fds__shape_equal(info.shape, r->shape) || info.classes != r->classes)
         return fds__fail(err, FDS_ERR_SHAPE,
                          "%s: a model for samples of %ux%ux%u and %u classes, but the run is of "
@@ -95,12 +95,12 @@ static fds_status open_samples(fds_run *run, fds_error *err) {
     else if (!labels || !names)
         status = fds__fail_nomem(err, r->players * sizeof *labels);
     for (size_t p = 0; status == FDS_OK && p < r->players; p++)
-        labels[p] = (uint16_t)fds_run_player_label(run, p);
+        labels[p] = (uint16_t)fds__run_player_label(run, p);
     for (uint32_t c = 0; status == FDS_OK && c < r->classes; c++)
-        names[c] = fds_run_class_name(run, c);
+        names[c] = fds__run_class_name(run, c);
     if (status == FDS_OK)
-        status = fds_dataset_create(r->players, r->shape, NULL, t->values, labels, r->classes,
-                                    names, &run->samples, err);
+        status = fds__dataset_create(r->players, r->shape, NULL, t->values, labels, r->classes,
+                                     names, &run->samples, err);
     fds__free(labels);
     fds__free(names);
     fds__safetensors_free(file);
@@ -150,7 +150,7 @@ static fds_status open_whole(fds_run *run, fds_error *err) {
     return FDS_OK;
 }
 
-fds_status fds_run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err) {
+fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err) {
     fds_run *run = fds__alloc_zero(1, sizeof *run);
     if (!run)
         return fds__fail_nomem(err, sizeof *run);
@@ -183,45 +183,60 @@ static fds_status open_bank(fds_run *run, fds_error *err) {
     TRY(path_of(run, FDS__RUN_BANK, path, err));
     if (!run->plans.all)
         TRY(fds__fit_plans_make(&r->settings, r->players, r->groups, &run->plans, err));
-    const fds_ls_params ls = {.adjust = r->settings.params.adjust, .groups = r->groups};
+    const fds_ls_params ls = {.adjust = r->settings.adjust, .groups = r->groups};
     return fds__bank_open(path, run->net, run->plans.plan, &ls, &r->strengths, run->threads,
                           &run->bank, err);
 }
 
 /* ---- what it is ---- */
 
-fds_run_info fds_run_get_info(const fds_run *run) {
+fds__run_info fds__run_get_info(const fds_run *run) {
     const fds__run_record *r = &run->record;
-    return (fds_run_info){.method = r->method,
-                          .source = r->source,
-                          .explainer = r->explainer,
-                          .players = r->players,
-                          .groups = r->groups ? fds_groups_count(r->groups) : 0,
-                          .classes = r->classes,
-                          .shape = r->shape,
-                          .is_image = r->is_image,
-                          .has_bank = r->has_bank,
-                          .text = run->text};
+    return (fds__run_info){.method = r->method,
+                           .source = r->source,
+                           .explainer = r->explainer,
+                           .players = r->players,
+                           .groups = r->groups ? fds_groups_count(r->groups) : 0,
+                           .classes = r->classes,
+                           .shape = r->shape,
+                           .is_image = r->is_image,
+                           .has_bank = r->has_bank,
+                           .text = run->text};
 }
 
 static const json_t *player(const fds_run *run, size_t i) {
     return json_array_get(json_object_get(run->record.json, "players"), i);
 }
 
-const char *fds_run_player_name(const fds_run *run, size_t i) {
+const char *fds__run_player_name(const fds_run *run, size_t i) {
     const char *name = json_string_value(json_object_get(player(run, i), "name"));
     return name ? name : "?";
 }
 
-uint32_t fds_run_player_label(const fds_run *run, size_t i) {
+uint32_t fds__run_player_label(const fds_run *run, size_t i) {
     return (uint32_t)json_integer_value(json_object_get(player(run, i), "label"));
 }
 
-const char *fds_run_player_provider(const fds_run *run, size_t i) {
+const char *fds__run_player_provider(const fds_run *run, size_t i) {
     return json_string_value(json_object_get(player(run, i), "provider"));
 }
 
-const char *fds_run_class_name(const fds_run *run, uint32_t label) {
+size_t fds__run_player_size(const fds_run *run, size_t i) {
+    return json_array_size(json_object_get(player(run, i), "samples"));
+}
+
+const char *fds__run_folder(const fds_run *run) { return run->dir; }
+
+fds__run_origin fds__run_get_origin(const fds_run *run) {
+    const json_t *origin = json_object_get(run->record.json, "origin");
+    const char *path = json_string_value(json_object_get(origin, "path"));
+    return (fds__run_origin){.path = path ? path : run->record.source,
+                             .label = json_string_value(json_object_get(origin, "label")),
+                             .provider = json_string_value(json_object_get(origin, "provider")),
+                             .labels = json_string_value(json_object_get(origin, "labels"))};
+}
+
+const char *fds__run_class_name(const fds_run *run, uint32_t label) {
     const json_t *names = json_object_get(json_object_get(run->record.json, "data"), "classes");
     const char *name = json_string_value(json_array_get(names, label));
     return name ? name : "?";
@@ -230,13 +245,13 @@ const char *fds_run_class_name(const fds_run *run, uint32_t label) {
 const fds_dataset *fds_run_samples(const fds_run *run) { return run->samples; }
 const fds_model *fds_run_service(const fds_run *run) { return run->service; }
 
-const char *fds_run_error_source(const fds_run *run, fds_answerer by) {
-    return by == FDS_ANSWERER_BANK || !run->explainer ? "jackknife over the sub-models of the bank"
-                                                      : run->error_source;
+const char *fds__run_error_source(const fds_run *run, fds__answerer by) {
+    return by == FDS__ANSWERER_BANK || !run->explainer ? "jackknife over the sub-models of the bank"
+                                                       : run->error_source;
 }
 
 /* The first sample of every player must be there as it was. */
-fds_status fds_run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err) {
+fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err) {
     const fds__run_record *r = &run->record;
     if (!fds__shape_equal(train->shape, r->shape))
         return fds__fail(
@@ -261,7 +276,7 @@ fds_status fds_run_check_data(const fds_run *run, const fds_dataset *train, fds_
             status = fds__fail(err, FDS_ERR_USAGE,
                                "%s: fitted on other data than %s: sample %zu, the first of player "
                                "\"%s\", is not the same",
-                               run->dir, train->source, id, fds_run_player_name(run, p));
+                               run->dir, train->source, id, fds__run_player_name(run, p));
     }
     fds__free(sample);
     return status;
@@ -276,21 +291,13 @@ typedef struct {
     float *full, *empty; /* (count, classes) */
 } part;
 
-uint32_t fds__largest(const float *probs, uint32_t classes) {
-    uint32_t best = 0;
-    for (uint32_t y = 1; y < classes; y++)
-        if (probs[y] > probs[best])
-            best = y;
-    return best;
-}
-
-static void keep_ends(const fds_run *run, const part *p, bool is_given, const fds_answers *out) {
+static void keep_ends(const fds_run *run, const part *p, bool is_given, const fds__answers *out) {
     uint32_t classes = run->record.classes;
     for (size_t x = 0; x < p->count; x++) {
         const float *full = p->full + x * classes, *empty = p->empty + x * classes;
         size_t at = p->first + x;
         if (!is_given)
-            out->labels[at] = fds__largest(full, classes);
+            out->labels[at] = fds__argmax_f32(full, classes);
         if (out->probs)
             memcpy(out->probs + at * classes, full, classes * sizeof *full);
         if (out->full)
@@ -300,7 +307,7 @@ static void keep_ends(const fds_run *run, const part *p, bool is_given, const fd
     }
 }
 
-static fds_status explain_by_network(fds_run *run, const part *p, const fds_answers *out,
+static fds_status explain_by_network(fds_run *run, const part *p, const fds__answers *out,
                                      fds_error *err) {
     uint32_t classes = run->record.classes;
     size_t n = run->record.players;
@@ -312,7 +319,7 @@ static fds_status explain_by_network(fds_run *run, const part *p, const fds_answ
         for (size_t i = 0; i < n; i++)
             values[i] = run->raw[(x * classes + y) * n + i];
         fds__normalise((double)full[y] - (double)empty[y], n, values);
-        bool is_other = y != fds__largest(full, classes);
+        bool is_other = y != fds__argmax_f32(full, classes);
         if (out->errors)
             memcpy(out->errors + (p->first + x) * n,
                    run->calibration.errors + (is_other * classes + y) * n, n * sizeof *out->errors);
@@ -320,7 +327,7 @@ static fds_status explain_by_network(fds_run *run, const part *p, const fds_answ
     return FDS_OK;
 }
 
-static fds_status explain_by_bank(fds_run *run, const part *p, const fds_answers *out,
+static fds_status explain_by_bank(fds_run *run, const part *p, const fds__answers *out,
                                   fds_error *err) {
     uint32_t classes = run->record.classes;
     size_t n = run->record.players;
@@ -336,10 +343,10 @@ static fds_status explain_by_bank(fds_run *run, const part *p, const fds_answers
     return FDS_OK;
 }
 
-static fds_status explain_part(fds_run *run, fds_answerer by, const fds_dataset *ds,
+static fds_status explain_part(fds_run *run, fds__answerer by, const fds_dataset *ds,
                                const uint32_t *index, bool is_given, part *p,
-                               const fds_answers *out, fds_error *err) {
-    const fds_model_info info = fds_model_get_info(run->service);
+                               const fds__answers *out, fds_error *err) {
+    const fds__model_info info = fds__model_get_info(run->service);
     fds_inputs *x;
     TRY(fds_inputs_create(ds, index, p->count, info.mean, info.std, &x, err));
     p->x = x;
@@ -349,15 +356,15 @@ static fds_status explain_part(fds_run *run, fds_answerer by, const fds_dataset 
         status = fds_lane_predict(run->lane, x, 0, p->count, run->initial, p->empty, err);
     if (status == FDS_OK) {
         keep_ends(run, p, is_given, out);
-        status = by == FDS_ANSWERER_BANK || !run->explainer ? explain_by_bank(run, p, out, err)
-                                                            : explain_by_network(run, p, out, err);
+        status = by == FDS__ANSWERER_BANK || !run->explainer ? explain_by_bank(run, p, out, err)
+                                                             : explain_by_network(run, p, out, err);
     }
     fds_inputs_free(x);
     return status;
 }
 
 static fds_status check_question(const fds_run *run, const fds_dataset *ds, const uint32_t *index,
-                                 size_t count, bool is_given, const fds_answers *answers,
+                                 size_t count, bool is_given, const fds__answers *answers,
                                  fds_error *err) {
     const fds__run_record *r = &run->record;
     if (!fds__shape_equal(ds->shape, r->shape))
@@ -374,9 +381,9 @@ static fds_status check_question(const fds_run *run, const fds_dataset *ds, cons
     return FDS_OK;
 }
 
-fds_status fds_run_explain(fds_run *run, fds_answerer by, const fds_dataset *ds,
-                           const uint32_t *index, size_t count, bool is_given,
-                           const fds_answers *answers, fds_error *err) {
+fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *ds,
+                            const uint32_t *index, size_t count, bool is_given,
+                            const fds__answers *answers, fds_error *err) {
     TRY(check_question(run, ds, index, count, is_given, answers, err));
     size_t chunk = MIN(run->chunk, count), size = chunk * run->record.classes;
     float *ends = fds__alloc(2 * size * sizeof *ends);

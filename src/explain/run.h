@@ -42,22 +42,20 @@ typedef struct fds__run_record {
     fds_ls_report strengths;
     unsigned threads, explainer_threads;
     size_t validation_inputs;
-    fds_fit_report report;
+    fds__fit_report report;
 } fds__run_record;
 
 /* A fit's description without results. */
-fds_status fds__run_record_describe(const char *method, const fds__fit_settings *settings,
-                                    const fds_dataset *train, const fds_players *players,
-                                    const fds_groups *groups, const fds_utility *value,
-                                    const fds__explainer_params *explainer, json_t **out,
-                                    fds_error *err);
+fds_status fds__run_record_describe(const fds__fit_settings *settings, const fds_problem *problem,
+                                    const fds_params *params, const fds_groups *groups,
+                                    const fds_utility *value, json_t **out, fds_error *err);
 /* Whether dir has a run.json of the same description: *is_there, *is_done. FDS_ERR_USAGE, naming the
  * difference, when it has another. */
 fds_status fds__run_record_compare(const char *dir, const json_t *description, bool *is_there,
                                    bool *is_done, fds_error *err);
 /* Writes run.json; report NULL: not done yet. */
 fds_status fds__run_record_write(const char *dir, const json_t *description,
-                                 const fds__fit_settings *settings, const fds_fit_report *report,
+                                 const fds__fit_settings *settings, const fds__fit_report *report,
                                  const fds_ls_report *strengths, fds_error *err);
 /* FDS_ERR_NOT_FOUND where there is no run, FDS_ERR_USAGE where it is not finished. */
 fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err);
@@ -67,8 +65,14 @@ void fds__run_record_free(fds__run_record *record);
 
 /* ---- run.c ---- */
 
-/* The label of the greatest of probs[classes], the lowest of several. */
-uint32_t fds__largest(const float *probs, uint32_t classes);
+size_t fds__run_player_size(const fds_run *run, size_t i); /* its samples */
+const char *fds__run_folder(const fds_run *run);
+
+/* Where the data was and how it was read; NULL: as by default. */
+typedef struct fds__run_origin {
+    const char *path, *label, *provider, *labels;
+} fds__run_origin;
+fds__run_origin fds__run_get_origin(const fds_run *run);
 
 /* ---- calibrate.c ---- */
 

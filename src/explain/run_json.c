@@ -2,7 +2,7 @@
  *
  * run.json: who takes part in a run, every setting, and, once the run is complete, its results.
  *
- *   format, version   "fds run", 1
+ *   format, version   "fds run", 2
  *   method            a name for the record
  *   data              source, samples, shape, is_image, classes (names)
  *   players           name, label, provider (or null) and samples of each
@@ -14,17 +14,18 @@
  *   coalitions        sampler, count, validation, seed, adjust
  *   machine           version, threads, those that the explainer was trained with, and
  *                     instruction sets; not part of the settings
- *   results           fds_fit_report, the strengths of the least squares, and the sha256 of the
+ *   results           fds__fit_report, the strengths of the least squares, and the sha256 of the
  *                     files that answers depend on; only when complete
  */
 #include "explain/run.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_BYTES ((size_t)256 << 20)
 #define MAX_FILE ((size_t)8 << 30)
-enum { MOST_THREADS = 1024 }; /* that deep takes */
+enum { VERSION = 2, MOST_THREADS = 1024 }; /* that deep takes */
 
 static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
 static const char *const adjustments[] = {"none", "shrink", "counts"};
@@ -53,28 +54,40 @@ static json_t *describe_data(const fds_dataset *train) {
                      (json_int_t)train->shape.width, "is_image", train->is_image, "classes", names);
 }
 
-static json_t *describe_player(const fds_dataset *train, const fds_players *players, size_t p,
-                               size_t *counts) {
+static json_t *describe_player(const fds_problem *problem, size_t p) {
+    const fds_dataset *train = problem->train;
     const uint32_t *index;
-    size_t count = fds_players_samples(players, p, &index);
+    size_t count = fds_players_samples(problem->players, p, &index);
     json_t *samples = json_array();
     for (size_t i = 0; samples && i < count; i++)
         samples = append(samples, json_integer(index[i]));
     const char *provider = train->provider_ids
                                ? fds_dataset_provider_name(train, train->provider_ids[index[0]])
                                : NULL;
-    return json_pack("{s:o, s:I, s:o, s:o}", "name", fds__json_string(fds_players_name(players, p)),
-                     "label", (json_int_t)fds__player_label(train, index, count, counts),
-                     "provider", fds__json_string(provider), "samples", samples);
+    return json_pack("{s:o, s:I, s:o, s:o, s:o}", "name",
+                     fds__json_string(fds_players_name(problem->players, p)), "label",
+                     (json_int_t)problem->player_labels[p], "provider", fds__json_string(provider),
+                     "provider_id",
+                     provider ? json_integer(train->provider_ids[index[0]]) : json_null(),
+                     "samples", samples);
 }
 
-static json_t *describe_players(const fds_dataset *train, const fds_players *players) {
-    size_t *counts = fds__alloc_zero(train->classes, sizeof *counts);
-    json_t *list = counts ? json_array() : NULL;
-    for (size_t p = 0; list && p < fds_players_count(players); p++)
-        list = append(list, describe_player(train, players, p, counts));
-    fds__free(counts);
+static json_t *describe_players(const fds_problem *problem) {
+    json_t *list = json_array();
+    for (size_t p = 0; list && p < fds_players_count(problem->players); p++)
+        list = append(list, describe_player(problem, p));
     return list;
+}
+
+/* Where the data is and how it is read, so that samples of it can be explained later. */
+static json_t *describe_origin(const fds_dataset *train, const fds_params *params) {
+    char *path = realpath(train->source, NULL);
+    json_t *origin =
+        json_pack("{s:o, s:o, s:o, s:o}", "path", fds__json_string(path ? path : train->source),
+                  "label", fds__json_string(params->label), "provider",
+                  fds__json_string(params->provider), "labels", fds__json_string(params->labels));
+    free(path);
+    return origin;
 }
 
 static json_t *describe_groups(const fds_groups *groups) {
@@ -91,32 +104,30 @@ static json_t *describe_explainer(const fds__explainer_params *p) {
         "{s:s, s:o, s:b, s:b, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}", "network", p->network,
         "weights", fds__json_string(p->weights), "warm_up", p->warm_up, "by_group", p->is_by_group,
         "gamma", fds__decimal(p->gamma), "objective",
-        p->objective == FDS_OBJECTIVE_PAPER ? "paper" : "closed", "lr", fds__decimal(p->lr),
+        p->objective == FDS__OBJECTIVE_PAPER ? "paper" : "closed", "lr", fds__decimal(p->lr),
         "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "patience",
         (json_int_t)p->patience, "draws", (json_int_t)p->draws, "precision",
         p->precision == FDS__PRECISION_BF16 ? "bf16" : "f32", "seed", (json_int_t)p->seed);
 }
 
-fds_status fds__run_record_describe(const char *method, const fds__fit_settings *s,
-                                    const fds_dataset *train, const fds_players *players,
-                                    const fds_groups *groups, const fds_utility *value,
-                                    const fds__explainer_params *explainer, json_t **out,
-                                    fds_error *err) {
+fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_problem *problem,
+                                    const fds_params *params, const fds_groups *groups,
+                                    const fds_utility *value, json_t **out, fds_error *err) {
     json_t *about;
-    TRY(fds__json_parse("the value function's parameters", value->text, strlen(value->text), &about,
-                        err));
+    TRY(fds__json_parse("the utility function's parameters", value->text, strlen(value->text),
+                        &about, err));
     json_t *coalitions =
-        json_pack("{s:s, s:I, s:I, s:I, s:s}", "sampler", samplers[s->params.sampler], "count",
-                  (json_int_t)s->coalitions, "held", (json_int_t)s->validation_coalitions, "seed",
-                  (json_int_t)s->plan_seed, "adjust", adjustments[s->params.adjust]);
+        json_pack("{s:s, s:I, s:I, s:I, s:s}", "sampler", samplers[s->sampler], "count",
+                  (json_int_t)s->coalitions, "validation", (json_int_t)s->validation_coalitions,
+                  "seed", (json_int_t)s->plan_seed, "adjust", adjustments[s->adjust]);
     /* differences are told in this order: what others follow from comes before them */
-    *out =
-        json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o}", "format",
-                  "fds run", "version", 1, "method", fds__json_string(method ? method : ""), "data",
-                  describe_data(train), "players", describe_players(train, players), "groups",
-                  describe_groups(groups), "inputs", "count", (json_int_t)value->inputs, "held",
-                  (json_int_t)s->validation_inputs, "explainer", describe_explainer(explainer),
-                  "keep_models", s->keeps_models, "value", about, "coalitions", coalitions);
+    *out = json_pack(
+        "{s:s, s:i, s:s, s:o, s:o, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o, s:o}", "format",
+        "fds run", "version", VERSION, "method", s->method, "data", describe_data(problem->train),
+        "players", describe_players(problem), "groups", describe_groups(groups), "inputs", "count",
+        (json_int_t)value->inputs, "validation", (json_int_t)s->validation_inputs, "explainer",
+        describe_explainer(&s->explainer), "keep_models", s->keeps_models, "utility", about,
+        "coalitions", coalitions, "origin", describe_origin(problem->train, params));
     return *out ? FDS_OK : no_memory(err);
 }
 
@@ -125,10 +136,10 @@ fds_status fds__run_record_describe(const char *method, const fds__fit_settings 
 /* A number, or null for one that is none. */
 static json_t *real_of(double value) { return isnan(value) ? json_null() : json_real(value); }
 
-static json_t *describe_results(const fds_fit_report *r, const fds_ls_report *strengths) {
+static json_t *describe_results(const fds__fit_report *r, const fds_ls_report *strengths) {
     json_t *seconds = json_object();
-    for (int stage = 0; seconds && stage < FDS_FIT_STAGES; stage++)
-        if (json_object_set_new(seconds, fds_fit_stage_name((fds_fit_stage)stage),
+    for (int stage = 0; seconds && stage < FDS__FIT_STAGES; stage++)
+        if (json_object_set_new(seconds, fds__fit_stage_name((fds__fit_stage)stage),
                                 json_real(r->seconds[stage])) != 0) {
             json_decref(seconds);
             seconds = NULL;
@@ -187,7 +198,7 @@ fds_status fds__run_record_check(const char *dir, const fds__run_record *record,
 }
 
 fds_status fds__run_record_write(const char *dir, const json_t *description,
-                                 const fds__fit_settings *settings, const fds_fit_report *report,
+                                 const fds__fit_settings *settings, const fds__fit_report *report,
                                  const fds_ls_report *strengths, fds_error *err) {
     char path[FDS__PATH_MAX];
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
@@ -205,6 +216,7 @@ fds_status fds__run_record_write(const char *dir, const json_t *description,
         if (is_whole)
             status = add_checksums(dir, results, err);
     }
+    is_whole = is_whole && fds__json_seal(json);
     char *text = is_whole && status == FDS_OK ? fds__json_text(json, JSON_INDENT(1)) : NULL;
     if (status == FDS_OK)
         status = text ? fds__file_write(path, text, strlen(text), err) : no_memory(err);
@@ -222,10 +234,12 @@ static fds_status read_json(const char *path, json_t **out, fds_error *err) {
     json_int_t version = json_integer_value(json_object_get(*out, "version"));
     if (!format || strcmp(format, "fds run") != 0)
         status = fds__fail(err, FDS_ERR_FORMAT, "%s: \"format\" must be \"fds run\"", path);
-    else if (version != 1)
+    else if (version != VERSION)
         status =
-            fds__fail(err, FDS_ERR_UNSUPPORTED, "%s: version %lld, this program reads version 1",
-                      path, (long long)version);
+            fds__fail(err, FDS_ERR_UNSUPPORTED, "%s: version %lld, this program reads version %d",
+                      path, (long long)version, VERSION);
+    else
+        status = fds__json_unseal(path, *out, err);
     if (status != FDS_OK) {
         json_decref(*out);
         *out = NULL;
@@ -246,7 +260,11 @@ fds_status fds__run_record_compare(const char *dir, const json_t *description, b
     *is_done = json_object_get(json, "results") != NULL;
     json_object_del(json, "results");
     json_object_del(json, "machine");
-    bool differs = fds__json_difference(json, description, "run", text, sizeof text);
+    json_object_del(json, "origin"); /* it may have moved */
+    json_t *now = json_copy((json_t *)(uintptr_t)description);
+    json_object_del(now, "origin");
+    bool differs = fds__json_difference(json, now, "run", text, sizeof text);
+    json_decref(now);
     json_decref(json);
     if (differs)
         return fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one", path,
@@ -271,10 +289,11 @@ static bool read_coalitions(const json_t *json, fds__run_record *r) {
     if (!choose(c, "sampler", samplers, sizeof samplers / sizeof *samplers, &sampler) ||
         !choose(c, "adjust", adjustments, sizeof adjustments / sizeof *adjustments, &adjust))
         return false;
-    r->settings.params.sampler = (fds_sampler)sampler;
-    r->settings.params.adjust = (fds_adjust)adjust;
+    r->settings.sampler = (fds_sampler)sampler;
+    r->settings.adjust = (fds_adjust)adjust;
     r->settings.coalitions = (size_t)json_integer_value(json_object_get(c, "count"));
-    r->settings.validation_coalitions = (size_t)json_integer_value(json_object_get(c, "held"));
+    r->settings.validation_coalitions =
+        (size_t)json_integer_value(json_object_get(c, "validation"));
     r->settings.plan_seed = (uint64_t)json_integer_value(json_object_get(c, "seed"));
     return r->settings.coalitions > 0 && r->settings.coalitions < FDS__MAX_ROWS &&
            r->settings.validation_coalitions < FDS__MAX_ROWS;
@@ -317,7 +336,7 @@ static void read_results(const json_t *json, fds__run_record *r) {
     const json_t *results = json_object_get(json, "results");
     const json_t *seconds = json_object_get(results, "seconds");
     const json_t *ls = json_object_get(results, "least_squares");
-    fds_fit_report *report = &r->report;
+    fds__fit_report *report = &r->report;
     report->sub_models = (size_t)json_integer_value(json_object_get(results, "sub_models"));
     report->service_accuracy = json_number_value(json_object_get(results, "service_accuracy"));
     report->epochs = (uint32_t)json_integer_value(json_object_get(results, "epochs"));
@@ -325,9 +344,9 @@ static void read_results(const json_t *json, fds__run_record *r) {
     report->loss = number_of(results, "loss");
     report->agreement = number_of(results, "agreement");
     report->within = number_of(results, "within");
-    for (int s = 0; s < FDS_FIT_STAGES; s++)
+    for (int s = 0; s < FDS__FIT_STAGES; s++)
         report->seconds[s] =
-            json_number_value(json_object_get(seconds, fds_fit_stage_name((fds_fit_stage)s)));
+            json_number_value(json_object_get(seconds, fds__fit_stage_name((fds__fit_stage)s)));
     r->strengths.ridge_fit = json_number_value(json_object_get(ls, "ridge_fit"));
     r->strengths.ridge_rest = json_number_value(json_object_get(ls, "ridge_rest"));
     r->strengths.ridge = MAX(r->strengths.ridge_fit, r->strengths.ridge_rest);
@@ -378,9 +397,9 @@ static fds_status read_members(const char *path, fds__run_record *r, fds_error *
     r->has_bank = json_is_true(json_object_get(json, "keep_models"));
     read_threads(json, r);
     r->validation_inputs =
-        (size_t)json_integer_value(json_object_get(json_object_get(json, "inputs"), "held"));
+        (size_t)json_integer_value(json_object_get(json_object_get(json, "inputs"), "validation"));
     r->settings.value.train.seed =
-        (uint64_t)json_integer_value(json_object_get(json_object_get(json, "value"), "seed"));
+        (uint64_t)json_integer_value(json_object_get(json_object_get(json, "utility"), "seed"));
     if (!r->method || !r->explainer || !read_data(json, r) || !read_players(json, r) ||
         !read_coalitions(json, r) || r->threads > MOST_THREADS ||
         r->explainer_threads > MOST_THREADS)

@@ -3,11 +3,11 @@
  * The paper's four methods are settings of one pipeline:
  *
  *            sub-models                     coalitions             outputs
- *   fds      trained until converged        of all players         one a player
- *   afds     trained for K epochs           of all players         one a player
- *   gfds     trained for K epochs           one group's members    one a player
+ *   fds      trained until converged        of all players         one per player
+ *   afds     trained for K epochs           of all players         one per player
+ *   gfds     trained for K epochs           one group's members    one per player
  *                                           and the other groups
- *   gfds+    trained for K epochs           of groups              one a group, or one a player
+ *   gfds+    trained for K epochs           of groups              one per group, or one per player
  *                                                                  with the penalty gamma
  *
  * All sub-models learn at beta times lr, as in the paper's experiments. */
@@ -17,71 +17,54 @@
 #include <string.h>
 
 enum {
-    PER_PLAYER = 20,      /* coalitions a player, unless the caller says: FDS, AFDS */
+    EPOCHS = 10,          /* of a sub-model, except in FDS */
+    PER_PLAYER = 20,      /* coalitions per player, unless the caller says: FDS, AFDS */
     PER_PLAYER_GFDS = 10, /* GFDS */
-    PER_GROUP = 10,       /* GFDS+, a group */
+    PER_GROUP = 10,       /* GFDS+, per group */
     LEAST_COALITIONS = 100,
-    LEAST_HELD = 20, /* coalitions kept out: one in twenty, but not fewer */
-    HELD_SHARE = 20,
-    HELD_INPUTS = 10, /* one input in ten is kept out */
+    LEAST_VALIDATION = 20, /* validation coalitions: one in twenty, but not fewer */
+    VALIDATION_SHARE = 20,
+    VALIDATION_INPUTS = 10, /* one input in ten */
 };
 
-static const char *const methods[] = {"fds", "afds", "gfds", "gfds+", NULL};
-static const char *const explainers[] = {"mlp",    "cnn",  "resnet18", "resnet50",
-                                         "linear", "bank", NULL};
-
-/* What was measured to be best for its time (docs/accuracy.md); 2e-4 is the paper's. */
+/* What was measured to be best for its time (docs/accuracy.md); 2e-4 is the paper's. In the order of
+ * the parameter "explainer". */
 static const struct {
     const char *network;
     float lr;
     uint32_t batch, epochs;
-} usual[] = {
+} explainers[] = {
     {"mlp", 1e-3f, 64, 25},      {"cnn", 1e-3f, 64, 20},    {"resnet18", 2e-4f, 64, 20},
     {"resnet50", 2e-4f, 64, 20}, {"linear", 1e-3f, 64, 40}, {"bank", 1e-3f, 64, 1},
 };
+enum { BANK = 5 };
 
-const char *const *fds_fit_methods(void) { return methods; }
-const char *const *fds_fit_explainers(void) { return explainers; }
-
-const char *fds_fit_stage_name(fds_fit_stage stage) {
+const char *fds__fit_stage_name(fds__fit_stage stage) {
     static const char *const names[] = {"service model", "sub-models", "values", "explainer",
                                         "check"};
-    return (unsigned)stage < FDS_FIT_STAGES ? names[stage] : "?";
+    return (unsigned)stage < FDS__FIT_STAGES ? names[stage] : "?";
 }
 
-fds_status fds_fit_params_default(const char *method, fds_fit_params *params, fds_error *err) {
-    size_t m = 0;
-    while (methods[m] && (!method || strcmp(method, methods[m]) != 0))
-        m++;
-    if (!methods[m])
+bool fds__is_grouped(fds_sampler sampler) {
+    return sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
+}
+
+fds_status fds__fit_default(const char *method, fds_params *params, fds_error *err) {
+    if (!method || fds__choice_find("fds|afds|gfds|gfds+", method) < 0)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "unknown method \"%.100s\"; there are fds, afds, gfds and gfds+",
+                         "`method` must be fds, afds, gfds or gfds+ (got %.60s)",
                          method ? method : "");
-    *params = (fds_fit_params){
-        .value = fds_utility_params_default(),
-        .sampler = m == 2   ? FDS_SAMPLER_GFDS
-                   : m == 3 ? FDS_SAMPLER_GFDS_PLUS
-                            : FDS_SAMPLER_LEVERAGE,
-        .adjust = m == 3   ? FDS_ADJUST_NONE
-                  : m == 2 ? FDS_ADJUST_SHRINK
-                           : FDS_ADJUST_COUNTS,
-        .is_by_group = m == 3,
-        .gamma = 0.1f,
-        .objective = FDS_OBJECTIVE_CLOSED,
-        .patience = 10,
-        .draws = 32,
-    };
-    if (m == 0)
-        params->value.kind = "retrain";
+    *params = fds__params_default(FDS__JOB_FIT);
+    params->method = method;
     return FDS_OK;
 }
 
-/* ---- what follows from the caller's settings ---- */
+/* ---- what follows from the parameters ---- */
 
 /* Leverage draws no coalition twice. */
-static size_t most_coalitions(const fds_fit_params *p, size_t players) {
-    return p->sampler == FDS_SAMPLER_LEVERAGE && players < 32 ? ((size_t)1 << players) - 2
-                                                              : FDS__MAX_ROWS - 2;
+static size_t most_coalitions(fds_sampler sampler, size_t players) {
+    return sampler == FDS_SAMPLER_LEVERAGE && players < 32 ? ((size_t)1 << players) - 2
+                                                           : FDS__MAX_ROWS - 2;
 }
 
 static size_t even(size_t count) { return count / 2 * 2; }
@@ -93,112 +76,120 @@ size_t fds__fit_coalitions(fds_sampler sampler, size_t players, size_t groups) {
     return MAX(count, (size_t)LEAST_COALITIONS);
 }
 
-static void size_plan(fds__fit_settings *s, size_t players, size_t groups) {
-    const fds_fit_params *p = &s->params;
-    size_t count = p->coalitions ? p->coalitions : fds__fit_coalitions(p->sampler, players, groups);
-    size_t validation = even(MAX(count / HELD_SHARE, (size_t)LEAST_HELD));
-    size_t most = most_coalitions(p, players);
-    if (count + validation > most) { /* a small game: all of it, a twentieth kept out */
-        validation = even(MAX(most / HELD_SHARE, (size_t)2));
+static void size_plan(fds__fit_settings *s, const fds_params *p, size_t players, size_t groups) {
+    size_t count =
+        p->coalitions ? (size_t)p->coalitions : fds__fit_coalitions(s->sampler, players, groups);
+    size_t validation = even(MAX(count / VALIDATION_SHARE, (size_t)LEAST_VALIDATION));
+    size_t most = most_coalitions(s->sampler, players);
+    if (count + validation > most) { /* a small game: all of it, a twentieth for validation */
+        validation = even(MAX(most / VALIDATION_SHARE, (size_t)2));
         count = most > validation ? MIN(count, most - validation) : 0;
     }
     s->coalitions = count;
     s->validation_coalitions = validation;
 }
 
-static void fill_explainer(fds__fit_settings *s) {
-    fds_fit_params *p = &s->params;
-    if (!p->explainer)
-        p->explainer = "mlp";
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        if (strcmp(usual[i].network, p->explainer) != 0)
-            continue;
-        p->lr = p->lr == 0 ? usual[i].lr : p->lr; /* what is wrong stays, and is refused */
-        p->batch = p->batch ? p->batch : usual[i].batch;
-        p->epochs = p->epochs ? p->epochs : usual[i].epochs;
-    }
+static void settle_explainer(fds__fit_settings *s, const fds_params *p) {
+    bool is_plus = s->sampler == FDS_SAMPLER_GFDS_PLUS,
+         is_by_group = is_plus && p->output_form == 0;
+    int at = p->explainer < 0 ? 0 : p->explainer;
+    s->is_bank = at == BANK;
+    s->explainer = (fds__explainer_params){
+        .network = explainers[at].network,
+        .weights = p->weights,
+        .warm_up = p->warm_up,
+        .is_by_group = is_by_group,
+        .gamma = is_plus && !is_by_group ? (float)p->gamma : 0,
+        .objective = (fds__objective)p->objective,
+        .lr = p->explainer_lr != 0 ? (float)p->explainer_lr : explainers[at].lr,
+        .batch = p->explainer_batch ? (uint32_t)p->explainer_batch : explainers[at].batch,
+        .epochs = p->explainer_epochs ? (uint32_t)p->explainer_epochs : explainers[at].epochs,
+        .patience = (uint32_t)p->patience,
+        .draws = (uint32_t)p->draws,
+        .precision = p->precision == 1 ? FDS__PRECISION_BF16 : FDS__PRECISION_F32,
+        .seed = p->seed,
+        .threads = s->explainer_threads,
+    };
+}
+
+/* How sub-models are trained. */
+static void settle_utility(fds__fit_settings *s, const fds_problem *problem, const fds_params *p) {
+    bool is_fds = strcmp(s->method, "fds") == 0;
+    if (p->utility)
+        snprintf(s->kind, sizeof s->kind, "%s", p->utility);
+    else if (is_fds)
+        snprintf(s->kind, sizeof s->kind, "retrain");
+    else
+        snprintf(s->kind, sizeof s->kind, "retrain:%llu",
+                 (unsigned long long)(p->epochs ? p->epochs : EPOCHS));
+    s->value = fds__utility_params_of(problem, p, NULL);
+    if (strcmp(s->kind, "retrain") == 0)
+        s->value.train.lr = fds__decimal_product(s->value.train.lr, s->value.beta);
 }
 
 /* ---- mistakes ---- */
 
-static fds_status check_names(const fds_fit_params *p, fds_error *err) {
-    size_t i = 0;
-    if (!p->value.kind)
-        return fds__fail(err, FDS_ERR_USAGE, "no kind of value function is given");
-    while (explainers[i] && strcmp(explainers[i], p->explainer) != 0)
-        i++;
-    if (!explainers[i])
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "unknown explainer \"%.100s\"; there are mlp, cnn, resnet18, resnet50, "
-                         "linear and bank",
-                         p->explainer);
-    bool is_bank = strcmp(p->explainer, "bank") == 0;
-    if (is_bank && (p->weights || p->warm_up))
-        return fds__fail(err, FDS_ERR_USAGE, "the bank has no network to warm up or to load");
-    if (strncmp(p->value.kind, "retrain", 7) != 0)
+static fds_status check_explainer(const fds_params *p, const fds__fit_settings *s, fds_error *err) {
+    const fds__explainer_params *e = &s->explainer;
+    if (strncmp(s->kind, "retrain", 7) != 0)
         return fds__fail(
             err, FDS_ERR_USAGE,
-            "value function \"%.100s\": a run's service model answers for all players, "
-            "so its sub-models must be networks too (\"retrain\" or \"retrain:K\")",
-            p->value.kind);
-    if (p->weights && strncmp(p->explainer, "resnet", 6) != 0)
+            "`utility` must be retrain or retrain:K, because the service model answers for all "
+            "players (got %.60s)",
+            s->kind);
+    if (p->weights && strncmp(e->network, "resnet", 6) != 0)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "weights with torchvision's names are for resnet18 and resnet50, not for "
-                         "\"%s\"",
-                         p->explainer);
+                         "`weights` needs `explainer` resnet18 or resnet50 (got %s)", e->network);
+    if (!(e->lr > 0 && isfinite(e->lr)))
+        return fds__fail(err, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got %g)",
+                         (double)e->lr);
+    if (e->objective == FDS__OBJECTIVE_PAPER && (e->draws == 0 || e->draws % 2))
+        return fds__fail(err, FDS_ERR_USAGE, "`draws` must be an even number (got %u)", e->draws);
+    if (!(e->gamma >= 0 && isfinite(e->gamma)))
+        return fds__fail(err, FDS_ERR_USAGE, "`gamma` must be from 0 (got %g)", (double)e->gamma);
+    if (e->precision == FDS__PRECISION_BF16)
+        TRY(fds__deep_bf16_check(err));
     return FDS_OK;
 }
 
-static fds_status check_numbers(const fds_fit_params *p, fds_error *err) {
-    if (!(p->lr > 0 && isfinite(p->lr)))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "the explainer's learning rate is %g, but must be above 0", (double)p->lr);
-    if (p->objective != FDS_OBJECTIVE_CLOSED && p->objective != FDS_OBJECTIVE_PAPER)
-        return fds__fail(err, FDS_ERR_USAGE, "there is no objective number %d, only 0 and 1",
-                         (int)p->objective);
-    if (p->objective == FDS_OBJECTIVE_PAPER && (p->draws == 0 || p->draws % 2))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%u coalitions an input and step: it must be an even number, for pairs",
-                         p->draws);
-    if (!(p->gamma >= 0 && isfinite(p->gamma)))
-        return fds__fail(err, FDS_ERR_USAGE, "gamma is %g, but must be a number from 0 on",
-                         (double)p->gamma);
-    if (p->sampler != FDS_SAMPLER_KERNEL && p->coalitions % 2)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%zu coalitions: the sampler draws pairs of a coalition and its "
-                         "complement, so it must be an even number",
-                         p->coalitions);
-    return FDS_OK;
-}
-
-static fds_status check_groups(const fds__fit_settings *s, const fds_players *players,
-                               const fds_groups *groups, fds_error *err) {
-    const fds_fit_params *p = &s->params;
-    bool is_grouped = p->sampler == FDS_SAMPLER_GFDS || p->sampler == FDS_SAMPLER_GFDS_PLUS;
-    if ((is_grouped || p->adjust == FDS_ADJUST_COUNTS || p->is_by_group) && !groups)
-        return fds__fail(err, FDS_ERR_USAGE, "these settings need groups of players");
-    if (groups && fds_groups_players(groups) != fds_players_count(players))
-        return fds__fail(err, FDS_ERR_SHAPE, "the groups are of %zu players, but there are %zu",
-                         fds_groups_players(groups), fds_players_count(players));
-    if (is_grouped && fds_groups_count(groups) < 2)
-        return fds__fail(err, FDS_ERR_USAGE, "the method needs two groups or more");
-    if (p->is_by_group && p->sampler != FDS_SAMPLER_GFDS_PLUS)
-        return fds__fail(err, FDS_ERR_USAGE, "one output a group is for GFDS+ alone");
+static fds_status check_coalitions(const fds_params *p, const fds__fit_settings *s, size_t players,
+                                   fds_error *err) {
+    if (s->sampler != FDS_SAMPLER_KERNEL && p->coalitions % 2)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`coalitions` must be even, because the sampler draws pairs of a coalition and "
+            "its complement (got %llu)",
+            (unsigned long long)p->coalitions);
     if (s->coalitions < 2)
         return fds__fail(
             err, FDS_ERR_USAGE,
-            "too few players (%zu): their coalitions do not suffice to learn from and to "
-            "keep some out; use exact values (fds value --method exact)",
-            fds_players_count(players));
+            "%zu players are too few for an explainer: there are not enough coalitions to learn "
+            "from and to validate; use exact values (fds value --method exact)",
+            players);
+    return FDS_OK;
+}
+
+static fds_status check_groups(const fds__fit_settings *s, size_t players, const fds_groups *groups,
+                               fds_error *err) {
+    if ((fds__is_grouped(s->sampler) || s->adjust == FDS_ADJUST_COUNTS) && !groups)
+        return fds__fail(err, FDS_ERR_USAGE, "method %s needs groups of players", s->method);
+    if (groups && fds_groups_players(groups) != players)
+        return fds__fail(err, FDS_ERR_SHAPE, "the groups are of %zu players, but there are %zu",
+                         fds_groups_players(groups), players);
+    if (fds__is_grouped(s->sampler) && fds_groups_count(groups) < 2)
+        return fds__fail(err, FDS_ERR_USAGE, "method %s needs two groups or more", s->method);
     return FDS_OK;
 }
 
 /* No sample twice, and none of a player's. */
-static fds_status check_inputs(const fds_dataset *train, const fds_players *players,
-                               const uint32_t *inputs, size_t count, fds_error *err) {
-    if (count < HELD_INPUTS)
-        return fds__fail(err, FDS_ERR_USAGE, "%zu inputs for the explainer, at least %d are needed",
-                         count, HELD_INPUTS);
+static fds_status check_inputs(const fds_problem *problem, fds_error *err) {
+    const fds_dataset *train = problem->train;
+    const fds_players *players = problem->players;
+    const uint32_t *inputs = problem->inputs;
+    size_t count = problem->input_count;
+    if (count < VALIDATION_INPUTS)
+        return fds__fail(err, FDS_ERR_USAGE, "`inputs` must be at least %d (got %zu)",
+                         VALIDATION_INPUTS, count);
     TRY(fds__players_check(train, players, err));
     TRY(fds__samples_check(train, inputs, count, err));
     bool *is_owned = fds__alloc_zero(train->count, sizeof *is_owned);
@@ -215,7 +206,7 @@ static fds_status check_inputs(const fds_dataset *train, const fds_players *play
         size_t sample = inputs ? inputs[i] : i;
         if (is_owned[sample])
             status = fds__fail(err, FDS_ERR_USAGE,
-                               "sample %zu is a player's or is named twice: the explainer learns "
+                               "sample %zu is a player's or is named twice; the explainer learns "
                                "from inputs that no model was trained on",
                                sample);
         is_owned[sample] = true;
@@ -224,48 +215,42 @@ static fds_status check_inputs(const fds_dataset *train, const fds_players *play
     return status;
 }
 
-fds_status fds__fit_settle(const fds_fit_params *params, const fds_dataset *train,
-                           const fds_players *players, const fds_groups *groups,
-                           const uint32_t *inputs, size_t input_count, fds__fit_settings *out,
-                           fds_error *err) {
-    *out = (fds__fit_settings){.params = *params};
-    fill_explainer(out);
-    size_plan(out, fds_players_count(players), groups ? fds_groups_count(groups) : 0);
-    TRY(check_names(&out->params, err));
-    TRY(check_numbers(&out->params, err));
-    TRY(check_groups(out, players, groups, err));
-    TRY(check_inputs(train, players, inputs, input_count, err));
-    if (out->params.is_bf16)
-        TRY(fds__deep_bf16_check(err));
-    out->is_bank = strcmp(out->params.explainer, "bank") == 0;
-    out->keeps_models = out->is_bank || params->keep_models;
-    out->validation_inputs = MAX(input_count / HELD_INPUTS, (size_t)1);
-    out->plan_seed = params->value.train.seed + params->draw * 0x9E3779B97F4A7C15u;
-    out->threads = params->threads ? params->threads : fds_processors();
-    out->explainer_threads = params->explainer_threads ? params->explainer_threads : out->threads;
-    out->value = params->value;
-    if (strcmp(params->value.kind, "retrain") == 0)
-        out->value.train.lr =
-            (float)(fds__decimal(params->value.train.lr) * fds__decimal(params->value.beta));
-    return FDS_OK;
+/* ---- all of it ---- */
+
+fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
+                         fds__fit_settings *out, fds_error *err) {
+    const char *surrogate;
+    *out = (fds__fit_settings){.method = params->method ? params->method : "fds",
+                               .seed = params->seed};
+    fds__fit_settings *s = out;
+    TRY(fds__params_check(params, s->method, NULL, err));
+    bool is_gfds = strncmp(s->method, "gfds", 4) == 0;
+    s->sampler = !is_gfds
+                     ? (params->sampler < 0 ? FDS_SAMPLER_LEVERAGE : (fds_sampler)params->sampler)
+                 : strcmp(s->method, "gfds+") == 0 ? FDS_SAMPLER_GFDS_PLUS
+                                                   : FDS_SAMPLER_GFDS;
+    TRY(fds__adjust_read(params->adjust, s->sampler, &s->adjust, &s->adjust_name, &surrogate, err));
+    if (params->group && !is_gfds && s->adjust == FDS_ADJUST_NONE)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`group` needs method gfds or gfds+, or `adjust` other than none");
+    s->has_groups = is_gfds || s->adjust != FDS_ADJUST_NONE;
+    s->threads = params->threads ? (unsigned)params->threads : fds_processors();
+    s->explainer_threads = params->explainer_threads ? params->explainer_threads : s->threads;
+    s->plan_seed = fds__draw_seed(params->seed, params->draw);
+    settle_utility(s, problem, params);
+    settle_explainer(s, params);
+    s->keeps_models = s->is_bank || params->keep_models;
+    TRY(check_explainer(params, s, err));
+    return fds__network_check(problem, s->value.network, NULL, err);
 }
 
-fds__explainer_params fds__fit_explainer(const fds__fit_settings *s) {
-    const fds_fit_params *p = &s->params;
-    return (fds__explainer_params){
-        .network = p->explainer,
-        .weights = p->weights,
-        .warm_up = p->warm_up,
-        .is_by_group = p->is_by_group,
-        .gamma = p->sampler == FDS_SAMPLER_GFDS_PLUS && !p->is_by_group ? p->gamma : 0,
-        .objective = p->objective,
-        .lr = p->lr,
-        .batch = p->batch,
-        .epochs = p->epochs,
-        .patience = p->patience,
-        .draws = p->draws,
-        .precision = p->is_bf16 ? FDS__PRECISION_BF16 : FDS__PRECISION_F32,
-        .seed = p->seed,
-        .threads = s->explainer_threads,
-    };
+fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
+                           const fds_groups *groups, fds__fit_settings *s, fds_error *err) {
+    size_t players = fds_players_count(problem->players);
+    size_plan(s, params, players, groups ? fds_groups_count(groups) : 0);
+    TRY(check_coalitions(params, s, players, err));
+    TRY(check_groups(s, players, groups, err));
+    TRY(check_inputs(problem, err));
+    s->validation_inputs = MAX(problem->input_count / VALIDATION_INPUTS, (size_t)1);
+    return FDS_OK;
 }

@@ -7,21 +7,39 @@
 #include "explain/explain.h"
 
 typedef struct fds__fit_settings {
-    fds_fit_params params;    /* the caller's, with defaults filled in */
-    fds_utility_params value; /* as the sub-models are trained */
-    bool is_bank, keeps_models;
-    size_t coalitions, validation_coalitions; /* to learn from, kept out */
+    const char *method;
+    char kind[32];             /* the utility function of sub-models */
+    fds__utility_params value; /* how they are trained, except for its kind */
+    fds_sampler sampler;
+    fds_adjust adjust;
+    const char *adjust_name;
+    fds__explainer_params explainer;
+    bool is_bank, keeps_models, has_groups;
+    size_t coalitions, validation_coalitions; /* to learn from, to validate by */
     size_t validation_inputs;
-    uint64_t plan_seed;
+    uint64_t plan_seed, seed;
     unsigned threads, explainer_threads; /* none is 0 */
 } fds__fit_settings;
 
-/* Names the first mistake. The texts that params points to must outlive it. */
-fds_status fds__fit_settle(const fds_fit_params *params, const fds_dataset *train,
-                           const fds_players *players, const fds_groups *groups,
-                           const uint32_t *inputs, size_t input_count, fds__fit_settings *out,
-                           fds_error *err);
-fds__explainer_params fds__fit_explainer(const fds__fit_settings *settings);
+/* All that needs no groups; names the first mistake. The texts that params points to must outlive
+ * it. */
+fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
+                         fds__fit_settings *out, fds_error *err);
+/* The rest, once the groups are known (NULL: none). */
+fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
+                           const fds_groups *groups, fds__fit_settings *settings, fds_error *err);
+/* As the sub-models are trained. */
+static inline fds__utility_params fds__fit_utility(const fds__fit_settings *settings) {
+    fds__utility_params params = settings->value;
+    params.kind = settings->kind;
+    return params;
+}
+/* gfds and gfds+ */
+bool fds__is_grouped(fds_sampler sampler);
+/* Both, with groups as the parameters ask for them; the caller frees *groups. */
+fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params,
+                            const fds_events *events, fds__fit_settings *settings,
+                            fds_groups **groups, fds_error *err);
 /* How many coalitions there are to learn from where the caller does not say. */
 size_t fds__fit_coalitions(fds_sampler sampler, size_t players, size_t groups);
 

@@ -14,7 +14,7 @@ void fds__fit_plans_free(fds__fit_plans *plans) {
 
 static fds_status make_plans(const fds__fit_settings *s, size_t players, const fds_groups *groups,
                              fds__fit_plans *out, fds_error *err) {
-    fds_sampler sampler = s->params.sampler;
+    fds_sampler sampler = s->sampler;
     const fds_groups *own =
         sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS ? groups : NULL;
     /* plans of one seed are nested: the shorter plan is the beginning of the longer one */
@@ -42,7 +42,7 @@ void fds__fit_order(const fds__fit_settings *s, const uint32_t *inputs, size_t c
                     uint32_t *order) {
     for (size_t i = 0; i < count; i++)
         order[i] = inputs ? inputs[i] : (uint32_t)i;
-    fds_rng rng = fds_rng_make(s->params.seed, FDS__PURPOSE_VALIDATION, 0, 0);
+    fds_rng rng = fds_rng_make(s->seed, FDS__PURPOSE_VALIDATION, 0, 0);
     fds_rng_shuffle(&rng, order, count);
     /* the order of training is shuffled anyway; ascending is kinder to those who look at it */
     fds__samples_sort(order, count - s->validation_inputs);

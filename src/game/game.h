@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * game: coalitions of players and the values of players in them. Knows nothing of data or networks.
+ * game: coalitions of players and the values of players in them. Of data it knows the groups of players alone.
  *
  *   coalition.c  bit sets and their identity
- *   groups.c     partitions of the players; kmeans.c one of the ways to make them
+ *   kmeans.c     one of the ways to make groups of players
  *   plan.c       which coalitions are looked at: the plan itself, and plans of all coalitions
  *   samplers.c   plans of coalitions drawn at random
  *   exact.c      Shapley values and the paper's group-wise values by enumeration
@@ -12,9 +12,8 @@
 #ifndef FDS_GAME_H
 #define FDS_GAME_H
 
-#include "base/base.h"
+#include "data/data.h"
 
-#define FDS__MAX_PLAYERS ((size_t)1 << 20)
 #define FDS__MAX_ROWS ((size_t)1 << 28)
 #define FDS__MAX_EXACT 20u                       /* players of one enumeration */
 #define FDS__MAX_EXACT_ROWS (FDS__MAX_ROWS / 64) /* rows of all enumerations of a plan */
@@ -27,9 +26,7 @@ static inline void fds__coalition_add(uint64_t *bits, size_t player) {
 /* The players who are not in bits; out may be bits. */
 void fds__coalition_complement(const uint64_t *bits, size_t players, uint64_t *out);
 
-/* ---- groups.c, kmeans.c ---- */
-
-fds_status fds__groups_copy(const fds_groups *groups, fds_groups **out, fds_error *err);
+/* ---- kmeans.c ---- */
 
 /* Lloyd's k-means from a seeded k-means++ start on points (count, size): group_of[count] receives
  * 0 .. groups-1, none empty. Ties go to the lowest number. */

@@ -16,7 +16,7 @@ static void normalise(float *values, fds_shape shape, const float *mean, const f
 fds_status fds_inputs_create(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const float *mean, const float *std, fds_inputs **out,
                              fds_error *err) {
-    fds_dataset_info info = fds_dataset_get_info(ds);
+    fds__dataset_info info = fds__dataset_get_info(ds);
     size_t size = fds__shape_size(info.shape), bytes;
     for (uint32_t c = 0; c < info.shape.channels; c++)
         if (!isfinite(mean[c]) || !isfinite(std[c]) || std[c] <= 0)

@@ -60,8 +60,8 @@ void fds_model_free(fds_model *model) {
     fds__free(model);
 }
 
-fds_model_info fds_model_get_info(const fds_model *model) {
-    return (fds_model_info){
+fds__model_info fds__model_get_info(const fds_model *model) {
+    return (fds__model_info){
         .network = model->net->text,
         .shape = model->net->input,
         .classes = model->net->classes,
@@ -135,7 +135,7 @@ static fds_status take_name(const fds_dataset *ds, uint32_t label, char **name, 
     json_decref(value);
     if (!value)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: the name of class %u is not UTF-8 text",
-                         fds_dataset_get_info(ds).source, label);
+                         fds__dataset_get_info(ds).source, label);
     *name = fds__strdup(text);
     return *name ? FDS_OK : fds__fail_nomem(err, strlen(text) + 1);
 }
@@ -144,7 +144,7 @@ fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index, size_t 
                            const char *network, const fds_train_params *params,
                            const fds_events *events, fds_model **out, fds_train_report *report,
                            fds_error *err) {
-    fds_dataset_info info = fds_dataset_get_info(ds);
+    fds__dataset_info info = fds__dataset_get_info(ds);
     fds_train_report own;
     report = report ? report : &own;
     TRY(fds_train_params_check(params, err));
@@ -206,7 +206,7 @@ static fds_status predict_chunk(void *context, size_t job, unsigned worker, fds_
 fds_status fds_model_predict(const fds_model *model, const fds_dataset *ds, const uint32_t *index,
                              size_t count, unsigned threads, float *probs, const fds_events *events,
                              fds_error *err) {
-    fds_dataset_info info = fds_dataset_get_info(ds);
+    fds__dataset_info info = fds__dataset_get_info(ds);
     fds_shape a = model->net->input, b = info.shape;
     if (!fds__shape_equal(a, b))
         return fds__fail(err, FDS_ERR_SHAPE, "the model takes samples of %ux%ux%u, %s has %ux%ux%u",
@@ -224,10 +224,10 @@ fds_status fds_model_predict(const fds_model *model, const fds_dataset *ds, cons
     return status;
 }
 
-fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const uint32_t *index,
-                           size_t count, unsigned threads, fds_score *score,
-                           const fds_events *events, fds_error *err) {
-    fds_dataset_info info = fds_dataset_get_info(ds);
+fds_status fds__model_score(const fds_model *model, const fds_dataset *ds, const uint32_t *index,
+                            size_t count, unsigned threads, fds__score *score,
+                            const fds_events *events, fds_error *err) {
+    fds__dataset_info info = fds__dataset_get_info(ds);
     const uint32_t classes = model->net->classes;
     if (!count)
         return fds__fail(err, FDS_ERR_USAGE, "no samples to score");
@@ -251,7 +251,7 @@ fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const 
     }
     fds__free(probs);
     if (status == FDS_OK)
-        *score = (fds_score){count, loss / (double)count, (double)right / (double)count};
+        *score = (fds__score){count, loss / (double)count, (double)right / (double)count};
     return status;
 }
 

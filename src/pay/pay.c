@@ -6,7 +6,7 @@
  * 2^-61 of the greatest, is dropped. Everybody gets the whole part of amount * weight / total; what
  * is left over, fewer units than there are players, goes by one to those who lost most by that
  * (the largest remainders). So a player of a greater value never gets less than another. */
-#include "base/base.h"
+#include "pay/pay.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -33,16 +33,16 @@ static int by_remainder(const void *left, const void *right) {
     return a->player < b->player ? -1 : a->player > b->player;
 }
 
-const char *fds_pay_rule_text(fds_pay_rule rule) {
+const char *fds__pay_rule_text(fds__pay_rule rule) {
     switch (rule) {
-    case FDS_PAY_RULE_CLIP:
+    case FDS__PAY_RULE_CLIP:
         return "in proportion to the values, where negative ones earn nothing";
-    case FDS_PAY_RULE_SIGNED:
+    case FDS__PAY_RULE_SIGNED:
         return "in proportion to the values, where negative ones owe";
-    case FDS_PAY_RULE_CLIP_FOR_SIGNED:
+    case FDS__PAY_RULE_CLIP_FOR_SIGNED:
         return "negative values earn nothing instead of owing, because the values nearly cancel "
                "each other out";
-    case FDS_PAY_RULE_EVENLY:
+    case FDS__PAY_RULE_EVENLY:
         return "the same for everybody, because no value is above zero";
     }
     return "?";
@@ -86,20 +86,20 @@ static int128 sum(const int64_t *weights, size_t count, bool of_sizes) {
 }
 
 /* Fills in weights as the policy, or what it must give way to, has them. */
-static fds_pay_rule choose(const double *values, size_t count, fds_policy policy,
-                           int64_t *weights) {
-    if (policy == FDS_POLICY_SIGNED) {
+static fds__pay_rule choose(const double *values, size_t count, fds__policy policy,
+                            int64_t *weights) {
+    if (policy == FDS__POLICY_SIGNED) {
         weigh(values, count, false, weights);
         int128 total = sum(weights, count, false), sizes = sum(weights, count, true);
         if (total > 0 && total * LEAST_SUM_PART >= sizes)
-            return FDS_PAY_RULE_SIGNED;
+            return FDS__PAY_RULE_SIGNED;
     }
     weigh(values, count, true, weights);
     if (sum(weights, count, false) > 0)
-        return policy == FDS_POLICY_SIGNED ? FDS_PAY_RULE_CLIP_FOR_SIGNED : FDS_PAY_RULE_CLIP;
+        return policy == FDS__POLICY_SIGNED ? FDS__PAY_RULE_CLIP_FOR_SIGNED : FDS__PAY_RULE_CLIP;
     for (size_t i = 0; i < count; i++)
         weights[i] = 1;
-    return FDS_PAY_RULE_EVENLY;
+    return FDS__PAY_RULE_EVENLY;
 }
 
 /* ---- shares ---- */
@@ -121,14 +121,14 @@ static void divide(const int64_t *weights, size_t count, int64_t amount, rest *r
         shares[rests[i].player]++;
 }
 
-fds_status fds_pay(const double *values, size_t count, int64_t amount, fds_policy policy,
-                   int64_t *shares, fds_pay_rule *rule, fds_error *err) {
+fds_status fds__pay(const double *values, size_t count, int64_t amount, fds__policy policy,
+                    int64_t *shares, fds__pay_rule *rule, fds_error *err) {
     TRY(check(values, count, amount, err));
     int64_t *weights = fds__alloc_zero(count, sizeof *weights);
     rest *rests = fds__alloc_zero(count, sizeof *rests);
     fds_status status = FDS_OK;
     if (weights && rests) {
-        fds_pay_rule followed = choose(values, count, policy, weights);
+        fds__pay_rule followed = choose(values, count, policy, weights);
         if (rule)
             *rule = followed;
         divide(weights, count, amount, rests, shares);

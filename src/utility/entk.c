@@ -23,7 +23,7 @@
 
 static const double RIDGE = 1e-6;
 
-fds_status fds__entk_check(const fds_utility_params *params, uint32_t number, fds_error *err) {
+fds_status fds__entk_check(const fds__utility_params *params, uint32_t number, fds_error *err) {
     if (number)
         return fds__retrain_check(params, number, err);
     if (!params->network)

@@ -7,7 +7,7 @@
 
 enum { EPOCHS = 10 };
 
-fds_status fds__features_check(const fds_utility_params *params, uint32_t number, fds_error *err) {
+fds_status fds__features_check(const fds__utility_params *params, uint32_t number, fds_error *err) {
     (void)number; /* of neighbours */
     return fds__retrain_check(params, EPOCHS, err);
 }

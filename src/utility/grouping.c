@@ -125,7 +125,7 @@ static void average(const fds_players *players, const float *probs, size_t class
 
 static fds_status find_points(const fds_model *model, const fds_dataset *ds,
                               const fds_players *players, double *points, fds_error *err) {
-    const size_t classes = fds_model_get_info(model).classes;
+    const size_t classes = fds__model_get_info(model).classes;
     uint32_t *index = NULL;
     size_t count = 0;
     TRY(list_samples(players, &index, &count, err));
@@ -142,7 +142,7 @@ static fds_status find_points(const fds_model *model, const fds_dataset *ds,
 fds_status fds_groups_by_model(const fds_model *model, const fds_dataset *ds,
                                const fds_players *players, size_t count, uint64_t seed,
                                fds_groups **out, fds_error *err) {
-    const size_t n = fds_players_count(players), classes = fds_model_get_info(model).classes;
+    const size_t n = fds_players_count(players), classes = fds__model_get_info(model).classes;
     TRY(fds__players_check(ds, players, err));
     if (count > n)
         return fds__fail(err, FDS_ERR_USAGE, "%zu groups of only %zu players: some would be empty",

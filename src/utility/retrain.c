@@ -28,16 +28,16 @@ typedef struct {
 
 /* ---- parameters ---- */
 
-fds_train_params fds__retrain_training(const fds_utility_params *params, uint32_t number) {
+fds_train_params fds__retrain_training(const fds__utility_params *params, uint32_t number) {
     fds_train_params train = params->train;
     train.converge = !number;
     train.epochs = number ? number : CONVERGE_EPOCHS;
     if (number)
-        train.lr = (float)(fds__decimal(train.lr) * fds__decimal(params->beta));
+        train.lr = fds__decimal_product(train.lr, params->beta);
     return train;
 }
 
-fds_status fds__retrain_check(const fds_utility_params *params, uint32_t number, fds_error *err) {
+fds_status fds__retrain_check(const fds__utility_params *params, uint32_t number, fds_error *err) {
     if (!params->network)
         return fds__fail(err, FDS_ERR_USAGE, "retraining needs a network, for example \"lenet5\"");
     if (number && !(params->beta > 0 && isfinite(params->beta)))

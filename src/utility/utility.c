@@ -12,8 +12,8 @@
 enum { ANSWERS_VERSION = 1 };
 enum { USUAL_EPOCHS = 10 };
 
-fds_utility_params fds_utility_params_default(void) {
-    fds_utility_params params = {
+fds__utility_params fds__utility_params_default(void) {
+    fds__utility_params params = {
         .kind = "retrain:10",
         .network = "lenet5",
         .train = fds_train_params_default(),
@@ -29,7 +29,7 @@ typedef struct {
     const char *name, *ending;        /* "knn", "@model": what is before ":K" and behind it */
     bool with_number, without_number; /* whether there may be ":K", and may be none */
     const fds__utility_kind *kind;
-    fds_status (*check)(const fds_utility_params *params, uint32_t number, fds_error *err);
+    fds_status (*check)(const fds__utility_params *params, uint32_t number, fds_error *err);
     fds_status (*create)(fds__utility_making *making, fds_error *err);
 } kind_row;
 
@@ -72,14 +72,8 @@ static fds_status read_kind(const char *text, const kind_row **row, uint32_t *nu
     return FDS_OK;
 }
 
-double fds__decimal(float value) {
-    char text[32];
-    snprintf(text, sizeof text, "%.7g", (double)value);
-    return strtod(text, NULL);
-}
-
-fds_status fds_utility_training(const fds_utility_params *params, fds_train_params *train,
-                                fds_error *err) {
+fds_status fds__utility_training(const fds__utility_params *params, fds_train_params *train,
+                                 fds_error *err) {
     const kind_row *row;
     uint32_t number;
     TRY(read_kind(params->kind, &row, &number, err));
@@ -125,7 +119,7 @@ static fds_status check_sets(const fds_dataset *train, const fds_players *player
     return FDS_OK;
 }
 
-static fds_status check_all(const kind_row *row, const fds_utility_params *params, uint32_t number,
+static fds_status check_all(const kind_row *row, const fds__utility_params *params, uint32_t number,
                             unsigned workers, fds_error *err) {
     if (workers > FDS__MAX_UTILITY_WORKERS)
         return fds__fail(err, FDS_ERR_LIMIT, "%u workers, at most %u are allowed", workers,
@@ -350,7 +344,7 @@ static char *sorted_text(json_t *object) {
 /* ---- value functions ---- */
 
 static fds_status make_kind(fds_utility *value, const kind_row *row,
-                            const fds_utility_params *params, uint32_t number, fds_error *err) {
+                            const fds__utility_params *params, uint32_t number, fds_error *err) {
     char name[32];
     int at = snprintf(name, sizeof name, number ? "%s:%u" : "%s", row->name, number);
     snprintf(name + at, sizeof name - (size_t)at, "%s", row->ending);
@@ -370,7 +364,7 @@ static fds_status make_kind(fds_utility *value, const kind_row *row,
 }
 
 static fds_status make_value(fds_utility *value, const kind_row *row,
-                             const fds_utility_params *params, uint32_t number,
+                             const fds__utility_params *params, uint32_t number,
                              const fds_dataset *train, const fds_players *players,
                              const fds_dataset *test, const uint32_t *inputs, fds_error *err) {
     value->data = fds__alloc_zero(1, sizeof *value->data);
@@ -383,10 +377,10 @@ static fds_status make_value(fds_utility *value, const kind_row *row,
     return make_kind(value, row, params, number, err);
 }
 
-fds_status fds_utility_create(const fds_utility_params *params, const fds_dataset *train,
-                              const fds_players *players, const fds_dataset *test,
-                              const uint32_t *inputs, size_t input_count, unsigned workers,
-                              fds_utility **out, fds_error *err) {
+fds_status fds__utility_create(const fds__utility_params *params, const fds_dataset *train,
+                               const fds_players *players, const fds_dataset *test,
+                               const uint32_t *inputs, size_t input_count, unsigned workers,
+                               fds_utility **out, fds_error *err) {
     const kind_row *row;
     uint32_t number;
     TRY(read_kind(params->kind, &row, &number, err));

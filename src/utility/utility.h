@@ -20,6 +20,35 @@
 #include "game/game.h"
 #include "model/model.h"
 
+typedef struct fds__utility_params {
+    /* "retrain"     a network trained until it has converged (the paper's v)
+     * "retrain:K"   a network trained for K epochs at beta times the learning rate (AFDS)
+     * "knn:K"       the share of the label among the K nearest samples
+     * "knn:K@model" the same by what the last layer of a network sees, trained on all players as
+     *               "retrain:10" trains
+     * "kernel"      kernel regression on the samples; cheap, meant as a surrogate
+     * "entk"        the same with the tangent kernel of the network as it is initialised
+     * "entk:K"      or as it is once trained on all players as "retrain:K" trains */
+    const char *kind;
+    const char *network;    /* retrain, @model, entk: as fds_model_train takes it */
+    fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
+    float beta;             /* retrain:K, entk:K */
+} fds__utility_params;
+
+/* "retrain:10", lenet5, Adam, lr 1e-4 and beta 10 as in the paper. */
+fds__utility_params fds__utility_params_default(void);
+/* How kind trains, so that a service model can be trained in the same way; kinds without a network
+ * as "retrain:10". lr is lr times beta as decimal numbers: 0.0001 times 10 is 0.001 to the bit. */
+fds_status fds__utility_training(const fds__utility_params *params, fds_train_params *train,
+                                 fds_error *err);
+
+/* What the players' samples of train are worth for the samples inputs[0 .. input_count-1] of
+ * test. workers: how many threads will ask at the same time (0: one a processor). The datasets and
+ * players must outlive it. */
+fds_status fds__utility_create(const fds__utility_params *params, const fds_dataset *train,
+                               const fds_players *players, const fds_dataset *test,
+                               const uint32_t *inputs, size_t input_count, unsigned workers,
+                               fds_utility **out, fds_error *err);
 /* What a kind of value function must do; self is the kind's own object. */
 typedef struct fds__utility_kind {
     fds_status (*eval)(const void *self, unsigned worker, const uint64_t *coalition, float *probs,
@@ -87,7 +116,7 @@ static inline void fds__utility_add(size_t count, double a, const double *restri
 /* A kind being made: it fills in self, which kind->free takes back, the bytes that it holds, and
  * in about what its answers depend on besides the data. number is the K of "kind:K", or 0. */
 typedef struct fds__utility_making {
-    const fds_utility_params *params;
+    const fds__utility_params *params;
     const fds__utility_data *data;
     uint32_t number;
     void *self;
@@ -96,11 +125,9 @@ typedef struct fds__utility_making {
 } fds__utility_making;
 
 extern const fds__utility_kind fds__retrain_kind, fds__knn_kind, fds__kernel_kind, fds__entk_kind;
-/* The decimal number that a float of at most 7 digits was written as: 0.1f gives 0.1. */
-double fds__decimal(float value);
 /* How number epochs are trained, or, for 0, until converged. */
-fds_train_params fds__retrain_training(const fds_utility_params *params, uint32_t number);
-fds_status fds__retrain_check(const fds_utility_params *params, uint32_t number, fds_error *err);
+fds_train_params fds__retrain_training(const fds__utility_params *params, uint32_t number);
+fds_status fds__retrain_check(const fds__utility_params *params, uint32_t number, fds_error *err);
 /* Trains weights (in: initial) on all samples. */
 fds_status fds__retrain_all(const fds_net *net, const fds_inputs *samples,
                             const fds_train_params *params, float *weights, fds_error *err);
@@ -110,7 +137,7 @@ bool fds__retrain_describe(json_t *about, const fds_net *net, const fds_train_pa
 fds_status fds__knn_create(fds__utility_making *making, fds_error *err);
 fds_status fds__knn_model_create(fds__utility_making *making, fds_error *err); /* on features */
 fds_status fds__kernel_create(fds__utility_making *making, fds_error *err);
-fds_status fds__entk_check(const fds_utility_params *params, uint32_t number, fds_error *err);
+fds_status fds__entk_check(const fds__utility_params *params, uint32_t number, fds_error *err);
 fds_status fds__entk_create(fds__utility_making *making, fds_error *err);
 
 /* Kernel regression, the self of the kinds "kernel" and "entk". Whoever creates one fills in what
@@ -146,7 +173,7 @@ typedef struct fds__features {
     float *samples, *inputs;
 } fds__features;
 
-fds_status fds__features_check(const fds_utility_params *params, uint32_t number, fds_error *err);
+fds_status fds__features_check(const fds__utility_params *params, uint32_t number, fds_error *err);
 fds_status fds__features_make(const fds__utility_making *making, fds__features *out,
                               fds_error *err);
 void fds__features_free(fds__features *features);
@@ -159,6 +186,99 @@ void fds__utility_set_sink(const fds_utility *value, const fds__sink *sink);
 #define FDS__MAX_UTILITY_K (1u << 20) /* the K of "retrain:K" and "knn:K" */
 #define FDS__MAX_UTILITY_WORKERS 1024u
 #define FDS__MAX_UTILITY_MEMORY ((size_t)16 << 30) /* bytes of neighbour lists or kernel matrices */
+
+/* ---- games.c ---- */
+
+bool fds__is_retrain(const char *kind);   /* it trains a network for each coalition */
+bool fds__has_training(const char *kind); /* it trains one at all; NULL does not */
+bool fds__has_network(const char *kind);
+/* The parameter "model", or the default for the problem's data. */
+const char *fds__network_of(const fds_problem *problem, const fds_params *params);
+/* Its number of weights; names the nearest preset where there is no such network. */
+fds_status fds__network_check(const fds_problem *problem, const char *network, size_t *weights,
+                              fds_error *err);
+/* How sub-models are trained; kind NULL: "retrain:10". */
+fds__utility_params fds__utility_params_of(const fds_problem *problem, const fds_params *params,
+                                           const char *kind);
+/* For the problem's test samples. */
+fds_status fds__utility_of(const fds_problem *problem, const fds__utility_params *params,
+                           unsigned workers, fds_utility **out, fds_error *err);
+/* Refuses parameters of training where there is nothing to train. */
+fds_status fds__check_training(const fds_params *params, const char *kind, bool has_network,
+                               bool has_training, fds_error *err);
+bool fds__is_by_model(const char *by); /* "model" or "model:N" */
+/* The problem's groups, or those that by ("label", ..., a file) asks for. */
+fds_status fds__groups_for(const fds_problem *problem, const char *by,
+                           const fds__utility_params *params, const fds_events *events,
+                           fds_groups **out, fds_error *err);
+
+/* A utility function, and the table of what it answered. */
+typedef struct fds__game {
+    const char *kind; /* the caller's; NULL: none */
+    fds_utility *utility;
+    fds_table *table;
+    fds_table_cost cost; /* before it was filled */
+    double seconds;      /* that filling took; before that, making the utility function */
+    char dir[FDS__PATH_MAX];
+    bool is_temporary; /* the folder is removed when the game is closed */
+} fds__game;
+
+/* table NULL: a new folder. is_look: nothing is left behind where there is no table yet. */
+fds_status fds__game_open(fds__game *game, const fds_problem *problem, const fds_params *params,
+                          const char *table, bool is_look, const fds_events *events,
+                          fds_error *err);
+void fds__game_close(fds__game *game);
+/* Says what filling will take (memory 0: not known), and refuses what the disk cannot hold. */
+fds_status fds__game_announce(const fds__game *game, bool is_most, uint64_t memory,
+                              const fds_events *events, fds_error *err);
+/* fds_table_fill; a cancelled one says what is kept. */
+fds_status fds__game_fill(fds__game *game, const fds_plan *plan, unsigned threads,
+                          const fds_events *events, fds_error *err);
+json_t *fds__game_json(const fds__game *game, bool is_filled);
+/* What the process holds in memory now, and the most that it has held. */
+uint64_t fds__memory_resident(uint64_t *peak);
+
+/* How a filled table becomes values. */
+typedef struct fds__solving {
+    fds_table *table;
+    const fds_plan *plan;
+    bool is_exact;
+    fds_ls_params ls;
+    unsigned threads;
+    const fds_events *events;
+} fds__solving;
+
+/* values and errors (players, columns), columns as fds_table_view_create has them. */
+fds_status fds__table_solve(const fds__solving *solving, const uint32_t *labels, bool is_mean,
+                            double *values, double *errors, fds_ls_report *report, fds_error *err);
+/* What no and all players answer, (inputs, classes) each: rows 0 and 1 of a plan. */
+fds_status fds__table_ends(fds_table *table, const fds_plan *plan, double *empty, double *full,
+                           fds_error *err);
+/* A plan of those two rows alone. */
+fds_status fds__plan_ends(size_t players, fds_plan **out, fds_error *err);
+
+/* Which labels of the test samples are explained, and how well all players together do. */
+typedef struct fds__labels {
+    uint32_t *labels, *predicted; /* (tests) */
+    size_t right;                 /* test samples that are correctly classified */
+    double empty, full;           /* mean probability of the labels with no and with all players */
+} fds__labels;
+
+/* From (tests, classes) of no and of all players; full NULL: the true labels are explained. */
+void fds__label_result(const fds_problem *problem, bool use_truth, const double *empty,
+                       const double *full, fds__labels *out);
+/* Samples, labels and, with ends (2, tests, classes), probabilities of a result's predictions. */
+void fds__label_predictions(const fds_problem *problem, const fds__labels *labels,
+                            const double *ends, fds_result *result);
+
+/* ---- shapley.c ---- */
+
+/* "none", "shrink", "counts", or a surrogate with "counts"; text NULL: the default of a sampler. */
+fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
+                            const char **name, const char **surrogate, fds_error *err);
+fds_status fds__shapley_estimate(const fds_problem *problem, const fds_params *params,
+                                 const char *table, const fds_events *events, json_t **out,
+                                 fds_error *err);
 
 /* ---- table.c ---- */
 

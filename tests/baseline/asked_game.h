@@ -39,10 +39,10 @@ static inline baseline_game asked_as_game(asked_game *a) {
 /* One call of a method that only asks; report may be NULL. */
 typedef fds_status (*asking)(baseline_job *job, fds_error *err);
 
-static inline fds_status try_asking(asking method, asked_game *a, const fds_baseline_params *params,
-                                    double *values, double *errors, fds_baseline_report *report,
+static inline fds_status try_asking(asking method, asked_game *a, const fds_params *params,
+                                    double *values, double *errors, fds__baseline_report *report,
                                     fds_error *err) {
-    fds_baseline_report unread = {0};
+    fds__baseline_report unread = {0};
     baseline_job job = {.params = params,
                         .game = asked_as_game(a),
                         .players = a->game.players,
@@ -54,7 +54,7 @@ static inline fds_status try_asking(asking method, asked_game *a, const fds_base
 }
 
 /* Every one of so many calls fails once, in a game of four players. */
-static inline void expect_failures_passed_on(asking method, const fds_baseline_params *params,
+static inline void expect_failures_passed_on(asking method, const fds_params *params,
                                              size_t calls) {
     for (size_t call = 1; call <= calls; call++) {
         double v[16] = {0}, values[4];
@@ -90,7 +90,7 @@ static inline double distance(const double *a, const double *b, size_t count) {
 /* Draws `least` permutations or coalitions, then four and sixteen times as many, for many seeds: the mean
  * distance from the truth falls to a half each time. */
 static inline void expect_errors_to_halve(asking method, const array_game *game,
-                                          const double *truth, fds_baseline_params params,
+                                          const double *truth, fds_params params,
                                           size_t least, uint64_t seeds) {
     double values[16], off[3] = {0};
     for (size_t size = 0; size < 3; size++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Whole calls of fds_baseline on small data, with a table in the scratch folder. */
+ * Whole calls of fds__baseline on small data, with a table in the scratch folder. */
 #ifndef FDS_TEST_RUN_FIXTURE_H
 #define FDS_TEST_RUN_FIXTURE_H
 
@@ -11,18 +11,18 @@ enum { MOST_PLAYERS = 12, MOST_INPUTS = 16, MOST_VALUES = MOST_PLAYERS * MOST_IN
 /* One call: its data and what comes of it. */
 typedef struct {
     const game *g;
-    fds_utility_params value;
+    fds__utility_params value;
     bool is_default;    /* no parameters of a value function are given */
     fds_utility *made;  /* the caller's value function, or NULL */
     const char *folder; /* of the table */
-    fds_baseline_params params;
+    fds_params params;
     const fds_events *events;
     size_t players, columns;
     double values[MOST_VALUES], errors[MOST_VALUES];
-    fds_baseline_report report;
+    fds__baseline_report report;
 } call;
 
-static inline call call_of(const game *g, const char *kind, const char *method, fds_scorer scorer) {
+static inline call call_of(const game *g, const char *kind, const char *method, fds__scorer scorer) {
     call c = {.g = g,
               .value = smaller(kind),
               .folder = "table",
@@ -35,7 +35,7 @@ static inline call call_of(const game *g, const char *kind, const char *method, 
                          .seed = 3,
                          .threads = 1}};
     c.players = fds_players_count(g->players);
-    c.columns = scorer == FDS_SCORER_EACH_SAMPLE ? g->input_count : 1;
+    c.columns = scorer == FDS__SCORER_EACH_SAMPLE ? g->input_count : 1;
     assert_true(c.players * c.columns <= MOST_VALUES);
     return c;
 }
@@ -43,7 +43,7 @@ static inline call call_of(const game *g, const char *kind, const char *method, 
 static inline fds_status try_call(call *c, fds_error *err) {
     const game *g = c->g;
     uint32_t labels[64];
-    fds_dataset_info test = fds_dataset_get_info(g->test);
+    fds__dataset_info test = fds__dataset_get_info(g->test);
     fds_utility *value = NULL;
     fds_table *table = NULL;
     fds_status status = FDS_OK;
@@ -51,13 +51,13 @@ static inline fds_status try_call(call *c, fds_error *err) {
     memset(c->errors, 0, sizeof c->errors);
     for (size_t i = 0; i < g->input_count; i++)
         labels[i] = test.labels[g->inputs[i]];
-    if (fds_baseline_needs_table(c->params.method)) {
+    if (fds__baseline_needs_table(c->params.method)) {
         status = try_value(g, &c->value, 4, &value, err);
         if (status == FDS_OK)
             status =
                 fds_table_open(scratch_path(c->folder), value, FDS_STORE_F32, NULL, &table, err);
     }
-    fds_baseline_data data = {.train = g->train,
+    fds__baseline_data data = {.train = g->train,
                               .players = g->players,
                               .test = g->test,
                               .inputs = g->inputs,
@@ -67,7 +67,7 @@ static inline fds_status try_call(call *c, fds_error *err) {
                               .table = table,
                               .made = c->made};
     if (status == FDS_OK)
-        status = fds_baseline(&c->params, &data, c->values, c->errors, &c->report, c->events, err);
+        status = fds__baseline(&c->params, &data, c->values, c->errors, &c->report, c->events, err);
     fds_table_free(table);
     fds_utility_free(value);
     return status;
@@ -125,7 +125,7 @@ static inline void expect_made_to_be_used(const call *of, const char *kind, cons
     allocations[0] = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     for (size_t k = 0; k < 2; k++) {
         call given = *of;
-        fds_utility_params p = of->value;
+        fds__utility_params p = of->value;
         p.kind = k ? other : kind;
         given.made = make_value(of->g, &p, 1);
         fds__fault_arm(FDS__FAULT_ALLOC, 0);
@@ -139,7 +139,7 @@ static inline void expect_made_to_be_used(const call *of, const char *kind, cons
 }
 
 /* Exact Shapley values of the value function `kind`, a column an input, by enumeration. */
-static inline void exact_each(const game *g, const fds_utility_params *p, double *values) {
+static inline void exact_each(const game *g, const fds__utility_params *p, double *values) {
     fds_utility *value = make_value(g, p, 1);
     fds_table *table = NULL;
     fds_plan *plan = NULL;
@@ -147,7 +147,7 @@ static inline void exact_each(const game *g, const fds_utility_params *p, double
     uint32_t labels[64];
     fds_error err = {0};
     for (size_t i = 0; i < g->input_count; i++)
-        labels[i] = fds_dataset_get_info(g->test).labels[g->inputs[i]];
+        labels[i] = fds__dataset_get_info(g->test).labels[g->inputs[i]];
     expect_ok(fds_table_open(scratch_path("exact"), value, FDS_STORE_F32, NULL, &table, &err),
               &err);
     expect_ok(fds_plan_exact(FDS_SAMPLER_KERNEL, fds_players_count(g->players), NULL, &plan, &err),

@@ -3,11 +3,11 @@
 #include "../utility/table_tests.h"
 #include "baseline/baseline.h"
 
-static const fds_scorer scorers[] = {FDS_SCORER_ACCURACY, FDS_SCORER_CONFIDENCE,
-                                     FDS_SCORER_CROSS_ENTROPY, FDS_SCORER_EACH_SAMPLE};
+static const fds__scorer scorers[] = {FDS__SCORER_ACCURACY, FDS__SCORER_CONFIDENCE,
+                                     FDS__SCORER_CROSS_ENTROPY, FDS__SCORER_EACH_SAMPLE};
 static const uint32_t labels[INPUTS] = {1, 0, 1};
 
-static baseline_asker *make_asker(fds_table *table, baseline_columns columns, fds_scorer scorer,
+static baseline_asker *make_asker(fds_table *table, baseline_columns columns, fds__scorer scorer,
                                   unsigned threads, const fds_events *events) {
     baseline_asker *asker = NULL;
     fds_error err = {0};
@@ -36,13 +36,13 @@ static void judges_go_by_their_definitions(void **state) {
     const double probs[] = {0.2, 0.5, 0.3, 0.4, 0.4, 0.2, 0, 0.9, 0.1, 0.1, 0.2, 0.7};
     const uint32_t asked[] = {1, 1, 0, 2}; /* right, a tie that label 0 wins, wrong, right */
     double each[4], one;
-    baseline_score(FDS_SCORER_EACH_SAMPLE, probs, asked, 4, 3, each);
+    baseline_score(FDS__SCORER_EACH_SAMPLE, probs, asked, 4, 3, each);
     assert_true(each[0] == 0.5 && each[1] == 0.4 && each[2] == 0 && each[3] == 0.7);
-    baseline_score(FDS_SCORER_ACCURACY, probs, asked, 4, 3, &one);
+    baseline_score(FDS__SCORER_ACCURACY, probs, asked, 4, 3, &one);
     assert_true(one == 0.5);
-    baseline_score(FDS_SCORER_CONFIDENCE, probs, asked, 4, 3, &one);
+    baseline_score(FDS__SCORER_CONFIDENCE, probs, asked, 4, 3, &one);
     assert_true(fabs(one - 0.4) < 1e-15);
-    baseline_score(FDS_SCORER_CROSS_ENTROPY, probs, asked, 4, 3, &one);
+    baseline_score(FDS__SCORER_CROSS_ENTROPY, probs, asked, 4, 3, &one);
     assert_true(fabs(one - (log(0.5) + log(0.4) + log(1e-12) + log(0.7)) / 4) < 1e-14);
 }
 
@@ -60,7 +60,7 @@ static void answers_are_what_the_judge_says_of_the_sub_models(void **state) {
             baseline_asker *asker = make_asker(table, BASELINE_SCORED, scorers[j], threads, NULL);
             baseline_game game = baseline_asker_game(asker);
             assert_int_equal(game.players, PLAYERS);
-            assert_int_equal(game.columns, scorers[j] == FDS_SCORER_EACH_SAMPLE ? INPUTS : 1);
+            assert_int_equal(game.columns, scorers[j] == FDS__SCORER_EACH_SAMPLE ? INPUTS : 1);
             ask_ok(asker, coalitions, ALL, got);
             for (size_t k = 0; k < ALL; k++) {
                 for (size_t i = 0; i < INPUTS * CLASSES; i++)
@@ -83,8 +83,8 @@ static void shares_by_class_sum_to_the_accuracy(void **state) {
     for (size_t k = 0; k < SOME; k++)
         coalitions[k] = 2 * k;
     fds_table *table = open_ok("t");
-    baseline_asker *classes = make_asker(table, BASELINE_BY_CLASS, FDS_SCORER_ACCURACY, 2, NULL);
-    baseline_asker *all = make_asker(table, BASELINE_SCORED, FDS_SCORER_ACCURACY, 2, NULL);
+    baseline_asker *classes = make_asker(table, BASELINE_BY_CLASS, FDS__SCORER_ACCURACY, 2, NULL);
+    baseline_asker *all = make_asker(table, BASELINE_SCORED, FDS__SCORER_ACCURACY, 2, NULL);
     assert_int_equal(baseline_asker_game(classes).columns, CLASSES);
     ask_ok(classes, coalitions, SOME, by_class);
     ask_ok(all, coalitions, SOME, accuracy);
@@ -105,7 +105,7 @@ static void only_what_is_asked_for_and_missing_is_trained(void **state) {
     const uint64_t first[] = {3}, second[] = {5, 3, 5, 9, 5};
     double out[5];
     fds_table *table = open_ok("t");
-    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, 1, NULL);
+    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS__SCORER_CONFIDENCE, 1, NULL);
     ask_ok(asker, first, 0, out);
     expect_counts(asker, 0, 0);
     ask_ok(asker, first, 1, out);
@@ -117,7 +117,7 @@ static void only_what_is_asked_for_and_missing_is_trained(void **state) {
     baseline_asker_free(asker);
     fds_table_free(table);
     table = open_ok("t"); /* another process */
-    asker = make_asker(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, 1, NULL);
+    asker = make_asker(table, BASELINE_SCORED, FDS__SCORER_CONFIDENCE, 1, NULL);
     ask_ok(asker, second, 5, out);
     expect_counts(asker, 5, 0);
     assert_int_equal(kept.calls, 3);
@@ -131,7 +131,7 @@ static void coalitions_of_several_words(void **state) {
     uint64_t coalitions[2 * 3] = {1, 0, 2, 0, (uint64_t)1 << 63, 1};
     double out[2];
     fds_table *table = open_ok("t");
-    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, 1, NULL);
+    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS__SCORER_CONFIDENCE, 1, NULL);
     ask_ok(asker, coalitions, 2, out);
     for (size_t k = 0; k < 2; k++) {
         double sum = 0;
@@ -164,7 +164,7 @@ static void sub_models_are_counted_over_all_calls(void **state) {
     fds_events events = {.progress = follow, .user = &f};
     double out[10];
     fds_table *table = open_ok("t");
-    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, 2, &events);
+    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS__SCORER_CONFIDENCE, 2, &events);
     for (uint64_t call = 0; call < 5; call++) {
         uint64_t coalitions[10];
         for (uint64_t k = 0; k < 10; k++)
@@ -187,7 +187,7 @@ static void failures_are_passed_on(void **state) {
     double out[4];
     fds_error err = {0};
     fds_table *table = open_ok("t");
-    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, 1, NULL);
+    baseline_asker *asker = make_asker(table, BASELINE_SCORED, FDS__SCORER_CONFIDENCE, 1, NULL);
     baseline_game game = baseline_asker_game(asker);
     kept.fail_at = 3;
     assert_int_equal(game.ask(game.context, coalitions, 4, out, &err), FDS_ERR_DIVERGED);
@@ -198,7 +198,7 @@ static void failures_are_passed_on(void **state) {
     baseline_asker_free(asker);
     const uint32_t bad[INPUTS] = {0, 2, 0};
     asker = NULL;
-    assert_int_equal(baseline_asker_create(table, BASELINE_SCORED, FDS_SCORER_ACCURACY, bad, 1,
+    assert_int_equal(baseline_asker_create(table, BASELINE_SCORED, FDS__SCORER_ACCURACY, bad, 1,
                                            NULL, &asker, &err),
                      FDS_ERR_USAGE);
     expect_in(err.text, "test sample 1: label 2, there are 2 classes");
@@ -211,7 +211,7 @@ static fds_status use_asker(double *out, fds_error *err) {
     fds_table *table = NULL;
     baseline_asker *asker = NULL;
     TRY(open_table("t", &table, err));
-    fds_status status = baseline_asker_create(table, BASELINE_SCORED, FDS_SCORER_CONFIDENCE, labels,
+    fds_status status = baseline_asker_create(table, BASELINE_SCORED, FDS__SCORER_CONFIDENCE, labels,
                                               1, NULL, &asker, err);
     if (status == FDS_OK) {
         baseline_game game = baseline_asker_game(asker);

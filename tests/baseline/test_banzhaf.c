@@ -4,17 +4,17 @@
 
 enum { MOST = 10 };
 
-static fds_baseline_params params_of(size_t coalitions, uint64_t seed) {
-    return (fds_baseline_params){
+static fds_params params_of(size_t coalitions, uint64_t seed) {
+    return (fds_params){
         .method = "banzhaf", .coalitions = coalitions, .epsilon = 1, .delta = 0.1, .seed = seed};
 }
 
-static fds_status try_banzhaf(asked_game *a, const fds_baseline_params *params, double *values,
+static fds_status try_banzhaf(asked_game *a, const fds_params *params, double *values,
                               double *errors, fds_error *err) {
     return try_asking(baseline_banzhaf, a, params, values, errors, NULL, err);
 }
 
-static void banzhaf(const array_game *game, const fds_baseline_params *params, double *values,
+static void banzhaf(const array_game *game, const fds_params *params, double *values,
                     double *errors) {
     asked_game a = {.game = *game};
     fds_error err;
@@ -52,7 +52,7 @@ static void standard_errors_cover_the_truth(void **state) {
     size_t covered = 0;
     enumerate(&game, truth);
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        fds_baseline_params params = params_of(150, seed);
+        fds_params params = params_of(150, seed);
         banzhaf(&game, &params, values, errors);
         for (size_t i = 0; i < SIZE; i++)
             covered += fabs(values[i] - truth[i]) <= 2 * errors[i];
@@ -70,7 +70,7 @@ static void values_are_differences_of_means(void **state) {
     double *v = accuracies(N, 1, 3), values[N], errors[N];
     uint64_t log[DRAWS];
     asked_game a = {.game = {N, 1, v}, .log = log, .log_size = DRAWS};
-    fds_baseline_params params = params_of(DRAWS, 1);
+    fds_params params = params_of(DRAWS, 1);
     fds_error err;
     expect_ok(try_banzhaf(&a, &params, values, errors, &err), &err);
     assert_int_equal(a.asked, DRAWS);
@@ -100,7 +100,7 @@ static void players_always_or_never_there_are_an_error(void **state) {
     size_t failed = 0;
     for (uint64_t seed = 0; seed < 50; seed++) {
         asked_game a = {.game = {8, 1, v}};
-        fds_baseline_params params = params_of(3, seed);
+        fds_params params = params_of(3, seed);
         fds_error err = {0};
         fds_status status = try_banzhaf(&a, &params, values, errors, &err);
         if (status == FDS_OK)
@@ -118,14 +118,14 @@ static void one_player_and_one_coalition_a_side(void **state) {
     double value, error = 7;
     for (uint64_t seed = 0;; seed++) {
         asked_game a = {.game = {1, 1, v}};
-        fds_baseline_params params = params_of(2, seed);
+        fds_params params = params_of(2, seed);
         fds_error err = {0};
         if (try_banzhaf(&a, &params, &value, &error, &err) != FDS_OK)
             continue;
         assert_true(value == 0.5 && isnan(error));
         break;
     }
-    fds_baseline_params params = params_of(100, 1);
+    fds_params params = params_of(100, 1);
     banzhaf(&(array_game){1, 1, v}, &params, &value, &error);
     assert_true(value == 0.5 && error == 0);
 }
@@ -135,7 +135,7 @@ static void constant_games_give_zeros(void **state) {
     double v[16], values[4], errors[4];
     for (size_t i = 0; i < 16; i++)
         v[i] = 0.3;
-    fds_baseline_params params = params_of(100, 1);
+    fds_params params = params_of(100, 1);
     banzhaf(&(array_game){4, 1, v}, &params, values, errors);
     for (size_t i = 0; i < 4; i++)
         assert_true(values[i] == 0 && errors[i] == 0);
@@ -145,7 +145,7 @@ static void epsilon_and_delta_decide_how_many(void **state) {
     (void)state;
     double *v = accuracies(6, 1, 4), truth[6], values[6];
     asked_game a = {.game = {6, 1, v}};
-    fds_baseline_params params = params_of(0, 1);
+    fds_params params = params_of(0, 1);
     fds_error err = {0};
     expect_ok(try_banzhaf(&a, &params, values, NULL, &err), &err);
     assert_int_equal(a.asked, (size_t)ceil(log(240) * 16));
@@ -166,14 +166,14 @@ static void epsilon_and_delta_decide_how_many(void **state) {
 static fds_status small_run(fds_error *err) {
     double v[16] = {0}, values[4];
     asked_game a = {.game = {4, 1, v}};
-    fds_baseline_params params = params_of(300, 1);
+    fds_params params = params_of(300, 1);
     return try_banzhaf(&a, &params, values, NULL, err);
 }
 
 static void faults_are_passed_on_and_leak_nothing(void **state) {
     (void)state;
     each_allocation_fails("banzhaf", small_run);
-    fds_baseline_params params = params_of(300, 1);
+    fds_params params = params_of(300, 1);
     expect_failures_passed_on(baseline_banzhaf, &params, 2);
 }
 

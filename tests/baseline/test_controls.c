@@ -6,7 +6,7 @@ static void random_numbers_are_standard_normal(void **state) {
     (void)state;
     enum { N = 20000 };
     double *values = need(N, sizeof *values), sum = 0, squares = 0;
-    fds_baseline_params params = {.method = "random", .seed = 5};
+    fds_params params = {.method = "random", .seed = 5};
     baseline_job job = {.params = &params, .players = N, .columns = 1, .values = values};
     assert_int_equal(baseline_random(&job, NULL), FDS_OK);
     for (size_t i = 0; i < N; i++) {
@@ -20,8 +20,8 @@ static void random_numbers_are_standard_normal(void **state) {
 static void random_numbers_are_a_function_of_the_seed(void **state) {
     (void)state;
     game g = game_vectors(6, 5, 2, 1);
-    call a = call_of(&g, "kernel", "random", FDS_SCORER_EACH_SAMPLE);
-    call b = a, one = call_of(&g, "kernel", "random", FDS_SCORER_ACCURACY);
+    call a = call_of(&g, "kernel", "random", FDS__SCORER_EACH_SAMPLE);
+    call b = a, one = call_of(&g, "kernel", "random", FDS__SCORER_ACCURACY);
     b.params.threads = 3;
     run_call(&a);
     run_call(&b);
@@ -39,12 +39,12 @@ static void random_numbers_are_a_function_of_the_seed(void **state) {
 static void labels_agree_or_not(void **state) {
     (void)state;
     game g = game_vectors(9, 7, 3, 2);
-    call each = call_of(&g, "kernel", "same-label", FDS_SCORER_EACH_SAMPLE);
-    call mean = call_of(&g, "kernel", "same-label", FDS_SCORER_ACCURACY);
+    call each = call_of(&g, "kernel", "same-label", FDS__SCORER_EACH_SAMPLE);
+    call mean = call_of(&g, "kernel", "same-label", FDS__SCORER_ACCURACY);
     run_call(&each);
     run_call(&mean);
-    const uint16_t *ours = fds_dataset_get_info(g.train).labels,
-                   *asked = fds_dataset_get_info(g.test).labels;
+    const uint16_t *ours = fds__dataset_get_info(g.train).labels,
+                   *asked = fds__dataset_get_info(g.test).labels;
     for (size_t i = 0; i < 9; i++) {
         size_t same = 0;
         for (size_t x = 0; x < 7; x++) {
@@ -60,9 +60,9 @@ static void labels_agree_or_not(void **state) {
 static void a_provider_has_the_label_of_most_samples(void **state) {
     (void)state;
     game g = game_providers(30, 5, 2, 3);
-    call c = call_of(&g, "kernel", "same-label", FDS_SCORER_EACH_SAMPLE);
+    call c = call_of(&g, "kernel", "same-label", FDS__SCORER_EACH_SAMPLE);
     run_call(&c);
-    fds_dataset_info train = fds_dataset_get_info(g.train), test = fds_dataset_get_info(g.test);
+    fds__dataset_info train = fds__dataset_get_info(g.train), test = fds__dataset_get_info(g.test);
     for (size_t p = 0; p < fds_players_count(g.players); p++) {
         const uint32_t *index;
         size_t count = fds_players_samples(g.players, p, &index), ones = 0;

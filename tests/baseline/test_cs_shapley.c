@@ -16,7 +16,7 @@ static uint32_t untested; /* a bit a class: no test sample has the label */
 
 typedef struct {
     double values[MOST], errors[MOST];
-    fds_baseline_report report;
+    fds__baseline_report report;
     asked_game asked;
     size_t warnings;
     char warning[200]; /* the last of them */
@@ -34,19 +34,19 @@ static bool see_progress(void *user, const fds_progress *progress) {
     return ((outcome *)user)->is_cancelled;
 }
 
-static fds_status try_cs(const class_game *g, const fds_baseline_params *params, outcome *o,
+static fds_status try_cs(const class_game *g, const fds_params *params, outcome *o,
                          fds_error *err) {
     size_t fail_at = o->asked.fail_at;
     *o = (outcome){.asked = {.game = {g->players, g->classes, g->shares}, .fail_at = fail_at},
                    .is_cancelled = o->is_cancelled};
     fds_events events = {count_warnings, see_progress, o};
     uint32_t tested[8]; /* a test sample a class */
-    fds_baseline_data data = {.labels = tested};
+    fds__baseline_data data = {.labels = tested};
     fds_dataset *named = NULL; /* for the names of the classes */
     for (uint32_t y = 0; y < g->classes; y++)
         if (!(untested >> y & 1))
             tested[data.input_count++] = y;
-    TRY(fds_dataset_create(1, (fds_shape){1, 1, 1}, NULL, &(float){0}, &(uint16_t){0}, g->classes,
+    TRY(fds__dataset_create(1, (fds_shape){1, 1, 1}, NULL, &(float){0}, &(uint16_t){0}, g->classes,
                            NULL, &named, err));
     data.train = named;
     baseline_job job = {.params = params,
@@ -65,12 +65,12 @@ static fds_status try_cs(const class_game *g, const fds_baseline_params *params,
     return status;
 }
 
-static fds_baseline_params params_of(size_t permutations, uint64_t seed) {
-    return (fds_baseline_params){
+static fds_params params_of(size_t permutations, uint64_t seed) {
+    return (fds_params){
         .method = "cs-shapley", .permutations = permutations, .seed = seed};
 }
 
-static outcome run_cs(const class_game *g, const fds_baseline_params *params) {
+static outcome run_cs(const class_game *g, const fds_params *params) {
     outcome o = {.warnings = 0};
     fds_error err;
     expect_ok(try_cs(g, params, &o, &err), &err);
@@ -169,7 +169,7 @@ static void values_are_those_of_the_definition(void **state) {
             fds_rng rng = fds_rng_make(split, 3100, n, 0);
             double *shares = random_shares(n, 3, &rng), wanted[6];
             class_game g = {n, 3, splits[split], shares};
-            fds_baseline_params params = params_of(IS_SLOW_BUILD ? 3000 : 20000, split);
+            fds_params params = params_of(IS_SLOW_BUILD ? 3000 : 20000, split);
             outcome o = run_cs(&g, &params);
             definition(&g, true, wanted);
             double tolerance = IS_SLOW_BUILD ? 0.015 : 0.005;
@@ -192,7 +192,7 @@ static void errors_fall_with_the_root_of_the_orders_and_are_told(void **state) {
         class_game g = {6, 3, splits[game % 2], shares};
         definition(&g, true, wanted);
         for (size_t k = 0; k < 3; k++) {
-            fds_baseline_params params = params_of(permutations[k], game);
+            fds_params params = params_of(permutations[k], game);
             outcome o = run_cs(&g, &params);
             for (size_t i = 0; i < 6; i++) {
                 error[k] += (o.values[i] - wanted[i]) * (o.values[i] - wanted[i]);
@@ -223,7 +223,7 @@ static void additive_accuracies_come_back_exactly(void **state) {
         for (size_t i = 0; i < MOST; i++)
             shares[mask * 3 + labels[i]] += (double)(mask >> i & 1) * wins[i];
     class_game g = {MOST, 3, labels, shares};
-    fds_baseline_params params = params_of(120, 3); /* not a whole number of rounds */
+    fds_params params = params_of(120, 3); /* not a whole number of rounds */
     outcome o = run_cs(&g, &params);
     expect_near(o.values, wins, MOST, 1e-12, "shares won");
     assert_int_equal(o.report.permutations, 120);
@@ -245,7 +245,7 @@ static void truncation_keeps_both_accuracies(void **state) {
         shares[mask * 2 + 1] = (mask & 16) ? 0.4 : 0;
     }
     class_game g = {MOST, 2, labels, shares};
-    fds_baseline_params params = params_of(200, 5);
+    fds_params params = params_of(200, 5);
     outcome whole = run_cs(&g, &params);
     params.truncate = 0.01;
     outcome cut = run_cs(&g, &params);
@@ -265,7 +265,7 @@ static void truncation_wants_places_running(void **state) {
     for (size_t mask = 0; mask < 1 << MOST; mask++)
         shares[mask] = __builtin_popcountll(mask) % 2 ? 0.1 : 0.5;
     class_game g = {MOST, 1, labels, shares};
-    fds_baseline_params params = params_of(10, 5);
+    fds_params params = params_of(10, 5);
     params.truncate = 0.01;
     assert_true(run_cs(&g, &params).report.truncated == 0);
     free(shares);
@@ -280,7 +280,7 @@ static void orders_end_once_the_values_rest(void **state) {
         shares[mask * 2 + 1] = 0.5 * (double)(mask >> 2);
     }
     class_game g = {3, 2, labels, shares};
-    fds_baseline_params params = params_of(1000, 1);
+    fds_params params = params_of(1000, 1);
     params.until = 0.05;
     outcome o = run_cs(&g, &params);
     assert_true(o.report.has_converged && o.report.change < 0.05);
@@ -296,7 +296,7 @@ static void seeds_decide_everything(void **state) {
     fds_rng rng = fds_rng_make(3, 3102, 0, 0);
     double *shares = random_shares(6, 3, &rng);
     class_game g = {6, 3, splits[1], shares};
-    fds_baseline_params params = params_of(70, 9);
+    fds_params params = params_of(70, 9);
     outcome a = run_cs(&g, &params), b = run_cs(&g, &params);
     params.seed = 10;
     outcome c = run_cs(&g, &params);
@@ -317,7 +317,7 @@ static void a_class_may_be_missing_from_the_test_set(void **state) {
     for (size_t mask = 0; mask < 64; mask++)
         shares[mask * 3 + 1] = 0;
     class_game g = {6, 3, splits[1], shares};
-    fds_baseline_params params = params_of(2000, 2);
+    fds_params params = params_of(2000, 2);
     untested = 1 << 1;
     outcome o = run_cs(&g, &params);
     definition(&g, true, wanted); /* NaN in class 1 */
@@ -342,7 +342,7 @@ static void no_label_of_the_players_may_be_tested(void **state) {
     (void)state;
     double shares[64 * 3] = {0};
     class_game g = {6, 3, splits[1], shares};
-    fds_baseline_params params = params_of(60, 1);
+    fds_params params = params_of(60, 1);
     untested = 7;
     outcome o = run_cs(&g, &params);
     untested = 0;
@@ -359,7 +359,7 @@ static void a_class_may_be_missing_from_the_players(void **state) {
     fds_rng rng = fds_rng_make(5, 3104, 0, 0);
     double *shares = random_shares(5, 4, &rng), wanted[5];
     class_game g = {5, 4, labels, shares};
-    fds_baseline_params params = params_of(IS_SLOW_BUILD ? 3000 : 10000, 2);
+    fds_params params = params_of(IS_SLOW_BUILD ? 3000 : 10000, 2);
     outcome o = run_cs(&g, &params);
     definition(&g, true, wanted);
     expect_near(o.values, wanted, 5, 0.02, "classes 1 and 3 have no players");
@@ -379,7 +379,7 @@ static void a_single_class_has_no_environment(void **state) {
     for (size_t i = 0; i < 5; i++)
         exact[i] *= shares[31] / (shares[31] - shares[0]);
     expect_near(wanted, exact, 5, 1e-12, "the definition itself");
-    fds_baseline_params params = params_of(IS_SLOW_BUILD ? 3000 : 20000, 2);
+    fds_params params = params_of(IS_SLOW_BUILD ? 3000 : 20000, 2);
     outcome o = run_cs(&g, &params);
     expect_near(o.values, exact, 5, 0.03, "one class");
     for (size_t i = 0; i < 5; i++)
@@ -393,7 +393,7 @@ static void one_player_gets_the_accuracy_of_its_class(void **state) {
     const uint32_t label = 1;
     double shares[] = {0.3, 0.1, 0.2, 0.4}; /* none, then the player */
     class_game g = {1, 2, &label, shares};
-    fds_baseline_params params = params_of(10, 1);
+    fds_params params = params_of(10, 1);
     outcome o = run_cs(&g, &params);
     assert_true(fabs(o.values[0] - 0.4) < 1e-15 && o.errors[0] < 1e-9);
 }
@@ -402,7 +402,7 @@ static void accuracies_of_nought_are_worth_nought(void **state) {
     (void)state;
     double shares[64 * 3] = {0};
     class_game g = {6, 3, splits[1], shares};
-    fds_baseline_params params = params_of(120, 1);
+    fds_params params = params_of(120, 1);
     params.truncate = 0.01;
     params.until = 0.05;
     outcome o = run_cs(&g, &params);
@@ -421,7 +421,7 @@ static void harmful_classes_are_not_turned_over(void **state) {
         shares[mask * 2 + 1] = 0.25 * (double)(mask >> 3);
     }
     class_game g = {4, 2, labels, shares};
-    fds_baseline_params params = params_of(300, 1);
+    fds_params params = params_of(300, 1);
     outcome o = run_cs(&g, &params);
     definition(&g, false, wanted);
     expect_near(o.values, wanted, 3, 1e-12, "class 0, not normalised");
@@ -435,7 +435,7 @@ static void harmful_classes_are_not_turned_over(void **state) {
 static fds_status small_run(fds_error *err) {
     double shares[64 * 3] = {0};
     class_game g = {6, 3, splits[1], shares};
-    fds_baseline_params params = params_of(3, 1);
+    fds_params params = params_of(3, 1);
     outcome o = {.warnings = 0};
     return try_cs(&g, &params, &o, err);
 }
@@ -445,7 +445,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
     each_allocation_fails("class-wise Shapley values", small_run);
     double shares[64 * 3] = {0};
     class_game g = {6, 3, splits[1], shares};
-    fds_baseline_params params = params_of(3, 1);
+    fds_params params = params_of(3, 1);
     params.truncate = 0.01;
     for (size_t call = 1; call <= 5; call++) { /* environments, with the class, two places, all */
         outcome o = {.asked.fail_at = call};

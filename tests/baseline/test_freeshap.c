@@ -8,11 +8,11 @@
 /* Marginals of one order, from the answers of "entk" for its prefixes. */
 static void marginals_of(const call *c, double *out) {
     const game *g = c->g;
-    fds_utility_params p = c->value;
+    fds__utility_params p = c->value;
     if (strncmp(p.kind, "entk", 4) != 0)
         p.kind = "entk";
     fds_utility *value = make_value(g, &p, 1);
-    fds_dataset_info test = fds_dataset_get_info(g->test);
+    fds__dataset_info test = fds__dataset_get_info(g->test);
     uint32_t order[MOST_PLAYERS], labels[MOST_INPUTS];
     float probs[MOST_INPUTS * 16];
     double doubles[MOST_INPUTS * 16], before[MOST_INPUTS], now[MOST_INPUTS];
@@ -26,7 +26,7 @@ static void marginals_of(const call *c, double *out) {
         for (size_t i = 0; i < g->input_count * value->classes; i++)
             doubles[i] = (double)probs[i];
         baseline_score(c->params.scorer, doubles, labels, g->input_count, value->classes, now);
-        if (!place && c->params.scorer == FDS_SCORER_ACCURACY)
+        if (!place && c->params.scorer == FDS__SCORER_ACCURACY)
             now[0] = 1.0 / value->classes; /* by chance, not what the lowest label is right in */
         for (size_t i = 0; place && i < c->columns; i++)
             out[order[place - 1] * c->columns + i] = now[i] - before[i];
@@ -36,8 +36,8 @@ static void marginals_of(const call *c, double *out) {
 }
 
 static void expect_prefixes(const game *g, const char *kind) {
-    static const fds_scorer scorers[] = {FDS_SCORER_ACCURACY, FDS_SCORER_CONFIDENCE,
-                                         FDS_SCORER_CROSS_ENTROPY, FDS_SCORER_EACH_SAMPLE};
+    static const fds__scorer scorers[] = {FDS__SCORER_ACCURACY, FDS__SCORER_CONFIDENCE,
+                                         FDS__SCORER_CROSS_ENTROPY, FDS__SCORER_EACH_SAMPLE};
     for (size_t k = 0; k < COUNT(scorers); k++) {
         call c = call_of(g, kind, "freeshap", scorers[k]);
         double wanted[MOST_VALUES];
@@ -73,7 +73,7 @@ static void the_factor_grows_as_it_would_be_made_anew(void **state) {
     (void)state;
     enum { N = 6 };
     game g = game_vectors(N, 5, 3, 21);
-    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_EACH_SAMPLE);
+    call c = call_of(&g, "entk", "freeshap", FDS__SCORER_EACH_SAMPLE);
     fds_utility *value = make_value(&g, &c.value, 1);
     const fds__regression *r = fds__utility_regression(value);
     uint32_t order[N];
@@ -98,7 +98,7 @@ static void the_factor_grows_as_it_would_be_made_anew(void **state) {
                 for (size_t i = 0; i < n; i++)
                     scores[y] += r->inputs[x * N + order[i]] * a[i][n + y] / a[i][i];
             fds__regression_probs(r, scores);
-            double now = scores[fds_dataset_get_info(g.test).labels[x]];
+            double now = scores[fds__dataset_get_info(g.test).labels[x]];
             assert_true(fabs(c.values[order[n - 1] * 5 + x] - (now - before[x])) < 1e-8);
             before[x] = now;
         }
@@ -112,7 +112,7 @@ static void the_factor_grows_as_it_would_be_made_anew(void **state) {
 static void the_means_go_to_the_exact_values(void **state) {
     (void)state;
     game g = game_vectors(8, 4, 3, 31);
-    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_EACH_SAMPLE);
+    call c = call_of(&g, "entk", "freeshap", FDS__SCORER_EACH_SAMPLE);
     double exact[MOST_VALUES], last = INFINITY;
     exact_each(&g, &c.value, exact);
     for (c.params.permutations = 50; c.params.permutations <= 12800; c.params.permutations *= 16) {
@@ -134,14 +134,14 @@ static void the_means_go_to_the_exact_values(void **state) {
 static void nobody_is_as_accurate_as_chance(void **state) {
     (void)state;
     game g = game_vectors(8, 9, 3, 13);
-    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_ACCURACY);
+    call c = call_of(&g, "entk", "freeshap", FDS__SCORER_ACCURACY);
     fds_utility *value = make_value(&g, &c.value, 1);
     float probs[9 * 3];
     double sum = 0, full = 0, zeros = 0;
     eval(value, 0, everyone(&g), probs);
     for (size_t i = 0; i < 9; i++) {
         const float *q = probs + i * 3;
-        uint32_t top = q[1] > q[0] ? 1 : 0, label = fds_dataset_get_info(g.test).labels[i];
+        uint32_t top = q[1] > q[0] ? 1 : 0, label = fds__dataset_get_info(g.test).labels[i];
         full += (q[2] > q[top] ? 2 : top) == label;
         zeros += label == 0;
     }
@@ -157,13 +157,13 @@ static void nobody_is_as_accurate_as_chance(void **state) {
 static void values_of_an_order_add_up(void **state) {
     (void)state;
     game g = game_vectors(12, 9, 3, 41);
-    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_CONFIDENCE);
+    call c = call_of(&g, "entk", "freeshap", FDS__SCORER_CONFIDENCE);
     fds_utility *value = make_value(&g, &c.value, 1);
     float probs[9 * 3];
     double sum = 0, full = 0;
     eval(value, 0, everyone(&g), probs);
     for (size_t i = 0; i < 9; i++)
-        full += (double)probs[i * 3 + fds_dataset_get_info(g.test).labels[i]] / 9;
+        full += (double)probs[i * 3 + fds__dataset_get_info(g.test).labels[i]] / 9;
     run_call(&c);
     for (size_t i = 0; i < c.players; i++)
         sum += c.values[i];
@@ -175,7 +175,7 @@ static void values_of_an_order_add_up(void **state) {
 static void threads_do_not_matter(void **state) {
     (void)state;
     game g = game_vectors(12, 9, 3, 51);
-    call one = call_of(&g, "entk", "freeshap", FDS_SCORER_EACH_SAMPLE), two = one;
+    call one = call_of(&g, "entk", "freeshap", FDS__SCORER_EACH_SAMPLE), two = one;
     one.params.permutations = two.params.permutations = 130;
     one.params.truncate = two.params.truncate = 0.3;
     two.params.threads = 3;
@@ -190,7 +190,7 @@ static void threads_do_not_matter(void **state) {
 static void an_order_ends_when_nothing_is_left_to_win(void **state) {
     (void)state;
     game g = game_vectors(12, 9, 3, 61);
-    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_CONFIDENCE);
+    call c = call_of(&g, "entk", "freeshap", FDS__SCORER_CONFIDENCE);
     c.params.truncate = 1e9;
     c.params.permutations = 1;
     run_call(&c);
@@ -208,7 +208,7 @@ static void an_order_ends_when_nothing_is_left_to_win(void **state) {
 static void one_player_has_it_all(void **state) {
     (void)state;
     game g = game_vectors(1, 4, 3, 71);
-    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_EACH_SAMPLE);
+    call c = call_of(&g, "entk", "freeshap", FDS__SCORER_EACH_SAMPLE);
     double exact[MOST_VALUES];
     exact_each(&g, &c.value, exact);
     run_call(&c);
@@ -226,11 +226,11 @@ static void twins_and_missing_labels_are_no_trouble(void **state) {
     fds_error err;
     for (size_t k = 0; k < 2; k++) {
         game g = {.test = vectors(6, 3, 5), .input_count = 6, .inputs = {0, 1, 2, 3, 4, 5}};
-        expect_ok(fds_dataset_create(8, (fds_shape){3, 1, 1}, NULL, values, labels[k], 3, NULL,
+        expect_ok(fds__dataset_create(8, (fds_shape){3, 1, 1}, NULL, values, labels[k], 3, NULL,
                                      &g.train, &err),
                   &err);
         expect_ok(fds_players_points(g.train, NULL, 8, &g.players, &err), &err);
-        call c = call_of(&g, "entk", "freeshap", FDS_SCORER_EACH_SAMPLE);
+        call c = call_of(&g, "entk", "freeshap", FDS__SCORER_EACH_SAMPLE);
         c.params.permutations = 2000;
         run_call(&c);
         for (size_t i = 0; i < c.players * c.columns; i++)
@@ -246,8 +246,8 @@ static void twins_and_missing_labels_are_no_trouble(void **state) {
 static void a_kernel_that_is_there_is_not_made_again(void **state) {
     (void)state;
     game g = game_vectors(6, 5, 3, 91);
-    call plain = call_of(&g, "retrain:10", "freeshap", FDS_SCORER_EACH_SAMPLE);
-    call trained = call_of(&g, "entk:2", "freeshap", FDS_SCORER_EACH_SAMPLE);
+    call plain = call_of(&g, "retrain:10", "freeshap", FDS__SCORER_EACH_SAMPLE);
+    call trained = call_of(&g, "entk:2", "freeshap", FDS__SCORER_EACH_SAMPLE);
     expect_made_to_be_used(&plain, "entk", "kernel");
     expect_made_to_be_used(&trained, "entk:2", "entk:3");
     game_free(&g);
@@ -256,7 +256,7 @@ static void a_kernel_that_is_there_is_not_made_again(void **state) {
 static void without_memory_nothing_is_left_behind(void **state) {
     (void)state;
     game g = game_vectors(4, 3, 3, 81);
-    call c = call_of(&g, "entk", "freeshap", FDS_SCORER_CONFIDENCE);
+    call c = call_of(&g, "entk", "freeshap", FDS__SCORER_CONFIDENCE);
     c.params.permutations = 3;
     expect_allocations_to_fail(&c);
     game_free(&g);

@@ -3,25 +3,25 @@
  * against enumerated Shapley values, within their epsilon, with errors that fall as they should. */
 #include "asked_game.h"
 
-static const bool forms[] = {false, true}; /* is_improved */
+static const bool forms[] = {false, true}; /* form */
 static const char *const form_names[] = {"original", "improved"};
 
-static fds_baseline_params params_of(bool is_improved, size_t coalitions, uint64_t seed) {
-    return (fds_baseline_params){.method = "group-testing",
-                                 .scorer = FDS_SCORER_ACCURACY,
+static fds_params params_of(bool form, size_t coalitions, uint64_t seed) {
+    return (fds_params){.method = "group-testing",
+                                 .scorer = FDS__SCORER_ACCURACY,
                                  .coalitions = coalitions,
                                  .epsilon = 1,
                                  .delta = 0.1,
-                                 .is_improved = is_improved,
+                                 .form = form,
                                  .seed = seed};
 }
 
-static fds_status try_testing(asked_game *a, const fds_baseline_params *params, double *values,
+static fds_status try_testing(asked_game *a, const fds_params *params, double *values,
                               double *errors, fds_error *err) {
     return try_asking(baseline_group_testing, a, params, values, errors, NULL, err);
 }
 
-static void testing(asked_game *a, const fds_baseline_params *params, double *values,
+static void testing(asked_game *a, const fds_params *params, double *values,
                     double *errors) {
     fds_error err;
     expect_ok(try_testing(a, params, values, errors, &err), &err);
@@ -81,7 +81,7 @@ static void the_original_form_solves_its_feasibility_problem(void **state) {
         fds_rng rng = fds_rng_make(1, 3000, n, 0);
         double *v = random_accuracies((size_t)1 << n, &rng), d[81] = {0}, wanted[9], got[9], z = 0;
         asked_game a = {.game = {n, 1, v}, .log = log, .log_size = COUNT(log)};
-        fds_baseline_params params = params_of(false, TESTS, n);
+        fds_params params = params_of(false, TESTS, n);
         testing(&a, &params, got, NULL);
         assert_int_equal(a.asked, TESTS + 2);
         for (size_t k = 1; k < n; k++)
@@ -114,7 +114,7 @@ static void sizes_are_drawn_as_the_papers_say(void **state) {
     double v[1 << PLAYERS] = {0}, values[PLAYERS];
     for (size_t form = 0; form < 2; form++) {
         asked_game a = {.game = {PLAYERS, 1, v}, .log = log, .log_size = TESTS + 2};
-        fds_baseline_params params = params_of(forms[form], TESTS, 4);
+        fds_params params = params_of(forms[form], TESTS, 4);
         testing(&a, &params, values, NULL);
         size_t from = forms[form] ? 0 : 2, total = PLAYERS + forms[form];
         double wanted[PLAYERS + 1] = {0}, got[PLAYERS + 1] = {0}, z = 0, members = 0;
@@ -140,16 +140,16 @@ static void sizes_are_drawn_as_the_papers_say(void **state) {
 /* ---- how many ---- */
 
 /* The note's Theorem 4, and the same for n values, in the papers' own terms. */
-static size_t papers_tests(size_t n, bool is_improved, double epsilon, double delta) {
-    double total = (double)(n + is_improved), z = 0, q_tot = 0;
+static size_t papers_tests(size_t n, bool form, double epsilon, double delta) {
+    double total = (double)(n + form), z = 0, q_tot = 0;
     for (double k = 1; k < total; k++)
         z += 2 / k;
     for (double k = 1; k < total; k++)
         q_tot += (1 / k + 1 / (total - k)) / z * (1 + 2 * k * (k - total) / (total * (total - 1)));
     double pairs = (double)n * (double)(n - 1);
-    double u = epsilon / ((is_improved ? 1 : 2) * z * sqrt((double)n) * (1 - q_tot));
+    double u = epsilon / ((form ? 1 : 2) * z * sqrt((double)n) * (1 - q_tot));
     double h = (1 + u) * log(1 + u) - u;
-    return (size_t)ceil(log((is_improved ? 2 * (double)n : pairs) / delta) / (1 - q_tot) / h);
+    return (size_t)ceil(log((form ? 2 * (double)n : pairs) / delta) / (1 - q_tot) / h);
 }
 
 static fds_status count_only(void *context, const uint64_t *coalitions, size_t count,
@@ -175,7 +175,7 @@ static void epsilon_and_delta_decide_how_many_are_asked(void **state) {
         for (size_t form = 0; form < 2; form++) {
             double values[100];
             size_t asked = 0, known = forms[form] ? cases[i].improved : cases[i].original;
-            fds_baseline_params params = params_of(forms[form], 0, 1);
+            fds_params params = params_of(forms[form], 0, 1);
             params.epsilon = cases[i].epsilon;
             params.delta = cases[i].delta;
             baseline_job job = {.params = &params,
@@ -203,7 +203,7 @@ static void values_are_within_epsilon(void **state) {
                 fds_rng rng = fds_rng_make(seed, 3001, n, 0);
                 double *v = random_accuracies((size_t)1 << n, &rng), exact[10], got[10];
                 asked_game a = {.game = {n, 1, v}};
-                fds_baseline_params params = params_of(forms[form], 0, seed);
+                fds_params params = params_of(forms[form], 0, seed);
                 testing(&a, &params, got, NULL);
                 exact_values(&a.game, FDS_SAMPLER_KERNEL, NULL, 1, exact);
                 worst = fmax(worst, distance(got, exact, n));
@@ -218,7 +218,7 @@ static void values_are_within_epsilon(void **state) {
 /* ---- accuracy ---- */
 
 /* Root mean square error over games, and of the standard errors that were told. */
-static void errors_at(bool is_improved, size_t tests, double *error, double *told) {
+static void errors_at(bool form, size_t tests, double *error, double *told) {
     enum { PLAYERS = 6, GAMES = IS_SLOW_BUILD ? 30 : 100 };
     double sum = 0, told_sum = 0;
     for (uint64_t game = 0; game < GAMES; game++) {
@@ -226,7 +226,7 @@ static void errors_at(bool is_improved, size_t tests, double *error, double *tol
         double *v = random_accuracies(1 << PLAYERS, &rng), exact[PLAYERS], got[PLAYERS],
                errors[PLAYERS];
         asked_game a = {.game = {PLAYERS, 1, v}};
-        fds_baseline_params params = params_of(is_improved, tests, game);
+        fds_params params = params_of(form, tests, game);
         testing(&a, &params, got, errors);
         exact_values(&a.game, FDS_SAMPLER_KERNEL, NULL, 1, exact);
         for (size_t i = 0; i < PLAYERS; i++) {
@@ -264,7 +264,7 @@ static void columns_are_games_of_their_own(void **state) {
     double *v = random_accuracies((1 << PLAYERS) * COLUMNS, &rng), one[1 << PLAYERS];
     for (size_t form = 0; form < 2; form++) {
         double all[PLAYERS * COLUMNS], errors[PLAYERS * COLUMNS], alone[PLAYERS], alone_e[PLAYERS];
-        fds_baseline_params params = params_of(forms[form], TESTS, 6);
+        fds_params params = params_of(forms[form], TESTS, 6);
         asked_game a = {.game = {PLAYERS, COLUMNS, v}};
         testing(&a, &params, all, errors);
         for (size_t c = 0; c < COLUMNS; c++) {
@@ -290,7 +290,7 @@ static void coalitions_depend_on_seed_and_number_alone(void **state) {
         asked_game a = {.game = {PLAYERS, 1, v}, .log = few, .log_size = 600},
                    b = {.game = {PLAYERS, 1, v}, .log = many, .log_size = 1500},
                    c = {.game = {PLAYERS, 1, v}, .log = others, .log_size = 600};
-        fds_baseline_params params = params_of(forms[form], 600, 7);
+        fds_params params = params_of(forms[form], 600, 7);
         testing(&a, &params, values, NULL);
         params.coalitions = 1500;
         testing(&b, &params, values, NULL);
@@ -305,7 +305,7 @@ static void coalitions_depend_on_seed_and_number_alone(void **state) {
 static void one_player_gets_all(void **state) {
     (void)state;
     double v[] = {0.25, 0.75}, value, error;
-    fds_baseline_params params = params_of(false, 0, 1);
+    fds_params params = params_of(false, 0, 1);
     asked_game a = {.game = {1, 1, v}};
     testing(&a, &params, &value, &error);
     assert_true(value == 0.5 && error == 0);
@@ -320,7 +320,7 @@ static void one_test_tells_no_standard_error(void **state) {
     double v[8] = {0, 1, 1, 1, 1, 1, 1, 1}, values[3], errors[3];
     for (size_t form = 0; form < 2; form++) {
         asked_game a = {.game = {3, 1, v}};
-        fds_baseline_params params = params_of(forms[form], 1, 1);
+        fds_params params = params_of(forms[form], 1, 1);
         testing(&a, &params, values, errors);
         for (size_t i = 0; i < 3; i++)
             assert_true(isfinite(values[i]) && isnan(errors[i]));
@@ -337,7 +337,7 @@ static void too_many_tests_are_refused(void **state) {
     for (size_t i = 0; i < COUNT(epsilons); i++)
         for (size_t form = 0; form < 2; form++) {
             asked_game a = {.game = {5, 1, v}};
-            fds_baseline_params params = params_of(forms[form], 0, 1);
+            fds_params params = params_of(forms[form], 0, 1);
             params.epsilon = epsilons[i];
             fds_error err = {0};
             expect_error(try_testing(&a, &params, values, NULL, &err), FDS_ERR_LIMIT, &err,
@@ -351,7 +351,7 @@ static void too_many_tests_are_refused(void **state) {
 static fds_status small_run(fds_error *err) {
     double v[16] = {0}, values[4], errors[4];
     asked_game a = {.game = {4, 1, v}};
-    fds_baseline_params params = params_of(false, 30, 1);
+    fds_params params = params_of(false, 30, 1);
     return try_testing(&a, &params, values, errors, err);
 }
 
@@ -364,7 +364,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
     (void)state;
     each_allocation_fails("group testing", small_run);
     double v[16] = {0}, values[4];
-    fds_baseline_params params = params_of(false, 600, 1);
+    fds_params params = params_of(false, 600, 1);
     expect_failures_passed_on(baseline_group_testing, &params, 3); /* both ends, then two chunks */
     bool is_told = false;
     fds_events events = {.progress = cancel, .user = &is_told};

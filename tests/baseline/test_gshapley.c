@@ -6,8 +6,8 @@
 
 enum { RATES = 8, TRIES = 10, MOST_PLAYERS = 64, MOST_INPUTS = 64, MOST_CLASSES = 10 };
 
-static const fds_scorer scorers[] = {FDS_SCORER_ACCURACY, FDS_SCORER_CONFIDENCE,
-                                     FDS_SCORER_CROSS_ENTROPY, FDS_SCORER_EACH_SAMPLE};
+static const fds__scorer scorers[] = {FDS__SCORER_ACCURACY, FDS__SCORER_CONFIDENCE,
+                                     FDS__SCORER_CROSS_ENTROPY, FDS__SCORER_EACH_SAMPLE};
 
 /* ---- running it ---- */
 
@@ -16,25 +16,25 @@ typedef struct {
     size_t players, columns;
     uint32_t labels[MOST_INPUTS];
     double values[MOST_PLAYERS * MOST_INPUTS], errors[MOST_PLAYERS * MOST_INPUTS];
-    fds_baseline_report report;
+    fds__baseline_report report;
 } outcome;
 
-static fds_baseline_params walks(fds_scorer scorer, size_t permutations) {
-    return (fds_baseline_params){.method = "gshapley",
+static fds_params walks(fds__scorer scorer, size_t permutations) {
+    return (fds_params){.method = "gshapley",
                                  .scorer = scorer,
                                  .permutations = permutations,
                                  .seed = 4,
                                  .threads = 1};
 }
 
-static fds_status try_gshapley(const game *g, const fds_utility_params *value,
-                               const fds_baseline_params *params, outcome *o, fds_error *err) {
-    fds_dataset_info test = fds_dataset_get_info(g->test);
+static fds_status try_gshapley(const game *g, const fds__utility_params *value,
+                               const fds_params *params, outcome *o, fds_error *err) {
+    fds__dataset_info test = fds__dataset_get_info(g->test);
     *o = (outcome){.players = fds_players_count(g->players)};
-    o->columns = params->scorer == FDS_SCORER_EACH_SAMPLE ? g->input_count : 1;
+    o->columns = params->scorer == FDS__SCORER_EACH_SAMPLE ? g->input_count : 1;
     for (size_t i = 0; i < g->input_count; i++)
         o->labels[i] = test.labels[g->inputs[i]];
-    fds_baseline_data data = {.train = g->train,
+    fds__baseline_data data = {.train = g->train,
                               .players = g->players,
                               .test = g->test,
                               .inputs = g->inputs,
@@ -43,7 +43,7 @@ static fds_status try_gshapley(const game *g, const fds_utility_params *value,
                               .value = value};
     baseline_job job = {.params = params,
                         .data = &data,
-                        .classes = fds_dataset_get_info(g->train).classes,
+                        .classes = fds__dataset_get_info(g->train).classes,
                         .players = o->players,
                         .columns = o->columns,
                         .values = o->values,
@@ -52,8 +52,8 @@ static fds_status try_gshapley(const game *g, const fds_utility_params *value,
     return baseline_gshapley(&job, err);
 }
 
-static outcome *gshapley(const game *g, const fds_utility_params *value,
-                         const fds_baseline_params *params) {
+static outcome *gshapley(const game *g, const fds__utility_params *value,
+                         const fds_params *params) {
     outcome *o = need(1, sizeof *o);
     fds_error err;
     expect_ok(try_gshapley(g, value, params, o, &err), &err);
@@ -69,16 +69,16 @@ typedef struct {
         *inputs; /* samples: all of the training set, so that positions are numbers */
     float *start, *weights;
     uint32_t classes;
-    fds_scorer scorer;
+    fds__scorer scorer;
 } plain;
 
-static plain plain_make(const game *g, const fds_utility_params *value, fds_scorer scorer) {
-    plain p = {.classes = fds_dataset_get_info(g->train).classes, .scorer = scorer};
+static plain plain_make(const game *g, const fds__utility_params *value, fds__scorer scorer) {
+    plain p = {.classes = fds__dataset_get_info(g->train).classes, .scorer = scorer};
     uint32_t index[4 * MOST_PLAYERS];
     size_t count = 0;
     float mean[64], std[64];
     fds_error err;
-    fds_shape shape = fds_dataset_get_info(g->train).shape;
+    fds_shape shape = fds__dataset_get_info(g->train).shape;
     for (size_t i = 0; i < fds_players_count(g->players); i++) {
         const uint32_t *own;
         size_t owned = fds_players_samples(g->players, i, &own);
@@ -88,7 +88,7 @@ static plain plain_make(const game *g, const fds_utility_params *value, fds_scor
     expect_ok(fds_dataset_stats(g->train, index, count, NULL, NULL, mean, std, &err), &err);
     for (uint32_t c = 0; c < shape.channels; c++)
         std[c] = std[c] > 0 ? std[c] : 1;
-    expect_ok(fds_inputs_create(g->train, NULL, fds_dataset_get_info(g->train).count, mean, std,
+    expect_ok(fds_inputs_create(g->train, NULL, fds__dataset_get_info(g->train).count, mean, std,
                                 &p.samples, &err),
               &err);
     expect_ok(fds_inputs_create(g->test, g->inputs, g->input_count, mean, std, &p.inputs, &err),
@@ -137,13 +137,13 @@ static fds_status plain_judge(plain *p, const uint32_t *labels, double *verdict)
         for (uint32_t y = 0; y < p->classes; y++)
             is_likeliest &= y < labels[i] ? x[y] < x[labels[i]] : x[y] <= x[labels[i]];
         double own = (double)x[labels[i]];
-        if (p->scorer == FDS_SCORER_EACH_SAMPLE)
+        if (p->scorer == FDS__SCORER_EACH_SAMPLE)
             verdict[i] = own;
-        sum += p->scorer == FDS_SCORER_ACCURACY        ? is_likeliest
-               : p->scorer == FDS_SCORER_CROSS_ENTROPY ? log(own > 1e-12 ? own : 1e-12)
+        sum += p->scorer == FDS__SCORER_ACCURACY        ? is_likeliest
+               : p->scorer == FDS__SCORER_CROSS_ENTROPY ? log(own > 1e-12 ? own : 1e-12)
                                                        : own;
     }
-    if (p->scorer != FDS_SCORER_EACH_SAMPLE)
+    if (p->scorer != FDS__SCORER_EACH_SAMPLE)
         verdict[0] = sum / (double)inputs;
     return status;
 }
@@ -202,9 +202,9 @@ static void plain_values(plain *p, const game *g, const outcome *o, uint64_t see
     }
 }
 
-static void expect_plain(const game *g, const fds_utility_params *value, fds_scorer scorer,
+static void expect_plain(const game *g, const fds__utility_params *value, fds__scorer scorer,
                          size_t permutations) {
-    fds_baseline_params params = walks(scorer, permutations);
+    fds_params params = walks(scorer, permutations);
     outcome *o = gshapley(g, value, &params);
     plain p = plain_make(g, value, scorer);
     double *wanted = need(o->players * o->columns, sizeof *wanted);
@@ -228,7 +228,7 @@ static void expect_plain(const game *g, const fds_utility_params *value, fds_sco
 static void values_are_those_of_a_plain_loop(void **state) {
     (void)state;
     game g = game_digits(12, 20);
-    fds_utility_params value = small("retrain:3");
+    fds__utility_params value = small("retrain:3");
     for (size_t i = 0; i < COUNT(scorers); i++)
         expect_plain(&g, &value, scorers[i], 7);
     game_free(&g);
@@ -237,9 +237,9 @@ static void values_are_those_of_a_plain_loop(void **state) {
 static void a_convolution_changes_nothing_about_that(void **state) {
     (void)state;
     game g = game_digits(10, 10);
-    fds_utility_params value = small("retrain:3");
+    fds__utility_params value = small("retrain:3");
     value.network = "conv:2x5,relu,maxpool:4,fc:classes";
-    expect_plain(&g, &value, FDS_SCORER_CONFIDENCE, 3);
+    expect_plain(&g, &value, FDS__SCORER_CONFIDENCE, 3);
     game_free(&g);
 }
 
@@ -247,8 +247,8 @@ static void a_convolution_changes_nothing_about_that(void **state) {
 static void the_network_alone_is_taken_from_the_value_function(void **state) {
     (void)state;
     game g = game_vectors(9, 8, 3, 2);
-    fds_baseline_params params = walks(FDS_SCORER_CONFIDENCE, 5);
-    fds_utility_params a = smaller("retrain:3"), b = smaller("kernel"), c = a;
+    fds_params params = walks(FDS__SCORER_CONFIDENCE, 5);
+    fds__utility_params a = smaller("retrain:3"), b = smaller("kernel"), c = a;
     b.train.lr = -1;
     b.beta = 0;
     c.train.seed++;
@@ -267,9 +267,9 @@ static void the_network_alone_is_taken_from_the_value_function(void **state) {
 static void bits_do_not_depend_on_threads(void **state) {
     (void)state;
     game g = game_digits(15, 12);
-    fds_utility_params value = small("retrain:3");
+    fds__utility_params value = small("retrain:3");
     for (size_t i = 0; i < COUNT(scorers); i += 3) {
-        fds_baseline_params params = walks(scorers[i], IS_SLOW_BUILD ? 20 : 60);
+        fds_params params = walks(scorers[i], IS_SLOW_BUILD ? 20 : 60);
         outcome *one = gshapley(&g, &value, &params);
         const unsigned threads[] = {2, 3, 0};
         for (size_t t = 0; t < COUNT(threads); t++) {
@@ -295,9 +295,9 @@ static void bits_do_not_depend_on_threads(void **state) {
 static void one_player_gets_all(void **state) {
     (void)state;
     game g = game_vectors(1, 6, 3, 2);
-    fds_utility_params value = smaller("retrain:3");
-    expect_plain(&g, &value, FDS_SCORER_CONFIDENCE, 3);
-    fds_baseline_params params = walks(FDS_SCORER_CONFIDENCE, 5);
+    fds__utility_params value = smaller("retrain:3");
+    expect_plain(&g, &value, FDS__SCORER_CONFIDENCE, 3);
+    fds_params params = walks(FDS__SCORER_CONFIDENCE, 5);
     outcome *o = gshapley(&g, &value, &params);
     assert_true(o->values[0] != 0 && o->errors[0] == 0);
     free(o);
@@ -308,15 +308,15 @@ static void one_player_gets_all(void **state) {
 static void a_players_samples_are_one_step(void **state) {
     (void)state;
     game g = game_providers(64, 9, 3, 4);
-    fds_utility_params value = smaller("retrain:3");
+    fds__utility_params value = smaller("retrain:3");
     const uint32_t *own;
     size_t most = 0;
     assert_int_equal(fds_players_count(g.players), 3);
     for (size_t i = 0; i < 3; i++)
         most = MAX(most, fds_players_samples(g.players, i, &own));
     assert_true(most > 16);
-    expect_plain(&g, &value, FDS_SCORER_CROSS_ENTROPY, 6);
-    expect_plain(&g, &value, FDS_SCORER_EACH_SAMPLE, 6);
+    expect_plain(&g, &value, FDS__SCORER_CROSS_ENTROPY, 6);
+    expect_plain(&g, &value, FDS__SCORER_EACH_SAMPLE, 6);
     game_free(&g);
 }
 
@@ -324,8 +324,8 @@ static void a_players_samples_are_one_step(void **state) {
 static void duplicates_do_no_harm(void **state) {
     (void)state;
     game g = game_vectors(40, 10, 2, 6);
-    fds_utility_params value = smaller("retrain:3");
-    expect_plain(&g, &value, FDS_SCORER_CONFIDENCE, 4);
+    fds__utility_params value = smaller("retrain:3");
+    expect_plain(&g, &value, FDS__SCORER_CONFIDENCE, 4);
     game_free(&g);
 }
 
@@ -333,9 +333,9 @@ static void duplicates_do_no_harm(void **state) {
 static void with_one_class_all_are_worth_nothing(void **state) {
     (void)state;
     game g = game_vectors(5, 4, 1, 2);
-    fds_utility_params value = smaller("retrain:3");
+    fds__utility_params value = smaller("retrain:3");
     for (size_t i = 0; i < COUNT(scorers); i++) {
-        fds_baseline_params params = walks(scorers[i], 3);
+        fds_params params = walks(scorers[i], 3);
         outcome *o = gshapley(&g, &value, &params);
         for (size_t k = 0; k < o->players * o->columns; k++)
             assert_true(o->values[k] == 0 && o->errors[k] == 0);
@@ -354,13 +354,13 @@ static void a_class_that_no_player_has_is_answered(void **state) {
     game g = {.input_count = 2, .inputs = {4, 5}};
     fds_error err;
     for (int i = 0; i < 2; i++)
-        expect_ok(fds_dataset_create(6, (fds_shape){1, 1, 1}, NULL, x, labels, 3, NULL,
+        expect_ok(fds__dataset_create(6, (fds_shape){1, 1, 1}, NULL, x, labels, 3, NULL,
                                      i ? &g.test : &g.train, &err),
                   &err);
     expect_ok(fds_players_points(g.train, players, 4, &g.players, &err), &err);
-    fds_utility_params value = smaller("retrain:3");
-    expect_plain(&g, &value, FDS_SCORER_CONFIDENCE, 5);
-    fds_baseline_params params = walks(FDS_SCORER_CONFIDENCE, 5);
+    fds__utility_params value = smaller("retrain:3");
+    expect_plain(&g, &value, FDS__SCORER_CONFIDENCE, 5);
+    fds_params params = walks(FDS__SCORER_CONFIDENCE, 5);
     outcome *o = gshapley(&g, &value, &params);
     double sum = 0;
     for (size_t i = 0; i < 4; i++)
@@ -388,7 +388,7 @@ static game game_clouds(size_t players, size_t inputs, float far) {
         }
         if (part && far > 0)
             x[0] = -far;
-        expect_ok(fds_dataset_create(count, (fds_shape){2, 1, 1}, NULL, x, labels, 2, NULL,
+        expect_ok(fds__dataset_create(count, (fds_shape){2, 1, 1}, NULL, x, labels, 2, NULL,
                                      part ? &g.test : &g.train, &err),
                   &err);
     }
@@ -402,11 +402,11 @@ static game game_clouds(size_t players, size_t inputs, float far) {
 static void the_search_finds_a_rate_that_learns(void **state) {
     (void)state;
     game g = game_clouds(40, 50, 0);
-    fds_utility_params value = smaller("retrain:3");
+    fds__utility_params value = smaller("retrain:3");
     for (size_t i = 0; i < 3; i++) {
-        fds_baseline_params params = walks(scorers[i], 10);
+        fds_params params = walks(scorers[i], 10);
         outcome *o = gshapley(&g, &value, &params);
-        plain p = plain_make(&g, &value, FDS_SCORER_ACCURACY);
+        plain p = plain_make(&g, &value, FDS__SCORER_ACCURACY);
         double right = 0, verdict;
         for (uint64_t t = 0; t < 10; t++) {
             uint32_t order[40];
@@ -431,14 +431,14 @@ static void the_search_finds_a_rate_that_learns(void **state) {
 static void rates_at_which_the_network_diverges_are_out(void **state) {
     (void)state;
     game g = game_clouds(40, 10, 3.3e38f);
-    fds_utility_params value = smaller("retrain:3");
+    fds__utility_params value = smaller("retrain:3");
     value.network = "logistic";
-    plain p = plain_make(&g, &value, FDS_SCORER_CONFIDENCE);
-    fds_baseline_params params = walks(FDS_SCORER_CONFIDENCE, 3);
+    plain p = plain_make(&g, &value, FDS__SCORER_CONFIDENCE);
+    fds_params params = walks(FDS__SCORER_CONFIDENCE, 3);
     outcome *o = gshapley(&g, &value, &params);
     assert_true(isnan(plain_grade(&p, &g, o, params.seed, 0.1)));
     assert_true(o->report.lr < 0.1);
-    expect_plain(&g, &value, FDS_SCORER_CONFIDENCE, 3);
+    expect_plain(&g, &value, FDS__SCORER_CONFIDENCE, 3);
     free(o);
     plain_free(&p);
     game_free(&g);
@@ -449,8 +449,8 @@ static void rates_at_which_the_network_diverges_are_out(void **state) {
 static void a_network_that_cannot_answer_is_refused(void **state) {
     (void)state;
     game g = game_clouds(40, 4, 0);
-    fds_utility_params value = smaller("retrain:3");
-    fds_baseline_params params = walks(FDS_SCORER_ACCURACY, 3);
+    fds__utility_params value = smaller("retrain:3");
+    fds_params params = walks(FDS__SCORER_ACCURACY, 3);
     outcome *o = need(1, sizeof *o);
     const float far[] = {2.9e38f, 2.9e38f};
     const uint16_t label = 0;
@@ -458,7 +458,7 @@ static void a_network_that_cannot_answer_is_refused(void **state) {
     fds_dataset_free(g.test);
     g.input_count = 1;
     expect_ok(
-        fds_dataset_create(1, (fds_shape){2, 1, 1}, NULL, far, &label, 2, NULL, &g.test, &err),
+        fds__dataset_create(1, (fds_shape){2, 1, 1}, NULL, far, &label, 2, NULL, &g.test, &err),
         &err);
     value.network = "fc:512,relu,fc:classes"; /* overflows before it has learnt anything */
     expect_failure(try_gshapley(&g, &value, &params, o, &err), FDS_ERR_DIVERGED, &err,
@@ -479,16 +479,16 @@ static bool cancel(void *user, const fds_progress *progress) {
 static void it_stops_when_asked(void **state) {
     (void)state;
     game g = game_vectors(5, 4, 2, 2);
-    fds_utility_params value = smaller("retrain:3");
-    fds_baseline_params params = walks(FDS_SCORER_CONFIDENCE, 200);
+    fds__utility_params value = smaller("retrain:3");
+    fds_params params = walks(FDS__SCORER_CONFIDENCE, 200);
     const int calls[] = {0, 30, 81}; /* twice in the search, once in the walk */
     for (size_t i = 0; i < COUNT(calls); i++) {
         int left = calls[i];
         fds_events events = {.progress = cancel, .user = &left};
         double values[5], errors[5];
         uint32_t labels[4] = {0};
-        fds_baseline_report report = {0};
-        fds_baseline_data data = {.train = g.train,
+        fds__baseline_report report = {0};
+        fds__baseline_data data = {.train = g.train,
                                   .players = g.players,
                                   .test = g.test,
                                   .inputs = g.inputs,
@@ -513,8 +513,8 @@ static void it_stops_when_asked(void **state) {
 static void without_memory_nothing_is_left(void **state) {
     (void)state;
     game g = game_vectors(4, 3, 2, 2);
-    fds_utility_params value = smaller("retrain:3");
-    fds_baseline_params params = walks(FDS_SCORER_EACH_SAMPLE, 2);
+    fds__utility_params value = smaller("retrain:3");
+    fds_params params = walks(FDS__SCORER_EACH_SAMPLE, 2);
     params.threads = 2;
     outcome *o = need(1, sizeof *o);
     fds__fault_arm(FDS__FAULT_ALLOC, 0);

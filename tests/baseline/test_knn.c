@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * KNN-Shapley through fds_baseline: exact, against enumeration. */
+ * KNN-Shapley through fds__baseline: exact, against enumeration. */
 #include "run_fixture.h"
 
 static void values_are_exact(void **state) {
@@ -8,9 +8,9 @@ static void values_are_exact(void **state) {
     game g = game_vectors(8, 9, 3, 4);
     for (size_t k = 0; k < COUNT(names); k++) {
         double truth[8 * 9];
-        call each = call_of(&g, "kernel", names[k], FDS_SCORER_EACH_SAMPLE);
-        call mean = call_of(&g, "kernel", names[k], FDS_SCORER_CONFIDENCE);
-        fds_utility_params p = smaller(names[k]);
+        call each = call_of(&g, "kernel", names[k], FDS__SCORER_EACH_SAMPLE);
+        call mean = call_of(&g, "kernel", names[k], FDS__SCORER_CONFIDENCE);
+        fds__utility_params p = smaller(names[k]);
         exact_each(&g, &p, truth);
         nftw(scratch_path("exact"), scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
         run_call(&each);
@@ -34,11 +34,11 @@ static void values_are_exact(void **state) {
 static void one_player_has_all_of_it(void **state) {
     (void)state;
     game g = game_vectors(1, 4, 2, 6);
-    call c = call_of(&g, "kernel", "knn:1", FDS_SCORER_EACH_SAMPLE);
+    call c = call_of(&g, "kernel", "knn:1", FDS__SCORER_EACH_SAMPLE);
     run_call(&c);
     for (size_t x = 0; x < 4; x++)
-        assert_true(c.values[x] == (fds_dataset_get_info(g.test).labels[x] ==
-                                    fds_dataset_get_info(g.train).labels[0]));
+        assert_true(c.values[x] == (fds__dataset_get_info(g.test).labels[x] ==
+                                    fds__dataset_get_info(g.train).labels[0]));
     game_free(&g);
 }
 
@@ -46,11 +46,11 @@ static void what_cannot_be_is_refused(void **state) {
     (void)state;
     game g = game_providers(20, 4, 2, 3);
     fds_error err = {0};
-    call c = call_of(&g, "kernel", "knn:2", FDS_SCORER_CONFIDENCE);
+    call c = call_of(&g, "kernel", "knn:2", FDS__SCORER_CONFIDENCE);
     expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "players of one sample each");
     c.params.method = "knn:4";
     expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "4 neighbours among 3 players");
-    c = call_of(&g, "kernel", "knn:2", FDS_SCORER_ACCURACY);
+    c = call_of(&g, "kernel", "knn:2", FDS__SCORER_ACCURACY);
     expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "cannot be judged by accuracy");
     game_free(&g);
 }
@@ -58,8 +58,8 @@ static void what_cannot_be_is_refused(void **state) {
 static void neighbours_that_are_sorted_are_not_sorted_again(void **state) {
     (void)state;
     game g = game_vectors(6, 5, 3, 6);
-    call pixels = call_of(&g, "kernel", "knn:2", FDS_SCORER_EACH_SAMPLE);
-    call features = call_of(&g, "kernel", "knn:2@model", FDS_SCORER_CONFIDENCE);
+    call pixels = call_of(&g, "kernel", "knn:2", FDS__SCORER_EACH_SAMPLE);
+    call features = call_of(&g, "kernel", "knn:2@model", FDS__SCORER_CONFIDENCE);
     expect_made_to_be_used(&pixels, "knn:2", "knn:3");
     expect_made_to_be_used(&features, "knn:2@model", "knn:2");
     game_free(&g);
@@ -68,7 +68,7 @@ static void neighbours_that_are_sorted_are_not_sorted_again(void **state) {
 static void want_of_memory_leaks_nothing(void **state) {
     (void)state;
     game g = game_vectors(5, 3, 2, 6);
-    call c = call_of(&g, "kernel", "knn:2", FDS_SCORER_CONFIDENCE);
+    call c = call_of(&g, "kernel", "knn:2", FDS__SCORER_CONFIDENCE);
     expect_allocations_to_fail(&c);
     game_free(&g);
 }

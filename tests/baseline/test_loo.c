@@ -2,7 +2,7 @@
  * Leave one out, by definition. */
 #include "asked_game.h"
 
-static const fds_baseline_params loo = {.method = "loo"};
+static const fds_params loo = {.method = "loo"};
 
 static void values_are_what_is_lost_without_a_player(void **state) {
     (void)state;
@@ -21,7 +21,7 @@ static void values_are_what_is_lost_without_a_player(void **state) {
                 assert_true(values[i * COLUMNS + c] ==
                             v[all * COLUMNS + c] - v[(all ^ (size_t)1 << i) * COLUMNS + c]);
         assert_int_equal(a.asked, n + 1);
-        assert_true(error == -1); /* exact: left as fds_baseline sets it, 0 */
+        assert_true(error == -1); /* exact: left as fds__baseline sets it, 0 */
         free(v);
     }
 }

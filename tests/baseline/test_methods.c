@@ -7,10 +7,10 @@ static const char *example(const char *name) {
     return strcmp(name, "knn:K") == 0 ? "knn:5" : strcmp(name, "beta:A,B") == 0 ? "beta:4,1" : name;
 }
 
-static fds_baseline_params defaults(const char *name) {
-    fds_baseline_params params;
+static fds_params defaults(const char *name) {
+    fds_params params;
     fds_error err;
-    expect_ok(fds_baseline_params_default(name, &params, &err), &err);
+    expect_ok(fds__baseline_default(name, &params, &err), &err);
     return params;
 }
 
@@ -18,18 +18,18 @@ static void every_method_starts_with_what_its_check_accepts(void **state) {
     (void)state;
     size_t count = 0;
     for (const char *const *name = fds_baseline_methods(); *name; name++, count++) {
-        fds_baseline_params params = defaults(example(*name));
+        fds_params params = defaults(example(*name));
         fds_error err;
         assert_string_equal(params.method, example(*name));
-        expect_ok(fds_baseline_check(&params, 100, &err), &err);
+        expect_ok(fds__baseline_check(&params, 100, &err), &err);
     }
     assert_int_equal(count, 11);
-    fds_baseline_params tmc = defaults("tmc");
+    fds_params tmc = defaults("tmc");
     assert_int_equal(tmc.permutations, 1000);
     assert_true(tmc.until == 0.05 && tmc.truncate == 0.01);
     assert_true(defaults("beta:1,1").truncate == 0);
-    assert_int_equal(defaults("knn:3").scorer, FDS_SCORER_CONFIDENCE);
-    assert_int_equal(defaults("loo").scorer, FDS_SCORER_ACCURACY);
+    assert_int_equal(defaults("knn:3").scorer, FDS__SCORER_CONFIDENCE);
+    assert_int_equal(defaults("loo").scorer, FDS__SCORER_ACCURACY);
 }
 
 static void tables_are_asked_by_some(void **state) {
@@ -39,49 +39,49 @@ static void tables_are_asked_by_some(void **state) {
     static const char *const no[] = {"gshapley",   "freeshap", "knn:5", "random",
                                      "same-label", "",         "nobody"};
     for (size_t i = 0; i < COUNT(yes); i++)
-        assert_true(fds_baseline_needs_table(yes[i]));
+        assert_true(fds__baseline_needs_table(yes[i]));
     for (size_t i = 0; i < COUNT(no); i++)
-        assert_false(fds_baseline_needs_table(no[i]));
-    assert_false(fds_baseline_needs_table(NULL));
+        assert_false(fds__baseline_needs_table(no[i]));
+    assert_false(fds__baseline_needs_table(NULL));
 }
 
 static void unknown_methods_are_answered_with_the_list(void **state) {
     (void)state;
     static const char *const bad[] = {"", "lo", "tmc:5", "LOO", "looo", NULL};
     for (size_t i = 0; i < COUNT(bad); i++) {
-        fds_baseline_params params;
+        fds_params params;
         fds_error err = {0};
-        expect_error(fds_baseline_params_default(bad[i], &params, &err), FDS_ERR_USAGE, &err,
+        expect_error(fds__baseline_default(bad[i], &params, &err), FDS_ERR_USAGE, &err,
                      "there are loo, tmc, gshapley, group-testing, cs-shapley, freeshap, knn:K, "
                      "banzhaf, beta:A,B, random and same-label");
-        params = (fds_baseline_params){.method = bad[i]};
-        expect_error(fds_baseline_check(&params, 10, &err), FDS_ERR_USAGE, &err, "no method");
-        expect_error(fds_baseline(&params, NULL, NULL, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
+        params = (fds_params){.method = bad[i]};
+        expect_error(fds__baseline_check(&params, 10, &err), FDS_ERR_USAGE, &err, "no method");
+        expect_error(fds__baseline(&params, NULL, NULL, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                      "no method");
     }
     static const char *const knn[] = {"knn", "knn:", "knn:0", "knn:-1", "knn:5x", "knn:9999999999"};
     static const char *const beta[] = {"beta", "beta:4", "beta:0,1", "beta:x,1"};
-    fds_baseline_params params;
+    fds_params params;
     fds_error err = {0};
     for (size_t i = 0; i < COUNT(knn); i++)
-        expect_error(fds_baseline_params_default(knn[i], &params, &err), FDS_ERR_USAGE, &err,
+        expect_error(fds__baseline_default(knn[i], &params, &err), FDS_ERR_USAGE, &err,
                      "as in \"knn:5\"");
     for (size_t i = 0; i < COUNT(beta); i++)
-        expect_error(fds_baseline_params_default(beta[i], &params, &err), FDS_ERR_USAGE, &err,
+        expect_error(fds__baseline_default(beta[i], &params, &err), FDS_ERR_USAGE, &err,
                      "as in \"beta:4,1\"");
 }
 
 /* ---- numbers that make no sense ---- */
 
-static void expect_refused(fds_baseline_params params, size_t players, fds_status status,
+static void expect_refused(fds_params params, size_t players, fds_status status,
                            const char *words) {
     fds_error err = {0};
-    expect_error(fds_baseline_check(&params, players, &err), status, &err, words);
+    expect_error(fds__baseline_check(&params, players, &err), status, &err, words);
 }
 
 #define WITH(name, ...)                                     \
-    ((fds_baseline_params){.method = name,                  \
-                           .scorer = FDS_SCORER_CONFIDENCE, \
+    ((fds_params){.method = name,                  \
+                           .scorer = FDS__SCORER_CONFIDENCE, \
                            .permutations = 10,              \
                            .epsilon = 1,                    \
                            .delta = 0.1,                    \
@@ -96,7 +96,7 @@ static void mistakes_are_named(void **state) {
     expect_refused(WITH("beta:1,1", .truncate = -1), 10, FDS_ERR_USAGE, "truncate is -1");
     expect_refused(WITH("freeshap", .truncate = INFINITY), 10, FDS_ERR_USAGE, "truncate is inf");
     expect_refused(WITH("gshapley", .until = INFINITY), 10, FDS_ERR_USAGE, "until is inf");
-    fds_baseline_params many = WITH("tmc", .threads = 1);
+    fds_params many = WITH("tmc", .threads = 1);
     many.permutations = SIZE_MAX;
     expect_refused(many, 10, FDS_ERR_LIMIT, "orders, at most");
     expect_refused(WITH("banzhaf", .coalitions = SIZE_MAX), 10, FDS_ERR_LIMIT,
@@ -105,7 +105,7 @@ static void mistakes_are_named(void **state) {
     static const char *const drawing[] = {"banzhaf", "group-testing"};
     static const double epsilons[] = {0, -1, NAN, INFINITY}, deltas[] = {0, 1, -0.5, 2, NAN};
     for (size_t k = 0; k < 2; k++) {
-        fds_baseline_params params = WITH(drawing[k], .threads = 1);
+        fds_params params = WITH(drawing[k], .threads = 1);
         for (size_t i = 0; i < COUNT(epsilons); i++) {
             params.epsilon = epsilons[i];
             expect_refused(params, 10, FDS_ERR_USAGE, "epsilon is");
@@ -116,12 +116,12 @@ static void mistakes_are_named(void **state) {
             expect_refused(params, 10, FDS_ERR_USAGE, "delta is");
         }
         params.delta = 0.1;
-        params.scorer = FDS_SCORER_CROSS_ENTROPY;
+        params.scorer = FDS__SCORER_CROSS_ENTROPY;
         expect_refused(params, 10, FDS_ERR_USAGE, "no useful bound");
         params.coalitions = 100;
         params.epsilon = params.delta = 0; /* not used then */
         fds_error err;
-        expect_ok(fds_baseline_check(&params, 10, &err), &err);
+        expect_ok(fds__baseline_check(&params, 10, &err), &err);
     }
 }
 
@@ -129,34 +129,34 @@ static void neighbours_are_at_most_the_players(void **state) {
     (void)state;
     expect_refused(WITH("knn:11", .threads = 1), 10, FDS_ERR_USAGE,
                    "11 neighbours among 10 players");
-    fds_baseline_params params = WITH("knn:10", .threads = 1);
+    fds_params params = WITH("knn:10", .threads = 1);
     fds_error err;
-    expect_ok(fds_baseline_check(&params, 10, &err), &err);
+    expect_ok(fds__baseline_check(&params, 10, &err), &err);
 }
 
 static void judges_that_cannot_be_are_refused_with_the_reason(void **state) {
     (void)state;
-    fds_baseline_params params;
+    fds_params params;
     fds_error err;
     for (const char *const *name = fds_baseline_methods(); *name; name++)
-        for (int scorer = 0; scorer <= FDS_SCORER_EACH_SAMPLE; scorer++) {
+        for (int scorer = 0; scorer <= FDS__SCORER_EACH_SAMPLE; scorer++) {
             params = defaults(example(*name));
-            params.scorer = (fds_scorer)scorer;
+            params.scorer = (fds__scorer)scorer;
             params.coalitions = 100;
             bool is_cs = strcmp(*name, "cs-shapley") == 0, is_knn = strcmp(*name, "knn:K") == 0;
-            if (is_cs && scorer != FDS_SCORER_ACCURACY)
+            if (is_cs && scorer != FDS__SCORER_ACCURACY)
                 expect_refused(params, 10, FDS_ERR_USAGE,
                                "accuracies in one class and in the others");
             else if (is_knn &&
-                     (scorer == FDS_SCORER_ACCURACY || scorer == FDS_SCORER_CROSS_ENTROPY))
+                     (scorer == FDS__SCORER_ACCURACY || scorer == FDS__SCORER_CROSS_ENTROPY))
                 expect_refused(params, 10, FDS_ERR_USAGE, "share of the label among K neighbours");
             else
-                expect_ok(fds_baseline_check(&params, 10, &err), &err);
+                expect_ok(fds__baseline_check(&params, 10, &err), &err);
         }
     params = defaults("loo");
-    params.scorer = (fds_scorer)9;
+    params.scorer = (fds__scorer)9;
     expect_refused(params, 10, FDS_ERR_USAGE, "no judge number 9");
-    params.scorer = (fds_scorer)-1;
+    params.scorer = (fds__scorer)-1;
     expect_refused(params, 10, FDS_ERR_USAGE, "no judge number -1");
 }
 

@@ -77,8 +77,8 @@ static baseline_means *make_means(size_t players, size_t columns) {
 }
 
 static double change_of(const baseline_means *means) {
-    const fds_baseline_params params = {.permutations = ORDERS};
-    fds_baseline_report report;
+    const fds_params params = {.permutations = ORDERS};
+    fds__baseline_report report;
     baseline_means_tell(&params, means, &report);
     assert_int_equal(report.permutations, baseline_means_count(means));
     assert_false(report.has_converged); /* until is 0 */
@@ -111,7 +111,7 @@ static void the_change_is_looked_at_every_hundred_orders(void **state) {
     (void)state;
     draw_marginals();
     baseline_means *means = make_means(PLAYERS, GAMES);
-    fds_baseline_params params = {.permutations = ORDERS, .until = 1e-9};
+    fds_params params = {.permutations = ORDERS, .until = 1e-9};
     for (size_t t = 1; t <= ORDERS; t++) {
         baseline_means_add(means, drawn[t - 1]);
         double change = change_of(means);
@@ -174,12 +174,12 @@ static fds_status walk_array(void *context, unsigned worker, const uint32_t *ord
 
 typedef struct {
     double values[5 * 3], errors[5 * 3];
-    fds_baseline_report report;
+    fds__baseline_report report;
 } walked;
 
 enum { N = 5, COLUMNS = 3 };
 
-static fds_status walk(array_walk *w, const fds_baseline_params *params, walked *out,
+static fds_status walk(array_walk *w, const fds_params *params, walked *out,
                        fds_error *err) {
     baseline_walker walker = {N, COLUMNS, walk_array, w};
     return baseline_walk(&walker, params, out->values, out->errors, &out->report, NULL, err);
@@ -217,7 +217,7 @@ static void walks_end_where_they_say(void **state) {
     (void)state;
     for (size_t end = 0; end <= N; end++) {
         array_walk w = random_walk(end);
-        fds_baseline_params params = {.permutations = 130, .seed = 9, .threads = 2};
+        fds_params params = {.permutations = 130, .seed = 9, .threads = 2};
         walked out;
         double wanted[N * COLUMNS];
         fds_error err;
@@ -235,7 +235,7 @@ static void walks_end_where_they_say(void **state) {
 static void walks_stop_when_values_have_settled(void **state) {
     (void)state;
     array_walk w = random_walk(N);
-    fds_baseline_params params = {.permutations = 100000, .until = 0.2, .seed = 9, .threads = 1};
+    fds_params params = {.permutations = 100000, .until = 0.2, .seed = 9, .threads = 1};
     walked out;
     fds_error err;
     expect_ok(walk(&w, &params, &out, &err), &err);
@@ -256,7 +256,7 @@ static void threads_change_no_bit_of_a_walk(void **state) {
     walked first, out;
     fds_error err;
     for (unsigned threads = 1; threads <= 4; threads++) {
-        fds_baseline_params params = {.permutations = 217, .seed = 2, .threads = threads};
+        fds_params params = {.permutations = 217, .seed = 2, .threads = threads};
         memset(&out, 0, sizeof out);
         expect_ok(walk(&w, &params, &out, &err), &err);
         if (threads == 1)
@@ -285,8 +285,8 @@ static void a_round_has_an_order_for_every_worker(void **state) {
     const size_t columns = (size_t)1 << 20; /* four permutations of one player have 64 MiB */
     double *values = need(columns, sizeof *values);
     for (unsigned threads = 1; threads <= 6; threads += 5) {
-        fds_baseline_params params = {.permutations = 200, .threads = threads};
-        fds_baseline_report report;
+        fds_params params = {.permutations = 200, .threads = threads};
+        fds__baseline_report report;
         fds_progress seen;
         fds_events events = {.progress = stop_at_once, .user = &seen};
         baseline_walker walker = {1, columns, look_at_nothing, NULL};
@@ -301,7 +301,7 @@ static void a_round_has_an_order_for_every_worker(void **state) {
 static void failures_and_wishes_to_stop_end_a_walk(void **state) {
     (void)state;
     array_walk w = random_walk(N);
-    fds_baseline_params params = {.permutations = 200, .seed = 2, .threads = 2};
+    fds_params params = {.permutations = 200, .seed = 2, .threads = 2};
     walked out;
     fds_error err = {0};
     fds_progress seen;
@@ -319,7 +319,7 @@ static void failures_and_wishes_to_stop_end_a_walk(void **state) {
 
 static fds_status small_walk(fds_error *err) {
     array_walk w = random_walk(2);
-    fds_baseline_params params = {.permutations = 60, .seed = 2, .threads = 1};
+    fds_params params = {.permutations = 60, .seed = 2, .threads = 1};
     walked out;
     fds_status status = walk(&w, &params, &out, err);
     free((void *)(uintptr_t)w.asked.game.v);

@@ -6,8 +6,8 @@
 static const char *const asking[] = {"loo",     "tmc",           "beta:4,1",
                                      "banzhaf", "group-testing", "cs-shapley"};
 
-static bool may_judge(const char *method, fds_scorer scorer) {
-    return strcmp(method, "cs-shapley") != 0 || scorer == FDS_SCORER_ACCURACY;
+static bool may_judge(const char *method, fds__scorer scorer) {
+    return strcmp(method, "cs-shapley") != 0 || scorer == FDS__SCORER_ACCURACY;
 }
 
 /* ---- bits ---- */
@@ -16,7 +16,7 @@ static void threads_change_no_bit(void **state) {
     (void)state;
     game g = game_vectors(4, 8, 3, 5);
     for (size_t m = 0; m < COUNT(asking); m++) {
-        call first = call_of(&g, "retrain:2", asking[m], FDS_SCORER_ACCURACY);
+        call first = call_of(&g, "retrain:2", asking[m], FDS__SCORER_ACCURACY);
         first.params.truncate = 0.05;
         call again = first;
         run_call(&first);
@@ -35,11 +35,11 @@ static void threads_change_no_bit(void **state) {
 static void what_was_trained_once_is_not_trained_again(void **state) {
     (void)state;
     game g = game_vectors(6, 8, 3, 5);
-    for (int scorer = FDS_SCORER_ACCURACY; scorer <= FDS_SCORER_EACH_SAMPLE; scorer++)
+    for (int scorer = FDS__SCORER_ACCURACY; scorer <= FDS__SCORER_EACH_SAMPLE; scorer++)
         for (size_t m = 0; m < COUNT(asking); m++) {
-            if (!may_judge(asking[m], (fds_scorer)scorer))
+            if (!may_judge(asking[m], (fds__scorer)scorer))
                 continue;
-            call first = call_of(&g, "retrain:2", asking[m], (fds_scorer)scorer);
+            call first = call_of(&g, "retrain:2", asking[m], (fds__scorer)scorer);
             call again = first;
             run_call(&first);
             run_call(&again);
@@ -61,8 +61,8 @@ static void values_converge_to_the_exact_ones(void **state) {
     enum { N = 6, X = 5 };
     game g = game_vectors(N, X, 3, 8);
     double truth[N * X];
-    call each = call_of(&g, "retrain:2", "tmc", FDS_SCORER_EACH_SAMPLE);
-    call mean = call_of(&g, "retrain:2", "tmc", FDS_SCORER_CONFIDENCE);
+    call each = call_of(&g, "retrain:2", "tmc", FDS__SCORER_EACH_SAMPLE);
+    call mean = call_of(&g, "retrain:2", "tmc", FDS__SCORER_CONFIDENCE);
     exact_each(&g, &each.value, truth);
     each.params.permutations = mean.params.permutations = 1500;
     run_call(&each);
@@ -82,7 +82,7 @@ static void values_converge_to_the_exact_ones(void **state) {
 static void loo_is_the_difference_of_two_sub_models(void **state) {
     (void)state;
     game g = game_vectors(5, 6, 2, 9);
-    call c = call_of(&g, "retrain:2", "loo", FDS_SCORER_EACH_SAMPLE);
+    call c = call_of(&g, "retrain:2", "loo", FDS__SCORER_EACH_SAMPLE);
     run_call(&c);
     expect_all_zero(c.errors, 5 * 6);
     fds_utility *value = make_value(&g, &c.value, 1);
@@ -91,7 +91,7 @@ static void loo_is_the_difference_of_two_sub_models(void **state) {
     for (size_t i = 0; i < 5; i++) {
         eval(value, 0, 31 ^ (uint64_t)1 << i, less);
         for (size_t x = 0; x < 6; x++) {
-            size_t at = 2 * x + fds_dataset_get_info(g.test).labels[x];
+            size_t at = 2 * x + fds__dataset_get_info(g.test).labels[x];
             assert_true(c.values[i * 6 + x] == (double)all[at] - (double)less[at]);
         }
     }
@@ -107,7 +107,7 @@ static void few_players_and_few_classes(void **state) {
         for (uint32_t classes = 1; classes <= 2; classes++) {
             game g = game_vectors(players, 4, classes, 7);
             for (size_t m = 0; m < COUNT(asking); m++) {
-                call c = call_of(&g, "retrain:2", asking[m], FDS_SCORER_ACCURACY);
+                call c = call_of(&g, "retrain:2", asking[m], FDS__SCORER_ACCURACY);
                 c.params.truncate = 0.01;
                 run_call(&c);
                 for (size_t i = 0; i < players; i++)
@@ -129,14 +129,14 @@ static void twins_are_worth_the_same(void **state) {
     game g = {.inputs = {0, 1}, .input_count = 2};
     fds_error err = {0};
     fds_shape shape = {2, 1, 1};
-    expect_ok(fds_dataset_create(4, shape, NULL, train, train_labels, 2, NULL, &g.train, &err),
+    expect_ok(fds__dataset_create(4, shape, NULL, train, train_labels, 2, NULL, &g.train, &err),
               &err);
-    expect_ok(fds_dataset_create(2, shape, NULL, test, test_labels, 2, NULL, &g.test, &err), &err);
+    expect_ok(fds__dataset_create(2, shape, NULL, test, test_labels, 2, NULL, &g.test, &err), &err);
     expect_ok(fds_players_points(g.train, NULL, 4, &g.players, &err), &err);
-    call loo = call_of(&g, "kernel", "loo", FDS_SCORER_CONFIDENCE);
+    call loo = call_of(&g, "kernel", "loo", FDS__SCORER_CONFIDENCE);
     run_call(&loo);
     assert_true(fabs(loo.values[0] - loo.values[1]) < 1e-6);
-    call tmc = call_of(&g, "kernel", "tmc", FDS_SCORER_CONFIDENCE);
+    call tmc = call_of(&g, "kernel", "tmc", FDS__SCORER_CONFIDENCE);
     tmc.params.permutations = 2000;
     run_call(&tmc);
     assert_true(fabs(tmc.values[0] - tmc.values[1]) < 4 * (tmc.errors[0] + tmc.errors[1]));
@@ -146,7 +146,7 @@ static void twins_are_worth_the_same(void **state) {
 static void no_orders_said_means_those_of_the_method(void **state) {
     (void)state;
     game g = game_vectors(3, 4, 2, 7);
-    call c = call_of(&g, "kernel", "tmc", FDS_SCORER_CONFIDENCE);
+    call c = call_of(&g, "kernel", "tmc", FDS__SCORER_CONFIDENCE);
     c.params.permutations = 0;
     run_call(&c);
     assert_int_equal(c.report.permutations, 1000);
@@ -159,52 +159,52 @@ static void no_orders_said_means_those_of_the_method(void **state) {
 static void parts_that_do_not_fit_are_refused(void **state) {
     (void)state;
     game g = game_vectors(3, 4, 2, 7);
-    fds_utility_params p = smaller("kernel");
+    fds__utility_params p = smaller("kernel");
     fds_utility *value = make_value(&g, &p, 1);
     fds_table *table = NULL;
     fds_error err = {0};
     double out[3];
     uint32_t labels[4] = {0, 1, 0, 1}, bad[4] = {0, 1, 2, 0}, beyond[4] = {0, 1, 2, 4};
     expect_ok(fds_table_open(scratch_path("t"), value, FDS_STORE_F32, NULL, &table, &err), &err);
-    const fds_baseline_data good = {.train = g.train,
+    const fds__baseline_data good = {.train = g.train,
                                     .players = g.players,
                                     .test = g.test,
                                     .input_count = 4,
                                     .labels = labels,
                                     .table = table};
-    fds_baseline_params loo = {.method = "loo"};
-    expect_ok(fds_baseline(&loo, &good, out, NULL, NULL, NULL, &err), &err);
-    fds_baseline_data data = good;
+    fds_params loo = {.method = "loo"};
+    expect_ok(fds__baseline(&loo, &good, out, NULL, NULL, NULL, &err), &err);
+    fds__baseline_data data = good;
     data.table = NULL;
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
+    expect_failure(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "needs a table");
     data = good;
     data.input_count = 3;
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_SHAPE, &err,
+    expect_failure(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_SHAPE, &err,
                    "4 test samples and 2 classes, the data of 3, 3 and 2");
     data.input_count = 0;
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
+    expect_failure(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "no test samples");
     data = good;
     data.labels = bad;
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
+    expect_failure(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "test sample 2: label 2, there are 2 classes");
     data.labels = NULL;
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
+    expect_failure(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "needs training data, players, test data and labels");
     data = good;
     data.inputs = beyond;
-    assert_int_not_equal(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_OK);
-    expect_failure(fds_baseline(&loo, NULL, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
+    assert_int_not_equal(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_OK);
+    expect_failure(fds__baseline(&loo, NULL, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "needs training data");
-    loo.scorer = (fds_scorer)7;
-    expect_failure(fds_baseline(&loo, &good, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
+    loo.scorer = (fds__scorer)7;
+    expect_failure(fds__baseline(&loo, &good, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
                    "no judge number 7");
-    loo.scorer = FDS_SCORER_ACCURACY;
+    loo.scorer = FDS__SCORER_ACCURACY;
     game other = game_vectors(4, 4, 2, 7);
     data = good;
     data.made = make_value(&other, &p, 1);
-    expect_failure(fds_baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_SHAPE, &err,
+    expect_failure(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_SHAPE, &err,
                    "the value function is of 4 players");
     fds_utility_free((fds_utility *)(uintptr_t)data.made);
     game_free(&other);
@@ -213,14 +213,14 @@ static void parts_that_do_not_fit_are_refused(void **state) {
     game_free(&g);
 }
 
-/* Parameters of the value function are those of fds_utility_params_default where none are given. */
+/* Parameters of the value function are those of fds__utility_params_default where none are given. */
 static void without_parameters_the_usual_ones_are_taken(void **state) {
     (void)state;
     static const char *const free_of_tables[] = {"gshapley", "freeshap", "knn:2@model"};
     game g = game_digits(4, 5);
     for (size_t m = 0; m < COUNT(free_of_tables); m++) {
-        call given = call_of(&g, "entk", free_of_tables[m], FDS_SCORER_CONFIDENCE), none = given;
-        given.value = fds_utility_params_default();
+        call given = call_of(&g, "entk", free_of_tables[m], FDS__SCORER_CONFIDENCE), none = given;
+        given.value = fds__utility_params_default();
         given.params.permutations = none.params.permutations = 1;
         none.is_default = true;
         run_call(&given);
@@ -233,11 +233,11 @@ static void without_parameters_the_usual_ones_are_taken(void **state) {
 /* ---- what it takes ---- */
 
 static size_t most_of(const char *method, size_t players, uint32_t classes) {
-    fds_baseline_params params;
+    fds_params params;
     fds_error err;
     size_t most;
-    expect_ok(fds_baseline_params_default(method, &params, &err), &err);
-    expect_ok(fds_baseline_most(&params, players, classes, &most, &err), &err);
+    expect_ok(fds__baseline_default(method, &params, &err), &err);
+    expect_ok(fds__baseline_most(&params, players, classes, &most, &err), &err);
     return most;
 }
 
@@ -253,10 +253,10 @@ static void methods_foretell_how_many_they_ask_for(void **state) {
     static const char *const none[] = {"gshapley", "freeshap", "knn:5", "random", "same-label"};
     for (size_t i = 0; i < COUNT(none); i++)
         assert_int_equal(most_of(none[i], 100, 10), 0);
-    fds_baseline_params params = {.method = "tmc", .until = -1};
+    fds_params params = {.method = "tmc", .until = -1};
     fds_error err = {0};
     size_t most;
-    expect_failure(fds_baseline_most(&params, 10, 2, &most, &err), FDS_ERR_USAGE, &err,
+    expect_failure(fds__baseline_most(&params, 10, 2, &most, &err), FDS_ERR_USAGE, &err,
                    "until is -1");
 }
 
@@ -265,42 +265,42 @@ static void and_ask_for_no_more(void **state) {
     (void)state;
     enum { N = 40, X = 12 };
     game g = {.train = vectors(N, 3, 5), .test = vectors(X, 3, 6), .input_count = X};
-    fds_utility_params p = smaller("kernel");
+    fds__utility_params p = smaller("kernel");
     fds_error err = {0};
     uint32_t labels[X];
     double out[N];
     expect_ok(fds_players_points(g.train, NULL, N, &g.players, &err), &err);
     for (size_t i = 0; i < X; i++) {
         g.inputs[i] = (uint32_t)i;
-        labels[i] = fds_dataset_get_info(g.test).labels[i];
+        labels[i] = fds__dataset_get_info(g.test).labels[i];
     }
     fds_utility *value = make_value(&g, &p, 1);
     for (size_t m = 0; m < COUNT(asking); m++)
         for (int form = 0; form < 2; form++) {
             fds_table *table = NULL;
             fds_table_cost before, after;
-            fds_baseline_params params = {.method = asking[m],
+            fds_params params = {.method = asking[m],
                                           .permutations = 3,
                                           .coalitions = 30,
-                                          .is_improved = form,
+                                          .form = form,
                                           .truncate = form ? 0.3 : 0};
             expect_ok(fds_table_open(scratch_path("t"), value, FDS_STORE_F32, NULL, &table, &err),
                       &err);
-            expect_ok(fds_baseline_estimate(&params, table, &before, &err), &err);
+            expect_ok(fds__baseline_estimate(&params, table, &before, &err), &err);
             assert_true(before.missing == before.coalitions && before.disk_free > 0);
-            const fds_baseline_data data = {.train = g.train,
+            const fds__baseline_data data = {.train = g.train,
                                             .players = g.players,
                                             .test = g.test,
                                             .input_count = X,
                                             .labels = labels,
                                             .table = table};
-            expect_ok(fds_baseline(&params, &data, out, NULL, NULL, NULL, &err), &err);
+            expect_ok(fds__baseline(&params, &data, out, NULL, NULL, NULL, &err), &err);
             size_t there = fds__table_count(table), most = before.coalitions;
             assert_true(form ? there <= most : there == most); /* nothing is drawn twice here */
             uint64_t bytes;
             expect_ok(fds__table_bytes(value, FDS_STORE_F32, most, &bytes, &err), &err);
             assert_int_equal(before.disk, bytes);
-            expect_ok(fds_baseline_estimate(&params, table, &after, &err), &err);
+            expect_ok(fds__baseline_estimate(&params, table, &after, &err), &err);
             assert_int_equal(after.missing, most - there);
             assert_true(after.missing > 0 || after.disk == 0);
             fds_table_free(table);
@@ -334,7 +334,7 @@ static void methods_tell_how_far_they_are_and_stop_when_asked(void **state) {
     for (size_t m = 0; m < COUNT(names); m++) {
         follower f = {0};
         fds_events events = {.progress = follow, .user = &f};
-        call c = call_of(&g, "kernel", names[m], FDS_SCORER_CONFIDENCE);
+        call c = call_of(&g, "kernel", names[m], FDS__SCORER_CONFIDENCE);
         fds_error err = {0};
         c.events = &events;
         run_call(&c);
@@ -351,7 +351,7 @@ static void methods_tell_how_far_they_are_and_stop_when_asked(void **state) {
 static void every_fault_is_told_and_leaks_nothing(void **state) {
     (void)state;
     game g = game_vectors(2, 3, 2, 7);
-    call whole = call_of(&g, "kernel", "tmc", FDS_SCORER_ACCURACY);
+    call whole = call_of(&g, "kernel", "tmc", FDS__SCORER_ACCURACY);
     whole.params.permutations = 1;
     run_call(&whole);
     for (int kind = 0; kind < 2; kind++)

@@ -7,21 +7,21 @@ enum { MOST = 10 };
 
 typedef struct {
     double values[MOST * 3], errors[MOST * 3];
-    fds_baseline_report report;
+    fds__baseline_report report;
 } outcome;
 
-static fds_baseline_params params_of(const char *name, size_t permutations, uint64_t seed) {
-    return (fds_baseline_params){
+static fds_params params_of(const char *name, size_t permutations, uint64_t seed) {
+    return (fds_params){
         .method = name, .permutations = permutations, .seed = seed, .threads = 1};
 }
 
-static fds_status try_tmc(asked_game *a, const fds_baseline_params *params, outcome *o,
+static fds_status try_tmc(asked_game *a, const fds_params *params, outcome *o,
                           fds_error *err) {
     *o = (outcome){.report = {.change = NAN}};
     return try_asking(baseline_tmc, a, params, o->values, o->errors, &o->report, err);
 }
 
-static outcome tmc(const array_game *game, const fds_baseline_params *params) {
+static outcome tmc(const array_game *game, const fds_params *params) {
     asked_game a = {.game = *game};
     outcome o;
     fds_error err;
@@ -72,7 +72,7 @@ static void standard_errors_cover_the_truth(void **state) {
         enumerate_beta(&game, k ? 4 : 1, 1, truth);
         size_t covered = 0;
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
-            fds_baseline_params params = params_of(names[k], 150, seed);
+            fds_params params = params_of(names[k], 150, seed);
             outcome o = tmc(&game, &params);
             for (size_t i = 0; i < n; i++)
                 covered += fabs(o.values[i] - truth[i]) <= 2 * o.errors[i];
@@ -88,7 +88,7 @@ static void values_sum_to_what_all_have_over_none(void **state) {
     (void)state;
     for (size_t n = 1; n <= MOST; n++) {
         double *v = accuracies(n, 3, 3);
-        fds_baseline_params params = params_of("tmc", 77, 5);
+        fds_params params = params_of("tmc", 77, 5);
         outcome o = tmc(&(array_game){n, 3, v}, &params);
         for (size_t c = 0; c < 3; c++) {
             double sum = 0;
@@ -105,7 +105,7 @@ static void values_sum_to_what_all_have_over_none(void **state) {
 static void one_and_two_players(void **state) {
     (void)state;
     const double one[] = {0.25, 0.75}, two[] = {0.1, 0.5, 0.4, 0.9};
-    fds_baseline_params params = params_of("tmc", 3, 1);
+    fds_params params = params_of("tmc", 3, 1);
     outcome o = tmc(&(array_game){1, 1, one}, &params);
     assert_true(o.values[0] == 0.5 && o.errors[0] == 0);
     params.permutations = 1;
@@ -123,7 +123,7 @@ static void a_dummy_gets_nothing_and_twins_nearly_the_same(void **state) {
         double twins = (mask & 3) == 3 ? 0.5 : mask & 3 ? 0.4 : 0;
         v[mask] = twins + 0.2 * (mask >> 2 & 1) * (1 + (double)(mask >> 3 & 1));
     }
-    fds_baseline_params params = params_of("tmc", 4000, 1);
+    fds_params params = params_of("tmc", 4000, 1);
     outcome o = tmc(&(array_game){5, 1, v}, &params);
     assert_true(o.values[4] == 0 && o.errors[4] == 0);
     assert_true(fabs(o.values[0] - o.values[1]) < 4 * (o.errors[0] + o.errors[1]));
@@ -138,7 +138,7 @@ static void constant_games_give_zeros(void **state) {
         double v[256];
         for (size_t mask = 0; mask < COUNT(v); mask++)
             v[mask] = levels[k];
-        fds_baseline_params params = params_of("tmc", 1000, 1);
+        fds_params params = params_of("tmc", 1000, 1);
         params.truncate = 0.01;
         params.until = 0.05;
         outcome o = tmc(&(array_game){8, 1, v}, &params);
@@ -153,7 +153,7 @@ static void constant_games_give_zeros(void **state) {
 /* ---- truncation and stopping ---- */
 
 /* Algorithm 1 with the authors' count, an order at a time; returns the places left out. */
-static size_t plain_tmc(const array_game *g, const fds_baseline_params *params, size_t permutations,
+static size_t plain_tmc(const array_game *g, const fds_params *params, size_t permutations,
                         double *values) {
     size_t n = g->players, columns = g->columns, skipped = 0, all = ((size_t)1 << n) - 1;
     memset(values, 0, n * columns * sizeof *values);
@@ -198,7 +198,7 @@ static void orders_end_after_the_sixth_place_that_is_near(void **state) {
         double *v = saturating(MOST, columns), wanted[MOST * 3];
         array_game game = {MOST, columns, v};
         asked_game a = {.game = game};
-        fds_baseline_params params = params_of("tmc", 230, 4);
+        fds_params params = params_of("tmc", 230, 4);
         outcome o;
         fds_error err;
         params.truncate = 0.02;
@@ -227,7 +227,7 @@ static void a_round_asks_for_all_its_orders_at_once(void **state) {
     double *v = accuracies(4, 1, 5);
     uint64_t log[2 + 60 * 3];
     asked_game a = {.game = {4, 1, v}, .log = log, .log_size = COUNT(log)};
-    fds_baseline_params params = params_of("tmc", 60, 4);
+    fds_params params = params_of("tmc", 60, 4);
     outcome o;
     fds_error err;
     expect_ok(try_tmc(&a, &params, &o, &err), &err);
@@ -246,7 +246,7 @@ static void it_stops_when_values_have_settled(void **state) {
     (void)state;
     double *v = accuracies(6, 1, 6), now[MOST], before[MOST], change = 0;
     array_game game = {6, 1, v};
-    fds_baseline_params params = params_of("tmc", 5000, 4);
+    fds_params params = params_of("tmc", 5000, 4);
     params.until = 0.05;
     outcome o = tmc(&game, &params);
     assert_true(o.report.has_converged);
@@ -281,7 +281,7 @@ static void beta_values_are_those_of_their_definition(void **state) {
     double *v = accuracies(n, 1, 7), wanted[MOST];
     array_game game = {n, 1, v};
     for (size_t k = 0; k < COUNT(cases); k++) {
-        fds_baseline_params params = params_of(cases[k].name, IS_SLOW_BUILD ? 4000 : 40000, 1);
+        fds_params params = params_of(cases[k].name, IS_SLOW_BUILD ? 4000 : 40000, 1);
         outcome o = tmc(&game, &params);
         enumerate_beta(&game, cases[k].alpha, cases[k].beta, wanted);
         for (size_t i = 0; i < n; i++)
@@ -296,7 +296,7 @@ static void beta_1_1_is_the_shapley_value_to_the_bit(void **state) {
     (void)state;
     for (size_t n = 1; n <= MOST; n++) {
         double *v = accuracies(n, 1, 9);
-        fds_baseline_params params = params_of("tmc", 120, 3);
+        fds_params params = params_of("tmc", 120, 3);
         outcome shapley = tmc(&(array_game){n, 1, v}, &params);
         params.method = "beta:1,1";
         outcome beta = tmc(&(array_game){n, 1, v}, &params);
@@ -315,7 +315,7 @@ static void a_large_first_number_weighs_small_coalitions(void **state) {
     double sums[3] = {0};
     static const char *const names[] = {"beta:16,1", "beta:1,1", "beta:1,16"};
     for (size_t k = 0; k < 3; k++) {
-        fds_baseline_params params = params_of(names[k], 100, 1);
+        fds_params params = params_of(names[k], 100, 1);
         outcome o = tmc(&(array_game){MOST, 1, v}, &params);
         for (size_t i = 0; i < MOST; i++)
             sums[k] += o.values[i];
@@ -342,8 +342,8 @@ static void weights_of_many_players_stay_finite(void **state) {
     size_t n = 1500;
     double *values = need(n, sizeof *values);
     for (size_t k = 0; k < COUNT(names); k++) {
-        fds_baseline_params params = params_of(names[k], 1, 1);
-        fds_baseline_report report = {0};
+        fds_params params = params_of(names[k], 1, 1);
+        fds__baseline_report report = {0};
         baseline_job job = {.params = &params,
                             .game = {n, 1, count_players, &n},
                             .players = n,
@@ -380,7 +380,7 @@ static void beta_names_are_read(void **state) {
 static fds_status small_run(fds_error *err) {
     double v[16] = {0};
     asked_game a = {.game = {4, 1, v}};
-    fds_baseline_params params = params_of("beta:4,1", 60, 1);
+    fds_params params = params_of("beta:4,1", 60, 1);
     outcome o;
     return try_tmc(&a, &params, &o, err);
 }
@@ -388,7 +388,7 @@ static fds_status small_run(fds_error *err) {
 static void faults_are_passed_on_and_leak_nothing(void **state) {
     (void)state;
     each_allocation_fails("tmc", small_run);
-    fds_baseline_params params = params_of("tmc", 60, 1);
+    fds_params params = params_of("tmc", 60, 1);
     expect_failures_passed_on(baseline_tmc, &params, 7);
 }
 

@@ -110,21 +110,21 @@ static inline void put_cifar_source_from(unsigned first) {
 
 static inline void put_cifar_source(void) { put_cifar_source_from(0); }
 
-static inline void open_ok(const char *where, const fds_data_options *options, fds_dataset **train,
+static inline void open_ok(const char *where, const fds__data_options *options, fds_dataset **train,
                            fds_dataset **test) {
     fds_error err = {0};
     *train = *test = NULL;
-    if (fds_data_open(where, options, train, test, &err) != FDS_OK)
+    if (fds__data_open(where, options, train, test, &err) != FDS_OK)
         fail_msg("%s: %s", where, err.text);
     assert_non_null(*train);
 }
 
 /* Opening fails with that status and a message that says part. */
-static inline void open_fails(const char *where, const fds_data_options *options, fds_status status,
+static inline void open_fails(const char *where, const fds__data_options *options, fds_status status,
                               const char *part) {
     fds_error err = {0};
     fds_dataset *train = NULL, *test = NULL;
-    fds_status got = fds_data_open(where, options, &train, &test, &err);
+    fds_status got = fds__data_open(where, options, &train, &test, &err);
     if (got != status)
         fail_msg("%s: status %s, not %s: %s", where, fds_status_name(got), fds_status_name(status),
                  err.text);
@@ -136,7 +136,7 @@ static inline void open_fails(const char *where, const fds_data_options *options
 
 static inline void expect_shape(const fds_dataset *ds, size_t count, uint32_t channels,
                                 uint32_t height, uint32_t width) {
-    fds_dataset_info info = fds_dataset_get_info(ds);
+    fds__dataset_info info = fds__dataset_get_info(ds);
     assert_int_equal(info.count, count);
     assert_int_equal(info.shape.channels, channels);
     assert_int_equal(info.shape.height, height);

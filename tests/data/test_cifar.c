@@ -22,7 +22,7 @@ static void reads_batches_in_the_order_of_their_names(void **state) {
             assert_true(values[k] == (float)((numbers[i] + k) % 256) / 255.0f);
     }
     assert_string_equal(fds_dataset_class_name(test, test->labels[1]), "ship");
-    assert_string_equal(fds_dataset_get_info(train).source, scratch);
+    assert_string_equal(fds__dataset_get_info(train).source, scratch);
     fds_dataset_free(train);
     fds_dataset_free(test);
 }
@@ -33,7 +33,7 @@ static void there_are_ten_classes_even_when_some_have_no_picture(void **state) {
     put_cifar("data_batch_1.bin", 0, 2);
     open_ok(scratch, NULL, &train, &test);
     assert_null(test);
-    assert_int_equal(fds_dataset_get_info(train).classes, 10);
+    assert_int_equal(fds__dataset_get_info(train).classes, 10);
     assert_string_equal(fds_dataset_class_name(train, 9), "9");
     fds_dataset_free(train);
     open_ok(scratch_path("data_batch_1.bin"), NULL, &train, &test);

@@ -20,7 +20,7 @@ static void reads_features_labels_and_providers(void **state) {
     open_ok(scratch_path("a.csv"), NULL, &train, &test);
     assert_null(test);
     expect_shape(train, 3, 2, 1, 1);
-    fds_dataset_info info = fds_dataset_get_info(train);
+    fds__dataset_info info = fds__dataset_get_info(train);
     assert_false(info.is_image || info.is_bytes);
     assert_int_equal(info.classes, 3);
     assert_int_equal(info.providers, 2);
@@ -81,7 +81,7 @@ static void columns_are_chosen_by_name(void **state) {
     (void)state;
     fds_dataset *train, *test;
     put_text("a.csv", "label,species,owner,provider\n1,cat,me,7\n2,dog,you,8\n");
-    fds_data_options options = {.label_column = "species", .provider_column = "owner"};
+    fds__data_options options = {.label_column = "species", .provider_column = "owner"};
     open_ok(scratch_path("a.csv"), &options, &train, &test);
     expect_shape(train, 2, 2, 1, 1);
     expect_class(train, 1, "dog");
@@ -93,9 +93,9 @@ static void columns_are_chosen_by_name(void **state) {
     options.provider_column = "species";
     open_fails(scratch_path("a.csv"), &options, FDS_ERR_USAGE, "at once");
     put_text("a.csv", "x,provider\n1,cat\n2,dog\n");
-    fds_data_options provider_is_label = {.label_column = "provider"};
+    fds__data_options provider_is_label = {.label_column = "provider"};
     open_ok(scratch_path("a.csv"), &provider_is_label, &train, &test);
-    assert_int_equal(fds_dataset_get_info(train).providers, 0);
+    assert_int_equal(fds__dataset_get_info(train).providers, 0);
     fds_dataset_free(train);
 }
 
@@ -105,7 +105,7 @@ static void a_folder_has_train_and_test_with_one_numbering(void **state) {
     put_text("train.csv", "x,label,provider\n1,b,p2\n2,c,p1\n");
     put_text("test.csv", "x,label,provider\n3,a,p3\n4,c,p1\n");
     open_ok(scratch, NULL, &train, &test);
-    assert_int_equal(fds_dataset_get_info(train).classes, 3);
+    assert_int_equal(fds__dataset_get_info(train).classes, 3);
     assert_int_equal(train->labels[0], 1);
     assert_int_equal(test->labels[0], 0);
     assert_int_equal(test->labels[1], 2);
@@ -194,7 +194,7 @@ static void more_than_65535_providers_are_read(void **state) {
     fds_dataset *train, *test;
     put_many_lines("label,provider,x", "a,", ",1");
     open_ok(scratch_path("a.csv"), NULL, &train, &test);
-    assert_int_equal(fds_dataset_get_info(train).providers, 65536);
+    assert_int_equal(fds__dataset_get_info(train).providers, 65536);
     assert_int_equal(train->provider_ids[65535], 65535);
     assert_string_equal(fds_dataset_provider_name(train, 65535), "65535");
     fds_dataset_free(train);
@@ -226,8 +226,8 @@ static void a_folder_may_have_its_tables_packed(void **state) {
 
 static void options_of_other_formats_are_refused(void **state) {
     (void)state;
-    fds_data_options label = {.label_column = "y"}, provider = {.provider_column = "y"};
-    fds_data_options labels = {.labels_file = "y.npy"};
+    fds__data_options label = {.label_column = "y"}, provider = {.provider_column = "y"};
+    fds__data_options labels = {.labels_file = "y.npy"};
     put_text("train.csv", "x,label\n1,b\n");
     open_fails(scratch, &labels, FDS_ERR_USAGE, "--labels is only for a single NPY file");
     open_fails(scratch_path("train.csv"), &labels, FDS_ERR_USAGE,

@@ -13,14 +13,14 @@ static void is_a_copy_of_the_callers_arrays(void **state) {
     fds_dataset *ds = NULL;
     fds_error err = {0};
     assert_int_equal(
-        fds_dataset_create(2, (fds_shape){1, 2, 3}, bytes, NULL, labels, 2, names, &ds, &err),
+        fds__dataset_create(2, (fds_shape){1, 2, 3}, bytes, NULL, labels, 2, names, &ds, &err),
         FDS_OK);
     memset(bytes, 9, sizeof bytes);
     labels[0] = 0;
     float values[6];
     fds_dataset_sample(ds, 0, values);
     assert_true(values[1] == 0.2f && values[5] == 1.0f);
-    fds_dataset_info info = fds_dataset_get_info(ds);
+    fds__dataset_info info = fds__dataset_get_info(ds);
     assert_true(info.is_image && info.is_bytes && info.labels[0] == 1 && !info.provider_ids);
     assert_string_equal(fds_dataset_class_name(ds, 1), "yes");
     fds_dataset_free(ds);
@@ -33,7 +33,7 @@ static void create_fails(size_t count, fds_shape shape, const uint8_t *bytes, co
     fds_dataset *ds = NULL;
     fds_error err = {0};
     assert_int_equal(
-        fds_dataset_create(count, shape, bytes, floats, labels, classes, NULL, &ds, &err), status);
+        fds__dataset_create(count, shape, bytes, floats, labels, classes, NULL, &ds, &err), status);
     expect_in(err.text, part);
     assert_null(ds);
 }
@@ -71,7 +71,7 @@ static void statistics_are_those_of_the_definition(void **state) {
     fds_error err = {0};
     float min[2], max[2], mean[2], std[2];
     assert_int_equal(
-        fds_dataset_create(3, (fds_shape){2, 1, 2}, NULL, floats, labels, 1, NULL, &ds, &err),
+        fds__dataset_create(3, (fds_shape){2, 1, 2}, NULL, floats, labels, 1, NULL, &ds, &err),
         FDS_OK);
     uint32_t index[2] = {1, 0};
     assert_int_equal(fds_dataset_stats(ds, index, 2, min, max, mean, std, &err), FDS_OK);
@@ -117,7 +117,7 @@ static void names_stand_for_fetched_sets_and_paths_come_first(void **state) {
     put_folder("mnist");
     put_idx("mnist/train-images-idx3-ubyte", "mnist/train-labels-idx1-ubyte", 3, 2, 2, 2);
     open_ok("mnist", NULL, &train, &test);
-    assert_string_equal(fds_dataset_get_info(train).source, scratch_path("mnist"));
+    assert_string_equal(fds__dataset_get_info(train).source, scratch_path("mnist"));
     fds_dataset_free(train);
     put_text("data.xyz", "what is this");
     open_fails(scratch_path("data.xyz"), NULL, FDS_ERR_FORMAT, "unknown format");
@@ -127,7 +127,7 @@ static void names_stand_for_fetched_sets_and_paths_come_first(void **state) {
 static void the_test_part_may_be_left_aside(void **state) {
     (void)state;
     fds_dataset *train = NULL;
-    assert_int_equal(fds_data_open(kept_path("mnist"), NULL, &train, NULL, NULL), FDS_OK);
+    assert_int_equal(fds__data_open(kept_path("mnist"), NULL, &train, NULL, NULL), FDS_OK);
     expect_shape(train, 300, 1, 28, 28);
     fds_dataset_free(train);
 }

@@ -5,11 +5,11 @@
 #include "fixture.h"
 
 static char where[512];
-static fds_data_options options;
+static fds__data_options options;
 
 static fds_status open_and_close(fds_error *err) {
     fds_dataset *train = NULL, *test = NULL;
-    fds_status status = fds_data_open(where, &options, &train, &test, err);
+    fds_status status = fds__data_open(where, &options, &train, &test, err);
     fds_dataset_free(train);
     fds_dataset_free(test);
     return status;
@@ -132,14 +132,14 @@ static fds_status create(fds_error *err) {
     uint16_t labels[2] = {0, 1};
     fds_dataset *ds = NULL;
     fds_status status =
-        fds_dataset_create(2, (fds_shape){2, 1, 1}, bytes, NULL, labels, 2, NULL, &ds, err);
+        fds__dataset_create(2, (fds_shape){2, 1, 1}, bytes, NULL, labels, 2, NULL, &ds, err);
     fds_dataset_free(ds);
     return status;
 }
 
 static void sheet_and_dataset_from_memory(void **state) {
     (void)state;
-    assert_int_equal(fds_data_open(kept_path("mnist"), NULL, &kept, NULL, NULL), FDS_OK);
+    assert_int_equal(fds__data_open(kept_path("mnist"), NULL, &kept, NULL, NULL), FDS_OK);
     each_fault("sheet", draw);
     assert_int_equal(scratch_entries(), 1); /* the sheet, and nothing beside it */
     each_fault("dataset from memory", create);

@@ -16,7 +16,7 @@ static void reads_images_and_labels_in_every_spelling(void **state) {
         open_ok(scratch, NULL, &train, &test);
         assert_null(test);
         expect_shape(train, 5, 1, 3, 4);
-        fds_dataset_info info = fds_dataset_get_info(train);
+        fds__dataset_info info = fds__dataset_get_info(train);
         assert_true(info.is_bytes && info.is_image);
         assert_int_equal(info.classes, 3);
         assert_string_equal(fds_dataset_class_name(train, 2), "2");
@@ -40,7 +40,7 @@ static void reads_the_official_digits_packed(void **state) {
     assert_non_null(test);
     expect_shape(train, 300, 1, 28, 28);
     expect_shape(test, 200, 1, 28, 28);
-    assert_int_equal(fds_dataset_get_info(train).classes, 10);
+    assert_int_equal(fds__dataset_get_info(train).classes, 10);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(train->labels[i], first[i]);
         assert_int_equal(test->labels[i], first_test[i]);
@@ -64,7 +64,7 @@ static void reads_a_single_file_with_its_labels_beside_it(void **state) {
     expect_shape(train, 4, 1, 2, 2);
     fds_dataset_free(train);
     put_idx("other", "answers", 3, 2, 2, 2);
-    fds_data_options options = {.labels_file = scratch_path("answers")};
+    fds__data_options options = {.labels_file = scratch_path("answers")};
     open_fails(scratch_path("other"), &options, FDS_ERR_USAGE, "--labels is only for a single NPY");
     open_fails(scratch_path("other"), NULL, FDS_ERR_USAGE, "labels");
 }
@@ -75,7 +75,7 @@ static void takes_class_names_from_classes_txt(void **state) {
     put_idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte", 5, 2, 2, 3);
     put_text("classes.txt", "T-shirt/top\r\n  Trouser \n\nAnkle boot\nBag");
     open_ok(scratch, NULL, &train, &test);
-    assert_int_equal(fds_dataset_get_info(train).classes, 4);
+    assert_int_equal(fds__dataset_get_info(train).classes, 4);
     assert_string_equal(fds_dataset_class_name(train, 0), "T-shirt/top");
     assert_string_equal(fds_dataset_class_name(train, 1), "Trouser");
     assert_string_equal(fds_dataset_class_name(train, 3), "Bag");
@@ -96,8 +96,8 @@ static void classes_of_both_parts_are_counted_together(void **state) {
     put_idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte", 5, 2, 2, 2);
     put_idx("t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte", 5, 2, 2, 5);
     open_ok(scratch, NULL, &train, &test);
-    assert_int_equal(fds_dataset_get_info(train).classes, 5);
-    assert_int_equal(fds_dataset_get_info(test).classes, 5);
+    assert_int_equal(fds__dataset_get_info(train).classes, 5);
+    assert_int_equal(fds__dataset_get_info(test).classes, 5);
     fds_dataset_free(train);
     fds_dataset_free(test);
     put_idx("t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte", 5, 2, 3, 5);

@@ -110,7 +110,7 @@ static void idx(void **state) {
 static fds_status parse_packed(uint8_t *data, size_t size, fds_error *err) {
     fds_dataset *ds = NULL, *test = NULL;
     put_file("train-images-idx3-ubyte.gz", data, size);
-    fds_status status = fds_data_open(scratch, NULL, &ds, &test, err);
+    fds_status status = fds__data_open(scratch, NULL, &ds, &test, err);
     fds_dataset_free(ds);
     return status;
 }

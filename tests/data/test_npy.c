@@ -7,7 +7,7 @@
 static void open_files(const char *values, const char *labels, fds_dataset **ds) {
     char path[512];
     fds_dataset *test;
-    fds_data_options options = {.labels_file = path};
+    fds__data_options options = {.labels_file = path};
     snprintf(path, sizeof path, "%s", kept_path(labels));
     open_ok(kept_path(values), &options, ds, &test);
     assert_null(test);
@@ -16,7 +16,7 @@ static void open_files(const char *values, const char *labels, fds_dataset **ds)
 static void files_fail(const char *values, const char *labels, fds_status status,
                        const char *part) {
     char path[512];
-    fds_data_options options = {.labels_file = path};
+    fds__data_options options = {.labels_file = path};
     snprintf(path, sizeof path, "%s", kept_path(labels));
     open_fails(kept_path(values), &options, status, part);
 }
@@ -29,7 +29,7 @@ static void bytes_in_any_order_of_dimensions_are_the_same_images(void **state) {
         fds_dataset *ds;
         open_files(files[f], "npy/labels_i8.npy", &ds);
         expect_shape(ds, 2, 3, 4, 5);
-        assert_true(fds_dataset_get_info(ds).is_bytes && fds_dataset_get_info(ds).is_image);
+        assert_true(fds__dataset_get_info(ds).is_bytes && fds__dataset_get_info(ds).is_image);
         for (int k = 0; k < 120; k++)
             assert_int_equal(ds->bytes[k], k);
         fds_dataset_free(ds);
@@ -43,7 +43,7 @@ static void floats_of_either_byte_order_are_images_of_one_channel(void **state) 
         fds_dataset *ds;
         open_files(files[f], "npy/labels_i8.npy", &ds);
         expect_shape(ds, 2, 1, 4, 5);
-        assert_false(fds_dataset_get_info(ds).is_bytes);
+        assert_false(fds__dataset_get_info(ds).is_bytes);
         float values[20];
         for (size_t n = 0; n < 2; n++) {
             fds_dataset_sample(ds, n, values);
@@ -62,7 +62,7 @@ static void features_of_every_version_and_type(void **state) {
         fds_dataset *ds;
         open_files(files[f], "npy/labels_i8.npy", &ds);
         expect_shape(ds, 2, 5, 1, 1);
-        assert_false(fds_dataset_get_info(ds).is_image);
+        assert_false(fds__dataset_get_info(ds).is_image);
         for (int k = 0; k < 5; k++) {
             assert_true(ds->floats[k] == (float)k / 8.0f);
             assert_true(ds->floats[5 + k] == (float)(60 + k) / 8.0f);
@@ -82,7 +82,7 @@ static void labels_of_every_integer_type(void **state) {
         open_files("npy/nhw_f4.npy", name, &ds);
         assert_int_equal(ds->labels[0], 2);
         assert_int_equal(ds->labels[1], 1);
-        assert_int_equal(fds_dataset_get_info(ds).classes, 3);
+        assert_int_equal(fds__dataset_get_info(ds).classes, 3);
         fds_dataset_free(ds);
     }
 }

@@ -151,7 +151,7 @@ static void class_folders_become_classes_in_the_order_of_their_bytes(void **stat
     assert_null(test);
     expect_shape(train, 5, 1, 5, 6);
     static const char *const names[] = {"10", "9", "Cat", "dog"};
-    assert_int_equal(fds_dataset_get_info(train).classes, 4);
+    assert_int_equal(fds__dataset_get_info(train).classes, 4);
     for (uint32_t i = 0; i < 4; i++)
         assert_string_equal(fds_dataset_class_name(train, i), names[i]);
     static const uint16_t labels[] = {0, 1, 2, 3, 3};
@@ -178,7 +178,7 @@ static void one_colour_picture_makes_all_of_both_parts_colour(void **state) {
     open_ok(scratch, NULL, &train, &test);
     expect_shape(train, 2, 3, 4, 4);
     expect_shape(test, 2, 3, 4, 4);
-    assert_int_equal(fds_dataset_get_info(train).classes, 3);
+    assert_int_equal(fds__dataset_get_info(train).classes, 3);
     assert_int_equal(train->labels[1], 1);
     assert_int_equal(test->labels[1], 2);
     for (int c = 0; c < 3; c++) {
@@ -233,9 +233,9 @@ static void a_png_that_lies_about_its_size_is_refused(void **state) {
 static fds_dataset *pictures_of(fds_shape shape, const char *const *paths, size_t count) {
     fds_error err = {0};
     fds_dataset *ds = NULL;
-    expect_ok(fds_data_pictures(paths, count, shape, 7, &ds, &err), &err);
+    expect_ok(fds__data_pictures(paths, count, shape, 7, &ds, &err), &err);
     expect_shape(ds, count, shape.channels, shape.height, shape.width);
-    assert_int_equal(fds_dataset_get_info(ds).classes, 7);
+    assert_int_equal(fds__dataset_get_info(ds).classes, 7);
     return ds;
 }
 
@@ -279,7 +279,7 @@ static void refuse_picture(const char *name, fds_shape shape, fds_status status,
     fds_error err = {0};
     fds_dataset *ds = NULL;
     const char *const paths[] = {scratch_path("good.png"), scratch_path(name)};
-    assert_int_equal(fds_data_pictures(paths, 2, shape, 10, &ds, &err), status);
+    assert_int_equal(fds__data_pictures(paths, 2, shape, 10, &ds, &err), status);
     expect_in(err.text, part);
     assert_null(ds);
 }
@@ -299,7 +299,7 @@ static void single_pictures_that_do_not_fit_are_named(void **state) {
     refuse_picture("none.png", shape, FDS_ERR_NOT_FOUND, "none.png");
     refuse_picture("good.png", (fds_shape){4, 5, 4}, FDS_ERR_SHAPE, "4 x 5 x 4");
     fds_dataset *ds = NULL;
-    assert_int_equal(fds_data_pictures(NULL, 0, shape, 10, &ds, NULL), FDS_ERR_SHAPE);
+    assert_int_equal(fds__data_pictures(NULL, 0, shape, 10, &ds, NULL), FDS_ERR_SHAPE);
 }
 
 int main(void) {

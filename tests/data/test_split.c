@@ -13,7 +13,7 @@ static fds_dataset *uneven(void) {
     fds_dataset *ds = NULL;
     fds_error err = {0};
     assert_int_equal(
-        fds_dataset_create(SAMPLES, (fds_shape){1, 1, 1}, bytes, NULL, labels, 3, NULL, &ds, &err),
+        fds__dataset_create(SAMPLES, (fds_shape){1, 1, 1}, bytes, NULL, labels, 3, NULL, &ds, &err),
         FDS_OK);
     return ds;
 }

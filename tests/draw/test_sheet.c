@@ -60,7 +60,7 @@ static void colours_floats_and_long_names_are_drawn(void **state) {
     fds__picture p;
     fds_error err = {0};
     assert_int_equal(
-        fds_dataset_create(1, (fds_shape){3, 2, 2}, NULL, floats, &label, 1, &name, &ds, &err),
+        fds__dataset_create(1, (fds_shape){3, 2, 2}, NULL, floats, &label, 1, &name, &ds, &err),
         FDS_OK);
     assert_int_equal(fds_dataset_draw(ds, NULL, 1, 10, scratch_path("a.png"), &err), FDS_OK);
     read_sheet(scratch_path("a.png"), &p);

@@ -12,15 +12,15 @@ typedef struct {
     fds_dataset *train, *test;
     fds_players *players;
     uint32_t inputs[LEARNT], tests[TESTED];
-    fds_bench_data data;
-    fds_bench_params params;
+    fds__bench_data data;
+    fds__bench_params params;
     fds_events events;
 } trial;
 
 /* Settings for which a case takes a fraction of a second; methods NULL-terminated. */
-static inline fds_bench_params quick_bench(const char *const *methods) {
+static inline fds__bench_params quick_bench(const char *const *methods) {
     static const double shares[] = {0.1, 0.5, 1};
-    fds_bench_params p = fds_bench_params_default();
+    fds__bench_params p = fds__bench_params_default();
     p.methods = methods;
     p.shares = shares;
     p.share_count = COUNT(shares);
@@ -47,7 +47,7 @@ static inline trial trial_make(const char *const *methods) {
 
 /* Once the trial stays where it is. */
 static inline void trial_point(trial *t) {
-    t->data = (fds_bench_data){.name = "clouds",
+    t->data = (fds__bench_data){.name = "clouds",
                                .train = t->train,
                                .players = t->players,
                                .inputs = t->inputs,
@@ -64,7 +64,7 @@ static inline void trial_free(trial *t) {
 }
 
 static inline fds_status try_case(const trial *t, const char *dir, fds_error *err) {
-    return fds_bench_case(dir, &t->data, &t->params, &t->events, err);
+    return fds__bench_case(dir, &t->data, &t->params, &t->events, err);
 }
 
 static inline void run_case(const trial *t, const char *dir) {

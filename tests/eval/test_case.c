@@ -366,9 +366,9 @@ static void images_are_drawn(void **state) {
     fds_dataset_free(t.train);
     fds_dataset_free(t.test);
     const fds_shape shape = {1, SIDE, SIDE};
-    expect_ok(fds_dataset_create(ALL, shape, bytes, NULL, labels, CLASSES, NULL, &t.train, &err),
+    expect_ok(fds__dataset_create(ALL, shape, bytes, NULL, labels, CLASSES, NULL, &t.train, &err),
               &err);
-    expect_ok(fds_dataset_create(ALL, shape, bytes, NULL, labels, CLASSES, NULL, &t.test, &err),
+    expect_ok(fds__dataset_create(ALL, shape, bytes, NULL, labels, CLASSES, NULL, &t.test, &err),
               &err);
     trial_point(&t);
     run_case(&t, scratch_path("case"));

@@ -108,7 +108,7 @@ static void a_case_that_fails_again_and_again_gets_done(void **state) {
 static void a_copy_with_other_labels_is_whole_or_none(void **state) {
     (void)state;
     task t = task_providers("afds");
-    const fds_dataset_info before = fds_dataset_get_info(t.train);
+    const fds__dataset_info before = fds__dataset_get_info(t.train);
     uint16_t labels[SAMPLES];
     for (size_t i = 0; i < SAMPLES; i++)
         labels[i] = (uint16_t)((before.labels[i] + 1) % CLASSES);
@@ -123,7 +123,7 @@ static void a_copy_with_other_labels_is_whole_or_none(void **state) {
             continue;
         }
         expect_ok(status, &err);
-        const fds_dataset_info after = fds_dataset_get_info(copy);
+        const fds__dataset_info after = fds__dataset_get_info(copy);
         float was[FEATURES], is[FEATURES];
         assert_int_equal(after.count, before.count);
         assert_int_equal(after.providers, before.providers);

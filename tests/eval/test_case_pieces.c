@@ -17,7 +17,7 @@ typedef struct {
 } hand;
 
 static void hand_open(hand *h, const trial *t, const char *kind) {
-    fds_utility_params p = fds_utility_params_default();
+    fds__utility_params p = fds__utility_params_default();
     fds_error err;
     float full[TESTED * CLASSES], empty[TESTED * CLASSES];
     const uint64_t nobody = 0, all = ((uint64_t)1 << OWNERS) - 1;
@@ -28,7 +28,7 @@ static void hand_open(hand *h, const trial *t, const char *kind) {
     if (strcmp(kind, "retrain") == 0)
         p.train.lr = 1e-3f;
     expect_ok(
-        fds_utility_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1, &h->value, &err),
+        fds__utility_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1, &h->value, &err),
         &err);
     expect_ok(fds_table_open(scratch_path(kind), h->value, FDS_STORE_F32, NULL, &h->table, &err),
               &err);
@@ -36,9 +36,9 @@ static void hand_open(hand *h, const trial *t, const char *kind) {
     expect_ok(fds_utility_eval(h->value, 0, &all, full, &err), &err);
     expect_ok(fds_utility_eval(h->value, 0, &nobody, empty, &err), &err);
     for (size_t i = 0; i < OWNERS; i++)
-        h->player_labels[i] = fds_dataset_get_info(t->train).labels[i];
+        h->player_labels[i] = fds__dataset_get_info(t->train).labels[i];
     for (size_t x = 0; x < TESTED; x++) {
-        h->labels[x] = fds_dataset_get_info(t->test).labels[t->tests[x]];
+        h->labels[x] = fds__dataset_get_info(t->test).labels[t->tests[x]];
         h->predicted[x] = fds__largest(full + x * CLASSES, CLASSES);
         size_t at = x * CLASSES + h->predicted[x];
         h->rise[x] = (double)full[at] - (double)empty[at];
@@ -92,28 +92,28 @@ static void hand_truth(const hand *h, const json_t *json, size_t scorer, size_t 
         truth[i] = (truth[i] + again[i]) / 2;
 }
 
-static void hand_baseline(const hand *h, const char *method, fds_scorer scorer, double *values,
-                          fds_baseline_report *report) {
-    fds_baseline_params p;
+static void hand_baseline(const hand *h, const char *method, fds__scorer scorer, double *values,
+                          fds__baseline_report *report) {
+    fds_params p;
     fds_error err;
-    expect_ok(fds_baseline_params_default(method, &p, &err), &err);
-    fds_utility_params value = fds_utility_params_default();
+    expect_ok(fds__baseline_default(method, &p, &err), &err);
+    fds__utility_params value = fds__utility_params_default();
     value.network = "fc:classes";
     value.train.seed = p.seed = h->t->params.seed;
     p.scorer = scorer;
     if (strcmp(method, "freeshap") != 0)
         p.permutations = h->t->params.permutations;
     p.threads = 1;
-    const fds_baseline_data data = {.train = h->t->train,
+    const fds__baseline_data data = {.train = h->t->train,
                                     .players = h->t->players,
                                     .test = h->t->test,
                                     .inputs = h->t->tests,
                                     .input_count = TESTED,
                                     .labels =
-                                        scorer == FDS_SCORER_EACH_SAMPLE ? h->predicted : h->labels,
+                                        scorer == FDS__SCORER_EACH_SAMPLE ? h->predicted : h->labels,
                                     .value = &value,
                                     .table = h->table};
-    expect_ok(fds_baseline(&p, &data, values, NULL, report, NULL, &err), &err);
+    expect_ok(fds__baseline(&p, &data, values, NULL, report, NULL, &err), &err);
 }
 
 /* One set's mean and standard deviation, from their definitions. */
@@ -235,11 +235,11 @@ static void baselines_are_made_of_their_pieces(void **state) {
         "tmc",        "knn:3",      "knn:3/sample", "freeshap/sample",      "loo",
         "loo/sample", "cs-shapley", "tmc/sample",   "group-testing/sample", "gshapley",
         "beta:4,1",   NULL};
-    static const fds_scorer scorers[] = {
-        FDS_SCORER_ACCURACY,    FDS_SCORER_CONFIDENCE,  FDS_SCORER_EACH_SAMPLE,
-        FDS_SCORER_EACH_SAMPLE, FDS_SCORER_ACCURACY,    FDS_SCORER_EACH_SAMPLE,
-        FDS_SCORER_ACCURACY,    FDS_SCORER_EACH_SAMPLE, FDS_SCORER_EACH_SAMPLE,
-        FDS_SCORER_ACCURACY,    FDS_SCORER_ACCURACY};
+    static const fds__scorer scorers[] = {
+        FDS__SCORER_ACCURACY,    FDS__SCORER_CONFIDENCE,  FDS__SCORER_EACH_SAMPLE,
+        FDS__SCORER_EACH_SAMPLE, FDS__SCORER_ACCURACY,    FDS__SCORER_EACH_SAMPLE,
+        FDS__SCORER_ACCURACY,    FDS__SCORER_EACH_SAMPLE, FDS__SCORER_EACH_SAMPLE,
+        FDS__SCORER_ACCURACY,    FDS__SCORER_ACCURACY};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
     trial t = trial_make(methods);
     hand h;
@@ -250,7 +250,7 @@ static void baselines_are_made_of_their_pieces(void **state) {
     hand_open(&h, &t, "retrain:10");
     hand_truth(&h, json, 0, 50, truth);
     for (size_t i = 0; methods[i]; i++) {
-        fds_baseline_report report;
+        fds__baseline_report report;
         bool is_estimate = strcmp(methods[i], "tmc/sample") == 0 ||
                            strcmp(methods[i], "group-testing/sample") == 0;
         eval_method m;
@@ -258,14 +258,14 @@ static void baselines_are_made_of_their_pieces(void **state) {
         expect_ok(eval_method_find(methods[i], &m, &err), &err);
         hand_baseline(&h, m.base, scorers[i], values, &report);
         const json_t *row = find_row(json, methods[i]);
-        size_t columns = scorers[i] == FDS_SCORER_EACH_SAMPLE ? TESTED : 1;
+        size_t columns = scorers[i] == FDS__SCORER_EACH_SAMPLE ? TESTED : 1;
         expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, columns);
         expect_agreement(&h, row, values, columns, truth, is_estimate);
         const json_t *permutations = json_object_get(row, "orders");
         assert_int_equal(report.permutations > 0, json_is_object(permutations));
         assert_true(!report.permutations ||
                     number(permutations, "walked") == (double)report.permutations);
-        size_t asked = fds_baseline_needs_table(m.base) ? report.asked : 0;
+        size_t asked = fds__baseline_needs_table(m.base) ? report.asked : 0;
         assert_true(number(row, "sub_models") == (double)asked);
     }
     json_decref(json);
@@ -280,13 +280,13 @@ static json_t *read_fit(const char *dir, const char *run) {
 }
 
 /* Values of a fitted run for labels, in the order of a case. */
-static void ask_run(const char *dir, const trial *t, fds_answerer by, const uint32_t *labels,
+static void ask_run(const char *dir, const trial *t, fds__answerer by, const uint32_t *labels,
                     double *values) {
     static answers a;
     fds_run *run;
     fds_error err;
     memcpy(a.labels, labels, TESTED * sizeof *labels);
-    expect_ok(fds_run_open(dir, 2, &run, &err), &err);
+    expect_ok(fds__run_open(dir, 2, &run, &err), &err);
     ask(run, by, t->test, t->tests, TESTED, true, &a);
     for (size_t x = 0; x < TESTED; x++)
         for (size_t i = 0; i < OWNERS; i++)
@@ -312,7 +312,7 @@ static void fits_are_made_of_their_pieces(void **state) {
     for (size_t i = 0; methods[i]; i++) {
         const json_t *row = find_row(json, methods[i]);
         bool is_bank = strcmp(methods[i], "bank") == 0;
-        ask_run(in_run(dir, runs[i]), &t, is_bank ? FDS_ANSWERER_BANK : FDS_ANSWERER_EXPLAINER,
+        ask_run(in_run(dir, runs[i]), &t, is_bank ? FDS__ANSWERER_BANK : FDS__ANSWERER_EXPLAINER,
                 h.predicted, values);
         expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
         expect_agreement(&h, row, values, TESTED, truth, true);
@@ -352,18 +352,18 @@ static void fds__and_who_it_is_compared_with_are_judged_by_converged_models(void
     hand_open(&quickly, &t, "retrain:10");
     assert_memory_not_equal(h.predicted, quickly.predicted, sizeof h.predicted);
     hand_truth(&h, json, 1, 30, truth);
-    ask_run(in_run(dir, "fds.run"), &t, FDS_ANSWERER_EXPLAINER, h.predicted, values);
+    ask_run(in_run(dir, "fds.run"), &t, FDS__ANSWERER_EXPLAINER, h.predicted, values);
     const json_t *row = find_row(json, "fds");
     assert_string_equal(json_string_value(json_object_get(row, "value")), "retrain");
     expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     expect_agreement(&h, row, values, TESTED, truth, true);
     /* each scorer asks for the label that its own model predicts */
-    ask_run(in_run(dir, "fds.run"), &t, FDS_ANSWERER_EXPLAINER, quickly.predicted, values);
+    ask_run(in_run(dir, "fds.run"), &t, FDS__ANSWERER_EXPLAINER, quickly.predicted, values);
     expect_losses(&quickly, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     /* the table's models are those of the fit: v(N) and v(0) are the same */
     assert_true(number(json_object_get(row, "agreement"), "gap") < 1e-6);
     assert_null(find_losses(find_row(json, "ls"), "retrain", "top", "all"));
-    hand_baseline(&quickly, "loo", FDS_SCORER_ACCURACY, values, NULL);
+    hand_baseline(&quickly, "loo", FDS__SCORER_ACCURACY, values, NULL);
     expect_losses(&h, find_row(json, "loo"), FDS_REMOVAL_TOP, "top", values, 1);
     /* and of controls */
     for (size_t i = 0; i < OWNERS; i++)
@@ -394,7 +394,7 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
     run_case(&t, dir);
     json_t *json = read_case(dir), *run = read_fit(dir, "flipped/afds.run"), *player;
-    const fds_dataset_info info = fds_dataset_get_info(t.train);
+    const fds__dataset_info info = fds__dataset_get_info(t.train);
     /* who has another label now */
     uint16_t labels[OWNERS + LEARNT];
     bool is_wrong[OWNERS];
@@ -413,7 +413,7 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
     hand h;
     other.train = flipped;
     hand_open(&h, &other, "retrain:10");
-    ask_run(in_run(dir, "flipped/afds.run"), &t, FDS_ANSWERER_EXPLAINER, h.labels, values);
+    ask_run(in_run(dir, "flipped/afds.run"), &t, FDS__ANSWERER_EXPLAINER, h.labels, values);
     for (i = 0; i < OWNERS; i++) {
         means[i] = same[i] = 0;
         for (size_t x = 0; x < TESTED; x++) {
@@ -425,7 +425,7 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
                 fds_ranking_area(means, is_wrong, OWNERS));
     assert_true(number(find_row(json, "same-label"), "area") ==
                 fds_ranking_area(same, is_wrong, OWNERS));
-    hand_baseline(&h, "loo", FDS_SCORER_ACCURACY, values, NULL);
+    hand_baseline(&h, "loo", FDS__SCORER_ACCURACY, values, NULL);
     assert_true(number(find_row(json, "loo"), "area") ==
                 fds_ranking_area(values, is_wrong, OWNERS));
     json_decref(run);
@@ -440,8 +440,8 @@ static void all_samples_of_a_player_get_wrong_labels(void **state) {
     (void)state;
     static const char *const methods[] = {"loo", "afds", NULL}, *const knn[] = {"knn:1", NULL};
     task from = task_providers("afds");
-    fds_bench_params params = quick_bench(methods);
-    const fds_bench_data data = {.name = "providers",
+    fds__bench_params params = quick_bench(methods);
+    const fds__bench_data data = {.name = "providers",
                                  .train = from.train,
                                  .players = from.players,
                                  .inputs = from.inputs,
@@ -455,7 +455,7 @@ static void all_samples_of_a_player_get_wrong_labels(void **state) {
     params.flipped = 0.01;
     params.coalitions = 20;
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
-    expect_ok(fds_bench_case(dir, &data, &params, NULL, &err), &err);
+    expect_ok(fds__bench_case(dir, &data, &params, NULL, &err), &err);
     json_t *before = read_fit(dir, "afds.run"), *row = read_case(dir);
     json_t *after = read_fit(dir, "flipped/afds.run");
     for (size_t p = 0; p < players; p++) {
@@ -469,7 +469,7 @@ static void all_samples_of_a_player_get_wrong_labels(void **state) {
     double area = number(find_row(row, "loo"), "area");
     assert_true(area >= 0 && area <= 1);
     params.methods = knn;
-    expect_failure(fds_bench_case(scratch_path("knn"), &data, &params, NULL, &err), FDS_ERR_USAGE,
+    expect_failure(fds__bench_case(scratch_path("knn"), &data, &params, NULL, &err), FDS_ERR_USAGE,
                    &err, "\"knn:1\": player \"blue\" has 3 samples");
     assert_false(fds__path_exists(scratch_path("knn")));
     json_decref(before);

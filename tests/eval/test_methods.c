@@ -113,9 +113,9 @@ static void what_cannot_be_is_refused_with_the_reason(void **state) {
 
 static void the_defaults_have_the_papers_shares(void **state) {
     (void)state;
-    fds_bench_params p = fds_bench_params_default();
+    fds__bench_params p = fds__bench_params_default();
     fds_error err;
-    expect_ok(fds_bench_check(&p, &err), &err);
+    expect_ok(fds__bench_check(&p, &err), &err);
     assert_null(p.methods);
     for (size_t i = 0; i < REPORT_PAPER_SHARES; i++)
         assert_true(p.shares[i] == report_paper_shares[i]);
@@ -124,9 +124,9 @@ static void the_defaults_have_the_papers_shares(void **state) {
     assert_string_equal(p.network, "lenet5");
 }
 
-static void expect_mistake(const fds_bench_params *p, fds_status wanted, const char *part) {
+static void expect_mistake(const fds__bench_params *p, fds_status wanted, const char *part) {
     fds_error err = {0};
-    fds_status got = fds_bench_check(p, &err);
+    fds_status got = fds__bench_check(p, &err);
     if (got != wanted || err.status != wanted)
         fail_msg("%s, not %s: %s", fds_status_name(got), fds_status_name(wanted), err.text);
     expect_in(err.text, part);
@@ -137,8 +137,8 @@ static void mistakes_are_named_before_any_work(void **state) {
     static const char *const none[] = {NULL}, *const twice[] = {"loo", "tmc", "loo", NULL};
     static const char *const unknown[] = {"loo", "lol", NULL};
     static const double zero[] = {0}, beyond[] = {0.5, 1.01}, falls[] = {0.5, 0.2}, nan[] = {NAN};
-    const fds_bench_params good = fds_bench_params_default();
-    fds_bench_params p;
+    const fds__bench_params good = fds__bench_params_default();
+    fds__bench_params p;
 #define MISTAKE(change, status, part) (p = good, change, expect_mistake(&p, status, part))
     MISTAKE(p.methods = none, FDS_ERR_USAGE, "no method is named");
     MISTAKE(p.methods = twice, FDS_ERR_USAGE, "\"loo\" is named twice");

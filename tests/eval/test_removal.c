@@ -119,7 +119,7 @@ static void losses_are_those_of_models_without_the_removed(void **state) {
     static const size_t counts[] = {0, 1, 3, 5, 8, 10}; /* 2.5 players are 3 */
     game g = game_vectors(10, 5, 3, 5);
     for (size_t k = 0; k < COUNT(kinds); k++) {
-        fds_utility_params p = smaller(kinds[k]);
+        fds__utility_params p = smaller(kinds[k]);
         fds_utility *value = make_value(&g, &p, 1);
         for (size_t w = 0; w < COUNT(ways); w++)
             for (size_t columns = 1; columns <= 5; columns += 4) {
@@ -137,7 +137,7 @@ static void providers_are_removed_whole(void **state) {
     (void)state;
     static const size_t counts[] = {0, 0, 1, 2, 2, 3};
     game g = game_providers(30, 4, 2, 3);
-    fds_utility_params p = smaller("knn:5");
+    fds__utility_params p = smaller("knn:5");
     fds_utility *value = make_value(&g, &p, 1);
     assert_int_equal(value->players, 3);
     for (size_t w = 0; w < COUNT(ways); w++) {
@@ -218,7 +218,7 @@ static void shares_are_rounded_to_whole_players(void **state) {
 static void losses_have_bounds(void **state) {
     (void)state;
     game g = game_vectors(6, 4, 2, 5);
-    fds_utility_params p = smaller("knn:1");
+    fds__utility_params p = smaller("knn:1");
     fds_utility *value = make_value(&g, &p, 1);
     float probs[4 * 2];
     call c = call_of(value, FDS_REMOVAL_KEEP_TOP, 4, 1);
@@ -306,7 +306,7 @@ static void nothing_else_is_trained(void **state) {
 static void threads_change_no_bit(void **state) {
     (void)state;
     game g = game_vectors(9, 6, 3, 8);
-    fds_utility_params p = smaller("retrain:2");
+    fds__utility_params p = smaller("retrain:2");
     fds_utility *value = make_value(&g, &p, 3);
     for (size_t w = 0; w < COUNT(ways); w++) {
         call one = call_of(value, ways[w], 6, w);
@@ -339,7 +339,7 @@ static bool stop(void *user, const fds_progress *progress) {
 static void a_call_that_was_stopped_goes_on(void **state) {
     (void)state;
     game g = game_vectors(9, 6, 3, 8);
-    fds_utility_params p = smaller("retrain:2");
+    fds__utility_params p = smaller("retrain:2");
     fds_utility *value = make_value(&g, &p, 2);
     stopper s = {0};
     fds_events events = {.progress = stop, .user = &s};

@@ -43,7 +43,7 @@ typedef struct {
     fds_groups *groups;
     uint32_t inputs[INPUTS];
     size_t input_count;
-    fds_fit_params params;
+    fds_params params;
     fds_events events;
 } task;
 
@@ -62,7 +62,7 @@ static inline fds_dataset *clouds(size_t count, uint64_t seed) {
     fds_error err;
     for (size_t i = 0; i < count; i++)
         cloud(&rng, i, values + i * FEATURES, &labels[i]);
-    expect_ok(fds_dataset_create(count, (fds_shape){FEATURES, 1, 1}, NULL, values, labels, CLASSES,
+    expect_ok(fds__dataset_create(count, (fds_shape){FEATURES, 1, 1}, NULL, values, labels, CLASSES,
                                  NULL, &ds, &err),
               &err);
     free(values);
@@ -71,10 +71,10 @@ static inline fds_dataset *clouds(size_t count, uint64_t seed) {
 }
 
 /* Settings of a method for which a fit takes a fraction of a second. */
-static inline fds_fit_params quick(const char *method) {
-    fds_fit_params p;
+static inline fds_params quick(const char *method) {
+    fds_params p;
     fds_error err;
-    expect_ok(fds_fit_params_default(method, &p, &err), &err);
+    expect_ok(fds__fit_default(method, &p, &err), &err);
     if (strcmp(method, "fds") != 0)
         p.value.kind = "retrain:4";
     p.value.network = "fc:classes";
@@ -126,7 +126,7 @@ static inline task task_providers(const char *method) {
                 (double)x[3], 'x' + label, names[i % COUNT(names)]);
     }
     assert_int_equal(fclose(file), 0);
-    expect_ok(fds_data_open(scratch_path("providers.csv"), NULL, &t.train, &none, &err), &err);
+    expect_ok(fds__data_open(scratch_path("providers.csv"), NULL, &t.train, &none, &err), &err);
     assert_null(none);
     expect_ok(fds_players_providers(t.train, NULL, PLAYERS, &t.players, &err), &err);
     for (uint32_t i = 0; i < INPUTS; i++)
@@ -140,14 +140,14 @@ static inline void task_free(task *t) {
     fds_dataset_free(t->train);
 }
 
-static inline fds_status try_fit(const task *t, const char *dir, fds_fit_report *report,
+static inline fds_status try_fit(const task *t, const char *dir, fds__fit_report *report,
                                  fds_error *err) {
-    return fds_fit(dir, t->method, t->train, t->players, t->groups, t->inputs, t->input_count,
+    return fds__fit(dir, t->method, t->train, t->players, t->groups, t->inputs, t->input_count,
                    &t->params, &t->events, report, err);
 }
 
-static inline fds_fit_report fit(const task *t, const char *dir) {
-    fds_fit_report report;
+static inline fds__fit_report fit(const task *t, const char *dir) {
+    fds__fit_report report;
     fds_error err;
     memset(&report, 0xa5, sizeof report);
     expect_ok(try_fit(t, dir, &report, &err), &err);
@@ -157,7 +157,7 @@ static inline fds_fit_report fit(const task *t, const char *dir) {
 static inline fds_run *open_run(const char *dir) {
     fds_run *run = NULL;
     fds_error err;
-    expect_ok(fds_run_open(dir, 0, &run, &err), &err);
+    expect_ok(fds__run_open(dir, 0, &run, &err), &err);
     return run;
 }
 
@@ -171,19 +171,19 @@ typedef struct {
     double full[MOST], empty[MOST], values[MOST * MOST_PLAYERS], errors[MOST * MOST_PLAYERS];
 } answers;
 
-static inline fds_answers places(answers *a) {
-    return (fds_answers){a->labels, a->probs, a->full, a->empty, a->values, a->errors};
+static inline fds__answers places(answers *a) {
+    return (fds__answers){a->labels, a->probs, a->full, a->empty, a->values, a->errors};
 }
 
-static inline void ask(fds_run *run, fds_answerer by, const fds_dataset *ds, const uint32_t *index,
+static inline void ask(fds_run *run, fds__answerer by, const fds_dataset *ds, const uint32_t *index,
                        size_t count, bool is_given, answers *a) {
-    const fds_answers to = places(a);
+    const fds__answers to = places(a);
     fds_error err;
-    expect_ok(fds_run_explain(run, by, ds, index, count, is_given, &to, &err), &err);
+    expect_ok(fds__run_explain(run, by, ds, index, count, is_given, &to, &err), &err);
 }
 
 /* For predicted labels and for each given one, values add up to v(1) - v(0), to rounding. */
-static inline void expect_efficient(const task *t, const char *dir, fds_answerer by) {
+static inline void expect_efficient(const task *t, const char *dir, fds__answerer by) {
     static answers a;
     fds_run *run = open_run(dir);
     uint32_t asked[ASKED];

@@ -28,7 +28,7 @@ static fds_plan *paired(size_t players, size_t count, uint64_t seed) {
 /* Vectors; the coalitions of so small a game repeat themselves. */
 static subject make_subject(size_t coalitions) {
     subject s = {.g = game_vectors(PLAYERS, INPUTS, CLASSES, 1)};
-    fds_utility_params params = smaller("retrain:3");
+    fds__utility_params params = smaller("retrain:3");
     fds_error err;
     s.value = make_value(&s.g, &params, 3);
     s.plan = paired(PLAYERS, coalitions, 4);
@@ -314,7 +314,7 @@ static void a_killed_filling_goes_on(void **state) {
 static void other_files_are_told_apart(void **state) {
     (void)state;
     subject s = make_subject(20), other = make_subject(20);
-    fds_utility_params params = smaller("retrain:3");
+    fds__utility_params params = smaller("retrain:3");
     fds__bank *bank = NULL;
     fds_error err;
     fds_utility_free(other.value);
@@ -362,7 +362,7 @@ static void other_files_are_told_apart(void **state) {
 static void mistakes_of_the_caller_are_told(void **state) {
     (void)state;
     subject s = make_subject(60);
-    fds_utility_params params = smaller("knn:1");
+    fds__utility_params params = smaller("knn:1");
     fds_utility *knn = make_value(&s.g, &params, 1);
     fds_table *table = NULL;
     fds__bank *bank = NULL;

@@ -19,7 +19,7 @@ static task task_pictures(void) {
         for (size_t at = 0; at < SIDE * SIDE; at++)
             bytes[i * SIDE * SIDE + at] = pixel(i, at);
     }
-    expect_ok(fds_dataset_create(SAMPLES, (fds_shape){1, SIDE, SIDE}, bytes, NULL, labels, CLASSES,
+    expect_ok(fds__dataset_create(SAMPLES, (fds_shape){1, SIDE, SIDE}, bytes, NULL, labels, CLASSES,
                                  NULL, &t.train, &err),
               &err);
     task_players(&t);
@@ -63,9 +63,9 @@ static void subject_free(subject *s) {
 
 static fds_status try_draw(subject *s, size_t count, const uint32_t *true_labels, bool has_probs,
                            uint32_t columns, fds_error *err) {
-    fds_answers to = places(&s->a);
+    fds__answers to = places(&s->a);
     to.probs = has_probs ? to.probs : NULL;
-    return fds_run_draw(s->run, s->t.train, s->index, count, true_labels, &to, columns,
+    return fds__run_draw(s->run, s->t.train, s->index, count, true_labels, &to, columns,
                         scratch_path("f.png"), err);
 }
 
@@ -156,15 +156,15 @@ static void mistakes_are_told(void **state) {
     expect_failure(try_draw(&s, ROWS, NULL, true, 0, &err), FDS_ERR_USAGE, &err, "one column");
     s.index[1] = SAMPLES;
     assert_int_not_equal(try_draw(&s, ROWS, NULL, true, 3, &err), FDS_OK);
-    const fds_answers to = {.labels = labels, .values = values};
+    const fds__answers to = {.labels = labels, .values = values};
     expect_failure(
-        fds_run_draw(s.run, s.t.train, many, MANY, NULL, &to, 3, scratch_path("f.png"), &err),
+        fds__run_draw(s.run, s.t.train, many, MANY, NULL, &to, 3, scratch_path("f.png"), &err),
         FDS_ERR_LIMIT, &err, "too large");
     expect_failure(
-        fds_run_draw(s.run, s.t.train, many, 1, NULL, &to, 3, scratch_path("none/f.png"), &err),
+        fds__run_draw(s.run, s.t.train, many, 1, NULL, &to, 3, scratch_path("none/f.png"), &err),
         FDS_ERR_NOT_FOUND, &err, "none/f.png");
     fds_dataset *vectors = clouds(3, 1);
-    expect_failure(fds_run_draw(s.run, vectors, NULL, 1, NULL, &to, 3, scratch_path("f.png"), &err),
+    expect_failure(fds__run_draw(s.run, vectors, NULL, 1, NULL, &to, 3, scratch_path("f.png"), &err),
                    FDS_ERR_USAGE, &err, "only images");
     assert_false(fds__path_exists(scratch_path("f.png")));
     fds_dataset_free(vectors);

@@ -7,7 +7,7 @@
 
 /* ---- the methods ---- */
 
-static void expect_report(const task *t, const fds_fit_report *r) {
+static void expect_report(const task *t, const fds__fit_report *r) {
     bool is_grouped = t->params.sampler >= FDS_SAMPLER_GFDS; /* some coalitions are drawn twice */
     assert_true(r->sub_models <= 2 + t->params.coalitions + 20);
     assert_true(is_grouped ? r->sub_models > 30 : r->sub_models == 2 + t->params.coalitions + 20);
@@ -17,20 +17,20 @@ static void expect_report(const task *t, const fds_fit_report *r) {
     assert_true(isfinite(r->loss) && r->loss >= 0 && r->loss < 1);
     assert_true(r->agreement >= -1 && r->agreement <= 1);
     assert_true(r->within >= -1 && r->within <= 1);
-    for (int s = 0; s < FDS_FIT_STAGES; s++)
+    for (int s = 0; s < FDS__FIT_STAGES; s++)
         assert_true(r->seconds[s] >= 0 && r->seconds[s] < 1000);
 }
 
 static void each_method_fits_and_answers_add_up(void **state) {
     (void)state;
-    for (const char *const *method = fds_fit_methods(); *method; method++)
-        for (int objective = FDS_OBJECTIVE_CLOSED; objective <= FDS_OBJECTIVE_PAPER; objective++) {
+    for (const char *const *method = fds__fit_methods(); *method; method++)
+        for (int objective = FDS__OBJECTIVE_CLOSED; objective <= FDS__OBJECTIVE_PAPER; objective++) {
             task t = task_make(*method);
-            t.params.objective = (fds_objective)objective;
-            fds_fit_report report = fit(&t, scratch_path("run"));
+            t.params.objective = (fds__objective)objective;
+            fds__fit_report report = fit(&t, scratch_path("run"));
             expect_report(&t, &report);
             assert_false(report.was_resumed);
-            expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_EXPLAINER);
+            expect_efficient(&t, scratch_path("run"), FDS__ANSWERER_EXPLAINER);
             remove_run(scratch_path("run"));
             task_free(&t);
         }
@@ -42,7 +42,7 @@ static void an_explainer_learns(void **state) {
     task t = task_make("afds");
     t.params.explainer = "mlp";
     t.params.epochs = IS_SLOW_BUILD ? 20 : 60;
-    fds_fit_report report = fit(&t, scratch_path("run"));
+    fds__fit_report report = fit(&t, scratch_path("run"));
     expect_report(&t, &report);
     print_message("# agreement %.3f, within %.3f, loss %.2g\n", report.agreement, report.within,
                   report.loss);
@@ -64,7 +64,7 @@ static void what_is_not_defined_is_no_number(void **state) {
         if (is_bank)
             t.params.explainer = "bank";
         for (int again = 0; again < 2; again++) { /* computed, then read */
-            fds_fit_report r = fit(&t, scratch_path("run"));
+            fds__fit_report r = fit(&t, scratch_path("run"));
             assert_true(isnan(r.within));
             assert_true(!isnan(r.agreement) == !is_bank && !isnan(r.loss) == !is_bank);
         }
@@ -86,7 +86,7 @@ static void members_of_a_group_get_the_same(void **state) {
         t.params.is_by_group = by_group;
         fit(&t, scratch_path("run"));
         fds_run *run = open_run(scratch_path("run"));
-        ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &a);
+        ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &a);
         for (size_t x = 0; x < MOST; x++)
             for (size_t i = GROUPS; i < PLAYERS; i++)
                 assert_true(fabs(a.values[x * PLAYERS + i] - a.values[x * PLAYERS + i - GROUPS]) <=
@@ -110,11 +110,11 @@ static void few_groups_are_enough(void **state) {
             fds_groups_free(t.groups);
             expect_ok(fds_groups_create(group_of, PLAYERS, NULL, &t.groups, &err), &err);
             t.params.coalitions = 0;
-            fds_fit_report report = fit(&t, scratch_path("run"));
+            fds__fit_report report = fit(&t, scratch_path("run"));
             assert_true(isfinite(report.loss));
             if (sampler == FDS_SAMPLER_GFDS_PLUS) /* all that there are */
                 assert_true(report.sub_models <= (size_t)1 << groups);
-            expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_EXPLAINER);
+            expect_efficient(&t, scratch_path("run"), FDS__ANSWERER_EXPLAINER);
             remove_run(scratch_path("run"));
             task_free(&t);
         }
@@ -138,7 +138,7 @@ static void other_settings_fit_too(void **state) {
                 assert_int_equal(scratch_entries(), 0);
             } else {
                 fit(&t, scratch_path("run"));
-                expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_EXPLAINER);
+                expect_efficient(&t, scratch_path("run"), FDS__ANSWERER_EXPLAINER);
                 remove_run(scratch_path("run"));
             }
             task_free(&t);
@@ -155,13 +155,13 @@ static void the_ends_are_those_of_the_game(void **state) {
     fds_utility *value = NULL;
     fds_error err;
     fit(&t, scratch_path("run"));
-    expect_ok(fds_utility_create(&t.params.value, t.train, t.players, t.train, t.inputs, INPUTS, 1,
+    expect_ok(fds__utility_create(&t.params.value, t.train, t.players, t.train, t.inputs, INPUTS, 1,
                                  &value, &err),
               &err);
     expect_ok(fds_utility_eval(value, 0, &none, empty, &err), &err);
     expect_ok(fds_utility_eval(value, 0, &all, full, &err), &err);
     fds_run *run = open_run(scratch_path("run"));
-    ask(run, FDS_ANSWERER_EXPLAINER, t.train, t.inputs, INPUTS, false, &a);
+    ask(run, FDS__ANSWERER_EXPLAINER, t.train, t.inputs, INPUTS, false, &a);
     assert_memory_equal(a.probs, full, sizeof full);
     for (size_t x = 0; x < INPUTS; x++) {
         assert_true(a.full[x] == (double)full[x * CLASSES + a.labels[x]]);
@@ -198,10 +198,10 @@ static void a_second_call_does_no_work(void **state) {
                                         FDS__RUN_PLAYERS, FDS__RUN_ERRORS};
     ino_t files[COUNT(names)];
     task t = task_make("afds");
-    fds_fit_report first = fit(&t, scratch_path("run"));
+    fds__fit_report first = fit(&t, scratch_path("run"));
     for (size_t i = 0; i < COUNT(names); i++)
         files[i] = file_of(in_run(scratch_path("run"), names[i]));
-    fds_fit_report second = fit(&t, scratch_path("run"));
+    fds__fit_report second = fit(&t, scratch_path("run"));
     for (size_t i = 0; i < COUNT(names); i++)
         assert_true(files[i] == file_of(in_run(scratch_path("run"), names[i])));
     assert_true(second.was_resumed);
@@ -211,7 +211,7 @@ static void a_second_call_does_no_work(void **state) {
     assert_true(first.service_accuracy == second.service_accuracy);
     assert_true(first.loss == second.loss && first.agreement == second.agreement);
     assert_true(first.within == second.within);
-    for (int s = 0; s < FDS_FIT_STAGES; s++)
+    for (int s = 0; s < FDS__FIT_STAGES; s++)
         assert_true(first.seconds[s] == second.seconds[s]);
     /* threads are not a setting: a run may be read with others */
     t.params.threads = 2;
@@ -229,7 +229,7 @@ static void other_network(task *t) { t->params.value.network = "fc:4,relu,fc:cla
 static void other_explainer(task *t) { t->params.explainer = "mlp"; }
 static void other_adjust(task *t) { t->params.adjust = FDS_ADJUST_NONE; }
 static void other_sampler(task *t) { t->params.sampler = FDS_SAMPLER_PAIRED; }
-static void other_objective(task *t) { t->params.objective = FDS_OBJECTIVE_PAPER; }
+static void other_objective(task *t) { t->params.objective = FDS__OBJECTIVE_PAPER; }
 static void other_method(task *t) { t->method = "mine"; }
 static void other_inputs(task *t) { t->inputs[0] = SAMPLES - 1; }
 static void fewer_inputs(task *t) { t->input_count -= 10; }
@@ -322,10 +322,10 @@ static void stop_everywhere(task *t, uint64_t places) {
         stopped += status != FDS_OK;
         fds_run *none;
         if (status != FDS_OK)
-            expect_failure(fds_run_open(scratch_path("run"), 0, &none, &err), FDS_ERR_USAGE, &err,
+            expect_failure(fds__run_open(scratch_path("run"), 0, &none, &err), FDS_ERR_USAGE, &err,
                            "broken off");
         s = (stopper){0};
-        fds_fit_report report = fit(t, scratch_path("run"));
+        fds__fit_report report = fit(t, scratch_path("run"));
         assert_true(report.was_resumed);
         sha256_of(scratch_path("run/explainer.safetensors"), got);
         assert_string_equal(got, wanted);
@@ -343,9 +343,9 @@ static void a_stopped_fit_ends_with_the_same_bits(void **state) {
     (void)state;
     double kept_s = learn_checkpoint_s;
     learn_checkpoint_s = 0; /* a checkpoint after every epoch */
-    for (const char *const *method = fds_fit_methods(); *method; method++) {
+    for (const char *const *method = fds__fit_methods(); *method; method++) {
         task t = task_make(*method);
-        t.params.objective = **method == 'g' ? FDS_OBJECTIVE_PAPER : FDS_OBJECTIVE_CLOSED;
+        t.params.objective = **method == 'g' ? FDS__OBJECTIVE_PAPER : FDS__OBJECTIVE_CLOSED;
         t.params.warm_up = strcmp(*method, "fds") == 0;
         stop_everywhere(&t, IS_SLOW_BUILD ? 4 : 10);
         task_free(&t);
@@ -418,14 +418,14 @@ static void two_threads_fit_as_well_as_one(void **state) {
     (void)state;
     static answers one, two;
     task t = task_make("afds");
-    fds_fit_report report[2];
+    fds__fit_report report[2];
     for (unsigned threads = 1; threads <= 2; threads++) {
         const char *dir = scratch_path(threads == 1 ? "one" : "two");
         t.params.threads = threads;
         report[threads - 1] = fit(&t, dir);
         expect_report(&t, &report[threads - 1]);
         fds_run *run = open_run(dir);
-        ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, threads == 1 ? &one : &two);
+        ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, MOST, false, threads == 1 ? &one : &two);
         fds_run_free(run);
     }
     assert_true(fabs(report[0].loss - report[1].loss) <= 1e-4 * report[0].loss);
@@ -452,7 +452,7 @@ static task task_digits(void) {
     char path[512];
     assert_non_null(getenv("FDS_TEST_DATA"));
     snprintf(path, sizeof path, "%s/mnist", getenv("FDS_TEST_DATA"));
-    expect_ok(fds_data_open(path, NULL, &t.train, &test, &err), &err);
+    expect_ok(fds__data_open(path, NULL, &t.train, &test, &err), &err);
     fds_dataset_free(test);
     task_players(&t);
     for (uint32_t i = 0; i < INPUTS; i++)
@@ -469,7 +469,7 @@ static task task_digits(void) {
 static void expect_own_threads_decide(task *t, unsigned own) {
     static const char *const files[] = {FDS__RUN_EXPLAINER, FDS__RUN_ERRORS};
     double values[2][PLAYERS];
-    fds_fit_report report[2];
+    fds__fit_report report[2];
     t->params.explainer_threads = own;
     for (unsigned threads = 1; threads <= 2; threads++) {
         const char *dir = scratch_path(threads == 1 ? "one" : "two");
@@ -479,10 +479,10 @@ static void expect_own_threads_decide(task *t, unsigned own) {
         assert_int_equal(machine_number(dir, "threads"), threads);
         assert_int_equal(machine_number(dir, "explainer_threads"), own);
         fds_run *run = open_run(dir); /* with those that it was trained with */
-        const fds_answers to = {.labels = &label, .values = values[threads - 1]};
+        const fds__answers to = {.labels = &label, .values = values[threads - 1]};
         fds_error err;
         expect_ok(
-            fds_run_explain(run, FDS_ANSWERER_EXPLAINER, t->train, t->inputs, 1, false, &to, &err),
+            fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t->train, t->inputs, 1, false, &to, &err),
             &err);
         fds_run_free(run);
     }
@@ -524,7 +524,7 @@ static void two_fits_at_once_do_not_mix(void **state) {
         fds__fit_settle(&t.params, t.train, t.players, t.groups, t.inputs, INPUTS, &settings, &err),
         &err);
     fds__fit_order(&settings, t.inputs, INPUTS, order);
-    expect_ok(fds_utility_create(&settings.value, t.train, t.players, t.train, order, INPUTS, 1,
+    expect_ok(fds__utility_create(&settings.value, t.train, t.players, t.train, order, INPUTS, 1,
                                  &value, &err),
               &err);
     expect_ok(

@@ -20,7 +20,7 @@ static void solve_table(const task *t, const char *dir, uint32_t *order, double 
         &err);
     expect_ok(fds__fit_plans_make(&s, PLAYERS, t->groups, &plans, &err), &err);
     fds__fit_order(&s, t->inputs, INPUTS, order);
-    expect_ok(fds_utility_create(&s.value, t->train, t->players, t->train, order, INPUTS, 1, &value,
+    expect_ok(fds__utility_create(&s.value, t->train, t->players, t->train, order, INPUTS, 1, &value,
                                  &err),
               &err);
     expect_ok(fds_table_open(in_run(dir, FDS__RUN_TABLE), value, FDS_STORE_F32, NULL, &table, &err),
@@ -43,11 +43,11 @@ static void expect_bank_like_table(const task *t, const char *dir) {
     double miss = 0, miss_errors = 0, most = 0;
     solve_table(t, dir, order, values, errors);
     fds_run *run = open_run(dir);
-    assert_true(fds_run_get_info(run).has_bank);
+    assert_true(fds__run_get_info(run).has_bank);
     for (uint32_t y = 0; y < CLASSES; y++) {
         for (size_t x = 0; x < INPUTS; x++)
             a.labels[x] = y;
-        ask(run, FDS_ANSWERER_BANK, t->train, order, INPUTS, true, &a);
+        ask(run, FDS__ANSWERER_BANK, t->train, order, INPUTS, true, &a);
         for (size_t x = 0; x < INPUTS; x++)
             for (size_t i = 0; i < PLAYERS; i++) {
                 size_t at = (i * INPUTS + x) * CLASSES + y;
@@ -80,8 +80,8 @@ static void kept_sub_models_answer_like_the_table(void **state) {
         t.params.epochs = 1;
         fit(&t, scratch_path("run"));
         expect_bank_like_table(&t, scratch_path("run"));
-        expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_BANK);
-        expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_EXPLAINER);
+        expect_efficient(&t, scratch_path("run"), FDS__ANSWERER_BANK);
+        expect_efficient(&t, scratch_path("run"), FDS__ANSWERER_EXPLAINER);
         remove_run(scratch_path("run"));
         task_free(&t);
     }
@@ -92,20 +92,20 @@ static void a_bank_needs_no_network(void **state) {
     static answers by_bank, by_default;
     task t = task_make("afds");
     t.params.explainer = "bank";
-    fds_fit_report report = fit(&t, scratch_path("run"));
+    fds__fit_report report = fit(&t, scratch_path("run"));
     assert_true(report.sub_models == 82 && report.epochs == 0);
     assert_int_equal(access(scratch_path("run/explainer.safetensors"), F_OK), -1);
     assert_int_equal(access(scratch_path("run/errors.safetensors"), F_OK), -1);
     expect_bank_like_table(&t, scratch_path("run"));
-    expect_efficient(&t, scratch_path("run"), FDS_ANSWERER_BANK);
+    expect_efficient(&t, scratch_path("run"), FDS__ANSWERER_BANK);
     fds_run *run = open_run(scratch_path("run"));
-    assert_string_equal(fds_run_get_info(run).explainer, "bank");
-    ask(run, FDS_ANSWERER_BANK, t.train, NULL, MOST, false, &by_bank);
-    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &by_default);
+    assert_string_equal(fds__run_get_info(run).explainer, "bank");
+    ask(run, FDS__ANSWERER_BANK, t.train, NULL, MOST, false, &by_bank);
+    ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &by_default);
     assert_memory_equal(by_bank.values, by_default.values, MOST * PLAYERS * sizeof(double));
-    assert_string_equal(fds_run_error_source(run, FDS_ANSWERER_BANK),
-                        fds_run_error_source(run, FDS_ANSWERER_EXPLAINER));
-    expect_in(fds_run_error_source(run, FDS_ANSWERER_BANK), "jackknife");
+    assert_string_equal(fds__run_error_source(run, FDS__ANSWERER_BANK),
+                        fds__run_error_source(run, FDS__ANSWERER_EXPLAINER));
+    expect_in(fds__run_error_source(run, FDS__ANSWERER_BANK), "jackknife");
     fds_run_free(run);
     task_free(&t);
 }
@@ -138,13 +138,13 @@ static void a_run_without_a_bank_says_so(void **state) {
     (void)state;
     static answers a;
     task t = task_make("afds");
-    const fds_answers to = places(&a);
+    const fds__answers to = places(&a);
     fds_error err = {0};
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    expect_failure(fds_run_explain(run, FDS_ANSWERER_BANK, t.train, NULL, 1, false, &to, &err),
+    expect_failure(fds__run_explain(run, FDS__ANSWERER_BANK, t.train, NULL, 1, false, &to, &err),
                    FDS_ERR_USAGE, &err, "no bank");
-    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, 1, false, &a); /* it still answers otherwise */
+    ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, 1, false, &a); /* it still answers otherwise */
     fds_run_free(run);
     task_free(&t);
 }

@@ -33,13 +33,13 @@ static void subject_make(subject *s, const char *method, const char *explainer) 
 /* Opens the run and asks it once, by whatever answers. */
 static fds_status open_and_ask(const subject *s, fds_error *err) {
     static answers a;
-    const fds_answers to = places(&a);
+    const fds__answers to = places(&a);
     fds_run *run = NULL;
-    TRY(fds_run_open(s->dir, 1, &run, err));
+    TRY(fds__run_open(s->dir, 1, &run, err));
     fds_status status =
-        fds_run_explain(run, FDS_ANSWERER_EXPLAINER, s->t.train, NULL, 3, false, &to, err);
+        fds__run_explain(run, FDS__ANSWERER_EXPLAINER, s->t.train, NULL, 3, false, &to, err);
     if (status == FDS_OK)
-        status = fds_run_check_data(run, s->t.train, err);
+        status = fds__run_check_data(run, s->t.train, err);
     fds_run_free(run);
     return status;
 }

@@ -17,7 +17,7 @@ static const toy_size small = {.inputs = 60,
                                .roughness = 0.05};
 
 static const fds__explainer_params quick = {.network = "mlp",
-                                            .objective = FDS_OBJECTIVE_CLOSED,
+                                            .objective = FDS__OBJECTIVE_CLOSED,
                                             .lr = 3e-3f,
                                             .batch = 16,
                                             .epochs = 4,
@@ -149,7 +149,7 @@ static void training_lowers_the_loss_on_what_was_kept_out(void **state) {
     fds__explainer_params params = quick;
     params.epochs = IS_SLOW_BUILD ? 40 : 60;
     assert_true(share_left(&t, &params, "closed") < 0.4);
-    params.objective = FDS_OBJECTIVE_PAPER;
+    params.objective = FDS__OBJECTIVE_PAPER;
     assert_true(share_left(&t, &params, "paper") < 0.4);
     params.gamma = 0.01f;
     assert_true(share_left(&t, &params, "paper, gamma") < 0.5);
@@ -270,7 +270,7 @@ static void the_seed_decides(void **state) {
     (void)state;
     toy t;
     toy_make(&t, &small);
-    for (fds_objective kind = FDS_OBJECTIVE_CLOSED; kind <= FDS_OBJECTIVE_PAPER; kind++) {
+    for (fds__objective kind = FDS__OBJECTIVE_CLOSED; kind <= FDS__OBJECTIVE_PAPER; kind++) {
         fds__explainer_params params = quick;
         watch w = {0};
         params.objective = kind;
@@ -390,7 +390,7 @@ static void every_network_goes_on_to_the_same_bits(void **state) {
     params.network = "linear";
     broken_off_anywhere_it_ends_with_the_same_bits(&t, &params, 1, "linear, closed");
     params.network = "mlp";
-    params.objective = FDS_OBJECTIVE_PAPER;
+    params.objective = FDS__OBJECTIVE_PAPER;
     params.threads = 2;
     broken_off_anywhere_it_ends_with_the_same_bits(&t, &params, 12, "mlp, paper, 2 threads");
     params.threads = 1;
@@ -498,7 +498,7 @@ static void a_checkpoint_of_another_training_is_not_used(void **state) {
         expect_anew(&t, &tiny, "other settings or data");
     }
     fds__explainer_params paper = tiny;
-    paper.objective = FDS_OBJECTIVE_PAPER;
+    paper.objective = FDS__OBJECTIVE_PAPER;
     leave_checkpoint(&t, &paper);
     t.values.v[5 * t.values.columns + 2] += 0.01;
     expect_anew(&t, &paper, "other settings or data");
@@ -545,7 +545,7 @@ static fds_status learn_once(fds_error *err) {
     fds__explainer_params params = quick;
     watch w = {0};
     params.network = "linear";
-    params.objective = FDS_OBJECTIVE_PAPER;
+    params.objective = FDS__OBJECTIVE_PAPER;
     params.epochs = 2;
     fds_status status = train(&alloc_toy, &params, &w, NULL, NULL, err);
     fds__learn_forget(scratch, NULL);
@@ -582,11 +582,11 @@ static void bad_lessons_and_settings_are_named(void **state) {
     EXPECT_USAGE(l->validation_plan = NULL, "kept out");
     EXPECT_USAGE(l->players = 5, "5 players");
     EXPECT_USAGE(l->targets = NULL, "least-squares");
-    EXPECT_USAGE((l->rows = NULL, p.objective = FDS_OBJECTIVE_PAPER), "to learn from");
+    EXPECT_USAGE((l->rows = NULL, p.objective = FDS__OBJECTIVE_PAPER), "to learn from");
     EXPECT_USAGE((l->groups = NULL, p.is_by_group = true), "groups");
     EXPECT_USAGE((l->labels = NULL, p.warm_up = true), "label");
-    EXPECT_USAGE((p.objective = FDS_OBJECTIVE_PAPER, p.draws = 3), "even");
-    EXPECT_USAGE((p.objective = FDS_OBJECTIVE_PAPER, p.draws = 0), "even");
+    EXPECT_USAGE((p.objective = FDS__OBJECTIVE_PAPER, p.draws = 3), "even");
+    EXPECT_USAGE((p.objective = FDS__OBJECTIVE_PAPER, p.draws = 0), "even");
     EXPECT_USAGE(p.batch = 0, "batch");
     EXPECT_USAGE(p.epochs = 0, "epochs");
     EXPECT_USAGE(p.lr = 0, "learning rate");

@@ -65,7 +65,7 @@ static void twice_epsilon_is_reached(void **state) {
 
 /* What every coalition of few players is worth, for one input and each label: (2^players, 2). */
 static double *enumerate(const char *kind, const fds_dataset *ds, const fds_players *players) {
-    fds_utility_params params = fds_utility_params_default();
+    fds__utility_params params = fds__utility_params_default();
     const uint32_t input = (uint32_t)fds_players_count(players);
     size_t all = (size_t)1 << input;
     double *v = need(all * 2, sizeof *v);
@@ -75,7 +75,7 @@ static double *enumerate(const char *kind, const fds_dataset *ds, const fds_play
     params.network = "fc:classes";
     params.train.lr = 1e-2f;
     params.beta = 1;
-    expect_ok(fds_utility_create(&params, ds, players, ds, &input, 1, 1, &value, &err), &err);
+    expect_ok(fds__utility_create(&params, ds, players, ds, &input, 1, 1, &value, &err), &err);
     for (uint64_t s = 0; s < all; s++) {
         float probs[2];
         expect_ok(fds_utility_eval(value, 0, &s, probs, &err), &err);
@@ -101,7 +101,7 @@ static void sub_models_trained_shortly_are_within_the_bound(void **state) {
         x[i] = (float)(fds_rng_normal(&rng) + (double)(i / 3 % 2));
     for (size_t i = 0; i <= N; i++)
         labels[i] = i % 2;
-    expect_ok(fds_dataset_create(N + 1, (fds_shape){3, 1, 1}, NULL, x, labels, 2, NULL, &ds, &err),
+    expect_ok(fds__dataset_create(N + 1, (fds_shape){3, 1, 1}, NULL, x, labels, 2, NULL, &ds, &err),
               &err);
     expect_ok(fds_players_points(ds, NULL, N, &players, &err), &err);
     double *v = enumerate("retrain", ds, players), of_v[N * 2], of_a[N * 2], last = 1;

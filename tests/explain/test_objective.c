@@ -130,17 +130,17 @@ static void every_gradient_agrees_with_finite_differences(void **state) {
     toy_make(&t, &gradient_size);
     static const struct {
         const char *name;
-        fds_objective objective;
+        fds__objective objective;
         bool is_by_group;
         float gamma;
         uint32_t draws;
-    } cases[] = {{"closed", FDS_OBJECTIVE_CLOSED, false, 0, 0},
-                 {"closed, by group", FDS_OBJECTIVE_CLOSED, true, 0, 0},
-                 {"closed, gamma", FDS_OBJECTIVE_CLOSED, false, 0.7f, 0},
-                 {"paper", FDS_OBJECTIVE_PAPER, false, 0, 6},
-                 {"paper, every row", FDS_OBJECTIVE_PAPER, false, 0, 60},
-                 {"paper, by group", FDS_OBJECTIVE_PAPER, true, 0, 6},
-                 {"paper, gamma", FDS_OBJECTIVE_PAPER, false, 0.7f, 6}};
+    } cases[] = {{"closed", FDS__OBJECTIVE_CLOSED, false, 0, 0},
+                 {"closed, by group", FDS__OBJECTIVE_CLOSED, true, 0, 0},
+                 {"closed, gamma", FDS__OBJECTIVE_CLOSED, false, 0.7f, 0},
+                 {"paper", FDS__OBJECTIVE_PAPER, false, 0, 6},
+                 {"paper, every row", FDS__OBJECTIVE_PAPER, false, 0, 60},
+                 {"paper, by group", FDS__OBJECTIVE_PAPER, true, 0, 6},
+                 {"paper, gamma", FDS__OBJECTIVE_PAPER, false, 0.7f, 6}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         fds__explainer_params params = {.objective = cases[i].objective,
                                         .is_by_group = cases[i].is_by_group,
@@ -159,7 +159,7 @@ static void the_penalty_is_quiet_where_members_agree(void **state) {
     toy_make(&t, &gradient_size);
     static const uint32_t inputs[BATCH] = {0, 1, 2, 3};
     float u[BATCH * LABELS * PLAYERS] = {0}, with[COUNT(u)], without[COUNT(u)];
-    fds__explainer_params params = {.objective = FDS_OBJECTIVE_PAPER, .draws = 8, .gamma = 3};
+    fds__explainer_params params = {.objective = FDS__OBJECTIVE_PAPER, .draws = 8, .gamma = 3};
     learn_objective *objective = objective_for(&t.training, &params, BATCH);
     double a = loss_at(objective, inputs, u, with);
     learn_objective_free(objective);
@@ -213,7 +213,7 @@ static void draws_have_the_mean_of_the_whole_plan(void **state) {
     float u[BATCH * LABELS * PLAYERS], gradient[COUNT(u)];
     for (size_t i = 0; i < COUNT(u); i++)
         u[i] = (float)(i % 7) - 3;
-    fds__explainer_params params = {.objective = FDS_OBJECTIVE_PAPER, .draws = 60};
+    fds__explainer_params params = {.objective = FDS__OBJECTIVE_PAPER, .draws = 60};
     learn_objective *all = objective_for(&t.training, &params, BATCH);
     params.draws = DRAWS;
     learn_objective *some = objective_for(&t.training, &params, BATCH);
@@ -247,7 +247,7 @@ static void the_paper_loss_is_what_it_says(void **state) {
     float u[BATCH * LABELS * PLAYERS], gradient[COUNT(u)];
     for (size_t i = 0; i < COUNT(u); i++)
         u[i] = (float)(i % 5) / 4 - 0.5f;
-    fds__explainer_params params = {.objective = FDS_OBJECTIVE_PAPER, .draws = 1000};
+    fds__explainer_params params = {.objective = FDS__OBJECTIVE_PAPER, .draws = 1000};
     learn_objective *objective = objective_for(&t.training, &params, BATCH);
     double got = loss_at(objective, inputs, u, gradient), sum = 0, weights = 0, square = 0;
     double phi[LABELS * PLAYERS];
@@ -365,14 +365,14 @@ static void both_objectives_reach_the_regression_of_the_values(void **state) {
     double norm = 0;
     for (size_t i = 0; i < COUNT(wanted); i++)
         norm += wanted[i] * wanted[i];
-    for (fds_objective kind = FDS_OBJECTIVE_CLOSED; kind <= FDS_OBJECTIVE_PAPER; kind++) {
+    for (fds__objective kind = FDS__OBJECTIVE_CLOSED; kind <= FDS__OBJECTIVE_PAPER; kind++) {
         fds__explainer_params params = {.objective = kind, .draws = 40};
         minimise(&t, &params, got);
         double off = 0;
         for (size_t i = 0; i < COUNT(wanted); i++)
             off += (got[i] - wanted[i]) * (got[i] - wanted[i]);
         print_message("# %s: relative distance to the regression %.2g\n",
-                      kind == FDS_OBJECTIVE_CLOSED ? "closed" : "paper", sqrt(off / norm));
+                      kind == FDS__OBJECTIVE_CLOSED ? "closed" : "paper", sqrt(off / norm));
         assert_true(sqrt(off / norm) < 1e-3);
     }
     toy_free(&t);
@@ -409,7 +409,7 @@ static void the_unit_of_the_closed_loss_is_what_a_constant_reaches(void **state)
     (void)state;
     toy t;
     toy_make(&t, &gradient_size);
-    fds__explainer_params params = {.objective = FDS_OBJECTIVE_CLOSED};
+    fds__explainer_params params = {.objective = FDS__OBJECTIVE_CLOSED};
     learn_objective *objective = objective_for(&t.training, &params, 7);
     uint32_t inputs[] = {0, 1, 2, 3, 4, 5, 6};
     float u[7 * LABELS * PLAYERS], gradient[COUNT(u)];
@@ -434,7 +434,7 @@ static void a_game_without_values_has_finite_losses(void **state) {
     memset(t.values.v, 0, fds_plan_rows(t.plan) * columns * sizeof *t.values.v);
     static const uint32_t inputs[BATCH] = {0, 1, 2, 3};
     float u[BATCH * LABELS * PLAYERS] = {0}, gradient[COUNT(u)];
-    for (fds_objective kind = FDS_OBJECTIVE_CLOSED; kind <= FDS_OBJECTIVE_PAPER; kind++) {
+    for (fds__objective kind = FDS__OBJECTIVE_CLOSED; kind <= FDS__OBJECTIVE_PAPER; kind++) {
         fds__explainer_params params = {.objective = kind, .draws = 4};
         learn_objective *objective = objective_for(&t.training, &params, BATCH);
         assert_true(loss_at(objective, inputs, u, gradient) == 0);
@@ -450,7 +450,7 @@ static void losses_that_are_not_finite_are_told(void **state) {
     static const uint32_t inputs[BATCH] = {0, 1, 2, 3};
     float u[BATCH * LABELS * PLAYERS] = {0}, gradient[COUNT(u)];
     u[3] = INFINITY;
-    fds__explainer_params params = {.objective = FDS_OBJECTIVE_CLOSED};
+    fds__explainer_params params = {.objective = FDS__OBJECTIVE_CLOSED};
     learn_objective *objective = objective_for(&t.training, &params, BATCH);
     double loss;
     fds_error err = {0};

@@ -10,9 +10,9 @@ static void a_run_knows_who_took_part(void **state) {
     task t = task_make("gfds");
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    const fds_run_info info = fds_run_get_info(run);
+    const fds__run_info info = fds__run_get_info(run);
     assert_string_equal(info.method, "gfds");
-    assert_string_equal(info.source, fds_dataset_get_info(t.train).source);
+    assert_string_equal(info.source, fds__dataset_get_info(t.train).source);
     assert_string_equal(info.explainer, "linear");
     assert_int_equal(info.players, PLAYERS);
     assert_int_equal(info.groups, GROUPS);
@@ -24,18 +24,18 @@ static void a_run_knows_who_took_part(void **state) {
     assert_true(json_equal(json, file));
     json_decref(json);
     json_decref(file);
-    const uint16_t *labels = fds_dataset_get_info(t.train).labels;
+    const uint16_t *labels = fds__dataset_get_info(t.train).labels;
     for (size_t i = 0; i < PLAYERS; i++) {
-        assert_string_equal(fds_run_player_name(run, i), fds_players_name(t.players, i));
-        assert_int_equal(fds_run_player_label(run, i), labels[i]);
-        assert_null(fds_run_player_provider(run, i));
+        assert_string_equal(fds__run_player_name(run, i), fds_players_name(t.players, i));
+        assert_int_equal(fds__run_player_label(run, i), labels[i]);
+        assert_null(fds__run_player_provider(run, i));
     }
-    assert_string_equal(fds_run_player_name(run, PLAYERS), "?");
-    assert_null(fds_run_player_provider(run, PLAYERS));
+    assert_string_equal(fds__run_player_name(run, PLAYERS), "?");
+    assert_null(fds__run_player_provider(run, PLAYERS));
     for (uint32_t c = 0; c < CLASSES; c++)
-        assert_string_equal(fds_run_class_name(run, c), fds_dataset_class_name(t.train, c));
-    assert_string_equal(fds_run_class_name(run, CLASSES), "?");
-    expect_in(fds_run_error_source(run, FDS_ANSWERER_EXPLAINER), "calibrated on 6 inputs kept out");
+        assert_string_equal(fds__run_class_name(run, c), fds_dataset_class_name(t.train, c));
+    assert_string_equal(fds__run_class_name(run, CLASSES), "?");
+    expect_in(fds__run_error_source(run, FDS__ANSWERER_EXPLAINER), "calibrated on 6 inputs kept out");
     fds_run_free(run);
     fds_run_free(NULL);
     task_free(&t);
@@ -50,14 +50,14 @@ static void a_run_keeps_the_service_model_and_samples(void **state) {
     fds_error err;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    expect_ok(fds_utility_training(&t.params.value, &train, &err), &err);
+    expect_ok(fds__utility_training(&t.params.value, &train, &err), &err);
     expect_ok(fds_model_train(t.train, NULL, PLAYERS, t.params.value.network, &train, NULL, &model,
                               NULL, &err),
               &err);
-    assert_string_equal(fds_model_get_info(fds_run_service(run)).sha256,
-                        fds_model_get_info(model).sha256);
+    assert_string_equal(fds__model_get_info(fds_run_service(run)).sha256,
+                        fds__model_get_info(model).sha256);
     fds_model_free(model);
-    const fds_dataset_info info = fds_dataset_get_info(fds_run_samples(run));
+    const fds__dataset_info info = fds__dataset_get_info(fds_run_samples(run));
     assert_int_equal(info.count, PLAYERS);
     assert_int_equal(info.classes, CLASSES);
     for (size_t i = 0; i < PLAYERS; i++) {
@@ -65,7 +65,7 @@ static void a_run_keeps_the_service_model_and_samples(void **state) {
         fds_dataset_sample(t.train, i, a);
         fds_dataset_sample(fds_run_samples(run), i, b);
         assert_memory_equal(a, b, sizeof a);
-        assert_int_equal(info.labels[i], fds_dataset_get_info(t.train).labels[i]);
+        assert_int_equal(info.labels[i], fds__dataset_get_info(t.train).labels[i]);
     }
     fds_run_free(run);
     task_free(&t);
@@ -80,7 +80,7 @@ static void providers_are_named(void **state) {
     t.params.coalitions = 20;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    const fds_run_info info = fds_run_get_info(run);
+    const fds__run_info info = fds__run_get_info(run);
     assert_int_equal(info.players, 5);
     assert_int_equal(info.groups, 0);
     expect_in(info.source, "providers.csv");
@@ -89,17 +89,17 @@ static void providers_are_named(void **state) {
         size_t count = fds_players_samples(t.players, i, &index), most = 0;
         unsigned counts[CLASSES] = {0};
         for (size_t s = 0; s < count; s++)
-            counts[fds_dataset_get_info(t.train).labels[index[s]]]++;
+            counts[fds__dataset_get_info(t.train).labels[index[s]]]++;
         for (size_t c = 0; c < CLASSES; c++)
             most = counts[c] > counts[most] ? c : most;
         assert_true(count > 1);
-        assert_int_equal(fds_run_player_label(run, i), most);
-        assert_string_equal(fds_run_player_name(run, i), fds_players_name(t.players, i));
-        assert_string_equal(fds_run_player_provider(run, i), fds_players_name(t.players, i));
+        assert_int_equal(fds__run_player_label(run, i), most);
+        assert_string_equal(fds__run_player_name(run, i), fds_players_name(t.players, i));
+        assert_string_equal(fds__run_player_provider(run, i), fds_players_name(t.players, i));
     }
-    assert_string_equal(fds_run_class_name(run, 1), "class y");
+    assert_string_equal(fds__run_class_name(run, 1), "class y");
     fds_error err;
-    expect_ok(fds_run_check_data(run, t.train, &err), &err);
+    expect_ok(fds__run_check_data(run, t.train, &err), &err);
     fds_run_free(run);
     task_free(&t);
 }
@@ -123,14 +123,14 @@ static void names_that_are_not_unicode_do_no_harm(void **state) {
         t.inputs[i] = PLAYERS + i;
     t.params.adjust = FDS_ADJUST_NONE;
     t.params.coalitions = 8;
-    expect_ok(fds_data_open(scratch_path("latin.csv"), NULL, &t.train, &none, &err), &err);
+    expect_ok(fds__data_open(scratch_path("latin.csv"), NULL, &t.train, &none, &err), &err);
     expect_ok(fds_players_providers(t.train, NULL, PLAYERS, &t.players, &err), &err);
     fit(&t, scratch_path("run"));
     assert_true(fit(&t, scratch_path("run")).was_resumed);
     fds_run *run = open_run(scratch_path("run"));
     static const char *const shown[] = {"caf\xc3\xa9", "caf?", "tea", "?"}; /* by bytes */
     for (size_t i = 0; i < 4; i++)
-        assert_string_equal(fds_run_player_name(run, i), shown[i]);
+        assert_string_equal(fds__run_player_name(run, i), shown[i]);
     fds_run_free(run);
     task_free(&t);
 }
@@ -144,8 +144,8 @@ static void classes_that_are_not_unicode_are_named(void **state) {
     fds_error err = {0};
     for (size_t i = 0; i < SAMPLES; i++)
         fds_dataset_sample(t.train, i, values + i * FEATURES);
-    expect_ok(fds_dataset_create(SAMPLES, (fds_shape){FEATURES, 1, 1}, NULL, values,
-                                 fds_dataset_get_info(t.train).labels, CLASSES, names, &named,
+    expect_ok(fds__dataset_create(SAMPLES, (fds_shape){FEATURES, 1, 1}, NULL, values,
+                                 fds__dataset_get_info(t.train).labels, CLASSES, names, &named,
                                  &err),
               &err);
     fds_dataset_free(t.train);
@@ -160,16 +160,16 @@ static void its_own_data_is_known_again(void **state) {
     fds_error err = {0};
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    expect_ok(fds_run_check_data(run, t.train, &err), &err);
+    expect_ok(fds__run_check_data(run, t.train, &err), &err);
     fds_dataset *other = clouds(SAMPLES, 2), *few = clouds(PLAYERS - 1, 1), *wide = NULL;
-    expect_failure(fds_run_check_data(run, other, &err), FDS_ERR_USAGE, &err, "other data");
-    expect_failure(fds_run_check_data(run, few, &err), FDS_ERR_USAGE, &err, "sample 15");
+    expect_failure(fds__run_check_data(run, other, &err), FDS_ERR_USAGE, &err, "other data");
+    expect_failure(fds__run_check_data(run, few, &err), FDS_ERR_USAGE, &err, "sample 15");
     const float values[] = {1, 2, 3, 4, 5};
     const uint16_t label = 0;
-    expect_ok(fds_dataset_create(1, (fds_shape){5, 1, 1}, NULL, values, &label, CLASSES, NULL,
+    expect_ok(fds__dataset_create(1, (fds_shape){5, 1, 1}, NULL, values, &label, CLASSES, NULL,
                                  &wide, &err),
               &err);
-    expect_failure(fds_run_check_data(run, wide, &err), FDS_ERR_USAGE, &err, "5x1x1");
+    expect_failure(fds__run_check_data(run, wide, &err), FDS_ERR_USAGE, &err, "5x1x1");
     fds_dataset_free(other);
     fds_dataset_free(few);
     fds_dataset_free(wide);
@@ -202,14 +202,14 @@ static void an_answer_does_not_depend_on_other_inputs(void **state) {
         fds_run *run = open_run(scratch_path("run"));
         for (uint32_t i = 0; i < MOST; i++)
             index[i] = (i * 37 + 5) % SAMPLES;
-        for (int by = FDS_ANSWERER_EXPLAINER; by <= FDS_ANSWERER_BANK; by++)
+        for (int by = FDS__ANSWERER_EXPLAINER; by <= FDS__ANSWERER_BANK; by++)
             for (int given = 0; given < 2; given++) {
                 for (uint32_t i = 0; i < MOST; i++)
                     many.labels[i] = i % CLASSES;
-                ask(run, (fds_answerer)by, t.train, index, MOST, given, &many);
+                ask(run, (fds__answerer)by, t.train, index, MOST, given, &many);
                 for (size_t x = 0; x < MOST; x++) {
                     one.labels[0] = (uint32_t)(x % CLASSES);
-                    ask(run, (fds_answerer)by, t.train, &index[x], 1, given, &one);
+                    ask(run, (fds__answerer)by, t.train, &index[x], 1, given, &one);
                     expect_same_answer(&many, x, &one, PLAYERS);
                 }
             }
@@ -227,16 +227,16 @@ static void many_inputs_are_explained_in_parts(void **state) {
     static double values[MANY * PLAYERS];
     static answers one;
     task t = task_make("afds");
-    const fds_answers to = {.labels = labels, .values = values}; /* all others may be NULL */
+    const fds__answers to = {.labels = labels, .values = values}; /* all others may be NULL */
     fds_error err;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
     for (uint32_t i = 0; i < MANY; i++)
         index[i] = i * 7 % SAMPLES;
-    expect_ok(fds_run_explain(run, FDS_ANSWERER_EXPLAINER, t.train, index, MANY, false, &to, &err),
+    expect_ok(fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t.train, index, MANY, false, &to, &err),
               &err);
     for (size_t x = 0; x < MANY; x += 51) {
-        ask(run, FDS_ANSWERER_EXPLAINER, t.train, &index[x], 1, false, &one);
+        ask(run, FDS__ANSWERER_EXPLAINER, t.train, &index[x], 1, false, &one);
         assert_int_equal(labels[x], one.labels[0]);
         assert_memory_equal(values + x * PLAYERS, one.values, PLAYERS * sizeof *values);
     }
@@ -255,7 +255,7 @@ static void given_labels_are_answered_like_predicted_ones(void **state) {
     bool differs = false;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &predicted);
+    ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &predicted);
     expect_ok(fds_model_predict(fds_run_service(run), t.train, NULL, MOST, 1, probs, NULL, &err),
               &err);
     assert_memory_equal(probs, predicted.probs, sizeof probs);
@@ -263,11 +263,11 @@ static void given_labels_are_answered_like_predicted_ones(void **state) {
         for (uint32_t y = 0; y < CLASSES; y++)
             assert_true(probs[x * CLASSES + y] <= probs[x * CLASSES + predicted.labels[x]]);
     memcpy(given.labels, predicted.labels, sizeof given.labels);
-    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, true, &given);
+    ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, MOST, true, &given);
     assert_memory_equal(&given, &predicted, sizeof given);
     for (size_t x = 0; x < MOST; x++)
         given.labels[x] = (predicted.labels[x] + 1) % CLASSES;
-    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, true, &given);
+    ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, MOST, true, &given);
     for (size_t x = 0; x < MOST; x++) {
         assert_int_equal(given.labels[x], (predicted.labels[x] + 1) % CLASSES); /* as they were */
         assert_true(given.full[x] <= predicted.full[x]);
@@ -288,8 +288,8 @@ static void a_run_opened_again_says_the_same(void **state) {
     for (unsigned threads = 0; threads < 3; threads++) {
         fds_run *run = NULL;
         fds_error err;
-        expect_ok(fds_run_open(scratch_path("run"), threads, &run, &err), &err);
-        ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, threads ? &again : &first);
+        expect_ok(fds__run_open(scratch_path("run"), threads, &run, &err), &err);
+        ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, MOST, false, threads ? &again : &first);
         if (threads == 1)
             assert_memory_equal(&first, &again, sizeof first);
         for (size_t i = 0; threads == 2 && i < MOST * PLAYERS; i++)
@@ -306,12 +306,12 @@ static void a_run_may_be_moved(void **state) {
     task t = task_make("afds");
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &before);
+    ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &before);
     fds_run_free(run);
     assert_int_equal(rename(scratch_path("run"), scratch_path("moved")), 0);
     remove_run(scratch_path("moved/utilities"));
     run = open_run(scratch_path("moved"));
-    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &after);
+    ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, MOST, false, &after);
     assert_memory_equal(&before, &after, sizeof before);
     fds_run_free(run);
     task_free(&t);
@@ -321,7 +321,7 @@ static void wrong_questions_are_named(void **state) {
     (void)state;
     static answers a;
     task t = task_make("afds");
-    const fds_answers to = places(&a);
+    const fds__answers to = places(&a);
     const float values[] = {1, 2, 3, 4, 5};
     const uint16_t label = 0;
     const uint32_t beyond = SAMPLES;
@@ -329,22 +329,22 @@ static void wrong_questions_are_named(void **state) {
     fds_error err = {0};
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    expect_ok(fds_dataset_create(1, (fds_shape){5, 1, 1}, NULL, values, &label, CLASSES, NULL,
+    expect_ok(fds__dataset_create(1, (fds_shape){5, 1, 1}, NULL, values, &label, CLASSES, NULL,
                                  &wide, &err),
               &err);
-    expect_failure(fds_run_explain(run, FDS_ANSWERER_EXPLAINER, wide, NULL, 1, false, &to, &err),
+    expect_failure(fds__run_explain(run, FDS__ANSWERER_EXPLAINER, wide, NULL, 1, false, &to, &err),
                    FDS_ERR_SHAPE, &err, "5x1x1");
     expect_in(err.text, "4x1x1");
     expect_failure(
-        fds_run_explain(run, FDS_ANSWERER_EXPLAINER, t.train, &beyond, 1, false, &to, &err),
+        fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t.train, &beyond, 1, false, &to, &err),
         FDS_ERR_USAGE, &err, "86");
     a.labels[0] = 0, a.labels[1] = CLASSES;
-    expect_failure(fds_run_explain(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, 2, true, &to, &err),
+    expect_failure(fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, 2, true, &to, &err),
                    FDS_ERR_USAGE, &err, "label 3");
     assert_int_equal(
-        fds_run_explain(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, 2, true, &to, NULL),
+        fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, 2, true, &to, NULL),
         FDS_ERR_USAGE);
-    ask(run, FDS_ANSWERER_EXPLAINER, t.train, NULL, 2, false, &a); /* it goes on answering */
+    ask(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, 2, false, &a); /* it goes on answering */
     fds_dataset_free(wide);
     fds_run_free(run);
     task_free(&t);

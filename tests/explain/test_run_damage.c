@@ -5,15 +5,15 @@
 
 static fds_status open_status(const char *dir, fds_error *err) {
     static answers a;
-    const fds_answers to = places(&a);
+    const fds__answers to = places(&a);
     fds_run *run = NULL;
     *err = (fds_error){0};
-    fds_status status = fds_run_open(dir, 1, &run, err);
+    fds_status status = fds__run_open(dir, 1, &run, err);
     if (status == FDS_OK) { /* whatever it has taken in, it answers or refuses */
         fds_dataset *ds = clouds(3, 9);
-        if (fds_run_get_info(run).players <= MOST_PLAYERS &&
-            fds_run_get_info(run).classes == CLASSES)
-            status = fds_run_explain(run, FDS_ANSWERER_EXPLAINER, ds, NULL, 3, false, &to, err);
+        if (fds__run_get_info(run).players <= MOST_PLAYERS &&
+            fds__run_get_info(run).classes == CLASSES)
+            status = fds__run_explain(run, FDS__ANSWERER_EXPLAINER, ds, NULL, 3, false, &to, err);
         fds_dataset_free(ds);
     }
     fds_run_free(run);

@@ -19,7 +19,7 @@ static void groups_must_be_numbers(void **state) {
     fit(&t, scratch_path("run"));
     for (size_t i = 0; i < COUNT(wrong); i++) {
         set_groups(scratch_path("run"), wrong[i]);
-        expect_failure(fds_run_open(scratch_path("run"), 1, &run, &err), FDS_ERR_FORMAT, &err,
+        expect_failure(fds__run_open(scratch_path("run"), 1, &run, &err), FDS_ERR_FORMAT, &err,
                        "\"groups\", entry 0");
         expect_in(err.text, FDS__RUN_JSON);
     }
@@ -48,7 +48,7 @@ static void threads_must_be_few(void **state) {
     for (size_t k = 0; k < COUNT(keys); k++) {
         for (size_t i = 0; i < COUNT(wrong); i++) {
             set_machine(scratch_path("run"), keys[k], json_integer(wrong[i]));
-            expect_failure(fds_run_open(scratch_path("run"), 1, &run, &err), FDS_ERR_FORMAT, &err,
+            expect_failure(fds__run_open(scratch_path("run"), 1, &run, &err), FDS_ERR_FORMAT, &err,
                            "threads");
         }
         set_machine(scratch_path("run"), keys[k], json_integer(1));

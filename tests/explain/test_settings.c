@@ -3,11 +3,11 @@
  * what is kept out of a game, small or large, is some of it and not all. */
 #include "fixture.h"
 
-static fds_fit_params default_of(const char *method) {
-    fds_fit_params p;
+static fds_params default_of(const char *method) {
+    fds_params p;
     fds_error err;
     memset(&p, 0xa5, sizeof p);
-    expect_ok(fds_fit_params_default(method, &p, &err), &err);
+    expect_ok(fds__fit_default(method, &p, &err), &err);
     return p;
 }
 
@@ -23,9 +23,9 @@ static void the_methods_are_the_papers(void **state) {
                   {"afds", "retrain:10", FDS_SAMPLER_LEVERAGE, false},
                   {"gfds", "retrain:10", FDS_SAMPLER_GFDS, false},
                   {"gfds+", "retrain:10", FDS_SAMPLER_GFDS_PLUS, true}};
-    const char *const *names = fds_fit_methods();
+    const char *const *names = fds__fit_methods();
     for (size_t i = 0; i < COUNT(wanted); i++) {
-        fds_fit_params p = default_of(wanted[i].name);
+        fds_params p = default_of(wanted[i].name);
         assert_string_equal(names[i], wanted[i].name);
         assert_string_equal(p.value.kind, wanted[i].kind);
         assert_string_equal(p.value.network, "lenet5");
@@ -33,7 +33,7 @@ static void the_methods_are_the_papers(void **state) {
         assert_int_equal(p.value.train.optimizer, FDS_OPTIMIZER_ADAM);
         assert_int_equal(p.sampler, wanted[i].sampler);
         assert_int_equal(p.is_by_group, wanted[i].is_by_group);
-        assert_int_equal(p.objective, FDS_OBJECTIVE_CLOSED);
+        assert_int_equal(p.objective, FDS__OBJECTIVE_CLOSED);
         assert_true(p.draws > 0 && p.draws % 2 == 0);
         assert_true(!p.explainer && !p.weights && !p.warm_up && !p.is_bf16 && !p.keep_models);
     }
@@ -42,12 +42,12 @@ static void the_methods_are_the_papers(void **state) {
 
 static void a_stage_has_a_name(void **state) {
     (void)state;
-    for (int a = 0; a < FDS_FIT_STAGES; a++)
+    for (int a = 0; a < FDS__FIT_STAGES; a++)
         for (int b = 0; b < a; b++)
-            assert_string_not_equal(fds_fit_stage_name((fds_fit_stage)a),
-                                    fds_fit_stage_name((fds_fit_stage)b));
-    assert_string_equal(fds_fit_stage_name(FDS_FIT_STAGES), "?");
-    assert_string_equal(fds_fit_stage_name((fds_fit_stage)-1), "?");
+            assert_string_not_equal(fds__fit_stage_name((fds__fit_stage)a),
+                                    fds__fit_stage_name((fds__fit_stage)b));
+    assert_string_equal(fds__fit_stage_name(FDS__FIT_STAGES), "?");
+    assert_string_equal(fds__fit_stage_name((fds__fit_stage)-1), "?");
 }
 
 static fds_status settle(const task *t, fds__fit_settings *out, fds_error *err) {
@@ -66,12 +66,12 @@ static fds__fit_settings settled(const task *t) {
 static void sub_models_learn_at_beta_times_lr(void **state) {
     (void)state;
     task t = task_make("afds");
-    for (const char *const *name = fds_fit_methods(); *name; name++) {
+    for (const char *const *name = fds__fit_methods(); *name; name++) {
         t.params = default_of(*name);
         fds__fit_settings s = settled(&t);
         fds_train_params train;
         fds_error err;
-        expect_ok(fds_utility_training(&s.value, &train, &err), &err);
+        expect_ok(fds__utility_training(&s.value, &train, &err), &err);
         assert_true(train.lr == 1e-3f);
         assert_int_equal(train.converge, strcmp(*name, "fds") == 0);
         if (!train.converge)
@@ -84,7 +84,7 @@ static void explainers_have_their_own_defaults(void **state) {
     (void)state;
     task t = task_make("afds");
     t.params.batch = t.params.epochs = 0;
-    for (const char *const *name = fds_fit_explainers(); *name; name++) {
+    for (const char *const *name = fds__fit_explainers(); *name; name++) {
         t.params.explainer = *name;
         fds__fit_settings s = settled(&t);
         fds__explainer_params p = fds__fit_explainer(&s);
@@ -276,13 +276,13 @@ static void another_draw_is_of_the_coalitions_alone(void **state) {
 
 static void no_kind_of_method(void **state) {
     (void)state;
-    fds_fit_params p;
+    fds_params p;
     fds_error err;
-    expect_failure(fds_fit_params_default("owen", &p, &err), FDS_ERR_USAGE, &err, "\"owen\"");
+    expect_failure(fds__fit_default("owen", &p, &err), FDS_ERR_USAGE, &err, "\"owen\"");
     expect_in(err.text, "fds, afds, gfds and gfds+");
-    expect_failure(fds_fit_params_default("", &p, &err), FDS_ERR_USAGE, &err, "unknown method");
-    expect_failure(fds_fit_params_default(NULL, &p, &err), FDS_ERR_USAGE, &err, "unknown method");
-    assert_int_equal(fds_fit_params_default("FDS", &p, NULL), FDS_ERR_USAGE);
+    expect_failure(fds__fit_default("", &p, &err), FDS_ERR_USAGE, &err, "unknown method");
+    expect_failure(fds__fit_default(NULL, &p, &err), FDS_ERR_USAGE, &err, "unknown method");
+    assert_int_equal(fds__fit_default("FDS", &p, NULL), FDS_ERR_USAGE);
 }
 
 static fds_groups *one_group(void) {
@@ -304,8 +304,8 @@ static fds_groups *of_four(void) {
 /* Each changes a task that is right in one place. */
 static void wrong_explainer(task *t) { t->params.explainer = "transformer"; }
 static void odd_coalitions(task *t) { t->params.coalitions = 61; }
-static void odd_draws(task *t) { t->params.objective = FDS_OBJECTIVE_PAPER, t->params.draws = 31; }
-static void no_draws(task *t) { t->params.objective = FDS_OBJECTIVE_PAPER, t->params.draws = 0; }
+static void odd_draws(task *t) { t->params.objective = FDS__OBJECTIVE_PAPER, t->params.draws = 31; }
+static void no_draws(task *t) { t->params.objective = FDS__OBJECTIVE_PAPER, t->params.draws = 0; }
 static void negative_rate(task *t) { t->params.lr = -1; }
 static void no_rate(task *t) { t->params.lr = NAN; }
 static void endless_rate(task *t) { t->params.lr = INFINITY; }
@@ -329,7 +329,7 @@ static void input_beyond(task *t) { t->inputs[7] = SAMPLES; }
 static void high_sampler(task *t) { t->params.sampler = (fds_sampler)5; }
 static void low_sampler(task *t) { t->params.sampler = (fds_sampler)-1; }
 static void wrong_adjust(task *t) { t->params.adjust = (fds_adjust)3; }
-static void wrong_objective(task *t) { t->params.objective = (fds_objective)2; }
+static void wrong_objective(task *t) { t->params.objective = (fds__objective)2; }
 static void wrong_kind(task *t) { t->params.value.kind = "svm"; }
 static void no_groups(task *t) { fds_groups_free(t->groups), t->groups = NULL; }
 static void other_groups(task *t) { fds_groups_free(t->groups), t->groups = of_four(); }
@@ -382,13 +382,13 @@ static void mistakes_are_named_before_any_work(void **state) {
     };
     for (size_t at = 0; at < COUNT(cases); at++) {
         task t = task_make(cases[at].method);
-        fds_fit_estimate estimate;
+        fds__fit_estimate estimate;
         fds_error err = {0};
         cases[at].spoil(&t);
         expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), cases[at].status, &err,
                        cases[at].words);
         assert_int_equal(try_fit(&t, scratch_path("run"), NULL, NULL), cases[at].status);
-        assert_int_equal(fds_fit_plan(t.train, t.players, t.groups, t.inputs, t.input_count,
+        assert_int_equal(fds__fit_plan(t.train, t.players, t.groups, t.inputs, t.input_count,
                                       &t.params, &estimate, NULL),
                          cases[at].status);
         assert_int_equal(scratch_entries(), 0);

@@ -36,7 +36,7 @@ static inline void fuzz_pair(const uint8_t *data, size_t size, fds__blob *first,
 static inline void fuzz_use(fds_status status, fds_dataset *train, fds_dataset *test) {
     fds_error err = {0};
     if (status == FDS_OK && fds__dataset_finish(train, test, NULL, &err) == FDS_OK) {
-        fds_dataset_info info = fds_dataset_get_info(train);
+        fds__dataset_info info = fds__dataset_get_info(train);
         size_t size = (size_t)info.shape.channels * info.shape.height * info.shape.width;
         float *values = malloc(size * sizeof *values);
         if (!values)

@@ -31,7 +31,7 @@ static void repair(char *json, const char *name, const fuzz_part *part) {
 
 /* A plan of millions of coalitions is honest work, but too much of it to repeat here. */
 static bool is_small(const fds_run *run) {
-    json_t *json = json_loads(fds_run_get_info(run).text, 0, NULL);
+    json_t *json = json_loads(fds__run_get_info(run).text, 0, NULL);
     const json_t *coalitions = json_object_get(json, "coalitions");
     json_int_t count = json_integer_value(json_object_get(coalitions, "count")) +
                        json_integer_value(json_object_get(coalitions, "held"));
@@ -39,8 +39,8 @@ static bool is_small(const fds_run *run) {
     return count <= MOST_COALITIONS;
 }
 
-static void ask(fds_run *run, fds_answerer by) {
-    fds_run_info info = fds_run_get_info(run);
+static void ask(fds_run *run, fds__answerer by) {
+    fds__run_info info = fds__run_get_info(run);
     size_t count = MIN(info.players, (size_t)ASKED);
     uint32_t labels[ASKED];
     double full[ASKED], empty[ASKED];
@@ -50,9 +50,9 @@ static void ask(fds_run *run, fds_answerer by) {
     fds_error err = {0};
     if (!probs || !values || !errors)
         abort();
-    const fds_answers answers = {labels, probs, full, empty, values, errors};
+    const fds__answers answers = {labels, probs, full, empty, values, errors};
     fds_status status =
-        fds_run_explain(run, by, fds_run_samples(run), NULL, count, false, &answers, &err);
+        fds__run_explain(run, by, fds_run_samples(run), NULL, count, false, &answers, &err);
     if (status != FDS_OK && !err.text[0])
         abort();
     for (size_t i = 0; status == FDS_OK && i < count; i++)
@@ -64,22 +64,22 @@ static void ask(fds_run *run, fds_answerer by) {
 }
 
 static void use(fds_run *run) {
-    fds_run_info info = fds_run_get_info(run);
+    fds__run_info info = fds__run_get_info(run);
     fds_error err;
     for (size_t i = 0; i < info.players; i++) {
-        (void)fds_run_player_provider(run, i);
-        if (!fds_run_player_name(run, i) || fds_run_player_label(run, i) >= info.classes)
+        (void)fds__run_player_provider(run, i);
+        if (!fds__run_player_name(run, i) || fds__run_player_label(run, i) >= info.classes)
             abort();
     }
     for (uint32_t c = 0; c < info.classes; c++)
-        if (!fds_run_class_name(run, c))
+        if (!fds__run_class_name(run, c))
             abort();
-    (void)fds_run_check_data(run, fds_run_samples(run), &err);
+    (void)fds__run_check_data(run, fds_run_samples(run), &err);
     bool is_network = strcmp(info.explainer, "bank") != 0;
     if (is_network)
-        ask(run, FDS_ANSWERER_EXPLAINER);
+        ask(run, FDS__ANSWERER_EXPLAINER);
     if ((info.has_bank || !is_network) && is_small(run))
-        ask(run, FDS_ANSWERER_BANK);
+        ask(run, FDS__ANSWERER_BANK);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -96,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             fuzz_write(fuzz_path(run_files[i]), parts[i].data, parts[i].size);
         else
             unlink(fuzz_path(run_files[i]));
-    if (fds_run_open(fuzz_dir, 1, &run, &err) == FDS_OK)
+    if (fds__run_open(fuzz_dir, 1, &run, &err) == FDS_OK)
         use(run);
     else if (!err.text[0])
         abort();

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fds_error err = {0};
     fds__blob file = fuzz_blob("model", data, size);
     if (fds__model_parse(file.path, file.data, file.size, &model, &err) == FDS_OK) {
-        fds_model_info info = fds_model_get_info(model);
+        fds__model_info info = fds__model_get_info(model);
         if (!fds_model_class_name(model, info.classes - 1) || !info.weights)
             abort();
     }

@@ -42,12 +42,12 @@ static void pack_seed(const char *target, const char *name, const char *dir,
 static void seed_run(const small_task *t, const char *method, const char *explainer,
                      const char *name) {
     static const char *const answers[] = {FDS__RUN_EXPLAINER, FDS__RUN_ERRORS};
-    fds_fit_params params = small_params(method);
+    fds_params params = small_params(method);
     fds_error err;
     params.explainer = explainer;
     params.keep_models = true;
     params.is_by_group = strcmp(method, "gfds+") == 0;
-    fuzz_ok(fds_fit(fuzz_path(name), method, t->train, t->players, t->groups, t->inputs, INPUTS,
+    fuzz_ok(fds__fit(fuzz_path(name), method, t->train, t->players, t->groups, t->inputs, INPUTS,
                     &params, NULL, NULL, &err),
             &err);
     pack_seed("run", name, name, run_files, RUN_FILES);
@@ -79,13 +79,13 @@ static bool is_enough(void *user, const fds_progress *progress) {
 }
 
 static void seed_checkpoint(const small_task *t, const char *name, bool warm_up) {
-    fds_fit_params params = small_params("afds");
+    fds_params params = small_params("afds");
     fds_events events = {.progress = is_enough};
     char path[1024];
     fds_error err;
     params.warm_up = warm_up;
     learn_checkpoint_s = 0;
-    fds_status status = fds_fit(fuzz_path(name), "afds", t->train, t->players, t->groups, t->inputs,
+    fds_status status = fds__fit(fuzz_path(name), "afds", t->train, t->players, t->groups, t->inputs,
                                 INPUTS, &params, &events, NULL, &err);
     if (status != FDS_ERR_CANCELLED) {
         fprintf(stderr, "%s: the fit was not stopped: %s\n", name, err.text);

@@ -36,7 +36,7 @@ static inline small_task small_task_make(void) {
     }
     for (uint32_t i = 0; i < INPUTS; i++)
         t.inputs[i] = PLAYERS + i;
-    fuzz_ok(fds_dataset_create(SAMPLES, SHAPE, NULL, values, labels, CLASSES, NULL, &t.train, &err),
+    fuzz_ok(fds__dataset_create(SAMPLES, SHAPE, NULL, values, labels, CLASSES, NULL, &t.train, &err),
             &err);
     fuzz_ok(fds_players_points(t.train, NULL, PLAYERS, &t.players, &err), &err);
     const uint32_t group_of[PLAYERS] = {0, 1, 0, 1};
@@ -50,10 +50,10 @@ static inline void small_task_free(small_task *t) {
     fds_dataset_free(t->train);
 }
 
-static inline fds_fit_params small_params(const char *method) {
-    fds_fit_params p;
+static inline fds_params small_params(const char *method) {
+    fds_params p;
     fds_error err;
-    fuzz_ok(fds_fit_params_default(method, &p, &err), &err);
+    fuzz_ok(fds__fit_default(method, &p, &err), &err);
     p.value.kind = "retrain:2";
     p.value.network = "fc:classes";
     p.coalitions = COALITIONS;
@@ -75,10 +75,10 @@ typedef struct small_game {
 } small_game;
 
 static inline small_game small_game_make(const small_task *t) {
-    const fds_utility_params params = small_params("afds").value;
+    const fds__utility_params params = small_params("afds").value;
     small_game g = {0};
     fds_error err;
-    fuzz_ok(fds_utility_create(&params, t->train, t->players, t->train, t->inputs, INPUTS, 1,
+    fuzz_ok(fds__utility_create(&params, t->train, t->players, t->train, t->inputs, INPUTS, 1,
                                &g.value, &err),
             &err);
     fuzz_ok(fds_plan_sample(FDS_SAMPLER_PAIRED, PLAYERS, NULL, COALITIONS, 1, &g.plan, &err), &err);

@@ -5,7 +5,7 @@
 #define FDS_TEST_FIXTURE_H
 
 #include "../base/scratch.h"
-#include "lane/lane.h"
+#include "model/model.h"
 #include "reference.h"
 
 #include <math.h>
@@ -80,7 +80,7 @@ static inline fds_dataset *samples_dataset(const samples *s) {
     fds_dataset *ds = NULL;
     fds_error err;
     expect_ok(
-        fds_dataset_create(s->count, s->shape, NULL, s->x, s->labels, s->classes, NULL, &ds, &err),
+        fds__dataset_create(s->count, s->shape, NULL, s->x, s->labels, s->classes, NULL, &ds, &err),
         &err);
     return ds;
 }

@@ -10,7 +10,7 @@
  * the order in which they are visited. With tangent, for test_tangent_torch.py, also kernel.f32:
  * the initial network's tangent kernel of those samples with the test part.
  */
-#include "lane/lane.h"
+#include "model/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
         params.weight_decay = 1e-3f;
     }
     fds_dataset *train, *test;
-    check(fds_data_open(folder, NULL, &train, &test, &err), &err);
+    check(fds__data_open(folder, NULL, &train, &test, &err), &err);
     uint32_t *index = malloc(count * sizeof *index), *members = malloc(count * sizeof *members);
     check(fds_split_balanced(train, count, params.seed, index, &err), &err);
     for (size_t i = 0; i < count; i++)
@@ -110,7 +110,7 @@ int main(int argc, char **argv) {
 
     fds_model *model;
     check(fds_model_train(train, index, count, network, &params, NULL, &model, NULL, &err), &err);
-    fds_model_info info = fds_model_get_info(model);
+    fds__model_info info = fds__model_get_info(model);
     char path[FDS__PATH_MAX];
     snprintf(path, sizeof path, "%s/trained.safetensors", folder);
     check(fds_model_save(model, path, &err), &err);
@@ -118,7 +118,7 @@ int main(int argc, char **argv) {
     fds_net *net;
     fds_lane *lane;
     fds_inputs *inputs, *test_inputs;
-    size_t tests = fds_dataset_get_info(test).count;
+    size_t tests = fds__dataset_get_info(test).count;
     check(fds_net_create(network, info.shape, info.classes, &net, &err), &err);
     check(fds_lane_create(net, &lane, &err), &err);
     check(fds_inputs_create(train, index, count, info.mean, info.std, &inputs, &err), &err);

@@ -6,7 +6,7 @@
 /* ---- what is saved is what is loaded ---- */
 
 static void expect_same_model(const fds_model *a, const fds_model *b, const fds_dataset *ds) {
-    fds_model_info x = fds_model_get_info(a), y = fds_model_get_info(b);
+    fds__model_info x = fds__model_get_info(a), y = fds__model_get_info(b);
     assert_string_equal(x.network, y.network);
     assert_string_equal(x.sha256, y.sha256);
     assert_int_equal(x.classes, y.classes);
@@ -28,7 +28,7 @@ static void a_model_comes_back_from_its_file(void **state) {
     fds_dataset *ds = make_dataset();
     fds_model *model = make_model(ds), *loaded = NULL;
     fds_error err;
-    fds_model_info info = fds_model_get_info(model);
+    fds__model_info info = fds__model_get_info(model);
     assert_string_equal(info.network, network_text);
     assert_int_equal(info.weights, WEIGHTS);
     assert_int_equal(strlen(info.sha256), 64);
@@ -66,7 +66,7 @@ static void the_file_is_what_pytorch_would_read(void **state) {
     (void)state;
     fds_dataset *ds = make_dataset();
     fds_model *model = make_model(ds);
-    fds_model_info info = fds_model_get_info(model);
+    fds__model_info info = fds__model_get_info(model);
     fds_error err;
     expect_ok(fds_model_save(model, scratch_path("m"), &err), &err);
     size_t size;
@@ -121,7 +121,7 @@ static void scores_are_those_of_the_probabilities(void **state) {
     (void)state;
     fds_dataset *ds = make_dataset();
     fds_model *model = make_model(ds);
-    fds_dataset_info info = fds_dataset_get_info(ds);
+    fds__dataset_info info = fds__dataset_get_info(ds);
     const uint32_t index[] = {39, 3, 3, 17, 30, 31, 32};
     float all[SAMPLES * CLASSES], some[COUNT(index) * CLASSES];
     fds_error err;
@@ -136,12 +136,12 @@ static void scores_are_those_of_the_probabilities(void **state) {
         loss -= log((double)p[info.labels[index[i]]]) / COUNT(index);
         right += top == info.labels[index[i]];
     }
-    fds_score score;
-    expect_ok(fds_model_score(model, ds, index, COUNT(index), 2, &score, NULL, &err), &err);
+    fds__score score;
+    expect_ok(fds__model_score(model, ds, index, COUNT(index), 2, &score, NULL, &err), &err);
     assert_int_equal(score.count, COUNT(index));
     assert_true(fabs(score.loss - loss) < 1e-9);
     assert_true(fabs(score.accuracy - right / COUNT(index)) < 1e-12);
-    expect_ok(fds_model_score(model, ds, NULL, SAMPLES, 0, &score, NULL, &err), &err);
+    expect_ok(fds__model_score(model, ds, NULL, SAMPLES, 0, &score, NULL, &err), &err);
     assert_true(score.accuracy > 0.9); /* it has learnt something */
     fds_model_free(model);
     fds_dataset_free(ds);
@@ -172,11 +172,11 @@ static void wrong_arguments_are_refused(void **state) {
     const float floats[20] = {0};
     const uint16_t labels[4] = {0, 1, 2, 0};
     expect_ok(
-        fds_dataset_create(4, (fds_shape){5, 1, 1}, NULL, floats, labels, 3, NULL, &other, &err),
+        fds__dataset_create(4, (fds_shape){5, 1, 1}, NULL, floats, labels, 3, NULL, &other, &err),
         &err);
     assert_int_equal(fds_model_predict(model, other, NULL, 4, 1, probs, NULL, &err), FDS_ERR_SHAPE);
-    fds_score score;
-    assert_int_equal(fds_model_score(model, other, NULL, 4, 1, &score, NULL, &err), FDS_ERR_SHAPE);
+    fds__score score;
+    assert_int_equal(fds__model_score(model, other, NULL, 4, 1, &score, NULL, &err), FDS_ERR_SHAPE);
     assert_int_not_equal(fds_model_load(scratch_path("none"), &none, &err), FDS_OK);
     assert_int_not_equal(fds_model_load(scratch, &none, &err), FDS_OK);
     assert_int_equal(fds_model_save(model, scratch_path("no/folder"), &err), FDS_ERR_NOT_FOUND);
@@ -197,7 +197,7 @@ static void names_that_are_not_utf8_are_refused_for_what_they_are(void **state) 
     fds_error err = {0};
     fds_train_params params = quick();
     fds_status status =
-        fds_dataset_create(4, (fds_shape){1, 1, 1}, bytes, NULL, labels, 2, names, &ds, &err);
+        fds__dataset_create(4, (fds_shape){1, 1, 1}, bytes, NULL, labels, 2, names, &ds, &err);
     if (status == FDS_OK)
         status = fds_model_train(ds, index, 4, "logistic", &params, NULL, &model, NULL, &err);
     if (status == FDS_OK)
@@ -218,7 +218,7 @@ static void constant_samples_can_be_learnt_from(void **state) {
     fds_model *model = NULL;
     fds_error err;
     fds_train_params params = quick();
-    expect_ok(fds_dataset_create(4, (fds_shape){1, 3, 3}, bytes, NULL, labels, 2, NULL, &ds, &err),
+    expect_ok(fds__dataset_create(4, (fds_shape){1, 3, 3}, bytes, NULL, labels, 2, NULL, &ds, &err),
               &err);
     expect_ok(fds_model_train(ds, index, 4, "logistic", &params, NULL, &model, NULL, &err), &err);
     float probs[8];
@@ -238,16 +238,16 @@ static void answers_that_are_no_numbers_are_refused(void **state) {
     fds_dataset *ds = NULL, *odd = NULL;
     fds_model *model = NULL;
     fds_error err;
-    fds_score score;
+    fds__score score;
     fds_train_params params = quick();
     params.lr = 0.5f;
     params.epochs = 50;
-    expect_ok(fds_dataset_create(4, (fds_shape){1, 1, 1}, NULL, floats, labels, 2, NULL, &ds, &err),
+    expect_ok(fds__dataset_create(4, (fds_shape){1, 1, 1}, NULL, floats, labels, 2, NULL, &ds, &err),
               &err);
-    expect_ok(fds_dataset_create(2, (fds_shape){1, 1, 1}, NULL, huge, labels, 2, NULL, &odd, &err),
+    expect_ok(fds__dataset_create(2, (fds_shape){1, 1, 1}, NULL, huge, labels, 2, NULL, &odd, &err),
               &err);
     expect_ok(fds_model_train(ds, index, 4, "mlp", &params, NULL, &model, NULL, &err), &err);
-    assert_int_equal(fds_model_score(model, odd, NULL, 2, 1, &score, NULL, &err), FDS_ERR_DIVERGED);
+    assert_int_equal(fds__model_score(model, odd, NULL, 2, 1, &score, NULL, &err), FDS_ERR_DIVERGED);
     assert_non_null(strstr(err.text, "sample 1"));
     fds_model_free(model);
     fds_dataset_free(ds);
@@ -362,14 +362,14 @@ static void predicting_survives_every_failed_allocation(void **state) {
     (void)state;
     fds_dataset *ds = make_dataset();
     fds_model *model = make_model(ds);
-    fds_score score;
+    fds__score score;
     fds_error err;
     fds__fault_arm(FDS__FAULT_ALLOC, 0);
-    expect_ok(fds_model_score(model, ds, NULL, SAMPLES, 1, &score, NULL, &err), &err);
+    expect_ok(fds__model_score(model, ds, NULL, SAMPLES, 1, &score, NULL, &err), &err);
     uint64_t calls = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     for (uint64_t n = 1; n <= calls; n++) {
         fds__fault_arm(FDS__FAULT_ALLOC, n);
-        assert_int_equal(fds_model_score(model, ds, NULL, SAMPLES, 1, &score, NULL, &err),
+        assert_int_equal(fds__model_score(model, ds, NULL, SAMPLES, 1, &score, NULL, &err),
                          FDS_ERR_NOMEM);
     }
     fds__fault_arm(FDS__FAULT_ALLOC, 0);

@@ -6,13 +6,13 @@ static size_t files_tried;
 
 /* One black image is answered with probabilities. */
 static void expect_usable(const fds_model *model) {
-    fds_model_info info = fds_model_get_info(model);
+    fds__model_info info = fds__model_get_info(model);
     uint8_t *black = need((size_t)info.shape.channels * info.shape.height * info.shape.width, 1);
     float *probs = need(info.classes, sizeof *probs);
     fds_dataset *ds = NULL;
     fds_error err;
     const uint16_t label = 0;
-    expect_ok(fds_dataset_create(1, info.shape, black, NULL, &label, 1, NULL, &ds, &err), &err);
+    expect_ok(fds__dataset_create(1, info.shape, black, NULL, &label, 1, NULL, &ds, &err), &err);
     expect_ok(fds_model_predict(model, ds, NULL, 1, 1, probs, NULL, &err), &err);
     fds_dataset_free(ds);
     free(probs);
@@ -33,7 +33,7 @@ static fds_status try_bytes(const char *bytes, size_t size, fds_error *err) {
         expect_in(err->text, path);
         return status;
     }
-    fds_model_info info = fds_model_get_info(model);
+    fds__model_info info = fds__model_get_info(model);
     assert_true(info.weights > 0 && info.classes > 0);
     for (uint32_t i = 0; i < info.classes; i++)
         assert_non_null(fds_model_class_name(model, i));

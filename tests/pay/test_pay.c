@@ -6,11 +6,11 @@
 
 enum { MANY = 100000 };
 
-static fds_pay_rule pay(const double *values, size_t count, int64_t amount, fds_policy policy,
+static fds__pay_rule pay(const double *values, size_t count, int64_t amount, fds__policy policy,
                         int64_t *shares) {
     fds_error err = {0};
-    fds_pay_rule rule = FDS_PAY_RULE_CLIP;
-    expect_ok(fds_pay(values, count, amount, policy, shares, &rule, &err), &err);
+    fds__pay_rule rule = FDS__PAY_RULE_CLIP;
+    expect_ok(fds__pay(values, count, amount, policy, shares, &rule, &err), &err);
     int64_t sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += shares[i];
@@ -18,8 +18,8 @@ static fds_pay_rule pay(const double *values, size_t count, int64_t amount, fds_
     return rule;
 }
 
-static void expect_shares(const double *values, size_t count, int64_t amount, fds_policy policy,
-                          fds_pay_rule rule, const int64_t *expected) {
+static void expect_shares(const double *values, size_t count, int64_t amount, fds__policy policy,
+                          fds__pay_rule rule, const int64_t *expected) {
     int64_t shares[8];
     assert_int_equal(pay(values, count, amount, policy, shares), rule);
     for (size_t i = 0; i < count; i++)
@@ -34,61 +34,61 @@ static void expect_shares(const double *values, size_t count, int64_t amount, fd
 
 static void shares_are_in_proportion_and_the_largest_remainders_are_rounded_up(void **state) {
     (void)state;
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 100, LIST(1, 3), LIST(25, 75));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 10000, LIST(0.5, 0.25, 0.25),
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 100, LIST(1, 3), LIST(25, 75));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 10000, LIST(0.5, 0.25, 0.25),
            LIST(5000, 2500, 2500));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 10, LIST(6, 7, 7),
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 10, LIST(6, 7, 7),
            LIST(3, 4, 3)); /* 3.0, 3.5, 3.5 */
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 100, LIST(1, 1, 1), LIST(34, 33, 33));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 2, LIST(1, 1, 1), LIST(1, 1, 0));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 1, LIST(1, 2, 4), LIST(0, 0, 1));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_SIGNED, 1, LIST(1, 2, 4), LIST(0, 0, 1));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 100, LIST(1, 1, 1), LIST(34, 33, 33));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 2, LIST(1, 1, 1), LIST(1, 1, 0));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 1, LIST(1, 2, 4), LIST(0, 0, 1));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_SIGNED, 1, LIST(1, 2, 4), LIST(0, 0, 1));
 }
 
 static void negative_values_earn_nothing_or_owe(void **state) {
     (void)state;
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 100, LIST(3, -2, 1), LIST(75, 0, 25));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_SIGNED, 100, LIST(3, -2, 1), LIST(150, -100, 50));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_SIGNED, 10, LIST(4, -1),
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 100, LIST(3, -2, 1), LIST(75, 0, 25));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_SIGNED, 100, LIST(3, -2, 1), LIST(150, -100, 50));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_SIGNED, 10, LIST(4, -1),
            LIST(13, -3)); /* 13.33, -3.33 */
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_SIGNED, 10, LIST(-1, 4), LIST(-3, 13));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 7, LIST(-0.0, 0, 5), LIST(0, 0, 7));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_SIGNED, 10, LIST(-1, 4), LIST(-3, 13));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 7, LIST(-0.0, 0, 5), LIST(0, 0, 7));
 }
 
 static void values_that_nearly_cancel_are_clipped_instead(void **state) {
     (void)state;
     /* the sum is exactly a twentieth of the sum of sizes, then just below, then below zero */
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_SIGNED, 100, LIST(21, -19), LIST(1050, -950));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_CLIP_FOR_SIGNED, 100, LIST(20.999, -19), LIST(100, 0));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_CLIP_FOR_SIGNED, 100, LIST(1, 3, -9), LIST(25, 75, 0));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_CLIP_FOR_SIGNED, 100, LIST(1, -1), LIST(100, 0));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_SIGNED, 100, LIST(21, -19), LIST(1050, -950));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_CLIP_FOR_SIGNED, 100, LIST(20.999, -19), LIST(100, 0));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_CLIP_FOR_SIGNED, 100, LIST(1, 3, -9), LIST(25, 75, 0));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_CLIP_FOR_SIGNED, 100, LIST(1, -1), LIST(100, 0));
 }
 
 static void without_a_value_above_zero_all_get_the_same(void **state) {
     (void)state;
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_EVENLY, 100, LIST(0, 0, 0), LIST(34, 33, 33));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_EVENLY, 5, LIST(-1, -5), LIST(3, 2));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_EVENLY, 5, LIST(-1, -5), LIST(3, 2));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_EVENLY, 100, LIST(0, 0, 0), LIST(34, 33, 33));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_EVENLY, 5, LIST(-1, -5), LIST(3, 2));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_EVENLY, 5, LIST(-1, -5), LIST(3, 2));
 }
 
 static void one_player_and_no_money(void **state) {
     (void)state;
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 7, LIST(0.1), LIST(7));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_SIGNED, 7, LIST(0.1), LIST(7));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_EVENLY, 7, LIST(-0.1), LIST(7));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 0, LIST(1, 2), LIST(0, 0));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_SIGNED, 0, LIST(3, -1), LIST(0, 0));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 7, LIST(0.1), LIST(7));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_SIGNED, 7, LIST(0.1), LIST(7));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_EVENLY, 7, LIST(-0.1), LIST(7));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 0, LIST(1, 2), LIST(0, 0));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_SIGNED, 0, LIST(3, -1), LIST(0, 0));
 }
 
 static void the_smallest_and_greatest_numbers_are_paid(void **state) {
     (void)state;
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 100, LIST(1e-300, 3e-300), LIST(25, 75));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 100, LIST(1e300, 3e300), LIST(25, 75));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 3, LIST(1.7e308, 1.7e308, 1.7e308), LIST(1, 1, 1));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 100, LIST(5e-324, 5e-324), LIST(50, 50));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 100, LIST(1e-300, 1e300), LIST(0, 100));
-    EXPECT(FDS_POLICY_CLIP, FDS_PAY_RULE_CLIP, 100, LIST(-1e300, 1e-300), LIST(0, 100));
-    EXPECT(FDS_POLICY_SIGNED, FDS_PAY_RULE_CLIP_FOR_SIGNED, 100, LIST(-1e300, 1e-300),
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 100, LIST(1e-300, 3e-300), LIST(25, 75));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 100, LIST(1e300, 3e300), LIST(25, 75));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 3, LIST(1.7e308, 1.7e308, 1.7e308), LIST(1, 1, 1));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 100, LIST(5e-324, 5e-324), LIST(50, 50));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 100, LIST(1e-300, 1e300), LIST(0, 100));
+    EXPECT(FDS__POLICY_CLIP, FDS__PAY_RULE_CLIP, 100, LIST(-1e300, 1e-300), LIST(0, 100));
+    EXPECT(FDS__POLICY_SIGNED, FDS__PAY_RULE_CLIP_FOR_SIGNED, 100, LIST(-1e300, 1e-300),
            LIST(0, 100));
 }
 
@@ -108,15 +108,15 @@ static void random_payments_are_exact_and_keep_the_order(void **state) {
             values[i] = draw(&rng);
             scaled[i] = ldexp(values[i], power);
         }
-        fds_policy policy = round % 2 ? FDS_POLICY_SIGNED : FDS_POLICY_CLIP;
-        fds_pay_rule rule = pay(values, count, amount, policy, shares);
+        fds__policy policy = round % 2 ? FDS__POLICY_SIGNED : FDS__POLICY_CLIP;
+        fds__pay_rule rule = pay(values, count, amount, policy, shares);
         assert_int_equal(pay(scaled, count, amount, policy, again), rule);
         assert_memory_equal(shares, again, count * sizeof *shares);
         long double total = 0;
         for (size_t i = 0; i < count; i++)
-            total += rule == FDS_PAY_RULE_SIGNED || values[i] > 0 ? values[i] : 0;
-        for (size_t i = 0; i < count && rule != FDS_PAY_RULE_EVENLY; i++) {
-            bool counts = rule == FDS_PAY_RULE_SIGNED || values[i] > 0;
+            total += rule == FDS__PAY_RULE_SIGNED || values[i] > 0 ? values[i] : 0;
+        for (size_t i = 0; i < count && rule != FDS__PAY_RULE_EVENLY; i++) {
+            bool counts = rule == FDS__PAY_RULE_SIGNED || values[i] > 0;
             long double exact = counts ? amount * (values[i] / total) : 0;
             assert_true(fabsl((long double)shares[i] - exact) <= 1 + fabsl(exact) * 1e-15L);
             for (size_t k = 0; k < count; k++)
@@ -132,8 +132,8 @@ static void another_order_of_players_pays_each_the_same(void **state) {
     int64_t shares[50], other[50];
     for (size_t i = 0; i < 50; i++)
         turned[49 - i] = values[i] = fds_rng_normal(&rng) + 0.5; /* all different: no ties */
-    pay(values, 50, 1234567, FDS_POLICY_SIGNED, shares);
-    pay(turned, 50, 1234567, FDS_POLICY_SIGNED, other);
+    pay(values, 50, 1234567, FDS__POLICY_SIGNED, shares);
+    pay(turned, 50, 1234567, FDS__POLICY_SIGNED, other);
     for (size_t i = 0; i < 50; i++)
         assert_int_equal(shares[i], other[49 - i]);
 }
@@ -147,11 +147,11 @@ static void a_hundred_thousand_players_are_paid(void **state) {
         values[i] = fds_rng_normal(&rng) + 0.2;
     static const int64_t amounts[] = {1, 99999, 12345678901, INT64_C(1) << 53, INT64_MAX / 32};
     for (size_t a = 0; a < COUNT(amounts); a++) {
-        assert_int_equal(pay(values, MANY, amounts[a], FDS_POLICY_CLIP, shares), FDS_PAY_RULE_CLIP);
+        assert_int_equal(pay(values, MANY, amounts[a], FDS__POLICY_CLIP, shares), FDS__PAY_RULE_CLIP);
         for (size_t i = 0; i < MANY; i++)
             assert_true(shares[i] >= 0 && (values[i] > 0 || shares[i] == 0));
-        assert_int_equal(pay(values, MANY, amounts[a], FDS_POLICY_SIGNED, shares),
-                         FDS_PAY_RULE_SIGNED);
+        assert_int_equal(pay(values, MANY, amounts[a], FDS__POLICY_SIGNED, shares),
+                         FDS__PAY_RULE_SIGNED);
     }
     free(values);
     free(shares);
@@ -162,25 +162,25 @@ static void what_cannot_be_paid_is_refused(void **state) {
     fds_error err = {0};
     int64_t shares[2] = {-1, -1};
     double values[2] = {1, 2};
-    assert_int_equal(fds_pay(values, 0, 1, FDS_POLICY_CLIP, shares, NULL, &err), FDS_ERR_USAGE);
-    assert_int_equal(fds_pay(values, 2, -1, FDS_POLICY_CLIP, shares, NULL, &err), FDS_ERR_USAGE);
-    assert_int_equal(fds_pay(values, 2, INT64_MAX, FDS_POLICY_CLIP, shares, NULL, &err),
+    assert_int_equal(fds__pay(values, 0, 1, FDS__POLICY_CLIP, shares, NULL, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds__pay(values, 2, -1, FDS__POLICY_CLIP, shares, NULL, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds__pay(values, 2, INT64_MAX, FDS__POLICY_CLIP, shares, NULL, &err),
                      FDS_ERR_LIMIT);
     values[1] = NAN;
-    assert_int_equal(fds_pay(values, 2, 1, FDS_POLICY_CLIP, shares, NULL, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds__pay(values, 2, 1, FDS__POLICY_CLIP, shares, NULL, &err), FDS_ERR_USAGE);
     expect_in(err.text, "player 1");
     values[1] = -INFINITY;
-    assert_int_equal(fds_pay(values, 2, 1, FDS_POLICY_SIGNED, shares, NULL, NULL), FDS_ERR_USAGE);
+    assert_int_equal(fds__pay(values, 2, 1, FDS__POLICY_SIGNED, shares, NULL, NULL), FDS_ERR_USAGE);
     assert_true(shares[0] == -1 && shares[1] == -1);
 }
 
 static void every_rule_has_a_text(void **state) {
     (void)state;
-    for (int rule = FDS_PAY_RULE_CLIP; rule <= FDS_PAY_RULE_EVENLY; rule++) {
-        assert_true(strlen(fds_pay_rule_text((fds_pay_rule)rule)) > 10);
+    for (int rule = FDS__PAY_RULE_CLIP; rule <= FDS__PAY_RULE_EVENLY; rule++) {
+        assert_true(strlen(fds__pay_rule_text((fds__pay_rule)rule)) > 10);
         for (int other = 0; other < rule; other++)
-            assert_string_not_equal(fds_pay_rule_text((fds_pay_rule)rule),
-                                    fds_pay_rule_text((fds_pay_rule)other));
+            assert_string_not_equal(fds__pay_rule_text((fds__pay_rule)rule),
+                                    fds__pay_rule_text((fds__pay_rule)other));
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Calls fds_bench_report for test_report.py: make_report OUT COMMAND CASE... */
-#include <fds.h>
+#include <fds/eval.h>
 
 #include <stdio.h>
 

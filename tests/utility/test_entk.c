@@ -40,7 +40,7 @@ static fds_status take_weights(void *context, unsigned worker, const uint64_t *c
 static void the_kernel_is_the_networks(void **state) {
     (void)state;
     game g = game_digits(PLAYERS, INPUTS);
-    fds_utility_params p = small("entk");
+    fds__utility_params p = small("entk");
     fds_utility *value = make_value(&g, &p, 2);
     fds_net *net = NULL;
     fds_error err;
@@ -119,7 +119,7 @@ static void the_answers_solve_the_regression(void **state) {
     game g = game_digits(PLAYERS, INPUTS);
     static const char *const both[] = {"entk", "entk:2"};
     for (size_t k = 0; k < COUNT(both); k++) {
-        fds_utility_params p = small(both[k]);
+        fds__utility_params p = small(both[k]);
         fds_utility *value = make_value(&g, &p, 1);
         expect_solved(value, everyone(&g));
         for (uint64_t trial = 0; trial < 6; trial++) {
@@ -144,7 +144,7 @@ static void what_cannot_be_told_apart_is_no_trouble(void **state) {
     static const char *const networks[] = {"fc:5,relu,fc:classes", "logistic"};
     game g = game_vectors(40, 8, 3, 4);
     for (size_t k = 0; k < COUNT(networks); k++) {
-        fds_utility_params p = smaller("entk");
+        fds__utility_params p = smaller("entk");
         p.network = networks[k];
         fds_utility *value = make_value(&g, &p, 1);
         for (uint64_t trial = 0; trial < 50; trial++) {
@@ -179,16 +179,16 @@ static void the_ridge_is_above_the_rounding(void **state) {
         values[2 * i + 1] = -(float)labels[i] + (float)i / 700;
     }
     game g = {.input_count = 3};
-    expect_ok(fds_dataset_create(SAMPLES, (fds_shape){2, 1, 1}, NULL, values, labels, 3, NULL,
+    expect_ok(fds__dataset_create(SAMPLES, (fds_shape){2, 1, 1}, NULL, values, labels, 3, NULL,
                                  &g.train, &err),
               &err);
     expect_ok(
-        fds_dataset_create(3, (fds_shape){2, 1, 1}, NULL, values, labels, 3, NULL, &g.test, &err),
+        fds__dataset_create(3, (fds_shape){2, 1, 1}, NULL, values, labels, 3, NULL, &g.test, &err),
         &err);
     expect_ok(fds_players_points(g.train, NULL, SAMPLES, &g.players, &err), &err);
     for (uint32_t i = 0; i < 3; i++)
         g.inputs[i] = i;
-    fds_utility_params p = smaller("entk");
+    fds__utility_params p = smaller("entk");
     p.network = "logistic";
     fds_utility *value = make_value(&g, &p, 1);
     assert_true(fds__utility_regression(value)->ridge > 1e-6);
@@ -213,7 +213,7 @@ static void a_hundred_digits_teach_something(void **state) {
 
 /* ---- parameters ---- */
 
-static bool same_text(const game *g, const fds_utility_params *p, const fds_utility_params *q) {
+static bool same_text(const game *g, const fds__utility_params *p, const fds__utility_params *q) {
     fds_utility *one = make_value(g, p, 1), *two = make_value(g, q, 1);
     bool same = strcmp(fds_utility_get_info(one).text, fds_utility_get_info(two).text) == 0;
     fds_utility_free(one);
@@ -226,7 +226,7 @@ static void the_text_says_what_matters(void **state) {
     game g = game_vectors(6, 2, 3, 1);
     static const char *const both[] = {"entk", "entk:2"};
     for (size_t k = 0; k < COUNT(both); k++) {
-        fds_utility_params p = smaller(both[k]), q = p;
+        fds__utility_params p = smaller(both[k]), q = p;
         q.train.seed++;
         assert_false(same_text(&g, &p, &q));
         q = p;
@@ -247,7 +247,7 @@ static void wrong_parameters_are_refused(void **state) {
     game g = game_vectors(6, 2, 3, 1);
     fds_utility *value = NULL;
     fds_error err = {0};
-    fds_utility_params p = smaller("entk");
+    fds__utility_params p = smaller("entk");
     p.network = NULL;
     expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "needs a network");
     p.network = "nonsense";
@@ -258,10 +258,10 @@ static void wrong_parameters_are_refused(void **state) {
     p.beta = 0;
     expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "beta is 0");
     fds_train_params train;
-    expect_ok(fds_utility_training(&p, &train, &err), &err);
+    expect_ok(fds__utility_training(&p, &train, &err), &err);
     assert_int_equal(train.epochs, 2);
     p.kind = "entk";
-    expect_ok(fds_utility_training(&p, &train, &err), &err);
+    expect_ok(fds__utility_training(&p, &train, &err), &err);
     assert_true(train.epochs == 10 && !train.converge);
     game_free(&g);
 }

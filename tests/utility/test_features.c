@@ -9,7 +9,7 @@ enum { PLAYERS = 30, INPUTS = 12, CLASSES = 10, HIDDEN = 8, PIXELS = 49 };
 /* Features (HIDDEN) of one sample in double: the network of small() up to its last layer. */
 static void features_of(const fds_model *model, const fds_dataset *ds, uint32_t sample,
                         double *features) {
-    fds_model_info info = fds_model_get_info(model);
+    fds__model_info info = fds__model_get_info(model);
     const float *w = fds__model_weights(model), *bias = w + (size_t)HIDDEN * PIXELS;
     float image[784];
     double pooled[PIXELS];
@@ -31,8 +31,8 @@ static void features_of(const fds_model *model, const fds_dataset *ds, uint32_t 
 }
 
 /* The network of all players as fds_model_train makes it. */
-static fds_model *train_all(const game *g, const fds_utility_params *p) {
-    fds_utility_params as_retrained = *p;
+static fds_model *train_all(const game *g, const fds__utility_params *p) {
+    fds__utility_params as_retrained = *p;
     as_retrained.kind = "retrain:10";
     uint32_t index[PLAYERS];
     for (size_t i = 0; i < PLAYERS; i++) {
@@ -44,7 +44,7 @@ static fds_model *train_all(const game *g, const fds_utility_params *p) {
     fds_train_params train;
     fds_model *model = NULL;
     fds_error err;
-    expect_ok(fds_utility_training(&as_retrained, &train, &err), &err);
+    expect_ok(fds__utility_training(&as_retrained, &train, &err), &err);
     expect_ok(
         fds_model_train(g->train, index, PLAYERS, p->network, &train, NULL, &model, NULL, &err),
         &err);
@@ -55,10 +55,10 @@ static void neighbours_are_those_of_the_features(void **state) {
     (void)state;
     enum { K = 3 };
     game g = game_digits(PLAYERS, INPUTS);
-    fds_utility_params p = small("knn:3@model");
+    fds__utility_params p = small("knn:3@model");
     fds_utility *value = make_value(&g, &p, 1);
     fds_model *model = train_all(&g, &p);
-    fds_dataset_info info = fds_dataset_get_info(g.train);
+    fds__dataset_info info = fds__dataset_get_info(g.train);
     double of[PLAYERS][HIDDEN], x[HIDDEN], distance[PLAYERS];
     float probs[INPUTS * CLASSES];
     uint32_t sample[PLAYERS];
@@ -100,7 +100,7 @@ static void neighbours_are_those_of_the_features(void **state) {
 static void one_layer_has_the_samples_as_features(void **state) {
     (void)state;
     game g = game_digits(PLAYERS, INPUTS);
-    fds_utility_params p = small("knn:5@model"), q = small("knn:5");
+    fds__utility_params p = small("knn:5@model"), q = small("knn:5");
     p.network = "logistic";
     fds_utility *value = make_value(&g, &p, 1), *plain = make_value(&g, &q, 1);
     static double values[INPUTS * CLASSES * PLAYERS], wanted[INPUTS * CLASSES * PLAYERS];
@@ -117,7 +117,7 @@ static void one_layer_has_the_samples_as_features(void **state) {
 static void the_recursion_holds_on_features(void **state) {
     (void)state;
     game g = game_digits(PLAYERS, INPUTS);
-    fds_utility_params p = small("knn:4@model");
+    fds__utility_params p = small("knn:4@model");
     fds_utility *value = make_value(&g, &p, 1);
     static double values[INPUTS * CLASSES * PLAYERS];
     float probs[INPUTS * CLASSES];
@@ -136,7 +136,7 @@ static void the_recursion_holds_on_features(void **state) {
 
 /* ---- what it depends on ---- */
 
-static void expect_text(const game *g, const fds_utility_params *p, const char *part,
+static void expect_text(const game *g, const fds__utility_params *p, const char *part,
                         bool is_there) {
     fds_utility *value = make_value(g, p, 1);
     const char *text = fds_utility_get_info(value).text;
@@ -148,7 +148,7 @@ static void expect_text(const game *g, const fds_utility_params *p, const char *
 static void the_text_says_how_the_network_was_trained(void **state) {
     (void)state;
     game g = game_vectors(6, 3, 3, 1);
-    fds_utility_params p = smaller("knn:2@model");
+    fds__utility_params p = smaller("knn:2@model");
     const char *const parts[] = {"\"kind\":\"knn:2@model\"", "\"network\":\"fc:5,relu,fc:3\"",
                                  "\"epochs\":10", "\"lr\":0.01", "\"seed\":9"};
     for (size_t i = 0; i < COUNT(parts); i++)
@@ -166,7 +166,7 @@ static void wrong_networks_and_training_are_refused(void **state) {
     game g = game_vectors(6, 3, 3, 1);
     fds_utility *value = NULL;
     fds_error err = {0};
-    fds_utility_params p = smaller("knn:2@model");
+    fds__utility_params p = smaller("knn:2@model");
     p.network = NULL;
     expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "network");
     p = smaller("knn:2@model");
@@ -186,7 +186,7 @@ static void wrong_networks_and_training_are_refused(void **state) {
 static void without_memory_nothing_is_left(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
-    fds_utility_params p = smaller("knn:2@model");
+    fds__utility_params p = smaller("knn:2@model");
     expect_failed_allocations_survived(&g, &p, 1);
     game_free(&g);
 }

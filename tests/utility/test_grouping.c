@@ -24,7 +24,7 @@ static void by_label_follows_the_labels(void **state) {
         fds_players_samples(g.players, i, &own);
         assert_string_equal(
             fds_groups_name(groups, fds_groups_of(groups, i)),
-            fds_dataset_class_name(g.train, fds_dataset_get_info(g.train).labels[*own]));
+            fds_dataset_class_name(g.train, fds__dataset_get_info(g.train).labels[*own]));
     }
     fds_groups_free(groups);
     game_free(&g);
@@ -34,8 +34,8 @@ static game game_of_csv(const char *text, bool is_points) {
     game g = {0};
     fds_error err;
     scratch_write(scratch_path("d.csv"), text, strlen(text));
-    expect_ok(fds_data_open(scratch_path("d.csv"), NULL, &g.train, &g.test, &err), &err);
-    size_t count = fds_dataset_get_info(g.train).count;
+    expect_ok(fds__data_open(scratch_path("d.csv"), NULL, &g.train, &g.test, &err), &err);
+    size_t count = fds__dataset_get_info(g.train).count;
     expect_ok(is_points ? fds_players_points(g.train, NULL, count, &g.players, &err)
                         : fds_players_providers(g.train, NULL, count, &g.players, &err),
               &err);

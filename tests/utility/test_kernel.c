@@ -92,7 +92,7 @@ static void the_answers_solve_the_regression(void **state) {
     (void)state;
     static double z[PLAYERS][SIZE], x[SIZE];
     game g = game_digits(PLAYERS, INPUTS);
-    fds_utility_params p = small("kernel");
+    fds__utility_params p = small("kernel");
     fds_utility *value = make_value(&g, &p, 1);
     double ridge = constant(value, "ridge") * 2 /* the diagonal */,
            sharp = constant(value, "sharpness");
@@ -110,7 +110,7 @@ static void the_answers_solve_the_regression(void **state) {
             load(&g, g.train, *own, z[n]);
             for (size_t y = 0; y < CLASSES; y++)
                 b[n * CLASSES + y] =
-                    (fds_dataset_get_info(g.train).labels[*own] == y ? 1.0 : 0.0) - 1.0 / CLASSES;
+                    (fds__dataset_get_info(g.train).labels[*own] == y ? 1.0 : 0.0) - 1.0 / CLASSES;
             n++;
         }
         for (size_t i = 0; i < n * n; i++)
@@ -152,14 +152,14 @@ static void a_sample_speaks_for_its_own_label(void **state) {
         fds_players_samples(g.players, i, &own);
         h.inputs[i] = *own;
     }
-    fds_utility_params p = small("kernel");
+    fds__utility_params p = small("kernel");
     fds_utility *value = make_value(&h, &p, 1);
     for (uint64_t trial = 0; trial < 20; trial++) {
         fds_rng rng = fds_rng_make(2, 2006, trial, 0);
         uint64_t s = fds_rng_below(&rng, 1u << PLAYERS);
         for (size_t i = 0; i < INPUTS; i++) {
             float without[INPUTS * CLASSES], with[INPUTS * CLASSES];
-            size_t at = i * CLASSES + fds_dataset_get_info(g.train).labels[h.inputs[i]];
+            size_t at = i * CLASSES + fds__dataset_get_info(g.train).labels[h.inputs[i]];
             eval(value, 0, s & ~((uint64_t)1 << i), without);
             eval(value, 0, s | (uint64_t)1 << i, with);
             assert_true(with[at] > without[at]);
@@ -177,14 +177,14 @@ static void twins_and_zeros_are_no_trouble(void **state) {
     game g = {.input_count = 6, .inputs = {0, 1, 2, 3, 4, 5}};
     fds_error err;
     for (size_t count = 1; count <= 6; count++) { /* 1 to 3: all normalised to nothing */
-        expect_ok(fds_dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
+        expect_ok(fds__dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
                                      &g.train, &err),
                   &err);
-        expect_ok(fds_dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
+        expect_ok(fds__dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
                                      &g.test, &err),
                   &err);
         expect_ok(fds_players_points(g.train, NULL, count, &g.players, &err), &err);
-        fds_utility_params p = smaller("kernel");
+        fds__utility_params p = smaller("kernel");
         fds_utility *value = make_value(&g, &p, 1);
         for (uint64_t s = 0; s < (uint64_t)1 << count; s++) {
             float probs[6 * 3];

@@ -10,7 +10,7 @@ enum { MOST = 64 };
 static void distances_of(const game *g, size_t input, double *distances) {
     float mean[3], std[3], x[3], y[3];
     fds_error err;
-    size_t count = fds_dataset_get_info(g->train).count;
+    size_t count = fds__dataset_get_info(g->train).count;
     expect_ok(fds_dataset_stats(g->train, NULL, count, NULL, NULL, mean, std, &err), &err);
     for (int c = 0; c < 3; c++)
         std[c] = std[c] > 0 ? std[c] : 1;
@@ -29,7 +29,7 @@ static void distances_of(const game *g, size_t input, double *distances) {
 /* The share of each label among the k nearest of the samples that are in: k times, the nearest not
  * yet taken; of those alike the first. */
 static void naive(const game *g, size_t input, size_t k, const bool *is_in, double *share) {
-    fds_dataset_info info = fds_dataset_get_info(g->train);
+    fds__dataset_info info = fds__dataset_get_info(g->train);
     double distances[MOST];
     bool left[MOST];
     distances_of(g, input, distances);
@@ -52,7 +52,7 @@ static void expect_naive(const game *g, const fds_utility *value, size_t k, uint
     float probs[16 * 4];
     double share[4];
     bool is_in[MOST] = {false};
-    uint32_t classes = fds_dataset_get_info(g->train).classes;
+    uint32_t classes = fds__dataset_get_info(g->train).classes;
     for (size_t p = 0; p < fds_players_count(g->players); p++) {
         const uint32_t *own;
         size_t owned = fds_players_samples(g->players, p, &own);
@@ -76,7 +76,7 @@ static void the_utility_is_the_share_among_the_nearest(void **state) {
     (void)state;
     game g = game_vectors(40, 8, 4, 3);
     for (size_t i = 0; i < COUNT(kinds); i++) {
-        fds_utility_params p = smaller(kinds[i].kind);
+        fds__utility_params p = smaller(kinds[i].kind);
         fds_utility *value = make_value(&g, &p, 1);
         fds_rng rng = fds_rng_make(8, 2003, i, 0);
         for (int trial = 0; trial < 20; trial++)
@@ -91,7 +91,7 @@ static void the_utility_is_the_share_among_the_nearest(void **state) {
 static void a_providers_samples_enter_together(void **state) {
     (void)state;
     game g = game_providers(30, 5, 3, 6);
-    fds_utility_params p = smaller("knn:4");
+    fds__utility_params p = smaller("knn:4");
     fds_utility *value = make_value(&g, &p, 1);
     for (uint64_t s = 0; s < 8; s++)
         expect_naive(&g, value, 4, s);
@@ -106,7 +106,7 @@ static void a_providers_samples_enter_together(void **state) {
 static void nobody_is_worth_nothing(void **state) {
     (void)state;
     game g = game_vectors(6, 3, 2, 3);
-    fds_utility_params p = smaller("knn:2");
+    fds__utility_params p = smaller("knn:2");
     fds_utility *value = make_value(&g, &p, 1);
     float probs[3 * 2];
     eval(value, 0, 0, probs);
@@ -138,7 +138,7 @@ static void expect_exact(const game *g, const fds_utility *value, size_t k) {
     enum { N = 10, X = 16, C = 4 };
     static double v[X * C][1 << N], values[X * C * N];
     size_t n = fds_players_count(g->players);
-    uint32_t classes = fds_dataset_get_info(g->train).classes;
+    uint32_t classes = fds__dataset_get_info(g->train).classes;
     double phi[N], share[C];
     fds_error err;
     expect_ok(fds_utility_knn_shapley(value, values, &err), &err);
@@ -165,7 +165,7 @@ static void the_recursion_is_the_definition(void **state) {
     for (size_t j = 0; j < COUNT(players); j++)
         for (size_t i = 0; i < COUNT(kinds); i++) {
             game g = game_vectors(players[j], players[j] == 10 ? 2 : 5, 3, 10 * j + i);
-            fds_utility_params p = smaller(kinds[i].kind);
+            fds__utility_params p = smaller(kinds[i].kind);
             fds_utility *value = make_value(&g, &p, 1);
             expect_exact(&g, value, kinds[i].k);
             fds_utility_free(value);
@@ -182,13 +182,13 @@ static void ties_go_by_the_number_of_the_sample(void **state) {
     game g = {.input_count = 1};
     fds_error err;
     expect_ok(
-        fds_dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL, &g.train, &err),
+        fds__dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL, &g.train, &err),
         &err);
     expect_ok(
-        fds_dataset_create(1, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL, &g.test, &err),
+        fds__dataset_create(1, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL, &g.test, &err),
         &err);
     expect_ok(fds_players_points(g.train, turned, 6, &g.players, &err), &err);
-    fds_utility_params p = smaller("knn:2");
+    fds__utility_params p = smaller("knn:2");
     fds_utility *value = make_value(&g, &p, 1);
     float probs[3];
     eval(value, 0, everyone(&g), probs); /* samples 0 and 1 */
@@ -208,7 +208,7 @@ static void ties_go_by_the_number_of_the_sample(void **state) {
 static void the_values_sum_to_the_whole(void **state) {
     (void)state;
     game g = game_digits(100, 20);
-    fds_utility_params p = small("knn:5");
+    fds__utility_params p = small("knn:5");
     fds_utility *value = make_value(&g, &p, 1);
     static double values[20 * 10 * 100];
     static float probs[20 * 10];
@@ -231,7 +231,7 @@ static void threads_change_no_neighbour(void **state) {
     (void)state;
     enum { N = 40, X = 30, C = 3 };
     game g = game_vectors(N, X, C, 4);
-    fds_utility_params p = smaller("knn:5");
+    fds__utility_params p = smaller("knn:5");
     static double one[X * C * N], many[X * C * N], single[N];
     fds_error err;
     for (unsigned workers = 1; workers <= 4; workers++) {
@@ -251,7 +251,7 @@ static void other_kinds_have_no_recursion(void **state) {
     game g = game_vectors(4, 2, 3, 1);
     const char *const others[] = {"retrain:2", "kernel"};
     for (size_t i = 0; i < COUNT(others); i++) {
-        fds_utility_params p = smaller(others[i]);
+        fds__utility_params p = smaller(others[i]);
         fds_utility *value = make_value(&g, &p, 1);
         double values[2 * 3 * 4];
         fds_error err = {0};

@@ -6,7 +6,7 @@
 enum { PLAYERS = 20, INPUTS = 17, CLASSES = 10 };
 
 /* What fds_model_train makes of all the players' samples, in the way of a kind. */
-static void service_answers(const game *g, const fds_utility_params *p, uint32_t epochs,
+static void service_answers(const game *g, const fds__utility_params *p, uint32_t epochs,
                             float *probs) {
     uint32_t index[128];
     size_t count = 0;
@@ -42,7 +42,7 @@ static void all_players_together_are_the_service_model(void **state) {
                                     "conv:2x5,relu,maxpool:4,fc:classes"};
     for (size_t i = 0; i < COUNT(cases); i++)
         for (size_t n = 0; n < COUNT(networks); n++) {
-            fds_utility_params p = small(cases[i].kind);
+            fds__utility_params p = small(cases[i].kind);
             p.network = networks[n];
             fds_utility *value = make_value(&g, &p, 1);
             eval(value, 0, everyone(&g), got);
@@ -58,7 +58,7 @@ static void all_providers_together_are_the_service_model(void **state) {
     (void)state;
     game g = game_providers(30, 5, 3, 4);
     assert_int_equal(fds_players_count(g.players), 3);
-    fds_utility_params p = smaller("retrain:5");
+    fds__utility_params p = smaller("retrain:5");
     fds_utility *value = make_value(&g, &p, 1);
     float got[5 * 3], wanted[5 * 3];
     eval(value, 0, 7, got);
@@ -79,9 +79,9 @@ static void a_constant_channel_is_treated_as_the_service_model_does(void **state
         values[i] = i % 3 == 1 ? 7.0f : (float)(i * i % 11);
     fds_dataset_free(g.train);
     expect_ok(
-        fds_dataset_create(8, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL, &g.train, &err),
+        fds__dataset_create(8, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL, &g.train, &err),
         &err);
-    fds_utility_params p = smaller("retrain:5");
+    fds__utility_params p = smaller("retrain:5");
     fds_utility *value = make_value(&g, &p, 1);
     float got[5 * 3], wanted[5 * 3];
     eval(value, 0, everyone(&g), got);
@@ -96,7 +96,7 @@ static void a_constant_channel_is_treated_as_the_service_model_does(void **state
 static void a_coalition_is_a_network_trained_on_its_samples(void **state) {
     (void)state;
     game g = game_providers(30, 5, 3, 4);
-    fds_utility_params p = smaller("retrain:5");
+    fds__utility_params p = smaller("retrain:5");
     fds_utility *value = make_value(&g, &p, 1);
     float mean[3], std[3], got[5 * 3], wanted[5 * 3], weights[5 * 3 + 5 + 3 * 5 + 3];
     fds_error err;
@@ -159,7 +159,7 @@ static fds_status ask(void *context, size_t job, unsigned worker, fds_error *err
 static void the_answer_depends_on_the_coalition_alone(void **state) {
     (void)state;
     game g = game_digits(PLAYERS, INPUTS);
-    fds_utility_params p = small("retrain:3");
+    fds__utility_params p = small("retrain:3");
     static float first[ASKED][INPUTS * CLASSES], again[ASKED][INPUTS * CLASSES];
     fds_utility *value = make_value(&g, &p, 3), *other = make_value(&g, &p, 1);
     for (size_t i = 0; i < ASKED; i++)
@@ -192,7 +192,7 @@ static void the_order_of_the_players_does_not_matter(void **state) {
 static void divergence_names_the_coalition(void **state) {
     (void)state;
     game g = game_digits(PLAYERS, INPUTS);
-    fds_utility_params p = small("retrain:3");
+    fds__utility_params p = small("retrain:3");
     p.train.optimizer = FDS_OPTIMIZER_SGD;
     p.train.lr = 1e30f;
     p.beta = 1;

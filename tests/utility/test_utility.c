@@ -10,7 +10,7 @@ static const char *const every_kind[] = {"retrain", "retrain:2", "knn:3",
 
 static void the_defaults_are_the_papers(void **state) {
     (void)state;
-    fds_utility_params p = fds_utility_params_default();
+    fds__utility_params p = fds__utility_params_default();
     assert_string_equal(p.kind, "retrain:10");
     assert_string_equal(p.network, "lenet5");
     assert_int_equal(p.train.optimizer, FDS_OPTIMIZER_ADAM);
@@ -53,7 +53,7 @@ static void wrong_kinds_are_refused(void **state) {
         {"retrain:1.5", "whole number from 1"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        fds_utility_params p = smaller(wrong[i].kind);
+        fds__utility_params p = smaller(wrong[i].kind);
         fds_utility *value = NULL;
         fds_error err = {0};
         expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, wrong[i].part);
@@ -63,7 +63,7 @@ static void wrong_kinds_are_refused(void **state) {
     game_free(&g);
 }
 
-static void expect_refused(const game *g, const fds_utility_params *p, fds_status status,
+static void expect_refused(const game *g, const fds__utility_params *p, fds_status status,
                            const char *part) {
     fds_utility *value = NULL;
     fds_error err = {0};
@@ -76,7 +76,7 @@ static void wrong_training_is_refused(void **state) {
     game g = game_vectors(4, 2, 3, 1);
     const float wrong_betas[] = {0.0f, -1.0f, NAN, INFINITY};
     for (size_t i = 0; i < COUNT(wrong_betas); i++) {
-        fds_utility_params p = smaller("retrain:2");
+        fds__utility_params p = smaller("retrain:2");
         p.beta = wrong_betas[i];
         expect_refused(&g, &p, FDS_ERR_USAGE, "beta is ");
         p.kind = "retrain"; /* where beta does not enter, it does not matter */
@@ -84,7 +84,7 @@ static void wrong_training_is_refused(void **state) {
     }
     for (int i = 0; i < 2; i++) {
         const char *kind = every_kind[i];
-        fds_utility_params p = smaller(kind);
+        fds__utility_params p = smaller(kind);
         p.network = NULL;
         expect_refused(&g, &p, FDS_ERR_USAGE, "network");
         p.network = "nonsense";
@@ -99,7 +99,7 @@ static void wrong_training_is_refused(void **state) {
         p.train.optimizer = (fds_optimizer)7;
         expect_refused(&g, &p, FDS_ERR_USAGE, "optimizer 7");
     }
-    fds_utility_params p = smaller("retrain:2");
+    fds__utility_params p = smaller("retrain:2");
     p.train.lr = 1e38f;
     p.beta = 1e38f;
     expect_refused(&g, &p, FDS_ERR_USAGE, "times beta");
@@ -118,7 +118,7 @@ static void data_that_do_not_fit_are_refused(void **state) {
     const uint16_t labels[2] = {0, 1};
     fds_error err;
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_utility_params p = smaller(every_kind[i]);
+        fds__utility_params p = smaller(every_kind[i]);
         game g = game_vectors(4, 2, 3, 1);
         fds_utility *value = NULL;
         g.inputs[1] = 2;
@@ -127,25 +127,25 @@ static void data_that_do_not_fit_are_refused(void **state) {
         g.input_count = 0;
         expect_refused(&g, &p, FDS_ERR_USAGE, "no inputs");
         g.input_count = 2;
-        expect_failure(fds_utility_create(&p, g.train, g.players, g.test, NULL, 3, 1, &value, &err),
+        expect_failure(fds__utility_create(&p, g.train, g.players, g.test, NULL, 3, 1, &value, &err),
                        FDS_ERR_USAGE, &err, "3 samples are asked for");
         expect_failure(try_value(&g, &p, 1025, &value, &err), FDS_ERR_LIMIT, &err, "1025 workers");
         /* players of another, larger set */
         game large = game_vectors(6, 2, 3, 2);
         expect_failure(
-            fds_utility_create(&p, g.train, large.players, g.test, NULL, 2, 1, &value, &err),
+            fds__utility_create(&p, g.train, large.players, g.test, NULL, 2, 1, &value, &err),
             FDS_ERR_USAGE, &err, "sample 4 is asked for, there are 4");
         game_free(&large);
         /* another shape */
         fds_dataset_free(g.test);
-        expect_ok(fds_dataset_create(2, (fds_shape){4, 1, 1}, NULL, floats, labels, 3, NULL,
+        expect_ok(fds__dataset_create(2, (fds_shape){4, 1, 1}, NULL, floats, labels, 3, NULL,
                                      &g.test, &err),
                   &err);
         expect_refused(&g, &p, FDS_ERR_SHAPE, "of 4x1x1");
         /* more classes, which matters where a sample has one of them */
         fds_dataset_free(g.test);
         const uint16_t strange[2] = {0, 3};
-        expect_ok(fds_dataset_create(2, (fds_shape){3, 1, 1}, NULL, floats, strange, 4, NULL,
+        expect_ok(fds__dataset_create(2, (fds_shape){3, 1, 1}, NULL, floats, strange, 4, NULL,
                                      &g.test, &err),
                   &err);
         expect_refused(&g, &p, FDS_ERR_SHAPE, "sample 1 has label 3");
@@ -163,11 +163,11 @@ static void values_beyond_all_bounds_are_refused(void **state) {
     game g = {.input_count = 3, .inputs = {0, 1, 2}};
     fds_error err;
     fds_shape shape = {1, 1, 1};
-    expect_ok(fds_dataset_create(3, shape, NULL, near, labels, 2, NULL, &g.train, &err), &err);
-    expect_ok(fds_dataset_create(3, shape, NULL, far, labels, 2, NULL, &g.test, &err), &err);
+    expect_ok(fds__dataset_create(3, shape, NULL, near, labels, 2, NULL, &g.train, &err), &err);
+    expect_ok(fds__dataset_create(3, shape, NULL, far, labels, 2, NULL, &g.test, &err), &err);
     expect_ok(fds_players_points(g.train, NULL, 3, &g.players, &err), &err);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_utility_params p = smaller(every_kind[i]);
+        fds__utility_params p = smaller(every_kind[i]);
         expect_refused(&g, &p, FDS_ERR_LIMIT, "sample 2: value 0 is infinite");
     }
     game_free(&g);
@@ -177,7 +177,7 @@ static void wrong_questions_are_refused(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_utility_params p = smaller(every_kind[i]);
+        fds__utility_params p = smaller(every_kind[i]);
         fds_utility *value = make_value(&g, &p, 2);
         float probs[2 * 3];
         uint64_t coalition = 3;
@@ -195,7 +195,7 @@ static void wrong_questions_are_refused(void **state) {
 
 /* ---- the text ---- */
 
-static char *text_of(const game *g, const fds_utility_params *p, unsigned workers) {
+static char *text_of(const game *g, const fds__utility_params *p, unsigned workers) {
     fds_utility *value = make_value(g, p, workers);
     char *text = fds__strdup(fds_utility_get_info(value).text);
     assert_non_null(text);
@@ -207,7 +207,7 @@ static void the_text_is_json_with_sorted_keys(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_utility_params p = smaller(every_kind[i]);
+        fds__utility_params p = smaller(every_kind[i]);
         char *text = text_of(&g, &p, 1);
         json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL), *item;
         assert_non_null(object);
@@ -238,7 +238,7 @@ static void the_text_is_json_with_sorted_keys(void **state) {
 }
 
 enum { CHANGES = 14 };
-static const char *change(fds_utility_params *p, size_t which) {
+static const char *change(fds__utility_params *p, size_t which) {
     fds_train_params *t = &p->train;
     switch (which) {
     case 0:
@@ -290,10 +290,10 @@ static void the_text_changes_with_every_parameter_that_matters(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (int converge = 0; converge < 2; converge++) {
-        fds_utility_params p = smaller(converge ? "retrain" : "retrain:2");
+        fds__utility_params p = smaller(converge ? "retrain" : "retrain:2");
         char *before = text_of(&g, &p, 1);
         for (size_t i = 0; i < CHANGES; i++) {
-            fds_utility_params q = p;
+            fds__utility_params q = p;
             const char *name = change(&q, i);
             bool matters = i < 9 || (i == 9 ? !converge : i < 13 ? converge : false);
             char *after = text_of(&g, &q, 1);
@@ -306,7 +306,7 @@ static void the_text_changes_with_every_parameter_that_matters(void **state) {
             FDS_OPTIMIZER_SGD; /* where momentum matters and Adam's numbers do not */
         before = text_of(&g, &p, 1);
         for (size_t i = 3; i < CHANGES; i += i == 5 ? CHANGES - 6 : 1) {
-            fds_utility_params q = p;
+            fds__utility_params q = p;
             const char *name = change(&q, i);
             char *after = text_of(&g, &q, 1);
             if ((strcmp(before, after) != 0) != (i == CHANGES - 1))
@@ -323,7 +323,7 @@ static void the_text_does_not_change_with_what_does_not_matter(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_utility_params p = smaller(every_kind[i]), q = p;
+        fds__utility_params p = smaller(every_kind[i]), q = p;
         char *one = text_of(&g, &p, 1), *three = text_of(&g, &p, 3), *all = text_of(&g, &p, 0);
         assert_string_equal(one, three);
         assert_string_equal(one, all);
@@ -345,7 +345,7 @@ static void the_text_does_not_change_with_what_does_not_matter(void **state) {
         fds_error err;
         fds_dataset_sample(g.test, 0, values);
         fds_dataset_sample(g.test, 1, values + 3);
-        expect_ok(fds_dataset_create(2, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
+        expect_ok(fds__dataset_create(2, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
                                      &h.test, &err),
                   &err);
         other = text_of(&h, &p, 1);
@@ -368,7 +368,7 @@ static void the_text_changes_with_the_data(void **state) {
     uint16_t labels[6];
     fds_error err;
     for (size_t k = 0; k < COUNT(every_kind); k++) {
-        fds_utility_params p = smaller(every_kind[k]);
+        fds__utility_params p = smaller(every_kind[k]);
         game g = game_vectors(6, 3, 3, 1), h;
         char *texts[TEXTS];
         fds_players_free(g.players);
@@ -389,13 +389,13 @@ static void the_text_changes_with_the_data(void **state) {
         texts[4] = text_of(&h, &p, 1);
         for (size_t i = 0; i < 6; i++) { /* one label, one value */
             fds_dataset_sample(g.train, i, values + 3 * i);
-            labels[i] = fds_dataset_get_info(g.train).labels[i];
+            labels[i] = fds__dataset_get_info(g.train).labels[i];
         }
         for (size_t t = 5; t < TEXTS; t++) {
             h = g;
             labels[3] = (uint16_t)((labels[3] + (t == 5)) % 3);
             values[4] += t == 6 ? 0.25f : 0;
-            expect_ok(fds_dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
+            expect_ok(fds__dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
                                          &h.train, &err),
                       &err);
             texts[t] = text_of(&h, &p, 1);
@@ -417,7 +417,7 @@ static void every_failed_allocation_is_survived(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_utility_params p = smaller(every_kind[i]);
+        fds__utility_params p = smaller(every_kind[i]);
         expect_failed_allocations_survived(&g, &p, 3);
     }
     game_free(&g);
@@ -428,7 +428,7 @@ static void answering_allocates_nothing(void **state) {
     (void)state;
     game g = game_vectors(5, 2, 3, 1);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_utility_params p = smaller(every_kind[i]);
+        fds__utility_params p = smaller(every_kind[i]);
         fds_utility *value = make_value(&g, &p, 2);
         float probs[2 * 3], first[2 * 3];
         uint64_t all = 31;
@@ -454,7 +454,7 @@ static void memory_is_accounted_for(void **state) {
     (void)state;
     game g = game_digits(20, 10);
     for (size_t i = 0; i < COUNT(every_kind); i++) {
-        fds_utility_params p = small(every_kind[i]);
+        fds__utility_params p = small(every_kind[i]);
         size_t memory[3];
         for (unsigned w = 0; w < 3; w++) {
             fds_utility *value = make_value(&g, &p, w + 1);

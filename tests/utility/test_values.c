@@ -16,8 +16,8 @@ static const uint32_t player_labels[] = {1, 2}, test_samples[] = {7, 40}, labels
 static const double values[PLAYERS * TESTS] = {0.1, -1.0 / 3, 2e-300, 12345678.9};
 static const double errors[PLAYERS * TESTS] = {0.01, 1, 0, 5e-324};
 
-static fds_values sample(void) {
-    return (fds_values){.players = PLAYERS,
+static fds__values sample(void) {
+    return (fds__values){.players = PLAYERS,
                         .player_names = player_names,
                         .player_labels = player_labels,
                         .classes = CLASSES,
@@ -33,8 +33,8 @@ static fds_values sample(void) {
 static const double all_values[PLAYERS * TESTS * CLASSES] = {0.00, 0.01, 0.02, 0.10, 0.11, 0.12,
                                                              1.00, 1.01, 1.02, 1.10, 1.11, 1.12};
 
-static fds_values sample_all(void) {
-    fds_values v = sample();
+static fds__values sample_all(void) {
+    fds__values v = sample();
     v.target_labels = NULL;
     v.test_samples = NULL;
     v.values = all_values;
@@ -42,17 +42,17 @@ static fds_values sample_all(void) {
     return v;
 }
 
-static fds_values sample_mean(void) {
-    fds_values v = sample();
+static fds__values sample_mean(void) {
+    fds__values v = sample();
     v.is_mean = true;
     v.tests = 0;
     return v;
 }
 
-static const char *save(const fds_values *v, const char *name) {
+static const char *save(const fds__values *v, const char *name) {
     fds_error err = {0};
     const char *path = scratch_path(name);
-    if (fds_values_save(v, path, &err) != FDS_OK)
+    if (fds__values_save(v, path, &err) != FDS_OK)
         fail_msg("%s: %s", name, err.text);
     return path;
 }
@@ -61,7 +61,7 @@ static const char *save(const fds_values *v, const char *name) {
 
 static void csv_has_a_line_for_each_test_label_and_player(void **state) {
     (void)state;
-    const fds_values v = sample();
+    const fds__values v = sample();
     scratch_expect(save(&v, "v.csv"),
                    "test,label,player,player_label,value,standard_error\n"
                    "7,f\xc3\xbcnf,plain,\"one, two\",0.1,0.01\n"
@@ -72,7 +72,7 @@ static void csv_has_a_line_for_each_test_label_and_player(void **state) {
 
 static void csv_of_a_mean_has_a_line_for_each_player(void **state) {
     (void)state;
-    const fds_values v = sample_mean();
+    const fds__values v = sample_mean();
     scratch_expect(save(&v, "v.CSV"), "player,player_label,value,standard_error\n"
                                       "plain,\"one, two\",0.1,0.01\n"
                                       "\"a \"\"b\"\", c\nd\",f\xc3\xbcnf,-0.3333333333333333,1\n");
@@ -80,7 +80,7 @@ static void csv_of_a_mean_has_a_line_for_each_player(void **state) {
 
 static void csv_of_all_labels_names_each(void **state) {
     (void)state;
-    fds_values v = sample_all();
+    fds__values v = sample_all();
     v.players = 1;
     scratch_expect(save(&v, "v.csv"), "test,label,player,player_label,value,standard_error\n"
                                       "0,zero,plain,\"one, two\",0,0\n"
@@ -104,7 +104,7 @@ static void numbers_in_csv_are_read_back_as_the_same_bits(void **state) {
         numbers[i] = fds_rng_normal(&rng) * exp(20 * fds_rng_normal(&rng));
         names[i] = "p";
     }
-    fds_values v = sample_mean();
+    fds__values v = sample_mean();
     v.players = COUNT_OF;
     v.player_names = names;
     v.player_labels = of;
@@ -147,7 +147,7 @@ static const double *read_npy(const char *path, const char *shape, size_t count,
 
 static void npy_has_values_then_errors_by_test_and_player(void **state) {
     (void)state;
-    const fds_values v = sample();
+    const fds__values v = sample();
     char *data;
     const double *got = read_npy(save(&v, "v.npy"), "(2, 2, 2)", 8, &data);
     for (size_t t = 0; t < TESTS; t++)
@@ -160,7 +160,7 @@ static void npy_has_values_then_errors_by_test_and_player(void **state) {
 
 static void npy_of_all_labels_has_four_dimensions(void **state) {
     (void)state;
-    const fds_values v = sample_all();
+    const fds__values v = sample_all();
     char *data;
     const double *got = read_npy(save(&v, "v.npy"), "(2, 2, 3, 2)", 24, &data);
     for (size_t t = 0; t < TESTS; t++)
@@ -175,7 +175,7 @@ static void npy_of_all_labels_has_four_dimensions(void **state) {
 
 static void npy_of_a_mean_has_two_dimensions(void **state) {
     (void)state;
-    const fds_values v = sample_mean();
+    const fds__values v = sample_mean();
     char *data;
     const double *got = read_npy(save(&v, "v.npy"), "(2, 2)", 4, &data);
     assert_true(got[0] == values[0] && got[1] == values[1] && got[3] == errors[1]);
@@ -198,7 +198,7 @@ static const char *text_at(const json_t *list, size_t i, const char *key) {
 
 static void json_says_the_same(void **state) {
     (void)state;
-    const fds_values v = sample();
+    const fds__values v = sample();
     json_t *root = load(save(&v, "v.json"));
     const json_t *players = json_object_get(root, "players"),
                  *results = json_object_get(root, "results");
@@ -223,7 +223,7 @@ static void json_says_the_same(void **state) {
 
 static void json_of_a_mean_has_one_result_without_a_test(void **state) {
     (void)state;
-    const fds_values v = sample_mean();
+    const fds__values v = sample_mean();
     json_t *root = load(save(&v, "v.json"));
     const json_t *results = json_object_get(root, "results");
     assert_int_equal(json_array_size(results), 1);
@@ -234,7 +234,7 @@ static void json_of_a_mean_has_one_result_without_a_test(void **state) {
 static void json_of_names_that_are_no_text_has_question_marks(void **state) {
     (void)state;
     static const char *const odd[] = {"a\xff\xfe", "b\x01"};
-    fds_values v = sample();
+    fds__values v = sample();
     v.player_names = odd;
     json_t *root = load(save(&v, "v.json"));
     assert_string_equal(text_at(json_object_get(root, "players"), 0, "name"), "a??");
@@ -247,7 +247,7 @@ static void json_of_names_that_are_no_text_has_question_marks(void **state) {
 static void unknown_errors_are_nan_and_null(void **state) {
     (void)state;
     const double unknown[] = {-(double)NAN, 0.5};
-    fds_values v = sample_mean();
+    fds__values v = sample_mean();
     v.errors = unknown;
     scratch_expect(save(&v, "v.csv"),
                    "player,player_label,value,standard_error\n"
@@ -267,9 +267,9 @@ static void unknown_errors_are_nan_and_null(void **state) {
 
 /* ---- mistakes ---- */
 
-static void refuse(fds_values v, fds_status status, const char *part) {
+static void refuse(fds__values v, fds_status status, const char *part) {
     fds_error err = {0};
-    assert_int_equal(fds_values_save(&v, scratch_path("v.csv"), &err), status);
+    assert_int_equal(fds__values_save(&v, scratch_path("v.csv"), &err), status);
     expect_in(err.text, part);
     assert_int_equal(scratch_entries(), 0);
 }
@@ -278,7 +278,7 @@ static void mistakes_are_named_and_nothing_is_written(void **state) {
     (void)state;
     static const double bad[] = {0, NAN, 0, INFINITY};
     static const uint32_t far[] = {0, 3};
-    fds_values v = sample();
+    fds__values v = sample();
     v.players = 0;
     refuse(v, FDS_ERR_USAGE, "no values");
     v = sample();
@@ -304,17 +304,17 @@ static void only_known_endings_are_taken(void **state) {
     static const char *const right[] = {"v.csv", ".npy", "a.b/v.JSON"};
     for (size_t i = 0; i < COUNT(wrong); i++) {
         fds_error err = {0};
-        assert_int_equal(fds_values_check_path(wrong[i], &err), FDS_ERR_USAGE);
+        assert_int_equal(fds__values_check_path(wrong[i], &err), FDS_ERR_USAGE);
         expect_in(err.text, ".csv, .npy or .json");
     }
     for (size_t i = 0; i < COUNT(right); i++)
-        assert_int_equal(fds_values_check_path(right[i], NULL), FDS_OK);
+        assert_int_equal(fds__values_check_path(right[i], NULL), FDS_OK);
 }
 
 /* ---- failures ---- */
 
 static void fail_each(fds__fault_kind kind, const char *name) {
-    const fds_values v = sample();
+    const fds__values v = sample();
     char path[512];
     snprintf(path, sizeof path, "%s", scratch_path(name));
     fds__fault_arm(kind, 0);
@@ -325,7 +325,7 @@ static void fail_each(fds__fault_kind kind, const char *name) {
         fds_error err = {0};
         scratch_write(path, "old", 3);
         fds__fault_arm(kind, n);
-        fds_status status = fds_values_save(&v, path, &err);
+        fds_status status = fds__values_save(&v, path, &err);
         fds__fault_arm(kind, 0);
         assert_int_equal(status, kind == FDS__FAULT_ALLOC ? FDS_ERR_NOMEM : FDS_ERR_IO);
         assert_true(err.text[0]);

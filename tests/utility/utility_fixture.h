@@ -40,7 +40,7 @@ static inline game game_digits(size_t players, size_t inputs) {
     char path[512];
     assert_non_null(getenv("FDS_TEST_DATA"));
     snprintf(path, sizeof path, "%s/mnist", getenv("FDS_TEST_DATA"));
-    expect_ok(fds_data_open(path, NULL, &g.train, &g.test, &err), &err);
+    expect_ok(fds__data_open(path, NULL, &g.train, &g.test, &err), &err);
     expect_ok(fds_split_balanced(g.train, players, 5, index, &err), &err);
     expect_ok(fds_players_points(g.train, index, players, &g.players, &err), &err);
     for (size_t i = 0; i < inputs; i++)
@@ -59,7 +59,7 @@ static inline fds_dataset *vectors(size_t count, uint32_t classes, uint64_t seed
         values[i] = (float)fds_rng_below(&rng, 3);
     for (size_t i = 0; i < count; i++)
         labels[i] = (uint16_t)fds_rng_below(&rng, classes);
-    expect_ok(fds_dataset_create(count, (fds_shape){3, 1, 1}, NULL, values, labels, classes, NULL,
+    expect_ok(fds__dataset_create(count, (fds_shape){3, 1, 1}, NULL, values, labels, classes, NULL,
                                  &ds, &err),
               &err);
     return ds;
@@ -91,7 +91,7 @@ static inline game game_providers(size_t samples, size_t inputs, uint32_t classe
                 "bac"[fds_rng_below(&rng, 3)]);
     fclose(file);
     fds_dataset *none = NULL;
-    expect_ok(fds_data_open(scratch_path("providers.csv"), NULL, &g.train, &none, &err), &err);
+    expect_ok(fds__data_open(scratch_path("providers.csv"), NULL, &g.train, &none, &err), &err);
     fds_dataset_free(none);
     expect_ok(fds_players_providers(g.train, NULL, samples, &g.players, &err), &err);
     for (size_t i = 0; i < inputs; i++)
@@ -102,8 +102,8 @@ static inline game game_providers(size_t samples, size_t inputs, uint32_t classe
 /* ---- value functions ---- */
 
 /* A small network, trained fast. */
-static inline fds_utility_params small(const char *kind) {
-    fds_utility_params p = fds_utility_params_default();
+static inline fds__utility_params small(const char *kind) {
+    fds__utility_params p = fds__utility_params_default();
     p.kind = kind;
     p.network = "maxpool:4,fc:8,relu,fc:classes";
     p.train.lr = 1e-3f;
@@ -112,19 +112,19 @@ static inline fds_utility_params small(const char *kind) {
 }
 
 /* The same for vectors. */
-static inline fds_utility_params smaller(const char *kind) {
-    fds_utility_params p = small(kind);
+static inline fds__utility_params smaller(const char *kind) {
+    fds__utility_params p = small(kind);
     p.network = "fc:5,relu,fc:classes";
     return p;
 }
 
-static inline fds_status try_value(const game *g, const fds_utility_params *p, unsigned workers,
+static inline fds_status try_value(const game *g, const fds__utility_params *p, unsigned workers,
                                    fds_utility **value, fds_error *err) {
-    return fds_utility_create(p, g->train, g->players, g->test, g->inputs, g->input_count, workers,
+    return fds__utility_create(p, g->train, g->players, g->test, g->inputs, g->input_count, workers,
                               value, err);
 }
 
-static inline fds_utility *make_value(const game *g, const fds_utility_params *p,
+static inline fds_utility *make_value(const game *g, const fds__utility_params *p,
                                       unsigned workers) {
     fds_utility *value = NULL;
     fds_error err;
@@ -150,7 +150,7 @@ static inline uint64_t everyone(const game *g) {
 static inline void expect_nobody_to_know(const char *kind) {
     enum { INPUTS_ASKED = 10 };
     game g = game_digits(20, INPUTS_ASKED);
-    fds_utility_params p = small(kind);
+    fds__utility_params p = small(kind);
     fds_utility *value = make_value(&g, &p, 1);
     float probs[INPUTS_ASKED * 10];
     eval(value, 0, 0, probs);
@@ -172,7 +172,7 @@ static inline void expect_no_order_of_players(const char *kind, uint64_t trials)
         index[i] = *own;
     }
     expect_ok(fds_players_points(g.train, index, DIGITS, &h.players, &err), &err);
-    fds_utility_params p = small(kind);
+    fds__utility_params p = small(kind);
     fds_utility *one = make_value(&g, &p, 1), *two = make_value(&h, &p, 3);
     for (uint64_t trial = 0; trial < trials; trial++) {
         fds_rng rng = fds_rng_make(2, 2005, trial, 0);
@@ -194,7 +194,7 @@ static inline void expect_no_order_of_players(const char *kind, uint64_t trials)
 static inline void expect_digits_to_be_learnt(const char *kind, const char *network) {
     enum { INPUTS_ASKED = 60 };
     game g = game_digits(100, INPUTS_ASKED);
-    fds_utility_params p = small(kind);
+    fds__utility_params p = small(kind);
     p.network = network;
     fds_utility *value = make_value(&g, &p, 1);
     static float probs[INPUTS_ASKED * 10];
@@ -207,7 +207,7 @@ static inline void expect_digits_to_be_learnt(const char *kind, const char *netw
         size_t top = 0;
         for (size_t y = 1; y < 10; y++)
             top = q[y] > q[top] ? y : top;
-        right += top == fds_dataset_get_info(g.test).labels[g.inputs[x]];
+        right += top == fds__dataset_get_info(g.test).labels[g.inputs[x]];
     }
     assert_true(right >= 36);
     fds_utility_free(value);
@@ -215,7 +215,7 @@ static inline void expect_digits_to_be_learnt(const char *kind, const char *netw
 }
 
 /* Every allocation of making it fails once. */
-static inline void expect_failed_allocations_survived(const game *g, const fds_utility_params *p,
+static inline void expect_failed_allocations_survived(const game *g, const fds__utility_params *p,
                                                       unsigned workers) {
     fds__fault_arm(FDS__FAULT_ALLOC, 0);
     fds_utility_free(make_value(g, p, workers));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Partitions of the players into groups. */
-#include "game/game.h"
+#include "data/data.h"
 
 #include <stdlib.h>
 #include <string.h>

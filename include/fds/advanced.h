@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What fds.h is made of: players and groups, utility functions, tables of utilities, plans of
+ * coalitions, exact values and least squares. Stable within a minor version.
+ */
+#ifndef FDS_ADVANCED_H
+#define FDS_ADVANCED_H
+
+#include "../fds.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ==== Samples, players, groups ============================================================== */
+
+/* Chooses count samples, as equal a number of each class as there are (classes that run out give
+ * what they have); index[count] receives them in ascending order. Sets of one seed are nested. */
+FDS_API fds_status fds_split_balanced(const fds_dataset *ds, size_t count, uint64_t seed,
+                                      uint32_t *index, fds_error *err);
+/* Parts all samples into test[test_count], balanced by class, and train[the rest], ascending. */
+FDS_API fds_status fds_split_test(const fds_dataset *ds, size_t test_count, uint64_t seed,
+                                  uint32_t *train, uint32_t *test, fds_error *err);
+
+/* Who is paid: n players, each owning one or many samples. Shareable. */
+typedef struct fds_players fds_players;
+
+/* Every sample of index is a player. */
+FDS_API fds_status fds_players_points(const fds_dataset *ds, const uint32_t *index, size_t count,
+                                      fds_players **out, fds_error *err);
+/* Every provider with a sample in index is a player; FDS_ERR_USAGE when the data names none. */
+FDS_API fds_status fds_players_providers(const fds_dataset *ds, const uint32_t *index, size_t count,
+                                         fds_players **out, fds_error *err);
+FDS_API void fds_players_free(fds_players *players);
+FDS_API size_t fds_players_count(const fds_players *players);
+/* The samples of player i, ascending; the return value is how many. */
+FDS_API size_t fds_players_samples(const fds_players *players, size_t i, const uint32_t **index);
+FDS_API const char *fds_players_name(const fds_players *players, size_t i);
+
+/* Least and greatest value, mean and standard deviation of each channel over the samples of index
+ * (NULL: all count of them), with bytes seen as 0..1. Each array [channels]; any may be NULL. */
+FDS_API fds_status fds_dataset_stats(const fds_dataset *ds, const uint32_t *index, size_t count,
+                                     float *min, float *max, float *mean, float *std,
+                                     fds_error *err);
+
+/* Draws the samples of index (images only) as a PNG of the given number of columns, each scaled up
+ * to at least 80 pixels, with its class name below. */
+FDS_API fds_status fds_dataset_draw(const fds_dataset *ds, const uint32_t *index, size_t count,
+                                    uint32_t columns, const char *png_path, fds_error *err);
+
+/* A partition of the players into groups 0 .. count-1, none empty. Shareable. */
+typedef struct fds_groups fds_groups;
+
+/* From the group of each player, any numbers; groups are numbered by their first player. names may
+ * be NULL, else names[group_of[i]] is the name of player i's group. */
+FDS_API fds_status fds_groups_create(const uint32_t *group_of, size_t players,
+                                     const char *const *names, fds_groups **out, fds_error *err);
+FDS_API void fds_groups_free(fds_groups *groups);
+FDS_API size_t fds_groups_count(const fds_groups *groups);
+FDS_API size_t fds_groups_players(const fds_groups *groups);
+FDS_API uint32_t fds_groups_of(const fds_groups *groups, size_t player);
+FDS_API size_t fds_groups_members(const fds_groups *groups, size_t group, const uint32_t **members);
+FDS_API const char *fds_groups_name(const fds_groups *groups, size_t group);
+/* By the label that most of a player's samples have; by the provider of a player's samples. */
+FDS_API fds_status fds_groups_by_label(const fds_dataset *ds, const fds_players *players,
+                                       fds_groups **out, fds_error *err);
+FDS_API fds_status fds_groups_by_provider(const fds_dataset *ds, const fds_players *players,
+                                          fds_groups **out, fds_error *err);
+/* By k-means on what a model answers for the players' samples (the paper's Psi_N; for players of
+ * several samples, on the mean): count groups, 0 for the square root of the number of players. */
+FDS_API fds_status fds_groups_by_model(const fds_model *model, const fds_dataset *ds,
+                                       const fds_players *players, size_t count, uint64_t seed,
+                                       fds_groups **out, fds_error *err);
+/* From a text file with one line "PLAYER,GROUP" for each player, by the players' names. */
+FDS_API fds_status fds_groups_read(const char *path, const fds_players *players, fds_groups **out,
+                                   fds_error *err);
+
+/* ==== Utilities ============================================================================= */
+
+/* The utility of a coalition s for a prediction: v(s) = the probability that a model which learnt
+ * from the samples of the players in s gives to label y of input x. A utility function answers for
+ * all inputs and all labels at once. It is a function of the set s alone. */
+typedef struct fds_utility fds_utility;
+
+/* The utility function that params name ("utility", "model", ...) of the problem's players for its
+ * test samples. workers: how many threads will ask at the same time (0: one per processor). The
+ * problem must outlive it. */
+FDS_API fds_status fds_utility_create(const fds_problem *problem, const fds_params *params,
+                                      unsigned workers, fds_utility **out, fds_error *err);
+FDS_API void fds_utility_free(fds_utility *value);
+
+typedef struct fds_utility_info {
+    size_t players, inputs;
+    uint32_t classes;
+    size_t memory; /* bytes that it holds */
+    /* Everything that its answers depend on, as JSON: kind, network, training, seed, and checksums
+     * of the samples. Equal texts, equal answers. */
+    const char *text;
+} fds_utility_info;
+FDS_API fds_utility_info fds_utility_get_info(const fds_utility *value);
+
+/* probs[inputs * classes] of one coalition (bits as in section 5), on worker number worker: each
+ * number is used by one thread at a time. No players: the network as it was initialised (retrain),
+ * 0 for every label (knn), or all labels alike (kernel, entk). */
+FDS_API fds_status fds_utility_eval(const fds_utility *value, unsigned worker,
+                                    const uint64_t *coalition, float *probs, fds_error *err);
+
+/* Exact Shapley values of "knn:K" and "knn:K@model", by the recursion of Jia et al. (2019):
+ * values[input_count * classes * players], by input, then label, then player. FDS_ERR_USAGE for other
+ * kinds and for players of several samples. */
+FDS_API fds_status fds_utility_knn_shapley(const fds_utility *value, double *values,
+                                           fds_error *err);
+
+/* Utilities on disk: for every coalition that was asked for, the probabilities of all inputs and
+ * labels. A folder of table.json and *.seg; see docs/table.md. A process that dies at any point
+ * loses only what it was just computing. */
+typedef struct fds_table fds_table;
+
+typedef enum fds_store { FDS_STORE_F32, FDS_STORE_F16 } fds_store;
+
+/* Opens the folder dir for what value answers, or makes it. FDS_ERR_USAGE, naming the difference, when
+ * the folder holds answers of another value function; FDS_ERR_IO when another process uses it. Every
+ * record is checked: damaged ones are told to events and count as missing. */
+FDS_API fds_status fds_table_open(const char *dir, const fds_utility *value, fds_store store,
+                                  const fds_events *events, fds_table **out, fds_error *err);
+FDS_API void fds_table_free(fds_table *table);
+
+typedef struct fds_plan fds_plan;
+
+/* What filling would take, before it begins. */
+typedef struct fds_table_cost {
+    size_t coalitions;  /* different ones in the plan */
+    size_t missing;     /* of them, to be computed */
+    uint64_t disk;      /* bytes that they will take */
+    uint64_t disk_free; /* bytes that the disk has left */
+    uint64_t memory;    /* bytes of memory for that and for reading them, besides value's own */
+} fds_table_cost;
+FDS_API fds_status fds_table_estimate(const fds_table *table, const fds_plan *plan,
+                                      unsigned threads, fds_table_cost *need, fds_error *err);
+
+/* Computes what the plan asks for and the table lacks, on at most as many threads as the value
+ * function has workers. The bytes of the folder do not depend on threads nor on how often it was
+ * interrupted. */
+FDS_API fds_status fds_table_fill(fds_table *table, const fds_plan *plan, unsigned threads,
+                                  const fds_events *events, fds_error *err);
+
+/* ==== Games ================================================================================= */
+
+/* A coalition of n players is a set of bits: player i is bit i % 64 of word i / 64, and the bits
+ * from n on are 0. */
+static inline size_t fds_coalition_words(size_t players) { return (players + 63) / 64; }
+static inline bool fds_coalition_has(const uint64_t *bits, size_t player) {
+    return bits[player / 64] >> (player % 64) & 1;
+}
+FDS_API size_t fds_coalition_size(const uint64_t *bits, size_t players);
+/* A number that depends on the set alone. */
+FDS_API uint64_t fds_coalition_id(const uint64_t *bits, size_t players);
+
+/* Which coalitions are looked at, and what each weighs. Rows 0 and 1 are always the empty and the
+ * full coalition, of weight 0: their values enter exactly. Shareable. */
+typedef enum fds_sampler {
+    FDS_SAMPLER_KERNEL, /* the paper's P(s): size k with weight 1/(k(n-k)), then a uniform subset */
+    FDS_SAMPLER_PAIRED, /* the same, each followed by its complement */
+    FDS_SAMPLER_LEVERAGE, /* sizes uniform in 1..n-1, complements, without replacement, weighted */
+    FDS_SAMPLER_GFDS, /* for each group in turn: its members singly, every other group as one player */
+    FDS_SAMPLER_GFDS_PLUS /* groups as players */
+} fds_sampler;
+
+/* The first count coalitions of a sampler (besides rows 0 and 1): plans of one seed are nested.
+ * groups: for the last two, else NULL. Samplers that pair need an even count. FDS_ERR_LIMIT when
+ * FDS_SAMPLER_LEVERAGE is asked for more coalitions than there are. */
+FDS_API fds_status fds_plan_sample(fds_sampler sampler, size_t players, const fds_groups *groups,
+                                   size_t count, uint64_t seed, fds_plan **out, fds_error *err);
+/* All coalitions that the exact values need; FDS_ERR_LIMIT above 20 players at a time.
+ * groups NULL: the Shapley value. Else, as sampler says (FDS_SAMPLER_GFDS or FDS_SAMPLER_GFDS_PLUS), the paper's
+ * group-wise values. */
+FDS_API fds_status fds_plan_exact(fds_sampler sampler, size_t players, const fds_groups *groups,
+                                  fds_plan **out, fds_error *err);
+FDS_API void fds_plan_free(fds_plan *plan);
+FDS_API size_t fds_plan_players(const fds_plan *plan);
+FDS_API size_t fds_plan_rows(const fds_plan *plan);    /* with rows 0 and 1 */
+FDS_API bool fds_plan_is_paired(const fds_plan *plan); /* rows 2j and 2j+1 are complements */
+FDS_API const uint64_t *fds_plan_coalition(const fds_plan *plan, size_t row);
+FDS_API double fds_plan_weight(const fds_plan *plan, size_t row);
+
+/* Where the estimators read the values of a plan's coalitions: columns are different games over
+ * the same coalitions, for example one an input. read gives columns first .. first+count-1 of a
+ * row, on worker number worker, which is below the number of threads that the estimator was given
+ * (0: of processors): each number is used by one thread at a time. */
+typedef struct fds_rows {
+    size_t columns;
+    fds_status (*read)(void *context, unsigned worker, size_t row, size_t first, size_t count,
+                       double *out, fds_error *err);
+    void *context;
+} fds_rows;
+
+/* The rows of a plan as a filled table has them. labels NULL: column input * classes + label; else
+ * one column an input, of its label labels[input]; with is_mean (labels must be given), one column,
+ * the mean of those. The table, the plan and labels must outlive it. */
+typedef struct fds_table_view fds_table_view;
+FDS_API fds_status fds_table_view_create(const fds_table *table, const fds_plan *plan,
+                                         const uint32_t *labels, bool is_mean, unsigned workers,
+                                         fds_table_view **out, fds_error *err);
+FDS_API fds_rows fds_table_view_rows(fds_table_view *view);
+FDS_API void fds_table_view_free(fds_table_view *view);
+
+/* Exact values: values[players * columns], player by player. plan is of fds_plan_exact. */
+FDS_API fds_status fds_exact(const fds_plan *plan, const fds_rows *rows, unsigned threads,
+                             double *values, const fds_events *events, fds_error *err);
+
+/* ---- Shapley values by least squares ---- */
+
+/* What is fitted beside the plain least squares (docs/accuracy.md tells what each is worth):
+ *   FDS_ADJUST_NONE   the minimiser of sum_s w(s) (v(s) - v(0) - s'phi)^2 with sum phi = v(1) - v(0)
+ *   FDS_ADJUST_SHRINK  and a player's value is drawn towards the mean of its group
+ *   FDS_ADJUST_COUNTS  and that for the difference between v and a fitted game of known values, which adds
+ *               functions of how many members of each group, and how many players, take part
+ * How strongly is chosen by how well coalitions that were left out are foretold. */
+typedef enum fds_adjust { FDS_ADJUST_NONE, FDS_ADJUST_SHRINK, FDS_ADJUST_COUNTS } fds_adjust;
+
+typedef struct fds_ls_params {
+    fds_adjust adjust;
+    const fds_groups *groups; /* NULL: all players are one group. FDS_ADJUST_NONE needs none */
+    /* A surrogate game over the same plan, with its values [players * columns]: the least squares
+     * then estimate the difference to as much of it as foretells left-out coalitions best. Both
+     * NULL: none. */
+    const fds_rows *control;
+    const double *control_values;
+} fds_ls_params;
+
+typedef struct fds_ls_report {
+    size_t pairs;    /* pairs, or single coalitions where the plan does not pair */
+    size_t features; /* fitted numbers a column */
+    double ridge;    /* added because there are few coalitions; 0: none. The greater of */
+    double ridge_fit,
+        ridge_rest; /* that of the fitted game (FDS_ADJUST_COUNTS), and that of the rest */
+    double shrink, shrink_rest; /* strength for the fitted game, and for the rest */
+    double control;             /* share of the surrogate game; 0: none */
+    double explained;           /* share of the variance of left-out coalitions, by the fit */
+} fds_ls_report;
+
+/* Whether fds_least_squares can do it, before the work of filling a table: FDS_ERR_LIMIT for more
+ * unknowns than it solves for. The surrogate game is not looked at. */
+FDS_API fds_status fds_least_squares_check(const fds_plan *plan, const fds_ls_params *params,
+                                           fds_error *err);
+/* Bytes that it will hold at the most, besides the rows and the results; UINT64_MAX when it cannot
+ * be done. */
+FDS_API uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *params,
+                                          size_t columns, unsigned threads);
+/* values and errors [players * columns], player by player: Shapley values and their standard
+ * errors (jackknife over the pairs; for shrunk values with an estimate of the bias as well). errors
+ * and report may be NULL. Memory does not grow with the number of coalitions but for 32 bytes
+ * each. Sets OpenBLAS to one thread, for the whole process. */
+FDS_API fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
+                                     const fds_ls_params *params, unsigned threads, double *values,
+                                     double *errors, fds_ls_report *report,
+                                     const fds_events *events, fds_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How good values are: value loss, agreement, methods compared, reports. Stable within a minor
+ * version.
+ */
+#ifndef FDS_PUBLIC_EVAL_H
+#define FDS_PUBLIC_EVAL_H
+
+#include "advanced.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Single measures ---- */
+
+/* Which players a model is trained without, by their values; of equal values the player of the
+ * lower number counts as the greater. */
+typedef enum fds_removal {
+    FDS_REMOVAL_TOP,      /* without the most valuable: the paper's */
+    FDS_REMOVAL_BOTTOM,   /* without the least valuable */
+    FDS_REMOVAL_KEEP_TOP, /* with the most valuable alone */
+} fds_removal;
+
+/* The paper's value loss, input by input: for each share of the players (0 to 1), rounded to whole
+ * players, that is removed or added, the cross-entropy -ln p(label) of a sub-model trained on the
+ * others. values [players * columns], player by player, columns 1 (the same for all inputs) or one
+ * an input of the table; losses[share_count * inputs], share by share. p is not taken below
+ * FLT_MIN: a loss is at most 87.3. Sub-models come from the table, so equal coalitions are trained
+ * once; the table must keep FDS_STORE_F32, as FDS_STORE_F16 has no numbers below 6e-8. trained (or NULL): how
+ * many were not there yet. */
+FDS_API fds_status fds_value_loss(fds_table *table, fds_removal way, const double *values,
+                                  size_t columns, const uint32_t *labels, const double *shares,
+                                  size_t share_count, unsigned threads, double *losses,
+                                  size_t *trained, const fds_events *events, fds_error *err);
+
+/* How near values come to those that are taken for the truth. NaN where it means nothing. */
+typedef struct fds_agreement {
+    double correlation;    /* over players; mean over the columns in which both differ */
+    double within;         /* the same over the players whose label is the column's */
+    double relative_error; /* |values - truth| / |truth| over all players and columns */
+} fds_agreement;
+
+/* values [players * columns] and truth [players * truth_columns], player by player; columns is
+ * truth_columns, or 1 for values that are the same for every column of the truth (relative_error
+ * is then NaN: their units differ). player_labels[players], labels[truth_columns]. */
+FDS_API fds_status fds_agree(const double *values, size_t columns, const double *truth,
+                             size_t truth_columns, size_t players, const uint32_t *player_labels,
+                             const uint32_t *labels, fds_agreement *out, fds_error *err);
+
+/* How well low values find marked players: the probability that a marked one is valued below
+ * another, ties counting half; NaN when all or none are marked. values[players]. */
+FDS_API double fds_ranking_area(const double *values, const bool *is_marked, size_t players);
+
+/* ---- Methods compared ---- */
+
+/* A case is one set of data with one seed: every method values the players for the same test
+ * samples, the value loss of each is measured by retraining, and all of that is kept in a folder,
+ * so that a case that was broken off goes on where it was. A report joins cases. docs/bench.md has
+ * the methods, the files and the keys of their JSON. */
+
+/* "fds", ..., "freeshap/sample" (values for each test sample), ...: NULL-terminated. */
+FDS_API const char *const *fds_bench_methods(void);
+/* Compares methods on sets of data (names or paths), with the parameters of the job "bench": a case
+ * for each set and seed in the folder dir, then the report. A call that was interrupted goes on
+ * where it was. command: how to repeat it, for the report. */
+FDS_API fds_status fds_bench(const char *dir, const char *const *data, size_t count,
+                             const fds_params *params, const char *command,
+                             const fds_events *events, fds_error *err);
+
+/* Joins the finished cases of dirs (several seeds of one set of data become one) into the folder
+ * out: report.html, which needs no other file, report.json and report.csv. command: how to repeat
+ * it. */
+FDS_API fds_status fds_bench_report(const char *out, const char *const *dirs, size_t count,
+                                    const char *command, fds_error *err);
+
+/* One number that differs between two reports. */
+typedef struct fds_bench_change {
+    const char *data, *method, *what; /* "mnist", "afds", "loss by retrain:10, top 10 %, right" */
+    double before, after;
+    /* the difference in standard errors of both; INFINITY where these are 0, NaN: not known */
+    double sigmas;
+} fds_bench_change;
+
+/* Tells every number that two report.json have in common and that differs by more than sigmas
+ * standard errors, or, where the error of one is not known, as of correlations of a single seed, by
+ * more than a twentieth. Also what only one of them has: a set of data (method "") or a method,
+ * with what "only before" or "only after" and both numbers NaN. *compared: how many were looked at.
+ * Of each set of data, first: what was measured on, "players", "tests", "inputs", "seeds" (how
+ * many) or "seed" (the first other one), then settings, with method "" and errors of 0; of texts
+ * such as "network lenet5 before, mlp after" both numbers are NaN. Losses of a single seed have
+ * errors over its test samples alone, which share its models. */
+FDS_API fds_status fds_bench_compare(const char *before_path, const char *after_path, double sigmas,
+                                     void (*on_change)(void *user, const fds_bench_change *change),
+                                     void *user, size_t *compared, fds_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

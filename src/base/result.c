@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A result: values of players for predictions, and what they are of. result_file.c writes it. */
+#include "base/base.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void free_names(char **names, size_t count) {
+    for (size_t i = 0; names && i < count; i++)
+        fds__free(names[i]);
+    fds__free(names);
+}
+
+void fds_result_free(fds_result *r) {
+    if (!r)
+        return;
+    free_names(r->player_names, r->players);
+    free_names(r->provider_names, r->players);
+    free_names(r->class_names, r->classes);
+    free_names(r->input_names, r->predictions);
+    void *const arrays[] = {(void *)(uintptr_t)r->method,
+                            r->player_labels,
+                            r->player_sizes,
+                            r->samples,
+                            r->labels,
+                            r->predicted,
+                            r->truth,
+                            r->confidence,
+                            r->empty,
+                            r->full,
+                            r->values,
+                            r->errors,
+                            r->means,
+                            r->mean_errors,
+                            r->checks,
+                            r->check_errors,
+                            r->text,
+                            r};
+    json_decref(r->about);
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        fds__free(arrays[i]);
+}
+
+/* ---- making ---- */
+
+static bool make_arrays(fds_result *r) {
+    size_t n = r->players, k = r->predictions, all;
+    if (!fds__mul(n, k, &all))
+        return false;
+    struct {
+        void *at;
+        size_t count, size;
+    } arrays[] = {{&r->player_names, n, sizeof(char *)},
+                  {&r->provider_names, n, sizeof(char *)},
+                  {&r->class_names, r->classes, sizeof(char *)},
+                  {&r->input_names, k, sizeof(char *)},
+                  {&r->player_labels, n, 4},
+                  {&r->player_sizes, n, 4},
+                  {&r->samples, k, 4},
+                  {&r->labels, k, 4},
+                  {&r->predicted, k, 4},
+                  {&r->truth, k, 4},
+                  {&r->confidence, k, 8},
+                  {&r->empty, k, 8},
+                  {&r->full, k, 8},
+                  {&r->values, all, 8},
+                  {&r->errors, all, 8},
+                  {&r->means, n, 8},
+                  {&r->mean_errors, n, 8}};
+    bool is_whole = true;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
+        void *memory = fds__alloc_zero(arrays[i].count, arrays[i].size);
+        memcpy(arrays[i].at, &memory, sizeof memory);
+        is_whole &= memory != NULL;
+    }
+    return is_whole;
+}
+
+fds_status fds__result_create(const char *method, size_t players, size_t predictions,
+                              uint32_t classes, fds_result **out, fds_error *err) {
+    fds_result *r = fds__alloc_zero(1, sizeof *r);
+    if (!r)
+        return fds__fail_nomem(err, sizeof *r);
+    r->players = players;
+    r->predictions = predictions;
+    r->classes = classes;
+    r->method = fds__strdup(method);
+    r->about = json_object();
+    if (!r->method || !r->about || !make_arrays(r)) {
+        fds_result_free(r);
+        return fds__fail(err, FDS_ERR_NOMEM,
+                         "out of memory for the values of %zu players and %zu predictions", players,
+                         predictions);
+    }
+    for (size_t i = 0; i < predictions; i++) {
+        r->samples[i] = r->labels[i] = r->predicted[i] = r->truth[i] = FDS__UNKNOWN;
+        r->confidence[i] = r->empty[i] = r->full[i] = NAN;
+    }
+    *out = r;
+    return FDS_OK;
+}
+
+static fds_status set_name(char **at, const char *name, fds_error *err) {
+    fds__free(*at);
+    *at = name ? fds__strdup(name) : NULL;
+    return *at || !name ? FDS_OK : fds__fail_nomem(err, strlen(name) + 1);
+}
+
+fds_status fds__result_name_player(fds_result *r, size_t player, const char *name,
+                                   const char *provider, uint32_t label, size_t samples,
+                                   fds_error *err) {
+    r->player_labels[player] = label;
+    r->player_sizes[player] = (uint32_t)samples;
+    TRY(set_name(&r->provider_names[player], provider, err));
+    return set_name(&r->player_names[player], name, err);
+}
+
+fds_status fds__result_name_class(fds_result *r, uint32_t label, const char *name, fds_error *err) {
+    return set_name(&r->class_names[label], name, err);
+}
+
+fds_status fds__result_name_input(fds_result *r, size_t prediction, const char *name,
+                                  fds_error *err) {
+    return set_name(&r->input_names[prediction], name, err);
+}
+
+void fds__result_average(fds_result *r) {
+    for (size_t i = 0; i < r->players; i++) {
+        r->means[i] = 0;
+        for (size_t k = 0; k < r->predictions; k++)
+            r->means[i] += r->values[k * r->players + i] / (double)r->predictions;
+        r->mean_errors[i] = r->predictions == 1 ? r->errors[i] : r->is_exact ? 0 : (double)NAN;
+    }
+}
+
+/* ---- reading ---- */
+
+static const char *name_at(char *const *names, size_t i, size_t count) {
+    return i < count && names[i] ? names[i] : "?";
+}
+
+size_t fds_result_players(const fds_result *r) { return r->players; }
+size_t fds_result_predictions(const fds_result *r) { return r->predictions; }
+const char *fds_result_method(const fds_result *r) { return r->method; }
+bool fds_result_is_mean(const fds_result *r) { return r->is_mean; }
+bool fds_result_is_exact(const fds_result *r) { return r->is_exact; }
+
+const char *fds_result_player(const fds_result *r, size_t i) {
+    return name_at(r->player_names, i, r->players);
+}
+
+const char *fds_result_provider(const fds_result *r, size_t i) {
+    return i < r->players ? r->provider_names[i] : NULL;
+}
+
+const char *fds_result_player_label(const fds_result *r, size_t i) {
+    return i < r->players ? name_at(r->class_names, r->player_labels[i], r->classes) : "?";
+}
+
+const char *fds_result_input(const fds_result *r, size_t k) {
+    return name_at(r->input_names, k, r->predictions);
+}
+
+const char *fds_result_label(const fds_result *r, size_t k) {
+    return k < r->predictions ? name_at(r->class_names, r->labels[k], r->classes) : "?";
+}
+
+const char *fds_result_predicted(const fds_result *r, size_t k) {
+    return k < r->predictions && r->predicted[k] < r->classes
+               ? name_at(r->class_names, r->predicted[k], r->classes)
+               : NULL;
+}
+
+const char *fds_result_truth(const fds_result *r, size_t k) {
+    return k < r->predictions && r->truth[k] < r->classes
+               ? name_at(r->class_names, r->truth[k], r->classes)
+               : NULL;
+}
+
+static double number_at(const double *numbers, size_t i, size_t count) {
+    return numbers && i < count ? numbers[i] : (double)NAN;
+}
+
+static double cell(const fds_result *r, const double *numbers, size_t k, size_t i) {
+    return i < r->players && k < r->predictions ? number_at(numbers, k * r->players + i, SIZE_MAX)
+                                                : (double)NAN;
+}
+
+double fds_result_confidence(const fds_result *r, size_t k) {
+    return number_at(r->confidence, k, r->predictions);
+}
+double fds_result_empty(const fds_result *r, size_t k) {
+    return number_at(r->empty, k, r->predictions);
+}
+double fds_result_full(const fds_result *r, size_t k) {
+    return number_at(r->full, k, r->predictions);
+}
+double fds_result_value(const fds_result *r, size_t k, size_t i) {
+    return cell(r, r->values, k, i);
+}
+double fds_result_error(const fds_result *r, size_t k, size_t i) {
+    return cell(r, r->errors, k, i);
+}
+double fds_result_check(const fds_result *r, size_t k, size_t i) {
+    return cell(r, r->checks, k, i);
+}
+double fds_result_check_error(const fds_result *r, size_t k, size_t i) {
+    return cell(r, r->check_errors, k, i);
+}
+double fds_result_mean(const fds_result *r, size_t i) { return number_at(r->means, i, r->players); }
+double fds_result_mean_error(const fds_result *r, size_t i) {
+    return number_at(r->mean_errors, i, r->players);
+}
+
+const char *fds_result_describe(const fds_result *result) {
+    fds_result *r = (fds_result *)(uintptr_t)result;
+    if (!r->text)
+        r->text = fds__json_text(r->about, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
+    return r->text ? r->text : "{}";
+}
+
+/* ---- by rank ---- */
+
+typedef struct {
+    double value;
+    size_t player;
+} place;
+
+static int by_value(const void *left, const void *right) {
+    const place *a = left, *b = right;
+    if (a->value != b->value)
+        return a->value > b->value ? -1 : 1;
+    return a->player < b->player ? -1 : a->player > b->player;
+}
+
+fds_status fds__rank(const double *values, size_t count, size_t *order, fds_error *err) {
+    place *places = fds__alloc_zero(count, sizeof *places);
+    if (!places)
+        return fds__fail_nomem(err, count * sizeof *places);
+    for (size_t i = 0; i < count; i++)
+        places[i] = (place){values[i], i};
+    qsort(places, count, sizeof *places, by_value);
+    for (size_t i = 0; i < count; i++)
+        order[i] = places[i].player;
+    fds__free(places);
+    return FDS_OK;
+}
+
+fds_status fds_result_rank(const fds_result *r, size_t k, size_t *order, fds_error *err) {
+    if (k != SIZE_MAX && k >= r->predictions)
+        return fds__fail(err, FDS_ERR_USAGE, "prediction %zu: there are %zu", k, r->predictions);
+    return fds__rank(k == SIZE_MAX ? r->means : r->values + k * r->players, r->players, order, err);
+}
+
+/* ---- JSON ---- */
+
+json_t *fds__result_json_prediction(const fds_result *r, size_t k) {
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "input",
+        fds__json_string(fds_result_input(r, k)), "sample",
+        r->samples[k] == FDS__UNKNOWN ? json_null() : json_integer(r->samples[k]), "predicted",
+        fds__json_string(fds_result_predicted(r, k)), "confidence",
+        fds__json_real(r->confidence[k]), "true", fds__json_string(fds_result_truth(r, k)), "label",
+        fds__json_string(fds_result_label(r, k)), "probability_with_none",
+        fds__json_real(r->empty[k]), "probability_with_all", fds__json_real(r->full[k]));
+}
+
+static json_t *json_place(const fds_result *r, size_t k, size_t rank, size_t i) {
+    size_t at = k * r->players + i;
+    bool is_mean = k == SIZE_MAX;
+    json_t *item =
+        json_pack("{s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "rank", (json_int_t)(rank + 1), "player",
+                  fds__json_string(r->player_names[i]), "label",
+                  fds__json_string(fds_result_player_label(r, i)), "provider",
+                  fds__json_string(r->provider_names[i]), "samples", (json_int_t)r->player_sizes[i],
+                  "value", fds__json_real(is_mean ? r->means[i] : r->values[at]), "standard_error",
+                  fds__json_real(is_mean ? r->mean_errors[i] : r->errors[at]));
+    bool is_whole =
+        item && (is_mean || !r->checks ||
+                 (fds__json_put(item, "bank_value", fds__json_real(r->checks[at])) &&
+                  fds__json_put(item, "bank_standard_error", fds__json_real(r->check_errors[at]))));
+    return fds__json_keep_if(item, is_whole);
+}
+
+static json_t *json_ranking(const fds_result *r, size_t k, size_t *order, fds_error *err) {
+    json_t *list = json_array();
+    bool is_whole = list && fds_result_rank(r, k, order, err) == FDS_OK;
+    for (size_t rank = 0; rank < r->players && is_whole; rank++)
+        is_whole = fds__json_append(list, json_place(r, k, rank, order[rank]));
+    return fds__json_keep_if(list, is_whole);
+}
+
+double fds_result_check_correlation(const fds_result *r, size_t k) {
+    return r->checks && k < r->predictions
+               ? fds__correlation(r->values + k * r->players, r->checks + k * r->players, NULL,
+                                  r->players)
+               : (double)NAN;
+}
+
+/* Of values for test samples the mean alone is ranked: their file has all of them. */
+static json_t *json_all(const fds_result *r, size_t *order, fds_error *err) {
+    json_t *root = json_deep_copy(r->about), *list = json_array();
+    bool has_inputs = r->predictions && r->input_names[0], is_whole = root && list;
+    for (size_t k = 0; k < r->predictions && has_inputs && is_whole; k++) {
+        json_t *input = fds__result_json_prediction(r, k);
+        is_whole =
+            input && fds__json_put(input, "ranking", json_ranking(r, k, order, err)) &&
+            (!r->checks || fds__json_put(input, "correlation",
+                                         fds__json_real(fds_result_check_correlation(r, k))));
+        is_whole = fds__json_append(list, fds__json_keep_if(input, is_whole));
+    }
+    if (has_inputs)
+        is_whole = is_whole && json_object_set(root, "inputs", list) == 0;
+    else
+        is_whole =
+            is_whole && fds__json_put(root, "ranking", json_ranking(r, SIZE_MAX, order, err));
+    json_decref(list);
+    return fds__json_keep_if(root, is_whole);
+}
+
+fds_status fds_result_json(const fds_result *r, char **out, fds_error *err) {
+    size_t *order = fds__alloc_zero(r->players, sizeof *order);
+    if (!order)
+        return fds__fail_nomem(err, r->players * sizeof *order);
+    json_t *root = json_all(r, order, err);
+    *out = root ? fds__json_text(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+    json_decref(root);
+    fds__free(order);
+    return *out ? FDS_OK : fds__fail_json(err);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A result, inside the library: whoever computes values fills in the fields. */
+#ifndef FDS_BASE_RESULT_H
+#define FDS_BASE_RESULT_H
+
+#include "fds.h"
+
+#include <jansson.h>
+
+enum { FDS__INPUT_NAME = 4200 };
+#define FDS__UNKNOWN UINT32_MAX /* of a label */
+
+struct fds_result {
+    const char *method; /* a copy */
+    bool is_mean;       /* one prediction: the mean over tests */
+    bool is_exact;
+    bool has_all_labels; /* classes predictions per test */
+    size_t players, predictions;
+    uint32_t classes;
+    char **player_names;           /* (players) */
+    char **provider_names;         /* (players), or NULL each */
+    uint32_t *player_labels;       /* (players) of most of its samples */
+    uint32_t *player_sizes;        /* (players) how many samples */
+    char **class_names;            /* (classes) */
+    char **input_names;            /* (predictions), or NULL each: "test sample 7" */
+    uint32_t *samples;             /* (predictions) number of the test sample, or FDS__UNKNOWN */
+    uint32_t *labels;              /* (predictions) which the values are for */
+    uint32_t *predicted, *truth;   /* (predictions), or FDS__UNKNOWN */
+    double *confidence;            /* (predictions) probability of the predicted label, or NaN */
+    double *empty, *full;          /* (predictions) utility of no and of all players, or NaN */
+    double *values, *errors;       /* (predictions, players) */
+    double *means, *mean_errors;   /* (players) over all predictions */
+    double *checks, *check_errors; /* (predictions, players) of another answerer, or NULL */
+    json_t *about;                 /* how it was computed */
+    char *text;                    /* about, once it was asked for */
+};
+
+/* All arrays, numbers 0, labels and samples unknown, probabilities NaN, names NULL. */
+fds_status fds__result_create(const char *method, size_t players, size_t predictions,
+                              uint32_t classes, fds_result **out, fds_error *err);
+/* Copies of a player's or class's name; provider may be NULL. */
+fds_status fds__result_name_player(fds_result *result, size_t player, const char *name,
+                                   const char *provider, uint32_t label, size_t samples,
+                                   fds_error *err);
+fds_status fds__result_name_class(fds_result *result, uint32_t label, const char *name,
+                                  fds_error *err);
+fds_status fds__result_name_input(fds_result *result, size_t prediction, const char *name,
+                                  fds_error *err);
+/* Means of values over predictions; their errors are known for one prediction alone. */
+void fds__result_average(fds_result *result);
+/* A prediction without its players: input, sample, predicted, confidence, ...; NULL: no memory. */
+json_t *fds__result_json_prediction(const fds_result *result, size_t prediction);
+/* FDS_ERR_USAGE when a path ends in none of .csv, .npy, .json. */
+fds_status fds__result_check_path(const char *path, fds_error *err);
+
+#endif

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The problem: who the players are, which samples test, which an explainer learns from. All are
+ * balanced choices of one seed, which are nested (split.c): of the first T + P + I samples of the
+ * training data the first T test, where the data has no test part, the next P belong to players,
+ * and the last I are training inputs of an explainer. */
+#include "data/data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLAYERS = 100, TESTS = 200, INPUTS = 3000, BENCH_INPUTS = 2000 };
+enum { QUICK_PLAYERS = 30, QUICK_TESTS = 20, QUICK_INPUTS = 300 };
+
+/* A problem in the making. */
+typedef struct {
+    fds_problem *p;
+    const fds_params *params;
+    const fds_events *events;
+    bool has_inputs; /* an explainer needs some */
+    size_t wanted;   /* players, where a number is given */
+} making;
+
+void fds_problem_free(fds_problem *p) {
+    if (!p)
+        return;
+    fds_players_free(p->players);
+    fds_groups_free(p->groups);
+    fds__free(p->samples);
+    fds__free(p->tests);
+    fds__free(p->test_labels);
+    fds__free(p->inputs);
+    fds__free(p->player_labels);
+    fds__free(p->text);
+    fds_dataset_free(p->own_train);
+    fds_dataset_free(p->own_test);
+    fds__free(p);
+}
+
+/* ---- what was asked for ---- */
+
+static fds_status read_players(making *m, fds_error *err) {
+    const char *text = m->params->players;
+    m->p->by_provider = text && strcmp(text, "providers") == 0;
+    if (!text || m->p->by_provider || strcmp(text, "all") == 0)
+        return FDS_OK;
+    char *end;
+    unsigned long long count = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || count < 1 || count > UINT32_MAX) {
+        const char *const words[] = {"all", "providers", NULL};
+        char hint[FDS__HINT];
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`players` must be a whole number from 1, all or providers (got %.100s)%s",
+                         text, fds__hint(text, words, hint));
+    }
+    m->wanted = (size_t)count;
+    return FDS_OK;
+}
+
+/* The default of a job, or the smaller one of a quick look. */
+static size_t usual(const making *m, size_t count, size_t quick) {
+    return m->params->quick ? quick : count;
+}
+
+static size_t most_inputs(const making *m) {
+    return usual(m, m->params->job == FDS__JOB_BENCH ? BENCH_INPUTS : INPUTS, QUICK_INPUTS);
+}
+
+/* ---- test samples ---- */
+
+/* How many samples test where the data has no test part: a fifth; but as test samples are balanced
+ * by class, not so many that a small class loses more than half. */
+static fds_status count_set_aside(making *m, fds_error *err) {
+    const fds_dataset *ds = m->p->train;
+    m->p->set_aside = (size_t)m->params->test;
+    if (m->p->set_aside)
+        return FDS_OK;
+    size_t *by_class = fds__alloc_zero(ds->classes, sizeof *by_class), smallest = SIZE_MAX;
+    if (!by_class)
+        return fds__fail_nomem(err, ds->classes * sizeof *by_class);
+    for (size_t i = 0; i < ds->count; i++)
+        by_class[ds->labels[i]]++;
+    for (uint32_t c = 0; c < ds->classes; c++)
+        if (by_class[c] >= 2)
+            smallest = MIN(smallest, by_class[c]);
+    fds__free(by_class);
+    size_t most = smallest == SIZE_MAX ? 1 : smallest / 2 * ds->classes;
+    m->p->set_aside = MAX(MIN(ds->count / 5, most), (size_t)1);
+    return FDS_OK;
+}
+
+static fds_status choose(const fds_dataset *ds, size_t count, uint64_t seed, uint32_t **out,
+                         fds_error *err) {
+    *out = fds__alloc_zero(count, sizeof **out);
+    if (!*out)
+        return fds__fail_nomem(err, count * sizeof **out);
+    return fds_split_balanced(ds, count, seed, *out, err);
+}
+
+static fds_status choose_tests(making *m, fds_error *err) {
+    fds_problem *p = m->p;
+    size_t count = (size_t)m->params->test, have = p->test->count, most = SIZE_MAX;
+    if (!p->has_test_part) {
+        TRY(count_set_aside(m, err));
+        have = p->set_aside;
+        if (have >= p->train->count)
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "%s has %zu samples and no test part: %zu test samples leave none to "
+                             "learn from",
+                             p->train->source, p->train->count, have);
+    }
+    if (count > have)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`test` must be at most %zu, the size of the test part (got %zu)", have,
+                         count);
+    if (m->params->job == FDS__JOB_VALUE || m->params->job == FDS__JOB_BENCH)
+        most = usual(m, TESTS, QUICK_TESTS);
+    p->test_count = count ? count : MIN(most, have);
+    TRY(choose(p->test, p->test_count, m->params->seed, &p->tests, err));
+    p->test_labels = fds__alloc_zero(p->test_count, sizeof *p->test_labels);
+    if (!p->test_labels)
+        return fds__fail_nomem(err, p->test_count * sizeof *p->test_labels);
+    for (size_t i = 0; i < p->test_count; i++)
+        p->test_labels[i] = p->test->labels[p->tests[i]];
+    return FDS_OK;
+}
+
+/* ---- players and training inputs ---- */
+
+/* How many samples must be left for an explainer: where the players would have all, as many as are
+ * asked for, or a fifth. */
+static size_t spare(const making *m, size_t have) {
+    if (!m->has_inputs || m->wanted || !m->params->players)
+        return 0;
+    return m->params->inputs ? (size_t)m->params->inputs : MIN(have / 5, most_inputs(m));
+}
+
+static fds_status count_players(const making *m, size_t *out, fds_error *err) {
+    const fds_params *params = m->params;
+    size_t have = m->p->train->count - m->p->set_aside, spared = spare(m, have);
+    if (spared >= have)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`inputs` must be below %zu, the number of samples, because players need "
+                         "some (got %zu)",
+                         have, spared);
+    have -= spared;
+    if (m->wanted > have)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`players` must be at most %zu, the number of samples%s (got %zu)", have,
+                         m->p->set_aside ? " besides the test samples" : "", m->wanted);
+    size_t half = m->has_inputs ? have / 2 : have;
+    *out = m->wanted         ? m->wanted
+           : params->players ? have
+                             : MIN(half, usual(m, PLAYERS, QUICK_PLAYERS));
+    if (!*out)
+        return fds__fail(err, FDS_ERR_USAGE, "%zu samples are too few for players and an explainer",
+                         have);
+    return FDS_OK;
+}
+
+static fds_status count_inputs(const making *m, size_t used, size_t *out, fds_error *err) {
+    size_t left = m->p->train->count - used, count = (size_t)m->params->inputs;
+    if (!m->has_inputs)
+        return FDS_OK;
+    if (count > left || !left)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`inputs` must be at most %zu, the number of samples besides those of the "
+                         "players%s (got %zu); choose fewer `players`",
+                         left, m->p->set_aside ? " and the test samples" : "", count);
+    *out = count ? count : MIN(left, most_inputs(m));
+    return FDS_OK;
+}
+
+/* What the balanced choice of count samples has beyond a smaller one, ascending. */
+static fds_status choose_beyond(const making *m, const uint32_t *inner, size_t inner_count,
+                                size_t count, uint32_t **out, size_t *out_count, fds_error *err) {
+    TRY(choose(m->p->train, count, m->params->seed, out, err));
+    size_t next = 0;
+    *out_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (next < inner_count && (*out)[i] == inner[next])
+            next++;
+        else
+            (*out)[(*out_count)++] = (*out)[i];
+    }
+    return FDS_OK;
+}
+
+static fds_status choose_samples(making *m, fds_error *err) {
+    fds_problem *p = m->p;
+    size_t players, inputs = 0, used = p->set_aside, unused;
+    uint32_t *aside = NULL, *both = NULL;
+    TRY(count_players(m, &players, err));
+    TRY(count_inputs(m, used + players, &inputs, err));
+    fds_status status = used ? choose(p->train, used, m->params->seed, &aside, err) : FDS_OK;
+    if (status == FDS_OK)
+        status = choose_beyond(m, aside, used, used + players, &p->samples, &p->sample_count, err);
+    if (status == FDS_OK && inputs)
+        status = choose_beyond(m, NULL, 0, used + players, &both, &unused, err);
+    if (status == FDS_OK && inputs)
+        status = choose_beyond(m, both, used + players, used + players + inputs, &p->inputs,
+                               &p->input_count, err);
+    fds__free(aside);
+    fds__free(both);
+    return status;
+}
+
+fds_status fds__players_labels(const fds_dataset *ds, const fds_players *players, uint32_t *labels,
+                               fds_error *err) {
+    size_t *counts = fds__alloc_zero(ds->classes, sizeof *counts);
+    if (!counts)
+        return fds__fail_nomem(err, ds->classes * sizeof *counts);
+    for (size_t p = 0; p < fds_players_count(players); p++) {
+        const uint32_t *index;
+        size_t count = fds_players_samples(players, p, &index);
+        uint32_t best = ds->labels[index[0]];
+        for (size_t i = 0; i < count; i++) {
+            uint32_t label = ds->labels[index[i]];
+            counts[label]++;
+            if (counts[label] > counts[best] || (counts[label] == counts[best] && label < best))
+                best = label;
+        }
+        for (size_t i = 0; i < count; i++)
+            counts[ds->labels[index[i]]] = 0;
+        labels[p] = best;
+    }
+    fds__free(counts);
+    return FDS_OK;
+}
+
+static fds_status make_players(making *m, fds_error *err) {
+    fds_problem *p = m->p;
+    TRY(p->by_provider
+            ? fds_players_providers(p->train, p->samples, p->sample_count, &p->players, err)
+            : fds_players_points(p->train, p->samples, p->sample_count, &p->players, err));
+    size_t n = fds_players_count(p->players);
+    p->player_labels = fds__alloc_zero(n, sizeof *p->player_labels);
+    if (!p->player_labels)
+        return fds__fail_nomem(err, n * sizeof *p->player_labels);
+    return fds__players_labels(p->train, p->players, p->player_labels, err);
+}
+
+/* ---- warnings: what is better told before than found later ---- */
+
+static void warn_of_providers(const making *m) {
+    const fds_problem *p = m->p;
+    size_t players = fds_players_count(p->players);
+    if (p->by_provider && players < p->train->providers)
+        fds__log(m->events, FDS_LOG_WARNING,
+                 "%zu of %u providers have no sample to learn from: all of theirs are test "
+                 "samples%s",
+                 p->train->providers - players, p->train->providers,
+                 p->inputs ? " or training inputs of the explainer" : "");
+}
+
+static fds_status warn_of_classes(const making *m, fds_error *err) {
+    const fds_problem *p = m->p;
+    bool *has = fds__alloc_zero(p->train->classes, sizeof *has);
+    if (!has)
+        return fds__fail_nomem(err, p->train->classes);
+    uint32_t missing = 0, first = 0;
+    for (size_t i = 0; i < p->sample_count; i++)
+        has[p->train->labels[p->samples[i]]] = true;
+    for (uint32_t c = p->train->classes; c-- > 0;)
+        if (!has[c]) {
+            first = c;
+            missing++;
+        }
+    fds__free(has);
+    if (missing)
+        fds__log(m->events, FDS_LOG_WARNING,
+                 "%u of %u classes have no sample to learn from, the first is \"%s\"", missing,
+                 p->train->classes, fds_dataset_class_name(p->train, first));
+    return FDS_OK;
+}
+
+/* ---- all of it ---- */
+
+static fds_status make(making *m, fds_error *err) {
+    TRY(read_players(m, err));
+    TRY(choose_tests(m, err));
+    TRY(choose_samples(m, err));
+    TRY(make_players(m, err));
+    if (!m->events)
+        return FDS_OK;
+    TRY(warn_of_classes(m, err));
+    warn_of_providers(m);
+    if (!m->p->has_test_part)
+        fds__log(m->events, FDS_LOG_INFO,
+                 "the data has no test part: %zu samples are set aside for testing",
+                 m->p->set_aside);
+    return FDS_OK;
+}
+
+static fds_status create(const fds_dataset *train, const fds_dataset *test,
+                         const fds_params *params, const fds_events *events, fds_problem **out,
+                         fds_error *err) {
+    fds_problem *p = fds__alloc_zero(1, sizeof *p);
+    if (!p)
+        return fds__fail_nomem(err, sizeof *p);
+    p->train = train;
+    p->test = test ? test : train;
+    p->has_test_part = test != NULL;
+    making m = {.p = p,
+                .params = params,
+                .events = events,
+                .has_inputs = params->job == FDS__JOB_FIT || params->job == FDS__JOB_BENCH};
+    fds_status status = make(&m, err);
+    if (status != FDS_OK) {
+        fds_problem_free(p);
+        return status;
+    }
+    *out = p;
+    return FDS_OK;
+}
+
+fds_status fds_problem_create(const fds_dataset *train, const fds_dataset *test,
+                              const fds_params *params, const fds_events *events, fds_problem **out,
+                              fds_error *err) {
+    if (test && !fds__shape_equal(train->shape, test->shape))
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "samples of %ux%ux%u train, but samples of %ux%ux%u test",
+                         train->shape.channels, train->shape.height, train->shape.width,
+                         test->shape.channels, test->shape.height, test->shape.width);
+    return create(train, test, params, events, out, err);
+}
+
+fds_status fds_problem_open(const fds_params *params, const fds_events *events, fds_problem **out,
+                            fds_error *err) {
+    fds_dataset *train = NULL, *test = NULL;
+    if (!params || !params->data)
+        return fds__fail(err, FDS_ERR_USAGE, "`data` is missing: name a fetched set or a path");
+    fds_problem asked = {0};
+    making m = {.p = &asked, .params = params};
+    TRY(read_players(&m, err)); /* before any reading */
+    TRY(fds_data_open(params->data, params, events, &train, &test, err));
+    fds_status status = create(train, test, params, events, out, err);
+    if (status != FDS_OK) {
+        fds_dataset_free(train);
+        fds_dataset_free(test);
+        return status;
+    }
+    (*out)->own_train = train;
+    (*out)->own_test = test;
+    return FDS_OK;
+}
+
+/* ---- what it is ---- */
+
+size_t fds_problem_players(const fds_problem *p) { return fds_players_count(p->players); }
+const char *fds_problem_player(const fds_problem *p, size_t i) {
+    return fds_players_name(p->players, i);
+}
+size_t fds_problem_tests(const fds_problem *p) { return p->test_count; }
+const fds_dataset *fds_problem_train(const fds_problem *p) { return p->train; }
+const fds_dataset *fds_problem_test(const fds_problem *p) { return p->test; }
+
+json_t *fds__problem_json(const fds_problem *p) {
+    return json_pack("{s:o, s:{s:s, s:I, s:I}, s:I, s:b, s:I}", "data",
+                     fds__json_string(p->train->source), "players", "kind",
+                     p->by_provider ? "providers" : "points", "count",
+                     (json_int_t)fds_players_count(p->players), "samples",
+                     (json_int_t)p->sample_count, "tests", (json_int_t)p->test_count,
+                     "tests_set_aside", !p->has_test_part, "inputs", (json_int_t)p->input_count);
+}
+
+const char *fds_problem_describe(const fds_problem *problem) {
+    fds_problem *p = (fds_problem *)(uintptr_t)problem;
+    json_t *json = p->text ? NULL : fds__problem_json(p);
+    if (json)
+        p->text = fds__json_text(json, JSON_INDENT(1));
+    json_decref(json);
+    return p->text ? p->text : "{}";
+}
+
+const char *fds__player_provider(const fds_problem *p, size_t player) {
+    const uint32_t *index;
+    if (p->by_provider || !p->train->provider_ids ||
+        !fds_players_samples(p->players, player, &index))
+        return NULL;
+    return fds_dataset_provider_name(p->train, p->train->provider_ids[index[0]]);
+}
+
+/* ---- results ---- */
+
+static fds_status name_result(const fds_problem *p, fds_result *r, fds_error *err) {
+    for (size_t i = 0; i < r->players; i++) {
+        const uint32_t *index;
+        size_t samples = fds_players_samples(p->players, i, &index);
+        const char *name = fds_players_name(p->players, i);
+        TRY(fds__result_name_player(r, i, name, p->by_provider ? name : fds__player_provider(p, i),
+                                    p->player_labels[i], samples, err));
+    }
+    for (uint32_t c = 0; c < r->classes; c++)
+        TRY(fds__result_name_class(r, c, fds_dataset_class_name(p->train, c), err));
+    return FDS_OK;
+}
+
+fds_status fds__problem_result(const fds_problem *p, const char *method, size_t predictions,
+                               fds_result **out, fds_error *err) {
+    fds_result *r;
+    TRY(fds__result_create(method, fds_players_count(p->players), predictions, p->train->classes,
+                           &r, err));
+    fds_status status = name_result(p, r, err);
+    if (status != FDS_OK)
+        fds_result_free(r);
+    else
+        *out = r;
+    return status;
+}

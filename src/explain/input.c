@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a run is asked about, and its answers as a result: pictures, samples of a dataset, or samples
+ * of the run's own data by number. */
+#include "explain/run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CHUNK = 64, /* inputs between two looks at progress and signals */
+    MOST_INPUTS = 1000000,
+};
+
+struct fds_input {
+    const fds_dataset *ds;
+    fds_dataset *own[2]; /* that were opened for it: its own, and another part */
+    uint32_t *index;     /* (count) samples of ds */
+    uint32_t *truth;     /* (count) true labels as the run numbers them; NULL: not known */
+    char **names;        /* (count) of pictures; NULL: samples */
+    bool is_test;        /* samples of a test part */
+    size_t count;
+};
+
+void fds_input_free(fds_input *in) {
+    if (!in)
+        return;
+    for (size_t i = 0; in->names && i < in->count; i++)
+        fds__free(in->names[i]);
+    fds__free(in->names);
+    fds__free(in->index);
+    fds__free(in->truth);
+    fds_dataset_free(in->own[0]);
+    fds_dataset_free(in->own[1]);
+    fds__free(in);
+}
+
+size_t fds_input_count(const fds_input *in) { return in->count; }
+
+static fds_status create(size_t count, fds_input **out, fds_error *err) {
+    fds_input *in = fds__alloc_zero(1, sizeof *in);
+    if (in) {
+        in->count = count;
+        in->index = fds__alloc_zero(count, sizeof *in->index);
+    }
+    if (in && in->index) {
+        *out = in;
+        return FDS_OK;
+    }
+    fds_input_free(in);
+    return fds__fail_nomem(err, count * sizeof(uint32_t));
+}
+
+/* ---- pictures ---- */
+
+static fds_status fill_pictures(fds_input *in, const fds_run *run, const char *const *paths,
+                                fds_error *err) {
+    const fds__run_info info = fds__run_get_info(run);
+    if (!info.is_image)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "the run was fitted on feature vectors, not on images: choose samples of the data by "
+            "`index`");
+    in->names = fds__alloc_zero(in->count, sizeof *in->names);
+    if (!in->names)
+        return fds__fail_nomem(err, in->count * sizeof *in->names);
+    for (size_t i = 0; i < in->count; i++) {
+        in->index[i] = (uint32_t)i;
+        in->names[i] = fds__strdup(paths[i]);
+        if (!in->names[i])
+            return fds__fail_nomem(err, strlen(paths[i]) + 1);
+    }
+    TRY(fds__data_pictures(paths, in->count, info.shape, info.classes, &in->own[0], err));
+    in->ds = in->own[0];
+    return FDS_OK;
+}
+
+fds_status fds_input_pictures(const fds_run *run, const char *const *paths, size_t count,
+                              fds_input **out, fds_error *err) {
+    fds_input *in = NULL;
+    if (!count)
+        return fds__fail(err, FDS_ERR_USAGE, "nothing to explain: give an image or `index`");
+    TRY(create(count, &in, err));
+    fds_status status = fill_pictures(in, run, paths, err);
+    if (status != FDS_OK)
+        fds_input_free(in);
+    else
+        *out = in;
+    return status;
+}
+
+/* ---- samples ---- */
+
+/* Labels of ds by their names in the run: two sets of data may number them differently. */
+static fds_status map_labels(const fds_run *run, const fds_dataset *ds, fds_input *in,
+                             fds_error *err) {
+    uint32_t classes = fds__run_get_info(run).classes;
+    in->truth = fds__alloc_zero(in->count, sizeof *in->truth);
+    if (!in->truth)
+        return fds__fail_nomem(err, in->count * sizeof *in->truth);
+    for (size_t i = 0; i < in->count; i++) {
+        const char *name = fds_dataset_class_name(ds, ds->labels[in->index[i]]);
+        uint32_t label = 0;
+        while (label < classes && strcmp(fds__run_class_name(run, label), name) != 0)
+            label++;
+        if (label == classes)
+            return fds__fail(
+                err, FDS_ERR_USAGE,
+                "%s: sample %u has the class \"%s\", which the run does not have: it was "
+                "fitted on other data",
+                ds->source, in->index[i], name);
+        in->truth[i] = label;
+    }
+    return FDS_OK;
+}
+
+static fds_status fill_samples(fds_input *in, const fds_run *run, const fds_dataset *ds,
+                               const uint32_t *index, fds_error *err) {
+    in->ds = ds;
+    for (size_t i = 0; i < in->count; i++) {
+        in->index[i] = index ? index[i] : (uint32_t)i;
+        if (in->index[i] >= ds->count)
+            return fds__fail(err, FDS_ERR_USAGE, "`index` %u: %s has samples 0 to %zu",
+                             in->index[i], in->is_test ? "the test part" : "the data",
+                             ds->count - 1);
+    }
+    return map_labels(run, ds, in, err);
+}
+
+fds_status fds_input_samples(const fds_run *run, const fds_dataset *ds, const uint32_t *index,
+                             size_t count, fds_input **out, fds_error *err) {
+    fds_input *in = NULL;
+    TRY(create(count, &in, err));
+    fds_status status = fill_samples(in, run, ds, index, err);
+    if (status != FDS_OK)
+        fds_input_free(in);
+    else
+        *out = in;
+    return status;
+}
+
+/* ---- samples of the run's own data ---- */
+
+static fds_status fail_index(const char *text, fds_error *err) {
+    return fds__fail(
+        err, FDS_ERR_USAGE,
+        "`index` must be a number, a range such as 0..9, or several of them separated by commas "
+        "(got %.100s)",
+        text);
+}
+
+/* A number from 0 to 2^32-1 at *at, which is moved behind it. */
+static bool read_number(const char **at, uint64_t *out) {
+    size_t digits = strspn(*at, "0123456789");
+    if (digits < 1 || digits > 10)
+        return false;
+    *out = strtoull(*at, NULL, 10);
+    *at += digits;
+    return *out <= UINT32_MAX;
+}
+
+/* The samples of "3,5..9"; the caller frees them. */
+static fds_status list_samples(const char *text, uint32_t **out, size_t *count, fds_error *err) {
+    void *list = NULL;
+    size_t capacity = 0;
+    *count = 0;
+    for (const char *at = text;; at++) {
+        uint64_t first, last;
+        bool is_right = read_number(&at, &first);
+        last = first;
+        if (is_right && strncmp(at, "..", 2) == 0) {
+            at += 2;
+            is_right = read_number(&at, &last) && last >= first;
+        }
+        if (!is_right || (*at && *at != ',')) {
+            fds__free(list);
+            return fail_index(text, err);
+        }
+        fds_status status = FDS_OK;
+        if (last - first >= MOST_INPUTS || *count + (last - first) >= MOST_INPUTS)
+            status =
+                fds__fail(err, FDS_ERR_USAGE, "`index` must name at most %d samples (got %.100s)",
+                          MOST_INPUTS, text);
+        if (status == FDS_OK)
+            status =
+                fds__grow(&list, &capacity, *count + (size_t)(last - first) + 1, sizeof **out, err);
+        if (status != FDS_OK) {
+            fds__free(list);
+            return status;
+        }
+        for (uint64_t i = first; i <= last; i++)
+            ((uint32_t *)list)[(*count)++] = (uint32_t)i;
+        if (!*at)
+            break;
+    }
+    *out = list;
+    return FDS_OK;
+}
+
+/* The data that the run was fitted on, where it is now. */
+static fds_status open_data(const fds_run *run, const fds_params *params, const fds_events *events,
+                            fds_dataset *parts[2], fds_error *err) {
+    fds_params how = *params;
+    const fds__run_origin origin = fds__run_get_origin(run);
+    how.label = params->label ? params->label : origin.label;
+    how.provider = params->provider ? params->provider : origin.provider;
+    how.labels = params->labels ? params->labels : origin.labels;
+    fds_error why = {0};
+    fds_status status = fds_data_open(params->data ? params->data : origin.path, &how, events,
+                                      &parts[0], &parts[1], &why);
+    if (status == FDS_ERR_NOT_FOUND && !params->data)
+        return fds__fail(err, status, "%s; if the data has moved, say where it is: `data`",
+                         why.text);
+    return status == FDS_OK ? fds__run_check_data(run, parts[0], err)
+                            : fds__fail(err, status, "%s", why.text);
+}
+
+fds_status fds_input_open(const fds_run *run, const fds_params *params, const fds_events *events,
+                          fds_input **out, fds_error *err) {
+    fds_dataset *parts[2] = {NULL};
+    uint32_t *index = NULL;
+    size_t count;
+    fds_input *in = NULL;
+    if (!params->index)
+        return fds__fail(err, FDS_ERR_USAGE, "nothing to explain: give an image or `index`");
+    TRY(list_samples(params->index, &index, &count, err));
+    fds_status status = open_data(run, params, events, parts, err);
+    if (status == FDS_OK)
+        status = create(count, &in, err);
+    if (status == FDS_OK) {
+        in->is_test = parts[1] != NULL;
+        if (!in->is_test)
+            fds__log(events, FDS_LOG_INFO,
+                     "the data has no test part: `index` counts all of its samples");
+        status = fill_samples(in, run, in->is_test ? parts[1] : parts[0], index, err);
+    }
+    fds__free(index);
+    if (status != FDS_OK) {
+        fds_input_free(in);
+        fds_dataset_free(parts[0]);
+        fds_dataset_free(parts[1]);
+        return status;
+    }
+    in->own[0] = parts[0];
+    in->own[1] = parts[1];
+    *out = in;
+    return FDS_OK;
+}
+
+/* ---- answers ---- */
+
+typedef struct {
+    fds_run *run;
+    const fds_input *in;
+    fds__answerer by;
+    bool is_given, has_check;
+    uint32_t *labels; /* (count) */
+    float *probs;     /* (count, classes) */
+} question;
+
+static fds_status fail_target(const fds_run *run, uint32_t classes, const char *target,
+                              fds_error *err) {
+    const char **names = fds__alloc_zero((size_t)classes + 3, sizeof *names);
+    char hint[FDS__HINT];
+    if (!names)
+        return fds__fail_nomem(err, classes * sizeof *names);
+    for (uint32_t c = 0; c < classes; c++)
+        names[c] = fds__run_class_name(run, c);
+    names[classes] = "predicted";
+    names[classes + 1] = "true";
+    fds_status status =
+        fds__fail(err, FDS_ERR_USAGE,
+                  "`target` must be predicted, true or one of the run's %u classes (got %.60s)%s",
+                  classes, target, fds__hint(target, names, hint));
+    fds__free(names);
+    return status;
+}
+
+static fds_status choose_labels(question *q, const char *target, fds_error *err) {
+    uint32_t classes = fds__run_get_info(q->run).classes, label = 0;
+    q->is_given = target && strcmp(target, "predicted") != 0;
+    if (!q->is_given)
+        return FDS_OK;
+    if (strcmp(target, "true") == 0) {
+        if (!q->in->truth)
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "`target` true: the true labels of pictures are not known");
+        memcpy(q->labels, q->in->truth, q->in->count * sizeof *q->labels);
+        return FDS_OK;
+    }
+    while (label < classes && strcmp(fds__run_class_name(q->run, label), target) != 0)
+        label++;
+    if (label == classes)
+        return fail_target(q->run, classes, target, err);
+    for (size_t i = 0; i < q->in->count; i++)
+        q->labels[i] = label;
+    return FDS_OK;
+}
+
+static fds_status choose_answerer(question *q, const fds_params *params, fds_error *err) {
+    const fds__run_info info = fds__run_get_info(q->run);
+    bool is_bank = strcmp(info.explainer, "bank") == 0;
+    int by = params ? params->answer_by : -1;
+    q->has_check = params && params->check;
+    q->by = by == 1 || is_bank ? FDS__ANSWERER_BANK : FDS__ANSWERER_EXPLAINER;
+    if (is_bank && by == 0)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`by` explainer: the run has none, its sub-models answer");
+    if (q->has_check && is_bank)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`check`: the run's sub-models answer, there is no explainer to check");
+    if (q->has_check && by == 1)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`check` compares the explainer with the bank: it does not apply to `by` bank");
+    if ((q->has_check || q->by == FDS__ANSWERER_BANK) && !info.has_bank)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`%s`: the run has no sub-models to answer; fit it with `keep_models`",
+                         q->has_check ? "check" : "by");
+    return FDS_OK;
+}
+
+static fds_status solve(question *q, fds_result *r, const fds_events *events, fds_error *err) {
+    size_t n = r->players;
+    double start_s = fds__now_s();
+    for (size_t done = 0; done < q->in->count;) {
+        size_t count = MIN(q->in->count - done, (size_t)CHUNK);
+        fds__answers part = {.labels = q->labels + done,
+                             .probs = q->probs + done * r->classes,
+                             .full = r->full + done,
+                             .empty = r->empty + done,
+                             .values = r->values + done * n,
+                             .errors = r->errors + done * n};
+        TRY(fds__run_explain(q->run, q->by, q->in->ds, q->in->index + done, count, q->is_given,
+                             &part, err));
+        if (q->has_check) {
+            part = (fds__answers){.labels = q->labels + done,
+                                  .values = r->checks + done * n,
+                                  .errors = r->check_errors + done * n};
+            TRY(fds__run_explain(q->run, FDS__ANSWERER_BANK, q->in->ds, q->in->index + done, count,
+                                 true, &part, err));
+        }
+        done += count;
+        TRY(fds__report(events, "explain", "inputs", done, q->in->count, start_s, err));
+    }
+    return FDS_OK;
+}
+
+static fds_status name_result(const question *q, fds_result *r, fds_error *err) {
+    const fds_run *run = q->run;
+    for (size_t i = 0; i < r->players; i++)
+        TRY(fds__result_name_player(r, i, fds__run_player_name(run, i),
+                                    fds__run_player_provider(run, i), fds__run_player_label(run, i),
+                                    fds__run_player_size(run, i), err));
+    for (uint32_t c = 0; c < r->classes; c++)
+        TRY(fds__result_name_class(r, c, fds__run_class_name(run, c), err));
+    for (size_t k = 0; k < r->predictions; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "%ssample %u", q->in->is_test ? "test " : "", q->in->index[k]);
+        TRY(fds__result_name_input(r, k, q->in->names ? q->in->names[k] : name, err));
+        r->samples[k] = q->in->names ? FDS__UNKNOWN : q->in->index[k];
+        r->labels[k] = q->labels[k];
+        r->truth[k] = q->in->truth ? q->in->truth[k] : FDS__UNKNOWN;
+        r->predicted[k] = fds__argmax_f32(q->probs + k * r->classes, r->classes);
+        r->confidence[k] = (double)q->probs[k * r->classes + r->predicted[k]];
+    }
+    return FDS_OK;
+}
+
+static json_t *describe(const question *q, const fds_result *r, double seconds) {
+    const fds__run_info info = fds__run_get_info(q->run);
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:f}", "version", FDS_VERSION, "run",
+        fds__run_folder(q->run), "method", info.method, "data", info.source, "explainer",
+        info.explainer, "players", (json_int_t)r->players, "by",
+        q->by == FDS__ANSWERER_BANK ? "bank" : "explainer", "errors",
+        fds__run_error_source(q->run, q->by), "check_errors",
+        fds__json_string(q->has_check ? fds__run_error_source(q->run, FDS__ANSWERER_BANK) : NULL),
+        "seconds", seconds);
+}
+
+static fds_status fill(question *q, const fds_params *params, const fds_events *events,
+                       fds_result *r, fds_error *err) {
+    size_t count = q->in->count, all = count * r->players;
+    double start_s = fds__now_s();
+    q->labels = fds__alloc_zero(count, sizeof *q->labels);
+    q->probs = fds__alloc_zero(count, r->classes * sizeof *q->probs);
+    if (q->has_check) {
+        r->checks = fds__alloc_zero(all, sizeof *r->checks);
+        r->check_errors = fds__alloc_zero(all, sizeof *r->check_errors);
+    }
+    if (!q->labels || !q->probs || (q->has_check && (!r->checks || !r->check_errors)))
+        return fds__fail_nomem(err, all * sizeof *r->checks);
+    TRY(choose_labels(q, params ? params->explained_label : NULL, err));
+    TRY(solve(q, r, events, err));
+    TRY(name_result(q, r, err));
+    fds__result_average(r);
+    json_decref(r->about);
+    r->about = describe(q, r, fds__now_s() - start_s);
+    return r->about ? FDS_OK : fds__fail_json(err);
+}
+
+fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *params,
+                           const fds_events *events, fds_result **out, fds_error *err) {
+    const fds__run_info info = fds__run_get_info(run);
+    question q = {.run = run, .in = in};
+    fds_result *r;
+    TRY(choose_answerer(&q, params, err));
+    TRY(fds__result_create(info.method, info.players, in->count, info.classes, &r, err));
+    fds_status status = fill(&q, params, events, r, err);
+    fds__free(q.labels);
+    fds__free(q.probs);
+    if (status != FDS_OK)
+        fds_result_free(r);
+    else
+        *out = r;
+    return status;
+}
+
+/* ---- the figure ---- */
+
+fds_status fds_run_draw(fds_run *run, const fds_input *in, const fds_result *r, uint32_t columns,
+                        const char *png_path, fds_error *err) {
+    const fds__run_info info = fds__run_get_info(run);
+    if (!info.is_image)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "the run was fitted on feature vectors, not on images: there is no figure");
+    float *probs = fds__alloc_zero(in->count, info.classes * sizeof *probs);
+    if (!probs)
+        return fds__fail_nomem(err, in->count * info.classes * sizeof *probs);
+    /* of the probabilities the figure shows that of the predicted label alone */
+    for (size_t k = 0; k < in->count; k++)
+        probs[k * info.classes + r->predicted[k]] = (float)r->confidence[k];
+    const fds__answers answers = {.labels = r->labels, .probs = probs, .values = r->values};
+    fds_status status = fds__run_draw(run, in->ds, in->index, in->count, in->truth, &answers,
+                                      columns, png_path, err);
+    fds__free(probs);
+    return status;
+}

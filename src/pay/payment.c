@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A payment for every prediction of a result: who is paid, how much, by which rule; and its file.
+ *
+ *   .csv   a line for each prediction and payee, best paid first:
+ *              input,label,rule,rank,player,player_label,provider,samples,value,units,amount
+ *   .json  how the result was computed, then units, amount, decimals, policy, paid_by, inputs (each
+ *          with its shares) and together (the shares of all inputs)
+ *
+ * Money is counted in whole units from beginning to end. Providers are told apart by their names as
+ * they stand in the data, byte by byte. */
+#include "pay/pay.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAST_DECIMALS = 2, MOST_DECIMALS = 9 };
+
+struct fds_payment {
+    const fds_result *result; /* must outlive it */
+    int64_t amount;           /* for each prediction */
+    int decimals;
+    fds__policy policy;
+    bool by_provider;
+    size_t payees, *payee_of;     /* (players) */
+    size_t *first;                /* (payees) the first player of each */
+    double *values, *sum_values;  /* (predictions, payees), (payees) */
+    int64_t *shares, *sum_shares; /* (predictions, payees), (payees) */
+    fds__pay_rule *rules;         /* (predictions) */
+};
+
+void fds_payment_free(fds_payment *p) {
+    if (!p)
+        return;
+    void *const arrays[] = {p->payee_of, p->first,      p->values, p->sum_values,
+                            p->shares,   p->sum_shares, p->rules,  p};
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        fds__free(arrays[i]);
+}
+
+/* ---- money ---- */
+
+const char *fds_money_text(int64_t units, int decimals, char out[32]) {
+    uint64_t size = units < 0 ? 0 - (uint64_t)units : (uint64_t)units, scale = 1;
+    for (int i = 0; i < decimals; i++)
+        scale *= 10;
+    snprintf(out, 32, "%s%llu.%0*llu", units < 0 ? "-" : "", (unsigned long long)(size / scale),
+             decimals, (unsigned long long)(size % scale));
+    return out;
+}
+
+/* "100.5" is 10050 units of 2 decimals. */
+static fds_status read_amount(fds_payment *p, const char *text, fds_error *err) {
+    char most[32];
+    size_t whole = strspn(text, "0123456789"), part = 0;
+    if (text[whole] == '.')
+        part = strspn(text + whole + 1, "0123456789");
+    bool is_number = whole && !text[whole + (part ? 1 + part : 0)];
+    p->decimals = part > LEAST_DECIMALS ? (int)part : LEAST_DECIMALS;
+    if (!is_number || part > MOST_DECIMALS)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`amount` must be money such as 100 or 100.00, with at most %d decimals (got %.60s)",
+            MOST_DECIMALS, text);
+    for (size_t i = 0; i < whole + (size_t)p->decimals; i++) {
+        int digit = i < whole ? text[i] - '0' : i < whole + part ? text[i + 1] - '0' : 0;
+        p->amount = 10 * p->amount + digit;
+        if (p->amount > (int64_t)FDS__EXACT_MAX)
+            return fds__fail(err, FDS_ERR_USAGE, "`amount` must be at most %s (got %.60s)",
+                             fds_money_text((int64_t)FDS__EXACT_MAX, p->decimals, most), text);
+    }
+    return FDS_OK;
+}
+
+/* ---- who is paid ---- */
+
+static fds_status find_payees(fds_payment *p, fds_error *err) {
+    const fds_result *r = p->result;
+    p->payee_of = fds__alloc_zero(r->players, sizeof *p->payee_of);
+    p->first = fds__alloc_zero(r->players, sizeof *p->first);
+    if (!p->payee_of || !p->first)
+        return fds__fail_nomem(err, r->players * sizeof *p->first);
+    for (size_t i = 0; i < r->players; i++) {
+        const char *provider = r->provider_names[i];
+        if (p->by_provider && !provider)
+            return fds__fail(
+                err, FDS_ERR_USAGE,
+                "`by` provider: the players belong to no providers, the data names none");
+        size_t payee = p->by_provider ? 0 : p->payees;
+        while (payee < p->payees && strcmp(r->provider_names[p->first[payee]], provider) != 0)
+            payee++;
+        if (payee == p->payees)
+            p->first[p->payees++] = i;
+        p->payee_of[i] = payee;
+    }
+    return FDS_OK;
+}
+
+/* ---- paying ---- */
+
+static fds_status fail_sum(const fds_payment *p, fds_error *err) {
+    char text[32];
+    return fds__fail(err, FDS_ERR_LIMIT, "`amount` %s for %zu inputs is too large in sum",
+                     fds_money_text(p->amount, p->decimals, text), p->result->predictions);
+}
+
+static fds_status pay_one(fds_payment *p, size_t k, fds_error *err) {
+    const fds_result *r = p->result;
+    double *values = p->values + k * p->payees;
+    int64_t *shares = p->shares + k * p->payees;
+    for (size_t i = 0; i < r->players; i++)
+        values[p->payee_of[i]] += r->values[k * r->players + i];
+    TRY(fds__pay(values, p->payees, p->amount, p->policy, shares, &p->rules[k], err));
+    for (size_t i = 0; i < p->payees; i++) {
+        p->sum_values[i] += values[i];
+        if (__builtin_add_overflow(p->sum_shares[i], shares[i], &p->sum_shares[i]))
+            return fail_sum(p, err);
+    }
+    return FDS_OK;
+}
+
+static fds_status pay_all(fds_payment *p, fds_error *err) {
+    size_t all = p->result->predictions * p->payees;
+    int64_t total;
+    p->values = fds__alloc_zero(all, sizeof *p->values);
+    p->shares = fds__alloc_zero(all, sizeof *p->shares);
+    p->sum_values = fds__alloc_zero(p->payees, sizeof *p->sum_values);
+    p->sum_shares = fds__alloc_zero(p->payees, sizeof *p->sum_shares);
+    p->rules = fds__alloc_zero(p->result->predictions, sizeof *p->rules);
+    if (!p->values || !p->shares || !p->sum_values || !p->sum_shares || !p->rules)
+        return fds__fail_nomem(err, all * sizeof *p->values);
+    if (__builtin_mul_overflow(p->amount, (int64_t)p->result->predictions, &total))
+        return fail_sum(p, err);
+    for (size_t k = 0; k < p->result->predictions; k++)
+        TRY(pay_one(p, k, err));
+    return FDS_OK;
+}
+
+fds_status fds_pay_check(const fds_params *params, fds_error *err) {
+    fds_payment unused = {0};
+    if (!params->amount)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`amount` is missing: money for each input, for example 100.00");
+    return read_amount(&unused, params->amount, err);
+}
+
+fds_status fds_pay(const fds_result *result, const fds_params *params, fds_payment **out,
+                   fds_error *err) {
+    TRY(fds_pay_check(params, err));
+    fds_payment *p = fds__alloc_zero(1, sizeof *p);
+    if (!p)
+        return fds__fail_nomem(err, sizeof *p);
+    p->result = result;
+    p->policy = (fds__policy)params->policy;
+    p->by_provider = params->pay_by == 1;
+    fds_status status = read_amount(p, params->amount, err);
+    if (status == FDS_OK)
+        status = find_payees(p, err);
+    if (status == FDS_OK)
+        status = pay_all(p, err);
+    if (status != FDS_OK)
+        fds_payment_free(p);
+    else
+        *out = p;
+    return status;
+}
+
+/* ---- reading ---- */
+
+size_t fds_payment_payees(const fds_payment *p) { return p->payees; }
+int fds_payment_decimals(const fds_payment *p) { return p->decimals; }
+int64_t fds_payment_amount(const fds_payment *p) { return p->amount; }
+
+const char *fds_payment_payee(const fds_payment *p, size_t payee) {
+    if (payee >= p->payees)
+        return "?";
+    return p->by_provider ? p->result->provider_names[p->first[payee]]
+                          : p->result->player_names[p->first[payee]];
+}
+
+int64_t fds_payment_share(const fds_payment *p, size_t k, size_t payee) {
+    return payee >= p->payees ? 0
+           : k == SIZE_MAX    ? p->sum_shares[payee]
+                              : p->shares[k * p->payees + payee];
+}
+
+double fds_payment_value(const fds_payment *p, size_t k, size_t payee) {
+    return payee >= p->payees ? (double)NAN
+           : k == SIZE_MAX    ? p->sum_values[payee]
+                              : p->values[k * p->payees + payee];
+}
+
+const char *fds_payment_rule(const fds_payment *p, size_t k) {
+    static const char *const names[] = {"clip", "signed", "clip-for-signed", "evenly"};
+    return k < p->result->predictions ? names[p->rules[k]] : "?";
+}
+
+const char *fds_payment_rule_text(const fds_payment *p, size_t k) {
+    return k < p->result->predictions
+               ? fds__pay_rule_text(p->rules[k])
+               : fds__pay_rule_text(p->policy == FDS__POLICY_SIGNED ? FDS__PAY_RULE_SIGNED
+                                                                    : FDS__PAY_RULE_CLIP);
+}
+
+/* By falling share of all together, or by falling value of a prediction. */
+fds_status fds_payment_rank(const fds_payment *p, size_t k, size_t *order, fds_error *err) {
+    double *keys = fds__alloc_zero(p->payees, sizeof *keys);
+    if (!keys)
+        return fds__fail_nomem(err, p->payees * sizeof *keys);
+    for (size_t i = 0; i < p->payees; i++)
+        keys[i] = k == SIZE_MAX ? (double)p->sum_shares[i] : p->values[k * p->payees + i];
+    fds_status status = fds__rank(keys, p->payees, order, err);
+    fds__free(keys);
+    return status;
+}
+
+/* ---- JSON ---- */
+
+static json_t *json_share(const fds_payment *p, size_t k, size_t payee) {
+    const fds_result *r = p->result;
+    size_t player = p->first[payee];
+    char text[32];
+    int64_t units = fds_payment_share(p, k, payee);
+    return json_pack("{s:o, s:o, s:o, s:o, s:I, s:s}", "player",
+                     fds__json_string(p->by_provider ? NULL : r->player_names[player]), "label",
+                     fds__json_string(p->by_provider ? NULL : fds_result_player_label(r, player)),
+                     "provider", fds__json_string(r->provider_names[player]), "value",
+                     fds__json_real(fds_payment_value(p, k, payee)), "units", (json_int_t)units,
+                     "amount", fds_money_text(units, p->decimals, text));
+}
+
+static json_t *json_shares(const fds_payment *p, size_t k, size_t *order, fds_error *err) {
+    json_t *list = json_array();
+    bool is_whole = list && fds_payment_rank(p, k, order, err) == FDS_OK;
+    for (size_t rank = 0; rank < p->payees && is_whole; rank++)
+        is_whole = fds__json_append(list, json_share(p, k, order[rank]));
+    return fds__json_keep_if(list, is_whole);
+}
+
+static json_t *json_input(const fds_payment *p, size_t k, size_t *order, fds_error *err) {
+    json_t *input = fds__result_json_prediction(p->result, k);
+    bool is_whole = input && fds__json_put(input, "rule", json_string(fds_payment_rule(p, k))) &&
+                    fds__json_put(input, "shares", json_shares(p, k, order, err));
+    return fds__json_keep_if(input, is_whole);
+}
+
+static json_t *json_all(const fds_payment *p, size_t *order, fds_error *err) {
+    char text[32];
+    json_t *root = json_deep_copy(p->result->about), *list = json_array();
+    bool is_whole = root && list;
+    for (size_t k = 0; k < p->result->predictions && is_whole; k++)
+        is_whole = fds__json_append(list, json_input(p, k, order, err));
+    json_t *paid =
+        is_whole
+            ? json_pack("{s:I, s:s, s:i, s:s, s:s, s:O, s:o}", "units", (json_int_t)p->amount,
+                        "amount", fds_money_text(p->amount, p->decimals, text), "decimals",
+                        p->decimals, "policy", p->policy == FDS__POLICY_SIGNED ? "signed" : "clip",
+                        "paid_by", p->by_provider ? "provider" : "player", "inputs", list,
+                        "together", json_shares(p, SIZE_MAX, order, err))
+            : NULL;
+    is_whole = paid && json_object_update(root, paid) == 0;
+    json_decref(list);
+    json_decref(paid);
+    return fds__json_keep_if(root, is_whole);
+}
+
+fds_status fds_payment_json(const fds_payment *p, char **out, fds_error *err) {
+    size_t *order = fds__alloc_zero(p->payees, sizeof *order);
+    if (!order)
+        return fds__fail_nomem(err, p->payees * sizeof *order);
+    json_t *root = json_all(p, order, err);
+    *out = root ? fds__json_text(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(root);
+    fds__free(order);
+    return *out ? FDS_OK : fds__fail_json(err);
+}
+
+/* ---- files ---- */
+
+static void add_share(const fds_payment *p, size_t k, size_t rank, size_t payee, fds__text *text) {
+    const fds_result *r = p->result;
+    size_t player = p->first[payee], at = k * p->payees + payee;
+    const char *fields[] = {fds_result_input(r, k), fds_result_label(r, k), fds_payment_rule(p, k)};
+    char money[32];
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        fds__text_csv(text, fields[i]);
+        fds__text_add(text, ",", 1);
+    }
+    fds__text_print(text, "%zu,", rank + 1);
+    fds__text_csv(text, p->by_provider ? "" : r->player_names[player]);
+    fds__text_add(text, ",", 1);
+    fds__text_csv(text, p->by_provider ? "" : fds_result_player_label(r, player));
+    fds__text_add(text, ",", 1);
+    fds__text_csv(text, r->provider_names[player] ? r->provider_names[player] : "");
+    if (p->by_provider)
+        fds__text_add(text, ",,", 2);
+    else
+        fds__text_print(text, ",%u,", r->player_sizes[player]);
+    fds__text_double(text, p->values[at]);
+    fds__text_print(text, ",%lld,%s\n", (long long)p->shares[at],
+                    fds_money_text(p->shares[at], p->decimals, money));
+}
+
+static fds_status write_csv(const fds_payment *p, fds__text *text, size_t *order, fds_error *err) {
+    fds__text_print(
+        text, "input,label,rule,rank,player,player_label,provider,samples,value,units,amount\n");
+    for (size_t k = 0; k < p->result->predictions; k++) {
+        TRY(fds_payment_rank(p, k, order, err));
+        for (size_t rank = 0; rank < p->payees; rank++)
+            add_share(p, k, rank, order[rank], text);
+    }
+    return fds__text_check(text, err);
+}
+
+static fds_status save_csv(const fds_payment *p, const char *path, fds_error *err) {
+    fds__text text = {0};
+    size_t *order = fds__alloc_zero(p->payees, sizeof *order);
+    fds_status status =
+        order ? write_csv(p, &text, order, err) : fds__fail_nomem(err, p->payees * sizeof *order);
+    if (status == FDS_OK)
+        status = fds__file_write(path, text.data, text.used, err);
+    fds__free(text.data);
+    fds__free(order);
+    return status;
+}
+
+fds_status fds_payment_save(const fds_payment *p, const char *path, fds_error *err) {
+    const char *dot = strrchr(path, '.');
+    char *text = NULL;
+    if (dot && strcmp(dot, ".csv") == 0)
+        return save_csv(p, path, err);
+    if (!dot || strcmp(dot, ".json") != 0)
+        return fds__fail(err, FDS_ERR_USAGE, "%s: a file of payments must end in .csv or .json",
+                         path);
+    TRY(fds_payment_json(p, &text, err));
+    fds_status status = fds__file_write(path, text, strlen(text), err);
+    fds__free(text);
+    return status;
+}

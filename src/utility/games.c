@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A game: a utility function of a problem's players, and the table of what it answered. Opened for
+ * work or for a look; says beforehand what filling will take. */
+#include "utility/utility.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* ---- which utility ---- */
+
+bool fds__is_retrain(const char *kind) { return kind && strncmp(kind, "retrain", 7) == 0; }
+
+bool fds__has_training(const char *kind) {
+    return fds__is_retrain(kind) ||
+           (kind && (strncmp(kind, "entk:", 5) == 0 || strstr(kind, "@model")));
+}
+
+bool fds__has_network(const char *kind) {
+    return fds__has_training(kind) || (kind && strcmp(kind, "entk") == 0);
+}
+
+const char *fds__network_of(const fds_problem *problem, const fds_params *params) {
+    return params->model ? params->model : problem->train->is_image ? "lenet5" : "mlp";
+}
+
+fds_status fds__network_check(const fds_problem *problem, const char *network, size_t *weights,
+                              fds_error *err) {
+    static const char *const presets[] = {"lenet5", "cnn", "mlp", "logistic", NULL};
+    fds_net *net = NULL;
+    fds_status status =
+        fds_net_create(network, problem->train->shape, problem->train->classes, &net, err);
+    if (status == FDS_OK && weights)
+        *weights = fds_net_weights(net);
+    fds_net_free(net);
+    const char *nearest = status == FDS_ERR_USAGE ? fds__nearest(network, presets) : NULL;
+    if (nearest && strcmp(nearest, network) != 0)
+        return fds__fail(err, status, "`model` %.100s: did you mean \"%s\"?", network, nearest);
+    return status;
+}
+
+fds__utility_params fds__utility_params_of(const fds_problem *problem, const fds_params *params,
+                                           const char *kind) {
+    fds__utility_params p = fds__utility_params_default();
+    if (kind)
+        p.kind = kind;
+    p.network = fds__network_of(problem, params);
+    p.train.lr = (float)params->lr;
+    p.train.batch = (uint32_t)params->batch;
+    p.train.optimizer = params->optimizer == 1 ? FDS_OPTIMIZER_SGD : FDS_OPTIMIZER_ADAM;
+    p.train.seed = params->seed;
+    p.beta = (float)params->beta;
+    return p;
+}
+
+fds_status fds__utility_of(const fds_problem *problem, const fds__utility_params *params,
+                           unsigned workers, fds_utility **out, fds_error *err) {
+    return fds__utility_create(params, problem->train, problem->players, problem->test,
+                               problem->tests, problem->test_count, workers, out, err);
+}
+
+fds_status fds_utility_create(const fds_problem *problem, const fds_params *params,
+                              unsigned workers, fds_utility **out, fds_error *err) {
+    const fds__utility_params p = fds__utility_params_of(problem, params, params->utility);
+    return fds__utility_of(problem, &p, workers, out, err);
+}
+
+/* Parameters of training mean nothing where no network is trained. */
+fds_status fds__check_training(const fds_params *params, const char *kind, bool has_network,
+                               bool has_training, fds_error *err) {
+    const char *wrong = fds__is_given(params, model) && !has_network ? "model"
+                        : has_training                               ? NULL
+                        : fds__is_given(params, lr)                  ? "lr"
+                        : fds__is_given(params, beta)                ? "beta"
+                        : fds__is_given(params, batch)               ? "batch"
+                        : fds__is_given(params, optimizer)           ? "optimizer"
+                                                                     : NULL;
+    if (wrong)
+        return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply: `utility` %s trains no network",
+                         wrong, kind ? kind : "of this method");
+    if (fds__is_given(params, beta) && kind && strcmp(kind, "retrain") == 0)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`beta` needs `utility` retrain:K; retrain trains at the learning rate itself");
+    return FDS_OK;
+}
+
+/* ---- groups ---- */
+
+bool fds__is_by_model(const char *by) {
+    return by && (strcmp(by, "model") == 0 || strncmp(by, "model:", 6) == 0);
+}
+
+/* By a service model that is trained as the utility function trains that of all players. */
+static fds_status group_by_model(const char *number, const fds_problem *problem,
+                                 const fds__utility_params *params, const fds_events *events,
+                                 fds_groups **out, fds_error *err) {
+    char *end = NULL;
+    unsigned long count = number ? strtoul(number, &end, 10) : 0;
+    if (number && (*number < '0' || *number > '9' || *end || count < 1 || count > UINT32_MAX))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`group` model:N needs a whole number from 1 (got model:%.60s)", number);
+    fds_train_params train;
+    fds_model *model = NULL;
+    TRY(fds__utility_training(params, &train, err));
+    TRY(fds_model_train(problem->train, problem->samples, problem->sample_count, params->network,
+                        &train, events, &model, NULL, err));
+    fds_status status = fds_groups_by_model(model, problem->train, problem->players, count,
+                                            params->train.seed, out, err);
+    fds_model_free(model);
+    return status;
+}
+
+fds_status fds__groups_for(const fds_problem *problem, const char *by,
+                           const fds__utility_params *params, const fds_events *events,
+                           fds_groups **out, fds_error *err) {
+    static const char *const words[] = {"label", "provider", "model", NULL};
+    char hint[FDS__HINT];
+    if (problem->groups)
+        return fds__groups_copy(problem->groups, out, err);
+    if (!by || strcmp(by, "label") == 0)
+        return fds_groups_by_label(problem->train, problem->players, out, err);
+    if (strcmp(by, "provider") == 0)
+        return fds_groups_by_provider(problem->train, problem->players, out, err);
+    if (fds__is_by_model(by))
+        return group_by_model(by[5] ? by + 6 : NULL, problem, params, events, out, err);
+    fds_status status = fds_groups_read(by, problem->players, out, err);
+    if (status == FDS_ERR_NOT_FOUND)
+        return fds__fail(err, FDS_ERR_NOT_FOUND,
+                         "`group` must be label, provider, model, model:N or a file of lines "
+                         "PLAYER,GROUP; there is no file %.100s%s",
+                         by, fds__hint(by, words, hint));
+    return status;
+}
+
+/* ---- tables ---- */
+
+/* Removes a folder that holds a table and nothing else. */
+static void remove_table(const char *dir) {
+    DIR *folder = opendir(dir);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char path[FDS__PATH_MAX + 300];
+        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        unlink(path); /* "." and ".." stay */
+    }
+    if (folder)
+        closedir(folder);
+    rmdir(dir);
+}
+
+/* A new folder in the nearest folder above path that there is. */
+static fds_status make_temporary(const char *path, char out[FDS__PATH_MAX], fds_error *err) {
+    char folder[FDS__PATH_MAX];
+    const char *home = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s", path ? path : home && *home ? home : "/tmp");
+    while (!fds__path_is_dir(folder) && strcmp(folder, ".") != 0) {
+        char *slash = strrchr(folder, '/');
+        if (!slash)
+            strcpy(folder, ".");
+        else
+            slash[slash == folder] = 0;
+    }
+    if ((size_t)snprintf(out, FDS__PATH_MAX, "%s/.fds-XXXXXX", folder) >= FDS__PATH_MAX ||
+        !mkdtemp(out))
+        return fds__fail(err, FDS_ERR_IO, "no table can be written in the folder %s", folder);
+    return FDS_OK;
+}
+
+/* Whether a folder has anything in it but hidden files. */
+static bool holds_something(const char *path) {
+    char **names;
+    size_t count;
+    if (!fds__path_is_dir(path) || fds__dir_list(path, &names, &count, NULL) != FDS_OK)
+        return false;
+    fds__dir_list_free(names, count);
+    return count > 0;
+}
+
+void fds__game_close(fds__game *g) {
+    fds_table_free(g->table);
+    fds_utility_free(g->utility);
+    if (g->is_temporary)
+        remove_table(g->dir);
+    *g = (fds__game){.kind = g->kind};
+}
+
+fds_status fds__game_open(fds__game *g, const fds_problem *problem, const fds_params *params,
+                          const char *table, bool is_look, const fds_events *events,
+                          fds_error *err) {
+    const fds__utility_params p = fds__utility_params_of(problem, params, g->kind);
+    fds_store store = params->store == 1 ? FDS_STORE_F16 : FDS_STORE_F32;
+    double start_s = fds__now_s();
+    TRY(fds__utility_of(problem, &p, (unsigned)params->threads, &g->utility, err));
+    g->seconds = fds__now_s() - start_s;
+    if (table && !(is_look && !holds_something(table))) {
+        if ((size_t)snprintf(g->dir, sizeof g->dir, "%s", table) >= sizeof g->dir)
+            return fds__fail(err, FDS_ERR_USAGE, "path too long: %.100s...", table);
+    } else {
+        TRY(make_temporary(table, g->dir, err));
+        g->is_temporary = true;
+    }
+    return fds_table_open(g->dir, g->utility, store, events, &g->table, err);
+}
+
+/* ---- what it will take ---- */
+
+uint64_t fds__memory_resident(uint64_t *peak) {
+    unsigned long size = 0, resident = 0;
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+    *peak = (uint64_t)usage.ru_maxrss * 1024;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file && fscanf(file, "%lu %lu", &size, &resident) != 2)
+        resident = 0;
+    if (file)
+        fclose(file);
+    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static const char *show_bytes(uint64_t bytes, char out[32]) {
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 999.5; unit++)
+        value /= 1000;
+    snprintf(out, 32, "%.*f %s", unit && value < 99.95, value, units[unit]);
+    return out;
+}
+
+fds_status fds__game_announce(const fds__game *g, bool is_most, uint64_t memory,
+                              const fds_events *events, fds_error *err) {
+    const fds_table_cost *c = &g->cost;
+    char disk[32], left[32], space[48] = "";
+    const char *what = fds__is_retrain(g->kind) ? "sub-models to train" : "coalitions to compute";
+    show_bytes(c->disk, disk);
+    show_bytes(c->disk_free, left);
+    if (c->disk > c->disk_free)
+        return fds__fail(err, FDS_ERR_IO,
+                         "%s: %s%s are needed, but the disk has only %s left; free some space, or "
+                         "name a `table` on another disk",
+                         g->dir, is_most ? "up to " : "", disk, left);
+    if (!c->missing)
+        return FDS_OK;
+    if (memory)
+        snprintf(space, sizeof space, ", %s of memory", show_bytes(memory, (char[32]){0}));
+    fds__log(events, FDS_LOG_INFO, "%s: %s%zu %s (%zu are there already), %s on disk (%s free)%s",
+             g->kind, is_most ? "at most " : "", is_most ? c->coalitions : c->missing, what,
+             c->coalitions - c->missing, disk, left, space);
+    return FDS_OK;
+}
+
+json_t *fds__game_json(const fds__game *g, bool is_filled) {
+    const fds_table_cost *c = &g->cost;
+    json_t *parameters = NULL;
+    if (g->utility && fds__json_parse("parameters", g->utility->text, strlen(g->utility->text),
+                                      &parameters, NULL) != FDS_OK)
+        return NULL;
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "utility",
+                     fds__json_string(g->kind), "coalitions", (json_int_t)c->coalitions, "missing",
+                     (json_int_t)c->missing, "disk", (json_int_t)c->disk, "disk_free",
+                     (json_int_t)c->disk_free, "memory", (json_int_t)c->memory, "seconds",
+                     is_filled ? fds__json_real(g->seconds) : json_null(), "table",
+                     fds__json_string(g->dir[0] && !g->is_temporary ? g->dir : NULL), "parameters",
+                     parameters ? parameters : json_null());
+}
+
+fds_status fds__game_fill(fds__game *g, const fds_plan *plan, unsigned threads,
+                          const fds_events *events, fds_error *err) {
+    double start_s = fds__now_s();
+    fds_status status = fds_table_fill(g->table, plan, threads, events, err);
+    g->seconds = fds__now_s() - start_s;
+    fds_table_cost now;
+    if (status != FDS_ERR_CANCELLED || g->is_temporary ||
+        fds_table_estimate(g->table, plan, threads, &now, NULL) != FDS_OK)
+        return status;
+    return fds__fail(err, status, "%zu of %zu are kept in %s; the same command goes on from there",
+                     now.coalitions - now.missing, now.coalitions, g->dir);
+}
+
+/* ---- from a filled table to values ---- */
+
+fds_status fds__table_solve(const fds__solving *s, const uint32_t *labels, bool is_mean,
+                            double *values, double *errors, fds_ls_report *report, fds_error *err) {
+    fds_table_view *view;
+    TRY(fds_table_view_create(s->table, s->plan, labels, is_mean, s->threads, &view, err));
+    const fds_rows rows = fds_table_view_rows(view);
+    fds_status status = s->is_exact ? fds_exact(s->plan, &rows, s->threads, values, s->events, err)
+                                    : fds_least_squares(s->plan, &rows, &s->ls, s->threads, values,
+                                                        errors, report, s->events, err);
+    fds_table_view_free(view);
+    return status;
+}
+
+fds_status fds__table_ends(fds_table *table, const fds_plan *plan, double *empty, double *full,
+                           fds_error *err) {
+    fds_table_view *view;
+    TRY(fds_table_view_create(table, plan, NULL, false, 1, &view, err));
+    const fds_rows rows = fds_table_view_rows(view);
+    fds_status status = rows.read(rows.context, 0, 0, 0, rows.columns, empty, err);
+    if (status == FDS_OK)
+        status = rows.read(rows.context, 0, 1, 0, rows.columns, full, err);
+    fds_table_view_free(view);
+    return status;
+}
+
+fds_status fds__plan_ends(size_t players, fds_plan **out, fds_error *err) {
+    TRY(fds__plan_blank(players, 2, out, err));
+    fds__coalition_complement(fds__plan_bits(*out, 0), players, fds__plan_bits(*out, 1));
+    return FDS_OK;
+}
+
+/* ---- labels ---- */
+
+void fds__label_result(const fds_problem *problem, bool use_truth, const double *empty,
+                       const double *full, fds__labels *out) {
+    uint32_t classes = problem->train->classes;
+    out->right = 0;
+    out->empty = out->full = 0;
+    for (size_t i = 0; i < problem->test_count; i++) {
+        uint32_t truth = problem->test_labels[i];
+        out->labels[i] = truth;
+        if (!full)
+            continue;
+        uint32_t predicted = fds__argmax(full + i * classes, classes);
+        out->right += predicted == truth;
+        out->predicted[i] = predicted;
+        out->labels[i] = use_truth ? truth : predicted;
+        out->empty += empty[i * classes + out->labels[i]] / (double)problem->test_count;
+        out->full += full[i * classes + out->labels[i]] / (double)problem->test_count;
+    }
+}

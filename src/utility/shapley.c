@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shapley values of a problem, in one place: groups, a plan of coalitions, the table filled, the
+ * labels that are asked about, and the values for each test sample and for their mean. With a
+ * surrogate (`adjust` knn:K, kernel, entk) the same for a cheap game over the same plan. */
+#include "utility/utility.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PER_PLAYER = 20, /* coalitions, unless the parameters say */
+    LEAST_COALITIONS = 200,
+    SURROGATE_TIMES = 20,     /* as many coalitions for a surrogate's own values */
+    MOST_COALITIONS = 1 << 24 /* two days of sub-models, a gigabyte of plan */
+};
+
+typedef struct {
+    const fds_problem *problem;
+    const fds_params *params;
+    const fds_events *events;
+    bool is_exact, is_grouped, is_all; /* is_all: every label of a test sample */
+    bool use_truth, is_mean;
+    fds_sampler sampler;
+    fds_adjust adjust;
+    const char *adjust_name;
+    fds_groups *groups;           /* NULL: none are needed */
+    fds_plan *plan, *values_plan; /* values_plan: for those of "kernel" and "entk" */
+    fds__game game, surrogate;    /* surrogate.kind NULL: none */
+    size_t weights;               /* of the network; 0: there is none */
+    fds__labels labels;
+    double *ends; /* (2, tests, classes): of no and of all players */
+    fds_ls_report report;
+} job;
+
+static void job_free(job *j) {
+    fds__game_close(&j->game);
+    fds__game_close(&j->surrogate);
+    fds_plan_free(j->plan);
+    fds_plan_free(j->values_plan);
+    fds_groups_free(j->groups);
+    fds__free(j->labels.labels);
+    fds__free(j->labels.predicted);
+    fds__free(j->ends);
+}
+
+static unsigned threads(const job *j) { return (unsigned)j->params->threads; }
+static size_t players(const job *j) { return fds_players_count(j->problem->players); }
+
+/* ---- before any work ---- */
+
+static fds_status read_sampler(job *j, fds_error *err) {
+    const fds_params *p = j->params;
+    j->sampler = p->sampler < 0 ? FDS_SAMPLER_LEVERAGE : (fds_sampler)p->sampler;
+    j->is_grouped = j->sampler == FDS_SAMPLER_GFDS || j->sampler == FDS_SAMPLER_GFDS_PLUS;
+    if (j->is_exact && p->sampler >= 0 && !j->is_grouped)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`sampler` %s: exact values look at every coalition; with method exact it "
+                         "must be gfds or gfds+",
+                         fds__choice(p, sampler));
+    if (!j->is_exact && j->sampler != FDS_SAMPLER_KERNEL && p->coalitions % 2)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`coalitions` must be even, because the sampler draws pairs of a coalition and "
+            "its complement (got %llu)",
+            (unsigned long long)p->coalitions);
+    return FDS_OK;
+}
+
+fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
+                            const char **name, const char **surrogate, fds_error *err) {
+    static const char *const words[] = {"none", "shrink", "counts", "kernel", "entk", NULL};
+    bool is_grouped = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
+    char hint[FDS__HINT];
+    if (!text)
+        text = !is_grouped ? "counts" : sampler == FDS_SAMPLER_GFDS ? "shrink" : "none";
+    bool is_knn = strncmp(text, "knn:", 4) == 0 && text[4] >= '1' && text[4] <= '9' &&
+                  strlen(text + 4) < 8 && strspn(text + 4, "0123456789") == strlen(text + 4);
+    *name = text;
+    *surrogate = is_knn || strcmp(text, "kernel") == 0 || strcmp(text, "entk") == 0 ? text : NULL;
+    *adjust = strcmp(text, "none") == 0     ? FDS_ADJUST_NONE
+              : strcmp(text, "shrink") == 0 ? FDS_ADJUST_SHRINK
+                                            : FDS_ADJUST_COUNTS;
+    if (*adjust == FDS_ADJUST_COUNTS && !*surrogate && strcmp(text, "counts") != 0)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`adjust` must be none, shrink, counts, knn:K, kernel or entk (got %.60s)%s", text,
+            fds__hint(text, words, hint));
+    if (is_grouped && *adjust == FDS_ADJUST_COUNTS)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`adjust` %s does not apply where whole groups are players; use none or shrink", text);
+    return FDS_OK;
+}
+
+static fds_status read_adjust(job *j, fds_error *err) {
+    TRY(fds__adjust_read(j->is_exact ? "none" : j->params->adjust, j->sampler, &j->adjust,
+                         &j->adjust_name, &j->surrogate.kind, err));
+    if (j->problem->by_provider && j->surrogate.kind && strncmp(j->surrogate.kind, "knn:", 4) == 0)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`adjust` %s needs players of one sample each, not providers; use counts, "
+                         "kernel or entk",
+                         j->adjust_name);
+    return FDS_OK;
+}
+
+static fds_status read_target(job *j, fds_error *err) {
+    const fds_params *p = j->params;
+    j->is_mean = p->global;
+    j->use_truth = p->target == 1 || (p->target < 0 && p->global);
+    j->is_all = p->target == 2;
+    if (j->is_all && p->global)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`target` all does not apply with `global`: the probabilities of all labels "
+            "sum to 1, so that their mean says nothing; use predicted or true");
+    return FDS_OK;
+}
+
+static fds_status check(job *j, fds_error *err) {
+    const fds_params *p = j->params;
+    const char *method = p->method ? p->method : "ls";
+    j->is_exact = strcmp(method, "exact") == 0;
+    if (!j->is_exact && strcmp(method, "ls") != 0)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`method` must be ls or exact for Shapley values (got %.60s)", method);
+    TRY(fds__params_check(p, method, NULL, err));
+    TRY(read_sampler(j, err));
+    TRY(read_adjust(j, err));
+    TRY(read_target(j, err));
+    bool has_groups = j->is_grouped || (!j->is_exact && j->adjust != FDS_ADJUST_NONE);
+    if (p->group && !has_groups)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`group` needs `sampler` gfds or gfds+, or `adjust` other than none");
+    j->game.kind = p->utility ? p->utility : "retrain:10";
+    bool by_model = has_groups && fds__is_by_model(p->group);
+    bool has_network =
+        fds__has_network(j->game.kind) || fds__has_network(j->surrogate.kind) || by_model;
+    TRY(fds__check_training(
+        p, j->game.kind, has_network,
+        fds__has_training(j->game.kind) || fds__has_training(j->surrogate.kind) || by_model, err));
+    return has_network
+               ? fds__network_check(j->problem, fds__network_of(j->problem, p), &j->weights, err)
+               : FDS_OK;
+}
+
+/* ---- groups and plans ---- */
+
+static fds_status make_groups(job *j, fds_error *err) {
+    if (!j->is_grouped && (j->is_exact || j->adjust == FDS_ADJUST_NONE))
+        return FDS_OK;
+    const fds__utility_params p = fds__utility_params_of(j->problem, j->params, j->game.kind);
+    TRY(fds__groups_for(j->problem, j->params->group, &p, j->events, &j->groups, err));
+    if (j->is_grouped && fds_groups_count(j->groups) == 1)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`sampler` %s needs two groups or more, and `group` %s makes one of all players",
+            fds__choice(j->params, sampler), j->params->group ? j->params->group : "label");
+    return FDS_OK;
+}
+
+/* How many coalitions a sampler can give: leverage repeats none. */
+static size_t most_coalitions(const job *j) {
+    size_t n = players(j);
+    return j->sampler == FDS_SAMPLER_LEVERAGE && n < 32 ? ((size_t)1 << n) - 2 : SIZE_MAX;
+}
+
+static fds_status sample(const job *j, size_t count, fds_plan **out, fds_error *err) {
+    return fds_plan_sample(j->sampler, players(j), j->is_grouped ? j->groups : NULL, count,
+                           fds__draw_seed(j->params->seed, j->params->draw), out, err);
+}
+
+static fds_status sample_plans(job *j, fds_error *err) {
+    size_t n = players(j), count = (size_t)j->params->coalitions;
+    if (n == 1)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "there is only one player, and nothing to sample: use `method` exact");
+    if (!count)
+        count = MIN(MAX(n * PER_PLAYER, (size_t)LEAST_COALITIONS), most_coalitions(j));
+    fds_status status = sample(j, count, &j->plan, err);
+    if (status == FDS_ERR_LIMIT && err)
+        return fds__fail(err, status, "`coalitions` %zu: %s", count, err->text);
+    TRY(status);
+    const fds_ls_params ls = {.adjust = j->adjust, .groups = j->groups};
+    TRY(fds_least_squares_check(j->plan, &ls, err));
+    if (!j->surrogate.kind || strncmp(j->surrogate.kind, "knn:", 4) == 0)
+        return FDS_OK;
+    /* plans of one seed are nested: the shorter plan's coalitions are among these */
+    count = MIN(count * SURROGATE_TIMES, (size_t)MOST_COALITIONS);
+    return sample(j, MIN(count, most_coalitions(j)), &j->values_plan, err);
+}
+
+static fds_status make_plans(job *j, fds_error *err) {
+    if (!j->is_exact)
+        return sample_plans(j, err);
+    fds_status status =
+        fds_plan_exact(j->sampler, players(j), j->is_grouped ? j->groups : NULL, &j->plan, err);
+    if (status == FDS_ERR_LIMIT && err)
+        return fds__fail(err, status, "`method` exact: %s; use ls", err->text);
+    return status;
+}
+
+/* ---- games ---- */
+
+static const fds_plan *surrogate_plan(const job *j) {
+    return j->values_plan ? j->values_plan : j->plan;
+}
+
+static size_t columns(const job *j) {
+    return j->is_mean ? 1 : j->problem->test_count * (j->is_all ? j->problem->train->classes : 1);
+}
+
+static uint64_t memory(const job *j) {
+    const fds_ls_params ls = {.adjust = j->adjust, .groups = j->groups};
+    uint64_t results = 4 * sizeof(double) * players(j) * columns(j);
+    uint64_t solving =
+        j->is_exact ? 0 : fds_least_squares_memory(j->plan, &ls, columns(j), threads(j));
+    uint64_t peak, resident = fds__memory_resident(&peak); /* reading the data may have been more */
+    return MAX(peak, resident + results + solving + j->game.cost.memory);
+}
+
+/* That of "knn:5" beside TABLE lies in "TABLE.knn5"; TABLE and TABLE/ are the same. */
+static void name_surrogate(const char *table, const char *kind, char out[FDS__PATH_MAX]) {
+    size_t length = strlen(table), word = strcspn(kind, ":");
+    while (length > 1 && table[length - 1] == '/')
+        length--;
+    snprintf(out, FDS__PATH_MAX, "%.*s.%.*s%s", (int)length, table, (int)word, kind,
+             kind + word + (kind[word] == ':'));
+}
+
+static fds_status open_games(job *j, const char *table, bool is_look, fds_error *err) {
+    char beside[FDS__PATH_MAX];
+    TRY(fds__game_open(&j->game, j->problem, j->params, table, is_look, j->events, err));
+    TRY(fds_table_estimate(j->game.table, j->plan, threads(j), &j->game.cost, err));
+    if (!j->surrogate.kind)
+        return FDS_OK;
+    if (table)
+        name_surrogate(table, j->surrogate.kind, beside);
+    TRY(fds__game_open(&j->surrogate, j->problem, j->params, table ? beside : NULL, is_look,
+                       j->events, err));
+    TRY(fds_table_estimate(j->surrogate.table, surrogate_plan(j), threads(j), &j->surrogate.cost,
+                           err));
+    j->surrogate.cost.disk_free -= MIN(j->game.cost.disk, j->surrogate.cost.disk_free);
+    return FDS_OK;
+}
+
+static fds_status fill_games(job *j, fds_error *err) {
+    TRY(fds__game_announce(&j->game, false, memory(j), j->events, err));
+    if (j->surrogate.kind)
+        TRY(fds__game_announce(&j->surrogate, false, 0, j->events, err));
+    TRY(fds__game_fill(&j->game, j->plan, threads(j), j->events, err));
+    return j->surrogate.kind
+               ? fds__game_fill(&j->surrogate, surrogate_plan(j), threads(j), j->events, err)
+               : FDS_OK;
+}
+
+static fds_status find_labels(job *j, fds_error *err) {
+    size_t tests = j->problem->test_count, size = tests * j->problem->train->classes;
+    j->labels.labels = fds__alloc_zero(tests, sizeof *j->labels.labels);
+    j->labels.predicted = fds__alloc_zero(tests, sizeof *j->labels.predicted);
+    j->ends = fds__alloc_zero(2 * size, sizeof *j->ends);
+    if (!j->labels.labels || !j->labels.predicted || !j->ends)
+        return fds__fail_nomem(err, 2 * size * sizeof *j->ends);
+    TRY(fds__table_ends(j->game.table, j->plan, j->ends, j->ends + size, err));
+    fds__label_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
+    return FDS_OK;
+}
+
+/* ---- the surrogate's own values ---- */
+
+/* The exact values of "knn:K", of all inputs and labels, brought to the columns that are asked for. */
+static fds_status knn_values(const job *j, const uint32_t *labels, bool is_mean, size_t count,
+                             double *values, fds_error *err) {
+    const fds_utility *u = j->surrogate.utility;
+    size_t n = u->players, classes = u->classes;
+    double *all = fds__alloc_zero(u->inputs * classes * n, sizeof *all);
+    if (!all)
+        return fds__fail_nomem(err, u->inputs * classes * n * sizeof *all);
+    fds_status status = fds_utility_knn_shapley(u, all, err);
+    for (size_t at = 0; status == FDS_OK && at < u->inputs * classes; at++) {
+        size_t input = at / classes;
+        if (labels && at % classes != labels[input])
+            continue;
+        size_t column = is_mean ? 0 : labels ? input : at;
+        for (size_t p = 0; p < n; p++)
+            values[p * count + column] += all[at * n + p] / (is_mean ? (double)u->inputs : 1);
+    }
+    fds__free(all);
+    return status;
+}
+
+/* ---- solving ---- */
+
+static fds__solving solving(const job *j, fds_table *table, const fds_plan *plan) {
+    return (fds__solving){
+        .table = table,
+        .plan = plan,
+        .is_exact = j->is_exact,
+        .ls = {.adjust = j->adjust, .groups = j->adjust == FDS_ADJUST_NONE ? NULL : j->groups},
+        .threads = threads(j),
+        .events = j->events};
+}
+
+static fds_status solve_with_surrogate(job *j, const uint32_t *labels, bool is_mean, size_t count,
+                                       double *known, double *values, double *errors,
+                                       fds_ls_report *report, fds_error *err) {
+    fds__solving own = solving(j, j->surrogate.table, j->values_plan),
+                 s = solving(j, j->game.table, j->plan);
+    fds_table_view *view;
+    own.ls.adjust = FDS_ADJUST_COUNTS;
+    TRY(j->values_plan ? fds__table_solve(&own, labels, is_mean, known, NULL, NULL, err)
+                       : knn_values(j, labels, is_mean, count, known, err));
+    TRY(fds_table_view_create(j->surrogate.table, j->plan, labels, is_mean, threads(j), &view,
+                              err));
+    const fds_rows control = fds_table_view_rows(view);
+    s.ls.control = &control;
+    s.ls.control_values = known;
+    fds_status status = fds__table_solve(&s, labels, is_mean, values, errors, report, err);
+    fds_table_view_free(view);
+    return status;
+}
+
+/* values and errors (count, players). */
+static fds_status solve(job *j, const uint32_t *labels, bool is_mean, size_t count, double *values,
+                        double *errors, fds_ls_report *report, fds_error *err) {
+    size_t n = players(j), size = n * count;
+    const fds__solving s = solving(j, j->game.table, j->plan);
+    double *scratch = fds__alloc_zero(3 * size, sizeof *scratch);
+    if (!scratch)
+        return fds__fail_nomem(err, 3 * size * sizeof *scratch);
+    fds_status status =
+        j->surrogate.kind
+            ? solve_with_surrogate(j, labels, is_mean, count, scratch + 2 * size, scratch,
+                                   scratch + size, report, err)
+            : fds__table_solve(&s, labels, is_mean, scratch, scratch + size, report, err);
+    if (status == FDS_OK) {
+        fds__transpose(scratch, n, count, values);
+        fds__transpose(scratch + size, n, count, errors);
+    }
+    fds__free(scratch);
+    return status;
+}
+
+static void warn_of_ridge(const job *j) {
+    if (j->report.ridge > 0)
+        fds__log(j->events, FDS_LOG_WARNING,
+                 "%zu coalitions are few for %zu players: least squares needed a ridge (%g), which "
+                 "draws the values together and makes their standard errors too small; use more "
+                 "coalitions",
+                 fds_plan_rows(j->plan) - 2, players(j), j->report.ridge);
+}
+
+/* ---- the result ---- */
+
+static json_t *json_fit(const job *j) {
+    const fds_ls_report *r = &j->report;
+    if (j->is_exact)
+        return json_null();
+    return json_pack("{s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:o}", "pairs", (json_int_t)r->pairs,
+                     "features", (json_int_t)r->features, "is_complete",
+                     fds_plan_rows(j->plan) - 2 == most_coalitions(j), "explained",
+                     fds__json_real(r->explained), "shrink", fds__json_real(r->shrink),
+                     "shrink_rest", fds__json_real(r->shrink_rest), "surrogate_share",
+                     fds__json_real(r->control), "ridge", fds__json_real(r->ridge));
+}
+
+static json_t *json_sampling(const job *j) {
+    if (j->is_exact)
+        return json_null();
+    const char *sampler = j->params->sampler < 0 ? "leverage" : fds__choice(j->params, sampler);
+    return json_pack("{s:s, s:I, s:b, s:I, s:o}", "sampler", sampler, "coalitions",
+                     (json_int_t)(fds_plan_rows(j->plan) - 2), "is_paired",
+                     fds_plan_is_paired(j->plan), "draw", (json_int_t)j->params->draw, "adjust",
+                     fds__json_string(j->adjust_name));
+}
+
+static json_t *json_groups(const job *j) {
+    if (!j->groups)
+        return json_null();
+    return json_pack("{s:o, s:I}", "by",
+                     fds__json_string(j->params->group ? j->params->group : "label"), "count",
+                     (json_int_t)fds_groups_count(j->groups));
+}
+
+static json_t *describe(const job *j, bool is_filled) {
+    json_t *about = json_pack(
+        "{s:s, s:o, s:o, s:s, s:o, s:o, s:s, s:b, s:I, s:o, s:o, s:I}", "version", FDS_VERSION,
+        "network",
+        j->weights ? fds__json_string(fds__network_of(j->problem, j->params)) : json_null(),
+        "groups", json_groups(j), "method", j->is_exact ? "exact" : "ls", "group_wise",
+        j->is_exact && j->is_grouped ? json_string(fds__choice(j->params, sampler)) : json_null(),
+        "sampling", json_sampling(j), "target",
+        j->is_all      ? "all"
+        : j->use_truth ? "true"
+                       : "predicted",
+        "global", j->is_mean, "seed", (json_int_t)j->params->seed, "game",
+        fds__game_json(&j->game, is_filled), "surrogate",
+        j->surrogate.kind ? fds__game_json(&j->surrogate, is_filled) : json_null(), "memory",
+        (json_int_t)memory(j));
+    json_t *problem = fds__problem_json(j->problem);
+    bool is_whole = about && problem && json_object_update(about, problem) == 0 &&
+                    fds__json_put(about, "weights", json_integer((json_int_t)j->weights));
+    json_decref(problem);
+    return fds__json_keep_if(about, is_whole);
+}
+
+static json_t *describe_result(const job *j) {
+    json_t *about = describe(j, true);
+    bool is_whole =
+        about &&
+        fds__json_put(about, "correctly_classified", json_integer((json_int_t)j->labels.right)) &&
+        fds__json_put(about, "probability_with_none", fds__json_real(j->labels.empty)) &&
+        fds__json_put(about, "probability_with_all", fds__json_real(j->labels.full)) &&
+        fds__json_put(about, "fit", json_fit(j));
+    return fds__json_keep_if(about, is_whole);
+}
+
+void fds__label_predictions(const fds_problem *problem, const fds__labels *labels,
+                            const double *ends, fds_result *r) {
+    size_t classes = problem->train->classes, tests = problem->test_count,
+           each = r->predictions / tests;
+    for (size_t k = 0; !r->is_mean && k < r->predictions; k++) {
+        size_t x = k / each;
+        r->samples[k] = problem->tests[x];
+        r->labels[k] = each > 1 ? (uint32_t)(k % each) : labels->labels[x];
+        r->truth[k] = problem->test_labels[x];
+        if (!ends)
+            continue;
+        r->predicted[k] = labels->predicted[x];
+        r->empty[k] = ends[x * classes + r->labels[k]];
+        r->full[k] = ends[(tests + x) * classes + r->labels[k]];
+        r->confidence[k] = ends[(tests + x) * classes + r->predicted[k]];
+    }
+}
+
+static fds_status fill_result(job *j, fds_result *r, fds_error *err) {
+    fds_ls_report of_mean;
+    r->is_mean = j->is_mean;
+    r->is_exact = j->is_exact;
+    r->has_all_labels = j->is_all;
+    TRY(solve(j, j->labels.labels, true, 1, r->means, r->mean_errors, &of_mean, err));
+    if (j->is_mean) {
+        j->report = of_mean;
+        memcpy(r->values, r->means, r->players * sizeof *r->values);
+        memcpy(r->errors, r->mean_errors, r->players * sizeof *r->errors);
+    } else {
+        TRY(solve(j, j->is_all ? NULL : j->labels.labels, false, r->predictions, r->values,
+                  r->errors, &j->report, err));
+    }
+    if (!j->is_exact)
+        warn_of_ridge(j);
+    fds__label_predictions(j->problem, &j->labels, j->ends, r);
+    json_decref(r->about);
+    r->about = describe_result(j);
+    return r->about ? FDS_OK : fds__fail_json(err);
+}
+
+/* ---- all of it ---- */
+
+static fds_status prepare(job *j, const char *table, bool is_look, fds_error *err) {
+    TRY(check(j, err));
+    TRY(make_groups(j, err));
+    TRY(make_plans(j, err));
+    return open_games(j, table, is_look, err);
+}
+
+static fds_status run(job *j, const char *table, fds_result **out, fds_error *err) {
+    fds_result *r;
+    TRY(prepare(j, table, false, err));
+    TRY(fill_games(j, err));
+    TRY(find_labels(j, err));
+    TRY(fds__problem_result(j->problem, j->is_exact ? "exact" : "ls", columns(j), &r, err));
+    fds_status status = fill_result(j, r, err);
+    if (status != FDS_OK)
+        fds_result_free(r);
+    else
+        *out = r;
+    return status;
+}
+
+fds_status fds_shapley(const fds_problem *problem, const fds_params *params, const char *table,
+                       const fds_events *events, fds_result **out, fds_error *err) {
+    job j = {.problem = problem, .params = params, .events = events};
+    fds_status status = run(&j, table, out, err);
+    job_free(&j);
+    return status;
+}
+
+fds_status fds__shapley_estimate(const fds_problem *problem, const fds_params *params,
+                                 const char *table, const fds_events *events, json_t **out,
+                                 fds_error *err) {
+    job j = {.problem = problem, .params = params, .events = events};
+    fds_status status = prepare(&j, table, true, err);
+    if (status == FDS_OK) {
+        *out = describe(&j, false);
+        status = *out ? FDS_OK : fds__fail_json(err);
+    }
+    job_free(&j);
+    return status;
+}
