@@ -217,6 +217,26 @@ static void remove_table(void) {
     nftw(scratch_path("table"), scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+/* tests/data/records has a bank of an earlier build (91d59f5). */
+static void a_file_of_an_earlier_build_is_read_and_written_to_the_byte(void **state) {
+    (void)state;
+    subject s = make_subject(20);
+    char path[512];
+    bytes old;
+    snprintf(path, sizeof path, "%s/records/models.bank", getenv("FDS_TEST_DATA"));
+    old.data = scratch_read(path, &old.size);
+    scratch_write(scratch_path("bank"), old.data, old.size);
+    fds__bank_free(open_bank(&s, 1));
+    fill(&s, 1);
+    expect_bytes(&old, "read and filled");
+    remove_table();
+    unlink(scratch_path("bank"));
+    fill(&s, 2);
+    expect_bytes(&old, "written");
+    free(old.data);
+    free_subject(&s);
+}
+
 static void the_bytes_do_not_depend_on_threads(void **state) {
     (void)state;
     subject s = make_subject(40);
@@ -462,6 +482,7 @@ int main(void) {
         IN_SCRATCH(answers_are_those_of_least_squares_on_the_table),
         IN_SCRATCH(bits_do_not_depend_on_threads_or_company),
         IN_SCRATCH(a_plan_that_the_file_begins_with_is_answered_for),
+        IN_SCRATCH(a_file_of_an_earlier_build_is_read_and_written_to_the_byte),
         IN_SCRATCH(the_bytes_do_not_depend_on_threads),
         IN_SCRATCH(whatever_is_missing_or_damaged_is_trained_again),
         IN_SCRATCH(a_killed_filling_goes_on),
