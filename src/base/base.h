@@ -61,6 +61,11 @@ static inline bool fds__mul(size_t a, size_t b, size_t *product) {
 fds_status fds__grow(void **items, size_t *capacity, size_t needed, size_t item_size,
                      fds_error *err);
 
+/* ---- 16-bit floats: half.c ---- */
+
+uint16_t fds__half_from_float(float value); /* to nearest, ties to even */
+double fds__half_to_double(uint16_t half);
+
 /* ---- texts: text.c ---- */
 
 /* A growing text, its data fds__freed by the owner. Out of memory it stays failed, which
@@ -154,6 +159,8 @@ void fds__file_unmap(const uint8_t *data, size_t size); /* NULL is fine */
 
 /* What was made, renamed or removed in a folder is on the disk when it returns. */
 fds_status fds__dir_sync(const char *path, fds_error *err);
+/* The same for the folder that path lies in, so that a new path outlives a loss of power. */
+fds_status fds__dir_sync_parent(const char *path, fds_error *err);
 /* Bytes that this process may still write on the disk that path lies on. */
 fds_status fds__disk_free(const char *path, uint64_t *bytes, fds_error *err);
 /* Removes what processes that died while they wrote the file path have left beside it. Only for the

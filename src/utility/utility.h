@@ -19,6 +19,7 @@
 #include "data/data.h"
 #include "game/game.h"
 #include "model/model.h"
+#include "utility/record.h"
 
 /* What a kind of value function must do; self is the kind's own object. */
 typedef struct fds__utility_kind {
@@ -162,45 +163,17 @@ void fds__utility_set_sink(const fds_utility *value, const fds__sink *sink);
 
 /* ---- table.c ---- */
 
-const fds_utility *fds__table_utility(const fds_table *table); /* whose answers it holds */
-size_t fds__table_count(const fds_table *table);               /* coalitions that it has */
+const fds_utility *fds__table_utility(const fds_table *table); /* whose answers it has */
+size_t fds__table_count(const fds_table *table);               /* of coalitions that it has */
 fds_store fds__table_store(const fds_table *table);
-/* fds_table_fill for many small plans in a row: what it has written may still be on its way to the
- * disk, what several such calls wrote for some seconds, until fds__table_sync. */
+/* fds_table_fill for many small plans in a row: what the calls of the last few seconds wrote may
+ * not be on the disk before fds__table_sync. */
 fds_status fds__table_fill_more(fds_table *table, const fds_plan *plan, unsigned threads,
                                 const fds_events *events, fds_error *err);
 fds_status fds__table_sync(fds_table *table, fds_error *err);
 /* What a table of so many coalitions takes on disk. */
 fds_status fds__table_bytes(const fds_utility *value, fds_store store, size_t coalitions,
                             uint64_t *bytes, fds_error *err);
-
-/* What a record on disk turned out to be. */
-typedef enum fds__found {
-    FDS__FOUND_EMPTY, /* never written */
-    FDS__FOUND_GOOD,
-    FDS__FOUND_DAMAGED,
-    FDS__FOUND_FOREIGN, /* a header that is whole, but of another segment or table */
-} fds__found;
-
-/* ---- half.c ---- */
-
-uint16_t fds__half_from_float(float value); /* to nearest, ties to even */
-double fds__half_to_double(uint16_t half);
-
-/* ---- index.c ---- */
-
-/* Slots by coalition id: open addressing, at most 3/4 full, 16 bytes an entry. */
-typedef struct fds__slot_map {
-    struct fds__slot_map_entry *entries;
-    size_t count, capacity; /* capacity: 0 or a power of two */
-} fds__slot_map;
-
-/* Room for count entries in all, so that so many can be added without failure. */
-fds_status fds__slot_map_reserve(fds__slot_map *index, size_t count, fds_error *err);
-/* False, and nothing is changed, when the id is there already. */
-bool fds__slot_map_add(fds__slot_map *index, uint64_t id, uint32_t slot);
-bool fds__slot_map_find(const fds__slot_map *index, uint64_t id, uint32_t *slot);
-void fds__slot_map_free(fds__slot_map *index);
 
 /* ---- grouping.c ---- */
 

@@ -67,7 +67,7 @@ static fds_status find_record(fds_table_view *view, unsigned worker, size_t row,
     if (!w->map || w->segment != slot / layout->records || w->size < offset + layout->record_size)
         TRY(open_window(w, table, slot, err));
     *record = w->map + offset;
-    if (memcmp(fds__record_coalition(*record), fds_plan_coalition(view->plan, row),
+    if (memcmp(fds__segment_coalition(*record), fds_plan_coalition(view->plan, row),
                8 * layout->words) != 0)
         return fds__fail(err, FDS_ERR_CORRUPT,
                          "%s: record %zu of segment %u is not of row %zu's "
@@ -79,7 +79,7 @@ static fds_status find_record(fds_table_view *view, unsigned worker, size_t row,
 static double labelled(const fds_table_view *view, const uint8_t *record, size_t input) {
     const fds__layout *layout = &view->table->layout;
     double value;
-    fds__record_read(layout, record, input * layout->classes + view->labels[input], 1, &value);
+    fds__segment_get(layout, record, input * layout->classes + view->labels[input], 1, &value);
     return value;
 }
 
@@ -97,7 +97,7 @@ static fds_status read_row(void *context, unsigned worker, size_t row, size_t fi
     TRY(find_record(view, worker, row, &record, err));
     size_t inputs = view->table->layout.inputs;
     if (!view->labels) {
-        fds__record_read(&view->table->layout, record, first, count, out);
+        fds__segment_get(&view->table->layout, record, first, count, out);
     } else if (!view->is_mean) {
         for (size_t i = 0; i < count; i++)
             out[i] = labelled(view, record, first + i);

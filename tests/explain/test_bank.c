@@ -187,7 +187,7 @@ static void a_plan_that_the_file_begins_with_is_answered_for(void **state) {
     expect_ok(try_open(&s, beginning, 2, &bank, &err), &err);
     fds__bank_free(bank);
     bank = NULL;
-    expect_failure(try_open(&s, longer, 2, &bank, &err), FDS_ERR_USAGE, &err, "bank holds");
+    expect_failure(try_open(&s, longer, 2, &bank, &err), FDS_ERR_USAGE, &err, "bank has");
     fds_plan_free(beginning);
     fds_plan_free(longer);
     free_subject(&s);
@@ -294,6 +294,26 @@ static void whatever_is_missing_or_damaged_is_trained_again(void **state) {
     free_subject(&s);
 }
 
+/* What a loss of power may leave: records that reached the disk before the header did. */
+static void a_header_of_zeros_is_that_of_a_new_file(void **state) {
+    (void)state;
+    subject s = make_subject(20);
+    fds_error err;
+    fds__bank *bank = NULL;
+    char header[72];
+    fill(&s, 1);
+    bytes right = take_bytes();
+    memcpy(header, right.data, sizeof header);
+    memset(right.data, 0, sizeof header);
+    scratch_write(scratch_path("bank"), right.data, right.size);
+    memcpy(right.data, header, sizeof header);
+    expect_failure(try_open(&s, s.plan, 1, &bank, &err), FDS_ERR_FORMAT, &err, "is not a bank");
+    fill(&s, 1);
+    expect_bytes(&right, "a header of zeros");
+    free(right.data);
+    free_subject(&s);
+}
+
 static unsigned kill_at;
 
 static bool kill_in_time(void *context, const fds_progress *progress) {
@@ -393,7 +413,7 @@ static void mistakes_of_the_caller_are_told(void **state) {
     expect_failure(fds__bank_fill(scratch_path("bank"), knn, table, s.plan, 1, NULL, &err),
                    FDS_ERR_UNSUPPORTED, &err, "retrain");
     expect_failure(fds__bank_fill(scratch_path("bank"), s.value, table, s.plan, 1, NULL, &err),
-                   FDS_ERR_USAGE, &err, "another value function");
+                   FDS_ERR_USAGE, &err, "another utility function");
     fds_table_free(table);
     fds_plan *small_plan = paired(4, 10, 1);
     expect_failure(try_fill(&s, small_plan, 1, NULL, &err), FDS_ERR_SHAPE, &err, "4 players");
@@ -485,6 +505,7 @@ int main(void) {
         IN_SCRATCH(a_file_of_an_earlier_build_is_read_and_written_to_the_byte),
         IN_SCRATCH(the_bytes_do_not_depend_on_threads),
         IN_SCRATCH(whatever_is_missing_or_damaged_is_trained_again),
+        IN_SCRATCH(a_header_of_zeros_is_that_of_a_new_file),
         IN_SCRATCH(a_killed_filling_goes_on),
         IN_SCRATCH(other_files_are_told_apart),
         IN_SCRATCH(mistakes_of_the_caller_are_told),

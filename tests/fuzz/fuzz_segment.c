@@ -9,16 +9,15 @@ static void use_segment(const fds__layout *layout, const uint8_t *data, size_t s
     uint64_t *record = malloc(layout->record_size); /* aligned, as records are in a segment */
     if (!values || !record)
         abort();
-    if (size >= FDS__SEGMENT_HEADER)
-        (void)fds__segment_check_header(layout, 0, data);
     for (size_t at = FDS__SEGMENT_HEADER; at + layout->record_size <= size;
          at += layout->record_size) {
-        uint64_t id;
         memcpy(record, data + at, layout->record_size);
-        fds__found found = fds__record_check(layout, (uint8_t *)record, &id);
-        fds__record_read(layout, (uint8_t *)record, 0, layout->values, values);
+        fds__found found = fds__record_check((uint8_t *)record, layout->record_size);
+        bool is_right = fds__segment_check(layout, (uint8_t *)record);
+        fds__segment_get(layout, (uint8_t *)record, 0, layout->values, values);
         /* what counts as good is really of its coalition */
-        if (found == FDS__FOUND_GOOD && id != fds_coalition_id(record + 1, layout->players))
+        if (found == FDS__FOUND_GOOD && is_right &&
+            record[0] != fds_coalition_id(record + 1, layout->players))
             abort();
     }
     free(values);

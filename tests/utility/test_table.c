@@ -155,7 +155,7 @@ static void a_failed_sub_model_is_named_and_the_others_are_kept(void **state) {
     remove_tree("part");
     kept.is_nan = true;
     assert_int_equal(fill_table("part", plan, 1, &err), FDS_ERR_DIVERGED);
-    expect_in(err.text, "input 0: the answer for label 0 is no number");
+    expect_in(err.text, "input 0: the answer for label 0 is not a finite number");
     kept.is_nan = false;
     fill_ok("part", plan, 1);
     expect_same(&whole, "part");
@@ -392,7 +392,7 @@ static void a_strangers_folder_is_left_alone(void **state) {
     assert_int_equal(mkdir(scratch_path("t"), 0777), 0);
     scratch_write(scratch_path("t/notes.txt"), "mine", 4);
     take(&before, "t");
-    expect_open("t", FDS_ERR_USAGE, "holds \"notes.txt\" but no table.json");
+    expect_open("t", FDS_ERR_USAGE, "has \"notes.txt\" but no table.json");
     expect_same(&before, "t");
     drop(&before);
     scratch_write(scratch_path("file"), "mine", 4);
@@ -480,7 +480,7 @@ static void what_cannot_be_a_table_is_refused(void **state) {
     fds_table_cost need;
     fds_error err = {0};
     assert_int_equal(fds_table_fill(table, other, 1, NULL, &err), FDS_ERR_SHAPE);
-    expect_in(err.text, "the plan is of 8 players");
+    expect_in(err.text, "the plan has 8 players");
     assert_int_equal(fds_table_estimate(table, other, 1, &need, &err), FDS_ERR_SHAPE);
     fds_table_free(table);
     fds_table_free(NULL);
