@@ -127,7 +127,7 @@ fds_status fds__dir_list(const char *path, char ***names, size_t *count, fds_err
 void fds__dir_list_free(char **names, size_t count);
 
 /* A regular file that is read and written in places. fd is -1 when it is not open; path is copied.
- * Each belongs to one thread at a time. */
+ * Each belongs to one thread at a time, but several may call fds__file_read_at. */
 typedef struct fds__file {
     int fd;
     bool is_disk_full; /* a write failed for want of space */

@@ -81,8 +81,8 @@ static uint64_t offset_of(const fds__bank_slots *slots, size_t slot) {
 /* ---- header ---- */
 
 /* Says why the header is not the right one. FDS_OK: it is damaged. */
-static fds_status judge(const fds__record_form *form, const char *path, const uint8_t *header,
-                        fds__found found, fds_error *err) {
+static fds_status permit(const fds__record_form *form, const char *path, const uint8_t *header,
+                         fds__found found, fds_error *err) {
     static const struct {
         int first, size;
         const char *other;
@@ -124,7 +124,7 @@ static fds_status make_form(const fds_net *net, const fds__bank_slots *slots, ui
     *form = (fds__record_form){.header_size = FDS__BANK_HEADER,
                                .record_size = slots->record_size,
                                .records = slots->count,
-                               .judge = judge};
+                               .permit = permit};
     memcpy(about, net->text, length);
     fds__put32(about + length, net->input.channels);
     fds__put32(about + length + 4, net->input.height);
@@ -167,8 +167,8 @@ static fds_status put_record(const fds__bank_slots *slots, size_t slot, const fl
 typedef struct {
     const fds__bank_slots *slots;
     const uint32_t *order;
-    fds__file *files;  /* (workers) */
-    uint8_t **records; /* (workers): (16, record_size) */
+    fds__file *file;
+    uint8_t *records; /* (workers, 16, record_size) */
     uint16_t *groups;
 } reader;
 
@@ -176,8 +176,8 @@ typedef struct {
 static fds_status read_group(void *context, size_t job, unsigned worker, fds_error *err) {
     reader *r = context;
     const fds__bank_slots *s = r->slots;
-    fds__file *file = &r->files[worker];
-    uint8_t *records = r->records[worker];
+    fds__file *file = r->file;
+    uint8_t *records = r->records + worker * FDS__MANY_NETS * s->record_size;
     size_t first = job * FDS__MANY_NETS, count = MIN(s->count - first, (size_t)FDS__MANY_NETS);
     TRY(fds__file_read_at(file, records, count * s->record_size, offset_of(s, first), err));
     for (size_t i = 0; i < count; i++) {
@@ -219,7 +219,7 @@ static fds_status check_file(fds__file *file, const fds_net *net, const fds__ban
     memcpy(form.header + 32, header + 32, 8);
     memcpy(form.header + 48, header + 48, 24);
     fds__found found = fds__record_check(header, sizeof header);
-    TRY(judge(&form, file->path, header, found, err));
+    TRY(permit(&form, file->path, header, found, err));
     if (found != FDS__FOUND_GOOD)
         return fds__fail(err, FDS_ERR_CORRUPT,
                          "%s: byte 64: the checksum of the header is wrong; run the same fit again "
@@ -242,27 +242,16 @@ fds_status fds__bank_read(const char *path, const fds_net *net, const fds__bank_
                           fds_error *err) {
     size_t jobs = (slots->count + FDS__MANY_NETS - 1) / FDS__MANY_NETS;
     unsigned workers = fds__pool_workers(threads, jobs);
-    reader r = {.slots = slots, .order = order, .groups = groups};
-    r.files = fds__alloc_zero(workers, sizeof *r.files);
-    r.records = fds__alloc_zero(workers, sizeof *r.records);
-    fds_status status = r.files && r.records ? FDS_OK : fds__fail_nomem(err, sizeof *r.files);
-    for (unsigned i = 0; r.files && i < workers; i++)
-        r.files[i].fd = -1;
-    for (unsigned i = 0; i < workers && status == FDS_OK; i++) {
-        r.records[i] = fds__alloc_aligned(FDS__MANY_NETS * slots->record_size);
-        status = r.records[i] ? fds__file_open(&r.files[i], path, FDS__ACCESS_READ, err)
-                              : fds__fail_nomem(err, FDS__MANY_NETS * slots->record_size);
-    }
-    if (status == FDS_OK)
-        status = check_file(&r.files[0], net, slots, err);
+    size_t bytes = workers * FDS__MANY_NETS * slots->record_size;
+    fds__file file;
+    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
+    reader r = {slots, order, &file, fds__alloc(bytes), groups};
+    fds_status status =
+        r.records ? check_file(&file, net, slots, err) : fds__fail_nomem(err, bytes);
     if (status == FDS_OK)
         status = fds__pool_run(workers, jobs, read_group, &r, "read", "sub-models", NULL, err);
-    for (unsigned i = 0; r.files && r.records && i < workers; i++) {
-        fds__file_close(&r.files[i]);
-        fds__free(r.records[i]);
-    }
-    fds__free(r.files);
     fds__free(r.records);
+    fds__file_close(&file);
     return status;
 }
 

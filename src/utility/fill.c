@@ -70,9 +70,7 @@ static fds_status give_slots(const fds_table *table, work_list *list, fds_error 
 static fds_status list_work(const fds_table *table, const fds_plan *plan, work_list *list,
                             fds_error *err) {
     *list = (work_list){0};
-    if (fds_plan_players(plan) != table->layout.players)
-        return fds__fail(err, FDS_ERR_SHAPE, "the plan has %zu players, the table %s has %zu",
-                         fds_plan_players(plan), table->dir, table->layout.players);
+    TRY(fds__table_check_plan(table, plan, err));
     if (fds_plan_rows(plan) > FDS__MAX_ROWS)
         return fds__fail(err, FDS_ERR_LIMIT, "a plan of %zu rows, at most %zu are allowed",
                          fds_plan_rows(plan), FDS__MAX_ROWS);
@@ -123,32 +121,20 @@ typedef struct {
     fds__record_writer *writers;
 } filling;
 
-/* Makes the segments that do not exist yet, so that workers find them. */
-static fds_status make_segments(fds_table *table, const work_list *list, bool *is_disk_full,
+/* Opens a segment, and makes it where it does not exist: of two workers that do so at once, both
+ * write the same header. */
+static fds_status enter_segment(const fds_table *table, fds__record_writer *w, uint32_t number,
                                 fds_error *err) {
     char path[FDS__PATH_MAX];
-    size_t records = table->layout.records;
-    bool is_any_new = false;
-    for (size_t i = 0; i < list->count; i++) {
-        uint32_t number = (uint32_t)(list->tasks[i].slot / records);
-        if (i && number == list->tasks[i - 1].slot / records)
-            continue;
-        fds__file file;
-        uint64_t size;
-        TRY(fds__table_segment_path(table, number, path, err));
-        TRY(fds__file_open(&file, path, FDS__ACCESS_CREATE, err));
-        fds_status status = fds__file_size(&file, &size, err);
-        if (status == FDS_OK && size < FDS__SEGMENT_HEADER) {
-            fds__record_form form = fds__segment_form(&table->layout, number);
-            is_any_new = true;
-            status = fds__record_write_header(&file, &form, err);
-        }
-        *is_disk_full |= file.is_disk_full;
-        fds__file_close(&file);
-        TRY(status);
-        table->segments = MAX(table->segments, number + 1);
-    }
-    return is_any_new ? fds__dir_sync(table->dir, err) : FDS_OK;
+    uint64_t size;
+    TRY(fds__table_segment_path(table, number, path, err));
+    TRY(fds__record_writer_open(w, path, number, err));
+    TRY(fds__file_size(&w->file, &size, err));
+    if (size >= FDS__SEGMENT_HEADER)
+        return FDS_OK;
+    fds__record_form form = fds__segment_form(&table->layout, number);
+    TRY(fds__record_write_header(&w->file, &form, err));
+    return fds__dir_sync(table->dir, err);
 }
 
 static fds_status compute(void *context, size_t job, unsigned worker, fds_error *err) {
@@ -161,11 +147,8 @@ static fds_status compute(void *context, size_t job, unsigned worker, fds_error 
     uint32_t number = (uint32_t)(t->slot / layout->records);
     TRY(fds_utility_eval(table->value, worker, coalition, w->probs, err));
     TRY(fds__segment_put(layout, coalition, w->probs, w->record, err));
-    if (w->file.fd < 0 || w->number != number) {
-        char path[FDS__PATH_MAX];
-        TRY(fds__table_segment_path(table, number, path, err));
-        TRY(fds__record_writer_open(w, path, number, err));
-    }
+    if (w->file.fd < 0 || w->number != number)
+        TRY(enter_segment(table, w, number, err));
     return fds__record_writer_put(w, layout->record_size, fds__layout_offset(layout, t->slot),
                                   table->sync_every_s, &t->is_done, err);
 }
@@ -201,6 +184,7 @@ static size_t enter_done(fds_table *table, const fds_plan *plan, const work_list
                           fds_coalition_id(fds_plan_coalition(plan, t->row), table->layout.players),
                           t->slot);
         fds__table_mark(table, t->slot);
+        table->segments = MAX(table->segments, (uint32_t)(t->slot / table->layout.records) + 1);
         done++;
     }
     return done;
@@ -238,9 +222,7 @@ static fds_status fill(fds_table *table, const fds_plan *plan, const work_list *
     filling f = {.table = table, .plan = plan, .tasks = list->tasks};
     TRY(fds__table_reserve(table, list->end, err));
     TRY(fds__slot_map_reserve(&table->index, table->index.count + list->count, err));
-    fds_status status = make_segments(table, list, &is_disk_full, err);
-    if (status == FDS_OK)
-        status = run_tasks(&f, list->count, workers, events, &is_disk_full, err);
+    fds_status status = run_tasks(&f, list->count, workers, events, &is_disk_full, err);
     if (is_synced || fds__now_s() - table->synced_s >= table->sync_every_s) {
         fds_status synced = sync_segments(table, &is_disk_full, status == FDS_OK ? err : NULL);
         status = status == FDS_OK ? synced : status;

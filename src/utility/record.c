@@ -28,17 +28,17 @@
  *   A loss of power. Any block of the file may be old, zero or missing, and a neighbour that
  *   shares a sector with a torn record may be lost with it. Checksums find all of that. A header of
  *   zeros, or the beginning of the right header in a file that ends there, belongs to a new file
- *   and is completed. A new file's folder is synced before the first record is written. Workers
- *   sync their files every few seconds, so that little is lost; a fill that reports success has
- *   synced everything.
+ *   and is completed. The folder is synced as soon as a new file has a header. Workers sync
+ *   their files every few seconds, so that little is lost; a fill that reports success has synced
+ *   everything.
  *
- *   Two writers. Whoever repairs or fills holds an exclusive lock (flock), on the table's .lock or
- *   on the bank itself, which the system releases however the process ends. Within the process each
+ *   Two writers. A process that repairs or fills has an exclusive lock (flock), on the table's .lock
+ *   or on the bank itself, which the system releases however the process ends. Within the process each
  *   slot belongs to one coalition, and each coalition to one worker. Readers of a bank take no
  *   lock: they check every record that they read.
  *
  *   Repair. A damaged header is written again, with a warning; so the caller must know the file by
- *   its name or by its first 8 bytes (form->judge). A header that is whole but not the right one
+ *   its name or by its first 8 bytes (form->permit). A header that is whole but not the right one
  *   means that somebody put another file here: that is an error, and nothing is changed. A damaged
  *   record, or bytes after the last one, cause a warning, since no crash explains them.
  *
@@ -94,7 +94,7 @@ static fds_status repair_header(fds__file *file, const fds__record_form *form, u
     if (found == FDS__FOUND_GOOD)
         return FDS_OK;
     if (found != FDS__FOUND_EMPTY) {
-        TRY(form->judge(form, file->path, header, found, err));
+        TRY(form->permit(form, file->path, header, found, err));
         fds__log(events, FDS_LOG_WARNING, "%s: the header is damaged; it is written again",
                  file->path);
     }
@@ -196,7 +196,7 @@ fds_status fds__record_writer_open(fds__record_writer *writer, const char *path,
     if (writer->file.fd >= 0)
         TRY(fds__file_sync(&writer->file, err));
     fds__file_close(&writer->file);
-    TRY(fds__file_open(&writer->file, path, FDS__ACCESS_UPDATE, err));
+    TRY(fds__file_open(&writer->file, path, FDS__ACCESS_CREATE, err));
     writer->number = number;
     writer->synced_s = fds__now_s();
     return FDS_OK;

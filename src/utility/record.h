@@ -49,9 +49,9 @@ typedef struct fds__record_form {
     uint8_t header[FDS__RECORD_HEADER_MAX]; /* the right one, sealed */
     size_t header_size, record_size;        /* in bytes, multiples of 8 */
     uint64_t records;                       /* of a full file */
-    /* Asked about a header that is damaged or foreign: FDS_OK, and the right one replaces it. */
-    fds_status (*judge)(const struct fds__record_form *form, const char *path,
-                        const uint8_t *header, fds__found found, fds_error *err);
+    /* Asked about a header that is damaged or foreign: FDS_OK permits to replace it. */
+    fds_status (*permit)(const struct fds__record_form *form, const char *path,
+                         const uint8_t *header, fds__found found, fds_error *err);
     /* Uses a good record, or sets *fault to say in a warning why not. */
     fds_status (*take)(void *context, uint64_t number, const uint8_t *record, const char **fault,
                        fds_error *err);
@@ -64,8 +64,8 @@ static inline uint64_t fds__record_offset(const fds__record_form *form, uint64_t
 }
 
 fds_status fds__record_write_header(fds__file *file, const fds__record_form *form, fds_error *err);
-/* Repairs a file that is open for updates, and hands each good record to form->take. Only for the
- * holder of the lock. */
+/* Repairs a file that is open for updates, and gives each good record to form->take. The caller has
+ * the lock. */
 fds_status fds__record_repair(fds__file *file, const fds__record_form *form,
                               const fds_events *events, fds_error *err);
 
@@ -83,6 +83,7 @@ fds_status fds__record_writers_create(unsigned count, size_t record_size, size_t
                                       fds__record_writer **out, fds_error *err);
 /* Closes the files; true when one of them found the disk full. NULL is fine. */
 bool fds__record_writers_free(fds__record_writer *writers, unsigned count);
+/* Syncs and closes the file that is open, if any, and opens or makes another. */
 fds_status fds__record_writer_open(fds__record_writer *writer, const char *path, uint32_t number,
                                    fds_error *err);
 /* Writes writer->record, sets *is_written, and syncs the file when sync_s have passed since it last

@@ -63,26 +63,24 @@ static json_t *number_or_infinite(float value) {
 /* Adds everything that training depends on. */
 static fds_status describe(json_t *about, const fds_net *net, const fds_train_params *p,
                            fds_error *err) {
-    json_t *parts[] = {
-        json_pack("{s:s, s:f, s:f, s:I, s:I, s:I}", "network", fds_net_text(net), "lr",
-                  fds__decimal(p->lr), "weight_decay", fds__decimal(p->weight_decay), "batch",
-                  (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "seed",
-                  (json_int_t)p->seed),
-        p->optimizer == FDS_OPTIMIZER_SGD
-            ? json_pack("{s:s, s:f}", "optimizer", "sgd", "momentum", fds__decimal(p->momentum))
-            : json_pack("{s:s, s:f, s:f, s:f}", "optimizer", "adam", "beta1",
-                        fds__decimal(p->beta1), "beta2", fds__decimal(p->beta2), "epsilon",
-                        fds__decimal(p->epsilon)),
-        p->converge ? json_pack("{s:o, s:o, s:I}", "loss_bound", number_or_infinite(p->loss_bound),
-                                "min_delta", number_or_infinite(p->min_delta), "patience",
-                                (json_int_t)p->patience)
-                    : json_object()};
-    fds_status status = FDS_OK;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        fds_status added = fds__utility_about(about, parts[i], err);
-        status = status == FDS_OK ? added : status;
-    }
-    return status;
+    json_t *part = json_pack("{s:s, s:f, s:f, s:I, s:I, s:I}", "network", fds_net_text(net), "lr",
+                             fds__decimal(p->lr), "weight_decay", fds__decimal(p->weight_decay),
+                             "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "seed",
+                             (json_int_t)p->seed);
+    TRY(fds__utility_about(about, part, err));
+    if (p->optimizer == FDS_OPTIMIZER_SGD)
+        part = json_pack("{s:s, s:f}", "optimizer", "sgd", "momentum", fds__decimal(p->momentum));
+    else
+        part =
+            json_pack("{s:s, s:f, s:f, s:f}", "optimizer", "adam", "beta1", fds__decimal(p->beta1),
+                      "beta2", fds__decimal(p->beta2), "epsilon", fds__decimal(p->epsilon));
+    TRY(fds__utility_about(about, part, err));
+    if (!p->converge)
+        return FDS_OK;
+    part =
+        json_pack("{s:o, s:o, s:I}", "loss_bound", number_or_infinite(p->loss_bound), "min_delta",
+                  number_or_infinite(p->min_delta), "patience", (json_int_t)p->patience);
+    return fds__utility_about(about, part, err);
 }
 
 /* ---- making and freeing ---- */

@@ -25,6 +25,7 @@
 #include "utility/table.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define MAGIC "fds-seg\n"
 #define VERSION 1u
@@ -65,19 +66,15 @@ fds_status fds__layout_make(size_t players, size_t inputs, uint32_t classes, fds
 void fds__segment_name(uint32_t number, char name[16]) { snprintf(name, 16, "%05u.seg", number); }
 
 bool fds__segment_number(const char *name, uint32_t *number) {
-    uint32_t value = 0;
-    for (int i = 0; i < 5; i++) {
-        if (name[i] < '0' || name[i] > '9')
-            return false;
-        value = value * 10 + (uint32_t)(name[i] - '0');
-    }
-    *number = value;
-    return strcmp(name + 5, ".seg") == 0;
+    char right[16];
+    *number = (uint32_t)strtoul(name, NULL, 10);
+    fds__segment_name(*number, right);
+    return *number < FDS__MAX_SEGMENTS && strcmp(name, right) == 0;
 }
 
 /* A damaged header is written again: the name of the file says what it is. */
-static fds_status judge(const fds__record_form *form, const char *path, const uint8_t *header,
-                        fds__found found, fds_error *err) {
+static fds_status permit(const fds__record_form *form, const char *path, const uint8_t *header,
+                         fds__found found, fds_error *err) {
     (void)header;
     uint32_t number;
     if (found == FDS__FOUND_DAMAGED)
@@ -93,7 +90,7 @@ fds__record_form fds__segment_form(const fds__layout *layout, uint32_t number) {
     fds__record_form form = {.header_size = FDS__SEGMENT_HEADER,
                              .record_size = layout->record_size,
                              .records = layout->records,
-                             .judge = judge};
+                             .permit = permit};
     uint8_t *header = form.header;
     memcpy(header, MAGIC, 8);
     fds__put32(header + 8, VERSION);

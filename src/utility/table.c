@@ -196,6 +196,13 @@ void fds_table_free(fds_table *table) {
     fds__free(table);
 }
 
+fds_status fds__table_check_plan(const fds_table *table, const fds_plan *plan, fds_error *err) {
+    if (fds_plan_players(plan) == table->layout.players)
+        return FDS_OK;
+    return fds__fail(err, FDS_ERR_SHAPE, "the plan has %zu players, the table %s has %zu",
+                     fds_plan_players(plan), table->dir, table->layout.players);
+}
+
 const fds_utility *fds__table_utility(const fds_table *table) { return table->value; }
 size_t fds__table_count(const fds_table *table) { return table->index.count; }
 fds_store fds__table_store(const fds_table *table) { return table->layout.store; }

@@ -2,7 +2,7 @@
  *
  * The table of utilities, inside: for the files below and for tests.
  *
- *   describe.c  table.json: what the table holds
+ *   describe.c  table.json: what the table has
  *   segment.c   the bytes of a segment and of its records
  *   record.c    how records are checked, repaired and written; slot_map.c: where each one is
  *   table.c     opening and checking; fill.c computing what is missing; view.c reading
@@ -96,6 +96,8 @@ struct fds_table {
 fds_status fds__table_open_sized(const char *dir, const fds_utility *value, fds_store store,
                                  size_t segment_bytes, const fds_events *events, fds_table **out,
                                  fds_error *err);
+/* FDS_ERR_SHAPE for a plan of another number of players. */
+fds_status fds__table_check_plan(const fds_table *table, const fds_plan *plan, fds_error *err);
 fds_status fds__table_segment_path(const fds_table *table, uint32_t number, char *path,
                                    fds_error *err);
 bool fds__table_is_filled(const fds_table *table, uint64_t slot);

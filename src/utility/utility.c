@@ -129,36 +129,6 @@ static fds_status check_sets(const fds_dataset *train, const fds_players *player
 
 /* ---- the data ---- */
 
-typedef struct {
-    uint32_t sample, owner;
-} holding;
-
-static int by_sample(const void *left, const void *right) {
-    const holding *a = left, *b = right;
-    return a->sample < b->sample ? -1 : a->sample > b->sample;
-}
-
-/* All the players' samples with their owners, ascending. */
-static fds_status list_holdings(const fds_players *players, holding **out, size_t *out_count,
-                                fds_error *err) {
-    const size_t player_count = fds_players_count(players);
-    const uint32_t *index;
-    size_t count = 0;
-    for (size_t p = 0; p < player_count; p++)
-        count += fds_players_samples(players, p, &index);
-    holding *list = fds__alloc_zero(count, sizeof *list);
-    if (!list)
-        return fds__fail_nomem(err, count * sizeof *list);
-    size_t at = 0;
-    for (size_t p = 0; p < player_count; p++)
-        for (size_t i = 0, owned = fds_players_samples(players, p, &index); i < owned; i++)
-            list[at++] = (holding){index[i], (uint32_t)p};
-    qsort(list, count, sizeof *list, by_sample);
-    *out = list;
-    *out_count = count;
-    return FDS_OK;
-}
-
 /* Distances from an infinite value mean nothing. */
 static fds_status check_finite(const fds_inputs *inputs, const char *source, fds_error *err) {
     for (size_t i = 0; i < inputs->count * inputs->size; i++)
@@ -187,24 +157,27 @@ static fds_status normalise(fds__utility_data *data, const fds_dataset *train,
 static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
                             const fds_dataset *test, const uint32_t *inputs, size_t input_count,
                             fds_error *err) {
-    holding *list = NULL;
-    size_t count = 0;
-    TRY(list_holdings(data->players, &list, &count, err));
-    uint32_t *index = fds__alloc_zero(count, sizeof *index);
+    const uint32_t *own;
+    size_t count = 0, at = 0;
+    uint32_t *owner_of = fds__alloc_zero(train->count, sizeof *owner_of); /* 0: none; else p + 1 */
+    uint32_t *index = fds__alloc_zero(train->count, sizeof *index);       /* ascending */
     float *mean = fds__alloc_zero(train->shape.channels, sizeof *mean);
     float *std = fds__alloc_zero(train->shape.channels, sizeof *std);
+    for (size_t p = 0; owner_of && p < fds_players_count(data->players); p++)
+        for (size_t i = 0; i < fds_players_samples(data->players, p, &own); i++, count++)
+            owner_of[own[i]] = (uint32_t)p + 1;
     data->owner = fds__alloc_zero(count, sizeof *data->owner);
-    fds_status status = FDS_OK;
-    if (index && mean && std && data->owner) {
-        for (size_t i = 0; i < count; i++) {
-            index[i] = list[i].sample;
-            data->owner[i] = list[i].owner;
+    bool has_memory = owner_of && index && mean && std && data->owner;
+    for (size_t i = 0; has_memory && i < train->count; i++)
+        if (owner_of[i]) {
+            index[at] = (uint32_t)i;
+            data->owner[at++] = owner_of[i] - 1;
         }
-        status = normalise(data, train, index, count, test, inputs, input_count, mean, std, err);
-    } else {
-        status = fds__fail_nomem(err, count * sizeof *index);
-    }
-    fds__free(list);
+    assert(!has_memory || at == count); /* no sample has two owners */
+    fds_status status =
+        has_memory ? normalise(data, train, index, count, test, inputs, input_count, mean, std, err)
+                   : fds__fail_nomem(err, train->count * sizeof *index);
+    fds__free(owner_of);
     fds__free(index);
     fds__free(mean);
     fds__free(std);

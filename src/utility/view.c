@@ -140,9 +140,7 @@ fds_status fds_table_view_create(const fds_table *table, const fds_plan *plan,
                                  const uint32_t *labels, bool is_mean, unsigned workers,
                                  fds_table_view **out, fds_error *err) {
     const fds__layout *layout = &table->layout;
-    if (fds_plan_players(plan) != layout->players)
-        return fds__fail(err, FDS_ERR_SHAPE, "the plan has %zu players, the table %s has %zu",
-                         fds_plan_players(plan), table->dir, layout->players);
+    TRY(fds__table_check_plan(table, plan, err));
     TRY(check_labels(layout, labels, is_mean, err));
     fds_table_view *view = fds__alloc_zero(1, sizeof *view);
     if (!view)

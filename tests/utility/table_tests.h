@@ -10,7 +10,7 @@
 
 enum { PLAYERS = 7, INPUTS = 3, CLASSES = 2, SEGMENT = 64 + 5 * 48 }; /* five records each */
 
-static fake kept; /* the value function of most tests */
+static fake kept; /* the utility function of most tests */
 static fds_store kept_store = FDS_STORE_F32;
 
 /* ---- events ---- */

@@ -16,8 +16,8 @@ static void note(void *user, fds_log_level level, const char *text) {
     warning_count += level == FDS_LOG_WARNING;
 }
 
-static fds_status judge(const fds__record_form *form, const char *path, const uint8_t *header,
-                        fds__found found, fds_error *err) {
+static fds_status permit(const fds__record_form *form, const char *path, const uint8_t *header,
+                         fds__found found, fds_error *err) {
     (void)form, (void)header;
     is_refused = found == FDS__FOUND_FOREIGN;
     return is_refused ? fds__fail(err, FDS_ERR_FORMAT, "%s is another", path) : FDS_OK;
@@ -38,7 +38,7 @@ static fds__record_form make_form(uint8_t kind) {
                              .header_size = HEADER,
                              .record_size = SIZE,
                              .records = RECORDS,
-                             .judge = judge,
+                             .permit = permit,
                              .take = take};
     fds__record_seal(form.header, HEADER);
     return form;

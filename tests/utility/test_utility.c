@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What holds for value functions of every kind: wrong parameters are refused with their names,
+ * What holds for utility functions of every kind: wrong parameters are refused with their names,
  * the text says all that the answers depend on and nothing else, memory is accounted for. */
 #include "utility_fixture.h"
 
