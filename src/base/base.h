@@ -66,6 +66,11 @@ static inline bool fds__mul(size_t a, size_t b, size_t *product) {
 fds_status fds__grow(void **items, size_t *capacity, size_t needed, size_t item_size,
                      fds_error *err);
 
+/* ---- 16-bit floats: half.c ---- */
+
+uint16_t fds__half_from_float(float value); /* to nearest, ties to even */
+double fds__half_to_double(uint16_t half);
+
 /* ---- texts: text.c ---- */
 
 /* A growing text, its data fds__freed by the owner. Out of memory it stays failed, which
@@ -147,7 +152,7 @@ fds_status fds__dir_list(const char *path, char ***names, size_t *count, fds_err
 void fds__dir_list_free(char **names, size_t count);
 
 /* A regular file that is read and written in places. fd is -1 when it is not open; path is copied.
- * Each belongs to one thread at a time. */
+ * Each belongs to one thread at a time, but several may call fds__file_read_at. */
 typedef struct fds__file {
     int fd;
     bool is_disk_full; /* a write failed for want of space */
@@ -179,6 +184,8 @@ void fds__file_unmap(const uint8_t *data, size_t size); /* NULL is fine */
 
 /* What was made, renamed or removed in a folder is on the disk when it returns. */
 fds_status fds__dir_sync(const char *path, fds_error *err);
+/* The same for the folder that path lies in, so that a new path outlives a loss of power. */
+fds_status fds__dir_sync_parent(const char *path, fds_error *err);
 /* Bytes that this process may still write on the disk that path lies on. */
 fds_status fds__disk_free(const char *path, uint64_t *bytes, fds_error *err);
 /* Removes what processes that died while they wrote the file path have left beside it. Only for the

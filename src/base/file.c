@@ -420,8 +420,7 @@ bool fds__path_is_dir(const char *path) {
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* So that a new folder outlives a loss of power. */
-static fds_status sync_parent(const char *path, fds_error *err) {
+fds_status fds__dir_sync_parent(const char *path, fds_error *err) {
     char dir[FDS__PATH_MAX];
     split_path(path, dir);
     return fds__dir_sync(dir, err);
@@ -430,7 +429,7 @@ static fds_status sync_parent(const char *path, fds_error *err) {
 fds_status fds__file_remove(const char *path, fds_error *err) {
     if (io_fails() || unlink(path) != 0)
         return fds__fail_errno(err, "remove", path);
-    return sync_parent(path, err);
+    return fds__dir_sync_parent(path, err);
 }
 
 fds_status fds__mkdirs(const char *path, fds_error *err) {
@@ -447,7 +446,7 @@ fds_status fds__mkdirs(const char *path, fds_error *err) {
         if (!is_new && errno != EEXIST)
             return fds__fail_errno(err, "make folder", part);
         if (is_new)
-            TRY(sync_parent(part, err));
+            TRY(fds__dir_sync_parent(part, err));
         *at = kept;
         if (!kept)
             break;

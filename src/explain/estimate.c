@@ -205,12 +205,10 @@ static fds_status estimate_explainer(const question *q, fds__fit_cost *out, size
 /* How many different coalitions there are: each is trained and kept once. */
 static fds_status count_different(const fds_plan *plan, size_t *count, fds_error *err) {
     fds__slot_map index = {0};
-    TRY(fds__slot_map_reserve(&index, fds_plan_rows(plan), err));
-    for (size_t row = 0; row < fds_plan_rows(plan); row++)
-        fds__slot_map_add(&index, fds_coalition_id(fds__plan_bits(plan, row), plan->players), 0);
+    fds_status status = fds__slot_map_number(&index, plan, NULL, err);
     *count = index.count;
     fds__slot_map_free(&index);
-    return FDS_OK;
+    return status;
 }
 
 /* Of the table, and of the bank where there is one. */

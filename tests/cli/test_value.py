@@ -495,7 +495,7 @@ def mistakes_that_the_data_shows_are_answered_before_any_training():
             ([MNIST, "--method", "exact", "--sampler", "gfds", "--players", 200], 1,
              ["exact GFDS values", "--method ls"]),
             ([MNIST, "--players", 10, "--coalitions", 1024], 1, ["--coalitions 1024", "only 1022"]),
-            ([MNIST, "--value", "retrian"], 2, ['unknown value function "retrian"', '"retrain:K"']),
+            ([MNIST, "--value", "retrian"], 2, ['unknown utility function "retrian"', '"retrain:K"']),
             ([MNIST, "--value", "knn"], 2, ['"knn:K"']),
             ([MNIST, "--value", "knn:x"], 2, ["after the colon"]),
             ([MNIST, "--model", "lenet"], 2, ['did you mean "lenet5"?']),

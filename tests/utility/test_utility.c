@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What holds for value functions of every kind: wrong parameters are refused with their names,
+ * What holds for utility functions of every kind: wrong parameters are refused with their names,
  * the text says all that the answers depend on and nothing else, memory is accounted for. */
 #include "utility_fixture.h"
 
@@ -24,11 +24,11 @@ static void wrong_kinds_are_refused(void **state) {
         const char *kind, *part;
     } wrong[] = {
         {NULL, "there are \"retrain\", \"retrain:K\", \"knn:K\", \"knn:K@model\", \"kernel\""},
-        {"", "unknown value function"},
+        {"", "unknown utility function"},
         {"retrains", "\"retrains\""},
         {"retrai", "\"retrai\""},
         {"knn", "\"knn:K\""},
-        {"kernel:2", "unknown value function \"kernel:2\""},
+        {"kernel:2", "unknown utility function \"kernel:2\""},
         {":3", "unknown"},
         {"Knn:3", "unknown"},
         {"knn:", "whole number from 1 to 1048576"},
@@ -41,7 +41,7 @@ static void wrong_kinds_are_refused(void **state) {
         {"knn:99999999999999999999", "to 1048576"},
         {"knn:@model", "whole number from 1"},
         {"knn:3x@model", "whole number from 1"},
-        {"knn@model", "unknown value function \"knn@model\""},
+        {"knn@model", "unknown utility function \"knn@model\""},
         {"knn:3@", "unknown"},
         {"knn:3@models", "unknown"},
         {"knn@model:3", "unknown"},
@@ -78,7 +78,7 @@ static void wrong_training_is_refused(void **state) {
     for (size_t i = 0; i < COUNT(wrong_betas); i++) {
         fds__utility_params p = smaller("retrain:2");
         p.beta = wrong_betas[i];
-        expect_refused(&g, &p, FDS_ERR_USAGE, "beta is ");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "beta must be above 0");
         p.kind = "retrain"; /* where beta does not enter, it does not matter */
         fds_utility_free(make_value(&g, &p, 1));
     }
@@ -186,7 +186,7 @@ static void wrong_questions_are_refused(void **state) {
                        "worker 2");
         coalition = 32;
         expect_failure(fds_utility_eval(value, 0, &coalition, probs, &err), FDS_ERR_USAGE, &err,
-                       "beyond the 5");
+                       "beyond the last, 4");
         fds_utility_free(value);
     }
     fds_utility_free(NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the tests of value functions share: digits, made-up samples, players, coalitions. */
+ * What the tests of utility functions share: digits, made-up samples, players, coalitions. */
 #ifndef FDS_TEST_VALUE_FIXTURE_H
 #define FDS_TEST_VALUE_FIXTURE_H
 
@@ -99,7 +99,7 @@ static inline game game_providers(size_t samples, size_t inputs, uint32_t classe
     return g;
 }
 
-/* ---- value functions ---- */
+/* ---- utility functions ---- */
 
 /* A small network, trained fast. */
 static inline fds__utility_params small(const char *kind) {
