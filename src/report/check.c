@@ -36,8 +36,8 @@ typedef struct member {
     const shape *shape;
 } member;
 
-static const char *const ways[] = {"top", "bottom", "add", NULL};
-static const char *const sets[] = {"right", "all", NULL};
+static const char *const ways[] = {"top", "bottom", "keep_top", NULL};
+static const char *const sets[] = {"correct", "all", NULL};
 static const char *const kinds[] = {"ours", "beyond", "paper", "other", "control", NULL};
 
 static const shape text = {.kind = TEXT}, flag = {.kind = FLAG}, whole = {.kind = WHOLE},
@@ -74,7 +74,7 @@ static const member machine_members[] = {{"processor", &text},
 static const member case_truth_members[] = {
     {"coalitions", &count}, {"correlation", &maybe_number}, {NULL, NULL}};
 static const member case_orders_members[] = {
-    {"walked", &count}, {"has_converged", &maybe_flag}, {NULL, NULL}};
+    {"sampled", &count}, {"has_converged", &maybe_flag}, {NULL, NULL}};
 static const shape machine = OBJECT_OF(machine_members),
                    case_truth = NEEDED_OBJECT_OF(case_truth_members),
                    case_orders = NEEDED_OBJECT_OF(case_orders_members);
@@ -84,17 +84,17 @@ static const member case_base_members[] = {
     {"set", &set}, {"count", &count}, {"mean", &maybe_number}, {"sd", &maybe_number}, {NULL, NULL}};
 static const shape case_base = OBJECT_OF(case_base_members), case_bases = LIST_OF(case_base);
 static const member case_judge_members[] = {
-    {"value", &text}, {"losses", &case_bases}, {"truth", &case_truth}, {NULL, NULL}};
-static const member case_loss_members[] = {{"value", &text},  {"way", &way},      {"set", &set},
-                                           {"count", &count}, {"mean", &numbers}, {"sd", &numbers},
+    {"utility", &text}, {"losses", &case_bases}, {"truth", &case_truth}, {NULL, NULL}};
+static const member case_loss_members[] = {{"utility", &text}, {"removal", &way},  {"set", &set},
+                                           {"count", &count},  {"mean", &numbers}, {"sd", &numbers},
                                            {NULL, NULL}};
 static const shape case_settings = OBJECT_OF(case_settings_members),
                    case_judge = OBJECT_OF(case_judge_members), case_judges = LIST_OF(case_judge),
                    case_loss = OBJECT_OF(case_loss_members), case_losses = LIST_OF(case_loss);
 static const member case_agreement_members[] = {{"correlation", &maybe_number},
-                                                {"within", &maybe_number},
+                                                {"class_correlation", &maybe_number},
                                                 {"relative_error", &maybe_number},
-                                                {"gap", &maybe_number},
+                                                {"efficiency_gap", &maybe_number},
                                                 {NULL, NULL}};
 static const member case_timing_members[] = {{"prepare_s", &maybe_number},
                                              {"answer_ms", &maybe_number},
@@ -106,19 +106,23 @@ static const member case_row_members[] = {{"method", &text},
                                           {"title", &text},
                                           {"kind", &row_kind},
                                           {"is_per_sample", &flag},
-                                          {"value", &text},
+                                          {"utility", &text},
                                           {"losses", &case_losses},
                                           {"agreement", &case_agreement},
-                                          {"area", &maybe_number},
+                                          {"auc", &maybe_number},
                                           {"sub_models", &maybe_number},
-                                          {"orders", &case_orders},
+                                          {"permutations", &case_orders},
                                           {"timing", &case_timing},
                                           {NULL, NULL}};
 static const shape case_row = OBJECT_OF(case_row_members), case_rows = LIST_OF(case_row);
-static const member case_members[] = {{"fds", &text},           {"machine", &machine},
-                                      {"data", &data},          {"settings", &case_settings},
-                                      {"judged", &case_judges}, {"rows", &case_rows},
-                                      {"pictures", &pictures},  {NULL, NULL}};
+static const member case_members[] = {{"fds", &text},
+                                      {"machine", &machine},
+                                      {"data", &data},
+                                      {"settings", &case_settings},
+                                      {"utilities", &case_judges},
+                                      {"rows", &case_rows},
+                                      {"pictures", &pictures},
+                                      {NULL, NULL}};
 static const shape case_json = OBJECT_OF(case_members);
 
 /* report.json, as far as reports are compared */
@@ -126,9 +130,9 @@ static const member stat_members[] = {
     {"mean", &number}, {"sd", &maybe_number}, {"count", &count}, {NULL, NULL}};
 static const shape stat = MAYBE_OBJECT_OF(stat_members);
 static const member agreement_members[] = {{"correlation", &stat},
-                                           {"within", &stat},
+                                           {"class_correlation", &stat},
                                            {"relative_error", &stat},
-                                           {"gap", &stat},
+                                           {"efficiency_gap", &stat},
                                            {NULL, NULL}};
 static const member settings_members[] = {{"shares", &given_numbers}, {NULL, NULL}};
 static const member base_members[] = {
@@ -136,19 +140,19 @@ static const member base_members[] = {
 static const shape agreement = MAYBE_OBJECT_OF(agreement_members),
                    settings = OBJECT_OF(settings_members), base = OBJECT_OF(base_members),
                    bases = LIST_OF(base);
-static const member judge_members[] = {{"value", &text}, {"losses", &bases}, {NULL, NULL}};
-static const member loss_members[] = {{"value", &text},   {"way", &way},       {"set", &set},
+static const member judge_members[] = {{"utility", &text}, {"losses", &bases}, {NULL, NULL}};
+static const member loss_members[] = {{"utility", &text}, {"removal", &way},   {"set", &set},
                                       {"mean", &numbers}, {"error", &numbers}, {NULL, NULL}};
 static const shape judge = OBJECT_OF(judge_members), judges = LIST_OF(judge),
                    loss = OBJECT_OF(loss_members), losses = LIST_OF(loss);
 static const member row_members[] = {{"method", &text},         {"losses", &losses},
-                                     {"agreement", &agreement}, {"area", &stat},
+                                     {"agreement", &agreement}, {"auc", &stat},
                                      {"sub_models", &stat},     {NULL, NULL}};
 static const shape row = OBJECT_OF(row_members), rows = LIST_OF(row);
 static const member part_members[] = {
-    {"name", &text},     {"players", &count}, {"tests", &count},
-    {"inputs", &count},  {"seeds", &wholes},  {"settings", &settings},
-    {"judged", &judges}, {"rows", &rows},     {NULL, NULL}};
+    {"name", &text},        {"players", &count}, {"tests", &count},
+    {"inputs", &count},     {"seeds", &wholes},  {"settings", &settings},
+    {"utilities", &judges}, {"rows", &rows},     {NULL, NULL}};
 static const shape part = OBJECT_OF(part_members), parts = LIST_OF(part);
 static const member report_members[] = {{"fds", &text}, {"data", &parts}, {NULL, NULL}};
 static const shape report_json = OBJECT_OF(report_members);
@@ -264,7 +268,7 @@ static fds_status check_length(const char *path, const char *place, const json_t
 static fds_status check_losses(const char *path, const char *place, const json_t *list,
                                size_t shares, fds_error *err) {
     static const char *const lists[] = {"mean", "sd", "error"};
-    static const char *const names[3] = {"value", "way", "set"};
+    static const char *const names[3] = {"utility", "removal", "set"};
     TRY(check_unique(path, place, list, names, err));
     for (size_t i = 0; i < json_array_size(list); i++) {
         char below[PLACE + 24];
@@ -278,16 +282,17 @@ static fds_status check_losses(const char *path, const char *place, const json_t
 /* What a case and a set of data in a report have alike. prefix: "data[0]." or "". */
 static fds_status check_whole(const char *path, const char *prefix, const json_t *json,
                               fds_error *err) {
-    static const char *const method[3] = {"method"}, *const value[3] = {"value"},
+    static const char *const method[3] = {"method"}, *const value[3] = {"utility"},
                              *const set_name[3] = {"set"};
     char place[PLACE];
     const json_t *shares = json_object_get(json_object_get(json, "settings"), "shares");
-    const json_t *judged = json_object_get(json, "judged"), *list = json_object_get(json, "rows");
+    const json_t *judged = json_object_get(json, "utilities"),
+                 *list = json_object_get(json, "rows");
     TRY(check_shares(path, prefix, shares, err));
-    snprintf(place, sizeof place, "%sjudged", prefix);
+    snprintf(place, sizeof place, "%sutilities", prefix);
     TRY(check_unique(path, place, judged, value, err));
     for (size_t i = 0; i < json_array_size(judged); i++) {
-        snprintf(place, sizeof place, "%sjudged[%zu].losses", prefix, i);
+        snprintf(place, sizeof place, "%sutilities[%zu].losses", prefix, i);
         TRY(check_unique(path, place, json_object_get(json_array_get(judged, i), "losses"),
                          set_name, err));
     }

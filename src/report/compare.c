@@ -83,7 +83,7 @@ static fds_status compare_text(comparison *c, const char *key, const json_t *bef
 
 static fds_status compare_settings(comparison *c, const json_t *before, const json_t *after,
                                    fds__text *what, fds_error *err) {
-    static const char *const keys[] = {"coalitions", "orders", "truth", "flipped", NULL};
+    static const char *const keys[] = {"coalitions", "permutations", "truth", "flipped", NULL};
     compare_exactly(c, keys, before, after);
     TRY(compare_text(c, "network", before, after, what, err));
     return compare_text(c, "explainer", before, after, what, err);
@@ -116,8 +116,8 @@ static figure at_share(const json_t *entry, size_t k) {
 static fds_status name_loss(const json_t *entry, double share, fds__text *what, fds_error *err) {
     what->used = 0;
     fds__text_print(what, "loss by ");
-    draw_markup(what, report_text_of(entry, "value"));
-    fds__text_print(what, ", %s ", report_text_of(entry, "way"));
+    draw_markup(what, report_text_of(entry, "utility"));
+    fds__text_print(what, ", %s ", report_text_of(entry, "removal"));
     fds__text_digits(what, 6, 100 * share);
     fds__text_print(what, " %%, %s", report_text_of(entry, "set"));
     return fds__text_check(what, err);
@@ -130,8 +130,8 @@ static fds_status compare_losses(comparison *c, const json_t *before, const json
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *old = json_array_get(list, i);
         const json_t *new =
-            report_losses_find(after, report_text_of(old, "value"), report_text_of(old, "way"),
-                               report_text_of(old, "set"), NULL);
+            report_losses_find(after, report_text_of(old, "utility"),
+                               report_text_of(old, "removal"), report_text_of(old, "set"), NULL);
         for (size_t k = 0; new &&k < json_array_size(shares_before); k++)
             for (size_t m = 0; m < json_array_size(shares_after); m++) {
                 double share = report_number_at(shares_before, k);
@@ -147,13 +147,13 @@ static fds_status compare_losses(comparison *c, const json_t *before, const json
 /* Losses with all players. */
 static fds_status compare_judged(comparison *c, const json_t *before, const json_t *after,
                                  fds__text *what, fds_error *err) {
-    const json_t *judged = json_object_get(before, "judged");
+    const json_t *judged = json_object_get(before, "utilities");
     c->method = "(all players)";
     for (size_t j = 0; j < json_array_size(judged); j++) {
         const json_t *judge = json_array_get(judged, j), *list = json_object_get(judge, "losses");
-        const char *value = report_text_of(judge, "value");
+        const char *value = report_text_of(judge, "utility");
         const json_t *other =
-            report_list_find(json_object_get(after, "judged"), "value", value, NULL);
+            report_list_find(json_object_get(after, "utilities"), "utility", value, NULL);
         for (size_t i = 0; i < json_array_size(list); i++) {
             const json_t *old = json_array_get(list, i);
             const char *set = report_text_of(old, "set");
@@ -183,10 +183,10 @@ static void compare_stats(comparison *c, const json_t *before, const json_t *aft
     static const struct {
         const char *outer, *key, *what;
     } stats[] = {{"agreement", "correlation", "correlation with the truth"},
-                 {"agreement", "within", "correlation within the class"},
+                 {"agreement", "class_correlation", "correlation within the class"},
                  {"agreement", "relative_error", "relative error"},
-                 {"agreement", "gap", "gap"},
-                 {NULL, "area", "area for wrong labels"},
+                 {"agreement", "efficiency_gap", "efficiency gap"},
+                 {NULL, "auc", "AUC of mislabel detection"},
                  {NULL, "sub_models", "sub-models"}};
     for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
         const char *outer = stats[i].outer, *key = stats[i].key;

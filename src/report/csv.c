@@ -2,21 +2,20 @@
  *
  * report.csv: every number of report.json, one line each, RFC 4180 with a header.
  *
- *   data            "mnist"
- *   method          "afds"; empty for the loss with all players and for the truth
- *   what            loss; correlation, within, relative_error, gap, area, sub_models, prepare_s,
- *                   answer_ms; walked: orders of the players; truth_coalitions, and
- *                   truth_correlation of its halves; paper_loss, paper_seconds: what the paper
- *                   reports
- *   value_function  of a loss or the truth: the models that judge
- *   way             top, bottom, add
- *   set             right, all
- *   share           of the players removed or added; 0 for the loss with all players
- *   seed            empty: over all seeds; else the mean of one
+ *   data      "mnist"
+ *   method    "afds"; empty for the loss with all players and for the truth
+ *   measure   loss; correlation, class_correlation, relative_error, efficiency_gap, auc, sub_models,
+ *             prepare_s, answer_ms; sampled: permutations; truth_coalitions, and truth_correlation
+ *             of its halves; paper_loss, paper_seconds: what the paper reports
+ *   utility   of a loss or the truth: the utility function
+ *   removal   top, bottom, keep_top
+ *   set       correct, all
+ *   share     of the players removed or kept; 0 for the loss with all players
+ *   seed      empty: over all seeds; else the mean of one
  *   mean, sd, error, count
  *
- * Fields that mean nothing or were not measured are empty; what was not measured at all has no
- * line. Numbers have as many digits as bring the same bits back.
+ * Fields that do not apply or were not measured are empty; what was not measured at all has no line.
+ * Numbers have the fewest digits that are read back as the same bits.
  */
 #include "report/report.h"
 
@@ -87,7 +86,7 @@ static void add_truth(fds__text *csv, const json_t *data, const json_t *judge) {
     line l = {.data = report_text_of(data, "name"),
               .method = "",
               .what = "truth_coalitions",
-              .value = report_text_of(judge, "value"),
+              .value = report_text_of(judge, "utility"),
               .way = "",
               .set = "",
               .share = NAN,
@@ -105,7 +104,7 @@ static void add_truth(fds__text *csv, const json_t *data, const json_t *judge) {
 }
 
 static void add_judged(fds__text *csv, const json_t *data) {
-    const json_t *judged = json_object_get(data, "judged");
+    const json_t *judged = json_object_get(data, "utilities");
     for (size_t i = 0; i < json_array_size(judged); i++) {
         const json_t *judge = json_array_get(judged, i), *losses = json_object_get(judge, "losses");
         for (size_t k = 0; k < json_array_size(losses); k++) {
@@ -113,7 +112,7 @@ static void add_judged(fds__text *csv, const json_t *data) {
             line l = {.data = report_text_of(data, "name"),
                       .method = "",
                       .what = "loss",
-                      .value = report_text_of(judge, "value"),
+                      .value = report_text_of(judge, "utility"),
                       .way = "",
                       .set = report_text_of(loss, "set"),
                       .mean = report_number_of(loss, "mean"),
@@ -136,8 +135,8 @@ static void add_losses(fds__text *csv, const json_t *data, const json_t *row) {
             line l = {.data = report_text_of(data, "name"),
                       .method = report_text_of(row, "method"),
                       .what = "loss",
-                      .value = report_text_of(loss, "value"),
-                      .way = report_text_of(loss, "way"),
+                      .value = report_text_of(loss, "utility"),
+                      .way = report_text_of(loss, "removal"),
                       .set = report_text_of(loss, "set"),
                       .share = report_number_at(shares, k),
                       .mean = report_number_at(means, k),
@@ -195,13 +194,18 @@ static void add_paper(fds__text *csv, const json_t *data, const json_t *row) {
 fds_status report_csv(const json_t *report, fds__text *csv, fds_error *err) {
     static const struct {
         const char *outer, *key;
-    } stats[] = {
-        {"agreement", "correlation"}, {"agreement", "within"}, {"agreement", "relative_error"},
-        {"agreement", "gap"},         {NULL, "area"},          {NULL, "sub_models"},
-        {"orders", "walked"},         {"timing", "prepare_s"}, {"timing", "answer_ms"}};
+    } stats[] = {{"agreement", "correlation"},
+                 {"agreement", "class_correlation"},
+                 {"agreement", "relative_error"},
+                 {"agreement", "efficiency_gap"},
+                 {NULL, "auc"},
+                 {NULL, "sub_models"},
+                 {"permutations", "sampled"},
+                 {"timing", "prepare_s"},
+                 {"timing", "answer_ms"}};
     const json_t *list = json_object_get(report, "data");
     fds__text_print(csv,
-                    "data,method,what,value_function,way,set,share,seed,mean,sd,error,count\n");
+                    "data,method,measure,utility,removal,set,share,seed,mean,sd,error,count\n");
     for (size_t d = 0; d < json_array_size(list); d++) {
         const json_t *data = json_array_get(list, d), *rows = json_object_get(data, "rows");
         add_judged(csv, data);

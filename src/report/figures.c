@@ -66,8 +66,8 @@ static bool has_seed(const view *v, const json_t *row, const char *way, size_t s
 /* The loss with all players, over the seeds that a row (NULL: the chart) has; of some seeds each
  * counts alike. */
 static double base_of(const view *v, const json_t *row, const char *way) {
-    const json_t *judged = json_object_get(v->section->data, "judged");
-    const json_t *judge = report_list_find(judged, "value", v->value, NULL);
+    const json_t *judged = json_object_get(v->section->data, "utilities");
+    const json_t *judge = report_list_find(judged, "utility", v->value, NULL);
     const json_t *entry = report_list_find(json_object_get(judge, "losses"), "set", v->set, NULL);
     double sum = 0;
     size_t used = 0, left_out = 0;
@@ -89,9 +89,9 @@ static void fill_curve(const view *v, const json_t *row, const char *way, double
     const json_t *shares = v->section->shares;
     const json_t *entry = report_losses_find(row, v->value, way, v->set, NULL);
     bool is_top = strcmp(way, "top") == 0;
-    bool is_papers = is_top && strcmp(v->set, "right") == 0 &&
-                     strcmp(report_text_of(row, "value"), v->value) == 0;
-    y[0] = entry && strcmp(way, "add") != 0 ? base_of(v, row, way) : NAN; /* nobody removed */
+    bool is_papers = is_top && strcmp(v->set, "correct") == 0 &&
+                     strcmp(report_text_of(row, "utility"), v->value) == 0;
+    y[0] = entry && strcmp(way, "keep_top") != 0 ? base_of(v, row, way) : NAN; /* nobody removed */
     band[0] = y[0] - y[0];
     marks[0] = NAN;
     for (size_t k = 0; k < json_array_size(shares); k++) {
@@ -164,7 +164,7 @@ static void fill_chart(const view *v, const char *way, const char *title, double
                        draw_curve *curves) {
     const json_t *shares = v->section->shares;
     size_t points = json_array_size(shares) + 1;
-    bool is_add = strcmp(way, "add") == 0;
+    bool is_add = strcmp(way, "keep_top") == 0;
     for (size_t k = 0; k + 1 < points; k++)
         numbers[k + 1] = 100 * report_number_at(shares, k);
     for (size_t i = 0; i < v->count; i++) {
@@ -214,11 +214,11 @@ static fds_status draw_way(const view *v, const char *way, fds_error *err) {
 
 static fds_status draw_view(const view *v, fds_error *err) {
     TRY(draw_way(v, "top", err));
-    if (!has_way(v, "bottom") && !has_way(v, "add"))
+    if (!has_way(v, "bottom") && !has_way(v, "keep_top"))
         return FDS_OK;
     draw_markup(v->section->html, "<div class=\"pair\">\n");
     TRY(draw_way(v, "bottom", err));
-    TRY(draw_way(v, "add", err));
+    TRY(draw_way(v, "keep_top", err));
     draw_markup(v->section->html, "</div>\n");
     return FDS_OK;
 }
@@ -272,19 +272,20 @@ static fds_status draw_value(view *v, size_t *chosen, fds_error *err) {
 }
 
 fds_status report_figures_curves(const report_section *s, fds_error *err) {
-    const json_t *judged = json_object_get(s->data, "judged");
+    const json_t *judged = json_object_get(s->data, "utilities");
     size_t *chosen = fds__alloc_zero(json_array_size(s->rows), sizeof *chosen);
     if (!chosen)
         return fds__fail_nomem(err, json_array_size(s->rows) * sizeof *chosen);
     const char *set = "all"; /* unless some sample is predicted rightly */
     for (size_t r = 0; r < json_array_size(s->rows); r++)
-        if (report_list_find(json_object_get(json_array_get(s->rows, r), "losses"), "set", "right",
-                             NULL))
-            set = "right";
+        if (report_list_find(json_object_get(json_array_get(s->rows, r), "losses"), "set",
+                             "correct", NULL))
+            set = "correct";
     fds_status status = FDS_OK;
     for (size_t j = 0; status == FDS_OK && j < json_array_size(judged); j++) {
-        view v = {
-            .section = s, .value = report_text_of(json_array_get(judged, j), "value"), .set = set};
+        view v = {.section = s,
+                  .value = report_text_of(json_array_get(judged, j), "utility"),
+                  .set = set};
         status = draw_value(&v, chosen, err);
     }
     fds__free(chosen);

@@ -86,7 +86,7 @@ static fds_status check_settings(const report_cases *g, size_t i, fds_error *err
 
 /* Rows of one method say the same about it in all cases. */
 static fds_status check_rows(const report_cases *g, size_t i, fds_error *err) {
-    static const char *const same[] = {"title", "kind", "is_per_sample", "value"};
+    static const char *const same[] = {"title", "kind", "is_per_sample", "utility"};
     const json_t *rows = json_object_get(g->cases[i], "rows");
     for (size_t r = 0; r < json_array_size(rows); r++)
         for (size_t before = 0; before < i; before++) {
@@ -139,7 +139,7 @@ static fds_status join_group(const report_cases *g, json_t **out, fds_error *err
         is_whole = fds__json_append(seeds, json_integer(seed_of(g->cases[i])));
     is_whole = is_whole && fds__json_share(data, "seeds", seeds) &&
                fds__json_put(data, "settings", join_settings(g, 0)) &&
-               fds__json_put(data, "judged", report_join_judged(g)) &&
+               fds__json_put(data, "utilities", report_join_judged(g)) &&
                fds__json_put(data, "rows", report_join_rows(g)) &&
                fds__json_put(data, "pictures", join_pictures(g));
     json_decref(seeds);

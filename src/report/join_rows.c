@@ -33,7 +33,8 @@ static json_t *join_number(const report_cases *g, const char *method, const char
 }
 
 static json_t *join_agreement(const report_cases *g, const char *method) {
-    static const char *const keys[] = {"correlation", "within", "relative_error", "gap"};
+    static const char *const keys[] = {"correlation", "class_correlation", "relative_error",
+                                       "efficiency_gap"};
     json_t *out = json_object();
     bool is_whole = out != NULL, is_empty = true;
     for (size_t k = 0; is_whole && k < 4; k++) {
@@ -48,18 +49,18 @@ static json_t *join_agreement(const report_cases *g, const char *method) {
 /* How many orders of the players were walked, and whether all seeds ended by the method's own rule;
  * null where it has none. */
 static json_t *join_orders(const report_cases *g, const char *method) {
-    json_t *walked = join_number(g, method, "orders", "walked");
+    json_t *walked = join_number(g, method, "permutations", "sampled");
     json_t *has_converged = json_null();
     if (!walked || json_is_null(walked))
         return walked;
     for (size_t i = 0; i < g->count; i++) {
         const json_t *row =
             report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
-        json_t *flag = json_object_get(json_object_get(row, "orders"), "has_converged");
+        json_t *flag = json_object_get(json_object_get(row, "permutations"), "has_converged");
         if (json_is_boolean(flag) && !json_is_false(has_converged))
             has_converged = flag;
     }
-    return json_pack("{s:o, s:O}", "walked", walked, "has_converged", has_converged);
+    return json_pack("{s:o, s:O}", "sampled", walked, "has_converged", has_converged);
 }
 
 static const json_t *timing_of(const report_cases *g, size_t i, const char *method) {
@@ -114,7 +115,7 @@ static const json_t *entry_of(const report_cases *g, size_t i, const char *metho
         found = report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
         return report_losses_find(found, value, way, set, NULL);
     }
-    found = report_list_find(json_object_get(g->cases[i], "judged"), "value", value, NULL);
+    found = report_list_find(json_object_get(g->cases[i], "utilities"), "utility", value, NULL);
     return report_list_find(json_object_get(found, "losses"), "set", set, NULL);
 }
 
@@ -148,7 +149,7 @@ static json_t *list_by_seed(const report_cases *g, const char *method, const cha
 
 /* One entry of a row's losses, from the first case's that names its value, way and set. */
 static json_t *join_loss(const report_cases *g, const char *method, const json_t *first) {
-    const char *value = report_text_of(first, "value"), *way = report_text_of(first, "way");
+    const char *value = report_text_of(first, "utility"), *way = report_text_of(first, "removal");
     const char *set = report_text_of(first, "set");
     size_t shares = json_array_size(json_object_get(first, "mean"));
     json_t *mean = json_array(), *sd = json_array(), *error = json_array();
@@ -173,8 +174,8 @@ static json_t *join_loss(const report_cases *g, const char *method, const json_t
         json_decref(error);
         return NULL;
     }
-    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "value", value, "way", way, "set",
-                     set, "count", (json_int_t)count, "mean", mean, "sd", sd, "error", error,
+    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "utility", value, "removal", way,
+                     "set", set, "count", (json_int_t)count, "mean", mean, "sd", sd, "error", error,
                      "by_seed", list_by_seed(g, method, value, way, set));
 }
 
@@ -185,15 +186,16 @@ static json_t *join_losses(const report_cases *g, const char *method, const char
     for (size_t i = 0; is_whole && i < g->count; i++) {
         const json_t *holder =
             method ? report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL)
-                   : report_list_find(json_object_get(g->cases[i], "judged"), "value", value, NULL);
+                   : report_list_find(json_object_get(g->cases[i], "utilities"), "utility", value,
+                                      NULL);
         const json_t *list = json_object_get(holder, "losses");
         for (size_t k = 0; is_whole && k < json_array_size(list); k++) {
             const json_t *entry = json_array_get(list, k);
             bool is_new = true;
             for (size_t before = 0; before < i; before++)
                 is_new &=
-                    !entry_of(g, before, method, method ? report_text_of(entry, "value") : value,
-                              report_text_of(entry, "way"), report_text_of(entry, "set"));
+                    !entry_of(g, before, method, method ? report_text_of(entry, "utility") : value,
+                              report_text_of(entry, "removal"), report_text_of(entry, "set"));
             if (is_new)
                 is_whole = fds__json_append(out, method ? join_loss(g, method, entry)
                                                         : join_base(g, value, entry));
@@ -227,7 +229,7 @@ static json_t *describe_paper(const json_t *data, const char *method) {
 
 static json_t *join_row(const report_cases *g, const json_t *first) {
     const char *method = report_text_of(first, "method");
-    static const char *const same[] = {"method", "title", "kind", "is_per_sample", "value"};
+    static const char *const same[] = {"method", "title", "kind", "is_per_sample", "utility"};
     json_t *out = json_object();
     bool is_whole = out != NULL;
     for (size_t k = 0; is_whole && k < sizeof same / sizeof *same; k++)
@@ -235,9 +237,9 @@ static json_t *join_row(const report_cases *g, const json_t *first) {
     is_whole =
         is_whole && fds__json_put(out, "losses", join_losses(g, method, NULL)) &&
         fds__json_put(out, "agreement", join_agreement(g, method)) &&
-        fds__json_put(out, "area", join_number(g, method, NULL, "area")) &&
+        fds__json_put(out, "auc", join_number(g, method, NULL, "auc")) &&
         fds__json_put(out, "sub_models", join_number(g, method, NULL, "sub_models")) &&
-        fds__json_put(out, "orders", join_orders(g, method)) &&
+        fds__json_put(out, "permutations", join_orders(g, method)) &&
         fds__json_put(out, "timing", join_timing(g, method)) &&
         fds__json_put(out, "paper", describe_paper(json_object_get(g->cases[0], "data"), method));
     return fds__json_keep_if(out, is_whole);
@@ -263,9 +265,9 @@ static json_t *join_list(const report_cases *g, const char *key, const char *nam
 static json_t *join_truth(const report_cases *g, const char *value) {
     const json_t *coalitions = NULL;
     for (size_t i = 0; i < g->count; i++) {
-        const json_t *judged = json_object_get(g->cases[i], "judged");
+        const json_t *judged = json_object_get(g->cases[i], "utilities");
         const json_t *truth =
-            json_object_get(report_list_find(judged, "value", value, NULL), "truth");
+            json_object_get(report_list_find(judged, "utility", value, NULL), "truth");
         g->parts[i] = (report_stat){1, report_number_of(truth, "correlation"), NAN, NAN};
         if (!coalitions)
             coalitions = json_object_get(truth, "coalitions");
@@ -276,14 +278,14 @@ static json_t *join_truth(const report_cases *g, const char *value) {
 }
 
 static json_t *join_judge(const report_cases *g, const json_t *first) {
-    const char *value = report_text_of(first, "value");
-    return json_pack("{s:s, s:o, s:o}", "value", value, "losses", join_losses(g, NULL, value),
+    const char *value = report_text_of(first, "utility");
+    return json_pack("{s:s, s:o, s:o}", "utility", value, "losses", join_losses(g, NULL, value),
                      "truth", join_truth(g, value));
 }
 
 /* ---- both lists ---- */
 
 json_t *report_join_judged(const report_cases *g) {
-    return join_list(g, "judged", "value", join_judge);
+    return join_list(g, "utilities", "utility", join_judge);
 }
 json_t *report_join_rows(const report_cases *g) { return join_list(g, "rows", "method", join_row); }

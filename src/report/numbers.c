@@ -52,8 +52,8 @@ const json_t *report_losses_find(const json_t *row, const char *value, const cha
     const json_t *list = json_object_get(row, "losses");
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *entry = json_array_get(list, i);
-        if (strcmp(report_text_of(entry, "value"), value) == 0 &&
-            strcmp(report_text_of(entry, "way"), way) == 0 &&
+        if (strcmp(report_text_of(entry, "utility"), value) == 0 &&
+            strcmp(report_text_of(entry, "removal"), way) == 0 &&
             strcmp(report_text_of(entry, "set"), set) == 0) {
             if (at)
                 *at = i;

@@ -166,8 +166,8 @@ static void add_strangers(const report_section *s, const char *judge, const char
         for (size_t r = 0; r < json_array_size(s->rows); r++) {
             const json_t *row = json_array_get(s->rows, r);
             if (report_kind_of(row) == REPORT_CONTROL ||
-                strcmp(report_text_of(row, "value"), own) != 0 ||
-                !report_losses_find(row, judge, "top", "right", NULL))
+                strcmp(report_text_of(row, "utility"), own) != 0 ||
+                !report_losses_find(row, judge, "top", "correct", NULL))
                 continue;
             count += !is_told;
             if (!is_told)
@@ -186,31 +186,31 @@ static void add_strangers(const report_section *s, const char *judge, const char
 
 /* The table by one value function. */
 static void add_judge(const report_section *s, const char *value) {
-    const json_t *judged = json_object_get(s->data, "judged");
+    const json_t *judged = json_object_get(s->data, "utilities");
     size_t before = s->html->used;
     draw_markup(s->html, "<h4>Methods judged by ");
     report_utility(s->html, value);
     draw_markup(s->html, "</h4>\n<p>The methods whose removals were judged by these models.");
     for (size_t j = 0; j < json_array_size(judged); j++) {
-        const char *own = report_text_of(json_array_get(judged, j), "value");
+        const char *own = report_text_of(json_array_get(judged, j), "utility");
         if (strcmp(own, value) != 0)
             add_strangers(s, value, own);
     }
     draw_markup(s->html, "</p>\n");
-    if (!report_table_losses(s, value, "top", "right"))
+    if (!report_table_losses(s, value, "top", "correct"))
         take_back(s->html, before);
 }
 
 /* The other ways by one value function, folded up. */
 static void add_ways(const report_section *s, const char *value) {
     static const char *const ways[][2] = {{"bottom", "Without the least valuable players"},
-                                          {"add", "With the most valuable players alone"}};
+                                          {"keep_top", "With the most valuable players alone"}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         size_t before = s->html->used;
         fds__text_print(s->html, "<details>\n<summary>%s, judged by ", ways[i][1]);
         report_utility(s->html, value);
         draw_markup(s->html, "</summary>\n");
-        if (report_table_losses(s, value, ways[i][0], "right"))
+        if (report_table_losses(s, value, ways[i][0], "correct"))
             draw_markup(s->html, "</details>\n");
         else
             take_back(s->html, before);
@@ -218,21 +218,21 @@ static void add_ways(const report_section *s, const char *value) {
 }
 
 static void add_losses(const report_section *s) {
-    const json_t *judged = json_object_get(s->data, "judged");
+    const json_t *judged = json_object_get(s->data, "utilities");
     draw_markup(s->html, "<h3>Value loss</h3>\n");
     size_t before = s->html->used;
     draw_markup(s->html, "<p>Over the test samples that the model of all players predicts rightly");
     draw_markup(s->html, has_paper(s->rows) ? ": the paper’s own figures fit only these, though it "
                                               "does not say so.</p>\n"
                                             : ".</p>\n");
-    bool has_right = report_table_losses(s, NULL, "top", "right");
+    bool has_right = report_table_losses(s, NULL, "top", "correct");
     if (!has_right)
         take_back(s->html, before);
     add_all(s, !has_right);
     for (size_t j = 0; json_array_size(judged) > 1 && j < json_array_size(judged); j++)
-        add_judge(s, report_text_of(json_array_get(judged, j), "value"));
+        add_judge(s, report_text_of(json_array_get(judged, j), "utility"));
     for (size_t j = 0; j < json_array_size(judged); j++)
-        add_ways(s, report_text_of(json_array_get(judged, j), "value"));
+        add_ways(s, report_text_of(json_array_get(judged, j), "utility"));
 }
 
 static fds_status add_data(const json_t *report, size_t at, fds__text *html, fds_error *err) {

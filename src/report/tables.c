@@ -68,11 +68,11 @@ static const char *find_usual(const report_section *s, const char *set) {
     const char *usual = "";
     size_t most = 0;
     for (size_t r = 0; r < json_array_size(s->rows); r++) {
-        const char *value = report_text_of(json_array_get(s->rows, r), "value");
+        const char *value = report_text_of(json_array_get(s->rows, r), "utility");
         size_t count = 0;
         for (size_t k = 0; k < json_array_size(s->rows); k++) {
             const json_t *row = json_array_get(s->rows, k);
-            count += strcmp(report_text_of(row, "value"), value) == 0 &&
+            count += strcmp(report_text_of(row, "utility"), value) == 0 &&
                      report_losses_find(row, value, "top", set, NULL);
         }
         if (count > most) {
@@ -104,7 +104,7 @@ static void find_shares(losses *t) {
 }
 
 static const json_t *find_entry(const losses *t, const json_t *row, size_t *at) {
-    const char *value = t->value ? t->value : report_text_of(row, "value");
+    const char *value = t->value ? t->value : report_text_of(row, "utility");
     return report_losses_find(row, value, t->way, t->set, at);
 }
 
@@ -113,7 +113,7 @@ static bool is_top(const losses *t) { return strcmp(t->way, "top") == 0; }
 /* Losses by different models do not compare, and controls are no methods. */
 static bool is_ranked(const losses *t, const json_t *row, const json_t *entry) {
     return report_kind_of(row) != REPORT_CONTROL &&
-           strcmp(report_text_of(entry, "value"), t->usual) == 0;
+           strcmp(report_text_of(entry, "utility"), t->usual) == 0;
 }
 
 /* The greatest loss where the most valuable are removed, the least in the two other ways; false: no
@@ -165,8 +165,8 @@ static void add_loss(const losses *t, const json_t *row, size_t r, const json_t 
     /* the paper judges by a row's own models, on samples predicted rightly */
     size_t k = 0;
     double paper = report_paper_at(row, report_number_at(s->shares, share), &k);
-    if (isfinite(paper) && is_top(t) && strcmp(t->set, "right") == 0 &&
-        strcmp(report_text_of(entry, "value"), report_text_of(row, "value")) == 0) {
+    if (isfinite(paper) && is_top(t) && strcmp(t->set, "correct") == 0 &&
+        strcmp(report_text_of(entry, "utility"), report_text_of(row, "utility")) == 0) {
         draw_markup(s->html, "<small>paper ");
         snprintf(path, sizeof path, "rows/%zu/paper/mean/%zu", r, k);
         add_number(s, path, 2, paper);
@@ -187,7 +187,7 @@ static void add_kind_losses(const losses *t, report_kind kind) {
         if (!is_open)
             open_kind(s, kind, t->columns + 1);
         is_open = true;
-        const char *value = report_text_of(entry, "value");
+        const char *value = report_text_of(entry, "utility");
         open_loss_row(s, row, strcmp(value, t->usual) == 0 ? NULL : value);
         for (size_t c = 0; c < t->columns; c++)
             add_loss(t, row, r, entry, at, c);
@@ -200,15 +200,16 @@ static void add_kind_losses(const losses *t, report_kind kind) {
 /* The loss before anything is removed, for each value function that judges in the table. */
 static void add_bases(const losses *t) {
     const report_section *s = t->section;
-    const json_t *judged = json_object_get(s->data, "judged");
+    const json_t *judged = json_object_get(s->data, "utilities");
     draw_markup(s->html, "<tfoot>\n");
     for (size_t j = 0; j < json_array_size(judged); j++) {
         const json_t *judge = json_array_get(judged, j);
-        const char *value = report_text_of(judge, "value");
+        const char *value = report_text_of(judge, "utility");
         bool judges = t->value && strcmp(t->value, value) == 0;
         for (size_t r = 0; !t->value && r < json_array_size(s->rows); r++) {
             const json_t *row = json_array_get(s->rows, r);
-            judges |= find_entry(t, row, NULL) && strcmp(report_text_of(row, "value"), value) == 0;
+            judges |=
+                find_entry(t, row, NULL) && strcmp(report_text_of(row, "utility"), value) == 0;
         }
         size_t at = 0;
         const json_t *entry =
@@ -221,16 +222,16 @@ static void add_bases(const losses *t) {
         draw_markup(s->html, "<tr><th scope=\"row\">With all players<small>by ");
         report_utility(s->html, value);
         fds__text_print(s->html, "</small></th><td colspan=\"%zu\">", t->columns);
-        snprintf(path, sizeof path, "judged/%zu/losses/%zu/mean", j, at);
+        snprintf(path, sizeof path, "utilities/%zu/losses/%zu/mean", j, at);
         add_number(s, path, 2, mean);
         if (isfinite(error)) {
             draw_markup(s->html, "<i> ± ");
-            snprintf(path, sizeof path, "judged/%zu/losses/%zu/error", j, at);
+            snprintf(path, sizeof path, "utilities/%zu/losses/%zu/error", j, at);
             add_number(s, path, 2, error);
             draw_markup(s->html, "</i>");
         }
         draw_markup(s->html, "<small>test samples ");
-        snprintf(path, sizeof path, "judged/%zu/losses/%zu/count", j, at);
+        snprintf(path, sizeof path, "utilities/%zu/losses/%zu/count", j, at);
         add_number(s, path, 0, count);
         draw_markup(s->html, "</small></td></tr>\n");
     }
@@ -277,7 +278,7 @@ bool report_table_losses(const report_section *s, const char *value, const char 
     draw_markup(s->html, REPORT_SCROLL "<table class=\"losses\">\n");
     add_caption(&t);
     fds__text_print(s->html, "<thead><tr><th scope=\"col\">Players %s</th>",
-                    strcmp(way, "add") == 0 ? "trained on" : "removed");
+                    strcmp(way, "keep_top") == 0 ? "trained on" : "removed");
     for (size_t c = 0; c < t.columns; c++) {
         draw_markup(s->html, "<th scope=\"col\">");
         fds__text_digits(s->html, 4, 100 * report_number_at(s->shares, t.shares[c]));
@@ -301,10 +302,10 @@ typedef struct measure {
 
 static const measure measures[] = {
     {"agreement", "correlation", "Correlation", "with the truth", 3},
-    {"agreement", "within", "Correlation", "within the class", 3},
+    {"agreement", "class_correlation", "Correlation", "within the class", 3},
     {"agreement", "relative_error", "Error", "relative", 3},
-    {"agreement", "gap", "Gap", "of the sum", 3},
-    {NULL, "area", "Wrong labels", "area", 3},
+    {"agreement", "efficiency_gap", "Gap", "of the sum", 3},
+    {NULL, "auc", "Wrong labels", "auc", 3},
     {NULL, "sub_models", "Sub-models", "trained", 0},
     {"timing", "prepare_s", "To prepare", "seconds", -1},
     {"timing", "answer_ms", "New sample", "ms", -1},
@@ -406,7 +407,7 @@ static void add_kind_measures(const report_section *s, report_kind kind, const b
 
 /* How far the truth itself can be trusted. */
 static void add_truths(const report_section *s) {
-    const json_t *judged = json_object_get(s->data, "judged");
+    const json_t *judged = json_object_get(s->data, "utilities");
     for (size_t j = 0; j < json_array_size(judged); j++) {
         const json_t *judge = json_array_get(judged, j), *truth = json_object_get(judge, "truth");
         double coalitions = report_number_of(truth, "coalitions");
@@ -415,12 +416,12 @@ static void add_truths(const report_section *s) {
         if (!isfinite(coalitions) || !isfinite(mean))
             continue;
         draw_markup(s->html, " The truth by ");
-        report_utility(s->html, report_text_of(judge, "value"));
+        report_utility(s->html, report_text_of(judge, "utility"));
         draw_markup(s->html, " is of ");
-        snprintf(path, sizeof path, "judged/%zu/truth/coalitions", j);
+        snprintf(path, sizeof path, "utilities/%zu/truth/coalitions", j);
         add_number(s, path, 0, coalitions);
         draw_markup(s->html, " coalitions; values from either half of them correlate by ");
-        snprintf(path, sizeof path, "judged/%zu/truth/correlation/mean", j);
+        snprintf(path, sizeof path, "utilities/%zu/truth/correlation/mean", j);
         add_number(s, path, 3, mean);
         draw_markup(s->html, ".");
     }
@@ -430,8 +431,9 @@ static void add_truths(const report_section *s) {
 static void add_stopped(const report_section *s) {
     bool is_open = false;
     for (size_t r = 0; r < json_array_size(s->rows); r++) {
-        const json_t *row = json_array_get(s->rows, r), *orders = json_object_get(row, "orders");
-        double walked = report_number_of(json_object_get(orders, "walked"), "mean");
+        const json_t *row = json_array_get(s->rows, r),
+                     *orders = json_object_get(row, "permutations");
+        double walked = report_number_of(json_object_get(orders, "sampled"), "mean");
         char path[160];
         if (!json_is_false(json_object_get(orders, "has_converged")) || !isfinite(walked))
             continue;
@@ -439,7 +441,7 @@ static void add_stopped(const report_section *s) {
         is_open = true;
         draw_text(s->html, report_text_of(row, "title"));
         draw_markup(s->html, " stopped after ");
-        snprintf(path, sizeof path, "rows/%zu/orders/walked/mean", r);
+        snprintf(path, sizeof path, "rows/%zu/permutations/sampled/mean", r);
         add_number(s, path, walked != floor(walked), walked);
         draw_markup(s->html, " orders, before its own rule");
     }

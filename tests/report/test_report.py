@@ -36,30 +36,30 @@ HOSTILE = "<script>alert(\"1\")</script>,'&amp; \"x\"\n=1+1\t\u0001\u0085\uffff 
 
 def losses(draw, value, way, count):
     means = [draw.uniform(0, 20) for _ in SHARES]
-    return {"value": value, "way": way, "set": "right", "count": count, "mean": means,
+    return {"utility": value, "removal": way, "set": "correct", "count": count, "mean": means,
             "sd": [draw.uniform(0, 5) for _ in SHARES]}
 
 
 def make_row(draw, method, title, kind):
     own = "retrain" if method == "fds" else "retrain:10"
-    entries = [losses(draw, "retrain:10", way, 146) for way in ("top", "bottom", "add")]
+    entries = [losses(draw, "retrain:10", way, 146) for way in ("top", "bottom", "keep_top")]
     if method == "fds" or kind in ("paper", "control"):
         entries.append(losses(draw, "retrain", "top", 150))
     entries += [dict(entry, set="all", count=200) for entry in entries]
     return {"method": method, "title": title, "kind": kind, "is_per_sample": kind != "paper",
-            "value": own, "losses": entries,
-            "agreement": {"correlation": draw.uniform(-1, 1), "within": draw.uniform(-1, 1),
+            "utility": own, "losses": entries,
+            "agreement": {"correlation": draw.uniform(-1, 1), "class_correlation": draw.uniform(-1, 1),
                           "relative_error": None if kind == "paper" else draw.uniform(0, 2),
-                          "gap": None},
-            "area": draw.random(), "sub_models": draw.randrange(3000),
-            "orders": {"walked": 50, "has_converged": method != "tmc"} if kind == "paper" else None,
+                          "efficiency_gap": None},
+            "auc": draw.random(), "sub_models": draw.randrange(3000),
+            "permutations": {"sampled": 50, "has_converged": method != "tmc"} if kind == "paper" else None,
             "timing": {"prepare_s": 10 ** draw.uniform(-4, 3), "answer_ms": draw.uniform(0, 30),
                        "was_resumed": False}}
 
 
 def make_case(name, seed, methods=METHODS):
     draw = random.Random(f"{name} {seed}")
-    base = [{"set": "right", "count": 146, "mean": draw.random(), "sd": draw.random()},
+    base = [{"set": "correct", "count": 146, "mean": draw.random(), "sd": draw.random()},
             {"set": "all", "count": 200, "mean": draw.random(), "sd": draw.random()}]
     truth = {"coalitions": 8000, "correlation": draw.random()} if seed == 0 else None
     return {"fds": VERSION, "kind": "fds bench case",
@@ -68,8 +68,8 @@ def make_case(name, seed, methods=METHODS):
                      "tests": 200, "inputs": 3000},
             "settings": {"seed": seed, "network": "lenet5", "explainer": "mlp", "coalitions": 2000,
                          "truth": 8000 if seed == 0 else 0, "flipped": 0.1, "shares": SHARES},
-            "judged": [{"value": "retrain:10", "right": 146, "losses": base, "truth": truth},
-                       {"value": "retrain", "right": 150, "losses": base, "truth": None}],
+            "utilities": [{"utility": "retrain:10", "correct": 146, "losses": base, "truth": truth},
+                       {"utility": "retrain", "correct": 150, "losses": base, "truth": None}],
             "rows": [make_row(draw, *method) for method in methods],
             "pictures": [{"method": "afds", "file": "afds.png"}]}
 
@@ -164,7 +164,7 @@ def as_text(value):
 
 def check_number(text, path, report):
     value = look_up(report, path)
-    if path.startswith(tuple(f"/data/{d}/rows/" for d in range(9))) or "/judged/" in path:
+    if path.startswith(tuple(f"/data/{d}/rows/" for d in range(9))) or "/utilities/" in path:
         text = text.replace("−", "-")
         assert re.fullmatch(r"-?\d+(\.\d+)?", text), f"{path}: {text!r}"
         decimals = len(text.partition(".")[2])
@@ -272,8 +272,8 @@ def every_number_in_a_table_is_that_of_the_json():
 
 
 def mean_at(row, value, share):
-    return next((entry["mean"][share] for entry in row["losses"] if entry["value"] == value
-                 and entry["way"] == "top" and entry["set"] == "right"), 0)
+    return next((entry["mean"][share] for entry in row["losses"] if entry["utility"] == value
+                 and entry["removal"] == "top" and entry["set"] == "correct"), 0)
 
 
 @test
@@ -281,13 +281,13 @@ def the_greatest_by_the_same_models_is_bold():
     cases = usual()
     for case in cases:  # by converged models, greater than all others
         for entry in case["rows"][0]["losses"]:
-            if entry["value"] == "retrain":
+            if entry["utility"] == "retrain":
                 entry["mean"] = [50] * len(SHARES)
     text, report = make(cases)
     tables = re.findall(r'<table class="losses">.*?</table>', text, re.S)
     rows = report["data"][0]["rows"]
     for table, value, ranked in (
-            (tables[0], "retrain:10", lambda row: row["value"] == "retrain:10"),
+            (tables[0], "retrain:10", lambda row: row["utility"] == "retrain:10"),
             (tables[2], "retrain:10", lambda row: True), (tables[3], "retrain", lambda row: True)):
         for share in range(4):
             at = max((mean_at(row, value, share), r) for r, row in enumerate(rows)
@@ -326,7 +326,7 @@ def charts_of_some_seeds_say_which():
     cases = [make_case("mine", seed) for seed in (4, 5, 6)]
     for case in cases[1:]:
         for row in case["rows"]:
-            row["losses"] = [entry for entry in row["losses"] if entry["way"] == "top"]
+            row["losses"] = [entry for entry in row["losses"] if entry["removal"] == "top"]
     text, _ = make(cases)
     small = [caption for caption in captions(text) if "curves as above" in caption]
     assert len(small) == 6 and all(caption.endswith(", seed 4 only") for caption in small), small
@@ -337,7 +337,7 @@ def charts_of_some_seeds_say_which():
     # the loss with all players is that of a chart's own seeds
     before = re.findall(r'<svg class="plot".*?</svg>', text, re.S)[:3]
     for case in cases[1:]:
-        for entry in case["judged"][0]["losses"]:
+        for entry in case["utilities"][0]["losses"]:
             entry["mean"] += 5
     text, _ = make(cases)
     after = re.findall(r'<svg class="plot".*?</svg>', text, re.S)[:3]
@@ -353,13 +353,13 @@ def columns_of_some_seeds_say_how_many():
     cases = [make_case("mine", seed) for seed in (0, 1, 2)]
     for case in cases[1:]:
         for row in case["rows"]:
-            row["agreement"] = row["area"] = None
+            row["agreement"] = row["auc"] = None
     cases[0]["rows"][0]["sub_models"] = None
     text, report = make(cases)
     check_cells(Page(text), report)
     heads = re.search(r'<table class="measures">.*?</thead>', text, re.S).group()
     assert re.findall(r">([^<>]+)</small><small>1 of 3 seeds</small>", heads) == [
-        "with the truth", "within the class", "relative", "area"], heads
+        "with the truth", "within the class", "relative", "auc"], heads
     assert '<small>seeds: <span data-path="/data/0/rows/0/sub_models/count">2</span>' in text
     assert text.count("<small>seeds: ") == 1
 
@@ -367,7 +367,7 @@ def columns_of_some_seeds_say_how_many():
 @test
 def the_truth_and_unfinished_orders_are_told():
     text, report = make(usual())
-    truth = report["data"][0]["judged"][0]["truth"]
+    truth = report["data"][0]["utilities"][0]["truth"]
     assert re.search(r"The truth by models of 10 epochs is of <span [^>]*>8000</span> coalitions; "
                      r"values from either half of them correlate by <span [^>]*>%.3f</span>"
                      % truth["correlation"]["mean"], text)
@@ -445,14 +445,14 @@ def the_csv_has_every_number_of_the_json():
 
     for data in report["data"]:
         name, seeds = data["name"], data["seeds"]
-        for judge in data["judged"]:
+        for judge in data["utilities"]:
             for loss in judge["losses"]:
-                key = (name, "", "loss", judge["value"], "", loss["set"], "0")
+                key = (name, "", "loss", judge["utility"], "", loss["set"], "0")
                 expect(key + ("",), loss["mean"], loss["sd"], loss["error"], loss["count"])
                 for seed, mean in zip(seeds, loss["by_seed"]):
                     expect(key + (str(seed),), mean)
             if judge["truth"]:
-                key = (judge["value"], "", "", "", "")
+                key = (judge["utility"], "", "", "", "")
                 expect((name, "", "truth_coalitions") + key, judge["truth"]["coalitions"])
                 stat = judge["truth"]["correlation"]
                 expect((name, "", "truth_correlation") + key, stat["mean"], stat["sd"], None,
@@ -460,16 +460,16 @@ def the_csv_has_every_number_of_the_json():
         for row in data["rows"]:
             for loss in row["losses"]:
                 for k, share in enumerate(SHARES):
-                    key = (name, row["method"], "loss", loss["value"], loss["way"], loss["set"],
+                    key = (name, row["method"], "loss", loss["utility"], loss["removal"], loss["set"],
                            f"{share:g}")
                     expect(key + ("",), loss["mean"][k], loss["sd"][k], loss["error"][k],
                            loss["count"])
                     for seed, means in zip(seeds, loss["by_seed"]):
                         expect(key + (str(seed),), means[k])
-            for outer, keys in ((row["agreement"], ("correlation", "within", "relative_error",
-                                                    "gap")),
-                                (row, ("area", "sub_models")),
-                                (row["orders"] or {"walked": None}, ("walked",)),
+            for outer, keys in ((row["agreement"], ("correlation", "class_correlation", "relative_error",
+                                                    "efficiency_gap")),
+                                (row, ("auc", "sub_models")),
+                                (row["permutations"] or {"sampled": None}, ("sampled",)),
                                 (row["timing"], ("prepare_s", "answer_ms"))):
                 for what in keys:
                     stat = outer[what] or {"mean": None, "sd": None, "count": 1}
@@ -500,12 +500,12 @@ def hostile_names_stay_texts():
     for case in cases:
         case["data"]["source"] = case["settings"]["network"] = case["settings"][HOSTILE] = HOSTILE
         case["pictures"] = [{"method": HOSTILE, "file": "afds.png"}]
-        for judge, value in zip(case["judged"], (HOSTILE, "retrain:" + HOSTILE)):
-            judge["value"] = value
+        for judge, value in zip(case["utilities"], (HOSTILE, "retrain:" + HOSTILE)):
+            judge["utility"] = value
         for row in case["rows"]:
-            row["value"] = HOSTILE
+            row["utility"] = HOSTILE
             for entry in row["losses"]:
-                entry["value"] = {"retrain": "retrain:" + HOSTILE}.get(entry["value"], HOSTILE)
+                entry["utility"] = {"retrain": "retrain:" + HOSTILE}.get(entry["utility"], HOSTILE)
     text, report = make(cases, command=HOSTILE)
     page = Page(text)
     check_self_contained(text.replace("&lt;/script", ""), page)
@@ -527,12 +527,12 @@ def hostile_names_stay_texts():
 def what_was_not_measured_is_left_out():
     case = make_case("mine", 7, [("afds", "AFDS", "ours"), ("random", "Random", "control")])
     for row in case["rows"]:
-        row.update(agreement=None, area=None, sub_models=None, orders=None, timing=None)
+        row.update(agreement=None, auc=None, sub_models=None, permutations=None, timing=None)
         row["losses"] = [entry for entry in row["losses"]
-                         if entry["way"] == "top" and entry["value"] == "retrain:10"]
+                         if entry["removal"] == "top" and entry["utility"] == "retrain:10"]
         for entry in row["losses"]:
             entry["mean"][2] = entry["sd"][3] = None
-    case["judged"].pop()
+    case["utilities"].pop()
     case["pictures"] = []
     text, report = make([case])
     page = Page(text)
@@ -546,7 +546,7 @@ def what_was_not_measured_is_left_out():
 @test
 def no_sample_predicted_rightly_shows_all_samples():
     case = make_case("mine", 7)
-    for holder in case["rows"] + case["judged"]:
+    for holder in case["rows"] + case["utilities"]:
         holder["losses"] = [entry for entry in holder["losses"] if entry["set"] == "all"]
     text, report = make([case])
     check_cells(Page(text), report)
