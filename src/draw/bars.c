@@ -123,7 +123,7 @@ void draw_bars(const char *title, const char *x_name, const draw_bar *bars, size
     for (size_t i = 0; i < count; i++)
         has_marks |= isfinite(bars[i].mark);
     draw_markup(svg, "<figure class=\"bars\">\n<figcaption>");
-    draw_text(svg, title);
+    draw_markup(svg, title);
     draw_markup(svg, "</figcaption>\n<div>\n");
     chart_open(svg, "plot", title, WIDTH, bottom + 46);
     draw_grid(s, bottom, svg);

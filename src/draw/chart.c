@@ -42,7 +42,7 @@ void chart_open(fds__text *svg, const char *classes, const char *title, double w
                 double height) {
     fds__text_print(svg, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %s %s\">\n<title>", classes,
                     chart_at(width).text, chart_at(height).text);
-    draw_text(svg, title);
+    draw_markup(svg, title);
     draw_markup(svg, "</title>\n");
 }
 
@@ -299,7 +299,7 @@ void draw_curves(const draw_chart *chart, fds__text *svg) {
     plane p = make_plane(chart);
     fds__text_print(svg, "<figure class=\"chart%s\">\n<figcaption>",
                     chart->is_small ? " small" : "");
-    draw_text(svg, chart->title);
+    draw_markup(svg, chart->title);
     draw_markup(svg, "</figcaption>\n<div>\n");
     chart_open(svg, "plot", chart->title, p.width, p.height);
     draw_axes(&p, svg);

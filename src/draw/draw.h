@@ -62,7 +62,8 @@ typedef struct draw_curve {
 } draw_curve;
 
 typedef struct draw_chart {
-    const char *title, *x_name, *y_name; /* with units */
+    const char *title;           /* markup */
+    const char *x_name, *y_name; /* with units */
     const double *x;
     size_t points;
     const draw_curve *curves;
@@ -84,7 +85,7 @@ typedef struct draw_bar {
     bool is_control;
 } draw_bar;
 
-/* Horizontal bars on a logarithmic scale, each with its number. */
+/* Horizontal bars on a logarithmic scale, each with its number. title: markup. */
 void draw_bars(const char *title, const char *x_name, const draw_bar *bars, size_t count,
                fds__text *svg);
 

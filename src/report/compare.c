@@ -130,8 +130,8 @@ static fds_status compare_losses(comparison *c, const json_t *before, const json
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *old = json_array_get(list, i);
         const json_t *new =
-            report_losses_find(after, report_text_of(old, "utility"),
-                               report_text_of(old, "removal"), report_text_of(old, "set"), NULL);
+            report_losses(after, report_text_of(old, "utility"), report_text_of(old, "removal"),
+                          report_text_of(old, "set"), NULL);
         for (size_t k = 0; new &&k < json_array_size(shares_before); k++)
             for (size_t m = 0; m < json_array_size(shares_after); m++) {
                 double share = report_number_at(shares_before, k);
@@ -153,12 +153,11 @@ static fds_status compare_judged(comparison *c, const json_t *before, const json
         const json_t *judge = json_array_get(judged, j), *list = json_object_get(judge, "losses");
         const char *value = report_text_of(judge, "utility");
         const json_t *other =
-            report_list_find(json_object_get(after, "utilities"), "utility", value, NULL);
+            report_find(json_object_get(after, "utilities"), "utility", value, NULL);
         for (size_t i = 0; i < json_array_size(list); i++) {
             const json_t *old = json_array_get(list, i);
             const char *set = report_text_of(old, "set");
-            const json_t *new =
-                report_list_find(json_object_get(other, "losses"), "set", set, NULL);
+            const json_t *new = report_find(json_object_get(other, "losses"), "set", set, NULL);
             what->used = 0;
             fds__text_print(what, "loss by ");
             draw_markup(what, value);
@@ -210,7 +209,7 @@ static fds_status compare_data(comparison *c, const json_t *before, const json_t
     for (size_t r = 0; r < json_array_size(rows); r++) {
         const json_t *old = json_array_get(rows, r);
         c->method = report_text_of(old, "method");
-        const json_t *new = report_list_find(others, "method", c->method, NULL);
+        const json_t *new = report_find(others, "method", c->method, NULL);
         if (!new) {
             tell_missing(c, true);
             continue;
@@ -221,7 +220,7 @@ static fds_status compare_data(comparison *c, const json_t *before, const json_t
     }
     for (size_t r = 0; r < json_array_size(others); r++) {
         c->method = report_text_of(json_array_get(others, r), "method");
-        if (!report_list_find(rows, "method", c->method, NULL))
+        if (!report_find(rows, "method", c->method, NULL))
             tell_missing(c, false);
     }
     return FDS_OK;
@@ -233,7 +232,7 @@ static fds_status compare_all(comparison *c, const json_t *before, const json_t 
         const json_t *old = json_array_get(before, d);
         c->data = report_text_of(old, "name");
         c->method = "";
-        const json_t *new = report_list_find(after, "name", c->data, NULL);
+        const json_t *new = report_find(after, "name", c->data, NULL);
         if (new)
             TRY(compare_data(c, old, new, what, err));
         else
@@ -242,7 +241,7 @@ static fds_status compare_all(comparison *c, const json_t *before, const json_t 
     c->method = "";
     for (size_t d = 0; d < json_array_size(after); d++) {
         c->data = report_text_of(json_array_get(after, d), "name");
-        if (!report_list_find(before, "name", c->data, NULL))
+        if (!report_find(before, "name", c->data, NULL))
             tell_missing(c, false);
     }
     return FDS_OK;

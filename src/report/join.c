@@ -91,8 +91,8 @@ static fds_status check_rows(const report_cases *g, size_t i, fds_error *err) {
     for (size_t r = 0; r < json_array_size(rows); r++)
         for (size_t before = 0; before < i; before++) {
             const json_t *row = json_array_get(rows, r);
-            const json_t *other = report_list_find(json_object_get(g->cases[before], "rows"),
-                                                   "method", report_text_of(row, "method"), NULL);
+            const json_t *other = report_find(json_object_get(g->cases[before], "rows"), "method",
+                                              report_text_of(row, "method"), NULL);
             for (size_t k = 0; other && k < sizeof same / sizeof *same; k++)
                 if (!json_equal(json_object_get(row, same[k]), json_object_get(other, same[k]))) {
                     char what[300];
@@ -139,7 +139,7 @@ static fds_status join_group(const report_cases *g, json_t **out, fds_error *err
         is_whole = fds__json_append(seeds, json_integer(seed_of(g->cases[i])));
     is_whole = is_whole && fds__json_share(data, "seeds", seeds) &&
                fds__json_put(data, "settings", join_settings(g, 0)) &&
-               fds__json_put(data, "utilities", report_join_judged(g)) &&
+               fds__json_put(data, "utilities", report_join_utilities(g)) &&
                fds__json_put(data, "rows", report_join_rows(g)) &&
                fds__json_put(data, "pictures", join_pictures(g));
     json_decref(seeds);

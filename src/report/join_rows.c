@@ -25,7 +25,7 @@ static json_t *join_number(const report_cases *g, const char *method, const char
                            const char *key) {
     for (size_t i = 0; i < g->count; i++) {
         const json_t *row =
-            report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
+            report_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
         const json_t *from = outer ? json_object_get(row, outer) : row;
         g->parts[i] = (report_stat){1, report_number_of(from, key), NAN, NAN};
     }
@@ -55,7 +55,7 @@ static json_t *join_orders(const report_cases *g, const char *method) {
         return walked;
     for (size_t i = 0; i < g->count; i++) {
         const json_t *row =
-            report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
+            report_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
         json_t *flag = json_object_get(json_object_get(row, "permutations"), "has_converged");
         if (json_is_boolean(flag) && !json_is_false(has_converged))
             has_converged = flag;
@@ -65,7 +65,7 @@ static json_t *join_orders(const report_cases *g, const char *method) {
 
 static const json_t *timing_of(const report_cases *g, size_t i, const char *method) {
     const json_t *rows = json_object_get(g->cases[i], "rows");
-    return json_object_get(report_list_find(rows, "method", method, NULL), "timing");
+    return json_object_get(report_find(rows, "method", method, NULL), "timing");
 }
 
 /* Seconds of a method that was broken off and went on lack a part: they count only where there are
@@ -112,11 +112,11 @@ static const json_t *entry_of(const report_cases *g, size_t i, const char *metho
                               const char *value, const char *way, const char *set) {
     const json_t *found;
     if (method) {
-        found = report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
-        return report_losses_find(found, value, way, set, NULL);
+        found = report_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
+        return report_losses(found, value, way, set, NULL);
     }
-    found = report_list_find(json_object_get(g->cases[i], "utilities"), "utility", value, NULL);
-    return report_list_find(json_object_get(found, "losses"), "set", set, NULL);
+    found = report_find(json_object_get(g->cases[i], "utilities"), "utility", value, NULL);
+    return report_find(json_object_get(found, "losses"), "set", set, NULL);
 }
 
 /* One of the losses with all players, from the first case's entry that names its set. */
@@ -185,9 +185,8 @@ static json_t *join_losses(const report_cases *g, const char *method, const char
     bool is_whole = out != NULL;
     for (size_t i = 0; is_whole && i < g->count; i++) {
         const json_t *holder =
-            method ? report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL)
-                   : report_list_find(json_object_get(g->cases[i], "utilities"), "utility", value,
-                                      NULL);
+            method ? report_find(json_object_get(g->cases[i], "rows"), "method", method, NULL)
+                   : report_find(json_object_get(g->cases[i], "utilities"), "utility", value, NULL);
         const json_t *list = json_object_get(holder, "losses");
         for (size_t k = 0; is_whole && k < json_array_size(list); k++) {
             const json_t *entry = json_array_get(list, k);
@@ -254,7 +253,7 @@ static json_t *join_list(const report_cases *g, const char *key, const char *nam
         const json_t *list = json_object_get(g->cases[i], key);
         for (size_t k = 0; is_whole && k < json_array_size(list); k++) {
             const json_t *entry = json_array_get(list, k);
-            if (!report_list_find(out, name, report_text_of(entry, name), NULL))
+            if (!report_find(out, name, report_text_of(entry, name), NULL))
                 is_whole = fds__json_append(out, make(g, entry));
         }
     }
@@ -266,8 +265,7 @@ static json_t *join_truth(const report_cases *g, const char *value) {
     const json_t *coalitions = NULL;
     for (size_t i = 0; i < g->count; i++) {
         const json_t *judged = json_object_get(g->cases[i], "utilities");
-        const json_t *truth =
-            json_object_get(report_list_find(judged, "utility", value, NULL), "truth");
+        const json_t *truth = json_object_get(report_find(judged, "utility", value, NULL), "truth");
         g->parts[i] = (report_stat){1, report_number_of(truth, "correlation"), NAN, NAN};
         if (!coalitions)
             coalitions = json_object_get(truth, "coalitions");
@@ -285,7 +283,7 @@ static json_t *join_judge(const report_cases *g, const json_t *first) {
 
 /* ---- both lists ---- */
 
-json_t *report_join_judged(const report_cases *g) {
+json_t *report_join_utilities(const report_cases *g) {
     return join_list(g, "utilities", "utility", join_judge);
 }
 json_t *report_join_rows(const report_cases *g) { return join_list(g, "rows", "method", join_row); }

@@ -209,6 +209,7 @@ def check_self_contained(text, page):
 @test
 def the_page_is_valid_html():
     text, _ = make(usual())
+    assert "{{" not in text and "}}" not in text
     page = Page(text)
     assert {"data-0", "data-1", "meaning", "made"} <= page.ids
     for phrase in ("nan", "None", "null", "inf<", ">inf"):
@@ -230,7 +231,7 @@ def every_drawing_parses_and_is_described():
     text, _ = make(usual())
     plots = [svg for svg in drawings(text) if svg.get("class") == "plot"]
     keys = [svg for svg in drawings(text) if svg.get("class") == "key"]
-    # by 10 epochs three charts with two small ones each, by converged models one, and bars
+    # for 10 epochs three charts with two small ones each, by converged models one, and bars
     assert len(plots) == 2 * (3 * 3 + 1 + 1) and keys
     for svg in plots:
         assert svg.get("role") == "img" and svg.find("title").text
@@ -296,25 +297,27 @@ def the_greatest_by_the_same_models_is_bold():
                               table)
             assert bold == [str(at)], (value, share, bold, at)
     # it stands in the first table nevertheless, and says by what
-    assert re.search(r"<code>fds</code><small>by models trained until converged</small>", tables[0])
+    assert re.search(r"<code>fds</code><small>with models trained to convergence</small>", tables[0])
 
 
 @test
-def tables_by_one_judge_say_whose_values_are_of_others():
+def tables_by_one_utility_say_whose_values_come_from_another():
     text, _ = make(usual())
     assert "Every method" not in text and "as in the paper" not in text
-    assert ("<h4>Methods judged by models trained until converged</h4>\n<p>The methods whose "
-            "removals were judged by these models. The values of Leave one out, TMC-Shapley "
-            "(DataShapley) and FreeShap themselves come from models of 10 epochs, their own "
-            "setting.</p>") in text
-    assert ("<h4>Methods judged by models of 10 epochs</h4>\n<p>The methods whose removals were "
-            "judged by these models. The values of Fast-DataShapley themselves come from models "
-            "trained until converged, its own setting.</p>") in text
+    words = " ".join(text.split())
+    assert ("<h4>Evaluated with models trained to convergence</h4> <p>All methods whose removals "
+            "were evaluated with these models. The values of Leave one out, TMC-Shapley "
+            "(DataShapley) and FreeShap come from models trained for 10 epochs, their own setting. "
+            "</p>") in words
+    assert ("<h4>Evaluated with models trained for 10 epochs</h4> <p>All methods whose removals were "
+            "evaluated with these models. The values of Fast-DataShapley come from models trained "
+            "to convergence, its own setting. </p>") in words
     folded = re.findall(r"<summary>(.*?)</summary>", text)
-    for start in ("The same over all test samples", "Without the least valuable", "With the most valuable"):
+    for start in ("The same over all test samples", "Value loss without the least valuable",
+                  "Value loss with the most valuable"):
         assert sum(line.startswith(start) for line in folded) == 2, folded  # of each set of data
-    assert text.count("Bold: the least of a column, controls aside") == 4
-    assert len(folded) == 6 and "seeds. Bold" not in text
+    assert words.count("Bold: the lowest of each column, without the controls") == 4
+    assert len(folded) == 6 and "seeds: mean" not in words
 
 
 def captions(text):
@@ -330,10 +333,11 @@ def charts_of_some_seeds_say_which():
     text, _ = make(cases)
     small = [caption for caption in captions(text) if "curves as above" in caption]
     assert len(small) == 6 and all(caption.endswith(", seed 4 only") for caption in small), small
-    assert text.count("judged by models of 10 epochs, 1 of 3 seeds. Bold: the least of a column") == 2
+    assert " ".join(text.split()).count("trained for 10 epochs, 1 of 3 seeds: mean ± standard error. "
+                                     "Bold: the lowest of each column") == 2
     assert not any(" only" in caption for caption in captions(text) if "most valuable players:" in
                    caption)
-    assert "Bands are ± 1.96 standard errors." in text and "confidence" not in text
+    assert "Bands show ± 1.96 standard errors." in text and "confidence interval" not in text
     # the loss with all players is that of a chart's own seeds
     before = re.findall(r'<svg class="plot".*?</svg>', text, re.S)[:3]
     for case in cases[1:]:
@@ -359,24 +363,25 @@ def columns_of_some_seeds_say_how_many():
     check_cells(Page(text), report)
     heads = re.search(r'<table class="measures">.*?</thead>', text, re.S).group()
     assert re.findall(r">([^<>]+)</small><small>1 of 3 seeds</small>", heads) == [
-        "with the truth", "within the class", "relative", "auc"], heads
+        "with the truth", "within the class", "relative", "AUC"], heads
     assert '<small>seeds: <span data-path="/data/0/rows/0/sub_models/count">2</span>' in text
     assert text.count("<small>seeds: ") == 1
 
 
 @test
-def the_truth_and_unfinished_orders_are_told():
+def the_truth_and_unfinished_permutations_are_told():
     text, report = make(usual())
     truth = report["data"][0]["utilities"][0]["truth"]
-    assert re.search(r"The truth by models of 10 epochs is of <span [^>]*>8000</span> coalitions; "
-                     r"values from either half of them correlate by <span [^>]*>%.3f</span>"
-                     % truth["correlation"]["mean"], text)
-    told = re.findall(r'<p class="soft">([^\n]*) orders, before its own rule\.</p>', text)
+    words = " ".join(text.split())
+    assert re.search(r"The truth for models trained for 10 epochs is estimated from <span [^>]*>8000"
+                     r"</span> coalitions; values from its two halves have a correlation of "
+                     r"<span [^>]*>%.3f</span>" % truth["correlation"]["mean"], words)
+    told = re.findall(r'<p class="soft">(.*?) permutations, before its own stopping rule\. </p>', words)
     assert [re.sub("<[^>]*>", "", one) for one in told] == [
         "TMC-Shapley (DataShapley) stopped after 50"] * 2
     # of the paper's baselines and of others, those that trained any
     rows = [row for data in report["data"] for row in data["rows"]]
-    assert text.count("<small>asked for</small>") == sum(
+    assert text.count("<small>requested</small>") == sum(
         row["kind"] in ("paper", "other") and row["sub_models"]["mean"] > 0 for row in rows)
 
 
@@ -394,13 +399,13 @@ def another_machine_is_told():
 @test
 def the_paper_is_named_only_where_it_has_figures():
     text, _ = make(usual())
-    assert "fit only these, though it does not say so" in text and "A30" in text
+    assert "match only these, although it does not say so" in text and "A30" in text
     cases = usual()
     for case in cases:
         case["data"]["players"] = 50
     text, report = make(cases)
     assert not any(row["paper"] for data in report["data"] for row in data["rows"])
-    for phrase in ("fit only these", "A30", "<small>paper", 'class="mark"', "The paper’s own"):
+    for phrase in ("match only these", "A30", "<small>paper", 'class="mark"', "The paper’s own"):
         assert phrase not in text, phrase
 
 
@@ -537,21 +542,21 @@ def what_was_not_measured_is_left_out():
     text, report = make([case])
     page = Page(text)
     check_cells(page, report)
-    assert "Seconds to prepare" not in text and "The greatest contributors" not in text
+    assert "Preparation time" not in text and "Largest contributors" not in text
     assert 'class="measures"' not in text and "<h4>" not in text
     assert not re.search(r"nan|None|null", text)
     assert [data["rows"][0]["timing"] for data in report["data"]] == [None]
 
 
 @test
-def no_sample_predicted_rightly_shows_all_samples():
+def no_sample_classified_correctly_shows_all_samples():
     case = make_case("mine", 7)
     for holder in case["rows"] + case["utilities"]:
         holder["losses"] = [entry for entry in holder["losses"] if entry["set"] == "all"]
     text, report = make([case])
     check_cells(Page(text), report)
     assert "<details open>" in text and len(drawings(text)) > 10
-    assert "predicts rightly" not in text and "<h4>" not in text
+    assert "classifies correctly" not in text and "<h4>" not in text
 
 
 @test
@@ -572,7 +577,7 @@ def few_shares_and_one_sample_are_enough():
 @test
 def colours_can_be_told_from_their_ground():
     text, _ = make([make_case("mine", 0)])
-    schemes = re.findall(r":root\{([^}]*--ground[^}]*)\}", text)
+    schemes = re.findall(r":root \{([^}]*--ground[^}]*)\}", text)
     assert len(schemes) == 2
 
     def light(colour):
@@ -581,7 +586,7 @@ def colours_can_be_told_from_their_ground():
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     for scheme in schemes:
-        colours = dict(re.findall(r"--(\w+):(#\w+)", scheme))
+        colours = dict(re.findall(r"--(\w+): (#\w+)", scheme))
         ground = light(colours["ground"].ljust(7, "f"))
         for name, least in [("ink", 7), ("soft", 4.5), ("accent", 4.5), ("ctl", 3)] + [
                 (f"c{i}", 3) for i in range(8)]:
