@@ -73,6 +73,9 @@ typedef struct draw_chart {
     bool is_small; /* without a legend: curves look as in another chart */
 } draw_chart;
 
+/* 1, 2 or 5 times a power of ten, not below value, which is above 0. */
+double draw_round_step(double value);
+
 /* A figure with inline SVG that follows the page's colours, and a legend beside the curves. Both
  * axes begin at 0. */
 void draw_curves(const draw_chart *chart, fds__text *svg);

@@ -243,7 +243,7 @@ static void add_part(chart *c, size_t part, size_t *chosen) {
 /* All curves by one utility function. */
 static void add_utility(chart *c, size_t *chosen) {
     static const char *const headings[PARTS] = {"the paper’s methods", "the paper’s baselines",
-                                                "others"};
+                                                "other methods"};
     size_t curves = 0;
     const json_t *row;
     for (size_t r = 0; (row = json_array_get(c->v.rows, r)); r++)
@@ -337,10 +337,11 @@ static fds_status add_picture(const report_view *v, const json_t *picture) {
         fds__free(data);
         return fds__fail(v->err, FDS_ERR_FORMAT, "%s: not a PNG", path);
     }
-    draw_markup(v->html, "<figure class=\"picture\">\n<img alt=\"Test samples, each followed by "
+    draw_markup(v->html, "<figure class=\"picture\">\n<div class=\"scroll\" tabindex=\"0\"><img "
+                         "alt=\"Test samples, each followed by "
                          "training samples\" src=\"");
     add_png(v->html, data, size);
-    draw_markup(v->html, "\">\n<figcaption>");
+    draw_markup(v->html, "\"></div>\n<figcaption>");
     draw_text(v->html, row ? report_text_of(row, "title") : method);
     draw_markup(v->html, "</figcaption>\n</figure>\n");
     fds__free(data);

@@ -282,6 +282,8 @@ static void members_of_a_wrong_kind_are_refused_by_name(void **state) {
         {"utilities/0", "utility", "null", "utilities[0].utility must be a text"},
         {"utilities/0/losses/0", "set", "\"wrong\"",
          "utilities[0].losses[0].set must be \"correct\" or \"all\""},
+        {"utilities/0/losses/0", "set", "\"correct|all\"",
+         "utilities[0].losses[0].set must be \"correct\" or \"all\""},
         {"utilities/0/losses/0", "mean", "\"1\"", "utilities[0].losses[0].mean must be a number"},
         {"rows/1", "kind", "\"best\"", "rows[1].kind must be \"ours\" or"},
         {"rows/1", "is_per_sample", "1", "rows[1].is_per_sample must be true or false"},
