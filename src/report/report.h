@@ -48,7 +48,7 @@ const report_paper_row *report_paper_find(const char *data, const char *method);
 /* report.json of the cases of dirs; pictures are named by their paths. */
 fds_status report_join(const char *const *dirs, size_t count, const char *command, json_t **out,
                        fds_error *err);
-/* Everything in report, one line a number. */
+/* Everything in report, one line per number. */
 fds_status report_csv(const json_t *report, fds__text *csv, fds_error *err);
 /* The whole page; pictures as in report_join. */
 fds_status report_page(const json_t *report, fds__text *html, fds_error *err);
@@ -90,17 +90,18 @@ report_stat report_pool(const report_stat *parts, size_t count);
 
 /* ---- join_rows.c ---- */
 
-/* The cases of one set of data, and room for a number of each. */
+/* The cases of one set of data, and scratch for a number of each. */
 typedef struct report_cases {
     const json_t **cases;
     const char **dirs;
     report_stat *parts;
     size_t count;
+    bool is_failed; /* memory ran out */
 } report_cases;
 
-/* "utilities" and "rows" of report.json; NULL: no memory. */
-json_t *report_join_utilities(const report_cases *g);
-json_t *report_join_rows(const report_cases *g);
+/* "utilities" and "rows" of report.json. */
+json_t *report_join_utilities(report_cases *g);
+json_t *report_join_rows(report_cases *g);
 
 /* ---- html.c ---- */
 
