@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two report.json compared, number by number: what differs between them by more than so many
- * standard errors, and what only one of them has. The error of a difference is the root of the sum
- * of both squares; of numbers that are one a seed, sd / sqrt(count) is theirs. Numbers whose error
- * is not known, as those of one seed, are told when they differ by more than a twentieth. What was
- * measured on, players, samples, seeds and settings, has no error: any difference is told. Times
- * are not compared.
+ * Compares two report.json number by number: what differs by more than so many standard errors, and
+ * what only one of them has. The error of a difference is the root of the sum of both squares; for
+ * numbers that are one per seed it is sd / sqrt(count). Numbers without a known error, such as those
+ * of one seed, count as different by more than a twentieth. Players, samples, seeds and settings
+ * have no error: any difference counts. Times are not compared.
  */
 #include "report/report.h"
 
@@ -112,7 +111,7 @@ static figure at_share(const json_t *entry, size_t k) {
                     report_number_at(json_object_get(entry, "error"), k)};
 }
 
-/* "loss by retrain:10, top 10 %, right" */
+/* "loss by retrain:10, top 10 %, correct" */
 static fds_status name_loss(const json_t *entry, double share, fds__text *what, fds_error *err) {
     what->used = 0;
     fds__text_print(what, "loss by ");
@@ -145,22 +144,19 @@ static fds_status compare_losses(comparison *c, const json_t *before, const json
 }
 
 /* Losses with all players. */
-static fds_status compare_judged(comparison *c, const json_t *before, const json_t *after,
-                                 fds__text *what, fds_error *err) {
-    const json_t *judged = json_object_get(before, "utilities");
+static fds_status compare_bases(comparison *c, const json_t *before, const json_t *after,
+                                fds__text *what, fds_error *err) {
+    const json_t *of, *old;
     c->method = "(all players)";
-    for (size_t j = 0; j < json_array_size(judged); j++) {
-        const json_t *judge = json_array_get(judged, j), *list = json_object_get(judge, "losses");
-        const char *value = report_text_of(judge, "utility");
-        const json_t *other =
-            report_find(json_object_get(after, "utilities"), "utility", value, NULL);
-        for (size_t i = 0; i < json_array_size(list); i++) {
-            const json_t *old = json_array_get(list, i);
+    for (size_t u = 0; (of = json_array_get(report_at(before, "utilities"), u)); u++) {
+        const char *utility = report_text_of(of, "utility");
+        const json_t *other = report_find(report_at(after, "utilities"), "utility", utility, NULL);
+        for (size_t i = 0; (old = json_array_get(report_at(of, "losses"), i)); i++) {
             const char *set = report_text_of(old, "set");
-            const json_t *new = report_find(json_object_get(other, "losses"), "set", set, NULL);
+            const json_t *new = report_find(report_at(other, "losses"), "set", set, NULL);
             what->used = 0;
             fds__text_print(what, "loss by ");
-            draw_markup(what, value);
+            draw_markup(what, utility);
             fds__text_print(what, ", %s", set);
             TRY(fds__text_check(what, err));
             compare(c, what->data,
@@ -171,7 +167,7 @@ static fds_status compare_judged(comparison *c, const json_t *before, const json
     return FDS_OK;
 }
 
-/* ---- one number a seed ---- */
+/* ---- one number per seed ---- */
 
 static figure stat_figure(const json_t *stat) {
     return (figure){report_number_of(stat, "mean"),
@@ -179,20 +175,16 @@ static figure stat_figure(const json_t *stat) {
 }
 
 static void compare_stats(comparison *c, const json_t *before, const json_t *after) {
-    static const struct {
-        const char *outer, *key, *what;
-    } stats[] = {{"agreement", "correlation", "correlation with the truth"},
-                 {"agreement", "class_correlation", "correlation within the class"},
-                 {"agreement", "relative_error", "relative error"},
-                 {"agreement", "efficiency_gap", "efficiency gap"},
-                 {NULL, "auc", "AUC of mislabel detection"},
-                 {NULL, "sub_models", "sub-models"}};
-    for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
-        const char *outer = stats[i].outer, *key = stats[i].key;
-        compare(c, stats[i].what,
-                stat_figure(json_object_get(outer ? json_object_get(before, outer) : before, key)),
-                stat_figure(json_object_get(outer ? json_object_get(after, outer) : after, key)));
-    }
+    static const char *const stats[][2] = {
+        {"agreement/correlation", "correlation with the truth"},
+        {"agreement/class_correlation", "correlation within the class"},
+        {"agreement/relative_error", "relative error"},
+        {"agreement/efficiency_gap", "efficiency gap"},
+        {"auc", "AUC of mislabel detection"},
+        {"sub_models", "sub-models"}};
+    for (size_t i = 0; i < sizeof stats / sizeof *stats; i++)
+        compare(c, stats[i][1], stat_figure(report_at(before, stats[i][0])),
+                stat_figure(report_at(after, stats[i][0])));
 }
 
 /* ---- all of it ---- */
@@ -200,12 +192,11 @@ static void compare_stats(comparison *c, const json_t *before, const json_t *aft
 static fds_status compare_data(comparison *c, const json_t *before, const json_t *after,
                                fds__text *what, fds_error *err) {
     const json_t *rows = json_object_get(before, "rows"), *others = json_object_get(after, "rows");
-    const json_t *settings[] = {json_object_get(before, "settings"),
-                                json_object_get(after, "settings")};
     c->method = "";
     compare_scope(c, before, after);
-    TRY(compare_settings(c, settings[0], settings[1], what, err));
-    TRY(compare_judged(c, before, after, what, err));
+    TRY(compare_settings(c, report_at(before, "settings"), report_at(after, "settings"), what,
+                         err));
+    TRY(compare_bases(c, before, after, what, err));
     for (size_t r = 0; r < json_array_size(rows); r++) {
         const json_t *old = json_array_get(rows, r);
         c->method = report_text_of(old, "method");
@@ -214,8 +205,8 @@ static fds_status compare_data(comparison *c, const json_t *before, const json_t
             tell_missing(c, true);
             continue;
         }
-        TRY(compare_losses(c, old, new, json_object_get(settings[0], "shares"),
-                           json_object_get(settings[1], "shares"), what, err));
+        TRY(compare_losses(c, old, new, report_at(before, "settings/shares"),
+                           report_at(after, "settings/shares"), what, err));
         compare_stats(c, old, new);
     }
     for (size_t r = 0; r < json_array_size(others); r++) {
@@ -251,7 +242,7 @@ fds_status fds_bench_compare(const char *before_path, const char *after_path, do
                              void (*on_change)(void *user, const fds_bench_change *change),
                              void *user, size_t *compared, fds_error *err) {
     if (!(sigmas >= 0))
-        return fds__fail(err, FDS_ERR_USAGE, "a number of standard errors must be at least 0");
+        return fds__fail(err, FDS_ERR_USAGE, "the number of standard errors must be at least 0");
     comparison c = {.sigmas = sigmas, .tell = on_change, .user = user};
     json_t *before = NULL, *after = NULL;
     fds__text what = {0};

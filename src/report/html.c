@@ -80,6 +80,11 @@ const char *report_removal(const char *removal) {
                                             : "with the most valuable players alone";
 }
 
+void report_write_utility(const report_view *v) { report_utility(v->html, v->utility); }
+void report_write_removal(const report_view *v) {
+    draw_markup(v->html, report_removal(v->removal));
+}
+
 void report_counted(fds__text *html, size_t count, const char *one) {
     fds__text_print(html, "%zu %s", count, one);
     if (count != 1)

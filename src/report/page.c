@@ -127,11 +127,6 @@ static void write_all(const report_view *v) {
 
 /* ---- a utility function ---- */
 
-static void write_utility(const report_view *v) { report_utility(v->html, v->utility); }
-static void write_removal(const report_view *v) {
-    draw_markup(v->html, report_removal(v->removal));
-}
-
 /* Whether a row is in the table at hand, though its values come from the utility function own. */
 static bool is_other(const report_view *v, const json_t *row) {
     return !is_control(row) && strcmp(report_text_of(row, "utility"), v->own) == 0 &&
@@ -177,8 +172,8 @@ static void write_others(const report_view *v) {
 /* The tables by each utility function: without the most valuable players where there are several
  * functions, then the other removals. */
 static void write_utilities(const report_view *v) {
-    static const report_slot slots[] = {{"utility", write_utility, NULL},
-                                        {"removal", write_removal, NULL},
+    static const report_slot slots[] = {{"utility", report_write_utility, NULL},
+                                        {"removal", report_write_removal, NULL},
                                         {"others", write_others, NULL},
                                         {"losses", report_table_losses, NULL},
                                         {NULL, NULL, NULL}};

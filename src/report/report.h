@@ -135,6 +135,9 @@ void report_pointer(fds__text *html, const char *key);
 /* "models trained to convergence", "models trained for 10 epochs" */
 void report_utility(fds__text *html, const char *utility);
 const char *report_removal(const char *removal); /* "without the most valuable players" */
+/* Those of the view. */
+void report_write_utility(const report_view *v);
+void report_write_removal(const report_view *v);
 void report_counted(fds__text *html, size_t count, const char *one); /* "3 players" */
 
 /* ---- tables.c, figures.c ---- */

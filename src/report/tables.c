@@ -45,7 +45,8 @@ static void open_cell(fds__text *html, const char *what, int decimals, double sd
 
 static void add_empty(fds__text *html) { draw_markup(html, "<td class=\"none\">–</td>"); }
 
-/* The rows of each kind under a heading; add writes a row, or nothing and returns false. */
+/* The rows of each kind under a heading: those that the table has (NULL: all). add writes what
+ * follows the title. */
 static void add_rows(const report_view *v, size_t columns, const void *table,
                      bool (*has)(const void *table, const json_t *row),
                      void (*add)(const void *table, const json_t *row, size_t r)) {
@@ -53,7 +54,7 @@ static void add_rows(const report_view *v, size_t columns, const void *table,
         const json_t *row;
         bool is_open = false;
         for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
-            if ((int)report_kind_of(row) != kind || !has(table, row))
+            if ((int)report_kind_of(row) != kind || (has && !has(table, row)))
                 continue;
             if (!is_open)
                 fds__text_print(v->html,
@@ -236,9 +237,6 @@ static void add_bases(const losses *t) {
 static bool is_of_several(const report_view *v) { return !v->utility; }
 static void write_usual(const report_view *v) { report_utility(v->html, find_usual(v)); }
 
-static void write_removal(const report_view *v) {
-    draw_markup(v->html, report_removal(v->removal));
-}
 static void write_best(const report_view *v) {
     draw_markup(v->html, is_top(v) ? "highest" : "lowest");
 }
@@ -286,7 +284,7 @@ bool report_has_losses(const report_view *v) {
 }
 
 void report_table_losses(const report_view *v) {
-    static const report_slot slots[] = {{"removal", write_removal, NULL},
+    static const report_slot slots[] = {{"removal", report_write_removal, NULL},
                                         {"usual", write_usual, NULL},
                                         {"mixed", NULL, is_of_several},
                                         {"seeds", write_seeds, NULL},
@@ -371,11 +369,6 @@ static void add_measure(const report_view *v, const json_t *row, size_t r, const
     draw_markup(v->html, "</td>");
 }
 
-static bool has_measure_row(const void *table, const json_t *row) {
-    (void)table;
-    return row != NULL;
-}
-
 static void add_measure_row(const void *table, const json_t *row, size_t r) {
     const report_view *v = table;
     draw_markup(v->html, "</th>");
@@ -388,7 +381,7 @@ static void write_measures(const report_view *v) {
     size_t columns = 0;
     for (size_t m = 0; m < MEASURES; m++)
         columns += seeds_of(v, &measures[m]) >= 0;
-    add_rows(v, columns, v, has_measure_row, add_measure_row);
+    add_rows(v, columns, v, NULL, add_measure_row);
 }
 
 static void write_heads(const report_view *v) {
@@ -406,7 +399,6 @@ static void write_heads(const report_view *v) {
 
 /* ---- how far the truth can be trusted ---- */
 
-static void write_utility(const report_view *v) { report_utility(v->html, v->utility); }
 static void write_coalitions(const report_view *v) {
     add_number(v, 0, "utilities/%zu/truth/coalitions", v->place);
 }
@@ -415,7 +407,7 @@ static void write_correlation(const report_view *v) {
 }
 
 static void write_truths(const report_view *v) {
-    static const report_slot slots[] = {{"utility", write_utility, NULL},
+    static const report_slot slots[] = {{"utility", report_write_utility, NULL},
                                         {"coalitions", write_coalitions, NULL},
                                         {"correlation", write_correlation, NULL},
                                         {NULL, NULL, NULL}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Hand-made case.json files: one method and one control by one value function, whose losses are
+ * Hand-made case.json files: one method and one control by one utility function, whose losses are
  * known sample by sample. */
 #ifndef FDS_TEST_REPORT_FIXTURE_H
 #define FDS_TEST_REPORT_FIXTURE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two reports compared: what differs is told with its size in standard errors, what does not is
+ * Two reports compared: what differs is listed with its size in standard errors, what does not is
  * not, and files that are no reports are refused. */
 #include "report_fixture.h"
 

@@ -88,7 +88,7 @@ static void single_numbers_are_averaged_over_seeds(void **state) {
     json_decref(report);
 }
 
-static void orders_and_the_truth_are_joined(void **state) {
+static void permutations_and_the_truth_are_joined(void **state) {
     (void)state;
     put_two();
     json_t *report = joined(both, 2);
@@ -105,7 +105,7 @@ static void orders_and_the_truth_are_joined(void **state) {
     report = joined(both + 1, 1);
     assert_true(json_is_null(at(report, "data/0/utilities/0/truth")));
     json_decref(report);
-    /* without orders, without a rule of its own, without preparation */
+    /* without permutations, without a rule of its own, without preparation */
     json_t *plain = fixture_case("mnist", 0);
     json_object_set_new(at(plain, "rows/0"), "permutations", json_null());
     json_object_set_new(at(plain, "rows/1/permutations"), "has_converged", json_null());
@@ -661,7 +661,7 @@ int main(void) {
         cmocka_unit_test(seeds_that_scatter_widen_the_error),
         cmocka_unit_test(what_is_not_there_does_not_count),
         IN_SCRATCH(single_numbers_are_averaged_over_seeds),
-        IN_SCRATCH(orders_and_the_truth_are_joined),
+        IN_SCRATCH(permutations_and_the_truth_are_joined),
         IN_SCRATCH(the_machine_is_that_of_the_first_case),
         IN_SCRATCH(times_of_interrupted_methods_count_only_alone),
         IN_SCRATCH(rows_of_some_seeds_only_are_kept),

@@ -450,16 +450,16 @@ def the_csv_has_every_number_of_the_json():
 
     for data in report["data"]:
         name, seeds = data["name"], data["seeds"]
-        for judge in data["utilities"]:
-            for loss in judge["losses"]:
-                key = (name, "", "loss", judge["utility"], "", loss["set"], "0")
+        for of in data["utilities"]:
+            for loss in of["losses"]:
+                key = (name, "", "loss", of["utility"], "", loss["set"], "0")
                 expect(key + ("",), loss["mean"], loss["sd"], loss["error"], loss["count"])
                 for seed, mean in zip(seeds, loss["by_seed"]):
                     expect(key + (str(seed),), mean)
-            if judge["truth"]:
-                key = (judge["utility"], "", "", "", "")
-                expect((name, "", "truth_coalitions") + key, judge["truth"]["coalitions"])
-                stat = judge["truth"]["correlation"]
+            if of["truth"]:
+                key = (of["utility"], "", "", "", "")
+                expect((name, "", "truth_coalitions") + key, of["truth"]["coalitions"])
+                stat = of["truth"]["correlation"]
                 expect((name, "", "truth_correlation") + key, stat["mean"], stat["sd"], None,
                        stat["count"])
         for row in data["rows"]:
@@ -505,8 +505,8 @@ def hostile_names_stay_texts():
     for case in cases:
         case["data"]["source"] = case["settings"]["network"] = case["settings"][HOSTILE] = HOSTILE
         case["pictures"] = [{"method": HOSTILE, "file": "afds.png"}]
-        for judge, value in zip(case["utilities"], (HOSTILE, "retrain:" + HOSTILE)):
-            judge["utility"] = value
+        for of, value in zip(case["utilities"], (HOSTILE, "retrain:" + HOSTILE)):
+            of["utility"] = value
         for row in case["rows"]:
             row["utility"] = HOSTILE
             for entry in row["losses"]:
