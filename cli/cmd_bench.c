@@ -47,9 +47,9 @@ static const json_t *own_losses(const json_t *row) {
     size_t i;
     json_t *losses;
     json_array_foreach(json_object_get(row, "losses"), i, losses) {
-        if (strcmp(text_of(losses, "value"), text_of(row, "value")) == 0 &&
-            strcmp(text_of(losses, "way"), "top") == 0 &&
-            strcmp(text_of(losses, "set"), "right") == 0)
+        if (strcmp(text_of(losses, "utility"), text_of(row, "utility")) == 0 &&
+            strcmp(text_of(losses, "removal"), "top") == 0 &&
+            strcmp(text_of(losses, "set"), "correct") == 0)
             return losses;
     }
     return NULL;
@@ -72,7 +72,7 @@ static void print_time(double value, int width) {
 
 /* Whether a row is evaluated by other models than most. */
 static bool is_converged(const json_t *row) {
-    return strcmp(text_of(row, "value"), "retrain") == 0;
+    return strcmp(text_of(row, "utility"), "retrain") == 0;
 }
 
 static void print_row(const json_t *row, size_t shares) {

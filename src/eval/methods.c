@@ -54,11 +54,6 @@ bool eval_has_method(const fds__bench_params *params, const char *name) {
     return false;
 }
 
-const char *report_kind_name(report_kind kind) {
-    static const char *const names[] = {"ours", "beyond", "paper", "other", "control"};
-    return names[kind];
-}
-
 /* ---- by name ---- */
 
 static fds_status fail_name(const char *name, fds_error *err) {

@@ -42,8 +42,8 @@ def a_report_has_every_method_and_every_number():
     assert data["name"] == "mnist" and data["players"] == 10 and data["tests"] == 6
     assert [row["method"] for row in data["rows"]] == ROWS
     for row in data["rows"]:
-        assert row["area"]["count"] == 1 and row["agreement"]["correlation"]["count"] == 1, row["method"]
-        assert any(entry["way"] == "add" for entry in row["losses"]), row["method"]
+        assert row["auc"]["count"] == 1 and row["agreement"]["correlation"]["count"] == 1, row["method"]
+        assert any(entry["removal"] == "keep_top" for entry in row["losses"]), row["method"]
     page = pathlib.Path("mnist.report/report.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and "data:image/png;base64," in page
     assert report["command"].startswith("fds bench ") and report["command"] in page.replace("&#39;", "'")
@@ -166,7 +166,7 @@ def mistakes_are_answered_before_any_work():
 def other_settings_in_the_same_folder_are_refused():
     few = [*SMALL, "--methods", "random", "--truth", 0, "--flipped", 0, "-q", "-o", "r"]
     fds(*few)
-    refused([*few, "--orders", 9], 2, "r/mnist-0", "orders is 4", "9 now")
+    refused([*few, "--orders", 9], 2, "r/mnist-0", "permutations is 4", "9 now")
 
 
 if __name__ == "__main__":

@@ -125,8 +125,8 @@ static inline const json_t *find_losses(const json_t *row, const char *value, co
     size_t i;
     json_array_foreach(
         json_object_get(row, "losses"), i,
-        entry) if (strcmp(json_string_value(json_object_get(entry, "value")), value) == 0 &&
-                   strcmp(json_string_value(json_object_get(entry, "way")), way) == 0 &&
+        entry) if (strcmp(json_string_value(json_object_get(entry, "utility")), value) == 0 &&
+                   strcmp(json_string_value(json_object_get(entry, "removal")), way) == 0 &&
                    strcmp(json_string_value(json_object_get(entry, "set")), set) == 0) return entry;
     return NULL;
 }

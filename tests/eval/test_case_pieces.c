@@ -81,7 +81,7 @@ static void hand_solve(const hand *h, size_t count, uint64_t draw, double *value
 static void hand_truth(const hand *h, const json_t *json, size_t scorer, size_t half,
                        double *truth) {
     const json_t *told =
-        json_object_get(json_array_get(json_object_get(json, "judged"), scorer), "truth");
+        json_object_get(json_array_get(json_object_get(json, "utilities"), scorer), "truth");
     double again[OWNERS * TESTED];
     hand_solve(h, half, 1, truth);
     hand_solve(h, half, 2, again);
@@ -151,7 +151,7 @@ static void expect_losses(const hand *h, const json_t *row, fds_removal way, con
     expect_ok(fds_value_loss(h->table, way, values, columns, h->labels, h->t->params.shares, 3, 1,
                              losses, NULL, NULL, &err),
               &err);
-    expect_entry(h, row, name, "right", losses);
+    expect_entry(h, row, name, "correct", losses);
     expect_entry(h, row, name, "all", losses);
 }
 
@@ -170,10 +170,10 @@ static void expect_agreement(const hand *h, const json_t *row, const double *val
         fds_agree(values, columns, truth, TESTED, OWNERS, h->player_labels, h->predicted, &a, &err),
         &err);
     expect_number(number(agreement, "correlation"), a.correlation);
-    expect_number(number(agreement, "within"), a.within);
+    expect_number(number(agreement, "class_correlation"), a.within);
     if (!is_estimate) {
         assert_true(json_is_null(json_object_get(agreement, "relative_error")));
-        assert_true(json_is_null(json_object_get(agreement, "gap")));
+        assert_true(json_is_null(json_object_get(agreement, "efficiency_gap")));
         return;
     }
     double missed = 0, all = 0;
@@ -185,7 +185,7 @@ static void expect_agreement(const hand *h, const json_t *row, const double *val
         all += fabs(h->rise[x]) / TESTED;
     }
     assert_true(number(agreement, "relative_error") == a.relative_error);
-    assert_true(fabs(number(agreement, "gap") - missed / all) < 1e-12);
+    assert_true(fabs(number(agreement, "efficiency_gap") - missed / all) < 1e-12);
 }
 
 static void least_squares_are_made_of_their_pieces(void **state) {
@@ -205,12 +205,12 @@ static void least_squares_are_made_of_their_pieces(void **state) {
     const json_t *row = find_row(json, "ls");
     expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     expect_losses(&h, row, FDS_REMOVAL_BOTTOM, "bottom", values, TESTED);
-    expect_losses(&h, row, FDS_REMOVAL_KEEP_TOP, "add", values, TESTED);
+    expect_losses(&h, row, FDS_REMOVAL_KEEP_TOP, "keep_top", values, TESTED);
     expect_agreement(&h, row, values, TESTED, truth, true);
     assert_true(number(row, "sub_models") == 62);
-    assert_true(json_is_null(json_object_get(row, "area")));
+    assert_true(json_is_null(json_object_get(row, "auc")));
     /* before anything is removed */
-    const json_t *judged = json_array_get(json_object_get(json, "judged"), 0);
+    const json_t *judged = json_array_get(json_object_get(json, "utilities"), 0);
     const json_t *all = json_array_get(json_object_get(judged, "losses"), 1);
     double sum = 0, losses[TESTED], zero = 0;
     fds_error err;
@@ -221,9 +221,9 @@ static void least_squares_are_made_of_their_pieces(void **state) {
         sum += losses[x];
         zero += h.predicted[x] == h.labels[x];
     }
-    assert_int_equal(json_array_size(json_object_get(json, "judged")), 1);
+    assert_int_equal(json_array_size(json_object_get(json, "utilities")), 1);
     assert_true(fabs(number(all, "mean") - sum / TESTED) < 1e-12);
-    assert_true(number(judged, "right") == zero);
+    assert_true(number(judged, "correct") == zero);
     json_decref(json);
     hand_close(&h);
     trial_free(&t);
@@ -261,11 +261,11 @@ static void baselines_are_made_of_their_pieces(void **state) {
         size_t columns = scorers[i] == FDS__SCORER_EACH_SAMPLE ? TESTED : 1;
         expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, columns);
         expect_agreement(&h, row, values, columns, truth, is_estimate);
-        const json_t *permutations = json_object_get(row, "orders");
+        const json_t *permutations = json_object_get(row, "permutations");
         assert_int_equal(report.permutations > 0, json_is_object(permutations));
         assert_true(!report.permutations ||
-                    number(permutations, "walked") == (double)report.permutations);
-        size_t asked = fds__baseline_needs_table(m.base) ? report.asked : 0;
+                    number(permutations, "sampled") == (double)report.permutations);
+        size_t asked = fds_baseline_needs_table(m.base) ? report.asked : 0;
         assert_true(number(row, "sub_models") == (double)asked);
     }
     json_decref(json);
@@ -316,7 +316,7 @@ static void fits_are_made_of_their_pieces(void **state) {
                 h.predicted, values);
         expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
         expect_agreement(&h, row, values, TESTED, truth, true);
-        assert_true(number(json_object_get(row, "agreement"), "gap") < 1e-6);
+        assert_true(number(json_object_get(row, "agreement"), "efficiency_gap") < 1e-6);
         json_t *record = read_fit(dir, runs[i]), *results = json_object_get(record, "results");
         assert_true(number(row, "sub_models") == number(results, "sub_models"));
         const json_t *seconds = json_object_get(results, "seconds");
@@ -354,14 +354,14 @@ static void fds__and_who_it_is_compared_with_are_judged_by_converged_models(void
     hand_truth(&h, json, 1, 30, truth);
     ask_run(in_run(dir, "fds.run"), &t, FDS__ANSWERER_EXPLAINER, h.predicted, values);
     const json_t *row = find_row(json, "fds");
-    assert_string_equal(json_string_value(json_object_get(row, "value")), "retrain");
+    assert_string_equal(json_string_value(json_object_get(row, "utility")), "retrain");
     expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     expect_agreement(&h, row, values, TESTED, truth, true);
     /* each scorer asks for the label that its own model predicts */
     ask_run(in_run(dir, "fds.run"), &t, FDS__ANSWERER_EXPLAINER, quickly.predicted, values);
     expect_losses(&quickly, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     /* the table's models are those of the fit: v(N) and v(0) are the same */
-    assert_true(number(json_object_get(row, "agreement"), "gap") < 1e-6);
+    assert_true(number(json_object_get(row, "agreement"), "efficiency_gap") < 1e-6);
     assert_null(find_losses(find_row(json, "ls"), "retrain", "top", "all"));
     hand_baseline(&quickly, "loo", FDS__SCORER_ACCURACY, values, NULL);
     expect_losses(&h, find_row(json, "loo"), FDS_REMOVAL_TOP, "top", values, 1);
@@ -421,13 +421,11 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
             same[i] += labels[i] == h.labels[x];
         }
     }
-    assert_true(number(find_row(json, "afds"), "area") ==
-                fds_ranking_area(means, is_wrong, OWNERS));
-    assert_true(number(find_row(json, "same-label"), "area") ==
+    assert_true(number(find_row(json, "afds"), "auc") == fds_ranking_area(means, is_wrong, OWNERS));
+    assert_true(number(find_row(json, "same-label"), "auc") ==
                 fds_ranking_area(same, is_wrong, OWNERS));
     hand_baseline(&h, "loo", FDS__SCORER_ACCURACY, values, NULL);
-    assert_true(number(find_row(json, "loo"), "area") ==
-                fds_ranking_area(values, is_wrong, OWNERS));
+    assert_true(number(find_row(json, "loo"), "auc") == fds_ranking_area(values, is_wrong, OWNERS));
     json_decref(run);
     json_decref(json);
     hand_close(&h);
@@ -466,7 +464,7 @@ static void all_samples_of_a_player_get_wrong_labels(void **state) {
         changed += !json_equal(json_object_get(a, "label"), json_object_get(b, "label"));
     }
     assert_true(samples == PLAYERS && changed <= 1); /* of most samples; all of them are wrong */
-    double area = number(find_row(row, "loo"), "area");
+    double area = number(find_row(row, "loo"), "auc");
     assert_true(area >= 0 && area <= 1);
     params.methods = knn;
     expect_failure(fds__bench_case(scratch_path("knn"), &data, &params, NULL, &err), FDS_ERR_USAGE,

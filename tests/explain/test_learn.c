@@ -606,7 +606,7 @@ static void metrics_are_read_back_to_the_bit(void **state) {
     fds__text text = {0};
     fds_error err;
     learn_metrics_print(metrics, COUNT(metrics), &text);
-    expect_in(text.data, "{\"epoch\": 1, \"lr\": 0.001, \"loss\": 0.1, \"held_loss\": 0.333");
+    expect_in(text.data, "{\"epoch\": 1, \"lr\": 0.001, \"loss\": 0.1, \"validation_loss\": 0.333");
     fds__metric *read = NULL;
     expect_ok(learn_metrics_parse("x", text.data, COUNT(metrics), &read, &err), &err);
     for (size_t i = 0; i < COUNT(metrics); i++) {

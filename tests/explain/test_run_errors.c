@@ -62,7 +62,7 @@ static void threads_must_be_few(void **state) {
 static void a_count_of_epochs_that_lies_takes_no_memory(void **state) {
     (void)state;
     static const char line[] =
-        "{\"epoch\": 1, \"lr\": 0.5, \"loss\": 0.25, \"held_loss\": 0.125}\n";
+        "{\"epoch\": 1, \"lr\": 0.5, \"loss\": 0.25, \"validation_loss\": 0.125}\n";
     fds__metric *metrics = NULL;
     fds_error err;
     expect_failure(learn_metrics_parse("x", line, SIZE_MAX, &metrics, &err), FDS_ERR_FORMAT, &err,
