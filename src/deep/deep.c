@@ -45,15 +45,6 @@ fds_status fds__deep_check(const fds__deep_params *params, size_t *memory, fds_e
     return status;
 }
 
-fds_status fds__deep_bf16_check(fds_error *err) {
-    if (deep_onednn_has_bf16())
-        return FDS_OK;
-    return fds__fail(err, FDS_ERR_UNSUPPORTED,
-                     "this processor (%s) computes no bf16 of its own: use f32", deep_onednn_isa());
-}
-
-const char *fds__deep_isa(void) { return deep_onednn_isa(); }
-
 static void draw(const deep_graph *g, uint32_t tensor, uint64_t seed, float *values) {
     fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_INIT, tensor, 0);
     double scale = g->scale[tensor];

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The deep engine within another's process: environment variables that oneDNN and OpenMP read,
+ * each in a process of its own, since they are read once. */
+#include "../base/scratch.h"
+#include "deep/deep.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const fds__deep_params cnn_params = {
+    .network = "cnn", .input = {1, 9, 7}, .outputs = 6, .batch = 4, .threads = 2, .seed = 5};
+
+/* A network, a training step and an answer. */
+static fds_status work(fds__precision precision, unsigned threads, fds_error *err) {
+    fds__deep_params params = cnn_params;
+    params.precision = precision;
+    params.threads = threads;
+    const fds__adam adam = {.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
+    float x[4 * 63] = {1}, y[4 * 6];
+    fds__deep *net = NULL;
+    fds__deep_infer *infer = NULL;
+    fds_status status = fds__deep_create(&params, &net, err);
+    if (status == FDS_OK)
+        status = fds__deep_forward(net, x, y, err);
+    if (status == FDS_OK)
+        status = fds__deep_backward(net, y, err);
+    if (status == FDS_OK)
+        status = fds__deep_step(net, &adam, err);
+    if (status == FDS_OK)
+        status = fds__deep_infer_create(net, 1, &infer, err);
+    if (status == FDS_OK)
+        status = fds__deep_infer_run(infer, x, 4, y, err);
+    fds__deep_infer_free(infer);
+    fds__deep_free(net);
+    return status;
+}
+
+/* ---- in processes of their own: what they print is compared ---- */
+
+static int use_bf16(void) {
+    fds_error err = {0};
+    if (fds__deep_bf16_check(&err) == FDS_OK && work(FDS__PRECISION_BF16, 2, &err) == FDS_OK)
+        return puts("works"), 0;
+    return puts(err.text), 0;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(void);
+} children[] = {{"bf16", use_bf16}};
+
+/* What this program prints as the child of that name, after at most 20 seconds. */
+static const char *run_child(const char *setting, const char *name) {
+    static char out[4096];
+    char command[256];
+    snprintf(command, sizeof command, "%s timeout 20 /proc/%d/exe %s 2>&1; echo exit $?", setting,
+             (int)getpid(), name);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    out[fread(out, 1, sizeof out - 1, pipe)] = 0;
+    assert_int_equal(pclose(pipe), 0);
+    return out;
+}
+
+/* ---- tests ---- */
+
+static void bf16_works_or_is_refused(void **state) {
+    (void)state;
+    const char *out = run_child("", "bf16");
+    expect_in(out, "exit 0");
+    assert_true(strstr(out, "works") || strstr(out, "no bf16 instructions"));
+    out = run_child("DNNL_MAX_CPU_ISA=AVX512_CORE_AMX", "bf16");
+    expect_in(out, "exit 0");
+    assert_true(strstr(out, "works") || strstr(out, "no bf16 instructions") ||
+                strstr(out, "DNNL_MAX_CPU_ISA=AVX512_CORE_BF16"));
+    expect_in(run_child("DNNL_MAX_CPU_ISA=AVX2", "bf16"), "(AVX2) has no bf16 instructions");
+}
+
+int main(int argc, char **argv) {
+    for (size_t i = 0; argc == 2 && i < COUNT(children); i++)
+        if (strcmp(argv[1], children[i].name) == 0)
+            return children[i].run();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bf16_works_or_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
