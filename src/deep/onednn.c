@@ -254,9 +254,12 @@ fds_status deep_exec_create(const deep_graph *graph, uint32_t batch, unsigned th
     p->loops = deep_loops_choose();
     onednn_begin();
     deep_maker m = {.exec = exec, .p = p, .err = err};
-    deep_team team = deep_team_enter(threads);
-    make(&m);
-    deep_team_leave(team);
+    deep_team team;
+    m.status = deep_team_enter(threads, &team, err);
+    if (m.status == FDS_OK) {
+        make(&m);
+        deep_team_leave(team);
+    }
     if (m.status != FDS_OK || m.is_unsafe)
         deep_exec_free(exec);
     else
@@ -307,7 +310,8 @@ static fds_status reorder(const deep_exec *exec, const dnnl_memory_desc_t *from_
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_t primitive = NULL;
     dnnl_memory_t source = NULL, target = NULL;
-    deep_team team = deep_team_enter(exec->threads);
+    deep_team team;
+    TRY(deep_team_enter(exec->threads, &team, err));
     dnnl_status_t status =
         dnnl_reorder_primitive_desc_create(&pd, from_md, engine, to_md, engine, NULL);
     if (status == dnnl_success)

@@ -4,8 +4,15 @@
 #include "../base/scratch.h"
 #include "deep/deep.h"
 
+#include <omp.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifdef __SANITIZE_THREAD__ /* the engine has one thread there */
+enum { HAS_ONE_THREAD = 1 };
+#else
+enum { HAS_ONE_THREAD = 0 };
+#endif
 
 static const fds__deep_params cnn_params = {
     .network = "cnn", .input = {1, 9, 7}, .outputs = 6, .batch = 4, .threads = 2, .seed = 5};
@@ -44,10 +51,31 @@ static int use_bf16(void) {
     return puts(err.text), 0;
 }
 
+static int use_threads(void) {
+    for (unsigned threads = 2; threads > 0; threads--) {
+        fds_error err = {0};
+        fds_status status = fds__deep_check(&cnn_params, NULL, &err);
+        fds_status later = work(FDS__PRECISION_F32, threads, &err);
+        printf("%u: %d %d %s\n", threads, status == FDS_ERR_LIMIT, later == FDS_ERR_LIMIT,
+               later == FDS_OK ? "works" : err.text);
+    }
+    return 0;
+}
+
+static int use_within_a_region(void) {
+    fds_error err = {0};
+    fds_status status = FDS_OK;
+    omp_set_num_threads(2);
+#pragma omp parallel
+#pragma omp single
+    status = work(FDS__PRECISION_F32, 2, &err);
+    return puts(status == FDS_OK ? "works" : err.text), 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
-} children[] = {{"bf16", use_bf16}};
+} children[] = {{"bf16", use_bf16}, {"threads", use_threads}, {"region", use_within_a_region}};
 
 /* What this program prints as the child of that name, after at most 20 seconds. */
 static const char *run_child(const char *setting, const char *name) {
@@ -76,12 +104,26 @@ static void bf16_works_or_is_refused(void **state) {
     expect_in(run_child("DNNL_MAX_CPU_ISA=AVX2", "bf16"), "(AVX2) has no bf16 instructions");
 }
 
+static void fewer_threads_than_asked_for_are_refused(void **state) {
+    (void)state;
+    if (HAS_ONE_THREAD)
+        return;
+    assert_string_equal(run_child("", "threads"), "2: 0 0 works\n1: 0 0 works\nexit 0\n");
+    assert_string_equal(run_child("OMP_DYNAMIC=true", "threads"),
+                        "2: 0 0 works\n1: 0 0 works\nexit 0\n");
+    assert_string_equal(run_child("OMP_THREAD_LIMIT=1", "threads"),
+                        "2: 1 1 OpenMP grants 1 of 2 threads (see OMP_THREAD_LIMIT): set threads "
+                        "to 1, or lift that limit\n1: 1 0 works\nexit 0\n");
+    expect_in(run_child("", "region"), "1 of 2 threads (called from within a parallel region)");
+}
+
 int main(int argc, char **argv) {
     for (size_t i = 0; argc == 2 && i < COUNT(children); i++)
         if (strcmp(argv[1], children[i].name) == 0)
             return children[i].run();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bf16_works_or_is_refused),
+        cmocka_unit_test(fewer_threads_than_asked_for_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
