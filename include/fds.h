@@ -616,7 +616,7 @@ typedef struct fds_run_info {
     const char *text; /* run.json */
 } fds_run_info;
 
-/* threads: 0 for those that it was fitted with. */
+/* threads: 0 for those that it was fitted with, and one for the explainer's network. */
 FDS_API fds_status fds_run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err);
 FDS_API void fds_run_free(fds_run *run);
 FDS_API fds_run_info fds_run_get_info(const fds_run *run);
