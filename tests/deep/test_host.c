@@ -72,10 +72,29 @@ static int use_within_a_region(void) {
     return puts(status == FDS_OK ? "works" : err.text), 0;
 }
 
+static int use_after_fork(void) {
+    fds_error err = {0};
+    if (work(FDS__PRECISION_F32, 2, &err) != FDS_OK)
+        return puts(err.text), 1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        fds_status status = work(FDS__PRECISION_F32, 2, &err);
+        printf("%d %s\n", status == FDS_ERR_UNSUPPORTED, err.text);
+        status = work(FDS__PRECISION_F32, 1, &err);
+        return puts(status == FDS_OK ? "one thread works" : err.text), 0;
+    }
+    waitpid(child, NULL, 0);
+    return puts(work(FDS__PRECISION_F32, 2, &err) == FDS_OK ? "the parent goes on" : err.text), 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(void);
-} children[] = {{"bf16", use_bf16}, {"threads", use_threads}, {"region", use_within_a_region}};
+} children[] = {{"bf16", use_bf16},
+                {"threads", use_threads},
+                {"region", use_within_a_region},
+                {"fork", use_after_fork}};
 
 /* What this program prints as the child of that name, after at most 20 seconds. */
 static const char *run_child(const char *setting, const char *name) {
@@ -117,6 +136,16 @@ static void fewer_threads_than_asked_for_are_refused(void **state) {
     expect_in(run_child("", "region"), "1 of 2 threads (called from within a parallel region)");
 }
 
+static void a_forked_child_is_refused_a_team(void **state) {
+    (void)state;
+    if (HAS_ONE_THREAD)
+        return;
+    assert_string_equal(run_child("", "fork"),
+                        "1 this process was forked after fds had started threads: set threads to 1 "
+                        "here, or fork before the first call of fds\none thread works\n"
+                        "the parent goes on\nexit 0\n");
+}
+
 int main(int argc, char **argv) {
     for (size_t i = 0; argc == 2 && i < COUNT(children); i++)
         if (strcmp(argv[1], children[i].name) == 0)
@@ -124,6 +153,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bf16_works_or_is_refused),
         cmocka_unit_test(fewer_threads_than_asked_for_are_refused),
+        cmocka_unit_test(a_forked_child_is_refused_a_team),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
