@@ -211,6 +211,12 @@ fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *con
 /* How many workers fds__pool_run will use, for sizing per-worker state. */
 unsigned fds__pool_workers(unsigned threads, size_t count);
 
+/* From begin to end OpenBLAS has one thread: its own would be in the way of ours, and its sums
+ * depend on their number. The last of all ends, on whatever thread, leaves it as the first begin
+ * found it. */
+void fds__blas_begin(void);
+void fds__blas_end(void);
+
 /* ---- events ---- */
 
 __attribute__((format(printf, 3, 4))) void fds__log(const fds_events *events, fds_log_level level,

@@ -3,6 +3,7 @@
  * are done is free; results must depend on the job's number alone. */
 #include "base.h"
 
+#include <cblas.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -99,4 +100,26 @@ fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *con
     if (p.error.status != FDS_OK)
         return fds__fail(err, p.error.status, "%s", p.error.text);
     return fds__report(events, stage, unit, count, count, p.start_s, err);
+}
+
+/* ---- OpenBLAS ---- */
+
+static pthread_mutex_t blas_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static size_t blas_users;
+static int blas_threads; /* before the first of them */
+
+void fds__blas_begin(void) {
+    pthread_mutex_lock(&blas_lock);
+    if (blas_users++ == 0) {
+        blas_threads = openblas_get_num_threads();
+        openblas_set_num_threads(1);
+    }
+    pthread_mutex_unlock(&blas_lock);
+}
+
+void fds__blas_end(void) {
+    pthread_mutex_lock(&blas_lock);
+    if (--blas_users == 0)
+        openblas_set_num_threads(blas_threads);
+    pthread_mutex_unlock(&blas_lock);
 }

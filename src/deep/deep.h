@@ -52,7 +52,7 @@ typedef struct fds__deep fds__deep;
 
 /* The names above, NULL-terminated. */
 const char *const *fds__deep_networks(void);
-/* FDS_ERR_UNSUPPORTED, saying why, where the processor computes no bf16 of its own. */
+/* FDS_ERR_UNSUPPORTED, saying why, where the processor has no bf16 instructions that work. */
 fds_status fds__deep_bf16_check(fds_error *err);
 /* Names the first mistake; what bytes it would hold (0 on a mistake) goes to memory, may be NULL */
 fds_status fds__deep_check(const fds__deep_params *params, size_t *memory, fds_error *err);

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 enum { MOST_JOBS = 1000 };
 
@@ -195,6 +196,21 @@ static void without_memory_no_job_is_started(void **state) {
     free(b);
 }
 
+static void a_forked_child_has_workers_of_its_own(void **state) {
+    (void)state;
+    board *b = board_make(4, 64);
+    assert_int_equal(run(b, 4, NULL), FDS_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        _exit(fds__pool_run(4, 64, count_job, b, "count", "jobs", NULL, NULL) != FDS_OK);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(ended, 0);
+    free(b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_job_is_done_once_for_any_number_of_threads),
@@ -206,6 +222,7 @@ int main(void) {
         cmocka_unit_test(a_status_without_text_is_still_a_failure),
         cmocka_unit_test(progress_can_cancel),
         cmocka_unit_test(without_memory_no_job_is_started),
+        cmocka_unit_test(a_forked_child_has_workers_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

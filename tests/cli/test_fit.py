@@ -139,6 +139,45 @@ def every_method_and_explainer_gives_answers_that_add_up():
             assert len(one["ranking"]) == 12
 
 
+def with_variable(name, value, call):
+    os.environ[name] = value
+    try:
+        return call()
+    finally:
+        del os.environ[name]
+
+
+@test
+def threads_that_openmp_withholds_are_missed_before_the_work_and_not_by_answers():
+    threads = ["--threads", 2]
+    limited = lambda call: with_variable("OMP_THREAD_LIMIT", "1", call)
+    limited(lambda: refused(["fit", MNIST, *QUICK, *threads, "-o", "run", "-q"], 1,
+                            "grants 1 of 2 threads", "OMP_THREAD_LIMIT"))
+    fit(*threads)
+    whole = fds_json("explain", "run", "--index", 0)
+    assert whole["inputs"] == limited(lambda: fds_json("explain", "run", "--index", 0))["inputs"]
+
+
+@test
+def openmp_waits_briefly_while_an_explainer_is_fitted_unless_told_otherwise():
+    def variables(name, wanted):
+        process = start("fit", MNIST, *QUICK, "--coalitions", 3000, "-o", name, "-q")
+        path = pathlib.Path(f"/proc/{process.pid}/environ")
+        for _ in range(1000):
+            if wanted in (found := path.read_bytes().decode().split("\0")):
+                break
+            time.sleep(0.01)
+        process.kill()
+        process.wait()
+        return found
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        os.environ.pop(name, None)
+    assert "GOMP_SPINCOUNT=1000" in variables("r1", "GOMP_SPINCOUNT=1000")
+    told = with_variable("OMP_WAIT_POLICY", "active",
+                         lambda: variables("r2", "OMP_WAIT_POLICY=active"))
+    assert not any(each.startswith("GOMP_SPINCOUNT") for each in told)
+
+
 @test
 def a_fit_that_is_interrupted_goes_on_and_ends_with_the_same_bits():
     args = ["fit", MNIST, *QUICK, "--coalitions", 3000, "-q"]

@@ -3,6 +3,9 @@
  * it was broken off; what it leaves behind can be read; bad lessons and files are told. */
 #include "training_fixture.h"
 
+#include <cblas.h>
+#include <omp.h>
+
 enum { N = 6, CLASSES = 2 };
 
 static const toy_size small = {.inputs = 60,
@@ -263,6 +266,28 @@ static void batches_are_full(void **state) {
     params.batch = 1000;
     train_well(&t, &params, &w, NULL);
     assert_int_equal(w.total, 4 * 1);
+    toy_free(&t);
+}
+
+static void the_host_finds_its_settings_again(void **state) {
+    (void)state;
+    int blas = openblas_get_num_threads(), omp = omp_get_max_threads();
+    watch stopped = {.stop_at = 3}, w = {0};
+    fds_error err;
+    toy t;
+    toy_make(&t, &small);
+    openblas_set_num_threads(2);
+    omp_set_num_threads(3);
+    omp_set_dynamic(1);
+    assert_int_equal(train(&t, &quick, &stopped, NULL, NULL, &err), FDS_ERR_CANCELLED);
+    assert_int_equal(openblas_get_num_threads(), 2);
+    train_well(&t, &quick, &w, NULL);
+    assert_int_equal(openblas_get_num_threads(), 2);
+    assert_int_equal(omp_get_max_threads(), 3);
+    assert_true(omp_get_dynamic());
+    omp_set_dynamic(0);
+    omp_set_num_threads(omp);
+    openblas_set_num_threads(blas);
     toy_free(&t);
 }
 
@@ -660,6 +685,7 @@ int main(void) {
         IN_SCRATCH(training_stops_when_patience_is_at_an_end),
         IN_SCRATCH(bf16_learns_as_well_and_goes_on_to_the_same_bits),
         IN_SCRATCH(batches_are_full),
+        IN_SCRATCH(the_host_finds_its_settings_again),
         IN_SCRATCH(the_seed_decides),
         IN_SCRATCH(warming_up_changes_the_features_and_counts_as_steps),
         IN_SCRATCH(training_starts_from_the_features_of_a_file),

@@ -3,8 +3,11 @@
  * the coalitions, and failures of reading, memory and arguments that are told and leave nothing. */
 #include "ls_fixture.h"
 
+#include <cblas.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 enum { N = 20, GROUPS = 4 };
 
@@ -276,6 +279,66 @@ static void what_does_not_fit_together_is_refused(void **state) {
     fds_groups_free(groups);
 }
 
+/* ---- the host's OpenBLAS ---- */
+
+static fds_status solve_or_fail(bool must_fail) {
+    watch w = {.game = {few_plan, 0.5},
+               .workers = 2,
+               .columns = 600,
+               .rows = fds_plan_rows(few_plan),
+               .fail_at = must_fail ? 30 : 0};
+    fds_rows rows = {600, watched_read, &w};
+    double values[2 * FEW * 600];
+    return fds_least_squares(few_plan, &rows, &(fds_ls_params){.adjust = FDS_ADJUST_COUNTS}, 2,
+                             values, values + FEW * 600, NULL, NULL, NULL);
+}
+
+static void *solve_often(void *unused) {
+    for (int i = 0; i < 20; i++)
+        solve_or_fail(i % 2);
+    return unused;
+}
+
+static void openblas_has_the_threads_that_it_had_before(void **state) {
+    (void)state;
+    int before = openblas_get_num_threads();
+    pthread_t threads[3];
+    few_plan = sampled_plan(FDS_SAMPLER_LEVERAGE, FEW, NULL, 20, 1);
+    openblas_set_num_threads(2);
+    assert_int_equal(solve_or_fail(false), FDS_OK);
+    assert_int_equal(openblas_get_num_threads(), 2);
+    assert_int_equal(solve_or_fail(true), FDS_ERR_IO);
+    assert_int_equal(openblas_get_num_threads(), 2);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, solve_often, NULL), 0);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(openblas_get_num_threads(), 2);
+    openblas_set_num_threads(before);
+    fds_plan_free(few_plan);
+}
+
+static void a_forked_child_finds_the_same_values(void **state) {
+    (void)state;
+    enum { WIDTH = 3 };
+    few_plan = sampled_plan(FDS_SAMPLER_LEVERAGE, FEW, NULL, 20, 1);
+    hash_game game = {few_plan, 0.5};
+    fds_rows rows = {WIDTH, hash_read, &game};
+    double here[FEW * WIDTH], there[FEW * WIDTH];
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS};
+    solve_rows(few_plan, &rows, &params, 2, here, NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        fds_least_squares(few_plan, &rows, &params, 2, there, NULL, NULL, NULL, NULL);
+        _exit(memcmp(here, there, sizeof here) != 0);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(ended, 0);
+    fds_plan_free(few_plan);
+}
+
 /* ---- progress ---- */
 
 typedef struct {
@@ -320,6 +383,8 @@ int main(void) {
         cmocka_unit_test(memory_does_not_grow_with_coalitions),
         cmocka_unit_test(every_failed_allocation_is_told_and_leaves_nothing),
         cmocka_unit_test(what_does_not_fit_together_is_refused),
+        cmocka_unit_test(openblas_has_the_threads_that_it_had_before),
+        cmocka_unit_test(a_forked_child_finds_the_same_values),
         cmocka_unit_test(progress_is_told_and_may_stop_the_work),
     };
     return cmocka_run_group_tests_name("game/ls_run", tests, NULL, NULL);
