@@ -20,7 +20,8 @@
 /* ---- errors ---- */
 
 /* Fills err (may be NULL) and returns status, so that a failure is one line:
- *     return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: ...", path, at);  */
+ *     return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: ...", path, at);
+ * Names from data may stand in the text as they are: it is sanitized (fds__text_sanitize). */
 __attribute__((format(printf, 3, 4))) fds_status fds__fail(fds_error *err, fds_status status,
                                                            const char *format, ...);
 fds_status fds__fail_nomem(fds_error *err, size_t size);
@@ -83,6 +84,11 @@ void fds__text_double(fds__text *text, double value);
 void fds__text_float(fds__text *text, float value);
 void fds__text_digits(fds__text *text, int digits, double value);  /* "%.*g" */
 void fds__text_fixed(fds__text *text, int decimals, double value); /* "%.*f", up to 30 decimals */
+/* Bytes of the UTF-8 character that text begins with, and its number; 0 when it is not one. */
+size_t fds__utf8(const char *text, uint32_t *code);
+bool fds__is_control(uint32_t code); /* C0, DEL, C1: a terminal obeys them */
+/* In place: control characters except newline and tab, and bytes that are not UTF-8, become "?". */
+void fds__text_sanitize(char *text);
 bool fds__csv_is_quoted(const char *field); /* whether it must be, in a CSV file */
 fds_status fds__text_check(const fds__text *text, fds_error *err);
 

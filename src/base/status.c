@@ -39,8 +39,9 @@ fds_status fds__fail(fds_error *err, fds_status status, const char *format, ...)
         va_start(args, format);
         vsnprintf(text, sizeof text, format, args);
         va_end(args);
+        fds__text_sanitize(text);
         err->status = status;
-        memcpy(err->text, text, sizeof text);
+        strcpy(err->text, text);
     }
     return status;
 }
@@ -65,6 +66,7 @@ void fds__log(const fds_events *events, fds_log_level level, const char *format,
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    fds__text_sanitize(text);
     events->log(events->user, level, text);
 }
 

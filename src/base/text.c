@@ -79,6 +79,36 @@ void fds__text_float(fds__text *text, float value) {
     fds__text_digits(text, digits, (double)value);
 }
 
+size_t fds__utf8(const char *text, uint32_t *code) {
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *at = (const unsigned char *)text;
+    size_t size = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    if ((at[0] >= 0x80 && at[0] < 0xc0) || at[0] >= 0xf8)
+        return 0;
+    *code = size == 1 ? at[0] : at[0] & (0xffu >> (size + 1));
+    for (size_t i = 1; i < size; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (at[i] & 0x3fu);
+    }
+    bool is_surrogate = *code >= 0xd800 && *code < 0xe000;
+    return *code < smallest[size] || *code > 0x10ffff || is_surrogate ? 0 : size;
+}
+
+bool fds__is_control(uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
+
+void fds__text_sanitize(char *text) {
+    char *to = text;
+    uint32_t code = 0;
+    for (size_t size; *text; text += MAX(size, 1)) {
+        size = fds__utf8(text, &code);
+        bool is_shown = size && (!fds__is_control(code) || code == '\n' || code == '\t');
+        memmove(to, is_shown ? text : "?", is_shown ? size : 1);
+        to += is_shown ? size : 1;
+    }
+    *to = 0;
+}
+
 bool fds__csv_is_quoted(const char *field) {
     size_t size = strlen(field);
     return field[strcspn(field, ",\"\r\n")] != 0 ||
