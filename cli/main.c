@@ -4,8 +4,10 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
@@ -154,7 +156,19 @@ static int dispatch(int argc, char **argv) {
     return fail_unknown(first, second);
 }
 
+/* Where the caller closed a standard descriptor, a file of ours would get its number and be
+ * overwritten by what is printed. */
+static void open_standard_descriptors(void) {
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv) {
+    open_standard_descriptors();
     int code = dispatch(argc, argv);
     /* a full disk shows only now */
     if (fflush(stdout) != 0 || ferror(stdout)) {

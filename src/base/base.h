@@ -103,6 +103,9 @@ fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t
 fds_status fds__file_read_gz(const char *path, size_t limit, uint8_t **data, size_t *size,
                              fds_error *err);
 
+/* The same descriptor, or one above the standard three in its place; -1 with errno on failure. */
+int fds__fd_above_standard(int fd);
+
 /* A file in the making: written aside, then put in the place of the old one in one step. */
 typedef struct fds__out fds__out;
 fds_status fds__out_open(const char *path, fds__out **out, fds_error *err);

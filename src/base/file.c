@@ -29,8 +29,11 @@ static bool io_fails(void) {
     return true;
 }
 
+/* Never 0, 1 or 2, which are free where a daemon has closed them: what others print would land in
+ * our file. */
 static int io_open(const char *path, int flags, mode_t mode) {
-    return io_fails() ? -1 : open(path, flags | O_CLOEXEC, mode);
+    int fd = io_fails() ? -1 : open(path, flags | O_CLOEXEC, mode);
+    return fds__fd_above_standard(fd);
 }
 static ssize_t io_read(int fd, void *data, size_t size) {
     return io_fails() ? -1 : read(fd, data, size);
@@ -41,6 +44,15 @@ static ssize_t io_write(int fd, const void *data, size_t size) {
 static int io_fsync(int fd) { return io_fails() ? -1 : fsync(fd); }
 static int io_rename(const char *from, const char *to) {
     return io_fails() ? -1 : rename(from, to);
+}
+
+int fds__fd_above_standard(int fd) {
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), reason = errno;
+    close(fd);
+    errno = reason;
+    return above;
 }
 
 /* ---- reading ---- */
@@ -473,9 +485,14 @@ static int by_bytes(const void *a, const void *b) {
 /* Names that begin with a dot, or all others. */
 static fds_status list_dir(const char *path, bool is_hidden, char ***names, size_t *count,
                            fds_error *err) {
-    DIR *dir = io_fails() ? NULL : opendir(path);
-    if (!dir)
-        return fds__fail_errno(err, "open folder", path);
+    int fd = io_open(path, O_RDONLY | O_DIRECTORY, 0);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        fds_status status = fds__fail_errno(err, "open folder", path);
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
     void *list = NULL;
     size_t capacity = 0, used = 0;
     fds_status status = FDS_OK;

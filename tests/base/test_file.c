@@ -3,6 +3,8 @@
 #include "scratch.h"
 #include "base/base.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
 #include <zlib.h>
 
 enum { BIG = 100000 };
@@ -490,6 +492,46 @@ static void programs_run_in_their_folder_and_keep_quiet(void **state) {
     scratch_expect(scratch_path("made"), "text\n");
 }
 
+/* ---- descriptors ---- */
+
+/* In a process without standard descriptors: 0 when no file got one of theirs. */
+static int open_without_standard_descriptors(void) {
+    fds__file file;
+    fds__out *out;
+    char **names;
+    size_t count;
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+    if (fds__file_open(&file, scratch_path("places"), FDS__ACCESS_CREATE, NULL) != FDS_OK ||
+        file.fd < 3)
+        return 1;
+    if (fds__out_open(scratch_path("whole"), &out, NULL) != FDS_OK || write(1, "noise", 5) == 5 ||
+        write(2, "noise", 5) == 5 || fds__out_commit(out, NULL) != FDS_OK)
+        return 2;
+    if (fds__dir_list(scratch, &names, &count, NULL) != FDS_OK || count != 2)
+        return 3;
+    fds__dir_list_free(names, count);
+    if (shell("echo noise; echo text > made", scratch, NULL) != FDS_OK ||
+        shell("exit 0", scratch_path("none"), NULL) != FDS_ERR_NOT_FOUND)
+        return 4;
+    fds__file_close(&file);
+    return fcntl(0, F_GETFD) >= 0 || fcntl(1, F_GETFD) >= 0 || fcntl(2, F_GETFD) >= 0 ? 5 : 0;
+}
+
+/* Daemons close them; what is then printed must not land in a file. */
+static void files_never_get_a_standard_descriptor(void **state) {
+    (void)state;
+    int ended;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(open_without_standard_descriptors());
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended));
+    assert_int_equal(WEXITSTATUS(ended), 0);
+    scratch_expect(scratch_path("whole"), "");
+    scratch_expect(scratch_path("places"), "");
+}
+
 #define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
 
 int main(void) {
@@ -520,6 +562,7 @@ int main(void) {
         IN_SCRATCH(programs_answer_with_their_end),
         IN_SCRATCH(programs_that_cannot_start_are_named),
         IN_SCRATCH(programs_run_in_their_folder_and_keep_quiet),
+        IN_SCRATCH(files_never_get_a_standard_descriptor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,8 @@ import sys
 import termios
 import time
 
-from harness import (MNIST, Skip, check_width, fds, fds_json, main, refused, start, test, write_csv)
+from harness import (FDS, MNIST, Skip, check_width, environment, fds, fds_json, main, refused,
+                     start, test, write_csv)
 
 COMMANDS = [[], ["data"], ["data", "get"], ["data", "show"], ["train"], ["value"], ["fit"],
             ["explain"], ["pay"]]
@@ -378,6 +379,16 @@ def a_failed_training_leaves_the_old_file_alone():
     _, err = fds(*args, "--epochs", 50, "-q", code=1)
     assert err.startswith("fds train: ") and "learning rate" in err, err
     assert pathlib.Path("m").read_text() == "the old one" and os.listdir(".") == ["m"]
+
+
+@test
+def what_is_printed_never_lands_in_a_file_where_the_caller_closed_its_descriptors():
+    args = ["train", MNIST, "--players", 6, "--epochs", 1, "-o"]  # warns of classes without samples
+    fds(*args, "open.safetensors")
+    closed = [FDS, *map(str, args), "closed.safetensors"]
+    subprocess.run(closed, check=True, env=environment(), preexec_fn=lambda: os.closerange(0, 3))
+    files = [pathlib.Path(f"{name}.safetensors").read_bytes() for name in ("open", "closed")]
+    assert files[0] == files[1] and len(os.listdir(".")) == 2
 
 
 # ---- progress and interruption ----
