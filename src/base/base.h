@@ -89,7 +89,10 @@ size_t fds__utf8(const char *text, uint32_t *code);
 bool fds__is_control(uint32_t code); /* C0, DEL, C1: a terminal obeys them */
 /* In place: control characters except newline and tab, and bytes that are not UTF-8, become "?". */
 void fds__text_sanitize(char *text);
-bool fds__csv_is_quoted(const char *field); /* whether it must be, in a CSV file */
+bool fds__is_utf8(const char *text);
+/* Adds a text as a field of a CSV file, quoted where it must be. One that a spreadsheet would run
+ * as a formula (it begins with = + - @ tab or CR and is no number) gets a ' in front. */
+void fds__text_csv(fds__text *text, const char *field);
 fds_status fds__text_check(const fds__text *text, fds_error *err);
 
 /* ---- files ---- */

@@ -109,10 +109,40 @@ void fds__text_sanitize(char *text) {
     *to = 0;
 }
 
-bool fds__csv_is_quoted(const char *field) {
+bool fds__is_utf8(const char *text) {
+    uint32_t code;
+    size_t size = 1;
+    for (; *text && size; text += size)
+        size = fds__utf8(text, &code);
+    return size > 0;
+}
+
+static bool is_number(const char *text) {
+    static const char digits[] = "0123456789";
+    const char *start = text += *text == '-' || *text == '+';
+    text += strspn(text, digits);
+    text += *text == '.' ? 1 + strspn(text + 1, digits) : 0;
+    if (text > start && (*text == 'e' || *text == 'E')) {
+        text += 1 + (text[1] == '-' || text[1] == '+');
+        text += strspn(text, digits);
+    }
+    return text > start && !*text;
+}
+
+void fds__text_csv(fds__text *text, const char *field) {
     size_t size = strlen(field);
-    return field[strcspn(field, ",\"\r\n")] != 0 ||
-           (size && (field[0] == ' ' || field[size - 1] == ' '));
+    bool is_formula = *field && strchr("=+-@\t\r", *field) && !is_number(field);
+    bool is_quoted = is_formula || field[strcspn(field, ",\"\r\n")] ||
+                     (size && (field[0] == ' ' || field[size - 1] == ' '));
+    if (is_quoted)
+        fds__text_add(text, is_formula ? "\"'" : "\"", is_formula ? 2 : 1);
+    for (const char *quote; (quote = strchr(field, '"')); field = quote + 1) {
+        fds__text_add(text, field, (size_t)(quote + 1 - field));
+        fds__text_add(text, "\"", 1);
+    }
+    fds__text_add(text, field, strlen(field));
+    if (is_quoted)
+        fds__text_add(text, "\"", 1);
 }
 
 fds_status fds__text_check(const fds__text *text, fds_error *err) {

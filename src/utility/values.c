@@ -6,6 +6,7 @@
  *              test,label,player,player_label,value,standard_error
  *          and for a mean one for each player:
  *              player,player_label,value,standard_error
+ *          A name that a spreadsheet would run as a formula has a ' in front (fds__text_csv).
  *   .npy   NumPy's format, version 1.0, little-endian float64, C order: first all values, then
  *          all standard errors. Shape (2, tests, players), with every label of each test sample
  *          (2, tests, classes, players), for a mean (2, players).
@@ -33,6 +34,7 @@ typedef struct {
     fds__out *out;
     char *buffer;
     size_t used;
+    fds__text field; /* the last field of a CSV file */
 } writer;
 
 /* ---- bytes ---- */
@@ -107,18 +109,11 @@ static fds_status check(const writer *w, fds_error *err) {
 
 /* ---- CSV ---- */
 
-/* Quoted where it must be, with quotes doubled. */
 static fds_status put_field(writer *w, const char *text, const char *after, fds_error *err) {
-    bool is_quoted = fds__csv_is_quoted(text);
-    if (is_quoted)
-        TRY(put_text(w, "\"", err));
-    for (const char *at = text; is_quoted && (at = strchr(text, '"')); text = at + 1) {
-        TRY(put(w, text, (size_t)(at + 1 - text), err));
-        TRY(put_text(w, "\"", err));
-    }
-    TRY(put_text(w, text, err));
-    if (is_quoted)
-        TRY(put_text(w, "\"", err));
+    w->field.used = 0;
+    fds__text_csv(&w->field, text);
+    TRY(fds__text_check(&w->field, err));
+    TRY(put(w, w->field.data, w->field.used, err));
     return put_text(w, after, err);
 }
 
@@ -197,44 +192,11 @@ static fds_status write_npy(writer *w, fds_error *err) {
 
 /* ---- JSON ---- */
 
-/* Whether text is UTF-8, as jansson sees it: no overlong forms, no surrogates. */
-static bool is_utf8(const char *text) {
-    static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};
-    for (const uint8_t *at = (const uint8_t *)text; *at;) {
-        int more = *at < 0x80 ? 0 : *at < 0xc0 ? -1 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : 3;
-        if (more < 0 || *at >= 0xf8)
-            return false;
-        uint32_t code = more ? *at & (0x3fu >> more) : *at;
-        at++;
-        for (int i = 0; i < more; i++, at++) {
-            if ((*at & 0xc0) != 0x80)
-                return false;
-            code = code << 6 | (*at & 0x3fu);
-        }
-        if (code < smallest[more] || code > 0x10ffff || (code & ~0x7ffu) == 0xd800)
-            return false;
-    }
-    return true;
-}
-
-/* NULL: no memory. */
-static json_t *json_text(const char *text) {
-    if (is_utf8(text))
-        return json_string(text);
-    char *copy = fds__strdup(text);
-    for (char *at = copy; at && *at; at++)
-        if ((uint8_t)*at > 127)
-            *at = '?';
-    json_t *json = copy ? json_string(copy) : NULL;
-    fds__free(copy);
-    return json;
-}
-
 static json_t *json_players(const fds_values *v) {
     json_t *list = json_array();
     for (size_t p = 0; p < v->players; p++) {
-        json_t *player = json_pack("{s:o, s:o}", "name", json_text(v->player_names[p]), "label",
-                                   json_text(v->class_names[v->player_labels[p]]));
+        json_t *player = json_pack("{s:o, s:o}", "name", fds__json_string(v->player_names[p]),
+                                   "label", fds__json_string(v->class_names[v->player_labels[p]]));
         if (json_array_append_new(list, player) != 0) {
             json_decref(list);
             return NULL;
@@ -246,7 +208,7 @@ static json_t *json_players(const fds_values *v) {
 static json_t *json_classes(const fds_values *v) {
     json_t *list = json_array();
     for (uint32_t c = 0; c < v->classes; c++)
-        if (json_array_append_new(list, json_text(v->class_names[c])) != 0) {
+        if (json_array_append_new(list, fds__json_string(v->class_names[c])) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -271,7 +233,7 @@ static json_t *json_result(const writer *w, size_t column) {
     if (w->v->is_mean)
         return json_pack("{s:o, s:o}", "values", values, "standard_errors", errors);
     return json_pack("{s:I, s:o, s:o, s:o}", "test", (json_int_t)test_of(w, column), "label",
-                     json_text(w->v->class_names[label_of(w, column)]), "values", values,
+                     fds__json_string(w->v->class_names[label_of(w, column)]), "values", values,
                      "standard_errors", errors);
 }
 
@@ -343,5 +305,6 @@ fds_status fds_values_save(const fds_values *values, const char *path, fds_error
             fds__out_abort(w.out);
     }
     fds__free(w.buffer);
+    fds__free(w.field.data);
     return status;
 }
