@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- fds data get ---- */
 
@@ -276,8 +277,13 @@ static const cli_option show_table[] = {
 };
 
 static fds_status check_show(const show_options *o, fds_error *err) {
-    if (o->png)
-        return cli_check_output("--png", o->png, o->common.operand, err);
+    if (o->png) {
+        CLI_TRY(cli_check_output("--png", o->png, o->common.operand, err));
+        const char *dot = strrchr(o->png, '.');
+        return dot && strcasecmp(dot, ".png") == 0
+                   ? FDS_OK
+                   : cli_fail(err, FDS_ERR_USAGE, "--png %s: must end in .png", o->png);
+    }
     if (o->count || o->columns)
         return cli_fail(err, FDS_ERR_USAGE, "--%s belongs to --png OUT.png, which is missing",
                         o->count ? "count" : "columns");

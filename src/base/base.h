@@ -129,6 +129,8 @@ bool fds__path_is_dir(const char *path);
 fds_status fds__mkdirs(const char *path, fds_error *err); /* and its parents */
 fds_status fds__path_join(char *out, size_t out_size, const char *dir, const char *name,
                           fds_error *err);
+/* FDS_ERR_USAGE unless path is a name with that ending (".png", in any case). */
+fds_status fds__path_check_ending(const char *path, const char *ending, fds_error *err);
 /* Names in a folder, sorted by bytes, without those that begin with a dot. */
 fds_status fds__dir_list(const char *path, char ***names, size_t *count, fds_error *err);
 void fds__dir_list_free(char **names, size_t count);

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -476,6 +477,13 @@ fds_status fds__path_join(char *out, size_t out_size, const char *dir, const cha
     if (size < 0 || (size_t)size >= out_size)
         return fds__fail(err, FDS_ERR_USAGE, "path too long: %.100s.../%.100s", dir, name);
     return FDS_OK;
+}
+
+fds_status fds__path_check_ending(const char *path, const char *ending, fds_error *err) {
+    size_t size = strlen(path), end = strlen(ending);
+    return size > end && strcasecmp(path + size - end, ending) == 0
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_USAGE, "%s: must end in %s", path, ending);
 }
 
 static int by_bytes(const void *a, const void *b) {

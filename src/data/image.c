@@ -198,6 +198,7 @@ fds_status fds__png_encode(const fds__picture *picture, uint8_t **data, size_t *
 fds_status fds__png_write(const fds__picture *picture, const char *path, fds_error *err) {
     uint8_t *data = NULL;
     size_t size = 0;
+    TRY(fds__path_check_ending(path, ".png", err));
     TRY(fds__png_encode(picture, &data, &size, err));
     fds_status status = fds__file_write(path, data, size, err);
     fds__free(data);

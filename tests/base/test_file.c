@@ -457,6 +457,19 @@ static void paths_are_joined_with_one_slash(void **state) {
     assert_false(fds__path_is_dir(scratch_path("none")));
 }
 
+static void a_wrong_ending_is_refused(void **state) {
+    (void)state;
+    static const char *const right[] = {"a.png", "x/y.PNG", "a.jpg.png"};
+    static const char *const wrong[] = {"a.jpg", "png", ".png", "a.png/", "a.png.gz", ""};
+    fds_error err = {0};
+    for (size_t i = 0; i < COUNT(right); i++)
+        assert_int_equal(fds__path_check_ending(right[i], ".png", &err), FDS_OK);
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        assert_int_equal(fds__path_check_ending(wrong[i], ".png", &err), FDS_ERR_USAGE);
+    assert_int_equal(fds__path_check_ending("a.jpg", ".png", &err), FDS_ERR_USAGE);
+    assert_string_equal(err.text, "a.jpg: must end in .png");
+}
+
 /* ---- programs ---- */
 
 static fds_status shell(const char *script, const char *cwd, fds_error *err) {
@@ -559,6 +572,7 @@ int main(void) {
         IN_SCRATCH(mkdirs_refuses_what_cannot_be),
         IN_SCRATCH(a_folder_is_listed_sorted_by_bytes),
         IN_SCRATCH(paths_are_joined_with_one_slash),
+        IN_SCRATCH(a_wrong_ending_is_refused),
         IN_SCRATCH(programs_answer_with_their_end),
         IN_SCRATCH(programs_that_cannot_start_are_named),
         IN_SCRATCH(programs_run_in_their_folder_and_keep_quiet),

@@ -220,6 +220,7 @@ def data_show_draws_a_contact_sheet():
         data = pathlib.Path(name).read_bytes()
         assert data[:8] == b"\x89PNG\r\n\x1a\n"
         sizes.append(struct.unpack(">II", data[16:24]))
+    refused(["data", "show", "none", "--png", "x.jpg"], 2, "--png x.jpg: must end in .png")
     (a_width, a_height), (b_width, b_height) = sizes
     assert a_width < b_width and a_height > b_height and a_width >= 5 * 28, sizes
 
