@@ -113,10 +113,16 @@ static fds_status read_header(scanner *s, table *t, fds_error *err) {
         else
             status = fds__grow(&columns, &capacity, t->column_count + 1, sizeof(char *), err);
         t->columns = columns;
+        char **column = status == FDS_OK ? &t->columns[t->column_count] : NULL;
         if (status == FDS_OK)
-            status = cut_field(s, &t->columns[t->column_count], &last, err);
-        if (status == FDS_OK)
+            status = cut_field(s, column, &last, err);
+        if (status == FDS_OK) {
             t->column_count++;
+            const char *fault = fds__name_fault(*column = fds__name_trim(*column));
+            if (fault)
+                status = fds__fail(err, FDS_ERR_FORMAT, "%s: line 1, column %zu: %s", t->path,
+                                   t->column_count, fault);
+        }
     }
     if (status == FDS_OK && !(t->fields = fds__alloc_zero(t->column_count, sizeof(char *))))
         status = fds__fail_nomem(err, t->column_count * sizeof(char *));
@@ -187,14 +193,16 @@ static fds_status parse_number(const table *t, size_t line, size_t column, local
 
 static fds_status keep_text(const table *t, size_t line, size_t column, char ***list,
                             size_t *capacity, fds_error *err) {
-    if (!*t->fields[column])
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu, column \"%.60s\": empty", t->path,
-                         line, t->columns[column]);
+    char *name = fds__name_trim(t->fields[column]);
+    const char *fault = *name ? fds__name_fault(name) : "empty";
+    if (fault)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu, column \"%.60s\": %s", t->path, line,
+                         t->columns[column], fault);
     void *items = *list;
     fds_status status = fds__grow(&items, capacity, t->rows + 1, sizeof(char *), err);
     *list = items;
     if (status == FDS_OK)
-        (*list)[t->rows] = t->fields[column];
+        (*list)[t->rows] = name;
     return status;
 }
 
@@ -240,8 +248,7 @@ static fds_status read_table(fds__blob *file, const fds_data_options *options, t
         return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: NUL in a text file", file->path,
                          strlen(text));
     scanner s = {file, text, text + file->size, 1};
-    if (file->size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        s.at += 3; /* the byte order mark that some programs put first */
+    s.at += fds__utf8_mark(file->data, file->size);
     TRY(read_header(&s, t, err));
     TRY(find_columns(t, options, err));
     locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);

@@ -69,6 +69,10 @@ void fds__samples_sort(uint32_t *index, size_t count);
 
 /* ---- names.c ---- */
 
+/* A name is UTF-8 without control characters except tab; readers trim it. Two names are one only
+ * when their bytes are equal. */
+char *fds__name_trim(char *name);              /* in place, without the white space around it */
+const char *fds__name_fault(const char *name); /* what is wrong with it and what to do; or NULL */
 void fds__names_free(fds__names *names);
 fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err);
 /* The distinct texts in order, and for each text its place among them: by bytes or, with numeric
@@ -77,7 +81,9 @@ fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err)
 fds_status fds__names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
                              const char *what, const char *source, uint32_t *ids, fds__names *names,
                              fds_error *err);
-/* One name a line; blank lines do not count. */
+/* Bytes of the byte order mark that some programs put first: 3 or 0. */
+size_t fds__utf8_mark(const uint8_t *data, size_t size);
+/* One name per line; blank lines do not count. */
 fds_status fds__names_read(const char *path, fds__names *names, fds_error *err);
 
 /* ---- readers: bytes in memory to a dataset not yet finished ---- */

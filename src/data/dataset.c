@@ -93,6 +93,11 @@ static uint32_t greatest_label(const fds_dataset *ds) {
 static fds_status name_classes(fds_dataset *ds, const fds__names *names, uint32_t classes,
                                fds_error *err) {
     if (names && names->count) {
+        for (size_t i = 0; i < names->count; i++) {
+            const char *fault = fds__name_fault(names->items[i]);
+            if (fault)
+                return fds__fail(err, FDS_ERR_FORMAT, "%s: class %zu: %s", ds->source, i, fault);
+        }
         TRY(fds__names_copy(names, &ds->class_names, err));
         ds->classes = (uint32_t)names->count;
         return FDS_OK;

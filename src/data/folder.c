@@ -128,6 +128,14 @@ static fds_status read_class(part *p, size_t number, fds_error *err) {
     return status;
 }
 
+/* Folder names are not trimmed, as CSV's are: they would name another folder. */
+static fds_status check_class_name(const char *dir, const char *name, fds_error *err) {
+    const char *fault = fds__name_fault(name);
+    if (!fault && (strspn(name, " \t") || strchr(" \t", name[strlen(name) - 1])))
+        fault = "the name begins or ends with white space; rename the folder";
+    return fault ? fds__fail(err, FDS_ERR_FORMAT, "%s/%s: %s", dir, name, fault) : FDS_OK;
+}
+
 /* One numbering of the classes of all parts; class_of of the first part holds that of all. */
 static fds_status number_classes(part *parts, size_t count, fds__names *classes, fds_error *err) {
     size_t total = 0, at = 0;
@@ -139,8 +147,10 @@ static fds_status number_classes(part *parts, size_t count, fds__names *classes,
     fds_status status = texts && ids ? FDS_OK : fds__fail_nomem(err, total * sizeof *texts);
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         parts[i].class_of = ids + at;
-        for (size_t k = 0; k < parts[i].classes.count; k++)
+        for (size_t k = 0; k < parts[i].classes.count && status == FDS_OK; k++) {
             texts[at++] = parts[i].classes.items[k];
+            status = check_class_name(parts[i].dir, parts[i].classes.items[k], err);
+        }
     }
     if (status == FDS_OK)
         status = fds__names_number(texts, total, false, FDS__MAX_CLASSES, "class", parts[0].dir,
