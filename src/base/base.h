@@ -52,6 +52,7 @@ void *fds__alloc_zero(size_t count, size_t size); /* NULL on overflow of count *
 void *fds__realloc(void *old, size_t size);
 void *fds__alloc_aligned(size_t size); /* to 64 bytes, zeroed; freed by fds__free as well */
 void fds__free(void *memory);
+uint64_t fds__memory_bytes(void); /* of the machine, or less where the process may have less */
 char *fds__strdup(const char *text);
 /* *product = a * b, false on overflow */
 static inline bool fds__mul(size_t a, size_t b, size_t *product) {
@@ -101,10 +102,13 @@ fds_status fds__text_check(const fds__text *text, fds_error *err);
  */
 fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
                           fds_error *err);
-/* The same, with gzip undone where the file begins with its magic number; limit is of the result.
- */
-fds_status fds__file_read_gz(const char *path, size_t limit, uint8_t **data, size_t *size,
-                             fds_error *err);
+/* The same, with gzip undone where the file begins with its magic number. limit is of the result,
+ * which may also not take more than half of the memory: readers make a copy of it. Reports to events
+ * (stage "read"), which may cancel it. */
+fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *events,
+                             uint8_t **data, size_t *size, fds_error *err);
+/* How many bytes are read between two reports. */
+#define FDS__READ_STEP ((size_t)16 << 20)
 
 /* The same descriptor, or one above the standard three in its place; -1 with errno on failure. */
 int fds__fd_above_standard(int fd);

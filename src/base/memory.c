@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static struct { atomic_uint_fast64_t calls, fail_at; } faults[2];
 
@@ -43,6 +45,12 @@ void *fds__alloc_aligned(size_t size) {
     if (memory)
         memset(memory, 0, rounded);
     return memory;
+}
+
+uint64_t fds__memory_bytes(void) {
+    struct rlimit space;
+    uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return getrlimit(RLIMIT_AS, &space) == 0 ? MIN(bytes, space.rlim_cur) : bytes;
 }
 
 void fds__free(void *memory) { free(memory); }

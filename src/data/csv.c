@@ -240,8 +240,23 @@ static fds_status read_row(scanner *s, table *t, locale_t locale, fds_error *err
     return FDS_OK;
 }
 
-static fds_status read_table(fds__blob *file, const fds_data_options *options, table *t,
-                             fds_error *err) {
+static fds_status read_rows(scanner *s, table *t, locale_t locale, const fds_events *events,
+                            fds_error *err) {
+    const char *start = s->at, *reported = s->at;
+    double start_s = fds__now_s();
+    for (skip_blank_lines(s); s->at < s->end; skip_blank_lines(s)) {
+        TRY(read_row(s, t, locale, err));
+        if ((size_t)(s->at - reported) < FDS__READ_STEP)
+            continue;
+        reported = s->at;
+        TRY(fds__report(events, "read", "bytes", (uint64_t)(s->at - start),
+                        (uint64_t)(s->end - start), start_s, err));
+    }
+    return FDS_OK;
+}
+
+static fds_status read_table(fds__blob *file, const fds_data_options *options,
+                             const fds_events *events, table *t, fds_error *err) {
     t->path = file->path;
     char *text = (char *)file->data;
     if (strlen(text) != file->size)
@@ -254,9 +269,7 @@ static fds_status read_table(fds__blob *file, const fds_data_options *options, t
     locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!locale)
         return fds__fail_nomem(err, sizeof locale);
-    fds_status status = FDS_OK;
-    for (skip_blank_lines(&s); status == FDS_OK && s.at < s.end; skip_blank_lines(&s))
-        status = read_row(&s, t, locale, err);
+    fds_status status = read_rows(&s, t, locale, events, err);
     freelocale(locale);
     return status;
 }
@@ -296,13 +309,16 @@ static fds_status number_column(const table *tables, size_t count, bool provider
     return status;
 }
 
-static fds_status make_dataset(const table *t, const uint32_t *labels, const fds__names *classes,
+/* Takes the table's values over: a large table must not be in memory twice. */
+static fds_status make_dataset(table *t, const uint32_t *labels, const fds__names *classes,
                                const uint32_t *provider_ids, const fds__names *providers,
                                fds_dataset **out, fds_error *err) {
     fds_shape shape = {(uint32_t)t->features, 1, 1};
     TRY(fds__dataset_new(t->path, t->rows, shape, false, out, err));
     fds_dataset *ds = *out; /* the caller frees it when what follows fails */
-    memcpy(ds->floats, t->values, t->rows * t->features * sizeof *t->values);
+    fds__free(ds->floats);
+    ds->floats = t->values;
+    t->values = NULL;
     for (size_t i = 0; i < t->rows; i++)
         ds->labels[i] = (uint16_t)labels[i];
     TRY(fds__names_copy(classes, &ds->class_names, err));
@@ -318,8 +334,7 @@ static fds_status make_dataset(const table *t, const uint32_t *labels, const fds
     return FDS_OK;
 }
 
-static fds_status make_datasets(const table *tables, size_t count, fds_dataset **out,
-                                fds_error *err) {
+static fds_status make_datasets(table *tables, size_t count, fds_dataset **out, fds_error *err) {
     uint32_t *labels = NULL, *provider_ids = NULL;
     fds__names classes = {0}, providers = {0};
     fds_status status = number_column(tables, count, false, &labels, &classes, err);
@@ -345,12 +360,12 @@ static void free_table(table *t) {
 }
 
 fds_status fds__csv_parse(fds__blob *files, size_t count, const fds_data_options *options,
-                          fds_dataset **out, fds_error *err) {
+                          const fds_events *events, fds_dataset **out, fds_error *err) {
     table tables[2] = {{0}};
     fds_dataset *made[2] = {0};
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        status = read_table(&files[i], options, &tables[i], err);
+        status = read_table(&files[i], options, events, &tables[i], err);
         if (status == FDS_OK && tables[i].rows == 0)
             status =
                 fds__fail(err, FDS_ERR_SHAPE, "%s: no samples below the header", files[i].path);

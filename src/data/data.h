@@ -97,12 +97,19 @@ fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_
 /* One or two tables (training, test), so that both number their classes and providers alike. The
  * bytes are cut up in place. */
 fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds_data_options *options,
-                          fds_dataset **out, fds_error *err);
+                          const fds_events *events, fds_dataset **out, fds_error *err);
 /* One or two folders of class folders, in the same way. */
-fds_status fds__folder_read(const char *const *dirs, size_t count, fds_dataset **out,
-                            fds_error *err);
+fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
+                            fds_dataset **out, fds_error *err);
 /* True when a folder has a subfolder with a PNG or JPEG file in it. */
 fds_status fds__folder_has_pictures(const char *dir, bool *found, fds_error *err);
+
+/* ---- open.c ---- */
+
+/* fds_data_open that reports to events (stage "read"), which may cancel it. */
+fds_status fds__data_open(const char *where, const fds_data_options *options,
+                          const fds_events *events, fds_dataset **train, fds_dataset **test,
+                          fds_error *err);
 
 /* ---- image.c, jpeg.c ---- */
 

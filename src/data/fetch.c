@@ -276,7 +276,7 @@ static fds_status load_checked(const job *j, const char *dir, const set_file *fi
         snprintf(wanted, sizeof wanted, "%s", file->sha256);
     else if (!j->trusted)
         TRY(listed_sum(dir, file->name, wanted, err));
-    TRY(fds__file_read_gz(path, FDS__MAX_FILE, &blob->data, &blob->size, err));
+    TRY(fds__file_read_gz(path, FDS__MAX_FILE, j->events, &blob->data, &blob->size, err));
     fds_sha256_hex(blob->data, blob->size, sum);
     fds_status status = FDS_OK;
     if (!j->trusted && strcmp(sum, wanted) != 0)

@@ -11,6 +11,8 @@
 /* One DIR being read. */
 typedef struct {
     const char *dir;
+    const fds_events *events;
+    double start_s;
     fds__names classes; /* its subfolders */
     uint32_t *class_of; /* subfolder to label */
     uint32_t width, height;
@@ -120,7 +122,10 @@ static fds_status read_class(part *p, size_t number, fds_error *err) {
     for (size_t i = 0; i < files.count && status == FDS_OK; i++) {
         if (!is_picture_name(files.items[i]))
             continue;
-        status = fds__path_join(path, sizeof path, dir, files.items[i], err);
+        status = fds__report(p->events, "read", "class folders", number, p->classes.count,
+                             p->start_s, err);
+        if (status == FDS_OK)
+            status = fds__path_join(path, sizeof path, dir, files.items[i], err);
         if (status == FDS_OK)
             status = read_picture(p, path, p->class_of[number], err);
     }
@@ -176,15 +181,15 @@ static fds_status make_dataset(const part *p, bool colour, const fds__names *cla
     return FDS_OK;
 }
 
-fds_status fds__folder_read(const char *const *dirs, size_t count, fds_dataset **out,
-                            fds_error *err) {
+fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
+                            fds_dataset **out, fds_error *err) {
     part parts[2] = {{0}};
     fds_dataset *made[2] = {0};
     fds__names classes = {0};
     fds_status status = FDS_OK;
     bool colour = false;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        parts[i].dir = dirs[i];
+        parts[i] = (part){.dir = dirs[i], .events = events, .start_s = fds__now_s()};
         status = list_subfolders(dirs[i], &parts[i].classes, err);
     }
     if (status == FDS_OK)

@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <zlib.h>
 
@@ -14,7 +15,7 @@ enum { BIG = 100000 };
 static fds_status try_read(const char *path, size_t limit, bool gz, fds_error *err) {
     uint8_t *data = NULL;
     size_t size = 0;
-    fds_status status = gz ? fds__file_read_gz(path, limit, &data, &size, err)
+    fds_status status = gz ? fds__file_read_gz(path, limit, NULL, &data, &size, err)
                            : fds__file_read(path, limit, &data, &size, err);
     if (status == FDS_OK) {
         assert_int_equal(data[size], 0);
@@ -28,7 +29,7 @@ static void expect_read(const char *path, bool gz, const void *content, size_t c
     uint8_t *data = NULL;
     size_t size = 0;
     fds_error err = {0};
-    fds_status status = gz ? fds__file_read_gz(path, 1 << 20, &data, &size, &err)
+    fds_status status = gz ? fds__file_read_gz(path, 1 << 20, NULL, &data, &size, &err)
                            : fds__file_read(path, 1 << 20, &data, &size, &err);
     assert_string_equal(err.text, "");
     assert_int_equal(status, FDS_OK);
@@ -214,6 +215,66 @@ static void a_gzip_bomb_stops_at_the_limit(void **state) {
     fds_error err = {0};
     assert_int_equal(try_read(scratch_path("bomb.gz"), 200000, true, &err), FDS_ERR_LIMIT);
     expect_in(err.text, "more than 200000 bytes");
+}
+
+#ifndef __SANITIZE_ADDRESS__ /* its shadow needs the address space */
+/* A process that may have 512 MiB stands for a small machine. */
+static void what_takes_over_half_of_the_memory_is_refused(void **state) {
+    (void)state;
+    struct rlimit was, small;
+    fds_error err = {0};
+    size_t size, half = (size_t)256 << 20;
+    char *zeros = calloc(half + 1, 1);
+    assert_non_null(zeros);
+    unsigned char *packed = pack(zeros, half + 1, 1, &size);
+    free(zeros);
+    scratch_write(scratch_path("bomb.gz"), packed, size);
+    free(packed);
+    scratch_write(scratch_path("plain"), "", 0);
+    assert_int_equal(truncate(scratch_path("plain"), (off_t)half + (off_t)half / 8), 0);
+    assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
+    small = was;
+    small.rlim_cur = 2 * half;
+    assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
+    fds_status status = try_read(scratch_path("bomb.gz"), SIZE_MAX, true, &err);
+    fds_status plain = try_read(scratch_path("plain"), SIZE_MAX, true, NULL);
+    assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
+    assert_int_equal(status, FDS_ERR_LIMIT);
+    expect_in(err.text, "bomb.gz: more than 268435456 bytes when unpacked");
+    expect_in(err.text, "half of this machine's memory: split the file");
+    assert_int_equal(plain, FDS_ERR_LIMIT);
+}
+#endif
+
+/* Ends reading at the n-th report. */
+static bool stop_at(void *user, const fds_progress *progress) {
+    assert_string_equal(progress->stage, "read");
+    assert_true(progress->done <= progress->total);
+    return --*(int *)user == 0;
+}
+
+static void reading_and_unpacking_can_be_cancelled(void **state) {
+    (void)state;
+    size_t size, whole = 4 * FDS__READ_STEP;
+    char *zeros = calloc(whole, 1);
+    assert_non_null(zeros);
+    unsigned char *packed = pack(zeros, whole, 1, &size);
+    scratch_write(scratch_path("a"), zeros, whole);
+    scratch_write(scratch_path("a.gz"), packed, size);
+    free(zeros);
+    free(packed);
+    static const char *const names[] = {"a", "a.gz"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        int reports = 4; /* not at once */
+        fds_events events = {.progress = stop_at, .user = &reports};
+        fds_error err = {0};
+        uint8_t *data = NULL;
+        assert_int_equal(
+            fds__file_read_gz(scratch_path(names[i]), whole, &events, &data, &size, &err),
+            FDS_ERR_CANCELLED);
+        expect_in(err.text, "read: cancelled after");
+        assert_null(data);
+    }
 }
 
 static void every_allocation_of_unpacking_may_fail(void **state) {
@@ -558,6 +619,10 @@ int main(void) {
         IN_SCRATCH(gzip_that_is_damaged_is_refused),
         IN_SCRATCH(gzip_with_bytes_after_it_is_refused),
         IN_SCRATCH(a_gzip_bomb_stops_at_the_limit),
+#ifndef __SANITIZE_ADDRESS__
+        IN_SCRATCH(what_takes_over_half_of_the_memory_is_refused),
+#endif
+        IN_SCRATCH(reading_and_unpacking_can_be_cancelled),
         IN_SCRATCH(every_allocation_of_unpacking_may_fail),
         IN_SCRATCH(a_new_file_has_the_usual_mode),
         IN_SCRATCH(an_old_file_is_replaced_whole),

@@ -237,6 +237,29 @@ static void more_than_65535_providers_are_read(void **state) {
     fds_dataset_free(train);
 }
 
+/* Not while the file is read: its lines are fewer bytes than the file. */
+static bool stop_at_lines(void *user, const fds_progress *progress) {
+    return progress->total < *(size_t *)user;
+}
+
+static void reading_a_large_table_can_be_cancelled(void **state) {
+    (void)state;
+    size_t used = 0, size = FDS__READ_STEP + (4 << 20);
+    char *text = need(size + 64, 1);
+    used += (size_t)sprintf(text, "label,x\n");
+    while (used < size)
+        used += (size_t)sprintf(text + used, "a,%zu\n", used);
+    put_file("a.csv", text, used);
+    free(text);
+    fds_events events = {.progress = stop_at_lines, .user = &used};
+    fds_dataset *train = NULL;
+    fds_error err = {0};
+    assert_int_equal(fds__data_open(scratch_path("a.csv"), NULL, &events, &train, NULL, &err),
+                     FDS_ERR_CANCELLED);
+    expect_in(err.text, "read: cancelled after");
+    assert_null(train);
+}
+
 static void put_gzip(const char *name, const char *text) {
     gzFile file = gzopen(scratch_path(name), "wb");
     assert_non_null(file);
@@ -292,6 +315,7 @@ int main(void) {
         TEST(numbers_do_not_depend_on_the_programs_locale),
         TEST(more_than_65535_classes_are_refused),
         TEST(more_than_65535_providers_are_read),
+        TEST(reading_a_large_table_can_be_cancelled),
         TEST(a_folder_may_have_its_tables_packed),
         TEST(options_of_other_formats_are_refused),
     };

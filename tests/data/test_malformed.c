@@ -210,7 +210,7 @@ static void npy(void **state) {
 static fds_status parse_csv(uint8_t *data, size_t size, fds_error *err) {
     fds__blob table = {"table", data, size};
     fds_dataset *ds = NULL;
-    return close_dataset(fds__csv_parse(&table, 1, NULL, &ds, err), &ds, err);
+    return close_dataset(fds__csv_parse(&table, 1, NULL, NULL, &ds, err), &ds, err);
 }
 
 static void csv(void **state) {
