@@ -126,6 +126,8 @@ FDS_API void fds_dataset_free(fds_dataset *ds);
 FDS_API fds_dataset_info fds_dataset_get_info(const fds_dataset *ds);
 FDS_API const char *fds_dataset_class_name(const fds_dataset *ds, uint32_t label);
 FDS_API const char *fds_dataset_provider_name(const fds_dataset *ds, uint32_t provider);
+/* The name of a CSV file's column of values, or NULL: images have none. */
+FDS_API const char *fds_dataset_feature_name(const fds_dataset *ds, size_t feature);
 /* Copies sample i as floats (bytes become 0..1) to out[channels * height * width]. */
 FDS_API void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out);
 

@@ -309,6 +309,14 @@ static fds_status number_column(const table *tables, size_t count, bool provider
     return status;
 }
 
+/* The names of the columns that are neither label nor provider. */
+static fds_status copy_feature_names(const table *t, char ***out, fds_error *err) {
+    for (size_t c = 0, f = 0; c < t->column_count; c++)
+        if (c != t->label && c != t->provider)
+            t->fields[f++] = t->columns[c];
+    return fds__names_copy(&(fds__names){t->fields, t->features}, out, err);
+}
+
 /* Takes the table's values over: a large table must not be in memory twice. */
 static fds_status make_dataset(table *t, const uint32_t *labels, const fds__names *classes,
                                const uint32_t *provider_ids, const fds__names *providers,
@@ -323,6 +331,7 @@ static fds_status make_dataset(table *t, const uint32_t *labels, const fds__name
         ds->labels[i] = (uint16_t)labels[i];
     TRY(fds__names_copy(classes, &ds->class_names, err));
     ds->classes = (uint32_t)classes->count;
+    TRY(copy_feature_names(t, &ds->feature_names, err));
     if (!provider_ids)
         return FDS_OK;
     ds->provider_ids = fds__alloc(t->rows * sizeof *provider_ids);

@@ -34,6 +34,7 @@ struct fds_dataset {
     uint32_t classes;
     char **provider_names; /* (providers) */
     uint32_t providers;
+    char **feature_names; /* (channels): of the columns of a CSV file; or NULL */
 };
 
 /* A file's contents, with its path for messages. data ends in a NUL that size does not count. */

@@ -64,6 +64,7 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__free(ds->provider_ids);
     fds__dir_list_free(ds->class_names, ds->class_names ? ds->classes : 0);
     fds__dir_list_free(ds->provider_names, ds->provider_names ? ds->providers : 0);
+    fds__dir_list_free(ds->feature_names, ds->feature_names ? ds->shape.channels : 0);
     fds__free(ds);
 }
 
@@ -186,7 +187,10 @@ fds_status fds_dataset_create(size_t count, fds_shape shape, const uint8_t *byte
 static fds_status copy_names(const fds_dataset *ds, fds_dataset *copy, fds_error *err) {
     const fds__names classes = {ds->class_names, ds->classes};
     const fds__names providers = {ds->provider_names, ds->providers};
+    const fds__names features = {ds->feature_names, ds->shape.channels};
     TRY(name_classes(copy, &classes, ds->classes, err));
+    if (features.items)
+        TRY(fds__names_copy(&features, &copy->feature_names, err));
     if (!ds->provider_ids)
         return FDS_OK;
     copy->provider_ids = fds__alloc_zero(ds->count, sizeof *copy->provider_ids);
@@ -240,6 +244,10 @@ const char *fds_dataset_class_name(const fds_dataset *ds, uint32_t label) {
 
 const char *fds_dataset_provider_name(const fds_dataset *ds, uint32_t provider) {
     return provider < ds->providers ? ds->provider_names[provider] : "?";
+}
+
+const char *fds_dataset_feature_name(const fds_dataset *ds, size_t feature) {
+    return ds->feature_names && feature < ds->shape.channels ? ds->feature_names[feature] : NULL;
 }
 
 void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out) {

@@ -195,7 +195,7 @@ def data_show_counts_every_sample_once():
         assert [c["name"] for c in about[part]["classes"]] == list("0123456789")
         assert about[part]["providers"] == []
         channel, = about[part]["channels"]
-        assert channel["min"] == 0 and channel["max"] == 1
+        assert channel["name"] is None and channel["min"] == 0 and channel["max"] == 1
         assert 0.1 < channel["mean"] < 0.16 and 0.28 < channel["std"] < 0.33, channel
 
 
@@ -230,6 +230,8 @@ def data_show_lists_ten_providers_and_how_many_more():
     write_csv("t.csv", rows=130, providers=13)
     out, _ = fds("data", "show", "t.csv")
     check_width(out)
+    assert re.search(r"^x1 +train .*\nx2 +train ", out, re.M), out
+    assert [c["name"] for c in fds_json("data", "show", "t.csv")["train"]["channels"]] == ["x1", "x2"]
     assert "13 providers, with 10 to 10 samples each" in out
     assert out.count("\nshop-") == 10 and "... and 3 more providers" in out
     assert "no test part" in out

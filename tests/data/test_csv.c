@@ -31,6 +31,9 @@ static void reads_features_labels_and_providers(void **state) {
     assert_string_equal(fds_dataset_provider_name(train, info.provider_ids[0]),
                         "Clinic \"A\", Bonn");
     assert_string_equal(fds_dataset_provider_name(train, 2), "?");
+    assert_string_equal(fds_dataset_feature_name(train, 0), "height");
+    assert_string_equal(fds_dataset_feature_name(train, 1), "weight");
+    assert_null(fds_dataset_feature_name(train, 2));
     static const float values[6] = {25.1f, -4.25f, 61.0f, 0.5f, 7.0f, 1e-3f};
     for (int i = 0; i < 6; i++)
         assert_true(train->floats[i] == values[i]);

@@ -80,6 +80,7 @@ static void takes_class_names_from_classes_txt(void **state) {
     assert_string_equal(fds_dataset_class_name(train, 1), "Trouser");
     assert_string_equal(fds_dataset_class_name(train, 3), "Bag");
     assert_string_equal(fds_dataset_class_name(train, 4), "?");
+    assert_null(fds_dataset_feature_name(train, 0));
     fds_dataset_free(train);
     put_text("classes.txt", "one\ntwo\n");
     open_fails(scratch, NULL, FDS_ERR_FORMAT,
