@@ -10,6 +10,7 @@
 
 #include "fds.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 

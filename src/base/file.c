@@ -253,6 +253,7 @@ fds_status fds__out_open(const char *path, fds__out **result, fds_error *err) {
 }
 
 fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_error *err) {
+    assert(out->fd >= 0 && (data || size == 0));
     const char *at = data;
     while (size > 0) {
         ssize_t done = io_write(out->fd, at, size);
@@ -354,6 +355,7 @@ void fds__file_close(fds__file *file) {
 }
 
 fds_status fds__file_size(fds__file *file, uint64_t *size, fds_error *err) {
+    assert(file->fd >= 0);
     struct stat about;
     if (io_fails() || fstat(file->fd, &about) != 0)
         return fds__fail_errno(err, "look at", file->path);
@@ -363,6 +365,7 @@ fds_status fds__file_size(fds__file *file, uint64_t *size, fds_error *err) {
 
 fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t offset,
                              fds_error *err) {
+    assert(file->fd >= 0);
     for (size_t used = 0; used < size;) {
         ssize_t got =
             io_fails() ? -1
@@ -382,6 +385,7 @@ fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t 
 
 fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, uint64_t offset,
                               fds_error *err) {
+    assert(file->fd >= 0);
     for (size_t used = 0; used < size;) {
         ssize_t done = io_fails() ? -1
                                   : pwrite(file->fd, (const char *)data + used, size - used,
@@ -402,12 +406,14 @@ fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, ui
 }
 
 fds_status fds__file_truncate(fds__file *file, uint64_t size, fds_error *err) {
+    assert(file->fd >= 0);
     if (io_fails() || ftruncate(file->fd, (off_t)size) != 0)
         return fds__fail_errno(err, "cut off the end of", file->path);
     return FDS_OK;
 }
 
 fds_status fds__file_sync(fds__file *file, fds_error *err) {
+    assert(file->fd >= 0);
     if (io_fails() || fdatasync(file->fd) != 0) {
         /* where blocks are given out late, a full disk may show only now */
         file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
@@ -417,6 +423,7 @@ fds_status fds__file_sync(fds__file *file, fds_error *err) {
 }
 
 fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err) {
+    assert(file->fd >= 0);
     if (!io_fails() && flock(file->fd, LOCK_EX | LOCK_NB) == 0)
         return FDS_OK;
     if (errno == EWOULDBLOCK)
@@ -425,6 +432,7 @@ fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err) {
 }
 
 fds_status fds__file_map(fds__file *file, size_t size, const uint8_t **data, fds_error *err) {
+    assert(file->fd >= 0 && size > 0);
     void *map = io_fails() ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
     if (map == MAP_FAILED)
         return fds__fail_errno(err, "map", file->path);

@@ -63,6 +63,7 @@ char *fds__strdup(const char *text) {
 
 fds_status fds__grow(void **items, size_t *capacity, size_t needed, size_t item_size,
                      fds_error *err) {
+    assert(item_size > 0 && (*items || *capacity == 0));
     if (needed <= *capacity)
         return FDS_OK;
     size_t wanted = MAX(needed, *capacity + *capacity / 2), size;

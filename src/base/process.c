@@ -60,6 +60,7 @@ static fds_status start(const char *const argv[], const char *cwd, pid_t *pid, f
 
 fds_status fds__run_program(const char *const argv[], const char *cwd, fds_error *err) {
     pid_t pid = -1;
+    assert(argv[0] && cwd);
     TRY(start(argv, cwd, &pid, err));
     int state;
     while (waitpid(pid, &state, 0) < 0)

@@ -47,11 +47,13 @@ static void add_number(fds__text *text, char *number, int size) {
 
 void fds__text_digits(fds__text *text, int digits, double value) {
     char number[64];
+    assert(digits >= 0 && digits <= 40);
     add_number(text, number, snprintf(number, sizeof number, "%.*g", digits, value));
 }
 
 void fds__text_fixed(fds__text *text, int decimals, double value) {
     char number[352]; /* the greatest double has 309 digits */
+    assert(decimals >= 0 && decimals <= 30);
     add_number(text, number, snprintf(number, sizeof number, "%.*f", decimals, value));
 }
 

@@ -370,6 +370,7 @@ static void free_table(table *t) {
 
 fds_status fds__csv_parse(fds__blob *files, size_t count, const fds_data_options *options,
                           const fds_events *events, fds_dataset **out, fds_error *err) {
+    assert(count == 1 || count == 2);
     table tables[2] = {{0}};
     fds_dataset *made[2] = {0};
     fds_status status = FDS_OK;

@@ -139,6 +139,7 @@ static fds_status check_values(const fds_dataset *ds, fds_error *err) {
 
 fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds__names *names,
                                fds_error *err) {
+    assert(train && !train->bytes != !train->floats);
     fds_dataset *parts[2] = {train, test};
     uint32_t classes = MAX(greatest_label(train), greatest_label(test)) + 1;
     classes = MAX(classes, train->classes);
@@ -252,6 +253,7 @@ const char *fds_dataset_feature_name(const fds_dataset *ds, size_t feature) {
 
 void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out) {
     size_t size = ds->sample_size;
+    assert(i < ds->count);
     if (ds->floats)
         memcpy(out, ds->floats + i * size, size * sizeof *out);
     else

@@ -183,6 +183,7 @@ static fds_status make_dataset(const part *p, bool colour, const fds__names *cla
 
 fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
                             fds_dataset **out, fds_error *err) {
+    assert(count == 1 || count == 2);
     part parts[2] = {{0}};
     fds_dataset *made[2] = {0};
     fds__names classes = {0};

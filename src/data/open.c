@@ -220,7 +220,8 @@ static bool ends_in(const char *text, const char *end) {
 }
 
 static void replace_first(char *text, const char *old, const char *new) {
-    char *at = strstr(text, old); /* old and new have the same length */
+    assert(strlen(old) == strlen(new));
+    char *at = strstr(text, old);
     if (at)
         memcpy(at, new, strlen(new));
 }

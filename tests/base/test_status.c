@@ -5,6 +5,9 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 /* Written out once more by hand: a renumbering must fail here. */
 static const struct {
@@ -189,6 +192,30 @@ static void logs_reach_the_callback_cut_to_a_line(void **state) {
     fds__log(&(fds_events){0}, FDS_LOG_INFO, "nobody listens");
 }
 
+/* Misuse by another room ends the program where it happens, not in a damaged file later. */
+static void misuse_is_caught_by_assertions(void **state) {
+    (void)state;
+    for (int mistake = 0; mistake < 3; mistake++) {
+        int ended;
+        pid_t child = fork();
+        if (child == 0) {
+            fds__file closed = {.fd = -1};
+            setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+            signal(SIGABRT, SIG_DFL); /* cmocka catches it */
+            close(STDERR_FILENO);
+            if (mistake == 0)
+                fds__fail(NULL, FDS_OK, "no failure");
+            else if (mistake == 1)
+                fds__file_write_at(&closed, "x", 1, 0, NULL);
+            else
+                fds__text_fixed(&(fds__text){0}, 31, 1);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        assert_true(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_names_and_exit_codes_are_stable),
@@ -201,6 +228,7 @@ int main(void) {
         cmocka_unit_test(errno_becomes_the_right_status),
         cmocka_unit_test(reports_reach_the_callback_and_can_cancel),
         cmocka_unit_test(logs_reach_the_callback_cut_to_a_line),
+        cmocka_unit_test(misuse_is_caught_by_assertions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
