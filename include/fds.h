@@ -163,6 +163,8 @@ FDS_API uint32_t fds_dataset_label(const fds_dataset *ds, size_t i);
 FDS_API uint32_t fds_dataset_provider(const fds_dataset *ds, size_t i);
 FDS_API const char *fds_dataset_class_name(const fds_dataset *ds, uint32_t label);
 FDS_API const char *fds_dataset_provider_name(const fds_dataset *ds, uint32_t provider);
+/* The name of a CSV file's column of values, or NULL: images have none. */
+FDS_API const char *fds_dataset_feature_name(const fds_dataset *ds, size_t feature);
 /* Copies sample i as floats (bytes become 0..1) to out[channels * height * width]. */
 FDS_API void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out);
 

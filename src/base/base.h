@@ -15,6 +15,7 @@
 #include "fds/engine.h"
 #include "fds/eval.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 
@@ -25,7 +26,8 @@
 /* ---- errors ---- */
 
 /* Fills err (may be NULL) and returns status, so that a failure is one line:
- *     return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: ...", path, at);  */
+ *     return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: ...", path, at);
+ * Names from data may stand in the text as they are: it is sanitized (fds__text_sanitize). */
 __attribute__((format(printf, 3, 4))) fds_status fds__fail(fds_error *err, fds_status status,
                                                            const char *format, ...);
 fds_status fds__fail_nomem(fds_error *err, size_t size);
@@ -56,6 +58,7 @@ void *fds__alloc_zero(size_t count, size_t size); /* NULL on overflow of count *
 void *fds__realloc(void *old, size_t size);
 void *fds__alloc_aligned(size_t size); /* to 64 bytes, zeroed; freed by fds__free as well */
 void fds__free(void *memory);
+uint64_t fds__memory_bytes(void); /* of the machine, or less where the process may have less */
 char *fds__strdup(const char *text);
 /* *product = a * b, false on overflow */
 static inline bool fds__mul(size_t a, size_t b, size_t *product) {
@@ -93,8 +96,15 @@ void fds__text_double(fds__text *text, double value);
 void fds__text_float(fds__text *text, float value);
 void fds__text_digits(fds__text *text, int digits, double value);  /* "%.*g" */
 void fds__text_fixed(fds__text *text, int decimals, double value); /* "%.*f", up to 30 decimals */
-bool fds__csv_is_quoted(const char *field);             /* whether it must be, in a CSV file */
-void fds__text_csv(fds__text *text, const char *field); /* quoted where it must be */
+/* Bytes of the UTF-8 character that text begins with, and its number; 0 when it is not one. */
+size_t fds__utf8(const char *text, uint32_t *code);
+bool fds__is_control(uint32_t code); /* C0, DEL, C1: a terminal obeys them */
+/* In place: control characters except newline and tab, and bytes that are not UTF-8, become "?". */
+void fds__text_sanitize(char *text);
+bool fds__is_utf8(const char *text);
+/* Adds a text as a field of a CSV file, quoted where it must be. One that a spreadsheet would run
+ * as a formula (it begins with = + - @ tab or CR and is no number) gets a ' in front. */
+void fds__text_csv(fds__text *text, const char *field);
 fds_status fds__text_check(const fds__text *text, fds_error *err);
 
 /* ---- small statistics: stats.c ---- */
@@ -122,10 +132,16 @@ double fds__decimal(float value);
  */
 fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
                           fds_error *err);
-/* The same, with gzip undone where the file begins with its magic number; limit is of the result.
- */
-fds_status fds__file_read_gz(const char *path, size_t limit, uint8_t **data, size_t *size,
-                             fds_error *err);
+/* The same, with gzip undone where the file begins with its magic number. limit is of the result,
+ * which may also not take more than half of the memory: readers make a copy of it. Reports to events
+ * (stage "read"), which may cancel it. */
+fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *events,
+                             uint8_t **data, size_t *size, fds_error *err);
+/* How many bytes are read between two reports. */
+#define FDS__READ_STEP ((size_t)16 << 20)
+
+/* The same descriptor, or one above the standard three in its place; -1 with errno on failure. */
+int fds__fd_above_standard(int fd);
 
 /* A file in the making: written aside, then put in the place of the old one in one step. */
 typedef struct fds__out fds__out;
@@ -147,6 +163,8 @@ bool fds__path_is_dir(const char *path);
 fds_status fds__mkdirs(const char *path, fds_error *err); /* and its parents */
 fds_status fds__path_join(char *out, size_t out_size, const char *dir, const char *name,
                           fds_error *err);
+/* FDS_ERR_USAGE unless path is a name with that ending (".png", in any case). */
+fds_status fds__path_check_ending(const char *path, const char *ending, fds_error *err);
 /* Names in a folder, sorted by bytes, without those that begin with a dot. */
 fds_status fds__dir_list(const char *path, char ***names, size_t *count, fds_error *err);
 void fds__dir_list_free(char **names, size_t count);

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -29,8 +30,11 @@ static bool io_fails(void) {
     return true;
 }
 
+/* Never 0, 1 or 2, which are free where a daemon has closed them: what others print would land in
+ * our file. */
 static int io_open(const char *path, int flags, mode_t mode) {
-    return io_fails() ? -1 : open(path, flags | O_CLOEXEC, mode);
+    int fd = io_fails() ? -1 : open(path, flags | O_CLOEXEC, mode);
+    return fds__fd_above_standard(fd);
 }
 static ssize_t io_read(int fd, void *data, size_t size) {
     return io_fails() ? -1 : read(fd, data, size);
@@ -43,6 +47,15 @@ static int io_rename(const char *from, const char *to) {
     return io_fails() ? -1 : rename(from, to);
 }
 
+int fds__fd_above_standard(int fd) {
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), reason = errno;
+    close(fd);
+    errno = reason;
+    return above;
+}
+
 /* ---- reading ---- */
 
 static fds_status fail_too_large(fds_error *err, const char *path, size_t size, size_t limit) {
@@ -50,8 +63,9 @@ static fds_status fail_too_large(fds_error *err, const char *path, size_t size, 
                      limit);
 }
 
-fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
-                          fds_error *err) {
+static fds_status read_whole(const char *path, size_t limit, const fds_events *events,
+                             uint8_t **data, size_t *size, fds_error *err) {
+    double start_s = fds__now_s();
     /* O_NONBLOCK: opening a named pipe must not wait for a writer */
     int fd = io_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
@@ -69,7 +83,10 @@ fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t
     else if (!(buffer = fds__alloc((size_t)about.st_size + 1)))
         status = fds__fail_nomem(err, (size_t)about.st_size + 1);
     while (status == FDS_OK && used < (size_t)about.st_size) {
-        ssize_t got = io_read(fd, buffer + used, (size_t)about.st_size - used);
+        status = fds__report(events, "read", "bytes", used, (uint64_t)about.st_size, start_s, err);
+        if (status != FDS_OK)
+            break;
+        ssize_t got = io_read(fd, buffer + used, MIN((size_t)about.st_size - used, FDS__READ_STEP));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -91,6 +108,11 @@ fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t
     return FDS_OK;
 }
 
+fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
+                          fds_error *err) {
+    return read_whole(path, limit, NULL, data, size, err);
+}
+
 static void *zlib_alloc(void *unused, unsigned count, unsigned size) {
     (void)unused;
     return fds__alloc_zero(count, size);
@@ -102,7 +124,8 @@ static void zlib_free(void *unused, void *memory) {
 
 /* Undoes gzip in memory, growing the result as needed up to limit. */
 static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, size_t limit,
-                         uint8_t **data, size_t *size, fds_error *err) {
+                         const fds_events *events, uint8_t **data, size_t *size, fds_error *err) {
+    double start_s = fds__now_s();
     if (in_size > UINT32_MAX)
         return fds__fail(err, FDS_ERR_LIMIT, "%s: gzip files of 4 GiB or more are not read", path);
     z_stream z = {.zalloc = zlib_alloc,
@@ -111,20 +134,25 @@ static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, si
                   .avail_in = (uInt)in_size};
     if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
         return fds__fail_nomem(err, sizeof z);
-    void *buffer = NULL;
+    uint8_t *buffer = NULL;
     size_t capacity = 0, used = 0;
     fds_status status = FDS_OK;
     int code = Z_OK;
     while (status == FDS_OK && code != Z_STREAM_END) {
-        /* one byte over the limit is room enough to notice that there is more */
-        size_t room = MIN(MAX(used + used / 2, (size_t)1 << 16), limit) + 1;
-        status = fds__grow(&buffer, &capacity, room + 1, 1, err);
+        status = fds__report(events, "read", "bytes", z.total_in, in_size, start_s, err);
+        if (status == FDS_OK && used + 2 > capacity) {
+            /* one byte over the limit to notice that there is more, one for the NUL */
+            capacity = MIN(MAX(used + used / 2, (size_t)1 << 16), limit) + 2;
+            uint8_t *grown = fds__realloc(buffer, capacity);
+            status = grown ? FDS_OK : fds__fail_nomem(err, capacity);
+            buffer = grown ? grown : buffer;
+        }
         if (status != FDS_OK)
             break;
-        z.next_out = (Bytef *)buffer + used;
-        z.avail_out = (uInt)MIN(capacity - 1 - used, (size_t)1 << 30);
+        z.next_out = buffer + used;
+        z.avail_out = (uInt)MIN(capacity - 1 - used, FDS__READ_STEP);
         code = inflate(&z, Z_NO_FLUSH);
-        used = (size_t)(z.next_out - (Bytef *)buffer);
+        used = (size_t)(z.next_out - buffer);
         if (used > limit)
             status =
                 fds__fail(err, FDS_ERR_LIMIT, "%s: more than %zu bytes when unpacked", path, limit);
@@ -145,27 +173,33 @@ static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, si
         fds__free(buffer);
         return status;
     }
-    ((uint8_t *)buffer)[used] = 0;
+    buffer[used] = 0;
     *data = buffer;
     *size = used;
     return FDS_OK;
 }
 
-fds_status fds__file_read_gz(const char *path, size_t limit, uint8_t **data, size_t *size,
-                             fds_error *err) {
-    uint8_t *raw;
-    size_t raw_size, slack = limit / 1000 + 1024; /* what gzip may add to bytes it cannot pack */
-    TRY(fds__file_read(path, limit > SIZE_MAX - slack ? SIZE_MAX : limit + slack, &raw, &raw_size,
-                       err));
-    bool is_gzip = raw_size >= 2 && raw[0] == 0x1f && raw[1] == 0x8b;
-    if (!is_gzip && raw_size <= limit) {
+fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *events,
+                             uint8_t **data, size_t *size, fds_error *err) {
+    uint8_t *raw = NULL;
+    size_t raw_size = 0, half = fds__memory_bytes() / 2, most = MIN(limit, half);
+    size_t slack = most / 1000 + 1024; /* what gzip may add to bytes it cannot pack */
+    fds_status status = read_whole(path, most + slack, events, &raw, &raw_size, err);
+    if (raw_size >= 2 && raw[0] == 0x1f && raw[1] == 0x8b) {
+        status = gunzip(path, raw, raw_size, most, events, data, size, err);
+        fds__free(raw);
+    } else if (raw_size > most) {
+        status = fail_too_large(err, path, raw_size, most);
+        fds__free(raw);
+    } else if (status == FDS_OK) {
         *data = raw;
         *size = raw_size;
-        return FDS_OK;
     }
-    fds_status status = is_gzip ? gunzip(path, raw, raw_size, limit, data, size, err)
-                                : fail_too_large(err, path, raw_size, limit);
-    fds__free(raw);
+    if (status == FDS_ERR_LIMIT && half < limit)
+        fds__fail(err, status,
+                  "%s; that is half of this machine's memory: split the file, or use a machine "
+                  "with more memory",
+                  err ? err->text : "");
     return status;
 }
 
@@ -219,6 +253,7 @@ fds_status fds__out_open(const char *path, fds__out **result, fds_error *err) {
 }
 
 fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_error *err) {
+    assert(out->fd >= 0 && (data || size == 0));
     const char *at = data;
     while (size > 0) {
         ssize_t done = io_write(out->fd, at, size);
@@ -320,6 +355,7 @@ void fds__file_close(fds__file *file) {
 }
 
 fds_status fds__file_size(fds__file *file, uint64_t *size, fds_error *err) {
+    assert(file->fd >= 0);
     struct stat about;
     if (io_fails() || fstat(file->fd, &about) != 0)
         return fds__fail_errno(err, "look at", file->path);
@@ -329,6 +365,7 @@ fds_status fds__file_size(fds__file *file, uint64_t *size, fds_error *err) {
 
 fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t offset,
                              fds_error *err) {
+    assert(file->fd >= 0);
     for (size_t used = 0; used < size;) {
         ssize_t got =
             io_fails() ? -1
@@ -348,6 +385,7 @@ fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t 
 
 fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, uint64_t offset,
                               fds_error *err) {
+    assert(file->fd >= 0);
     for (size_t used = 0; used < size;) {
         ssize_t done = io_fails() ? -1
                                   : pwrite(file->fd, (const char *)data + used, size - used,
@@ -368,12 +406,14 @@ fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, ui
 }
 
 fds_status fds__file_truncate(fds__file *file, uint64_t size, fds_error *err) {
+    assert(file->fd >= 0);
     if (io_fails() || ftruncate(file->fd, (off_t)size) != 0)
         return fds__fail_errno(err, "cut off the end of", file->path);
     return FDS_OK;
 }
 
 fds_status fds__file_sync(fds__file *file, fds_error *err) {
+    assert(file->fd >= 0);
     if (io_fails() || fdatasync(file->fd) != 0) {
         /* where blocks are given out late, a full disk may show only now */
         file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
@@ -383,6 +423,7 @@ fds_status fds__file_sync(fds__file *file, fds_error *err) {
 }
 
 fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err) {
+    assert(file->fd >= 0);
     if (!io_fails() && flock(file->fd, LOCK_EX | LOCK_NB) == 0)
         return FDS_OK;
     if (errno == EWOULDBLOCK)
@@ -391,6 +432,7 @@ fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err) {
 }
 
 fds_status fds__file_map(fds__file *file, size_t size, const uint8_t **data, fds_error *err) {
+    assert(file->fd >= 0 && size > 0);
     void *map = io_fails() ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
     if (map == MAP_FAILED)
         return fds__fail_errno(err, "map", file->path);
@@ -465,6 +507,13 @@ fds_status fds__path_join(char *out, size_t out_size, const char *dir, const cha
     return FDS_OK;
 }
 
+fds_status fds__path_check_ending(const char *path, const char *ending, fds_error *err) {
+    size_t size = strlen(path), end = strlen(ending);
+    return size > end && strcasecmp(path + size - end, ending) == 0
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_USAGE, "%s: must end in %s", path, ending);
+}
+
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -472,9 +521,14 @@ static int by_bytes(const void *a, const void *b) {
 /* Names that begin with a dot, or all others. */
 static fds_status list_dir(const char *path, bool is_hidden, char ***names, size_t *count,
                            fds_error *err) {
-    DIR *dir = io_fails() ? NULL : opendir(path);
-    if (!dir)
-        return fds__fail_errno(err, "open folder", path);
+    int fd = io_open(path, O_RDONLY | O_DIRECTORY, 0);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        fds_status status = fds__fail_errno(err, "open folder", path);
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
     void *list = NULL;
     size_t capacity = 0, used = 0;
     fds_status status = FDS_OK;

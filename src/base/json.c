@@ -49,12 +49,12 @@ fds_status fds__json_read(const char *path, size_t limit, json_t **out, fds_erro
 json_t *fds__json_string(const char *text) {
     if (!text)
         return json_null();
-    json_t *json = json_string(text);
-    char *plain = json ? NULL : fds__strdup(text);
+    if (fds__is_utf8(text))
+        return json_string(text);
+    char *plain = fds__strdup(text);
     for (char *at = plain; at && *at; at++)
         *at = (unsigned char)*at < 0x80 ? *at : '?';
-    if (plain)
-        json = json_string(plain);
+    json_t *json = plain ? json_string(plain) : NULL;
     fds__free(plain);
     return json;
 }

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static struct { atomic_uint_fast64_t calls, fail_at; } faults[2];
 
@@ -45,6 +47,12 @@ void *fds__alloc_aligned(size_t size) {
     return memory;
 }
 
+uint64_t fds__memory_bytes(void) {
+    struct rlimit space;
+    uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return getrlimit(RLIMIT_AS, &space) == 0 ? MIN(bytes, space.rlim_cur) : bytes;
+}
+
 void fds__free(void *memory) { free(memory); }
 
 char *fds__strdup(const char *text) {
@@ -55,6 +63,7 @@ char *fds__strdup(const char *text) {
 
 fds_status fds__grow(void **items, size_t *capacity, size_t needed, size_t item_size,
                      fds_error *err) {
+    assert(item_size > 0 && (*items || *capacity == 0));
     if (needed <= *capacity)
         return FDS_OK;
     size_t wanted = MAX(needed, *capacity + *capacity / 2), size;

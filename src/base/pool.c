@@ -74,6 +74,7 @@ unsigned fds__pool_workers(unsigned threads, size_t count) {
 fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *context,
                          const char *stage, const char *unit, const fds_events *events,
                          fds_error *err) {
+    assert(job && stage && unit);
     unsigned workers = fds__pool_workers(threads, count), started = 1;
     worker *crew = fds__alloc_zero(workers, sizeof *crew);
     if (!crew)

@@ -35,7 +35,8 @@ static fds_status start(const char *const argv[], const char *cwd, pid_t *pid, f
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return fds__fail_errno(err, "start", argv[0]);
-    *pid = fork();
+    ends[1] = fds__fd_above_standard(ends[1]); /* the child replaces the standard three */
+    *pid = ends[1] < 0 ? -1 : fork();
     if (*pid == 0)
         become(argv, cwd, ends[1]);
     int fork_errno = errno;
@@ -59,6 +60,7 @@ static fds_status start(const char *const argv[], const char *cwd, pid_t *pid, f
 
 fds_status fds__run_program(const char *const argv[], const char *cwd, fds_error *err) {
     pid_t pid = -1;
+    assert(argv[0] && cwd);
     TRY(start(argv, cwd, &pid, err));
     int state;
     while (waitpid(pid, &state, 0) < 0)

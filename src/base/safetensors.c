@@ -11,7 +11,7 @@
  * Written with tensors in the given order and the header padded so that values begin at a multiple
  * of 64 bytes.
  */
-#include "lane/lane.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +206,7 @@ void fds__safetensors_free(fds__safetensors *file) {
 size_t fds__safetensors_count(const fds__safetensors *file) { return file->count; }
 
 const fds__tensor *fds__safetensors_tensor(const fds__safetensors *file, size_t i) {
+    assert(i < file->count);
     return &file->tensors[i];
 }
 
@@ -224,6 +225,7 @@ const char *fds__safetensors_meta(const fds__safetensors *file, const char *key)
 
 static size_t tensor_bytes(const fds__tensor *t) {
     size_t bytes = sizeof(float);
+    assert(t->rank <= sizeof t->dims / sizeof *t->dims);
     for (uint32_t d = 0; d < t->rank; d++)
         bytes *= t->dims[d];
     return bytes;

@@ -32,6 +32,7 @@ const char *fds_status_text(fds_status status) { return row_of(status)->text; }
 int fds_status_exit_code(fds_status status) { return row_of(status)->exit_code; }
 
 fds_status fds__fail(fds_error *err, fds_status status, const char *format, ...) {
+    assert(status != FDS_OK);
     if (err) {
         /* The arguments may point into err->text itself: format aside, then copy. */
         char text[sizeof err->text];
@@ -39,8 +40,9 @@ fds_status fds__fail(fds_error *err, fds_status status, const char *format, ...)
         va_start(args, format);
         vsnprintf(text, sizeof text, format, args);
         va_end(args);
+        fds__text_sanitize(text);
         err->status = status;
-        memcpy(err->text, text, sizeof text);
+        strcpy(err->text, text);
     }
     return status;
 }
@@ -65,11 +67,13 @@ void fds__log(const fds_events *events, fds_log_level level, const char *format,
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    fds__text_sanitize(text);
     events->log(events->user, level, text);
 }
 
 fds_status fds__report(const fds_events *events, const char *stage, const char *unit, uint64_t done,
                        uint64_t total, double start_s, fds_error *err) {
+    assert(stage && unit);
     if (!events || !events->progress)
         return FDS_OK;
     fds_progress progress = {stage, unit, done, total, fds__now_s() - start_s};

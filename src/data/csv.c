@@ -113,10 +113,16 @@ static fds_status read_header(scanner *s, table *t, fds_error *err) {
         else
             status = fds__grow(&columns, &capacity, t->column_count + 1, sizeof(char *), err);
         t->columns = columns;
+        char **column = status == FDS_OK ? &t->columns[t->column_count] : NULL;
         if (status == FDS_OK)
-            status = cut_field(s, &t->columns[t->column_count], &last, err);
-        if (status == FDS_OK)
+            status = cut_field(s, column, &last, err);
+        if (status == FDS_OK) {
             t->column_count++;
+            const char *fault = fds__name_fault(*column = fds__name_trim(*column));
+            if (fault)
+                status = fds__fail(err, FDS_ERR_FORMAT, "%s: line 1, column %zu: %s", t->path,
+                                   t->column_count, fault);
+        }
     }
     if (status == FDS_OK && !(t->fields = fds__alloc_zero(t->column_count, sizeof(char *))))
         status = fds__fail_nomem(err, t->column_count * sizeof(char *));
@@ -187,14 +193,16 @@ static fds_status parse_number(const table *t, size_t line, size_t column, local
 
 static fds_status keep_text(const table *t, size_t line, size_t column, char ***list,
                             size_t *capacity, fds_error *err) {
-    if (!*t->fields[column])
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu, column \"%.60s\": empty", t->path,
-                         line, t->columns[column]);
+    char *name = fds__name_trim(t->fields[column]);
+    const char *fault = *name ? fds__name_fault(name) : "empty";
+    if (fault)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu, column \"%.60s\": %s", t->path, line,
+                         t->columns[column], fault);
     void *items = *list;
     fds_status status = fds__grow(&items, capacity, t->rows + 1, sizeof(char *), err);
     *list = items;
     if (status == FDS_OK)
-        (*list)[t->rows] = t->fields[column];
+        (*list)[t->rows] = name;
     return status;
 }
 
@@ -232,24 +240,36 @@ static fds_status read_row(scanner *s, table *t, locale_t locale, fds_error *err
     return FDS_OK;
 }
 
-static fds_status read_table(fds__blob *file, const fds__data_options *options, table *t,
-                             fds_error *err) {
+static fds_status read_rows(scanner *s, table *t, locale_t locale, const fds_events *events,
+                            fds_error *err) {
+    const char *start = s->at, *reported = s->at;
+    double start_s = fds__now_s();
+    for (skip_blank_lines(s); s->at < s->end; skip_blank_lines(s)) {
+        TRY(read_row(s, t, locale, err));
+        if ((size_t)(s->at - reported) < FDS__READ_STEP)
+            continue;
+        reported = s->at;
+        TRY(fds__report(events, "read", "bytes", (uint64_t)(s->at - start),
+                        (uint64_t)(s->end - start), start_s, err));
+    }
+    return FDS_OK;
+}
+
+static fds_status read_table(fds__blob *file, const fds__data_options *options,
+                             const fds_events *events, table *t, fds_error *err) {
     t->path = file->path;
     char *text = (char *)file->data;
     if (strlen(text) != file->size)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: NUL in a text file", file->path,
                          strlen(text));
     scanner s = {file, text, text + file->size, 1};
-    if (file->size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        s.at += 3; /* the byte order mark that some programs put first */
+    s.at += fds__utf8_mark(file->data, file->size);
     TRY(read_header(&s, t, err));
     TRY(find_columns(t, options, err));
     locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!locale)
         return fds__fail_nomem(err, sizeof locale);
-    fds_status status = FDS_OK;
-    for (skip_blank_lines(&s); status == FDS_OK && s.at < s.end; skip_blank_lines(&s))
-        status = read_row(&s, t, locale, err);
+    fds_status status = read_rows(&s, t, locale, events, err);
     freelocale(locale);
     return status;
 }
@@ -289,17 +309,29 @@ static fds_status number_column(const table *tables, size_t count, bool provider
     return status;
 }
 
-static fds_status make_dataset(const table *t, const uint32_t *labels, const fds__names *classes,
+/* The names of the columns that are neither label nor provider. */
+static fds_status copy_feature_names(const table *t, char ***out, fds_error *err) {
+    for (size_t c = 0, f = 0; c < t->column_count; c++)
+        if (c != t->label && c != t->provider)
+            t->fields[f++] = t->columns[c];
+    return fds__names_copy(&(fds__names){t->fields, t->features}, out, err);
+}
+
+/* Takes the table's values over: a large table must not be in memory twice. */
+static fds_status make_dataset(table *t, const uint32_t *labels, const fds__names *classes,
                                const uint32_t *provider_ids, const fds__names *providers,
                                fds_dataset **out, fds_error *err) {
     fds_shape shape = {(uint32_t)t->features, 1, 1};
     TRY(fds__dataset_new(t->path, t->rows, shape, false, out, err));
     fds_dataset *ds = *out; /* the caller frees it when what follows fails */
-    memcpy(ds->floats, t->values, t->rows * t->features * sizeof *t->values);
+    fds__free(ds->floats);
+    ds->floats = t->values;
+    t->values = NULL;
     for (size_t i = 0; i < t->rows; i++)
         ds->labels[i] = (uint16_t)labels[i];
     TRY(fds__names_copy(classes, &ds->class_names, err));
     ds->classes = (uint32_t)classes->count;
+    TRY(copy_feature_names(t, &ds->feature_names, err));
     if (!provider_ids)
         return FDS_OK;
     ds->provider_ids = fds__alloc(t->rows * sizeof *provider_ids);
@@ -311,8 +343,7 @@ static fds_status make_dataset(const table *t, const uint32_t *labels, const fds
     return FDS_OK;
 }
 
-static fds_status make_datasets(const table *tables, size_t count, fds_dataset **out,
-                                fds_error *err) {
+static fds_status make_datasets(table *tables, size_t count, fds_dataset **out, fds_error *err) {
     uint32_t *labels = NULL, *provider_ids = NULL;
     fds__names classes = {0}, providers = {0};
     fds_status status = number_column(tables, count, false, &labels, &classes, err);
@@ -338,12 +369,13 @@ static void free_table(table *t) {
 }
 
 fds_status fds__csv_parse(fds__blob *files, size_t count, const fds__data_options *options,
-                          fds_dataset **out, fds_error *err) {
+                          const fds_events *events, fds_dataset **out, fds_error *err) {
+    assert(count == 1 || count == 2);
     table tables[2] = {{0}};
     fds_dataset *made[2] = {0};
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        status = read_table(&files[i], options, &tables[i], err);
+        status = read_table(&files[i], options, events, &tables[i], err);
         if (status == FDS_OK && tables[i].rows == 0)
             status =
                 fds__fail(err, FDS_ERR_SHAPE, "%s: no samples below the header", files[i].path);

@@ -34,6 +34,7 @@ struct fds_dataset {
     uint32_t classes;
     char **provider_names; /* (providers) */
     uint32_t providers;
+    char **feature_names; /* (channels): of the columns of a CSV file; or NULL */
 };
 
 /* A file's contents, with its path for messages. data ends in a NUL that size does not count. */
@@ -70,8 +71,6 @@ typedef struct fds__dataset_info {
 } fds__dataset_info;
 
 fds__dataset_info fds__dataset_get_info(const fds_dataset *ds);
-fds_status fds__data_open(const char *where, const fds__data_options *options, fds_dataset **train,
-                          fds_dataset **test, fds_error *err);
 /* A dataset in memory, copied from the caller's arrays: bytes or floats, exactly one not NULL.
  * class_names may be NULL ("0", "1", ...). */
 fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *bytes,
@@ -98,6 +97,10 @@ void fds__samples_sort(uint32_t *index, size_t count);
 
 /* ---- names.c ---- */
 
+/* A name is UTF-8 without control characters except tab; readers trim it. Two names are one only
+ * when their bytes are equal. */
+char *fds__name_trim(char *name);              /* in place, without the white space around it */
+const char *fds__name_fault(const char *name); /* what is wrong with it and what to do; or NULL */
 void fds__names_free(fds__names *names);
 fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err);
 /* The distinct texts in order, and for each text its place among them: by bytes or, with numeric
@@ -106,7 +109,9 @@ fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err)
 fds_status fds__names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
                              const char *what, const char *source, uint32_t *ids, fds__names *names,
                              fds_error *err);
-/* One name a line; blank lines do not count. */
+/* Bytes of the byte order mark that some programs put first: 3 or 0. */
+size_t fds__utf8_mark(const uint8_t *data, size_t size);
+/* One name per line; blank lines do not count. */
 fds_status fds__names_read(const char *path, fds__names *names, fds_error *err);
 
 /* ---- groups.c ---- */
@@ -153,12 +158,19 @@ fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_
 /* One or two tables (training, test), so that both number their classes and providers alike. The
  * bytes are cut up in place. */
 fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds__data_options *options,
-                          fds_dataset **out, fds_error *err);
+                          const fds_events *events, fds_dataset **out, fds_error *err);
 /* One or two folders of class folders, in the same way. */
-fds_status fds__folder_read(const char *const *dirs, size_t count, fds_dataset **out,
-                            fds_error *err);
+fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
+                            fds_dataset **out, fds_error *err);
 /* True when a folder has a subfolder with a PNG or JPEG file in it. */
 fds_status fds__folder_has_pictures(const char *dir, bool *found, fds_error *err);
+
+/* ---- open.c ---- */
+
+/* fds_data_open that reports to events (stage "read"), which may cancel it. */
+fds_status fds__data_open(const char *where, const fds__data_options *options,
+                          const fds_events *events, fds_dataset **train, fds_dataset **test,
+                          fds_error *err);
 
 /* ---- image.c, jpeg.c ---- */
 

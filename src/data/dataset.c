@@ -64,6 +64,7 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__free(ds->provider_ids);
     fds__dir_list_free(ds->class_names, ds->class_names ? ds->classes : 0);
     fds__dir_list_free(ds->provider_names, ds->provider_names ? ds->providers : 0);
+    fds__dir_list_free(ds->feature_names, ds->feature_names ? ds->shape.channels : 0);
     fds__free(ds);
 }
 
@@ -93,6 +94,11 @@ static uint32_t greatest_label(const fds_dataset *ds) {
 static fds_status name_classes(fds_dataset *ds, const fds__names *names, uint32_t classes,
                                fds_error *err) {
     if (names && names->count) {
+        for (size_t i = 0; i < names->count; i++) {
+            const char *fault = fds__name_fault(names->items[i]);
+            if (fault)
+                return fds__fail(err, FDS_ERR_FORMAT, "%s: class %zu: %s", ds->source, i, fault);
+        }
         TRY(fds__names_copy(names, &ds->class_names, err));
         ds->classes = (uint32_t)names->count;
         return FDS_OK;
@@ -133,6 +139,7 @@ static fds_status check_values(const fds_dataset *ds, fds_error *err) {
 
 fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds__names *names,
                                fds_error *err) {
+    assert(train && !train->bytes != !train->floats);
     fds_dataset *parts[2] = {train, test};
     uint32_t classes = MAX(greatest_label(train), greatest_label(test)) + 1;
     classes = MAX(classes, train->classes);
@@ -181,7 +188,10 @@ fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *byt
 static fds_status copy_names(const fds_dataset *ds, fds_dataset *copy, fds_error *err) {
     const fds__names classes = {ds->class_names, ds->classes};
     const fds__names providers = {ds->provider_names, ds->providers};
+    const fds__names features = {ds->feature_names, ds->shape.channels};
     TRY(name_classes(copy, &classes, ds->classes, err));
+    if (features.items)
+        TRY(fds__names_copy(&features, &copy->feature_names, err));
     if (!ds->provider_ids)
         return FDS_OK;
     copy->provider_ids = fds__alloc_zero(ds->count, sizeof *copy->provider_ids);
@@ -237,8 +247,13 @@ const char *fds_dataset_provider_name(const fds_dataset *ds, uint32_t provider) 
     return provider < ds->providers ? ds->provider_names[provider] : "?";
 }
 
+const char *fds_dataset_feature_name(const fds_dataset *ds, size_t feature) {
+    return ds->feature_names && feature < ds->shape.channels ? ds->feature_names[feature] : NULL;
+}
+
 void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out) {
     size_t size = ds->sample_size;
+    assert(i < ds->count);
     if (ds->floats)
         memcpy(out, ds->floats + i * size, size * sizeof *out);
     else

@@ -11,6 +11,8 @@
 /* One DIR being read. */
 typedef struct {
     const char *dir;
+    const fds_events *events;
+    double start_s;
     fds__names classes; /* its subfolders */
     uint32_t *class_of; /* subfolder to label */
     uint32_t width, height;
@@ -120,12 +122,23 @@ static fds_status read_class(part *p, size_t number, fds_error *err) {
     for (size_t i = 0; i < files.count && status == FDS_OK; i++) {
         if (!is_picture_name(files.items[i]))
             continue;
-        status = fds__path_join(path, sizeof path, dir, files.items[i], err);
+        status = fds__report(p->events, "read", "class folders", number, p->classes.count,
+                             p->start_s, err);
+        if (status == FDS_OK)
+            status = fds__path_join(path, sizeof path, dir, files.items[i], err);
         if (status == FDS_OK)
             status = read_picture(p, path, p->class_of[number], err);
     }
     fds__names_free(&files);
     return status;
+}
+
+/* Folder names are not trimmed, as CSV's are: they would name another folder. */
+static fds_status check_class_name(const char *dir, const char *name, fds_error *err) {
+    const char *fault = fds__name_fault(name);
+    if (!fault && (strspn(name, " \t") || strchr(" \t", name[strlen(name) - 1])))
+        fault = "the name begins or ends with white space; rename the folder";
+    return fault ? fds__fail(err, FDS_ERR_FORMAT, "%s/%s: %s", dir, name, fault) : FDS_OK;
 }
 
 /* One numbering of the classes of all parts; class_of of the first part holds that of all. */
@@ -139,8 +152,10 @@ static fds_status number_classes(part *parts, size_t count, fds__names *classes,
     fds_status status = texts && ids ? FDS_OK : fds__fail_nomem(err, total * sizeof *texts);
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         parts[i].class_of = ids + at;
-        for (size_t k = 0; k < parts[i].classes.count; k++)
+        for (size_t k = 0; k < parts[i].classes.count && status == FDS_OK; k++) {
             texts[at++] = parts[i].classes.items[k];
+            status = check_class_name(parts[i].dir, parts[i].classes.items[k], err);
+        }
     }
     if (status == FDS_OK)
         status = fds__names_number(texts, total, false, FDS__MAX_CLASSES, "class", parts[0].dir,
@@ -166,15 +181,16 @@ static fds_status make_dataset(const part *p, bool colour, const fds__names *cla
     return FDS_OK;
 }
 
-fds_status fds__folder_read(const char *const *dirs, size_t count, fds_dataset **out,
-                            fds_error *err) {
+fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
+                            fds_dataset **out, fds_error *err) {
+    assert(count == 1 || count == 2);
     part parts[2] = {{0}};
     fds_dataset *made[2] = {0};
     fds__names classes = {0};
     fds_status status = FDS_OK;
     bool colour = false;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        parts[i].dir = dirs[i];
+        parts[i] = (part){.dir = dirs[i], .events = events, .start_s = fds__now_s()};
         status = list_subfolders(dirs[i], &parts[i].classes, err);
     }
     if (status == FDS_OK)

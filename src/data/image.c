@@ -177,6 +177,7 @@ static void encode_png(png_structp png, png_infop info, png_job *job, const fds_
 
 fds_status fds__png_encode(const fds__picture *picture, uint8_t **data, size_t *size,
                            fds_error *err) {
+    assert(picture->channels == 1 || picture->channels == 3);
     png_job job = {.path = "a PNG picture in memory", .err = err};
     png_structp png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning,
                                                 &job, on_alloc, on_free);
@@ -198,6 +199,7 @@ fds_status fds__png_encode(const fds__picture *picture, uint8_t **data, size_t *
 fds_status fds__png_write(const fds__picture *picture, const char *path, fds_error *err) {
     uint8_t *data = NULL;
     size_t size = 0;
+    TRY(fds__path_check_ending(path, ".png", err));
     TRY(fds__png_encode(picture, &data, &size, err));
     fds_status status = fds__file_write(path, data, size, err);
     fds__free(data);

@@ -19,23 +19,24 @@ typedef fds_status (*pair_parser)(const fds__blob *values, const fds__blob *labe
 
 typedef struct {
     const fds__data_options *options;
+    const fds_events *events;
     fds_dataset *parts[2]; /* training, test */
     fds__names classes;    /* from a list of names beside the data */
 } source;
 
 /* ---- reading files into blobs ---- */
 
-static fds_status read_blob(const char *path, fds__blob *blob, fds_error *err) {
+static fds_status read_blob(const source *s, const char *path, fds__blob *blob, fds_error *err) {
     blob->path = path;
-    return fds__file_read_gz(path, FDS__MAX_FILE, &blob->data, &blob->size, err);
+    return fds__file_read_gz(path, FDS__MAX_FILE, s->events, &blob->data, &blob->size, err);
 }
 
-static fds_status read_pair(pair_parser parse, const char *values_path, const char *labels_path,
-                            fds_dataset **out, fds_error *err) {
+static fds_status read_pair(const source *s, pair_parser parse, const char *values_path,
+                            const char *labels_path, fds_dataset **out, fds_error *err) {
     fds__blob values = {0}, labels = {0};
-    fds_status status = read_blob(values_path, &values, err);
+    fds_status status = read_blob(s, values_path, &values, err);
     if (status == FDS_OK)
-        status = read_blob(labels_path, &labels, err);
+        status = read_blob(s, labels_path, &labels, err);
     if (status == FDS_OK)
         status = parse(&values, &labels, out, err);
     fds__free(values.data);
@@ -95,14 +96,14 @@ static fds_status open_idx_folder(source *s, const char *dir, bool *found, fds_e
             return FDS_OK;
         *found = true;
         find_idx(dir, names[i], "labels", 1, labels);
-        TRY(read_pair(fds__idx_parse, images, labels, &s->parts[i], err));
+        TRY(read_pair(s, fds__idx_parse, images, labels, &s->parts[i], err));
     }
     return FDS_OK;
 }
 
 /* Reads the files of dir that match the pattern as one CIFAR-10 dataset. */
-static fds_status read_batches(const char *dir, const fds__names *files, const char *pattern,
-                               fds_dataset **out, fds_error *err) {
+static fds_status read_batches(const source *s, const char *dir, const fds__names *files,
+                               const char *pattern, fds_dataset **out, fds_error *err) {
     fds__blob *blobs = fds__alloc_zero(files->count, sizeof *blobs);
     char(*paths)[FDS__PATH_MAX] = fds__alloc_zero(files->count, sizeof *paths);
     size_t count = 0;
@@ -113,7 +114,7 @@ static fds_status read_batches(const char *dir, const fds__names *files, const c
             continue;
         status = fds__path_join(paths[count], sizeof *paths, dir, files->items[i], err);
         if (status == FDS_OK)
-            status = read_blob(paths[count], &blobs[count], err);
+            status = read_blob(s, paths[count], &blobs[count], err);
         count++;
     }
     if (status == FDS_OK && count > 0)
@@ -128,10 +129,10 @@ static fds_status read_batches(const char *dir, const fds__names *files, const c
 static fds_status open_cifar_folder(source *s, const char *dir, bool *found, fds_error *err) {
     fds__names files;
     TRY(fds__dir_list(dir, &files.items, &files.count, err));
-    fds_status status = read_batches(dir, &files, "data_batch_*.bin", &s->parts[0], err);
+    fds_status status = read_batches(s, dir, &files, "data_batch_*.bin", &s->parts[0], err);
     *found = status != FDS_OK || s->parts[0];
     if (status == FDS_OK && *found)
-        status = read_batches(dir, &files, "test_batch.bin", &s->parts[1], err);
+        status = read_batches(s, dir, &files, "test_batch.bin", &s->parts[1], err);
     fds__names_free(&files);
     return status;
 }
@@ -146,7 +147,7 @@ static fds_status open_npy_folder(source *s, const char *dir, bool *found, fds_e
             continue;
         *found = true;
         exists_in(dir, names[i][1], labels);
-        TRY(read_pair(fds__npy_parse, values, labels, &s->parts[part], err));
+        TRY(read_pair(s, fds__npy_parse, values, labels, &s->parts[part], err));
     }
     return FDS_OK;
 }
@@ -155,9 +156,9 @@ static fds_status read_tables(source *s, const char *const *paths, size_t count,
     fds__blob tables[2] = {{0}};
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++)
-        status = read_blob(paths[i], &tables[i], err);
+        status = read_blob(s, paths[i], &tables[i], err);
     if (status == FDS_OK)
-        status = fds__csv_parse(tables, count, s->options, s->parts, err);
+        status = fds__csv_parse(tables, count, s->options, s->events, s->parts, err);
     fds__free(tables[0].data);
     fds__free(tables[1].data);
     return status;
@@ -178,10 +179,10 @@ static fds_status open_picture_folder(source *s, const char *dir, bool *found, f
         TRY(fds__folder_has_pictures(train, found, err));
         size_t count = exists_in(dir, "test", test) && fds__path_is_dir(test) ? 2 : 1;
         if (*found)
-            return fds__folder_read((const char *[]){train, test}, count, s->parts, err);
+            return fds__folder_read((const char *[]){train, test}, count, s->events, s->parts, err);
     }
     TRY(fds__folder_has_pictures(dir, found, err));
-    return *found ? fds__folder_read(&dir, 1, s->parts, err) : FDS_OK;
+    return *found ? fds__folder_read(&dir, 1, s->events, s->parts, err) : FDS_OK;
 }
 
 static fds_status open_folder(source *s, const char *dir, fds_error *err) {
@@ -219,7 +220,8 @@ static bool ends_in(const char *text, const char *end) {
 }
 
 static void replace_first(char *text, const char *old, const char *new) {
-    char *at = strstr(text, old); /* old and new have the same length */
+    assert(strlen(old) == strlen(new));
+    char *at = strstr(text, old);
     if (at)
         memcpy(at, new, strlen(new));
 }
@@ -251,7 +253,7 @@ static fds_status open_pair(source *s, const fds__blob *values, pair_parser pars
     char labels_path[FDS__PATH_MAX];
     fds__blob labels = {0};
     TRY(find_labels(s, values->path, labels_path, err));
-    TRY(read_blob(labels_path, &labels, err));
+    TRY(read_blob(s, labels_path, &labels, err));
     fds_status status = parse(values, &labels, &s->parts[0], err);
     fds__free(labels.data);
     return status;
@@ -278,7 +280,7 @@ static fds_status open_file(source *s, const char *path, fds_error *err) {
         return read_tables(s, &path, 1, err);
     }
     fds__blob file = {0};
-    TRY(read_blob(path, &file, err));
+    TRY(read_blob(s, path, &file, err));
     fds_status status = open_binary(s, &file, err);
     fds__free(file.data);
     return status;
@@ -322,13 +324,14 @@ static fds_status set_source(fds_dataset *ds, const char *path, fds_error *err) 
     return FDS_OK;
 }
 
-fds_status fds__data_open(const char *where, const fds__data_options *options, fds_dataset **train,
-                          fds_dataset **test, fds_error *err) {
+fds_status fds__data_open(const char *where, const fds__data_options *options,
+                          const fds_events *events, fds_dataset **train, fds_dataset **test,
+                          fds_error *err) {
     char path[FDS__PATH_MAX];
     if (!where || !*where)
         return fds__fail(err, FDS_ERR_USAGE, "no data is named");
     TRY(resolve(where, path, err));
-    source s = {.options = options};
+    source s = {.options = options, .events = events};
     fds_status status =
         fds__path_is_dir(path) ? open_folder(&s, path, err) : open_file(&s, path, err);
     if (status == FDS_OK)

@@ -34,6 +34,7 @@ fds_status fds_dataset_draw(const fds_dataset *ds, const uint32_t *index, size_t
                             uint32_t columns, const char *png_path, fds_error *err) {
     draw_brush brush;
     fds__picture sheet = {0};
+    TRY(fds__path_check_ending(png_path, ".png", err)); /* before any work */
     if (columns == 0)
         return fds__fail(err, FDS_ERR_USAGE, "a sheet needs at least one column");
     TRY(draw_brush_make(ds, index, count, PICTURE, &brush, err));

@@ -31,16 +31,7 @@ typedef struct line {
 } line;
 
 static void add_text(fds__text *csv, const char *text) {
-    bool is_quoted = fds__csv_is_quoted(text);
-    if (is_quoted)
-        fds__text_add(csv, "\"", 1);
-    for (const char *at = text; *at; at++) {
-        if (*at == '"')
-            fds__text_add(csv, at, 1);
-        fds__text_add(csv, at, 1);
-    }
-    if (is_quoted)
-        fds__text_add(csv, "\"", 1);
+    fds__text_csv(csv, text);
     fds__text_add(csv, ",", 1);
 }
 

@@ -170,6 +170,36 @@ static void numbers_have_a_point_in_every_locale(void **state) {
     setlocale(LC_ALL, "C");
 }
 
+/* ---- CSV ---- */
+
+static void csv_fields_are_quoted_and_never_run_as_formulas(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"plain", "plain"},
+        {"a, \"b\"", "\"a, \"\"b\"\"\""},
+        {" padded", "\" padded\""},
+        {"two\nlines", "\"two\nlines\""},
+        {"=cmd|' /C calc'!A0", "\"'=cmd|' /C calc'!A0\""},
+        {"@SUM(1)", "\"'@SUM(1)\""},
+        {"+1+1", "\"'+1+1\""},
+        {"-2+3+\"x\"", "\"'-2+3+\"\"x\"\"\""},
+        {"\tx", "\"'\tx\""},
+        {"\r=x", "\"'\r=x\""},
+        {"-", "\"'-\""},
+        {"-3", "-3"},
+        {"+4.25", "+4.25"},
+        {"-.5e-3", "-.5e-3"},
+        {"a=b", "a=b"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        fds__text text = {0};
+        fds__text_csv(&text, cases[i][0]);
+        assert_string_equal(text.data, cases[i][1]);
+        fds__free(text.data);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_joined_however_many),
@@ -180,6 +210,7 @@ int main(void) {
         cmocka_unit_test(any_number_is_read_back_to_the_bit),
         cmocka_unit_test(digits_and_decimals_are_as_asked_for),
         cmocka_unit_test(numbers_have_a_point_in_every_locale),
+        cmocka_unit_test(csv_fields_are_quoted_and_never_run_as_formulas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

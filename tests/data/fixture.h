@@ -124,7 +124,7 @@ static inline void open_fails(const char *where, const fds__data_options *option
                               const char *part) {
     fds_error err = {0};
     fds_dataset *train = NULL, *test = NULL;
-    fds_status got = fds__data_open(where, options, &train, &test, &err);
+    fds_status got = fds__data_open(where, options, NULL, &train, &test, &err);
     if (got != status)
         fail_msg("%s: status %s, not %s: %s", where, fds_status_name(got), fds_status_name(status),
                  err.text);

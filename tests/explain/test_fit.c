@@ -452,7 +452,7 @@ static task task_digits(void) {
     char path[512];
     assert_non_null(getenv("FDS_TEST_DATA"));
     snprintf(path, sizeof path, "%s/mnist", getenv("FDS_TEST_DATA"));
-    expect_ok(fds__data_open(path, NULL, &t.train, &test, &err), &err);
+    expect_ok(fds__data_open(path, NULL, NULL, &t.train, &test, &err), &err);
     fds_dataset_free(test);
     task_players(&t);
     for (uint32_t i = 0; i < INPUTS; i++)

@@ -104,56 +104,6 @@ static void providers_are_named(void **state) {
     task_free(&t);
 }
 
-/* Names in an old encoding: of players and providers "?" is shown for what cannot be read; a class
- * with such a name is refused, as models cannot name it either. */
-static void names_that_are_not_unicode_do_no_harm(void **state) {
-    (void)state;
-    static const char text[] = "a,b,c,d,label,provider\n";
-    FILE *file = fopen(scratch_path("latin.csv"), "w");
-    task t = {.method = "afds", .input_count = INPUTS, .params = quick("afds")};
-    fds_dataset *none = NULL;
-    fds_error err = {0};
-    fputs(text, file);
-    for (unsigned i = 0; i < SAMPLES; i++)
-        fprintf(
-            file, "%u,%u,%u,%u,%c,%s\n", i % 3, i % 5, i % 7, i % 11, "xyz" [i % 3],
-            (const char *const[]) { "caf\xe9", "caf\xc3\xa9", "tea", "\xff" }[i % 4]);
-    assert_int_equal(fclose(file), 0);
-    for (uint32_t i = 0; i < INPUTS; i++)
-        t.inputs[i] = PLAYERS + i;
-    t.params.adjust = FDS_ADJUST_NONE;
-    t.params.coalitions = 8;
-    expect_ok(fds__data_open(scratch_path("latin.csv"), NULL, &t.train, &none, &err), &err);
-    expect_ok(fds_players_providers(t.train, NULL, PLAYERS, &t.players, &err), &err);
-    fit(&t, scratch_path("run"));
-    assert_true(fit(&t, scratch_path("run")).was_resumed);
-    fds_run *run = open_run(scratch_path("run"));
-    static const char *const shown[] = {"caf\xc3\xa9", "caf?", "tea", "?"}; /* by bytes */
-    for (size_t i = 0; i < 4; i++)
-        assert_string_equal(fds__run_player_name(run, i), shown[i]);
-    fds_run_free(run);
-    task_free(&t);
-}
-
-static void classes_that_are_not_unicode_are_named(void **state) {
-    (void)state;
-    static const char *const names[CLASSES] = {"plain", "caf\xe9", "\xff"};
-    task t = task_make("afds");
-    float values[SAMPLES * FEATURES];
-    fds_dataset *named = NULL;
-    fds_error err = {0};
-    for (size_t i = 0; i < SAMPLES; i++)
-        fds_dataset_sample(t.train, i, values + i * FEATURES);
-    expect_ok(fds__dataset_create(SAMPLES, (fds_shape){FEATURES, 1, 1}, NULL, values,
-                                 fds__dataset_get_info(t.train).labels, CLASSES, names, &named,
-                                 &err),
-              &err);
-    fds_dataset_free(t.train);
-    t.train = named;
-    expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_FORMAT, &err, "class 1");
-    task_free(&t);
-}
-
 static void its_own_data_is_known_again(void **state) {
     (void)state;
     task t = task_make("afds");
@@ -355,8 +305,6 @@ int main(void) {
         IN_SCRATCH(a_run_knows_who_took_part),
         IN_SCRATCH(a_run_keeps_the_service_model_and_samples),
         IN_SCRATCH(providers_are_named),
-        IN_SCRATCH(names_that_are_not_unicode_do_no_harm),
-        IN_SCRATCH(classes_that_are_not_unicode_are_named),
         IN_SCRATCH(its_own_data_is_known_again),
         IN_SCRATCH(an_answer_does_not_depend_on_other_inputs),
         IN_SCRATCH(many_inputs_are_explained_in_parts),

@@ -34,7 +34,7 @@ static game game_of_csv(const char *text, bool is_points) {
     game g = {0};
     fds_error err;
     scratch_write(scratch_path("d.csv"), text, strlen(text));
-    expect_ok(fds__data_open(scratch_path("d.csv"), NULL, &g.train, &g.test, &err), &err);
+    expect_ok(fds__data_open(scratch_path("d.csv"), NULL, NULL, &g.train, &g.test, &err), &err);
     size_t count = fds__dataset_get_info(g.train).count;
     expect_ok(is_points ? fds_players_points(g.train, NULL, count, &g.players, &err)
                         : fds_players_providers(g.train, NULL, count, &g.players, &err),

@@ -78,6 +78,18 @@ static void csv_of_a_mean_has_a_line_for_each_player(void **state) {
                                       "\"a \"\"b\"\", c\nd\",f\xc3\xbcnf,-0.3333333333333333,1\n");
 }
 
+static void csv_names_are_never_run_as_formulas(void **state) {
+    (void)state;
+    static const char *const odd[] = {"=1+1", "-1"};
+    fds_values v = sample_mean();
+    v.player_names = odd;
+    size_t size;
+    char *text = scratch_read(save(&v, "v.csv"), &size);
+    expect_in(text, "\n\"'=1+1\",");
+    expect_in(text, "\n-1,");
+    free(text);
+}
+
 static void csv_of_all_labels_names_each(void **state) {
     (void)state;
     fds__values v = sample_all();
@@ -353,6 +365,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(csv_has_a_line_for_each_test_label_and_player),
         TEST(csv_of_a_mean_has_a_line_for_each_player),
+        TEST(csv_names_are_never_run_as_formulas),
         TEST(csv_of_all_labels_names_each),
         TEST(numbers_in_csv_are_read_back_as_the_same_bits),
         TEST(npy_has_values_then_errors_by_test_and_player),

@@ -40,7 +40,7 @@ static inline game game_digits(size_t players, size_t inputs) {
     char path[512];
     assert_non_null(getenv("FDS_TEST_DATA"));
     snprintf(path, sizeof path, "%s/mnist", getenv("FDS_TEST_DATA"));
-    expect_ok(fds__data_open(path, NULL, &g.train, &g.test, &err), &err);
+    expect_ok(fds__data_open(path, NULL, NULL, &g.train, &g.test, &err), &err);
     expect_ok(fds_split_balanced(g.train, players, 5, index, &err), &err);
     expect_ok(fds_players_points(g.train, index, players, &g.players, &err), &err);
     for (size_t i = 0; i < inputs; i++)
@@ -91,7 +91,7 @@ static inline game game_providers(size_t samples, size_t inputs, uint32_t classe
                 "bac"[fds_rng_below(&rng, 3)]);
     fclose(file);
     fds_dataset *none = NULL;
-    expect_ok(fds__data_open(scratch_path("providers.csv"), NULL, &g.train, &none, &err), &err);
+    expect_ok(fds__data_open(scratch_path("providers.csv"), NULL, NULL, &g.train, &none, &err), &err);
     fds_dataset_free(none);
     expect_ok(fds_players_providers(g.train, NULL, samples, &g.players, &err), &err);
     for (size_t i = 0; i < inputs; i++)
