@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one seam to the file system: whole-file reads (gzip undone), atomic replacement, files read
- * and written in places, folders.
+ * All access to the file system: reading whole files (also gzip), atomic replacement, reading and
+ * writing at offsets, folders.
  *
  * A new file is written beside its target as ".NAME.PID-N.tmp", fsynced, renamed over the target,
  * and the folder is fsynced: a reader, or a machine that loses power, sees the old file or the new.
@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* ---- system calls, each able to fail on demand ---- */
+/* ---- system calls; tests can make each one fail ---- */
 
 static bool io_fails(void) {
     if (!fds__fault(FDS__FAULT_IO))
@@ -75,7 +75,7 @@ static fds_status read_whole(const char *path, size_t limit, const fds_events *e
     size_t used = 0;
     struct stat about;
     if (io_fails() || fstat(fd, &about) != 0)
-        status = fds__fail_errno(err, "look at", path);
+        status = fds__fail_errno(err, "examine", path);
     else if (!S_ISREG(about.st_mode))
         status = fds__fail(err, FDS_ERR_FORMAT, "%s: not a regular file", path);
     else if ((uint64_t)about.st_size > limit)
@@ -92,7 +92,7 @@ static fds_status read_whole(const char *path, size_t limit, const fds_events *e
         if (got < 0)
             status = fds__fail_errno(err, "read", path);
         if (got == 0)
-            status = fds__fail(err, FDS_ERR_IO, "%s: ended at byte %zu of %lld while being read",
+            status = fds__fail(err, FDS_ERR_IO, "%s: ended at byte %zu of %lld while it was read",
                                path, used, (long long)about.st_size);
         if (got > 0)
             used += (size_t)got;
@@ -127,7 +127,8 @@ static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, si
                          const fds_events *events, uint8_t **data, size_t *size, fds_error *err) {
     double start_s = fds__now_s();
     if (in_size > UINT32_MAX)
-        return fds__fail(err, FDS_ERR_LIMIT, "%s: gzip files of 4 GiB or more are not read", path);
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "%s: gzip files of 4 GiB or more are not supported", path);
     z_stream z = {.zalloc = zlib_alloc,
                   .zfree = zlib_free,
                   .next_in = (Bytef *)in,
@@ -210,7 +211,7 @@ struct fds__out {
     char path[FDS__PATH_MAX], temp[FDS__PATH_MAX + 64], dir[FDS__PATH_MAX];
 };
 
-/* A file of our own beside the target: a name that is taken, by whomever, is not used. */
+/* Creates a new file beside the target; O_EXCL: never one that exists. */
 static int open_aside(fds__out *out, const char *name) {
     static atomic_uint counter;
     int dir_len = (int)(name - out->path), fd;
@@ -222,7 +223,7 @@ static int open_aside(fds__out *out, const char *name) {
     return fd;
 }
 
-/* Where a path's last part begins; dir[FDS__PATH_MAX] receives what it lies in. */
+/* Returns where the last part of path begins; dir[FDS__PATH_MAX] receives the folder. */
 static const char *split_path(const char *path, char *dir) {
     const char *slash = strrchr(path, '/');
     snprintf(dir, FDS__PATH_MAX, "%.*s", slash ? (int)MAX(slash - path, 1) : 1, slash ? path : ".");
@@ -233,7 +234,7 @@ fds_status fds__out_open(const char *path, fds__out **result, fds_error *err) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     struct stat about;
     if (!*name || strlen(path) >= FDS__PATH_MAX)
-        return fds__fail(err, FDS_ERR_USAGE, "\"%s\" is not the name of a file", path);
+        return fds__fail(err, FDS_ERR_USAGE, "\"%s\" is not a file name", path);
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return fds__fail(err, FDS_ERR_IO, "cannot write %s: it is %s", path,
                          S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
@@ -269,7 +270,7 @@ fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_erro
 
 static fds_status sync_and_close_dir(int dir, const char *path, fds_error *err) {
     fds_status status = FDS_OK;
-    /* some file systems cannot sync a folder and say EINVAL: there is nothing more to be done */
+    /* EINVAL: the file system cannot sync folders; nothing more can be done */
     if (io_fsync(dir) != 0 && errno != EINVAL)
         status = fds__fail_errno(err, "sync folder", path);
     close(dir);
@@ -290,7 +291,7 @@ fds_status fds__out_commit(fds__out *out, fds_error *err) {
     out->fd = -1;
     if (status == FDS_OK && (io_fails() || closed != 0))
         status = fds__fail_errno(err, "close", out->path);
-    /* opened before the rename, so that only its sync can fail once the old file is gone */
+    /* opened before the rename: after it only the sync can fail */
     if (status == FDS_OK && (dir = io_open(out->dir, O_RDONLY | O_DIRECTORY, 0)) < 0)
         status = fds__fail_errno(err, "open folder", out->dir);
     if (status == FDS_OK && io_rename(out->temp, out->path) != 0)
@@ -325,7 +326,7 @@ fds_status fds__file_write(const char *path, const void *data, size_t size, fds_
     return status;
 }
 
-/* ---- in places ---- */
+/* ---- at offsets ---- */
 
 fds_status fds__file_open(fds__file *file, const char *path, fds__access access, fds_error *err) {
     static const int flags[] = {O_RDONLY, O_RDWR, O_RDWR | O_CREAT};
@@ -340,7 +341,7 @@ fds_status fds__file_open(fds__file *file, const char *path, fds__access access,
         return fds__fail_errno(err, "open", path);
     fds_status status = FDS_OK;
     if (io_fails() || fstat(file->fd, &about) != 0)
-        status = fds__fail_errno(err, "look at", path);
+        status = fds__fail_errno(err, "examine", path);
     else if (!S_ISREG(about.st_mode))
         status = fds__fail(err, FDS_ERR_FORMAT, "%s: not a regular file", path);
     if (status != FDS_OK)
@@ -358,7 +359,7 @@ fds_status fds__file_size(fds__file *file, uint64_t *size, fds_error *err) {
     assert(file->fd >= 0);
     struct stat about;
     if (io_fails() || fstat(file->fd, &about) != 0)
-        return fds__fail_errno(err, "look at", file->path);
+        return fds__fail_errno(err, "examine", file->path);
     *size = (uint64_t)about.st_size;
     return FDS_OK;
 }
@@ -375,7 +376,7 @@ fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t 
         if (got < 0)
             return fds__fail_errno(err, "read", file->path);
         if (got == 0)
-            return fds__fail(err, FDS_ERR_IO, "%s: ended at byte %llu, %llu were expected",
+            return fds__fail(err, FDS_ERR_IO, "%s: ends at byte %llu, but must have %llu",
                              file->path, (unsigned long long)(offset + used),
                              (unsigned long long)(offset + size));
         used += (size_t)got;
@@ -396,7 +397,7 @@ fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, ui
             file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
             return fds__fail_errno(err, "write", file->path);
         }
-        if (done == 0) { /* nothing says why, and trying again might never end */
+        if (done == 0) { /* no reason is known, and a retry might never end */
             errno = EIO;
             return fds__fail_errno(err, "write", file->path);
         }
@@ -408,14 +409,14 @@ fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, ui
 fds_status fds__file_truncate(fds__file *file, uint64_t size, fds_error *err) {
     assert(file->fd >= 0);
     if (io_fails() || ftruncate(file->fd, (off_t)size) != 0)
-        return fds__fail_errno(err, "cut off the end of", file->path);
+        return fds__fail_errno(err, "truncate", file->path);
     return FDS_OK;
 }
 
 fds_status fds__file_sync(fds__file *file, fds_error *err) {
     assert(file->fd >= 0);
     if (io_fails() || fdatasync(file->fd) != 0) {
-        /* where blocks are given out late, a full disk may show only now */
+        /* with delayed allocation a full disk shows only now */
         file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
         return fds__fail_errno(err, "sync", file->path);
     }
@@ -448,7 +449,7 @@ void fds__file_unmap(const uint8_t *data, size_t size) {
 fds_status fds__disk_free(const char *path, uint64_t *bytes, fds_error *err) {
     struct statvfs about;
     if (io_fails() || statvfs(path, &about) != 0)
-        return fds__fail_errno(err, "look at the disk of", path);
+        return fds__fail_errno(err, "examine the disk of", path);
     *bytes = (uint64_t)about.f_bavail * about.f_frsize;
     return FDS_OK;
 }
@@ -477,7 +478,7 @@ fds_status fds__file_remove(const char *path, fds_error *err) {
 fds_status fds__mkdirs(const char *path, fds_error *err) {
     char part[FDS__PATH_MAX];
     if (!*path || strlen(path) >= sizeof part)
-        return fds__fail(err, FDS_ERR_USAGE, "\"%.100s\" is not the name of a folder", path);
+        return fds__fail(err, FDS_ERR_USAGE, "\"%.100s\" is not a folder name", path);
     strcpy(part, path);
     for (char *at = part + 1;; at++) {
         if (*at != '/' && *at != 0)
@@ -486,7 +487,7 @@ fds_status fds__mkdirs(const char *path, fds_error *err) {
         *at = 0;
         bool is_new = !io_fails() && mkdir(part, 0777) == 0;
         if (!is_new && errno != EEXIST)
-            return fds__fail_errno(err, "make folder", part);
+            return fds__fail_errno(err, "create folder", part);
         if (is_new)
             TRY(fds__dir_sync_parent(part, err));
         *at = kept;
@@ -494,7 +495,7 @@ fds_status fds__mkdirs(const char *path, fds_error *err) {
             break;
     }
     errno = ENOTDIR;
-    return fds__path_is_dir(path) ? FDS_OK : fds__fail_errno(err, "make folder", path);
+    return fds__path_is_dir(path) ? FDS_OK : fds__fail_errno(err, "create folder", path);
 }
 
 fds_status fds__path_join(char *out, size_t out_size, const char *dir, const char *name,
@@ -518,7 +519,7 @@ static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names that begin with a dot, or all others. */
+/* Lists the names that begin with a dot, or all others. */
 static fds_status list_dir(const char *path, bool is_hidden, char ***names, size_t *count,
                            fds_error *err) {
     int fd = io_open(path, O_RDONLY | O_DIRECTORY, 0);

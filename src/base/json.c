@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON in memory, whole or not at all. */
+ * JSON in memory: complete, or an error. */
 #include "base/base.h"
 
 #include <math.h>
@@ -16,8 +16,7 @@ char *fds__json_text(const json_t *value, size_t flags) {
     return text;
 }
 
-/* Jansson's reader drops characters that it has no memory for: what is read twice alike is whole.
- */
+/* When memory runs out, jansson's reader drops characters silently: parse twice and compare. */
 fds_status fds__json_parse(const char *where, const char *text, size_t size, json_t **out,
                            fds_error *err) {
     json_error_t mistake = {.line = 0};
@@ -28,7 +27,7 @@ fds_status fds__json_parse(const char *where, const char *text, size_t size, jso
         status =
             fds__fail(err, FDS_ERR_FORMAT, "%s: line %d: %s", where, mistake.line, mistake.text);
     else if (!json_equal(json, again))
-        status = fds__fail(err, FDS_ERR_NOMEM, "out of memory to read %s", where);
+        status = fds__fail(err, FDS_ERR_NOMEM, "out of memory while reading %s", where);
     json_decref(again);
     if (status != FDS_OK)
         json_decref(json);
@@ -77,7 +76,7 @@ fds_status fds__json_write(const char *dir, const char *name, const json_t *json
 
 /* ---- differences ---- */
 
-/* A value as a message shows it: 0.1, not 0.10000000000000001. */
+/* A value for a message: 0.1, not 0.10000000000000001. */
 static void show(const json_t *json, char *text, size_t size) {
     size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15);
     char *dump = json ? fds__json_text(json, flags) : NULL;
@@ -87,19 +86,19 @@ static void show(const json_t *json, char *text, size_t size) {
     fds__free(dump);
 }
 
-/* A checksum tells that something differs, but not what. */
+/* A different checksum does not say what differs. */
 static bool is_checksum(const char *key) {
     size_t length = strlen(key);
     return length > 7 && strcmp(key + length - 7, "_sha256") == 0;
 }
 
-/* The first difference, in words; false when there is none. where: the keys that lead here. */
+/* Describes the first difference; false when there is none. where: the keys that lead here. */
 static bool difference(const char *where, const json_t *before, const json_t *now,
                        const char *holder, char *text, size_t size) {
     if (json_equal(before, now))
         return false;
     if (json_is_object(before) && json_is_object(now)) {
-        /* keys that only the old one has come later, checksums last */
+        /* keys that only the old one has come second, checksums last */
         const json_t *sides[] = {now, before, now, before};
         for (int side = 0; side < 4; side++) {
             const char *key;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one seam to the allocator, and the faults that tests inject there and into files. */
+ * All access to the allocator; and the faults that tests inject there and into file calls. */
 #include "base.h"
 
 #include <stdatomic.h>
@@ -27,7 +27,7 @@ void *fds__alloc(size_t size) {
 }
 
 void *fds__alloc_zero(size_t count, size_t size) {
-    size_t product; /* calloc checks as well, but sanitizers take that for a mistake */
+    size_t product; /* calloc checks too, but sanitizers report that as a bug */
     if (fds__fault(FDS__FAULT_ALLOC) || !fds__mul(count, size, &product))
         return NULL;
     return product ? calloc(count, size) : calloc(1, 1);
@@ -68,8 +68,7 @@ fds_status fds__grow(void **items, size_t *capacity, size_t needed, size_t item_
         return FDS_OK;
     size_t wanted = MAX(needed, *capacity + *capacity / 2), size;
     if (!fds__mul(wanted, item_size, &size))
-        return fds__fail(err, FDS_ERR_LIMIT, "%zu items of %zu bytes are too many", wanted,
-                         item_size);
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu items of %zu bytes: too many", wanted, item_size);
     void *grown = fds__realloc(*items, size);
     if (!grown)
         return fds__fail_nomem(err, size);

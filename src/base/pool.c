@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A parallel loop. Workers take the next job number from one counter, so the order in which jobs
- * are done is free; results must depend on the job's number alone. */
+ * A parallel loop. Workers take the next job number from one counter, so jobs run in any order;
+ * results must depend on the job's number alone. */
 #include "base.h"
 
 #include <cblas.h>
@@ -17,7 +17,7 @@ typedef struct {
     double start_s;
     atomic_size_t next, done;
     atomic_bool stop;
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* protects the fields below */
     size_t failed_job;
     fds_error error;
 } pool;
@@ -89,7 +89,7 @@ fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *con
               .lock = PTHREAD_MUTEX_INITIALIZER};
     for (unsigned i = 0; i < workers; i++)
         crew[i] = (worker){.pool = &p, .number = i};
-    /* fewer threads than asked for do the same work */
+    /* fewer threads do the same work */
     while (started < workers &&
            pthread_create(&crew[started].thread, NULL, work, &crew[started]) == 0)
         started++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Running another program, for fetching data. */
+ * Runs another program, to fetch data. */
 #include "base.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the child could not do before it became the program. */
+/* Why the child could not start the program. */
 typedef struct {
     bool no_folder; /* else no program */
     int number;     /* errno */
@@ -29,8 +29,8 @@ _Noreturn static void become(const char *const argv[], const char *cwd, int repo
     _exit(written == sizeof why ? 127 : 126);
 }
 
-/* Starts the program. A pipe that closes by itself when the program has begun says whether it
- * has: an exit code could be the program's own. */
+/* Starts the program. The child reports a failure through a pipe that exec closes: an exit code
+ * could be the program's own. */
 static fds_status start(const char *const argv[], const char *cwd, pid_t *pid, fds_error *err) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The status table's names and texts, error detail, log and progress. */
+ * Names and texts of the status table, error texts, log and progress. */
 #include "base.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ int fds_status_exit_code(fds_status status) { return row_of(status)->exit_code; 
 fds_status fds__fail(fds_error *err, fds_status status, const char *format, ...) {
     assert(status != FDS_OK);
     if (err) {
-        /* The arguments may point into err->text itself: format aside, then copy. */
+        /* the arguments may point into err->text itself: format elsewhere, then copy */
         char text[sizeof err->text];
         va_list args;
         va_start(args, format);
@@ -48,7 +48,7 @@ fds_status fds__fail(fds_error *err, fds_status status, const char *format, ...)
 }
 
 fds_status fds__fail_nomem(fds_error *err, size_t size) {
-    return fds__fail(err, FDS_ERR_NOMEM, "out of memory: %zu bytes could not be had", size);
+    return fds__fail(err, FDS_ERR_NOMEM, "out of memory (%zu bytes)", size);
 }
 
 fds_status fds__fail_errno(fds_error *err, const char *verb, const char *path) {

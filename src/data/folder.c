@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Pictures in class folders: DIR/CLASS/NAME.png (or .jpg, .jpeg).
  *
- * All pictures have one size. They are read as colour; when it turns out that none of them is, the
- * dataset keeps one channel. Classes and pictures are in the order of their names' bytes. */
+ * All pictures have one size. They are read as colour; when none has colour, the dataset keeps one
+ * channel. Classes and pictures are in the byte order of their names. */
 #include "data/data.h"
 
 #include <string.h>
 #include <strings.h>
 
-/* One DIR being read. */
+/* One DIR while it is read. */
 typedef struct {
     const char *dir;
     const fds_events *events;
@@ -81,10 +81,11 @@ static fds_status add_picture(part *p, const char *path, const fds__picture *pic
         p->height = picture->height;
     }
     if (picture->width != p->width || picture->height != p->height)
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "%s: %u x %u pixels, those before it have %u x %u; all "
-                         "pictures must have the same size",
-                         path, picture->width, picture->height, p->width, p->height);
+        return fds__fail(
+            err, FDS_ERR_SHAPE,
+            "%s: %u x %u pixels, but the pictures before it have %u x %u; all pictures "
+            "must have the same size",
+            path, picture->width, picture->height, p->width, p->height);
     size_t plane = (size_t)p->width * p->height, needed;
     if (!fds__mul(p->count + 1, 3 * plane, &needed))
         return fds__fail(err, FDS_ERR_LIMIT, "%s: too many pictures", p->dir);
@@ -141,7 +142,7 @@ static fds_status check_class_name(const char *dir, const char *name, fds_error 
     return fault ? fds__fail(err, FDS_ERR_FORMAT, "%s/%s: %s", dir, name, fault) : FDS_OK;
 }
 
-/* One numbering of the classes of all parts; class_of of the first part holds that of all. */
+/* Numbers the classes of all parts together; class_of of the first part owns the numbers of all. */
 static fds_status number_classes(part *parts, size_t count, fds__names *classes, fds_error *err) {
     size_t total = 0, at = 0;
     for (size_t i = 0; i < count; i++)
@@ -171,7 +172,7 @@ static fds_status make_dataset(const part *p, bool colour, const fds__names *cla
         return fds__fail(err, FDS_ERR_SHAPE, "%s: no PNG or JPEG pictures in its subfolders",
                          p->dir);
     TRY(fds__dataset_new(p->dir, p->count, shape, true, out, err));
-    fds_dataset *ds = *out; /* the caller frees it when what follows fails */
+    fds_dataset *ds = *out; /* the caller frees it on failure */
     size_t stride = (size_t)3 * p->width * p->height;
     for (size_t i = 0; i < p->count; i++)
         memcpy(ds->bytes + i * ds->sample_size, p->pixels + i * stride, ds->sample_size);

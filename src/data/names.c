@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of classes and providers: numbering the distinct ones, copying, reading a list of them. */
+ * Names of classes and providers: checking, numbering the distinct ones, copying, reading lists. */
 #include "data/data.h"
 
 #include <stdlib.h>
@@ -46,7 +46,7 @@ fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err)
     return FDS_OK;
 }
 
-/* A text and where it stood before sorting. */
+/* A text and its position before sorting. */
 typedef struct {
     const char *text;
     long long value;
@@ -149,7 +149,7 @@ fds_status fds__names_read(const char *path, fds__names *names, fds_error *err) 
             status = add_name(&found, &capacity, name, path, line, err);
     }
     if (status == FDS_OK && found.count == 0)
-        status = fds__fail(err, FDS_ERR_FORMAT, "%s: no names, one a line is expected", path);
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: no names; write one per line", path);
     fds__free(data);
     if (status != FDS_OK) {
         fds__names_free(&found);

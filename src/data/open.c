@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fds__data_open: from a name or path to datasets. The one place that decides which format it is.
+ * fds_data_open: from a name or path to datasets. Only this file decides which format data has.
  *
  * A folder is, by the first of these that it has:
  *   train-images-idx3-ubyte[.gz]   IDX     (also train-images.idx3-ubyte), t10k-* its test part
@@ -50,7 +50,7 @@ static fds_status read_names_beside(source *s, const char *dir, const char *name
     return fds__path_exists(path) ? fds__names_read(path, &s->classes, err) : FDS_OK;
 }
 
-/* The options that are given are for this kind of data. */
+/* Checks that the given options are for this kind of data. */
 static fds_status check_options(const source *s, const char *path, bool is_csv, bool is_npy_file,
                                 fds_error *err) {
     if (!s->options)
@@ -63,8 +63,8 @@ static fds_status check_options(const source *s, const char *path, bool is_csv, 
                 {s->options->labels_file, "--labels", "a single NPY file", is_npy_file}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].value && !rows[i].fits)
-            return fds__fail(err, FDS_ERR_USAGE, "%s: %s is only for %s, which this is not", path,
-                             rows[i].name, rows[i].kind);
+            return fds__fail(err, FDS_ERR_USAGE, "%s: %s is only for %s", path, rows[i].name,
+                             rows[i].kind);
     return FDS_OK;
 }
 
@@ -74,7 +74,7 @@ static bool exists_in(const char *dir, const char *name, char path[FDS__PATH_MAX
 
 /* ---- folders ---- */
 
-/* The path of DIR/PART-KIND-idxN-ubyte in whichever spelling there is, else in the usual one. */
+/* The path of DIR/PART-KIND-idxN-ubyte in the spelling that exists, else in the usual one. */
 static bool find_idx(const char *dir, const char *part, const char *kind, int rank,
                      char path[FDS__PATH_MAX]) {
     static const char *const marks[] = {"-", ".", "-"}, *const ends[] = {"", ".gz"};
@@ -85,7 +85,7 @@ static bool find_idx(const char *dir, const char *part, const char *kind, int ra
         if (exists_in(dir, name, path))
             return true;
     }
-    return false; /* path is now the first spelling again, for messages */
+    return false; /* path has the first spelling again, for messages */
 }
 
 static fds_status open_idx_folder(source *s, const char *dir, bool *found, fds_error *err) {
@@ -190,7 +190,7 @@ static fds_status open_folder(source *s, const char *dir, fds_error *err) {
     static const struct {
         folder_opener open;
         bool is_csv;
-        const char *names_file; /* where class names are that the data itself has not */
+        const char *names_file; /* class names, where the data has none */
     } formats[] = {{open_idx_folder, false, "classes.txt"},
                    {open_cifar_folder, false, "batches.meta.txt"},
                    {open_npy_folder, false, "classes.txt"},
@@ -226,7 +226,7 @@ static void replace_first(char *text, const char *old, const char *new) {
         memcpy(at, new, strlen(new));
 }
 
-/* The labels of a file of samples: as the caller says, else beside it: images to labels, x to y. */
+/* The labels of a file of samples: as given, else beside it: images to labels, x to y. */
 static fds_status find_labels(const source *s, const char *path, char labels[FDS__PATH_MAX],
                               fds_error *err) {
     const char *given = s->options ? s->options->labels_file : NULL;
@@ -241,11 +241,12 @@ static fds_status find_labels(const source *s, const char *path, char labels[FDS
         *name = (char)(*name + 1);
     }
     if (strcmp(labels, path) == 0)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: which file has its labels? Call the two x.npy and y.npy, or "
-                         "a-images-idx3-ubyte and a-labels-idx1-ubyte; or name that of an NPY file "
-                         "with --labels",
-                         path);
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "%s: cannot tell which file has its labels; name the two x.npy and y.npy, or "
+            "a-images-idx3-ubyte and a-labels-idx1-ubyte, or give the labels of an "
+            "NPY file with --labels",
+            path);
     return FDS_OK;
 }
 
@@ -295,7 +296,7 @@ static bool is_known(const char *name) {
     return false;
 }
 
-/* The path that where stands for. */
+/* The path of a known set or of the file or folder where. */
 static fds_status resolve(const char *where, char path[FDS__PATH_MAX], fds_error *err) {
     if (fds__path_exists(where)) {
         int size = snprintf(path, FDS__PATH_MAX, "%s", where);
@@ -303,7 +304,7 @@ static fds_status resolve(const char *where, char path[FDS__PATH_MAX], fds_error
     }
     if (!is_known(where))
         return fds__fail(err, FDS_ERR_NOT_FOUND,
-                         "%s: no such file or folder, nor a known set (mnist, fashion-mnist, "
+                         "%s: no such file or folder, and not a known set (mnist, fashion-mnist, "
                          "cifar10)",
                          where);
     char folder[FDS__PATH_MAX];
@@ -329,7 +330,7 @@ fds_status fds__data_open(const char *where, const fds__data_options *options,
                           fds_error *err) {
     char path[FDS__PATH_MAX];
     if (!where || !*where)
-        return fds__fail(err, FDS_ERR_USAGE, "no data is named");
+        return fds__fail(err, FDS_ERR_USAGE, "no data given: name a known set or a path");
     TRY(resolve(where, path, err));
     source s = {.options = options, .events = events};
     fds_status status =

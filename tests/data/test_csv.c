@@ -94,7 +94,7 @@ static void columns_are_chosen_by_name(void **state) {
     options.provider_column = "nobody";
     open_fails(scratch_path("a.csv"), &options, FDS_ERR_FORMAT, "\"nobody\"");
     options.provider_column = "species";
-    open_fails(scratch_path("a.csv"), &options, FDS_ERR_USAGE, "at once");
+    open_fails(scratch_path("a.csv"), &options, FDS_ERR_USAGE, "both label and provider");
     put_text("a.csv", "x,provider\n1,cat\n2,dog\n");
     fds__data_options provider_is_label = {.label_column = "provider"};
     open_ok(scratch_path("a.csv"), &provider_is_label, &train, &test);
@@ -133,7 +133,7 @@ static void mistakes_are_named_by_line_and_column(void **state) {
         {"label,provider\na,b\n", "no columns with values", FDS_ERR_FORMAT},
         {"label,x,label\na,1,b\n", "two columns are named \"label\"", FDS_ERR_FORMAT},
         {"label,x\n", "no samples", FDS_ERR_SHAPE},
-        {"label,x\na,1\nb\n", "line 3: 1 fields, the header has 2", FDS_ERR_FORMAT},
+        {"label,x\na,1\nb\n", "line 3: 1 fields, but the header has 2", FDS_ERR_FORMAT},
         {"label,x\na,1,2\n", "line 2: 3 fields", FDS_ERR_FORMAT},
         {"label,x\na,\n", "line 2, column \"x\": \"\"", FDS_ERR_FORMAT},
         {"label,x\na,1\n\nb,1.5x\n", "line 4, column \"x\": \"1.5x\"", FDS_ERR_FORMAT},
@@ -142,13 +142,13 @@ static void mistakes_are_named_by_line_and_column(void **state) {
         {"label,x\na,0x10\n", "\"0x10\"", FDS_ERR_FORMAT},
         {"label,x\na,1e39\n", "\"1e39\"", FDS_ERR_FORMAT},
         {"label,x,shop\na,1,Bonn\n", "column \"shop\": \"Bonn\" is not a finite", FDS_ERR_FORMAT},
-        {"label,x,shop\na,1,Bonn\n", "say so with --provider, else remove", FDS_ERR_FORMAT},
+        {"label,x,shop\na,1,Bonn\n", "use --provider, else remove", FDS_ERR_FORMAT},
         {"label,x\na,1 2\n", "\"1 2\"", FDS_ERR_FORMAT},
         {"label,x\na,-\n", "\"-\"", FDS_ERR_FORMAT},
         {"label,x\n,1\n", "line 2, column \"label\": empty", FDS_ERR_FORMAT},
         {"label,x,provider\na,1,\n", "line 2, column \"provider\": empty", FDS_ERR_FORMAT},
-        {"label,x\n\"a\n\n,1\n", "line 2: a quoted field is never closed", FDS_ERR_FORMAT},
-        {"label,x\n\"a\"b,1\n", "line 2: a field ends in byte 0x62", FDS_ERR_FORMAT},
+        {"label,x\n\"a\n\n,1\n", "line 2: a quoted field is not closed", FDS_ERR_FORMAT},
+        {"label,x\n\"a\"b,1\n", "line 2: byte 0x62 after a field", FDS_ERR_FORMAT},
         {"label,x\na\"b,1\n", "line 2: a quote inside a field", FDS_ERR_FORMAT},
         {"label,x\na,1\rb,2\n", "byte 0x0d", FDS_ERR_FORMAT},
         {"label,x\na,\"1\n\"\nb,z\n", "line 2, column \"x\": \"1\n\"", FDS_ERR_FORMAT},

@@ -70,7 +70,7 @@ static void what_makes_no_sense_is_refused(void **state) {
     create_fails(0, pair, bytes, NULL, labels, 4, FDS_ERR_SHAPE, "no samples");
     create_fails(2, (fds_shape){2, 0, 1}, bytes, NULL, labels, 4, FDS_ERR_SHAPE, "no values");
     create_fails(2, (fds_shape){65536, 1, 1}, bytes, NULL, labels, 4, FDS_ERR_LIMIT,
-                 "65535 a side");
+                 "65535 per side");
     create_fails(2, (fds_shape){1, 65535, 65535}, bytes, NULL, labels, 4, FDS_ERR_LIMIT, "values");
     create_fails((size_t)1 << 33, pair, bytes, NULL, labels, 4, FDS_ERR_LIMIT, "samples");
 }

