@@ -11,7 +11,7 @@
  * Written with tensors in the given order and the header padded so that values begin at a multiple
  * of 64 bytes.
  */
-#include "lane/lane.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
