@@ -26,12 +26,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fds/version.h" /* FDS_VERSION, "0.1.0" */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define FDS_VERSION "0.1.0"
 #define FDS_API __attribute__((visibility("default")))
+
+FDS_API const char *fds_version(void); /* FDS_VERSION of the library, as the header's may differ */
 
 /* ==== 1. Status, errors, events ============================================================= */
 
