@@ -8,7 +8,7 @@ TEMPLATES = simd.h map_rows.h
 SETUP = meson setup $(if $(CI),-Dwerror=true)
 SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
-.PHONY: help all demo test test-asan test-tsan test-kill coverage fuzz bench-lane bench-deep \
+.PHONY: help all demo test test-asan test-tsan test-kill test-install coverage fuzz bench-lane bench-deep \
 	bench-value bench-accuracy bench-explain bench-baselines bench-tangent bench-mislabelled \
 	bench-paper bench-growth format install clean
 
@@ -46,13 +46,20 @@ all:
 	$(call folder,build)
 
 install: all
-	meson install -C build
+	$(if $(PREFIX),meson configure build -Dprefix=$(PREFIX))
+	meson install -C build --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
 demo: all
 	@scripts/demo
 
 test: all
 	@tests/run build
+
+# Into an empty folder, and programs outside this tree against it.
+test-install:
+	rm -rf build/installed
+	@$(MAKE) --no-print-directory install DESTDIR=build/installed
+	@python3 -B tests/surface/test_install.py build/installed examples tests/data/mnist
 
 test-asan:
 	$(call folder,build-asan,$(SANITIZE) -Db_sanitize=address$(comma)undefined)
