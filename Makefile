@@ -10,7 +10,7 @@ SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
 .PHONY: help all demo test test-asan test-tsan test-kill test-install coverage fuzz bench-lane bench-deep \
 	bench-value bench-accuracy bench-explain bench-baselines bench-tangent bench-mislabelled \
-	bench-paper bench-growth format install clean
+	bench-paper bench-growth format abi install clean
 
 help:
 	@echo "make demo         build, fetch MNIST, fit a run for 100 digits, explain and pay for ten"
@@ -140,6 +140,10 @@ bench-growth:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/growth.py build-bench
+
+# After a change of the stable header that is meant.
+abi: all
+	python3 -B tests/surface/headers.py tests/surface/abi.txt cc -Ibuild/include
 
 format:
 	clang-format -i include/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c examples/*.c
