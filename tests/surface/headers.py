@@ -50,7 +50,7 @@ def functions(header, compiler):
 
 
 def record(compiler):
-    """Prototypes, sizes of the structs that are not opaque, and enumerators of the stable header."""
+    """The stable header's prototypes, sizes of structs that are not opaque, and enumerators."""
     text = preprocess(STABLE, compiler)
     lines = [f"function {line}" for line in functions(STABLE, compiler).values()]
     structs, enumerators = [], []

@@ -87,7 +87,8 @@ def the_reader_of_headers_understands_c():
     assert headers.undocumented(text) == ["fds_c", "fds_f", "fds_h"]
     pathlib.Path("some.h").write_text(
         "#define X(n) FDS_##n,\nenum fds_e { X(A) X(B) };\ntypedef struct fds_s { int a; } fds_s;\n"
-        '__attribute__((visibility("default"))) fds_s *fds_get(const char *name,\n  int (*f)(int));\n'
+        '__attribute__((visibility("default"))) fds_s *fds_get(const char *name,\n'
+        "  int (*f)(int));\n"
         "static inline int fds_twice(int x) { return 2 * x; }\nextern int fds_last(void);\n"
         "typedef int (*fds_call)(int);\n")
     found = headers.functions(os.path.abspath("some.h"), COMPILER)
