@@ -66,7 +66,7 @@ all:
 
 install: all
 	$(if $(PREFIX),meson configure build -Dprefix=$(PREFIX))
-	meson install -C build --no-rebuild $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
+	meson install -C build $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
 demo: all
 	@scripts/demo
