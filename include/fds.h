@@ -26,11 +26,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fds/version.h" /* FDS_VERSION, "0.1.0" */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define FDS_VERSION "0.1.0"
 #define FDS_API __attribute__((visibility("default")))
 
 /* ==== 1. Status, errors, events ============================================================= */

@@ -27,6 +27,8 @@ static const status_row *row_of(fds_status status) {
     return &unknown;
 }
 
+const char *fds_version(void) { return FDS_VERSION; }
+
 const char *fds_status_name(fds_status status) { return row_of(status)->name; }
 const char *fds_status_text(fds_status status) { return row_of(status)->text; }
 int fds_status_exit_code(fds_status status) { return row_of(status)->exit_code; }
@@ -88,5 +90,3 @@ double fds__now_s(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
-
-const char *fds_version(void) { return FDS_VERSION; }

@@ -30,6 +30,15 @@ static const struct {
     {12, "ERR_EXTERNAL", 1},
 };
 
+static void the_version_is_the_same_in_text_and_in_numbers(void **state) {
+    (void)state;
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", FDS_VERSION_MAJOR, FDS_VERSION_MINOR,
+             FDS_VERSION_PATCH);
+    assert_string_equal(FDS_VERSION, text);
+    assert_string_equal(fds_version(), FDS_VERSION);
+}
+
 static void numbers_names_and_exit_codes_are_stable(void **state) {
     (void)state;
     size_t rows = 0;
@@ -218,6 +227,7 @@ static void misuse_is_caught_by_assertions(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_version_is_the_same_in_text_and_in_numbers),
         cmocka_unit_test(numbers_names_and_exit_codes_are_stable),
         cmocka_unit_test(every_status_has_a_text_of_its_own),
         cmocka_unit_test(unknown_numbers_are_answered_as_failures),

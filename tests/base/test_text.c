@@ -155,10 +155,8 @@ static void numbers_have_a_point_in_every_locale(void **state) {
     size_t at = 0;
     while (at < COUNT(names) && !setlocale(LC_ALL, names[at]))
         at++;
-    if (at == COUNT(names)) {
-        print_message("# no locale with a comma is installed\n");
-        return;
-    }
+    if (at == COUNT(names))
+        SKIP_CASE("no locale with a comma is installed");
     char comma[8];
     snprintf(comma, sizeof comma, "%.1f", 0.5);
     assert_string_equal(comma, "0,5");

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the command share: running it, checking what it says, and printing TAP.
+"""What the tests of the command share: running it and checking what it says.
 
 The program's first argument is the path of fds; FDS_TEST_DATA is the folder with the committed
 samples. Needs nothing but Python's standard library.
@@ -12,18 +12,13 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
-import traceback
 import zlib
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from tap import Skip, main, test  # noqa: E402, F401
 
 FDS = os.path.abspath(sys.argv[1])
 MNIST = os.path.join(os.environ["FDS_TEST_DATA"], "mnist")
-TESTS = []
-
-
-def test(function):
-    TESTS.append(function)
-    return function
 
 
 def environment():
@@ -95,31 +90,3 @@ def write_png(path, width, height, pixels, colours=1):
         b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0,
                                                            0)) +
         chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
-
-
-# ---- running them ----
-
-
-class Skip(Exception):
-    """This machine cannot show what the test is about."""
-
-
-def main():
-    print(f"1..{len(TESTS)}")
-    failures = 0
-    for number, function in enumerate(TESTS, 1):
-        name = function.__name__.replace("_", " ")
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            try:
-                function()
-                print(f"ok {number} - {name}", flush=True)
-            except Skip as reason:
-                print(f"ok {number} - {name} # SKIP {reason}", flush=True)
-            except Exception:
-                failures += 1
-                print(f"not ok {number} - {name}", flush=True)
-                for line in traceback.format_exc().rstrip().split("\n"):
-                    print(f"# {line}", flush=True)
-            os.chdir("/")
-    return 1 if failures else 0

@@ -141,8 +141,7 @@ static void wrong_members_of_the_record_are_refused(void **state) {
         "{\"data\": {\"source\": \"x\", \"shape\": [4, 0, 1], \"classes\": [\"a\", \"b\", \"c\"]}}",
         "{\"data\": {\"source\": \"x\", \"shape\": [4, 1, 70000], \"classes\": [\"a\"]}}",
         "{\"data\": {\"source\": \"x\", \"shape\": [4, 1, 1], \"classes\": [\"a\", \"b\"]}}",
-        "{\"data\": {\"source\": \"x\", \"shape\": [5, 1, 1], \"classes\": [\"a\", \"b\", "
-        "\"c\"]}}",
+        "{\"data\": {\"source\": \"x\", \"shape\": [5, 1, 1], \"classes\": [\"a\",\"b\",\"c\"]}}",
         "{\"data\": {\"shape\": [4, 1, 1], \"classes\": [\"a\", \"b\", \"c\"]}}",
         "{\"players\": []}",
         "{\"players\": {}}",

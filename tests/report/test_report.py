@@ -26,8 +26,8 @@ METHODS = [("fds", "Fast-DataShapley", "ours"), ("afds", "AFDS", "ours"), ("gfds
            ("freeshap/sample", "FreeShap, per sample", "other"),
            ("knn:5/sample", "5 nearest neighbours, per sample", "other"),
            ("same-label", "Same label first", "control"), ("random", "Random order", "control")]
-VERSION = re.search(r'FDS_VERSION "([^"]+)"', pathlib.Path(
-    __file__).resolve().parents[2].joinpath("include/fds.h").read_text()).group(1)
+VERSION = re.search(r"version: '([^']+)'", pathlib.Path(
+    __file__).resolve().parents[2].joinpath("meson.build").read_text()).group(1)
 HOSTILE = "<script>alert(\"1\")</script>,'&amp; \"x\"\n=1+1\t\u0001\u0085\uffff /~ é"
 
 
