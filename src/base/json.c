@@ -16,6 +16,19 @@ char *fds__json_text(const json_t *value, size_t flags) {
     return text;
 }
 
+const char *fds__json_once(char **place, const json_t *value) {
+    char *text = __atomic_load_n(place, __ATOMIC_ACQUIRE), *none = NULL;
+    if (text)
+        return text;
+    text = value ? fds__json_text(value, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+    if (text && !__atomic_compare_exchange_n(place, &none, text, false, __ATOMIC_ACQ_REL,
+                                             __ATOMIC_ACQUIRE)) {
+        fds__free(text); /* another thread was first */
+        return none;
+    }
+    return text ? text : "{}";
+}
+
 /* Jansson's reader drops characters that it has no memory for: what is read twice alike is whole.
  */
 fds_status fds__json_parse(const char *where, const char *text, size_t size, json_t **out,
@@ -46,15 +59,36 @@ fds_status fds__json_read(const char *path, size_t limit, json_t **out, fds_erro
     return status;
 }
 
+/* Whether text is UTF-8, as jansson sees it: no overlong forms, no surrogates. Jansson's own answer
+ * is NULL for want of memory, too. */
+static bool is_utf8(const char *text) {
+    static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};
+    for (const uint8_t *at = (const uint8_t *)text; *at;) {
+        int more = *at < 0x80 ? 0 : *at < 0xc0 ? -1 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : 3;
+        if (more < 0 || *at >= 0xf8)
+            return false;
+        uint32_t code = more ? *at & (0x3fu >> more) : *at;
+        at++;
+        for (int i = 0; i < more; i++, at++) {
+            if ((*at & 0xc0) != 0x80)
+                return false;
+            code = code << 6 | (*at & 0x3fu);
+        }
+        if (code < smallest[more] || code > 0x10ffff || (code & ~0x7ffu) == 0xd800)
+            return false;
+    }
+    return true;
+}
+
 json_t *fds__json_string(const char *text) {
     if (!text)
         return json_null();
-    json_t *json = json_string(text);
-    char *plain = json ? NULL : fds__strdup(text);
+    if (is_utf8(text))
+        return json_string(text);
+    char *plain = fds__strdup(text);
     for (char *at = plain; at && *at; at++)
         *at = (unsigned char)*at < 0x80 ? *at : '?';
-    if (plain)
-        json = json_string(plain);
+    json_t *json = plain ? json_string(plain) : NULL;
     fds__free(plain);
     return json;
 }
