@@ -31,6 +31,17 @@ const char *fds_status_name(fds_status status) { return row_of(status)->name; }
 const char *fds_status_text(fds_status status) { return row_of(status)->text; }
 int fds_status_exit_code(fds_status status) { return row_of(status)->exit_code; }
 
+/* Names from data stand in messages: a control character could do anything to a terminal. */
+static void drop_controls(char *text) {
+    for (unsigned char *at = (unsigned char *)text; *at; at++) {
+        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F */
+        if (*at < 0x20 || *at == 0x7f || is_c1)
+            *at = '?';
+        if (is_c1)
+            at[1] = '?';
+    }
+}
+
 fds_status fds__fail(fds_error *err, fds_status status, const char *format, ...) {
     if (err) {
         /* The arguments may point into err->text itself: format aside, then copy. */
@@ -39,6 +50,7 @@ fds_status fds__fail(fds_error *err, fds_status status, const char *format, ...)
         va_start(args, format);
         vsnprintf(text, sizeof text, format, args);
         va_end(args);
+        drop_controls(text);
         err->status = status;
         memcpy(err->text, text, sizeof text);
     }
@@ -46,7 +58,7 @@ fds_status fds__fail(fds_error *err, fds_status status, const char *format, ...)
 }
 
 fds_status fds__fail_nomem(fds_error *err, size_t size) {
-    return fds__fail(err, FDS_ERR_NOMEM, "out of memory: %zu bytes could not be had", size);
+    return fds__fail(err, FDS_ERR_NOMEM, "out of memory (%zu bytes)", size);
 }
 
 fds_status fds__fail_errno(fds_error *err, const char *verb, const char *path) {
@@ -65,6 +77,7 @@ void fds__log(const fds_events *events, fds_log_level level, const char *format,
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    drop_controls(text);
     events->log(events->user, level, text);
 }
 
