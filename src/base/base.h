@@ -92,6 +92,7 @@ __attribute__((format(printf, 2, 3))) void fds__text_print(fds__text *text, cons
 /* The fewest digits that read back as the same number: as a double, or as a float. */
 enum { FDS__NUMBER = 32 };
 void fds__write_double(double value, char text[FDS__NUMBER]);
+double fds__read_double(const char *text, char **end); /* strtod with a point in every locale */
 void fds__text_double(fds__text *text, double value);
 void fds__text_float(fds__text *text, float value);
 void fds__text_digits(fds__text *text, int digits, double value);  /* "%.*g" */
@@ -117,7 +118,7 @@ uint32_t fds__argmax_f32(const float *values, uint32_t count);
 double fds__correlation(const double *a, const double *b, const bool *in, size_t count);
 /* out[j * rows + i] = in[i * columns + j] */
 void fds__transpose(const double *in, size_t rows, size_t columns, double *out);
-/* Places by falling value, those of equal values by number. */
+/* Places by falling value, those of equal values by number, NaN last. */
 fds_status fds__rank(const double *values, size_t count, size_t *order, fds_error *err);
 /* A number that is a function of a seed and of which draw it is: neighbours stay far apart. */
 uint64_t fds__draw_seed(uint64_t seed, uint64_t draw);
@@ -276,7 +277,10 @@ static inline size_t fds__shape_size(fds_shape s) {
 
 /* A value as text (flags as for json_dumps); the caller fds__frees it. NULL: out of memory. */
 char *fds__json_text(const json_t *value, size_t flags);
-/* Parses JSON and refuses repeated keys; messages call it where. */
+/* The text at place, made from value where there is none yet, whichever thread asks first; the owner
+ * of place fds__frees it. "{}": no memory. */
+const char *fds__json_once(char **place, const json_t *value);
+/* JSON from memory, without repeated keys; where names it in messages. */
 fds_status fds__json_parse(const char *where, const char *text, size_t size, json_t **out,
                            fds_error *err);
 /* The same for a file of at most limit bytes. */

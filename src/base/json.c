@@ -16,7 +16,21 @@ char *fds__json_text(const json_t *value, size_t flags) {
     return text;
 }
 
-/* When memory runs out, jansson's reader drops characters silently: parse twice and compare. */
+const char *fds__json_once(char **place, const json_t *value) {
+    char *text = __atomic_load_n(place, __ATOMIC_ACQUIRE), *none = NULL;
+    if (text)
+        return text;
+    text = value ? fds__json_text(value, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+    if (text && !__atomic_compare_exchange_n(place, &none, text, false, __ATOMIC_ACQ_REL,
+                                             __ATOMIC_ACQUIRE)) {
+        fds__free(text); /* another thread was first */
+        return none;
+    }
+    return text ? text : "{}";
+}
+
+/* Jansson's reader drops characters that it has no memory for: what is read twice alike is whole.
+ */
 fds_status fds__json_parse(const char *where, const char *text, size_t size, json_t **out,
                            fds_error *err) {
     json_error_t mistake = {.line = 0};

@@ -64,7 +64,7 @@ static unsigned job_of(const char *name) {
 }
 
 static const row *find(unsigned job, const char *name) {
-    for (size_t i = 0; i < ROWS; i++)
+    for (size_t i = 0; name && i < ROWS; i++)
         if ((rows[i].jobs & job) && strcmp(rows[i].name, name) == 0)
             return &rows[i];
     return NULL;
@@ -131,12 +131,12 @@ const char *fds__hint(const char *word, const char *const *names, char out[FDS__
 static fds_status fail_number(const row *r, const char *text, fds_error *err) {
     const char *kind =
         r->type == TYPE_COUNT ? (r->is_even ? "an even number" : "a whole number") : "a number";
-    if (r->is_above)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "`%s` must be %s above %.16g, at most %.16g (got %.100s)", r->name, kind,
-                         r->min, r->max, text);
-    return fds__fail(err, FDS_ERR_USAGE, "`%s` must be %s from %.16g to %.16g (got %.100s)",
-                     r->name, kind, r->min, r->max, text);
+    char min[FDS__NUMBER], max[FDS__NUMBER];
+    fds__write_double(r->min, min);
+    fds__write_double(r->max, max);
+    return fds__fail(err, FDS_ERR_USAGE, "`%s` must be %s %s %s%s %s (got %.100s)", r->name, kind,
+                     r->is_above ? "above" : "from", min, r->is_above ? ", at most" : " to", max,
+                     text);
 }
 
 static fds_status read_count(const row *r, const char *text, uint64_t *out, fds_error *err) {
@@ -153,7 +153,7 @@ static fds_status read_count(const row *r, const char *text, uint64_t *out, fds_
 
 static fds_status read_real(const row *r, const char *text, double *out, fds_error *err) {
     char *end;
-    double value = strtod(text, &end);
+    double value = fds__read_double(text, &end);
     if (!*text || strspn(text, "0123456789.eE+-") != strlen(text) || *end || !isfinite(value) ||
         value < r->min || (r->is_above && value == r->min) || value > r->max)
         return fail_number(r, text, err);
@@ -215,6 +215,7 @@ static fds_status check_text(const row *r, const char *text, fds_error *err) {
 /* text must outlive params. */
 static fds_status assign(fds_params *params, const row *r, const char *text, fds_error *err) {
     void *field = (char *)params + r->at;
+    int choice;
     switch (r->type) {
     case TYPE_FLAG:
         return read_flag(r, text, field, err);
@@ -223,8 +224,11 @@ static fds_status assign(fds_params *params, const row *r, const char *text, fds
         *(const char **)field = text;
         return FDS_OK;
     case TYPE_CHOICE:
-        *(int *)field = fds__choice_find(r->choices, text);
-        return *(int *)field < 0 ? fail_choice(r, r->choices, text, err) : FDS_OK;
+        choice = fds__choice_find(r->choices, text);
+        if (choice < 0)
+            return fail_choice(r, r->choices, text, err);
+        *(int *)field = choice;
+        return FDS_OK;
     case TYPE_COUNT:
         return read_count(r, text, field, err);
     default:
@@ -247,6 +251,11 @@ fds_params fds__params_default(unsigned job) {
     return params;
 }
 
+/* "baseline" is the job of "shapley" with another method. */
+static const char *method_of(const char *job, const char *method) {
+    return strcmp(job, "baseline") == 0 ? "tmc" : method;
+}
+
 fds_params *fds_params_create(const char *job) {
     if (!job_of(job))
         return NULL;
@@ -254,8 +263,7 @@ fds_params *fds_params_create(const char *job) {
     if (!params)
         return NULL;
     *params = fds__params_default(job_of(job));
-    if (strcmp(job, "baseline") == 0)
-        params->method = "tmc";
+    params->method = method_of(job, params->method);
     return params;
 }
 
@@ -272,24 +280,26 @@ void fds_params_free(fds_params *params) {
     fds__free(params);
 }
 
-static fds_status fail_unknown(unsigned job, const char *name, fds_error *err) {
+static fds_status fail_unknown(const fds_params *params, const char *name, fds_error *err) {
     const char *names[ROWS + 1];
     size_t count = 0;
     char hint[FDS__HINT];
+    if (!params)
+        return fds__fail(err, FDS_ERR_USAGE, "no parameters: fds_params_create returned NULL");
     for (size_t i = 0; i < ROWS; i++)
-        if (rows[i].jobs & job)
+        if (rows[i].jobs & params->job)
             names[count++] = rows[i].name;
     names[count] = NULL;
+    name = name ? name : "";
     return fds__fail(err, FDS_ERR_USAGE, "there is no parameter \"%.100s\"%s", name,
                      fds__hint(name, names, hint));
 }
 
 fds_status fds_params_set(fds_params *params, const char *name, const char *text, fds_error *err) {
-    if (!params)
-        return fds__fail(err, FDS_ERR_USAGE, "no parameters: fds_params_create returned NULL");
-    const row *r = find(params->job, name);
+    const row *r = params ? find(params->job, name) : NULL;
     if (!r)
-        return fail_unknown(params->job, name, err);
+        return fail_unknown(params, name, err);
+    text = text ? text : "";
     char *copy = NULL, *old = own_text(params, r);
     if (r->type == TYPE_TEXT && !(copy = fds__strdup(text)))
         return fds__fail_nomem(err, strlen(text) + 1);
@@ -310,7 +320,6 @@ const char *fds__choice_name(const fds_params *params, enum fds__param_place pla
 static void write_value(const fds_params *params, const row *r, char *out, size_t size) {
     const void *field = (const char *)params + r->at;
     char number[FDS__NUMBER];
-    out[0] = 0;
     switch (r->type) {
     case TYPE_FLAG:
         snprintf(out, size, "%s", *(const bool *)field ? "true" : "false");
@@ -334,9 +343,9 @@ static void write_value(const fds_params *params, const row *r, char *out, size_
 
 fds_status fds_params_get(const fds_params *params, const char *name, char *out, size_t size,
                           fds_error *err) {
-    const row *r = find(params->job, name);
+    const row *r = params ? find(params->job, name) : NULL;
     if (!r)
-        return fail_unknown(params->job, name, err);
+        return fail_unknown(params, name, err);
     write_value(params, r, out, size);
     return FDS_OK;
 }
@@ -353,7 +362,8 @@ bool fds_params_describe(const char *job, size_t i, fds_param_info *info) {
     *info = (fds_param_info){.name = r->name,
                              .type = types[r->type],
                              .value = r->type == TYPE_CHOICE ? r->choices : r->value,
-                             .standard = r->standard,
+                             .standard = r->place == FDS__PLACE_method ? method_of(job, r->standard)
+                                                                       : r->standard,
                              .automatic = r->automatic,
                              .help = r->help,
                              .methods = r->methods,

@@ -215,9 +215,7 @@ double fds_result_mean_error(const fds_result *r, size_t i) {
 
 const char *fds_result_describe(const fds_result *result) {
     fds_result *r = (fds_result *)(uintptr_t)result;
-    if (!r->text)
-        r->text = fds__json_text(r->about, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
-    return r->text ? r->text : "{}";
+    return fds__json_once(&r->text, r->about);
 }
 
 /* ---- by rank ---- */
@@ -229,8 +227,10 @@ typedef struct {
 
 static int by_value(const void *left, const void *right) {
     const place *a = left, *b = right;
-    if (a->value != b->value)
-        return a->value > b->value ? -1 : 1;
+    if (a->value > b->value || (isnan(b->value) && !isnan(a->value)))
+        return -1;
+    if (a->value < b->value || (isnan(a->value) && !isnan(b->value)))
+        return 1;
     return a->player < b->player ? -1 : a->player > b->player;
 }
 

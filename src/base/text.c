@@ -3,6 +3,7 @@
  * digits that read back as the same bits. */
 #include "base/base.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -64,6 +65,13 @@ void fds__write_double(double value, char text[FDS__NUMBER]) {
         snprintf(text, FDS__NUMBER, "%.*g", digits, value);
     while (strtod(text, NULL) != value && ++digits <= 17);
     put_point(text);
+}
+
+double fds__read_double(const char *text, char **end) {
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* takes no memory */
+    double value = strtod_l(text, end, plain);
+    freelocale(plain);
+    return value;
 }
 
 void fds__text_double(fds__text *text, double value) {

@@ -87,7 +87,10 @@ fds_status fds__dataset_new(const char *source, size_t count, fds_shape shape, b
  * greatest label, or as many as the reader set in train->classes. */
 fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds__names *names,
                                fds_error *err);
-/* A deep copy of ds with labels[count], one per sample. */
+/* Whether one model can learn from the one and be tested on the other. */
+fds_status fds__dataset_check_pair(const fds_dataset *train, const fds_dataset *test,
+                                   fds_error *err);
+/* A copy that shares nothing with ds, with labels[count], one a sample. */
 fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
                                 fds_error *err);
 /* Checks that index (NULL: 0 .. count-1) is not empty and has only numbers of samples. */

@@ -70,7 +70,8 @@ void fds_dataset_free(fds_dataset *ds) {
 
 /* ---- checks that all sources share ---- */
 
-static fds_status check_pair(const fds_dataset *train, const fds_dataset *test, fds_error *err) {
+fds_status fds__dataset_check_pair(const fds_dataset *train, const fds_dataset *test,
+                                   fds_error *err) {
     fds_shape a = train->shape, b = test->shape;
     if (a.channels != b.channels || a.height != b.height || a.width != b.width)
         return fds__fail(
@@ -143,7 +144,7 @@ fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds_
     uint32_t classes = MAX(greatest_label(train), greatest_label(test)) + 1;
     classes = MAX(classes, train->classes);
     if (test)
-        TRY(check_pair(train, test, err));
+        TRY(fds__dataset_check_pair(train, test, err));
     if (classes > FDS__MAX_CLASSES)
         return fds__fail(err, FDS_ERR_LIMIT, "%s: label %u, at most %u are allowed", train->source,
                          classes - 1, FDS__MAX_CLASSES - 1);

@@ -35,11 +35,14 @@ static fds_status add_providers(fds_dataset *ds, const fds_arrays *a, fds_error 
 fds_status fds_dataset_create(const fds_arrays *a, fds_dataset **out, fds_error *err) {
     if (a->providers && (!a->provider_names || !a->provider_count))
         return fds__fail(err, FDS_ERR_USAGE, "providers need their number and their names");
+    fds_dataset *ds;
     TRY(fds__dataset_create(a->count, a->shape, a->bytes, a->floats, a->labels, a->classes,
-                            a->class_names, out, err));
-    fds_status status = a->providers ? add_providers(*out, a, err) : FDS_OK;
+                            a->class_names, &ds, err));
+    fds_status status = a->providers ? add_providers(ds, a, err) : FDS_OK;
     if (status != FDS_OK)
-        fds_dataset_free(*out);
+        fds_dataset_free(ds);
+    else
+        *out = ds;
     return status;
 }
 

@@ -162,7 +162,11 @@ static fds_status count_inputs(const making *m, size_t used, size_t *out, fds_er
     size_t left = m->p->train->count - used, count = (size_t)m->params->inputs;
     if (!m->has_inputs)
         return FDS_OK;
-    if (count > left || !left)
+    if (!left)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`players` leaves no samples for an explainer to learn from; choose fewer");
+    if (count > left)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`inputs` must be at most %zu, the number of samples besides those of the "
                          "players%s (got %zu); choose fewer `players`",
@@ -314,14 +318,28 @@ static fds_status create(const fds_dataset *train, const fds_dataset *test,
     return FDS_OK;
 }
 
+static fds_status check_classes(const fds_dataset *train, const fds_dataset *test, fds_error *err) {
+    if (train->classes != test->classes)
+        return fds__fail(err, FDS_ERR_SHAPE, "training samples have %u classes, test samples %u",
+                         train->classes, test->classes);
+    for (uint32_t c = 0; c < train->classes; c++)
+        if (strcmp(train->class_names[c], test->class_names[c]) != 0)
+            return fds__fail(err, FDS_ERR_SHAPE,
+                             "class %u is \"%.100s\" in the training data, \"%.100s\" in the test "
+                             "data",
+                             c, train->class_names[c], test->class_names[c]);
+    return FDS_OK;
+}
+
 fds_status fds_problem_create(const fds_dataset *train, const fds_dataset *test,
                               const fds_params *params, const fds_events *events, fds_problem **out,
                               fds_error *err) {
-    if (test && !fds__shape_equal(train->shape, test->shape))
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "samples of %ux%ux%u train, but samples of %ux%ux%u test",
-                         train->shape.channels, train->shape.height, train->shape.width,
-                         test->shape.channels, test->shape.height, test->shape.width);
+    if (!train || !params)
+        return fds__fail(err, FDS_ERR_USAGE, "a problem needs training data and parameters");
+    if (test) {
+        TRY(fds__dataset_check_pair(train, test, err));
+        TRY(check_classes(train, test, err));
+    }
     return create(train, test, params, events, out, err);
 }
 
@@ -366,11 +384,10 @@ json_t *fds__problem_json(const fds_problem *p) {
 
 const char *fds_problem_describe(const fds_problem *problem) {
     fds_problem *p = (fds_problem *)(uintptr_t)problem;
-    json_t *json = p->text ? NULL : fds__problem_json(p);
-    if (json)
-        p->text = fds__json_text(json, JSON_INDENT(1));
+    json_t *json = fds__problem_json(p);
+    const char *text = fds__json_once(&p->text, json);
     json_decref(json);
-    return p->text ? p->text : "{}";
+    return text;
 }
 
 const char *fds__player_provider(const fds_problem *p, size_t player) {

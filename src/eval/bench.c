@@ -61,7 +61,7 @@ static fds_status read_shares(bench *b, const char *text, fds_error *err) {
     size_t count = 0;
     for (const char *at = text; *at;) {
         char *end;
-        double share = strtod(at, &end);
+        double share = fds__read_double(at, &end);
         if (end == at || (*end && *end != ',') || !(share > last && share <= 100) || count == MOST)
             return fds__fail(err, FDS_ERR_USAGE,
                              "`remove` must be up to %d rising numbers above 0, at most 100, "

@@ -2,7 +2,7 @@
  *
  * A payment for every prediction of a result: who is paid, how much, by which rule; and its file.
  *
- *   .csv   a line for each prediction and payee, best paid first:
+ *   .csv   a line for each prediction and payee, the greatest value first:
  *              input,label,rule,rank,player,player_label,provider,samples,value,units,amount
  *   .json  how the result was computed, then units, amount, decimals, policy, paid_by, inputs (each
  *          with its shares) and together (the shares of all inputs)
@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { LEAST_DECIMALS = 2, MOST_DECIMALS = 9 };
 
@@ -139,7 +140,7 @@ static fds_status pay_all(fds_payment *p, fds_error *err) {
 
 fds_status fds_pay_check(const fds_params *params, fds_error *err) {
     fds_payment unused = {0};
-    if (!params->amount)
+    if (!params || !params->amount)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`amount` is missing: money for each input, for example 100.00");
     return read_amount(&unused, params->amount, err);
@@ -179,16 +180,20 @@ const char *fds_payment_payee(const fds_payment *p, size_t payee) {
                           : p->result->player_names[p->first[payee]];
 }
 
+static bool is_there(const fds_payment *p, size_t k, size_t payee) {
+    return payee < p->payees && (k < p->result->predictions || k == SIZE_MAX);
+}
+
 int64_t fds_payment_share(const fds_payment *p, size_t k, size_t payee) {
-    return payee >= p->payees ? 0
-           : k == SIZE_MAX    ? p->sum_shares[payee]
-                              : p->shares[k * p->payees + payee];
+    return !is_there(p, k, payee) ? 0
+           : k == SIZE_MAX        ? p->sum_shares[payee]
+                                  : p->shares[k * p->payees + payee];
 }
 
 double fds_payment_value(const fds_payment *p, size_t k, size_t payee) {
-    return payee >= p->payees ? (double)NAN
-           : k == SIZE_MAX    ? p->sum_values[payee]
-                              : p->values[k * p->payees + payee];
+    return !is_there(p, k, payee) ? (double)NAN
+           : k == SIZE_MAX        ? p->sum_values[payee]
+                                  : p->values[k * p->payees + payee];
 }
 
 const char *fds_payment_rule(const fds_payment *p, size_t k) {
@@ -205,6 +210,9 @@ const char *fds_payment_rule_text(const fds_payment *p, size_t k) {
 
 /* By falling share of all together, or by falling value of a prediction. */
 fds_status fds_payment_rank(const fds_payment *p, size_t k, size_t *order, fds_error *err) {
+    if (k != SIZE_MAX && k >= p->result->predictions)
+        return fds__fail(err, FDS_ERR_USAGE, "prediction %zu: there are %zu", k,
+                         p->result->predictions);
     double *keys = fds__alloc_zero(p->payees, sizeof *keys);
     if (!keys)
         return fds__fail_nomem(err, p->payees * sizeof *keys);
@@ -281,8 +289,11 @@ fds_status fds_payment_json(const fds_payment *p, char **out, fds_error *err) {
 static void add_share(const fds_payment *p, size_t k, size_t rank, size_t payee, fds__text *text) {
     const fds_result *r = p->result;
     size_t player = p->first[payee], at = k * p->payees + payee;
-    const char *fields[] = {fds_result_input(r, k), fds_result_label(r, k), fds_payment_rule(p, k)};
-    char money[32];
+    char money[32], sample[32];
+    snprintf(sample, sizeof sample, "test sample %u", r->samples[k]);
+    bool has_name = r->input_names[k] || r->samples[k] == FDS__UNKNOWN;
+    const char *fields[] = {has_name ? fds_result_input(r, k) : sample, fds_result_label(r, k),
+                            fds_payment_rule(p, k)};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         fds__text_csv(text, fields[i]);
         fds__text_add(text, ",", 1);
@@ -328,9 +339,9 @@ static fds_status save_csv(const fds_payment *p, const char *path, fds_error *er
 fds_status fds_payment_save(const fds_payment *p, const char *path, fds_error *err) {
     const char *dot = strrchr(path, '.');
     char *text = NULL;
-    if (dot && strcmp(dot, ".csv") == 0)
+    if (dot && strcasecmp(dot, ".csv") == 0)
         return save_csv(p, path, err);
-    if (!dot || strcmp(dot, ".json") != 0)
+    if (!dot || strcasecmp(dot, ".json") != 0)
         return fds__fail(err, FDS_ERR_USAGE, "%s: a file of payments must end in .csv or .json",
                          path);
     TRY(fds_payment_json(p, &text, err));

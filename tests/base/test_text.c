@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Texts that grow: nothing is lost, numbers come back to the bit in any locale, and a text that
  * has failed stays failed. */
-#include "scratch.h"
+#include "comma.h"
 #include "base/base.h"
 
 #include <float.h>
-#include <locale.h>
 #include <math.h>
 
 static void parts_are_joined_however_many(void **state) {
@@ -151,21 +150,18 @@ static void digits_and_decimals_are_as_asked_for(void **state) {
 
 static void numbers_have_a_point_in_every_locale(void **state) {
     (void)state;
-    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR"};
-    size_t at = 0;
-    while (at < COUNT(names) && !setlocale(LC_ALL, names[at]))
-        at++;
-    if (at == COUNT(names))
-        SKIP_CASE("no locale with a comma is installed");
-    char comma[8];
-    snprintf(comma, sizeof comma, "%.1f", 0.5);
-    assert_string_equal(comma, "0,5");
+    if (!comma_begin())
+        return;
     assert_string_equal(written(fds__text_double, 0.5), "0.5");
     assert_string_equal(written(fds__text_double, 1.0 / 3), "0.3333333333333333");
     assert_string_equal(written(as_float, 0.1), "0.1");
     assert_string_equal(written(as_three, 2.25), "2.25");
     assert_string_equal(written(as_cents, 1234567.5), "1234567.50");
-    setlocale(LC_ALL, "C");
+    char *end;
+    assert_true(fds__read_double("-2.5e-3,", &end) == -2.5e-3 && *end == ',');
+    assert_true(fds__read_double("0,5", &end) == 0 && *end == ',');
+    assert_true(fds__decimal(0.1f) == 0.1 && fds__decimal_product(0.0001f, 10) == 0.001f);
+    comma_end();
 }
 
 /* ---- CSV ---- */
@@ -207,8 +203,9 @@ int main(void) {
         cmocka_unit_test(numbers_have_the_fewest_digits),
         cmocka_unit_test(any_number_is_read_back_to_the_bit),
         cmocka_unit_test(digits_and_decimals_are_as_asked_for),
-        cmocka_unit_test(numbers_have_a_point_in_every_locale),
         cmocka_unit_test(csv_fields_are_quoted_and_never_run_as_formulas),
+        cmocka_unit_test_setup_teardown(numbers_have_a_point_in_every_locale, scratch_setup,
+                                        scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

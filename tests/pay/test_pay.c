@@ -2,12 +2,14 @@
  * Payments: sums to the unit, order, proportion, and values at the ends of what a double holds. */
 #include "../base/scratch.h"
 
+#include "pay/pay.h"
+
 #include <math.h>
 
 enum { MANY = 100000 };
 
 static fds__pay_rule pay(const double *values, size_t count, int64_t amount, fds__policy policy,
-                        int64_t *shares) {
+                         int64_t *shares) {
     fds_error err = {0};
     fds__pay_rule rule = FDS__PAY_RULE_CLIP;
     expect_ok(fds__pay(values, count, amount, policy, shares, &rule, &err), &err);
@@ -147,7 +149,8 @@ static void a_hundred_thousand_players_are_paid(void **state) {
         values[i] = fds_rng_normal(&rng) + 0.2;
     static const int64_t amounts[] = {1, 99999, 12345678901, INT64_C(1) << 53, INT64_MAX / 32};
     for (size_t a = 0; a < COUNT(amounts); a++) {
-        assert_int_equal(pay(values, MANY, amounts[a], FDS__POLICY_CLIP, shares), FDS__PAY_RULE_CLIP);
+        assert_int_equal(pay(values, MANY, amounts[a], FDS__POLICY_CLIP, shares),
+                         FDS__PAY_RULE_CLIP);
         for (size_t i = 0; i < MANY; i++)
             assert_true(shares[i] >= 0 && (values[i] > 0 || shares[i] == 0));
         assert_int_equal(pay(values, MANY, amounts[a], FDS__POLICY_SIGNED, shares),
