@@ -66,6 +66,13 @@ typedef struct fds__sink {
     void *context;
 } fds__sink;
 
+/* Receives the network of all players when it is trained, as it is the service model. */
+typedef struct fds__service_sink {
+    fds_status (*take)(void *context, const float *weights, const fds_train_report *report,
+                       fds_error *err);
+    void *context;
+} fds__service_sink;
+
 struct fds_utility {
     const fds__utility_kind *kind;
     void *self;
@@ -87,7 +94,8 @@ struct fds__utility_data {
     fds_inputs *inputs;  /* normalised in the same way */
     uint32_t classes;
     unsigned workers;
-    const fds__sink *sink; /* or NULL: who wants the weights of trained networks */
+    const fds__sink *sink;            /* or NULL: who wants the weights of trained networks */
+    const fds__service_sink *service; /* or NULL */
 };
 
 /* The positions within samples of all that the players of a coalition own, ascending. */

@@ -302,6 +302,38 @@ static void other_settings_are_refused_by_name(void **state) {
     }
 }
 
+/* ---- the service model ---- */
+
+/* How often a fit reports of a network that is trained outside the table. */
+static bool count_service(void *user, const fds_progress *progress) {
+    *(unsigned *)user +=
+        strcmp(progress->stage, "service model") == 0 || strcmp(progress->stage, "train") == 0;
+    return false;
+}
+
+/* It is the sub-model of all players; where the table has that but the file is lost, it is trained
+ * once more. */
+static void the_service_model_is_a_row_of_the_table(void **state) {
+    (void)state;
+    for (int is_kept = 0; is_kept < 2; is_kept++) {
+        task t = task_make("afds");
+        unsigned trained = 0;
+        char wanted[65], got[65];
+        t.params.keep_models = is_kept;
+        t.events = (fds_events){.progress = count_service, .user = &trained};
+        fit(&t, scratch_path("run"));
+        assert_int_equal(trained, 0);
+        sha256_of(scratch_path("run/service.safetensors"), wanted);
+        assert_int_equal(unlink(scratch_path("run/service.safetensors")), 0);
+        fit(&t, scratch_path("run"));
+        assert_true(trained > 0);
+        sha256_of(scratch_path("run/service.safetensors"), got);
+        assert_string_equal(got, wanted);
+        remove_run(scratch_path("run"));
+        task_free(&t);
+    }
+}
+
 /* ---- stopped and gone on ---- */
 
 /* Stops a fit at places all over it, one after the other, goes on, and ends with what a fit that
@@ -599,6 +631,7 @@ int main(void) {
         IN_SCRATCH(mistakes_about_the_explainer_show_at_once),
         IN_SCRATCH(a_second_call_does_no_work),
         IN_SCRATCH(other_settings_are_refused_by_name),
+        IN_SCRATCH(the_service_model_is_a_row_of_the_table),
         IN_SCRATCH(a_stopped_fit_ends_with_the_same_bits),
         IN_SCRATCH(a_fit_without_checkpoints_ends_with_the_same_bits),
         IN_SCRATCH(a_fit_stopped_many_times_ends_with_the_same_bits),

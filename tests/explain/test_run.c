@@ -43,7 +43,8 @@ static void a_run_knows_who_took_part(void **state) {
     task_free(&t);
 }
 
-/* The service model is the one that the players' samples train, and the samples are theirs. */
+/* The service model is, to the byte, the one that the players' samples train, and the samples are
+ * theirs. */
 static void a_run_keeps_the_service_model_and_samples(void **state) {
     (void)state;
     task t = task_make("afds");
@@ -60,6 +61,11 @@ static void a_run_keeps_the_service_model_and_samples(void **state) {
         &err);
     assert_string_equal(fds__model_get_info(fds_run_service(run)).sha256,
                         fds__model_get_info(model).sha256);
+    char wanted[65], got[65];
+    expect_ok(fds_model_save(model, scratch_path("model.safetensors"), &err), &err);
+    sha256_of(scratch_path("model.safetensors"), wanted);
+    sha256_of(scratch_path("run/service.safetensors"), got);
+    assert_string_equal(got, wanted);
     fds_model_free(model);
     const fds__dataset_info info = fds__dataset_get_info(fds_run_samples(run));
     assert_int_equal(info.count, PLAYERS);
