@@ -238,7 +238,6 @@ static fds_status estimate(question *q, fds__fit_cost *out, fds_error *err) {
     double each = 0;
     TRY(time_sub_model(s, q->value, q->plans.all, &each, err));
     TRY(count_different(q->plans.all, &out->sub_models, err));
-    out->seconds[FDS__FIT_STAGE_SERVICE] = each * s->threads; /* one sub-model of all players */
     out->seconds[FDS__FIT_STAGE_UTILITIES] = each * (double)out->sub_models;
     TRY(time_values(s, q->plans.plan, q->groups, columns, &out->seconds[FDS__FIT_STAGE_VALUES],
                     err));

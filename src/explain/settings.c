@@ -40,8 +40,7 @@ static const struct {
 enum { BANK = 5 };
 
 const char *fds__fit_stage_name(fds__fit_stage stage) {
-    static const char *const names[] = {"service model", "sub-models", "values", "explainer",
-                                        "check"};
+    static const char *const names[] = {"sub-models", "values", "explainer", "check"};
     return (unsigned)stage < FDS__FIT_STAGES ? names[stage] : "?";
 }
 

@@ -159,15 +159,18 @@ static fds_status retrain_eval(const void *self, unsigned worker, const uint64_t
     const retrain *r = self;
     const fds__utility_data *data = r->data;
     own *d = &r->workers[worker];
+    fds_train_report report;
     size_t count = fds__utility_members(data, coalition, d->members);
     memcpy(d->weights, r->start, r->net->weights * sizeof *d->weights);
     fds_status status = fds_lane_train(d->lane, data->samples, d->members, count, &r->train,
-                                       d->weights, NULL, NULL, err);
+                                       d->weights, &report, NULL, err);
     if (status == FDS_OK)
         status =
             fds_lane_predict(d->lane, data->inputs, 0, data->inputs->count, d->weights, probs, err);
     if (status == FDS_OK && data->sink)
         status = data->sink->take(data->sink->context, worker, coalition, d->weights, err);
+    if (status == FDS_OK && data->service && count == data->samples->count)
+        status = data->service->take(data->service->context, d->weights, &report, err);
     return status == FDS_ERR_DIVERGED ? fail_diverged(data, coalition, err) : status;
 }
 

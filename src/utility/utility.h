@@ -68,6 +68,13 @@ typedef struct fds__sink {
     void *context;
 } fds__sink;
 
+/* Receives the network of all players when it is trained, as it is the service model. */
+typedef struct fds__service_sink {
+    fds_status (*take)(void *context, const float *weights, const fds_train_report *report,
+                       fds_error *err);
+    void *context;
+} fds__service_sink;
+
 struct fds_utility {
     const fds__utility_kind *kind;
     void *self;
@@ -89,7 +96,8 @@ struct fds__utility_data {
     fds_inputs *inputs;  /* normalised in the same way */
     uint32_t classes;
     unsigned workers;
-    const fds__sink *sink; /* receives the weights of trained networks; may be NULL */
+    const fds__sink *sink;            /* or NULL: who wants the weights of trained networks */
+    const fds__service_sink *service; /* or NULL */
 };
 
 /* The positions within samples of those of a coalition's players, ascending; returns how many. */

@@ -23,7 +23,7 @@ static uint8_t pixel(size_t sample, size_t at) { return (uint8_t)((sample * 11 +
 static task task_pictures(void) {
     static uint8_t bytes[SAMPLES * SIDE * SIDE];
     uint16_t labels[SAMPLES];
-    task t = {.method = "afds", .input_count = INPUTS, .params = quick("afds")};
+    task t = {.input_count = INPUTS, .params = quick("afds")};
     fds_error err;
     for (size_t i = 0; i < SAMPLES; i++) {
         labels[i] = i % CLASSES;
@@ -31,7 +31,7 @@ static task task_pictures(void) {
             bytes[i * SIDE * SIDE + at] = pixel(i, at);
     }
     expect_ok(fds__dataset_create(SAMPLES, (fds_shape){1, SIDE, SIDE}, bytes, NULL, labels, CLASSES,
-                                 NULL, &t.train, &err),
+                                  NULL, &t.train, &err),
               &err);
     task_players(&t);
     for (uint32_t i = 0; i < INPUTS; i++)
@@ -77,7 +77,7 @@ static fds_status try_draw(subject *s, size_t count, const uint32_t *true_labels
     fds__answers to = places(&s->a);
     to.probs = has_probs ? to.probs : NULL;
     return fds__run_draw(s->run, s->t.train, s->index, count, true_labels, &to, columns,
-                        scratch_path("f.png"), err);
+                         scratch_path("f.png"), err);
 }
 
 static fds__picture drawn(void) {
@@ -179,8 +179,9 @@ static void mistakes_are_told(void **state) {
         fds__run_draw(s.run, s.t.train, many, 1, NULL, &to, 3, scratch_path("none/f.png"), &err),
         FDS_ERR_NOT_FOUND, &err, "none/f.png");
     fds_dataset *vectors = clouds(3, 1);
-    expect_failure(fds__run_draw(s.run, vectors, NULL, 1, NULL, &to, 3, scratch_path("f.png"), &err),
-                   FDS_ERR_USAGE, &err, "only images");
+    expect_failure(
+        fds__run_draw(s.run, vectors, NULL, 1, NULL, &to, 3, scratch_path("f.png"), &err),
+        FDS_ERR_USAGE, &err, "only images");
     assert_false(fds__path_exists(scratch_path("f.png")));
     fds_dataset_free(vectors);
     subject_free(&s);

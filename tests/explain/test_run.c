@@ -21,6 +21,7 @@ static void a_run_knows_who_took_part(void **state) {
     assert_false(info.is_image);
     assert_false(info.has_bank);
     json_t *json = json_loads(info.text, 0, NULL), *file = read_run(scratch_path("run"));
+    json_object_del(file, "checksum");
     assert_true(json_equal(json, file));
     json_decref(json);
     json_decref(file);
@@ -35,13 +36,15 @@ static void a_run_knows_who_took_part(void **state) {
     for (uint32_t c = 0; c < CLASSES; c++)
         assert_string_equal(fds__run_class_name(run, c), fds_dataset_class_name(t.train, c));
     assert_string_equal(fds__run_class_name(run, CLASSES), "?");
-    expect_in(fds__run_error_source(run, FDS__ANSWERER_EXPLAINER), "calibrated on 6 inputs kept out");
+    expect_in(fds__run_error_source(run, FDS__ANSWERER_EXPLAINER),
+              "calibrated on 6 inputs kept out");
     fds_run_free(run);
     fds_run_free(NULL);
     task_free(&t);
 }
 
-/* The service model is the one that the players' samples train, and the samples are theirs. */
+/* The service model is, to the byte, the one that the players' samples train, and the samples are
+ * theirs. */
 static void a_run_keeps_the_service_model_and_samples(void **state) {
     (void)state;
     task t = task_make("afds");
@@ -50,12 +53,19 @@ static void a_run_keeps_the_service_model_and_samples(void **state) {
     fds_error err;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    expect_ok(fds__utility_training(&t.params.value, &train, &err), &err);
-    expect_ok(fds_model_train(t.train, NULL, PLAYERS, t.params.value.network, &train, NULL, &model,
-                              NULL, &err),
-              &err);
+    const fds__fit_settings settings = settled(&t);
+    const fds__utility_params utility = fds__fit_utility(&settings);
+    expect_ok(fds__utility_training(&utility, &train, &err), &err);
+    expect_ok(
+        fds_model_train(t.train, NULL, PLAYERS, t.params.model, &train, NULL, &model, NULL, &err),
+        &err);
     assert_string_equal(fds__model_get_info(fds_run_service(run)).sha256,
                         fds__model_get_info(model).sha256);
+    char wanted[65], got[65];
+    expect_ok(fds_model_save(model, scratch_path("model.safetensors"), &err), &err);
+    sha256_of(scratch_path("model.safetensors"), wanted);
+    sha256_of(scratch_path("run/service.safetensors"), got);
+    assert_string_equal(got, wanted);
     fds_model_free(model);
     const fds__dataset_info info = fds__dataset_get_info(fds_run_samples(run));
     assert_int_equal(info.count, PLAYERS);
@@ -76,7 +86,7 @@ static void a_run_keeps_the_service_model_and_samples(void **state) {
 static void providers_are_named(void **state) {
     (void)state;
     task t = task_providers("afds");
-    t.params.adjust = FDS_ADJUST_NONE;
+    t.params.adjust = "none";
     t.params.coalitions = 20;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
@@ -117,7 +127,7 @@ static void its_own_data_is_known_again(void **state) {
     const float values[] = {1, 2, 3, 4, 5};
     const uint16_t label = 0;
     expect_ok(fds__dataset_create(1, (fds_shape){5, 1, 1}, NULL, values, &label, CLASSES, NULL,
-                                 &wide, &err),
+                                  &wide, &err),
               &err);
     expect_failure(fds__run_check_data(run, wide, &err), FDS_ERR_USAGE, &err, "5x1x1");
     fds_dataset_free(other);
@@ -142,7 +152,7 @@ static void expect_same_answer(const answers *many, size_t x, const answers *one
 static void an_answer_does_not_depend_on_other_inputs(void **state) {
     (void)state;
     static answers many, one;
-    static const char *const explainers[] = {"linear", "mlp"};
+    static const int explainers[] = {LINEAR, MLP};
     uint32_t index[MOST];
     for (size_t e = 0; e < COUNT(explainers); e++) {
         task t = task_make("afds");
@@ -183,8 +193,9 @@ static void many_inputs_are_explained_in_parts(void **state) {
     fds_run *run = open_run(scratch_path("run"));
     for (uint32_t i = 0; i < MANY; i++)
         index[i] = i * 7 % SAMPLES;
-    expect_ok(fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t.train, index, MANY, false, &to, &err),
-              &err);
+    expect_ok(
+        fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t.train, index, MANY, false, &to, &err),
+        &err);
     for (size_t x = 0; x < MANY; x += 51) {
         ask(run, FDS__ANSWERER_EXPLAINER, t.train, &index[x], 1, false, &one);
         assert_int_equal(labels[x], one.labels[0]);
@@ -280,7 +291,7 @@ static void wrong_questions_are_named(void **state) {
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
     expect_ok(fds__dataset_create(1, (fds_shape){5, 1, 1}, NULL, values, &label, CLASSES, NULL,
-                                 &wide, &err),
+                                  &wide, &err),
               &err);
     expect_failure(fds__run_explain(run, FDS__ANSWERER_EXPLAINER, wide, NULL, 1, false, &to, &err),
                    FDS_ERR_SHAPE, &err, "5x1x1");
@@ -289,8 +300,9 @@ static void wrong_questions_are_named(void **state) {
         fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t.train, &beyond, 1, false, &to, &err),
         FDS_ERR_USAGE, &err, "86");
     a.labels[0] = 0, a.labels[1] = CLASSES;
-    expect_failure(fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, 2, true, &to, &err),
-                   FDS_ERR_USAGE, &err, "label 3");
+    expect_failure(
+        fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, 2, true, &to, &err),
+        FDS_ERR_USAGE, &err, "label 3");
     assert_int_equal(
         fds__run_explain(run, FDS__ANSWERER_EXPLAINER, t.train, NULL, 2, true, &to, NULL),
         FDS_ERR_USAGE);
