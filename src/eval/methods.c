@@ -204,8 +204,8 @@ fds_status fds__bench_check(const fds__bench_params *p, fds_error *err) {
     if (!p->network)
         return fds__fail(err, FDS_ERR_USAGE, "no network is given, as \"lenet5\"");
     if (p->permutations < 1 || p->permutations > FDS__MAX_ROWS)
-        return fds__fail(err, FDS_ERR_USAGE, "%zu orders: 1 to %zu are possible", p->permutations,
-                         FDS__MAX_ROWS);
+        return fds__fail(err, FDS_ERR_USAGE, "`permutations` must be from 1 to %zu (got %zu)",
+                         FDS__MAX_ROWS, p->permutations);
     if (!(p->flipped >= 0 && p->flipped < 1))
         return fds__fail(err, FDS_ERR_USAGE,
                          "wrong labels for a share %g of the players: it must be from 0 to below 1",

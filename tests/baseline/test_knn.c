@@ -49,9 +49,9 @@ static void what_cannot_be_is_refused(void **state) {
     call c = call_of(&g, "kernel", "knn:2", FDS__SCORER_CONFIDENCE);
     expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "one sample per player");
     c.params.method = "knn:4";
-    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "4 neighbours among 3 players");
+    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "K must be at most 3");
     c = call_of(&g, "kernel", "knn:2", FDS__SCORER_ACCURACY);
-    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "cannot be judged by accuracy");
+    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "cannot be scored by accuracy");
     game_free(&g);
 }
 

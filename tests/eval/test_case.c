@@ -251,13 +251,13 @@ static void mistakes_leave_no_folder(void **state) {
     (t = good, trial_point(&t), change,                                  \
      expect_failure(try_case(&t, dir, &err), FDS_ERR_USAGE, &err, part), \
      assert_false(fds__path_exists(dir)))
-    REFUSED(t.params.permutations = 0, "0 orders");
+    REFUSED(t.params.permutations = 0, "`permutations` must be from 1");
     REFUSED(t.data.test_count = 0, "no test samples");
     REFUSED(t.data.name = NULL, "needs a name");
     REFUSED(t.data.input_count = 0, "explainers need inputs");
     REFUSED(t.inputs[0] = 1000, "sample 1000 requested");
     REFUSED(t.tests[0] = 1000, "sample 1000 requested");
-    REFUSED(t.params.methods = near, "11 neighbours among 10 players");
+    REFUSED(t.params.methods = near, "K must be at most 10");
     REFUSED(t.params.network = "fc:7", "7");
 #undef REFUSED
     t = good;

@@ -27,9 +27,9 @@ static void hand_open(hand *h, const trial *t, const char *kind) {
     p.train.seed = t->params.seed;
     if (strcmp(kind, "retrain") == 0)
         p.train.lr = 1e-3f;
-    expect_ok(
-        fds__utility_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1, &h->value, &err),
-        &err);
+    expect_ok(fds__utility_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1, &h->value,
+                                  &err),
+              &err);
     expect_ok(fds_table_open(scratch_path(kind), h->value, FDS_STORE_F32, NULL, &h->table, &err),
               &err);
     expect_ok(fds_groups_by_label(t->train, t->players, &h->groups, &err), &err);
@@ -39,7 +39,7 @@ static void hand_open(hand *h, const trial *t, const char *kind) {
         h->player_labels[i] = fds__dataset_get_info(t->train).labels[i];
     for (size_t x = 0; x < TESTED; x++) {
         h->labels[x] = fds__dataset_get_info(t->test).labels[t->tests[x]];
-        h->predicted[x] = fds__largest(full + x * CLASSES, CLASSES);
+        h->predicted[x] = fds__argmax_f32(full + x * CLASSES, CLASSES);
         size_t at = x * CLASSES + h->predicted[x];
         h->rise[x] = (double)full[at] - (double)empty[at];
     }
@@ -104,15 +104,16 @@ static void hand_baseline(const hand *h, const char *method, fds__scorer scorer,
     if (strcmp(method, "freeshap") != 0)
         p.permutations = h->t->params.permutations;
     p.threads = 1;
-    const fds__baseline_data data = {.train = h->t->train,
-                                    .players = h->t->players,
-                                    .test = h->t->test,
-                                    .inputs = h->t->tests,
-                                    .input_count = TESTED,
-                                    .labels =
-                                        scorer == FDS__SCORER_EACH_SAMPLE ? h->predicted : h->labels,
-                                    .value = &value,
-                                    .table = h->table};
+    const fds_problem problem = {.train = h->t->train,
+                                 .test = h->t->test,
+                                 .players = h->t->players,
+                                 .tests = (uint32_t *)(uintptr_t)h->t->tests,
+                                 .test_count = TESTED};
+    const fds__baseline_data data = {.problem = &problem,
+                                     .labels = scorer == FDS__SCORER_EACH_SAMPLE ? h->predicted
+                                                                                 : h->labels,
+                                     .value = &value,
+                                     .table = h->table};
     expect_ok(fds__baseline(&p, &data, values, NULL, report, NULL, &err), &err);
 }
 
@@ -336,7 +337,7 @@ static void fits_are_made_of_their_pieces(void **state) {
     trial_free(&t);
 }
 
-static void fds__and_who_it_is_compared_with_are_judged_by_converged_models(void **state) {
+static void fds_and_who_it_is_compared_with_are_judged_by_converged_models(void **state) {
     (void)state;
     static const char *const methods[] = {"fds", "ls", "loo", "same-label", NULL};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
@@ -439,14 +440,19 @@ static void all_samples_of_a_player_get_wrong_labels(void **state) {
     static const char *const methods[] = {"loo", "afds", NULL}, *const knn[] = {"knn:1", NULL};
     task from = task_providers("afds");
     fds__bench_params params = quick_bench(methods);
+    uint32_t owned[PLAYERS];
+    for (uint32_t i = 0; i < PLAYERS; i++)
+        owned[i] = i;
     const fds__bench_data data = {.name = "providers",
-                                 .train = from.train,
-                                 .players = from.players,
-                                 .inputs = from.inputs,
-                                 .input_count = INPUTS,
-                                 .test = from.train, /* of its own samples */
-                                 .tests = (uint32_t[]){80, 81, 82},
-                                 .test_count = 3};
+                                  .train = from.train,
+                                  .players = from.players,
+                                  .samples = owned,
+                                  .sample_count = PLAYERS,
+                                  .inputs = from.inputs,
+                                  .input_count = INPUTS,
+                                  .test = from.train, /* of its own samples */
+                                  .tests = (uint32_t[]){80, 81, 82},
+                                  .test_count = 3};
     size_t players = fds_players_count(from.players), changed = 0, samples = 0;
     char dir[300];
     fds_error err;
@@ -481,7 +487,7 @@ int main(void) {
         IN_SCRATCH(least_squares_are_made_of_their_pieces),
         IN_SCRATCH(baselines_are_made_of_their_pieces),
         IN_SCRATCH(fits_are_made_of_their_pieces),
-        IN_SCRATCH(fds__and_who_it_is_compared_with_are_judged_by_converged_models),
+        IN_SCRATCH(fds_and_who_it_is_compared_with_are_judged_by_converged_models),
         IN_SCRATCH(wrong_labels_are_found_by_the_lowest_values),
         IN_SCRATCH(all_samples_of_a_player_get_wrong_labels),
     };
