@@ -27,6 +27,9 @@ static bool has_hidden_tiles(void) {
 
 /* Settings that oneDNN takes only before its first use. */
 static void set_up(void) {
+    /* It would print to stdout. Where only dnnl_set_verbose was called, the host means it. */
+    if (getenv("ONEDNN_VERBOSE") || getenv("DNNL_VERBOSE"))
+        (void)dnnl_set_verbose(0);
     bool is_chosen = getenv("ONEDNN_MAX_CPU_ISA") || getenv("DNNL_MAX_CPU_ISA");
     if (has_hidden_tiles() && !is_chosen)
         (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16); /* fails after a first use */

@@ -63,12 +63,12 @@ uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *par
 static fds_status run(fds__ls_parts *parts, const fds_plan *plan, const fds_rows *rows,
                       const fds_ls_params *params, unsigned threads, double *values, double *errors,
                       const fds_events *events, fds_error *err) {
-    TRY(fds__ls_parts_begin(plan, params, parts, err));
+    TRY(fds__ls_parts_begin(plan, params, events, parts, err));
     TRY(fds__ls_choose(&parts->design, &parts->gram, rows, params, threads, &parts->choice, err));
     TRY(fds__ls_parts_solve(parts, err));
     if (errors)
         TRY(fds__ls_parts_errors(parts, err));
-    return fds__ls_columns(parts, rows, params, threads, values, errors, events, err);
+    return fds__ls_columns(parts, rows, params, threads, values, errors, err);
 }
 
 fds_status fds__ls_one_player(const fds_rows *rows, double *values, double *errors,

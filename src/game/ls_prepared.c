@@ -66,7 +66,7 @@ static fds_status prepare(fds__ls_prepared *p, const fds_ls_report *strengths, f
     TRY(take_strengths(strengths, p->params.adjust == FDS_ADJUST_COUNTS, &p->parts.choice, err));
     if (p->plan->players == 1)
         return FDS_OK;
-    TRY(fds__ls_parts_begin(p->plan, &p->params, &p->parts, err));
+    TRY(fds__ls_parts_begin(p->plan, &p->params, NULL, &p->parts, err));
     TRY(fds__ls_parts_solve(&p->parts, err));
     TRY(fds__ls_parts_errors(&p->parts, err));
     return keep_blocks(&p->parts, err);
@@ -125,7 +125,7 @@ fds_status fds__ls_prepared_solve(const fds__ls_prepared *p, const double *v, si
     if (p->plan->players == 1)
         return fds__ls_one_player(&rows, values, errors, err);
     fds__blas_begin();
-    fds_status status = fds__ls_columns(&p->parts, &rows, &p->params, 1, values, errors, NULL, err);
+    fds_status status = fds__ls_columns(&p->parts, &rows, &p->params, 1, values, errors, err);
     fds__blas_end();
     return status;
 }

@@ -159,6 +159,14 @@ def threads_that_openmp_withholds_are_missed_before_the_work_and_not_by_answers(
 
 
 @test
+def what_onednn_would_print_does_not_spoil_results():
+    for name in ("DNNL_VERBOSE", "ONEDNN_VERBOSE"):
+        with_variable(name, "2", lambda: fds_json("fit", MNIST, *QUICK, "-o", name))
+        answer = with_variable(name, "2", lambda: fds_json("explain", name, "--index", 0))
+        assert len(answer["inputs"]) == 1
+
+
+@test
 def openmp_waits_briefly_while_an_explainer_is_fitted_unless_told_otherwise():
     def variables(name, wanted):
         process = start("fit", MNIST, *QUICK, "--coalitions", 3000, "-o", name, "-q")

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
+#include <time.h>
 
 enum { N = 20, GROUPS = 4 };
 
@@ -374,6 +375,70 @@ static void progress_is_told_and_may_stop_the_work(void **state) {
     free(values);
 }
 
+typedef struct {
+    const char *stop_in;      /* the stage whose second call cancels, or NULL */
+    uint64_t calls_there;     /* of that stage */
+    uint64_t stages, done;    /* how often another stage began; of the present one */
+    char stage[32];           /* the present one */
+    double last_s, longest_s; /* processor time of the last call, and between two of them */
+    bool not_rising;
+} listener;
+
+/* Of this process: other processes do not count. */
+static double processor_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool listen_in(void *user, const fds_progress *p) {
+    listener *l = user;
+    l->longest_s = fmax(l->longest_s, processor_s() - l->last_s);
+    l->last_s = processor_s();
+    if (strcmp(l->stage, p->stage) != 0) {
+        snprintf(l->stage, sizeof l->stage, "%s", p->stage);
+        l->stages++;
+    } else if (strcmp(p->stage, "least squares") == 0) {
+        l->not_rising |= p->done < l->done;
+    }
+    l->done = p->done;
+    return l->stop_in && strcmp(p->stage, l->stop_in) == 0 && ++l->calls_there == 2;
+}
+
+static fds_status solve_listening(listener *l, size_t n, size_t coalitions, fds_error *err) {
+    enum { WIDTH = 40 };
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, n, NULL, coalitions, 1);
+    hash_game game = {plan, 0.5};
+    fds_rows rows = {WIDTH, hash_read, &game};
+    fds_events events = {.progress = listen_in, .user = l};
+    double *values = need(2 * n * WIDTH, sizeof *values);
+    l->last_s = processor_s();
+    fds_status status =
+        fds_least_squares(plan, &rows, &(fds_ls_params){.adjust = FDS_ADJUST_COUNTS}, 1, values,
+                          values + n * WIDTH, NULL, &events, err);
+    l->longest_s = fmax(l->longest_s, processor_s() - l->last_s);
+    free(values);
+    fds_plan_free(plan);
+    return status;
+}
+
+static void every_stage_hears_a_cancellation_within_a_second(void **state) {
+    (void)state;
+    static const char *const stages[] = {"normal equations", "shrinkage", "leverage",
+                                         "least squares"};
+    fds_error err = {0};
+    for (size_t i = 0; i < COUNT(stages); i++) {
+        listener l = {.stop_in = stages[i]};
+        expect_error(solve_listening(&l, 20, 600, &err), FDS_ERR_CANCELLED, &err, stages[i]);
+    }
+    listener l = {0};
+    expect_ok(solve_listening(&l, IS_SLOW_BUILD ? 100 : 800, 3000, &err), &err);
+    print_message("# %llu stages, at most %.2f s between two calls\n", (unsigned long long)l.stages,
+                  l.longest_s);
+    assert_false(l.not_rising);
+    assert_true(l.longest_s < 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bits_do_not_depend_on_threads),
@@ -386,6 +451,7 @@ int main(void) {
         cmocka_unit_test(openblas_has_the_threads_that_it_had_before),
         cmocka_unit_test(a_forked_child_finds_the_same_values),
         cmocka_unit_test(progress_is_told_and_may_stop_the_work),
+        cmocka_unit_test(every_stage_hears_a_cancellation_within_a_second),
     };
     return cmocka_run_group_tests_name("game/ls_run", tests, NULL, NULL);
 }
