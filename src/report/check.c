@@ -125,7 +125,7 @@ static fds_status check(const char *path, const char *place, const json_t *json,
     return FDS_OK;
 }
 
-/* Entries are told apart by the texts of up to three members. */
+/* Entries differ in at least one of up to three members. */
 static fds_status check_unique(const char *path, const char *place, const json_t *list,
                                const char *const keys[3], fds_error *err) {
     for (size_t i = 0; i < json_array_size(list); i++)
@@ -136,9 +136,8 @@ static fds_status check_unique(const char *path, const char *place, const json_t
                                       json_object_get(json_array_get(list, j), keys[k]));
             if (is_same)
                 return fds__fail(err, FDS_ERR_FORMAT,
-                                 "%s: %s[%zu] has the %s of %s[%zu]; each may be "
-                                 "there once",
-                                 path, place, i, keys[0], place, j);
+                                 "%s: %s[%zu] has the %s of %s[%zu]; each may occur once", path,
+                                 place, i, keys[0], place, j);
         }
     return FDS_OK;
 }

@@ -2,8 +2,8 @@
  *
  * Numbers out of case.json and report.json, and their statistics over seeds.
  *
- * Seed g has n_g samples with mean m_g and standard deviation s_g. All together, exactly as if the
- * samples themselves had been kept:
+ * Seed g has n_g samples with mean m_g and standard deviation s_g. Over all seeds, exactly as over
+ * all single samples:
  *
  *     n = sum n_g        mean = sum n_g m_g / n
  *     sd^2 = sum ((n_g - 1) s_g^2 + n_g (m_g - mean)^2) / (n - 1)

@@ -83,7 +83,7 @@ typedef struct report_stat {
     double count, mean, sd, error;
 } report_stat;
 
-/* All samples of count parts together; parts without samples or mean are left out. error, the
+/* All samples of count parts together; parts without samples or mean do not count. error, the
  * standard error of the mean, is the greater of sd / sqrt(samples) and sd(means) / sqrt(parts). The
  * parts' own errors are not looked at. */
 report_stat report_pool(const report_stat *parts, size_t count);
