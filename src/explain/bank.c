@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bank: for a small service model the sub-models themselves are an explainer. The bank evaluates
- * all of them on the input and solves least squares on their answers, which gives the values with
- * their standard errors. Everything that does not depend on the answers is prepared on opening.
+ * The bank: for a small service model the sub-models themselves are an explainer. The bank
+ * evaluates all of them on the input and solves least squares on their answers, which gives the
+ * values with their standard errors. Everything that does not depend on the answers is prepared on
+ * opening.
  *
  * Weights are in memory in groups of 16 sub-models, 2 bytes each. All threads evaluate group by
  * group, for up to FDS__MANY_INPUTS inputs at a time, so that the weights are read once for these;

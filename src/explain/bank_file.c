@@ -347,7 +347,7 @@ static fds_status prepare(filler *f, fds_error *err) {
     TRY(fds__record_writers_create(f->value->workers, f->slots.record_size,
                                    f->value->inputs * f->value->classes, &f->writers, err));
     for (unsigned i = 0; i < f->value->workers; i++)
-        TRY(fds__record_writer_open(&f->writers[i], f->path, 0, err));
+        TRY(fds__record_writer_open(&f->writers[i], f->path, FDS__ACCESS_UPDATE, 0, err));
     return FDS_OK;
 }
 
@@ -395,8 +395,6 @@ fds_status fds__bank_fill(const char *path, const fds_utility *value, fds_table 
     fds__file file;
     TRY(fds__file_open(&file, path, FDS__ACCESS_CREATE, err));
     fds_status status = fds__file_lock(&file, path, err);
-    if (status == FDS_OK)
-        status = fds__dir_sync_parent(path, err);
     if (status == FDS_OK)
         status = fill(&f, net, plan, &file, table, threads, events, err);
     status = finish(&f, status, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * "entk" and "entk:K": kernel regression (regression.c) with a network's own kernel, the utility
- * function of FreeShap: Wang et al., "Helpful or harmful data? Fine-tuning-free Shapley attribution for
- * explaining language model predictions", ICML 2024. K is the empirical tangent kernel, one for all
- * outputs, of the network as it is initialised or, for "entk:K", as it is once trained on all
+ * function of FreeShap: Wang et al., "Helpful or harmful data? Fine-tuning-free Shapley attribution
+ * for explaining language model predictions", ICML 2024. K is the empirical tangent kernel, one for
+ * all outputs, of the network as it is initialised or, for "entk:K", as it is once trained on all
  * players' samples as "retrain:K" trains. With Y 1 at a sample's label and 0 elsewhere,
  *
  *     (K_SS + 1e-6 I) B = Y_S        v(s) = softmax(K_xS B)        v(nobody) = 1/classes

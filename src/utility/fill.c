@@ -121,20 +121,31 @@ typedef struct {
     fds__record_writer *writers;
 } filling;
 
-/* Opens a segment, and makes it where it does not exist: of two workers that do so at once, both
- * write the same header. */
+/* Opens a segment, and writes the header of a new one. */
 static fds_status enter_segment(const fds_table *table, fds__record_writer *w, uint32_t number,
-                                fds_error *err) {
+                                fds__access access, fds_error *err) {
     char path[FDS__PATH_MAX];
     uint64_t size;
     TRY(fds__table_segment_path(table, number, path, err));
-    TRY(fds__record_writer_open(w, path, number, err));
+    TRY(fds__record_writer_open(w, path, access, number, err));
     TRY(fds__file_size(&w->file, &size, err));
     if (size >= FDS__SEGMENT_HEADER)
         return FDS_OK;
     fds__record_form form = fds__segment_form(&table->layout, number);
-    TRY(fds__record_write_header(&w->file, &form, err));
-    return fds__dir_sync(table->dir, err);
+    return fds__record_begin(&w->file, &form, err);
+}
+
+/* Makes all segments before the work: workers then wait for no folder to be synced. */
+static fds_status make_segments(const filling *f, size_t count, fds_error *err) {
+    size_t records = f->table->layout.records;
+    for (size_t i = 0; i < count; i++) {
+        size_t number = f->tasks[i].slot / records;
+        if (i && number == f->tasks[i - 1].slot / records)
+            continue;
+        TRY(enter_segment(f->table, &f->writers[0], (uint32_t)number, FDS__ACCESS_CREATE, err));
+        fds__file_close(&f->writers[0].file);
+    }
+    return FDS_OK;
 }
 
 static fds_status compute(void *context, size_t job, unsigned worker, fds_error *err) {
@@ -148,7 +159,7 @@ static fds_status compute(void *context, size_t job, unsigned worker, fds_error 
     TRY(fds_utility_eval(table->value, worker, coalition, w->probs, err));
     TRY(fds__segment_put(layout, coalition, w->probs, w->record, err));
     if (w->file.fd < 0 || w->number != number)
-        TRY(enter_segment(table, w, number, err));
+        TRY(enter_segment(table, w, number, FDS__ACCESS_UPDATE, err));
     return fds__record_writer_put(w, layout->record_size, fds__layout_offset(layout, t->slot),
                                   table->sync_every_s, &t->is_done, err);
 }
@@ -160,6 +171,8 @@ static fds_status run_tasks(filling *f, size_t count, unsigned workers, const fd
     const fds__layout *layout = &table->layout;
     fds_status status =
         fds__record_writers_create(workers, layout->record_size, layout->values, &f->writers, err);
+    if (status == FDS_OK)
+        status = make_segments(f, count, err);
     if (status == FDS_OK)
         status = fds__pool_run(workers, count, compute, f, "utilities", "sub-models", events, err);
     for (unsigned i = 0; f->writers && i < workers; i++) {

@@ -8,8 +8,8 @@
  *     sample 17,hospital A
  *     18,hospital B           (a number alone is the sample of that number)
  *
- * Blanks around names are skipped. The last comma of a line separates them: the name of a player may
- * contain commas, that of a group may not. */
+ * Blanks around names are skipped. The last comma of a line separates them: the name of a player
+ * may contain commas, that of a group may not. */
 #include "utility/utility.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * "kernel": kernel ridge regression (regression.c) on the coalition's samples, a cheap substitute for
- * a network trained on them. Three choices make it resemble one: the similarity of two samples, the
- * ridge, and the sharpness of the softmax. Targets are 1 at the label and 0 elsewhere, minus
+ * "kernel": kernel ridge regression (regression.c) on the coalition's samples, a cheap substitute
+ * for a network trained on them. Three choices make it resemble one: the similarity of two samples,
+ * the ridge, and the sharpness of the softmax. Targets are 1 at the label and 0 elsewhere, minus
  * 1/classes. */
 #include "utility/utility.h"
 

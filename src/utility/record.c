@@ -21,30 +21,29 @@
  * All others count as empty, and the next fill computes them again, to the same bytes. No step
  * relies on the order in which writes reach the disk.
  *
- *   A torn write. A record of which a part was written has a wrong checksum, or still has id and
- *   checksum 0; either way it counts as empty. The part of a record at the end of a file is cut
- *   off. A record that is good is never written again, so no crash of this program can damage it.
+ *   A torn write. A record of which only a part was written has a wrong checksum, or still has id
+ *   and checksum 0; either way it counts as empty. A part of a record at the end of a file is cut
+ *   off. A good record is never written again, so a process that dies cannot damage one.
  *
- *   A loss of power. Any block of the file may be old, zero or missing, and a neighbour that
- *   shares a sector with a torn record may be lost with it. Checksums find all of that. A header of
- *   zeros, or the beginning of the right header in a file that ends there, belongs to a new file
- *   and is completed. The folder is synced as soon as a new file has a header. Workers sync
- *   their files every few seconds, so that little is lost; a fill that reports success has synced
- *   everything.
+ *   A loss of power. Any block of the file may be old, zero or missing, and a record that shares a
+ *   sector with a torn one may be lost with it. Checksums find all of that. A header of zeros, or
+ *   the beginning of the right header at the end of a file, is that of a new file, and is
+ *   completed. The folder is synced before a new file receives its header, so a file with a header
+ *   stays. Workers sync their files every few seconds, so that little is lost; a fill that reports
+ *   success has synced everything.
  *
- *   Two writers. A process that repairs or fills has an exclusive lock (flock), on the table's .lock
- *   or on the bank itself, which the system releases however the process ends. Within the process each
- *   slot belongs to one coalition, and each coalition to one worker. Readers of a bank take no
- *   lock: they check every record that they read.
+ *   Two writers. A process that repairs or fills has an exclusive lock (flock), on the table's
+ *   .lock or on the bank itself, which the system releases however the process ends. Within the
+ *   process each slot belongs to one coalition, and each coalition to one worker. Readers of a bank
+ *   take no lock: they check every record that they read.
  *
- *   Repair. A damaged header is written again, with a warning; so the caller must know the file by
- *   its name or by its first 8 bytes (form->permit). A header that is whole but not the right one
- *   means that somebody put another file here: that is an error, and nothing is changed. A damaged
- *   record, or bytes after the last one, cause a warning, since no crash explains them.
+ *   Repair. A damaged header is written again, with a warning, if the name of the file or its first
+ *   8 bytes say what it is (form->permit). A header that is whole but not the right one is an
+ *   error, and nothing is changed: somebody put another file here. A damaged record and bytes after
+ *   the last record cause a warning, since no crash explains them.
  *
- *   What it is not safe from: damage to a file after it was checked and while it is in use, and
- *   people. A checksum of 64 bits misses accidental damage once in 2^64, deliberate changes at
- *   will.
+ * It is not safe from damage to a file between checking and use, and not from people: a checksum of
+ * 64 bits misses one accident in 2^64, but anybody can compute it.
  */
 #include "utility/utility.h"
 
@@ -79,8 +78,9 @@ static fds__found check_header(const fds__record_form *form, const uint8_t *head
                                                                            : FDS__FOUND_DAMAGED;
 }
 
-fds_status fds__record_write_header(fds__file *file, const fds__record_form *form, fds_error *err) {
+fds_status fds__record_begin(fds__file *file, const fds__record_form *form, fds_error *err) {
     assert(fds__record_check(form->header, form->header_size) == FDS__FOUND_GOOD);
+    TRY(fds__dir_sync_parent(file->path, err));
     return fds__file_write_at(file, form->header, form->header_size, 0, err);
 }
 
@@ -98,7 +98,7 @@ static fds_status repair_header(fds__file *file, const fds__record_form *form, u
         fds__log(events, FDS_LOG_WARNING, "%s: the header is damaged; it is written again",
                  file->path);
     }
-    TRY(fds__record_write_header(file, form, err));
+    TRY(fds__record_begin(file, form, err));
     *size = MAX(*size, (uint64_t)form->header_size);
     return fds__file_sync(file, err);
 }
@@ -191,12 +191,12 @@ bool fds__record_writers_free(fds__record_writer *writers, unsigned count) {
     return is_disk_full;
 }
 
-fds_status fds__record_writer_open(fds__record_writer *writer, const char *path, uint32_t number,
-                                   fds_error *err) {
+fds_status fds__record_writer_open(fds__record_writer *writer, const char *path, fds__access access,
+                                   uint32_t number, fds_error *err) {
     if (writer->file.fd >= 0)
         TRY(fds__file_sync(&writer->file, err));
     fds__file_close(&writer->file);
-    TRY(fds__file_open(&writer->file, path, FDS__ACCESS_CREATE, err));
+    TRY(fds__file_open(&writer->file, path, access, err));
     writer->number = number;
     writer->synced_s = fds__now_s();
     return FDS_OK;

@@ -63,7 +63,8 @@ static inline uint64_t fds__record_offset(const fds__record_form *form, uint64_t
     return form->header_size + number * form->record_size;
 }
 
-fds_status fds__record_write_header(fds__file *file, const fds__record_form *form, fds_error *err);
+/* Syncs the folder of a new file, then writes the header. */
+fds_status fds__record_begin(fds__file *file, const fds__record_form *form, fds_error *err);
 /* Repairs a file that is open for updates, and gives each good record to form->take. The caller has
  * the lock. */
 fds_status fds__record_repair(fds__file *file, const fds__record_form *form,
@@ -83,9 +84,9 @@ fds_status fds__record_writers_create(unsigned count, size_t record_size, size_t
                                       fds__record_writer **out, fds_error *err);
 /* Closes the files; true when one of them found the disk full. NULL is fine. */
 bool fds__record_writers_free(fds__record_writer *writers, unsigned count);
-/* Syncs and closes the file that is open, if any, and opens or makes another. */
-fds_status fds__record_writer_open(fds__record_writer *writer, const char *path, uint32_t number,
-                                   fds_error *err);
+/* Syncs and closes the file that is open, if any, and opens another. */
+fds_status fds__record_writer_open(fds__record_writer *writer, const char *path, fds__access access,
+                                   uint32_t number, fds_error *err);
 /* Writes writer->record, sets *is_written, and syncs the file when sync_s have passed since it last
  * did. */
 fds_status fds__record_writer_put(fds__record_writer *writer, size_t record_size, uint64_t offset,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernel ridge regression on the coalition's samples, for any kernel. Y has a row for each sample, 1
- * at its label and 0 elsewhere, minus a constant:
+ * Kernel ridge regression on the coalition's samples, for any kernel. Y has a row for each sample,
+ * 1 at its label and 0 elsewhere, minus a constant:
  *
  *     (K_SS + ridge I) B = Y_S        scores(x) = K_xS B        v = softmax(sharpness scores)
  *

@@ -2,9 +2,9 @@
  *
  * The table of utilities on disk: opening it, and checking all that is there.
  *
- * A folder: table.json (describe.c), segments (segment.c), and .lock, an empty file that the process
- * using the table locks. Opening reads every record once, as record.c describes. The index receives
- * the good ones. All other slots are empty, and the next fill may use them:
+ * A folder: table.json (describe.c), segments (segment.c), and .lock, an empty file that the
+ * process using the table locks. Opening reads every record once, as record.c describes. The index
+ * receives the good ones. All other slots are empty, and the next fill may use them:
  *
  *   a hole, the part of a file behind its end, a missing file           silently
  *   a record whose checksum, id or players are wrong                    with a warning

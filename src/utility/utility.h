@@ -87,8 +87,8 @@ struct fds_utility {
 
 /* ---- utility functions: utility.c and one file per kind ---- */
 
-/* What every kind works on. Samples are in ascending order of their numbers, so that nothing depends
- * on the order of the players. */
+/* What every kind works on. Samples are in ascending order of their numbers: nothing depends on the
+ * order of the players. */
 struct fds__utility_data {
     const fds_players *players;
     fds_inputs *samples; /* of all players, normalised by their own channel statistics */

@@ -256,7 +256,8 @@ static void wrong_parameters_are_refused(void **state) {
     expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "from 1 to");
     p = smaller("entk:2");
     p.beta = 0;
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "beta must be above 0 (got 0)");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err,
+                   "beta must be above 0 (got 0)");
     fds_train_params train;
     expect_ok(fds__utility_training(&p, &train, &err), &err);
     assert_int_equal(train.epochs, 2);

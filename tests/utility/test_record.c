@@ -113,6 +113,29 @@ static void a_header_is_completed_written_again_or_refused(void **state) {
     free(now);
 }
 
+/* A file that has a header is in its folder after a loss of power: whatever fails before, the next
+ * repair syncs the folder. */
+static void the_folder_is_synced_before_a_file_has_its_header(void **state) {
+    (void)state;
+    fds__record_form form = make_form(1);
+    fds__file file;
+    fds_error err;
+    size_t size;
+    expect_ok(fds__file_open(&file, scratch_path("file"), FDS__ACCESS_CREATE, &err), &err);
+    for (uint64_t nth = 1; nth <= 2; nth++) { /* opening the folder, syncing it */
+        fds__fault_arm(FDS__FAULT_IO, nth);
+        assert_int_equal(fds__record_begin(&file, &form, &err), FDS_ERR_IO);
+        fds__fault_arm(FDS__FAULT_IO, 0);
+        expect_in(err.text, "folder");
+        free(scratch_read(scratch_path("file"), &size));
+        assert_int_equal(size, 0);
+    }
+    expect_ok(fds__record_begin(&file, &form, &err), &err);
+    fds__file_close(&file);
+    free(scratch_read(scratch_path("file"), &size));
+    assert_int_equal(size, HEADER);
+}
+
 static void records_count_when_they_are_whole(void **state) {
     (void)state;
     uint8_t file[WHOLE + 5] = {0};
@@ -141,7 +164,8 @@ static void a_writer_syncs_when_it_is_time(void **state) {
     make_file(file);
     scratch_write(scratch_path("file"), file, WHOLE);
     expect_ok(fds__record_writers_create(1, SIZE, 1, &writer, &err), &err);
-    expect_ok(fds__record_writer_open(writer, scratch_path("file"), 0, &err), &err);
+    expect_ok(fds__record_writer_open(writer, scratch_path("file"), FDS__ACCESS_UPDATE, 0, &err),
+              &err);
     memcpy(writer->record, file + HEADER, SIZE);
     for (int i = 0; i < 2; i++) {
         bool is_written = false;
@@ -182,6 +206,7 @@ static void the_different_coalitions_of_a_plan_are_numbered_in_its_order(void **
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(a_header_is_completed_written_again_or_refused),
+        IN_SCRATCH(the_folder_is_synced_before_a_file_has_its_header),
         IN_SCRATCH(records_count_when_they_are_whole),
         IN_SCRATCH(a_writer_syncs_when_it_is_time),
         IN_SCRATCH(the_different_coalitions_of_a_plan_are_numbered_in_its_order),

@@ -10,8 +10,8 @@
 
 /* ---- the format ---- */
 
-/* tests/data/records has tables of an earlier build (91d59f5): they are read as they are, and the same
- * answers make the same bytes. */
+/* tests/data/records has tables of an earlier build (91d59f5): they are read as they are, and the
+ * same answers make the same bytes. */
 static void files_of_an_earlier_build_are_read_and_written_to_the_byte(void **state) {
     (void)state;
     static const char *const names[] = {"table_f32", "table_f16"};
