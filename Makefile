@@ -51,11 +51,12 @@ help:
 	@echo "  make bench-paper        the paper's tables in full, with a report: an hour and a half"
 	@echo "  make bench-growth       how cost and error grow with players and coalitions"
 
-# A build folder, made on first use: $(call folder,NAME,OPTIONS)
+# A build folder, made on first use: $(call folder,NAME,OPTIONS). For ROOMS, tests/run builds what
+# their tests need.
 define folder
 @scripts/deps build test
 @[ -f $1/build.ninja ] || $(SETUP) $1 $2
-ninja -C $1
+$(if $(ROOMS),,ninja -C $1)
 endef
 
 # The tests of ROOMS, as in ROOMS='base|utility', or all.

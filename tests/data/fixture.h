@@ -114,7 +114,7 @@ static inline void open_ok(const char *where, const fds__data_options *options, 
                            fds_dataset **test) {
     fds_error err = {0};
     *train = *test = NULL;
-    if (fds__data_open(where, options, train, test, &err) != FDS_OK)
+    if (fds__data_open(where, options, NULL, train, test, &err) != FDS_OK)
         fail_msg("%s: %s", where, err.text);
     assert_non_null(*train);
 }

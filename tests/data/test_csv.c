@@ -257,7 +257,7 @@ static void reading_a_large_table_can_be_cancelled(void **state) {
     fds_events events = {.progress = stop_at_lines, .user = &used};
     fds_dataset *train = NULL;
     fds_error err = {0};
-    assert_int_equal(fds__data_open(scratch_path("a.csv"), NULL, NULL, &events, &train, NULL, &err),
+    assert_int_equal(fds__data_open(scratch_path("a.csv"), NULL, &events, &train, NULL, &err),
                      FDS_ERR_CANCELLED);
     expect_in(err.text, "read: cancelled after");
     assert_null(train);

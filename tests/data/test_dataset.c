@@ -46,7 +46,7 @@ static void class_names_that_are_not_utf8_are_refused(void **state) {
     fds_dataset *ds = NULL;
     fds_error err = {0};
     assert_int_equal(
-        fds_dataset_create(2, (fds_shape){1, 1, 1}, bytes, NULL, labels, 2, names, &ds, &err),
+        fds__dataset_create(2, (fds_shape){1, 1, 1}, bytes, NULL, labels, 2, names, &ds, &err),
         FDS_ERR_FORMAT);
     expect_in(err.text, "class 1: the name is not UTF-8");
 }

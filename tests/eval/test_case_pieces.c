@@ -266,7 +266,7 @@ static void baselines_are_made_of_their_pieces(void **state) {
         assert_int_equal(report.permutations > 0, json_is_object(permutations));
         assert_true(!report.permutations ||
                     number(permutations, "sampled") == (double)report.permutations);
-        size_t asked = fds_baseline_needs_table(m.base) ? report.asked : 0;
+        size_t asked = fds__baseline_needs_table(m.base) ? report.asked : 0;
         assert_true(number(row, "sub_models") == (double)asked);
     }
     json_decref(json);
