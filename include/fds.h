@@ -241,6 +241,7 @@ FDS_API fds_status fds_value_estimate(const fds_problem *problem, const fds_para
                                       fds_error *err);
 FDS_API void fds_text_free(char *text);
 
+/* What a result holds. */
 FDS_API void fds_result_free(fds_result *result);
 FDS_API size_t fds_result_players(const fds_result *result);
 FDS_API size_t fds_result_predictions(const fds_result *result); /* 1 for a mean */

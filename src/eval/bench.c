@@ -247,8 +247,8 @@ static fds_status run(bench *b, const char *command, fds_error *err) {
 }
 
 fds_status fds_bench(const char *dir, const char *const *data, size_t count,
-                      const fds_params *params, const char *command, const fds_events *events,
-                      fds_error *err) {
+                     const fds_params *params, const char *command, const fds_events *events,
+                     fds_error *err) {
     bench b = {.dir = dir, .sets = data, .set_count = count, .params = params, .events = events};
     fds_status status = run(&b, command, err);
     fds__free(b.text);

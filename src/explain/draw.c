@@ -219,8 +219,8 @@ static fds_status draw(figure *f, const uint32_t *index, size_t count, const cha
 }
 
 fds_status fds__run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *index, size_t count,
-                        const uint32_t *true_labels, const fds__answers *answers, uint32_t columns,
-                        const char *png_path, fds_error *err) {
+                         const uint32_t *true_labels, const fds__answers *answers, uint32_t columns,
+                         const char *png_path, fds_error *err) {
     const fds__run_info info = fds__run_get_info(run);
     figure f = {.run = run,
                 .answers = answers,

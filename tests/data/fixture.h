@@ -120,8 +120,8 @@ static inline void open_ok(const char *where, const fds__data_options *options, 
 }
 
 /* Opening fails with that status and a message that says part. */
-static inline void open_fails(const char *where, const fds__data_options *options, fds_status status,
-                              const char *part) {
+static inline void open_fails(const char *where, const fds__data_options *options,
+                              fds_status status, const char *part) {
     fds_error err = {0};
     fds_dataset *train = NULL, *test = NULL;
     fds_status got = fds__data_open(where, options, NULL, &train, &test, &err);

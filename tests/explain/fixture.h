@@ -127,7 +127,8 @@ static inline task task_providers(const char *method) {
                 (double)x[3], 'x' + label, names[i % COUNT(names)]);
     }
     assert_int_equal(fclose(file), 0);
-    expect_ok(fds__data_open(scratch_path("providers.csv"), NULL, NULL, &t.train, &none, &err), &err);
+    expect_ok(fds__data_open(scratch_path("providers.csv"), NULL, NULL, &t.train, &none, &err),
+              &err);
     assert_null(none);
     expect_ok(fds_players_providers(t.train, NULL, PLAYERS, &t.players, &err), &err);
     for (uint32_t i = 0; i < INPUTS; i++)

@@ -180,7 +180,7 @@ static void the_ridge_is_above_the_rounding(void **state) {
     }
     game g = {.input_count = 3};
     expect_ok(fds__dataset_create(SAMPLES, (fds_shape){2, 1, 1}, NULL, values, labels, 3, NULL,
-                                 &g.train, &err),
+                                  &g.train, &err),
               &err);
     expect_ok(
         fds__dataset_create(3, (fds_shape){2, 1, 1}, NULL, values, labels, 3, NULL, &g.test, &err),

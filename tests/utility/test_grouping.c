@@ -80,9 +80,9 @@ static void by_provider_follows_the_provider(void **state) {
     game_free(&other);
     other = game_of_csv("x,label,provider\n1,a,q\n1,b,r\n", true);
     expect_failure(fds_groups_by_provider(other.train, h.players, &groups, &err), FDS_ERR_USAGE,
-                   &err, "there are 2");
+                   &err, "the data has 2");
     expect_failure(fds_groups_by_label(other.train, h.players, &groups, &err), FDS_ERR_USAGE, &err,
-                   "there are 2");
+                   "the data has 2");
     game_free(&other);
     other = game_of_csv("x,label\n1,a\n1,b\n", true);
     expect_failure(fds_groups_by_provider(other.train, other.players, &groups, &err), FDS_ERR_USAGE,

@@ -127,8 +127,9 @@ static void data_that_do_not_fit_are_refused(void **state) {
         g.input_count = 0;
         expect_refused(&g, &p, FDS_ERR_USAGE, "no inputs");
         g.input_count = 2;
-        expect_failure(fds__utility_create(&p, g.train, g.players, g.test, NULL, 3, 1, &value, &err),
-                       FDS_ERR_USAGE, &err, "3 samples requested");
+        expect_failure(
+            fds__utility_create(&p, g.train, g.players, g.test, NULL, 3, 1, &value, &err),
+            FDS_ERR_USAGE, &err, "3 samples requested");
         expect_failure(try_value(&g, &p, 1025, &value, &err), FDS_ERR_LIMIT, &err, "1025 workers");
         /* players of another, larger set */
         game large = game_vectors(6, 2, 3, 2);
@@ -139,14 +140,14 @@ static void data_that_do_not_fit_are_refused(void **state) {
         /* another shape */
         fds_dataset_free(g.test);
         expect_ok(fds__dataset_create(2, (fds_shape){4, 1, 1}, NULL, floats, labels, 3, NULL,
-                                     &g.test, &err),
+                                      &g.test, &err),
                   &err);
         expect_refused(&g, &p, FDS_ERR_SHAPE, "of 4x1x1");
         /* more classes, which matters where a sample has one of them */
         fds_dataset_free(g.test);
         const uint16_t strange[2] = {0, 3};
         expect_ok(fds__dataset_create(2, (fds_shape){3, 1, 1}, NULL, floats, strange, 4, NULL,
-                                     &g.test, &err),
+                                      &g.test, &err),
                   &err);
         expect_refused(&g, &p, FDS_ERR_SHAPE, "sample 1 has label 3");
         g.input_count = 1;
@@ -346,7 +347,7 @@ static void the_text_does_not_change_with_what_does_not_matter(void **state) {
         fds_dataset_sample(g.test, 0, values);
         fds_dataset_sample(g.test, 1, values + 3);
         expect_ok(fds__dataset_create(2, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
-                                     &h.test, &err),
+                                      &h.test, &err),
                   &err);
         other = text_of(&h, &p, 1);
         assert_string_equal(one, other);
@@ -396,7 +397,7 @@ static void the_text_changes_with_the_data(void **state) {
             labels[3] = (uint16_t)((labels[3] + (t == 5)) % 3);
             values[4] += t == 6 ? 0.25f : 0;
             expect_ok(fds__dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
-                                         &h.train, &err),
+                                          &h.train, &err),
                       &err);
             texts[t] = text_of(&h, &p, 1);
             fds_dataset_free(h.train);

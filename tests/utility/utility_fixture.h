@@ -60,7 +60,7 @@ static inline fds_dataset *vectors(size_t count, uint32_t classes, uint64_t seed
     for (size_t i = 0; i < count; i++)
         labels[i] = (uint16_t)fds_rng_below(&rng, classes);
     expect_ok(fds__dataset_create(count, (fds_shape){3, 1, 1}, NULL, values, labels, classes, NULL,
-                                 &ds, &err),
+                                  &ds, &err),
               &err);
     return ds;
 }
@@ -91,7 +91,8 @@ static inline game game_providers(size_t samples, size_t inputs, uint32_t classe
                 "bac"[fds_rng_below(&rng, 3)]);
     fclose(file);
     fds_dataset *none = NULL;
-    expect_ok(fds__data_open(scratch_path("providers.csv"), NULL, NULL, &g.train, &none, &err), &err);
+    expect_ok(fds__data_open(scratch_path("providers.csv"), NULL, NULL, &g.train, &none, &err),
+              &err);
     fds_dataset_free(none);
     expect_ok(fds_players_providers(g.train, NULL, samples, &g.players, &err), &err);
     for (size_t i = 0; i < inputs; i++)
@@ -121,7 +122,7 @@ static inline fds__utility_params smaller(const char *kind) {
 static inline fds_status try_value(const game *g, const fds__utility_params *p, unsigned workers,
                                    fds_utility **value, fds_error *err) {
     return fds__utility_create(p, g->train, g->players, g->test, g->inputs, g->input_count, workers,
-                              value, err);
+                               value, err);
 }
 
 static inline fds_utility *make_value(const game *g, const fds__utility_params *p,
