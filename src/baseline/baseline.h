@@ -223,6 +223,7 @@ typedef struct baseline_method {
     X(freeshap)             \
     X(knn)                  \
     X(banzhaf)              \
+    X(ame)                  \
     X(beta)                 \
     X(random)               \
     X(same_label)

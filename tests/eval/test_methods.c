@@ -58,6 +58,7 @@ static void every_baseline_is_a_method_with_and_without_sample(void **state) {
     static const char *const others[][2] = {
         {"gshapley", "G-Shapley"},
         {"banzhaf", "Data Banzhaf"},
+        {"ame", "Average marginal effects, by Lasso"},
         {"knn:1", "1 nearest neighbour"},
         {"knn:12", "12 nearest neighbours"},
         {"knn:7@model", "7 nearest neighbours, of features"},
@@ -87,7 +88,7 @@ static void what_cannot_be_is_refused_with_the_reason(void **state) {
     (void)state;
     static const char *const wrong[][2] = {
         {"shapley", "there is no method \"shapley\"; there are fds, afds, gfds, gfds+"},
-        {"shapley", ", random, gshapley, knn:K, banzhaf, beta:A,B"},
+        {"shapley", ", random, gshapley, knn:K, banzhaf, ame, beta:A,B"},
         {"", "there is no method"},
         {"/sample", "there is no method"},
         {"fds/samples", "there is no method"},
