@@ -188,7 +188,7 @@ static json_t *describe_settings(const job *j, bool is_done) {
         "per_sample", is_each(j), "permutations",
         (json_int_t)(j->method->permutations ? p->permutations : 0), "until",
         fds__json_real(p->until), "truncate", fds__json_real(p->truncate), "coalitions",
-        (json_int_t)(j->method->epsilon > 0 ? p->coalitions : 0), "epsilon",
+        (json_int_t)(j->method->least_coalitions ? p->coalitions : 0), "epsilon",
         has_bound ? fds__json_real(p->epsilon) : json_null(), "delta",
         has_bound ? fds__json_real(p->delta) : json_null(), "form",
         j->method == &baseline_group_testing ? json_string(fds__choice(p, form)) : json_null(),

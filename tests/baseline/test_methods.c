@@ -34,8 +34,8 @@ static void every_method_starts_with_what_its_check_accepts(void **state) {
 
 static void tables_are_asked_by_some(void **state) {
     (void)state;
-    static const char *const yes[] = {"loo",        "tmc",     "group-testing",
-                                      "cs-shapley", "banzhaf", "beta:4,1"};
+    static const char *const yes[] = {"loo",     "tmc", "group-testing", "cs-shapley",
+                                      "banzhaf", "ame", "beta:4,1"};
     static const char *const no[] = {"gshapley",   "freeshap", "knn:5", "random",
                                      "same-label", "",         "nobody"};
     for (size_t i = 0; i < COUNT(yes); i++)

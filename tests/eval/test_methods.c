@@ -4,6 +4,7 @@
 #include "../base/scratch.h"
 #include "eval/eval.h"
 
+#include <ctype.h>
 #include <math.h>
 
 static eval_method found(const char *name) {
@@ -57,6 +58,7 @@ static void every_baseline_is_a_method_with_and_without_sample(void **state) {
     static const char *const others[][2] = {
         {"gshapley", "G-Shapley"},
         {"banzhaf", "Data Banzhaf"},
+        {"ame", "Average marginal effects, by Lasso"},
         {"knn:1", "1 nearest neighbour"},
         {"knn:12", "12 nearest neighbours"},
         {"knn:7@model", "7 nearest neighbours, of features"},
@@ -77,12 +79,16 @@ static void every_baseline_is_a_method_with_and_without_sample(void **state) {
         assert_true(m.is_per_sample && !m.is_fit && !m.is_converged);
     }
     assert_int_equal(found("tmc/sample").kind, REPORT_OTHER); /* not the paper's setting */
+    for (const char *const *name = fds_baseline_methods(); *name; name++)
+        if (!strchr(*name, ':')) /* a title of its own, or what it computes */
+            assert_true(isupper((unsigned char)found(*name).title[0]));
 }
 
 static void what_cannot_be_is_refused_with_the_reason(void **state) {
     (void)state;
     static const char *const wrong[][2] = {
         {"shapley", "there is no method \"shapley\"; there are fds, afds, gfds, gfds+"},
+        {"shapley", ", random, gshapley, knn:K, banzhaf, ame, beta:A,B"},
         {"", "there is no method"},
         {"/sample", "there is no method"},
         {"fds/samples", "there is no method"},
