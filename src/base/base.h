@@ -124,7 +124,8 @@ fds_status fds__rank(const double *values, size_t count, size_t *order, fds_erro
 uint64_t fds__draw_seed(uint64_t seed, uint64_t draw);
 /* a times b as the decimal numbers that they were written as: 0.0001f times 10 is 0.001f to the bit. */
 float fds__decimal_product(float a, float b);
-/* The decimal number that a float of at most 7 digits was written as: 0.1f gives 0.1. */
+/* The decimal number of few digits that a float was written as: 0.1f gives 0.1. With three digits or
+ * more it may be another one in the seventh: 0.000986f gives 0.0009860001. */
 double fds__decimal(float value);
 
 /* ---- files ---- */

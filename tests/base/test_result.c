@@ -397,7 +397,7 @@ static void results_too_large_for_memory_are_refused(void **state) {
     fds_error err = {0};
     assert_int_equal(fds__result_create("ls", SIZE_MAX / 4, 8, 1, &r, &err), FDS_ERR_NOMEM);
     expect_in(err.text, "8 predictions");
-    assert_int_equal(fds__result_create("ls", 1, SIZE_MAX / 4, 1, &r, NULL), FDS_ERR_NOMEM);
+    assert_int_equal(fds__result_create("ls", 8, SIZE_MAX / 4, 1, &r, NULL), FDS_ERR_NOMEM);
     assert_null(r);
 }
 
