@@ -226,12 +226,12 @@ static json_t *json_part(const part *p) {
     uint32_t channels = p->shape.channels;
     json_t *stats = json_array();
     for (uint32_t c = 0; c < channels; c++)
-        json_array_append_new(
-            stats,
-            json_pack("{s:s?, s:f, s:f, s:f, s:f}", "name", fds_dataset_feature_name(p->data, c),
-                      "min", (double)p->stats[c], "max", (double)p->stats[channels + c], "mean",
-                      (double)p->stats[2 * channels + c], "std",
-                      (double)p->stats[3 * channels + c]));
+        json_array_append_new(stats,
+                              json_pack("{s:s?, s:f, s:f, s:f, s:f}", "name",
+                                        fds_dataset_feature_name(p->data, c), "min",
+                                        (double)p->stats[c], "max", (double)p->stats[channels + c],
+                                        "mean", (double)p->stats[2 * channels + c], "std",
+                                        (double)p->stats[3 * channels + c]));
     return json_pack(
         "{s:s, s:I, s:[i,i,i], s:s, s:s, s:o, s:o, s:o}", "source", fds_dataset_source(p->data),
         "count", (json_int_t)p->count, "shape", (int)channels, (int)p->shape.height,

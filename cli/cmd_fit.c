@@ -85,6 +85,7 @@ static fds_status run(cli_args *args, fds_error *err) {
     if (!args->output && !args->estimate)
         return cli_fail(err, FDS_ERR_USAGE,
                         "-o RUN is missing: the output folder, for example -o mnist.run");
+    CLI_TRY(fds_fit_check(args->params, err));
     if (!args->estimate)
         CLI_TRY(cli_check_folder("-o", args->output, err));
     CLI_TRY(fds_problem_open(args->params, args->events, &problem, err));

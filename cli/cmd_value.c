@@ -78,7 +78,7 @@ static void print_method(const json_t *about) {
                    cli_count(cli_get_count(set, "permutations"), count));
             printf(" permutations");
             if (cli_get_number(set, "until") > 0)
-                printf(", until values change by less than %g %% in 100",
+                printf(", until 100 change the values by less than %g %%",
                        100 * cli_get_number(set, "until"));
             putchar('\n');
         }
@@ -102,9 +102,12 @@ static void print_before(const json_t *about) {
                (unsigned long long)cli_get_count(about, "groups.count"),
                cli_get_text(about, "groups.by"));
     if (*cli_get_text(about, "game.utility"))
-        printf("%-*s %s\n", CLI_WIDTH,
-               cli_get_flag(about, "is_for_labels") ? "labels by" : "utility",
+        printf("%-*s %s", CLI_WIDTH, cli_get_flag(about, "is_for_labels") ? "labels by" : "utility",
                cli_get_text(about, "game.utility"));
+    if (cli_get_number(about, "game.parameters.lr") > 0)
+        printf(" at learning rate %g", cli_get_number(about, "game.parameters.lr"));
+    if (*cli_get_text(about, "game.utility"))
+        putchar('\n');
     print_method(about);
 }
 
@@ -283,6 +286,7 @@ static fds_status run(cli_args *args, fds_error *err) {
     CLI_TRY(cli_number("top", args->top, 1000000, TOP, &top, err));
     if (args->output)
         CLI_TRY(cli_check_output("-o", args->output, ".csv|.npy|.json", args, err));
+    CLI_TRY(fds_value_check(args->params, err));
     CLI_TRY(fds_problem_open(args->params, args->events, &problem, err));
     fds_status status = work(args, problem, top, err);
     fds_problem_free(problem);
@@ -319,11 +323,10 @@ const cli_command cli_value = {
              "with any number of threads.\n\n"
              "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
     .more_about = list_baselines,
-    .examples =
-        "  fds value mnist --players 100 --test 50 --coalitions 1000 -o values.csv\n"
-        "  fds value sales.csv --label outcome --provider shop --players providers \\\n"
-        "      --method exact --global -o shops.csv\n"
-        "  fds value mnist --method tmc --permutations 200 --table mnist.table -o tmc.csv\n",
+    .examples = "  fds value mnist --players 100 --test 50 --coalitions 1000 -o values.csv\n"
+                "  fds value sales.csv --label outcome --provider shop --players providers \\\n"
+                "      --method exact --global -o shops.csv\n"
+                "  fds value mnist --method tmc --permutations 200 -o tmc.csv\n",
     .own = own,
     .own_count = CLI_COUNT(own),
     .run = run,

@@ -17,7 +17,7 @@ import traceback
 import zlib
 
 FDS = os.path.abspath(sys.argv[1])
-MNIST = os.path.join(os.environ["FDS_TEST_DATA"], "mnist")
+MNIST = os.path.abspath(os.path.join(os.environ["FDS_TEST_DATA"], "mnist"))
 TESTS = []
 
 

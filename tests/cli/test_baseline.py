@@ -20,8 +20,8 @@ SMALL = ["value", MNIST, "--players", 6, "--test", 10, "--model", "logistic"]
 BY_ORDERS = ["tmc", "beta:4,1", "cs-shapley"]
 BY_TABLE = ["loo", *BY_ORDERS, "group-testing", "banzhaf"]
 WITHOUT_NETWORK = ["knn:3", "random", "same-label"]
-FREE = {"gshapley": ["--orders", 3], "freeshap": ["--orders", 20], "knn:3": [], "random": [], "same-label": []}
-QUICK = {"tmc": ["--orders", 20], "beta:4,1": ["--orders", 20], "cs-shapley": ["--orders", 20],
+FREE = {"gshapley": ["--permutations", 3], "freeshap": ["--permutations", 20], "knn:3": [], "random": [], "same-label": []}
+QUICK = {"tmc": ["--permutations", 20], "beta:4,1": ["--permutations", 20], "cs-shapley": ["--permutations", 20],
          "group-testing": ["--coalitions", 60], "banzhaf": ["--coalitions", 40], "loo": []}
 
 
@@ -96,7 +96,7 @@ def exact_values_have_errors_of_nought_and_show_none():
 
 @test
 def unknown_errors_are_not_taken_for_nought():
-    for method, extra in (("tmc", ["--orders", 1]), ("random", []), ("same-label", ["--per-sample"])):
+    for method, extra in (("tmc", ["--permutations", 1]), ("random", []), ("same-label", ["--per-sample"])):
         in_csv, in_json, in_npy, ranked, text = errors_of(method, *extra)
         assert set(in_csv) == {"nan"} and set(in_json) == set(ranked) == {None}, method
         assert all(math.isnan(error) for error in in_npy), method
@@ -174,28 +174,28 @@ def a_model_is_trained_only_where_something_asks_it():
 @test
 def what_it_will_take_is_told_before():
     for method, most in (("loo", 7), ("tmc", 64), ("banzhaf", 40), ("group-testing", 62)):
-        out, _ = fds(*small(method), "--dry-run")
+        out, _ = fds(*small(method), "--estimate")
         assert f"at most {most} sub-models to train (the table has 0 already)" in out, out
         assert "\ndisk        up to " in out and "\ntable       fds.table\n" in out, out
         assert os.listdir(".") == []
-        game = fds_json(*small(method), "--dry-run")["game"]
+        game = fds_json(*small(method), "--estimate")["game"]
         assert game["coalitions"] == game["missing"] == most and game["disk"] > 0, game
     _, err = fds(*small("tmc"), "--table", "t")
     assert "at most 64 sub-models to train (the table has 0 already)" in err and "on disk" in err, err
-    assert "the table has 7 already" in fds(*small("loo"), "--table", "t", "--dry-run")[0]
-    assert "at most" not in fds(*small("freeshap"), "--dry-run")[0].replace("orders      at most", "")
+    assert "the table has 7 already" in fds(*small("loo"), "--table", "t", "--estimate")[0]
+    assert "at most" not in fds(*small("freeshap"), "--estimate")[0].replace("orders      at most", "")
 
 
 @test
 def a_disk_that_is_too_small_is_told_before_any_work():
-    refused(["value", MNIST, "--players", 100, "--test", 50, "--method", "tmc", "--orders", 100000000, "-q"],
+    refused(["value", MNIST, "--players", 100, "--test", 50, "--method", "tmc", "--permutations", 100000000, "-q"],
             1, "up to", "are needed, but the disk has only", "--table DIR")
 
 
 @test
 def a_label_without_test_samples_is_warned_of():
     game = ["value", MNIST, "--players", 20, "--test", 9, "--model", "logistic", "--method", "cs-shapley",
-            "--orders", 5, "-q"]
+            "--permutations", 5, "-q"]
     _, err = fds(*game, "-o", "v.csv")
     lines = [line for line in err.split("\n") if "no test sample has the label" in line]
     assert len(lines) == 1 and "--" not in lines[0], err
@@ -226,12 +226,12 @@ def the_result_fits_a_terminal():
     for method in [*QUICK, *FREE]:
         check_width(fds(*small(method))[0])
     check_width(fds("value", "--help")[0])
-    check_width(fds(*small("tmc"), "--dry-run")[0])
+    check_width(fds(*small("tmc"), "--estimate")[0])
 
 
 @test
 def values_by_orders_sum_to_what_all_players_add():
-    found = fds_json(*SMALL, "--method", "tmc", "--orders", 30, "--truncate", 0, "--utility", "confidence")
+    found = fds_json(*SMALL, "--method", "tmc", "--permutations", 30, "--truncate", 0, "--scorer", "confidence")
     total = sum(row["value"] for row in found["ranking"])
     assert abs(total - (found["probability_with_all"] - found["probability_with_none"])) < 1e-6
 
@@ -239,11 +239,11 @@ def values_by_orders_sum_to_what_all_players_add():
 @test
 def settings_are_told():
     about = fds_json(*SMALL, "--method", "group-testing", "--form", "improved", "--epsilon", 20, "--draw", 3,
-                     "--dry-run")
+                     "--estimate")
     settings = about["baseline"]["settings"]
     assert (settings["form"], settings["epsilon"], settings["delta"], settings["draw"]) == (
         "improved", 20, 0.1, 3)
-    settings = fds_json(*small("banzhaf"), "--dry-run")["baseline"]["settings"]
+    settings = fds_json(*small("banzhaf"), "--estimate")["baseline"]["settings"]
     assert (settings["form"], settings["epsilon"], settings["draw"]) == (None, None, 0)
 
 
@@ -252,26 +252,26 @@ def mistakes_are_told_with_what_would_be_right():
     refused([*SMALL, "--method", "tmcc"], 2, "tmcc", "did you mean", "tmc")
     refused([*SMALL, "--method", "knn"], 2, "knn")
     refused([*SMALL, "--method", "beta:0,1"], 2, "beta")
-    refused([*SMALL, "--method", "tmc", "--orders", -5], 2, "--orders")
+    refused([*SMALL, "--method", "tmc", "--permutations", -5], 2, "--permutations")
     refused([*SMALL, "--method", "group-testing", "--epsilon", 0], 2, "--epsilon", "above 0")
     refused([*SMALL[:-2], "--method", "knn:7"], 2, "7", "6 players")
-    refused([*SMALL, "--method", "loo", "--orders", 5], 2, "--orders", "loo", "tmc, beta",
+    refused([*SMALL, "--method", "loo", "--permutations", 5], 2, "--permutations", "loo", "tmc, beta",
             "cs-shapley or freeshap")
     refused([*SMALL, "--method", "loo", "--coalitions", 5], 2, "--coalitions", "to ls, group-testing or banzhaf")
     refused([*SMALL[:-2], "--method", "random", "--table", "t"], 2, "--table", "to ls, exact, loo")
     for method in ("gshapley", "random", "same-label"):
         for option, value in (("--lr", 1), ("--beta", 2), ("--batch", 4), ("--optimizer", "sgd")):
             refused([*small(method), option, value], 2, option, method, "ls, exact, loo")
-    for extra in (["--method", "freeshap"], ["--method", "loo", "--value", "entk"], ["--value", "entk"]):
+    for extra in (["--method", "freeshap"], ["--method", "loo", "--utility", "entk"], ["--utility", "entk"]):
         refused([*SMALL, *extra, "--lr", 1], 2, "--lr", "entk trains no network")
     refused([*SMALL, "--method", "random"], 2, "--model", "random")
     refused([*SMALL, "--method", "tmc", "--adjust", "none"], 2, "--adjust", "ls")
-    refused([*SMALL, "--method", "ls", "--orders", 5], 2, "--orders", "ls")
-    refused([*SMALL, "--method", "tmc", "--per-sample", "--utility", "accuracy"], 2, "--utility", "--per-sample")
+    refused([*SMALL, "--method", "ls", "--permutations", 5], 2, "--permutations", "ls")
+    refused([*SMALL, "--method", "tmc", "--per-sample", "--scorer", "accuracy"], 2, "--scorer", "--per-sample")
     refused([*SMALL, "--method", "tmc", "--per-sample", "--global"], 2, "--global", "--per-sample")
     refused([*SMALL, "--method", "tmc", "--target", "all"], 2, "--target", "all")
-    refused([*SMALL, "--method", "freeshap", "--value", "retrain:3"], 2, "entk")
-    refused([*SMALL[:-2], "--method", "knn:3", "--utility", "accuracy"], 2, "knn", "accuracy")
+    refused([*SMALL, "--method", "freeshap", "--utility", "retrain:3"], 2, "entk")
+    refused([*SMALL[:-2], "--method", "knn:3", "--scorer", "accuracy"], 2, "knn", "accuracy")
 
 
 sys.exit(main())

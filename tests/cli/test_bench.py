@@ -17,7 +17,7 @@ from harness import MNIST, check_width, fds, fds_json, main, refused, start, tes
 ROWS = ["fds", "afds", "gfds", "gfds+", "bank", "ls", "loo", "tmc", "group-testing", "cs-shapley", "freeshap",
         "freeshap/sample", "knn:5/sample", "same-label", "random"]
 # Seconds, not minutes: a network of one layer, ten digits.
-SMALL = ["bench", MNIST, "--quick", "--players", 10, "--test", 6, "--inputs", 40, "--coalitions", 60, "--orders", 4,
+SMALL = ["bench", MNIST, "--quick", "--players", 10, "--test", 6, "--inputs", 40, "--coalitions", 60, "--permutations", 4,
          "--truth", 100, "--model", "logistic", "--explainer", "linear", "--remove", "10,50,100"]
 
 
@@ -117,7 +117,7 @@ def several_sets_and_seeds():
 @test
 def providers_are_players_too():
     write_csv("shops.csv")
-    fds("bench", "shops.csv", "--players", "providers", "--quick", "--test", 6, "--coalitions", 40, "--orders", 3,
+    fds("bench", "shops.csv", "--players", "providers", "--quick", "--test", 6, "--coalitions", 40, "--permutations", 3,
         "--truth", 40, "--model", "logistic", "--explainer", "linear", "--remove", "50", "-q", "-o", "r")
     methods = [row["method"] for row in read("r")["data"][0]["rows"]]
     assert "knn:5/sample" not in methods and len(methods) == len(ROWS) - 1
@@ -166,7 +166,7 @@ def mistakes_are_answered_before_any_work():
 def other_settings_in_the_same_folder_are_refused():
     few = [*SMALL, "--methods", "random", "--truth", 0, "--flipped", 0, "-q", "-o", "r"]
     fds(*few)
-    refused([*few, "--orders", 9], 2, "r/mnist-0", "permutations is 4", "9 now")
+    refused([*few, "--permutations", 9], 2, "r/mnist-0", "permutations is 4", "9 now")
 
 
 if __name__ == "__main__":

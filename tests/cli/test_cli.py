@@ -98,7 +98,7 @@ def a_missing_argument_is_named():
 
 @test
 def numbers_out_of_range_are_refused_with_the_range():
-    for option in ("--epochs", "--patience", "--batch", "--test-count", "--players"):
+    for option in ("--epochs", "--patience", "--batch", "--test", "--players"):
         for value in ("0", "-1", "1.5", "ten", " 5", "1e3", "99999999999999999999"):
             refused(["train", "x", "-o", "m", f"{option}={value}"], 2, option, "whole number")
     for option in ("--lr", "--loss-bound"):
@@ -126,11 +126,11 @@ def more_than_the_data_has_is_refused_with_how_much_there_is():
     train = fds_json("data", "show", MNIST)["train"]["count"]
     test_part = fds_json("data", "show", MNIST)["test"]["count"]
     refused(["train", MNIST, "-o", "m", "--players", train + 1], 2, f"only {train} samples")
-    refused(["train", MNIST, "-o", "m", "--test-count", test_part + 1], 2, f"only {test_part}")
+    refused(["train", MNIST, "-o", "m", "--test", test_part + 1], 2, f"only {test_part}")
     refused(["data", "show", MNIST, "--png", "a.png", "--count", 10000], 2, f"only {train} samples")
     write_csv("t.csv")
     refused(["train", "t.csv", "-o", "m", "--players", 97], 2, "only 96 samples", "held back")
-    refused(["train", "t.csv", "-o", "m", "--test-count", 120], 2, "leaves none to learn from")
+    refused(["train", "t.csv", "-o", "m", "--test", 120], 2, "leaves none to learn from")
     refused(["train", MNIST, "-o", "m", "--players", "providers"], 2, "provider")
     assert not os.path.exists("m")
 
@@ -322,7 +322,7 @@ def options_reach_the_training():
                   ["--model", "logistic"], ["--players", 30], ["--epochs", 3]):
         seen.add(fds_json(*args, *extra)["sha256"])
     assert len(seen) == 9, "an option made no difference"
-    assert fds_json(*args, "--test-count", 30)["test"]["count"] == 30
+    assert fds_json(*args, "--test", 30)["test"]["count"] == 30
     everyone = fds_json(*args, "--players", "all", "--epochs", 1)["players"]["count"]
     assert everyone == fds_json("data", "show", MNIST)["train"]["count"]
 

@@ -143,7 +143,7 @@ static void fail_value(const char *method, const char *adjust, uint64_t least_al
                     data,       "-o",
                     output,     "--players",
                     "4",        "--test",
-                    "3",        "--value",
+                    "3",        "--utility",
                     "knn:2",    "--threads",
                     "1",        "--quiet",
                     "--method", (char *)(uintptr_t)method,
@@ -172,7 +172,7 @@ static void explaining_survives_every_failure(void **state) {
     snprintf(output, sizeof output, "%s", scratch_path("values.json"));
     write_data(data);
     char *fit[] = {"fds", "fit",       data,       "-o",          run,      "--players",
-                   "8",   "--inputs",  "20",       "--method",    "afds",   "--k",
+                   "8",   "--inputs",  "20",       "--method",    "afds",   "--epochs",
                    "1",   "--model",   "logistic", "--explainer", "linear", "--explainer-epochs",
                    "1",   "--threads", "1",        "--quiet"};
     const call fitting = {fit, COUNT(fit), output, NULL, NULL};

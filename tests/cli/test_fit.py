@@ -24,7 +24,7 @@ from harness import (MNIST, check_width, digit, fds, fds_json, main, refused, st
 # A fit of about a second: 12 digits, sub-models of a millisecond.
 SMALL = ["--players", 12, "--inputs", 60, "--coalitions", 100, "--model", "logistic", "--threads",
          1]
-AFDS = ["--method", "afds", "--k", 3]
+AFDS = ["--method", "afds", "--epochs", 3]
 LINEAR = ["--explainer", "linear", "--explainer-epochs", 3]
 QUICK = [*SMALL, *AFDS, *LINEAR]
 KEPT = tempfile.TemporaryDirectory()
@@ -94,11 +94,11 @@ def a_fit_says_what_it_did_and_what_comes_next():
 
 @test
 def a_plan_says_what_it_would_take_and_writes_nothing():
-    out, _ = fds("fit", MNIST, *QUICK, "--plan", "-q")
+    out, _ = fds("fit", MNIST, *QUICK, "--estimate", "-q")
     check_width(out.replace(MNIST, "mnist"))
     for word in ("sub-models ", "memory ", "disk ", "accuracy ", "total "):
         assert f"\n{word}" in out or f"\n  {word}" in out, out
-    about = fds_json("fit", MNIST, *QUICK, "--plan", "-q")
+    about = fds_json("fit", MNIST, *QUICK, "--estimate", "-q")
     assert about["sub_models"] > 100 and about["disk"] > 0 and about["memory"] > 0
     assert about["seconds"]["total"] > 0
     assert 0.5 < about["accuracy"] < 1 and "least squares" in about["accuracy_of"]
@@ -454,7 +454,7 @@ def mistakes_in_the_options_are_answered_before_any_work():
             (["fit", "none", "-o", "r", "--method", "afd"], ['did you mean "afds"?']),
             (["fit", "none", "-o", "r", "--method", "shapley"], ["fds|afds|gfds|gfds+"]),
             (["fit", "none", "-o", "r", "--explainer", "resnet"], ['did you mean "resnet18"?']),
-            (["fit", "none", "-o", "r", "--k", 3], ["--k belongs to afds"]),
+            (["fit", "none", "-o", "r", "--epochs", 3], ["--k belongs to afds"]),
             (["fit", "none", "-o", "r", "--coalitions", 101], ["even number"]),
             (["fit", "none", "-o", "r", "--draws", 4], ["--draws belongs to --objective paper"]),
             (["fit", "none", "-o", "r", "--objective", "paper", "--draws", 5], ["even number"]),

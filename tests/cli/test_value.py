@@ -166,11 +166,11 @@ def labels_are_those_predicted_or_the_true_ones_or_all():
 @test
 def other_value_functions_need_no_network():
     for kind in ("knn:3", "kernel"):
-        about = fds_json("value", MNIST, "--players", 8, "--test", 10, "--value", kind,
+        about = fds_json("value", MNIST, "--players", 8, "--test", 10, "--utility", kind,
                          "--method", "exact", "--table", kind)
         assert about["network"] is None and about["game"]["coalitions"] == 256
         assert about["game"]["function"] == kind and len(about["ranking"]) == 8
-    text, _ = fds("value", MNIST, "--players", 8, "--test", 10, "--value", "knn:3", "--table",
+    text, _ = fds("value", MNIST, "--players", 8, "--test", 10, "--utility", "knn:3", "--table",
                   "knn:3", "--method", "exact")
     assert "network" not in text and "0 computed, 256 were there already" in text
 
@@ -179,7 +179,7 @@ def other_value_functions_need_no_network():
 def options_reach_the_sub_models():
     seen = set()
     for extra in ([], ["--lr", 0.001], ["--beta", 3], ["--batch", 4], ["--optimizer", "sgd"],
-                  ["--value", "retrain:2"], ["--value", "retrain"], ["--seed", 1],
+                  ["--utility", "retrain:2"], ["--utility", "retrain"], ["--seed", 1],
                   ["--model", "mlp"]):
         about = fds_json(*SMALL, "--method", "exact", *extra, "--table", f"t{len(seen)}")
         seen.add(about["ranking"][0]["value"])
@@ -189,7 +189,7 @@ def options_reach_the_sub_models():
 @test
 def the_learning_rate_shown_is_the_one_trained_with():
     for value, epochs, rate in (("retrain:2", 2, 0.002), ("retrain", 1000, 0.0002)):
-        args = [*SMALL, "--lr", 0.0002, "--value", value, "--table", value, "--dry-run"]
+        args = [*SMALL, "--lr", 0.0002, "--utility", value, "--table", value, "--estimate"]
         assert f"\nfunction    {value} at learning rate {rate}\n" in fds(*args)[0]
         parameters = fds_json(*args)["game"]["parameters"]
         assert (parameters["epochs"], parameters["lr"]) == (epochs, rate)
@@ -294,7 +294,7 @@ def providers_from_a_table_are_players_or_groups():
 def as_many_samples_are_held_back_as_for_train_and_some_of_them_tested():
     write_csv("t.csv", rows=1500)
     args = ["t.csv", "--players", 10]
-    valued, err = fds("value", *args, "--value", "knn:1", "--coalitions", 20)
+    valued, err = fds("value", *args, "--utility", "knn:1", "--coalitions", 20)
     assert "300 samples are held back" in err and "200 samples held back" in valued
     assert "300 samples are held back" in fds("train", *args, "--epochs", 1, "-o", "m")[1]
 
@@ -304,7 +304,7 @@ def names_with_commas_and_quotes_survive_the_file():
     rows = ["x,label,provider"] + [f'{i % 3 + i / 100},"a, ""{i % 3}""","shop ""{i % 5}"", Ltd"'
                                    for i in range(60)]
     pathlib.Path("t.csv").write_text("\n".join(rows) + "\n")
-    args = ["value", "t.csv", "--players", "providers", "--value", "knn:1", "--method", "exact",
+    args = ["value", "t.csv", "--players", "providers", "--utility", "knn:1", "--method", "exact",
             "-q", "--table", "t"]
     fds(*args, "-o", "v.csv")
     fds(*args, "-o", "v.json")
@@ -319,7 +319,7 @@ def names_with_commas_and_quotes_survive_the_file():
 
 @test
 def a_dry_run_says_what_it_would_take_and_writes_nothing():
-    args = [*SMALL, "-o", "v.csv", "--dry-run"]
+    args = [*SMALL, "-o", "v.csv", "--estimate"]
     out, err = fds(*args)
     check_width(out.replace(MNIST, "mnist"))
     assert err.count("\n") == 1 and "classes have no sample" in err, err
@@ -432,7 +432,7 @@ def a_table_of_other_parameters_is_refused_with_the_difference():
     once, table = read("v.csv"), table_bytes("v.csv.table")
     for extra, difference in ((["--lr", 0.01], "lr is 0.001 in the table, 0.1 now"),
                               (["--seed", 1], "seed is 0"), (["--store", "f16"], "store is"),
-                              (["--value", "retrain:5"], "epochs is 10"),
+                              (["--utility", "retrain:5"], "epochs is 10"),
                               (["--players", 7], "players is 6"), (["--test", 11], "inputs is 10")):
         _, err = fds(*SMALL, *extra, "-q", "-o", "v.csv", code=2)
         *_, last = err.rstrip("\n").split("\n")
@@ -469,9 +469,9 @@ def mistakes_in_options_are_answered_before_any_work():
             (["--adjust", "knn:3", "--sampler", "gfds+"], ["choose none or shrink"]),
             (["--adjust", "knn:3", "--players", "providers"], ["--adjust knn:3", "one sample"]),
             (["--target", "all", "--global"], ["--target all", "predicted or true"]),
-            (["--value", "knn:3", "--lr", 1], ["--lr belongs to --value retrain"]),
-            (["--value", "kernel", "--model", "mlp"], ["--model belongs to --value retrain"]),
-            (["--value", "retrain", "--beta", 2], ["--beta belongs to --value retrain:K"]),
+            (["--utility", "knn:3", "--lr", 1], ["--lr belongs to --value retrain"]),
+            (["--utility", "kernel", "--model", "mlp"], ["--model belongs to --value retrain"]),
+            (["--utility", "retrain", "--beta", 2], ["--beta belongs to --value retrain:K"]),
             (["--store", "f64"], ["f32|f16"]),
             (["--lr", "nan"], ["--lr nan", "number above 0"]),
             (["--test", 0], ["--test 0"]),
@@ -495,9 +495,9 @@ def mistakes_that_the_data_shows_are_answered_before_any_training():
             ([MNIST, "--method", "exact", "--sampler", "gfds", "--players", 200], 1,
              ["exact GFDS values", "--method ls"]),
             ([MNIST, "--players", 10, "--coalitions", 1024], 1, ["--coalitions 1024", "only 1022"]),
-            ([MNIST, "--value", "retrian"], 2, ['unknown utility function "retrian"', '"retrain:K"']),
-            ([MNIST, "--value", "knn"], 2, ['"knn:K"']),
-            ([MNIST, "--value", "knn:x"], 2, ["after the colon"]),
+            ([MNIST, "--utility", "retrian"], 2, ['unknown utility function "retrian"', '"retrain:K"']),
+            ([MNIST, "--utility", "knn"], 2, ['"knn:K"']),
+            ([MNIST, "--utility", "knn:x"], 2, ["after the colon"]),
             ([MNIST, "--model", "lenet"], 2, ['did you mean "lenet5"?']),
             ([MNIST, "--group", "lable"], 1, ["--group lable", 'did you mean "label"?']),
             ([MNIST, "--group", "model:x"], 2, ["--group model:x", "whole number"]),
@@ -534,7 +534,7 @@ def groups_from_a_file_must_name_every_player():
 def a_folder_that_is_no_table_is_left_alone():
     os.mkdir("mine")
     pathlib.Path("mine/letter").write_text("dear")
-    for extra in ([], ["--dry-run"]):
+    for extra in ([], ["--estimate"]):
         _, err = fds(*SMALL, "-q", "--table", "mine", *extra, code=2)
         assert "mine" in err and "no table.json" in err, err
     assert os.listdir("mine") == ["letter"]
