@@ -17,8 +17,8 @@ from harness import MNIST, check_width, fds, fds_json, main, refused, test
 
 # Sub-models of a millisecond: six digits, ten test samples.
 SMALL = ["value", MNIST, "--players", 6, "--test", 10, "--model", "logistic"]
-BY_ORDERS = ["tmc", "beta:4,1", "cs-shapley"]
-BY_TABLE = ["loo", *BY_ORDERS, "group-testing", "banzhaf"]
+BY_PERMUTATIONS = ["tmc", "beta:4,1", "cs-shapley"]
+BY_TABLE = ["loo", *BY_PERMUTATIONS, "group-testing", "banzhaf"]
 WITHOUT_NETWORK = ["knn:3", "random", "same-label"]
 FREE = {"gshapley": ["--permutations", 3], "freeshap": ["--permutations", 20], "knn:3": [], "random": [], "same-label": []}
 QUICK = {"tmc": ["--permutations", 20], "beta:4,1": ["--permutations", 20], "cs-shapley": ["--permutations", 20],
@@ -64,9 +64,9 @@ def every_method_but_class_wise_values_every_test_sample():
 
 
 @test
-def permutations_are_orders():
-    assert fds_json(*SMALL, "--method", "tmc", "--permutations", 7)["baseline"]["settings"]["orders"] == 7
-    refused([*SMALL, "--method", "tmc", "--permutations", -7], 2, "--permutations -7", "from 1")
+def permutations_are_told_and_checked():
+    assert fds_json(*SMALL, "--method", "tmc", "--permutations", 7)["baseline"]["settings"]["permutations"] == 7
+    refused([*SMALL, "--method", "tmc", "--permutations", -7], 2, "--permutations", "from 1", "got -7")
 
 
 # ---- standard errors ----
@@ -159,37 +159,37 @@ def a_repeated_run_adds_nothing_to_the_table():
 def a_model_is_trained_only_where_something_asks_it():
     for method in ("gshapley", "random", "same-label"):
         about, text = fds_json(*small(method)), fds(*small(method))[0]
-        assert about["game"]["function"] is None and about["game"]["parameters"] is None
-        assert about["predicted_rightly"] is None and about["probability_with_all"] is None
-        assert "function" not in text and "rightly" not in text, text
+        assert about["game"]["utility"] is None and about["game"]["parameters"] is None
+        assert about["correctly_classified"] is None and about["probability_with_all"] is None
+        assert "utility" not in text and "correctly" not in text, text
         game = [*small(method), "--per-sample", "--lr", 0.001]  # labels by a model, so trained
         about, text = fds_json(*game), fds(*game)[0]
-        assert about["game"]["parameters"]["lr"] == 0.01 and about["predicted_rightly"] is not None
+        assert about["game"]["parameters"]["lr"] == 0.01 and about["correctly_classified"] is not None
         assert "\nlabels by   retrain:10 at learning rate 0.01\n" in text, text
-        assert fds_json(*small(method), "--per-sample", "--target", "true")["game"]["function"] is None
+        assert fds_json(*small(method), "--per-sample", "--target", "true")["game"]["utility"] is None
     for method in ("freeshap", "knn:3"):
-        assert fds_json(*small(method))["predicted_rightly"] is not None
+        assert fds_json(*small(method))["correctly_classified"] is not None
 
 
 @test
 def what_it_will_take_is_told_before():
     for method, most in (("loo", 7), ("tmc", 64), ("banzhaf", 40), ("group-testing", 62)):
         out, _ = fds(*small(method), "--estimate")
-        assert f"at most {most} sub-models to train (the table has 0 already)" in out, out
-        assert "\ndisk        up to " in out and "\ntable       fds.table\n" in out, out
+        assert f"at most {most} sub-models to train (0 are there already)" in out, out
+        assert "\ndisk        up to " in out , out
         assert os.listdir(".") == []
         game = fds_json(*small(method), "--estimate")["game"]
         assert game["coalitions"] == game["missing"] == most and game["disk"] > 0, game
     _, err = fds(*small("tmc"), "--table", "t")
-    assert "at most 64 sub-models to train (the table has 0 already)" in err and "on disk" in err, err
-    assert "the table has 7 already" in fds(*small("loo"), "--table", "t", "--estimate")[0]
-    assert "at most" not in fds(*small("freeshap"), "--estimate")[0].replace("orders      at most", "")
+    assert "at most 64 sub-models to train (0 are there already)" in err and "on disk" in err, err
+    assert "(7 are there already)" in fds(*small("loo"), "--table", "t", "--estimate")[0]
+    assert "at most" not in fds(*small("freeshap"), "--estimate")[0].replace("            at most", "")
 
 
 @test
 def a_disk_that_is_too_small_is_told_before_any_work():
     refused(["value", MNIST, "--players", 100, "--test", 50, "--method", "tmc", "--permutations", 100000000, "-q"],
-            1, "up to", "are needed, but the disk has only", "--table DIR")
+            1, "up to", "are needed, but the disk has only", "--table")
 
 
 @test
@@ -207,7 +207,7 @@ def a_label_without_test_samples_is_warned_of():
 def methods_without_sub_models_leave_no_table():
     for method in FREE:
         assert fds_json(*small(method))["game"]["table"] is None, method
-        assert not pathlib.Path("fds.table").exists(), method
+        assert not pathlib.Path("mnist.table").exists(), method
 
 
 @test

@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 /* The command's own main, under another name (see meson.build). */
-int fds__main(int argc, char **argv);
+int fds_main(int argc, char **argv);
 
 /* A call of the command, and what it leaves in the folder. */
 typedef struct {
@@ -37,7 +37,7 @@ static int run_command(const call *c) {
         dup2(fd, i + 1);
         close(fd);
     }
-    int code = fds__main(c->argc, c->argv);
+    int code = fds_main(c->argc, c->argv);
     fflush(NULL);
     for (int i = 0; i < 2; i++) {
         dup2(kept[i], i + 1);

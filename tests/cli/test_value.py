@@ -169,7 +169,7 @@ def other_value_functions_need_no_network():
         about = fds_json("value", MNIST, "--players", 8, "--test", 10, "--utility", kind,
                          "--method", "exact", "--table", kind)
         assert about["network"] is None and about["game"]["coalitions"] == 256
-        assert about["game"]["function"] == kind and len(about["ranking"]) == 8
+        assert about["game"]["utility"] == kind and len(about["ranking"]) == 8
     text, _ = fds("value", MNIST, "--players", 8, "--test", 10, "--utility", "knn:3", "--table",
                   "knn:3", "--method", "exact")
     assert "network" not in text and "0 computed, 256 were there already" in text
@@ -190,7 +190,7 @@ def options_reach_the_sub_models():
 def the_learning_rate_shown_is_the_one_trained_with():
     for value, epochs, rate in (("retrain:2", 2, 0.002), ("retrain", 1000, 0.0002)):
         args = [*SMALL, "--lr", 0.0002, "--utility", value, "--table", value, "--estimate"]
-        assert f"\nfunction    {value} at learning rate {rate}\n" in fds(*args)[0]
+        assert f"\nutility     {value} at learning rate {rate}\n" in fds(*args)[0]
         parameters = fds_json(*args)["game"]["parameters"]
         assert (parameters["epochs"], parameters["lr"]) == (epochs, rate)
 
@@ -206,6 +206,14 @@ def the_three_formats_say_the_same():
             fds(*SMALL, *extra, "-q", "--table", "t", "-o", name)
         rows, (got, numbers), about = read_table("v.csv"), read_npy("v.npy"), json.loads(
             read("v.json"))
+        names = [p["name"] for p in about["players"]]
+        for start_row in range(0, len(rows), 6):  # by rank; the others have the players' order
+            ranked_rows = rows[start_row:start_row + 6]
+            assert [row["rank"] for row in ranked_rows] == list("123456")
+            assert all(float(a["value"]) >= float(b["value"])
+                       for a, b in zip(ranked_rows, ranked_rows[1:]))
+            rows[start_row:start_row + 6] = sorted(ranked_rows,
+                                                   key=lambda row: names.index(row["player"]))
         assert got == shape
         pairs = [(float(row["value"]), float(row["standard_error"])) for row in rows]
         half = len(numbers) // 2
@@ -216,7 +224,8 @@ def the_three_formats_say_the_same():
         assert [p["name"] for p in about["players"]] == [row["player"] for row in rows[:6]]
         assert about["classes"] == list("0123456789")
         if "--global" in extra:
-            assert list(rows[0]) == ["player", "player_label", "value", "standard_error"]
+            assert list(rows[0]) == ["rank", "player", "player_label", "provider", "samples", "value",
+                                     "standard_error"]
             assert list(about["results"][0]) == ["values", "standard_errors"]
         else:
             assert list(rows[0]) == ["test", "label", "player", "player_label", "value",
@@ -231,18 +240,18 @@ def text_says_what_the_json_says():
     out, err = fds(*args, "--top", 5)
     about = fds_json(*args)
     check_width(out.replace(MNIST, "mnist"))
-    note = (r"fds value: 602 sub-models to train \(0 of 602 are there already\)\n"
+    note = (r"fds value: retrain:10: 602 sub-models to train \(0 are there already\)\n"
             r"fds value: [\d.]+ [kM]B on disk \([\d.]+ \w+ free\), [\d.]+ [kM]B of memory\n")
     assert re.match(note, err), err
     check_width(err)
     for line in ("network     logistic, 7850 weights", "players     30 points",
                  "groups      10 by label", "coalitions  600 by leverage, in pairs, adjusted by "
                  "counts", "table       v.csv.table", "written     v.csv",
-                 "function    retrain:10 at learning rate 0.001"):
+                 "utility     retrain:10 at learning rate 0.001"):
         assert f"\n{line}\n" in out, (line, out)
-    trained = r"\nsub-models  602 trained in [\d.]+ s \(\d+ a second\), 0 were there already\n"
+    trained = r"\nsub-models  602 trained in [\d.]+ s \(\d+ per second\), 0 were there already\n"
     assert re.search(trained, out), out
-    assert f"foretells {100 * about['fit']['explained']:.1f} % of" in out
+    assert f"predicts {100 * about['fit']['explained']:.1f} % of" in out
     assert about["game"]["missing"] == 0 and about["game"]["coalitions"] == 602
     shown = re.findall(r"^ *(\d+)  (sample \d+) +(\d) +(-?[\d.]+)  \u00b1 ([\d.]+)$", out, re.M)
     assert [int(row[0]) for row in shown] == [1, 2, 3, 4, 5, 28, 29, 30], out
@@ -261,7 +270,7 @@ def exact_values_are_shown_without_errors():
     assert "\u00b1" not in out and "standard error" not in out
     assert "coalitions  64, all that exact values need" in out and len(out.split("\n")) > 15
     assert fds_json(*SMALL, "--method", "exact")["fit"] is None
-    assert os.listdir(".") == ["fds.table"]
+    assert os.listdir(".") == ["mnist.table"]
 
 
 @test
@@ -277,7 +286,7 @@ def providers_from_a_table_are_players_or_groups():
     write_csv("t.csv", providers=6)
     args = ["value", "t.csv", "--model", "logistic", "-q"]
     out, _ = fds(*args, "--players", "providers", "--method", "exact", "--global", "-o", "v.csv")
-    assert "players     6 providers with 96 samples" in out and "24 samples held back" in out
+    assert "players     6 providers with 96 samples" in out and "24 samples set aside" in out
     rows = read_table("v.csv")
     assert [row["player"] for row in rows] == [f"shop-{i}" for i in range(6)]
     assert {row["player_label"] for row in rows} <= set("abc")
@@ -287,7 +296,7 @@ def providers_from_a_table_are_players_or_groups():
     about = fds_json(*args, "--players", 20, "--sampler", "gfds+", "--group", "provider",
                      "--coalitions", 60, "--table", "g")
     assert all(p["provider"].startswith("shop-") for p in about["ranking"])
-    assert about["test_held_back"] is True and about["test_count"] == 24
+    assert about["tests_set_aside"] is True and about["tests"] == 24
 
 
 @test
@@ -295,8 +304,8 @@ def as_many_samples_are_held_back_as_for_train_and_some_of_them_tested():
     write_csv("t.csv", rows=1500)
     args = ["t.csv", "--players", 10]
     valued, err = fds("value", *args, "--utility", "knn:1", "--coalitions", 20)
-    assert "300 samples are held back" in err and "200 samples held back" in valued
-    assert "300 samples are held back" in fds("train", *args, "--epochs", 1, "-o", "m")[1]
+    assert "300 samples are set aside" in err and "200 samples set aside" in valued
+    assert "300 samples are set aside" in fds("train", *args, "--epochs", 1, "-o", "m")[1]
 
 
 @test
@@ -314,16 +323,16 @@ def names_with_commas_and_quotes_survive_the_file():
     assert [p["name"] for p in about["players"]] == [row["player"] for row in table[:5]]
 
 
-# ---- dry run ----
+# ---- estimates ----
 
 
 @test
-def a_dry_run_says_what_it_would_take_and_writes_nothing():
+def an_estimate_says_what_it_would_take_and_writes_nothing():
     args = [*SMALL, "-o", "v.csv", "--estimate"]
     out, err = fds(*args)
     check_width(out.replace(MNIST, "mnist"))
     assert err.count("\n") == 1 and "classes have no sample" in err, err
-    assert "62 by leverage" in out and "64 sub-models to train (0 of 64 are there already)" in out
+    assert "62 by leverage" in out and "64 sub-models to train (0 are there already)" in out
     assert "would write v.csv" in out and os.listdir(".") == []
     about = fds_json(*args, "--table", "a/b/c", "--adjust", "kernel")
     assert about["game"]["missing"] == 64 and about["game"]["seconds"] is None
@@ -331,7 +340,7 @@ def a_dry_run_says_what_it_would_take_and_writes_nothing():
     assert os.listdir(".") == []
     fds(*args[:-1], "-q", "--coalitions", 20)
     before = table_bytes("v.csv.table")
-    assert "42 sub-models to train (22 of 64 are there already)" in fds(*args)[0]
+    assert "42 sub-models to train (22 are there already)" in fds(*args)[0]
     assert fds_json(*args)["game"]["missing"] == 42
     assert table_bytes("v.csv.table") == before
     assert sorted(os.listdir(".")) == ["v.csv", "v.csv.table"]
@@ -348,7 +357,7 @@ def a_second_run_trains_nothing_and_gives_the_same_bytes():
     assert "sub-models  64 trained in" in first
     assert "sub-models  0 trained, 64 were there already" in second and "to train" not in err
     assert read("v.csv") == once and table_bytes("v.csv.table") == table
-    ranking = lambda text: text[text.index("\nrank"):]
+    ranking = lambda text: text[:text.index("\n\n")]
     assert ranking(first) == ranking(second)
 
 
@@ -437,7 +446,7 @@ def a_table_of_other_parameters_is_refused_with_the_difference():
         _, err = fds(*SMALL, *extra, "-q", "-o", "v.csv", code=2)
         *_, last = err.rstrip("\n").split("\n")
         assert last.startswith("fds value: v.csv.table/table.json: "), err
-        assert difference in last and "in the table" in last and "--table DIR" in last, err
+        assert difference in last and "in the table" in last and "--table" in last, err
     assert read("v.csv") == once and table_bytes("v.csv.table") == table
 
 
@@ -450,7 +459,7 @@ def mistakes_in_options_are_answered_before_any_work():
     for args, phrases in (
             (["-o", "v.txt"], ["-o v.txt", ".csv, .npy or .json"]),
             (["-o", "v"], [".csv, .npy or .json"]),
-            (["--method", "exat"], ["one of exact, ls", 'did you mean "exact"?']),
+            (["--method", "exat"], ["must be ls, exact",'did you mean "exact"?']),
             (["--players", "none"], ["--players none"]),
             (["--sampler", "leverge"], ['did you mean "leverage"?']),
             (["--coalitions", 101], ["--coalitions 101", "leverage draws pairs", "even"]),
