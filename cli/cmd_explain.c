@@ -34,7 +34,8 @@ fds_status cli_answer_check(const cli_args *args, fds_error *err) {
         return cli_fail(err, FDS_ERR_USAGE,
                         "\"%s\" and --index: give pictures or --index, not both", args->more[0]);
     if (!args->more_count && !has_index)
-        return cli_fail(err, FDS_ERR_USAGE, "nothing to explain: give an image or --index");
+        return cli_fail(err, FDS_ERR_USAGE,
+                        "nothing to explain: give an image or --index, for example --index 0");
     for (size_t i = 0; i < CLI_COUNT(of_data) && !has_index; i++) {
         CLI_TRY(fds_params_get(args->params, of_data[i], value, sizeof value, err));
         if (strcmp(value, "auto") != 0)

@@ -78,7 +78,7 @@ static void print_method(const json_t *about) {
                    cli_count(cli_get_count(set, "permutations"), count));
             printf(" permutations");
             if (cli_get_number(set, "until") > 0)
-                printf(", until 100 change the values by less than %g %%",
+                printf(", until 100 change values by less than %g %%",
                        100 * cli_get_number(set, "until"));
             putchar('\n');
         }

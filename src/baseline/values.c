@@ -96,9 +96,9 @@ static fds_status check(job *j, const fds_params *params, fds_error *err) {
     if (has_network)
         TRY(fds__network_check(j->problem, j->utility.network, &j->weights, err));
     j->params.seed = fds__draw_seed(params->seed, params->draw);
-    if (!j->problem)
-        return FDS_OK;
-    return fds__baseline_check(&j->params, fds_players_count(j->problem->players), err);
+    /* before there is a problem, as many players as there can be */
+    return fds__baseline_check(
+        &j->params, j->problem ? fds_players_count(j->problem->players) : FDS__MAX_PLAYERS, err);
 }
 
 /* The game, with a table where the method asks one; what a look finds is not left behind. */

@@ -316,8 +316,8 @@ static fds_status choose_answerer(question *q, const fds_params *params, fds_err
             "`check` compares the explainer with the bank: it does not apply to `by` bank");
     if ((q->has_check || q->by == FDS__ANSWERER_BANK) && !info.has_bank)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "`%s`: the run has no sub-models to answer; fit it with `keep_models`",
-                         q->has_check ? "check" : "by");
+                         "`%s: the run has no sub-models to answer; fit it with `keep_models`",
+                         q->has_check ? "check`" : "by` bank");
     return FDS_OK;
 }
 

@@ -87,8 +87,8 @@ fds_status fds__check_training(const fds_params *params, const char *kind, bool 
                         : fds__is_given(params, optimizer)           ? "optimizer"
                                                                      : NULL;
     if (wrong)
-        return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply: `utility` %s trains no network",
-                         wrong, kind ? kind : "of this method");
+        return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply: %s%s trains no network", wrong,
+                         kind ? "`utility` " : "method ", kind ? kind : params->method);
     if (fds__is_given(params, beta) && kind && strcmp(kind, "retrain") == 0)
         return fds__fail(
             err, FDS_ERR_USAGE,

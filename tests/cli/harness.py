@@ -47,6 +47,13 @@ def fds(*args, code=0, stdout=subprocess.PIPE):
     return out, err
 
 
+def says(phrase, text):
+    """Whether text has the phrase; "--lr 0" is also said by "--lr must be ... (got 0)"."""
+    option, _, value = phrase.partition(" ")
+    return phrase in text or (option.startswith("--") and f"{option} must be " in text and
+                              f"(got {value})" in text)
+
+
 def refused(args, code, *phrases):
     """The command fails with this code, prints no result, and one line that says all phrases."""
     out, err = fds(*args, code=code)
@@ -54,7 +61,7 @@ def refused(args, code, *phrases):
     assert out == "", f"{call} printed {out!r}"
     assert err.count("\n") == 1, f"{call}: not one line: {err!r}"
     for phrase in phrases:
-        assert phrase in err, f"{call}: no {phrase!r} in {err!r}"
+        assert says(phrase, err), f"{call}: no {phrase!r} in {err!r}"
 
 
 def fds_json(*args):

@@ -97,7 +97,7 @@ def providers_that_come_and_go_with_the_seed_are_refused():
             file.write(f"{'small' if i == 7 else 'shop' + str(i % 5)},{i % 2},{i % 7},{(i * 5) % 11}\n")
     many = ["bench", "few.csv", "--label", "outcome", "--provider", "provider", "--players", "providers", "--methods",
             "random", "--model", "logistic", "--seeds", 8, "-o", "r", "--truth", 0, "--flipped", 0]
-    refused(many, 2, "few.csv", "providers have samples to learn from with seed", "--seeds 1")
+    refused(many, 2, "few.csv", "providers have samples to learn from with the first seed", "--seeds 1")
     assert not os.path.exists("r")
 
 
@@ -147,7 +147,7 @@ def mistakes_are_answered_before_any_work():
     refused(["bench"], 2, "DATA is missing", "fds bench paper --quick")
     refused(["bench", MNIST, "--methods", "afsd"], 2, "afsd", "afds")
     refused(["bench", MNIST, "--methods", "cs-shapley/sample"], 2, "cs-shapley")
-    refused(["bench", MNIST, "--methods", ","], 2, "it names none")
+    refused(["bench", MNIST, "--methods", ","], 2, "names none")
     refused(["bench", MNIST, "--methods", "ls,ls"], 2, "twice")
     refused(["bench", MNIST, "--remove", "10,5"], 2, "rising", "5,10,20")
     refused(["bench", MNIST, "--remove", "0"], 2, "above 0")

@@ -127,12 +127,12 @@ def options_that_do_not_go_together_are_refused():
 def more_than_the_data_has_is_refused_with_how_much_there_is():
     train = fds_json("data", "show", MNIST)["train"]["count"]
     test_part = fds_json("data", "show", MNIST)["test"]["count"]
-    refused(["train", MNIST, "-o", "m.safetensors", "--players", train + 1], 2, f"only {train} samples")
-    refused(["train", MNIST, "-o", "m.safetensors", "--test", test_part + 1], 2, f"only {test_part}")
-    refused(["data", "show", MNIST, "--png", "a.png", "--count", 10000], 2, f"only {train} samples")
+    refused(["train", MNIST, "-o", "m.safetensors", "--players", train + 1], 2, f"at most {train}")
+    refused(["train", MNIST, "-o", "m.safetensors", "--test", test_part + 1], 2, f"at most {test_part}")
+    refused(["data", "show", MNIST, "--png", "a.png", "--count", 10000], 2, f"to {train}")
     write_csv("t.csv")
-    refused(["train", "t.csv", "-o", "m.safetensors", "--players", 97], 2, "only 96 samples", "set aside")
-    refused(["train", "t.csv", "-o", "m.safetensors", "--test", 120], 2, "leaves none to learn from")
+    refused(["train", "t.csv", "-o", "m.safetensors", "--players", 97], 2, "at most 96", "besides the test samples")
+    refused(["train", "t.csv", "-o", "m.safetensors", "--test", 120], 2, "leave none to learn from")
     refused(["train", MNIST, "-o", "m.safetensors", "--players", "providers"], 2, "provider")
     assert not os.path.exists("m.safetensors")
 
@@ -146,16 +146,19 @@ def an_output_that_cannot_be_written_is_refused_before_any_work():
     pathlib.Path("file").write_text("x")
     write_csv("t.csv")
     data = pathlib.Path("t.csv").read_bytes()
-    for command, option in ((["train"], "-o"), (["data", "show"], "--png")):
+    for command, option, end in ((["train"], "-o", ".safetensors"), (["data", "show"], "--png", ".png")):
+        m = f"m{end}"
         # the data does not exist: had it been looked for first, that would be the error
-        refused([*command, "none", option, "nowhere/m"], 1, f"{option} nowhere/m", "folder nowhere")
-        refused([*command, "none", option, "file/m"], 1, option, "file")
-        refused([*command, "none", option, "/proc/m"], 1, option, "folder /proc")
+        refused([*command, "none", option, f"nowhere/{m}"], 1, f"{option} nowhere/m", "folder nowhere")
+        refused([*command, "none", option, f"file/{m}"], 1, option, "file")
+        refused([*command, "none", option, f"/proc/{m}"], 1, option, "folder /proc")
         refused([*command, "none", option, "folder"], 2, "it is a folder")
         refused([*command, "none", option, "folder/"], 2, "it is a folder")
-        refused([*command, "none", option, "new/"], 2, "name of a file is needed")
+        refused([*command, "none", option, "new/"], 2, "not the name of a file")
         refused([*command, "none", option, "/dev/null"], 2, "not a regular file")
-        refused([*command, "t.csv", option, "./t.csv"], 2, "it is the data itself")
+        refused([*command, "t.csv", option, "./t.csv"], 2, f"the name must end in {end}")
+        os.link("t.csv", f"t{end}")
+        refused([*command, f"t{end}", option, f"./t{end}"], 2, "this file is an input")
     assert os.listdir("folder") == [] and pathlib.Path("t.csv").read_bytes() == data
 
 
@@ -289,7 +292,6 @@ def train_learns_and_its_text_says_what_its_json_says():
     args = ["train", MNIST, "-o", "m.safetensors", "--players", 100, "--epochs", 10]
     about = fds_json(*args)
     assert about["players"] == {"kind": "points", "count": 100, "samples": 100}
-    assert about["params"]["lr"] == 0.001 and about["params"]["loss_bound"] == 0.01
     assert about["epochs"] == 10 and about["converged"] is False
     assert about["network"] == "lenet5" and about["weights"] == 61706
     assert about["train"]["count"] == 100 and about["train"]["accuracy"] > 0.5
@@ -306,7 +308,7 @@ def train_learns_and_its_text_says_what_its_json_says():
 def converge_stops_by_its_rule_or_at_its_cap():
     args = ["train", MNIST, "-o", "m.safetensors", "--players", 20, "--converge"]
     by_rule = fds_json(*args)
-    assert by_rule["params"]["epochs"] == 1000 and by_rule["converged"] is True
+    assert by_rule["converged"] is True
     assert 1 < by_rule["epochs"] < 1000
     at_once = fds_json(*args, "--loss-bound", 99)
     assert at_once["epochs"] == 1 and at_once["converged"] is True
