@@ -7,15 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP = 10, LOWEST = 3 };
+enum { TOP = 10, LOWEST = 3, MOST_TABLES = 1000 };
 
 static const cli_option own[] = {
     CLI_OWN('o', "output", output, "FILE",
             "file of the values: .csv, .npy or .json, as it ends [no file]"),
-    CLI_OWN(0, "table", table, "DIR",
-            "folder in which the answers of sub-models are kept, to resume and to reuse "
-            "[FILE.table beside the "
-            "output; without -o a table named after the data and the parameters]"),
+    CLI_OWN(
+        0, "table", table, "DIR",
+        "folder in which the answers of sub-models are kept, to resume and to reuse "
+        "[FILE.table beside the "
+        "output; without -o DATA.table, or DATA.2.table and so on if it holds another question]"),
     CLI_OWN(0, "top", top, "N", "how many of the most valuable players are shown [10]"),
     CLI_OWN(0, "estimate", estimate, NULL, "say what it would take, and stop"),
 };
@@ -243,14 +244,16 @@ static fds_status show(const cli_args *args, const fds_result *r, size_t top, fd
     return status;
 }
 
-/* Tables of different questions without a file must not meet in one folder. */
-static void name_table(const cli_args *args, char out[4200]) {
+/* Without a file, tables of different questions lie beside each other: DATA.table, DATA.2.table... */
+static void name_table(const cli_args *args, unsigned number, char out[4200]) {
     const char *start = strrchr(args->operand, '/');
     start = start && start[1] ? start + 1 : args->operand;
     if (args->table)
         snprintf(out, 4200, "%s", args->table);
     else if (args->output)
         snprintf(out, 4200, "%s.table", args->output);
+    else if (number > 1)
+        snprintf(out, 4200, "%.*s.%u.table", (int)strcspn(start, "./"), start, number);
     else
         snprintf(out, 4200, "%.*s.table", (int)strcspn(start, "./"), start);
 }
@@ -261,17 +264,31 @@ static bool is_shapley(const fds_params *params) {
     return strcmp(method, "ls") == 0 || strcmp(method, "exact") == 0;
 }
 
+/* An estimate in *text, or values in *result; in the first table that is free or of this question. */
+static fds_status compute(const cli_args *args, const fds_problem *problem, char **text,
+                          fds_result **result, fds_error *err) {
+    char table[4200];
+    fds_status status = FDS_ERR_USAGE;
+    for (unsigned number = 1; number <= MOST_TABLES; number++) {
+        name_table(args, number, table);
+        status = args->estimate
+                     ? fds_value_estimate(problem, args->params, table, args->events, text, err)
+                     : (is_shapley(args->params) ? fds_shapley : fds_baseline)(
+                           problem, args->params, table, args->events, result, err);
+        bool is_other = status == FDS_ERR_USAGE && strncmp(err->text, table, strlen(table)) == 0;
+        if (!is_other || args->table || args->output)
+            break;
+    }
+    return status;
+}
+
 static fds_status work(const cli_args *args, const fds_problem *problem, size_t top,
                        fds_error *err) {
-    char table[4200], *text = NULL;
+    char *text = NULL;
     fds_result *result = NULL;
-    name_table(args, table);
-    if (args->estimate) {
-        CLI_TRY(fds_value_estimate(problem, args->params, table, args->events, &text, err));
+    CLI_TRY(compute(args, problem, &text, &result, err));
+    if (args->estimate)
         return show_estimate(args, text, err);
-    }
-    CLI_TRY((is_shapley(args->params) ? fds_shapley : fds_baseline)(problem, args->params, table,
-                                                                    args->events, &result, err));
     fds_terminal_clear();
     fds_status status = args->output ? fds_result_save(result, args->output, err) : FDS_OK;
     if (status == FDS_OK)

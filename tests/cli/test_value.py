@@ -450,6 +450,20 @@ def a_table_of_other_parameters_is_refused_with_the_difference():
     assert read("v.csv") == once and table_bytes("v.csv.table") == table
 
 
+@test
+def without_names_every_question_has_a_table_of_its_own():
+    table = lambda *extra: fds_json(*SMALL, *extra)["game"]["table"]
+    assert table() == "mnist.table" and table("--seed", 1) == "mnist.2.table"
+    assert table("--seed", 2) == "mnist.3.table"
+    once = table_bytes("mnist.table"), table_bytes("mnist.2.table")
+    again = fds_json(*SMALL, "--seed", 1)["game"]
+    assert again["table"] == "mnist.2.table" and again["missing"] == 0
+    assert fds_json(*SMALL)["game"]["missing"] == 0
+    assert fds_json(*SMALL, "--seed", 2, "--estimate")["game"]["missing"] == 0
+    assert once == (table_bytes("mnist.table"), table_bytes("mnist.2.table"))
+    assert sorted(os.listdir(".")) == ["mnist.2.table", "mnist.3.table", "mnist.table"]
+
+
 # ---- mistakes ----
 
 
