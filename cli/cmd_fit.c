@@ -97,8 +97,10 @@ static fds_status run(cli_args *args, fds_error *err) {
     fds_terminal_clear();
     if (args->json)
         return cli_print_text(text, err);
-    json_t *report = cli_json(text);
+    json_t *report = cli_json(text, err);
     fds_text_free(text);
+    if (!report)
+        return FDS_ERR_NOMEM;
     (args->estimate ? print_estimate : print_report)(report);
     json_decref(report);
     return FDS_OK;

@@ -212,9 +212,11 @@ static void print_cost(const json_t *about, const json_t *game, const char *name
 static fds_status show_estimate(const cli_args *args, char *text, fds_error *err) {
     if (args->json)
         return cli_print_text(text, err);
-    json_t *about = cli_json(text);
+    json_t *about = cli_json(text, err);
     char memory[CLI_NUMBER_SIZE];
     fds_text_free(text);
+    if (!about)
+        return FDS_ERR_NOMEM;
     print_before(about);
     if (cli_get_count(about, "game.coalitions"))
         print_cost(about, cli_get(about, "game"), "to do");
@@ -231,12 +233,9 @@ static fds_status show_estimate(const cli_args *args, char *text, fds_error *err
 /* ---- all of it ---- */
 
 static fds_status show(const cli_args *args, const fds_result *r, size_t top, fds_error *err) {
-    char *text = NULL;
-    if (args->json) {
-        CLI_TRY(fds_result_json(r, &text, err));
-        return cli_print_text(text, err);
-    }
-    json_t *about = cli_json(fds_result_describe(r));
+    json_t *about = cli_json(fds_result_describe(r), err);
+    if (!about)
+        return FDS_ERR_NOMEM;
     fds_status status = print_ranking(r, about, top, err);
     putchar('\n');
     print_diagnostics(about, args);
@@ -290,9 +289,13 @@ static fds_status work(const cli_args *args, const fds_problem *problem, size_t 
     if (args->estimate)
         return show_estimate(args, text, err);
     fds_terminal_clear();
-    fds_status status = args->output ? fds_result_save(result, args->output, err) : FDS_OK;
+    fds_status status = args->json ? fds_result_json(result, &text, err) : FDS_OK;
+    if (status == FDS_OK && args->output)
+        status = fds_result_save(result, args->output, err);
     if (status == FDS_OK)
-        status = show(args, result, top, err);
+        status = args->json ? cli_print_text(text, err) : show(args, result, top, err);
+    else
+        fds_text_free(text);
     fds_result_free(result);
     return status;
 }

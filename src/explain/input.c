@@ -426,7 +426,7 @@ fds_status fds_run_draw(fds_run *run, const fds_input *in, const fds_result *r, 
     if (!info.is_image)
         return fds__fail(
             err, FDS_ERR_USAGE,
-            "the run was fitted on feature vectors, not on images: there is no figure");
+            "the run was fitted on feature vectors, not on images: no figure can be drawn");
     float *probs = fds__alloc_zero(in->count, info.classes * sizeof *probs);
     if (!probs)
         return fds__fail_nomem(err, in->count * info.classes * sizeof *probs);

@@ -254,7 +254,8 @@ def mistakes_are_told_with_what_would_be_right():
     refused([*SMALL, "--method", "beta:0,1"], 2, "beta")
     refused([*SMALL, "--method", "tmc", "--permutations", -5], 2, "--permutations")
     refused([*SMALL, "--method", "group-testing", "--epsilon", 0], 2, "--epsilon", "above 0")
-    refused([*SMALL[:-2], "--method", "knn:7"], 2, "7", "6 players")
+    _, err = fds(*SMALL[:-2], "--method", "knn:7", code=2)  # the data shows it
+    assert "knn:7: K must be at most 6" in err, err
     refused([*SMALL, "--method", "loo", "--permutations", 5], 2, "--permutations does not apply to method loo")
     refused([*SMALL, "--method", "loo", "--coalitions", 5], 2, "--coalitions does not apply to method loo")
     refused([*SMALL[:-2], "--method", "random", "--table", "t"], 2, "--table", "to ls, exact, loo")

@@ -222,7 +222,7 @@ def players_leave_samples_for_the_explainer():
                            "--json", "-q")[0])
     assert about["inputs"] == 50 and about["players"]["count"] == 10
     refused(["fit", "t.csv", "--players", 150, "--inputs", 50, "-o", "x", "-q"], 2, "--inputs",
-            "10 samples")
+            "at most 10")
     refused(["fit", "t.csv", "--players", "all", "--inputs", 160, "-o", "x", "-q"], 2,
             "--inputs", "below 160")
 
@@ -346,7 +346,7 @@ def data_without_a_test_part_is_counted_itself():
     assert "no test part: --index counts all of its samples" in err
     assert out.startswith("sample 119: label ") and "provider" in out
     refused(["explain", "run", "--index", 120, "-q"], 2, "--index 120", "0 to 119")
-    refused(["explain", "run", "--index", 0, "--png", "f.png", "-q"], 2, "--png", "feature vectors")
+    refused(["explain", "run", "--index", 0, "--png", "f.png", "-q"], 2, "feature vectors", "no figure")
     write_png("0.png", 28, 28, digit(0)[0])
     refused(["explain", "run", "0.png"], 2, "feature vectors", "--index")
     os.rename("t.csv", "moved.csv")
