@@ -306,7 +306,7 @@ static fds_status run(cli_args *args, fds_error *err) {
     CLI_TRY(cli_number("top", args->top, 1000000, TOP, &top, err));
     if (args->output)
         CLI_TRY(cli_check_output("-o", args->output, ".csv|.npy|.json", args, err));
-    CLI_TRY(fds_value_check(args->params, err));
+    CLI_TRY(fds_value_check(args->params, args->table, err));
     CLI_TRY(fds_problem_open(args->params, args->events, &problem, err));
     fds_status status = work(args, problem, top, err);
     fds_problem_free(problem);

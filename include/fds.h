@@ -233,8 +233,9 @@ FDS_API fds_status fds_baseline(const fds_problem *problem, const fds_params *pa
                                 fds_error *err);
 FDS_API const char *const *fds_baseline_methods(void);    /* NULL-terminated; "knn:K", "beta:A,B" */
 FDS_API const char *fds_baseline_about(const char *name); /* of that list, in a line; or NULL */
-/* The mistakes in the parameters of either that show before any data is read. */
-FDS_API fds_status fds_value_check(const fds_params *params, fds_error *err);
+/* The mistakes in the parameters of either that show before any data is read; table: the folder that
+ * a user asks for, or NULL. */
+FDS_API fds_status fds_value_check(const fds_params *params, const char *table, fds_error *err);
 /* What either would take, as JSON; nothing is computed, and nothing is written. The caller frees
  * *json by fds_text_free. */
 FDS_API fds_status fds_value_estimate(const fds_problem *problem, const fds_params *params,

@@ -298,9 +298,16 @@ static bool is_shapley(const fds_params *params) {
            strcmp(params->method, "exact") == 0;
 }
 
-fds_status fds_value_check(const fds_params *params, fds_error *err) {
+fds_status fds_value_check(const fds_params *params, const char *table, fds_error *err) {
     job j = {0};
-    return is_shapley(params) ? fds__shapley_check(params, err) : check(&j, params, err);
+    if (is_shapley(params))
+        return fds__shapley_check(params, err);
+    TRY(check(&j, params, err));
+    if (table && !j.method->has_table)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`table` does not apply to method %s, which asks no sub-models",
+                         params->method);
+    return FDS_OK;
 }
 
 fds_status fds_value_estimate(const fds_problem *problem, const fds_params *params,

@@ -350,7 +350,7 @@ def data_without_a_test_part_is_counted_itself():
     write_png("0.png", 28, 28, digit(0)[0])
     refused(["explain", "run", "0.png"], 2, "feature vectors", "--index")
     os.rename("t.csv", "moved.csv")
-    refused(["explain", "run", "--index", 0], 1, "t.csv", "--data DATA")
+    refused(["explain", "run", "--index", 0], 1, "t.csv", "say where it is: --data")
     fds("explain", "run", "--index", 0, "--data", "moved.csv")
     write_csv("other.csv", rows=120, classes="cba")
     pathlib.Path("other.csv").write_text(
