@@ -119,7 +119,7 @@ static fds_status show_report(const char *folder, bool is_json, fds_error *err) 
     CLI_TRY(read_report(folder, &report, err));
     if (is_json)
         return cli_print_json(report, err);
-    printf("value loss on correctly classified test samples, by the share of players removed\n"
+    printf("value loss on correctly classified test samples, by share of players removed\n"
            "truth: correlation with it; seconds to prepare; ms for a new sample\n");
     json_array_foreach(json_object_get(report, "data"), i, data) { print_data(data); }
     printf("\nreport  %s/report.html\n", folder);

@@ -100,13 +100,14 @@ static int fail_unknown(const char *group, const char *word) {
     if (!*group) {
         names[count++] = "help";
         names[count++] = "version";
-        names[count++] = "completion";
+        if (*word != '-')
+            names[count++] = "completion";
     }
     const char *nearest = cli_nearest(word + strspn(word, "-"), names), *space = *group ? " " : "";
     fprintf(stderr, "fds%s%s: unknown %s \"%s\"", space, group, *word == '-' ? "option" : "command",
             word);
     if (nearest)
-        fprintf(stderr, ": did you mean \"%s\"?\n", nearest);
+        fprintf(stderr, ": did you mean \"%s%s\"?\n", *word == '-' ? "--" : "", nearest);
     else
         fprintf(stderr, ": see fds%s%s --help\n", space, group);
     return EXIT_USAGE;

@@ -234,6 +234,9 @@ FDS_API fds_status fds_baseline(const fds_problem *problem, const fds_params *pa
                                 fds_error *err);
 FDS_API const char *const *fds_baseline_methods(void);    /* NULL-terminated; "knn:K", "beta:A,B" */
 FDS_API const char *fds_baseline_about(const char *name); /* of that list, in a line; or NULL */
+/* The mistakes in the parameters of either that show before any data is read; table: the folder that
+ * a user asks for, or NULL. */
+FDS_API fds_status fds_value_check(const fds_params *params, const char *table, fds_error *err);
 /* What either would take, as JSON; nothing is computed, and nothing is written. The caller frees
  * *json by fds_text_free. */
 FDS_API fds_status fds_value_estimate(const fds_problem *problem, const fds_params *params,
@@ -323,6 +326,8 @@ FDS_API fds_status fds_model_load(const char *path, fds_model **out, fds_error *
  * to be freed by fds_text_free. */
 FDS_API fds_status fds_fit(const char *dir, const fds_problem *problem, const fds_params *params,
                            const fds_events *events, char **report, fds_error *err);
+/* The mistakes in the parameters that show before any data is read. */
+FDS_API fds_status fds_fit_check(const fds_params *params, fds_error *err);
 /* What fitting would take, as JSON, from about two seconds of trying. */
 FDS_API fds_status fds_fit_estimate(const fds_problem *problem, const fds_params *params,
                                     const fds_events *events, char **report, fds_error *err);

@@ -162,6 +162,8 @@ static fds_status check_cases(const bench *b, fds_error *err) {
         fds_problem *problem = NULL;
         fds_error why = {0};
         fds_status status = open_case(b, i, NULL, &problem, &why);
+        if (status == FDS_OK)
+            status = fds__network_check(problem, fds__network_of(problem, b->params), NULL, &why);
         size_t players = status == FDS_OK ? fds_problem_players(problem) : 0;
         fds_problem_free(problem);
         if (status != FDS_OK) /* whose mistake is it? */

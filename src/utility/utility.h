@@ -209,6 +209,8 @@ bool fds__is_retrain(const char *kind);   /* it trains a network for each coalit
 bool fds__has_training(const char *kind); /* it trains one at all; NULL does not */
 bool fds__has_network(const char *kind);
 /* The parameter "model", or the default for the problem's data. */
+/* Whether providers are the players; problem may be NULL, before there is one. */
+bool fds__is_by_provider(const fds_problem *problem, const fds_params *params);
 const char *fds__network_of(const fds_problem *problem, const fds_params *params);
 /* Its number of weights; names the nearest preset where there is no such network. */
 fds_status fds__network_check(const fds_problem *problem, const char *network, size_t *weights,
@@ -292,6 +294,8 @@ void fds__label_predictions(const fds_problem *problem, const fds__labels *label
 /* "none", "shrink", "counts", or a surrogate with "counts"; text NULL: the default of a sampler. */
 fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
                             const char **name, const char **surrogate, fds_error *err);
+/* The mistakes that show before there is a problem. */
+fds_status fds__shapley_check(const fds_params *params, fds_error *err);
 fds_status fds__shapley_estimate(const fds_problem *problem, const fds_params *params,
                                  const char *table, const fds_events *events, json_t **out,
                                  fds_error *err);
