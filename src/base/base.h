@@ -226,7 +226,10 @@ typedef fds_status (*fds__job)(void *context, size_t job, unsigned worker, fds_e
 fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *context,
                          const char *stage, const char *unit, const fds_events *events,
                          fds_error *err);
-/* How many workers fds__pool_run uses: the size of per-worker state. */
+/* For long jobs, between their steps: reports now and then, and fails with FDS_ERR_CANCELLED, on every
+ * worker, once the caller's progress asks to stop. Does nothing outside a parallel loop. */
+fds_status fds__pool_check(fds_error *err);
+/* How many workers fds__pool_run will use, for sizing per-worker state. */
 unsigned fds__pool_workers(unsigned threads, size_t count);
 
 /* From begin to end OpenBLAS has one thread: its own would be in the way of ours, and its sums

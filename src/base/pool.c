@@ -4,8 +4,10 @@
 #include "base.h"
 
 #include <cblas.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct {
@@ -14,10 +16,10 @@ typedef struct {
     void *context;
     const char *stage, *unit;
     const fds_events *events;
-    double start_s;
+    double start_s, reported_s;
     atomic_size_t next, done;
-    atomic_bool stop;
-    pthread_mutex_t lock; /* protects the fields below */
+    atomic_bool stop, is_cancelled;
+    pthread_mutex_t lock; /* guards what follows */
     size_t failed_job;
     fds_error error;
 } pool;
@@ -27,6 +29,32 @@ typedef struct {
     unsigned number;
     pthread_t thread;
 } worker;
+
+static const double REPORT_S = 0.1;   /* how long a caller may hear nothing */
+static _Thread_local worker *current; /* whose job this thread is at, or NULL */
+
+/* From the calling thread. */
+static fds_status report(pool *p, fds_error *err) {
+    worker *w = current;
+    current = NULL; /* the callback is no job */
+    fds_status status =
+        fds__report(p->events, p->stage, p->unit, atomic_load(&p->done), p->count, p->start_s, err);
+    if (status != FDS_OK)
+        atomic_store(&p->is_cancelled, true);
+    p->reported_s = fds__now_s();
+    current = w;
+    return status;
+}
+
+fds_status fds__pool_check(fds_error *err) {
+    pool *p = current ? current->pool : NULL;
+    if (p && current->number == 0 && fds__now_s() - p->reported_s > REPORT_S)
+        return report(p, err);
+    if (p && atomic_load(&p->is_cancelled))
+        return fds__fail(err, FDS_ERR_CANCELLED, "%s: cancelled after %zu of %zu %s", p->stage,
+                         atomic_load(&p->done), p->count, p->unit);
+    return FDS_OK;
+}
 
 static void note_failure(pool *p, size_t job, const fds_error *error) {
     pthread_mutex_lock(&p->lock);
@@ -40,7 +68,9 @@ static void note_failure(pool *p, size_t job, const fds_error *error) {
 
 static void *work(void *argument) {
     worker *w = argument;
+    worker *outer = current;
     pool *p = w->pool;
+    current = w;
     while (!atomic_load(&p->stop)) {
         size_t job = atomic_fetch_add(&p->next, 1);
         if (job >= p->count)
@@ -48,17 +78,32 @@ static void *work(void *argument) {
         fds_error error = {0};
         fds_status status = p->job(p->context, job, w->number, &error);
         if (status == FDS_OK) {
-            size_t done = atomic_fetch_add(&p->done, 1) + 1;
+            atomic_fetch_add(&p->done, 1);
             if (w->number == 0)
-                status =
-                    fds__report(p->events, p->stage, p->unit, done, p->count, p->start_s, &error);
+                status = report(p, &error);
         }
         if (status != FDS_OK) {
             error.status = status;
             note_failure(p, job, &error);
         }
     }
+    current = outer;
     return NULL;
+}
+
+/* The calling thread, which has no more jobs, waits for another, and goes on reporting. */
+static void join(pool *p, pthread_t thread) {
+    struct timespec until;
+    fds_error error = {0};
+    do {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += (long)(REPORT_S * 1e9);
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (!atomic_load(&p->is_cancelled) && fds__now_s() - p->reported_s > REPORT_S &&
+            report(p, &error) != FDS_OK)
+            note_failure(p, p->count, &error);
+    } while (pthread_timedjoin_np(thread, NULL, &until) == ETIMEDOUT);
 }
 
 unsigned fds_processors(void) {
@@ -86,6 +131,7 @@ fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *con
               .unit = unit,
               .events = events,
               .start_s = fds__now_s(),
+              .reported_s = fds__now_s(),
               .lock = PTHREAD_MUTEX_INITIALIZER};
     for (unsigned i = 0; i < workers; i++)
         crew[i] = (worker){.pool = &p, .number = i};
@@ -95,7 +141,7 @@ fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *con
         started++;
     work(&crew[0]);
     for (unsigned i = 1; i < started; i++)
-        pthread_join(crew[i].thread, NULL);
+        join(&p, crew[i].thread);
     fds__free(crew);
     pthread_mutex_destroy(&p.lock);
     if (p.error.status != FDS_OK)

@@ -185,6 +185,48 @@ static void progress_can_cancel(void **state) {
     }
 }
 
+/* A job that would go on for a minute, on the calling thread, on another one, or on both. */
+typedef struct {
+    size_t long_job; /* 2: both are */
+    double started_s;
+    pthread_t caller;
+    bool wrong_thread;
+} minute;
+
+static fds_status take_a_minute(void *context, size_t job, unsigned worker, fds_error *err) {
+    const minute *m = context;
+    (void)worker;
+    for (int i = 0; i < 60000 && (m->long_job == 2 || job == m->long_job); i++) {
+        usleep(1000);
+        TRY(fds__pool_check(err));
+    }
+    return FDS_OK;
+}
+
+static bool stop_soon(void *user, const fds_progress *progress) {
+    minute *m = user;
+    (void)progress;
+    m->wrong_thread |= !pthread_equal(pthread_self(), m->caller);
+    return fds__now_s() - m->started_s > 0.2;
+}
+
+static void a_long_job_is_cancelled_within_a_second(void **state) {
+    (void)state;
+    for (unsigned threads = 1; threads <= 2; threads++)
+        for (size_t long_job = 0; long_job <= 2; long_job++) {
+            minute m = {long_job, fds__now_s(), pthread_self(), false};
+            fds_events events = {.progress = stop_soon, .user = &m};
+            fds_error err = {0};
+            assert_int_equal(
+                fds__pool_run(threads, 2, take_a_minute, &m, "wait", "jobs", &events, &err),
+                FDS_ERR_CANCELLED);
+            expect_in(err.text, "wait: cancelled after ");
+            assert_true(fds__now_s() - m.started_s < 1.2);
+            assert_false(m.wrong_thread);
+        }
+    assert_int_equal(fds__pool_check(NULL), FDS_OK); /* outside a loop */
+}
+
 static void without_memory_no_job_is_started(void **state) {
     (void)state;
     board *b = board_make(2, 10);
@@ -221,6 +263,7 @@ int main(void) {
         cmocka_unit_test(a_failure_stops_the_loop),
         cmocka_unit_test(a_status_without_text_is_still_a_failure),
         cmocka_unit_test(progress_can_cancel),
+        cmocka_unit_test(a_long_job_is_cancelled_within_a_second),
         cmocka_unit_test(without_memory_no_job_is_started),
         cmocka_unit_test(a_forked_child_has_workers_of_its_own),
     };

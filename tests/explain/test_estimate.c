@@ -133,6 +133,63 @@ static void accuracy_of_an_explainer_is_its_own(void **state) {
     task_free(&t);
 }
 
+/* ---- stopping ---- */
+
+typedef struct {
+    uint64_t done, stop_at; /* trials */
+    double asked_s;
+    bool has_end;
+} listener;
+
+static bool listen(void *user, const fds_progress *progress) {
+    listener *l = user;
+    assert_string_equal(progress->stage, "estimate");
+    assert_string_equal(progress->unit, "trials");
+    assert_true(progress->done >= l->done && progress->done <= 3 && progress->total == 3);
+    l->done = progress->done;
+    l->has_end |= progress->done == progress->total;
+    if (l->done < l->stop_at || l->asked_s != 0)
+        return false;
+    l->asked_s = fds__now_s();
+    return true;
+}
+
+static void an_estimate_is_cancelled_in_each_of_its_trials(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    for (uint64_t at = 0; at <= 4; at++) {
+        listener l = {.stop_at = at};
+        const fds_events events = {.progress = listen, .user = &l};
+        fds__fit_cost e;
+        fds_error err = {0};
+        fds_status status = fds__fit_estimate(problem_of(&t), &t.params, &events, &e, &err);
+        assert_int_equal(status, at <= 3 ? FDS_ERR_CANCELLED : FDS_OK);
+        assert_true(l.has_end == (at >= 3));
+        if (status != FDS_OK)
+            expect_in(err.text, "cancelled");
+    }
+    task_free(&t);
+}
+
+/* Sub-models that take an hour: nobody waits for the end of one. */
+static void an_estimate_is_cancelled_within_a_second(void **state) {
+    (void)state;
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        task t = task_make("afds");
+        listener l = {0};
+        const fds_events events = {.progress = listen, .user = &l};
+        fds__fit_cost e;
+        fds_error err = {0};
+        t.params.epochs = 1000000;
+        t.params.model = "fc:400,relu,fc:400,relu,fc:classes";
+        t.params.threads = threads;
+        assert_int_equal(fds__fit_estimate(problem_of(&t), &t.params, &events, &e, &err),
+                         FDS_ERR_CANCELLED);
+        assert_true(l.asked_s != 0 && fds__now_s() - l.asked_s < 1);
+        task_free(&t);
+    }
+}
+
 static void every_failure_is_told(void **state) {
     (void)state;
     task t = quick_task();
@@ -160,6 +217,8 @@ int main(void) {
         cmocka_unit_test(a_bank_has_no_training),
         cmocka_unit_test(accuracy_is_told_where_it_was_measured),
         cmocka_unit_test(accuracy_of_an_explainer_is_its_own),
+        cmocka_unit_test(an_estimate_is_cancelled_in_each_of_its_trials),
+        cmocka_unit_test(an_estimate_is_cancelled_within_a_second),
         cmocka_unit_test(every_failure_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
