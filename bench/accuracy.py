@@ -93,7 +93,7 @@ def small(build, data, work):
 
 def large(build, data, work, draws, svg):
     game = Game(build, data, os.path.join(work, "large"), "--players", "100", "--test", "200",
-                "--value", "retrain:10")
+                "--utility", "retrain:10")
     plain = ("--sampler", "leverage", "--adjust", "none")
     first = game.run("half", *plain, "--draw", "1001", "--coalitions", "20000")
     truth = game.run("truth", *plain, "--draw", "1000", "--coalitions", "40000")

@@ -41,7 +41,7 @@ class Bench:
         self.table = os.path.join(arguments.work, "table")
         self.common = [arguments.data, "--players", arguments.players, "--test", arguments.test, "--quiet"]
         self.threads = arguments.threads
-        self.limits = {"--orders": arguments.orders, "--coalitions": arguments.coalitions}
+        self.limits = {"--permutations": arguments.permutations, "--coalitions": arguments.coalitions}
         os.makedirs(arguments.work, exist_ok=True)
 
     def run(self, method, *options, threads=None, fresh=True):
@@ -55,7 +55,7 @@ class Bench:
 
     def limited(self, method):
         """The options that make a run shorter, where they belong to the method."""
-        wanted = {"--orders": ("tmc", "beta", "gshapley", "cs-shapley", "freeshap"),
+        wanted = {"--permutations": ("tmc", "beta", "gshapley", "cs-shapley", "freeshap"),
                   "--coalitions": ("group-testing", "banzhaf")}
         name = method.split(" ")[0].split(":")[0]
         return [word for option, value in self.limits.items() if value and name in wanted[option]
@@ -72,7 +72,7 @@ def row(bench, method, title=None, threads=None):
     options = bench.limited(method)
     first = bench.run(method, *options, threads=threads)
     found, wall = first["baseline"]["found"], first["wall_s"]
-    cells = [title or method, number(found["orders"])]
+    cells = [title or method, number(found["permutations"])]
     if method.split(" ")[0].split(":")[0] in TABLED:
         again = bench.run(method, *options, threads=threads, fresh=False)
         assert again["baseline"]["found"]["trained"] == 0, "a full table trains nothing"
@@ -98,7 +98,7 @@ def table_of_methods(bench, methods):
 
 def ours(bench, orders):
     """Sub-models a second over whole orders, none truncated."""
-    found = bench.run("tmc", "--orders", orders, "--until", 0, "--truncate", 0)
+    found = bench.run("tmc", "--permutations", orders, "--until", 0, "--truncate", 0)
     return found["baseline"]["found"]["trained"] / found["wall_s"]
 
 
@@ -193,7 +193,7 @@ def main():
     parser.add_argument("--players", type=int, default=100)
     parser.add_argument("--test", type=int, default=1000, help="test images")
     parser.add_argument("--methods", nargs="*", default=METHODS, help="for the first table; none: leave it out")
-    parser.add_argument("--orders", type=int, default=200, help="at the most; 0: each method's own number")
+    parser.add_argument("--permutations", type=int, default=200, help="at the most; 0: each method's own number")
     parser.add_argument("--coalitions", type=int, help="the same for methods that draw coalitions")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3, help="of the second table; 0: leave it out")

@@ -54,7 +54,7 @@ class Truth:
 
     def __init__(self, fds, data, kind, work, size):
         self.fds, self.data = fds, data
-        self.value = ["--value", kind] + (["--lr", "0.001"] if kind == "retrain" else [])
+        self.value = ["--utility", kind] + (["--lr", "0.001"] if kind == "retrain" else [])
         self.folder = os.path.join(work, f"{data}-{kind.replace(':', '')}")
         os.makedirs(self.folder, exist_ok=True)
         plain = ("--sampler", "leverage", "--adjust", "none", "--draw", "1000", "--coalitions", str(size))

@@ -53,10 +53,10 @@ def options_of(method, utility, arguments, folder, seed):
     if kind in TABLED:
         options += ["--table", os.path.join(folder, "table")]
     if kind in BY_ORDERS:
-        options += ["--orders", arguments.orders, "--until", 0]
+        options += ["--permutations", arguments.permutations, "--until", 0]
     if kind in BY_COALITIONS:
         options += ["--coalitions", arguments.coalitions]
-    return options + (["--global"] if kind == "ls" else ["--utility", utility])
+    return options + (["--global"] if kind == "ls" else ["--scorer", utility])
 
 
 def digest(*paths):
@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--share", type=float, default=0.1, help="of the labels that are flipped")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--methods", nargs="*", default=METHODS)
-    parser.add_argument("--orders", type=int, default=100)
+    parser.add_argument("--permutations", type=int, default=100)
     parser.add_argument("--coalitions", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--work", default="build-bench/mislabelled", help="where data, tables and values go")
@@ -132,7 +132,7 @@ def main():
                     found = values_of(fds, folder, method, utility, options)
                     areas.setdefault((method, utility), []).append(area(found, flipped))
     print(f"{arguments.players} digits, {100 * arguments.share:g} % of the labels flipped, {arguments.test} test "
-          f"images, {arguments.orders} orders or {arguments.coalitions} coalitions; mean ± standard deviation over "
+          f"images, {arguments.permutations} orders or {arguments.coalitions} coalitions; mean ± standard deviation over "
           f"{arguments.seeds} seeds.\n")
     print("| method | by accuracy | by confidence |\n| --- | --- | --- |")
     for method in arguments.methods:

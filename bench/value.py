@@ -32,7 +32,7 @@ def command(build, data, inputs, coalitions, threads, players=100):
         start = time.perf_counter()
         child = subprocess.Popen(
             [os.path.join(build, "cli/fds"), "value", data, "--method", "ls", "--players", str(players),
-             "--test", str(inputs), "--coalitions", str(coalitions), "--value", "retrain:10",
+             "--test", str(inputs), "--coalitions", str(coalitions), "--utility", "retrain:10",
              "--threads", str(threads), "--quiet", "-o", os.path.join(folder, "values.npy")],
             stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(child.pid, 0)

@@ -83,15 +83,6 @@ static void fail_fills_the_error_and_returns_the_status(void **state) {
 }
 
 /* Names come from data, and a control character could do anything to a terminal. */
-static void control_characters_are_marked(void **state) {
-    (void)state;
-    fds_error err = {0};
-    fds__fail(&err, FDS_ERR_IO, "%s",
-              "\x1b[2J a\tb\r\n\x7f \xc2\x9b"
-              "1m M\xc3\xbcller\xc2\xa0\xc2");
-    assert_string_equal(err.text, "?[2J a?b??? ??1m M\xc3\xbcller\xc2\xa0\xc2");
-}
-
 static void text_may_be_made_from_itself(void **state) {
     (void)state;
     fds_error err = {0};
@@ -242,7 +233,6 @@ int main(void) {
         cmocka_unit_test(every_status_has_a_text_of_its_own),
         cmocka_unit_test(unknown_numbers_are_answered_as_failures),
         cmocka_unit_test(fail_fills_the_error_and_returns_the_status),
-        cmocka_unit_test(control_characters_are_marked),
         cmocka_unit_test(text_may_be_made_from_itself),
         cmocka_unit_test(long_text_is_cut_off_within_its_room),
         cmocka_unit_test(messages_have_no_control_characters),
