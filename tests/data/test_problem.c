@@ -379,7 +379,7 @@ static void players_are_a_number_all_or_providers(void **state) {
            "`players` must be a whole number from 1, all or providers (got provider); did you mean "
            "\"providers\"?");
     refuse(train, NULL, PARAMS("shapley", "players", "providers"),
-           "memory names no providers; a CSV file may, in a column \"provider\"");
+           "memory has no providers; a CSV file names them in a column \"provider\"");
     fds_dataset_free(train);
 }
 
