@@ -85,24 +85,6 @@ static fds_status check_explainer(const fit *f, fds_error *err) {
     return status;
 }
 
-/* A folder without run.json may hold what a fit that died early has left, and nothing else. */
-static fds_status check_folder(const char *dir, fds_error *err) {
-    char **names;
-    size_t count;
-    if (!fds__path_is_dir(dir))
-        return FDS_OK;
-    TRY(fds__dir_list(dir, &names, &count, err));
-    fds_status status = FDS_OK;
-    for (size_t i = 0; i < count && status == FDS_OK; i++)
-        if (strcmp(names[i], FDS__RUN_TABLE) != 0 &&
-            strncmp(names[i], FDS__RUN_JSON, strlen(FDS__RUN_JSON)) != 0)
-            status = fds__fail(err, FDS_ERR_USAGE,
-                               "%s holds \"%.100s\" but no run: name an empty folder or a new one",
-                               dir, names[i]);
-    fds__dir_list_free(names, count);
-    return status;
-}
-
 /* Removes what processes that died while they wrote a file of the run have left beside it. */
 static fds_status sweep(const fit *f, fds_error *err) {
     static const char *const names[] = {FDS__RUN_JSON, FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
@@ -128,11 +110,8 @@ static fds_status open_fit(fit *f, fds_error *err) {
                             s->threads, &f->value, err));
     TRY(fds__run_record_describe(s, f->problem, f->params, f->groups, f->value, &f->description,
                                  err));
-    bool is_there;
-    TRY(fds__run_record_compare(f->dir, f->description, &is_there, &f->is_done, err));
-    f->report.was_resumed = is_there;
-    if (!is_there)
-        TRY(check_folder(f->dir, err));
+    TRY(fds__run_record_compare(f->dir, f->description, f->events, &f->report.was_resumed,
+                                &f->is_done, err));
     if (!f->is_done && !s->is_bank)
         TRY(check_explainer(f, err));
     TRY(fds__mkdirs(f->dir, err));
@@ -140,7 +119,7 @@ static fds_status open_fit(fit *f, fds_error *err) {
     /* the table's lock keeps other processes out of the whole run */
     TRY(fds_table_open(path, f->value, FDS_STORE_F32, f->events, &f->table, err));
     TRY(sweep(f, err));
-    return is_there ? FDS_OK : fds__run_record_write(f->dir, f->description, s, NULL, NULL, err);
+    return f->is_done ? FDS_OK : fds__run_record_write(f->dir, f->description, s, NULL, NULL, err);
 }
 
 /* ---- utilities, the service model, and what the run needs to show its players ---- */

@@ -140,12 +140,15 @@ static fds_status open_parts(fds_run *run, fds_error *err) {
     return fds__run_record_check(run->dir, &run->record, err); /* what the readers cannot see */
 }
 
-/* A complete run with a part that is not: its fit can mend that. */
+/* What is damaged or lost, its fit can mend. */
 static fds_status open_whole(fds_run *run, fds_error *err) {
     fds_error why;
-    fds_status status = open_parts(run, &why);
-    bool is_damage = status == FDS_ERR_NOT_FOUND || status == FDS_ERR_FORMAT ||
-                     status == FDS_ERR_SHAPE || status == FDS_ERR_CORRUPT;
+    fds_status status = fds__run_record_read(run->dir, &run->record, &why);
+    bool is_run = status != FDS_ERR_NOT_FOUND;
+    if (status == FDS_OK)
+        status = open_parts(run, &why);
+    bool is_damage = is_run && (status == FDS_ERR_NOT_FOUND || status == FDS_ERR_FORMAT ||
+                                status == FDS_ERR_SHAPE || status == FDS_ERR_CORRUPT);
     if (status != FDS_OK)
         return fds__fail(err, status, "%s%s", why.text,
                          is_damage ? "; run the same fit again to repair it" : "");
@@ -160,8 +163,6 @@ fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_e
     fds_status status = FDS_OK;
     if ((size_t)snprintf(run->dir, sizeof run->dir, "%s", dir) >= sizeof run->dir)
         status = fds__fail(err, FDS_ERR_USAGE, "the name of the run's folder is too long");
-    if (status == FDS_OK)
-        status = fds__run_record_read(dir, &run->record, err);
     if (status == FDS_OK)
         status = open_whole(run, err);
     if (status != FDS_OK) {

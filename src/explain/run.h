@@ -50,9 +50,11 @@ fds_status fds__run_record_describe(const fds__fit_settings *settings, const fds
                                     const fds_params *params, const fds_groups *groups,
                                     const fds_utility *value, json_t **out, fds_error *err);
 /* Whether dir has a run.json of the same description: *is_there, *is_done. FDS_ERR_USAGE, naming the
- * difference, when it has another. */
-fds_status fds__run_record_compare(const char *dir, const json_t *description, bool *is_there,
-                                   bool *is_done, fds_error *err);
+ * difference, when it has another, and for a folder with something else in it. A damaged run.json is
+ * told to events, and counts as that of a run that is not done. */
+fds_status fds__run_record_compare(const char *dir, const json_t *description,
+                                   const fds_events *events, bool *is_there, bool *is_done,
+                                   fds_error *err);
 /* Writes run.json; report NULL: not done yet. */
 fds_status fds__run_record_write(const char *dir, const json_t *description,
                                  const fds__fit_settings *settings, const fds__fit_report *report,

@@ -85,11 +85,13 @@ static json_t *describe_players(const fds_problem *problem) {
 /* Where the data is and how it is read, so that samples of it can be explained later. */
 static json_t *describe_origin(const fds_dataset *train, const fds_params *params) {
     char *path = realpath(train->source, NULL);
+    char *labels = params->labels ? realpath(params->labels, NULL) : NULL;
     json_t *origin =
         json_pack("{s:o, s:o, s:o, s:o}", "path", fds__json_string(path ? path : train->source),
                   "label", fds__json_string(params->label), "provider",
-                  fds__json_string(params->provider), "labels", fds__json_string(params->labels));
+                  fds__json_string(params->provider), "labels", fds__json_string(labels));
     free(path);
+    free(labels);
     return origin;
 }
 
@@ -250,25 +252,66 @@ static fds_status read_json(const char *path, json_t **out, fds_error *err) {
     return status;
 }
 
-fds_status fds__run_record_compare(const char *dir, const json_t *description, bool *is_there,
-                                   bool *is_done, fds_error *err) {
+/* The table of utilities is what a fit leaves first. */
+static bool has_table(const char *dir) {
+    char path[FDS__PATH_MAX];
+    return fds__path_join(path, sizeof path, dir, FDS__RUN_TABLE "/table.json", NULL) == FDS_OK &&
+           fds__path_exists(path);
+}
+
+/* A folder without run.json may hold what is left of a run, and nothing else. */
+static fds_status check_folder(const char *dir, fds_error *err) {
+    char **names;
+    size_t count;
+    if (!fds__path_is_dir(dir) || has_table(dir))
+        return FDS_OK;
+    TRY(fds__dir_list(dir, &names, &count, err));
+    fds_status status = FDS_OK;
+    if (count > 1 || (count && strcmp(names[0], FDS__RUN_TABLE) != 0))
+        status = fds__fail(err, FDS_ERR_USAGE,
+                           "%s holds \"%.100s\" but no run: name an empty folder or a new one", dir,
+                           names[0]);
+    fds__dir_list_free(names, count);
+    return status;
+}
+
+/* Takes over from a description what may differ between fits that end with the same bits: where the
+ * data is. False: no memory. */
+static bool take_place(json_t *record, const json_t *description) {
+    json_t *data = json_object_get(record, "data");
+    return json_object_set(record, "origin", json_object_get(description, "origin")) == 0 &&
+           (!data ||
+            json_object_set(data, "source",
+                            json_object_get(json_object_get(description, "data"), "source")) == 0);
+}
+
+fds_status fds__run_record_compare(const char *dir, const json_t *description,
+                                   const fds_events *events, bool *is_there, bool *is_done,
+                                   fds_error *err) {
     char path[FDS__PATH_MAX], text[400];
+    fds_error why;
+    json_t *json;
     *is_there = *is_done = false;
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
     if (!fds__path_exists(path))
+        return check_folder(dir, err);
+    fds_status status = read_json(path, &json, &why);
+    if (status == FDS_ERR_CORRUPT || (status == FDS_ERR_FORMAT && has_table(dir))) {
+        fds__log(events, FDS_LOG_WARNING, "%s; written again", why.text);
+        *is_there = true;
         return FDS_OK;
-    json_t *json;
-    TRY(read_json(path, &json, err));
+    }
+    if (status != FDS_OK)
+        return fds__fail(err, status, "%s", why.text);
     *is_there = true;
     *is_done = json_object_get(json, "results") != NULL;
     json_object_del(json, "results");
     json_object_del(json, "machine");
-    json_object_del(json, "origin"); /* it may have moved */
-    json_t *now = json_copy((json_t *)(uintptr_t)description);
-    json_object_del(now, "origin");
-    bool differs = fds__json_difference(json, now, "run", text, sizeof text);
-    json_decref(now);
+    bool is_whole = take_place(json, description);
+    bool differs = is_whole && fds__json_difference(json, description, "run", text, sizeof text);
     json_decref(json);
+    if (!is_whole)
+        return no_memory(err);
     if (differs)
         return fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one", path,
                          text);

@@ -620,6 +620,74 @@ static void a_folder_that_cannot_be_is_named(void **state) {
     task_free(&t);
 }
 
+static size_t found;
+
+static int count_one(const char *path, const struct stat *about, int kind, struct FTW *where) {
+    (void)path, (void)about, (void)kind, (void)where;
+    found++;
+    return 0;
+}
+
+/* Files and folders in and below the scratch folder, hidden ones too. */
+static size_t count_all(void) {
+    found = 0;
+    assert_int_equal(nftw(scratch, count_one, 16, FTW_PHYS), 0);
+    return found;
+}
+
+/* Whoever names the wrong folder finds it as it was. */
+static void a_folder_of_others_is_left_alone(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *text, *words;
+    } cases[] = {
+        {"thesis.tex", "x", "holds \"thesis.tex\" but no run"},
+        {"service.safetensors", "x", "holds \"service.safetensors\" but no run"},
+        {"run.json.old", "x", "holds \"run.json.old\" but no run"},
+        {"run.json", "{\"jogging\": 5}", "\"format\" must be \"fds run\""},
+        {"run.json", "5 km", "run.json"},
+        {"utilities/hammer.py", "x", "hammer.py"},
+    };
+    task t = task_make("afds");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char path[600], before[65], after[65];
+        fds_error err = {0};
+        assert_int_equal(mkdir(scratch_path("mine"), 0777), 0);
+        if (strncmp(cases[i].file, "utilities/", 10) == 0)
+            assert_int_equal(mkdir(scratch_path("mine/utilities"), 0777), 0);
+        snprintf(path, sizeof path, "%s/mine/%s", scratch, cases[i].file);
+        scratch_write(path, cases[i].text, strlen(cases[i].text));
+        sha256_of(path, before);
+        size_t entries = count_all();
+        fds_status status = try_fit(&t, scratch_path("mine"), NULL, &err);
+        assert_true(status == FDS_ERR_USAGE || status == FDS_ERR_FORMAT);
+        expect_in(err.text, cases[i].words);
+        assert_int_equal(count_all(), entries);
+        sha256_of(path, after);
+        assert_string_equal(before, after);
+        remove_run(scratch_path("mine"));
+    }
+    assert_int_equal(mkdir(scratch_path("mine"), 0777), 0); /* an empty one is fine */
+    fit(&t, scratch_path("mine"));
+    task_free(&t);
+}
+
+/* The same samples at another place, or by another name, are the same data. */
+static void a_fit_goes_on_with_data_that_has_moved(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    stopper s = {.stop_at = 10};
+    t.events = (fds_events){.progress = stop, .user = &s};
+    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, NULL), FDS_ERR_CANCELLED);
+    fds__free(t.train->source);
+    t.train->source = fds__strdup("elsewhere");
+    assert_true(fit(&t, scratch_path("run")).was_resumed);
+    fds_run *run = open_run(scratch_path("run"));
+    assert_string_equal(fds__run_get_info(run).source, "elsewhere");
+    fds_run_free(run);
+    task_free(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(each_method_fits_and_answers_add_up),
@@ -642,6 +710,8 @@ int main(void) {
         IN_SCRATCH(two_fits_at_once_do_not_mix),
         IN_SCRATCH(a_fit_within_a_fit_is_refused),
         IN_SCRATCH(a_folder_that_cannot_be_is_named),
+        IN_SCRATCH(a_folder_of_others_is_left_alone),
+        IN_SCRATCH(a_fit_goes_on_with_data_that_has_moved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,6 +264,75 @@ static void the_same_fit_repairs_a_run_to_the_bit(void **state) {
     task_free(&t);
 }
 
+/* Where the value of a key begins, after the first place of another text. */
+static char *value_of(char *text, const char *after, const char *key) {
+    char *at = strstr(text, after);
+    assert_non_null(at);
+    at = strstr(at, key);
+    assert_non_null(at);
+    return at + strlen(key);
+}
+
+static void count_warnings(void *user, fds_log_level level, const char *text) {
+    if (level == FDS_LOG_WARNING && strstr(text, FDS__RUN_JSON))
+        ++*(unsigned *)user;
+}
+
+/* One bit of a player's name, of a seed, of a result: the record still reads well, and says what
+ * was not so. */
+static void a_flipped_bit_of_the_record_is_told_and_repaired(void **state) {
+    (void)state;
+    static const struct {
+        const char *after, *key;
+    } places[] = {{"\"players\"", "\"name\": \""},
+                  {"\"utility\"", "\"seed\": "},
+                  {"\"coalitions\"", "\"seed\": "},
+                  {"\"results\"", "\"explained\": 0."}};
+    task t = task_make("afds");
+    unsigned warnings = 0;
+    fds_error err;
+    fit(&t, scratch_path("whole"));
+    fit(&t, scratch_path("run"));
+    t.events = (fds_events){.log = count_warnings, .user = &warnings};
+    for (size_t i = 0; i < COUNT(places); i++) {
+        part_file f = take(scratch_path("run"), FDS__RUN_JSON);
+        f.data = realloc(f.data, f.size + 1);
+        f.data[f.size] = 0;
+        *value_of(f.data, places[i].after, places[i].key) ^= 1;
+        put_back(&f);
+        expect_failure(open_status(scratch_path("run"), &err), FDS_ERR_CORRUPT, &err,
+                       "run.json is damaged");
+        expect_in(err.text, "run the same fit again");
+        assert_true(fit(&t, scratch_path("run")).was_resumed);
+        assert_int_equal(warnings, i + 1);
+        expect_ok(open_status(scratch_path("run"), &err), &err);
+        expect_same_record(scratch_path("run"), scratch_path("whole"));
+    }
+    task_free(&t);
+}
+
+/* What is left tells that it was a run. */
+static void a_record_that_is_torn_or_lost_is_written_again(void **state) {
+    (void)state;
+    task t = task_make("afds");
+    fds_error err;
+    fit(&t, scratch_path("whole"));
+    fit(&t, scratch_path("run"));
+    for (int i = 0; i < 3; i++) {
+        part_file f = take(scratch_path("run"), FDS__RUN_JSON);
+        if (i == 0)
+            assert_int_equal(unlink(f.path), 0);
+        else
+            scratch_write(f.path, f.data, i == 1 ? 0 : f.size / 2);
+        free(f.data);
+        assert_true(open_status(scratch_path("run"), &err) != FDS_OK);
+        fit(&t, scratch_path("run"));
+        expect_ok(open_status(scratch_path("run"), &err), &err);
+        expect_same_record(scratch_path("run"), scratch_path("whole"));
+    }
+    task_free(&t);
+}
+
 static bool stop_at_ten(void *user, const fds_progress *progress) {
     (void)progress;
     return ++*(unsigned *)user == 10;
@@ -292,6 +361,8 @@ int main(void) {
         IN_SCRATCH(parts_of_other_runs_are_refused),
         IN_SCRATCH(a_bank_that_is_damaged_is_named),
         IN_SCRATCH(the_same_fit_repairs_a_run_to_the_bit),
+        IN_SCRATCH(a_flipped_bit_of_the_record_is_told_and_repaired),
+        IN_SCRATCH(a_record_that_is_torn_or_lost_is_written_again),
         IN_SCRATCH(a_run_that_is_not_finished_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
