@@ -164,6 +164,29 @@ static void numbers_have_a_point_in_every_locale(void **state) {
     comma_end();
 }
 
+static void fields_of_csv_are_quoted_where_they_must_be(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {{"", ""},
+                                           {"a b", "a b"},
+                                           {"a,b", "\"a,b\""},
+                                           {"\"", "\"\"\"\""},
+                                           {" a", "\" a\""},
+                                           {"a ", "\"a \""},
+                                           {"a\nb", "\"a\nb\""},
+                                           {"\r", "\"\r\""},
+                                           {" ", "\" \""},
+                                           {"a\"b\"", "\"a\"\"b\"\"\""},
+                                           {"\t;'", "\t;'"}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        fds__text text = {0};
+        fds__text_add(&text, "", 0);
+        fds__text_csv(&text, cases[i][0]);
+        assert_string_equal(text.data, cases[i][1]);
+        assert_true(fds__csv_is_quoted(cases[i][0]) == (cases[i][1][0] == '"'));
+        fds__free(text.data);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_joined_however_many),
@@ -173,6 +196,7 @@ int main(void) {
         cmocka_unit_test(numbers_have_the_fewest_digits),
         cmocka_unit_test(any_number_is_read_back_to_the_bit),
         cmocka_unit_test(digits_and_decimals_are_as_asked_for),
+        cmocka_unit_test(fields_of_csv_are_quoted_where_they_must_be),
         cmocka_unit_test_setup_teardown(numbers_have_a_point_in_every_locale, scratch_setup,
                                         scratch_teardown),
     };
