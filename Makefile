@@ -8,59 +8,86 @@ TEMPLATES = simd.h map_rows.h
 SETUP = meson setup $(if $(CI),-Dwerror=true)
 SANITIZE = --buildtype=debugoptimized -Db_lundef=false
 
-.PHONY: help all demo test test-asan test-tsan test-kill coverage fuzz bench-lane bench-deep \
-	bench-value bench-accuracy bench-explain bench-baselines bench-tangent bench-mislabelled \
-	bench-paper bench-growth format install clean
+TIDY = src/*/*.c cli/*.c # what is given to clang-tidy
+FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c \
+	examples/*.c)
+
+.PHONY: help all demo install test test-asan test-tsan test-kill test-install coverage clang fuzz \
+	format format-check tidy abi clean bench-lane bench-deep bench-value bench-accuracy \
+	bench-explain bench-baselines bench-tangent bench-mislabelled bench-paper bench-growth
 
 help:
-	@echo "make demo         build, fetch MNIST, fit a run for 100 digits, explain and pay for ten"
-	@echo "make test         build and run all tests"
-	@echo "make all          build only: build/cli/fds, build/src/libfds.so"
-	@echo "make install      install the command, the library and the header"
-	@echo "make test-asan    all tests under the address and undefined-behaviour sanitizers"
-	@echo "make test-tsan    all tests under the thread sanitizer"
-	@echo "make test-kill    fds value killed at every system call that writes, and 100 times at random;"
-	@echo "                  fds fit 20 times, in all of its stages"
-	@echo "make coverage     all tests, and which lines they reach"
-	@echo "make fuzz         every reader fuzzed for FUZZ_SECONDS (60) seconds"
-	@echo "make bench-lane   speed of the network engine against PyTorch"
-	@echo "make bench-deep   speed of the engine for large networks against PyTorch"
-	@echo "make bench-value  speed and memory of fds value against the engine's own rate"
-	@echo "make bench-accuracy  the tables of docs/accuracy.md: values against the truth"
-	@echo "make bench-explain  the four methods end to end: seconds, and against the truth (an hour)"
-	@echo "make bench-baselines  the methods of others: sub-models, seconds, and TMC against PyTorch"
-	@echo "make bench-tangent  the tangent kernel against PyTorch: speed and accuracy"
-	@echo "make bench-mislabelled  how well each method's lowest values find wrong labels"
-	@echo "make bench-paper   the paper's tables in full, with a report: an hour and a half"
-	@echo "make bench-growth  how cost and error grow with players and coalitions"
-	@echo "make format       clang-format over the tree"
+	@echo "First steps"
+	@echo "  make demo          build, fetch MNIST, fit a run for 100 digits, explain and pay for ten"
+	@echo "  make test          build and run all tests, or those of ROOMS='base|utility'"
+	@echo "  make all           build only: build/cli/fds, build/src/libfds.so"
+	@echo "  make install       install the command, the library, its headers and fds.pc (DESTDIR, PREFIX)"
+	@echo "  make clean         remove all build folders"
+	@echo
+	@echo "Before a change lands (.ci/run does all of these)"
+	@echo "  make format        clang-format over the tree; format-check only reports differences"
+	@echo "  make abi           record the stable header anew, after a change that is meant"
+	@echo "  make test-asan     all tests under the address and undefined-behaviour sanitizers"
+	@echo "  make test-tsan     all tests under the thread sanitizer (.ci/run: base, utility, explain)"
+	@echo "  make test-install  install into an empty folder; compile and run the examples against it"
+	@echo "  make clang         build everything by clang"
+	@echo "  make fuzz          fuzz every reader for FUZZ_SECONDS (60) seconds"
+	@echo
+	@echo "More checks"
+	@echo "  make test-kill     fds value killed at every system call that writes, and 100 times at"
+	@echo "                     random; fds fit 20 times, in all of its stages"
+	@echo "  make coverage      all tests, and which lines they reach"
+	@echo "  make tidy          clang-tidy over src and cli: four minutes"
+	@echo
+	@echo "Benchmarks"
+	@echo "  make bench-lane         the engine for small networks against PyTorch"
+	@echo "  make bench-deep         the engine for large networks against PyTorch"
+	@echo "  make bench-tangent      the tangent kernel against PyTorch: speed and accuracy"
+	@echo "  make bench-value        speed and memory of fds value against the engine's own rate"
+	@echo "  make bench-accuracy     the tables of docs/accuracy.md: values against the truth"
+	@echo "  make bench-explain      the four methods end to end, and against the truth: an hour"
+	@echo "  make bench-baselines    baselines: sub-models, seconds, and TMC against PyTorch"
+	@echo "  make bench-mislabelled  how well each method's lowest values find wrong labels"
+	@echo "  make bench-paper        the paper's tables in full, with a report: an hour and a half"
+	@echo "  make bench-growth       how cost and error grow with players and coalitions"
 
-# A build folder, made on first use: $(call folder,NAME,OPTIONS)
+# A build folder, made on first use: $(call folder,NAME,OPTIONS). For ROOMS, tests/run builds what
+# their tests need.
 define folder
 @scripts/deps build test
 @[ -f $1/build.ninja ] || $(SETUP) $1 $2
-ninja -C $1
+$(if $(ROOMS),,ninja -C $1)
 endef
+
+# The tests of ROOMS, as in ROOMS='base|utility', or all.
+chosen = $(if $(ROOMS),$$(meson test -C $1 --list | grep -E '^($(ROOMS))(/|$$)'))
 
 all:
 	$(call folder,build)
 
 install: all
-	meson install -C build
+	$(if $(PREFIX),meson configure build -Dprefix=$(PREFIX))
+	meson install -C build $(if $(DESTDIR),--destdir $(abspath $(DESTDIR)))
 
 demo: all
 	@scripts/demo
 
 test: all
-	@tests/run build
+	@tests/run build $(call chosen,build)
+
+# Into an empty folder, and programs outside this tree against it.
+test-install:
+	rm -rf build/installed
+	@$(MAKE) --no-print-directory install DESTDIR=build/installed
+	@python3 -B tests/surface/test_install.py build/installed examples tests/data/mnist
 
 test-asan:
 	$(call folder,build-asan,$(SANITIZE) -Db_sanitize=address$(comma)undefined)
-	@tests/run build-asan --timeout-multiplier 5
+	@tests/run build-asan --timeout-multiplier 5 $(call chosen,build-asan)
 
 test-tsan:
 	$(call folder,build-tsan,$(SANITIZE) -Db_sanitize=thread)
-	@tests/run build-tsan --timeout-multiplier 20
+	@tests/run build-tsan --timeout-multiplier 20 $(call chosen,build-tsan)
 
 test-kill: all
 	@python3 -B tests/utility/kill.py --kills 100 --load 2 --same v.csv --same v.csv.table -- \
@@ -78,9 +105,12 @@ coverage:
 	gcovr --root . --filter src/ --filter cli/ $(addprefix --exclude src/lane/,$(TEMPLATES)) \
 		build-coverage
 
-fuzz:
+# The whole tree and the fuzz targets.
+clang:
 	@scripts/deps fuzz
 	$(call folder,build-fuzz,$(SANITIZE) -Dfuzz=true --native-file=tests/fuzz/clang.ini)
+
+fuzz: clang
 	@tests/fuzz/run build-fuzz $(FUZZ_SECONDS)
 
 bench-lane:
@@ -134,8 +164,22 @@ bench-growth:
 	$(call folder,build-bench)
 	@bench/growth.py build-bench
 
+# After a change of the stable header that is meant.
+abi: all
+	python3 -B tests/surface/headers.py tests/surface/abi.txt cc -Ibuild/include
+
 format:
-	clang-format -i include/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c examples/*.c
+	@scripts/deps lint
+	clang-format -i $(FORMATTED)
+
+format-check:
+	@scripts/deps lint
+	@clang-format --dry-run -Werror $(FORMATTED)
+
+# Headers are seen through the files that include them.
+tidy: all
+	@scripts/deps lint
+	@echo $(TIDY) | xargs -n 8 -P $$(nproc) clang-tidy --quiet -p build
 
 clean:
 	rm -rf build build-*

@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
     fds_dataset *train = NULL, *test = NULL;
     fds_run *run = NULL;
     fds__answerer by = strcmp(argv[3], "bank") == 0 ? FDS__ANSWERER_BANK : FDS__ANSWERER_EXPLAINER;
-    fds_status status = fds__data_open(argv[2], NULL, &train, &test, &err);
+    fds_status status = fds__data_open(argv[2], NULL, NULL, &train, &test, &err);
     if (status == FDS_OK)
         status = fds__run_open(argv[1], (unsigned)atoi(argv[5]), &run, &err);
     if (status == FDS_OK)

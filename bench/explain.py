@@ -25,7 +25,7 @@ import numpy as np
 PAPER = {("mnist", "fds"): 2353, ("mnist", "afds"): 590, ("mnist", "gfds"): 352, ("mnist", "gfds+"): 183,
          ("cifar10", "fds"): 4324, ("cifar10", "afds"): 1120, ("cifar10", "gfds"): 396,
          ("cifar10", "gfds+"): 259}
-STAGES = ("service model", "sub-models", "values", "explainer", "check")
+STAGES = ("sub-models", "values", "explainer", "check")
 TRUTH = {"cifar10": 12000}
 GAME = ("--players", "100", "--test", "200")
 Z95 = 1.96

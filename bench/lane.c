@@ -38,7 +38,7 @@ static void prepare(bench *b, const char *data, const char *network, size_t samp
                     unsigned threads) {
     fds_error err = {0};
     fds_dataset *train, *test;
-    check(fds__data_open(data, NULL, &train, &test, &err), &err);
+    check(fds__data_open(data, NULL, NULL, &train, &test, &err), &err);
     fds__dataset_info info = fds__dataset_get_info(train);
     b->count = samples;
     b->members = malloc(samples * sizeof *b->members);

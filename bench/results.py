@@ -3,9 +3,9 @@
 
 Usage: bench/results.py REPORT_FOLDER
 
-For each set of data: the value loss over rightly predicted samples (mean and its standard error, the
+For each set of data: the value loss over correctly classified samples (mean and its standard error, the
 paper's mean in brackets), over all samples, by converged models, and without the least valuable; then
-agreement, wrong labels and cost. Prints Markdown.
+agreement, mislabel detection and cost. Prints Markdown.
 """
 import json
 import os
@@ -15,10 +15,10 @@ SHARES = (0.05, 0.1, 0.15, 0.2)
 TEN, CONVERGED = "retrain:10", "retrain"
 
 
-def losses(row, value, way, chosen):
+def losses(row, utility, removal, chosen):
     """The entry of a row's losses, or None."""
     for entry in row["losses"]:
-        if (entry["value"], entry["way"], entry["set"]) == (value, way, chosen):
+        if (entry["utility"], entry["removal"], entry["set"]) == (utility, removal, chosen):
             return entry
     return None
 
@@ -55,12 +55,12 @@ def table(title, heads, lines):
     print()
 
 
-def show_losses(data, title, value, way, chosen, with_paper=False, **how):
-    """value None: each method by its own value function."""
+def show_losses(data, title, utility, removal, chosen, with_paper=False, **how):
+    """utility None: each method by its own utility function."""
     shares = data["settings"]["shares"]
     lines = []
     for row in data["rows"]:
-        entry = losses(row, value or row["value"], way, chosen)
+        entry = losses(row, utility or row["utility"], removal, chosen)
         if entry:
             paper = row["paper"] if with_paper else None
             lines.append([row["title"], *cells(entry, shares, paper, **how)])
@@ -74,13 +74,13 @@ def show_rest(data):
         paper = row["paper"] and row["paper"]["seconds"]
         seconds = mean(row, "timing", "prepare_s", digits=1) + (f" ({paper:,.0f})" if paper else "")
         lines.append([row["title"], mean(row, "agreement", "correlation", digits=3),
-                      mean(row, "agreement", "within", digits=3),
-                      mean(row, "agreement", "relative_error", digits=3), mean(row, "agreement", "gap", digits=4),
-                      mean(row, "area", digits=3), seconds, mean(row, "timing", "answer_ms", digits=2),
+                      mean(row, "agreement", "class_correlation", digits=3),
+                      mean(row, "agreement", "relative_error", digits=3), mean(row, "agreement", "efficiency_gap", digits=4),
+                      mean(row, "auc", digits=3), seconds, mean(row, "timing", "answer_ms", digits=2),
                       mean(row, "sub_models", digits=0)])
-    table("Agreement with the truth, wrong labels, cost (the paper's seconds in brackets):",
-          ["correlation", "within the class", "relative error", "gap", "wrong labels, area", "prepare, s",
-           "a sample, ms", "sub-models"], lines)
+    table("Agreement with the truth, mislabel detection, cost (the paper's seconds in brackets):",
+          ["correlation", "within the class", "relative error", "efficiency gap", "mislabel detection, AUC", "prepare, s",
+           "per sample, ms", "sub-models"], lines)
 
 
 def main():
@@ -89,18 +89,18 @@ def main():
     with open(os.path.join(sys.argv[1], "report.json"), encoding="utf-8") as file:
         report = json.load(file)
     for data in report["data"]:
-        judged = {entry["value"]: entry for entry in data["judged"]}
-        right = {value: e for value, entry in judged.items() for e in entry["losses"] if e["set"] == "right"}
+        utilities = {entry["utility"]: entry for entry in data["utilities"]}
+        correct = {value: e for value, entry in utilities.items() for e in entry["losses"] if e["set"] == "correct"}
         print(f"## {data['name']}\n\n{data['players']} players, {data['tests']} test samples for each of "
-              f"{len(data['seeds'])} seeds; rightly predicted "
+              f"{len(data['seeds'])} seeds; correctly classified "
               + ", ".join(f"{e['count']} by `{value}` (their loss with all players {e['mean']:.2f})"
-                          for value, e in right.items()) + ".\n")
-        show_losses(data, "Value loss, rightly predicted samples, each method by its own models (the paper's in brackets):",
-                    None, "top", "right", with_paper=True)
+                          for value, e in correct.items()) + ".\n")
+        show_losses(data, "Value loss, correctly classified samples, each method by its own models (the paper's in brackets):",
+                    None, "top", "correct", with_paper=True)
         show_losses(data, "The same over all samples:", None, "top", "all")
-        show_losses(data, "By converged models, rightly predicted samples:", CONVERGED, "top", "right")
-        show_losses(data, "By models of 10 epochs without the *least* valuable (lower is better), rightly predicted samples:",
-                    TEN, "bottom", "right", with_error=False)
+        show_losses(data, "By converged models, correctly classified samples:", CONVERGED, "top", "correct")
+        show_losses(data, "By models of 10 epochs without the *least* valuable (lower is better), correctly classified samples:",
+                    TEN, "bottom", "correct", with_error=False)
         show_rest(data)
 
 

@@ -54,7 +54,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: bench-tangent DATA NETWORK A B THREADS [FOLDER]\n");
         return 2;
     }
-    check(fds__data_open(argv[1], NULL, &train, &test, &err), &err);
+    check(fds__data_open(argv[1], NULL, NULL, &train, &test, &err), &err);
     fds__dataset_info info = fds__dataset_get_info(train);
     float *mean = malloc(info.shape.channels * sizeof *mean);
     float *std = malloc(info.shape.channels * sizeof *std);

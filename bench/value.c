@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     fds_error err = {0};
     fds_dataset *train, *test;
     bench b = {.params = fds_train_params_default()};
-    check(fds__data_open(argv[1], NULL, &train, &test, &err), &err);
+    check(fds__data_open(argv[1], NULL, NULL, &train, &test, &err), &err);
     if (!test)
         check(fds__fail(&err, FDS_ERR_USAGE, "%s has no test part", argv[1]), &err);
     fds__dataset_info info = fds__dataset_get_info(train);

@@ -44,6 +44,17 @@ static bool ends_in(const char *path, const char *endings) {
     return false;
 }
 
+/* ".csv|.npy|.json" as ".csv, .npy or .json". */
+static fds_status fail_ending(const char *option, const char *path, const char *endings,
+                              fds_error *err) {
+    char list[64] = "";
+    for (const char *at = endings; *at; at++) {
+        const char letter[2] = {*at, 0}, *then = strchr(at + 1, '|') ? ", " : " or ";
+        strncat(list, *at == '|' ? then : letter, sizeof list - strlen(list) - 1);
+    }
+    return cli_fail(err, FDS_ERR_USAGE, "%s %s: the name must end in %s", option, path, list);
+}
+
 static fds_status check_inputs(const char *option, const char *path, const struct stat *about,
                                const cli_args *args, fds_error *err) {
     struct stat of_input;
@@ -51,8 +62,8 @@ static fds_status check_inputs(const char *option, const char *path, const struc
         const char *input = i ? args->more[i - 1] : args->operand;
         if (stat(input, &of_input) == 0 && about->st_dev == of_input.st_dev &&
             about->st_ino == of_input.st_ino)
-            return cli_fail(err, FDS_ERR_USAGE,
-                            "%s %s: it is what is to be read; choose another name", option, path);
+            return cli_fail(err, FDS_ERR_USAGE, "%s %s: this file is an input; choose another name",
+                            option, path);
     }
     return FDS_OK;
 }
@@ -73,7 +84,7 @@ fds_status cli_check_output(const char *option, const char *path, const char *en
     if (exists && !S_ISREG(about.st_mode))
         return cli_fail(err, FDS_ERR_USAGE, "%s %s: it is not a regular file", option, path);
     if (endings && !ends_in(path, endings))
-        return cli_fail(err, FDS_ERR_USAGE, "%s %s: it must end in %s", option, path, endings);
+        return fail_ending(option, path, endings, err);
     if (exists)
         CLI_TRY(check_inputs(option, path, &about, args, err));
     char folder[PATH_SIZE] = ".";

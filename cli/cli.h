@@ -119,8 +119,8 @@ int cli_columns(const char *text); /* how many columns it takes */
 const char *cli_count(uint64_t count, char out[CLI_NUMBER_SIZE]);
 const char *cli_bytes(uint64_t bytes, char out[CLI_NUMBER_SIZE]);
 
-/* Parses what the library describes as JSON; NULL: no memory. */
-json_t *cli_json(const char *text);
+/* Parses what the library describes as JSON; on failure NULL and err filled. */
+json_t *cli_json(const char *text, fds_error *err);
 /* Members of objects in objects, "game.coalitions"; "", 0, NaN and NULL where there are none. */
 const json_t *cli_get(const json_t *root, const char *path);
 const char *cli_get_text(const json_t *root, const char *path);
@@ -147,7 +147,7 @@ void cli_print_player(const fds_result *result, const cli_player_columns *column
 /* What was predicted for an input and is explained. */
 void cli_print_prediction(const fds_result *result, size_t prediction);
 /* The lines about the run and its answers. */
-void cli_print_answers(const fds_result *result);
+fds_status cli_print_answers(const fds_result *result, fds_error *err);
 
 /* ---- checks before any work ---- */
 

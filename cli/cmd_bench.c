@@ -47,9 +47,9 @@ static const json_t *own_losses(const json_t *row) {
     size_t i;
     json_t *losses;
     json_array_foreach(json_object_get(row, "losses"), i, losses) {
-        if (strcmp(text_of(losses, "value"), text_of(row, "value")) == 0 &&
-            strcmp(text_of(losses, "way"), "top") == 0 &&
-            strcmp(text_of(losses, "set"), "right") == 0)
+        if (strcmp(text_of(losses, "utility"), text_of(row, "utility")) == 0 &&
+            strcmp(text_of(losses, "removal"), "top") == 0 &&
+            strcmp(text_of(losses, "set"), "correct") == 0)
             return losses;
     }
     return NULL;
@@ -72,7 +72,7 @@ static void print_time(double value, int width) {
 
 /* Whether a row is evaluated by other models than most. */
 static bool is_converged(const json_t *row) {
-    return strcmp(text_of(row, "value"), "retrain") == 0;
+    return strcmp(text_of(row, "utility"), "retrain") == 0;
 }
 
 static void print_row(const json_t *row, size_t shares) {
@@ -119,7 +119,7 @@ static fds_status show_report(const char *folder, bool is_json, fds_error *err) 
     CLI_TRY(read_report(folder, &report, err));
     if (is_json)
         return cli_print_json(report, err);
-    printf("value loss on correctly classified test samples, by the share of players removed\n"
+    printf("value loss on correctly classified test samples, by share of players removed\n"
            "truth: correlation with it; seconds to prepare; ms for a new sample\n");
     json_array_foreach(json_object_get(report, "data"), i, data) { print_data(data); }
     printf("\nreport  %s/report.html\n", folder);

@@ -179,14 +179,31 @@ static void print_providers(const part *p) {
     print_more(providers, shown, "providers (all with --json)");
 }
 
+/* The feature's name, else its number. */
+static const char *feature_name(const part *p, uint32_t feature, char number[16]) {
+    const char *name = fds_dataset_feature_name(p->data, feature);
+    snprintf(number, 16, "%u", feature);
+    return name ? name : number;
+}
+
+/* Names are cut so that a line has at most 79 columns. */
 static void print_stats(const part *p, bool is_first) {
-    uint32_t channels = p->shape.channels;
-    uint32_t shown = channels < CHANNELS_SHOWN ? channels : CHANNELS_SHOWN;
+    uint32_t channels = p->shape.channels,
+             shown = channels < CHANNELS_SHOWN ? channels : CHANNELS_SHOWN;
     const char *kind = fds_dataset_is_image(p->data) ? "channel" : "feature";
+    char number[16], name[CLI_NAME_SIZE];
+    int width = (int)strlen(kind);
+    for (uint32_t c = 0; c < shown; c++) {
+        int columns = cli_columns(feature_name(p, c, number));
+        width = columns > width ? columns : width;
+    }
+    width = width < 24 ? width : 24;
     if (is_first)
-        printf("\n%-7s  %-5s  %10s  %10s  %10s  %10s\n", kind, "part", "min", "max", "mean", "std");
+        printf("\n%-*s  %-5s  %10s  %10s  %10s  %10s\n", width, kind, "part", "min", "max", "mean",
+               "std");
     for (uint32_t c = 0; c < shown; c++)
-        printf("%-7u  %-5s  %10.4g  %10.4g  %10.4g  %10.4g\n", c, p->name, (double)p->stats[c],
+        printf("%s  %-5s  %10.4g  %10.4g  %10.4g  %10.4g\n",
+               cli_name(feature_name(p, c, number), width, name), p->name, (double)p->stats[c],
                (double)p->stats[channels + c], (double)p->stats[2 * channels + c],
                (double)p->stats[3 * channels + c]);
     print_more(channels, shown,
@@ -209,11 +226,12 @@ static json_t *json_part(const part *p) {
     uint32_t channels = p->shape.channels;
     json_t *stats = json_array();
     for (uint32_t c = 0; c < channels; c++)
-        json_array_append_new(stats, json_pack("{s:o, s:o, s:o, s:o}", "min",
-                                               json_real((double)p->stats[c]), "max",
-                                               json_real((double)p->stats[channels + c]), "mean",
-                                               json_real((double)p->stats[2 * channels + c]), "std",
-                                               json_real((double)p->stats[3 * channels + c])));
+        json_array_append_new(stats,
+                              json_pack("{s:s?, s:f, s:f, s:f, s:f}", "name",
+                                        fds_dataset_feature_name(p->data, c), "min",
+                                        (double)p->stats[c], "max", (double)p->stats[channels + c],
+                                        "mean", (double)p->stats[2 * channels + c], "std",
+                                        (double)p->stats[3 * channels + c]));
     return json_pack(
         "{s:s, s:I, s:[i,i,i], s:s, s:s, s:o, s:o, s:o}", "source", fds_dataset_source(p->data),
         "count", (json_int_t)p->count, "shape", (int)channels, (int)p->shape.height,

@@ -34,7 +34,8 @@ fds_status cli_answer_check(const cli_args *args, fds_error *err) {
         return cli_fail(err, FDS_ERR_USAGE,
                         "\"%s\" and --index: give pictures or --index, not both", args->more[0]);
     if (!args->more_count && !has_index)
-        return cli_fail(err, FDS_ERR_USAGE, "nothing to explain: give an image or --index");
+        return cli_fail(err, FDS_ERR_USAGE,
+                        "nothing to explain: give an image or --index, for example --index 0");
     for (size_t i = 0; i < CLI_COUNT(of_data) && !has_index; i++) {
         CLI_TRY(fds_params_get(args->params, of_data[i], value, sizeof value, err));
         if (strcmp(value, "auto") != 0)
@@ -102,7 +103,8 @@ static fds_status show_text(const cli_args *args, const fds_result *r, size_t to
             print_input(r, &w, strcmp(check, "true") == 0, k, top, order);
     }
     free(order);
-    cli_print_answers(r);
+    CLI_TRY(status);
+    CLI_TRY(cli_print_answers(r, err));
     if (args->output)
         printf("%-*s %s\n", CLI_WIDTH, "written", args->output);
     if (args->png)
@@ -115,14 +117,15 @@ static fds_status show_text(const cli_args *args, const fds_result *r, size_t to
 static fds_status work(const cli_args *args, cli_answer *a, size_t top, fds_error *err) {
     char *text = NULL;
     CLI_TRY(cli_answer_make(args, a, err));
-    if (args->output)
-        CLI_TRY(fds_result_save(a->result, args->output, err));
-    if (args->png)
-        CLI_TRY(fds_run_draw(a->run, a->input, a->result, FIGURE_COLUMNS, args->png, err));
-    if (!args->json)
-        return show_text(args, a->result, top, err);
-    CLI_TRY(fds_result_json(a->result, &text, err));
-    return cli_print_text(text, err);
+    fds_status status = args->json ? fds_result_json(a->result, &text, err) : FDS_OK;
+    if (status == FDS_OK && args->png)
+        status = fds_run_draw(a->run, a->input, a->result, FIGURE_COLUMNS, args->png, err);
+    if (status == FDS_OK && args->output)
+        status = fds_result_save(a->result, args->output, err);
+    if (status == FDS_OK)
+        return args->json ? cli_print_text(text, err) : show_text(args, a->result, top, err);
+    fds_text_free(text);
+    return status;
 }
 
 static fds_status run(cli_args *args, fds_error *err) {

@@ -85,6 +85,7 @@ static fds_status run(cli_args *args, fds_error *err) {
     if (!args->output && !args->estimate)
         return cli_fail(err, FDS_ERR_USAGE,
                         "-o RUN is missing: the output folder, for example -o mnist.run");
+    CLI_TRY(fds_fit_check(args->params, err));
     if (!args->estimate)
         CLI_TRY(cli_check_folder("-o", args->output, err));
     CLI_TRY(fds_problem_open(args->params, args->events, &problem, err));
@@ -96,8 +97,10 @@ static fds_status run(cli_args *args, fds_error *err) {
     fds_terminal_clear();
     if (args->json)
         return cli_print_text(text, err);
-    json_t *report = cli_json(text);
+    json_t *report = cli_json(text, err);
     fds_text_free(text);
+    if (!report)
+        return FDS_ERR_NOMEM;
     (args->estimate ? print_estimate : print_report)(report);
     json_decref(report);
     return FDS_OK;

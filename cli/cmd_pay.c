@@ -96,7 +96,7 @@ static fds_status show_text(const view *v, fds_error *err) {
     }
     printf("%-*s %s for each input\n", CLI_WIDTH, "amount", money(v, amount, text));
     printf("%-*s %s\n", CLI_WIDTH, "rule", fds_payment_rule_text(p, SIZE_MAX));
-    cli_print_answers(v->result);
+    CLI_TRY(cli_print_answers(v->result, err));
     if (v->args->output)
         printf("%-*s %s\n", CLI_WIDTH, "written", v->args->output);
     return FDS_OK;

@@ -7,15 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP = 10, LOWEST = 3 };
+enum { TOP = 10, LOWEST = 3, MOST_TABLES = 1000 };
 
 static const cli_option own[] = {
     CLI_OWN('o', "output", output, "FILE",
             "file of the values: .csv, .npy or .json, as it ends [no file]"),
-    CLI_OWN(0, "table", table, "DIR",
-            "folder in which the answers of sub-models are kept, to resume and to reuse "
-            "[FILE.table beside the "
-            "output; without -o a table named after the data and the parameters]"),
+    CLI_OWN(
+        0, "table", table, "DIR",
+        "folder in which the answers of sub-models are kept, to resume and to reuse "
+        "[FILE.table beside the "
+        "output; without -o DATA.table, or DATA.2.table and so on if it holds another question]"),
     CLI_OWN(0, "top", top, "N", "how many of the most valuable players are shown [10]"),
     CLI_OWN(0, "estimate", estimate, NULL, "say what it would take, and stop"),
 };
@@ -78,7 +79,7 @@ static void print_method(const json_t *about) {
                    cli_count(cli_get_count(set, "permutations"), count));
             printf(" permutations");
             if (cli_get_number(set, "until") > 0)
-                printf(", until values change by less than %g %% in 100",
+                printf(", until 100 change values by less than %g %%",
                        100 * cli_get_number(set, "until"));
             putchar('\n');
         }
@@ -102,9 +103,12 @@ static void print_before(const json_t *about) {
                (unsigned long long)cli_get_count(about, "groups.count"),
                cli_get_text(about, "groups.by"));
     if (*cli_get_text(about, "game.utility"))
-        printf("%-*s %s\n", CLI_WIDTH,
-               cli_get_flag(about, "is_for_labels") ? "labels by" : "utility",
+        printf("%-*s %s", CLI_WIDTH, cli_get_flag(about, "is_for_labels") ? "labels by" : "utility",
                cli_get_text(about, "game.utility"));
+    if (cli_get_number(about, "game.parameters.lr") > 0)
+        printf(" at learning rate %g", cli_get_number(about, "game.parameters.lr"));
+    if (*cli_get_text(about, "game.utility"))
+        putchar('\n');
     print_method(about);
 }
 
@@ -208,9 +212,11 @@ static void print_cost(const json_t *about, const json_t *game, const char *name
 static fds_status show_estimate(const cli_args *args, char *text, fds_error *err) {
     if (args->json)
         return cli_print_text(text, err);
-    json_t *about = cli_json(text);
+    json_t *about = cli_json(text, err);
     char memory[CLI_NUMBER_SIZE];
     fds_text_free(text);
+    if (!about)
+        return FDS_ERR_NOMEM;
     print_before(about);
     if (cli_get_count(about, "game.coalitions"))
         print_cost(about, cli_get(about, "game"), "to do");
@@ -227,12 +233,9 @@ static fds_status show_estimate(const cli_args *args, char *text, fds_error *err
 /* ---- all of it ---- */
 
 static fds_status show(const cli_args *args, const fds_result *r, size_t top, fds_error *err) {
-    char *text = NULL;
-    if (args->json) {
-        CLI_TRY(fds_result_json(r, &text, err));
-        return cli_print_text(text, err);
-    }
-    json_t *about = cli_json(fds_result_describe(r));
+    json_t *about = cli_json(fds_result_describe(r), err);
+    if (!about)
+        return FDS_ERR_NOMEM;
     fds_status status = print_ranking(r, about, top, err);
     putchar('\n');
     print_diagnostics(about, args);
@@ -240,14 +243,16 @@ static fds_status show(const cli_args *args, const fds_result *r, size_t top, fd
     return status;
 }
 
-/* Tables of different questions without a file must not meet in one folder. */
-static void name_table(const cli_args *args, char out[4200]) {
+/* Without a file, tables of different questions lie beside each other: DATA.table, DATA.2.table... */
+static void name_table(const cli_args *args, unsigned number, char out[4200]) {
     const char *start = strrchr(args->operand, '/');
     start = start && start[1] ? start + 1 : args->operand;
     if (args->table)
         snprintf(out, 4200, "%s", args->table);
     else if (args->output)
         snprintf(out, 4200, "%s.table", args->output);
+    else if (number > 1)
+        snprintf(out, 4200, "%.*s.%u.table", (int)strcspn(start, "./"), start, number);
     else
         snprintf(out, 4200, "%.*s.table", (int)strcspn(start, "./"), start);
 }
@@ -258,21 +263,39 @@ static bool is_shapley(const fds_params *params) {
     return strcmp(method, "ls") == 0 || strcmp(method, "exact") == 0;
 }
 
+/* An estimate in *text, or values in *result; in the first table that is free or of this question. */
+static fds_status compute(const cli_args *args, const fds_problem *problem, char **text,
+                          fds_result **result, fds_error *err) {
+    char table[4200];
+    fds_status status = FDS_ERR_USAGE;
+    for (unsigned number = 1; number <= MOST_TABLES; number++) {
+        name_table(args, number, table);
+        status = args->estimate
+                     ? fds_value_estimate(problem, args->params, table, args->events, text, err)
+                     : (is_shapley(args->params) ? fds_shapley : fds_baseline)(
+                           problem, args->params, table, args->events, result, err);
+        bool is_other = status == FDS_ERR_USAGE && strncmp(err->text, table, strlen(table)) == 0;
+        if (!is_other || args->table || args->output)
+            break;
+    }
+    return status;
+}
+
 static fds_status work(const cli_args *args, const fds_problem *problem, size_t top,
                        fds_error *err) {
-    char table[4200], *text = NULL;
+    char *text = NULL;
     fds_result *result = NULL;
-    name_table(args, table);
-    if (args->estimate) {
-        CLI_TRY(fds_value_estimate(problem, args->params, table, args->events, &text, err));
+    CLI_TRY(compute(args, problem, &text, &result, err));
+    if (args->estimate)
         return show_estimate(args, text, err);
-    }
-    CLI_TRY((is_shapley(args->params) ? fds_shapley : fds_baseline)(problem, args->params, table,
-                                                                    args->events, &result, err));
     fds_terminal_clear();
-    fds_status status = args->output ? fds_result_save(result, args->output, err) : FDS_OK;
+    fds_status status = args->json ? fds_result_json(result, &text, err) : FDS_OK;
+    if (status == FDS_OK && args->output)
+        status = fds_result_save(result, args->output, err);
     if (status == FDS_OK)
-        status = show(args, result, top, err);
+        status = args->json ? cli_print_text(text, err) : show(args, result, top, err);
+    else
+        fds_text_free(text);
     fds_result_free(result);
     return status;
 }
@@ -283,6 +306,7 @@ static fds_status run(cli_args *args, fds_error *err) {
     CLI_TRY(cli_number("top", args->top, 1000000, TOP, &top, err));
     if (args->output)
         CLI_TRY(cli_check_output("-o", args->output, ".csv|.npy|.json", args, err));
+    CLI_TRY(fds_value_check(args->params, args->table, err));
     CLI_TRY(fds_problem_open(args->params, args->events, &problem, err));
     fds_status status = work(args, problem, top, err);
     fds_problem_free(problem);
@@ -319,11 +343,10 @@ const cli_command cli_value = {
              "with any number of threads.\n\n"
              "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
     .more_about = list_baselines,
-    .examples =
-        "  fds value mnist --players 100 --test 50 --coalitions 1000 -o values.csv\n"
-        "  fds value sales.csv --label outcome --provider shop --players providers \\\n"
-        "      --method exact --global -o shops.csv\n"
-        "  fds value mnist --method tmc --permutations 200 --table mnist.table -o tmc.csv\n",
+    .examples = "  fds value mnist --players 100 --test 50 --coalitions 1000 -o values.csv\n"
+                "  fds value sales.csv --label outcome --provider shop --players providers \\\n"
+                "      --method exact --global -o shops.csv\n"
+                "  fds value mnist --method tmc --permutations 200 -o tmc.csv\n",
     .own = own,
     .own_count = CLI_COUNT(own),
     .run = run,

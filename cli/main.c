@@ -100,13 +100,14 @@ static int fail_unknown(const char *group, const char *word) {
     if (!*group) {
         names[count++] = "help";
         names[count++] = "version";
-        names[count++] = "completion";
+        if (*word != '-')
+            names[count++] = "completion";
     }
     const char *nearest = cli_nearest(word + strspn(word, "-"), names), *space = *group ? " " : "";
     fprintf(stderr, "fds%s%s: unknown %s \"%s\"", space, group, *word == '-' ? "option" : "command",
             word);
     if (nearest)
-        fprintf(stderr, ": did you mean \"%s\"?\n", nearest);
+        fprintf(stderr, ": did you mean \"%s%s\"?\n", *word == '-' ? "--" : "", nearest);
     else
         fprintf(stderr, ": see fds%s%s --help\n", space, group);
     return EXIT_USAGE;
@@ -245,7 +246,18 @@ static void open_standard_files(void) {
         fd = open("/dev/null", O_RDWR) + 1;
 }
 
+/* OpenMP's threads spin for 3 ms while they wait for each other. Beside other busy processes that
+ * makes training an explainer tens of times slower; 10 us are as quick on an idle machine. libgomp
+ * reads how long only when it is loaded, so the program starts itself once more. */
+static void shorten_waits(char **argv) {
+    if (!getenv("GOMP_SPINCOUNT") && !getenv("OMP_WAIT_POLICY") &&
+        setenv("GOMP_SPINCOUNT", "1000", 0) == 0)
+        execv("/proc/self/exe", argv); /* where it fails, all but the waits is as it should be */
+}
+
 int main(int argc, char **argv) {
+    if (argc > 1 && (strcmp(argv[1], "fit") == 0 || strcmp(argv[1], "bench") == 0))
+        shorten_waits(argv);
     open_standard_files();
     command_line = join_words(argc, argv);
     int code = dispatch(argc, argv);

@@ -123,7 +123,15 @@ const char *cli_bytes(uint64_t bytes, char out[CLI_NUMBER_SIZE]) {
 
 /* ---- JSON ---- */
 
-json_t *cli_json(const char *text) { return json_loads(text, 0, NULL); }
+json_t *cli_json(const char *text, fds_error *err) {
+    json_t *root = json_loads(text, 0, NULL);
+    if (json_object_size(root) == 0) { /* "{}" is described where memory is short */
+        json_decref(root);
+        root = NULL;
+        cli_fail(err, FDS_ERR_NOMEM, "out of memory for the description of the result");
+    }
+    return root;
+}
 
 const json_t *cli_get(const json_t *root, const char *path) {
     while (root && *path) {
@@ -236,8 +244,10 @@ void cli_print_prediction(const fds_result *r, size_t k) {
     printf("%.4f with no players, %.4f with all\n", fds_result_empty(r, k), fds_result_full(r, k));
 }
 
-void cli_print_answers(const fds_result *r) {
-    json_t *about = cli_json(fds_result_describe(r));
+fds_status cli_print_answers(const fds_result *r, fds_error *err) {
+    json_t *about = cli_json(fds_result_describe(r), err);
+    if (!about)
+        return FDS_ERR_NOMEM;
     char count[CLI_NUMBER_SIZE];
     bool by_bank = strcmp(cli_get_text(about, "by"), "bank") == 0,
          has_check = *cli_get_text(about, "check_errors");
@@ -252,4 +262,5 @@ void cli_print_answers(const fds_result *r) {
     if (has_check)
         printf("%-*s %s (sub-models)\n", CLI_WIDTH, "", cli_get_text(about, "check_errors"));
     json_decref(about);
+    return FDS_OK;
 }

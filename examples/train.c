@@ -14,7 +14,8 @@ int main(int argc, char **argv) {
              fds_params_set(params, "players", "100", &err) == FDS_OK &&
              fds_problem_open(params, NULL, &problem, &err) == FDS_OK &&
              fds_train(problem, params, NULL, &model, NULL, &err) == FDS_OK &&
-             fds_model_predict(model, fds_problem_test(problem), &image, 1, 1, probs, NULL, &err) == FDS_OK;
+             fds_model_predict(model, fds_problem_test(problem), &image, 1, 1, probs, NULL, &err) ==
+                 FDS_OK;
     for (uint32_t k = 0; ok && k < fds_model_classes(model); k++)
         printf("%-12s %6.2f %%\n", fds_model_class_name(model, k), 100 * (double)probs[k]);
     if (!ok)

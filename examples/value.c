@@ -12,12 +12,13 @@ int main(int argc, char **argv) {
     const fds_events *events = fds_events_terminal();
     const char *data = argc > 1 ? argv[1] : "mnist", *table = argc > 2 ? argv[2] : "values.table";
     const char *file = argc > 3 ? argv[3] : "values.csv";
-    int ok = fds_params_set(params, "data", data, &err) == FDS_OK &&
-             fds_params_set(params, "players", "100", &err) == FDS_OK &&
-             fds_params_set(params, "test", "20", &err) == FDS_OK &&
-             fds_problem_open(params, events, &problem, &err) == FDS_OK && /* reads, chooses, checks */
-             fds_shapley(problem, params, table, events, &result, &err) == FDS_OK &&
-             fds_result_save(result, file, &err) == FDS_OK;
+    int ok =
+        fds_params_set(params, "data", data, &err) == FDS_OK &&
+        fds_params_set(params, "players", "100", &err) == FDS_OK &&
+        fds_params_set(params, "test", "20", &err) == FDS_OK &&
+        fds_problem_open(params, events, &problem, &err) == FDS_OK && /* reads, chooses, checks */
+        fds_shapley(problem, params, table, events, &result, &err) == FDS_OK &&
+        fds_result_save(result, file, &err) == FDS_OK;
     if (!ok)
         fprintf(stderr, "value: %s\n", err.text);
     for (size_t i = 0; ok && i < 3; i++)

@@ -26,11 +26,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fds/version.h" /* FDS_VERSION, "0.1.0" */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define FDS_VERSION "0.1.0"
 #define FDS_API __attribute__((visibility("default")))
 
 /* ==== 1. Status, errors, events ============================================================= */
@@ -163,6 +164,8 @@ FDS_API uint32_t fds_dataset_label(const fds_dataset *ds, size_t i);
 FDS_API uint32_t fds_dataset_provider(const fds_dataset *ds, size_t i);
 FDS_API const char *fds_dataset_class_name(const fds_dataset *ds, uint32_t label);
 FDS_API const char *fds_dataset_provider_name(const fds_dataset *ds, uint32_t provider);
+/* The name of a CSV file's column of values, or NULL: images have none. */
+FDS_API const char *fds_dataset_feature_name(const fds_dataset *ds, size_t feature);
 /* Copies sample i as floats (bytes become 0..1) to out[channels * height * width]. */
 FDS_API void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out);
 
@@ -231,6 +234,9 @@ FDS_API fds_status fds_baseline(const fds_problem *problem, const fds_params *pa
                                 fds_error *err);
 FDS_API const char *const *fds_baseline_methods(void);    /* NULL-terminated; "knn:K", "beta:A,B" */
 FDS_API const char *fds_baseline_about(const char *name); /* of that list, in a line; or NULL */
+/* The mistakes in the parameters of either that show before any data is read; table: the folder that
+ * a user asks for, or NULL. */
+FDS_API fds_status fds_value_check(const fds_params *params, const char *table, fds_error *err);
 /* What either would take, as JSON; nothing is computed, and nothing is written. The caller frees
  * *json by fds_text_free. */
 FDS_API fds_status fds_value_estimate(const fds_problem *problem, const fds_params *params,
@@ -238,6 +244,7 @@ FDS_API fds_status fds_value_estimate(const fds_problem *problem, const fds_para
                                       fds_error *err);
 FDS_API void fds_text_free(char *text);
 
+/* What a result holds. */
 FDS_API void fds_result_free(fds_result *result);
 FDS_API size_t fds_result_players(const fds_result *result);
 FDS_API size_t fds_result_predictions(const fds_result *result); /* 1 for a mean */
@@ -319,6 +326,8 @@ FDS_API fds_status fds_model_load(const char *path, fds_model **out, fds_error *
  * to be freed by fds_text_free. */
 FDS_API fds_status fds_fit(const char *dir, const fds_problem *problem, const fds_params *params,
                            const fds_events *events, char **report, fds_error *err);
+/* The mistakes in the parameters that show before any data is read. */
+FDS_API fds_status fds_fit_check(const fds_params *params, fds_error *err);
 /* What fitting would take, as JSON, from about two seconds of trying. */
 FDS_API fds_status fds_fit_estimate(const fds_problem *problem, const fds_params *params,
                                     const fds_events *events, char **report, fds_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * base: what every other room stands on. Errors, memory, files, threads, events.
+ * base: errors, memory, files, threads and events. Every other room uses it.
  *
  * Memory and files go through the functions below and nowhere else, so that a test can make the
  * n-th call of any kind fail (see fds__fault_arm) and see that nothing leaks or is half-written.
@@ -15,6 +15,7 @@
 #include "fds/engine.h"
 #include "fds/eval.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 
@@ -25,7 +26,8 @@
 /* ---- errors ---- */
 
 /* Fills err (may be NULL) and returns status, so that a failure is one line:
- *     return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: ...", path, at);  */
+ *     return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: ...", path, at);
+ * Names from data may stand in the text as they are: it is sanitized (fds__text_sanitize). */
 __attribute__((format(printf, 3, 4))) fds_status fds__fail(fds_error *err, fds_status status,
                                                            const char *format, ...);
 fds_status fds__fail_nomem(fds_error *err, size_t size);
@@ -43,33 +45,39 @@ fds_status fds__fail_errno(fds_error *err, const char *verb, const char *path);
 
 typedef enum fds__fault_kind { FDS__FAULT_ALLOC, FDS__FAULT_IO } fds__fault_kind;
 
-/* Makes the nth (from 1) call of a kind fail from now on, once; 0 disarms. Returns how many calls
- * of that kind were made since it was last armed. */
+/* Makes the nth call (from 1) of a kind fail once; 0 disarms. Returns how many calls of that kind
+ * were made since it was last armed. */
 uint64_t fds__fault_arm(fds__fault_kind kind, uint64_t nth);
 /* True when this call must fail. */
 bool fds__fault(fds__fault_kind kind);
 
 /* ---- memory ---- */
 
-void *fds__alloc(size_t size); /* NULL when there is none; size 0 gives a pointer too */
+void *fds__alloc(size_t size); /* NULL: out of memory; size 0 returns a pointer too */
 void *fds__alloc_zero(size_t count, size_t size); /* NULL on overflow of count * size too */
 void *fds__realloc(void *old, size_t size);
 void *fds__alloc_aligned(size_t size); /* to 64 bytes, zeroed; freed by fds__free as well */
 void fds__free(void *memory);
+uint64_t fds__memory_bytes(void); /* of the machine, or less where the process may have less */
 char *fds__strdup(const char *text);
 /* *product = a * b, false on overflow */
 static inline bool fds__mul(size_t a, size_t b, size_t *product) {
     return !__builtin_mul_overflow(a, b, product);
 }
 
-/* A growing run of bytes or items; items is fds__realloc'ed. */
+/* Grows an array to at least needed items with fds__realloc. */
 fds_status fds__grow(void **items, size_t *capacity, size_t needed, size_t item_size,
                      fds_error *err);
 
+/* ---- 16-bit floats: half.c ---- */
+
+uint16_t fds__half_from_float(float value); /* to nearest, ties to even */
+double fds__half_to_double(uint16_t half);
+
 /* ---- texts: text.c ---- */
 
-/* A growing text, its data fds__freed by the owner. Out of memory it stays failed, which
- * fds__text_check tells. */
+/* A growing text; the owner fds__frees its data. When memory runs out it stays failed, which
+ * fds__text_check reports. */
 typedef struct fds__text {
     char *data;
     size_t used, capacity;
@@ -77,20 +85,27 @@ typedef struct fds__text {
 } fds__text;
 
 void fds__text_add(fds__text *text, const char *part, size_t size);
-/* For everything but floating-point numbers, which a locale might write with a comma; parts of
- * less than 1,024 bytes. */
+/* Adds less than 1,024 bytes. Not for floating-point numbers: a locale may write them with a
+ * comma. */
 __attribute__((format(printf, 2, 3))) void fds__text_print(fds__text *text, const char *format,
                                                            ...);
-/* The fewest digits that are read back as the same number: as a double, or as a float. */
+/* The fewest digits that read back as the same number: as a double, or as a float. */
 enum { FDS__NUMBER = 32 };
 void fds__write_double(double value, char text[FDS__NUMBER]);
 double fds__read_double(const char *text, char **end); /* strtod with a point in every locale */
 void fds__text_double(fds__text *text, double value);
 void fds__text_float(fds__text *text, float value);
 void fds__text_digits(fds__text *text, int digits, double value);  /* "%.*g" */
-void fds__text_fixed(fds__text *text, int decimals, double value); /* "%.*f", up to 30 decimals */
-bool fds__csv_is_quoted(const char *field);             /* whether it must be, in a CSV file */
-void fds__text_csv(fds__text *text, const char *field); /* quoted where it must be */
+void fds__text_fixed(fds__text *text, int decimals, double value); /* "%.*f", at most 30 decimals */
+/* Bytes of the UTF-8 character that text begins with, and its number; 0 when it is not one. */
+size_t fds__utf8(const char *text, uint32_t *code);
+bool fds__is_control(uint32_t code); /* C0, DEL, C1: a terminal obeys them */
+/* In place: control characters except newline and tab, and bytes that are not UTF-8, become "?". */
+void fds__text_sanitize(char *text);
+bool fds__is_utf8(const char *text);
+/* Adds a text as a field of a CSV file, quoted where it must be. One that a spreadsheet would run
+ * as a formula (it begins with = + - @ tab or CR and is no number) gets a ' in front. */
+void fds__text_csv(fds__text *text, const char *field);
 fds_status fds__text_check(const fds__text *text, fds_error *err);
 
 /* ---- small statistics: stats.c ---- */
@@ -115,28 +130,33 @@ double fds__decimal(float value);
 
 /* ---- files ---- */
 
-/* The whole of a regular file of at most limit bytes, with a NUL after it; caller fds__frees *data.
- */
+/* Reads a regular file of at most limit bytes and adds a NUL; the caller fds__frees *data. */
 fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
                           fds_error *err);
-/* The same, with gzip undone where the file begins with its magic number; limit is of the result.
- */
-fds_status fds__file_read_gz(const char *path, size_t limit, uint8_t **data, size_t *size,
-                             fds_error *err);
+/* The same, with gzip undone where the file begins with its magic number. limit is of the result,
+ * which may also not take more than half of the memory: readers make a copy of it. Reports to
+ * events (stage "read"), which may cancel it. */
+fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *events,
+                             uint8_t **data, size_t *size, fds_error *err);
+/* How many bytes are read between two reports. */
+#define FDS__READ_STEP ((size_t)16 << 20)
 
-/* A file in the making: written aside, then put in the place of the old one in one step. */
+/* The same descriptor, or one above the standard three in its place; -1 with errno on failure. */
+int fds__fd_above_standard(int fd);
+
+/* A new file: written beside its target, then renamed over it in one step. */
 typedef struct fds__out fds__out;
 fds_status fds__out_open(const char *path, fds__out **out, fds_error *err);
 fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_error *err);
-/* fsync, rename, fsync of the folder. Frees out in any case. On failure the old file stands; when
- * only the last step, the folder's fsync, fails, the new one stands, but might not outlive a loss
- * of power. */
+/* fsync, rename, fsync of the folder. Frees out in any case. On failure the old file remains; when
+ * only the last step, the folder's fsync, fails, the new file is in place but may not survive a
+ * power loss. */
 fds_status fds__out_commit(fds__out *out, fds_error *err);
 void fds__out_abort(fds__out *out); /* NULL is fine */
-/* All of that for data that is there at once. */
+/* All of these steps for data in memory. */
 fds_status fds__file_write(const char *path, const void *data, size_t size, fds_error *err);
 
-/* Removes a file; its absence outlives a loss of power. */
+/* Removes a file; after a power loss it is still gone. */
 fds_status fds__file_remove(const char *path, fds_error *err);
 
 bool fds__path_exists(const char *path);
@@ -144,52 +164,55 @@ bool fds__path_is_dir(const char *path);
 fds_status fds__mkdirs(const char *path, fds_error *err); /* and its parents */
 fds_status fds__path_join(char *out, size_t out_size, const char *dir, const char *name,
                           fds_error *err);
+/* FDS_ERR_USAGE unless path is a name with that ending (".png", in any case). */
+fds_status fds__path_check_ending(const char *path, const char *ending, fds_error *err);
 /* Names in a folder, sorted by bytes, without those that begin with a dot. */
 fds_status fds__dir_list(const char *path, char ***names, size_t *count, fds_error *err);
 void fds__dir_list_free(char **names, size_t count);
 
 /* A regular file that is read and written in places. fd is -1 when it is not open; path is copied.
- * Each belongs to one thread at a time. */
+ * Each belongs to one thread at a time, but several may call fds__file_read_at. */
 typedef struct fds__file {
     int fd;
-    bool is_disk_full; /* a write failed for want of space */
+    bool is_disk_full; /* a write failed because the disk is full */
     char path[FDS__PATH_MAX];
 } fds__file;
 
 typedef enum fds__access { FDS__ACCESS_READ, FDS__ACCESS_UPDATE, FDS__ACCESS_CREATE } fds__access;
 
-/* FDS__ACCESS_READ and FDS__ACCESS_UPDATE (reading and writing) want the file to be there, FDS__ACCESS_CREATE is an update
- * that makes it where it is not. On failure fd is -1. */
+/* FDS__ACCESS_READ and FDS__ACCESS_UPDATE (reading and writing) need an existing file;
+ * FDS__ACCESS_CREATE updates a file and creates a missing one. On failure fd is -1. */
 fds_status fds__file_open(fds__file *file, const char *path, fds__access access, fds_error *err);
-void fds__file_close(fds__file *file); /* not open: nothing happens */
+void fds__file_close(fds__file *file); /* does nothing when it is not open */
 fds_status fds__file_size(fds__file *file, uint64_t *size, fds_error *err);
-/* All size bytes at offset, or a failure. */
+/* Reads all size bytes at offset, or fails. */
 fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t offset,
                              fds_error *err);
 fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, uint64_t offset,
                               fds_error *err);
 fds_status fds__file_truncate(fds__file *file, uint64_t size, fds_error *err);
-/* Contents and size are on the disk when it returns. */
+/* When it returns, contents and size are on the disk. */
 fds_status fds__file_sync(fds__file *file, fds_error *err);
-/* Held until the file is closed or the process ends, however it ends. FDS_ERR_IO, without waiting, when
- * another holds it; user names in the message what is then in use. */
+/* Locks the file until it is closed or the process ends. Does not wait: FDS_ERR_IO when another
+ * process holds the lock. user is what the message says is in use. */
 fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err);
-/* The first size (> 0) bytes, to be read only. The file must be that long: a mapping beyond its end
- * ends the process when touched. The mapping outlives the file's closing. */
+/* Maps the first size (> 0) bytes for reading. The file must be that long: a touch beyond its end
+ * kills the process. The mapping stays valid after the file is closed. */
 fds_status fds__file_map(fds__file *file, size_t size, const uint8_t **data, fds_error *err);
 void fds__file_unmap(const uint8_t *data, size_t size); /* NULL is fine */
 
-/* What was made, renamed or removed in a folder is on the disk when it returns. */
+/* When it returns, what was created, renamed or removed in the folder is on the disk. */
 fds_status fds__dir_sync(const char *path, fds_error *err);
+/* The same for the folder that path lies in, so that a new path outlives a loss of power. */
+fds_status fds__dir_sync_parent(const char *path, fds_error *err);
 /* Bytes that this process may still write on the disk that path lies on. */
 fds_status fds__disk_free(const char *path, uint64_t *bytes, fds_error *err);
-/* Removes what processes that died while they wrote the file path have left beside it. Only for the
- * holder of a lock which keeps others from writing it. */
+/* Removes the temporary files that killed writers of path left beside it. The caller must hold a
+ * lock that keeps others from writing path. */
 fds_status fds__out_sweep(const char *path, fds_error *err);
 
 /* Runs argv (NULL-terminated, argv[0] searched in PATH) in folder cwd, output discarded.
- * FDS_ERR_NOT_FOUND when there is no such program or folder, FDS_ERR_EXTERNAL when it ends with a failure.
- */
+ * FDS_ERR_NOT_FOUND: no such program or folder. FDS_ERR_EXTERNAL: the program failed. */
 fds_status fds__run_program(const char *const argv[], const char *cwd, fds_error *err);
 
 /* ---- threads ---- */
@@ -198,19 +221,28 @@ fds_status fds__run_program(const char *const argv[], const char *cwd, fds_error
  * thread is 0). A failure stops the loop. */
 typedef fds_status (*fds__job)(void *context, size_t job, unsigned worker, fds_error *err);
 
-/* Runs jobs 0 .. count-1 on the given number of threads (0: all processors), reporting progress in
- * jobs from the calling thread. When jobs fail, the error is that of the lowest-numbered. */
+/* Runs jobs 0 .. count-1 on the given number of threads (0: one per processor) and reports progress
+ * from the calling thread. When jobs fail, the error is that of the job with the lowest number. */
 fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *context,
                          const char *stage, const char *unit, const fds_events *events,
                          fds_error *err);
+/* For long jobs, between their steps: reports now and then, and fails with FDS_ERR_CANCELLED, on every
+ * worker, once the caller's progress asks to stop. Does nothing outside a parallel loop. */
+fds_status fds__pool_check(fds_error *err);
 /* How many workers fds__pool_run will use, for sizing per-worker state. */
 unsigned fds__pool_workers(unsigned threads, size_t count);
+
+/* From begin to end OpenBLAS has one thread: its own would be in the way of ours, and its sums
+ * depend on their number. The last of all ends, on whatever thread, leaves it as the first begin
+ * found it. */
+void fds__blas_begin(void);
+void fds__blas_end(void);
 
 /* ---- events ---- */
 
 __attribute__((format(printf, 3, 4))) void fds__log(const fds_events *events, fds_log_level level,
                                                     const char *format, ...);
-/* FDS_ERR_CANCELLED when the callback asks for it. */
+/* FDS_ERR_CANCELLED when the callback returns true. */
 fds_status fds__report(const fds_events *events, const char *stage, const char *unit, uint64_t done,
                        uint64_t total, double start_s, fds_error *err);
 double fds__now_s(void); /* monotonic */
@@ -245,9 +277,9 @@ static inline size_t fds__shape_size(fds_shape s) {
     return (size_t)s.channels * s.height * s.width;
 }
 
-/* ---- JSON that tells when memory runs out: jansson's own reader and writer then leave parts out ---- */
+/* ---- JSON: when memory runs out, jansson drops parts silently; these functions fail ---- */
 
-/* A value as text (flags: as of json_dumps); the caller fds__frees it. NULL: no memory. */
+/* A value as text (flags as for json_dumps); the caller fds__frees it. NULL: out of memory. */
 char *fds__json_text(const json_t *value, size_t flags);
 /* The text at place, made from value where there is none yet, whichever thread asks first; the owner
  * of place fds__frees it. "{}": no memory. */
@@ -255,14 +287,13 @@ const char *fds__json_once(char **place, const json_t *value);
 /* JSON from memory, without repeated keys; where names it in messages. */
 fds_status fds__json_parse(const char *where, const char *text, size_t size, json_t **out,
                            fds_error *err);
-/* That of a file of at most limit bytes. */
+/* The same for a file of at most limit bytes. */
 fds_status fds__json_read(const char *path, size_t limit, json_t **out, fds_error *err);
-/* Any text, null for NULL; of one that is not UTF-8 only ASCII is kept, with "?" for the rest. */
+/* A string, or null for NULL; "?" replaces each byte above 127 of a text that is not UTF-8. */
 json_t *fds__json_string(const char *text);
-
-/* null for what is no finite number */
+/* null for infinity and NaN */
 json_t *fds__json_real(double value);
-/* Writes dir/name in the place of an old file; json NULL: no memory. */
+/* Replaces dir/name; json NULL means out of memory. */
 fds_status fds__json_write(const char *dir, const char *name, const json_t *json, fds_error *err);
 fds_status fds__fail_json(fds_error *err); /* out of memory for JSON */
 /* Adds "checksum", XXH3 in 16 hexadecimal digits of all other members as compact JSON with sorted
@@ -270,24 +301,23 @@ fds_status fds__fail_json(fds_error *err); /* out of memory for JSON */
 bool fds__json_seal(json_t *object);
 fds_status fds__json_unseal(const char *path, json_t *object, fds_error *err);
 
-/* The first difference between what a file (holder: "table") says and what is wanted now, in words;
+/* Describes the first difference between a file's settings (holder: "table") and the present ones;
  * false when there is none. */
 bool fds__json_difference(const json_t *before, const json_t *now, const char *holder, char *text,
                           size_t size);
 
-/* Jansson with one way to fail. The first two take the value over; false: there was no memory for
- * it, or for what it was put into. */
+/* These two take ownership of value; false: out of memory for value, list or object. */
 static inline bool fds__json_append(json_t *list, json_t *value) {
     return json_array_append_new(list, value) == 0;
 }
 static inline bool fds__json_put(json_t *object, const char *key, json_t *value) {
     return json_object_set_new(object, key, value) == 0;
 }
-/* The same with a value that has other owners. */
+/* The same for a value that keeps its owner. */
 static inline bool fds__json_share(json_t *object, const char *key, const json_t *value) {
     return json_object_set(object, key, (json_t *)(uintptr_t)value) == 0;
 }
-/* The value, or NULL after it was freed. */
+/* The value; or frees it and returns NULL. */
 static inline json_t *fds__json_keep_if(json_t *value, bool is_whole) {
     if (is_whole)
         return value;
@@ -297,7 +327,7 @@ static inline json_t *fds__json_keep_if(json_t *value, bool is_whole) {
 
 /* ---- safetensors ---- */
 
-/* One tensor of f32 in a file, or to be written to one. */
+/* One f32 tensor of a file. */
 typedef struct fds__tensor {
     const char *name;
     uint32_t rank;
@@ -305,17 +335,17 @@ typedef struct fds__tensor {
     const float *values;
 } fds__tensor;
 
-/* A pair of the file's metadata. */
+/* One entry of the file's metadata. */
 typedef struct fds__meta {
     const char *key, *value;
 } fds__meta;
 
-/* A file read whole and checked: every tensor lies within it, none overlap, none is missing a byte.
- */
+/* A file read into memory and checked: tensors lie within it, do not overlap and leave no gap. */
 typedef struct fds__safetensors fds__safetensors;
 
 fds_status fds__safetensors_parse(const char *path, uint8_t *data, size_t size,
-                                  fds__safetensors **out, fds_error *err); /* takes data over */
+                                  fds__safetensors **out,
+                                  fds_error *err); /* takes ownership of data */
 fds_status fds__safetensors_read(const char *path, fds__safetensors **out, fds_error *err);
 void fds__safetensors_free(fds__safetensors *file);
 size_t fds__safetensors_count(const fds__safetensors *file);
@@ -327,9 +357,9 @@ fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, 
 
 /* ---- instruction sets: isa.c ---- */
 
-/* Best first. isa.h has what files that are compiled once for each need. */
+/* Best first. Files that are compiled once for each set include isa.h. */
 typedef enum fds__isa_set { FDS__ISA_AVX512, FDS__ISA_AVX2, FDS__ISA_GENERIC } fds__isa_set;
-/* The best that the processor has, or the one that FDS__ISA in the environment names. */
+/* The best that the processor has, or the one that FDS_ISA in the environment names. */
 fds_status fds__isa_choose(fds__isa_set *out, fds_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one seam to the file system: whole-file reads (gzip undone), atomic replacement, files read
- * and written in places, folders.
+ * All access to the file system: reading whole files (also gzip), atomic replacement, reading and
+ * writing at offsets, folders.
  *
  * A new file is written beside its target as ".NAME.PID-N.tmp", fsynced, renamed over the target,
  * and the folder is fsynced: a reader, or a machine that loses power, sees the old file or the new.
@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -20,7 +21,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* ---- system calls, each able to fail on demand ---- */
+/* ---- system calls; tests can make each one fail ---- */
 
 static bool io_fails(void) {
     if (!fds__fault(FDS__FAULT_IO))
@@ -29,8 +30,11 @@ static bool io_fails(void) {
     return true;
 }
 
+/* Never 0, 1 or 2, which are free where a daemon has closed them: what others print would land in
+ * our file. */
 static int io_open(const char *path, int flags, mode_t mode) {
-    return io_fails() ? -1 : open(path, flags | O_CLOEXEC, mode);
+    int fd = io_fails() ? -1 : open(path, flags | O_CLOEXEC, mode);
+    return fds__fd_above_standard(fd);
 }
 static ssize_t io_read(int fd, void *data, size_t size) {
     return io_fails() ? -1 : read(fd, data, size);
@@ -43,6 +47,15 @@ static int io_rename(const char *from, const char *to) {
     return io_fails() ? -1 : rename(from, to);
 }
 
+int fds__fd_above_standard(int fd) {
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), reason = errno;
+    close(fd);
+    errno = reason;
+    return above;
+}
+
 /* ---- reading ---- */
 
 static fds_status fail_too_large(fds_error *err, const char *path, size_t size, size_t limit) {
@@ -50,8 +63,9 @@ static fds_status fail_too_large(fds_error *err, const char *path, size_t size, 
                      limit);
 }
 
-fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
-                          fds_error *err) {
+static fds_status read_whole(const char *path, size_t limit, const fds_events *events,
+                             uint8_t **data, size_t *size, fds_error *err) {
+    double start_s = fds__now_s();
     /* O_NONBLOCK: opening a named pipe must not wait for a writer */
     int fd = io_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
@@ -61,7 +75,7 @@ fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t
     size_t used = 0;
     struct stat about;
     if (io_fails() || fstat(fd, &about) != 0)
-        status = fds__fail_errno(err, "look at", path);
+        status = fds__fail_errno(err, "examine", path);
     else if (!S_ISREG(about.st_mode))
         status = fds__fail(err, FDS_ERR_FORMAT, "%s: not a regular file", path);
     else if ((uint64_t)about.st_size > limit)
@@ -69,13 +83,16 @@ fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t
     else if (!(buffer = fds__alloc((size_t)about.st_size + 1)))
         status = fds__fail_nomem(err, (size_t)about.st_size + 1);
     while (status == FDS_OK && used < (size_t)about.st_size) {
-        ssize_t got = io_read(fd, buffer + used, (size_t)about.st_size - used);
+        status = fds__report(events, "read", "bytes", used, (uint64_t)about.st_size, start_s, err);
+        if (status != FDS_OK)
+            break;
+        ssize_t got = io_read(fd, buffer + used, MIN((size_t)about.st_size - used, FDS__READ_STEP));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
             status = fds__fail_errno(err, "read", path);
         if (got == 0)
-            status = fds__fail(err, FDS_ERR_IO, "%s: ended at byte %zu of %lld while being read",
+            status = fds__fail(err, FDS_ERR_IO, "%s: ended at byte %zu of %lld while it was read",
                                path, used, (long long)about.st_size);
         if (got > 0)
             used += (size_t)got;
@@ -91,6 +108,11 @@ fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t
     return FDS_OK;
 }
 
+fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
+                          fds_error *err) {
+    return read_whole(path, limit, NULL, data, size, err);
+}
+
 static void *zlib_alloc(void *unused, unsigned count, unsigned size) {
     (void)unused;
     return fds__alloc_zero(count, size);
@@ -102,29 +124,36 @@ static void zlib_free(void *unused, void *memory) {
 
 /* Undoes gzip in memory, growing the result as needed up to limit. */
 static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, size_t limit,
-                         uint8_t **data, size_t *size, fds_error *err) {
+                         const fds_events *events, uint8_t **data, size_t *size, fds_error *err) {
+    double start_s = fds__now_s();
     if (in_size > UINT32_MAX)
-        return fds__fail(err, FDS_ERR_LIMIT, "%s: gzip files of 4 GiB or more are not read", path);
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "%s: gzip files of 4 GiB or more are not supported", path);
     z_stream z = {.zalloc = zlib_alloc,
                   .zfree = zlib_free,
                   .next_in = (Bytef *)in,
                   .avail_in = (uInt)in_size};
     if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
         return fds__fail_nomem(err, sizeof z);
-    void *buffer = NULL;
+    uint8_t *buffer = NULL;
     size_t capacity = 0, used = 0;
     fds_status status = FDS_OK;
     int code = Z_OK;
     while (status == FDS_OK && code != Z_STREAM_END) {
-        /* one byte over the limit is room enough to notice that there is more */
-        size_t room = MIN(MAX(used + used / 2, (size_t)1 << 16), limit) + 1;
-        status = fds__grow(&buffer, &capacity, room + 1, 1, err);
+        status = fds__report(events, "read", "bytes", z.total_in, in_size, start_s, err);
+        if (status == FDS_OK && used + 2 > capacity) {
+            /* one byte over the limit to notice that there is more, one for the NUL */
+            capacity = MIN(MAX(used + used / 2, (size_t)1 << 16), limit) + 2;
+            uint8_t *grown = fds__realloc(buffer, capacity);
+            status = grown ? FDS_OK : fds__fail_nomem(err, capacity);
+            buffer = grown ? grown : buffer;
+        }
         if (status != FDS_OK)
             break;
-        z.next_out = (Bytef *)buffer + used;
-        z.avail_out = (uInt)MIN(capacity - 1 - used, (size_t)1 << 30);
+        z.next_out = buffer + used;
+        z.avail_out = (uInt)MIN(capacity - 1 - used, FDS__READ_STEP);
         code = inflate(&z, Z_NO_FLUSH);
-        used = (size_t)(z.next_out - (Bytef *)buffer);
+        used = (size_t)(z.next_out - buffer);
         if (used > limit)
             status =
                 fds__fail(err, FDS_ERR_LIMIT, "%s: more than %zu bytes when unpacked", path, limit);
@@ -145,27 +174,33 @@ static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, si
         fds__free(buffer);
         return status;
     }
-    ((uint8_t *)buffer)[used] = 0;
+    buffer[used] = 0;
     *data = buffer;
     *size = used;
     return FDS_OK;
 }
 
-fds_status fds__file_read_gz(const char *path, size_t limit, uint8_t **data, size_t *size,
-                             fds_error *err) {
-    uint8_t *raw;
-    size_t raw_size, slack = limit / 1000 + 1024; /* what gzip may add to bytes it cannot pack */
-    TRY(fds__file_read(path, limit > SIZE_MAX - slack ? SIZE_MAX : limit + slack, &raw, &raw_size,
-                       err));
-    bool is_gzip = raw_size >= 2 && raw[0] == 0x1f && raw[1] == 0x8b;
-    if (!is_gzip && raw_size <= limit) {
+fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *events,
+                             uint8_t **data, size_t *size, fds_error *err) {
+    uint8_t *raw = NULL;
+    size_t raw_size = 0, half = fds__memory_bytes() / 2, most = MIN(limit, half);
+    size_t slack = most / 1000 + 1024; /* what gzip may add to bytes it cannot pack */
+    fds_status status = read_whole(path, most + slack, events, &raw, &raw_size, err);
+    if (raw_size >= 2 && raw[0] == 0x1f && raw[1] == 0x8b) {
+        status = gunzip(path, raw, raw_size, most, events, data, size, err);
+        fds__free(raw);
+    } else if (raw_size > most) {
+        status = fail_too_large(err, path, raw_size, most);
+        fds__free(raw);
+    } else if (status == FDS_OK) {
         *data = raw;
         *size = raw_size;
-        return FDS_OK;
     }
-    fds_status status = is_gzip ? gunzip(path, raw, raw_size, limit, data, size, err)
-                                : fail_too_large(err, path, raw_size, limit);
-    fds__free(raw);
+    if (status == FDS_ERR_LIMIT && half < limit)
+        fds__fail(err, status,
+                  "%s; that is half of this machine's memory: split the file, or use a machine "
+                  "with more memory",
+                  err ? err->text : "");
     return status;
 }
 
@@ -176,7 +211,7 @@ struct fds__out {
     char path[FDS__PATH_MAX], temp[FDS__PATH_MAX + 64], dir[FDS__PATH_MAX];
 };
 
-/* A file of our own beside the target: a name that is taken, by whomever, is not used. */
+/* Creates a new file beside the target; O_EXCL: never one that exists. */
 static int open_aside(fds__out *out, const char *name) {
     static atomic_uint counter;
     int dir_len = (int)(name - out->path), fd;
@@ -188,7 +223,7 @@ static int open_aside(fds__out *out, const char *name) {
     return fd;
 }
 
-/* Where a path's last part begins; dir[FDS__PATH_MAX] receives what it lies in. */
+/* Returns where the last part of path begins; dir[FDS__PATH_MAX] receives the folder. */
 static const char *split_path(const char *path, char *dir) {
     const char *slash = strrchr(path, '/');
     snprintf(dir, FDS__PATH_MAX, "%.*s", slash ? (int)MAX(slash - path, 1) : 1, slash ? path : ".");
@@ -199,7 +234,7 @@ fds_status fds__out_open(const char *path, fds__out **result, fds_error *err) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     struct stat about;
     if (!*name || strlen(path) >= FDS__PATH_MAX)
-        return fds__fail(err, FDS_ERR_USAGE, "\"%s\" is not the name of a file", path);
+        return fds__fail(err, FDS_ERR_USAGE, "\"%s\" is not a file name", path);
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return fds__fail(err, FDS_ERR_IO, "cannot write %s: it is %s", path,
                          S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
@@ -219,6 +254,7 @@ fds_status fds__out_open(const char *path, fds__out **result, fds_error *err) {
 }
 
 fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_error *err) {
+    assert(out->fd >= 0 && (data || size == 0));
     const char *at = data;
     while (size > 0) {
         ssize_t done = io_write(out->fd, at, size);
@@ -234,7 +270,7 @@ fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_erro
 
 static fds_status sync_and_close_dir(int dir, const char *path, fds_error *err) {
     fds_status status = FDS_OK;
-    /* some file systems cannot sync a folder and say EINVAL: there is nothing more to be done */
+    /* EINVAL: the file system cannot sync folders; nothing more can be done */
     if (io_fsync(dir) != 0 && errno != EINVAL)
         status = fds__fail_errno(err, "sync folder", path);
     close(dir);
@@ -255,7 +291,7 @@ fds_status fds__out_commit(fds__out *out, fds_error *err) {
     out->fd = -1;
     if (status == FDS_OK && (io_fails() || closed != 0))
         status = fds__fail_errno(err, "close", out->path);
-    /* opened before the rename, so that only its sync can fail once the old file is gone */
+    /* opened before the rename: after it only the sync can fail */
     if (status == FDS_OK && (dir = io_open(out->dir, O_RDONLY | O_DIRECTORY, 0)) < 0)
         status = fds__fail_errno(err, "open folder", out->dir);
     if (status == FDS_OK && io_rename(out->temp, out->path) != 0)
@@ -290,7 +326,7 @@ fds_status fds__file_write(const char *path, const void *data, size_t size, fds_
     return status;
 }
 
-/* ---- in places ---- */
+/* ---- at offsets ---- */
 
 fds_status fds__file_open(fds__file *file, const char *path, fds__access access, fds_error *err) {
     static const int flags[] = {O_RDONLY, O_RDWR, O_RDWR | O_CREAT};
@@ -305,7 +341,7 @@ fds_status fds__file_open(fds__file *file, const char *path, fds__access access,
         return fds__fail_errno(err, "open", path);
     fds_status status = FDS_OK;
     if (io_fails() || fstat(file->fd, &about) != 0)
-        status = fds__fail_errno(err, "look at", path);
+        status = fds__fail_errno(err, "examine", path);
     else if (!S_ISREG(about.st_mode))
         status = fds__fail(err, FDS_ERR_FORMAT, "%s: not a regular file", path);
     if (status != FDS_OK)
@@ -320,15 +356,17 @@ void fds__file_close(fds__file *file) {
 }
 
 fds_status fds__file_size(fds__file *file, uint64_t *size, fds_error *err) {
+    assert(file->fd >= 0);
     struct stat about;
     if (io_fails() || fstat(file->fd, &about) != 0)
-        return fds__fail_errno(err, "look at", file->path);
+        return fds__fail_errno(err, "examine", file->path);
     *size = (uint64_t)about.st_size;
     return FDS_OK;
 }
 
 fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t offset,
                              fds_error *err) {
+    assert(file->fd >= 0);
     for (size_t used = 0; used < size;) {
         ssize_t got =
             io_fails() ? -1
@@ -338,7 +376,7 @@ fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t 
         if (got < 0)
             return fds__fail_errno(err, "read", file->path);
         if (got == 0)
-            return fds__fail(err, FDS_ERR_IO, "%s: ended at byte %llu, %llu were expected",
+            return fds__fail(err, FDS_ERR_IO, "%s: ends at byte %llu, but must have %llu",
                              file->path, (unsigned long long)(offset + used),
                              (unsigned long long)(offset + size));
         used += (size_t)got;
@@ -348,6 +386,7 @@ fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t 
 
 fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, uint64_t offset,
                               fds_error *err) {
+    assert(file->fd >= 0);
     for (size_t used = 0; used < size;) {
         ssize_t done = io_fails() ? -1
                                   : pwrite(file->fd, (const char *)data + used, size - used,
@@ -358,7 +397,7 @@ fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, ui
             file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
             return fds__fail_errno(err, "write", file->path);
         }
-        if (done == 0) { /* nothing says why, and trying again might never end */
+        if (done == 0) { /* no reason is known, and a retry might never end */
             errno = EIO;
             return fds__fail_errno(err, "write", file->path);
         }
@@ -368,14 +407,16 @@ fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, ui
 }
 
 fds_status fds__file_truncate(fds__file *file, uint64_t size, fds_error *err) {
+    assert(file->fd >= 0);
     if (io_fails() || ftruncate(file->fd, (off_t)size) != 0)
-        return fds__fail_errno(err, "cut off the end of", file->path);
+        return fds__fail_errno(err, "truncate", file->path);
     return FDS_OK;
 }
 
 fds_status fds__file_sync(fds__file *file, fds_error *err) {
+    assert(file->fd >= 0);
     if (io_fails() || fdatasync(file->fd) != 0) {
-        /* where blocks are given out late, a full disk may show only now */
+        /* with delayed allocation a full disk shows only now */
         file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
         return fds__fail_errno(err, "sync", file->path);
     }
@@ -383,6 +424,7 @@ fds_status fds__file_sync(fds__file *file, fds_error *err) {
 }
 
 fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err) {
+    assert(file->fd >= 0);
     if (!io_fails() && flock(file->fd, LOCK_EX | LOCK_NB) == 0)
         return FDS_OK;
     if (errno == EWOULDBLOCK)
@@ -391,6 +433,7 @@ fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err) {
 }
 
 fds_status fds__file_map(fds__file *file, size_t size, const uint8_t **data, fds_error *err) {
+    assert(file->fd >= 0 && size > 0);
     void *map = io_fails() ? MAP_FAILED : mmap(NULL, size, PROT_READ, MAP_SHARED, file->fd, 0);
     if (map == MAP_FAILED)
         return fds__fail_errno(err, "map", file->path);
@@ -406,7 +449,7 @@ void fds__file_unmap(const uint8_t *data, size_t size) {
 fds_status fds__disk_free(const char *path, uint64_t *bytes, fds_error *err) {
     struct statvfs about;
     if (io_fails() || statvfs(path, &about) != 0)
-        return fds__fail_errno(err, "look at the disk of", path);
+        return fds__fail_errno(err, "examine the disk of", path);
     *bytes = (uint64_t)about.f_bavail * about.f_frsize;
     return FDS_OK;
 }
@@ -420,8 +463,7 @@ bool fds__path_is_dir(const char *path) {
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* So that a new folder outlives a loss of power. */
-static fds_status sync_parent(const char *path, fds_error *err) {
+fds_status fds__dir_sync_parent(const char *path, fds_error *err) {
     char dir[FDS__PATH_MAX];
     split_path(path, dir);
     return fds__dir_sync(dir, err);
@@ -430,13 +472,13 @@ static fds_status sync_parent(const char *path, fds_error *err) {
 fds_status fds__file_remove(const char *path, fds_error *err) {
     if (io_fails() || unlink(path) != 0)
         return fds__fail_errno(err, "remove", path);
-    return sync_parent(path, err);
+    return fds__dir_sync_parent(path, err);
 }
 
 fds_status fds__mkdirs(const char *path, fds_error *err) {
     char part[FDS__PATH_MAX];
     if (!*path || strlen(path) >= sizeof part)
-        return fds__fail(err, FDS_ERR_USAGE, "\"%.100s\" is not the name of a folder", path);
+        return fds__fail(err, FDS_ERR_USAGE, "\"%.100s\" is not a folder name", path);
     strcpy(part, path);
     for (char *at = part + 1;; at++) {
         if (*at != '/' && *at != 0)
@@ -445,15 +487,15 @@ fds_status fds__mkdirs(const char *path, fds_error *err) {
         *at = 0;
         bool is_new = !io_fails() && mkdir(part, 0777) == 0;
         if (!is_new && errno != EEXIST)
-            return fds__fail_errno(err, "make folder", part);
+            return fds__fail_errno(err, "create folder", part);
         if (is_new)
-            TRY(sync_parent(part, err));
+            TRY(fds__dir_sync_parent(part, err));
         *at = kept;
         if (!kept)
             break;
     }
     errno = ENOTDIR;
-    return fds__path_is_dir(path) ? FDS_OK : fds__fail_errno(err, "make folder", path);
+    return fds__path_is_dir(path) ? FDS_OK : fds__fail_errno(err, "create folder", path);
 }
 
 fds_status fds__path_join(char *out, size_t out_size, const char *dir, const char *name,
@@ -466,16 +508,28 @@ fds_status fds__path_join(char *out, size_t out_size, const char *dir, const cha
     return FDS_OK;
 }
 
+fds_status fds__path_check_ending(const char *path, const char *ending, fds_error *err) {
+    size_t size = strlen(path), end = strlen(ending);
+    return size > end && strcasecmp(path + size - end, ending) == 0
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_USAGE, "%s: must end in %s", path, ending);
+}
+
 static int by_bytes(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Names that begin with a dot, or all others. */
+/* Lists the names that begin with a dot, or all others. */
 static fds_status list_dir(const char *path, bool is_hidden, char ***names, size_t *count,
                            fds_error *err) {
-    DIR *dir = io_fails() ? NULL : opendir(path);
-    if (!dir)
-        return fds__fail_errno(err, "open folder", path);
+    int fd = io_open(path, O_RDONLY | O_DIRECTORY, 0);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        fds_status status = fds__fail_errno(err, "open folder", path);
+        if (fd >= 0)
+            close(fd);
+        return status;
+    }
     void *list = NULL;
     size_t capacity = 0, used = 0;
     fds_status status = FDS_OK;

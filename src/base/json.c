@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JSON in memory, whole or not at all. */
+ * JSON in memory: complete, or an error. */
 #include "base/base.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ fds_status fds__json_parse(const char *where, const char *text, size_t size, jso
         status =
             fds__fail(err, FDS_ERR_FORMAT, "%s: line %d: %s", where, mistake.line, mistake.text);
     else if (!json_equal(json, again))
-        status = fds__fail(err, FDS_ERR_NOMEM, "out of memory to read %s", where);
+        status = fds__fail(err, FDS_ERR_NOMEM, "out of memory while reading %s", where);
     json_decref(again);
     if (status != FDS_OK)
         json_decref(json);
@@ -59,31 +59,10 @@ fds_status fds__json_read(const char *path, size_t limit, json_t **out, fds_erro
     return status;
 }
 
-/* Whether text is UTF-8, as jansson sees it: no overlong forms, no surrogates. Jansson's own answer
- * is NULL for want of memory, too. */
-static bool is_utf8(const char *text) {
-    static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};
-    for (const uint8_t *at = (const uint8_t *)text; *at;) {
-        int more = *at < 0x80 ? 0 : *at < 0xc0 ? -1 : *at < 0xe0 ? 1 : *at < 0xf0 ? 2 : 3;
-        if (more < 0 || *at >= 0xf8)
-            return false;
-        uint32_t code = more ? *at & (0x3fu >> more) : *at;
-        at++;
-        for (int i = 0; i < more; i++, at++) {
-            if ((*at & 0xc0) != 0x80)
-                return false;
-            code = code << 6 | (*at & 0x3fu);
-        }
-        if (code < smallest[more] || code > 0x10ffff || (code & ~0x7ffu) == 0xd800)
-            return false;
-    }
-    return true;
-}
-
 json_t *fds__json_string(const char *text) {
     if (!text)
         return json_null();
-    if (is_utf8(text))
+    if (fds__is_utf8(text))
         return json_string(text);
     char *plain = fds__strdup(text);
     for (char *at = plain; at && *at; at++)
@@ -111,7 +90,7 @@ fds_status fds__json_write(const char *dir, const char *name, const json_t *json
 
 /* ---- differences ---- */
 
-/* A value as a message shows it: 0.1, not 0.10000000000000001. */
+/* A value for a message: 0.1, not 0.10000000000000001. */
 static void show(const json_t *json, char *text, size_t size) {
     size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15);
     char *dump = json ? fds__json_text(json, flags) : NULL;
@@ -121,19 +100,19 @@ static void show(const json_t *json, char *text, size_t size) {
     fds__free(dump);
 }
 
-/* A checksum tells that something differs, but not what. */
+/* A different checksum does not say what differs. */
 static bool is_checksum(const char *key) {
     size_t length = strlen(key);
     return length > 7 && strcmp(key + length - 7, "_sha256") == 0;
 }
 
-/* The first difference, in words; false when there is none. where: the keys that lead here. */
+/* Describes the first difference; false when there is none. where: the keys that lead here. */
 static bool difference(const char *where, const json_t *before, const json_t *now,
                        const char *holder, char *text, size_t size) {
     if (json_equal(before, now))
         return false;
     if (json_is_object(before) && json_is_object(now)) {
-        /* keys that only the old one has come later, checksums last */
+        /* keys that only the old one has come second, checksums last */
         const json_t *sides[] = {now, before, now, before};
         for (int side = 0; side < 4; side++) {
             const char *key;

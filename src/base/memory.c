@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The one seam to the allocator, and the faults that tests inject there and into files. */
+ * All access to the allocator; and the faults that tests inject there and into file calls. */
 #include "base.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static struct { atomic_uint_fast64_t calls, fail_at; } faults[2];
 
@@ -25,7 +27,7 @@ void *fds__alloc(size_t size) {
 }
 
 void *fds__alloc_zero(size_t count, size_t size) {
-    size_t product; /* calloc checks as well, but sanitizers take that for a mistake */
+    size_t product; /* calloc checks too, but sanitizers report that as a bug */
     if (fds__fault(FDS__FAULT_ALLOC) || !fds__mul(count, size, &product))
         return NULL;
     return product ? calloc(count, size) : calloc(1, 1);
@@ -45,6 +47,12 @@ void *fds__alloc_aligned(size_t size) {
     return memory;
 }
 
+uint64_t fds__memory_bytes(void) {
+    struct rlimit space;
+    uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return getrlimit(RLIMIT_AS, &space) == 0 ? MIN(bytes, space.rlim_cur) : bytes;
+}
+
 void fds__free(void *memory) { free(memory); }
 
 char *fds__strdup(const char *text) {
@@ -55,12 +63,12 @@ char *fds__strdup(const char *text) {
 
 fds_status fds__grow(void **items, size_t *capacity, size_t needed, size_t item_size,
                      fds_error *err) {
+    assert(item_size > 0 && (*items || *capacity == 0));
     if (needed <= *capacity)
         return FDS_OK;
     size_t wanted = MAX(needed, *capacity + *capacity / 2), size;
     if (!fds__mul(wanted, item_size, &size))
-        return fds__fail(err, FDS_ERR_LIMIT, "%zu items of %zu bytes are too many", wanted,
-                         item_size);
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu items of %zu bytes: too many", wanted, item_size);
     void *grown = fds__realloc(*items, size);
     if (!grown)
         return fds__fail_nomem(err, size);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A parallel loop. Workers take the next job number from one counter, so the order in which jobs
- * are done is free; results must depend on the job's number alone. */
+ * A parallel loop. Workers take the next job number from one counter, so jobs run in any order;
+ * results must depend on the job's number alone. */
 #include "base.h"
 
+#include <cblas.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef struct {
@@ -13,9 +16,9 @@ typedef struct {
     void *context;
     const char *stage, *unit;
     const fds_events *events;
-    double start_s;
+    double start_s, reported_s;
     atomic_size_t next, done;
-    atomic_bool stop;
+    atomic_bool stop, is_cancelled;
     pthread_mutex_t lock; /* guards what follows */
     size_t failed_job;
     fds_error error;
@@ -26,6 +29,32 @@ typedef struct {
     unsigned number;
     pthread_t thread;
 } worker;
+
+static const double REPORT_S = 0.1;   /* how long a caller may hear nothing */
+static _Thread_local worker *current; /* whose job this thread is at, or NULL */
+
+/* From the calling thread. */
+static fds_status report(pool *p, fds_error *err) {
+    worker *w = current;
+    current = NULL; /* the callback is no job */
+    fds_status status =
+        fds__report(p->events, p->stage, p->unit, atomic_load(&p->done), p->count, p->start_s, err);
+    if (status != FDS_OK)
+        atomic_store(&p->is_cancelled, true);
+    p->reported_s = fds__now_s();
+    current = w;
+    return status;
+}
+
+fds_status fds__pool_check(fds_error *err) {
+    pool *p = current ? current->pool : NULL;
+    if (p && current->number == 0 && fds__now_s() - p->reported_s > REPORT_S)
+        return report(p, err);
+    if (p && atomic_load(&p->is_cancelled))
+        return fds__fail(err, FDS_ERR_CANCELLED, "%s: cancelled after %zu of %zu %s", p->stage,
+                         atomic_load(&p->done), p->count, p->unit);
+    return FDS_OK;
+}
 
 static void note_failure(pool *p, size_t job, const fds_error *error) {
     pthread_mutex_lock(&p->lock);
@@ -39,7 +68,9 @@ static void note_failure(pool *p, size_t job, const fds_error *error) {
 
 static void *work(void *argument) {
     worker *w = argument;
+    worker *outer = current;
     pool *p = w->pool;
+    current = w;
     while (!atomic_load(&p->stop)) {
         size_t job = atomic_fetch_add(&p->next, 1);
         if (job >= p->count)
@@ -47,17 +78,32 @@ static void *work(void *argument) {
         fds_error error = {0};
         fds_status status = p->job(p->context, job, w->number, &error);
         if (status == FDS_OK) {
-            size_t done = atomic_fetch_add(&p->done, 1) + 1;
+            atomic_fetch_add(&p->done, 1);
             if (w->number == 0)
-                status =
-                    fds__report(p->events, p->stage, p->unit, done, p->count, p->start_s, &error);
+                status = report(p, &error);
         }
         if (status != FDS_OK) {
             error.status = status;
             note_failure(p, job, &error);
         }
     }
+    current = outer;
     return NULL;
+}
+
+/* The calling thread, which has no more jobs, waits for another, and goes on reporting. */
+static void join(pool *p, pthread_t thread) {
+    struct timespec until;
+    fds_error error = {0};
+    do {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += (long)(REPORT_S * 1e9);
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (!atomic_load(&p->is_cancelled) && fds__now_s() - p->reported_s > REPORT_S &&
+            report(p, &error) != FDS_OK)
+            note_failure(p, p->count, &error);
+    } while (pthread_timedjoin_np(thread, NULL, &until) == ETIMEDOUT);
 }
 
 unsigned fds_processors(void) {
@@ -73,6 +119,7 @@ unsigned fds__pool_workers(unsigned threads, size_t count) {
 fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *context,
                          const char *stage, const char *unit, const fds_events *events,
                          fds_error *err) {
+    assert(job && stage && unit);
     unsigned workers = fds__pool_workers(threads, count), started = 1;
     worker *crew = fds__alloc_zero(workers, sizeof *crew);
     if (!crew)
@@ -84,19 +131,42 @@ fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *con
               .unit = unit,
               .events = events,
               .start_s = fds__now_s(),
+              .reported_s = fds__now_s(),
               .lock = PTHREAD_MUTEX_INITIALIZER};
     for (unsigned i = 0; i < workers; i++)
         crew[i] = (worker){.pool = &p, .number = i};
-    /* fewer threads than asked for do the same work */
+    /* fewer threads do the same work */
     while (started < workers &&
            pthread_create(&crew[started].thread, NULL, work, &crew[started]) == 0)
         started++;
     work(&crew[0]);
     for (unsigned i = 1; i < started; i++)
-        pthread_join(crew[i].thread, NULL);
+        join(&p, crew[i].thread);
     fds__free(crew);
     pthread_mutex_destroy(&p.lock);
     if (p.error.status != FDS_OK)
         return fds__fail(err, p.error.status, "%s", p.error.text);
     return fds__report(events, stage, unit, count, count, p.start_s, err);
+}
+
+/* ---- OpenBLAS ---- */
+
+static pthread_mutex_t blas_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static size_t blas_users;
+static int blas_threads; /* before the first of them */
+
+void fds__blas_begin(void) {
+    pthread_mutex_lock(&blas_lock);
+    if (blas_users++ == 0) {
+        blas_threads = openblas_get_num_threads();
+        openblas_set_num_threads(1);
+    }
+    pthread_mutex_unlock(&blas_lock);
+}
+
+void fds__blas_end(void) {
+    pthread_mutex_lock(&blas_lock);
+    if (--blas_users == 0)
+        openblas_set_num_threads(blas_threads);
+    pthread_mutex_unlock(&blas_lock);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Running another program, for fetching data. */
+ * Runs another program, to fetch data. */
 #include "base.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the child could not do before it became the program. */
+/* Why the child could not start the program. */
 typedef struct {
     bool no_folder; /* else no program */
     int number;     /* errno */
@@ -29,13 +29,14 @@ _Noreturn static void become(const char *const argv[], const char *cwd, int repo
     _exit(written == sizeof why ? 127 : 126);
 }
 
-/* Starts the program. A pipe that closes by itself when the program has begun says whether it
- * has: an exit code could be the program's own. */
+/* Starts the program. The child reports a failure through a pipe that exec closes: an exit code
+ * could be the program's own. */
 static fds_status start(const char *const argv[], const char *cwd, pid_t *pid, fds_error *err) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return fds__fail_errno(err, "start", argv[0]);
-    *pid = fork();
+    ends[1] = fds__fd_above_standard(ends[1]); /* the child replaces the standard three */
+    *pid = ends[1] < 0 ? -1 : fork();
     if (*pid == 0)
         become(argv, cwd, ends[1]);
     int fork_errno = errno;
@@ -59,6 +60,7 @@ static fds_status start(const char *const argv[], const char *cwd, pid_t *pid, f
 
 fds_status fds__run_program(const char *const argv[], const char *cwd, fds_error *err) {
     pid_t pid = -1;
+    assert(argv[0] && cwd);
     TRY(start(argv, cwd, &pid, err));
     int state;
     while (waitpid(pid, &state, 0) < 0)

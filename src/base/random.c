@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Random numbers on Random123's Philox 4x64-10: key = (seed, purpose), counter = (a, b, 0, block).
- * Never for secrets. */
+ * Not for secrets. */
 #include "base.h"
 
 #include <Random123/philox.h>
@@ -39,8 +39,8 @@ uint64_t fds_rng_below(fds_rng *rng, uint64_t bound) {
     return (uint64_t)(product >> 64);
 }
 
-/* Leva's ratio of uniforms. The logarithm only decides the rare doubtful case, so the value itself
- * is the same on every machine whatever its libm's last bit. */
+/* Leva's ratio of uniforms. The logarithm only decides rare doubtful cases, so the value is the
+ * same on every machine, whatever the last bit of its libm. */
 double fds_rng_normal(fds_rng *rng) {
     for (;;) {
         double u = 1.0 - fds_rng_unit(rng), v = 1.7156 * (fds_rng_unit(rng) - 0.5);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The safetensors format, f32 only; I64 tensors, in which PyTorch counts batches, are passed over:
+ * The safetensors format, f32 only. I64 tensors, in which PyTorch counts batches, are skipped:
  *
  * - 8 bytes: N, the header's length, little-endian
  * - N bytes: the header, JSON, padded with blanks. {"__metadata__": {key: text, ...}, and for each
@@ -11,7 +11,7 @@
  * Written with tensors in the given order and the header padded so that values begin at a multiple
  * of 64 bytes.
  */
-#include "lane/lane.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ typedef struct {
     uint64_t begin, end;
 } range;
 
-/* A number of the header that must be a whole one, 0 or more. */
+/* A number of the header that must be an integer, 0 or above. */
 static bool whole(const json_t *value, uint64_t *number) {
     if (!json_is_integer(value) || json_integer_value(value) < 0)
         return false;
@@ -40,7 +40,7 @@ static bool whole(const json_t *value, uint64_t *number) {
     return true;
 }
 
-/* is_kept: false for a tensor that is passed over */
+/* is_kept: false for a tensor that is skipped */
 static fds_status read_entry(const char *path, const char *name, json_t *entry, uint64_t data_size,
                              fds__tensor *tensor, range *where, bool *is_kept, fds_error *err) {
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
@@ -53,7 +53,8 @@ static fds_status read_entry(const char *path, const char *name, json_t *entry, 
     bool is_counter = strcmp(dtype, "I64") == 0;
     if (strcmp(dtype, "F32") != 0 && !is_counter)
         return fds__fail(err, FDS_ERR_UNSUPPORTED,
-                         "%s: tensor \"%.100s\" is %.20s, only F32 is read", path, name, dtype);
+                         "%s: tensor \"%.100s\" is %.20s, only F32 is supported", path, name,
+                         dtype);
     *tensor = (fds__tensor){.name = name, .rank = (uint32_t)json_array_size(shape)};
     if (json_array_size(shape) > 4)
         return fds__fail(err, FDS_ERR_UNSUPPORTED,
@@ -156,8 +157,8 @@ static fds_status parse(const char *path, size_t size, fds__safetensors *file, f
         length |= (uint64_t)data[i] << 8 * i;
     if (length > size - 8 || length > MAX_HEADER)
         return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: byte 0: the header is said to have %llu bytes, the file has %zu more",
-                         path, (unsigned long long)length, size - 8);
+                         "%s: byte 0: the header should have %llu bytes, but only %zu follow", path,
+                         (unsigned long long)length, size - 8);
     json_error_t where;
     file->header = json_loadb((const char *)data + 8, length, JSON_REJECT_DUPLICATES, &where);
     if (!file->header)
@@ -206,6 +207,7 @@ void fds__safetensors_free(fds__safetensors *file) {
 size_t fds__safetensors_count(const fds__safetensors *file) { return file->count; }
 
 const fds__tensor *fds__safetensors_tensor(const fds__safetensors *file, size_t i) {
+    assert(i < file->count);
     return &file->tensors[i];
 }
 
@@ -224,12 +226,13 @@ const char *fds__safetensors_meta(const fds__safetensors *file, const char *key)
 
 static size_t tensor_bytes(const fds__tensor *t) {
     size_t bytes = sizeof(float);
+    assert(t->rank <= sizeof t->dims / sizeof *t->dims);
     for (uint32_t d = 0; d < t->rank; d++)
         bytes *= t->dims[d];
     return bytes;
 }
 
-/* NULL when there is no memory or a text is not UTF-8. */
+/* NULL: out of memory, or a text is not UTF-8. */
 static char *make_header(const fds__tensor *tensors, size_t count, const fds__meta *meta,
                          size_t meta_count) {
     json_t *header = json_object(), *metadata = json_object();

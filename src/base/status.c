@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The status table's names and texts, error detail, log and progress. */
+ * Names and texts of the status table, error texts, log and progress. */
 #include "base.h"
 
 #include <errno.h>
@@ -27,32 +27,24 @@ static const status_row *row_of(fds_status status) {
     return &unknown;
 }
 
+const char *fds_version(void) { return FDS_VERSION; }
+
 const char *fds_status_name(fds_status status) { return row_of(status)->name; }
 const char *fds_status_text(fds_status status) { return row_of(status)->text; }
 int fds_status_exit_code(fds_status status) { return row_of(status)->exit_code; }
 
-/* Names from data stand in messages: a control character could do anything to a terminal. */
-static void drop_controls(char *text) {
-    for (unsigned char *at = (unsigned char *)text; *at; at++) {
-        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F */
-        if (*at < 0x20 || *at == 0x7f || is_c1)
-            *at = '?';
-        if (is_c1)
-            at[1] = '?';
-    }
-}
-
 fds_status fds__fail(fds_error *err, fds_status status, const char *format, ...) {
+    assert(status != FDS_OK);
     if (err) {
-        /* The arguments may point into err->text itself: format aside, then copy. */
+        /* the arguments may point into err->text itself: format elsewhere, then copy */
         char text[sizeof err->text];
         va_list args;
         va_start(args, format);
         vsnprintf(text, sizeof text, format, args);
         va_end(args);
-        drop_controls(text);
+        fds__text_sanitize(text);
         err->status = status;
-        memcpy(err->text, text, sizeof text);
+        strcpy(err->text, text);
     }
     return status;
 }
@@ -77,12 +69,13 @@ void fds__log(const fds_events *events, fds_log_level level, const char *format,
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    drop_controls(text);
+    fds__text_sanitize(text);
     events->log(events->user, level, text);
 }
 
 fds_status fds__report(const fds_events *events, const char *stage, const char *unit, uint64_t done,
                        uint64_t total, double start_s, fds_error *err) {
+    assert(stage && unit);
     if (!events || !events->progress)
         return FDS_OK;
     fds_progress progress = {stage, unit, done, total, fds__now_s() - start_s};
@@ -97,5 +90,3 @@ double fds__now_s(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
-
-const char *fds_version(void) { return FDS_VERSION; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Texts that grow. Numbers have a point in every locale, and as few digits as bring the same bits
- * back. */
+ * Growing texts, UTF-8, fields of CSV files. Numbers have a point in every locale and the fewest
+ * digits that read back as the same bits. */
 #include "base/base.h"
 
 #include <locale.h>
@@ -34,7 +34,7 @@ void fds__text_print(fds__text *text, const char *format, ...) {
         fds__text_add(text, part, (size_t)size);
 }
 
-/* Of a number that printf has written in some locale. */
+/* printf writes a comma in some locales. */
 static void put_point(char *number) {
     char *comma = strchr(number, ',');
     if (comma)
@@ -48,11 +48,13 @@ static void add_number(fds__text *text, char *number, int size) {
 
 void fds__text_digits(fds__text *text, int digits, double value) {
     char number[64];
+    assert(digits >= 0 && digits <= 40);
     add_number(text, number, snprintf(number, sizeof number, "%.*g", digits, value));
 }
 
 void fds__text_fixed(fds__text *text, int decimals, double value) {
     char number[352]; /* the greatest double has 309 digits */
+    assert(decimals >= 0 && decimals <= 30);
     add_number(text, number, snprintf(number, sizeof number, "%.*f", decimals, value));
 }
 
@@ -87,18 +89,68 @@ void fds__text_float(fds__text *text, float value) {
     fds__text_digits(text, digits, (double)value);
 }
 
-bool fds__csv_is_quoted(const char *field) {
-    size_t size = strlen(field);
-    return field[strcspn(field, ",\"\r\n")] != 0 ||
-           (size && (field[0] == ' ' || field[size - 1] == ' '));
+size_t fds__utf8(const char *text, uint32_t *code) {
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *at = (const unsigned char *)text;
+    size_t size = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    if ((at[0] >= 0x80 && at[0] < 0xc0) || at[0] >= 0xf8)
+        return 0;
+    *code = size == 1 ? at[0] : at[0] & (0xffu >> (size + 1));
+    for (size_t i = 1; i < size; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (at[i] & 0x3fu);
+    }
+    bool is_surrogate = *code >= 0xd800 && *code < 0xe000;
+    return *code < smallest[size] || *code > 0x10ffff || is_surrogate ? 0 : size;
+}
+
+bool fds__is_control(uint32_t code) { return code < 0x20 || (code >= 0x7f && code < 0xa0); }
+
+void fds__text_sanitize(char *text) {
+    char *to = text;
+    uint32_t code = 0;
+    for (size_t size; *text; text += MAX(size, 1)) {
+        size = fds__utf8(text, &code);
+        bool is_shown = size && (!fds__is_control(code) || code == '\n' || code == '\t');
+        memmove(to, is_shown ? text : "?", is_shown ? size : 1);
+        to += is_shown ? size : 1;
+    }
+    *to = 0;
+}
+
+bool fds__is_utf8(const char *text) {
+    uint32_t code;
+    size_t size = 1;
+    for (; *text && size; text += size)
+        size = fds__utf8(text, &code);
+    return size > 0;
+}
+
+static bool is_number(const char *text) {
+    static const char digits[] = "0123456789";
+    const char *start = text += *text == '-' || *text == '+';
+    text += strspn(text, digits);
+    text += *text == '.' ? 1 + strspn(text + 1, digits) : 0;
+    if (text > start && (*text == 'e' || *text == 'E')) {
+        text += 1 + (text[1] == '-' || text[1] == '+');
+        text += strspn(text, digits);
+    }
+    return text > start && !*text;
 }
 
 void fds__text_csv(fds__text *text, const char *field) {
-    bool is_quoted = fds__csv_is_quoted(field);
+    size_t size = strlen(field);
+    bool is_formula = *field && strchr("=+-@\t\r", *field) && !is_number(field);
+    bool is_quoted = is_formula || field[strcspn(field, ",\"\r\n")] ||
+                     (size && (field[0] == ' ' || field[size - 1] == ' '));
     if (is_quoted)
+        fds__text_add(text, is_formula ? "\"'" : "\"", is_formula ? 2 : 1);
+    for (const char *quote; (quote = strchr(field, '"')); field = quote + 1) {
+        fds__text_add(text, field, (size_t)(quote + 1 - field));
         fds__text_add(text, "\"", 1);
-    for (; *field; field++)
-        fds__text_add(text, *field == '"' ? "\"\"" : field, *field == '"' ? 2 : 1);
+    }
+    fds__text_add(text, field, strlen(field));
     if (is_quoted)
         fds__text_add(text, "\"", 1);
 }

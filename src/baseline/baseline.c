@@ -137,7 +137,7 @@ static fds_status check_coalitions(const baseline_method *m, const fds_params *p
     if (p->coalitions && p->coalitions < m->least_coalitions)
         return fds__fail(err, FDS_ERR_USAGE, "`coalitions` must be at least %zu for %s (got %zu)",
                          m->least_coalitions, m->name, (size_t)p->coalitions);
-    if (p->coalitions)
+    if (p->coalitions || m->epsilon == 0)
         return FDS_OK;
     if (!(p->epsilon > 0) || !isfinite(p->epsilon))
         return fds__fail(err, FDS_ERR_USAGE, "`epsilon` must be above 0 (got %g)", p->epsilon);
@@ -170,7 +170,7 @@ fds_status fds__baseline_check(const fds_params *params, size_t players, fds_err
                          params->method, players);
     if (m->permutations)
         TRY(check_permutations(params, err));
-    return m->epsilon > 0 ? check_coalitions(m, params, err) : FDS_OK;
+    return m->least_coalitions ? check_coalitions(m, params, err) : FDS_OK;
 }
 
 static fds_status check_shape(const char *what, const fds_utility *of, const fds_problem *problem,

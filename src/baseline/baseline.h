@@ -5,8 +5,10 @@
  *
  *   baseline.c       the methods by name, their checks, and what calls them
  *   ask.c            a table of sub-models as a game that can be asked
- *   permutations.c         random permutations of the players, the mean of what each adds, when to stop
- *   loo.c tmc.c gshapley.c group_testing.c cs_shapley.c freeshap.c banzhaf.c knn.c controls.c
+ *   values.c         baselines of a problem as results
+ *   permutations.c   random permutations of the players, the mean of what each adds, when to stop
+ *   the others       one method each; BASELINE_METHODS lists them, tmc.c has beta too, controls.c
+ *                    random and same-label
  */
 #ifndef FDS_BASELINE_H
 #define FDS_BASELINE_H
@@ -204,8 +206,8 @@ typedef struct baseline_method {
     const char *why;                    /* no others */
     size_t permutations;                /* 0: it walks none */
     double until, truncate;
-    double epsilon;          /* 0: it draws no coalitions by number */
-    size_t least_coalitions; /* where their number is given */
+    double epsilon;          /* 0: no bound says how many coalitions it needs */
+    size_t least_coalitions; /* 0: it draws no coalitions by number */
     fds_status (*run)(baseline_job *job, fds_error *err);
     baseline_most
         most; /* different coalitions that it will ask for at most; of those with a table */
@@ -221,6 +223,7 @@ typedef struct baseline_method {
     X(freeshap)             \
     X(knn)                  \
     X(banzhaf)              \
+    X(ame)                  \
     X(beta)                 \
     X(random)               \
     X(same_label)

@@ -195,7 +195,8 @@ static fds_status walk_round(cs *s, size_t first, size_t permutations, fds_error
     TRY(begin_walks(s, err));
     for (; asked > 0; done += asked) {
         TRY(step_walks(s, &asked, err));
-        TRY(fds__report(s->job->events, "orders", "places", done + asked, total, s->start_s, err));
+        TRY(fds__report(s->job->events, "permutations", "places", done + asked, total, s->start_s,
+                        err));
     }
     for (size_t i = 0; i < s->walk_count; i++)
         s->looked += s->walks[i].looked;

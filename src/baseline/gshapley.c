@@ -232,7 +232,7 @@ static fds_status walk(void *context, unsigned worker, const uint32_t *order, do
     if (status == FDS_ERR_DIVERGED)
         return fds__fail(
             err, status,
-            "gshapley: the network diverged in one of the orders, at the learning rate "
+            "gshapley: the network diverged in one of the permutations, at the learning rate "
             "%g that %d others had found best; take a smaller network or another seed",
             fds__decimal(g->lr), TRIES);
     return status;

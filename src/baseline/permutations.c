@@ -194,13 +194,14 @@ static fds_status walk_rounds(walking *w, baseline_means *means, size_t *skipped
         size_t count = MIN(w->round, params->permutations - means->count);
         /* not beyond a look at the change, whatever the size of a round */
         count = MIN(count, LOOK_BACK - means->count % LOOK_BACK);
-        TRY(fds__pool_run(params->threads, count, walk_one, w, "orders", "orders", NULL, err));
+        TRY(fds__pool_run(params->threads, count, walk_one, w, "permutations", "permutations", NULL,
+                          err));
         for (size_t i = 0; i < count; i++) {
             *skipped += take_marginals(w, i);
             baseline_means_add(means, w->marginals);
         }
-        TRY(fds__report(events, "orders", "orders", means->count, params->permutations, start_s,
-                        err));
+        TRY(fds__report(events, "permutations", "permutations", means->count, params->permutations,
+                        start_s, err));
     }
     return FDS_OK;
 }

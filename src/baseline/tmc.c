@@ -205,8 +205,8 @@ static fds_status walk_round(tmc *t, size_t first, size_t count, double start_s,
     start_round(t, first, count);
     for (size_t place = 0; place < n && t->going_count; place++) {
         TRY(walk_place(t, place, err));
-        TRY(fds__report(t->job->events, "orders", "places", first * n + (place + 1) * count, total,
-                        start_s, err));
+        TRY(fds__report(t->job->events, "permutations", "places", first * n + (place + 1) * count,
+                        total, start_s, err));
     }
     return FDS_OK;
 }

@@ -85,7 +85,7 @@ static fds_status check(job *j, const fds_params *params, fds_error *err) {
     if (j->method == &baseline_freeshap && strncmp(j->game.kind, "entk", 4) != 0)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`utility` must be entk or entk:K for freeshap (got %.60s)", j->game.kind);
-    if (j->problem->by_provider && j->method == &baseline_knn)
+    if (fds__is_by_provider(j->problem, params) && j->method == &baseline_knn)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`method` %s needs players of one sample each, not providers",
                          params->method);
@@ -96,7 +96,9 @@ static fds_status check(job *j, const fds_params *params, fds_error *err) {
     if (has_network)
         TRY(fds__network_check(j->problem, j->utility.network, &j->weights, err));
     j->params.seed = fds__draw_seed(params->seed, params->draw);
-    return fds__baseline_check(&j->params, fds_players_count(j->problem->players), err);
+    /* before there is a problem, as many players as there can be */
+    return fds__baseline_check(
+        &j->params, j->problem ? fds_players_count(j->problem->players) : FDS__MAX_PLAYERS, err);
 }
 
 /* The game, with a table where the method asks one; what a look finds is not left behind. */
@@ -188,7 +190,7 @@ static json_t *describe_settings(const job *j, bool is_done) {
         "per_sample", is_each(j), "permutations",
         (json_int_t)(j->method->permutations ? p->permutations : 0), "until",
         fds__json_real(p->until), "truncate", fds__json_real(p->truncate), "coalitions",
-        (json_int_t)(j->method->epsilon > 0 ? p->coalitions : 0), "epsilon",
+        (json_int_t)(j->method->least_coalitions ? p->coalitions : 0), "epsilon",
         has_bound ? fds__json_real(p->epsilon) : json_null(), "delta",
         has_bound ? fds__json_real(p->delta) : json_null(), "form",
         j->method == &baseline_group_testing ? json_string(fds__choice(p, form)) : json_null(),
@@ -291,14 +293,29 @@ static fds_status estimate(const fds_problem *problem, const fds_params *params,
     return status;
 }
 
+static bool is_shapley(const fds_params *params) {
+    return !params->method || strcmp(params->method, "ls") == 0 ||
+           strcmp(params->method, "exact") == 0;
+}
+
+fds_status fds_value_check(const fds_params *params, const char *table, fds_error *err) {
+    job j = {0};
+    if (is_shapley(params))
+        return fds__shapley_check(params, err);
+    TRY(check(&j, params, err));
+    if (table && !j.method->has_table)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`table` does not apply to method %s, which asks no sub-models",
+                         params->method);
+    return FDS_OK;
+}
+
 fds_status fds_value_estimate(const fds_problem *problem, const fds_params *params,
                               const char *table, const fds_events *events, char **json,
                               fds_error *err) {
-    const char *method = params->method ? params->method : "ls";
-    bool is_shapley = strcmp(method, "ls") == 0 || strcmp(method, "exact") == 0;
     json_t *about;
-    TRY((is_shapley ? fds__shapley_estimate : estimate)(problem, params, table, events, &about,
-                                                        err));
+    TRY((is_shapley(params) ? fds__shapley_estimate : estimate)(problem, params, table, events,
+                                                                &about, err));
     *json = fds__json_text(about, JSON_INDENT(1) | JSON_REAL_PRECISION(12));
     json_decref(about);
     return *json ? FDS_OK : fds__fail_json(err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CIFAR-10's binary format: records of 3,073 bytes, with no header.
+ * CIFAR-10's binary format: records of 3,073 bytes, no header.
  *
  *      0  u8  label, 0 .. 9
  *      1  u8  32 x 32 red, row after row; then green; then blue
  *
- * Any whole number of records is a file, so that a part of an official file is one too. */
+ * A file has any whole number of records, so a part of an official file is valid too. */
 #include "data/data.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ fds_status fds__cifar_parse(const fds__blob *batches, size_t count, fds_dataset 
     const char *source = count ? batches[0].path : "no file";
     fds_dataset *ds;
     TRY(fds__dataset_new(source, records, (fds_shape){3, SIDE, SIDE}, true, &ds, err));
-    ds->classes = CLASSES; /* also when some have no picture in these files */
+    ds->classes = CLASSES; /* also when a class has no picture in these files */
     size_t i = 0;
     for (size_t b = 0; b < count; b++) {
         for (size_t at = 0; at < batches[b].size; at += RECORD, i++) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CSV (RFC 4180): a header line, then one sample a line.
+ * CSV (RFC 4180): a header line, then one sample per line.
  *
  *   label,provider,height,weight     one column is the label, one may be the provider,
- *   cat,"Clinic ""A""",25.1,4.2      all others are numbers; quotes where a text has , " or a new
- *   dog,Clinic B,61,3.1e1            line in it; lines end in LF or CRLF; blank lines do not count
+ *   cat,"Clinic ""A""",25.1,4.2      all others are numbers; a text with , or " is quoted;
+ *   dog,Clinic B,61,3.1e1            lines end in LF or CRLF; blank lines do not count
  *
- * Classes are the different labels, sorted: by value when all are whole numbers, else by bytes.
- * Fields are cut out in place: each becomes a NUL-terminated text inside the file's own bytes. */
+ * Classes are the distinct labels, sorted: by value when all are integers, else by bytes. Fields
+ * are split in place: each becomes a NUL-terminated text inside the file's bytes. */
 #include "data/data.h"
 
 #include <locale.h>
@@ -33,7 +33,7 @@ typedef struct {
 
 /* ---- fields and lines ---- */
 
-/* Cuts out a quoted field; at stands on the opening quote. *stop receives the byte after it. */
+/* Splits off a quoted field; at is on the opening quote. *stop receives the byte after it. */
 static fds_status cut_quoted(scanner *s, char **field, char *stop, fds_error *err) {
     size_t opened = s->line;
     char *write = ++s->at;
@@ -48,7 +48,7 @@ static fds_status cut_quoted(scanner *s, char **field, char *stop, fds_error *er
         *write++ = *s->at;
     }
     if (s->at >= s->end)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: a quoted field is never closed",
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: a quoted field is not closed",
                          s->file->path, opened);
     s->at++;
     *stop = s->at < s->end ? *s->at : '\n';
@@ -64,12 +64,12 @@ static fds_status cut_plain(scanner *s, char **field, char *stop, fds_error *err
     if (*stop == '"')
         return fds__fail(
             err, FDS_ERR_FORMAT,
-            "%s: line %zu: a quote inside a field; quote the whole field and double it",
+            "%s: line %zu: a quote inside a field; quote the whole field and double the quote",
             s->file->path, s->line);
     return FDS_OK;
 }
 
-/* Cuts out the next field; *last: the line ends with it. */
+/* Splits off the next field; *last: it ends the line. */
 static fds_status cut_field(scanner *s, char **field, bool *last, fds_error *err) {
     char stop = 0;
     if (s->at < s->end && *s->at == '"')
@@ -78,10 +78,10 @@ static fds_status cut_field(scanner *s, char **field, bool *last, fds_error *err
         TRY(cut_plain(s, field, &stop, err));
     bool crlf = stop == '\r' && s->at + 1 < s->end && s->at[1] == '\n';
     if (stop != ',' && stop != '\n' && !crlf)
-        return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: line %zu: a field ends in byte 0x%02x, not in , or a "
-                         "new line",
-                         s->file->path, s->line, (unsigned char)stop);
+        return fds__fail(
+            err, FDS_ERR_FORMAT,
+            "%s: line %zu: byte 0x%02x after a field; it must end in a comma or a new line",
+            s->file->path, s->line, (unsigned char)stop);
     *s->at = 0; /* also at the very end, where the blob keeps a NUL */
     s->at += crlf ? 2 : 1;
     *last = stop != ',';
@@ -113,17 +113,23 @@ static fds_status read_header(scanner *s, table *t, fds_error *err) {
         else
             status = fds__grow(&columns, &capacity, t->column_count + 1, sizeof(char *), err);
         t->columns = columns;
+        char **column = status == FDS_OK ? &t->columns[t->column_count] : NULL;
         if (status == FDS_OK)
-            status = cut_field(s, &t->columns[t->column_count], &last, err);
-        if (status == FDS_OK)
+            status = cut_field(s, column, &last, err);
+        if (status == FDS_OK) {
             t->column_count++;
+            const char *fault = fds__name_fault(*column = fds__name_trim(*column));
+            if (fault)
+                status = fds__fail(err, FDS_ERR_FORMAT, "%s: line 1, column %zu: %s", t->path,
+                                   t->column_count, fault);
+        }
     }
     if (status == FDS_OK && !(t->fields = fds__alloc_zero(t->column_count, sizeof(char *))))
         status = fds__fail_nomem(err, t->column_count * sizeof(char *));
     return status;
 }
 
-/* The number of the column of that name; column_count when there is none. */
+/* The number of the column with that name; column_count: none. */
 static fds_status find_column(const table *t, const char *name, size_t *column, fds_error *err) {
     *column = t->column_count;
     for (size_t i = 0; i < t->column_count; i++) {
@@ -144,7 +150,7 @@ static fds_status find_columns(table *t, const fds__data_options *options, fds_e
     if (t->label == t->column_count)
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s: line 1: no column is named \"%s\"; the first line must name the "
-                         "columns, one of them the label",
+                         "columns, and one must be the label",
                          t->path, label);
     TRY(find_column(t, provider ? provider : "provider", &t->provider, err));
     if (!provider && t->provider == t->label)
@@ -154,12 +160,11 @@ static fds_status find_columns(table *t, const fds__data_options *options, fds_e
         return fds__fail(err, FDS_ERR_FORMAT, "%s: line 1: no column is named \"%s\"", t->path,
                          provider);
     if (t->provider == t->label)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: column \"%s\" cannot be label and provider at once", t->path, label);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: column \"%s\" cannot be both label and provider",
+                         t->path, label);
     t->features = t->column_count - 1 - has_provider;
     if (t->features == 0)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: line 1: there are no columns with values",
-                         t->path);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line 1: no columns with values", t->path);
     return FDS_OK;
 }
 
@@ -179,22 +184,24 @@ static fds_status parse_number(const table *t, size_t line, size_t column, local
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s: line %zu, column \"%.60s\": \"%.60s\" is not a finite number%s",
                          t->path, line, t->columns[column], text,
-                         text[len] ? "; if the column names the providers, say so with --provider, "
-                                     "else remove the column"
+                         text[len] ? "; if the column names the providers, use --provider, else "
+                                     "remove the column"
                                    : "");
     return FDS_OK;
 }
 
 static fds_status keep_text(const table *t, size_t line, size_t column, char ***list,
                             size_t *capacity, fds_error *err) {
-    if (!*t->fields[column])
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu, column \"%.60s\": empty", t->path,
-                         line, t->columns[column]);
+    char *name = fds__name_trim(t->fields[column]);
+    const char *fault = *name ? fds__name_fault(name) : "empty";
+    if (fault)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu, column \"%.60s\": %s", t->path, line,
+                         t->columns[column], fault);
     void *items = *list;
     fds_status status = fds__grow(&items, capacity, t->rows + 1, sizeof(char *), err);
     *list = items;
     if (status == FDS_OK)
-        (*list)[t->rows] = t->fields[column];
+        (*list)[t->rows] = name;
     return status;
 }
 
@@ -207,7 +214,7 @@ static fds_status read_fields(scanner *s, table *t, size_t line, fds_error *err)
             t->fields[count] = field;
     }
     if (count != t->column_count)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: %zu fields, the header has %zu",
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: %zu fields, but the header has %zu",
                          t->path, line, count, t->column_count);
     return FDS_OK;
 }
@@ -232,24 +239,36 @@ static fds_status read_row(scanner *s, table *t, locale_t locale, fds_error *err
     return FDS_OK;
 }
 
-static fds_status read_table(fds__blob *file, const fds__data_options *options, table *t,
-                             fds_error *err) {
+static fds_status read_rows(scanner *s, table *t, locale_t locale, const fds_events *events,
+                            fds_error *err) {
+    const char *start = s->at, *reported = s->at;
+    double start_s = fds__now_s();
+    for (skip_blank_lines(s); s->at < s->end; skip_blank_lines(s)) {
+        TRY(read_row(s, t, locale, err));
+        if ((size_t)(s->at - reported) < FDS__READ_STEP)
+            continue;
+        reported = s->at;
+        TRY(fds__report(events, "read", "bytes", (uint64_t)(s->at - start),
+                        (uint64_t)(s->end - start), start_s, err));
+    }
+    return FDS_OK;
+}
+
+static fds_status read_table(fds__blob *file, const fds__data_options *options,
+                             const fds_events *events, table *t, fds_error *err) {
     t->path = file->path;
     char *text = (char *)file->data;
     if (strlen(text) != file->size)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: NUL in a text file", file->path,
                          strlen(text));
     scanner s = {file, text, text + file->size, 1};
-    if (file->size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        s.at += 3; /* the byte order mark that some programs put first */
+    s.at += fds__utf8_mark(file->data, file->size);
     TRY(read_header(&s, t, err));
     TRY(find_columns(t, options, err));
     locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!locale)
         return fds__fail_nomem(err, sizeof locale);
-    fds_status status = FDS_OK;
-    for (skip_blank_lines(&s); status == FDS_OK && s.at < s.end; skip_blank_lines(&s))
-        status = read_row(&s, t, locale, err);
+    fds_status status = read_rows(&s, t, locale, events, err);
     freelocale(locale);
     return status;
 }
@@ -262,11 +281,11 @@ static fds_status check_same_columns(const table *a, const table *b, fds_error *
     for (size_t i = 0; same && i < a->column_count; i++)
         same = strcmp(a->columns[i], b->columns[i]) == 0;
     return same ? FDS_OK
-                : fds__fail(err, FDS_ERR_SHAPE, "%s and %s do not have the same columns", a->path,
+                : fds__fail(err, FDS_ERR_SHAPE, "%s and %s must have the same columns", a->path,
                             b->path);
 }
 
-/* Numbers the labels (or providers) of all tables together; ids and names are the caller's. */
+/* Numbers the labels (or providers) of all tables together; the caller owns ids and names. */
 static fds_status number_column(const table *tables, size_t count, bool providers, uint32_t **ids,
                                 fds__names *names, fds_error *err) {
     size_t rows = 0;
@@ -289,17 +308,29 @@ static fds_status number_column(const table *tables, size_t count, bool provider
     return status;
 }
 
-static fds_status make_dataset(const table *t, const uint32_t *labels, const fds__names *classes,
+/* The names of the columns that are neither label nor provider. */
+static fds_status copy_feature_names(const table *t, char ***out, fds_error *err) {
+    for (size_t c = 0, f = 0; c < t->column_count; c++)
+        if (c != t->label && c != t->provider)
+            t->fields[f++] = t->columns[c];
+    return fds__names_copy(&(fds__names){t->fields, t->features}, out, err);
+}
+
+/* Takes the table's values over: a large table must not be in memory twice. */
+static fds_status make_dataset(table *t, const uint32_t *labels, const fds__names *classes,
                                const uint32_t *provider_ids, const fds__names *providers,
                                fds_dataset **out, fds_error *err) {
     fds_shape shape = {(uint32_t)t->features, 1, 1};
     TRY(fds__dataset_new(t->path, t->rows, shape, false, out, err));
-    fds_dataset *ds = *out; /* the caller frees it when what follows fails */
-    memcpy(ds->floats, t->values, t->rows * t->features * sizeof *t->values);
+    fds_dataset *ds = *out; /* the caller frees it on failure */
+    fds__free(ds->floats);
+    ds->floats = t->values;
+    t->values = NULL;
     for (size_t i = 0; i < t->rows; i++)
         ds->labels[i] = (uint16_t)labels[i];
     TRY(fds__names_copy(classes, &ds->class_names, err));
     ds->classes = (uint32_t)classes->count;
+    TRY(copy_feature_names(t, &ds->feature_names, err));
     if (!provider_ids)
         return FDS_OK;
     ds->provider_ids = fds__alloc(t->rows * sizeof *provider_ids);
@@ -311,8 +342,7 @@ static fds_status make_dataset(const table *t, const uint32_t *labels, const fds
     return FDS_OK;
 }
 
-static fds_status make_datasets(const table *tables, size_t count, fds_dataset **out,
-                                fds_error *err) {
+static fds_status make_datasets(table *tables, size_t count, fds_dataset **out, fds_error *err) {
     uint32_t *labels = NULL, *provider_ids = NULL;
     fds__names classes = {0}, providers = {0};
     fds_status status = number_column(tables, count, false, &labels, &classes, err);
@@ -338,12 +368,13 @@ static void free_table(table *t) {
 }
 
 fds_status fds__csv_parse(fds__blob *files, size_t count, const fds__data_options *options,
-                          fds_dataset **out, fds_error *err) {
+                          const fds_events *events, fds_dataset **out, fds_error *err) {
+    assert(count == 1 || count == 2);
     table tables[2] = {{0}};
     fds_dataset *made[2] = {0};
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        status = read_table(&files[i], options, &tables[i], err);
+        status = read_table(&files[i], options, events, &tables[i], err);
         if (status == FDS_OK && tables[i].rows == 0)
             status =
                 fds__fail(err, FDS_ERR_SHAPE, "%s: no samples below the header", files[i].path);

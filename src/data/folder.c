@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Pictures in class folders: DIR/CLASS/NAME.png (or .jpg, .jpeg).
  *
- * All pictures have one size. They are read as colour; when it turns out that none of them is, the
- * dataset keeps one channel. Classes and pictures are in the order of their names' bytes. */
+ * All pictures have one size. They are read as colour; when none has colour, the dataset keeps one
+ * channel. Classes and pictures are in the byte order of their names. */
 #include "data/data.h"
 
 #include <string.h>
 #include <strings.h>
 
-/* One DIR being read. */
+/* One DIR while it is read. */
 typedef struct {
     const char *dir;
+    const fds_events *events;
+    double start_s;
     fds__names classes; /* its subfolders */
     uint32_t *class_of; /* subfolder to label */
     uint32_t width, height;
@@ -79,10 +81,11 @@ static fds_status add_picture(part *p, const char *path, const fds__picture *pic
         p->height = picture->height;
     }
     if (picture->width != p->width || picture->height != p->height)
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "%s: %u x %u pixels, those before it have %u x %u; all "
-                         "pictures must have the same size",
-                         path, picture->width, picture->height, p->width, p->height);
+        return fds__fail(
+            err, FDS_ERR_SHAPE,
+            "%s: %u x %u pixels, but the pictures before it have %u x %u; all pictures "
+            "must have the same size",
+            path, picture->width, picture->height, p->width, p->height);
     size_t plane = (size_t)p->width * p->height, needed;
     if (!fds__mul(p->count + 1, 3 * plane, &needed))
         return fds__fail(err, FDS_ERR_LIMIT, "%s: too many pictures", p->dir);
@@ -120,7 +123,10 @@ static fds_status read_class(part *p, size_t number, fds_error *err) {
     for (size_t i = 0; i < files.count && status == FDS_OK; i++) {
         if (!is_picture_name(files.items[i]))
             continue;
-        status = fds__path_join(path, sizeof path, dir, files.items[i], err);
+        status = fds__report(p->events, "read", "class folders", number, p->classes.count,
+                             p->start_s, err);
+        if (status == FDS_OK)
+            status = fds__path_join(path, sizeof path, dir, files.items[i], err);
         if (status == FDS_OK)
             status = read_picture(p, path, p->class_of[number], err);
     }
@@ -128,7 +134,15 @@ static fds_status read_class(part *p, size_t number, fds_error *err) {
     return status;
 }
 
-/* One numbering of the classes of all parts; class_of of the first part holds that of all. */
+/* Folder names are not trimmed, as CSV's are: they would name another folder. */
+static fds_status check_class_name(const char *dir, const char *name, fds_error *err) {
+    const char *fault = fds__name_fault(name);
+    if (!fault && (strspn(name, " \t") || strchr(" \t", name[strlen(name) - 1])))
+        fault = "the name begins or ends with white space; rename the folder";
+    return fault ? fds__fail(err, FDS_ERR_FORMAT, "%s/%s: %s", dir, name, fault) : FDS_OK;
+}
+
+/* Numbers the classes of all parts together; class_of of the first part owns the numbers of all. */
 static fds_status number_classes(part *parts, size_t count, fds__names *classes, fds_error *err) {
     size_t total = 0, at = 0;
     for (size_t i = 0; i < count; i++)
@@ -139,8 +153,10 @@ static fds_status number_classes(part *parts, size_t count, fds__names *classes,
     fds_status status = texts && ids ? FDS_OK : fds__fail_nomem(err, total * sizeof *texts);
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         parts[i].class_of = ids + at;
-        for (size_t k = 0; k < parts[i].classes.count; k++)
+        for (size_t k = 0; k < parts[i].classes.count && status == FDS_OK; k++) {
             texts[at++] = parts[i].classes.items[k];
+            status = check_class_name(parts[i].dir, parts[i].classes.items[k], err);
+        }
     }
     if (status == FDS_OK)
         status = fds__names_number(texts, total, false, FDS__MAX_CLASSES, "class", parts[0].dir,
@@ -156,7 +172,7 @@ static fds_status make_dataset(const part *p, bool colour, const fds__names *cla
         return fds__fail(err, FDS_ERR_SHAPE, "%s: no PNG or JPEG pictures in its subfolders",
                          p->dir);
     TRY(fds__dataset_new(p->dir, p->count, shape, true, out, err));
-    fds_dataset *ds = *out; /* the caller frees it when what follows fails */
+    fds_dataset *ds = *out; /* the caller frees it on failure */
     size_t stride = (size_t)3 * p->width * p->height;
     for (size_t i = 0; i < p->count; i++)
         memcpy(ds->bytes + i * ds->sample_size, p->pixels + i * stride, ds->sample_size);
@@ -166,15 +182,16 @@ static fds_status make_dataset(const part *p, bool colour, const fds__names *cla
     return FDS_OK;
 }
 
-fds_status fds__folder_read(const char *const *dirs, size_t count, fds_dataset **out,
-                            fds_error *err) {
+fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
+                            fds_dataset **out, fds_error *err) {
+    assert(count == 1 || count == 2);
     part parts[2] = {{0}};
     fds_dataset *made[2] = {0};
     fds__names classes = {0};
     fds_status status = FDS_OK;
     bool colour = false;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        parts[i].dir = dirs[i];
+        parts[i] = (part){.dir = dirs[i], .events = events, .start_s = fds__now_s()};
         status = list_subfolders(dirs[i], &parts[i].classes, err);
     }
     if (status == FDS_OK)

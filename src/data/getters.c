@@ -8,10 +8,9 @@ fds_status fds_data_open(const char *where, const fds_params *params, const fds_
                          fds_dataset **train, fds_dataset **test, fds_error *err) {
     fds__data_options options = {0};
     char hint[FDS__HINT];
-    (void)events;
     if (params)
         options = (fds__data_options){params->label, params->provider, params->labels};
-    fds_status status = fds__data_open(where, &options, train, test, err);
+    fds_status status = fds__data_open(where, &options, events, train, test, err);
     if (status == FDS_ERR_NOT_FOUND && !strchr(where, '/'))
         return fds__fail(err, status, "%s%s", err ? err->text : "",
                          fds__hint(where, fds_data_known(), hint));

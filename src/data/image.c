@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pictures in memory from and to PNG (libpng); the one place that writes PNG.
+ * Pictures in memory from and to PNG (libpng); only this file writes PNG.
  *
- * libpng reports errors by longjmp. So that no local variable is in doubt after a jump, everything
- * that must survive one lives in a png_job, which the caller of the jumping function owns. */
+ * libpng reports errors by longjmp, after which local variables are undefined: everything that must
+ * survive a jump is in a png_job, which the caller of the jumping function owns. */
 #include "data/data.h"
 
 #include <png.h>
@@ -17,7 +17,7 @@ typedef struct {
     uint8_t *pixels;
     png_bytep *rows;
     bool no_memory;
-    fds_status status; /* set before libpng is told to jump; else libpng's own complaint counts */
+    fds_status status; /* set before a jump of our own; else libpng's message is used */
     fds_error *err;
 } png_job;
 
@@ -49,7 +49,7 @@ static void on_warning(png_structp png, png_const_charp text) {
     (void)text;
 }
 
-/* Gives up with a failure already described. */
+/* Stops with an error that is already described. */
 static void stop(png_structp png, fds_status status) {
     ((png_job *)png_get_error_ptr(png))->status = status;
     png_error(png, "stopped");
@@ -66,7 +66,7 @@ static void on_read(png_structp png, png_bytep out, size_t size) {
     job->at += size;
 }
 
-/* Refuses what is too large, before memory is taken for it: deflate packs at most 1032 : 1. */
+/* Refuses what is too large before it takes memory: deflate packs at most 1032 : 1. */
 static void check_size(png_structp png, png_infop info, const png_job *job) {
     uint64_t width = png_get_image_width(png, info), height = png_get_image_height(png, info);
     uint64_t packed = png_get_rowbytes(png, info) * height;
@@ -84,8 +84,8 @@ static void decode_png(png_structp png, png_infop info, png_job *job, fds__pictu
         return;
     png_set_read_fn(png, job, on_read);
     png_set_user_limits(png, FDS__MAX_SIDE, FDS__MAX_SIDE);
-    /* -1: skip every chunk that does not change pixels; libpng would take memory for some of them
-     * on the word of their length alone */
+    /* -1: skip every chunk that does not change pixels; for some of them libpng would allocate what
+     * their length field says */
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
     png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_read_info(png, info);
@@ -101,7 +101,7 @@ static void decode_png(png_structp png, png_infop info, png_job *job, fds__pictu
     size_t row_size = (size_t)out->width * out->channels;
     if (png_get_rowbytes(png, info) != row_size || (out->channels != 1 && out->channels != 3))
         stop(png,
-             fds__fail(job->err, FDS_ERR_UNSUPPORTED, "%s: neither gray nor colour", job->path));
+             fds__fail(job->err, FDS_ERR_UNSUPPORTED, "%s: must be gray or colour", job->path));
     job->pixels = fds__alloc(row_size * out->height);
     job->rows = fds__alloc(out->height * sizeof *job->rows);
     if (!job->pixels || !job->rows)
@@ -177,6 +177,7 @@ static void encode_png(png_structp png, png_infop info, png_job *job, const fds_
 
 fds_status fds__png_encode(const fds__picture *picture, uint8_t **data, size_t *size,
                            fds_error *err) {
+    assert(picture->channels == 1 || picture->channels == 3);
     png_job job = {.path = "a PNG picture in memory", .err = err};
     png_structp png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning,
                                                 &job, on_alloc, on_free);
@@ -198,6 +199,7 @@ fds_status fds__png_encode(const fds__picture *picture, uint8_t **data, size_t *
 fds_status fds__png_write(const fds__picture *picture, const char *path, fds_error *err) {
     uint8_t *data = NULL;
     size_t size = 0;
+    TRY(fds__path_check_ending(path, ".png", err));
     TRY(fds__png_encode(picture, &data, &size, err));
     fds_status status = fds__file_write(path, data, size, err);
     fds__free(data);

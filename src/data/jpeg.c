@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JPEG (libjpeg) to pixels in memory. Damage that libjpeg would only warn of is an error here: a
- * picture that is half grey is not what its provider gave. As in image.c, what must survive a
- * longjmp lives in a struct that the caller owns. */
+ * JPEG (libjpeg) to pixels in memory. Damage that libjpeg only warns of is an error here: a picture
+ * that is half grey is not what its provider gave. As in image.c, what must survive a longjmp is in
+ * a struct that the caller owns. */
 #include "data/data.h"
 
 #include <setjmp.h>
 #include <jpeglib.h>
 #include <jerror.h>
 
-/* A baseline picture of one colour takes a bit for 64 pixels or more; twice that is damage. */
+/* A baseline picture of one colour has at most 64 pixels per bit; twice that is damage. */
 enum { MAX_PIXELS_PER_BYTE = 1024, MAX_SCANS = 100 };
 
 typedef struct {
@@ -43,7 +43,7 @@ static void on_message(j_common_ptr jpeg, int level) {
         on_error(jpeg);
 }
 
-/* A progressive file of a few bytes may ask for any number of passes over a large picture. */
+/* A small progressive file may demand any number of passes over a large picture. */
 static void on_progress(j_common_ptr jpeg) {
     jpeg_job *job = (jpeg_job *)jpeg->err;
     if (job->jpeg.input_scan_number > MAX_SCANS)

@@ -1,9 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of classes and providers: numbering the distinct ones, copying, reading a list of them. */
+ * Names of classes and providers: checking, numbering the distinct ones, copying, reading lists. */
 #include "data/data.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+char *fds__name_trim(char *name) {
+    static const char blanks[] = " \t\r";
+    name += strspn(name, blanks);
+    size_t size = strlen(name);
+    while (size && strchr(blanks, name[size - 1]))
+        size--;
+    name[size] = 0;
+    return name;
+}
+
+const char *fds__name_fault(const char *name) {
+    uint32_t code = 0;
+    for (size_t size; *name; name += size) {
+        if (!(size = fds__utf8(name, &code)))
+            return "the name is not UTF-8; convert it, for example: iconv -f latin1 -t utf8";
+        if (fds__is_control(code) && code != '\t')
+            return "the name has a control character; remove it";
+    }
+    return NULL;
+}
 
 void fds__names_free(fds__names *names) {
     fds__dir_list_free(names->items, names->count);
@@ -25,7 +46,7 @@ fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err)
     return FDS_OK;
 }
 
-/* A text and where it stood before sorting. */
+/* A text and its position before sorting. */
 typedef struct {
     const char *text;
     long long value;
@@ -91,29 +112,25 @@ fds_status fds__names_number(const char *const *texts, size_t count, bool numeri
     return FDS_OK;
 }
 
-/* Adds the len bytes at text, without the spaces and carriage returns around them. */
-static fds_status add_line(fds__names *names, size_t *capacity, const char *text, size_t len,
-                           const char *path, fds_error *err) {
-    while (len && strchr(" \t\r", text[len - 1]))
-        len--;
-    while (len && strchr(" \t", *text))
-        text++, len--;
-    if (len == 0)
-        return FDS_OK;
+static fds_status add_name(fds__names *names, size_t *capacity, const char *name, const char *path,
+                           size_t line, fds_error *err) {
+    const char *fault = fds__name_fault(name);
+    if (fault)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: %s", path, line, fault);
     if (names->count == FDS__MAX_CLASSES)
         return fds__fail(err, FDS_ERR_LIMIT, "%s: more than %u names", path, FDS__MAX_CLASSES);
     void *items = names->items;
     fds_status status = fds__grow(&items, capacity, names->count + 1, sizeof(char *), err);
     names->items = items;
-    if (status != FDS_OK)
-        return status;
-    char *copy = fds__alloc(len + 1);
-    if (!copy)
-        return fds__fail_nomem(err, len + 1);
-    memcpy(copy, text, len);
-    copy[len] = 0;
-    names->items[names->count++] = copy;
+    TRY(status);
+    if (!(names->items[names->count] = fds__strdup(name)))
+        return fds__fail_nomem(err, strlen(name) + 1);
+    names->count++;
     return FDS_OK;
+}
+
+size_t fds__utf8_mark(const uint8_t *data, size_t size) {
+    return size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
 fds_status fds__names_read(const char *path, fds__names *names, fds_error *err) {
@@ -125,13 +142,14 @@ fds_status fds__names_read(const char *path, fds__names *names, fds_error *err) 
     if (strlen((char *)data) != size)
         status = fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: NUL in a list of names", path,
                            strlen((char *)data));
-    for (char *line = (char *)data; status == FDS_OK && *line;) {
-        size_t len = strcspn(line, "\n");
-        status = add_line(&found, &capacity, line, len, path, err);
-        line += len + (line[len] == '\n');
+    char *rest = (char *)data + fds__utf8_mark(data, size);
+    for (size_t line = 1; status == FDS_OK && rest; line++) {
+        const char *name = fds__name_trim(strsep(&rest, "\n"));
+        if (*name)
+            status = add_name(&found, &capacity, name, path, line, err);
     }
     if (status == FDS_OK && found.count == 0)
-        status = fds__fail(err, FDS_ERR_FORMAT, "%s: no names, one a line is expected", path);
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: no names; write one per line", path);
     fds__free(data);
     if (status != FDS_OK) {
         fds__names_free(&found);

@@ -34,7 +34,7 @@ typedef struct {
 } cursor;
 
 static fds_status expected(const cursor *c, const char *what) {
-    return fds__fail(c->err, FDS_ERR_FORMAT, "%s: byte %zu: %s is expected in the NPY header",
+    return fds__fail(c->err, FDS_ERR_FORMAT, "%s: byte %zu: expected %s in the NPY header",
                      c->file->path, c->at, what);
 }
 
@@ -79,7 +79,7 @@ static fds_status parse_descr(cursor *c, npy_array *a) {
                                         "u8", "i8", "f4", "f8", NULL};
     if (peek(c) == '[')
         return fds__fail(c->err, FDS_ERR_UNSUPPORTED,
-                         "%s: byte %zu: arrays of records are not read", c->file->path, c->at);
+                         "%s: byte %zu: arrays of records are not supported", c->file->path, c->at);
     char text[16];
     TRY(parse_string(c, text, sizeof text));
     for (int i = 0; known[i]; i++) {
@@ -91,10 +91,11 @@ static fds_status parse_descr(cursor *c, npy_array *a) {
         a->has_descr = true;
         return FDS_OK;
     }
-    return fds__fail(c->err, FDS_ERR_UNSUPPORTED,
-                     "%s: values of type '%s' are not read; use uint8, float32 or float64, and "
-                     "integers for labels",
-                     c->file->path, text);
+    return fds__fail(
+        c->err, FDS_ERR_UNSUPPORTED,
+        "%s: values of type '%s' are not supported; use uint8, float32 or float64, and "
+        "integers for labels",
+        c->file->path, text);
 }
 
 static fds_status parse_dim(cursor *c, npy_array *a) {
@@ -169,7 +170,7 @@ static fds_status parse_preamble(const fds__blob *file, cursor *c) {
         return fds__fail(c->err, FDS_ERR_FORMAT, "%s: byte 0: not an NPY file", file->path);
     if (d[6] < 1 || d[6] > 3 || d[7] != 0)
         return fds__fail(c->err, FDS_ERR_UNSUPPORTED,
-                         "%s: byte 6: NPY version %u.%u, versions 1.0 to 3.0 are read", file->path,
+                         "%s: byte 6: NPY version %u.%u; supported are 1.0 to 3.0", file->path,
                          d[6], d[7]);
     size_t start = d[6] == 1 ? 10 : 12, length = d[8] | (size_t)d[9] << 8;
     if (d[6] > 1 && file->size >= start)
@@ -197,7 +198,7 @@ static fds_status parse_array(const fds__blob *file, npy_array *a, fds_error *er
     }
     if (!fits || !fds__mul(items, a->item_size, &size) || size != file->size - c.end)
         return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: byte %zu: %zu bytes of values, which is not what the header says",
+                         "%s: byte %zu: %zu bytes of values do not agree with the header",
                          file->path, c.end, file->size - c.end);
     a->items = file->data + c.end;
     return FDS_OK;
@@ -227,7 +228,7 @@ static float get_float(const npy_array *a, size_t i) {
     return value;
 }
 
-/* A sample's channels, rows and columns: how many of each, and how far apart in the file. */
+/* Channels, rows and columns of a sample: how many, and how far apart in the file. */
 typedef struct {
     size_t size[3], stride[3];
 } layout;
@@ -237,10 +238,11 @@ static fds_status find_layout(const fds__blob *file, const npy_array *a, layout 
     static const int axes[5][3] = {{0}, {0}, {1, 0, 0}, {0, 1, 2}, {1, 2, 3}};
     static const int channels_last[3] = {3, 1, 2};
     if (a->rank < 2)
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "%s: %u dimensions; (n, features), (n, height, width) or (n, channels, "
-                         "height, width) are read",
-                         file->path, a->rank);
+        return fds__fail(
+            err, FDS_ERR_SHAPE,
+            "%s: %u dimensions; must be (n, features), (n, height, width) or (n, channels, "
+            "height, width)",
+            file->path, a->rank);
     size_t last = a->dims[a->rank - 1];
     bool is_last = a->rank == 4 && (last == 1 || last == 3) && a->dims[1] != 1 && a->dims[1] != 3;
     for (int k = 0; k < 3; k++) {

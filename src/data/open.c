@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fds__data_open: from a name or path to datasets. The one place that decides which format it is.
+ * fds_data_open: from a name or path to datasets. Only this file decides which format data has.
  *
  * A folder is, by the first of these that it has:
  *   train-images-idx3-ubyte[.gz]   IDX     (also train-images.idx3-ubyte), t10k-* its test part
@@ -19,23 +19,24 @@ typedef fds_status (*pair_parser)(const fds__blob *values, const fds__blob *labe
 
 typedef struct {
     const fds__data_options *options;
+    const fds_events *events;
     fds_dataset *parts[2]; /* training, test */
     fds__names classes;    /* from a list of names beside the data */
 } source;
 
 /* ---- reading files into blobs ---- */
 
-static fds_status read_blob(const char *path, fds__blob *blob, fds_error *err) {
+static fds_status read_blob(const source *s, const char *path, fds__blob *blob, fds_error *err) {
     blob->path = path;
-    return fds__file_read_gz(path, FDS__MAX_FILE, &blob->data, &blob->size, err);
+    return fds__file_read_gz(path, FDS__MAX_FILE, s->events, &blob->data, &blob->size, err);
 }
 
-static fds_status read_pair(pair_parser parse, const char *values_path, const char *labels_path,
-                            fds_dataset **out, fds_error *err) {
+static fds_status read_pair(const source *s, pair_parser parse, const char *values_path,
+                            const char *labels_path, fds_dataset **out, fds_error *err) {
     fds__blob values = {0}, labels = {0};
-    fds_status status = read_blob(values_path, &values, err);
+    fds_status status = read_blob(s, values_path, &values, err);
     if (status == FDS_OK)
-        status = read_blob(labels_path, &labels, err);
+        status = read_blob(s, labels_path, &labels, err);
     if (status == FDS_OK)
         status = parse(&values, &labels, out, err);
     fds__free(values.data);
@@ -49,7 +50,7 @@ static fds_status read_names_beside(source *s, const char *dir, const char *name
     return fds__path_exists(path) ? fds__names_read(path, &s->classes, err) : FDS_OK;
 }
 
-/* The options that are given are for this kind of data. */
+/* Checks that the given options are for this kind of data. */
 static fds_status check_options(const source *s, const char *path, bool is_csv, bool is_npy_file,
                                 fds_error *err) {
     if (!s->options)
@@ -62,8 +63,8 @@ static fds_status check_options(const source *s, const char *path, bool is_csv, 
                 {s->options->labels_file, "--labels", "a single NPY file", is_npy_file}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].value && !rows[i].fits)
-            return fds__fail(err, FDS_ERR_USAGE, "%s: %s is only for %s, which this is not", path,
-                             rows[i].name, rows[i].kind);
+            return fds__fail(err, FDS_ERR_USAGE, "%s: %s is only for %s", path, rows[i].name,
+                             rows[i].kind);
     return FDS_OK;
 }
 
@@ -73,7 +74,7 @@ static bool exists_in(const char *dir, const char *name, char path[FDS__PATH_MAX
 
 /* ---- folders ---- */
 
-/* The path of DIR/PART-KIND-idxN-ubyte in whichever spelling there is, else in the usual one. */
+/* The path of DIR/PART-KIND-idxN-ubyte in the spelling that exists, else in the usual one. */
 static bool find_idx(const char *dir, const char *part, const char *kind, int rank,
                      char path[FDS__PATH_MAX]) {
     static const char *const marks[] = {"-", ".", "-"}, *const ends[] = {"", ".gz"};
@@ -84,7 +85,7 @@ static bool find_idx(const char *dir, const char *part, const char *kind, int ra
         if (exists_in(dir, name, path))
             return true;
     }
-    return false; /* path is now the first spelling again, for messages */
+    return false; /* path has the first spelling again, for messages */
 }
 
 static fds_status open_idx_folder(source *s, const char *dir, bool *found, fds_error *err) {
@@ -95,14 +96,14 @@ static fds_status open_idx_folder(source *s, const char *dir, bool *found, fds_e
             return FDS_OK;
         *found = true;
         find_idx(dir, names[i], "labels", 1, labels);
-        TRY(read_pair(fds__idx_parse, images, labels, &s->parts[i], err));
+        TRY(read_pair(s, fds__idx_parse, images, labels, &s->parts[i], err));
     }
     return FDS_OK;
 }
 
 /* Reads the files of dir that match the pattern as one CIFAR-10 dataset. */
-static fds_status read_batches(const char *dir, const fds__names *files, const char *pattern,
-                               fds_dataset **out, fds_error *err) {
+static fds_status read_batches(const source *s, const char *dir, const fds__names *files,
+                               const char *pattern, fds_dataset **out, fds_error *err) {
     fds__blob *blobs = fds__alloc_zero(files->count, sizeof *blobs);
     char(*paths)[FDS__PATH_MAX] = fds__alloc_zero(files->count, sizeof *paths);
     size_t count = 0;
@@ -113,7 +114,7 @@ static fds_status read_batches(const char *dir, const fds__names *files, const c
             continue;
         status = fds__path_join(paths[count], sizeof *paths, dir, files->items[i], err);
         if (status == FDS_OK)
-            status = read_blob(paths[count], &blobs[count], err);
+            status = read_blob(s, paths[count], &blobs[count], err);
         count++;
     }
     if (status == FDS_OK && count > 0)
@@ -128,10 +129,10 @@ static fds_status read_batches(const char *dir, const fds__names *files, const c
 static fds_status open_cifar_folder(source *s, const char *dir, bool *found, fds_error *err) {
     fds__names files;
     TRY(fds__dir_list(dir, &files.items, &files.count, err));
-    fds_status status = read_batches(dir, &files, "data_batch_*.bin", &s->parts[0], err);
+    fds_status status = read_batches(s, dir, &files, "data_batch_*.bin", &s->parts[0], err);
     *found = status != FDS_OK || s->parts[0];
     if (status == FDS_OK && *found)
-        status = read_batches(dir, &files, "test_batch.bin", &s->parts[1], err);
+        status = read_batches(s, dir, &files, "test_batch.bin", &s->parts[1], err);
     fds__names_free(&files);
     return status;
 }
@@ -146,7 +147,7 @@ static fds_status open_npy_folder(source *s, const char *dir, bool *found, fds_e
             continue;
         *found = true;
         exists_in(dir, names[i][1], labels);
-        TRY(read_pair(fds__npy_parse, values, labels, &s->parts[part], err));
+        TRY(read_pair(s, fds__npy_parse, values, labels, &s->parts[part], err));
     }
     return FDS_OK;
 }
@@ -155,9 +156,9 @@ static fds_status read_tables(source *s, const char *const *paths, size_t count,
     fds__blob tables[2] = {{0}};
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++)
-        status = read_blob(paths[i], &tables[i], err);
+        status = read_blob(s, paths[i], &tables[i], err);
     if (status == FDS_OK)
-        status = fds__csv_parse(tables, count, s->options, s->parts, err);
+        status = fds__csv_parse(tables, count, s->options, s->events, s->parts, err);
     fds__free(tables[0].data);
     fds__free(tables[1].data);
     return status;
@@ -178,10 +179,10 @@ static fds_status open_picture_folder(source *s, const char *dir, bool *found, f
         TRY(fds__folder_has_pictures(train, found, err));
         size_t count = exists_in(dir, "test", test) && fds__path_is_dir(test) ? 2 : 1;
         if (*found)
-            return fds__folder_read((const char *[]){train, test}, count, s->parts, err);
+            return fds__folder_read((const char *[]){train, test}, count, s->events, s->parts, err);
     }
     TRY(fds__folder_has_pictures(dir, found, err));
-    return *found ? fds__folder_read(&dir, 1, s->parts, err) : FDS_OK;
+    return *found ? fds__folder_read(&dir, 1, s->events, s->parts, err) : FDS_OK;
 }
 
 static fds_status open_folder(source *s, const char *dir, fds_error *err) {
@@ -189,7 +190,7 @@ static fds_status open_folder(source *s, const char *dir, fds_error *err) {
     static const struct {
         folder_opener open;
         bool is_csv;
-        const char *names_file; /* where class names are that the data itself has not */
+        const char *names_file; /* class names, where the data has none */
     } formats[] = {{open_idx_folder, false, "classes.txt"},
                    {open_cifar_folder, false, "batches.meta.txt"},
                    {open_npy_folder, false, "classes.txt"},
@@ -219,12 +220,13 @@ static bool ends_in(const char *text, const char *end) {
 }
 
 static void replace_first(char *text, const char *old, const char *new) {
-    char *at = strstr(text, old); /* old and new have the same length */
+    assert(strlen(old) == strlen(new));
+    char *at = strstr(text, old);
     if (at)
         memcpy(at, new, strlen(new));
 }
 
-/* The labels of a file of samples: as the caller says, else beside it: images to labels, x to y. */
+/* The labels of a file of samples: as given, else beside it: images to labels, x to y. */
 static fds_status find_labels(const source *s, const char *path, char labels[FDS__PATH_MAX],
                               fds_error *err) {
     const char *given = s->options ? s->options->labels_file : NULL;
@@ -239,11 +241,12 @@ static fds_status find_labels(const source *s, const char *path, char labels[FDS
         *name = (char)(*name + 1);
     }
     if (strcmp(labels, path) == 0)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: which file has its labels? Call the two x.npy and y.npy, or "
-                         "a-images-idx3-ubyte and a-labels-idx1-ubyte; or name that of an NPY file "
-                         "with --labels",
-                         path);
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "%s: cannot tell which file has its labels; name the two x.npy and y.npy, or "
+            "a-images-idx3-ubyte and a-labels-idx1-ubyte, or give the labels of an "
+            "NPY file with --labels",
+            path);
     return FDS_OK;
 }
 
@@ -251,7 +254,7 @@ static fds_status open_pair(source *s, const fds__blob *values, pair_parser pars
     char labels_path[FDS__PATH_MAX];
     fds__blob labels = {0};
     TRY(find_labels(s, values->path, labels_path, err));
-    TRY(read_blob(labels_path, &labels, err));
+    TRY(read_blob(s, labels_path, &labels, err));
     fds_status status = parse(values, &labels, &s->parts[0], err);
     fds__free(labels.data);
     return status;
@@ -278,7 +281,7 @@ static fds_status open_file(source *s, const char *path, fds_error *err) {
         return read_tables(s, &path, 1, err);
     }
     fds__blob file = {0};
-    TRY(read_blob(path, &file, err));
+    TRY(read_blob(s, path, &file, err));
     fds_status status = open_binary(s, &file, err);
     fds__free(file.data);
     return status;
@@ -293,7 +296,7 @@ static bool is_known(const char *name) {
     return false;
 }
 
-/* The path that where stands for. */
+/* The path of a known set or of the file or folder where. */
 static fds_status resolve(const char *where, char path[FDS__PATH_MAX], fds_error *err) {
     if (fds__path_exists(where)) {
         int size = snprintf(path, FDS__PATH_MAX, "%s", where);
@@ -301,7 +304,7 @@ static fds_status resolve(const char *where, char path[FDS__PATH_MAX], fds_error
     }
     if (!is_known(where))
         return fds__fail(err, FDS_ERR_NOT_FOUND,
-                         "%s: no such file or folder, nor a known set (mnist, fashion-mnist, "
+                         "%s: no such file or folder, and not a known set (mnist, fashion-mnist, "
                          "cifar10)",
                          where);
     char folder[FDS__PATH_MAX];
@@ -322,13 +325,14 @@ static fds_status set_source(fds_dataset *ds, const char *path, fds_error *err) 
     return FDS_OK;
 }
 
-fds_status fds__data_open(const char *where, const fds__data_options *options, fds_dataset **train,
-                          fds_dataset **test, fds_error *err) {
+fds_status fds__data_open(const char *where, const fds__data_options *options,
+                          const fds_events *events, fds_dataset **train, fds_dataset **test,
+                          fds_error *err) {
     char path[FDS__PATH_MAX];
     if (!where || !*where)
-        return fds__fail(err, FDS_ERR_USAGE, "no data is named");
+        return fds__fail(err, FDS_ERR_USAGE, "no data given: name a known set or a path");
     TRY(resolve(where, path, err));
-    source s = {.options = options};
+    source s = {.options = options, .events = events};
     fds_status status =
         fds__path_is_dir(path) ? open_folder(&s, path, err) : open_file(&s, path, err);
     if (status == FDS_OK)

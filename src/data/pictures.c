@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Single picture files as samples of a known shape. */
+ * Single picture files as samples of a given shape. */
 #include "data/data.h"
 
-/* As the eye weighs colours (Rec. 601). */
+/* The luma weights of Rec. 601. */
 static uint8_t gray_of(const uint8_t *pixel) {
     return (uint8_t)((299u * pixel[0] + 587u * pixel[1] + 114u * pixel[2] + 500u) / 1000u);
 }
 
-/* Interleaved pixels to planes; gray and colour are turned into each other. */
+/* Interleaved pixels to planes; converts between gray and colour. */
 static void copy_planes(const fds__picture *picture, uint32_t channels, uint8_t *out) {
     size_t plane = (size_t)picture->width * picture->height, from = picture->channels;
     for (size_t k = 0; k < plane; k++) {
@@ -25,7 +25,7 @@ static fds_status read_one(const char *path, fds_dataset *ds, size_t i, fds_erro
         copy_planes(&picture, ds->shape.channels, ds->bytes + i * ds->sample_size);
     else
         status = fds__fail(err, FDS_ERR_SHAPE,
-                           "%s: %u x %u pixels (width x height), but %u x %u are needed", path,
+                           "%s: %u x %u pixels (width x height), but must have %u x %u", path,
                            picture.width, picture.height, ds->shape.width, ds->shape.height);
     fds__free(picture.pixels);
     return status;
@@ -35,7 +35,7 @@ fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape 
                               uint32_t classes, fds_dataset **out, fds_error *err) {
     if (shape.channels != 1 && shape.channels != 3)
         return fds__fail(err, FDS_ERR_SHAPE,
-                         "pictures have 1 channel or 3, but samples of %u x %u x %u are needed",
+                         "pictures have 1 channel or 3, but the samples must be %u x %u x %u",
                          shape.channels, shape.height, shape.width);
     fds_dataset *ds;
     TRY(fds__dataset_new(count == 1 ? paths[0] : "pictures", count, shape, true, &ds, err));

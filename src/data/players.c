@@ -41,8 +41,7 @@ static fds_status name_player(fds_players *p, size_t i, const char *name, fds_er
     return p->names[i] ? FDS_OK : fds__fail_nomem(err, strlen(name) + 1);
 }
 
-/* A copy of index (NULL: 0 .. count-1) in ascending order, once it is known that each is a sample
- * and is there once. */
+/* A sorted copy of index (NULL: 0 .. count-1); checks that each is a sample and occurs once. */
 static fds_status sorted_index(const fds_dataset *ds, const uint32_t *index, size_t count,
                                uint32_t **out, fds_error *err) {
     TRY(fds__samples_check(ds, index, count, err));
@@ -67,7 +66,7 @@ fds_status fds_players_points(const fds_dataset *ds, const uint32_t *index, size
                               fds_players **out, fds_error *err) {
     uint32_t *sorted;
     TRY(sorted_index(ds, index, count, &sorted, err));
-    fds__free(sorted); /* only its checks are needed: players stand in the caller's order */
+    fds__free(sorted); /* only the checks are needed: players keep the caller's order */
     fds_players *p;
     TRY(new_players(count, count, &p, err));
     fds_status status = FDS_OK;
@@ -86,8 +85,8 @@ fds_status fds_players_points(const fds_dataset *ds, const uint32_t *index, size
     return FDS_OK;
 }
 
-/* Fills in the players from the samples in ascending order; place[provider] is where that
- * provider's next sample goes. */
+/* Fills in the players from the sorted samples; place[provider] is where the provider's next sample
+ * goes. */
 static fds_status deal_out(const fds_dataset *ds, const uint32_t *sorted, size_t count,
                            size_t *place, fds_players *p, fds_error *err) {
     size_t player = 0, at = 0;
@@ -109,7 +108,7 @@ fds_status fds_players_providers(const fds_dataset *ds, const uint32_t *index, s
                                  fds_players **out, fds_error *err) {
     if (!ds->provider_ids)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "%s names no providers; a CSV file may, in a column \"provider\"",
+                         "%s has no providers; a CSV file names them in a column \"provider\"",
                          ds->source);
     uint32_t *sorted = NULL;
     TRY(sorted_index(ds, index, count, &sorted, err));

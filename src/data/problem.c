@@ -351,6 +351,8 @@ fds_status fds_problem_open(const fds_params *params, const fds_events *events, 
     fds_problem asked = {0};
     making m = {.p = &asked, .params = params};
     TRY(read_players(&m, err)); /* before any reading */
+    if (params->job == FDS__JOB_TRAIN)
+        TRY(fds__params_check(params, "train", NULL, err));
     TRY(fds_data_open(params->data, params, events, &train, &test, err));
     fds_status status = create(train, test, params, events, out, err);
     if (status != FDS_OK) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Choosing samples, balanced by class.
  *
- * Every sample has a random key, a function of (seed, sample) alone. Sorted by key, the samples of
- * a class have ranks 0, 1, 2, ...; all samples sorted by (rank, key) is one list whose every
- * beginning is as balanced as the classes allow. A choice of count samples is its first count:
- * choices of one seed are nested. */
+ * Every sample has a random key that depends on (seed, sample) alone. Sorted by key, the samples of
+ * a class have ranks 0, 1, 2, ... All samples sorted by (rank, key) form a list of which every
+ * prefix is as balanced as the classes allow. A choice of count samples is the prefix of that
+ * length: choices of one seed are nested. */
 #include "data/data.h"
 
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static void take(const ticket *tickets, size_t count, uint32_t *index) {
 fds_status fds_split_balanced(const fds_dataset *ds, size_t count, uint64_t seed, uint32_t *index,
                               fds_error *err) {
     if (count == 0 || count > ds->count)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: %zu samples cannot be chosen, 1 to %zu can",
+        return fds__fail(err, FDS_ERR_USAGE, "%s: cannot choose %zu samples: must be 1 to %zu",
                          ds->source, count, ds->count);
     ticket *tickets;
     TRY(draw_tickets(ds, seed, &tickets, err));
@@ -65,10 +65,11 @@ fds_status fds_split_balanced(const fds_dataset *ds, size_t count, uint64_t seed
 fds_status fds_split_test(const fds_dataset *ds, size_t test_count, uint64_t seed, uint32_t *train,
                           uint32_t *test, fds_error *err) {
     if (test_count == 0 || test_count >= ds->count)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: %zu test samples cannot be set apart, 1 to %zu can: one sample must "
-                         "be left",
-                         ds->source, test_count, ds->count - 1);
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "%s: cannot hold out %zu test samples: must be 1 to %zu, so that one sample "
+            "remains",
+            ds->source, test_count, ds->count - 1);
     ticket *tickets;
     TRY(draw_tickets(ds, seed, &tickets, err));
     take(tickets, test_count, test);

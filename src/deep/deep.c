@@ -32,6 +32,15 @@ static size_t memory_needed(const fds__deep_params *p, const deep_graph *g) {
     return sizeof(fds__deep) + (floats + 5 * greatest) * sizeof(float) + OWN_NEEDS;
 }
 
+static unsigned resolve(unsigned threads) { return threads ? threads : fds_processors(); }
+
+static fds_status check_threads(unsigned threads, fds_error *err) {
+    deep_team team;
+    TRY(deep_team_enter(resolve(threads), &team, err));
+    deep_team_leave(team);
+    return FDS_OK;
+}
+
 fds_status fds__deep_check(const fds__deep_params *params, size_t *memory, fds_error *err) {
     if (memory)
         *memory = 0;
@@ -39,20 +48,13 @@ fds_status fds__deep_check(const fds__deep_params *params, size_t *memory, fds_e
     if (!graph)
         return fds__fail_nomem(err, sizeof *graph);
     fds_status status = deep_graph_build(params, graph, err);
+    if (status == FDS_OK)
+        status = check_threads(params->threads, err);
     if (status == FDS_OK && memory)
         *memory = memory_needed(params, graph);
     fds__free(graph);
     return status;
 }
-
-fds_status fds__deep_bf16_check(fds_error *err) {
-    if (deep_onednn_has_bf16())
-        return FDS_OK;
-    return fds__fail(err, FDS_ERR_UNSUPPORTED,
-                     "this processor (%s) computes no bf16 of its own: use f32", deep_onednn_isa());
-}
-
-const char *fds__deep_isa(void) { return deep_onednn_isa(); }
 
 static void draw(const deep_graph *g, uint32_t tensor, uint64_t seed, float *values) {
     fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_INIT, tensor, 0);
@@ -95,7 +97,7 @@ static fds_status make(fds__deep *net, const fds__deep_params *params, fds_error
     net->params = *params;
     snprintf(net->network, sizeof net->network, "%s", params->network);
     net->params.network = net->network;
-    net->params.threads = params->threads ? params->threads : fds_processors();
+    net->params.threads = resolve(params->threads);
     net->loops = deep_loops_choose();
     TRY(deep_exec_create(&net->graph, params->batch, net->params.threads, params->precision, true,
                          &net->exec, err));
@@ -306,7 +308,7 @@ static void step_part(void *context, size_t begin, size_t end) {
 }
 
 fds_status fds__deep_step(fds__deep *net, const fds__adam *adam, fds_error *err) {
-    double t = (double)++net->steps;
+    double t = (double)net->steps + 1;
     step s = {.net = net,
               .constants = {.beta1 = adam->beta1,
                             .beta2 = adam->beta2,
@@ -319,7 +321,9 @@ fds_status fds__deep_step(fds__deep *net, const fds__adam *adam, fds_error *err)
                             .root = (float)(1 / sqrt(1 - pow(adam->beta2, t)))}};
     /* idle taps stay as they are, unless something else than a gradient moves them */
     bool is_idle_still = adam->weight_decay == 0 && !net->has_idle_moments;
-    deep_team team = deep_team_enter(net->params.threads);
+    deep_team team;
+    TRY(deep_team_enter(net->params.threads, &team, err));
+    net->steps++;
     deep_parallel(is_idle_still ? net->exec->active : net->exec->weights, step_part, &s);
     deep_team_leave(team);
     if (s.wrong)

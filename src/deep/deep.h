@@ -3,25 +3,28 @@
  * deep: one large network at a time, on oneDNN. Forward, backward, Adam; batch norm with running
  * statistics, residual connections; f32, or bf16 with f32 master weights.
  *
- *   deep_graph.c   network names to a graph of nodes with torchvision's tensor names and shapes
- *   deep.c         the network in memory: weights, moments, statistics; forward, backward, step
- *   deep_infer.c   a frozen copy for answering: batch norm folded into the convolutions
- *   deep_loops.c   our own loops, for each instruction set; deep_parallel.c their threads
+ *   graph.c   network names to a graph of nodes with torchvision's tensor names and shapes
+ *   deep.c    the network in memory: weights, moments, statistics; forward, backward, step
+ *   infer.c   a frozen copy for answering: batch norm folded into the convolutions
+ *   loops.c   our own loops, for each instruction set; parallel.c their threads
  *
- * oneDNN stays behind deep_onednn.h, in three files:
- *   deep_describe.c  nodes to primitives and layouts
- *   deep_onednn.c    their memory; weights to and from PyTorch's layout
- *   deep_program.c   the operations in order, and their execution
+ * oneDNN stays behind onednn.h, in three files:
+ *   describe.c  nodes to primitives and layouts
+ *   onednn.c    their memory; weights to and from PyTorch's layout
+ *   program.c   the operations in order, and their execution
  *
  * Bits depend on the number of threads and on the instruction set: both are to be recorded with
  * whatever a network made. With both the same, the same calls give the same bits.
  *
- * Networks
- *   resnet18, resnet50   torchvision's, names and shapes
- *   cnn                  a small one that is quick to train
- *   mlp                  for feature vectors and images alike: two hidden layers of 1,024, or of
- * 512 on inputs of more than 1,024 numbers linear               a linear layer alone Images have 3
- * channels in the resnets: a single channel is repeated.
+ * | network            | what it is                                                      |
+ * | ------------------ | --------------------------------------------------------------- |
+ * | resnet18, resnet50 | torchvision's, names and shapes                                 |
+ * | cnn                | a small one that is quick to train                              |
+ * | mlp                | for feature vectors and images alike: two hidden layers of      |
+ * |                    | 1,024, or of 512 on inputs of more than 1,024 numbers           |
+ * | linear             | a linear layer alone                                            |
+ *
+ * Images have 3 channels in the resnets: a single channel is repeated.
  */
 #ifndef FDS_DEEP_H
 #define FDS_DEEP_H
@@ -52,7 +55,7 @@ typedef struct fds__deep fds__deep;
 
 /* The names above, NULL-terminated. */
 const char *const *fds__deep_networks(void);
-/* FDS_ERR_UNSUPPORTED, saying why, where the processor computes no bf16 of its own. */
+/* FDS_ERR_UNSUPPORTED, saying why, where the processor has no bf16 instructions that work. */
 fds_status fds__deep_bf16_check(fds_error *err);
 /* Names the first mistake; what bytes it would hold (0 on a mistake) goes to memory, may be NULL */
 fds_status fds__deep_check(const fds__deep_params *params, size_t *memory, fds_error *err);

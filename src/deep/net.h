@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A deep network in memory: what deep.c and deep_infer.c share. */
+ * A deep network in memory: what deep.c and infer.c share. */
 #ifndef FDS_DEEP_NET_H
 #define FDS_DEEP_NET_H
 

@@ -4,7 +4,83 @@
  * layout. */
 #include "deep/program.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+/* ---- the processor ---- */
+
+/* A virtual machine may offer AMX and yet hide its tiles (CPUID leaf 0x1d). oneDNN 2.6 then sets
+ * the tiles up with palette 0, which is none, and its first tile instruction is illegal. */
+static bool has_hidden_tiles(void) {
+#ifdef __x86_64__
+    unsigned a, b, c, d;
+    bool has_amx = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 1);
+    return has_amx && !(__get_cpuid_count(0x1d, 0, &a, &b, &c, &d) && a > 0);
+#else
+    return false;
+#endif
+}
+
+/* Settings that oneDNN takes only before its first use. */
+static void set_up(void) {
+    /* It would print to stdout. Where only dnnl_set_verbose was called, the host means it. */
+    if (getenv("ONEDNN_VERBOSE") || getenv("DNNL_VERBOSE"))
+        (void)dnnl_set_verbose(0);
+    bool is_chosen = getenv("ONEDNN_MAX_CPU_ISA") || getenv("DNNL_MAX_CPU_ISA");
+    if (has_hidden_tiles() && !is_chosen)
+        (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16); /* fails after a first use */
+}
+
+static void onednn_begin(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_up);
+}
+
+static dnnl_cpu_isa_t get_isa(void) {
+    onednn_begin();
+    return dnnl_get_effective_cpu_isa();
+}
+
+const char *fds__deep_isa(void) {
+    switch (get_isa()) {
+    case dnnl_cpu_isa_avx512_core_amx:
+        return "AVX512_CORE_AMX";
+    case dnnl_cpu_isa_avx512_core_bf16:
+        return "AVX512_CORE_BF16";
+    case dnnl_cpu_isa_avx512_core_vnni:
+        return "AVX512_CORE_VNNI";
+    case dnnl_cpu_isa_avx512_core:
+        return "AVX512_CORE";
+    case dnnl_cpu_isa_avx2_vnni:
+        return "AVX2_VNNI";
+    case dnnl_cpu_isa_avx2:
+        return "AVX2";
+    case dnnl_cpu_isa_avx:
+        return "AVX";
+    case dnnl_cpu_isa_sse41:
+        return "SSE41";
+    default:
+        return "GENERIC";
+    }
+}
+
+fds_status fds__deep_bf16_check(fds_error *err) {
+    dnnl_cpu_isa_t isa = get_isa();
+    /* newer sets contain the bits of older ones */
+    if ((isa & dnnl_cpu_isa_avx512_core_bf16) != dnnl_cpu_isa_avx512_core_bf16)
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "this processor (%s) has no bf16 instructions: use f32", fds__deep_isa());
+    if (isa == dnnl_cpu_isa_avx512_core_amx && has_hidden_tiles())
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "bf16: this virtual machine offers AMX but does not describe its tiles, "
+                         "and oneDNN would crash: set DNNL_MAX_CPU_ISA=AVX512_CORE_BF16 before the "
+                         "program starts, or use f32");
+    return FDS_OK;
+}
 
 /* ---- failures ---- */
 
@@ -179,10 +255,14 @@ fds_status deep_exec_create(const deep_graph *graph, uint32_t batch, unsigned th
                         .program = p};
     p->type = precision == FDS__PRECISION_BF16 ? dnnl_bf16 : dnnl_f32;
     p->loops = deep_loops_choose();
+    onednn_begin();
     deep_maker m = {.exec = exec, .p = p, .err = err};
-    deep_team team = deep_team_enter(threads);
-    make(&m);
-    deep_team_leave(team);
+    deep_team team;
+    m.status = deep_team_enter(threads, &team, err);
+    if (m.status == FDS_OK) {
+        make(&m);
+        deep_team_leave(team);
+    }
     if (m.status != FDS_OK || m.is_unsafe)
         deep_exec_free(exec);
     else
@@ -233,7 +313,8 @@ static fds_status reorder(const deep_exec *exec, const dnnl_memory_desc_t *from_
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_t primitive = NULL;
     dnnl_memory_t source = NULL, target = NULL;
-    deep_team team = deep_team_enter(exec->threads);
+    deep_team team;
+    TRY(deep_team_enter(exec->threads, &team, err));
     dnnl_status_t status =
         dnnl_reorder_primitive_desc_create(&pd, from_md, engine, to_md, engine, NULL);
     if (status == dnnl_success)
@@ -332,35 +413,4 @@ fds_status deep_exec_forward(deep_exec *exec, fds_error *err) {
 
 fds_status deep_exec_backward(deep_exec *exec, fds_error *err) {
     return deep_run(exec, &exec->program->backward, err);
-}
-
-/* ---- the processor ---- */
-
-const char *deep_onednn_isa(void) {
-    switch (dnnl_get_effective_cpu_isa()) {
-    case dnnl_cpu_isa_avx512_core_amx:
-        return "AVX512_CORE_AMX";
-    case dnnl_cpu_isa_avx512_core_bf16:
-        return "AVX512_CORE_BF16";
-    case dnnl_cpu_isa_avx512_core_vnni:
-        return "AVX512_CORE_VNNI";
-    case dnnl_cpu_isa_avx512_core:
-        return "AVX512_CORE";
-    case dnnl_cpu_isa_avx2_vnni:
-        return "AVX2_VNNI";
-    case dnnl_cpu_isa_avx2:
-        return "AVX2";
-    case dnnl_cpu_isa_avx:
-        return "AVX";
-    case dnnl_cpu_isa_sse41:
-        return "SSE41";
-    default:
-        return "GENERIC";
-    }
-}
-
-bool deep_onednn_has_bf16(void) {
-    /* newer sets contain the bits of older ones */
-    return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) ==
-           dnnl_cpu_isa_avx512_core_bf16;
 }

@@ -53,7 +53,4 @@ fds_status deep_exec_read(const deep_exec *exec, uint32_t tensor, const float *a
 fds_status deep_exec_write(const deep_exec *exec, uint32_t tensor, const float *plain, float *area,
                            fds_error *err);
 
-const char *deep_onednn_isa(void);
-bool deep_onednn_has_bf16(void); /* in hardware */
-
 #endif

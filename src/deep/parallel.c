@@ -4,8 +4,10 @@
 #include "base/isa.h"
 
 #include <omp.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
@@ -39,18 +41,44 @@ static void set_state(unsigned state) {
 #endif
 }
 
-deep_team deep_team_enter(unsigned threads) {
-    deep_team before = {omp_get_max_threads(), get_state()};
-    omp_set_num_threads((int)MIN(threads, (unsigned)MOST_THREADS));
-#pragma omp parallel
-    set_state(get_state() | FLUSH);
-    return before;
+/* OpenMP's threads do not live on in a forked child, which would wait for them for ever. */
+static fds_status check_fork(fds_error *err) {
+    static atomic_int owner; /* process whose threads they are */
+    int none = 0, self = (int)getpid();
+    if (atomic_compare_exchange_strong(&owner, &none, self) || none == self)
+        return FDS_OK;
+    return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                     "this process was forked after fds had started threads: set threads to 1 "
+                     "here, or fork before the first call of fds");
+}
+
+fds_status deep_team_enter(unsigned threads, deep_team *team, fds_error *err) {
+    int wanted = (int)MIN(threads, (unsigned)MOST_THREADS), granted = 0;
+    if (wanted > 1)
+        TRY(check_fork(err));
+    *team = (deep_team){omp_get_max_threads(), omp_get_dynamic(), get_state()};
+    omp_set_dynamic(0); /* else every region might have another number */
+    omp_set_num_threads(wanted);
+#pragma omp parallel reduction(+ : granted)
+    {
+        set_state(get_state() | FLUSH);
+        granted++;
+    }
+    if (granted == wanted)
+        return FDS_OK;
+    deep_team_leave(*team);
+    return fds__fail(
+        err, FDS_ERR_LIMIT,
+        "OpenMP grants %d of %d threads (%s): set threads to %d, or lift that limit", granted,
+        wanted, omp_in_parallel() ? "called from within a parallel region" : "see OMP_THREAD_LIMIT",
+        granted);
 }
 
 void deep_team_leave(deep_team team) {
 #pragma omp parallel
     set_state(team.state);
     omp_set_num_threads(team.threads);
+    omp_set_dynamic(team.is_dynamic);
 }
 
 void deep_parallel(size_t count, deep_work work, void *context) {

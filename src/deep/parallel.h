@@ -9,14 +9,16 @@
 
 /* How the calling thread stood before. */
 typedef struct deep_team {
-    int threads;
+    int threads, is_dynamic;
     unsigned state; /* of its arithmetic */
 } deep_team;
 
 /* From enter to leave the calling thread's parallel regions, oneDNN's too, have that many threads,
  * and these take numbers too small for a normal float as 0: they would cost a hundred times the
- * time, and Adam's moments end there. */
-deep_team deep_team_enter(unsigned threads);
+ * time, and Adam's moments end there. FDS_ERR_LIMIT where OpenMP grants fewer: oneDNN would wait
+ * for the others for ever, and results depend on the number. FDS_ERR_UNSUPPORTED for more than one
+ * in a process that was forked from one that had a team. */
+fds_status deep_team_enter(unsigned threads, deep_team *team, fds_error *err);
 void deep_team_leave(deep_team team);
 
 /* Calls work for parts of 0 .. count-1, one a thread of the team, that begin at multiples of 64. */

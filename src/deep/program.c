@@ -413,7 +413,8 @@ fds_status deep_run(deep_exec *exec, const deep_ops *ops, fds_error *err) {
     deep_program *p = exec->program;
     dnnl_status_t status = dnnl_success;
     bool is_bf16 = exec->precision == FDS__PRECISION_BF16;
-    deep_team team = deep_team_enter(exec->threads);
+    deep_team team;
+    TRY(deep_team_enter(exec->threads, &team, err));
     for (size_t i = 0; i < ops->count && status == dnnl_success; i++) {
         const deep_op *op = &ops->items[i];
         if (op->kind == DEEP_PRIMITIVE) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files that know oneDNN share: deep_describe.c turns nodes into descriptors of
- * primitives, deep_onednn.c makes the memory, deep_program.c puts the operations in order. */
+ * What the files that know oneDNN share: describe.c turns nodes into descriptors of
+ * primitives, onednn.c makes the memory, program.c puts the operations in order. */
 #ifndef FDS_DEEP_PROGRAM_H
 #define FDS_DEEP_PROGRAM_H
 
@@ -10,7 +10,7 @@
 
 #include <dnnl.h>
 
-/* One primitive, or one loop of ours (deep_loops.h). */
+/* One primitive, or one loop of ours (loops.h). */
 typedef enum deep_op_kind {
     DEEP_PRIMITIVE,
     DEEP_ADD_RELU, /* d = relu(d + a) */
@@ -102,9 +102,9 @@ fds_status deep_status(dnnl_status_t status, const char *work, fds_error *err);
 void deep_check(deep_maker *m, dnnl_status_t status);
 void deep_fail(deep_maker *m, fds_status status);
 
-/* deep_describe.c: the nodes */
+/* describe.c: the nodes */
 void deep_describe(deep_maker *m);
-/* deep_program.c: the operations, after the memory is there */
+/* program.c: the operations, after the memory is there */
 void deep_order(deep_maker *m);
 fds_status deep_run(deep_exec *exec, const deep_ops *ops, fds_error *err);
 

@@ -55,8 +55,8 @@ static void draw_grid(scale s, double bottom, fds__text *svg) {
         fds__text_print(svg,
                         "<path class=\"grid\" d=\"M%s %dV%s\"/>"
                         "<text x=\"%s\" y=\"%s\" text-anchor=\"middle\">",
-                        chart_at(x).text, TOP, chart_at(bottom).text, chart_at(x).text,
-                        chart_at(bottom + 18).text);
+                        draw_at(x).text, TOP, draw_at(bottom).text, draw_at(x).text,
+                        draw_at(bottom + 18).text);
         fds__text_fixed(svg, power < 0 ? -power : 0, value);
         draw_markup(svg, "</text>\n");
     }
@@ -76,15 +76,15 @@ static void draw_name(double y, const char *name, fds__text *svg) {
     draw_markup(svg, "<g><title>");
     draw_text(svg, name);
     draw_markup(svg, "</title>");
-    chart_text(svg, LEFT - 10, y, "end", start);
+    draw_svg_text(svg, LEFT - 10, y, "end", start);
     draw_markup(svg, "</g>");
 }
 
 static void add_number(double x, double y, double value, fds__text *svg) {
     if (!isfinite(value))
         return;
-    fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"end\">", chart_at(x).text,
-                    chart_at(y).text);
+    fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"end\">", draw_at(x).text,
+                    draw_at(y).text);
     draw_number(svg, draw_decimals(value), value);
     draw_markup(svg, "</text>");
 }
@@ -98,16 +98,16 @@ static void add_bar(scale s, const draw_bar *bar, double middle, fds__text *svg)
         fds__text_print(svg, "<g class=\"c%u\">", bar->style % 8);
     if (isfinite(bar->value))
         fds__text_print(svg, "<path class=\"bar\" d=\"M%d %sH%sv%dH%dz\"/>", LEFT,
-                        chart_at(middle - BAR / 2.0).text, chart_at(x_of(s, bar->value)).text, BAR,
+                        draw_at(middle - BAR / 2.0).text, draw_at(x_of(s, bar->value)).text, BAR,
                         LEFT);
     draw_markup(svg, "</g>");
     if (isfinite(bar->value) && bar->error > 0)
         fds__text_print(svg, "<path class=\"whisker\" d=\"M%s %sH%s\"/>",
-                        chart_at(x_of(s, bar->value - bar->error)).text, chart_at(middle).text,
-                        chart_at(x_of(s, bar->value + bar->error)).text);
+                        draw_at(x_of(s, bar->value - bar->error)).text, draw_at(middle).text,
+                        draw_at(x_of(s, bar->value + bar->error)).text);
     if (isfinite(bar->mark))
         fds__text_print(svg, "<path class=\"mark\" d=\"M%s %sv%d\"/>",
-                        chart_at(x_of(s, bar->mark)).text, chart_at(middle - BAR / 2.0 - 3).text,
+                        draw_at(x_of(s, bar->mark)).text, draw_at(middle - BAR / 2.0 - 3).text,
                         BAR + 6);
     add_number(HERE, text_y, bar->value, svg);
     draw_markup(svg, "<g class=\"soft\">");
@@ -123,18 +123,18 @@ void draw_bars(const char *title, const char *x_name, const draw_bar *bars, size
     for (size_t i = 0; i < count; i++)
         has_marks |= isfinite(bars[i].mark);
     draw_markup(svg, "<figure class=\"bars\">\n<figcaption>");
-    draw_text(svg, title);
+    draw_markup(svg, title);
     draw_markup(svg, "</figcaption>\n<div>\n");
-    chart_open(svg, "plot", title, WIDTH, bottom + 46);
+    draw_svg_open(svg, "plot", title, WIDTH, bottom + 46);
     draw_grid(s, bottom, svg);
-    chart_text(svg, HERE, TOP - 12, "end", "here");
+    draw_svg_text(svg, HERE, TOP - 12, "end", "here");
     if (has_marks) {
         draw_markup(svg, "<g class=\"soft\">");
-        chart_text(svg, PAPER, TOP - 12, "end", "paper");
+        draw_svg_text(svg, PAPER, TOP - 12, "end", "paper");
         fds__text_print(svg, "<path class=\"mark\" d=\"M%d %dv14\"/></g>\n", PAPER - 46, TOP - 23);
     }
     for (size_t i = 0; i < count; i++)
         add_bar(s, &bars[i], TOP + ROW * ((double)i + 0.5), svg);
-    chart_text(svg, RIGHT, bottom + 40, "end", x_name);
+    draw_svg_text(svg, RIGHT, bottom + 40, "end", x_name);
     draw_markup(svg, "</svg>\n</div>\n</figure>\n");
 }

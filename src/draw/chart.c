@@ -13,8 +13,8 @@
 
 /* ---- what charts share: chart.h ---- */
 
-chart_number chart_at(double value) {
-    chart_number out;
+draw_coordinate draw_at(double value) {
+    draw_coordinate out;
     long tenths = lround(10 * value);
     const char *sign = tenths < 0 ? "-" : "";
     if (tenths % 10 == 0)
@@ -25,24 +25,23 @@ chart_number chart_at(double value) {
     return out;
 }
 
-/* 1, 2 or 5 times a power of ten, not below value, which is above 0. */
-static double round_step(double value) {
+double draw_round_step(double value) {
     double power = pow(10, floor(log10(value))), digit = value / power;
     return power * (digit <= 1.000001 ? 1 : digit <= 2.000001 ? 2 : digit <= 5.000001 ? 5 : 10);
 }
 
-void chart_text(fds__text *svg, double x, double y, const char *anchor, const char *text) {
-    fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\">", chart_at(x).text,
-                    chart_at(y).text, anchor);
+void draw_svg_text(fds__text *svg, double x, double y, const char *anchor, const char *text) {
+    fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\">", draw_at(x).text,
+                    draw_at(y).text, anchor);
     draw_text(svg, text);
     draw_markup(svg, "</text>");
 }
 
-void chart_open(fds__text *svg, const char *classes, const char *title, double width,
-                double height) {
+void draw_svg_open(fds__text *svg, const char *classes, const char *title, double width,
+                   double height) {
     fds__text_print(svg, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %s %s\">\n<title>", classes,
-                    chart_at(width).text, chart_at(height).text);
-    draw_text(svg, title);
+                    draw_at(width).text, draw_at(height).text);
+    draw_markup(svg, title);
     draw_markup(svg, "</title>\n");
 }
 
@@ -137,8 +136,8 @@ static plane make_plane(const draw_chart *chart) {
     p.y_high = p.is_cut ? p.y_high : fmax(p.y_high, controls);
     p.x_high = p.x_high > 0 ? p.x_high : 1;
     p.y_high = p.y_high > 0 ? p.y_high : 1;
-    p.x_step = round_step(p.x_high / 6);
-    p.y_step = round_step(p.y_high / 6);
+    p.x_step = draw_round_step(p.x_high / 6);
+    p.y_step = draw_round_step(p.y_high / 6);
     p.y_high = ceil(p.y_high / p.y_step - 1e-9) * p.y_step;
     return p;
 }
@@ -147,14 +146,14 @@ static void draw_tick(const plane *p, double value, double step, bool is_x, fds_
     double at = is_x ? x_of(p, value) : y_of(p, value);
     int decimals = (int)fmax(0, -floor(log10(step) + 1e-9));
     if (is_x)
-        fds__text_print(svg, "<path class=\"grid\" d=\"M%s %sV%s\"/>", chart_at(at).text,
-                        chart_at(p->top).text, chart_at(p->bottom).text);
+        fds__text_print(svg, "<path class=\"grid\" d=\"M%s %sV%s\"/>", draw_at(at).text,
+                        draw_at(p->top).text, draw_at(p->bottom).text);
     else
-        fds__text_print(svg, "<path class=\"grid\" d=\"M%s %sH%s\"/>", chart_at(p->left).text,
-                        chart_at(at).text, chart_at(p->right).text);
+        fds__text_print(svg, "<path class=\"grid\" d=\"M%s %sH%s\"/>", draw_at(p->left).text,
+                        draw_at(at).text, draw_at(p->right).text);
     fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\">",
-                    chart_at(is_x ? at : p->left - 7).text,
-                    chart_at(is_x ? p->bottom + 19 : at + 4.5).text, is_x ? "middle" : "end");
+                    draw_at(is_x ? at : p->left - 7).text,
+                    draw_at(is_x ? p->bottom + 19 : at + 4.5).text, is_x ? "middle" : "end");
     draw_number(svg, decimals, value);
     draw_markup(svg, "</text>\n");
 }
@@ -164,10 +163,10 @@ static void draw_axes(const plane *p, fds__text *svg) {
         draw_tick(p, k * p->y_step, p->y_step, false, svg);
     for (double k = 0; k * p->x_step <= p->x_high * 1.000001; k++)
         draw_tick(p, k * p->x_step, p->x_step, true, svg);
-    fds__text_print(svg, "<path class=\"axis\" d=\"M%s %sV%sH%s\"/>\n", chart_at(p->left).text,
-                    chart_at(p->top).text, chart_at(p->bottom).text, chart_at(p->right).text);
-    chart_text(svg, 2, 16, "start", p->chart->y_name);
-    chart_text(svg, p->right, p->height - 8, "end", p->chart->x_name);
+    fds__text_print(svg, "<path class=\"axis\" d=\"M%s %sV%sH%s\"/>\n", draw_at(p->left).text,
+                    draw_at(p->top).text, draw_at(p->bottom).text, draw_at(p->right).text);
+    draw_svg_text(svg, 2, 16, "start", p->chart->y_name);
+    draw_svg_text(svg, p->right, p->height - 8, "end", p->chart->x_name);
     draw_markup(svg, "\n");
 }
 
@@ -175,8 +174,8 @@ static void draw_axes(const plane *p, fds__text *svg) {
 
 /* " L12.5 7", with a move instead of a line where a run of points begins. */
 static void add_point(const plane *p, bool is_first, double x, double y, fds__text *svg) {
-    fds__text_print(svg, "%s%s %s", is_first ? "M" : "L", chart_at(x_of(p, x)).text,
-                    chart_at(y_of(p, y)).text);
+    fds__text_print(svg, "%s%s %s", is_first ? "M" : "L", draw_at(x_of(p, x)).text,
+                    draw_at(y_of(p, y)).text);
 }
 
 /* Run by run of points that have a band: along its upper edge, and back along the lower. */
@@ -247,8 +246,8 @@ static void draw_marks(const plane *p, const draw_curve *c, fds__text *svg) {
     draw_markup(svg, "<path class=\"mark\" d=\"");
     for (size_t i = 0; i < p->chart->points; i++)
         if (isfinite(c->marks[i]))
-            fds__text_print(svg, "M%s %sh16", chart_at(x_of(p, p->chart->x[i]) - 8).text,
-                            chart_at(y_of(p, c->marks[i])).text);
+            fds__text_print(svg, "M%s %sh16", draw_at(x_of(p, p->chart->x[i]) - 8).text,
+                            draw_at(y_of(p, c->marks[i])).text);
     draw_markup(svg, "\"/></g>\n");
 }
 
@@ -269,7 +268,7 @@ static void add_key(fds__text *svg, const draw_curve *c, bool is_cut) {
     }
     draw_markup(svg, "</g></svg><span>");
     draw_text(svg, c->name);
-    draw_markup(svg, is_cut ? ", beyond the top</span></li>\n" : "</span></li>\n");
+    draw_markup(svg, is_cut ? ", off the scale</span></li>\n" : "</span></li>\n");
 }
 
 static void add_legend(const plane *p, fds__text *svg) {
@@ -299,13 +298,13 @@ void draw_curves(const draw_chart *chart, fds__text *svg) {
     plane p = make_plane(chart);
     fds__text_print(svg, "<figure class=\"chart%s\">\n<figcaption>",
                     chart->is_small ? " small" : "");
-    draw_text(svg, chart->title);
+    draw_markup(svg, chart->title);
     draw_markup(svg, "</figcaption>\n<div>\n");
-    chart_open(svg, "plot", chart->title, p.width, p.height);
+    draw_svg_open(svg, "plot", chart->title, p.width, p.height);
     draw_axes(&p, svg);
     if (isfinite(chart->base))
-        fds__text_print(svg, "<path class=\"base\" d=\"M%s %sH%s\"/>\n", chart_at(p.left).text,
-                        chart_at(y_of(&p, chart->base)).text, chart_at(p.right).text);
+        fds__text_print(svg, "<path class=\"base\" d=\"M%s %sH%s\"/>\n", draw_at(p.left).text,
+                        draw_at(y_of(&p, chart->base)).text, draw_at(p.right).text);
     for (int turn = 0; turn < 2; turn++) /* controls lie below */
         for (size_t i = 0; i < chart->count; i++)
             if (chart->curves[i].is_control == (turn == 0))

@@ -6,14 +6,14 @@
 #include "draw/draw.h"
 
 /* A coordinate with at most one decimal, below 1e9. */
-typedef struct chart_number {
+typedef struct draw_coordinate {
     char text[32];
-} chart_number;
-chart_number chart_at(double value);
+} draw_coordinate;
+draw_coordinate draw_at(double value);
 
 /* One line; anchor: "start", "middle" or "end". */
-void chart_text(fds__text *svg, double x, double y, const char *anchor, const char *text);
-void chart_open(fds__text *svg, const char *classes, const char *title, double width,
-                double height);
+void draw_svg_text(fds__text *svg, double x, double y, const char *anchor, const char *text);
+void draw_svg_open(fds__text *svg, const char *classes, const char *title, double width,
+                   double height);
 
 #endif

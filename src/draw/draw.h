@@ -2,50 +2,52 @@
  *
  * draw: pictures as PNG, charts as SVG.
  *
- *   canvas.c, font.c  a picture to draw on
- *   sheet.c           samples of a dataset as one picture
- *   chart.c           curves as SVG; bars.c bars; markup.c texts and numbers
+ *   canvas.c  a picture to draw on
+ *   sheet.c   samples of a dataset as one picture
+ *   chart.c   curves as SVG; bars.c bars; markup.c texts and numbers
  */
 #ifndef FDS_DRAW_H
 #define FDS_DRAW_H
 
 #include "data/data.h"
 
-/* ---- font.c ---- */
-
-#define FDS__FONT_WIDTH 6u
-#define FDS__FONT_HEIGHT 10u
-/* Bit x (from 0, left) of row y of a character's picture is set: ink. */
-bool fds__font_ink(char character, unsigned x, unsigned y);
-
 /* ---- canvas.c ---- */
 
-extern const uint8_t fds__ink[3]; /* what text is drawn in */
-
 /* A picture of light paper. FDS_ERR_LIMIT when it would be too large. */
-fds_status fds__canvas_create(uint64_t width, uint64_t height, fds__picture *out, fds_error *err);
+fds_status draw_canvas_create(uint64_t width, uint64_t height, fds__picture *out, fds_error *err);
 /* What lies outside of the canvas is not drawn. */
-void fds__canvas_fill(fds__picture *canvas, uint32_t left, uint32_t top, uint32_t width,
+void draw_canvas_fill(fds__picture *canvas, uint32_t left, uint32_t top, uint32_t width,
                       uint32_t height, const uint8_t colour[3]);
-/* Centred in width, scale times as large as the font; what does not fit is cut off, the last
- * character becoming a dot. */
-void fds__canvas_text(fds__picture *canvas, const char *text, uint32_t scale, uint32_t left,
-                      uint32_t top, uint32_t width);
+
+extern const uint8_t draw_paper[3], draw_ink[3], draw_soft[3]; /* soft: grey text */
+
+/* How text is set: pixels per em, colour, and whether it is centred or begins at the left. */
+typedef struct draw_type {
+    uint32_t size;
+    const uint8_t *colour;
+    bool is_centred;
+} draw_type;
+
+static inline uint32_t draw_line_height(uint32_t size) { return size + (size + 2) / 4; }
+/* One line, its left top corner within the canvas; what is wider than width ends in "…". */
+fds_status draw_canvas_text(fds__picture *canvas, const char *text, const draw_type *type,
+                            uint32_t left, uint32_t top, uint32_t width, fds_error *err);
+fds_status draw_text_width(const char *text, uint32_t size, uint32_t *width, fds_error *err);
 
 /* How samples are drawn, so that all of a picture are drawn alike. */
-typedef struct fds__brush {
+typedef struct draw_brush {
     const fds_dataset *ds;
     float low, high;        /* floats in this range become black to white */
     uint32_t scale;         /* a whole number, so that no pixel is invented */
     uint32_t width, height; /* of a sample as drawn */
-} fds__brush;
+} draw_brush;
 
 /* For the samples of index, to be drawn with both sides at least least pixels long. FDS_ERR_USAGE for
  * data that is no images. */
-fds_status fds__brush_make(const fds_dataset *ds, const uint32_t *index, size_t count,
-                           uint32_t least, fds__brush *out, fds_error *err);
+fds_status draw_brush_make(const fds_dataset *ds, const uint32_t *index, size_t count,
+                           uint32_t least, draw_brush *out, fds_error *err);
 /* It must lie within the canvas. */
-void fds__canvas_sample(fds__picture *canvas, const fds__brush *brush, size_t sample, uint32_t left,
+void draw_canvas_sample(fds__picture *canvas, const draw_brush *brush, size_t sample, uint32_t left,
                         uint32_t top);
 
 /* ---- chart.c, bars.c ---- */
@@ -60,7 +62,8 @@ typedef struct draw_curve {
 } draw_curve;
 
 typedef struct draw_chart {
-    const char *title, *x_name, *y_name; /* with units */
+    const char *title;           /* markup */
+    const char *x_name, *y_name; /* with units */
     const double *x;
     size_t points;
     const draw_curve *curves;
@@ -69,6 +72,9 @@ typedef struct draw_chart {
     const char *base_name;
     bool is_small; /* without a legend: curves look as in another chart */
 } draw_chart;
+
+/* 1, 2 or 5 times a power of ten, not below value, which is above 0. */
+double draw_round_step(double value);
 
 /* A figure with inline SVG that follows the page's colours, and a legend beside the curves. Both
  * axes begin at 0. */
@@ -82,7 +88,7 @@ typedef struct draw_bar {
     bool is_control;
 } draw_bar;
 
-/* Horizontal bars on a logarithmic scale, each with its number. */
+/* Horizontal bars on a logarithmic scale, each with its number. title: markup. */
 void draw_bars(const char *title, const char *x_name, const draw_bar *bars, size_t count,
                fds__text *svg);
 

@@ -162,6 +162,8 @@ static fds_status check_cases(const bench *b, fds_error *err) {
         fds_problem *problem = NULL;
         fds_error why = {0};
         fds_status status = open_case(b, i, NULL, &problem, &why);
+        if (status == FDS_OK)
+            status = fds__network_check(problem, fds__network_of(problem, b->params), NULL, &why);
         size_t players = status == FDS_OK ? fds_problem_players(problem) : 0;
         fds_problem_free(problem);
         if (status != FDS_OK) /* whose mistake is it? */
@@ -247,8 +249,8 @@ static fds_status run(bench *b, const char *command, fds_error *err) {
 }
 
 fds_status fds_bench(const char *dir, const char *const *data, size_t count,
-                      const fds_params *params, const char *command, const fds_events *events,
-                      fds_error *err) {
+                     const fds_params *params, const char *command, const fds_events *events,
+                     fds_error *err) {
     bench b = {.dir = dir, .sets = data, .set_count = count, .params = params, .events = events};
     fds_status status = run(&b, command, err);
     fds__free(b.text);

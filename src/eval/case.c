@@ -251,13 +251,14 @@ static json_t *describe_row(const bench *b, size_t i, json_t *losses, json_t *ag
     json_t *permutations = json_null();
     if (cost->permutations)
         permutations =
-            json_pack("{s:I, s:o}", "walked", (json_int_t)cost->permutations, "has_converged",
+            json_pack("{s:I, s:o}", "sampled", (json_int_t)cost->permutations, "has_converged",
                       cost->has_rule ? json_boolean(cost->has_converged) : json_null());
     return json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:I, s:o, s:o}", "method", m->name,
                      "title", m->title, "kind", report_kind_name(m->kind), "is_per_sample",
-                     m->is_per_sample, "value", eval_utility_name(own_utility(m)), "losses", losses,
-                     "agreement", agreement, "area", fds__json_real(b->areas[i]), "sub_models",
-                     (json_int_t)cost->sub_models, "orders", permutations, "timing", timing);
+                     m->is_per_sample, "utility", eval_utility_name(own_utility(m)), "losses",
+                     losses, "agreement", agreement, "auc", fds__json_real(b->areas[i]),
+                     "sub_models", (json_int_t)cost->sub_models, "permutations", permutations,
+                     "timing", timing);
 }
 
 static fds_status measure_row(const bench *b, size_t i, fds_error *err) {
@@ -331,7 +332,7 @@ static fds_status write_result(const bench *b, fds_error *err) {
         json_pack("{s:s, s:s, s:o, s:o, s:o, s:O, s:O, s:O}", "fds", FDS_VERSION, "kind",
                   "fds bench case", "machine", describe_machine(b), "data",
                   eval_describe_data(&b->game), "settings", eval_describe_settings(&b->game),
-                  "judged", b->judged, "rows", b->json_rows, "pictures", b->pictures);
+                  "utilities", b->judged, "rows", b->json_rows, "pictures", b->pictures);
     fds_status status = fds__json_write(b->game.dir, RESULT, json, err);
     json_decref(json);
     return status;

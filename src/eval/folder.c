@@ -72,7 +72,7 @@ json_t *eval_describe_settings(const eval_game *g) {
     }
     return json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:f, s:o}", "seed", (json_int_t)p->seed,
                      "network", p->network, "explainer", p->explainer ? p->explainer : "mlp",
-                     "coalitions", (json_int_t)eval_coalitions(g), "orders",
+                     "coalitions", (json_int_t)eval_coalitions(g), "permutations",
                      (json_int_t)p->permutations, "truth", (json_int_t)p->truth, "flipped",
                      p->flipped, "shares", shares);
 }

@@ -18,7 +18,7 @@
 
 typedef enum { SET_RIGHT, SET_ALL, SETS } set;
 
-static const char *const set_names[SETS] = {"right", "all"};
+static const char *const set_names[SETS] = {"correct", "all"};
 
 static bool is_in(const eval_game *g, const eval_side *side, set s, size_t test) {
     return s == SET_ALL || side->predicted[test] == g->labels[test];
@@ -83,7 +83,7 @@ fds_status eval_measure_utility(const eval_game *g, eval_utility scorer, const e
         json_decref(list);
         return status != FDS_OK ? status : fds__fail_json(err);
     }
-    *out = json_pack("{s:s, s:I, s:o, s:o}", "value", eval_utility_name(scorer), "right",
+    *out = json_pack("{s:s, s:I, s:o, s:o}", "utility", eval_utility_name(scorer), "correct",
                      (json_int_t)set_size(g, side, SET_RIGHT), "losses", list, "truth",
                      describe_truth(truth));
     return *out ? FDS_OK : fds__fail_json(err);
@@ -108,14 +108,14 @@ static bool append_set(const eval_game *g, eval_utility scorer, const char *way,
         return false;
     }
     json_t *entry =
-        json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "value", eval_utility_name(scorer), "way", way,
-                  "set", set_names[s], "count", (json_int_t)count, "mean", means, "sd", sds);
+        json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "utility", eval_utility_name(scorer), "removal",
+                  way, "set", set_names[s], "count", (json_int_t)count, "mean", means, "sd", sds);
     return json_array_append_new(list, entry) == 0;
 }
 
 fds_status eval_measure_losses(const eval_game *g, eval_utility scorer, fds_removal way,
                                const double *values, size_t columns, json_t *list, fds_error *err) {
-    static const char *const ways[] = {"top", "bottom", "add"};
+    static const char *const ways[] = {"top", "bottom", "keep_top"};
     const fds__bench_params *p = g->params;
     double *losses = fds__alloc_zero(p->share_count * g->tests, sizeof *losses);
     if (!losses)
@@ -163,9 +163,10 @@ fds_status eval_measure_agreement(const eval_game *g, const eval_method *method,
     if (truth)
         TRY(fds_agree(values, eval_columns(g, method), truth, g->tests, g->players,
                       g->player_labels, side->predicted, &agreement, err));
-    *out = json_pack("{s:o, s:o, s:o, s:o}", "correlation", fds__json_real(agreement.correlation),
-                     "within", fds__json_real(agreement.within), "relative_error",
-                     fds__json_real(is_same_unit ? agreement.relative_error : NAN), "gap",
-                     fds__json_real(is_same_unit ? gap_of(g, side, values) : NAN));
+    *out =
+        json_pack("{s:o, s:o, s:o, s:o}", "correlation", fds__json_real(agreement.correlation),
+                  "class_correlation", fds__json_real(agreement.within), "relative_error",
+                  fds__json_real(is_same_unit ? agreement.relative_error : NAN), "efficiency_gap",
+                  fds__json_real(is_same_unit ? gap_of(g, side, values) : NAN));
     return *out ? FDS_OK : fds__fail_json(err);
 }

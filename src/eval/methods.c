@@ -8,6 +8,7 @@
  * for each. */
 #include "eval/case.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -54,31 +55,34 @@ bool eval_has_method(const fds__bench_params *params, const char *name) {
     return false;
 }
 
-const char *report_kind_name(report_kind kind) {
-    static const char *const names[] = {"ours", "beyond", "paper", "other", "control"};
-    return names[kind];
-}
-
 /* ---- by name ---- */
 
 static fds_status fail_name(const char *name, fds_error *err) {
-    char list[300] = "";
+    const fds__bench_params usual = {0};
+    char list[400] = "";
     for (const char *const *at = fds_bench_methods(); *at; at++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s, ", *at);
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", *at);
+    for (const char *const *at = fds_baseline_methods(); *at; at++)
+        if (!eval_has_method(&usual, *at))
+            snprintf(list + strlen(list), sizeof list - strlen(list), ", %s", *at);
     return fds__fail(err, FDS_ERR_USAGE,
-                     "there is no method \"%.64s\"; there are %sand gshapley, knn:K, banzhaf and "
-                     "beta:A,B, as all of others with or without \"" PER_SAMPLE "\"",
+                     "there is no method \"%.64s\"; there are %s; baselines with or without "
+                     "\"" PER_SAMPLE "\"",
                      name, list);
 }
 
-/* Of the methods that are many, by a number in the name. */
+/* Of the methods that are many, by a number in the name; of unknown ones what they compute. */
 static void set_title(eval_method *m) {
+    const char *about = fds_baseline_about(m->base);
+    double alpha, beta;
     uint32_t k;
     if (baseline_read_knn(m->base, &k))
         snprintf(m->title, sizeof m->title, "%u nearest neighbour%s%s", k, k == 1 ? "" : "s",
                  strchr(m->base, '@') ? ", of features" : "");
-    else
+    else if (baseline_read_beta(m->base, &alpha, &beta))
         snprintf(m->title, sizeof m->title, "Beta Shapley (%.32s)", m->base + strlen("beta:"));
+    else if (about)
+        snprintf(m->title, sizeof m->title, "%c%.46s", toupper((unsigned char)about[0]), about + 1);
 }
 
 static void describe(eval_method *m) {
@@ -209,8 +213,8 @@ fds_status fds__bench_check(const fds__bench_params *p, fds_error *err) {
     if (!p->network)
         return fds__fail(err, FDS_ERR_USAGE, "no network is given, as \"lenet5\"");
     if (p->permutations < 1 || p->permutations > FDS__MAX_ROWS)
-        return fds__fail(err, FDS_ERR_USAGE, "%zu orders: 1 to %zu are possible", p->permutations,
-                         FDS__MAX_ROWS);
+        return fds__fail(err, FDS_ERR_USAGE, "`permutations` must be from 1 to %zu (got %zu)",
+                         FDS__MAX_ROWS, p->permutations);
     if (!(p->flipped >= 0 && p->flipped < 1))
         return fds__fail(err, FDS_ERR_USAGE,
                          "wrong labels for a share %g of the players: it must be from 0 to below 1",

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bank: for a small service model the sub-models themselves are an explainer. All of them are
- * evaluated on the input, and least squares on their answers, for which everything but the answers
- * is prepared, give the values with their standard errors.
+ * The bank: for a small service model the sub-models themselves are an explainer. The bank
+ * evaluates all of them on the input and solves least squares on their answers, which gives the
+ * values with their standard errors. Everything that does not depend on the answers is prepared on
+ * opening.
  *
- * The weights are validation in memory in groups of 16 sub-models (bank.h), 2 bytes each. Sub-models are
- * evaluated group by group on all threads, for up to FDS__MANY_INPUTS inputs at a time, so that the
- * weights are read once for all of these; then each input is solved for by itself. The bits depend
- * neither on threads nor on which inputs are asked for together.
+ * Weights are in memory in groups of 16 sub-models, 2 bytes each. All threads evaluate group by
+ * group, for up to FDS__MANY_INPUTS inputs at a time, so that the weights are read once for these;
+ * then each input is solved on its own. The bits depend neither on the number of threads nor on
+ * which inputs are asked for together.
  */
 #include "explain/bank.h"
 
@@ -23,19 +24,19 @@ struct fds__bank {
     uint16_t *groups; /* (groups, weights, 16) */
     size_t group_count;
     unsigned workers;
-    float **rooms;  /* (workers) */
-    float *inputs;  /* (FDS__MANY_INPUTS, input size) */
-    float *answers; /* (FDS__MANY_INPUTS, groups, 16): probabilities of the labels asked for */
-    double *rows;   /* (workers, rows of the plan) */
+    float **scratch; /* (workers) */
+    float *inputs;   /* (FDS__MANY_INPUTS, input size) */
+    float *answers;  /* (FDS__MANY_INPUTS, groups, 16): probabilities of the labels asked for */
+    double *rows;    /* (workers, rows of the plan) */
     char path[FDS__PATH_MAX];
 };
 
 void fds__bank_free(fds__bank *bank) {
     if (!bank)
         return;
-    for (unsigned i = 0; bank->rooms && i < bank->workers; i++)
-        fds__free(bank->rooms[i]);
-    fds__free(bank->rooms);
+    for (unsigned i = 0; bank->scratch && i < bank->workers; i++)
+        fds__free(bank->scratch[i]);
+    fds__free(bank->scratch);
     fds__free(bank->rows);
     fds__free(bank->inputs);
     fds__free(bank->answers);
@@ -50,19 +51,19 @@ void fds__bank_free(fds__bank *bank) {
 /* ---- opening ---- */
 
 static fds_status make_arrays(fds__bank *bank, fds_error *err) {
-    size_t room = fds__many_scratch(bank->many) * sizeof(float);
+    size_t scratch = fds__many_scratch(bank->many) * sizeof(float);
     size_t inputs = FDS__MANY_INPUTS * fds__many_input_size(bank->many) * sizeof(float);
     size_t weights = bank->group_count * bank->slots.weights * FDS__MANY_NETS * sizeof(uint16_t);
     bank->inputs = fds__alloc_aligned(inputs);
     bank->answers =
         fds__alloc_zero(FDS__MANY_INPUTS * bank->group_count * FDS__MANY_NETS, sizeof(float));
     bank->rows = fds__alloc_zero(bank->workers * fds_plan_rows(bank->plan), sizeof(double));
-    bank->rooms = fds__alloc_zero(bank->workers, sizeof *bank->rooms);
+    bank->scratch = fds__alloc_zero(bank->workers, sizeof *bank->scratch);
     bank->groups = fds__alloc_aligned(weights);
-    bool ok = bank->inputs && bank->answers && bank->rows && bank->rooms && bank->groups;
+    bool ok = bank->inputs && bank->answers && bank->rows && bank->scratch && bank->groups;
     for (unsigned i = 0; ok && i < bank->workers; i++)
-        ok = (bank->rooms[i] = fds__alloc_aligned(room)) != NULL;
-    return ok ? FDS_OK : fds__fail_nomem(err, weights + room);
+        ok = (bank->scratch[i] = fds__alloc_aligned(scratch)) != NULL;
+    return ok ? FDS_OK : fds__fail_nomem(err, weights + scratch);
 }
 
 static fds_status open_bank(fds__bank *bank, const char *path, const fds_net *net,
@@ -75,8 +76,8 @@ static fds_status open_bank(fds__bank *bank, const char *path, const fds_net *ne
     bank->workers = fds__pool_workers(threads, bank->group_count);
     TRY(fds__ls_prepared_create(bank->plan, params, strengths, &bank->solver, err));
     TRY(make_arrays(bank, err));
-    return fds__bank_read(path, bank->net, bank->plan, &bank->slots, fds__many_order(bank->many),
-                          bank->workers, bank->groups, err);
+    return fds__bank_read(path, bank->net, &bank->slots, fds__many_order(bank->many), bank->workers,
+                          bank->groups, err);
 }
 
 fds_status fds__bank_open(const char *path, const fds_net *net, const fds_plan *plan,
@@ -112,7 +113,7 @@ static fds_status ask_group(void *context, size_t group, unsigned worker, fds_er
     fds__bank *bank = q->bank;
     const float *probs =
         fds__many_run(bank->many, bank->groups + group * bank->slots.weights * FDS__MANY_NETS,
-                      bank->inputs, q->count, bank->rooms[worker]);
+                      bank->inputs, q->count, bank->scratch[worker]);
     if (!probs)
         return fds__fail(
             err, FDS_ERR_DIVERGED,
@@ -153,7 +154,7 @@ static fds_status check(const fds__bank *bank, const fds_inputs *x, const uint32
     fds_shape a = x->shape, b = bank->net->input;
     if (!fds__shape_equal(a, b))
         return fds__fail(err, FDS_ERR_SHAPE,
-                         "inputs of %ux%ux%u, the sub-models of %s take %ux%ux%u", a.channels,
+                         "the inputs are %ux%ux%u, the sub-models of %s take %ux%ux%u", a.channels,
                          a.height, a.width, bank->path, b.channels, b.height, b.width);
     for (size_t i = 0; i < x->count; i++)
         if (labels[i] >= bank->net->classes)

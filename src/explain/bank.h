@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside the bank: what its files share.
+ * The bank, inside: what its files share.
  *
  *   bank.c       answers: all sub-models on an input, then least squares
  *   bank_file.c  the file: its bytes, filling it, reading it
  *
- * Sub-models are evaluated by net/many.h, in groups of 16, by their slots.
+ * lane/many.h evaluates the sub-models in groups of 16, in the order of their slots.
  */
 #ifndef FDS_BANK_H
 #define FDS_BANK_H
@@ -16,13 +16,13 @@
 
 enum { FDS__BANK_HEADER = 72 };
 
-/* Which sub-models there are: one slot for each different coalition of the plan, in its order. */
+/* One slot for each different coalition of the plan, in its order. The plan must outlive it. */
 typedef struct fds__bank_slots {
+    const fds_plan *plan;
     size_t count;
     uint32_t *of_row;    /* (rows of the plan) */
     uint32_t *first;     /* (count): the first row of each */
-    uint64_t *ids;       /* (count): of the coalitions */
-    fds__slot_map index; /* from id to slot */
+    fds__slot_map index; /* from coalition id to slot */
     size_t weights;      /* of a sub-model */
     size_t record_size;
 } fds__bank_slots;
@@ -31,8 +31,8 @@ fds_status fds__bank_slots_create(const fds_net *net, const fds_plan *plan, fds_
                                   fds_error *err);
 void fds__bank_slots_free(fds__bank_slots *slots);
 /* Reads and checks all sub-models of a file: groups (groups, weights, 16) in the given order. */
-fds_status fds__bank_read(const char *path, const fds_net *net, const fds_plan *plan,
-                          const fds__bank_slots *slots, const uint32_t *order, unsigned threads,
-                          uint16_t *groups, fds_error *err);
+fds_status fds__bank_read(const char *path, const fds_net *net, const fds__bank_slots *slots,
+                          const uint32_t *order, unsigned threads, uint16_t *groups,
+                          fds_error *err);
 
 #endif

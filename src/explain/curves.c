@@ -2,7 +2,7 @@
  *
  * How a training went, epoch by epoch.
  *
- *   metrics.jsonl  one JSON object a line: {"epoch": 1, "lr": ..., "loss": ..., "validation_loss": ...}
+ *   metrics.jsonl  one JSON object per line: {"epoch": 1, "lr": ..., "loss": ..., "validation_loss": ...}
  *   curves.svg     both losses by epoch, each in a panel of its own because their units differ, on
  *                  logarithmic scales; the best epoch is marked
  *
@@ -23,7 +23,7 @@ void learn_metrics_print(const fds__metric *metrics, size_t count, fds__text *te
         fds__text_float(text, metrics[i].lr);
         fds__text_print(text, ", \"loss\": ");
         fds__text_double(text, metrics[i].loss);
-        fds__text_print(text, ", \"held_loss\": ");
+        fds__text_print(text, ", \"validation_loss\": ");
         fds__text_double(text, metrics[i].validation_loss);
         fds__text_print(text, "}\n");
     }
@@ -32,7 +32,7 @@ void learn_metrics_print(const fds__metric *metrics, size_t count, fds__text *te
 static bool read_metric(const char *line, size_t size, fds__metric *metric) {
     json_t *object = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
     json_t *lr = json_object_get(object, "lr"), *loss = json_object_get(object, "loss");
-    json_t *validation = json_object_get(object, "held_loss"),
+    json_t *validation = json_object_get(object, "validation_loss"),
            *epoch = json_object_get(object, "epoch");
     bool is_right = json_is_integer(epoch) && json_is_number(lr) && json_is_number(loss) &&
                     json_is_number(validation);
@@ -61,7 +61,7 @@ fds_status learn_metrics_parse(const char *where, const char *text, size_t count
     if (line < count || *text) {
         fds__free(list);
         return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: metrics, line %zu: there must be %zu lines, one an "
+                         "%s: metrics, line %zu: there must be %zu lines, one per "
                          "epoch",
                          where, line + 1, count);
     }
@@ -123,19 +123,13 @@ static int x_of(size_t epoch, size_t count) {
     return LEFT + (int)lround((WIDTH - LEFT - RIGHT) * part);
 }
 
-/* 1, 2 or 5 times a power of ten, not below value. */
-static double round_step(double value) {
-    double power = pow(10, floor(log10(value))), digit = value / power;
-    return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
-}
-
 /* Over a wide range powers of ten, or 1, 2 and 5 times those; else equal steps. */
 static size_t find_ticks(const panel *p, double ticks[MAX_TICKS]) {
     static const double digits[] = {1, 2, 5};
     double decades = log10(p->high / p->low);
     size_t count = 0;
     if (decades < 0.7) {
-        double step = round_step((p->high - p->low) / 5);
+        double step = draw_round_step((p->high - p->low) / 5);
         for (double k = ceil(p->low / step); k * step <= p->high && count < MAX_TICKS; k++)
             ticks[count++] = k * step;
         return count;
@@ -187,7 +181,7 @@ static void add_curve(const panel *p, uint32_t best_epoch, fds__text *svg) {
 }
 
 static void draw_epochs(size_t count, fds__text *svg) {
-    size_t step = (size_t)MAX(round_step((double)count / 10), 1.0);
+    size_t step = (size_t)MAX(draw_round_step((double)count / 10), 1.0);
     for (size_t epoch = 1; epoch <= count; epoch = epoch / step * step + step)
         fds__text_print(svg, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%zu</text>\n",
                         x_of(epoch, count), BOTTOM + 40, epoch);
@@ -197,17 +191,17 @@ static void draw_epochs(size_t count, fds__text *svg) {
 
 static void draw(const fds__metric *metrics, size_t count, uint32_t best_epoch, fds__text *svg) {
     panel panels[] = {
-        {"loss in training, of the objective", "#3d5a80", metrics, count, false, TOP, 0, 0},
-        {"loss on inputs and coalitions kept out, (v(s) − v(∅) − sᵀφ)²", "#0b6e4f", metrics, count,
-         true, TOP + PANEL + GAP, 0, 0},
+        {"training loss (objective)", "#3d5a80", metrics, count, false, TOP, 0, 0},
+        {"validation loss on held-out inputs and coalitions, (v(s) − v(∅) − sᵀφ)²", "#0b6e4f",
+         metrics, count, true, TOP + PANEL + GAP, 0, 0},
     };
     fds__text_print(
         svg,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
         "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"26\">\n"
         "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n"
-        "<text x=\"%d\" y=\"50\" font-size=\"30\">Training of the explainer, best after "
-        "epoch %u of %zu</text>\n",
+        "<text x=\"%d\" y=\"50\" font-size=\"30\">Training of the explainer, best epoch "
+        "%u of %zu</text>\n",
         WIDTH / 2, HEIGHT / 2, WIDTH, HEIGHT, WIDTH, HEIGHT, LEFT, best_epoch, count);
     for (size_t i = 0; i < 2; i++) {
         set_range(&panels[i]);

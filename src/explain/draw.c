@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The paper's figure: a row an input, with its true label on the left; the input itself, with the
- * label p that the service model predicts and its probability below; then its greatest contributors
- * with o, the label their sample has, p, the label that the service model predicts for it, and s,
- * the Shapley value. Contributors of another label than the one explained are framed. */
+ *
+ * The paper's figure, one row per input. First the input, with its true label, the label that the
+ * service model predicts, its confidence in it, and the label explained where that is another one.
+ * Then the input's largest contributors, each with the label of its sample, the label that the
+ * service model predicts for it, and its Shapley value. A frame marks contributors whose label is
+ * not the one explained.
+ */
 #include "explain/run.h"
 
-#include <string.h>
-
 enum {
-    MARGIN = 14,    /* around the figure */
-    GAP = 14,       /* between cells */
-    FRAME = 4,      /* width of a frame, which is drawn around a picture */
-    CAPTION = 7,    /* between a picture and its first line */
-    LEADING = 2,    /* between lines */
-    LINES = 3,      /* below a picture */
-    PICTURE = 112,  /* pictures are scaled up to at least this width: room for 9 large letters */
-    LARGE = 2,      /* text, as a multiple of the font */
-    LINE_SIZE = 80, /* bytes */
+    MARGIN = 16,   /* around the figure */
+    GAP = 16,      /* between cells */
+    FRAME = 4,     /* width of a frame, which is drawn around a picture */
+    CAPTION = 8,   /* between a picture and its first line */
+    SPACE = 6,     /* between a key and what follows it */
+    TEXT = 13,     /* size of captions */
+    PICTURE = 112, /* pictures are scaled up to at least this width */
+    WIDEST = 160,  /* longer class names end in "…" */
 };
 
 static const uint8_t orange[3] = {230, 120, 20};
-static const char legend[] = "o: own label, p: predicted label, s: Shapley value; framed: the "
-                             "own label is not the one explained";
 
 typedef struct {
     fds_run *run;
@@ -31,17 +29,28 @@ typedef struct {
     uint32_t classes, columns;
     uint32_t *predicted;        /* (players) label that the service model predicts */
     uint32_t *order;            /* (players) scratch */
-    fds__brush inputs, samples; /* samples: the players' */
-    uint32_t side;              /* width of the column of true labels; 0: none */
-    uint32_t text, line;        /* scale and height of a line */
+    draw_brush inputs, samples; /* samples: the players' */
+    uint32_t lines;             /* of a caption */
+    uint32_t key, text;         /* widths of the two columns of a caption */
     uint32_t cell_width, cell_height;
     fds__picture canvas;
+    uint32_t left, top, line; /* of the picture at hand, and of its caption */
+    fds__text number;         /* scratch */
+    fds_status status;        /* of what was drawn so far */
+    fds_error *err;
 } figure;
 
 static void figure_free(figure *f) {
     fds__free(f->predicted);
     fds__free(f->order);
+    fds__free(f->number.data);
     fds__free(f->canvas.pixels);
+}
+
+/* The label with the greatest probability for input i, the one explained where there are none. */
+static uint32_t predicted_label(const figure *f, size_t i) {
+    const float *probs = f->answers->probs;
+    return probs ? fds__argmax_f32(probs + i * f->classes, f->classes) : f->answers->labels[i];
 }
 
 /* What the service model predicts for the players' samples. */
@@ -62,74 +71,97 @@ static fds_status predict(figure *f, fds_error *err) {
 
 /* ---- layout ---- */
 
-static size_t longest_class_name(const figure *f) {
-    size_t longest = 0;
-    for (uint32_t c = 0; c < f->classes; c++)
-        longest = MAX(longest, strlen(fds__run_class_name(f->run, c)));
-    return longest;
+static fds_status widen(const char *text, uint32_t *widest, fds_error *err) {
+    uint32_t width;
+    TRY(draw_text_width(text, TEXT, &width, err));
+    *widest = MAX(*widest, width);
+    return FDS_OK;
 }
 
-/* Large letters where the longest line, "p " and a class name, has room for them. */
-static void measure(figure *f) {
-    uint32_t letters = (uint32_t)MIN(longest_class_name(f), (size_t)LINE_SIZE);
+static fds_status measure(figure *f, size_t count, fds_error *err) {
     uint32_t width = MAX(f->inputs.width, f->samples.width);
     uint32_t height = MAX(f->inputs.height, f->samples.height);
-    f->text = (letters + 2) * FDS__FONT_WIDTH * LARGE <= width ? LARGE : 1;
-    f->line = FDS__FONT_HEIGHT * f->text + LEADING;
-    f->side = f->true_labels ? MIN(letters * FDS__FONT_WIDTH * f->text, width) + GAP : 0;
-    f->cell_width = width + 2 * FRAME + GAP;
-    f->cell_height = FRAME + height + CAPTION + LINES * f->line + GAP;
+    bool has_other = false;
+    for (size_t i = 0; i < count; i++)
+        has_other |= predicted_label(f, i) != f->answers->labels[i];
+    f->lines = 3 + (f->true_labels && has_other);
+    TRY(widen("confidence", &f->key, err)); /* the longest key */
+    f->key += SPACE;
+    TRY(widen("100.0 %", &f->text, err));
+    for (uint32_t c = 0; c < f->classes && f->text < WIDEST; c++)
+        TRY(widen(fds__run_class_name(f->run, c), &f->text, err));
+    f->text = MIN(f->text, (uint32_t)WIDEST);
+    f->cell_width = MAX(width + 2 * FRAME, FRAME + f->key + f->text) + GAP;
+    f->cell_height = 2 * FRAME + height + CAPTION + f->lines * draw_line_height(TEXT) + GAP;
+    return FDS_OK;
 }
 
 static fds_status make_canvas(figure *f, size_t count, fds_error *err) {
-    measure(f);
-    uint64_t width = 2 * MARGIN + f->side + (uint64_t)(1 + f->columns) * f->cell_width;
-    uint64_t height = 2 * MARGIN + (uint64_t)count * f->cell_height + FDS__FONT_HEIGHT;
-    return fds__canvas_create(width, height, &f->canvas, err);
+    TRY(measure(f, count, err));
+    uint64_t width = 2 * MARGIN + (uint64_t)(1 + f->columns) * f->cell_width;
+    uint64_t height = 2 * MARGIN + (uint64_t)count * f->cell_height + draw_line_height(TEXT);
+    return draw_canvas_create(width, height, &f->canvas, err);
 }
 
 /* ---- drawing ---- */
 
-static void draw_lines(figure *f, const fds__brush *brush, uint32_t left, uint32_t top,
-                       char lines[LINES][LINE_SIZE]) {
-    top += brush->height + CAPTION;
-    for (uint32_t i = 0; i < LINES; i++)
-        fds__canvas_text(&f->canvas, lines[i], f->text, left, top + i * f->line, brush->width);
+/* The next line of the caption below the picture at hand, once nothing has failed. */
+static void draw_line(figure *f, const char *key, const char *text) {
+    static const draw_type soft = {TEXT, draw_soft, false}, ink = {TEXT, draw_ink, false};
+    uint32_t top =
+        f->top + f->samples.height + FRAME + CAPTION + f->line++ * draw_line_height(TEXT);
+    if (f->status == FDS_OK)
+        f->status = draw_canvas_text(&f->canvas, key, &soft, f->left, top, f->key, f->err);
+    if (f->status == FDS_OK)
+        f->status =
+            draw_canvas_text(&f->canvas, text, &ink, f->left + f->key, top, f->text, f->err);
 }
 
-static void draw_input(figure *f, size_t i, size_t sample, uint32_t left, uint32_t top) {
-    char lines[LINES][LINE_SIZE] = {""};
-    uint32_t explained = f->answers->labels[i], predicted = explained;
-    if (f->answers->probs) {
-        const float *probs = f->answers->probs + i * f->classes;
-        predicted = fds__argmax_f32(probs, f->classes);
-        snprintf(lines[1], LINE_SIZE, "%.1f %%", 100 * (double)probs[predicted]);
-    }
-    snprintf(lines[0], LINE_SIZE, "p %s", fds__run_class_name(f->run, predicted));
-    if (predicted != explained)
-        snprintf(lines[2], LINE_SIZE, "for %s", fds__run_class_name(f->run, explained));
-    fds__canvas_sample(&f->canvas, &f->inputs, sample, left, top);
-    draw_lines(f, &f->inputs, left, top, lines);
+static void draw_label(figure *f, const char *key, uint32_t label) {
+    draw_line(f, key, fds__run_class_name(f->run, label));
 }
 
-static void draw_frame(figure *f, const fds__brush *brush, uint32_t left, uint32_t top) {
-    fds__canvas_fill(&f->canvas, left - FRAME, top - FRAME, brush->width + 2 * FRAME,
-                     brush->height + 2 * FRAME, orange);
+static void draw_figure(figure *f, const char *key, int decimals, double number, const char *unit) {
+    f->number.used = 0;
+    draw_number(&f->number, decimals, number);
+    draw_markup(&f->number, unit);
+    if (f->status == FDS_OK)
+        f->status = fds__text_check(&f->number, f->err);
+    if (f->status == FDS_OK)
+        draw_line(f, key, f->number.data);
 }
 
-static void draw_contributor(figure *f, size_t i, size_t player, uint32_t left, uint32_t top) {
-    char lines[LINES][LINE_SIZE];
-    uint32_t own = fds__run_player_label(f->run, player);
-    snprintf(lines[0], LINE_SIZE, "o %s", fds__run_class_name(f->run, own));
-    snprintf(lines[1], LINE_SIZE, "p %s", fds__run_class_name(f->run, f->predicted[player]));
-    snprintf(lines[2], LINE_SIZE, "s %.3f", f->answers->values[i * f->players + player]);
-    if (own != f->answers->labels[i])
-        draw_frame(f, &f->samples, left, top);
-    fds__canvas_sample(&f->canvas, &f->samples, player, left, top);
-    draw_lines(f, &f->samples, left, top, lines);
+static void draw_input(figure *f, size_t i, size_t sample) {
+    const fds__answers *a = f->answers;
+    uint32_t predicted = predicted_label(f, i);
+    draw_canvas_sample(&f->canvas, &f->inputs, sample, f->left, f->top);
+    f->line = 0;
+    if (f->true_labels)
+        draw_label(f, "label", f->true_labels[i]);
+    draw_label(f, "predicted", predicted);
+    if (a->probs)
+        draw_figure(f, "confidence", 1, 100 * (double)a->probs[i * f->classes + predicted], " %");
+    if (predicted != a->labels[i])
+        draw_label(f, "explained", a->labels[i]);
 }
 
-/* Puts the columns greatest contributors first, those of equal values by number. */
+static void draw_frame(figure *f, uint32_t width, uint32_t height) {
+    draw_canvas_fill(&f->canvas, f->left - FRAME, f->top - FRAME, width + 2 * FRAME,
+                     height + 2 * FRAME, orange);
+}
+
+static void draw_contributor(figure *f, size_t i, size_t player) {
+    uint32_t label = fds__run_player_label(f->run, player);
+    if (label != f->answers->labels[i])
+        draw_frame(f, f->samples.width, f->samples.height);
+    draw_canvas_sample(&f->canvas, &f->samples, player, f->left, f->top);
+    f->line = 0;
+    draw_label(f, "label", label);
+    draw_label(f, "predicted", f->predicted[player]);
+    draw_figure(f, "value", 3, f->answers->values[i * f->players + player], "");
+}
+
+/* Puts the columns largest contributors first, those of equal values by number. */
 static void rank(figure *f, const double *values) {
     for (uint32_t p = 0; p < f->players; p++)
         f->order[p] = p;
@@ -146,19 +178,30 @@ static void rank(figure *f, const double *values) {
     }
 }
 
-static void draw_row(figure *f, size_t i, size_t sample) {
-    uint32_t top = MARGIN + FRAME + (uint32_t)i * f->cell_height, left = MARGIN;
-    if (f->true_labels)
-        fds__canvas_text(&f->canvas, fds__run_class_name(f->run, f->true_labels[i]), f->text, left,
-                         top + (f->inputs.height - f->line) / 2, f->side - GAP);
-    left += f->side + FRAME;
-    draw_input(f, i, sample, left, top);
+static fds_status draw_row(figure *f, size_t i, size_t sample) {
+    f->top = MARGIN + FRAME + (uint32_t)i * f->cell_height;
+    f->left = MARGIN + FRAME;
+    draw_input(f, i, sample);
     rank(f, f->answers->values + i * f->players);
+    f->left += GAP / 2; /* sets the input apart */
     for (uint32_t k = 0; k < f->columns; k++) {
-        left += f->cell_width;
-        /* half a gap more on the right of the input sets it apart */
-        draw_contributor(f, i, f->order[k], left + GAP / 2, top);
+        f->left += f->cell_width;
+        draw_contributor(f, i, f->order[k]);
     }
+    return f->status;
+}
+
+/* What the frame means. */
+static fds_status draw_legend(figure *f) {
+    static const draw_type type = {TEXT, draw_soft, false};
+    uint32_t line = draw_line_height(TEXT), side = line - 2 * FRAME, left;
+    f->left = MARGIN + FRAME;
+    f->top = f->canvas.height - MARGIN - line + FRAME;
+    draw_frame(f, side, side);
+    draw_canvas_fill(&f->canvas, f->left, f->top, side, side, draw_paper);
+    left = f->left + side + FRAME + SPACE;
+    return draw_canvas_text(&f->canvas, "label differs from the one explained", &type, left,
+                            f->top - FRAME, f->canvas.width - MARGIN - left, f->err);
 }
 
 static fds_status draw(figure *f, const uint32_t *index, size_t count, const char *png_path,
@@ -170,10 +213,8 @@ static fds_status draw(figure *f, const uint32_t *index, size_t count, const cha
     TRY(make_canvas(f, count, err));
     TRY(predict(f, err));
     for (size_t i = 0; i < count; i++)
-        draw_row(f, i, index ? index[i] : i);
-    fds__canvas_text(&f->canvas, legend, 1, MARGIN,
-                     f->canvas.height - MARGIN - FDS__FONT_HEIGHT + LEADING,
-                     f->canvas.width - 2 * MARGIN);
+        TRY(draw_row(f, i, index ? index[i] : i));
+    TRY(draw_legend(f));
     return fds__png_write(&f->canvas, png_path, err);
 }
 
@@ -184,13 +225,14 @@ fds_status fds__run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *in
     figure f = {.run = run,
                 .answers = answers,
                 .true_labels = true_labels,
+                .err = err,
                 .players = info.players,
                 .classes = info.classes,
                 .columns = (uint32_t)MIN((size_t)columns, info.players)};
     if (columns == 0)
         return fds__fail(err, FDS_ERR_USAGE, "the figure needs at least one column");
-    TRY(fds__brush_make(ds, index, count, PICTURE, &f.inputs, err));
-    TRY(fds__brush_make(fds_run_samples(run), NULL, info.players, PICTURE, &f.samples, err));
+    TRY(draw_brush_make(ds, index, count, PICTURE, &f.inputs, err));
+    TRY(draw_brush_make(fds_run_samples(run), NULL, info.players, PICTURE, &f.samples, err));
     fds_status status = draw(&f, index, count, png_path, err);
     figure_free(&f);
     return status;

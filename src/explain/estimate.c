@@ -9,7 +9,22 @@
 #include <math.h>
 #include <string.h>
 
-static const double TRY_S = 0.7; /* of each of the three parts */
+enum { TRIALS = 3 };
+static const double TRY_S = 0.7; /* of each of them */
+
+/* Progress of the whole, whatever a trial reports: so many trials are done. */
+typedef struct {
+    const fds_events *events; /* the caller's */
+    uint64_t done;
+    double start_s;
+} teller;
+
+static bool tell(void *user, const fds_progress *progress) {
+    const teller *t = user;
+    (void)progress;
+    return fds__report(t->events, "estimate", "trials", t->done, TRIALS, t->start_s, NULL) !=
+           FDS_OK;
+}
 
 /* ---- sub-models ---- */
 
@@ -29,7 +44,8 @@ static fds_status try_row(void *context, size_t job, unsigned worker, fds_error 
 
 /* Seconds a sub-model, on all threads. */
 static fds_status time_sub_model(const fds__fit_settings *s, const fds_utility *value,
-                                 const fds_plan *plan, double *seconds, fds_error *err) {
+                                 const fds_plan *plan, const fds_events *events, double *seconds,
+                                 fds_error *err) {
     size_t size = value->inputs * value->classes, done = 0, jobs = 2 * s->threads;
     trial t = {value, plan, fds__alloc(s->threads * size * sizeof *t.probs)};
     if (!t.probs)
@@ -37,7 +53,8 @@ static fds_status time_sub_model(const fds__fit_settings *s, const fds_utility *
     fds_status status = FDS_OK;
     double start = fds__now_s();
     do {
-        status = fds__pool_run(s->threads, jobs, try_row, &t, "try", "sub-models", NULL, err);
+        status =
+            fds__pool_run(s->threads, jobs, try_row, &t, "estimate", "sub-models", events, err);
         done += jobs;
     } while (status == FDS_OK && fds__now_s() - start < TRY_S && done < fds_plan_rows(plan));
     *seconds = (fds__now_s() - start) / (double)done;
@@ -56,8 +73,8 @@ static fds_status noise(void *context, unsigned worker, size_t row, size_t first
 }
 
 static fds_status time_columns(const fds__fit_settings *s, const fds_plan *plan,
-                               const fds_groups *groups, size_t columns, double *seconds,
-                               fds_error *err) {
+                               const fds_groups *groups, size_t columns, const fds_events *events,
+                               double *seconds, fds_error *err) {
     const fds_rows rows = {columns, noise, NULL};
     const fds_ls_params ls = {.adjust = s->adjust, .groups = groups};
     size_t size = fds_plan_players(plan) * columns;
@@ -65,7 +82,7 @@ static fds_status time_columns(const fds__fit_settings *s, const fds_plan *plan,
     if (!values)
         return fds__fail_nomem(err, 2 * size * sizeof *values);
     fds_status status =
-        fds_least_squares(plan, &rows, &ls, s->threads, values, values + size, NULL, NULL, err);
+        fds_least_squares(plan, &rows, &ls, s->threads, values, values + size, NULL, events, err);
     *seconds = fds__now_s() - start;
     fds__free(values);
     return status;
@@ -73,12 +90,12 @@ static fds_status time_columns(const fds__fit_settings *s, const fds_plan *plan,
 
 /* A fixed part and a part for each column, from two sizes. */
 static fds_status time_values(const fds__fit_settings *s, const fds_plan *plan,
-                              const fds_groups *groups, size_t columns, double *seconds,
-                              fds_error *err) {
+                              const fds_groups *groups, size_t columns, const fds_events *events,
+                              double *seconds, fds_error *err) {
     enum { FEW = 16, MANY = 1024 };
     double few, many;
-    TRY(time_columns(s, plan, groups, FEW, &few, err));
-    TRY(time_columns(s, plan, groups, MANY, &many, err));
+    TRY(time_columns(s, plan, groups, FEW, events, &few, err));
+    TRY(time_columns(s, plan, groups, MANY, events, &many, err));
     double each = MAX(many - few, 0.0) / (MANY - FEW);
     *seconds = few + each * (double)columns;
     return FDS_OK;
@@ -87,8 +104,8 @@ static fds_status time_values(const fds__fit_settings *s, const fds_plan *plan,
 /* ---- the explainer ---- */
 
 static fds_status time_steps(const fds__explainer_params *p, const fds_utility *value,
-                             size_t outputs, size_t batch, double *seconds, size_t *memory,
-                             fds_error *err) {
+                             size_t outputs, size_t batch, const fds_events *events,
+                             double *seconds, size_t *memory, fds_error *err) {
     const fds_inputs *x = value->data->inputs;
     const fds__deep_params params = fds__explainer_net(p, x->shape, outputs, batch);
     const fds__adam adam = {.lr = p->lr, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
@@ -107,6 +124,8 @@ static fds_status time_steps(const fds__explainer_params *p, const fds_utility *
             status = fds__deep_backward(net, out, err);
         if (status == FDS_OK)
             status = fds__deep_step(net, &adam, err);
+        if (status == FDS_OK)
+            status = fds__report(events, "estimate", "steps", steps, steps, start, err);
         steps++;
     }
     *seconds = steps > 1 ? (fds__now_s() - start) / (double)(steps - 1) : 0;
@@ -189,15 +208,15 @@ typedef struct {
     fds_groups *groups;
 } question;
 
-static fds_status estimate_explainer(const question *q, fds__fit_cost *out, size_t *memory,
-                                     fds_error *err) {
+static fds_status estimate_explainer(const question *q, const fds_events *events,
+                                     fds__fit_cost *out, size_t *memory, fds_error *err) {
     const fds__fit_settings *s = &q->settings;
     const fds__explainer_params p = s->explainer;
     size_t outputs = q->classes * (p.is_by_group ? fds_groups_count(q->groups) : q->n);
     size_t learnt = q->inputs - s->validation_inputs, batch = MIN((size_t)p.batch, learnt);
     size_t epochs = p.epochs + (p.warm_up ? LEARN_WARM_UP : 0);
     double each;
-    TRY(time_steps(&p, q->value, outputs, batch, &each, memory, err));
+    TRY(time_steps(&p, q->value, outputs, batch, events, &each, memory, err));
     out->seconds[FDS__FIT_STAGE_EXPLAINER] = each * (double)(learnt / batch * epochs);
     return FDS_OK;
 }
@@ -205,12 +224,10 @@ static fds_status estimate_explainer(const question *q, fds__fit_cost *out, size
 /* How many different coalitions there are: each is trained and kept once. */
 static fds_status count_different(const fds_plan *plan, size_t *count, fds_error *err) {
     fds__slot_map index = {0};
-    TRY(fds__slot_map_reserve(&index, fds_plan_rows(plan), err));
-    for (size_t row = 0; row < fds_plan_rows(plan); row++)
-        fds__slot_map_add(&index, fds_coalition_id(fds__plan_bits(plan, row), plan->players), 0);
+    fds_status status = fds__slot_map_number(&index, plan, NULL, err);
     *count = index.count;
     fds__slot_map_free(&index);
-    return FDS_OK;
+    return status;
 }
 
 /* Of the table, and of the bank where there is one. */
@@ -234,25 +251,30 @@ static fds_status estimate_disk(const question *q, uint64_t *disk, fds_error *er
     return status;
 }
 
-static fds_status estimate(question *q, fds__fit_cost *out, fds_error *err) {
+static fds_status estimate(question *q, const fds_events *events, fds__fit_cost *out,
+                           fds_error *err) {
+    teller t = {events, 0, fds__now_s()};
+    const fds_events told = {.progress = tell, .user = &t};
     const fds__fit_settings *s = &q->settings;
     size_t columns = q->inputs * q->classes, memory = 0;
     double each = 0;
-    TRY(time_sub_model(s, q->value, q->plans.all, &each, err));
+    TRY(time_sub_model(s, q->value, q->plans.all, &told, &each, err));
     TRY(count_different(q->plans.all, &out->sub_models, err));
-    out->seconds[FDS__FIT_STAGE_SERVICE] = each * s->threads; /* one sub-model of all players */
     out->seconds[FDS__FIT_STAGE_UTILITIES] = each * (double)out->sub_models;
-    TRY(time_values(s, q->plans.plan, q->groups, columns, &out->seconds[FDS__FIT_STAGE_VALUES],
-                    err));
+    t.done++;
+    TRY(time_values(s, q->plans.plan, q->groups, columns, &told,
+                    &out->seconds[FDS__FIT_STAGE_VALUES], err));
+    t.done++;
     if (!s->is_bank)
-        TRY(estimate_explainer(q, out, &memory, err));
+        TRY(estimate_explainer(q, &told, out, &memory, err));
     const fds_ls_params ls = {.adjust = s->adjust, .groups = q->groups};
     uint64_t values = (uint64_t)q->n * columns * (2 * sizeof(double) + sizeof(float));
     out->memory = q->value->memory + values + memory +
                   fds_least_squares_memory(q->plans.plan, &ls, columns, s->threads);
     TRY(estimate_disk(q, &out->disk, err));
     expect_accuracy(s, q->n, q->groups, out);
-    return FDS_OK;
+    t.done++;
+    return fds__report(events, "estimate", "trials", t.done, TRIALS, t.start_s, err);
 }
 
 static fds_status run(question *q, const fds_problem *problem, const fds_params *params,
@@ -267,7 +289,7 @@ static fds_status run(question *q, const fds_problem *problem, const fds_params 
     const fds__utility_params utility = fds__fit_utility(s);
     TRY(fds__utility_create(&utility, problem->train, problem->players, problem->train, q->order,
                             q->inputs, s->threads, &q->value, err));
-    return estimate(q, out, err);
+    return estimate(q, events, out, err);
 }
 
 fds_status fds__fit_estimate(const fds_problem *problem, const fds_params *params,

@@ -37,8 +37,7 @@ typedef enum fds__objective { FDS__OBJECTIVE_CLOSED, FDS__OBJECTIVE_PAPER } fds_
 fds_status fds__fit_default(const char *method, fds_params *params, fds_error *err);
 
 typedef enum fds__fit_stage {
-    FDS__FIT_STAGE_SERVICE,   /* the service model */
-    FDS__FIT_STAGE_UTILITIES, /* sub-models */
+    FDS__FIT_STAGE_UTILITIES, /* sub-models; that of all players is the service model */
     FDS__FIT_STAGE_VALUES,    /* least squares */
     FDS__FIT_STAGE_EXPLAINER, /* training the explainer */
     FDS__FIT_STAGE_CHECK,     /* its errors on what was kept out */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole job: service model, utilities, values, explainer, check. Every stage finds in the
+ * The whole job: utilities, with the service model among them, values, explainer, check. Every stage finds in the
  * folder what an earlier process that died has left, and the result has the same bits as if none
  * had. */
 #include "explain/run.h"
@@ -23,6 +23,7 @@ typedef struct {
     uint32_t classes;
     uint32_t *order; /* (inputs) samples, those kept out last */
     fds_utility *value;
+    fds_model *service;
     fds_table *table;
     fds_table_view *view, *validation_view;
     json_t *description;
@@ -48,6 +49,7 @@ static void fit_free(fit *f) {
     fds_table_view_free(f->view);
     fds_table_view_free(f->validation_view);
     fds_table_free(f->table);
+    fds_model_free(f->service);
     fds_utility_free(f->value);
     fds__free(f->order);
     fds__fit_plans_free(&f->plans);
@@ -141,7 +143,7 @@ static fds_status open_fit(fit *f, fds_error *err) {
     return is_there ? FDS_OK : fds__run_record_write(f->dir, f->description, s, NULL, NULL, err);
 }
 
-/* ---- the service model, and what the run needs to show its players ---- */
+/* ---- utilities, the service model, and what the run needs to show its players ---- */
 
 static fds_status save_players(const fit *f, fds_error *err) {
     char path[FDS__PATH_MAX];
@@ -161,22 +163,36 @@ static fds_status save_players(const fit *f, fds_error *err) {
     return status;
 }
 
-static fds_status train_service(fit *f, fds_error *err) {
-    char path[FDS__PATH_MAX];
-    fds_train_params train;
+/* The sub-model of all players was trained: it is the service model. */
+static fds_status take_service(void *context, const float *weights, const fds_train_report *report,
+                               fds_error *err) {
+    fit *f = context;
     const fds__utility_params utility = fds__fit_utility(&f->settings);
-    TRY(path_of(f, FDS__RUN_SERVICE, path, err));
+    fds_train_params train;
+    if (f->service)
+        return FDS_OK;
     TRY(fds__utility_training(&utility, &train, err));
-    fds_model *model = NULL;
-    fds_status status = fds_model_train(f->train, f->problem->samples, f->problem->sample_count,
-                                        utility.network, &train, f->events, &model, NULL, err);
-    if (status == FDS_OK)
-        status = fds_model_save(model, path, err);
-    fds_model_free(model);
-    return status == FDS_OK ? save_players(f, err) : status;
+    return fds__model_create(f->train, f->problem->samples, f->problem->sample_count,
+                             utility.network, &train, weights, report, &f->service, err);
 }
 
-/* ---- utilities ---- */
+static fds_status train_service(void *context, size_t job, unsigned worker, fds_error *err) {
+    const fit *f = context;
+    float *probs;
+    (void)job;
+    TRY(reserve(&probs, f->columns, sizeof *probs, err));
+    fds_status status =
+        fds_utility_eval(f->value, worker, fds_plan_coalition(f->plans.all, 1), probs, err);
+    fds__free(probs);
+    return status;
+}
+
+static fds_status save_service(const fit *f, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    TRY(path_of(f, FDS__RUN_SERVICE, path, err));
+    TRY(fds_model_save(f->service, path, err));
+    return save_players(f, err);
+}
 
 /* v(0) and v(1) of every input and label, and which label is predicted. */
 static fds_status read_ends(fit *f, fds_error *err) {
@@ -203,10 +219,22 @@ static fds_status train_sub_models(fit *f, fds_error *err) {
     return fds__bank_fill(path, f->value, f->table, f->plans.all, threads, f->events, err);
 }
 
+/* And the service model, which an earlier process may have trained and not kept. */
+static fds_status train_all(fit *f, fds_error *err) {
+    const fds__service_sink sink = {take_service, f};
+    f->value->data->service = &sink;
+    fds_status status = train_sub_models(f, err);
+    if (status == FDS_OK && !f->service)
+        status = fds__pool_run(1, 1, train_service, f, "service model", "models", f->events, err);
+    f->value->data->service = NULL;
+    return status;
+}
+
 static fds_status fill_utilities(fit *f, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
     fds_table_cost need;
-    TRY(train_sub_models(f, err));
+    TRY(train_all(f, err));
+    TRY(save_service(f, err));
     TRY(fds_table_estimate(f->table, f->plans.all, s->threads, &need, err));
     f->report.sub_models = need.coalitions;
     TRY(fds_table_view_create(f->table, f->plans.plan, NULL, false, s->threads, &f->view, err));
@@ -390,7 +418,6 @@ static fds_status revisit(fit *f, fds_error *err) {
 }
 
 static fds_status run_stages(fit *f, fds_error *err) {
-    TRY(run_stage(f, FDS__FIT_STAGE_SERVICE, train_service, err));
     TRY(run_stage(f, FDS__FIT_STAGE_UTILITIES, fill_utilities, err));
     TRY(run_stage(f, FDS__FIT_STAGE_VALUES, solve, err));
     if (!f->settings.is_bank) {

@@ -316,8 +316,8 @@ static fds_status choose_answerer(question *q, const fds_params *params, fds_err
             "`check` compares the explainer with the bank: it does not apply to `by` bank");
     if ((q->has_check || q->by == FDS__ANSWERER_BANK) && !info.has_bank)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "`%s`: the run has no sub-models to answer; fit it with `keep_models`",
-                         q->has_check ? "check" : "by");
+                         "`%s: the run has no sub-models to answer; fit it with `keep_models`",
+                         q->has_check ? "check`" : "by` bank");
     return FDS_OK;
 }
 
@@ -426,7 +426,7 @@ fds_status fds_run_draw(fds_run *run, const fds_input *in, const fds_result *r, 
     if (!info.is_image)
         return fds__fail(
             err, FDS_ERR_USAGE,
-            "the run was fitted on feature vectors, not on images: there is no figure");
+            "the run was fitted on feature vectors, not on images: no figure can be drawn");
     float *probs = fds__alloc_zero(in->count, info.classes * sizeof *probs);
     if (!probs)
         return fds__fail_nomem(err, in->count * info.classes * sizeof *probs);

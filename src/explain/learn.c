@@ -432,7 +432,9 @@ fds_status fds__learn(const fds__training *training, const fds__explainer_params
                       const char *dir, const fds_events *events, fds__explainer **out,
                       fds__learnt *learnt, fds_error *err) {
     learner l = {.training = training, .params = params, .events = events};
+    fds__blas_begin();
     fds_status status = learn(&l, dir, out, err);
+    fds__blas_end();
     if (status == FDS_OK && learnt) {
         *learnt = (fds__learnt){.epochs = l.epoch,
                                 .best_epoch = l.best_epoch,

@@ -374,7 +374,6 @@ static fds_status make(learn_objective *o, const fds__explainer_params *params, 
     if (!o->start || !o->phi || !o->slope)
         return fds__fail_nomem(err, size * sizeof *o->phi);
     set_scales(o);
-    openblas_set_num_threads(1); /* the matrices are small */
     return o->kind == FDS__OBJECTIVE_PAPER ? set_draws(o, params->draws, err) : FDS_OK;
 }
 

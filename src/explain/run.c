@@ -129,7 +129,9 @@ static fds_status open_parts(fds_run *run, fds_error *err) {
     run->text = fds__json_text(run->record.json, JSON_INDENT(1));
     if (!run->text)
         return fds__fail_nomem(err, 1);
-    run->explainer_threads = run->threads ? run->threads : run->record.explainer_threads;
+    /* one: an answer takes less than a millisecond, and two threads that wait for each other take
+     * hundreds beside other busy processes */
+    run->explainer_threads = MAX(run->threads, 1u);
     run->threads = run->threads ? run->threads : run->record.threads;
     run->chunk = CHUNK_INPUTS;
     TRY(open_service(run, err));

@@ -6,16 +6,19 @@
  *   method            a name for the record
  *   data              source, samples, shape, is_image, classes (names)
  *   players           name, label, provider (or null) and samples of each
+ *   adjust            how values are drawn together, which may need groups
  *   groups            the group of each player, or null
  *   inputs            count, validation
  *   explainer         network and training
  *   keep_models
- *   value             what the sub-models' answers depend on, as in table.json
- *   coalitions        sampler, count, validation, seed, adjust
+ *   utility           what the sub-models' answers depend on, as in table.json
+ *   coalitions        sampler, count, validation, seed
+ *   origin            where the data is and how it is read; not part of the settings
  *   machine           version, threads, those that the explainer was trained with, and
  *                     instruction sets; not part of the settings
  *   results           fds__fit_report, the strengths of the least squares, and the sha256 of the
  *                     files that answers depend on; only when complete
+ *   checksum          of all above
  */
 #include "explain/run.h"
 
@@ -116,18 +119,18 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
     json_t *about;
     TRY(fds__json_parse("the utility function's parameters", value->text, strlen(value->text),
                         &about, err));
-    json_t *coalitions =
-        json_pack("{s:s, s:I, s:I, s:I, s:s}", "sampler", samplers[s->sampler], "count",
-                  (json_int_t)s->coalitions, "validation", (json_int_t)s->validation_coalitions,
-                  "seed", (json_int_t)s->plan_seed, "adjust", adjustments[s->adjust]);
+    json_t *coalitions = json_pack(
+        "{s:s, s:I, s:I, s:I}", "sampler", samplers[s->sampler], "count", (json_int_t)s->coalitions,
+        "validation", (json_int_t)s->validation_coalitions, "seed", (json_int_t)s->plan_seed);
     /* differences are told in this order: what others follow from comes before them */
-    *out = json_pack(
-        "{s:s, s:i, s:s, s:o, s:o, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o, s:o}", "format",
-        "fds run", "version", VERSION, "method", s->method, "data", describe_data(problem->train),
-        "players", describe_players(problem), "groups", describe_groups(groups), "inputs", "count",
-        (json_int_t)value->inputs, "validation", (json_int_t)s->validation_inputs, "explainer",
-        describe_explainer(&s->explainer), "keep_models", s->keeps_models, "utility", about,
-        "coalitions", coalitions, "origin", describe_origin(problem->train, params));
+    *out = json_pack("{s:s, s:i, s:s, s:o, s:o, s:s, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o, s:o}",
+                     "format", "fds run", "version", VERSION, "method", s->method, "data",
+                     describe_data(problem->train), "players", describe_players(problem), "adjust",
+                     adjustments[s->adjust], "groups", describe_groups(groups), "inputs", "count",
+                     (json_int_t)value->inputs, "validation", (json_int_t)s->validation_inputs,
+                     "explainer", describe_explainer(&s->explainer), "keep_models", s->keeps_models,
+                     "utility", about, "coalitions", coalitions, "origin",
+                     describe_origin(problem->train, params));
     return *out ? FDS_OK : no_memory(err);
 }
 
@@ -287,7 +290,7 @@ static bool read_coalitions(const json_t *json, fds__run_record *r) {
     const json_t *c = json_object_get(json, "coalitions");
     int sampler, adjust;
     if (!choose(c, "sampler", samplers, sizeof samplers / sizeof *samplers, &sampler) ||
-        !choose(c, "adjust", adjustments, sizeof adjustments / sizeof *adjustments, &adjust))
+        !choose(json, "adjust", adjustments, sizeof adjustments / sizeof *adjustments, &adjust))
         return false;
     r->settings.sampler = (fds_sampler)sampler;
     r->settings.adjust = (fds_adjust)adjust;

@@ -40,8 +40,7 @@ static const struct {
 enum { BANK = 5 };
 
 const char *fds__fit_stage_name(fds__fit_stage stage) {
-    static const char *const names[] = {"service model", "sub-models", "values", "explainer",
-                                        "check"};
+    static const char *const names[] = {"sub-models", "values", "explainer", "check"};
     return (unsigned)stage < FDS__FIT_STAGES ? names[stage] : "?";
 }
 
@@ -152,14 +151,17 @@ static fds_status check_explainer(const fds_params *p, const fds__fit_settings *
     return FDS_OK;
 }
 
-static fds_status check_coalitions(const fds_params *p, const fds__fit_settings *s, size_t players,
-                                   fds_error *err) {
+static fds_status check_even(const fds_params *p, const fds__fit_settings *s, fds_error *err) {
     if (s->sampler != FDS_SAMPLER_KERNEL && p->coalitions % 2)
         return fds__fail(
             err, FDS_ERR_USAGE,
             "`coalitions` must be even, because the sampler draws pairs of a coalition and "
             "its complement (got %llu)",
             (unsigned long long)p->coalitions);
+    return FDS_OK;
+}
+
+static fds_status check_coalitions(const fds__fit_settings *s, size_t players, fds_error *err) {
     if (s->coalitions < 2)
         return fds__fail(
             err, FDS_ERR_USAGE,
@@ -240,15 +242,21 @@ fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
     settle_utility(s, problem, params);
     settle_explainer(s, params);
     s->keeps_models = s->is_bank || params->keep_models;
+    TRY(check_even(params, s, err));
     TRY(check_explainer(params, s, err));
     return fds__network_check(problem, s->value.network, NULL, err);
+}
+
+fds_status fds_fit_check(const fds_params *params, fds_error *err) {
+    fds__fit_settings unused;
+    return fds__fit_read(params, NULL, &unused, err);
 }
 
 fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
                            const fds_groups *groups, fds__fit_settings *s, fds_error *err) {
     size_t players = fds_players_count(problem->players);
     size_plan(s, params, players, groups ? fds_groups_count(groups) : 0);
-    TRY(check_coalitions(params, s, players, err));
+    TRY(check_coalitions(s, players, err));
     TRY(check_groups(s, players, groups, err));
     TRY(check_inputs(problem, err));
     s->validation_inputs = MAX(problem->input_count / VALIDATION_INPUTS, (size_t)1);

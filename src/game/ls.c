@@ -6,7 +6,6 @@
  * Nothing but sums over the pairs is kept, so memory does not grow with their number. */
 #include "ls.h"
 
-#include <cblas.h>
 #include <string.h>
 
 const fds_groups *fds__ls_groups(const fds_plan *plan, const fds_ls_params *params) {
@@ -64,14 +63,12 @@ uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *par
 static fds_status run(fds__ls_parts *parts, const fds_plan *plan, const fds_rows *rows,
                       const fds_ls_params *params, unsigned threads, double *values, double *errors,
                       const fds_events *events, fds_error *err) {
-    /* OpenBLAS would start threads of its own beside ours, and its sums depend on their number */
-    openblas_set_num_threads(1);
-    TRY(fds__ls_parts_begin(plan, params, parts, err));
+    TRY(fds__ls_parts_begin(plan, params, events, parts, err));
     TRY(fds__ls_choose(&parts->design, &parts->gram, rows, params, threads, &parts->choice, err));
     TRY(fds__ls_parts_solve(parts, err));
     if (errors)
         TRY(fds__ls_parts_errors(parts, err));
-    return fds__ls_columns(parts, rows, params, threads, values, errors, events, err);
+    return fds__ls_columns(parts, rows, params, threads, values, errors, err);
 }
 
 fds_status fds__ls_one_player(const fds_rows *rows, double *values, double *errors,
@@ -96,9 +93,11 @@ fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
     TRY(fds_least_squares_check(plan, params, err));
     TRY(check_rows(rows, params, err));
     fds__ls_parts l = {0};
+    fds__blas_begin();
     fds_status status = plan->players == 1
                             ? fds__ls_one_player(rows, values, errors, err)
                             : run(&l, plan, rows, params, threads, values, errors, events, err);
+    fds__blas_end();
     if (report)
         *report = (fds_ls_report){.pairs = l.design.pairs,
                                   .features = l.design.features,

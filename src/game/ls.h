@@ -44,6 +44,7 @@ typedef struct fds__optimizer_step {
 typedef struct fds__design {
     const fds_plan *plan;
     const fds_groups *groups; /* or NULL: all players are one */
+    const fds_events *events; /* or NULL; told while the pairs are walked over */
     size_t players, pairs, features;
     size_t group_count;
     fds__optimizer_step *steps; /* (features - players) */
@@ -57,8 +58,11 @@ typedef struct fds__design {
 fds_status fds__design_count(const fds_plan *plan, const fds_groups *groups, bool with_steps,
                              size_t *features, fds_error *err);
 fds_status fds__design_create(const fds_plan *plan, const fds_groups *groups, bool with_steps,
-                              fds__design *out, fds_error *err);
+                              const fds_events *events, fds__design *out, fds_error *err);
 void fds__design_free(fds__design *design);
+/* Tells how many pairs are done in a stage. Once a block: a host must not wait to be heard. */
+fds_status fds__design_tell(const fds__design *design, const char *stage, size_t pairs,
+                            double start_s, fds_error *err);
 /* D of pairs first .. first+count-1: (count, features). counts: scratch (group_count). */
 void fds__design_rows(const fds__design *design, size_t first, size_t count, uint32_t *counts,
                       double *d);
@@ -138,8 +142,8 @@ typedef struct fds__ls_parts {
 
 /* In three steps, with choice filled in after the first; parts are zero before, and are freed after
  * a failure too. The last is for standard errors. */
-fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params, fds__ls_parts *l,
-                               fds_error *err);
+fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params,
+                               const fds_events *events, fds__ls_parts *l, fds_error *err);
 fds_status fds__ls_parts_solve(fds__ls_parts *l, fds_error *err);
 fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err);
 void fds__ls_parts_free(fds__ls_parts *l);
@@ -154,7 +158,7 @@ void fds__ls_influence(const fds__ls_parts *l, size_t first, size_t count, doubl
 /* values and errors (or NULL) as fds_least_squares has them. */
 fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
                            const fds_ls_params *params, unsigned threads, double *values,
-                           double *errors, const fds_events *events, fds_error *err);
+                           double *errors, fds_error *err);
 /* The same of a single player, who gets all. */
 fds_status fds__ls_one_player(const fds_rows *rows, double *values, double *errors, fds_error *err);
 /* Where groups take part as wholes, plain least squares divide evenly within them. */

@@ -94,6 +94,7 @@ static fds_status sums_read(const search *s, const fds_rows *rows, sums *out, fd
     double *u = fds__alloc_zero(2 * block + 3 * s->columns, sizeof *u);
     double *design = fds__alloc_zero(FDS__LS_BLOCK * d->features, sizeof *design);
     uint32_t *counts = fds__alloc_zero(d->group_count, sizeof *counts);
+    double start_s = fds__now_s();
     fds_status status = FDS_OK;
     if (!u || !design || !counts)
         status = fds__fail_nomem(err, 2 * block * sizeof *u);
@@ -115,6 +116,7 @@ static fds_status sums_read(const search *s, const fds_rows *rows, sums *out, fd
         fds__weigh(u, count, s->columns, d->mild + first, weighted);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, f, w, (int)count, 1, design, f,
                     weighted, w, 1, out->mild, w);
+        status = fds__design_tell(d, "normal equations", first + count, start_s, err);
     }
     fds__free(u);
     fds__free(design);
@@ -194,7 +196,8 @@ static fds_status choose(search *s, const stage *g, const fds__penalty *candidat
                          unsigned threads, fds__penalty *best, double *score, fds_error *err) {
     s->stage = g;
     s->candidates = candidates;
-    TRY(fds__pool_run(threads, count, score_candidate, s, "", "", NULL, err));
+    TRY(fds__pool_run(threads, count, score_candidate, s, "shrinkage", "strengths",
+                      s->design->events, err));
     size_t least = 0;
     for (size_t i = 1; i < count; i++)
         if (s->scores[i] < s->scores[least])

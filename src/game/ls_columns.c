@@ -5,6 +5,7 @@
 
 #include <cblas.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* What a worker needs for a chunk of columns. */
@@ -25,7 +26,18 @@ typedef struct {
     const fds_ls_params *params;
     double *values, *errors;
     scratch *scratch; /* one a worker */
+    double start_s;
+    size_t blocks; /* of pairs, in all chunks */
+    atomic_size_t done;
 } ls;
+
+/* After each block of pairs; the host hears of it from the calling thread. */
+static fds_status tell(ls *l, unsigned worker, fds_error *err) {
+    size_t done = atomic_fetch_add(&l->done, 1) + 1;
+    return worker ? FDS_OK
+                  : fds__report(l->parts->design.events, "least squares", "blocks", done, l->blocks,
+                                l->start_s, err);
+}
 
 /* ---- scratch ---- */
 
@@ -70,7 +82,7 @@ static fds_status read_block(const ls *l, scratch *t, unsigned worker, size_t fi
 }
 
 /* b = D'Wu with mild weights, rest = Z'Wu with the kernel's. */
-static fds_status sum_pairs(const ls *l, scratch *t, unsigned worker, size_t column, size_t width,
+static fds_status sum_pairs(ls *l, scratch *t, unsigned worker, size_t column, size_t width,
                             fds_error *err) {
     const fds__design *d = &l->parts->design;
     int n = (int)d->players, f = (int)d->features, w = (int)width;
@@ -83,6 +95,7 @@ static fds_status sum_pairs(const ls *l, scratch *t, unsigned worker, size_t col
         fds__weigh(t->u, count, width, d->kernel + first, t->uw);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, (int)count, 1, design, f, t->uw,
                     w, 1, t->rest, w);
+        TRY(tell(l, worker, err));
         if (!l->parts->with_fit)
             continue;
         fds__weigh(t->u, count, width, d->mild + first, t->uw);
@@ -132,7 +145,7 @@ static void solve(const ls *l, scratch *t, size_t width) {
 
 /* Leaving case i out changes the values by its influence times e / (1 - leverage): the sum of the
  * squares, less for sizes of which few coalitions are unseen, is the jackknife's variance. */
-static fds_status sum_errors(const ls *l, scratch *t, unsigned worker, size_t column, size_t width,
+static fds_status sum_errors(ls *l, scratch *t, unsigned worker, size_t column, size_t width,
                              fds_error *err) {
     const fds__design *d = &l->parts->design;
     int n = (int)d->players, f = (int)d->features, w = (int)width;
@@ -156,6 +169,7 @@ static fds_status sum_errors(const ls *l, scratch *t, unsigned worker, size_t co
         influence = l->parts->influence ? l->parts->influence + first * d->players : t->influence;
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, b, 1, influence, n, t->u, w, 1,
                     t->var, w);
+        TRY(tell(l, worker, err));
     }
     return FDS_OK;
 }
@@ -219,10 +233,17 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
 
 fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
                            const fds_ls_params *params, unsigned threads, double *values,
-                           double *errors, const fds_events *events, fds_error *err) {
+                           double *errors, fds_error *err) {
     size_t columns = rows->columns, jobs = (columns + FDS__LS_CHUNK - 1) / FDS__LS_CHUNK;
     unsigned workers = fds__pool_workers(threads, jobs);
-    ls l = {.parts = parts, .rows = rows, .params = params, .values = values, .errors = errors};
+    size_t blocks = (parts->design.pairs + FDS__LS_BLOCK - 1) / FDS__LS_BLOCK;
+    ls l = {.parts = parts,
+            .rows = rows,
+            .params = params,
+            .values = values,
+            .errors = errors,
+            .start_s = fds__now_s(),
+            .blocks = jobs * blocks * (errors ? 2 : 1)};
     l.scratch = fds__alloc_zero(workers, sizeof *l.scratch);
     if (!l.scratch)
         return fds__fail_nomem(err, workers * sizeof *l.scratch);
@@ -231,8 +252,10 @@ fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
         status =
             scratch_alloc(&parts->design, MIN(columns, (size_t)FDS__LS_CHUNK), &l.scratch[i], err);
     if (status == FDS_OK)
-        status =
-            fds__pool_run(threads, jobs, solve_chunk, &l, "least squares", "blocks", events, err);
+        status = fds__pool_run(threads, jobs, solve_chunk, &l, "", "", NULL, err);
+    if (status == FDS_OK)
+        status = fds__report(parts->design.events, "least squares", "blocks", l.blocks, l.blocks,
+                             l.start_s, err);
     for (unsigned i = 0; i < workers; i++)
         scratch_free(&l.scratch[i]);
     fds__free(l.scratch);

@@ -93,10 +93,11 @@ static void make_weights(fds__design *d) {
 }
 
 fds_status fds__design_create(const fds_plan *plan, const fds_groups *groups, bool with_steps,
-                              fds__design *out, fds_error *err) {
+                              const fds_events *events, fds__design *out, fds_error *err) {
     size_t per_case = fds_plan_is_paired(plan) ? 2 : 1;
     fds__design d = {.plan = plan,
                      .groups = groups,
+                     .events = events,
                      .players = fds_plan_players(plan),
                      .pairs = (fds_plan_rows(plan) - 2) / per_case,
                      .group_count = groups ? fds_groups_count(groups) : 1};
@@ -126,6 +127,11 @@ void fds__design_free(fds__design *d) {
     fds__free(d->kernel);
     fds__free(d->mild);
     fds__free(d->unseen);
+}
+
+fds_status fds__design_tell(const fds__design *d, const char *stage, size_t pairs, double start_s,
+                            fds_error *err) {
+    return fds__report(d->events, stage, "pairs", pairs, d->pairs, start_s, err);
 }
 
 /* ---- the left side ---- */

@@ -105,12 +105,14 @@ static fds_status make_leverage(fds__ls_parts *l, fds_error *err) {
         return fds__fail_nomem(err, d->pairs * sizeof *l->leverage);
     }
     double *rows = work + FDS__LS_BLOCK * d->features;
-    double own[FDS__LS_BLOCK];
-    for (size_t first = 0; first < d->pairs; first += FDS__LS_BLOCK) {
+    double own[FDS__LS_BLOCK], start_s = fds__now_s();
+    fds_status status = FDS_OK;
+    for (size_t first = 0; status == FDS_OK && first < d->pairs; first += FDS__LS_BLOCK) {
         size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
         fds__design_rows(d, first, count, counts, rows);
         fds__solver_leverage(&l->rest, rows, count, d->features, d->kernel + first, work,
                              l->leverage + first);
+        status = fds__design_tell(d, "leverage", first + count, start_s, err);
         if (!l->with_fit)
             continue;
         fds__solver_leverage(&l->fit, rows, count, d->features, d->mild + first, work, own);
@@ -119,13 +121,14 @@ static fds_status make_leverage(fds__ls_parts *l, fds_error *err) {
     }
     fds__free(work);
     fds__free(counts);
-    return FDS_OK;
+    return status;
 }
 
-fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params, fds__ls_parts *l,
-                               fds_error *err) {
+fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params,
+                               const fds_events *events, fds__ls_parts *l, fds_error *err) {
     l->with_fit = params->adjust == FDS_ADJUST_COUNTS;
-    TRY(fds__design_create(plan, fds__ls_groups(plan, params), l->with_fit, &l->design, err));
+    TRY(fds__design_create(plan, fds__ls_groups(plan, params), l->with_fit, events, &l->design,
+                           err));
     return fds__gram_create(&l->design, &l->gram, err);
 }
 

@@ -4,7 +4,6 @@
  * design and the influence of the pairs are kept as well, unless they are too large. */
 #include "ls.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
@@ -67,8 +66,7 @@ static fds_status prepare(fds__ls_prepared *p, const fds_ls_report *strengths, f
     TRY(take_strengths(strengths, p->params.adjust == FDS_ADJUST_COUNTS, &p->parts.choice, err));
     if (p->plan->players == 1)
         return FDS_OK;
-    openblas_set_num_threads(1); /* as in ls.c */
-    TRY(fds__ls_parts_begin(p->plan, &p->params, &p->parts, err));
+    TRY(fds__ls_parts_begin(p->plan, &p->params, NULL, &p->parts, err));
     TRY(fds__ls_parts_solve(&p->parts, err));
     TRY(fds__ls_parts_errors(&p->parts, err));
     return keep_blocks(&p->parts, err);
@@ -85,7 +83,9 @@ fds_status fds__ls_prepared_create(const fds_plan *plan, const fds_ls_params *pa
         return fds__fail_nomem(err, sizeof *p);
     p->plan = plan;
     p->params = *params;
+    fds__blas_begin();
     fds_status status = prepare(p, strengths, err);
+    fds__blas_end();
     if (status != FDS_OK) {
         fds__ls_prepared_free(p);
         return status;
@@ -124,5 +124,8 @@ fds_status fds__ls_prepared_solve(const fds__ls_prepared *p, const double *v, si
         return fds__fail(err, FDS_ERR_USAGE, "least squares of no columns");
     if (p->plan->players == 1)
         return fds__ls_one_player(&rows, values, errors, err);
-    return fds__ls_columns(&p->parts, &rows, &p->params, 1, values, errors, NULL, err);
+    fds__blas_begin();
+    fds_status status = fds__ls_columns(&p->parts, &rows, &p->params, 1, values, errors, err);
+    fds__blas_end();
+    return status;
 }

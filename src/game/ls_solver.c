@@ -19,13 +19,14 @@ fds_status fds__gram_create(const fds__design *d, fds__gram *out, fds_error *err
     fds__gram g = {.kernel = fds__alloc_zero((size_t)n * (size_t)n, sizeof(double))};
     double *rows = fds__alloc_zero(2 * size, sizeof *rows);
     uint32_t *counts = fds__alloc_zero(d->group_count, sizeof *counts);
-    bool ok = g.kernel && rows && counts;
-    if (ok && with_steps) {
+    double start_s = fds__now_s();
+    if (with_steps) {
         g.mild = fds__alloc_zero((size_t)f * (size_t)f, sizeof(double));
         g.cross = fds__alloc_zero((size_t)n * (size_t)f, sizeof(double));
-        ok = g.mild && g.cross;
     }
-    for (size_t first = 0; ok && first < d->pairs; first += FDS__LS_BLOCK) {
+    bool ok = g.kernel && rows && counts && (!with_steps || (g.mild && g.cross));
+    fds_status status = ok ? FDS_OK : fds__fail_nomem(err, (size_t)f * (size_t)f * sizeof(double));
+    for (size_t first = 0; status == FDS_OK && first < d->pairs; first += FDS__LS_BLOCK) {
         size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
         int b = (int)count;
         double *weighted = rows + size;
@@ -33,6 +34,7 @@ fds_status fds__gram_create(const fds__design *d, fds__gram *out, fds_error *err
         fds__weigh(rows, count, (size_t)f, d->kernel + first, weighted);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, n, b, 1, rows, f, weighted, f, 1,
                     g.kernel, n);
+        status = fds__design_tell(d, "normal equations", first + count, start_s, err);
         if (!with_steps)
             continue;
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, f, b, 1, rows, f, weighted, f, 1,
@@ -43,12 +45,11 @@ fds_status fds__gram_create(const fds__design *d, fds__gram *out, fds_error *err
     }
     fds__free(rows);
     fds__free(counts);
-    if (!ok) {
+    if (status == FDS_OK)
+        *out = g;
+    else
         fds__gram_free(&g);
-        return fds__fail_nomem(err, (size_t)f * (size_t)f * sizeof(double));
-    }
-    *out = g;
-    return FDS_OK;
+    return status;
 }
 
 void fds__gram_free(fds__gram *g) {

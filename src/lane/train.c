@@ -172,8 +172,11 @@ static fds_status run_epochs(fds_lane *lane, const fds_inputs *inputs, const uin
             sum += fds__lane_backprop(lane, inputs, order + first, batch, weights);
             take_step(lane, p, weights, ++t);
             fds__lane_restore_tiny(before);
-            if (t % STEPS_A_REPORT == 0) /* an epoch may be long: let it be interrupted */
-                TRY(fds__report(events, "train", "epochs", epoch, p->epochs, start_s, err));
+            if (t % STEPS_A_REPORT != 0)
+                continue;
+            /* an epoch may be long: let it be interrupted */
+            TRY(fds__pool_check(err));
+            TRY(fds__report(events, "train", "epochs", epoch, p->epochs, start_s, err));
         }
         float loss = (float)(sum / (double)count);
         if (!isfinite(loss))
@@ -185,6 +188,7 @@ static fds_status run_epochs(fds_lane *lane, const fds_inputs *inputs, const uin
         report->last_loss = loss;
         report->epochs = epoch + 1;
         report->converged = p->converge && should_stop(&stop, p, loss);
+        TRY(fds__pool_check(err));
         TRY(fds__report(events, "train", "epochs", epoch + 1, p->epochs, start_s, err));
     }
     return FDS_OK;

@@ -140,38 +140,61 @@ static fds_status take_name(const fds_dataset *ds, uint32_t label, char **name, 
     return *name ? FDS_OK : fds__fail_nomem(err, strlen(text) + 1);
 }
 
+/* Normalisation and names from the data, then the weights: copied, or trained where they are NULL,
+ * which fills in report. */
+static fds_status fill_model(fds_model *model, const fds_dataset *ds, const uint32_t *index,
+                             size_t count, const fds_train_params *params, const float *weights,
+                             fds_train_report *report, const fds_events *events, fds_error *err) {
+    size_t size = model->net->weights * sizeof(float);
+    TRY(fds_dataset_stats(ds, index, count, NULL, NULL, model->mean, model->std, err));
+    for (uint32_t c = 0; c < ds->shape.channels; c++)
+        if (!(model->std[c] > 0)) /* a constant channel is only shifted */
+            model->std[c] = 1.0f;
+    for (uint32_t k = 0; k < ds->classes; k++)
+        TRY(take_name(ds, k, &model->class_names[k], err));
+    if (weights)
+        memcpy(model->weights, weights, size);
+    else
+        TRY(train_weights(model, ds, index, count, params, events, report, err));
+    fds_sha256_hex(model->weights, size, model->sha256);
+    model->training = describe_training(params, report, count);
+    return model->training ? FDS_OK : fds__fail_nomem(err, 1);
+}
+
+static fds_status make_model(const fds_dataset *ds, const uint32_t *index, size_t count,
+                             const char *network, const fds_train_params *params,
+                             const float *weights, fds_train_report *report,
+                             const fds_events *events, fds_model **out, fds_error *err) {
+    fds_net *net;
+    fds_model *model;
+    TRY(fds_train_params_check(params, err));
+    if (!count)
+        return fds__fail(err, FDS_ERR_USAGE, "a model needs at least one sample to train on");
+    TRY(fds_net_create(network, ds->shape, ds->classes, &net, err));
+    TRY(model_create(net, &model, err));
+    fds_status status = fill_model(model, ds, index, count, params, weights, report, events, err);
+    if (status != FDS_OK)
+        fds_model_free(model);
+    else
+        *out = model;
+    return status;
+}
+
 fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index, size_t count,
                            const char *network, const fds_train_params *params,
                            const fds_events *events, fds_model **out, fds_train_report *report,
                            fds_error *err) {
-    fds__dataset_info info = fds__dataset_get_info(ds);
     fds_train_report own;
-    report = report ? report : &own;
-    TRY(fds_train_params_check(params, err));
-    if (!count)
-        return fds__fail(err, FDS_ERR_USAGE, "a model needs at least one sample to train on");
-    fds_net *net;
-    fds_model *model;
-    TRY(fds_net_create(network, info.shape, info.classes, &net, err));
-    TRY(model_create(net, &model, err));
-    fds_status status =
-        fds_dataset_stats(ds, index, count, NULL, NULL, model->mean, model->std, err);
-    for (uint32_t c = 0; c < info.shape.channels; c++)
-        if (!(model->std[c] > 0)) /* a constant channel is only shifted */
-            model->std[c] = 1.0f;
-    for (uint32_t k = 0; status == FDS_OK && k < info.classes; k++)
-        status = take_name(ds, k, &model->class_names[k], err);
-    if (status == FDS_OK)
-        status = train_weights(model, ds, index, count, params, events, report, err);
-    if (status == FDS_OK && !(model->training = describe_training(params, report, count)))
-        status = fds__fail_nomem(err, 1);
-    if (status != FDS_OK) {
-        fds_model_free(model);
-        return status;
-    }
-    fds_sha256_hex(model->weights, model->net->weights * sizeof(float), model->sha256);
-    *out = model;
-    return FDS_OK;
+    return make_model(ds, index, count, network, params, NULL, report ? report : &own, events, out,
+                      err);
+}
+
+fds_status fds__model_create(const fds_dataset *ds, const uint32_t *index, size_t count,
+                             const char *network, const fds_train_params *params,
+                             const float *weights, const fds_train_report *report, fds_model **out,
+                             fds_error *err) {
+    fds_train_report done = *report;
+    return make_model(ds, index, count, network, params, weights, &done, NULL, out, err);
 }
 
 /* ---- prediction ---- */

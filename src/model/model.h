@@ -11,6 +11,11 @@
 #include "data/data.h"
 #include "lane/lane.h"
 
+/* The model that fds_model_train makes, from weights that were trained so already. */
+fds_status fds__model_create(const fds_dataset *ds, const uint32_t *index, size_t count,
+                             const char *network, const fds_train_params *params,
+                             const float *weights, const fds_train_report *report, fds_model **out,
+                             fds_error *err);
 /* A model's weights, as its network lays them out. */
 const float *fds__model_weights(const fds_model *model);
 /* A model from a file already in memory, for fuzzing; takes data over. */

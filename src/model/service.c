@@ -2,6 +2,8 @@
  * Service models as programs outside see them: trained for a problem, asked what they are. */
 #include "model/model.h"
 
+#include <string.h>
+
 enum { CONVERGE_EPOCHS = 1000, EPOCHS = 10 };
 
 static const char *network_of(const fds_problem *problem, const fds_params *params) {
@@ -56,14 +58,22 @@ fds_status fds_train(const fds_problem *problem, const fds_params *params, const
                      fds_model **out, char **report, fds_error *err) {
     const fds_train_params training = training_of(params);
     fds_train_report done;
+    static const char *const presets[] = {"lenet5", "cnn", "mlp", "logistic", NULL};
     fds_model *model = NULL;
     TRY(fds__params_check(params, "train", NULL, err));
     double start_s = fds__now_s();
-    TRY(fds_model_train(problem->train, problem->samples, problem->sample_count,
-                        network_of(problem, params), &training, events, &model, &done, err));
-    fds_status status = report ? describe(problem, params, model, &done, fds__now_s() - start_s,
-                                          events, report, err)
-                               : FDS_OK;
+    fds_status status =
+        fds_model_train(problem->train, problem->samples, problem->sample_count,
+                        network_of(problem, params), &training, events, &model, &done, err);
+    const char *nearest =
+        status == FDS_ERR_USAGE && params->model ? fds__nearest(params->model, presets) : NULL;
+    if (nearest && strcmp(nearest, params->model) != 0)
+        return fds__fail(err, status, "`model` %.100s: did you mean \"%s\"?", params->model,
+                         nearest);
+    TRY(status);
+    status = report ? describe(problem, params, model, &done, fds__now_s() - start_s, events,
+                               report, err)
+                    : FDS_OK;
     if (status != FDS_OK)
         fds_model_free(model);
     else

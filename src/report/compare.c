@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two report.json compared, number by number: what differs between them by more than so many
- * standard errors, and what only one of them has. The error of a difference is the root of the sum
- * of both squares; of numbers that are one a seed, sd / sqrt(count) is theirs. Numbers whose error
- * is not known, as those of one seed, are told when they differ by more than a twentieth. What was
- * measured on, players, samples, seeds and settings, has no error: any difference is told. Times
- * are not compared.
+ * Compares two report.json number by number: what differs by more than so many standard errors, and
+ * what only one of them has. The error of a difference is the root of the sum of both squares; for
+ * numbers that are one per seed it is sd / sqrt(count). Numbers without a known error, such as those
+ * of one seed, count as different by more than a twentieth. Players, samples, seeds and settings
+ * have no error: any difference counts. Times are not compared.
  */
 #include "report/report.h"
 
@@ -83,7 +82,7 @@ static fds_status compare_text(comparison *c, const char *key, const json_t *bef
 
 static fds_status compare_settings(comparison *c, const json_t *before, const json_t *after,
                                    fds__text *what, fds_error *err) {
-    static const char *const keys[] = {"coalitions", "orders", "truth", "flipped", NULL};
+    static const char *const keys[] = {"coalitions", "permutations", "truth", "flipped", NULL};
     compare_exactly(c, keys, before, after);
     TRY(compare_text(c, "network", before, after, what, err));
     return compare_text(c, "explainer", before, after, what, err);
@@ -112,12 +111,12 @@ static figure at_share(const json_t *entry, size_t k) {
                     report_number_at(json_object_get(entry, "error"), k)};
 }
 
-/* "loss by retrain:10, top 10 %, right" */
+/* "loss by retrain:10, top 10 %, correct" */
 static fds_status name_loss(const json_t *entry, double share, fds__text *what, fds_error *err) {
     what->used = 0;
     fds__text_print(what, "loss by ");
-    draw_markup(what, report_text_of(entry, "value"));
-    fds__text_print(what, ", %s ", report_text_of(entry, "way"));
+    draw_markup(what, report_text_of(entry, "utility"));
+    fds__text_print(what, ", %s ", report_text_of(entry, "removal"));
     fds__text_digits(what, 6, 100 * share);
     fds__text_print(what, " %%, %s", report_text_of(entry, "set"));
     return fds__text_check(what, err);
@@ -130,8 +129,8 @@ static fds_status compare_losses(comparison *c, const json_t *before, const json
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *old = json_array_get(list, i);
         const json_t *new =
-            report_losses_find(after, report_text_of(old, "value"), report_text_of(old, "way"),
-                               report_text_of(old, "set"), NULL);
+            report_losses(after, report_text_of(old, "utility"), report_text_of(old, "removal"),
+                          report_text_of(old, "set"), NULL);
         for (size_t k = 0; new &&k < json_array_size(shares_before); k++)
             for (size_t m = 0; m < json_array_size(shares_after); m++) {
                 double share = report_number_at(shares_before, k);
@@ -145,23 +144,19 @@ static fds_status compare_losses(comparison *c, const json_t *before, const json
 }
 
 /* Losses with all players. */
-static fds_status compare_judged(comparison *c, const json_t *before, const json_t *after,
-                                 fds__text *what, fds_error *err) {
-    const json_t *judged = json_object_get(before, "judged");
+static fds_status compare_bases(comparison *c, const json_t *before, const json_t *after,
+                                fds__text *what, fds_error *err) {
+    const json_t *of, *old;
     c->method = "(all players)";
-    for (size_t j = 0; j < json_array_size(judged); j++) {
-        const json_t *judge = json_array_get(judged, j), *list = json_object_get(judge, "losses");
-        const char *value = report_text_of(judge, "value");
-        const json_t *other =
-            report_list_find(json_object_get(after, "judged"), "value", value, NULL);
-        for (size_t i = 0; i < json_array_size(list); i++) {
-            const json_t *old = json_array_get(list, i);
+    for (size_t u = 0; (of = json_array_get(report_at(before, "utilities"), u)); u++) {
+        const char *utility = report_text_of(of, "utility");
+        const json_t *other = report_find(report_at(after, "utilities"), "utility", utility, NULL);
+        for (size_t i = 0; (old = json_array_get(report_at(of, "losses"), i)); i++) {
             const char *set = report_text_of(old, "set");
-            const json_t *new =
-                report_list_find(json_object_get(other, "losses"), "set", set, NULL);
+            const json_t *new = report_find(report_at(other, "losses"), "set", set, NULL);
             what->used = 0;
             fds__text_print(what, "loss by ");
-            draw_markup(what, value);
+            draw_markup(what, utility);
             fds__text_print(what, ", %s", set);
             TRY(fds__text_check(what, err));
             compare(c, what->data,
@@ -172,7 +167,7 @@ static fds_status compare_judged(comparison *c, const json_t *before, const json
     return FDS_OK;
 }
 
-/* ---- one number a seed ---- */
+/* ---- one number per seed ---- */
 
 static figure stat_figure(const json_t *stat) {
     return (figure){report_number_of(stat, "mean"),
@@ -180,20 +175,16 @@ static figure stat_figure(const json_t *stat) {
 }
 
 static void compare_stats(comparison *c, const json_t *before, const json_t *after) {
-    static const struct {
-        const char *outer, *key, *what;
-    } stats[] = {{"agreement", "correlation", "correlation with the truth"},
-                 {"agreement", "within", "correlation within the class"},
-                 {"agreement", "relative_error", "relative error"},
-                 {"agreement", "gap", "gap"},
-                 {NULL, "area", "area for wrong labels"},
-                 {NULL, "sub_models", "sub-models"}};
-    for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
-        const char *outer = stats[i].outer, *key = stats[i].key;
-        compare(c, stats[i].what,
-                stat_figure(json_object_get(outer ? json_object_get(before, outer) : before, key)),
-                stat_figure(json_object_get(outer ? json_object_get(after, outer) : after, key)));
-    }
+    static const char *const stats[][2] = {
+        {"agreement/correlation", "correlation with the truth"},
+        {"agreement/class_correlation", "correlation within the class"},
+        {"agreement/relative_error", "relative error"},
+        {"agreement/efficiency_gap", "efficiency gap"},
+        {"auc", "AUC of mislabel detection"},
+        {"sub_models", "sub-models"}};
+    for (size_t i = 0; i < sizeof stats / sizeof *stats; i++)
+        compare(c, stats[i][1], stat_figure(report_at(before, stats[i][0])),
+                stat_figure(report_at(after, stats[i][0])));
 }
 
 /* ---- all of it ---- */
@@ -201,27 +192,26 @@ static void compare_stats(comparison *c, const json_t *before, const json_t *aft
 static fds_status compare_data(comparison *c, const json_t *before, const json_t *after,
                                fds__text *what, fds_error *err) {
     const json_t *rows = json_object_get(before, "rows"), *others = json_object_get(after, "rows");
-    const json_t *settings[] = {json_object_get(before, "settings"),
-                                json_object_get(after, "settings")};
     c->method = "";
     compare_scope(c, before, after);
-    TRY(compare_settings(c, settings[0], settings[1], what, err));
-    TRY(compare_judged(c, before, after, what, err));
+    TRY(compare_settings(c, report_at(before, "settings"), report_at(after, "settings"), what,
+                         err));
+    TRY(compare_bases(c, before, after, what, err));
     for (size_t r = 0; r < json_array_size(rows); r++) {
         const json_t *old = json_array_get(rows, r);
         c->method = report_text_of(old, "method");
-        const json_t *new = report_list_find(others, "method", c->method, NULL);
+        const json_t *new = report_find(others, "method", c->method, NULL);
         if (!new) {
             tell_missing(c, true);
             continue;
         }
-        TRY(compare_losses(c, old, new, json_object_get(settings[0], "shares"),
-                           json_object_get(settings[1], "shares"), what, err));
+        TRY(compare_losses(c, old, new, report_at(before, "settings/shares"),
+                           report_at(after, "settings/shares"), what, err));
         compare_stats(c, old, new);
     }
     for (size_t r = 0; r < json_array_size(others); r++) {
         c->method = report_text_of(json_array_get(others, r), "method");
-        if (!report_list_find(rows, "method", c->method, NULL))
+        if (!report_find(rows, "method", c->method, NULL))
             tell_missing(c, false);
     }
     return FDS_OK;
@@ -233,7 +223,7 @@ static fds_status compare_all(comparison *c, const json_t *before, const json_t 
         const json_t *old = json_array_get(before, d);
         c->data = report_text_of(old, "name");
         c->method = "";
-        const json_t *new = report_list_find(after, "name", c->data, NULL);
+        const json_t *new = report_find(after, "name", c->data, NULL);
         if (new)
             TRY(compare_data(c, old, new, what, err));
         else
@@ -242,7 +232,7 @@ static fds_status compare_all(comparison *c, const json_t *before, const json_t 
     c->method = "";
     for (size_t d = 0; d < json_array_size(after); d++) {
         c->data = report_text_of(json_array_get(after, d), "name");
-        if (!report_list_find(before, "name", c->data, NULL))
+        if (!report_find(before, "name", c->data, NULL))
             tell_missing(c, false);
     }
     return FDS_OK;
@@ -252,7 +242,7 @@ fds_status fds_bench_compare(const char *before_path, const char *after_path, do
                              void (*on_change)(void *user, const fds_bench_change *change),
                              void *user, size_t *compared, fds_error *err) {
     if (!(sigmas >= 0))
-        return fds__fail(err, FDS_ERR_USAGE, "a number of standard errors must be at least 0");
+        return fds__fail(err, FDS_ERR_USAGE, "the number of standard errors must be at least 0");
     comparison c = {.sigmas = sigmas, .tell = on_change, .user = user};
     json_t *before = NULL, *after = NULL;
     fds__text what = {0};

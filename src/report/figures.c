@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The figures of a set of data in report.html: removal curves with bands of 1.96 standard errors,
- * bars of the seconds to prepare, and the pictures of the greatest contributors.
+ * bars of the seconds to prepare, and the pictures of the largest contributors.
  *
- * Curves by one value function share a chart where there are at most 8 besides the controls; else
+ * Curves by one utility function share a chart if there are at most 8 besides the controls; else
  * the paper's methods, its baselines, and all others have charts of their own.
  */
 #include "report/report.h"
@@ -38,74 +38,78 @@ static unsigned style_of(const json_t *rows, size_t r) {
 
 /* ---- curves ---- */
 
-/* What one chart shows. */
-typedef struct view {
-    const report_section *section;
-    const char *value, *set;
+/* What one chart shows: losses of the view's utility function, removal and set. */
+typedef struct chart {
+    report_view v;
     const char *heading; /* who is in it */
     const size_t *rows;  /* (count) places of rows */
     size_t count;
-} view;
+} chart;
 
-static size_t count_seeds(const view *v) {
-    return json_array_size(json_object_get(v->section->data, "seeds"));
+static const json_t *row_at(const chart *c, size_t i) {
+    return json_array_get(c->v.rows, c->rows[i]);
 }
 
-/* Whether a row (NULL: any row of the chart) was measured in this way with a seed. */
-static bool has_seed(const view *v, const json_t *row, const char *way, size_t seed) {
+static const json_t *entry_of(const chart *c, const json_t *row) {
+    return report_losses(row, c->v.utility, c->v.removal, c->v.set, NULL);
+}
+
+static size_t count_seeds(const chart *c) { return json_array_size(report_at(c->v.data, "seeds")); }
+
+/* Whether a row (NULL: any row of the chart) has losses for a seed. */
+static bool has_seed(const chart *c, const json_t *row, size_t seed) {
     bool has_it = false;
-    if (row) {
-        const json_t *entry = report_losses_find(row, v->value, way, v->set, NULL);
-        return json_is_array(json_array_get(json_object_get(entry, "by_seed"), seed));
-    }
-    for (size_t i = 0; i < v->count; i++)
-        has_it |= has_seed(v, json_array_get(v->section->rows, v->rows[i]), way, seed);
+    if (row)
+        return json_is_array(json_array_get(report_at(entry_of(c, row), "by_seed"), seed));
+    for (size_t i = 0; i < c->count; i++)
+        has_it |= has_seed(c, row_at(c, i), seed);
     return has_it;
 }
 
 /* The loss with all players, over the seeds that a row (NULL: the chart) has; of some seeds each
  * counts alike. */
-static double base_of(const view *v, const json_t *row, const char *way) {
-    const json_t *judged = json_object_get(v->section->data, "judged");
-    const json_t *judge = report_list_find(judged, "value", v->value, NULL);
-    const json_t *entry = report_list_find(json_object_get(judge, "losses"), "set", v->set, NULL);
+static double base_of(const chart *c, const json_t *row) {
+    const json_t *of =
+        report_find(report_at(c->v.data, "utilities"), "utility", c->v.utility, NULL);
+    const json_t *entry = report_find(report_at(of, "losses"), "set", c->v.set, NULL);
     double sum = 0;
-    size_t used = 0, left_out = 0;
-    for (size_t i = 0; i < count_seeds(v); i++) {
-        double mean = report_number_at(json_object_get(entry, "by_seed"), i);
-        if (!has_seed(v, row, way, i))
-            left_out++;
+    size_t used = 0, missing = 0;
+    for (size_t i = 0; i < count_seeds(c); i++) {
+        double mean = report_number_at(report_at(entry, "by_seed"), i);
+        if (!has_seed(c, row, i))
+            missing++;
         else if (isfinite(mean)) {
             sum += mean;
             used++;
         }
     }
-    return left_out ? sum / (double)used : report_number_of(entry, "mean");
+    return missing ? sum / (double)used : report_number_of(entry, "mean");
+}
+
+static bool is_removal(const chart *c, const char *removal) {
+    return strcmp(c->v.removal, removal) == 0;
 }
 
 /* y, band and marks (points) of a row, from share 0 on. */
-static void fill_curve(const view *v, const json_t *row, const char *way, double *y, double *band,
-                       double *marks) {
-    const json_t *shares = v->section->shares;
-    const json_t *entry = report_losses_find(row, v->value, way, v->set, NULL);
-    bool is_top = strcmp(way, "top") == 0;
-    bool is_papers = is_top && strcmp(v->set, "right") == 0 &&
-                     strcmp(report_text_of(row, "value"), v->value) == 0;
-    y[0] = entry && strcmp(way, "add") != 0 ? base_of(v, row, way) : NAN; /* nobody removed */
+static void fill_curve(const chart *c, const json_t *row, double *y, double *band, double *marks) {
+    const json_t *shares = c->v.shares, *entry = entry_of(c, row);
+    bool is_papers = is_removal(c, "top") && strcmp(c->v.set, "correct") == 0 &&
+                     strcmp(report_text_of(row, "utility"), c->v.utility) == 0;
+    y[0] = entry && !is_removal(c, "keep_top") ? base_of(c, row) : NAN; /* nobody removed */
     band[0] = y[0] - y[0];
     marks[0] = NAN;
     for (size_t k = 0; k < json_array_size(shares); k++) {
-        y[k + 1] = report_number_at(json_object_get(entry, "mean"), k);
-        band[k + 1] = BAND * report_number_at(json_object_get(entry, "error"), k);
+        y[k + 1] = report_number_at(report_at(entry, "mean"), k);
+        band[k + 1] = BAND * report_number_at(report_at(entry, "error"), k);
         marks[k + 1] = is_papers ? report_paper_at(row, report_number_at(shares, k), NULL) : NAN;
     }
 }
 
-/* No two curves of a chart but the controls look alike. */
-static void choose_styles(const view *v, draw_curve *curves) {
+/* No two curves of a chart look alike, except controls. */
+static void choose_styles(const chart *c, draw_curve *curves) {
     bool is_taken[MOST_CURVES] = {false};
-    for (size_t i = 0; i < v->count; i++) {
-        unsigned style = style_of(v->section->rows, v->rows[i]);
+    for (size_t i = 0; i < c->count; i++) {
+        unsigned style = style_of(c->v.rows, c->rows[i]);
         for (int tries = 0; !curves[i].is_control && is_taken[style] && tries < MOST_CURVES;
              tries++)
             style = (style + 1) % MOST_CURVES;
@@ -115,247 +119,242 @@ static void choose_styles(const view *v, draw_curve *curves) {
     }
 }
 
-/* ", seed 0 only" where a chart is not of all seeds; and whether a curve is of fewer than it. */
-static void name_seeds(const view *v, const char *way, fds__text *title) {
-    const json_t *seeds = json_object_get(v->section->data, "seeds");
-    size_t used = 0, named = 0;
+/* ", seed 0 only" where a chart does not have all seeds; and whether a curve has fewer than it. */
+static void name_seeds(const chart *c, fds__text *title) {
+    size_t used = 0, named = 0, seeds = count_seeds(c);
     bool is_even = true;
-    for (size_t i = 0; i < count_seeds(v); i++) {
-        bool is_used = has_seed(v, NULL, way, i);
+    for (size_t i = 0; i < seeds; i++) {
+        bool is_used = has_seed(c, NULL, i);
         used += is_used;
-        for (size_t k = 0; k < v->count; k++) {
-            const json_t *row = json_array_get(v->section->rows, v->rows[k]);
-            is_even &= has_seed(v, row, way, i) == is_used ||
-                       !report_losses_find(row, v->value, way, v->set, NULL);
-        }
+        for (size_t k = 0; k < c->count; k++)
+            is_even &= has_seed(c, row_at(c, k), i) == is_used || !entry_of(c, row_at(c, k));
     }
-    for (size_t i = 0; used < count_seeds(v) && i < count_seeds(v); i++)
-        if (has_seed(v, NULL, way, i)) {
-            draw_markup(title, named ? ", " : used > 1 ? ", seeds " : ", seed ");
-            named++;
-            fds__text_print(title, "%lld", (long long)json_integer_value(json_array_get(seeds, i)));
+    for (size_t i = 0; used < seeds && i < seeds; i++)
+        if (has_seed(c, NULL, i)) {
+            draw_markup(title, named++ ? ", " : used > 1 ? ", seeds " : ", seed ");
+            fds__text_print(
+                title, "%lld",
+                (long long)json_integer_value(json_array_get(report_at(c->v.data, "seeds"), i)));
         }
     draw_markup(title, named ? " only" : "");
     draw_markup(title, is_even ? "" : ", some methods with fewer seeds");
 }
 
-static void name_chart(const view *v, const char *way, fds__text *title) {
-    draw_markup(title, strcmp(way, "top") == 0      ? "Without the most valuable players"
-                       : strcmp(way, "bottom") == 0 ? "Without the least valuable players"
-                                                    : "With the most valuable players alone");
-    if (strcmp(way, "top") != 0) {
+static void name_chart(const chart *c, fds__text *title) {
+    fds__text_print(title, "Value loss %s", report_removal(c->v.removal));
+    if (is_removal(c, "top")) {
+        fds__text_print(title, ": %s, evaluated with ", c->heading);
+        report_utility(title, c->v.utility);
+    } else
         draw_markup(title, ", curves as above");
-    } else {
-        fds__text_print(title, ": %s judged by ", v->heading);
-        report_utility_name(title, v->value);
-    }
-    name_seeds(v, way, title);
+    name_seeds(c, title);
 }
 
-static bool has_way(const view *v, const char *way) {
-    bool has_any = false;
-    for (size_t i = 0; i < v->count; i++)
-        has_any |= report_losses_find(json_array_get(v->section->rows, v->rows[i]), v->value, way,
-                                      v->set, NULL) != NULL;
-    return has_any;
+static bool has_chart(const chart *c, const char *removal) {
+    for (size_t i = 0; i < c->count; i++)
+        if (report_losses(row_at(c, i), c->v.utility, removal, c->v.set, NULL))
+            return true;
+    return false;
 }
 
-static void fill_chart(const view *v, const char *way, const char *title, double *numbers,
-                       draw_curve *curves) {
-    const json_t *shares = v->section->shares;
+static void fill_chart(const chart *c, const char *title, double *numbers, draw_curve *curves) {
+    const json_t *shares = c->v.shares;
     size_t points = json_array_size(shares) + 1;
-    bool is_add = strcmp(way, "add") == 0;
     for (size_t k = 0; k + 1 < points; k++)
         numbers[k + 1] = 100 * report_number_at(shares, k);
-    for (size_t i = 0; i < v->count; i++) {
-        const json_t *row = json_array_get(v->section->rows, v->rows[i]);
+    for (size_t i = 0; i < c->count; i++) {
+        const json_t *row = row_at(c, i);
         double *y = numbers + points * (3 * i + 1), *band = y + points, *marks = band + points;
-        fill_curve(v, row, way, y, band, marks);
+        fill_curve(c, row, y, band, marks);
         curves[i] = (draw_curve){.name = report_text_of(row, "title"),
                                  .y = y,
                                  .band = band,
                                  .marks = marks,
                                  .is_control = report_kind_of(row) == REPORT_CONTROL};
     }
-    choose_styles(v, curves);
-    const draw_chart chart = {.title = title,
-                              .x_name = is_add ? "share of players trained on, %"
-                                               : "share of players removed, %",
+    choose_styles(c, curves);
+    const draw_chart drawn = {.title = title,
+                              .x_name = is_removal(c, "keep_top") ? "share of players trained on, %"
+                                                                  : "share of players removed, %",
                               .y_name = "cross-entropy of the true label, nats",
                               .x = numbers,
                               .points = points,
                               .curves = curves,
-                              .count = v->count,
-                              .base = base_of(v, NULL, way),
+                              .count = c->count,
+                              .base = base_of(c, NULL),
                               .base_name = "with all players",
-                              .is_small = strcmp(way, "top") != 0};
-    draw_curves(&chart, v->section->html);
+                              .is_small = !is_removal(c, "top")};
+    draw_curves(&drawn, c->v.html);
 }
 
-/* One chart of the rows that were measured in this way; none where no row was. */
-static fds_status draw_way(const view *v, const char *way, fds_error *err) {
-    if (!has_way(v, way))
-        return FDS_OK;
+/* One chart of a removal, if any row has it. */
+static void add_chart(const chart *of, const char *removal) {
+    chart c = *of;
+    c.v.removal = removal;
+    if (!has_chart(of, removal))
+        return;
     /* x, then y, band and marks of each row */
-    size_t count = (json_array_size(v->section->shares) + 1) * (3 * v->count + 1);
+    size_t count = (json_array_size(c.v.shares) + 1) * (3 * c.count + 1);
     double *numbers = fds__alloc_zero(count, sizeof *numbers);
-    draw_curve *curves = fds__alloc_zero(v->count, sizeof *curves);
+    draw_curve *curves = fds__alloc_zero(c.count, sizeof *curves);
     fds__text title = {0};
-    name_chart(v, way, &title);
-    fds_status status = numbers && curves ? fds__text_check(&title, err)
-                                          : fds__fail_nomem(err, count * sizeof *numbers);
-    if (status == FDS_OK)
-        fill_chart(v, way, title.data, numbers, curves);
+    name_chart(&c, &title);
+    if (numbers && curves && !title.is_failed)
+        fill_chart(&c, title.data, numbers, curves);
+    else
+        c.v.html->is_failed = true;
     fds__free(title.data);
     fds__free(numbers);
     fds__free(curves);
-    return status;
 }
 
-static fds_status draw_view(const view *v, fds_error *err) {
-    TRY(draw_way(v, "top", err));
-    if (!has_way(v, "bottom") && !has_way(v, "add"))
-        return FDS_OK;
-    draw_markup(v->section->html, "<div class=\"pair\">\n");
-    TRY(draw_way(v, "bottom", err));
-    TRY(draw_way(v, "add", err));
-    draw_markup(v->section->html, "</div>\n");
-    return FDS_OK;
+static void add_charts(const chart *c) {
+    add_chart(c, "top");
+    if (!has_chart(c, "bottom") && !has_chart(c, "keep_top"))
+        return;
+    draw_markup(c->v.html, "<div class=\"pair\">\n");
+    add_chart(c, "bottom");
+    add_chart(c, "keep_top");
+    draw_markup(c->v.html, "</div>\n");
 }
 
 /* The rows of a part (PARTS: of all parts), eight at a time, each time with the controls. chosen:
- * room for the places of all rows. */
-static fds_status draw_part(view *v, size_t part, size_t *chosen, fds_error *err) {
-    const json_t *rows = v->section->rows;
-    size_t count = json_array_size(rows), next = 0;
+ * scratch for the places of all rows. */
+static void add_part(chart *c, size_t part, size_t *chosen) {
+    size_t next = 0;
     bool is_first = part == PARTS; /* the controls have a chart even where they are alone */
-    v->rows = chosen;
+    const json_t *row;
+    c->rows = chosen;
     do {
-        size_t curves = 0;
-        v->count = 0;
-        for (; next < count && curves < MOST_CURVES; next++) {
-            const json_t *row = json_array_get(rows, next);
-            if (part_of(row) < PARTS && (part == PARTS || part_of(row) == part) &&
-                report_losses_find(row, v->value, "top", v->set, NULL)) {
-                chosen[v->count++] = next;
-                curves++;
-            }
-        }
-        for (size_t r = 0; (curves || is_first) && r < count; r++)
-            if (part_of(json_array_get(rows, r)) == PARTS &&
-                report_losses_find(json_array_get(rows, r), v->value, "top", v->set, NULL))
-                chosen[v->count++] = r;
-        if (v->count)
-            TRY(draw_view(v, err));
+        c->count = 0;
+        for (; c->count < MOST_CURVES && (row = json_array_get(c->v.rows, next)); next++)
+            if (part_of(row) < PARTS && (part == PARTS || part_of(row) == part) && entry_of(c, row))
+                chosen[c->count++] = next;
+        bool has_controls = c->count || is_first;
+        for (size_t r = 0; has_controls && (row = json_array_get(c->v.rows, r)); r++)
+            if (part_of(row) == PARTS && entry_of(c, row))
+                chosen[c->count++] = r;
+        if (c->count)
+            add_charts(c);
         is_first = false;
-    } while (next < count);
-    return FDS_OK;
+    } while (next < json_array_size(c->v.rows));
 }
 
-/* All curves by one value function. */
-static fds_status draw_value(view *v, size_t *chosen, fds_error *err) {
+/* All curves by one utility function. */
+static void add_utility(chart *c, size_t *chosen) {
     static const char *const headings[PARTS] = {"the paper’s methods", "the paper’s baselines",
-                                                "others"};
+                                                "other methods"};
     size_t curves = 0;
-    for (size_t r = 0; r < json_array_size(v->section->rows); r++) {
-        const json_t *row = json_array_get(v->section->rows, r);
-        curves += part_of(row) < PARTS && report_losses_find(row, v->value, "top", v->set, NULL);
-    }
-    v->heading = "all methods";
+    const json_t *row;
+    for (size_t r = 0; (row = json_array_get(c->v.rows, r)); r++)
+        curves += part_of(row) < PARTS && entry_of(c, row);
+    c->heading = "all methods";
     if (curves <= MOST_CURVES)
-        return draw_part(v, PARTS, chosen, err);
-    for (size_t part = 0; part < PARTS; part++) {
-        v->heading = headings[part];
-        TRY(draw_part(v, part, chosen, err));
+        add_part(c, PARTS, chosen);
+    for (size_t part = 0; curves > MOST_CURVES && part < PARTS; part++) {
+        c->heading = headings[part];
+        add_part(c, part, chosen);
     }
-    return FDS_OK;
 }
 
-fds_status report_figures_curves(const report_section *s, fds_error *err) {
-    const json_t *judged = json_object_get(s->data, "judged");
-    size_t *chosen = fds__alloc_zero(json_array_size(s->rows), sizeof *chosen);
-    if (!chosen)
-        return fds__fail_nomem(err, json_array_size(s->rows) * sizeof *chosen);
-    const char *set = "all"; /* unless some sample is predicted rightly */
-    for (size_t r = 0; r < json_array_size(s->rows); r++)
-        if (report_list_find(json_object_get(json_array_get(s->rows, r), "losses"), "set", "right",
-                             NULL))
-            set = "right";
-    fds_status status = FDS_OK;
-    for (size_t j = 0; status == FDS_OK && j < json_array_size(judged); j++) {
-        view v = {
-            .section = s, .value = report_text_of(json_array_get(judged, j), "value"), .set = set};
-        status = draw_value(&v, chosen, err);
+void report_figures_curves(const report_view *v) {
+    size_t *chosen = fds__alloc_zero(json_array_size(v->rows), sizeof *chosen);
+    const json_t *row, *of;
+    chart c = {.v = *v};
+    c.v.removal = "top";
+    c.v.set = "all"; /* unless some sample is classified correctly */
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
+        if (report_find(report_at(row, "losses"), "set", "correct", NULL))
+            c.v.set = "correct";
+    v->html->is_failed |= !chosen;
+    for (size_t u = 0; chosen && (of = json_array_get(report_at(v->data, "utilities"), u)); u++) {
+        c.v.utility = report_text_of(of, "utility");
+        add_utility(&c, chosen);
     }
     fds__free(chosen);
-    return status;
 }
 
-/* ---- overhead ---- */
+/* ---- seconds ---- */
 
-fds_status report_figures_overhead(const report_section *s, fds_error *err) {
-    size_t count = json_array_size(s->rows), used = 0;
-    draw_bar *bars = fds__alloc_zero(count, sizeof *bars);
-    if (!bars)
-        return fds__fail_nomem(err, count * sizeof *bars);
-    for (unsigned kind = 0; kind < REPORT_KINDS; kind++)
-        for (size_t r = 0; r < count; r++) {
-            const json_t *row = json_array_get(s->rows, r);
-            const json_t *stat = json_object_get(json_object_get(row, "timing"), "prepare_s");
+bool report_has_seconds(const report_view *v) {
+    const json_t *row;
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
+        if (isfinite(report_number_of(row, "timing/prepare_s/mean")))
+            return true;
+    return false;
+}
+
+void report_figures_seconds(const report_view *v) {
+    size_t used = 0;
+    const json_t *row;
+    draw_bar *bars = fds__alloc_zero(json_array_size(v->rows), sizeof *bars);
+    v->html->is_failed |= !bars;
+    for (unsigned kind = 0; bars && kind < REPORT_KINDS; kind++)
+        for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
+            const json_t *stat = report_at(row, "timing/prepare_s");
             double value = report_number_of(stat, "mean");
-            if (report_kind_of(row) != kind || !isfinite(value))
-                continue;
-            bars[used++] = (draw_bar){
-                .name = report_text_of(row, "title"),
-                .value = value,
-                .error = report_number_of(stat, "sd") / sqrt(report_number_of(stat, "count")),
-                .mark = report_number_of(json_object_get(row, "paper"), "seconds"),
-                .style = kind,
-                .is_control = kind == REPORT_CONTROL};
+            if (report_kind_of(row) == kind && isfinite(value))
+                bars[used++] = (draw_bar){.name = report_text_of(row, "title"),
+                                          .value = value,
+                                          .error = report_number_of(stat, "sd") /
+                                                   sqrt(report_number_of(stat, "count")),
+                                          .mark = report_number_of(row, "paper/seconds"),
+                                          .style = kind,
+                                          .is_control = kind == REPORT_CONTROL};
         }
-    if (used) {
-        draw_markup(s->html, "<h3>Seconds to prepare</h3>\n");
-        draw_bars("Time before the first answer, by method", "seconds, on a logarithmic scale",
-                  bars, used, s->html);
-    }
+    if (used)
+        draw_bars("Time before the first answer", "seconds, on a logarithmic scale", bars, used,
+                  v->html);
     fds__free(bars);
-    return FDS_OK;
 }
 
 /* ---- pictures ---- */
 
-static fds_status add_picture(const report_section *s, const char *path, const char *title,
-                              fds_error *err) {
+/* data:image/png;base64,... */
+static void add_png(fds__text *html, const uint8_t *data, size_t size) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    draw_markup(html, "data:image/png;base64,");
+    for (size_t i = 0; i < size; i += 3) {
+        size_t left = MIN(size - i, (size_t)3);
+        uint32_t bits = (uint32_t)data[i] << 16;
+        bits |= left > 1 ? (uint32_t)data[i + 1] << 8 : 0;
+        bits |= left > 2 ? data[i + 2] : 0;
+        char four[4];
+        for (size_t k = 0; k < 4; k++)
+            four[k] = k <= left ? digits[bits >> (18 - 6 * k) & 63] : '=';
+        fds__text_add(html, four, sizeof four);
+    }
+}
+
+static fds_status add_picture(const report_view *v, const json_t *picture) {
     static const char signature[] = "\x89PNG\r\n\x1a\n";
+    const char *path = report_text_of(picture, "file"), *method = report_text_of(picture, "method");
+    const json_t *row = report_find(v->rows, "method", method, NULL);
     uint8_t *data;
     size_t size;
-    TRY(fds__file_read(path, MAX_PICTURE, &data, &size, err));
+    TRY(fds__file_read(path, MAX_PICTURE, &data, &size, v->err));
     if (size < 8 || memcmp(data, signature, 8) != 0) {
         fds__free(data);
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: not a PNG", path);
+        return fds__fail(v->err, FDS_ERR_FORMAT, "%s: not a PNG", path);
     }
-    draw_markup(s->html, "<figure class=\"picture\">\n<img alt=\"Test samples, each followed by "
+    draw_markup(v->html, "<figure class=\"picture\">\n<div class=\"scroll\" tabindex=\"0\"><img "
+                         "alt=\"Test samples, each followed by "
                          "training samples\" src=\"");
-    report_png(s->html, data, size);
-    draw_markup(s->html, "\">\n<figcaption>");
-    draw_text(s->html, title);
-    draw_markup(s->html, ": each row a test sample, then its greatest contributors, with original "
-                         "label o, predicted label p and value s; framed where the label is not "
-                         "the one predicted for the test sample.</figcaption>\n</figure>\n");
+    add_png(v->html, data, size);
+    draw_markup(v->html, "\"></div>\n<figcaption>");
+    draw_text(v->html, row ? report_text_of(row, "title") : method);
+    draw_markup(v->html, "</figcaption>\n</figure>\n");
     fds__free(data);
     return FDS_OK;
 }
 
-fds_status report_figures_pictures(const report_section *s, fds_error *err) {
-    const json_t *pictures = json_object_get(s->data, "pictures");
-    if (json_array_size(pictures))
-        draw_markup(s->html, "<h3>The greatest contributors</h3>\n");
-    for (size_t i = 0; i < json_array_size(pictures); i++) {
-        const json_t *picture = json_array_get(pictures, i);
-        const char *file = report_text_of(picture, "file"),
-                   *method = report_text_of(picture, "method");
-        const json_t *row = report_list_find(s->rows, "method", method, NULL);
-        TRY(add_picture(s, file, row ? report_text_of(row, "title") : method, err));
-    }
-    return FDS_OK;
+bool report_has_pictures(const report_view *v) {
+    return json_array_size(report_at(v->data, "pictures")) > 0;
+}
+
+void report_figures_pictures(const report_view *v) {
+    const json_t *picture;
+    for (size_t i = 0; (picture = json_array_get(report_at(v->data, "pictures"), i)); i++)
+        if (*v->status == FDS_OK)
+            *v->status = add_picture(v, picture);
 }

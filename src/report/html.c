@@ -1,10 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keys, utility functions and pictures as they stand in the page.
+ * The parts of assets/page.html filled in, and names as they stand in the page. The build makes C
+ * arrays of the files in assets/.
  */
 #include "report/report.h"
 
+#include <assert.h>
 #include <string.h>
+
+/* ---- parts of the page ---- */
+
+static const report_slot *find_slot(const report_slot *slots, const char *name, size_t length) {
+    while (strlen(slots->name) != length || memcmp(slots->name, name, length) != 0) {
+        slots++;
+        assert(slots->name); /* page.html names what there is not */
+    }
+    return slots;
+}
+
+/* Up to {{/name}} or the end of the part; returns where it goes on. */
+static const char *fill(const report_view *v, const char *text, const report_slot *slots,
+                        bool is_shown) {
+    for (const char *open; (open = strstr(text, "{{")) && open[2] != '=';) {
+        bool is_mark = strchr("@#^/", open[2]) != NULL;
+        const char *name = open + 2 + is_mark, *end = strstr(name, "}}");
+        char path[32];
+        if (is_shown)
+            fds__text_add(v->html, text, (size_t)(open - text));
+        text = end + 2;
+        if (open[2] == '/')
+            return text;
+        if (open[2] == '@') {
+            snprintf(path, sizeof path, "%.*s", (int)(end - name), name);
+            draw_text(v->html, is_shown ? report_text_of(v->report, path) : "");
+            continue;
+        }
+        const report_slot *slot = find_slot(slots, name, (size_t)(end - name));
+        if (is_mark)
+            text = fill(v, text, slots, is_shown && slot->has(v) == (open[2] == '#'));
+        else if (is_shown)
+            slot->write(v);
+    }
+    const char *end = strstr(text, "{{=");
+    fds__text_add(v->html, text, end ? (size_t)(end - text) : strlen(text));
+    return NULL;
+}
+
+void report_fill(const report_view *v, const char *part, const report_slot *slots) {
+    char head[32];
+    snprintf(head, sizeof head, "{{=%s}}\n", part);
+    const char *text = strstr(report_page_html, head);
+    assert(text); /* there is such a part */
+    fill(v, text + strlen(head), slots, true);
+}
+
+/* ---- names ---- */
 
 void report_pointer(fds__text *html, const char *key) {
     for (; *key; key++) {
@@ -13,37 +63,30 @@ void report_pointer(fds__text *html, const char *key) {
     }
 }
 
-void report_utility_name(fds__text *name, const char *value) {
-    if (strcmp(value, "retrain") == 0)
-        draw_markup(name, "models trained until converged");
-    else if (strncmp(value, "retrain:", 8) == 0) {
-        draw_markup(name, "models of ");
-        draw_markup(name, value + 8);
-        draw_markup(name, " epochs");
+void report_utility(fds__text *html, const char *utility) {
+    if (strcmp(utility, "retrain") == 0)
+        draw_text(html, "models trained to convergence");
+    else if (strncmp(utility, "retrain:", 8) == 0) {
+        draw_text(html, "models trained for ");
+        draw_text(html, utility + 8);
+        draw_text(html, " epochs");
     } else
-        draw_markup(name, value);
+        draw_text(html, utility);
 }
 
-void report_utility(fds__text *html, const char *value) {
-    fds__text name = {0};
-    report_utility_name(&name, value);
-    if (name.data)
-        draw_text(html, name.data);
-    html->is_failed |= name.is_failed;
-    fds__free(name.data);
+const char *report_removal(const char *removal) {
+    return strcmp(removal, "top") == 0      ? "without the most valuable players"
+           : strcmp(removal, "bottom") == 0 ? "without the least valuable players"
+                                            : "with the most valuable players alone";
 }
 
-void report_png(fds__text *html, const uint8_t *data, size_t size) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    draw_markup(html, "data:image/png;base64,");
-    for (size_t i = 0; i < size; i += 3) {
-        size_t left = MIN(size - i, (size_t)3);
-        uint32_t bits = (uint32_t)data[i] << 16;
-        bits |= left > 1 ? (uint32_t)data[i + 1] << 8 : 0;
-        bits |= left > 2 ? data[i + 2] : 0;
-        char four[4];
-        for (size_t k = 0; k < 4; k++)
-            four[k] = k <= left ? digits[bits >> (18 - 6 * k) & 63] : '=';
-        fds__text_add(html, four, sizeof four);
-    }
+void report_write_utility(const report_view *v) { report_utility(v->html, v->utility); }
+void report_write_removal(const report_view *v) {
+    draw_markup(v->html, report_removal(v->removal));
+}
+
+void report_counted(fds__text *html, size_t count, const char *one) {
+    fds__text_print(html, "%zu %s", count, one);
+    if (count != 1)
+        draw_markup(html, one[strlen(one) - 1] == 's' ? "es" : "s");
 }

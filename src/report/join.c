@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report.json (docs/bench.md) of case.json files: cases of one set of data, which differ in their
- * seeds alone, become one entry, with the mean, the standard deviation and the standard error of
- * every number over all their test samples, or over the seeds for what is one number a seed.
- * Data, rows and value functions stand in the order in which they are first met. Here is what holds
- * for a set of data as a whole; join_rows.c has its numbers.
+ * report.json (docs/bench.md) from case.json files. Cases of one set of data, which differ in their
+ * seeds only, become one entry, with the mean, the standard deviation and the standard error of
+ * every number over all their test samples, or over the seeds for what is one number per seed.
+ * Data, rows and utility functions keep the order in which they first appear. This file has what
+ * holds for a set of data as a whole; join_rows.c has its numbers.
  */
 #include "report/report.h"
 
@@ -14,13 +14,11 @@
 /* ---- a set of data ---- */
 
 /* Pictures of the first case that has any; only those whose files are there. */
-static json_t *join_pictures(const report_cases *g) {
+static json_t *join_pictures(report_cases *g) {
     json_t *out = json_array();
-    bool is_whole = out != NULL;
-    for (size_t i = 0; is_whole && i < g->count && json_array_size(out) == 0; i++) {
-        const json_t *list = json_object_get(g->cases[i], "pictures");
-        for (size_t k = 0; is_whole && k < json_array_size(list); k++) {
-            const json_t *picture = json_array_get(list, k);
+    const json_t *picture;
+    for (size_t i = 0; i < g->count && json_array_size(out) == 0; i++)
+        for (size_t k = 0; (picture = json_array_get(report_at(g->cases[i], "pictures"), k)); k++) {
             char path[FDS__PATH_MAX];
             if (fds__path_join(path, sizeof path, g->dirs[i], report_text_of(picture, "file"),
                                NULL) != FDS_OK)
@@ -29,15 +27,14 @@ static json_t *join_pictures(const report_cases *g) {
             if (file && !fds__path_exists(json_string_value(file)))
                 json_decref(file);
             else
-                is_whole = fds__json_append(out, json_pack("{s:s, s:o}", "method",
-                                                           report_text_of(picture, "method"),
-                                                           "file", file));
+                g->is_failed |= !fds__json_append(out, json_pack("{s:s, s:o}", "method",
+                                                                 report_text_of(picture, "method"),
+                                                                 "file", file));
         }
-    }
-    return fds__json_keep_if(out, is_whole);
+    return out;
 }
 
-/* Truth and wrong labels may be left out in some seeds. */
+/* Truth and flipped labels may be missing in some seeds. */
 static bool may_be_zero(const char *key) {
     return strcmp(key, "truth") == 0 || strcmp(key, "flipped") == 0;
 }
@@ -46,20 +43,19 @@ static bool is_zero(const json_t *json) { return !json || json_number_value(json
 
 /* The settings of a case without its seed; of what may be 0 in some seeds, the first case's that is
  * not. */
-static json_t *join_settings(const report_cases *g, size_t i) {
+static json_t *join_settings(report_cases *g, size_t i) {
     json_t *out = json_object();
-    bool is_whole = out != NULL;
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)json_object_get(g->cases[i], "settings"), key, value) {
-        if (!is_whole || strcmp(key, "seed") == 0)
-            continue;
+    json_object_foreach((json_t *)(uintptr_t)report_at(g->cases[i], "settings"), key, value) {
         const json_t *known = value;
         for (size_t k = 0; may_be_zero(key) && is_zero(known) && k < g->count; k++)
-            known = json_object_get(json_object_get(g->cases[k], "settings"), key);
-        is_whole = fds__json_share(out, key, known ? known : value);
+            known = json_object_get(report_at(g->cases[k], "settings"), key);
+        if (strcmp(key, "seed") != 0)
+            g->is_failed |= !fds__json_share(out, key, known ? known : value);
     }
-    return fds__json_keep_if(out, is_whole);
+    g->is_failed |= !out;
+    return out;
 }
 
 static fds_status fail_difference(const report_cases *g, size_t i, const char *what,
@@ -71,11 +67,11 @@ static fds_status fail_difference(const report_cases *g, size_t i, const char *w
                      report_text_of(json_object_get(g->cases[i], "data"), "name"));
 }
 
-static fds_status check_settings(const report_cases *g, size_t i, fds_error *err) {
+static fds_status check_settings(report_cases *g, size_t i, fds_error *err) {
     json_t *before = join_settings(g, 0), *now = join_settings(g, i);
     char what[300];
     fds_status status = FDS_OK;
-    if (!before || !now)
+    if (g->is_failed)
         status = fds__fail_json(err);
     else if (fds__json_difference(before, now, "first case", what, sizeof what))
         status = fail_difference(g, i, what, err);
@@ -86,13 +82,13 @@ static fds_status check_settings(const report_cases *g, size_t i, fds_error *err
 
 /* Rows of one method say the same about it in all cases. */
 static fds_status check_rows(const report_cases *g, size_t i, fds_error *err) {
-    static const char *const same[] = {"title", "kind", "is_per_sample", "value"};
+    static const char *const same[] = {"title", "kind", "is_per_sample", "utility"};
     const json_t *rows = json_object_get(g->cases[i], "rows");
     for (size_t r = 0; r < json_array_size(rows); r++)
         for (size_t before = 0; before < i; before++) {
             const json_t *row = json_array_get(rows, r);
-            const json_t *other = report_list_find(json_object_get(g->cases[before], "rows"),
-                                                   "method", report_text_of(row, "method"), NULL);
+            const json_t *other = report_find(json_object_get(g->cases[before], "rows"), "method",
+                                              report_text_of(row, "method"), NULL);
             for (size_t k = 0; other && k < sizeof same / sizeof *same; k++)
                 if (!json_equal(json_object_get(row, same[k]), json_object_get(other, same[k]))) {
                     char what[300];
@@ -108,7 +104,7 @@ static json_int_t seed_of(const json_t *of_case) {
     return json_integer_value(json_object_get(json_object_get(of_case, "settings"), "seed"));
 }
 
-static fds_status check_group(const report_cases *g, fds_error *err) {
+static fds_status check_group(report_cases *g, fds_error *err) {
     for (size_t i = 1; i < g->count; i++) {
         char what[300];
         for (size_t before = 0; before < i; before++)
@@ -127,23 +123,20 @@ static fds_status check_group(const report_cases *g, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status join_group(const report_cases *g, json_t **out, fds_error *err) {
+static fds_status join_group(report_cases *g, json_t **out, fds_error *err) {
     TRY(check_group(g, err));
-    json_t *data = json_object(), *seeds = json_array();
-    bool is_whole = data && seeds;
+    json_t *data = json_object(), *seeds = json_array(), *value;
     const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)json_object_get(g->cases[0], "data"), key, value)
-        is_whole = is_whole && fds__json_share(data, key, value);
-    for (size_t i = 0; is_whole && i < g->count; i++)
-        is_whole = fds__json_append(seeds, json_integer(seed_of(g->cases[i])));
-    is_whole = is_whole && fds__json_share(data, "seeds", seeds) &&
-               fds__json_put(data, "settings", join_settings(g, 0)) &&
-               fds__json_put(data, "judged", report_join_judged(g)) &&
-               fds__json_put(data, "rows", report_join_rows(g)) &&
-               fds__json_put(data, "pictures", join_pictures(g));
-    json_decref(seeds);
-    *out = fds__json_keep_if(data, is_whole);
+    json_object_foreach((json_t *)(uintptr_t)report_at(g->cases[0], "data"), key, value)
+        g->is_failed |= !fds__json_share(data, key, value);
+    for (size_t i = 0; i < g->count; i++)
+        g->is_failed |= !fds__json_append(seeds, json_integer(seed_of(g->cases[i])));
+    bool is_whole = fds__json_put(data, "seeds", seeds) &&
+                    fds__json_put(data, "settings", join_settings(g, 0)) &&
+                    fds__json_put(data, "utilities", report_join_utilities(g)) &&
+                    fds__json_put(data, "rows", report_join_rows(g)) &&
+                    fds__json_put(data, "pictures", join_pictures(g));
+    *out = fds__json_keep_if(data, is_whole && !g->is_failed);
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
@@ -209,7 +202,7 @@ fds_status report_join(const char *const *dirs, size_t count, const char *comman
     json_t **cases = fds__alloc_zero(count, sizeof *cases), *list = json_array(), *report = NULL;
     report_cases g = {fds__alloc_zero(count, sizeof *g.cases),
                       fds__alloc_zero(count, sizeof *g.dirs),
-                      fds__alloc_zero(count, sizeof *g.parts), 0};
+                      fds__alloc_zero(count, sizeof *g.parts), 0, false};
     fds_status status = cases && list && g.cases && g.dirs && g.parts
                             ? read_cases(dirs, count, cases, err)
                             : fds__fail_json(err);

@@ -1,15 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The numbers of a set of data in report.json, joined from its cases: what is measured on test
- * samples is pooled over all samples of all seeds, what is one number a seed is averaged over the
- * seeds that have it. Whatever was measured in no case is null. A result of NULL is want of memory.
+ * samples is pooled over all samples of all seeds, what is one number per seed is averaged over the
+ * seeds that have it. Whatever no case has measured is null. Where memory runs out, g->is_failed is
+ * set and a result lacks something.
  */
 #include "report/report.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- one number a case ---- */
+static void put(report_cases *g, json_t *object, const char *key, json_t *value) {
+    g->is_failed |= !fds__json_put(object, key, value);
+}
+
+static void append(report_cases *g, json_t *list, json_t *value) {
+    g->is_failed |= !fds__json_append(list, value);
+}
+
+/* ---- one number per case ---- */
+
+/* The row of a method in a case, or NULL. */
+static const json_t *row_of(const report_cases *g, size_t i, const char *method) {
+    return report_find(report_at(g->cases[i], "rows"), "method", method, NULL);
+}
+
+static const json_t *utility_of(const report_cases *g, size_t i, const char *utility) {
+    return report_find(report_at(g->cases[i], "utilities"), "utility", utility, NULL);
+}
 
 /* {mean, sd, count} of the parts, or null. */
 static json_t *describe_stat(const report_cases *g) {
@@ -20,252 +38,180 @@ static json_t *describe_stat(const report_cases *g) {
                      (json_int_t)all.count);
 }
 
-/* One number a case: rows[method].outer.key, or rows[method].key where outer is NULL. */
-static json_t *join_number(const report_cases *g, const char *method, const char *outer,
-                           const char *key) {
-    for (size_t i = 0; i < g->count; i++) {
-        const json_t *row =
-            report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
-        const json_t *from = outer ? json_object_get(row, outer) : row;
-        g->parts[i] = (report_stat){1, report_number_of(from, key), NAN, NAN};
-    }
+/* The number at a path in the rows of a method. */
+static json_t *join_number(const report_cases *g, const char *method, const char *path) {
+    for (size_t i = 0; i < g->count; i++)
+        g->parts[i] = (report_stat){1, report_number_of(row_of(g, i, method), path), NAN, NAN};
     return describe_stat(g);
 }
 
-static json_t *join_agreement(const report_cases *g, const char *method) {
-    static const char *const keys[] = {"correlation", "within", "relative_error", "gap"};
+static json_t *join_agreement(report_cases *g, const char *method) {
     json_t *out = json_object();
-    bool is_whole = out != NULL, is_empty = true;
-    for (size_t k = 0; is_whole && k < 4; k++) {
-        json_t *stat = join_number(g, method, "agreement", keys[k]);
-        is_empty &= json_is_null(stat);
-        is_whole = fds__json_put(out, keys[k], stat);
-    }
-    out = fds__json_keep_if(out, is_whole && !is_empty);
-    return out || !is_whole ? out : json_null();
+    bool is_empty = true;
+    put(g, out, "correlation", join_number(g, method, "agreement/correlation"));
+    put(g, out, "class_correlation", join_number(g, method, "agreement/class_correlation"));
+    put(g, out, "relative_error", join_number(g, method, "agreement/relative_error"));
+    put(g, out, "efficiency_gap", join_number(g, method, "agreement/efficiency_gap"));
+    const char *key;
+    json_t *stat;
+    json_object_foreach(out, key, stat) is_empty &= json_is_null(stat);
+    if (!is_empty)
+        return out;
+    json_decref(out);
+    return json_null();
 }
 
-/* How many orders of the players were walked, and whether all seeds ended by the method's own rule;
- * null where it has none. */
-static json_t *join_orders(const report_cases *g, const char *method) {
-    json_t *walked = join_number(g, method, "orders", "walked");
-    json_t *has_converged = json_null();
-    if (!walked || json_is_null(walked))
-        return walked;
+/* How many permutations were sampled, and whether all seeds ended by the method's own rule; null
+ * where it has none. */
+static json_t *join_permutations(const report_cases *g, const char *method) {
+    json_t *sampled = join_number(g, method, "permutations/sampled");
+    const json_t *has_converged = json_null();
+    if (!sampled || json_is_null(sampled))
+        return sampled;
     for (size_t i = 0; i < g->count; i++) {
-        const json_t *row =
-            report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
-        json_t *flag = json_object_get(json_object_get(row, "orders"), "has_converged");
+        const json_t *flag = report_at(row_of(g, i, method), "permutations/has_converged");
         if (json_is_boolean(flag) && !json_is_false(has_converged))
             has_converged = flag;
     }
-    return json_pack("{s:o, s:O}", "walked", walked, "has_converged", has_converged);
+    return json_pack("{s:o, s:O}", "sampled", sampled, "has_converged", has_converged);
 }
 
-static const json_t *timing_of(const report_cases *g, size_t i, const char *method) {
-    const json_t *rows = json_object_get(g->cases[i], "rows");
-    return json_object_get(report_list_find(rows, "method", method, NULL), "timing");
-}
-
-/* Seconds of a method that was broken off and went on lack a part: they count only where there are
+/* Seconds of a method that was interrupted and resumed lack a part: they count only where there are
  * no others. */
-static json_t *join_timing(const report_cases *g, const char *method) {
-    static const char *const keys[] = {"prepare_s", "answer_ms"};
+static json_t *join_timing(report_cases *g, const char *method) {
     bool has_whole = false, has_any = false;
     for (size_t i = 0; i < g->count; i++) {
-        const json_t *timing = timing_of(g, i, method);
+        const json_t *timing = report_at(row_of(g, i, method), "timing");
         has_any |= json_is_object(timing);
-        has_whole |= json_is_false(json_object_get(timing, "was_resumed"));
+        has_whole |= json_is_false(report_at(timing, "was_resumed"));
     }
     if (!has_any)
         return json_null();
     json_t *out = json_object();
-    bool is_whole = out != NULL;
-    for (size_t k = 0; is_whole && k < 2; k++) {
-        for (size_t i = 0; i < g->count; i++) {
-            const json_t *timing = timing_of(g, i, method);
-            bool counts =
-                k == 1 || !has_whole || json_is_false(json_object_get(timing, "was_resumed"));
-            double number = counts ? report_number_of(timing, keys[k]) : NAN;
-            g->parts[i] = (report_stat){1, number, NAN, NAN};
-        }
-        is_whole = fds__json_put(out, keys[k], describe_stat(g));
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *timing = report_at(row_of(g, i, method), "timing");
+        bool counts = !has_whole || json_is_false(report_at(timing, "was_resumed"));
+        g->parts[i] =
+            (report_stat){1, counts ? report_number_of(timing, "prepare_s") : NAN, NAN, NAN};
     }
-    is_whole = is_whole && fds__json_put(out, "was_resumed", json_boolean(!has_whole));
-    return fds__json_keep_if(out, is_whole);
+    put(g, out, "prepare_s", describe_stat(g));
+    put(g, out, "answer_ms", join_number(g, method, "timing/answer_ms"));
+    put(g, out, "was_resumed", json_boolean(!has_whole));
+    return out;
 }
 
 /* ---- losses ---- */
 
-/* The means of the parts, which have been filled in for one share. */
-static json_t *list_means(const report_cases *g) {
-    json_t *list = json_array();
-    bool is_whole = list != NULL;
-    for (size_t i = 0; is_whole && i < g->count; i++)
-        is_whole = fds__json_append(list, fds__json_real(g->parts[i].mean));
-    return fds__json_keep_if(list, is_whole);
+/* A case's own entry that is like one of the losses of a method (NULL: with all players). */
+static const json_t *entry_like(const report_cases *g, size_t i, const char *method,
+                                const char *utility, const json_t *loss) {
+    const char *set = report_text_of(loss, "set");
+    if (method)
+        return report_losses(row_of(g, i, method), report_text_of(loss, "utility"),
+                             report_text_of(loss, "removal"), set, NULL);
+    return report_find(report_at(utility_of(g, i, utility), "losses"), "set", set, NULL);
 }
 
-/* A case's own entry for a method (NULL: with all players), value function, way and set. */
-static const json_t *entry_of(const report_cases *g, size_t i, const char *method,
-                              const char *value, const char *way, const char *set) {
-    const json_t *found;
-    if (method) {
-        found = report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL);
-        return report_losses_find(found, value, way, set, NULL);
-    }
-    found = report_list_find(json_object_get(g->cases[i], "judged"), "value", value, NULL);
-    return report_list_find(json_object_get(found, "losses"), "set", set, NULL);
-}
-
-/* One of the losses with all players, from the first case's entry that names its set. */
-static json_t *join_base(const report_cases *g, const char *value, const json_t *first) {
-    const char *set = report_text_of(first, "set");
+/* One of the losses with all players, from the first case that has it. */
+static json_t *join_base(report_cases *g, const char *utility, const json_t *first) {
+    json_t *by_seed = json_array();
     for (size_t i = 0; i < g->count; i++) {
-        const json_t *entry = entry_of(g, i, NULL, value, NULL, set);
+        const json_t *entry = entry_like(g, i, NULL, utility, first);
         g->parts[i] =
             (report_stat){entry ? report_number_of(entry, "count") : 0,
                           report_number_of(entry, "mean"), report_number_of(entry, "sd"), NAN};
+        append(g, by_seed, fds__json_real(g->parts[i].mean));
     }
     report_stat all = report_pool(g->parts, g->count);
-    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "set", set, "count", (json_int_t)all.count,
-                     "mean", fds__json_real(all.mean), "sd", fds__json_real(all.sd), "error",
-                     fds__json_real(all.error), "by_seed", list_means(g));
+    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "set", report_text_of(first, "set"), "count",
+                     (json_int_t)all.count, "mean", fds__json_real(all.mean), "sd",
+                     fds__json_real(all.sd), "error", fds__json_real(all.error), "by_seed",
+                     by_seed);
 }
 
-/* The means of each case by share, [[...], ...]; null for a case that has none. */
-static json_t *list_by_seed(const report_cases *g, const char *method, const char *value,
-                            const char *way, const char *set) {
-    json_t *list = json_array();
-    bool is_whole = list != NULL;
-    for (size_t i = 0; is_whole && i < g->count; i++) {
-        const json_t *entry = entry_of(g, i, method, value, way, set);
-        json_t *means = entry ? json_incref(json_object_get(entry, "mean")) : json_null();
-        is_whole = fds__json_append(list, means);
-    }
-    return fds__json_keep_if(list, is_whole);
-}
-
-/* One entry of a row's losses, from the first case's that names its value, way and set. */
-static json_t *join_loss(const report_cases *g, const char *method, const json_t *first) {
-    const char *value = report_text_of(first, "value"), *way = report_text_of(first, "way");
-    const char *set = report_text_of(first, "set");
-    size_t shares = json_array_size(json_object_get(first, "mean"));
-    json_t *mean = json_array(), *sd = json_array(), *error = json_array();
-    bool is_whole = true;
+/* One entry of a row's losses, from the first case that has it. by_seed: the means of each case by
+ * share, null for a case without the entry. */
+static json_t *join_loss(report_cases *g, const char *method, const json_t *first) {
+    json_t *mean = json_array(), *sd = json_array(), *error = json_array(), *by_seed = json_array();
     double count = 0;
-    for (size_t k = 0; is_whole && k < shares; k++) {
+    for (size_t k = 0; k < json_array_size(report_at(first, "mean")); k++) {
         for (size_t i = 0; i < g->count; i++) {
-            const json_t *entry = entry_of(g, i, method, value, way, set);
+            const json_t *entry = entry_like(g, i, method, NULL, first);
             g->parts[i] = (report_stat){entry ? report_number_of(entry, "count") : 0,
-                                        report_number_at(json_object_get(entry, "mean"), k),
-                                        report_number_at(json_object_get(entry, "sd"), k), NAN};
+                                        report_number_at(report_at(entry, "mean"), k),
+                                        report_number_at(report_at(entry, "sd"), k), NAN};
         }
         report_stat all = report_pool(g->parts, g->count);
         count = fmax(count, all.count);
-        is_whole = fds__json_append(mean, fds__json_real(all.mean)) &&
-                   fds__json_append(sd, fds__json_real(all.sd)) &&
-                   fds__json_append(error, fds__json_real(all.error));
+        append(g, mean, fds__json_real(all.mean));
+        append(g, sd, fds__json_real(all.sd));
+        append(g, error, fds__json_real(all.error));
     }
-    if (!is_whole) {
-        json_decref(mean);
-        json_decref(sd);
-        json_decref(error);
-        return NULL;
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *entry = entry_like(g, i, method, NULL, first);
+        append(g, by_seed, entry ? json_incref(json_object_get(entry, "mean")) : json_null());
     }
-    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "value", value, "way", way, "set",
-                     set, "count", (json_int_t)count, "mean", mean, "sd", sd, "error", error,
-                     "by_seed", list_by_seed(g, method, value, way, set));
+    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "utility",
+                     report_text_of(first, "utility"), "removal", report_text_of(first, "removal"),
+                     "set", report_text_of(first, "set"), "count", (json_int_t)count, "mean", mean,
+                     "sd", sd, "error", error, "by_seed", by_seed);
 }
 
-/* Every entry of the losses of a method (NULL: of judged[value]) that any case has, once. */
-static json_t *join_losses(const report_cases *g, const char *method, const char *value) {
+/* Every entry of the losses of a method (NULL: of a utility function) that any case has, once. */
+static json_t *join_losses(report_cases *g, const char *method, const char *utility) {
     json_t *out = json_array();
-    bool is_whole = out != NULL;
-    for (size_t i = 0; is_whole && i < g->count; i++) {
-        const json_t *holder =
-            method ? report_list_find(json_object_get(g->cases[i], "rows"), "method", method, NULL)
-                   : report_list_find(json_object_get(g->cases[i], "judged"), "value", value, NULL);
-        const json_t *list = json_object_get(holder, "losses");
-        for (size_t k = 0; is_whole && k < json_array_size(list); k++) {
-            const json_t *entry = json_array_get(list, k);
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *holder = method ? row_of(g, i, method) : utility_of(g, i, utility), *entry;
+        for (size_t k = 0; (entry = json_array_get(report_at(holder, "losses"), k)); k++) {
             bool is_new = true;
             for (size_t before = 0; before < i; before++)
-                is_new &=
-                    !entry_of(g, before, method, method ? report_text_of(entry, "value") : value,
-                              report_text_of(entry, "way"), report_text_of(entry, "set"));
+                is_new &= !entry_like(g, before, method, utility, entry);
             if (is_new)
-                is_whole = fds__json_append(out, method ? join_loss(g, method, entry)
-                                                        : join_base(g, value, entry));
+                append(g, out, method ? join_loss(g, method, entry) : join_base(g, utility, entry));
         }
     }
-    return fds__json_keep_if(out, is_whole);
+    return out;
 }
 
 /* ---- rows ---- */
 
-/* The paper's figures are of so many players. */
-static json_t *describe_paper(const json_t *data, const char *method) {
+/* The paper's figures are for so many players. */
+static json_t *describe_paper(report_cases *g, const char *method) {
+    const json_t *data = report_at(g->cases[0], "data");
     const report_paper_row *row = report_paper_find(report_text_of(data, "name"), method);
     if (!row || report_number_of(data, "players") != REPORT_PAPER_PLAYERS)
         return json_null();
     json_t *shares = json_array(), *mean = json_array(), *sd = json_array();
-    bool is_whole = true;
-    for (size_t k = 0; is_whole && k < REPORT_PAPER_SHARES; k++)
-        is_whole = fds__json_append(shares, json_real(report_paper_shares[k])) &&
-                   fds__json_append(mean, json_real(row->mean[k])) &&
-                   fds__json_append(sd, json_real(row->sd[k]));
-    if (!is_whole) {
-        json_decref(shares);
-        json_decref(mean);
-        json_decref(sd);
-        return NULL;
+    for (size_t k = 0; k < REPORT_PAPER_SHARES; k++) {
+        append(g, shares, json_real(report_paper_shares[k]));
+        append(g, mean, json_real(row->mean[k]));
+        append(g, sd, json_real(row->sd[k]));
     }
     return json_pack("{s:o, s:o, s:o, s:o}", "shares", shares, "mean", mean, "sd", sd, "seconds",
                      row->seconds > 0 ? json_real(row->seconds) : json_null());
 }
 
-static json_t *join_row(const report_cases *g, const json_t *first) {
+static json_t *join_row(report_cases *g, const json_t *first) {
     const char *method = report_text_of(first, "method");
-    static const char *const same[] = {"method", "title", "kind", "is_per_sample", "value"};
+    static const char *const same[] = {"method", "title", "kind", "is_per_sample", "utility"};
     json_t *out = json_object();
-    bool is_whole = out != NULL;
-    for (size_t k = 0; is_whole && k < sizeof same / sizeof *same; k++)
-        is_whole = fds__json_share(out, same[k], json_object_get(first, same[k]));
-    is_whole =
-        is_whole && fds__json_put(out, "losses", join_losses(g, method, NULL)) &&
-        fds__json_put(out, "agreement", join_agreement(g, method)) &&
-        fds__json_put(out, "area", join_number(g, method, NULL, "area")) &&
-        fds__json_put(out, "sub_models", join_number(g, method, NULL, "sub_models")) &&
-        fds__json_put(out, "orders", join_orders(g, method)) &&
-        fds__json_put(out, "timing", join_timing(g, method)) &&
-        fds__json_put(out, "paper", describe_paper(json_object_get(g->cases[0], "data"), method));
-    return fds__json_keep_if(out, is_whole);
-}
-
-/* The entries of the list key of all cases, each once by its member name, as make joins them. */
-static json_t *join_list(const report_cases *g, const char *key, const char *name,
-                         json_t *(*make)(const report_cases *g, const json_t *first)) {
-    json_t *out = json_array();
-    bool is_whole = out != NULL;
-    for (size_t i = 0; is_whole && i < g->count; i++) {
-        const json_t *list = json_object_get(g->cases[i], key);
-        for (size_t k = 0; is_whole && k < json_array_size(list); k++) {
-            const json_t *entry = json_array_get(list, k);
-            if (!report_list_find(out, name, report_text_of(entry, name), NULL))
-                is_whole = fds__json_append(out, make(g, entry));
-        }
-    }
-    return fds__json_keep_if(out, is_whole);
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++)
+        g->is_failed |= !fds__json_share(out, same[k], json_object_get(first, same[k]));
+    put(g, out, "losses", join_losses(g, method, NULL));
+    put(g, out, "agreement", join_agreement(g, method));
+    put(g, out, "auc", join_number(g, method, "auc"));
+    put(g, out, "sub_models", join_number(g, method, "sub_models"));
+    put(g, out, "permutations", join_permutations(g, method));
+    put(g, out, "timing", join_timing(g, method));
+    put(g, out, "paper", describe_paper(g, method));
+    return out;
 }
 
 /* How well the halves of the truth agree, over the seeds that have one. */
-static json_t *join_truth(const report_cases *g, const char *value) {
+static json_t *join_truth(const report_cases *g, const char *utility) {
     const json_t *coalitions = NULL;
     for (size_t i = 0; i < g->count; i++) {
-        const json_t *judged = json_object_get(g->cases[i], "judged");
-        const json_t *truth =
-            json_object_get(report_list_find(judged, "value", value, NULL), "truth");
+        const json_t *truth = report_at(utility_of(g, i, utility), "truth");
         g->parts[i] = (report_stat){1, report_number_of(truth, "correlation"), NAN, NAN};
         if (!coalitions)
             coalitions = json_object_get(truth, "coalitions");
@@ -275,15 +221,25 @@ static json_t *join_truth(const report_cases *g, const char *value) {
     return json_pack("{s:O, s:o}", "coalitions", coalitions, "correlation", describe_stat(g));
 }
 
-static json_t *join_judge(const report_cases *g, const json_t *first) {
-    const char *value = report_text_of(first, "value");
-    return json_pack("{s:s, s:o, s:o}", "value", value, "losses", join_losses(g, NULL, value),
-                     "truth", join_truth(g, value));
+static json_t *join_utility(report_cases *g, const json_t *first) {
+    const char *utility = report_text_of(first, "utility");
+    return json_pack("{s:s, s:o, s:o}", "utility", utility, "losses", join_losses(g, NULL, utility),
+                     "truth", join_truth(g, utility));
 }
 
-/* ---- both lists ---- */
-
-json_t *report_join_judged(const report_cases *g) {
-    return join_list(g, "judged", "value", join_judge);
+/* The entries of the list key of all cases, each once by its member name, as make joins them. */
+static json_t *join_list(report_cases *g, const char *key, const char *name,
+                         json_t *(*make)(report_cases *g, const json_t *first)) {
+    json_t *out = json_array();
+    const json_t *entry;
+    for (size_t i = 0; i < g->count; i++)
+        for (size_t k = 0; (entry = json_array_get(report_at(g->cases[i], key), k)); k++)
+            if (!report_find(out, name, report_text_of(entry, name), NULL))
+                append(g, out, make(g, entry));
+    return out;
 }
-json_t *report_join_rows(const report_cases *g) { return join_list(g, "rows", "method", join_row); }
+
+json_t *report_join_utilities(report_cases *g) {
+    return join_list(g, "utilities", "utility", join_utility);
+}
+json_t *report_join_rows(report_cases *g) { return join_list(g, "rows", "method", join_row); }

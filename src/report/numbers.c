@@ -2,8 +2,8 @@
  *
  * Numbers out of case.json and report.json, and their statistics over seeds.
  *
- * Seed g has n_g samples with mean m_g and standard deviation s_g. All together, exactly as if the
- * samples themselves had been kept:
+ * Seed g has n_g samples with mean m_g and standard deviation s_g. Over all seeds, exactly as over
+ * all single samples:
  *
  *     n = sum n_g        mean = sum n_g m_g / n
  *     sd^2 = sum ((n_g - 1) s_g^2 + n_g (m_g - mean)^2) / (n - 1)
@@ -13,71 +13,82 @@
 #include "report/report.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- looking things up ---- */
 
-const char *report_text_of(const json_t *object, const char *key) {
-    const char *value = json_string_value(json_object_get(object, key));
-    return value ? value : "";
+const json_t *report_at(const json_t *json, const char *path) {
+    while (json && *path) {
+        char key[48];
+        size_t length = strcspn(path, "/");
+        snprintf(key, sizeof key, "%.*s", (int)length, path);
+        json = json_is_array(json) ? json_array_get(json, strtoul(key, NULL, 10))
+                                   : json_object_get(json, key);
+        path += length + (path[length] == '/');
+    }
+    return json;
+}
+
+const char *report_text_of(const json_t *json, const char *path) {
+    const char *text = json_string_value(report_at(json, path));
+    return text ? text : "";
 }
 
 static double number_or_nan(const json_t *json) {
     return json_is_number(json) ? json_number_value(json) : NAN;
 }
 
-double report_number_of(const json_t *object, const char *key) {
-    return number_or_nan(json_object_get(object, key));
+double report_number_of(const json_t *json, const char *path) {
+    return number_or_nan(report_at(json, path));
 }
 
 double report_number_at(const json_t *list, size_t at) {
     return number_or_nan(json_array_get(list, at));
 }
 
-const json_t *report_list_find(const json_t *list, const char *key, const char *wanted,
-                               size_t *at) {
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *entry = json_array_get(list, i);
-        if (strcmp(report_text_of(entry, key), wanted) == 0) {
-            if (at)
-                *at = i;
-            return entry;
-        }
-    }
-    return NULL;
+const json_t *report_find(const json_t *list, const char *key, const char *text, size_t *at) {
+    const json_t *entry;
+    size_t i = 0;
+    while ((entry = json_array_get(list, i)) && strcmp(report_text_of(entry, key), text) != 0)
+        i++;
+    if (at)
+        *at = i;
+    return entry;
 }
 
-const json_t *report_losses_find(const json_t *row, const char *value, const char *way,
-                                 const char *set, size_t *at) {
-    const json_t *list = json_object_get(row, "losses");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *entry = json_array_get(list, i);
-        if (strcmp(report_text_of(entry, "value"), value) == 0 &&
-            strcmp(report_text_of(entry, "way"), way) == 0 &&
-            strcmp(report_text_of(entry, "set"), set) == 0) {
-            if (at)
-                *at = i;
-            return entry;
-        }
-    }
-    return NULL;
+const json_t *report_losses(const json_t *row, const char *utility, const char *removal,
+                            const char *set, size_t *at) {
+    const json_t *entry;
+    size_t i = 0;
+    while ((entry = json_array_get(report_at(row, "losses"), i)) &&
+           (strcmp(report_text_of(entry, "utility"), utility) != 0 ||
+            strcmp(report_text_of(entry, "removal"), removal) != 0 ||
+            strcmp(report_text_of(entry, "set"), set) != 0))
+        i++;
+    if (at)
+        *at = i;
+    return entry;
 }
 
 double report_paper_at(const json_t *row, double share, size_t *at) {
-    const json_t *paper = json_object_get(row, "paper"), *shares = json_object_get(paper, "shares");
+    const json_t *shares = report_at(row, "paper/shares");
     for (size_t k = 0; k < json_array_size(shares); k++)
         if (fabs(report_number_at(shares, k) - share) < 1e-9) {
             if (at)
                 *at = k;
-            return report_number_at(json_object_get(paper, "mean"), k);
+            return report_number_at(report_at(row, "paper/mean"), k);
         }
     return NAN;
 }
 
+static const char *const kinds[REPORT_KINDS] = {"ours", "beyond", "paper", "other", "control"};
+
+const char *report_kind_name(report_kind kind) { return kinds[kind]; }
+
 report_kind report_kind_of(const json_t *row) {
-    int kind = 0;
-    while (kind < REPORT_CONTROL &&
-           strcmp(report_text_of(row, "kind"), report_kind_name((report_kind)kind)) != 0)
+    unsigned kind = 0;
+    while (kind < REPORT_CONTROL && strcmp(report_text_of(row, "kind"), kinds[kind]) != 0)
         kind++;
     return (report_kind)kind;
 }

@@ -1,296 +1,238 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report.html: what report.json says, for people. One file that needs nothing else:
- * style, drawings and pictures are in it, there is no script and no link to anywhere but to its own
- * parts. tables.c and figures.c write what stands in its sections.
+ * report.html: what report.json says, for people. One file that needs nothing else: style, drawings
+ * and pictures are in it, there is no script and no link to anywhere but to its own parts. Its text
+ * is in assets/page.html; here is what fills it, but for tables.c and figures.c.
  */
 #include "report/report.h"
 
 #include <string.h>
 
+static const json_t *data_at(const report_view *v, size_t d) {
+    return json_array_get(report_at(v->report, "data"), d);
+}
+
+/* ---- whether there is such a thing ---- */
+
+/* Among the rows of the data at hand, or of all data where none is. */
+static bool any_row(const report_view *v, bool (*is)(const json_t *row)) {
+    const json_t *data, *row;
+    for (size_t d = 0; (data = data_at(v, d)); d++)
+        for (size_t r = 0; (row = json_array_get(report_at(data, "rows"), r)); r++)
+            if ((!v->data || v->data == data) && is(row))
+                return true;
+    return false;
+}
+
+static bool is_in_paper(const json_t *row) { return json_is_object(report_at(row, "paper")); }
+static bool is_control(const json_t *row) { return report_kind_of(row) == REPORT_CONTROL; }
+static bool has_paper(const report_view *v) { return any_row(v, is_in_paper); }
+static bool has_controls(const report_view *v) { return any_row(v, is_control); }
+
+static bool has_one_seed(const report_view *v) {
+    for (size_t d = 0; data_at(v, d); d++)
+        if (json_array_size(report_at(data_at(v, d), "seeds")) == 1)
+            return true;
+    return false;
+}
+
+static bool has_command(const report_view *v) { return *report_text_of(v->report, "command") != 0; }
+
+static bool is_mixed(const report_view *v) {
+    return json_is_true(report_at(v->report, "machine/is_mixed"));
+}
+
+static report_view view_of_set(const report_view *v, const char *set) {
+    report_view view = *v;
+    view.removal = "top";
+    view.set = set;
+    return view;
+}
+
+static bool has_set(const report_view *v, const char *set) {
+    report_view view = view_of_set(v, set);
+    return report_has_losses(&view);
+}
+
+static bool has_correct(const report_view *v) { return has_set(v, "correct"); }
+static bool has_all(const report_view *v) { return has_set(v, "all"); }
+
 /* ---- the beginning ---- */
 
-static const char how_to_read[] =
-    "<h2>How to read this</h2>\n"
-    "<p>For each test sample a method tells how much every player, an owner of training data, "
-    "contributed to the prediction. The players whom it values most are taken away, the model is "
-    "trained again on the others, and the loss on that sample is measured. <em>The greater the "
-    "loss, the better the method has found who mattered.</em> Numbers are means over test samples "
-    "and seeds, ± one standard error.";
-
-static const char about_one_seed[] =
-    " Test samples of one seed share its models: where there is a single seed, ± does not tell how "
-    "far another one may lie.";
-
-static const char about_paper[] =
-    " The paper’s own, of 100 players, stand small beneath, and as thin marks in charts.";
-
-static const char about_controls[] =
-    "<p>Two controls keep the measure honest. <em>Random order</em> is what taking away "
-    "anybody does. <em>Same label first</em> takes players of the predicted label and knows "
-    "nothing else: a method that is not above it has found little more than the label.</p>\n";
-
-static void count_of(fds__text *html, size_t count, const char *one, const char *many) {
-    fds__text_print(html, "%zu %s", count, count == 1 ? one : many);
-}
-
-/* Whether the paper has figures for any of the rows. */
-static bool has_paper(const json_t *rows) {
-    bool has_any = false;
-    for (size_t r = 0; r < json_array_size(rows); r++)
-        has_any |= json_is_object(json_object_get(json_array_get(rows, r), "paper"));
-    return has_any;
-}
-
-static bool has_paper_anywhere(const json_t *list) {
-    bool has_any = false;
-    for (size_t d = 0; d < json_array_size(list); d++)
-        has_any |= has_paper(json_object_get(json_array_get(list, d), "rows"));
-    return has_any;
-}
-
-static bool has_controls(const json_t *list) {
-    bool has_any = false;
-    for (size_t d = 0; d < json_array_size(list); d++) {
-        const json_t *rows = json_object_get(json_array_get(list, d), "rows");
-        has_any |= report_list_find(rows, "kind", report_kind_name(REPORT_CONTROL), NULL) != NULL;
-    }
-    return has_any;
-}
-
-static bool has_single_seed(const json_t *list) {
-    bool has_any = false;
-    for (size_t d = 0; d < json_array_size(list); d++)
-        has_any |= json_array_size(json_object_get(json_array_get(list, d), "seeds")) == 1;
-    return has_any;
-}
+static void write_style(const report_view *v) { draw_markup(v->html, report_style_css); }
 
 /* Different methods over all data. */
-static size_t count_methods(const json_t *list) {
+static void write_methods(const report_view *v) {
+    const json_t *row;
     size_t count = 0;
-    for (size_t d = 0; d < json_array_size(list); d++) {
-        const json_t *rows = json_object_get(json_array_get(list, d), "rows");
-        for (size_t r = 0; r < json_array_size(rows); r++) {
-            const char *method = report_text_of(json_array_get(rows, r), "method");
+    for (size_t d = 0; data_at(v, d); d++)
+        for (size_t r = 0; (row = json_array_get(report_at(data_at(v, d), "rows"), r)); r++) {
             bool is_new = true;
             for (size_t k = 0; k < d; k++)
-                is_new &= !report_list_find(json_object_get(json_array_get(list, k), "rows"),
-                                            "method", method, NULL);
+                is_new &= !report_find(report_at(data_at(v, k), "rows"), "method",
+                                       report_text_of(row, "method"), NULL);
             count += is_new;
         }
-    }
-    return count;
+    report_counted(v->html, count, "method");
 }
 
-static void open_page(const json_t *report, fds__text *html) {
-    const json_t *list = json_object_get(report, "data");
-    size_t count = json_array_size(list);
-    draw_markup(html,
-                "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                "<title>Who contributed to a prediction: methods compared</title>\n<style>\n");
-    for (size_t i = 0; report_style[i]; i++)
-        draw_markup(html, report_style[i]);
-    draw_markup(html, "</style>\n</head>\n<body>\n<header>\n<h1>Who contributed to a prediction: "
-                      "methods compared</h1>\n<p class=\"lead\">");
-    count_of(html, count_methods(list), "method", "methods");
-    draw_markup(html, " that value training data, on ");
+static void write_names(const report_view *v) {
+    size_t count = json_array_size(report_at(v->report, "data"));
     for (size_t d = 0; d < count; d++) {
-        draw_markup(html, d == 0 ? "<b>" : d + 1 < count ? ", <b>" : " and <b>");
-        draw_text(html, report_text_of(json_array_get(list, d), "name"));
-        draw_markup(html, "</b>");
+        draw_markup(v->html, d == 0 ? "<b>" : d + 1 < count ? ", <b>" : " and <b>");
+        draw_text(v->html, report_text_of(data_at(v, d), "name"));
+        draw_markup(v->html, "</b>");
     }
-    draw_markup(html, ".</p>\n<nav>");
-    for (size_t d = 0; d < count; d++) {
-        fds__text_print(html, "<a href=\"#data-%zu\">", d);
-        draw_text(html, report_text_of(json_array_get(list, d), "name"));
-        draw_markup(html, "</a> ");
+}
+
+static void write_links(const report_view *v) {
+    for (size_t d = 0; data_at(v, d); d++) {
+        fds__text_print(v->html, "<a href=\"#data-%zu\">", d);
+        draw_text(v->html, report_text_of(data_at(v, d), "name"));
+        draw_markup(v->html, "</a> ");
     }
-    draw_markup(html, "<a href=\"#meaning\">What the columns mean</a> "
-                      "<a href=\"#made\">How it was made</a></nav>\n");
-    draw_markup(html, how_to_read);
-    draw_markup(html, has_single_seed(list) ? about_one_seed : "");
-    draw_markup(html, has_paper_anywhere(list) ? about_paper : "");
-    draw_markup(html, "</p>\n");
-    draw_markup(html, has_controls(list) ? about_controls : "");
-    draw_markup(html, "</header>\n<main>\n");
 }
 
 /* ---- a set of data ---- */
 
-static void add_facts(const report_section *s) {
-    static const struct {
-        const char *key, *one, *many;
-    } facts[] = {{"players", "player", "players"},
-                 {"classes", "class", "classes"},
-                 {"tests", "test sample", "test samples"},
-                 {"inputs", "input of explainers", "inputs of explainers"}};
-    draw_markup(s->html, "<p class=\"facts\">");
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
-        json_int_t count = json_integer_value(json_object_get(s->data, facts[i].key));
-        count_of(s->html, (size_t)count, facts[i].one, facts[i].many);
-        draw_markup(s->html, i == 2 ? " a seed · " : " · ");
+static void write_number(const report_view *v) { fds__text_print(v->html, "%zu", v->at); }
+static void write_name(const report_view *v) {
+    draw_text(v->html, report_text_of(v->data, "name"));
+}
+
+static void write_facts(const report_view *v) {
+    static const char *const facts[][2] = {{"players", "player"},
+                                           {"classes", "class"},
+                                           {"tests", "test sample"},
+                                           {"inputs", "explainer input"}};
+    for (size_t i = 0; i < 4; i++) {
+        report_counted(v->html, (size_t)json_integer_value(report_at(v->data, facts[i][0])),
+                       facts[i][1]);
+        draw_markup(v->html, i == 2 ? " per seed · " : " · ");
     }
-    count_of(s->html, json_array_size(json_object_get(s->data, "seeds")), "seed", "seeds");
-    draw_markup(s->html, " · network ");
-    draw_text(s->html, report_text_of(json_object_get(s->data, "settings"), "network"));
-    draw_markup(s->html, "</p>\n");
+    report_counted(v->html, json_array_size(report_at(v->data, "seeds")), "seed");
+    draw_markup(v->html, " · network ");
+    draw_text(v->html, report_text_of(v->data, "settings/network"));
 }
 
-/* Takes back what was written since before. */
-static void take_back(fds__text *html, size_t before) {
-    if (!html->is_failed)
-        html->data[html->used = before] = 0;
+static void write_correct(const report_view *v) {
+    report_view view = view_of_set(v, "correct");
+    report_table_losses(&view);
 }
 
-/* A table over all test samples, folded up unless is_open; nothing where it would be empty. */
-static void add_all(const report_section *s, bool is_open) {
-    size_t before = s->html->used;
-    draw_markup(s->html, is_open ? "<details open>" : "<details>");
-    draw_markup(s->html, "\n<summary>");
-    draw_markup(s->html, is_open ? "Over all test samples, as none is predicted rightly"
-                                 : "The same over all test samples, rightly predicted or not");
-    draw_markup(s->html, "</summary>\n");
-    if (report_table_losses(s, NULL, "top", "all"))
-        draw_markup(s->html, "</details>\n");
-    else
-        take_back(s->html, before);
+static void write_all(const report_view *v) {
+    report_view view = view_of_set(v, "all");
+    report_table_losses(&view);
 }
 
-/* Methods that a value function judges, though another one is their own and valued the players:
- * "The values of A and B themselves come from models of 10 epochs, their own setting." */
-static void add_strangers(const report_section *s, const char *judge, const char *own) {
-    size_t count = 0, left;
-    for (int is_told = 0; is_told < 2; is_told++) {
-        left = count;
-        for (size_t r = 0; r < json_array_size(s->rows); r++) {
-            const json_t *row = json_array_get(s->rows, r);
-            if (report_kind_of(row) == REPORT_CONTROL ||
-                strcmp(report_text_of(row, "value"), own) != 0 ||
-                !report_losses_find(row, judge, "top", "right", NULL))
-                continue;
-            count += !is_told;
-            if (!is_told)
-                continue;
-            draw_markup(s->html, left == count ? " The values of " : left == 1 ? " and " : ", ");
-            draw_text(s->html, report_text_of(row, "title"));
+/* ---- a utility function ---- */
+
+/* Whether a row is in the table at hand, though its values come from the utility function own. */
+static bool is_other(const report_view *v, const json_t *row) {
+    return !is_control(row) && strcmp(report_text_of(row, "utility"), v->own) == 0 &&
+           report_losses(row, v->utility, v->removal, v->set, NULL);
+}
+
+static size_t count_others(const report_view *v) {
+    size_t count = 0;
+    for (size_t r = 0; r < json_array_size(v->rows); r++)
+        count += is_other(v, json_array_get(v->rows, r));
+    return count;
+}
+
+static bool has_several(const report_view *v) { return count_others(v) > 1; }
+static void write_own(const report_view *v) { report_utility(v->html, v->own); }
+
+/* "A, B and C" */
+static void write_titles(const report_view *v) {
+    size_t count = count_others(v), left = count;
+    const json_t *row;
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
+        if (is_other(v, row)) {
+            draw_markup(v->html, left == count ? "" : left == 1 ? " and " : ", ");
+            draw_text(v->html, report_text_of(row, "title"));
             left--;
         }
-    }
-    if (count == 0)
-        return;
-    draw_markup(s->html, " themselves come from ");
-    report_utility(s->html, own);
-    draw_markup(s->html, count == 1 ? ", its own setting." : ", their own setting.");
 }
 
-/* The table by one value function. */
-static void add_judge(const report_section *s, const char *value) {
-    const json_t *judged = json_object_get(s->data, "judged");
-    size_t before = s->html->used;
-    draw_markup(s->html, "<h4>Methods judged by ");
-    report_utility(s->html, value);
-    draw_markup(s->html, "</h4>\n<p>The methods whose removals were judged by these models.");
-    for (size_t j = 0; j < json_array_size(judged); j++) {
-        const char *own = report_text_of(json_array_get(judged, j), "value");
-        if (strcmp(own, value) != 0)
-            add_strangers(s, value, own);
-    }
-    draw_markup(s->html, "</p>\n");
-    if (!report_table_losses(s, value, "top", "right"))
-        take_back(s->html, before);
-}
-
-/* The other ways by one value function, folded up. */
-static void add_ways(const report_section *s, const char *value) {
-    static const char *const ways[][2] = {{"bottom", "Without the least valuable players"},
-                                          {"add", "With the most valuable players alone"}};
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        size_t before = s->html->used;
-        fds__text_print(s->html, "<details>\n<summary>%s, judged by ", ways[i][1]);
-        report_utility(s->html, value);
-        draw_markup(s->html, "</summary>\n");
-        if (report_table_losses(s, value, ways[i][0], "right"))
-            draw_markup(s->html, "</details>\n");
-        else
-            take_back(s->html, before);
+static void write_others(const report_view *v) {
+    static const report_slot slots[] = {{"titles", write_titles, NULL},
+                                        {"own", write_own, NULL},
+                                        {"several", NULL, has_several},
+                                        {NULL, NULL, NULL}};
+    const json_t *entry;
+    for (size_t u = 0; (entry = json_array_get(report_at(v->data, "utilities"), u)); u++) {
+        report_view view = *v;
+        view.own = report_text_of(entry, "utility");
+        if (strcmp(view.own, v->utility) != 0 && count_others(&view) > 0)
+            report_fill(&view, "others", slots);
     }
 }
 
-static void add_losses(const report_section *s) {
-    const json_t *judged = json_object_get(s->data, "judged");
-    draw_markup(s->html, "<h3>Value loss</h3>\n");
-    size_t before = s->html->used;
-    draw_markup(s->html, "<p>Over the test samples that the model of all players predicts rightly");
-    draw_markup(s->html, has_paper(s->rows) ? ": the paper’s own figures fit only these, though it "
-                                              "does not say so.</p>\n"
-                                            : ".</p>\n");
-    bool has_right = report_table_losses(s, NULL, "top", "right");
-    if (!has_right)
-        take_back(s->html, before);
-    add_all(s, !has_right);
-    for (size_t j = 0; json_array_size(judged) > 1 && j < json_array_size(judged); j++)
-        add_judge(s, report_text_of(json_array_get(judged, j), "value"));
-    for (size_t j = 0; j < json_array_size(judged); j++)
-        add_ways(s, report_text_of(json_array_get(judged, j), "value"));
+/* The tables by each utility function: without the most valuable players where there are several
+ * functions, then the other removals. */
+static void write_utilities(const report_view *v) {
+    static const report_slot slots[] = {{"utility", report_write_utility, NULL},
+                                        {"removal", report_write_removal, NULL},
+                                        {"others", write_others, NULL},
+                                        {"losses", report_table_losses, NULL},
+                                        {NULL, NULL, NULL}};
+    static const char *const removals[] = {"top", "bottom", "keep_top"};
+    const json_t *list = report_at(v->data, "utilities");
+    size_t count = json_array_size(list);
+    report_view view = view_of_set(v, "correct");
+    for (size_t i = 0; i < 3 * count; i++) {
+        /* top for all functions, then the others for each */
+        view.utility =
+            report_text_of(json_array_get(list, i < count ? i : (i - count) / 2), "utility");
+        view.removal = removals[i < count ? 0 : 1 + (i - count) % 2];
+        if (report_has_losses(&view) && (i >= count || count > 1))
+            report_fill(&view, i < count ? "utility" : "removal", slots);
+    }
 }
 
-static fds_status add_data(const json_t *report, size_t at, fds__text *html, fds_error *err) {
-    const json_t *data = json_array_get(json_object_get(report, "data"), at);
-    const report_section s = {.html = html,
-                              .data = data,
-                              .rows = json_object_get(data, "rows"),
-                              .shares =
-                                  json_object_get(json_object_get(data, "settings"), "shares"),
-                              .at = at};
-    fds__text_print(html, "<section id=\"data-%zu\">\n<h2>", at);
-    draw_text(html, report_text_of(data, "name"));
-    draw_markup(html, "</h2>\n");
-    add_facts(&s);
-    add_losses(&s);
-    draw_markup(html, "<h3>Removal curves</h3>\n<p>Bands are ± 1.96 standard errors.");
-    if (report_list_find(s.rows, "kind", report_kind_name(REPORT_CONTROL), NULL))
-        draw_markup(html, " Grey: the controls.");
-    draw_markup(html, "</p>\n");
-    TRY(report_figures_curves(&s, err));
-    draw_markup(html, "<h3>Agreement, wrong labels and cost</h3>\n");
-    report_table_measures(&s);
-    TRY(report_figures_overhead(&s, err));
-    TRY(report_figures_pictures(&s, err));
-    draw_markup(html, "</section>\n");
-    return FDS_OK;
+static void write_data(const report_view *v) {
+    static const report_slot slots[] = {{"number", write_number, NULL},
+                                        {"name", write_name, NULL},
+                                        {"facts", write_facts, NULL},
+                                        {"paper", NULL, has_paper},
+                                        {"controls", NULL, has_controls},
+                                        {"correct", NULL, has_correct},
+                                        {"all", NULL, has_all},
+                                        {"losses_correct", write_correct, NULL},
+                                        {"losses_all", write_all, NULL},
+                                        {"utilities", write_utilities, NULL},
+                                        {"curves", report_figures_curves, NULL},
+                                        {"measures", report_table_measures, report_has_measures},
+                                        {"seconds", report_figures_seconds, report_has_seconds},
+                                        {"pictures", report_figures_pictures, report_has_pictures},
+                                        {NULL, NULL, NULL}};
+    report_view view = *v;
+    for (; (view.data = data_at(v, view.at)); view.at++) {
+        view.rows = report_at(view.data, "rows");
+        view.shares = report_at(view.data, "settings/shares");
+        report_fill(&view, "data", slots);
+    }
 }
 
 /* ---- the end ---- */
 
-static const char meanings[] =
-    "<section id=\"meaning\">\n<h2>What the columns mean</h2>\n<dl>\n"
-    "<dt>Value loss</dt><dd>Cross-entropy of the true label, in nats, once the given share of the "
-    "players was removed, those of greatest value for the predicted label first, and the model "
-    "was trained anew from the same start. At most 87.3. Models of so many epochs or models "
-    "trained until converged judge it; converged ones are surer of themselves, so their losses "
-    "are greater: compare rows by the same models.</dd>\n"
-    "<dt>± </dt><dd>Standard error of the mean: the greater of what the test samples tell and of "
-    "how far the means of single seeds scatter.</dd>\n"
-    "<dt>Correlation with the truth</dt><dd>Of a method’s values with those by least squares on "
-    "many coalitions drawn apart, over all players, and over the players of the predicted class "
-    "alone, which is the harder question. The truth is an estimate too: how well values from two "
-    "halves of its coalitions agree stands above the table.</dd>\n"
-    "<dt>Relative error</dt><dd>Length of the difference to the truth, in lengths of the "
-    "truth.</dd>\n"
-    "<dt>Gap</dt><dd>By how much the values miss the sum that they should have, as a share of "
-    "it.</dd>\n"
-    "<dt>Wrong labels</dt><dd>Some players’ labels were made wrong and everything valued anew. The "
-    "area under the ROC curve tells how well the lowest values find them: 1 is all of them first, "
-    "0.5 is chance.</dd>\n"
-    "<dt>Sub-models</dt><dd>Models that the method had to train. “Asked for”: those that a "
-    "method of others wanted, one that it wanted again counted again.</dd>\n"
-    "<dt>To prepare, a new sample</dt><dd>Seconds before the first answer, and milliseconds for "
-    "each further sample. Methods with one value a player for all samples answer with that. "
-    "≥ stands where a method was interrupted and only its last part was timed. A sub-model is "
-    "trained once for all methods: of those that draw alike, as <code>tmc</code> and "
-    "<code>beta:4,1</code> do, the first one’s time is whole.</dd>\n"
-    "</dl>\n</section>\n";
+static void write_processors(const report_view *v) {
+    report_counted(v->html, (size_t)json_integer_value(report_at(v->report, "machine/processors")),
+                   "processor");
+}
+static void write_threads(const report_view *v) {
+    report_counted(v->html, (size_t)json_integer_value(report_at(v->report, "machine/threads")),
+                   "thread");
+}
+
+static void write_heads(const report_view *v) {
+    for (size_t d = 0; data_at(v, d); d++) {
+        draw_markup(v->html, "<th scope=\"col\">");
+        draw_text(v->html, report_text_of(data_at(v, d), "name"));
+        draw_markup(v->html, "</th>");
+    }
+}
 
 /* A setting as people write it: lists with commas, texts without quotes. */
 static void add_value(fds__text *html, const json_t *value) {
@@ -318,96 +260,58 @@ static void add_value(fds__text *html, const json_t *value) {
         draw_markup(html, "–");
 }
 
-/* One line a key, one column a set of data. outer: the object in which it lies, or "". */
-static void add_setting(const json_t *list, const char *outer, const char *key, fds__text *html) {
-    draw_markup(html, "<tr><th scope=\"row\">");
-    draw_text(html, key);
-    draw_markup(html, "</th>");
-    for (size_t d = 0; d < json_array_size(list); d++) {
-        const json_t *data = json_array_get(list, d);
-        const json_t *value = json_object_get(*outer ? json_object_get(data, outer) : data, key);
-        fds__text_print(html, "<td data-path=\"/data/%zu/%s", d, outer);
-        draw_markup(html, *outer ? "/" : "");
-        report_pointer(html, key);
-        draw_markup(html, "\">");
-        add_value(html, value);
-        draw_markup(html, "</td>");
+/* One line per key, one column per set of data. outer: the object that has the key, with a slash
+ * after it, or "". */
+static void add_setting(const report_view *v, const char *outer, const char *key) {
+    draw_markup(v->html, "<tr><th scope=\"row\">");
+    draw_text(v->html, key);
+    draw_markup(v->html, "</th>");
+    for (size_t d = 0; data_at(v, d); d++) {
+        fds__text_print(v->html, "<td data-path=\"/data/%zu/%s", d, outer);
+        report_pointer(v->html, key);
+        draw_markup(v->html, "\">");
+        add_value(v->html, json_object_get(report_at(data_at(v, d), outer), key));
+        draw_markup(v->html, "</td>");
     }
-    draw_markup(html, "</tr>\n");
+    draw_markup(v->html, "</tr>\n");
 }
 
-static void add_settings(const json_t *list, fds__text *html) {
+static void write_settings(const report_view *v) {
     static const char *const keys[] = {"source", "classes", "players", "tests", "inputs", "seeds"};
-    draw_markup(html, REPORT_SCROLL
-                "<table class=\"settings\">\n<caption><span>Settings</span></caption>\n"
-                "<thead><tr><th scope=\"col\">Setting</th>");
-    for (size_t d = 0; d < json_array_size(list); d++) {
-        draw_markup(html, "<th scope=\"col\">");
-        draw_text(html, report_text_of(json_array_get(list, d), "name"));
-        draw_markup(html, "</th>");
-    }
-    draw_markup(html, "</tr></thead>\n<tbody>\n");
     for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
-        add_setting(list, "", keys[k], html);
-    for (size_t d = 0; d < json_array_size(list); d++) {
+        add_setting(v, "", keys[k]);
+    for (size_t d = 0; data_at(v, d); d++) {
         const char *key;
         json_t *unused;
-        json_t *settings = json_object_get(json_array_get(list, d), "settings");
-        json_object_foreach(settings, key, unused) {
+        json_object_foreach((json_t *)(uintptr_t)report_at(data_at(v, d), "settings"), key,
+                            unused) {
             bool is_new = true;
             for (size_t k = 0; k < d; k++)
-                is_new &=
-                    !json_object_get(json_object_get(json_array_get(list, k), "settings"), key);
+                is_new &= !json_object_get(report_at(data_at(v, k), "settings"), key);
             if (is_new)
-                add_setting(list, "settings", key, html);
+                add_setting(v, "settings/", key);
         }
     }
-    draw_markup(html, "</tbody>\n</table></div>\n");
-}
-
-static void close_page(const json_t *report, fds__text *html) {
-    const json_t *machine = json_object_get(report, "machine"),
-                 *list = json_object_get(report, "data");
-    const char *command = report_text_of(report, "command");
-    draw_markup(html, meanings);
-    draw_markup(html, "<section id=\"made\">\n<h2>How it was made</h2>\n");
-    if (*command) {
-        draw_markup(html, "<p>To repeat it:</p>\n<pre><code>");
-        draw_text(html, command);
-        draw_markup(html, "</code></pre>\n");
-    }
-    draw_markup(html, "<p>By fds ");
-    draw_text(html, report_text_of(report, "fds"));
-    draw_markup(html, ", on ");
-    draw_text(html, report_text_of(machine, "processor"));
-    draw_markup(html, ", ");
-    count_of(html, (size_t)json_integer_value(json_object_get(machine, "processors")), "processor",
-             "processors");
-    draw_markup(html, ", instructions ");
-    draw_text(html, report_text_of(machine, "instructions"));
-    draw_markup(html, ", ");
-    count_of(html, (size_t)json_integer_value(json_object_get(machine, "threads")), "thread",
-             "threads");
-    draw_markup(html, ". ");
-    if (json_is_true(json_object_get(machine, "is_mixed")))
-        draw_markup(html,
-                    "<b>Some cases were measured on another machine, with other threads or "
-                    "by another version; this is the first one’s: do not compare times.</b> ");
-    draw_markup(html,
-                "Explainers learn and answer on two threads in any case. All numbers but times "
-                "depend on the settings alone. ");
-    if (has_paper_anywhere(list))
-        draw_markup(html, "The paper’s times are of 4 cores of an EPYC 7543 and an A30 GPU. ");
-    draw_markup(html, "Beside this page, <code>report.json</code> and <code>report.csv</code> have "
-                      "every number in full.</p>\n");
-    add_settings(list, html);
-    draw_markup(html, "</section>\n</main>\n</body>\n</html>\n");
 }
 
 fds_status report_page(const json_t *report, fds__text *html, fds_error *err) {
-    open_page(report, html);
-    for (size_t d = 0; d < json_array_size(json_object_get(report, "data")); d++)
-        TRY(add_data(report, d, html, err));
-    close_page(report, html);
-    return fds__text_check(html, err);
+    static const report_slot slots[] = {{"style", write_style, NULL},
+                                        {"methods", write_methods, NULL},
+                                        {"names", write_names, NULL},
+                                        {"links", write_links, NULL},
+                                        {"one_seed", NULL, has_one_seed},
+                                        {"paper", NULL, has_paper},
+                                        {"controls", NULL, has_controls},
+                                        {"data", write_data, NULL},
+                                        {"command", NULL, has_command},
+                                        {"processors", write_processors, NULL},
+                                        {"threads", write_threads, NULL},
+                                        {"mixed", NULL, is_mixed},
+                                        {"heads", write_heads, NULL},
+                                        {"settings", write_settings, NULL},
+                                        {NULL, NULL, NULL}};
+    fds_status status = FDS_OK;
+    const report_view view = {.html = html, .report = report, .status = &status, .err = err};
+    report_fill(&view, "page", slots);
+    return status == FDS_OK ? fds__text_check(html, err) : status;
 }

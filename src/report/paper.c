@@ -2,8 +2,8 @@
  *
  * What the paper reports: the value loss of Tables 1 (MNIST) and 2 (CIFAR-10), mean and standard
  * deviation over its test samples without the top 5, 10, 15 and 20 % of 100 players, and the
- * seconds of Table 3 (4 cores of an EPYC 7543 and an A30 GPU). It gives no seconds for leave one
- * out.
+ * seconds of Table 3 (4 cores of an EPYC 7543 and an A30 GPU). It gives no seconds for
+ * leave-one-out.
  */
 #include "report/report.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finished cases made a report: report.html, report.csv and report.json in one folder, each
- * replaced whole, in that order. Nothing is written unless all three could be made.
+ * Makes a report of finished cases: report.html, report.csv and report.json in one folder, each
+ * replaced as a whole, in that order. Nothing is written unless all three can be made.
  */
 #include "report/report.h"
 
 #include <string.h>
 
-/* Pictures below the folder of the report are named from there, so that it can be moved. */
+/* Makes paths of pictures inside the report's folder relative to it, so that it can be moved. */
 static fds_status name_pictures(const json_t *report, const char *out, fds_error *err) {
-    const json_t *list = json_object_get(report, "data");
+    const json_t *list = report_at(report, "data");
     size_t length = strlen(out);
     while (length > 0 && out[length - 1] == '/')
         length--;
@@ -46,7 +46,7 @@ static fds_status write_text(const char *out, const char *name, const fds__text 
     return fds__file_write(path, text->data, text->used, err);
 }
 
-/* Under a lock, as what others have left is swept away. */
+/* Under a lock, because it removes what killed processes have left. */
 static fds_status write_all(const char *out, const fds__text *html, const fds__text *csv,
                             const fds__text *json, fds_error *err) {
     char path[FDS__PATH_MAX];

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files that make a report share, from case.json to the page.
+ * report: finished cases become report.json, report.csv and report.html.
  *
- *   check.c      case.json and report.json read and checked
- *   numbers.c    numbers out of them, and statistics over seeds
+ *   check.c      reads and checks case.json and report.json
+ *   numbers.c    numbers in them, and statistics over seeds
  *   join.c       report.json from cases; join_rows.c its numbers
  *   csv.c        the same as CSV
- *   page.c       report.html; tables.c its tables, figures.c its charts and pictures, style.c how
- *                it looks, html.c texts and numbers as HTML
- *   chart.c      curves as SVG; bars.c bars
- *   report.c     the three files written
+ *   page.c       report.html; tables.c its tables, figures.c its charts and pictures, html.c what
+ *                fills the parts of assets/page.html
+ *   report.c     writes the three files
+ *   compare.c    differences between two report.json
  *
  * Paths within report.json are JSON pointers: every number in a table of the page stands in an
  * element whose data-path says where it comes from, "/data/0/rows/3/losses/0/mean/1".
@@ -48,7 +48,7 @@ const report_paper_row *report_paper_find(const char *data, const char *method);
 /* report.json of the cases of dirs; pictures are named by their paths. */
 fds_status report_join(const char *const *dirs, size_t count, const char *command, json_t **out,
                        fds_error *err);
-/* Everything in report, one line a number. */
+/* Everything in report, one line per number. */
 fds_status report_csv(const json_t *report, fds__text *csv, fds_error *err);
 /* The whole page; pictures as in report_join. */
 fds_status report_page(const json_t *report, fds__text *html, fds_error *err);
@@ -62,17 +62,19 @@ fds_status report_read(const char *path, json_t **out, fds_error *err);
 
 /* ---- numbers.c ---- */
 
-/* The entry of a row's losses, or NULL; at (or NULL) receives its place. */
-const json_t *report_losses_find(const json_t *row, const char *value, const char *way,
-                                 const char *set, size_t *at);
-/* The entry of a list of objects whose member key is text, or NULL; at as above. */
-const json_t *report_list_find(const json_t *list, const char *key, const char *text, size_t *at);
-/* A member that is a text, "" where there is none; one that is a number, NaN where there is none.
- */
-const char *report_text_of(const json_t *object, const char *key);
-double report_number_of(const json_t *object, const char *key);
+/* What a path within leads to, "rows/3/timing", or NULL; the text there, or ""; the number there, or
+ * NaN. */
+const json_t *report_at(const json_t *json, const char *path);
+const char *report_text_of(const json_t *json, const char *path);
+double report_number_of(const json_t *json, const char *path);
 double report_number_at(const json_t *list, size_t at);
 
+/* The entry of a list of objects whose member key is text, or NULL; at (or NULL) receives its
+ * place. */
+const json_t *report_find(const json_t *list, const char *key, const char *text, size_t *at);
+/* The entry of a row's losses, in the same way. */
+const json_t *report_losses(const json_t *row, const char *utility, const char *removal,
+                            const char *set, size_t *at);
 /* What the paper reports for a row at a share, NaN where it does not; at as above. */
 double report_paper_at(const json_t *row, double share, size_t *at);
 
@@ -81,62 +83,79 @@ typedef struct report_stat {
     double count, mean, sd, error;
 } report_stat;
 
-/* All samples of count parts together; parts without samples or mean are left out. error, the
+/* All samples of count parts together; parts without samples or mean do not count. error, the
  * standard error of the mean, is the greater of sd / sqrt(samples) and sd(means) / sqrt(parts). The
  * parts' own errors are not looked at. */
 report_stat report_pool(const report_stat *parts, size_t count);
 
 /* ---- join_rows.c ---- */
 
-/* The cases of one set of data, and room for a number of each. */
+/* The cases of one set of data, and scratch for a number of each. */
 typedef struct report_cases {
     const json_t **cases;
     const char **dirs;
     report_stat *parts;
     size_t count;
+    bool is_failed; /* memory ran out */
 } report_cases;
 
-/* "judged" and "rows" of report.json; NULL: no memory. */
-json_t *report_join_judged(const report_cases *g);
-json_t *report_join_rows(const report_cases *g);
+/* "utilities" and "rows" of report.json. */
+json_t *report_join_utilities(report_cases *g);
+json_t *report_join_rows(report_cases *g);
 
 /* ---- html.c ---- */
 
+/* What a part of the page shows. */
+typedef struct report_view {
+    fds__text *html;
+    const json_t *report;
+    const json_t *data, *rows, *shares;  /* one set of data; NULL: all */
+    size_t at;                           /* of data in report.json */
+    const char *utility, *removal, *set; /* of losses; utility NULL: each row's own */
+    const char *own;                     /* another utility function */
+    size_t place;                        /* of a row or a utility function */
+    fds_status *status;                  /* becomes what fails, but for memory of html */
+    fds_error *err;
+} report_view;
+
+/* What fills {{name}}, and whether {{#name}} is shown. */
+typedef struct report_slot {
+    const char *name;
+    void (*write)(const report_view *v);
+    bool (*has)(const report_view *v);
+} report_slot;
+
+extern const char report_page_html[], report_style_css[]; /* assets/ */
+
+/* Adds a part of page.html. slots end with one without a name. */
+void report_fill(const report_view *v, const char *part, const report_slot *slots);
+
 /* A key within a JSON pointer. */
 void report_pointer(fds__text *html, const char *key);
-/* A value function for people, "models trained until converged" or "models of 10 epochs", as it is
- * and as HTML. */
-void report_utility_name(fds__text *name, const char *value);
-void report_utility(fds__text *html, const char *value);
-/* data:image/png;base64,... */
-void report_png(fds__text *html, const uint8_t *data, size_t size);
+/* "models trained to convergence", "models trained for 10 epochs" */
+void report_utility(fds__text *html, const char *utility);
+const char *report_removal(const char *removal); /* "without the most valuable players" */
+/* Those of the view. */
+void report_write_utility(const report_view *v);
+void report_write_removal(const report_view *v);
+void report_counted(fds__text *html, size_t count, const char *one); /* "3 players" */
 
-/* ---- tables.c, figures.c, style.c: the parts of the page ---- */
-
-/* A set of data in report.json, and where it goes. */
-typedef struct report_section {
-    fds__text *html;
-    const json_t *data, *rows, *shares;
-    size_t at; /* of data in report.json */
-} report_section;
+/* ---- tables.c, figures.c ---- */
 
 /* Rows stand by their kinds, which are in the order of the page. */
 enum { REPORT_KINDS = REPORT_CONTROL + 1 };
 report_kind report_kind_of(const json_t *row);
 
-/* What a wide table stands in, to be scrolled by keys too. */
-#define REPORT_SCROLL "<div class=\"scroll\" tabindex=\"0\">"
+/* Losses at a few shares. */
+bool report_has_losses(const report_view *v);
+void report_table_losses(const report_view *v);
+bool report_has_measures(const report_view *v);
+void report_table_measures(const report_view *v);
 
-/* Losses at a few shares. value NULL: each row judged by its own value function. False, and nothing
- * is written, when nothing was measured. */
-bool report_table_losses(const report_section *section, const char *value, const char *way,
-                         const char *set);
-void report_table_measures(const report_section *section);
-
-fds_status report_figures_curves(const report_section *section, fds_error *err);
-fds_status report_figures_overhead(const report_section *section, fds_error *err);
-fds_status report_figures_pictures(const report_section *section, fds_error *err);
-
-extern const char *const report_style[]; /* CSS, then NULL */
+void report_figures_curves(const report_view *v);
+bool report_has_seconds(const report_view *v);
+void report_figures_seconds(const report_view *v);
+bool report_has_pictures(const report_view *v);
+void report_figures_pictures(const report_view *v);
 
 #endif

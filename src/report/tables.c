@@ -1,84 +1,104 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of report.html: value losses at a few shares, and everything else that is one number a
- * method. Every number in a cell stands in an element that says where in
- * report.json it comes from (see report.h).
+ * The tables of report.html: value losses at a few shares, and everything else that is one number
+ * per method. Every number in a cell stands in an element that says where in report.json it comes
+ * from (see report.h).
  */
 #include "report/report.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 enum { COLUMNS = 4 }; /* shares that a table has, at most */
 
 static const char *const headings[REPORT_KINDS] = {"The paper’s methods", "Beyond the paper",
-                                                   "The paper’s baselines", "Others", "Controls"};
+                                                   "The paper’s baselines", "Other baselines",
+                                                   "Controls"};
 
 /* ---- cells ---- */
 
-/* path: within the section's data. */
-static void add_number(const report_section *s, const char *path, int decimals, double value) {
-    fds__text_print(s->html, "<span data-path=\"/data/%zu/%s\">", s->at, path);
-    draw_number(s->html, decimals, value);
-    draw_markup(s->html, "</span>");
+/* The number at a path within the data. decimals -1: about three digits. */
+__attribute__((format(printf, 3, 4))) static void add_number(const report_view *v, int decimals,
+                                                             const char *format, ...) {
+    char path[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(path, sizeof path, format, arguments);
+    va_end(arguments);
+    double value = report_number_of(v->data, path);
+    fds__text_print(v->html, "<span data-path=\"/data/%zu/%s\">", v->at, path);
+    draw_number(v->html, decimals < 0 ? draw_decimals(value) : decimals, value);
+    draw_markup(v->html, "</span>");
+}
+
+/* Opens a cell; the standard deviation shows where the pointer rests. */
+static void open_cell(fds__text *html, const char *what, int decimals, double sd) {
+    draw_markup(html, "<td");
+    if (isfinite(sd)) {
+        fds__text_print(html, " title=\"%s ", what);
+        draw_number(html, decimals < 0 ? draw_decimals(sd) : decimals, sd);
+        draw_markup(html, "\"");
+    }
+    draw_markup(html, ">");
 }
 
 static void add_empty(fds__text *html) { draw_markup(html, "<td class=\"none\">–</td>"); }
 
-/* Left open, for more to be said about the row. */
-static void open_row(const report_section *s, const json_t *row) {
-    draw_markup(s->html, "<tr><th scope=\"row\">");
-    draw_text(s->html, report_text_of(row, "title"));
-}
-
-/* The same with its name; note: a value function that the reader would not expect, or NULL. */
-static void open_loss_row(const report_section *s, const json_t *row, const char *note) {
-    open_row(s, row);
-    draw_markup(s->html, " <code>");
-    draw_text(s->html, report_text_of(row, "method"));
-    draw_markup(s->html, "</code>");
-    if (note) {
-        draw_markup(s->html, "<small>by ");
-        report_utility(s->html, note);
-        draw_markup(s->html, "</small>");
+/* The rows of each kind under a heading: those that the table has (NULL: all). add writes what
+ * follows the title. */
+static void add_rows(const report_view *v, size_t columns, const void *table,
+                     bool (*has)(const void *table, const json_t *row),
+                     void (*add)(const void *table, const json_t *row, size_t r)) {
+    for (int kind = 0; kind < REPORT_KINDS; kind++) {
+        const json_t *row;
+        bool is_open = false;
+        for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
+            if ((int)report_kind_of(row) != kind || (has && !has(table, row)))
+                continue;
+            if (!is_open)
+                fds__text_print(v->html,
+                                "<tbody>\n<tr class=\"kind\"><th colspan=\"%zu\" "
+                                "scope=\"rowgroup\">%s</th></tr>\n",
+                                columns + 1, headings[kind]);
+            is_open = true;
+            draw_markup(v->html, "<tr><th scope=\"row\">");
+            draw_text(v->html, report_text_of(row, "title"));
+            add(table, row, r);
+            draw_markup(v->html, "</tr>\n");
+        }
+        draw_markup(v->html, is_open ? "</tbody>\n" : "");
     }
-    draw_markup(s->html, "</th>");
-}
-
-static void open_kind(const report_section *s, report_kind kind, size_t columns) {
-    fds__text_print(
-        s->html,
-        "<tbody>\n<tr class=\"kind\"><th colspan=\"%zu\" scope=\"rowgroup\">%s</th></tr>\n",
-        columns, headings[kind]);
 }
 
 /* ---- losses ---- */
 
 /* A table of losses: who is in it, and what is best. */
 typedef struct losses {
-    const report_section *section;
-    const char *value, *way, *set;   /* value NULL: each row's own */
-    const char *usual;               /* the value function that most rows are judged by */
+    const report_view *v;
+    const char *usual;               /* the utility function of most rows */
     size_t shares[COLUMNS], columns; /* places in the list of shares */
     double best[COLUMNS];            /* of the rows that are ranked; NaN: none */
 } losses;
 
-/* Of the value functions that rows of the table are judged by, the one of most rows. */
-static const char *find_usual(const report_section *s, const char *set) {
-    const char *usual = "";
+static const json_t *find_entry(const report_view *v, const json_t *row, size_t *at) {
+    const char *utility = v->utility ? v->utility : report_text_of(row, "utility");
+    return report_losses(row, utility, v->removal, v->set, at);
+}
+
+/* Of the utility functions that rows of the table have, the one of most rows. */
+static const char *find_usual(const report_view *v) {
+    const char *usual = v->utility ? v->utility : "";
     size_t most = 0;
-    for (size_t r = 0; r < json_array_size(s->rows); r++) {
-        const char *value = report_text_of(json_array_get(s->rows, r), "value");
+    const json_t *row, *other;
+    for (size_t r = 0; !v->utility && (row = json_array_get(v->rows, r)); r++) {
+        const char *utility = report_text_of(row, "utility");
         size_t count = 0;
-        for (size_t k = 0; k < json_array_size(s->rows); k++) {
-            const json_t *row = json_array_get(s->rows, k);
-            count += strcmp(report_text_of(row, "value"), value) == 0 &&
-                     report_losses_find(row, value, "top", set, NULL);
-        }
-        if (count > most) {
-            most = count;
-            usual = value;
-        }
+        for (size_t k = 0; (other = json_array_get(v->rows, k)); k++)
+            count += strcmp(report_text_of(other, "utility"), utility) == 0 &&
+                     find_entry(v, other, NULL);
+        usual = count > most ? utility : usual;
+        most = MAX(most, count);
     }
     return usual;
 }
@@ -92,390 +112,361 @@ static bool is_papers(double share) {
 
 /* The paper's shares where they were measured, and the first of the others where there is room. */
 static void find_shares(losses *t) {
-    const json_t *shares = t->section->shares;
-    size_t count = json_array_size(shares), others = COLUMNS;
+    size_t count = json_array_size(t->v->shares), others = COLUMNS;
     for (size_t i = 0; i < count; i++)
-        others -= is_papers(report_number_at(shares, i));
+        others -= is_papers(report_number_at(t->v->shares, i));
     for (size_t i = 0; i < count && t->columns < COLUMNS; i++)
-        if (is_papers(report_number_at(shares, i)) || others > 0) {
-            others -= !is_papers(report_number_at(shares, i));
+        if (is_papers(report_number_at(t->v->shares, i)) || others > 0) {
+            others -= !is_papers(report_number_at(t->v->shares, i));
             t->shares[t->columns++] = i;
         }
 }
 
-static const json_t *find_entry(const losses *t, const json_t *row, size_t *at) {
-    const char *value = t->value ? t->value : report_text_of(row, "value");
-    return report_losses_find(row, value, t->way, t->set, at);
-}
+static bool is_top(const report_view *v) { return strcmp(v->removal, "top") == 0; }
 
-static bool is_top(const losses *t) { return strcmp(t->way, "top") == 0; }
-
-/* Losses by different models do not compare, and controls are no methods. */
+/* Losses by different models do not compare, and controls are not methods. */
 static bool is_ranked(const losses *t, const json_t *row, const json_t *entry) {
     return report_kind_of(row) != REPORT_CONTROL &&
-           strcmp(report_text_of(entry, "value"), t->usual) == 0;
+           strcmp(report_text_of(entry, "utility"), t->usual) == 0;
 }
 
-/* The greatest loss where the most valuable are removed, the least in the two other ways; false: no
- * row has anything. */
-static bool find_best(losses *t) {
-    bool has_any = false;
-    for (size_t c = 0; c < t->columns; c++)
-        t->best[c] = NAN;
-    for (size_t r = 0; r < json_array_size(t->section->rows); r++) {
-        const json_t *row = json_array_get(t->section->rows, r), *entry = find_entry(t, row, NULL);
-        has_any |= entry != NULL;
-        for (size_t c = 0; c < t->columns && is_ranked(t, row, entry); c++) {
-            double mean = report_number_at(json_object_get(entry, "mean"), t->shares[c]);
-            t->best[c] = is_top(t) ? fmax(t->best[c], mean) : fmin(t->best[c], mean);
+/* The highest loss where the most valuable are removed, the lowest for the other removals. */
+static losses make_losses(const report_view *v) {
+    losses t = {.v = v, .usual = find_usual(v), .best = {NAN, NAN, NAN, NAN}};
+    const json_t *row;
+    find_shares(&t);
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
+        const json_t *entry = find_entry(v, row, NULL);
+        for (size_t c = 0; c < t.columns && is_ranked(&t, row, entry); c++) {
+            double mean = report_number_at(report_at(entry, "mean"), t.shares[c]);
+            t.best[c] = is_top(v) ? fmax(t.best[c], mean) : fmin(t.best[c], mean);
         }
     }
-    return has_any;
+    return t;
 }
 
 static void add_loss(const losses *t, const json_t *row, size_t r, const json_t *entry, size_t at,
                      size_t column) {
-    const report_section *s = t->section;
-    size_t share = t->shares[column];
-    double mean = report_number_at(json_object_get(entry, "mean"), share);
-    double error = report_number_at(json_object_get(entry, "error"), share);
-    double sd = report_number_at(json_object_get(entry, "sd"), share);
-    char path[160];
+    const report_view *v = t->v;
+    size_t share = t->shares[column], k = 0;
+    double mean = report_number_at(report_at(entry, "mean"), share);
     if (!isfinite(mean)) {
-        add_empty(s->html);
+        add_empty(v->html);
         return;
     }
-    draw_markup(s->html, "<td");
-    if (isfinite(sd)) {
-        draw_markup(s->html, " title=\"standard deviation ");
-        draw_number(s->html, 2, sd);
-        draw_markup(s->html, "\"");
-    }
     bool is_best = mean == t->best[column] && is_ranked(t, row, entry);
-    draw_markup(s->html, is_best ? "><b>" : ">");
-    snprintf(path, sizeof path, "rows/%zu/losses/%zu/mean/%zu", r, at, share);
-    add_number(s, path, 2, mean);
-    draw_markup(s->html, is_best ? "</b>" : "");
-    if (isfinite(error)) {
-        draw_markup(s->html, "<i> ± ");
-        snprintf(path, sizeof path, "rows/%zu/losses/%zu/error/%zu", r, at, share);
-        add_number(s, path, 2, error);
-        draw_markup(s->html, "</i>");
+    open_cell(v->html, "standard deviation", 2, report_number_at(report_at(entry, "sd"), share));
+    draw_markup(v->html, is_best ? "<b>" : "");
+    add_number(v, 2, "rows/%zu/losses/%zu/mean/%zu", r, at, share);
+    draw_markup(v->html, is_best ? "</b>" : "");
+    if (isfinite(report_number_at(report_at(entry, "error"), share))) {
+        draw_markup(v->html, "<i> ± ");
+        add_number(v, 2, "rows/%zu/losses/%zu/error/%zu", r, at, share);
+        draw_markup(v->html, "</i>");
     }
-    /* the paper judges by a row's own models, on samples predicted rightly */
-    size_t k = 0;
-    double paper = report_paper_at(row, report_number_at(s->shares, share), &k);
-    if (isfinite(paper) && is_top(t) && strcmp(t->set, "right") == 0 &&
-        strcmp(report_text_of(entry, "value"), report_text_of(row, "value")) == 0) {
-        draw_markup(s->html, "<small>paper ");
-        snprintf(path, sizeof path, "rows/%zu/paper/mean/%zu", r, k);
-        add_number(s, path, 2, paper);
-        draw_markup(s->html, "</small>");
+    /* the paper's are for a row's own models, on samples classified correctly */
+    if (isfinite(report_paper_at(row, report_number_at(v->shares, share), &k)) && is_top(v) &&
+        strcmp(v->set, "correct") == 0 &&
+        strcmp(report_text_of(entry, "utility"), report_text_of(row, "utility")) == 0) {
+        draw_markup(v->html, "<small>paper ");
+        add_number(v, 2, "rows/%zu/paper/mean/%zu", r, k);
+        draw_markup(v->html, "</small>");
     }
-    draw_markup(s->html, "</td>");
+    draw_markup(v->html, "</td>");
 }
 
-static void add_kind_losses(const losses *t, report_kind kind) {
-    const report_section *s = t->section;
-    bool is_open = false;
-    for (size_t r = 0; r < json_array_size(s->rows); r++) {
-        const json_t *row = json_array_get(s->rows, r);
-        size_t at = 0;
-        const json_t *entry = find_entry(t, row, &at);
-        if (!entry || report_kind_of(row) != kind)
-            continue;
-        if (!is_open)
-            open_kind(s, kind, t->columns + 1);
-        is_open = true;
-        const char *value = report_text_of(entry, "value");
-        open_loss_row(s, row, strcmp(value, t->usual) == 0 ? NULL : value);
-        for (size_t c = 0; c < t->columns; c++)
-            add_loss(t, row, r, entry, at, c);
-        draw_markup(s->html, "</tr>\n");
-    }
-    if (is_open)
-        draw_markup(s->html, "</tbody>\n");
+static bool has_loss_row(const void *table, const json_t *row) {
+    return find_entry(((const losses *)table)->v, row, NULL) != NULL;
 }
 
-/* The loss before anything is removed, for each value function that judges in the table. */
+static void add_loss_row(const void *table, const json_t *row, size_t r) {
+    const losses *t = table;
+    fds__text *html = t->v->html;
+    size_t at = 0;
+    const json_t *entry = find_entry(t->v, row, &at);
+    draw_markup(html, " <code>");
+    draw_text(html, report_text_of(row, "method"));
+    draw_markup(html, "</code>");
+    if (strcmp(report_text_of(entry, "utility"), t->usual) != 0) {
+        draw_markup(html, "<small>with ");
+        report_utility(html, report_text_of(entry, "utility"));
+        draw_markup(html, "</small>");
+    }
+    draw_markup(html, "</th>");
+    for (size_t c = 0; c < t->columns; c++)
+        add_loss(t, row, r, entry, at, c);
+}
+
+/* Whether a row of the table has losses by a utility function. */
+static bool is_used(const report_view *v, const char *utility) {
+    const json_t *row;
+    for (size_t r = 0; !v->utility && (row = json_array_get(v->rows, r)); r++)
+        if (find_entry(v, row, NULL) && strcmp(report_text_of(row, "utility"), utility) == 0)
+            return true;
+    return v->utility && strcmp(v->utility, utility) == 0;
+}
+
+/* The loss before anything is removed, for each utility function of the table. */
 static void add_bases(const losses *t) {
-    const report_section *s = t->section;
-    const json_t *judged = json_object_get(s->data, "judged");
-    draw_markup(s->html, "<tfoot>\n");
-    for (size_t j = 0; j < json_array_size(judged); j++) {
-        const json_t *judge = json_array_get(judged, j);
-        const char *value = report_text_of(judge, "value");
-        bool judges = t->value && strcmp(t->value, value) == 0;
-        for (size_t r = 0; !t->value && r < json_array_size(s->rows); r++) {
-            const json_t *row = json_array_get(s->rows, r);
-            judges |= find_entry(t, row, NULL) && strcmp(report_text_of(row, "value"), value) == 0;
-        }
+    const report_view *v = t->v;
+    const json_t *of;
+    draw_markup(v->html, "<tfoot>\n");
+    for (size_t u = 0; (of = json_array_get(report_at(v->data, "utilities"), u)); u++) {
         size_t at = 0;
-        const json_t *entry =
-            report_list_find(json_object_get(judge, "losses"), "set", t->set, &at);
-        double mean = report_number_of(entry, "mean"), error = report_number_of(entry, "error");
-        double count = report_number_of(entry, "count");
-        char path[160];
-        if (!judges || !isfinite(mean) || !isfinite(count))
+        const json_t *entry = report_find(report_at(of, "losses"), "set", v->set, &at);
+        if (!is_used(v, report_text_of(of, "utility")) ||
+            !isfinite(report_number_of(entry, "mean")) ||
+            !isfinite(report_number_of(entry, "count")))
             continue;
-        draw_markup(s->html, "<tr><th scope=\"row\">With all players<small>by ");
-        report_utility(s->html, value);
-        fds__text_print(s->html, "</small></th><td colspan=\"%zu\">", t->columns);
-        snprintf(path, sizeof path, "judged/%zu/losses/%zu/mean", j, at);
-        add_number(s, path, 2, mean);
-        if (isfinite(error)) {
-            draw_markup(s->html, "<i> ± ");
-            snprintf(path, sizeof path, "judged/%zu/losses/%zu/error", j, at);
-            add_number(s, path, 2, error);
-            draw_markup(s->html, "</i>");
+        draw_markup(v->html, "<tr><th scope=\"row\">With all players<small>with ");
+        report_utility(v->html, report_text_of(of, "utility"));
+        fds__text_print(v->html, "</small></th><td colspan=\"%zu\">", t->columns);
+        add_number(v, 2, "utilities/%zu/losses/%zu/mean", u, at);
+        if (isfinite(report_number_of(entry, "error"))) {
+            draw_markup(v->html, "<i> ± ");
+            add_number(v, 2, "utilities/%zu/losses/%zu/error", u, at);
+            draw_markup(v->html, "</i>");
         }
-        draw_markup(s->html, "<small>test samples ");
-        snprintf(path, sizeof path, "judged/%zu/losses/%zu/count", j, at);
-        add_number(s, path, 0, count);
-        draw_markup(s->html, "</small></td></tr>\n");
+        draw_markup(v->html, "<small>test samples: ");
+        add_number(v, 0, "utilities/%zu/losses/%zu/count", u, at);
+        draw_markup(v->html, "</small></td></tr>\n");
     }
-    draw_markup(s->html, "</tfoot>\n");
+    draw_markup(v->html, "</tfoot>\n");
 }
 
-/* Seeds that rows of the table are of, at most. */
-static size_t count_seeds(const losses *t) {
-    size_t most = 0;
-    for (size_t r = 0; r < json_array_size(t->section->rows); r++) {
-        const json_t *entry = find_entry(t, json_array_get(t->section->rows, r), NULL);
-        const json_t *means = json_object_get(entry, "by_seed");
+static bool is_of_several(const report_view *v) { return !v->utility; }
+static void write_usual(const report_view *v) { report_utility(v->html, find_usual(v)); }
+
+static void write_best(const report_view *v) {
+    draw_markup(v->html, is_top(v) ? "highest" : "lowest");
+}
+static void write_done(const report_view *v) {
+    draw_markup(v->html, strcmp(v->removal, "keep_top") == 0 ? "trained on" : "removed");
+}
+
+/* ", 1 of 3 seeds" where no row has more. */
+static void write_seeds(const report_view *v) {
+    size_t seeds = json_array_size(report_at(v->data, "seeds")), most = 0;
+    const json_t *row, *means;
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
+        const json_t *entry = find_entry(v, row, NULL);
         size_t count = 0;
-        for (size_t i = 0; i < json_array_size(means); i++)
-            count += json_is_array(json_array_get(means, i));
+        for (size_t i = 0; (means = json_array_get(report_at(entry, "by_seed"), i)); i++)
+            count += json_is_array(means);
         most = MAX(most, count);
     }
-    return most;
+    if (most < seeds)
+        fds__text_print(v->html, ", %zu of %zu seeds", most, seeds);
 }
 
-static void add_caption(const losses *t) {
-    fds__text *html = t->section->html;
-    size_t seeds = json_array_size(json_object_get(t->section->data, "seeds"));
-    draw_markup(html, "<caption><span>Value loss ");
-    draw_markup(html, is_top(t)                       ? "without the most valuable players"
-                      : strcmp(t->way, "bottom") == 0 ? "without the least valuable players"
-                                                      : "with the most valuable players alone");
-    draw_markup(html, ": mean ± standard error, judged by ");
-    report_utility(html, t->usual);
-    draw_markup(html, t->value ? "" : " unless a row says otherwise");
-    if (count_seeds(t) < seeds)
-        fds__text_print(html, ", %zu of %zu seeds", count_seeds(t), seeds);
-    fds__text_print(html, ". Bold: the %s of a column%s, controls aside.</span></caption>\n",
-                    is_top(t) ? "greatest" : "least", t->value ? "" : " by these models");
-}
-
-bool report_table_losses(const report_section *s, const char *value, const char *way,
-                         const char *set) {
-    losses t = {.section = s, .value = value, .way = way, .set = set};
-    t.usual = value ? value : find_usual(s, set);
-    find_shares(&t);
-    if (!find_best(&t) || t.columns == 0)
-        return false;
-    draw_markup(s->html, REPORT_SCROLL "<table class=\"losses\">\n");
-    add_caption(&t);
-    fds__text_print(s->html, "<thead><tr><th scope=\"col\">Players %s</th>",
-                    strcmp(way, "add") == 0 ? "trained on" : "removed");
+static void write_shares(const report_view *v) {
+    const losses t = make_losses(v);
     for (size_t c = 0; c < t.columns; c++) {
-        draw_markup(s->html, "<th scope=\"col\">");
-        fds__text_digits(s->html, 4, 100 * report_number_at(s->shares, t.shares[c]));
-        draw_markup(s->html, " %</th>");
+        draw_markup(v->html, "<th scope=\"col\">");
+        fds__text_digits(v->html, 4, 100 * report_number_at(v->shares, t.shares[c]));
+        draw_markup(v->html, " %</th>");
     }
-    draw_markup(s->html, "</tr></thead>\n");
-    for (int kind = 0; kind < REPORT_KINDS; kind++)
-        add_kind_losses(&t, (report_kind)kind);
-    if (is_top(&t))
-        add_bases(&t);
-    draw_markup(s->html, "</table></div>\n");
-    return true;
 }
 
-/* ---- one number a method ---- */
+static void write_losses(const report_view *v) {
+    const losses t = make_losses(v);
+    add_rows(v, t.columns, &t, has_loss_row, add_loss_row);
+    if (is_top(v))
+        add_bases(&t);
+}
+
+bool report_has_losses(const report_view *v) {
+    const json_t *row;
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
+        if (find_entry(v, row, NULL) && json_array_size(v->shares) > 0)
+            return true;
+    return false;
+}
+
+void report_table_losses(const report_view *v) {
+    static const report_slot slots[] = {{"removal", report_write_removal, NULL},
+                                        {"usual", write_usual, NULL},
+                                        {"mixed", NULL, is_of_several},
+                                        {"seeds", write_seeds, NULL},
+                                        {"best", write_best, NULL},
+                                        {"done", write_done, NULL},
+                                        {"heads", write_shares, NULL},
+                                        {"body", write_losses, NULL},
+                                        {NULL, NULL, NULL}};
+    report_fill(v, "losses", slots);
+}
+
+/* ---- one number per method ---- */
 
 typedef struct measure {
-    const char *outer, *key, *heading, *unit;
-    int decimals; /* -1: about three digits */
+    const char *path, *heading, *unit;
+    int decimals;
 } measure;
 
 static const measure measures[] = {
-    {"agreement", "correlation", "Correlation", "with the truth", 3},
-    {"agreement", "within", "Correlation", "within the class", 3},
-    {"agreement", "relative_error", "Error", "relative", 3},
-    {"agreement", "gap", "Gap", "of the sum", 3},
-    {NULL, "area", "Wrong labels", "area", 3},
-    {NULL, "sub_models", "Sub-models", "trained", 0},
-    {"timing", "prepare_s", "To prepare", "seconds", -1},
-    {"timing", "answer_ms", "New sample", "ms", -1},
+    {"agreement/correlation", "Correlation", "with the truth", 3},
+    {"agreement/class_correlation", "Correlation", "within the class", 3},
+    {"agreement/relative_error", "Error", "relative", 3},
+    {"agreement/efficiency_gap", "Efficiency gap", "relative", 3},
+    {"auc", "Mislabel detection", "AUC", 3},
+    {"sub_models", "Sub-models", "trained", 0},
+    {"timing/prepare_s", "Prepare", "seconds", -1},
+    {"timing/answer_ms", "New sample", "ms", -1},
 };
 enum { MEASURES = sizeof measures / sizeof *measures };
 
-static const json_t *stat_of(const json_t *row, const measure *m) {
-    return json_object_get(m->outer ? json_object_get(row, m->outer) : row, m->key);
-}
-
-static void name_stat(char *path, size_t size, size_t r, const measure *m, const char *key) {
-    snprintf(path, size, "rows/%zu/%s%s%s/%s", r, m->outer ? m->outer : "", m->outer ? "/" : "",
-             m->key, key);
-}
-
-/* The greatest number of seeds that a row of the column is of. */
-static double seeds_of(const report_section *s, const measure *m) {
-    double most = 0;
-    for (size_t r = 0; r < json_array_size(s->rows); r++)
-        most = fmax(most, report_number_of(stat_of(json_array_get(s->rows, r), m), "count"));
+/* The most seeds that a row of the column has; -1: no row has the measure. */
+static double seeds_of(const report_view *v, const measure *m) {
+    double most = -1;
+    const json_t *row;
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
+        const json_t *stat = report_at(row, m->path);
+        most = fmax(most, json_is_object(stat) ? fmax(0, report_number_of(stat, "count")) : -1);
+    }
     return most;
 }
 
-/* Small print: methods of others count every sub-model that they ask for, and a row may be of fewer
- * seeds than its column. */
-static void add_remarks(const report_section *s, const json_t *row, size_t r, const measure *m) {
-    const json_t *stat = stat_of(row, m);
-    bool is_others = report_kind_of(row) == REPORT_PAPER || report_kind_of(row) == REPORT_OTHER;
-    double count = report_number_of(stat, "count");
-    char path[160];
-    if (strcmp(m->key, "sub_models") == 0 && is_others && report_number_of(stat, "mean") > 0)
-        draw_markup(s->html, "<small>asked for</small>");
-    if (count < seeds_of(s, m)) {
-        draw_markup(s->html, "<small>seeds: ");
-        name_stat(path, sizeof path, r, m, "count");
-        add_number(s, path, 0, count);
-        draw_markup(s->html, "</small>");
+/* Small print: baselines count every sub-model that they request, and a row may have fewer seeds
+ * than its column. */
+static void add_remarks(const report_view *v, const json_t *row, size_t r, const measure *m) {
+    const json_t *stat = report_at(row, m->path);
+    bool is_baseline = report_kind_of(row) == REPORT_PAPER || report_kind_of(row) == REPORT_OTHER;
+    if (strcmp(m->path, "sub_models") == 0 && is_baseline && report_number_of(stat, "mean") > 0)
+        draw_markup(v->html, "<small>requested</small>");
+    if (report_number_of(stat, "count") < seeds_of(v, m)) {
+        draw_markup(v->html, "<small>seeds: ");
+        add_number(v, 0, "rows/%zu/%s/count", r, m->path);
+        draw_markup(v->html, "</small>");
     }
 }
 
-static void add_measure(const report_section *s, const json_t *row, size_t r, const measure *m) {
-    const json_t *stat = stat_of(row, m);
-    double mean = report_number_of(stat, "mean"), sd = report_number_of(stat, "sd");
-    bool is_seconds = strcmp(m->key, "prepare_s") == 0;
-    char path[160];
-    if (strcmp(m->key, "answer_ms") == 0 && json_is_false(json_object_get(row, "is_per_sample"))) {
-        draw_markup(s->html, "<td class=\"none\">the same for all</td>");
+static void add_measure(const report_view *v, const json_t *row, size_t r, const measure *m) {
+    const json_t *stat = report_at(row, m->path);
+    bool is_seconds = strcmp(m->path, "timing/prepare_s") == 0;
+    bool has_mean = isfinite(report_number_of(stat, "mean"));
+    bool has_paper = is_seconds && isfinite(report_number_of(row, "paper/seconds"));
+    if (strcmp(m->path, "timing/answer_ms") == 0 &&
+        json_is_false(report_at(row, "is_per_sample"))) {
+        draw_markup(v->html, "<td class=\"none\">same for all</td>");
         return;
     }
-    double paper = is_seconds ? report_number_of(json_object_get(row, "paper"), "seconds") : NAN;
-    if (!isfinite(mean) && !isfinite(paper)) {
-        add_empty(s->html);
+    if (!has_mean && !has_paper) {
+        add_empty(v->html);
         return;
     }
-    draw_markup(s->html, "<td");
-    if (isfinite(sd)) {
-        draw_markup(s->html, " title=\"standard deviation over seeds ");
-        draw_number(s->html, m->decimals < 0 ? draw_decimals(sd) : m->decimals, sd);
-        draw_markup(s->html, "\"");
+    open_cell(v->html, "standard deviation over seeds", m->decimals, report_number_of(stat, "sd"));
+    if (has_mean) {
+        if (is_seconds && json_is_true(report_at(row, "timing/was_resumed")))
+            draw_markup(v->html, "≥ "); /* an interrupted method: only the last part was timed */
+        add_number(v, m->decimals, "rows/%zu/%s/mean", r, m->path);
+        add_remarks(v, row, r, m);
     }
-    draw_markup(s->html, ">");
-    if (isfinite(mean)) {
-        if (is_seconds &&
-            json_is_true(json_object_get(json_object_get(row, "timing"), "was_resumed")))
-            draw_markup(s->html, "≥ "); /* an interrupted method: the last part alone was timed */
-        name_stat(path, sizeof path, r, m, "mean");
-        add_number(s, path, m->decimals < 0 ? draw_decimals(mean) : m->decimals, mean);
-        add_remarks(s, row, r, m);
+    if (has_paper) {
+        draw_markup(v->html, "<small>paper ");
+        add_number(v, -1, "rows/%zu/paper/seconds", r);
+        draw_markup(v->html, "</small>");
     }
-    if (isfinite(paper)) {
-        draw_markup(s->html, "<small>paper ");
-        snprintf(path, sizeof path, "rows/%zu/paper/seconds", r);
-        add_number(s, path, draw_decimals(paper), paper);
-        draw_markup(s->html, "</small>");
-    }
-    draw_markup(s->html, "</td>");
+    draw_markup(v->html, "</td>");
 }
 
-static void add_kind_measures(const report_section *s, report_kind kind, const bool *is_shown,
-                              size_t columns) {
-    bool is_open = false;
-    for (size_t r = 0; r < json_array_size(s->rows); r++) {
-        const json_t *row = json_array_get(s->rows, r);
-        if (report_kind_of(row) != kind)
-            continue;
-        if (!is_open)
-            open_kind(s, kind, columns + 1);
-        is_open = true;
-        open_row(s, row);
-        draw_markup(s->html, "</th>");
-        for (size_t m = 0; m < MEASURES; m++)
-            if (is_shown[m])
-                add_measure(s, row, r, &measures[m]);
-        draw_markup(s->html, "</tr>\n");
-    }
-    if (is_open)
-        draw_markup(s->html, "</tbody>\n");
-}
-
-/* How far the truth itself can be trusted. */
-static void add_truths(const report_section *s) {
-    const json_t *judged = json_object_get(s->data, "judged");
-    for (size_t j = 0; j < json_array_size(judged); j++) {
-        const json_t *judge = json_array_get(judged, j), *truth = json_object_get(judge, "truth");
-        double coalitions = report_number_of(truth, "coalitions");
-        double mean = report_number_of(json_object_get(truth, "correlation"), "mean");
-        char path[160];
-        if (!isfinite(coalitions) || !isfinite(mean))
-            continue;
-        draw_markup(s->html, " The truth by ");
-        report_utility(s->html, report_text_of(judge, "value"));
-        draw_markup(s->html, " is of ");
-        snprintf(path, sizeof path, "judged/%zu/truth/coalitions", j);
-        add_number(s, path, 0, coalitions);
-        draw_markup(s->html, " coalitions; values from either half of them correlate by ");
-        snprintf(path, sizeof path, "judged/%zu/truth/correlation/mean", j);
-        add_number(s, path, 3, mean);
-        draw_markup(s->html, ".");
-    }
-}
-
-/* Who was stopped by the number of orders, not by a rule of its own. */
-static void add_stopped(const report_section *s) {
-    bool is_open = false;
-    for (size_t r = 0; r < json_array_size(s->rows); r++) {
-        const json_t *row = json_array_get(s->rows, r), *orders = json_object_get(row, "orders");
-        double walked = report_number_of(json_object_get(orders, "walked"), "mean");
-        char path[160];
-        if (!json_is_false(json_object_get(orders, "has_converged")) || !isfinite(walked))
-            continue;
-        draw_markup(s->html, is_open ? "; " : "<p class=\"soft\">");
-        is_open = true;
-        draw_text(s->html, report_text_of(row, "title"));
-        draw_markup(s->html, " stopped after ");
-        snprintf(path, sizeof path, "rows/%zu/orders/walked/mean", r);
-        add_number(s, path, walked != floor(walked), walked);
-        draw_markup(s->html, " orders, before its own rule");
-    }
-    draw_markup(s->html, is_open ? ".</p>\n" : "");
-}
-
-static void add_measure_heading(const report_section *s, const measure *m) {
-    size_t seeds = json_array_size(json_object_get(s->data, "seeds"));
-    fds__text_print(s->html, "<th scope=\"col\">%s<small>%s</small>", m->heading, m->unit);
-    if (seeds_of(s, m) < (double)seeds)
-        fds__text_print(s->html, "<small>%.0f of %zu seeds</small>", seeds_of(s, m), seeds);
-    draw_markup(s->html, "</th>");
-}
-
-void report_table_measures(const report_section *s) {
-    bool is_shown[MEASURES] = {false};
-    size_t columns = 0;
-    for (size_t m = 0; m < MEASURES; m++) {
-        for (size_t r = 0; r < json_array_size(s->rows); r++)
-            is_shown[m] |= json_is_object(stat_of(json_array_get(s->rows, r), &measures[m]));
-        columns += is_shown[m];
-    }
-    if (columns == 0)
-        return;
-    draw_markup(
-        s->html, REPORT_SCROLL
-        "<table class=\"measures\">\n<caption><span>Means over the seeds, or over as many as "
-        "a column says.");
-    add_truths(s);
-    draw_markup(s->html, "</span></caption>\n<thead><tr><th scope=\"col\">Method</th>");
+static void add_measure_row(const void *table, const json_t *row, size_t r) {
+    const report_view *v = table;
+    draw_markup(v->html, "</th>");
     for (size_t m = 0; m < MEASURES; m++)
-        if (is_shown[m])
-            add_measure_heading(s, &measures[m]);
-    draw_markup(s->html, "</tr></thead>\n");
-    for (int kind = 0; kind < REPORT_KINDS; kind++)
-        add_kind_measures(s, (report_kind)kind, is_shown, columns);
-    draw_markup(s->html, "</table></div>\n");
-    add_stopped(s);
+        if (seeds_of(v, &measures[m]) >= 0)
+            add_measure(v, row, r, &measures[m]);
+}
+
+static void write_measures(const report_view *v) {
+    size_t columns = 0;
+    for (size_t m = 0; m < MEASURES; m++)
+        columns += seeds_of(v, &measures[m]) >= 0;
+    add_rows(v, columns, v, NULL, add_measure_row);
+}
+
+static void write_heads(const report_view *v) {
+    double all = (double)json_array_size(report_at(v->data, "seeds"));
+    for (const measure *m = measures; m < measures + MEASURES; m++) {
+        double seeds = seeds_of(v, m);
+        if (seeds < 0)
+            continue;
+        fds__text_print(v->html, "<th scope=\"col\">%s<small>%s</small>", m->heading, m->unit);
+        if (seeds < all)
+            fds__text_print(v->html, "<small>%.0f of %.0f seeds</small>", seeds, all);
+        draw_markup(v->html, "</th>");
+    }
+}
+
+/* ---- how far the truth can be trusted ---- */
+
+static void write_coalitions(const report_view *v) {
+    add_number(v, 0, "utilities/%zu/truth/coalitions", v->place);
+}
+static void write_correlation(const report_view *v) {
+    add_number(v, 3, "utilities/%zu/truth/correlation/mean", v->place);
+}
+
+static void write_truths(const report_view *v) {
+    static const report_slot slots[] = {{"utility", report_write_utility, NULL},
+                                        {"coalitions", write_coalitions, NULL},
+                                        {"correlation", write_correlation, NULL},
+                                        {NULL, NULL, NULL}};
+    const json_t *of;
+    report_view view = *v;
+    for (; (of = json_array_get(report_at(v->data, "utilities"), view.place)); view.place++) {
+        view.utility = report_text_of(of, "utility");
+        if (isfinite(report_number_of(of, "truth/coalitions")) &&
+            isfinite(report_number_of(of, "truth/correlation/mean")))
+            report_fill(&view, "truth", slots);
+    }
+}
+
+/* ---- who was stopped by the number of permutations, not by a rule of its own ---- */
+
+static bool was_stopped(const json_t *row) {
+    return json_is_false(report_at(row, "permutations/has_converged")) &&
+           isfinite(report_number_of(row, "permutations/sampled/mean"));
+}
+
+static bool has_stopped(const report_view *v) {
+    const json_t *row;
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
+        if (was_stopped(row))
+            return true;
+    return false;
+}
+
+static void write_title(const report_view *v) {
+    draw_text(v->html, report_text_of(json_array_get(v->rows, v->place), "title"));
+}
+
+static void write_sampled(const report_view *v) {
+    double sampled =
+        report_number_of(json_array_get(v->rows, v->place), "permutations/sampled/mean");
+    add_number(v, sampled != floor(sampled), "rows/%zu/permutations/sampled/mean", v->place);
+}
+
+static void write_stopped(const report_view *v) {
+    static const report_slot slots[] = {
+        {"title", write_title, NULL}, {"sampled", write_sampled, NULL}, {NULL, NULL, NULL}};
+    report_view view = *v;
+    for (; view.place < json_array_size(v->rows); view.place++)
+        if (was_stopped(json_array_get(v->rows, view.place)))
+            report_fill(&view, "stopped", slots);
+}
+
+bool report_has_measures(const report_view *v) {
+    double most = -1;
+    for (size_t m = 0; m < MEASURES; m++)
+        most = fmax(most, seeds_of(v, &measures[m]));
+    return most >= 0;
+}
+
+void report_table_measures(const report_view *v) {
+    static const report_slot slots[] = {{"truths", write_truths, NULL},
+                                        {"heads", write_heads, NULL},
+                                        {"body", write_measures, NULL},
+                                        {"stopped", write_stopped, has_stopped},
+                                        {NULL, NULL, NULL}};
+    report_fill(v, "measures", slots);
 }

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * table.json: what a table holds, written once, before any segment.
+ * table.json: what a table has, written once, before any segment.
  *
  *   format               "fds table"
  *   version              1
- *   parameters           everything that the value function's answers depend on
+ *   parameters           everything that the utility function's answers depend on
  *   players, inputs, classes, store ("f32" or "f16")
- *   record_size          bytes; it follows from those
+ *   record_size          in bytes, a function of those
  *   records_per_segment
- *   checksum             XXH3 in 16 hexadecimal digits of all members but this one, written as JSON
+ *   checksum             XXH3 in 16 hexadecimal digits of all other members, written as JSON
  *                        without blanks and with keys sorted
  *
- * The checksum of the parameters that segments carry is that of "parameters" alone, written in the
- * same way.
+ * The headers of segments have the checksum of "parameters" alone, written in the same way.
  */
 #include "utility/table.h"
 
@@ -24,35 +23,22 @@
 #define VERSION 1
 #define MAX_BYTES ((size_t)16 << 20)
 
-static fds_status no_memory(fds_error *err) {
-    return fds__fail(err, FDS_ERR_NOMEM, "out of memory for the parameters of a table");
-}
-
 static fds_status checksum_of(const json_t *json, uint64_t *sum, fds_error *err) {
     char *text = fds__json_text(json, JSON_COMPACT | JSON_SORT_KEYS);
     if (!text)
-        return no_memory(err);
+        return fds__fail_json(err);
     *sum = fds_checksum(text, strlen(text));
     fds__free(text);
     return FDS_OK;
 }
 
-/* What table.json ought to say, without its checksum; the caller owns *out. */
+/* What table.json must say, without its checksum; the caller owns *out. Sets layout->parameters. */
 static fds_status describe(const fds_utility *value, fds__layout *layout, json_t **out,
                            fds_error *err) {
-    json_error_t mistake;
-    json_t *parameters = json_loads(value->text, JSON_REJECT_DUPLICATES, &mistake);
-    if (!parameters && !mistake.text[0])
-        return no_memory(err);
-    if (!parameters)
-        return fds__fail(err, FDS_ERR_FORMAT, "the value function's parameters are not JSON: %s",
-                         mistake.text);
-    /* jansson's reader drops characters that it has no memory for */
-    char *again = fds__json_text(parameters, JSON_COMPACT);
-    bool is_whole = again && strcmp(again, value->text) == 0;
-    fds__free(again);
-    fds_status status =
-        is_whole ? checksum_of(parameters, &layout->parameters, err) : no_memory(err);
+    json_t *parameters;
+    TRY(fds__json_parse("the utility function's parameters are not JSON", value->text,
+                        strlen(value->text), &parameters, err));
+    fds_status status = checksum_of(parameters, &layout->parameters, err);
     if (status != FDS_OK) {
         json_decref(parameters);
         return status;
@@ -63,7 +49,7 @@ static fds_status describe(const fds_utility *value, fds__layout *layout, json_t
                      "store", layout->store == FDS_STORE_F16 ? "f16" : "f32", "record_size",
                      (json_int_t)layout->record_size, "records_per_segment",
                      (json_int_t)layout->records);
-    return *out ? FDS_OK : no_memory(err);
+    return *out ? FDS_OK : fds__fail_json(err);
 }
 
 /* ---- writing ---- */
@@ -71,18 +57,10 @@ static fds_status describe(const fds_utility *value, fds__layout *layout, json_t
 static fds_status write_json(const char *path, const json_t *json, fds_error *err) {
     char *text = fds__json_text(json, JSON_INDENT(2));
     if (!text)
-        return no_memory(err);
-    fds__out *out;
-    fds_status status = fds__out_open(path, &out, err);
-    if (status == FDS_OK) {
-        status = fds__out_write(out, text, strlen(text), err);
-        if (status == FDS_OK)
-            status = fds__out_write(out, "\n", 1, err);
-        if (status == FDS_OK)
-            status = fds__out_commit(out, err);
-        else
-            fds__out_abort(out);
-    }
+        return fds__fail_json(err);
+    size_t size = strlen(text);
+    text[size] = '\n'; /* in the place of the NUL */
+    fds_status status = fds__file_write(path, text, size + 1, err);
     fds__free(text);
     return status;
 }
@@ -97,8 +75,8 @@ fds_status fds__describe_write(const char *dir, const fds_utility *value, fds__l
     fds_status status = checksum_of(json, &sum, err);
     if (status == FDS_OK) {
         snprintf(hex, sizeof hex, "%016llx", (unsigned long long)sum);
-        if (json_object_set_new(json, "checksum", json_string(hex)) != 0)
-            status = no_memory(err);
+        if (!fds__json_put(json, "checksum", json_string(hex)))
+            status = fds__fail_json(err);
     }
     if (status == FDS_OK)
         status = write_json(path, json, err);
@@ -111,7 +89,7 @@ fds_status fds__describe_write(const char *dir, const fds_utility *value, fds__l
 static fds_status compare(const char *path, const json_t *table, const json_t *now,
                           fds_error *err) {
     char text[400];
-    /* the parameters' own names say more than what follows from them */
+    /* a parameter first, if one differs: the other members depend on them */
     bool differs =
         fds__json_difference(json_object_get(table, "parameters"),
                              json_object_get(now, "parameters"), "table", text, sizeof text) ||
@@ -133,8 +111,8 @@ static fds_status check_sum(const char *path, json_t *json, fds_error *err) {
     TRY(checksum_of(json, &sum, err));
     if (!is_right_length || told != sum)
         return fds__fail(err, FDS_ERR_CORRUPT,
-                         "%s is damaged: its checksum does not agree; restore it, or remove the "
-                         "folder to compute everything again",
+                         "%s is damaged: its checksum is wrong; restore it, or remove the folder "
+                         "to compute everything again",
                          path);
     return FDS_OK;
 }
@@ -151,11 +129,11 @@ static fds_status check_members(const char *path, json_t *json, const fds_utilit
                          "%s: version %lld, this program reads version %d", path,
                          (long long)json_integer_value(version), VERSION);
     TRY(check_sum(path, json, err));
-    /* how many records a segment has is the table's to say */
+    /* the file decides how many records a segment has */
     json_int_t records = json_integer_value(json_object_get(json, "records_per_segment"));
     if (records < 1 || (uint64_t)records > FDS__MAX_RECORD / layout->record_size + 1)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: records_per_segment is %lld", path,
-                         (long long)records);
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: records_per_segment is %lld, not from 1 to %zu",
+                         path, (long long)records, FDS__MAX_RECORD / layout->record_size + 1);
     layout->records = (size_t)records;
     json_t *now;
     TRY(describe(value, layout, &now, err));
@@ -166,10 +144,8 @@ static fds_status check_members(const char *path, json_t *json, const fds_utilit
 
 fds_status fds__describe_parse(const char *path, const uint8_t *data, size_t size,
                                const fds_utility *value, fds__layout *layout, fds_error *err) {
-    json_error_t mistake;
-    json_t *json = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, &mistake);
-    if (!json)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %d: %s", path, mistake.line, mistake.text);
+    json_t *json;
+    TRY(fds__json_parse(path, (const char *)data, size, &json, err));
     fds_status status = json_is_object(json)
                             ? check_members(path, json, value, layout, err)
                             : fds__fail(err, FDS_ERR_FORMAT,

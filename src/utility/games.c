@@ -23,14 +23,22 @@ bool fds__has_network(const char *kind) {
     return fds__has_training(kind) || (kind && strcmp(kind, "entk") == 0);
 }
 
+bool fds__is_by_provider(const fds_problem *problem, const fds_params *params) {
+    return problem ? problem->by_provider
+                   : params->players && strcmp(params->players, "providers") == 0;
+}
+
 const char *fds__network_of(const fds_problem *problem, const fds_params *params) {
-    return params->model ? params->model : problem->train->is_image ? "lenet5" : "mlp";
+    bool is_image = problem && problem->train->is_image;
+    return params->model ? params->model : is_image ? "lenet5" : "mlp";
 }
 
 fds_status fds__network_check(const fds_problem *problem, const char *network, size_t *weights,
                               fds_error *err) {
     static const char *const presets[] = {"lenet5", "cnn", "mlp", "logistic", NULL};
     fds_net *net = NULL;
+    if (!problem) /* its shape is not known yet */
+        return FDS_OK;
     fds_status status =
         fds_net_create(network, problem->train->shape, problem->train->classes, &net, err);
     if (status == FDS_OK && weights)
@@ -79,8 +87,8 @@ fds_status fds__check_training(const fds_params *params, const char *kind, bool 
                         : fds__is_given(params, optimizer)           ? "optimizer"
                                                                      : NULL;
     if (wrong)
-        return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply: `utility` %s trains no network",
-                         wrong, kind ? kind : "of this method");
+        return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply: %s%s trains no network", wrong,
+                         kind ? "`utility` " : "method ", kind ? kind : params->method);
     if (fds__is_given(params, beta) && kind && strcmp(kind, "retrain") == 0)
         return fds__fail(
             err, FDS_ERR_USAGE,
@@ -246,9 +254,11 @@ fds_status fds__game_announce(const fds__game *g, bool is_most, uint64_t memory,
         return FDS_OK;
     if (memory)
         snprintf(space, sizeof space, ", %s of memory", show_bytes(memory, (char[32]){0}));
-    fds__log(events, FDS_LOG_INFO, "%s: %s%zu %s (%zu are there already), %s on disk (%s free)%s",
-             g->kind, is_most ? "at most " : "", is_most ? c->coalitions : c->missing, what,
-             c->coalitions - c->missing, disk, left, space);
+    fds__log(events, FDS_LOG_INFO, "%s: %s%zu %s (%zu are there already)", g->kind,
+             is_most ? "at most " : "", is_most ? c->coalitions : c->missing, what,
+             c->coalitions - c->missing);
+    fds__log(events, FDS_LOG_INFO, "%s%s on disk (%s free)%s", is_most ? "up to " : "", disk, left,
+             space);
     return FDS_OK;
 }
 

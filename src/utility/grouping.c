@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Groups of players: from what their samples are labelled, whom they came from or what a model
- * makes of them, and from a file. The file is text, one line for each player in any order:
+ * Groups of players: by the labels of their samples, by provider, by a model's answers, or from a
+ * file. The file is text, with one line for each player in any order:
  *
- *     # a comment; blank lines do not count either
- *     player,group            (this heading may be there or not)
+ *     # a comment; blank lines are skipped too
+ *     player,group            (an optional heading)
  *     sample 17,hospital A
  *     18,hospital B           (a number alone is the sample of that number)
  *
- * Names are as they stand, without blanks around them. The last comma of a line parts them: the
- * name of a player may have commas in it, that of a group not. */
+ * Blanks around names are skipped. The last comma of a line separates them: the name of a player
+ * may contain commas, that of a group may not. */
 #include "utility/utility.h"
 
 #include <math.h>
@@ -78,7 +78,7 @@ fds_status fds_groups_by_provider(const fds_dataset *ds, const fds_players *play
                                   fds_groups **out, fds_error *err) {
     if (!ds->provider_ids)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "%s names no providers; a CSV file may, in a column \"provider\"",
+                         "%s names no providers; a CSV file has them in a column \"provider\"",
                          ds->source);
     TRY(fds__players_check(ds, players, err));
     size_t n = fds_players_count(players);
@@ -145,7 +145,7 @@ fds_status fds_groups_by_model(const fds_model *model, const fds_dataset *ds,
     const size_t n = fds_players_count(players), classes = fds__model_get_info(model).classes;
     TRY(fds__players_check(ds, players, err));
     if (count > n)
-        return fds__fail(err, FDS_ERR_USAGE, "%zu groups of only %zu players: some would be empty",
+        return fds__fail(err, FDS_ERR_USAGE, "%zu groups for %zu players: some would be empty",
                          count, n);
     if (!count)
         count = (size_t)lround(sqrt((double)n));
@@ -169,14 +169,14 @@ typedef struct {
     uint32_t player;
 } entry;
 
-/* What is known while the lines are read. */
+/* The state of reading a file. */
 typedef struct {
     const char *path;
     size_t line;
     size_t count;
     entry *by_name;      /* (count), sorted */
-    const char **groups; /* (count): of each player, NULL where none was read yet */
-    size_t *lines;       /* (count): where it was read */
+    const char **groups; /* (count): of each player, or NULL */
+    size_t *lines;       /* (count): the line of each player */
 } reading;
 
 static int by_name(const void *left, const void *right) {
@@ -188,7 +188,7 @@ static const entry *find(const reading *r, const char *name) {
     return bsearch(&key, r->by_name, r->count, sizeof key, by_name);
 }
 
-/* A number alone stands for the name of a player who is one sample. */
+/* A number alone is the name of a player that is one sample. */
 static const entry *find_player(const reading *r, const char *name) {
     const entry *found = find(r, name);
     char sample[32];
@@ -197,7 +197,7 @@ static const entry *find_player(const reading *r, const char *name) {
     return found;
 }
 
-/* Without the blanks around it; text is cut. */
+/* The text without the blanks around it, in place. */
 static char *trim(char *text) {
     text += strspn(text, " \t\r");
     size_t length = strlen(text);
@@ -214,8 +214,8 @@ static fds_status read_line(reading *r, char *line, bool *may_be_heading, fds_er
     char *comma = strrchr(line, ',');
     if (!comma)
         return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: line %zu: \"PLAYER,GROUP\" is expected, not \"%.60s\"", r->path,
-                         r->line, line);
+                         "%s: line %zu: expected \"PLAYER,GROUP\", not \"%.60s\"", r->path, r->line,
+                         line);
     *comma = 0;
     const char *player = trim(line), *group = trim(comma + 1);
     const entry *found = find_player(r, player);
@@ -233,8 +233,8 @@ static fds_status read_line(reading *r, char *line, bool *may_be_heading, fds_er
                          r->line, MAX_NAME, strlen(group));
     if (r->groups[found->player])
         return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: line %zu: player \"%.60s\" stands already in line %zu", r->path,
-                         r->line, found->name, r->lines[found->player]);
+                         "%s: line %zu: player \"%.60s\" is already in line %zu", r->path, r->line,
+                         found->name, r->lines[found->player]);
     r->groups[found->player] = group;
     r->lines[found->player] = r->line;
     return FDS_OK;
@@ -247,11 +247,11 @@ static fds_status read_lines(reading *r, char *data, size_t size, const fds_play
     for (char *line = data + mark, *end = data + size; line < end;) {
         char *next = memchr(line, '\n', (size_t)(end - line));
         next = next ? next : end;
-        *next = 0; /* the NUL that is there already, after the last line */
+        *next = 0; /* after the last line there is a NUL already */
         r->line++;
         if (line + strlen(line) < next)
-            return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: NUL in a text file", r->path,
-                             r->line);
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: a NUL byte in a text file",
+                             r->path, r->line);
         TRY(read_line(r, line, &may_be_heading, err));
         line = next + 1;
     }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * "kernel": kernel ridge regression (regression.c) on the coalition's samples, a cheap stand-in for
- * a network that was trained on them. The choices that make it resemble one: the similarity of two
- * samples, the ridge, and how sharp the softmax is. Targets are 1 at the label and 0 elsewhere,
- * less 1/classes. */
+ * "kernel": kernel ridge regression (regression.c) on the coalition's samples, a cheap substitute
+ * for a network trained on them. Three choices make it resemble one: the similarity of two samples,
+ * the ridge, and the sharpness of the softmax. Targets are 1 at the label and 0 elsewhere, minus
+ * 1/classes. */
 #include "utility/utility.h"
 
 #include <math.h>
 
-/* What resembled LeNet-5 after 10 epochs on MNIST most, of several tried. */
+/* Of several values tried, these come closest to LeNet-5 after 10 epochs on MNIST. */
 static const double RIDGE = 0.5;     /* of the mean of K's diagonal */
 static const double SHARPNESS = 4.0; /* of the softmax: scores lie within about +-1 */
 static const double PI = 3.14159265358979323846;
@@ -16,7 +16,7 @@ static const double PI = 3.14159265358979323846;
 /* The neural tangent kernel of a wide network with one hidden layer of ReLU, both layers trained,
  * on inputs of length 1: with the angle t between a and b,
  *     cos t (pi - t) / pi  +  (sin t + cos t (pi - t)) / pi.
- * An input of length 0 counts as at right angles to all others. aa, ab, bb: inner products. */
+ * An input of length 0 is taken to be at right angles to all others. aa, ab, bb: inner products. */
 static double similarity(double aa, double ab, double bb) {
     double u = aa > 0 && bb > 0 ? ab / (sqrt(aa) * sqrt(bb)) : aa == bb ? 1.0 : 0.0;
     u = MAX(-1.0, MIN(1.0, u));
@@ -57,26 +57,15 @@ static fds_status compare_all(fds__regression *r, fds_error *err) {
     return FDS_OK;
 }
 
-static bool describe(json_t *about) {
-    json_t *part = json_pack("{s:s, s:f, s:f}", "similarity", "ntk of relu, one hidden layer",
-                             "ridge", RIDGE, "sharpness", SHARPNESS);
-    bool right = part && json_object_update(about, part) == 0;
-    json_decref(part);
-    return right;
-}
-
 fds_status fds__kernel_create(fds__utility_making *making, fds_error *err) {
-    fds__regression *r = NULL;
-    TRY(fds__regression_create(making->data, &r, &making->memory, err));
-    fds_status status = describe(making->about) ? FDS_OK : fds__fail_nomem(err, 1);
-    if (status == FDS_OK)
-        status = compare_all(r, err);
-    if (status != FDS_OK) {
-        fds__regression_free(r);
-        return status;
-    }
-    making->self = r;
-    return FDS_OK;
+    fds__regression *r;
+    TRY(fds__regression_create(making, &r, err));
+    TRY(fds__utility_about(making->about,
+                           json_pack("{s:s, s:f, s:f}", "similarity",
+                                     "ntk of relu, one hidden layer", "ridge", RIDGE, "sharpness",
+                                     SHARPNESS),
+                           err));
+    return compare_all(r, err);
 }
 
 const fds__utility_kind fds__kernel_kind = {.eval = fds__regression_eval,

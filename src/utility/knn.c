@@ -4,11 +4,11 @@
  *
  *     v(s) = 1/K  sum over k = 1 .. min(K, |s|) of 1[label of the k-th nearest is y],
  *
- * so that the empty coalition is worth 0. Its Shapley values are known exactly: Jia et al.,
- * "Efficient task-specific data valuation for nearest neighbor algorithms", VLDB 2019, Theorem 1.
- * Distances are Euclidean, on normalised values ("knn:K") or on the features of a network trained
- * on all players' samples ("knn:K@model"; features.c); of two alike the lower sample number is
- * nearer.
+ * so that the utility of the empty coalition is 0. Its Shapley values are known exactly: Jia et
+ * al., "Efficient task-specific data valuation for nearest neighbor algorithms", VLDB 2019, Theorem
+ * 1. Distances are Euclidean, on normalised values ("knn:K") or on the features of a network
+ * trained on all players' samples ("knn:K@model"; features.c). Of two equal distances that of the
+ * lower sample number counts as nearer.
  */
 #include "utility/utility.h"
 
@@ -38,7 +38,7 @@ typedef struct {
     const fds__features *points;
     size_t samples;
     neighbour *near; /* (workers, samples) */
-    uint32_t *order; /* (inputs, samples) */
+    uint32_t *order; /* of knn */
 } sorting;
 
 /* The order of the samples by their distance from one input. */
@@ -64,7 +64,7 @@ static void knn_free(void *self) {
     fds__free(n);
 }
 
-/* points: what distances are taken between. */
+/* points: between which distances are taken. */
 static fds_status create(fds__utility_making *making, const fds__features *points, fds_error *err) {
     const fds__utility_data *data = making->data;
     size_t samples = data->samples->count, inputs = data->inputs->count, pairs;
@@ -72,23 +72,18 @@ static fds_status create(fds__utility_making *making, const fds__features *point
         return fds__fail(err, FDS_ERR_LIMIT,
                          "the neighbours of %zu inputs among %zu samples take more than %zu bytes",
                          inputs, samples, FDS__MAX_UTILITY_MEMORY);
-    knn *n = fds__alloc_zero(1, sizeof *n);
-    sorting s = {points, samples, NULL, fds__alloc(pairs * sizeof *s.order)};
+    knn *n = making->self = fds__alloc_zero(1, sizeof *n);
+    if (!n)
+        return fds__fail_nomem(err, sizeof *n);
+    *n = (knn){data, making->number, fds__alloc(pairs * sizeof *n->order)};
+    sorting s = {points, samples, NULL, n->order};
     s.near = fds__alloc_zero(samples, fds__pool_workers(data->workers, inputs) * sizeof *s.near);
-    fds_status status = n && s.near && s.order
-                            ? fds__pool_run(data->workers, inputs, sort_neighbours, &s,
-                                            "neighbours", "inputs", NULL, err)
-                            : fds__fail_nomem(err, pairs * sizeof *s.order);
+    fds_status status = s.near && s.order ? fds__pool_run(data->workers, inputs, sort_neighbours,
+                                                          &s, "neighbours", "inputs", NULL, err)
+                                          : fds__fail_nomem(err, pairs * sizeof *s.order);
     fds__free(s.near);
-    if (status != FDS_OK) {
-        fds__free(n);
-        fds__free(s.order);
-        return status;
-    }
-    *n = (knn){data, making->number, s.order};
-    making->self = n;
-    making->memory = sizeof *n + pairs * sizeof *s.order;
-    return FDS_OK;
+    making->memory = sizeof *n + pairs * sizeof *n->order;
+    return status;
 }
 
 fds_status fds__knn_create(fds__utility_making *making, fds_error *err) {
@@ -138,7 +133,7 @@ const fds__utility_kind fds__knn_kind = {.eval = knn_eval, .free = knn_free};
  * (the paper writes phi_N for N >= K). */
 static void recurse(const knn *n, const uint32_t *order, uint32_t label, double *values) {
     const uint16_t *labels = n->data->samples->labels;
-    double phi = 0, after = 0; /* after: whether the sample behind has the label */
+    double phi = 0, after = 0; /* after: whether the next farther sample has the label */
     for (size_t i = n->data->samples->count; i > 0; i--) {
         double match = labels[order[i - 1]] == label;
         phi += (match - after) / n->k * ((double)MIN((size_t)n->k, i) / (double)i);
@@ -151,14 +146,14 @@ fds_status fds__utility_knn_label(const fds_utility *value, size_t input, uint32
                                   double *values, fds_error *err) {
     if (value->kind != &fds__knn_kind)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "exact values by recursion exist for the value functions \"knn:K\" "
-                         "and \"knn:K@model\" only");
+                         "only the utility functions \"knn:K\" and \"knn:K@model\" have exact "
+                         "values by recursion");
     const knn *n = value->self;
     const size_t samples = n->data->samples->count;
     if (samples != value->players)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "exact values by recursion need players of one sample each; these %zu "
-                         "have %zu",
+                         "exact values by recursion require one sample per player; these %zu "
+                         "players have %zu",
                          value->players, samples);
     recurse(n, n->order + input * samples, label, values);
     return FDS_OK;

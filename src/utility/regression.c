@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernel ridge regression on the coalition's samples, for any kernel: with Y one row a sample, 1 at
- * its label and 0 elsewhere, less a constant,
+ * Kernel ridge regression on the coalition's samples, for any kernel. Y has a row for each sample,
+ * 1 at its label and 0 elsewhere, minus a constant:
  *
  *     (K_SS + ridge I) B = Y_S        scores(x) = K_xS B        v = softmax(sharpness scores)
  *
- * Whoever makes one (kernel.c, entk.c) fills in all kernel values, once; a coalition then costs one
- * Cholesky factorisation, done here and not by a library, whose bits would depend on the processor.
- * No samples: all scores are 0 and all labels alike.
+ * kernel.c and entk.c fill in all kernel values, once; a coalition then costs one Cholesky
+ * factorisation. It is done here, since the bits of a library's would depend on the processor.
+ * Without samples all scores are 0 and all labels equally likely.
  *
- * A kernel is positive semidefinite, so that no pivot is ever less than the ridge but for
- * rounding, of the kernel or of the factorisation: such a pivot is taken to be the ridge. */
+ * A kernel is positive semidefinite, so only rounding, of the kernel or of the factorisation, makes
+ * a pivot less than the ridge: such a pivot is replaced by the ridge. */
 #include "utility/utility.h"
 
 #include <math.h>
 
-/* A worker's own, made when it first asks: where only the kernel is wanted, as by FreeShap, nobody
- * does. */
+/* A worker's own, made when it first evaluates: FreeShap uses the kernel alone, and never does. */
 struct fds__regression_worker {
     double *b;         /* (samples, classes) */
     double *scores;    /* (classes) */
     uint32_t *members; /* (samples) */
-    double factor[]; /* (samples, samples): K_SS + ridge I, then its Cholesky factor; the others */
+    double factor[];   /* (samples, samples): K_SS + ridge I, then its factor; then the others */
 };
 
 /* ---- making and freeing ---- */
@@ -54,15 +53,6 @@ static bool count_bytes(const fds__utility_data *data, size_t *bytes) {
     return true;
 }
 
-static bool allocate(fds__regression *r) {
-    const fds__utility_data *data = r->data;
-    size_t n = data->samples->count;
-    r->between = fds__alloc_zero(n * n, sizeof *r->between);
-    r->inputs = fds__alloc_zero(data->inputs->count * n, sizeof *r->inputs);
-    r->workers = fds__alloc_zero(data->workers, sizeof *r->workers);
-    return r->between && r->inputs && r->workers;
-}
-
 static fds_status find_worker(const fds__regression *r, unsigned worker,
                               struct fds__regression_worker **out, fds_error *err) {
     const size_t n = r->data->samples->count, classes = r->data->classes;
@@ -79,38 +69,43 @@ static fds_status find_worker(const fds__regression *r, unsigned worker,
     return FDS_OK;
 }
 
-fds_status fds__regression_create(const fds__utility_data *data, fds__regression **out,
-                                  size_t *memory, fds_error *err) {
-    if (!count_bytes(data, memory))
+fds_status fds__regression_create(fds__utility_making *making, fds__regression **out,
+                                  fds_error *err) {
+    const fds__utility_data *data = making->data;
+    if (!count_bytes(data, &making->memory))
         return fds__fail(err, FDS_ERR_LIMIT,
                          "kernels of %zu samples and %zu inputs for %u workers take more than %zu "
                          "bytes",
                          data->samples->count, data->inputs->count, data->workers,
                          FDS__MAX_UTILITY_MEMORY);
-    fds__regression *r = fds__alloc_zero(1, sizeof *r);
+    const size_t n = data->samples->count;
+    fds__regression *r = *out = making->self = fds__alloc_zero(1, sizeof *r);
     if (!r)
         return fds__fail_nomem(err, sizeof *r);
     r->data = data;
-    if (!allocate(r)) {
-        fds__regression_free(r);
-        return fds__fail_nomem(err, *memory);
-    }
-    *out = r;
-    return FDS_OK;
+    r->between = fds__alloc_zero(n * n, sizeof *r->between);
+    r->inputs = fds__alloc_zero(data->inputs->count * n, sizeof *r->inputs);
+    r->workers = fds__alloc_zero(data->workers, sizeof *r->workers);
+    return r->between && r->inputs && r->workers ? FDS_OK : fds__fail_nomem(err, making->memory);
 }
 
 /* ---- answering ---- */
 
-/* The upper factor U of U'U, (n, n), in the place of the upper half of a. */
+void fds__regression_step(double *a, size_t n, size_t k, double pivot) {
+    assert(pivot > 0);
+    double *row = a + k * n;
+    const double root = sqrt(pivot);
+    for (size_t j = k; j < n; j++)
+        row[j] /= root;
+    for (size_t i = k + 1; i < n; i++)
+        fds__utility_add(n - i, -row[i], row + i, a + i * n + i);
+}
+
+/* The upper factor U of U'U, (n, n), replaces the upper half of a. */
 static void factorise(double *a, size_t n, double ridge) {
     for (size_t k = 0; k < n; k++) {
-        double *row = a + k * n;
-        row[k] = MAX(row[k], ridge);
-        const double root = sqrt(row[k]);
-        for (size_t j = k; j < n; j++)
-            row[j] /= root;
-        for (size_t i = k + 1; i < n; i++)
-            fds__utility_add(n - i, -row[i], row + i, a + i * n + i);
+        a[k * n + k] = MAX(a[k * n + k], ridge);
+        fds__regression_step(a, n, k, a[k * n + k]);
     }
 }
 

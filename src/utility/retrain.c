@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * "retrain" and "retrain:K": the value of a coalition is what a network answers that was trained on
- * its samples alone. All networks start from the same weights, and the place of a sample in the
- * mini-batches depends on its number alone, so the answer is a function of the set; that of all
- * players is, bit for bit, the model that fds_model_train makes of their samples. */
+ * "retrain" and "retrain:K": the utility of a coalition is the answer of a network trained on its
+ * samples alone. All networks start from the same weights, and the place of a sample in the
+ * mini-batches depends on its number alone, so the answer is a function of the set. The network of
+ * all players is, bit for bit, the model that fds_model_train makes of their samples. */
 #include "utility/utility.h"
 
 #include <math.h>
@@ -39,54 +39,48 @@ fds_train_params fds__retrain_training(const fds__utility_params *params, uint32
 
 fds_status fds__retrain_check(const fds__utility_params *params, uint32_t number, fds_error *err) {
     if (!params->network)
-        return fds__fail(err, FDS_ERR_USAGE, "retraining needs a network, for example \"lenet5\"");
+        return fds__fail(err, FDS_ERR_USAGE, "retraining takes a network, for example \"lenet5\"");
     if (number && !(params->beta > 0 && isfinite(params->beta)))
-        return fds__fail(err, FDS_ERR_USAGE, "beta is %g, but must be a number above 0",
-                         (double)params->beta);
+        return fds__fail(err, FDS_ERR_USAGE, "beta must be above 0 (got %g)", (double)params->beta);
     fds_train_params train = params->train;
-    train.epochs = 1; /* not the caller's */
+    train.epochs = 1; /* the caller's number is not used */
     TRY(fds_train_params_check(&train, err));
     train = fds__retrain_training(params, number);
     if (!(train.lr > 0 && isfinite(train.lr)))
         return fds__fail(err, FDS_ERR_USAGE,
-                         "lr %g times beta %g is %g, but must be a number above 0",
+                         "lr %g times beta %g must be a number above 0 (got %g)",
                          (double)params->train.lr, (double)params->beta, (double)train.lr);
     return fds_train_params_check(&train, err);
 }
 
 /* ---- the text ---- */
 
-/* A bound may be infinite, which JSON has no number for. */
+/* A bound may be infinite: JSON has no such number. */
 static json_t *number_or_infinite(float value) {
     return isfinite(value) ? json_real(fds__decimal(value)) : json_string("infinite");
 }
 
-/* Adds the pairs of part, which may be NULL for want of memory. */
-static bool add(json_t *about, json_t *part) {
-    bool right = part && json_object_update(about, part) == 0;
-    json_decref(part);
-    return right;
-}
-
-bool fds__retrain_describe(json_t *about, const fds_net *net, const fds_train_params *p) {
-    bool right =
-        add(about, json_pack("{s:s, s:f, s:f, s:I, s:I, s:I}", "network", fds_net_text(net), "lr",
+/* Adds everything that training depends on. */
+static fds_status describe(json_t *about, const fds_net *net, const fds_train_params *p,
+                           fds_error *err) {
+    json_t *part = json_pack("{s:s, s:f, s:f, s:I, s:I, s:I}", "network", fds_net_text(net), "lr",
                              fds__decimal(p->lr), "weight_decay", fds__decimal(p->weight_decay),
                              "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "seed",
-                             (json_int_t)p->seed));
+                             (json_int_t)p->seed);
+    TRY(fds__utility_about(about, part, err));
     if (p->optimizer == FDS_OPTIMIZER_SGD)
-        right &= add(about, json_pack("{s:s, s:f}", "optimizer", "sgd", "momentum",
-                                      fds__decimal(p->momentum)));
+        part = json_pack("{s:s, s:f}", "optimizer", "sgd", "momentum", fds__decimal(p->momentum));
     else
-        right &= add(about, json_pack("{s:s, s:f, s:f, s:f}", "optimizer", "adam", "beta1",
-                                      fds__decimal(p->beta1), "beta2", fds__decimal(p->beta2),
-                                      "epsilon", fds__decimal(p->epsilon)));
-    if (p->converge)
-        right &=
-            add(about, json_pack("{s:o, s:o, s:I}", "loss_bound", number_or_infinite(p->loss_bound),
-                                 "min_delta", number_or_infinite(p->min_delta), "patience",
-                                 (json_int_t)p->patience));
-    return right;
+        part =
+            json_pack("{s:s, s:f, s:f, s:f}", "optimizer", "adam", "beta1", fds__decimal(p->beta1),
+                      "beta2", fds__decimal(p->beta2), "epsilon", fds__decimal(p->epsilon));
+    TRY(fds__utility_about(about, part, err));
+    if (!p->converge)
+        return FDS_OK;
+    part =
+        json_pack("{s:o, s:o, s:I}", "loss_bound", number_or_infinite(p->loss_bound), "min_delta",
+                  number_or_infinite(p->min_delta), "patience", (json_int_t)p->patience);
+    return fds__utility_about(about, part, err);
 }
 
 /* ---- making and freeing ---- */
@@ -119,8 +113,13 @@ static fds_status set_worker(const retrain *r, own *d, size_t *memory, fds_error
     return FDS_OK;
 }
 
-static fds_status fill(retrain *r, fds__utility_making *making, fds_error *err) {
-    const fds__utility_data *data = r->data;
+fds_status fds__retrain_create(fds__utility_making *making, fds_error *err) {
+    const fds__utility_data *data = making->data;
+    retrain *r = making->self = fds__alloc_zero(1, sizeof *r);
+    if (!r)
+        return fds__fail_nomem(err, sizeof *r);
+    r->data = data;
+    r->train = fds__retrain_training(making->params, making->number);
     TRY(fds_net_create(making->params->network, data->samples->shape, data->classes, &r->net, err));
     r->start = fds__alloc_zero(r->net->weights, sizeof *r->start);
     r->workers = fds__alloc_zero(data->workers, sizeof *r->workers);
@@ -130,28 +129,12 @@ static fds_status fill(retrain *r, fds__utility_making *making, fds_error *err) 
     making->memory = sizeof *r + sizeof *r->net + r->net->weights * sizeof *r->start;
     for (unsigned w = 0; w < data->workers; w++)
         TRY(set_worker(r, &r->workers[w], &making->memory, err));
-    return fds__retrain_describe(making->about, r->net, &r->train) ? FDS_OK
-                                                                   : fds__fail_nomem(err, 1);
-}
-
-fds_status fds__retrain_create(fds__utility_making *making, fds_error *err) {
-    retrain *r = fds__alloc_zero(1, sizeof *r);
-    if (!r)
-        return fds__fail_nomem(err, sizeof *r);
-    r->data = making->data;
-    r->train = fds__retrain_training(making->params, making->number);
-    fds_status status = fill(r, making, err);
-    if (status != FDS_OK) {
-        retrain_free(r);
-        return status;
-    }
-    making->self = r;
-    return FDS_OK;
+    return describe(making->about, r->net, &r->train, err);
 }
 
 /* ---- answering ---- */
 
-/* Says of which coalition the trouble is. */
+/* Names the coalition in the error. */
 static fds_status fail_diverged(const fds__utility_data *data, const uint64_t *coalition,
                                 fds_error *err) {
     if (!err)
@@ -176,15 +159,18 @@ static fds_status retrain_eval(const void *self, unsigned worker, const uint64_t
     const retrain *r = self;
     const fds__utility_data *data = r->data;
     own *d = &r->workers[worker];
+    fds_train_report report;
     size_t count = fds__utility_members(data, coalition, d->members);
     memcpy(d->weights, r->start, r->net->weights * sizeof *d->weights);
     fds_status status = fds_lane_train(d->lane, data->samples, d->members, count, &r->train,
-                                       d->weights, NULL, NULL, err);
+                                       d->weights, &report, NULL, err);
     if (status == FDS_OK)
         status =
             fds_lane_predict(d->lane, data->inputs, 0, data->inputs->count, d->weights, probs, err);
     if (status == FDS_OK && data->sink)
         status = data->sink->take(data->sink->context, worker, coalition, d->weights, err);
+    if (status == FDS_OK && data->service && count == data->samples->count)
+        status = data->service->take(data->service->context, d->weights, &report, err);
     return status == FDS_ERR_DIVERGED ? fail_diverged(data, coalition, err) : status;
 }
 
@@ -200,7 +186,10 @@ void fds__utility_set_sink(const fds_utility *value, const fds__sink *sink) {
     value->data->sink = sink;
 }
 
-fds_status fds__retrain_all(const fds_net *net, const fds_inputs *samples,
+/* ---- one network for all samples ---- */
+
+/* Trains weights (in: initial) on all samples. */
+static fds_status train_all(const fds_net *net, const fds_inputs *samples,
                             const fds_train_params *params, float *weights, fds_error *err) {
     fds_lane *lane = NULL;
     uint32_t *members = fds__alloc_zero(samples->count, sizeof *members);
@@ -215,4 +204,19 @@ fds_status fds__retrain_all(const fds_net *net, const fds_inputs *samples,
     fds_lane_free(lane);
     fds__free(members);
     return status;
+}
+
+fds_status fds__retrain_network(const fds__utility_making *making, uint32_t number, fds_net **net,
+                                float **weights, fds_error *err) {
+    const fds__utility_data *data = making->data;
+    fds_train_params params = fds__retrain_training(making->params, number);
+    TRY(fds_net_create(making->params->network, data->samples->shape, data->classes, net, err));
+    *weights = fds__alloc_zero((*net)->weights, sizeof **weights);
+    if (!*weights)
+        return fds__fail_nomem(err, (*net)->weights * sizeof **weights);
+    fds_net_init(*net, params.seed, *weights);
+    if (!number)
+        return FDS_OK;
+    TRY(train_all(*net, data->samples, &params, *weights, err));
+    return describe(making->about, *net, &params, err);
 }

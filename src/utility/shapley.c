@@ -96,7 +96,8 @@ fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *a
 static fds_status read_adjust(job *j, fds_error *err) {
     TRY(fds__adjust_read(j->is_exact ? "none" : j->params->adjust, j->sampler, &j->adjust,
                          &j->adjust_name, &j->surrogate.kind, err));
-    if (j->problem->by_provider && j->surrogate.kind && strncmp(j->surrogate.kind, "knn:", 4) == 0)
+    if (fds__is_by_provider(j->problem, j->params) && j->surrogate.kind &&
+        strncmp(j->surrogate.kind, "knn:", 4) == 0)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`adjust` %s needs players of one sample each, not providers; use counts, "
                          "kernel or entk",
@@ -142,6 +143,11 @@ static fds_status check(job *j, fds_error *err) {
     return has_network
                ? fds__network_check(j->problem, fds__network_of(j->problem, p), &j->weights, err)
                : FDS_OK;
+}
+
+fds_status fds__shapley_check(const fds_params *params, fds_error *err) {
+    job j = {.params = params};
+    return check(&j, err);
 }
 
 /* ---- groups and plans ---- */

@@ -2,24 +2,15 @@
  *
  * The table of utilities on disk: opening it, and checking all that is there.
  *
- * A folder: table.json (describe.c), segments (segment.c), and .lock, an empty file that whoever
- * uses the table has locked. Every record is read once on opening. What is whole is entered in the
- * index; all else is an empty slot, and an empty slot is filled as if it had never been written:
+ * A folder: table.json (describe.c), segments (segment.c), and .lock, an empty file that the
+ * process using the table locks. Opening reads every record once, as record.c describes. The index
+ * receives the good ones. All other slots are empty, and the next fill may use them:
  *
- *   a hole, a file that ends before the record, a missing file      silently
- *   a record whose checksum, id or bits do not agree                with a warning
- *   a record of a coalition that an earlier slot has                with a warning
- *
- * Part of a record at the end of a file is what a dying process leaves, and is cut off. A damaged
- * header is written again. Only a header that is whole, but of another table, is an error: that
- * file was put there by somebody, and is not ours to overwrite.
+ *   a hole, the part of a file behind its end, a missing file           silently
+ *   a record whose checksum, id or players are wrong                    with a warning
+ *   a record of a coalition that an earlier slot has                    with a warning
  */
 #include "utility/table.h"
-
-#include <string.h>
-
-#define READ_BYTES ((size_t)1 << 20) /* records are checked in runs of about so many bytes */
-#define SYNC_EVERY_S 5.0
 
 /* ---- slots ---- */
 
@@ -31,19 +22,18 @@ fds_status fds__table_reserve(fds_table *table, uint64_t slots, fds_error *err) 
     if (slots > FDS__MAX_SLOTS)
         return fds__fail(err, FDS_ERR_LIMIT, "%s: %llu records, at most %llu are allowed",
                          table->dir, (unsigned long long)slots, (unsigned long long)FDS__MAX_SLOTS);
-    size_t words = table->filled_slots / 64, needed = (size_t)(slots + 63) / 64;
+    size_t words = table->filled_slots / 64, capacity = words;
     void *filled = table->filled;
-    if (needed <= words)
-        return FDS_OK;
-    size_t capacity = words;
-    TRY(fds__grow(&filled, &capacity, needed, sizeof *table->filled, err));
+    TRY(fds__grow(&filled, &capacity, (size_t)(slots + 63) / 64, sizeof *table->filled, err));
     table->filled = filled;
-    memset(table->filled + words, 0, (capacity - words) * sizeof *table->filled);
+    if (capacity > words)
+        memset(table->filled + words, 0, (capacity - words) * sizeof *table->filled);
     table->filled_slots = capacity * 64;
     return FDS_OK;
 }
 
 void fds__table_mark(fds_table *table, uint64_t slot) {
+    assert(slot < table->filled_slots);
     table->filled[slot / 64] |= (uint64_t)1 << (slot % 64);
 }
 
@@ -58,119 +48,58 @@ fds_status fds__table_segment_path(const fds_table *table, uint32_t number, char
 
 typedef struct {
     fds_table *table;
-    const fds_events *events;
-    fds__file file;
-    uint32_t number;
-    uint64_t size;
-    uint8_t *buffer;
-    size_t buffer_records;
+    uint64_t first; /* slot of the segment's first record */
 } checker;
 
-static fds_status check_header(checker *c, fds_error *err) {
-    uint8_t header[FDS__SEGMENT_HEADER] = {0};
-    if (c->size >= sizeof header)
-        TRY(fds__file_read_at(&c->file, header, sizeof header, 0, err));
-    fds__found found = fds__segment_check_header(&c->table->layout, c->number, header);
-    if (found == FDS__FOUND_GOOD)
-        return FDS_OK;
-    if (found == FDS__FOUND_FOREIGN)
-        return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s is not segment %u of this table: its header is whole, but of another; "
-                         "take it out of the folder",
-                         c->file.path, c->number);
-    if (found == FDS__FOUND_DAMAGED)
-        fds__log(c->events, FDS_LOG_WARNING, "%s: the header is damaged; written again",
-                 c->file.path);
-    fds__segment_header(&c->table->layout, c->number, header);
-    TRY(fds__file_write_at(&c->file, header, sizeof header, 0, err));
-    c->size = MAX(c->size, sizeof header);
-    return fds__file_sync(&c->file, err);
-}
-
-/* Cuts off what is no whole record. */
-static fds_status check_size(checker *c, uint64_t *records, fds_error *err) {
-    const fds__layout *layout = &c->table->layout;
-    *records = MIN((c->size - FDS__SEGMENT_HEADER) / layout->record_size, layout->records);
-    uint64_t end = FDS__SEGMENT_HEADER + *records * layout->record_size;
-    if (end == c->size)
-        return FDS_OK;
-    if (*records == layout->records)
-        fds__log(c->events, FDS_LOG_WARNING, "%s: %llu bytes after the last record; cut off",
-                 c->file.path, (unsigned long long)(c->size - end));
-    return fds__file_truncate(&c->file, end, err);
-}
-
-static void check_record(checker *c, uint64_t record, const uint8_t *bytes) {
+static fds_status take_record(void *context, uint64_t number, const uint8_t *record,
+                              const char **fault, fds_error *err) {
+    const checker *c = context;
     fds_table *table = c->table;
-    uint64_t id, slot = (uint64_t)c->number * table->layout.records + record;
-    fds__found found = fds__record_check(&table->layout, bytes, &id);
-    if (found == FDS__FOUND_EMPTY)
-        return;
-    if (found == FDS__FOUND_GOOD && fds__slot_map_add(&table->index, id, (uint32_t)slot)) {
+    uint64_t slot = c->first + number;
+    TRY(fds__table_reserve(table, slot + 1, err));
+    TRY(fds__slot_map_reserve(&table->index, table->index.count + 1, err));
+    if (!fds__segment_check(&table->layout, record))
+        *fault = FDS__RECORD_DAMAGED;
+    else if (!fds__slot_map_add(&table->index, fds__get64(record), (uint32_t)slot))
+        *fault = "repeats an earlier record; it is not used";
+    else
         fds__table_mark(table, slot);
-        return;
-    }
-    fds__log(c->events, FDS_LOG_WARNING, "%s: record %llu (byte %llu) %s", c->file.path,
-             (unsigned long long)record,
-             (unsigned long long)fds__layout_offset(&table->layout, slot),
-             found == FDS__FOUND_GOOD ? "repeats an earlier one; not used"
-                                      : "is damaged; computed again when asked for");
+    return FDS_OK;
 }
 
-static fds_status check_records(checker *c, fds_error *err) {
-    fds_table *table = c->table;
-    size_t size = table->layout.record_size;
-    uint64_t records;
-    TRY(check_size(c, &records, err));
-    TRY(fds__table_reserve(table, (uint64_t)c->number * table->layout.records + records, err));
-    TRY(fds__slot_map_reserve(&table->index, table->index.count + (size_t)records, err));
-    for (uint64_t first = 0; first < records; first += c->buffer_records) {
-        size_t count = (size_t)MIN(records - first, (uint64_t)c->buffer_records);
-        TRY(fds__file_read_at(&c->file, c->buffer, count * size, FDS__SEGMENT_HEADER + first * size,
-                              err));
-        for (size_t i = 0; i < count; i++)
-            check_record(c, first + i, c->buffer + i * size);
+static fds_status check_segment(fds_table *table, uint32_t number, const fds_events *events,
+                                fds_error *err) {
+    char path[FDS__PATH_MAX];
+    fds__file file;
+    checker c = {table, (uint64_t)number * table->layout.records};
+    fds__record_form form = fds__segment_form(&table->layout, number);
+    form.take = take_record;
+    form.context = &c;
+    TRY(fds__table_reserve(table, c.first, err));
+    TRY(fds__table_segment_path(table, number, path, err));
+    TRY(fds__file_open(&file, path, FDS__ACCESS_UPDATE, err));
+    fds_status status = fds__record_repair(&file, &form, events, err);
+    fds__file_close(&file);
+    table->segments = number + 1;
+    return status;
+}
+
+/* All segments among the names, which are sorted, and so ascend by number. */
+static fds_status check_segments(fds_table *table, char **names, size_t count,
+                                 const fds_events *events, fds_error *err) {
+    double start_s = fds__now_s();
+    uint32_t number;
+    for (size_t i = 0; i < count; i++) {
+        if (fds__segment_number(names[i], &number))
+            TRY(check_segment(table, number, events, err));
+        TRY(fds__report(events, "check", "files", i + 1, count, start_s, err));
     }
     return FDS_OK;
 }
 
-static fds_status check_segment(checker *c, const char *name, fds_error *err) {
-    char path[FDS__PATH_MAX];
-    TRY(fds__path_join(path, sizeof path, c->table->dir, name, err));
-    TRY(fds__file_open(&c->file, path, FDS__ACCESS_UPDATE, err));
-    fds_status status = fds__file_size(&c->file, &c->size, err);
-    if (status == FDS_OK)
-        status = check_header(c, err);
-    if (status == FDS_OK)
-        status = check_records(c, err);
-    fds__file_close(&c->file);
-    c->table->segments = c->number + 1;
-    return status;
-}
-
-/* All segments among the names, which are sorted; five digits each, so by number as well. */
-static fds_status check_segments(fds_table *table, char **names, size_t count,
-                                 const fds_events *events, fds_error *err) {
-    size_t size = table->layout.record_size, run = MAX(READ_BYTES / size, (size_t)1);
-    checker c = {.table = table, .events = events, .buffer_records = run};
-    c.buffer = fds__alloc(run * size);
-    if (!c.buffer)
-        return fds__fail_nomem(err, run * size);
-    fds_status status = FDS_OK;
-    double start_s = fds__now_s();
-    for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        if (fds__segment_number(names[i], &c.number))
-            status = check_segment(&c, names[i], err);
-        if (status == FDS_OK)
-            status = fds__report(events, "check", "files", i + 1, count, start_s, err);
-    }
-    fds__free(c.buffer);
-    return status;
-}
-
 /* ---- opening ---- */
 
-/* FDS_ERR_USAGE for a folder with things in it, none of which is table.json. */
+/* FDS_ERR_USAGE for a folder that has files, but no table.json. */
 static fds_status list_folder(const char *dir, char ***names, size_t *count, bool *is_new,
                               fds_error *err) {
     TRY(fds__dir_list(dir, names, count, err));
@@ -181,14 +110,14 @@ static fds_status list_folder(const char *dir, char ***names, size_t *count, boo
     if (*is_new)
         return FDS_OK;
     fds_status status = fds__fail(err, FDS_ERR_USAGE,
-                                  "%s holds \"%.100s\" but no table.json: it is no table of "
-                                  "utilities; name another folder",
+                                  "%s has \"%.100s\" but no table.json: it is not a table of "
+                                  "utilities; choose another folder",
                                   dir, (*names)[0]);
     fds__dir_list_free(*names, *count);
     return status;
 }
 
-/* Looks before it locks, so that nothing is left in a folder that is not ours. */
+/* Looks before it locks: a folder that is not a table stays as it is. */
 static fds_status lock_folder(fds_table *table, fds_error *err) {
     char **names, path[FDS__PATH_MAX];
     size_t count;
@@ -230,8 +159,8 @@ fds_status fds__table_open_sized(const char *dir, const fds_utility *value, fds_
     if (!*dir || strlen(dir) >= FDS__PATH_MAX)
         return fds__fail(err, FDS_ERR_USAGE, "\"%.100s\" is not the name of a folder", dir);
     TRY(fds__layout_make(value->players, value->inputs, value->classes, store, &layout, err));
-    size_t room = MAX(segment_bytes, (size_t)FDS__SEGMENT_HEADER) - FDS__SEGMENT_HEADER;
-    layout.records = MAX(room / layout.record_size, (size_t)1);
+    size_t space = MAX(segment_bytes, (size_t)FDS__SEGMENT_HEADER) - FDS__SEGMENT_HEADER;
+    layout.records = MAX(space / layout.record_size, (size_t)1);
     fds_table *table = fds__alloc_zero(1, sizeof *table);
     if (!table)
         return fds__fail_nomem(err, sizeof *table);
@@ -239,7 +168,7 @@ fds_status fds__table_open_sized(const char *dir, const fds_utility *value, fds_
     table->layout = layout;
     table->lock.fd = -1;
     table->synced_s = fds__now_s();
-    table->sync_every_s = SYNC_EVERY_S;
+    table->sync_every_s = FDS__RECORD_SYNC_S;
     strcpy(table->dir, dir);
     fds_status status = lock_folder(table, err);
     if (status == FDS_OK)
@@ -260,11 +189,18 @@ fds_status fds_table_open(const char *dir, const fds_utility *value, fds_store s
 void fds_table_free(fds_table *table) {
     if (!table)
         return;
-    fds__table_sync(table, NULL); /* only what a failure left: whoever fills syncs as well */
+    fds__table_sync(table, NULL); /* what fds__table_fill_more left */
     fds__file_close(&table->lock);
     fds__slot_map_free(&table->index);
     fds__free(table->filled);
     fds__free(table);
+}
+
+fds_status fds__table_check_plan(const fds_table *table, const fds_plan *plan, fds_error *err) {
+    if (fds_plan_players(plan) == table->layout.players)
+        return FDS_OK;
+    return fds__fail(err, FDS_ERR_SHAPE, "the plan has %zu players, the table %s has %zu",
+                     fds_plan_players(plan), table->dir, table->layout.players);
 }
 
 const fds_utility *fds__table_utility(const fds_table *table) { return table->value; }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of utilities, inside: for table.c and the files it is made of, and for tests.
+ * The table of utilities, inside: for the files below and for tests.
  *
- *   describe.c  table.json: what the table holds
+ *   describe.c  table.json: what the table has
  *   segment.c   the bytes of a segment and of its records
- *   half.c      16-bit floats
- *   index.c     which coalition lies in which slot
+ *   record.c    how records are checked, repaired and written; slot_map.c: where each one is
  *   table.c     opening and checking; fill.c computing what is missing; view.c reading
  *
  * Slots are numbered from 0 over all segments: slot s is record s % records of segment s / records.
@@ -24,21 +23,22 @@
 
 enum { FDS__SEGMENT_HEADER = 64 };
 
-/* What the places of all bytes follow from. */
+/* All that the places of bytes depend on. */
 typedef struct fds__layout {
     size_t players, words, inputs, values; /* values: inputs * classes */
     uint32_t classes;
     fds_store store;
     size_t record_size;
     size_t records;      /* of a full segment */
-    uint64_t parameters; /* checksum of the value function's parameters */
+    uint64_t parameters; /* checksum of the utility function's parameters */
 } fds__layout;
 
 /* FDS_ERR_USAGE for sizes of 0, FDS_ERR_LIMIT for too large ones. records is left 0. */
 fds_status fds__layout_make(size_t players, size_t inputs, uint32_t classes, fds_store store,
                             fds__layout *layout, fds_error *err);
-/* Where a slot's record begins in its segment. */
+/* Where a slot's record begins in its segment. layout->records must be set. */
 static inline uint64_t fds__layout_offset(const fds__layout *layout, uint64_t slot) {
+    assert(layout->records);
     return FDS__SEGMENT_HEADER + slot % layout->records * layout->record_size;
 }
 
@@ -46,23 +46,22 @@ static inline uint64_t fds__layout_offset(const fds__layout *layout, uint64_t sl
 void fds__segment_name(uint32_t number, char name[16]);
 bool fds__segment_number(const char *name, uint32_t *number);
 
-void fds__segment_header(const fds__layout *layout, uint32_t number, uint8_t *header);
+/* The form of one segment; take and context are left NULL. */
+fds__record_form fds__segment_form(const fds__layout *layout, uint32_t number);
 
-fds__found fds__segment_check_header(const fds__layout *layout, uint32_t number,
-                                     const uint8_t *header);
-
-/* record[record_size] from a coalition and its probs[values]. FDS_ERR_DIVERGED when one of them is no
- * finite number. */
-fds_status fds__record_write(const fds__layout *layout, const uint64_t *coalition,
-                             const float *probs, uint8_t *record, fds_error *err);
-/* Good, empty or damaged; *id is set for good ones. */
-fds__found fds__record_check(const fds__layout *layout, const uint8_t *record, uint64_t *id);
-/* The coalition of a record; records are at multiples of 8 bytes. */
-static inline const uint64_t *fds__record_coalition(const uint8_t *record) {
+/* record[record_size] from a coalition and its probs[values]. FDS_ERR_DIVERGED when one of them is
+ * not a finite number. */
+fds_status fds__segment_put(const fds__layout *layout, const uint64_t *coalition,
+                            const float *probs, uint8_t *record, fds_error *err);
+/* Whether a good record has the id of its coalition, and only players that exist. */
+bool fds__segment_check(const fds__layout *layout, const uint8_t *record);
+/* The coalition of a record, which must be at a multiple of 8 bytes. */
+static inline const uint64_t *fds__segment_coalition(const uint8_t *record) {
+    assert((uintptr_t)record % 8 == 0);
     return (const uint64_t *)(const void *)(record + 8);
 }
 /* Values first .. first + count - 1. */
-void fds__record_read(const fds__layout *layout, const uint8_t *record, size_t first, size_t count,
+void fds__segment_get(const fds__layout *layout, const uint8_t *record, size_t first, size_t count,
                       double *out);
 
 /* ---- describe.c ---- */
@@ -85,11 +84,11 @@ struct fds_table {
     fds__layout layout;
     fds__file lock;
     fds__slot_map index;
-    uint64_t *filled;                /* a bit a slot; slots from filled_slots on are empty */
+    uint64_t *filled;                /* one bit per slot; from filled_slots on all are empty */
     size_t filled_slots;             /* a multiple of 64 */
     uint32_t segments;               /* one more than the highest number of a file */
-    uint32_t unsynced, unsynced_end; /* segments that may have to be synced; from 0 to 0: none */
-    double synced_s, sync_every_s;   /* when all were at last; how long that may be ago */
+    uint32_t unsynced, unsynced_end; /* segments that may have to be synced; 0 to 0: none */
+    double synced_s, sync_every_s;   /* when all were last synced; how often that is due */
     char dir[FDS__PATH_MAX];
 };
 
@@ -97,10 +96,12 @@ struct fds_table {
 fds_status fds__table_open_sized(const char *dir, const fds_utility *value, fds_store store,
                                  size_t segment_bytes, const fds_events *events, fds_table **out,
                                  fds_error *err);
+/* FDS_ERR_SHAPE for a plan of another number of players. */
+fds_status fds__table_check_plan(const fds_table *table, const fds_plan *plan, fds_error *err);
 fds_status fds__table_segment_path(const fds_table *table, uint32_t number, char *path,
                                    fds_error *err);
 bool fds__table_is_filled(const fds_table *table, uint64_t slot);
-/* Marks slots that room was made for. */
+/* Makes space for slots 0 .. slots - 1, which can then be marked as filled. */
 fds_status fds__table_reserve(fds_table *table, uint64_t slots, fds_error *err);
 void fds__table_mark(fds_table *table, uint64_t slot);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Value functions by name, and what all kinds share: the checks, the players' samples and the
- * inputs brought to one scale, and the text that says what the answers depend on. */
+ * Utility functions by name, and what all kinds share: the checks, the players' samples and the
+ * inputs, normalised, and the text that says what the answers depend on. */
 #include "utility/utility.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Part of every text: to be raised whenever the same parameters give other answers than before. */
+/* Part of every text. Increment it whenever the same parameters give other answers than before. */
 enum { ANSWERS_VERSION = 1 };
 enum { USUAL_EPOCHS = 10 };
 
@@ -26,8 +26,8 @@ fds__utility_params fds__utility_params_default(void) {
 /* ---- kinds ---- */
 
 typedef struct {
-    const char *name, *ending;        /* "knn", "@model": what is before ":K" and behind it */
-    bool with_number, without_number; /* whether there may be ":K", and may be none */
+    const char *name, *ending;        /* "knn", "@model": what stands before and after ":K" */
+    bool with_number, without_number; /* which are allowed */
     const fds__utility_kind *kind;
     fds_status (*check)(const fds__utility_params *params, uint32_t number, fds_error *err);
     fds_status (*create)(fds__utility_making *making, fds_error *err);
@@ -60,15 +60,17 @@ static fds_status read_kind(const char *text, const kind_row **row, uint32_t *nu
             strcmp(kinds[i].ending, text + body) == 0)
             *row = &kinds[i];
     if (!*row || !(has_number ? (*row)->with_number : (*row)->without_number))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "unknown value function \"%.100s\"; there are \"retrain\", \"retrain:K\", "
-                         "\"knn:K\", \"knn:K@model\", \"kernel\", \"entk\" and \"entk:K\"",
-                         text ? text : "");
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "unknown utility function \"%.100s\"; there are \"retrain\", \"retrain:K\", "
+            "\"knn:K\", \"knn:K@model\", \"kernel\", \"entk\" and \"entk:K\"",
+            text ? text : "");
     if (has_number && !read_number(text + length + 1, body - length - 1, number))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "value function \"%.100s\": after the colon a whole number from 1 to %u "
-                         "is needed",
-                         text, FDS__MAX_UTILITY_K);
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "utility function \"%.100s\": after the colon there must be a whole number "
+            "from 1 to %u",
+            text, FDS__MAX_UTILITY_K);
     return FDS_OK;
 }
 
@@ -106,7 +108,7 @@ static fds_status check_sets(const fds_dataset *train, const fds_players *player
                          fds_players_count(players), FDS__MAX_PLAYERS);
     TRY(fds__players_check(train, players, err));
     if (!input_count)
-        return fds__fail(err, FDS_ERR_USAGE, "no inputs: at least one sample of %s is needed",
+        return fds__fail(err, FDS_ERR_USAGE, "no inputs: choose at least one sample of %s",
                          test->source);
     TRY(fds__samples_check(test, inputs, input_count, err));
     for (size_t i = 0; i < input_count; i++) {
@@ -119,47 +121,9 @@ static fds_status check_sets(const fds_dataset *train, const fds_players *player
     return FDS_OK;
 }
 
-static fds_status check_all(const kind_row *row, const fds__utility_params *params, uint32_t number,
-                            unsigned workers, fds_error *err) {
-    if (workers > FDS__MAX_UTILITY_WORKERS)
-        return fds__fail(err, FDS_ERR_LIMIT, "%u workers, at most %u are allowed", workers,
-                         FDS__MAX_UTILITY_WORKERS);
-    return row->check ? row->check(params, number, err) : FDS_OK;
-}
-
 /* ---- the data ---- */
 
-typedef struct {
-    uint32_t sample, owner;
-} holding;
-
-static int by_sample(const void *left, const void *right) {
-    const holding *a = left, *b = right;
-    return a->sample < b->sample ? -1 : a->sample > b->sample;
-}
-
-/* All the players' samples with their owners, ascending. */
-static fds_status list_holdings(const fds_players *players, holding **out, size_t *out_count,
-                                fds_error *err) {
-    const size_t player_count = fds_players_count(players);
-    const uint32_t *index;
-    size_t count = 0;
-    for (size_t p = 0; p < player_count; p++)
-        count += fds_players_samples(players, p, &index);
-    holding *list = fds__alloc_zero(count, sizeof *list);
-    if (!list)
-        return fds__fail_nomem(err, count * sizeof *list);
-    size_t at = 0;
-    for (size_t p = 0; p < player_count; p++)
-        for (size_t i = 0, owned = fds_players_samples(players, p, &index); i < owned; i++)
-            list[at++] = (holding){index[i], (uint32_t)p};
-    qsort(list, count, sizeof *list, by_sample);
-    *out = list;
-    *out_count = count;
-    return FDS_OK;
-}
-
-/* A value that overflows has no distance from anything. */
+/* Distances from an infinite value mean nothing. */
 static fds_status check_finite(const fds_inputs *inputs, const char *source, fds_error *err) {
     for (size_t i = 0; i < inputs->count * inputs->size; i++)
         if (!isfinite(inputs->values[i]))
@@ -176,7 +140,7 @@ static fds_status normalise(fds__utility_data *data, const fds_dataset *train,
                             fds_error *err) {
     TRY(fds_dataset_stats(train, index, count, NULL, NULL, mean, std, err));
     for (uint32_t c = 0; c < train->shape.channels; c++)
-        if (!(std[c] > 0)) /* a constant channel is only shifted, as fds_model_train does it */
+        if (!(std[c] > 0)) /* a constant channel is only shifted, as in fds_model_train */
             std[c] = 1.0f;
     TRY(fds_inputs_create(train, index, count, mean, std, &data->samples, err));
     TRY(fds_inputs_create(test, inputs, input_count, mean, std, &data->inputs, err));
@@ -187,24 +151,27 @@ static fds_status normalise(fds__utility_data *data, const fds_dataset *train,
 static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
                             const fds_dataset *test, const uint32_t *inputs, size_t input_count,
                             fds_error *err) {
-    holding *list = NULL;
-    size_t count = 0;
-    TRY(list_holdings(data->players, &list, &count, err));
-    uint32_t *index = fds__alloc_zero(count, sizeof *index);
+    const uint32_t *own;
+    size_t count = 0, at = 0;
+    uint32_t *owner_of = fds__alloc_zero(train->count, sizeof *owner_of); /* 0: none; else p + 1 */
+    uint32_t *index = fds__alloc_zero(train->count, sizeof *index);       /* ascending */
     float *mean = fds__alloc_zero(train->shape.channels, sizeof *mean);
     float *std = fds__alloc_zero(train->shape.channels, sizeof *std);
+    for (size_t p = 0; owner_of && p < fds_players_count(data->players); p++)
+        for (size_t i = 0; i < fds_players_samples(data->players, p, &own); i++, count++)
+            owner_of[own[i]] = (uint32_t)p + 1;
     data->owner = fds__alloc_zero(count, sizeof *data->owner);
-    fds_status status = FDS_OK;
-    if (index && mean && std && data->owner) {
-        for (size_t i = 0; i < count; i++) {
-            index[i] = list[i].sample;
-            data->owner[i] = list[i].owner;
+    bool has_memory = owner_of && index && mean && std && data->owner;
+    for (size_t i = 0; has_memory && i < train->count; i++)
+        if (owner_of[i]) {
+            index[at] = (uint32_t)i;
+            data->owner[at++] = owner_of[i] - 1;
         }
-        status = normalise(data, train, index, count, test, inputs, input_count, mean, std, err);
-    } else {
-        status = fds__fail_nomem(err, count * sizeof *index);
-    }
-    fds__free(list);
+    assert(!has_memory || at == count); /* no sample has two owners */
+    fds_status status =
+        has_memory ? normalise(data, train, index, count, test, inputs, input_count, mean, std, err)
+                   : fds__fail_nomem(err, train->count * sizeof *index);
+    fds__free(owner_of);
     fds__free(index);
     fds__free(mean);
     fds__free(std);
@@ -236,11 +203,11 @@ fds_status fds__utility_by_player(const fds__utility_data *data, uint32_t **memb
     *first = fds__alloc_zero(players + 2, sizeof **first);
     if (!*members || !*first)
         return fds__fail_nomem(err, (samples + players) * sizeof **first);
-    for (size_t i = 0; i < samples; i++) /* counted two places on, and summed up */
+    for (size_t i = 0; i < samples; i++) /* counts, two places on, then sums */
         (*first)[data->owner[i] + 2]++;
     for (size_t p = 0; p < players; p++)
         (*first)[p + 2] += (*first)[p + 1];
-    for (size_t i = 0; i < samples; i++) /* moves each beginning to its end, the next's beginning */
+    for (size_t i = 0; i < samples; i++) /* moves each beginning to that of the next player */
         (*members)[(*first)[data->owner[i] + 1]++] = (uint32_t)i;
     return FDS_OK;
 }
@@ -256,41 +223,37 @@ size_t fds__utility_members(const fds__utility_data *data, const uint64_t *coali
 
 /* ---- arithmetic ---- */
 
-enum { SUMS = 8 }; /* running side by side: the compiler may use vectors without changing a bit */
+enum { SUMS = 8 }; /* side by side: the compiler may use vectors without changing a bit */
 
-double fds__utility_dot(const float *a, const float *b, size_t count) {
+static inline double term(float a, float b, bool is_distance) {
+    double x = (double)a, y = (double)b;
+    return is_distance ? (x - y) * (x - y) : x * y;
+}
+
+static inline double sum_terms(const float *a, const float *b, size_t count, bool is_distance) {
     double sums[SUMS] = {0}, total = 0;
     size_t i = 0;
     for (; i + SUMS <= count; i += SUMS)
         for (size_t j = 0; j < SUMS; j++)
-            sums[j] += (double)a[i + j] * (double)b[i + j];
+            sums[j] += term(a[i + j], b[i + j], is_distance);
     for (; i < count; i++)
-        sums[i % SUMS] += (double)a[i] * (double)b[i];
+        sums[i % SUMS] += term(a[i], b[i], is_distance);
     for (size_t j = 0; j < SUMS; j++)
         total += sums[j];
     return total;
 }
 
+double fds__utility_dot(const float *a, const float *b, size_t count) {
+    return sum_terms(a, b, count, false);
+}
+
 double fds__utility_distance2(const float *a, const float *b, size_t count) {
-    double sums[SUMS] = {0}, total = 0;
-    size_t i = 0;
-    for (; i + SUMS <= count; i += SUMS)
-        for (size_t j = 0; j < SUMS; j++) {
-            double difference = (double)a[i + j] - (double)b[i + j];
-            sums[j] += difference * difference;
-        }
-    for (; i < count; i++) {
-        double difference = (double)a[i] - (double)b[i];
-        sums[i % SUMS] += difference * difference;
-    }
-    for (size_t j = 0; j < SUMS; j++)
-        total += sums[j];
-    return total;
+    return sum_terms(a, b, count, true);
 }
 
 /* ---- the text ---- */
 
-/* Of the samples: their values, labels and numbers, and whose they are. */
+/* The samples' values, labels, numbers and owners. */
 static void hash_samples(const fds__utility_data *data, char hex[65]) {
     const fds_inputs *in = data->samples;
     char parts[4 * 64 + 1];
@@ -301,17 +264,13 @@ static void hash_samples(const fds__utility_data *data, char hex[65]) {
     fds_sha256_hex(parts, 4 * 64, hex);
 }
 
-/* Of the inputs their values alone: no answer depends on their labels or numbers. */
-static void hash_inputs(const fds__utility_data *data, char hex[65]) {
-    const fds_inputs *in = data->inputs;
-    fds_sha256_hex(in->values, in->count * in->size * sizeof *in->values, hex);
-}
-
 static json_t *describe_data(const fds__utility_data *data, const char *kind) {
     char samples[65], inputs[65];
+    const fds_inputs *in = data->inputs;
     fds_shape shape = data->samples->shape;
     hash_samples(data, samples);
-    hash_inputs(data, inputs);
+    /* no answer depends on the inputs' labels or numbers */
+    fds_sha256_hex(in->values, in->count * in->size * sizeof *in->values, inputs);
     return json_pack("{s:i, s:s, s:I, s:[I, I, I], s:I, s:I, s:s, s:I, s:s, s:s}", "version",
                      ANSWERS_VERSION, "kind", kind, "classes", (json_int_t)data->classes, "shape",
                      (json_int_t)shape.channels, (json_int_t)shape.height, (json_int_t)shape.width,
@@ -321,27 +280,13 @@ static json_t *describe_data(const fds__utility_data *data, const char *kind) {
                      "channel mean and standard deviation of the players' samples");
 }
 
-/* The least key after a given one (NULL: the least of all), or NULL. */
-static const char *next_key(json_t *object, const char *after) {
-    const char *key, *least = NULL;
-    json_t *unused;
-    json_object_foreach(object, key, unused) if ((!after || strcmp(key, after) > 0) &&
-                                                 (!least || strcmp(key, least) < 0)) least = key;
-    return least;
+fds_status fds__utility_about(json_t *about, json_t *part, fds_error *err) {
+    bool is_added = part && json_object_update(about, part) == 0;
+    json_decref(part);
+    return is_added ? FDS_OK : fds__fail_json(err);
 }
 
-/* A flat object as text, its keys in order; the caller fds__frees it. NULL: no memory. */
-static char *sorted_text(json_t *object) {
-    json_t *sorted = json_object();
-    bool right = sorted != NULL;
-    for (const char *key = NULL; right && (key = next_key(object, key));)
-        right = json_object_set(sorted, key, json_object_get(object, key)) == 0;
-    char *text = right ? fds__json_text(sorted, JSON_COMPACT) : NULL;
-    json_decref(sorted);
-    return text;
-}
-
-/* ---- value functions ---- */
+/* ---- utility functions ---- */
 
 static fds_status make_kind(fds_utility *value, const kind_row *row,
                             const fds__utility_params *params, uint32_t number, fds_error *err) {
@@ -350,17 +295,17 @@ static fds_status make_kind(fds_utility *value, const kind_row *row,
     snprintf(name + at, sizeof name - (size_t)at, "%s", row->ending);
     fds__utility_making making = {params, value->data, number,
                                   NULL,   0,           describe_data(value->data, name)};
-    fds_status status = making.about ? row->create(&making, err) : fds__fail_nomem(err, 1);
-    if (status == FDS_OK) {
-        value->kind = row->kind;
-        value->self = making.self;
-        value->text = sorted_text(making.about);
-        status = value->text ? FDS_OK : fds__fail_nomem(err, 1);
-    }
+    fds_status status = making.about ? row->create(&making, err) : fds__fail_json(err);
+    value->kind = row->kind;
+    value->self = making.self;
+    if (status == FDS_OK &&
+        !(value->text = fds__json_text(making.about, JSON_COMPACT | JSON_SORT_KEYS)))
+        status = fds__fail_json(err);
     json_decref(making.about);
-    value->memory = sizeof *value + data_bytes(value->data) + making.memory +
-                    (value->text ? strlen(value->text) + 1 : 0);
-    return status;
+    TRY(status);
+    value->memory =
+        sizeof *value + data_bytes(value->data) + making.memory + strlen(value->text) + 1;
+    return FDS_OK;
 }
 
 static fds_status make_value(fds_utility *value, const kind_row *row,
@@ -384,7 +329,11 @@ fds_status fds__utility_create(const fds__utility_params *params, const fds_data
     const kind_row *row;
     uint32_t number;
     TRY(read_kind(params->kind, &row, &number, err));
-    TRY(check_all(row, params, number, workers, err));
+    if (workers > FDS__MAX_UTILITY_WORKERS)
+        return fds__fail(err, FDS_ERR_LIMIT, "%u workers, at most %u are allowed", workers,
+                         FDS__MAX_UTILITY_WORKERS);
+    if (row->check)
+        TRY(row->check(params, number, err));
     TRY(check_sets(train, players, test, inputs, input_count, err));
     fds_utility *value = fds__alloc_zero(1, sizeof *value);
     if (!value)
@@ -426,10 +375,10 @@ fds_status fds_utility_eval(const fds_utility *value, unsigned worker, const uin
                             float *probs, fds_error *err) {
     if (worker >= value->workers)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "worker %u: the value function was made for %u (from 0)", worker,
-                         value->workers);
+                         "worker %u: the utility function was made for %u workers, numbered from 0",
+                         worker, value->workers);
     if (value->players % 64 && coalition[value->players / 64] >> (value->players % 64))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "the coalition has players beyond the %zu that there are", value->players);
+        return fds__fail(err, FDS_ERR_USAGE, "the coalition has players beyond the last, %zu",
+                         value->players - 1);
     return value->kind->eval(value->self, worker, coalition, probs, err);
 }

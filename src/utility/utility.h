@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * utility: what coalitions are worth, and where that is kept.
+ * utility: the utility of coalitions, and the table that keeps it.
  *
- *   value.c    value functions by name; the parts that all kinds share
- *   retrain.c  a network trained on the coalition's samples
- *   knn.c      nearest neighbours, with their exact Shapley values
- *   features.c what a network trained on all players makes of samples
- *   kernel.c   kernel regression, a cheap surrogate
- *   entk.c     kernel regression with a network's tangent kernel
+ *   utility.c     utility functions by name; the parts that all kinds share
+ *   retrain.c     a network trained on the coalition's samples
+ *   knn.c         nearest neighbours, with their exact Shapley values
+ *   features.c    features of samples, by a network trained on all players
+ *   kernel.c      kernel regression, a cheap surrogate
+ *   entk.c        kernel regression with a network's tangent kernel
  *   regression.c  what these two share
- *   grouping.c groups of players from labels, providers, models and files
- *   table.c    the table of utilities on disk; table.h names the files that it is made of
- *   values.c   values of players, written to a file
+ *   grouping.c    groups of players from labels, providers, models and files
+ *   record.c      files of records, for the table and the bank; record.h declares them
+ *   table.c       the table of utilities on disk; table.h names its files
+ *   values.c      values of players, written to a file
  */
 #ifndef FDS_UTILITY_H
 #define FDS_UTILITY_H
@@ -19,6 +20,7 @@
 #include "data/data.h"
 #include "game/game.h"
 #include "model/model.h"
+#include "utility/record.h"
 
 typedef struct fds__utility_params {
     /* "retrain"     a network trained until it has converged (the paper's v)
@@ -49,7 +51,7 @@ fds_status fds__utility_create(const fds__utility_params *params, const fds_data
                                const fds_players *players, const fds_dataset *test,
                                const uint32_t *inputs, size_t input_count, unsigned workers,
                                fds_utility **out, fds_error *err);
-/* What a kind of value function must do; self is the kind's own object. */
+/* A kind of utility function; self is the kind's own object, and NULL is fine for free. */
 typedef struct fds__utility_kind {
     fds_status (*eval)(const void *self, unsigned worker, const uint64_t *coalition, float *probs,
                        fds_error *err);
@@ -58,13 +60,20 @@ typedef struct fds__utility_kind {
 
 typedef struct fds__utility_data fds__utility_data;
 
-/* Sees the weights of every network that is trained for a coalition, on the worker's own thread; a
- * failure is that of the evaluation. */
+/* Receives the weights of every network that is trained for a coalition, on the worker's own
+ * thread; when it fails, the evaluation fails. */
 typedef struct fds__sink {
     fds_status (*take)(void *context, unsigned worker, const uint64_t *coalition,
                        const float *weights, fds_error *err);
     void *context;
 } fds__sink;
+
+/* Receives the network of all players when it is trained, as it is the service model. */
+typedef struct fds__service_sink {
+    fds_status (*take)(void *context, const float *weights, const fds_train_report *report,
+                       fds_error *err);
+    void *context;
+} fds__service_sink;
 
 struct fds_utility {
     const fds__utility_kind *kind;
@@ -73,24 +82,25 @@ struct fds_utility {
     uint32_t classes;
     unsigned workers;
     char *text;
-    fds__utility_data *data; /* what the kinds of value.c work on */
+    fds__utility_data *data; /* what the kinds work on */
 };
 
-/* ---- value functions: value.c and one file a kind ---- */
+/* ---- utility functions: utility.c and one file per kind ---- */
 
-/* What every kind works on. Samples stand in ascending order of their numbers, so that nothing
- * depends on the order of the players. */
+/* What every kind works on. Samples are in ascending order of their numbers: nothing depends on the
+ * order of the players. */
 struct fds__utility_data {
     const fds_players *players;
     fds_inputs *samples; /* of all players, normalised by their own channel statistics */
-    uint32_t *owner;     /* (samples->count): whose each is */
+    uint32_t *owner;     /* (samples->count): the player of each */
     fds_inputs *inputs;  /* normalised in the same way */
     uint32_t classes;
     unsigned workers;
-    const fds__sink *sink; /* or NULL: who wants the weights of trained networks */
+    const fds__sink *sink;            /* or NULL: who wants the weights of trained networks */
+    const fds__service_sink *service; /* or NULL */
 };
 
-/* The positions within samples of all that the players of a coalition own, ascending. */
+/* The positions within samples of those of a coalition's players, ascending; returns how many. */
 size_t fds__utility_members(const fds__utility_data *data, const uint64_t *coalition,
                             uint32_t *members);
 
@@ -102,19 +112,20 @@ fds_status fds__utility_by_player(const fds__utility_data *data, uint32_t **memb
 /* Every player has samples, and all are samples of the dataset. */
 fds_status fds__players_check(const fds_dataset *ds, const fds_players *players, fds_error *err);
 
-/* The inner product of two runs of floats in double, and their squared distance. Both are added up
- * in one order on every machine. */
+/* The inner product and the squared distance of two vectors, in double, added up in the same order
+ * on every machine. */
 double fds__utility_dot(const float *a, const float *b, size_t count);
 double fds__utility_distance2(const float *a, const float *b, size_t count);
-/* y += a x, in which the compiler's vectors change no bit. */
+/* y += a x; vectors of the compiler change no bit. */
 static inline void fds__utility_add(size_t count, double a, const double *restrict x,
                                     double *restrict y) {
     for (size_t i = 0; i < count; i++)
         y[i] += a * x[i];
 }
 
-/* A kind being made: it fills in self, which kind->free takes back, the bytes that it holds, and
- * in about what its answers depend on besides the data. number is the K of "kind:K", or 0. */
+/* Given to the function that makes a kind. It sets self, which the caller frees even after a
+ * failure, and memory in bytes, and adds to about what the answers depend on besides the data.
+ * number is the K of "kind:K", or 0. */
 typedef struct fds__utility_making {
     const fds__utility_params *params;
     const fds__utility_data *data;
@@ -124,50 +135,54 @@ typedef struct fds__utility_making {
     json_t *about;
 } fds__utility_making;
 
+/* Adds the members of part to about, and frees part; NULL stands for out of memory. */
+fds_status fds__utility_about(json_t *about, json_t *part, fds_error *err);
+
 extern const fds__utility_kind fds__retrain_kind, fds__knn_kind, fds__kernel_kind, fds__entk_kind;
 /* How number epochs are trained, or, for 0, until converged. */
 fds_train_params fds__retrain_training(const fds__utility_params *params, uint32_t number);
 fds_status fds__retrain_check(const fds__utility_params *params, uint32_t number, fds_error *err);
-/* Trains weights (in: initial) on all samples. */
-fds_status fds__retrain_all(const fds_net *net, const fds_inputs *samples,
-                            const fds_train_params *params, float *weights, fds_error *err);
 fds_status fds__retrain_create(fds__utility_making *making, fds_error *err);
-/* Everything that training depends on, added to about; false: no memory. */
-bool fds__retrain_describe(json_t *about, const fds_net *net, const fds_train_params *train);
+/* A network and its weights, initial or, with number > 0, trained on all samples as
+ * "retrain:number" trains. The caller frees both, even after a failure. */
+fds_status fds__retrain_network(const fds__utility_making *making, uint32_t number, fds_net **net,
+                                float **weights, fds_error *err);
 fds_status fds__knn_create(fds__utility_making *making, fds_error *err);
 fds_status fds__knn_model_create(fds__utility_making *making, fds_error *err); /* on features */
 fds_status fds__kernel_create(fds__utility_making *making, fds_error *err);
 fds_status fds__entk_check(const fds__utility_params *params, uint32_t number, fds_error *err);
 fds_status fds__entk_create(fds__utility_making *making, fds_error *err);
 
-/* Kernel regression, the self of the kinds "kernel" and "entk". Whoever creates one fills in what
- * stands before the workers, which are made when each worker first asks. */
+/* Kernel regression, the self of the kinds "kernel" and "entk", which fill in all but data and
+ * workers. Each worker's own is made when it first evaluates. */
 typedef struct fds__regression {
     const fds__utility_data *data;
     double ridge, sharpness;
-    double shift;                            /* taken from all targets */
+    double shift;                            /* subtracted from all targets */
     double *between;                         /* (samples, samples) */
     double *inputs;                          /* (inputs, samples) */
     struct fds__regression_worker **workers; /* (workers) */
 } fds__regression;
 
-/* memory: the bytes that it will hold once all workers have asked. */
-fds_status fds__regression_create(const fds__utility_data *data, fds__regression **out,
-                                  size_t *memory, fds_error *err);
+/* Sets making->self, and making->memory to what it takes once all workers have evaluated. */
+fds_status fds__regression_create(fds__utility_making *making, fds__regression **out,
+                                  fds_error *err);
+/* Step k of the Cholesky factorisation of a (n, n), upper half, by a pivot above 0. */
+void fds__regression_step(double *a, size_t n, size_t k, double pivot);
 void fds__regression_free(void *self);
 fds_status fds__regression_eval(const void *self, unsigned worker, const uint64_t *coalition,
                                 float *probs, fds_error *err);
 /* scores (classes) to probabilities, in place. */
 void fds__regression_probs(const fds__regression *regression, double *scores);
-/* Of a value function, where it is of such a kind; else NULL. */
+/* That of a utility function, or NULL when it is of another kind. */
 const fds__regression *fds__utility_regression(const fds_utility *value);
 
 /* As fds_utility_knn_shapley, for one input and one of its labels: values[players]. */
 fds_status fds__utility_knn_label(const fds_utility *value, size_t input, uint32_t label,
                                   double *values, fds_error *err);
 
-/* Of samples and inputs: (count, size), what the last layer of a network sees that was trained on
- * all players as "retrain:10" trains. Adds what it depends on to making->about. */
+/* The inputs of the last layer, (count, size), of a network trained on all players as "retrain:10"
+ * trains. Making them adds to making->about what they depend on. */
 typedef struct fds__features {
     size_t size;
     float *samples, *inputs;
@@ -178,9 +193,10 @@ fds_status fds__features_make(const fds__utility_making *making, fds__features *
                               fds_error *err);
 void fds__features_free(fds__features *features);
 
-/* The network that coalitions are retrained with; NULL for the other kinds. */
+/* The network that is trained for each coalition; NULL for kinds without one. */
 const fds_net *fds__utility_network(const fds_utility *value);
-/* From now on, until it is called with NULL; while nobody evaluates. For values with a network. */
+/* Sets or, with NULL, removes the sink of a utility function with a network, while no worker
+ * evaluates. */
 void fds__utility_set_sink(const fds_utility *value, const fds__sink *sink);
 
 #define FDS__MAX_UTILITY_K (1u << 20) /* the K of "retrain:K" and "knn:K" */
@@ -193,6 +209,8 @@ bool fds__is_retrain(const char *kind);   /* it trains a network for each coalit
 bool fds__has_training(const char *kind); /* it trains one at all; NULL does not */
 bool fds__has_network(const char *kind);
 /* The parameter "model", or the default for the problem's data. */
+/* Whether providers are the players; problem may be NULL, before there is one. */
+bool fds__is_by_provider(const fds_problem *problem, const fds_params *params);
 const char *fds__network_of(const fds_problem *problem, const fds_params *params);
 /* Its number of weights; names the nearest preset where there is no such network. */
 fds_status fds__network_check(const fds_problem *problem, const char *network, size_t *weights,
@@ -276,17 +294,19 @@ void fds__label_predictions(const fds_problem *problem, const fds__labels *label
 /* "none", "shrink", "counts", or a surrogate with "counts"; text NULL: the default of a sampler. */
 fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
                             const char **name, const char **surrogate, fds_error *err);
+/* The mistakes that show before there is a problem. */
+fds_status fds__shapley_check(const fds_params *params, fds_error *err);
 fds_status fds__shapley_estimate(const fds_problem *problem, const fds_params *params,
                                  const char *table, const fds_events *events, json_t **out,
                                  fds_error *err);
 
 /* ---- table.c ---- */
 
-const fds_utility *fds__table_utility(const fds_table *table); /* whose answers it holds */
-size_t fds__table_count(const fds_table *table);               /* coalitions that it has */
+const fds_utility *fds__table_utility(const fds_table *table); /* whose answers it has */
+size_t fds__table_count(const fds_table *table);               /* of coalitions that it has */
 fds_store fds__table_store(const fds_table *table);
-/* fds_table_fill for many small plans in a row: what it has written may still be on its way to the
- * disk, what several such calls wrote for some seconds, until fds__table_sync. */
+/* fds_table_fill for many small plans in a row: what the calls of the last few seconds wrote may
+ * not be on the disk before fds__table_sync. */
 fds_status fds__table_fill_more(fds_table *table, const fds_plan *plan, unsigned threads,
                                 const fds_events *events, fds_error *err);
 fds_status fds__table_sync(fds_table *table, fds_error *err);
@@ -294,42 +314,14 @@ fds_status fds__table_sync(fds_table *table, fds_error *err);
 fds_status fds__table_bytes(const fds_utility *value, fds_store store, size_t coalitions,
                             uint64_t *bytes, fds_error *err);
 
-/* What a record on disk turned out to be. */
-typedef enum fds__found {
-    FDS__FOUND_EMPTY, /* never written */
-    FDS__FOUND_GOOD,
-    FDS__FOUND_DAMAGED,
-    FDS__FOUND_FOREIGN, /* a header that is whole, but of another segment or table */
-} fds__found;
-
-/* ---- half.c ---- */
-
-uint16_t fds__half_from_float(float value); /* to nearest, ties to even */
-double fds__half_to_double(uint16_t half);
-
-/* ---- index.c ---- */
-
-/* Slots by coalition id: open addressing, at most 3/4 full, 16 bytes an entry. */
-typedef struct fds__slot_map {
-    struct fds__slot_map_entry *entries;
-    size_t count, capacity; /* capacity: 0 or a power of two */
-} fds__slot_map;
-
-/* Room for count entries in all, so that so many can be added without failure. */
-fds_status fds__slot_map_reserve(fds__slot_map *index, size_t count, fds_error *err);
-/* False, and nothing is changed, when the id is there already. */
-bool fds__slot_map_add(fds__slot_map *index, uint64_t id, uint32_t slot);
-bool fds__slot_map_find(const fds__slot_map *index, uint64_t id, uint32_t *slot);
-void fds__slot_map_free(fds__slot_map *index);
-
 /* ---- grouping.c ---- */
 
-/* The label that most of a player's samples have, the lowest where several do; counts[classes] must
- * be zero, and is again on return. */
+/* The most frequent label of a player's samples, the lowest of several. counts[classes] must be
+ * zero, and is zero again on return. */
 uint32_t fds__player_label(const fds_dataset *ds, const uint32_t *index, size_t count,
                            size_t *counts);
 
-/* Groups from the bytes of a file, which are cut up in place; data[size] must be NUL. */
+/* Groups from the bytes of a file, which it overwrites; data[size] must be NUL. */
 fds_status fds__groups_parse(const char *path, char *data, size_t size, const fds_players *players,
                              fds_groups **out, fds_error *err);
 

@@ -2,10 +2,10 @@
  *
  * The rows of a plan, read from a table.
  *
- * Each worker has one segment mapped at a time, and lets go of it before it maps the next: memory
- * is bounded by workers x the size of a segment, whatever the number of rows. Rows that follow each
- * other in the plan mostly lie in one segment. Records were checked when the table was opened or
- * written since; a row is compared only with the coalition it should be of.
+ * Each worker maps one segment at a time and unmaps it before it maps the next: memory is bounded
+ * by workers x the size of a segment, whatever the number of rows. Neighbouring rows of a plan are
+ * mostly in one segment. Records were checked on opening, or written since; reading a row compares
+ * only its coalition.
  */
 #include "utility/table.h"
 
@@ -33,22 +33,22 @@ static void close_window(window *w) {
     *w = (window){0};
 }
 
-/* Maps the segment of a slot as far as the file goes, which must be to the record's end. */
+/* Maps the segment of a slot up to the end of the file, which must contain the record. */
 static fds_status open_window(window *w, const fds_table *table, uint32_t slot, fds_error *err) {
     const fds__layout *layout = &table->layout;
     char path[FDS__PATH_MAX];
     fds__file file;
-    uint64_t size = 0, needed = fds__layout_offset(layout, slot) + layout->record_size;
+    uint64_t size = 0, end = fds__layout_offset(layout, slot) + layout->record_size;
     close_window(w);
     w->segment = (uint32_t)(slot / layout->records);
     TRY(fds__table_segment_path(table, w->segment, path, err));
     TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
     fds_status status = fds__file_size(&file, &size, err);
     size = MIN(size, FDS__SEGMENT_HEADER + (uint64_t)layout->records * layout->record_size);
-    if (status == FDS_OK && size < needed)
+    if (status == FDS_OK && size < end)
         status = fds__fail(err, FDS_ERR_IO,
-                           "%s: it has %llu bytes, %llu are needed: it was cut off while in use",
-                           path, (unsigned long long)size, (unsigned long long)needed);
+                           "%s ends at byte %llu instead of %llu: it was cut off while in use",
+                           path, (unsigned long long)size, (unsigned long long)end);
     if (status == FDS_OK)
         status = fds__file_map(&file, (size_t)size, &w->map, err);
     fds__file_close(&file);
@@ -67,11 +67,11 @@ static fds_status find_record(fds_table_view *view, unsigned worker, size_t row,
     if (!w->map || w->segment != slot / layout->records || w->size < offset + layout->record_size)
         TRY(open_window(w, table, slot, err));
     *record = w->map + offset;
-    if (memcmp(fds__record_coalition(*record), fds_plan_coalition(view->plan, row),
+    if (memcmp(fds__segment_coalition(*record), fds_plan_coalition(view->plan, row),
                8 * layout->words) != 0)
         return fds__fail(err, FDS_ERR_CORRUPT,
-                         "%s: record %zu of segment %u is not of row %zu's "
-                         "coalition: it was changed while in use",
+                         "%s: record %zu of segment %u is not that of row %zu: it was changed "
+                         "while in use",
                          table->dir, slot % layout->records, w->segment, row);
     return FDS_OK;
 }
@@ -79,7 +79,7 @@ static fds_status find_record(fds_table_view *view, unsigned worker, size_t row,
 static double labelled(const fds_table_view *view, const uint8_t *record, size_t input) {
     const fds__layout *layout = &view->table->layout;
     double value;
-    fds__record_read(layout, record, input * layout->classes + view->labels[input], 1, &value);
+    fds__segment_get(layout, record, input * layout->classes + view->labels[input], 1, &value);
     return value;
 }
 
@@ -97,7 +97,7 @@ static fds_status read_row(void *context, unsigned worker, size_t row, size_t fi
     TRY(find_record(view, worker, row, &record, err));
     size_t inputs = view->table->layout.inputs;
     if (!view->labels) {
-        fds__record_read(&view->table->layout, record, first, count, out);
+        fds__segment_get(&view->table->layout, record, first, count, out);
     } else if (!view->is_mean) {
         for (size_t i = 0; i < count; i++)
             out[i] = labelled(view, record, first + i);
@@ -115,7 +115,7 @@ static fds_status read_row(void *context, unsigned worker, size_t row, size_t fi
 static fds_status check_labels(const fds__layout *layout, const uint32_t *labels, bool is_mean,
                                fds_error *err) {
     if (is_mean && !labels)
-        return fds__fail(err, FDS_ERR_USAGE, "the mean over inputs needs a label for each of them");
+        return fds__fail(err, FDS_ERR_USAGE, "the mean over inputs takes a label for each of them");
     for (size_t i = 0; labels && i < layout->inputs; i++)
         if (labels[i] >= layout->classes)
             return fds__fail(err, FDS_ERR_USAGE, "input %zu: label %u, there are %u classes", i,
@@ -130,7 +130,7 @@ static fds_status find_slots(fds_table_view *view, fds_error *err) {
         if (!fds__slot_map_find(&table->index, fds_coalition_id(coalition, table->layout.players),
                                 &view->slots[row]))
             return fds__fail(err, FDS_ERR_NOT_FOUND,
-                             "%s: row %zu of the plan is not in the table: fill it first",
+                             "%s: row %zu of the plan is not in the table; fill the table first",
                              table->dir, row);
     }
     return FDS_OK;
@@ -140,9 +140,7 @@ fds_status fds_table_view_create(const fds_table *table, const fds_plan *plan,
                                  const uint32_t *labels, bool is_mean, unsigned workers,
                                  fds_table_view **out, fds_error *err) {
     const fds__layout *layout = &table->layout;
-    if (fds_plan_players(plan) != layout->players)
-        return fds__fail(err, FDS_ERR_SHAPE, "the plan is of %zu players, the table %s of %zu",
-                         fds_plan_players(plan), table->dir, layout->players);
+    TRY(fds__table_check_plan(table, plan, err));
     TRY(check_labels(layout, labels, is_mean, err));
     fds_table_view *view = fds__alloc_zero(1, sizeof *view);
     if (!view)

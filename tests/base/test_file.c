@@ -3,6 +3,9 @@
 #include "scratch.h"
 #include "base/base.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <zlib.h>
 
 enum { BIG = 100000 };
@@ -12,7 +15,7 @@ enum { BIG = 100000 };
 static fds_status try_read(const char *path, size_t limit, bool gz, fds_error *err) {
     uint8_t *data = NULL;
     size_t size = 0;
-    fds_status status = gz ? fds__file_read_gz(path, limit, &data, &size, err)
+    fds_status status = gz ? fds__file_read_gz(path, limit, NULL, &data, &size, err)
                            : fds__file_read(path, limit, &data, &size, err);
     if (status == FDS_OK) {
         assert_int_equal(data[size], 0);
@@ -26,7 +29,7 @@ static void expect_read(const char *path, bool gz, const void *content, size_t c
     uint8_t *data = NULL;
     size_t size = 0;
     fds_error err = {0};
-    fds_status status = gz ? fds__file_read_gz(path, 1 << 20, &data, &size, &err)
+    fds_status status = gz ? fds__file_read_gz(path, 1 << 20, NULL, &data, &size, &err)
                            : fds__file_read(path, 1 << 20, &data, &size, &err);
     assert_string_equal(err.text, "");
     assert_int_equal(status, FDS_OK);
@@ -214,6 +217,66 @@ static void a_gzip_bomb_stops_at_the_limit(void **state) {
     expect_in(err.text, "more than 200000 bytes");
 }
 
+#ifndef __SANITIZE_ADDRESS__ /* its shadow needs the address space */
+/* A process that may have 512 MiB stands for a small machine. */
+static void what_takes_over_half_of_the_memory_is_refused(void **state) {
+    (void)state;
+    struct rlimit was, small;
+    fds_error err = {0};
+    size_t size, half = (size_t)256 << 20;
+    char *zeros = calloc(half + 1, 1);
+    assert_non_null(zeros);
+    unsigned char *packed = pack(zeros, half + 1, 1, &size);
+    free(zeros);
+    scratch_write(scratch_path("bomb.gz"), packed, size);
+    free(packed);
+    scratch_write(scratch_path("plain"), "", 0);
+    assert_int_equal(truncate(scratch_path("plain"), (off_t)half + (off_t)half / 8), 0);
+    assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
+    small = was;
+    small.rlim_cur = 2 * half;
+    assert_int_equal(setrlimit(RLIMIT_AS, &small), 0);
+    fds_status status = try_read(scratch_path("bomb.gz"), SIZE_MAX, true, &err);
+    fds_status plain = try_read(scratch_path("plain"), SIZE_MAX, true, NULL);
+    assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
+    assert_int_equal(status, FDS_ERR_LIMIT);
+    expect_in(err.text, "bomb.gz: more than 268435456 bytes when unpacked");
+    expect_in(err.text, "half of this machine's memory: split the file");
+    assert_int_equal(plain, FDS_ERR_LIMIT);
+}
+#endif
+
+/* Ends reading at the n-th report. */
+static bool stop_at(void *user, const fds_progress *progress) {
+    assert_string_equal(progress->stage, "read");
+    assert_true(progress->done <= progress->total);
+    return --*(int *)user == 0;
+}
+
+static void reading_and_unpacking_can_be_cancelled(void **state) {
+    (void)state;
+    size_t size, whole = 4 * FDS__READ_STEP;
+    char *zeros = calloc(whole, 1);
+    assert_non_null(zeros);
+    unsigned char *packed = pack(zeros, whole, 1, &size);
+    scratch_write(scratch_path("a"), zeros, whole);
+    scratch_write(scratch_path("a.gz"), packed, size);
+    free(zeros);
+    free(packed);
+    static const char *const names[] = {"a", "a.gz"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        int reports = 4; /* not at once */
+        fds_events events = {.progress = stop_at, .user = &reports};
+        fds_error err = {0};
+        uint8_t *data = NULL;
+        assert_int_equal(
+            fds__file_read_gz(scratch_path(names[i]), whole, &events, &data, &size, &err),
+            FDS_ERR_CANCELLED);
+        expect_in(err.text, "read: cancelled after");
+        assert_null(data);
+    }
+}
+
 static void every_allocation_of_unpacking_may_fail(void **state) {
     (void)state;
     char *content = calloc(BIG * 4, 1);
@@ -360,7 +423,7 @@ static void paths_that_name_no_file_are_refused(void **state) {
 static void a_folder_without_permission_is_named(void **state) {
     (void)state;
     if (geteuid() == 0)
-        return; /* permissions do not bind root */
+        SKIP_CASE("permissions do not bind root");
     assert_int_equal(mkdir(scratch_path("closed"), 0500), 0);
     fds_error err = {0};
     assert_int_equal(replace(scratch_path("closed/file"), "x", &err), FDS_ERR_IO);
@@ -455,6 +518,19 @@ static void paths_are_joined_with_one_slash(void **state) {
     assert_false(fds__path_is_dir(scratch_path("none")));
 }
 
+static void a_wrong_ending_is_refused(void **state) {
+    (void)state;
+    static const char *const right[] = {"a.png", "x/y.PNG", "a.jpg.png"};
+    static const char *const wrong[] = {"a.jpg", "png", ".png", "a.png/", "a.png.gz", ""};
+    fds_error err = {0};
+    for (size_t i = 0; i < COUNT(right); i++)
+        assert_int_equal(fds__path_check_ending(right[i], ".png", &err), FDS_OK);
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        assert_int_equal(fds__path_check_ending(wrong[i], ".png", &err), FDS_ERR_USAGE);
+    assert_int_equal(fds__path_check_ending("a.jpg", ".png", &err), FDS_ERR_USAGE);
+    assert_string_equal(err.text, "a.jpg: must end in .png");
+}
+
 /* ---- programs ---- */
 
 static fds_status shell(const char *script, const char *cwd, fds_error *err) {
@@ -490,6 +566,46 @@ static void programs_run_in_their_folder_and_keep_quiet(void **state) {
     scratch_expect(scratch_path("made"), "text\n");
 }
 
+/* ---- descriptors ---- */
+
+/* In a process without standard descriptors: 0 when no file got one of theirs. */
+static int open_without_standard_descriptors(void) {
+    fds__file file;
+    fds__out *out;
+    char **names;
+    size_t count;
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+    if (fds__file_open(&file, scratch_path("places"), FDS__ACCESS_CREATE, NULL) != FDS_OK ||
+        file.fd < 3)
+        return 1;
+    if (fds__out_open(scratch_path("whole"), &out, NULL) != FDS_OK || write(1, "noise", 5) == 5 ||
+        write(2, "noise", 5) == 5 || fds__out_commit(out, NULL) != FDS_OK)
+        return 2;
+    if (fds__dir_list(scratch, &names, &count, NULL) != FDS_OK || count != 2)
+        return 3;
+    fds__dir_list_free(names, count);
+    if (shell("echo noise; echo text > made", scratch, NULL) != FDS_OK ||
+        shell("exit 0", scratch_path("none"), NULL) != FDS_ERR_NOT_FOUND)
+        return 4;
+    fds__file_close(&file);
+    return fcntl(0, F_GETFD) >= 0 || fcntl(1, F_GETFD) >= 0 || fcntl(2, F_GETFD) >= 0 ? 5 : 0;
+}
+
+/* Daemons close them; what is then printed must not land in a file. */
+static void files_never_get_a_standard_descriptor(void **state) {
+    (void)state;
+    int ended;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(open_without_standard_descriptors());
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended));
+    assert_int_equal(WEXITSTATUS(ended), 0);
+    scratch_expect(scratch_path("whole"), "");
+    scratch_expect(scratch_path("places"), "");
+}
+
 #define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
 
 int main(void) {
@@ -503,6 +619,10 @@ int main(void) {
         IN_SCRATCH(gzip_that_is_damaged_is_refused),
         IN_SCRATCH(gzip_with_bytes_after_it_is_refused),
         IN_SCRATCH(a_gzip_bomb_stops_at_the_limit),
+#ifndef __SANITIZE_ADDRESS__
+        IN_SCRATCH(what_takes_over_half_of_the_memory_is_refused),
+#endif
+        IN_SCRATCH(reading_and_unpacking_can_be_cancelled),
         IN_SCRATCH(every_allocation_of_unpacking_may_fail),
         IN_SCRATCH(a_new_file_has_the_usual_mode),
         IN_SCRATCH(an_old_file_is_replaced_whole),
@@ -517,9 +637,11 @@ int main(void) {
         IN_SCRATCH(mkdirs_refuses_what_cannot_be),
         IN_SCRATCH(a_folder_is_listed_sorted_by_bytes),
         IN_SCRATCH(paths_are_joined_with_one_slash),
+        IN_SCRATCH(a_wrong_ending_is_refused),
         IN_SCRATCH(programs_answer_with_their_end),
         IN_SCRATCH(programs_that_cannot_start_are_named),
         IN_SCRATCH(programs_run_in_their_folder_and_keep_quiet),
+        IN_SCRATCH(files_never_get_a_standard_descriptor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void bytes_go_where_they_are_told(void **state) {
     assert_int_equal(fds__file_truncate(&file, 7, &err), FDS_OK);
     assert_int_equal(fds__file_sync(&file, &err), FDS_OK);
     assert_int_equal(fds__file_read_at(&file, data, 5, 3, &err), FDS_ERR_IO);
-    expect_in(err.text, "ended at byte 7, 8 were expected");
+    expect_in(err.text, "ends at byte 7, but must have 8");
     assert_int_equal(fds__file_map(&file, 7, &map, &err), FDS_OK);
     fds__file_close(&file);
     fds__file_close(&file);
@@ -78,7 +78,7 @@ static void a_full_disk_is_told_from_other_failures(void **state) {
     fds_error err = {0};
     FILE *full = fopen(file.path, "r+"); /* a device that has no room, where there is one */
     if (!full)
-        return;
+        SKIP_CASE("there is no /dev/full");
     file.fd = fileno(full);
     assert_int_equal(fds__file_write_at(&file, "x", 1, 0, &err), FDS_ERR_IO);
     expect_in(err.text, "No space left");

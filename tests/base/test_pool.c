@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 
 enum { MOST_JOBS = 1000 };
 
@@ -184,6 +185,48 @@ static void progress_can_cancel(void **state) {
     }
 }
 
+/* A job that would go on for a minute, on the calling thread, on another one, or on both. */
+typedef struct {
+    size_t long_job; /* 2: both are */
+    double started_s;
+    pthread_t caller;
+    bool wrong_thread;
+} minute;
+
+static fds_status take_a_minute(void *context, size_t job, unsigned worker, fds_error *err) {
+    const minute *m = context;
+    (void)worker;
+    for (int i = 0; i < 60000 && (m->long_job == 2 || job == m->long_job); i++) {
+        usleep(1000);
+        TRY(fds__pool_check(err));
+    }
+    return FDS_OK;
+}
+
+static bool stop_soon(void *user, const fds_progress *progress) {
+    minute *m = user;
+    (void)progress;
+    m->wrong_thread |= !pthread_equal(pthread_self(), m->caller);
+    return fds__now_s() - m->started_s > 0.2;
+}
+
+static void a_long_job_is_cancelled_within_a_second(void **state) {
+    (void)state;
+    for (unsigned threads = 1; threads <= 2; threads++)
+        for (size_t long_job = 0; long_job <= 2; long_job++) {
+            minute m = {long_job, fds__now_s(), pthread_self(), false};
+            fds_events events = {.progress = stop_soon, .user = &m};
+            fds_error err = {0};
+            assert_int_equal(
+                fds__pool_run(threads, 2, take_a_minute, &m, "wait", "jobs", &events, &err),
+                FDS_ERR_CANCELLED);
+            expect_in(err.text, "wait: cancelled after ");
+            assert_true(fds__now_s() - m.started_s < 1.2);
+            assert_false(m.wrong_thread);
+        }
+    assert_int_equal(fds__pool_check(NULL), FDS_OK); /* outside a loop */
+}
+
 static void without_memory_no_job_is_started(void **state) {
     (void)state;
     board *b = board_make(2, 10);
@@ -192,6 +235,21 @@ static void without_memory_no_job_is_started(void **state) {
     assert_int_equal(run(b, 2, &err), FDS_ERR_NOMEM);
     fds__fault_arm(FDS__FAULT_ALLOC, 0);
     assert_int_equal(b->workers_seen, 0);
+    free(b);
+}
+
+static void a_forked_child_has_workers_of_its_own(void **state) {
+    (void)state;
+    board *b = board_make(4, 64);
+    assert_int_equal(run(b, 4, NULL), FDS_OK);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        _exit(fds__pool_run(4, 64, count_job, b, "count", "jobs", NULL, NULL) != FDS_OK);
+    }
+    int ended;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(ended, 0);
     free(b);
 }
 
@@ -205,7 +263,9 @@ int main(void) {
         cmocka_unit_test(a_failure_stops_the_loop),
         cmocka_unit_test(a_status_without_text_is_still_a_failure),
         cmocka_unit_test(progress_can_cancel),
+        cmocka_unit_test(a_long_job_is_cancelled_within_a_second),
         cmocka_unit_test(without_memory_no_job_is_started),
+        cmocka_unit_test(a_forked_child_has_workers_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,9 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 /* Written out once more by hand: a renumbering must fail here. */
 static const struct {
@@ -26,6 +29,15 @@ static const struct {
     {11, "ERR_CANCELLED", 1},
     {12, "ERR_EXTERNAL", 1},
 };
+
+static void the_version_is_the_same_in_text_and_in_numbers(void **state) {
+    (void)state;
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", FDS_VERSION_MAJOR, FDS_VERSION_MINOR,
+             FDS_VERSION_PATCH);
+    assert_string_equal(FDS_VERSION, text);
+    assert_string_equal(fds_version(), FDS_VERSION);
+}
 
 static void numbers_names_and_exit_codes_are_stable(void **state) {
     (void)state;
@@ -111,6 +123,36 @@ static void long_text_is_cut_off_within_its_room(void **state) {
     assert_int_equal(strlen(box.err.text), sizeof box.err.text - 1);
 }
 
+static void keep_log(void *user, fds_log_level level, const char *text) {
+    snprintf(user, 600, "%d %s", (int)level, text);
+}
+
+/* A file's names reach terminals through messages; none of them may steer one. */
+static void messages_have_no_control_characters(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        {"\x1b[31mred\x07", "?[31mred?"},
+        {"two\nlines\tand\r", "two\nlines\tand?"},
+        {"\x7f \xc2\x9b"
+         "2J",
+         "? ?2J"},
+        {"M\xfcller", "M?ller"},
+        {"M\xc3\xbcller, \xe2\x82\xac, \xf0\x9f\x98\x80",
+         "M\xc3\xbcller, \xe2\x82\xac, \xf0\x9f\x98\x80"},
+        {"\xc0\x9b \xed\xa0\x80 \xf4\x90\x80\x80 \xe2\x82", "?? ??? ???? ??"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char seen[600], logged[600];
+        fds_events events = {.log = keep_log, .user = seen};
+        fds_error err = {0};
+        fds__fail(&err, FDS_ERR_FORMAT, "%s", cases[i][0]);
+        assert_string_equal(err.text, cases[i][1]);
+        fds__log(&events, FDS_LOG_WARNING, "%s", cases[i][0]);
+        snprintf(logged, sizeof logged, "1 %s", cases[i][1]);
+        assert_string_equal(seen, logged);
+    }
+}
+
 static void errno_becomes_the_right_status(void **state) {
     (void)state;
     const struct {
@@ -135,9 +177,6 @@ static void errno_becomes_the_right_status(void **state) {
 static bool keep_progress(void *user, const fds_progress *progress) {
     *(fds_progress *)user = *progress;
     return progress->done == 3;
-}
-static void keep_log(void *user, fds_log_level level, const char *text) {
-    snprintf(user, 600, "%d %s", (int)level, text);
 }
 
 static void reports_reach_the_callback_and_can_cancel(void **state) {
@@ -172,8 +211,33 @@ static void logs_reach_the_callback_cut_to_a_line(void **state) {
     fds__log(&(fds_events){0}, FDS_LOG_INFO, "nobody listens");
 }
 
+/* Misuse by another room ends the program where it happens, not in a damaged file later. */
+static void misuse_is_caught_by_assertions(void **state) {
+    (void)state;
+    for (int mistake = 0; mistake < 3; mistake++) {
+        int ended;
+        pid_t child = fork();
+        if (child == 0) {
+            fds__file closed = {.fd = -1};
+            setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+            signal(SIGABRT, SIG_DFL); /* cmocka catches it */
+            close(STDERR_FILENO);
+            if (mistake == 0)
+                fds__fail(NULL, FDS_OK, "no failure");
+            else if (mistake == 1)
+                fds__file_write_at(&closed, "x", 1, 0, NULL);
+            else
+                fds__text_fixed(&(fds__text){0}, 31, 1);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        assert_true(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGABRT);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_version_is_the_same_in_text_and_in_numbers),
         cmocka_unit_test(numbers_names_and_exit_codes_are_stable),
         cmocka_unit_test(every_status_has_a_text_of_its_own),
         cmocka_unit_test(unknown_numbers_are_answered_as_failures),
@@ -181,9 +245,11 @@ int main(void) {
         cmocka_unit_test(control_characters_are_marked),
         cmocka_unit_test(text_may_be_made_from_itself),
         cmocka_unit_test(long_text_is_cut_off_within_its_room),
+        cmocka_unit_test(messages_have_no_control_characters),
         cmocka_unit_test(errno_becomes_the_right_status),
         cmocka_unit_test(reports_reach_the_callback_and_can_cancel),
         cmocka_unit_test(logs_reach_the_callback_cut_to_a_line),
+        cmocka_unit_test(misuse_is_caught_by_assertions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

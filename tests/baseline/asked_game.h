@@ -90,8 +90,8 @@ static inline double distance(const double *a, const double *b, size_t count) {
 /* Draws `least` permutations or coalitions, then four and sixteen times as many, for many seeds: the mean
  * distance from the truth falls to a half each time. */
 static inline void expect_errors_to_halve(asking method, const array_game *game,
-                                          const double *truth, fds_params params,
-                                          size_t least, uint64_t seeds) {
+                                          const double *truth, fds_params params, size_t least,
+                                          uint64_t seeds) {
     double values[16], off[3] = {0};
     for (size_t size = 0; size < 3; size++)
         for (params.seed = 0; params.seed < seeds; params.seed++) {

@@ -3,8 +3,7 @@
 #ifndef FDS_TEST_RUN_FIXTURE_H
 #define FDS_TEST_RUN_FIXTURE_H
 
-#include "../utility/utility_fixture.h"
-#include "baseline/baseline.h"
+#include "game_problem.h"
 
 enum { MOST_PLAYERS = 12, MOST_INPUTS = 16, MOST_VALUES = MOST_PLAYERS * MOST_INPUTS };
 
@@ -22,7 +21,8 @@ typedef struct {
     fds__baseline_report report;
 } call;
 
-static inline call call_of(const game *g, const char *kind, const char *method, fds__scorer scorer) {
+static inline call call_of(const game *g, const char *kind, const char *method,
+                           fds__scorer scorer) {
     call c = {.g = g,
               .value = smaller(kind),
               .folder = "table",
@@ -57,15 +57,12 @@ static inline fds_status try_call(call *c, fds_error *err) {
             status =
                 fds_table_open(scratch_path(c->folder), value, FDS_STORE_F32, NULL, &table, err);
     }
-    fds__baseline_data data = {.train = g->train,
-                              .players = g->players,
-                              .test = g->test,
-                              .inputs = g->inputs,
-                              .input_count = g->input_count,
-                              .labels = labels,
-                              .value = c->is_default ? NULL : &c->value,
-                              .table = table,
-                              .made = c->made};
+    const fds_problem problem = game_problem(g);
+    fds__baseline_data data = {.problem = &problem,
+                               .labels = labels,
+                               .value = c->is_default ? NULL : &c->value,
+                               .table = table,
+                               .made = c->made};
     if (status == FDS_OK)
         status = fds__baseline(&c->params, &data, c->values, c->errors, &c->report, c->events, err);
     fds_table_free(table);

@@ -4,7 +4,7 @@
 #include "baseline/baseline.h"
 
 static const fds__scorer scorers[] = {FDS__SCORER_ACCURACY, FDS__SCORER_CONFIDENCE,
-                                     FDS__SCORER_CROSS_ENTROPY, FDS__SCORER_EACH_SAMPLE};
+                                      FDS__SCORER_CROSS_ENTROPY, FDS__SCORER_EACH_SAMPLE};
 static const uint32_t labels[INPUTS] = {1, 0, 1};
 
 static baseline_asker *make_asker(fds_table *table, baseline_columns columns, fds__scorer scorer,
@@ -211,8 +211,8 @@ static fds_status use_asker(double *out, fds_error *err) {
     fds_table *table = NULL;
     baseline_asker *asker = NULL;
     TRY(open_table("t", &table, err));
-    fds_status status = baseline_asker_create(table, BASELINE_SCORED, FDS__SCORER_CONFIDENCE, labels,
-                                              1, NULL, &asker, err);
+    fds_status status = baseline_asker_create(table, BASELINE_SCORED, FDS__SCORER_CONFIDENCE,
+                                              labels, 1, NULL, &asker, err);
     if (status == FDS_OK) {
         baseline_game game = baseline_asker_game(asker);
         status = game.ask(game.context, coalitions, 5, out, err);

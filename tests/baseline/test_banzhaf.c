@@ -11,7 +11,7 @@ static fds_params params_of(size_t coalitions, uint64_t seed) {
 
 static fds_status try_banzhaf(asked_game *a, const fds_params *params, double *values,
                               double *errors, fds_error *err) {
-    return try_asking(baseline_banzhaf, a, params, values, errors, NULL, err);
+    return try_asking(baseline_banzhaf.run, a, params, values, errors, NULL, err);
 }
 
 static void banzhaf(const array_game *game, const fds_params *params, double *values,
@@ -40,7 +40,7 @@ static void errors_halve_with_four_times_the_coalitions(void **state) {
     double *v = accuracies(MOST, 1, 1), truth[MOST];
     array_game game = {MOST, 1, v};
     enumerate(&game, truth);
-    expect_errors_to_halve(baseline_banzhaf, &game, truth, params_of(0, 0), 200, 40);
+    expect_errors_to_halve(baseline_banzhaf.run, &game, truth, params_of(0, 0), 200, 40);
     free(v);
 }
 
@@ -174,7 +174,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
     (void)state;
     each_allocation_fails("banzhaf", small_run);
     fds_params params = params_of(300, 1);
-    expect_failures_passed_on(baseline_banzhaf, &params, 2);
+    expect_failures_passed_on(baseline_banzhaf.run, &params, 2);
 }
 
 int main(void) {

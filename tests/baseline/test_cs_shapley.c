@@ -41,14 +41,15 @@ static fds_status try_cs(const class_game *g, const fds_params *params, outcome 
                    .is_cancelled = o->is_cancelled};
     fds_events events = {count_warnings, see_progress, o};
     uint32_t tested[8]; /* a test sample a class */
-    fds__baseline_data data = {.labels = tested};
+    fds_problem problem = {0};
+    const fds__baseline_data data = {.problem = &problem, .labels = tested};
     fds_dataset *named = NULL; /* for the names of the classes */
     for (uint32_t y = 0; y < g->classes; y++)
         if (!(untested >> y & 1))
-            tested[data.input_count++] = y;
+            tested[problem.test_count++] = y;
     TRY(fds__dataset_create(1, (fds_shape){1, 1, 1}, NULL, &(float){0}, &(uint16_t){0}, g->classes,
-                           NULL, &named, err));
-    data.train = named;
+                            NULL, &named, err));
+    problem.train = named;
     baseline_job job = {.params = params,
                         .data = &data,
                         .game = asked_as_game(&o->asked),
@@ -60,14 +61,13 @@ static fds_status try_cs(const class_game *g, const fds_params *params, outcome 
                         .errors = o->errors,
                         .report = &o->report,
                         .events = &events};
-    fds_status status = baseline_cs_shapley(&job, err);
+    fds_status status = baseline_cs_shapley.run(&job, err);
     fds_dataset_free(named);
     return status;
 }
 
 static fds_params params_of(size_t permutations, uint64_t seed) {
-    return (fds_params){
-        .method = "cs-shapley", .permutations = permutations, .seed = seed};
+    return (fds_params){.method = "cs-shapley", .permutations = permutations, .seed = seed};
 }
 
 static outcome run_cs(const class_game *g, const fds_params *params) {

@@ -37,7 +37,7 @@ static void marginals_of(const call *c, double *out) {
 
 static void expect_prefixes(const game *g, const char *kind) {
     static const fds__scorer scorers[] = {FDS__SCORER_ACCURACY, FDS__SCORER_CONFIDENCE,
-                                         FDS__SCORER_CROSS_ENTROPY, FDS__SCORER_EACH_SAMPLE};
+                                          FDS__SCORER_CROSS_ENTROPY, FDS__SCORER_EACH_SAMPLE};
     for (size_t k = 0; k < COUNT(scorers); k++) {
         call c = call_of(g, kind, "freeshap", scorers[k]);
         double wanted[MOST_VALUES];
@@ -227,7 +227,7 @@ static void twins_and_missing_labels_are_no_trouble(void **state) {
     for (size_t k = 0; k < 2; k++) {
         game g = {.test = vectors(6, 3, 5), .input_count = 6, .inputs = {0, 1, 2, 3, 4, 5}};
         expect_ok(fds__dataset_create(8, (fds_shape){3, 1, 1}, NULL, values, labels[k], 3, NULL,
-                                     &g.train, &err),
+                                      &g.train, &err),
                   &err);
         expect_ok(fds_players_points(g.train, NULL, 8, &g.players, &err), &err);
         call c = call_of(&g, "entk", "freeshap", FDS__SCORER_EACH_SAMPLE);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * G-Shapley against a plain loop over the engine: the search for a learning rate, the walks, and
  * data of every odd kind. */
-#include "../utility/utility_fixture.h"
-#include "baseline/baseline.h"
+#include "game_problem.h"
 
 enum { RATES = 8, TRIES = 10, MOST_PLAYERS = 64, MOST_INPUTS = 64, MOST_CLASSES = 10 };
 
 static const fds__scorer scorers[] = {FDS__SCORER_ACCURACY, FDS__SCORER_CONFIDENCE,
-                                     FDS__SCORER_CROSS_ENTROPY, FDS__SCORER_EACH_SAMPLE};
+                                      FDS__SCORER_CROSS_ENTROPY, FDS__SCORER_EACH_SAMPLE};
 
 /* ---- running it ---- */
 
@@ -21,10 +20,10 @@ typedef struct {
 
 static fds_params walks(fds__scorer scorer, size_t permutations) {
     return (fds_params){.method = "gshapley",
-                                 .scorer = scorer,
-                                 .permutations = permutations,
-                                 .seed = 4,
-                                 .threads = 1};
+                        .scorer = scorer,
+                        .permutations = permutations,
+                        .seed = 4,
+                        .threads = 1};
 }
 
 static fds_status try_gshapley(const game *g, const fds__utility_params *value,
@@ -34,13 +33,8 @@ static fds_status try_gshapley(const game *g, const fds__utility_params *value,
     o->columns = params->scorer == FDS__SCORER_EACH_SAMPLE ? g->input_count : 1;
     for (size_t i = 0; i < g->input_count; i++)
         o->labels[i] = test.labels[g->inputs[i]];
-    fds__baseline_data data = {.train = g->train,
-                              .players = g->players,
-                              .test = g->test,
-                              .inputs = g->inputs,
-                              .input_count = g->input_count,
-                              .labels = o->labels,
-                              .value = value};
+    const fds_problem problem = game_problem(g);
+    fds__baseline_data data = {.problem = &problem, .labels = o->labels, .value = value};
     baseline_job job = {.params = params,
                         .data = &data,
                         .classes = fds__dataset_get_info(g->train).classes,
@@ -49,7 +43,7 @@ static fds_status try_gshapley(const game *g, const fds__utility_params *value,
                         .values = o->values,
                         .errors = o->errors,
                         .report = &o->report};
-    return baseline_gshapley(&job, err);
+    return baseline_gshapley.run(&job, err);
 }
 
 static outcome *gshapley(const game *g, const fds__utility_params *value,
@@ -141,7 +135,7 @@ static fds_status plain_judge(plain *p, const uint32_t *labels, double *verdict)
             verdict[i] = own;
         sum += p->scorer == FDS__SCORER_ACCURACY        ? is_likeliest
                : p->scorer == FDS__SCORER_CROSS_ENTROPY ? log(own > 1e-12 ? own : 1e-12)
-                                                       : own;
+                                                        : own;
     }
     if (p->scorer != FDS__SCORER_EACH_SAMPLE)
         verdict[0] = sum / (double)inputs;
@@ -355,7 +349,7 @@ static void a_class_that_no_player_has_is_answered(void **state) {
     fds_error err;
     for (int i = 0; i < 2; i++)
         expect_ok(fds__dataset_create(6, (fds_shape){1, 1, 1}, NULL, x, labels, 3, NULL,
-                                     i ? &g.test : &g.train, &err),
+                                      i ? &g.test : &g.train, &err),
                   &err);
     expect_ok(fds_players_points(g.train, players, 4, &g.players, &err), &err);
     fds__utility_params value = smaller("retrain:3");
@@ -389,7 +383,7 @@ static game game_clouds(size_t players, size_t inputs, float far) {
         if (part && far > 0)
             x[0] = -far;
         expect_ok(fds__dataset_create(count, (fds_shape){2, 1, 1}, NULL, x, labels, 2, NULL,
-                                     part ? &g.test : &g.train, &err),
+                                      part ? &g.test : &g.train, &err),
                   &err);
     }
     expect_ok(fds_players_points(g.train, NULL, players, &g.players, &err), &err);
@@ -488,13 +482,8 @@ static void it_stops_when_asked(void **state) {
         double values[5], errors[5];
         uint32_t labels[4] = {0};
         fds__baseline_report report = {0};
-        fds__baseline_data data = {.train = g.train,
-                                  .players = g.players,
-                                  .test = g.test,
-                                  .inputs = g.inputs,
-                                  .input_count = 4,
-                                  .labels = labels,
-                                  .value = &value};
+        const fds_problem problem = game_problem(&g);
+        fds__baseline_data data = {.problem = &problem, .labels = labels, .value = &value};
         baseline_job job = {.params = &params,
                             .data = &data,
                             .classes = 2,
@@ -505,7 +494,7 @@ static void it_stops_when_asked(void **state) {
                             .report = &report,
                             .events = &events};
         fds_error err = {0};
-        assert_int_equal(baseline_gshapley(&job, &err), FDS_ERR_CANCELLED);
+        assert_int_equal(baseline_gshapley.run(&job, &err), FDS_ERR_CANCELLED);
     }
     game_free(&g);
 }

@@ -47,11 +47,11 @@ static void what_cannot_be_is_refused(void **state) {
     game g = game_providers(20, 4, 2, 3);
     fds_error err = {0};
     call c = call_of(&g, "kernel", "knn:2", FDS__SCORER_CONFIDENCE);
-    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "players of one sample each");
+    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "one sample per player");
     c.params.method = "knn:4";
-    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "4 neighbours among 3 players");
+    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "K must be at most 3");
     c = call_of(&g, "kernel", "knn:2", FDS__SCORER_ACCURACY);
-    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "cannot be judged by accuracy");
+    expect_failure(try_call(&c, &err), FDS_ERR_USAGE, &err, "cannot be scored by accuracy");
     game_free(&g);
 }
 

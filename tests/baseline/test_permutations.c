@@ -179,8 +179,7 @@ typedef struct {
 
 enum { N = 5, COLUMNS = 3 };
 
-static fds_status walk(array_walk *w, const fds_params *params, walked *out,
-                       fds_error *err) {
+static fds_status walk(array_walk *w, const fds_params *params, walked *out, fds_error *err) {
     baseline_walker walker = {N, COLUMNS, walk_array, w};
     return baseline_walk(&walker, params, out->values, out->errors, &out->report, NULL, err);
 }

@@ -17,11 +17,11 @@ from harness import MNIST, check_width, fds, fds_json, main, refused, test
 
 # Sub-models of a millisecond: six digits, ten test samples.
 SMALL = ["value", MNIST, "--players", 6, "--test", 10, "--model", "logistic"]
-BY_ORDERS = ["tmc", "beta:4,1", "cs-shapley"]
-BY_TABLE = ["loo", *BY_ORDERS, "group-testing", "banzhaf"]
+BY_PERMUTATIONS = ["tmc", "beta:4,1", "cs-shapley"]
+BY_TABLE = ["loo", *BY_PERMUTATIONS, "group-testing", "banzhaf"]
 WITHOUT_NETWORK = ["knn:3", "random", "same-label"]
-FREE = {"gshapley": ["--orders", 3], "freeshap": ["--orders", 20], "knn:3": [], "random": [], "same-label": []}
-QUICK = {"tmc": ["--orders", 20], "beta:4,1": ["--orders", 20], "cs-shapley": ["--orders", 20],
+FREE = {"gshapley": ["--permutations", 3], "freeshap": ["--permutations", 20], "knn:3": [], "random": [], "same-label": []}
+QUICK = {"tmc": ["--permutations", 20], "beta:4,1": ["--permutations", 20], "cs-shapley": ["--permutations", 20],
          "group-testing": ["--coalitions", 60], "banzhaf": ["--coalitions", 40], "loo": []}
 
 
@@ -64,9 +64,9 @@ def every_method_but_class_wise_values_every_test_sample():
 
 
 @test
-def permutations_are_orders():
-    assert fds_json(*SMALL, "--method", "tmc", "--permutations", 7)["baseline"]["settings"]["orders"] == 7
-    refused([*SMALL, "--method", "tmc", "--permutations", -7], 2, "--permutations -7", "from 1")
+def permutations_are_told_and_checked():
+    assert fds_json(*SMALL, "--method", "tmc", "--permutations", 7)["baseline"]["settings"]["permutations"] == 7
+    refused([*SMALL, "--method", "tmc", "--permutations", -7], 2, "--permutations", "from 1", "got -7")
 
 
 # ---- standard errors ----
@@ -96,7 +96,7 @@ def exact_values_have_errors_of_nought_and_show_none():
 
 @test
 def unknown_errors_are_not_taken_for_nought():
-    for method, extra in (("tmc", ["--orders", 1]), ("random", []), ("same-label", ["--per-sample"])):
+    for method, extra in (("tmc", ["--permutations", 1]), ("random", []), ("same-label", ["--per-sample"])):
         in_csv, in_json, in_npy, ranked, text = errors_of(method, *extra)
         assert set(in_csv) == {"nan"} and set(in_json) == set(ranked) == {None}, method
         assert all(math.isnan(error) for error in in_npy), method
@@ -159,43 +159,43 @@ def a_repeated_run_adds_nothing_to_the_table():
 def a_model_is_trained_only_where_something_asks_it():
     for method in ("gshapley", "random", "same-label"):
         about, text = fds_json(*small(method)), fds(*small(method))[0]
-        assert about["game"]["function"] is None and about["game"]["parameters"] is None
-        assert about["predicted_rightly"] is None and about["probability_with_all"] is None
-        assert "function" not in text and "rightly" not in text, text
+        assert about["game"]["utility"] is None and about["game"]["parameters"] is None
+        assert about["correctly_classified"] is None and about["probability_with_all"] is None
+        assert "utility" not in text and "correctly" not in text, text
         game = [*small(method), "--per-sample", "--lr", 0.001]  # labels by a model, so trained
         about, text = fds_json(*game), fds(*game)[0]
-        assert about["game"]["parameters"]["lr"] == 0.01 and about["predicted_rightly"] is not None
+        assert about["game"]["parameters"]["lr"] == 0.01 and about["correctly_classified"] is not None
         assert "\nlabels by   retrain:10 at learning rate 0.01\n" in text, text
-        assert fds_json(*small(method), "--per-sample", "--target", "true")["game"]["function"] is None
+        assert fds_json(*small(method), "--per-sample", "--target", "true")["game"]["utility"] is None
     for method in ("freeshap", "knn:3"):
-        assert fds_json(*small(method))["predicted_rightly"] is not None
+        assert fds_json(*small(method))["correctly_classified"] is not None
 
 
 @test
 def what_it_will_take_is_told_before():
     for method, most in (("loo", 7), ("tmc", 64), ("banzhaf", 40), ("group-testing", 62)):
-        out, _ = fds(*small(method), "--dry-run")
-        assert f"at most {most} sub-models to train (the table has 0 already)" in out, out
-        assert "\ndisk        up to " in out and "\ntable       fds.table\n" in out, out
+        out, _ = fds(*small(method), "--estimate")
+        assert f"at most {most} sub-models to train (0 are there already)" in out, out
+        assert "\ndisk        up to " in out , out
         assert os.listdir(".") == []
-        game = fds_json(*small(method), "--dry-run")["game"]
+        game = fds_json(*small(method), "--estimate")["game"]
         assert game["coalitions"] == game["missing"] == most and game["disk"] > 0, game
     _, err = fds(*small("tmc"), "--table", "t")
-    assert "at most 64 sub-models to train (the table has 0 already)" in err and "on disk" in err, err
-    assert "the table has 7 already" in fds(*small("loo"), "--table", "t", "--dry-run")[0]
-    assert "at most" not in fds(*small("freeshap"), "--dry-run")[0].replace("orders      at most", "")
+    assert "at most 64 sub-models to train (0 are there already)" in err and "on disk" in err, err
+    assert "(7 are there already)" in fds(*small("loo"), "--table", "t", "--estimate")[0]
+    assert "at most" not in fds(*small("freeshap"), "--estimate")[0].replace("            at most", "")
 
 
 @test
 def a_disk_that_is_too_small_is_told_before_any_work():
-    refused(["value", MNIST, "--players", 100, "--test", 50, "--method", "tmc", "--orders", 100000000, "-q"],
-            1, "up to", "are needed, but the disk has only", "--table DIR")
+    refused(["value", MNIST, "--players", 100, "--test", 50, "--method", "tmc", "--permutations", 100000000, "-q"],
+            1, "up to", "are needed, but the disk has only", "--table")
 
 
 @test
 def a_label_without_test_samples_is_warned_of():
     game = ["value", MNIST, "--players", 20, "--test", 9, "--model", "logistic", "--method", "cs-shapley",
-            "--orders", 5, "-q"]
+            "--permutations", 5, "-q"]
     _, err = fds(*game, "-o", "v.csv")
     lines = [line for line in err.split("\n") if "no test sample has the label" in line]
     assert len(lines) == 1 and "--" not in lines[0], err
@@ -207,7 +207,7 @@ def a_label_without_test_samples_is_warned_of():
 def methods_without_sub_models_leave_no_table():
     for method in FREE:
         assert fds_json(*small(method))["game"]["table"] is None, method
-        assert not pathlib.Path("fds.table").exists(), method
+        assert not pathlib.Path("mnist.table").exists(), method
 
 
 @test
@@ -226,12 +226,12 @@ def the_result_fits_a_terminal():
     for method in [*QUICK, *FREE]:
         check_width(fds(*small(method))[0])
     check_width(fds("value", "--help")[0])
-    check_width(fds(*small("tmc"), "--dry-run")[0])
+    check_width(fds(*small("tmc"), "--estimate")[0])
 
 
 @test
 def values_by_orders_sum_to_what_all_players_add():
-    found = fds_json(*SMALL, "--method", "tmc", "--orders", 30, "--truncate", 0, "--utility", "confidence")
+    found = fds_json(*SMALL, "--method", "tmc", "--permutations", 30, "--truncate", 0, "--scorer", "confidence")
     total = sum(row["value"] for row in found["ranking"])
     assert abs(total - (found["probability_with_all"] - found["probability_with_none"])) < 1e-6
 
@@ -239,11 +239,11 @@ def values_by_orders_sum_to_what_all_players_add():
 @test
 def settings_are_told():
     about = fds_json(*SMALL, "--method", "group-testing", "--form", "improved", "--epsilon", 20, "--draw", 3,
-                     "--dry-run")
+                     "--estimate")
     settings = about["baseline"]["settings"]
     assert (settings["form"], settings["epsilon"], settings["delta"], settings["draw"]) == (
         "improved", 20, 0.1, 3)
-    settings = fds_json(*small("banzhaf"), "--dry-run")["baseline"]["settings"]
+    settings = fds_json(*small("banzhaf"), "--estimate")["baseline"]["settings"]
     assert (settings["form"], settings["epsilon"], settings["draw"]) == (None, None, 0)
 
 
@@ -252,26 +252,26 @@ def mistakes_are_told_with_what_would_be_right():
     refused([*SMALL, "--method", "tmcc"], 2, "tmcc", "did you mean", "tmc")
     refused([*SMALL, "--method", "knn"], 2, "knn")
     refused([*SMALL, "--method", "beta:0,1"], 2, "beta")
-    refused([*SMALL, "--method", "tmc", "--orders", -5], 2, "--orders")
+    refused([*SMALL, "--method", "tmc", "--permutations", -5], 2, "--permutations")
     refused([*SMALL, "--method", "group-testing", "--epsilon", 0], 2, "--epsilon", "above 0")
-    refused([*SMALL[:-2], "--method", "knn:7"], 2, "7", "6 players")
-    refused([*SMALL, "--method", "loo", "--orders", 5], 2, "--orders", "loo", "tmc, beta",
-            "cs-shapley or freeshap")
-    refused([*SMALL, "--method", "loo", "--coalitions", 5], 2, "--coalitions", "to ls, group-testing or banzhaf")
-    refused([*SMALL[:-2], "--method", "random", "--table", "t"], 2, "--table", "to ls, exact, loo")
+    _, err = fds(*SMALL[:-2], "--method", "knn:7", code=2)  # the data shows it
+    assert "knn:7: K must be at most 6" in err, err
+    refused([*SMALL, "--method", "loo", "--permutations", 5], 2, "--permutations does not apply to method loo")
+    refused([*SMALL, "--method", "loo", "--coalitions", 5], 2, "--coalitions does not apply to method loo")
+    refused([*SMALL[:-2], "--method", "random", "--table", "t"], 2, "--table does not apply to method random")
     for method in ("gshapley", "random", "same-label"):
         for option, value in (("--lr", 1), ("--beta", 2), ("--batch", 4), ("--optimizer", "sgd")):
-            refused([*small(method), option, value], 2, option, method, "ls, exact, loo")
-    for extra in (["--method", "freeshap"], ["--method", "loo", "--value", "entk"], ["--value", "entk"]):
+            refused([*small(method), option, value], 2, option, method)
+    for extra in (["--method", "freeshap"], ["--method", "loo", "--utility", "entk"], ["--utility", "entk"]):
         refused([*SMALL, *extra, "--lr", 1], 2, "--lr", "entk trains no network")
     refused([*SMALL, "--method", "random"], 2, "--model", "random")
     refused([*SMALL, "--method", "tmc", "--adjust", "none"], 2, "--adjust", "ls")
-    refused([*SMALL, "--method", "ls", "--orders", 5], 2, "--orders", "ls")
-    refused([*SMALL, "--method", "tmc", "--per-sample", "--utility", "accuracy"], 2, "--utility", "--per-sample")
+    refused([*SMALL, "--method", "ls", "--permutations", 5], 2, "--permutations", "ls")
+    refused([*SMALL, "--method", "tmc", "--per-sample", "--scorer", "accuracy"], 2, "--scorer", "--per-sample")
     refused([*SMALL, "--method", "tmc", "--per-sample", "--global"], 2, "--global", "--per-sample")
     refused([*SMALL, "--method", "tmc", "--target", "all"], 2, "--target", "all")
-    refused([*SMALL, "--method", "freeshap", "--value", "retrain:3"], 2, "entk")
-    refused([*SMALL[:-2], "--method", "knn:3", "--utility", "accuracy"], 2, "knn", "accuracy")
+    refused([*SMALL, "--method", "freeshap", "--utility", "retrain:3"], 2, "entk")
+    refused([*SMALL[:-2], "--method", "knn:3", "--scorer", "accuracy"], 2, "knn", "accuracy")
 
 
 sys.exit(main())

@@ -17,7 +17,7 @@ from harness import MNIST, check_width, fds, fds_json, main, refused, start, tes
 ROWS = ["fds", "afds", "gfds", "gfds+", "bank", "ls", "loo", "tmc", "group-testing", "cs-shapley", "freeshap",
         "freeshap/sample", "knn:5/sample", "same-label", "random"]
 # Seconds, not minutes: a network of one layer, ten digits.
-SMALL = ["bench", MNIST, "--quick", "--players", 10, "--test", 6, "--inputs", 40, "--coalitions", 60, "--orders", 4,
+SMALL = ["bench", MNIST, "--quick", "--players", 10, "--test", 6, "--inputs", 40, "--coalitions", 60, "--permutations", 4,
          "--truth", 100, "--model", "logistic", "--explainer", "linear", "--remove", "10,50,100"]
 
 
@@ -42,8 +42,8 @@ def a_report_has_every_method_and_every_number():
     assert data["name"] == "mnist" and data["players"] == 10 and data["tests"] == 6
     assert [row["method"] for row in data["rows"]] == ROWS
     for row in data["rows"]:
-        assert row["area"]["count"] == 1 and row["agreement"]["correlation"]["count"] == 1, row["method"]
-        assert any(entry["way"] == "add" for entry in row["losses"]), row["method"]
+        assert row["auc"]["count"] == 1 and row["agreement"]["correlation"]["count"] == 1, row["method"]
+        assert any(entry["removal"] == "keep_top" for entry in row["losses"]), row["method"]
     page = pathlib.Path("mnist.report/report.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and "data:image/png;base64," in page
     assert report["command"].startswith("fds bench ") and report["command"] in page.replace("&#39;", "'")
@@ -85,7 +85,7 @@ def what_has_changed_is_shown():
 def mistakes_in_a_later_set_come_first():
     write_csv("shops.csv")
     refused(["bench", MNIST, "shops.csv", "--model", "lenet5", "--methods", "random", "-o", "r"], 2, "shops.csv")
-    refused(["bench", MNIST, "shops.csv", "--players", 250, "--methods", "random", "-o", "r"], 2, "--players 250")
+    refused(["bench", MNIST, "shops.csv", "--players", 250, "--methods", "random", "-o", "r"], 2, "--players")
     assert not os.path.exists("r")
 
 
@@ -97,7 +97,7 @@ def providers_that_come_and_go_with_the_seed_are_refused():
             file.write(f"{'small' if i == 7 else 'shop' + str(i % 5)},{i % 2},{i % 7},{(i * 5) % 11}\n")
     many = ["bench", "few.csv", "--label", "outcome", "--provider", "provider", "--players", "providers", "--methods",
             "random", "--model", "logistic", "--seeds", 8, "-o", "r", "--truth", 0, "--flipped", 0]
-    refused(many, 2, "few.csv", "providers have samples to learn from with seed", "--seeds 1")
+    refused(many, 2, "few.csv", "providers have samples to learn from with the first seed", "--seeds 1")
     assert not os.path.exists("r")
 
 
@@ -117,7 +117,7 @@ def several_sets_and_seeds():
 @test
 def providers_are_players_too():
     write_csv("shops.csv")
-    fds("bench", "shops.csv", "--players", "providers", "--quick", "--test", 6, "--coalitions", 40, "--orders", 3,
+    fds("bench", "shops.csv", "--players", "providers", "--quick", "--test", 6, "--coalitions", 40, "--permutations", 3,
         "--truth", 40, "--model", "logistic", "--explainer", "linear", "--remove", "50", "-q", "-o", "r")
     methods = [row["method"] for row in read("r")["data"][0]["rows"]]
     assert "knn:5/sample" not in methods and len(methods) == len(ROWS) - 1
@@ -147,12 +147,12 @@ def mistakes_are_answered_before_any_work():
     refused(["bench"], 2, "DATA is missing", "fds bench paper --quick")
     refused(["bench", MNIST, "--methods", "afsd"], 2, "afsd", "afds")
     refused(["bench", MNIST, "--methods", "cs-shapley/sample"], 2, "cs-shapley")
-    refused(["bench", MNIST, "--methods", ","], 2, "it names none")
+    refused(["bench", MNIST, "--methods", ","], 2, "names none")
     refused(["bench", MNIST, "--methods", "ls,ls"], 2, "twice")
     refused(["bench", MNIST, "--remove", "10,5"], 2, "rising", "5,10,20")
     refused(["bench", MNIST, "--remove", "0"], 2, "above 0")
     refused(["bench", MNIST, "--coalitions", "21"], 2, "even")
-    refused(["bench", MNIST, "--seeds", "0"], 2, "--seeds 0")
+    refused(["bench", MNIST, "--seeds", "0"], 2, "--seeds")
     refused(["bench", MNIST, "--flipped", "0.9"], 2, "0.5")
     refused(["bench", MNIST, MNIST], 2, "same name")
     refused(["bench", "paper"], 1, "mnist", "fds data get")
@@ -166,7 +166,7 @@ def mistakes_are_answered_before_any_work():
 def other_settings_in_the_same_folder_are_refused():
     few = [*SMALL, "--methods", "random", "--truth", 0, "--flipped", 0, "-q", "-o", "r"]
     fds(*few)
-    refused([*few, "--orders", 9], 2, "r/mnist-0", "orders is 4", "9 now")
+    refused([*few, "--permutations", 9], 2, "r/mnist-0", "permutations is 4", "9 now")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@
 #include <jansson.h>
 
 /* The command's own main, under another name (see meson.build). */
-int fds__main(int argc, char **argv);
+int fds_main(int argc, char **argv);
 
 /* A call of the command, and what it leaves in the folder. */
 typedef struct {
@@ -37,7 +37,7 @@ static int run_command(const call *c) {
         dup2(fd, i + 1);
         close(fd);
     }
-    int code = fds__main(c->argc, c->argv);
+    int code = fds_main(c->argc, c->argv);
     fflush(NULL);
     for (int i = 0; i < 2; i++) {
         dup2(kept[i], i + 1);
@@ -107,9 +107,9 @@ static void train_survives_every_failure(void **state) {
     (void)state;
     char data[512], output[512];
     snprintf(data, sizeof data, "%s/mnist", getenv("FDS_TEST_DATA"));
-    snprintf(output, sizeof output, "%s", scratch_path("model"));
-    char *argv[] = {"fds",     "train", data,       "-o", output,      "--players", "10",
-                    "--model", "mlp",   "--epochs", "1",  "--threads", "1",         "--quiet"};
+    snprintf(output, sizeof output, "%s", scratch_path("m.safetensors"));
+    char *argv[] = {"fds", "train",    data, "-o",        output, "--players", "10",    "--model",
+                    "mlp", "--epochs", "1",  "--threads", "1",    "--quiet",   "--json"};
     const call c = {argv, COUNT(argv), output, NULL, check_model};
     fail_all(&c, false, 50, 10);
 }
@@ -143,9 +143,10 @@ static void fail_value(const char *method, const char *adjust, uint64_t least_al
                     data,       "-o",
                     output,     "--players",
                     "4",        "--test",
-                    "3",        "--value",
+                    "3",        "--utility",
                     "knn:2",    "--threads",
-                    "1",        "--quiet",
+                    "1",        "--json",
+                    "--quiet",  "--quiet",
                     "--method", (char *)(uintptr_t)method,
                     "--adjust", (char *)(uintptr_t)adjust};
     const call c = {argv, COUNT(argv) - (adjust ? 0 : 2), output, table, check_values};
@@ -172,13 +173,13 @@ static void explaining_survives_every_failure(void **state) {
     snprintf(output, sizeof output, "%s", scratch_path("values.json"));
     write_data(data);
     char *fit[] = {"fds", "fit",       data,       "-o",          run,      "--players",
-                   "8",   "--inputs",  "20",       "--method",    "afds",   "--k",
+                   "8",   "--inputs",  "20",       "--method",    "afds",   "--epochs",
                    "1",   "--model",   "logistic", "--explainer", "linear", "--explainer-epochs",
                    "1",   "--threads", "1",        "--quiet"};
     const call fitting = {fit, COUNT(fit), output, NULL, NULL};
     assert_int_equal(run_command(&fitting), 0);
-    char *argv[] = {"fds", "explain", run,         "--index", "0..2",
-                    "-o",  output,    "--threads", "1",       "--quiet"};
+    char *argv[] = {"fds",  "explain",   run, "--index", "0..2",  "-o",
+                    output, "--threads", "1", "--quiet", "--json"};
     const call c = {argv, COUNT(argv), output, NULL, check_values};
     fail_all(&c, true, 50, 10);
     nftw(run, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
@@ -186,6 +187,7 @@ static void explaining_survives_every_failure(void **state) {
 }
 
 int main(void) {
+    setenv("OMP_WAIT_POLICY", "passive", 1); /* else fds fit would start this program once more */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(train_survives_every_failure, scratch_setup,
                                         scratch_teardown),

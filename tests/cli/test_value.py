@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from harness import MNIST, check_width, fds, fds_json, main, refused, start, test, write_csv
+from harness import MNIST, check_width, fds, fds_json, main, refused, says, start, test, write_csv
 
 # Sub-models of a millisecond: six digits, ten test samples.
 SMALL = ["value", MNIST, "--players", 6, "--test", 10, "--model", "logistic"]
@@ -166,11 +166,11 @@ def labels_are_those_predicted_or_the_true_ones_or_all():
 @test
 def other_value_functions_need_no_network():
     for kind in ("knn:3", "kernel"):
-        about = fds_json("value", MNIST, "--players", 8, "--test", 10, "--value", kind,
+        about = fds_json("value", MNIST, "--players", 8, "--test", 10, "--utility", kind,
                          "--method", "exact", "--table", kind)
         assert about["network"] is None and about["game"]["coalitions"] == 256
-        assert about["game"]["function"] == kind and len(about["ranking"]) == 8
-    text, _ = fds("value", MNIST, "--players", 8, "--test", 10, "--value", "knn:3", "--table",
+        assert about["game"]["utility"] == kind and len(about["ranking"]) == 8
+    text, _ = fds("value", MNIST, "--players", 8, "--test", 10, "--utility", "knn:3", "--table",
                   "knn:3", "--method", "exact")
     assert "network" not in text and "0 computed, 256 were there already" in text
 
@@ -179,7 +179,7 @@ def other_value_functions_need_no_network():
 def options_reach_the_sub_models():
     seen = set()
     for extra in ([], ["--lr", 0.001], ["--beta", 3], ["--batch", 4], ["--optimizer", "sgd"],
-                  ["--value", "retrain:2"], ["--value", "retrain"], ["--seed", 1],
+                  ["--utility", "retrain:2"], ["--utility", "retrain"], ["--seed", 1],
                   ["--model", "mlp"]):
         about = fds_json(*SMALL, "--method", "exact", *extra, "--table", f"t{len(seen)}")
         seen.add(about["ranking"][0]["value"])
@@ -189,8 +189,8 @@ def options_reach_the_sub_models():
 @test
 def the_learning_rate_shown_is_the_one_trained_with():
     for value, epochs, rate in (("retrain:2", 2, 0.002), ("retrain", 1000, 0.0002)):
-        args = [*SMALL, "--lr", 0.0002, "--value", value, "--table", value, "--dry-run"]
-        assert f"\nfunction    {value} at learning rate {rate}\n" in fds(*args)[0]
+        args = [*SMALL, "--lr", 0.0002, "--utility", value, "--table", value, "--estimate"]
+        assert f"\nutility     {value} at learning rate {rate}\n" in fds(*args)[0]
         parameters = fds_json(*args)["game"]["parameters"]
         assert (parameters["epochs"], parameters["lr"]) == (epochs, rate)
 
@@ -206,6 +206,14 @@ def the_three_formats_say_the_same():
             fds(*SMALL, *extra, "-q", "--table", "t", "-o", name)
         rows, (got, numbers), about = read_table("v.csv"), read_npy("v.npy"), json.loads(
             read("v.json"))
+        names = [p["name"] for p in about["players"]]
+        for start_row in range(0, len(rows), 6):  # by rank; the others have the players' order
+            ranked_rows = rows[start_row:start_row + 6]
+            assert [row["rank"] for row in ranked_rows] == list("123456")
+            assert all(float(a["value"]) >= float(b["value"])
+                       for a, b in zip(ranked_rows, ranked_rows[1:]))
+            rows[start_row:start_row + 6] = sorted(ranked_rows,
+                                                   key=lambda row: names.index(row["player"]))
         assert got == shape
         pairs = [(float(row["value"]), float(row["standard_error"])) for row in rows]
         half = len(numbers) // 2
@@ -216,10 +224,11 @@ def the_three_formats_say_the_same():
         assert [p["name"] for p in about["players"]] == [row["player"] for row in rows[:6]]
         assert about["classes"] == list("0123456789")
         if "--global" in extra:
-            assert list(rows[0]) == ["player", "player_label", "value", "standard_error"]
+            assert list(rows[0]) == ["rank", "player", "player_label", "provider", "samples", "value",
+                                     "standard_error"]
             assert list(about["results"][0]) == ["values", "standard_errors"]
         else:
-            assert list(rows[0]) == ["test", "label", "player", "player_label", "value",
+            assert list(rows[0]) == ["test", "label", "rank", "player", "player_label", "provider", "samples", "value",
                                      "standard_error"]
             assert [str(r["test"]) for r in about["results"]] == [r["test"] for r in rows[::6]]
             assert [r["label"] for r in about["results"]] == [r["label"] for r in rows[::6]]
@@ -231,18 +240,18 @@ def text_says_what_the_json_says():
     out, err = fds(*args, "--top", 5)
     about = fds_json(*args)
     check_width(out.replace(MNIST, "mnist"))
-    note = (r"fds value: 602 sub-models to train \(0 of 602 are there already\)\n"
+    note = (r"fds value: retrain:10: 602 sub-models to train \(0 are there already\)\n"
             r"fds value: [\d.]+ [kM]B on disk \([\d.]+ \w+ free\), [\d.]+ [kM]B of memory\n")
     assert re.match(note, err), err
     check_width(err)
     for line in ("network     logistic, 7850 weights", "players     30 points",
                  "groups      10 by label", "coalitions  600 by leverage, in pairs, adjusted by "
                  "counts", "table       v.csv.table", "written     v.csv",
-                 "function    retrain:10 at learning rate 0.001"):
+                 "utility     retrain:10 at learning rate 0.001"):
         assert f"\n{line}\n" in out, (line, out)
-    trained = r"\nsub-models  602 trained in [\d.]+ s \(\d+ a second\), 0 were there already\n"
+    trained = r"\nsub-models  602 trained in [\d.]+ s \(\d+ per second\), 0 were there already\n"
     assert re.search(trained, out), out
-    assert f"foretells {100 * about['fit']['explained']:.1f} % of" in out
+    assert f"predicts {100 * about['fit']['explained']:.1f} % of" in out
     assert about["game"]["missing"] == 0 and about["game"]["coalitions"] == 602
     shown = re.findall(r"^ *(\d+)  (sample \d+) +(\d) +(-?[\d.]+)  \u00b1 ([\d.]+)$", out, re.M)
     assert [int(row[0]) for row in shown] == [1, 2, 3, 4, 5, 28, 29, 30], out
@@ -261,7 +270,7 @@ def exact_values_are_shown_without_errors():
     assert "\u00b1" not in out and "standard error" not in out
     assert "coalitions  64, all that exact values need" in out and len(out.split("\n")) > 15
     assert fds_json(*SMALL, "--method", "exact")["fit"] is None
-    assert os.listdir(".") == ["fds.table"]
+    assert os.listdir(".") == ["mnist.table"]
 
 
 @test
@@ -277,9 +286,9 @@ def providers_from_a_table_are_players_or_groups():
     write_csv("t.csv", providers=6)
     args = ["value", "t.csv", "--model", "logistic", "-q"]
     out, _ = fds(*args, "--players", "providers", "--method", "exact", "--global", "-o", "v.csv")
-    assert "players     6 providers with 96 samples" in out and "24 samples held back" in out
+    assert "players     6 providers with 96 samples" in out and "24 samples set aside" in out
     rows = read_table("v.csv")
-    assert [row["player"] for row in rows] == [f"shop-{i}" for i in range(6)]
+    assert sorted(row["player"] for row in rows) == [f"shop-{i}" for i in range(6)]
     assert {row["player_label"] for row in rows} <= set("abc")
     out, _ = fds(*args, "--players", 20, "--group", "provider", "--coalitions", 60, "--table", "g")
     check_width(out)
@@ -287,16 +296,16 @@ def providers_from_a_table_are_players_or_groups():
     about = fds_json(*args, "--players", 20, "--sampler", "gfds+", "--group", "provider",
                      "--coalitions", 60, "--table", "g")
     assert all(p["provider"].startswith("shop-") for p in about["ranking"])
-    assert about["test_held_back"] is True and about["test_count"] == 24
+    assert about["tests_set_aside"] is True and about["tests"] == 24
 
 
 @test
 def as_many_samples_are_held_back_as_for_train_and_some_of_them_tested():
     write_csv("t.csv", rows=1500)
     args = ["t.csv", "--players", 10]
-    valued, err = fds("value", *args, "--value", "knn:1", "--coalitions", 20)
-    assert "300 samples are held back" in err and "200 samples held back" in valued
-    assert "300 samples are held back" in fds("train", *args, "--epochs", 1, "-o", "m")[1]
+    valued, err = fds("value", *args, "--utility", "knn:1", "--coalitions", 20)
+    assert "300 samples are set aside" in err and "200 samples set aside" in valued
+    assert "300 samples are set aside" in fds("train", *args, "--epochs", 1, "-o", "m.safetensors")[1]
 
 
 @test
@@ -304,7 +313,7 @@ def names_with_commas_and_quotes_survive_the_file():
     rows = ["x,label,provider"] + [f'{i % 3 + i / 100},"a, ""{i % 3}""","shop ""{i % 5}"", Ltd"'
                                    for i in range(60)]
     pathlib.Path("t.csv").write_text("\n".join(rows) + "\n")
-    args = ["value", "t.csv", "--players", "providers", "--value", "knn:1", "--method", "exact",
+    args = ["value", "t.csv", "--players", "providers", "--utility", "knn:1", "--method", "exact",
             "-q", "--table", "t"]
     fds(*args, "-o", "v.csv")
     fds(*args, "-o", "v.json")
@@ -314,24 +323,24 @@ def names_with_commas_and_quotes_survive_the_file():
     assert [p["name"] for p in about["players"]] == [row["player"] for row in table[:5]]
 
 
-# ---- dry run ----
+# ---- estimates ----
 
 
 @test
-def a_dry_run_says_what_it_would_take_and_writes_nothing():
-    args = [*SMALL, "-o", "v.csv", "--dry-run"]
+def an_estimate_says_what_it_would_take_and_writes_nothing():
+    args = [*SMALL, "-o", "v.csv", "--estimate"]
     out, err = fds(*args)
     check_width(out.replace(MNIST, "mnist"))
     assert err.count("\n") == 1 and "classes have no sample" in err, err
-    assert "62 by leverage" in out and "64 sub-models to train (0 of 64 are there already)" in out
+    assert "62 by leverage" in out and "64 sub-models to train (0 are there already)" in out
     assert "would write v.csv" in out and os.listdir(".") == []
     about = fds_json(*args, "--table", "a/b/c", "--adjust", "kernel")
     assert about["game"]["missing"] == 64 and about["game"]["seconds"] is None
-    assert about["surrogate"]["missing"] == 64 and about["surrogate"]["table"] == "a/b/c.kernel"
+    assert about["surrogate"]["missing"] == 64
     assert os.listdir(".") == []
     fds(*args[:-1], "-q", "--coalitions", 20)
     before = table_bytes("v.csv.table")
-    assert "42 sub-models to train (22 of 64 are there already)" in fds(*args)[0]
+    assert "42 sub-models to train (22 are there already)" in fds(*args)[0]
     assert fds_json(*args)["game"]["missing"] == 42
     assert table_bytes("v.csv.table") == before
     assert sorted(os.listdir(".")) == ["v.csv", "v.csv.table"]
@@ -348,7 +357,7 @@ def a_second_run_trains_nothing_and_gives_the_same_bytes():
     assert "sub-models  64 trained in" in first
     assert "sub-models  0 trained, 64 were there already" in second and "to train" not in err
     assert read("v.csv") == once and table_bytes("v.csv.table") == table
-    ranking = lambda text: text[text.index("\nrank"):]
+    ranking = lambda text: text[:text.index("\n\n")]
     assert ranking(first) == ranking(second)
 
 
@@ -432,13 +441,27 @@ def a_table_of_other_parameters_is_refused_with_the_difference():
     once, table = read("v.csv"), table_bytes("v.csv.table")
     for extra, difference in ((["--lr", 0.01], "lr is 0.001 in the table, 0.1 now"),
                               (["--seed", 1], "seed is 0"), (["--store", "f16"], "store is"),
-                              (["--value", "retrain:5"], "epochs is 10"),
+                              (["--utility", "retrain:5"], "epochs is 10"),
                               (["--players", 7], "players is 6"), (["--test", 11], "inputs is 10")):
         _, err = fds(*SMALL, *extra, "-q", "-o", "v.csv", code=2)
         *_, last = err.rstrip("\n").split("\n")
         assert last.startswith("fds value: v.csv.table/table.json: "), err
-        assert difference in last and "in the table" in last and "--table DIR" in last, err
+        assert difference in last and "in the table" in last and "use another folder" in last, err
     assert read("v.csv") == once and table_bytes("v.csv.table") == table
+
+
+@test
+def without_names_every_question_has_a_table_of_its_own():
+    table = lambda *extra: fds_json(*SMALL, *extra)["game"]["table"]
+    assert table() == "mnist.table" and table("--seed", 1) == "mnist.2.table"
+    assert table("--seed", 2) == "mnist.3.table"
+    once = table_bytes("mnist.table"), table_bytes("mnist.2.table")
+    again = fds_json(*SMALL, "--seed", 1)["game"]
+    assert again["table"] == "mnist.2.table" and again["missing"] == 0
+    assert fds_json(*SMALL)["game"]["missing"] == 0
+    assert fds_json(*SMALL, "--seed", 2, "--estimate")["game"]["missing"] == 0
+    assert once == (table_bytes("mnist.table"), table_bytes("mnist.2.table"))
+    assert sorted(os.listdir(".")) == ["mnist.2.table", "mnist.3.table", "mnist.table"]
 
 
 # ---- mistakes ----
@@ -450,29 +473,29 @@ def mistakes_in_options_are_answered_before_any_work():
     for args, phrases in (
             (["-o", "v.txt"], ["-o v.txt", ".csv, .npy or .json"]),
             (["-o", "v"], [".csv, .npy or .json"]),
-            (["--method", "exat"], ["one of exact, ls", 'did you mean "exact"?']),
+            (["--method", "exat"], ["must be ls, exact",'did you mean "exact"?']),
             (["--players", "none"], ["--players none"]),
             (["--sampler", "leverge"], ['did you mean "leverage"?']),
-            (["--coalitions", 101], ["--coalitions 101", "leverage draws pairs", "even"]),
-            (["--coalitions", 101, "--sampler", "gfds"], ["gfds draws pairs"]),
+            (["--coalitions", 101], ["--coalitions 101", "draws pairs", "even"]),
+            (["--coalitions", 101, "--sampler", "gfds"], ["draws pairs"]),
             (["--coalitions", 0], ["--coalitions 0", "from 1"]),
-            (["--method", "exact", "--coalitions", 100], ["--coalitions belongs to --method ls"]),
-            (["--method", "exact", "--draw", 1], ["--draw belongs to --method ls"]),
-            (["--method", "exact", "--adjust", "none"], ["--adjust belongs to --method ls"]),
-            (["--method", "exact", "--sampler", "paired"], ["--sampler paired", "gfds and gfds+"]),
-            (["--method", "exact", "--group", "label"], ["--group belongs to"]),
-            (["--adjust", "none", "--group", "label"], ["--group belongs to"]),
+            (["--method", "exact", "--coalitions", 100], ["--coalitions does not apply to method exact"]),
+            (["--method", "exact", "--draw", 1], ["--draw does not apply to method exact"]),
+            (["--method", "exact", "--adjust", "none"], ["--adjust does not apply to method exact", "applies to ls"]),
+            (["--method", "exact", "--sampler", "paired"], ["--sampler paired", "gfds or gfds+"]),
+            (["--method", "exact", "--group", "label"], ["--group needs", "--adjust other than none"]),
+            (["--adjust", "none", "--group", "label"], ["--group needs", "--adjust other than none"]),
             (["--adjust", "count"], ["--adjust count", 'did you mean "counts"?']),
-            (["--adjust", "knn:0"], ["--adjust knn:0", "knn:K (K from 1)"]),
-            (["--adjust", "knn"], ["knn:K (K from 1)"]),
-            (["--adjust", "counts", "--sampler", "gfds"], ["choose none or shrink"]),
-            (["--adjust", "knn:3", "--sampler", "gfds+"], ["choose none or shrink"]),
+            (["--adjust", "knn:0"], ["--adjust knn:0", "knn:K"]),
+            (["--adjust", "knn"], ["knn:K"]),
+            (["--adjust", "counts", "--sampler", "gfds"], ["use none or shrink"]),
+            (["--adjust", "knn:3", "--sampler", "gfds+"], ["use none or shrink"]),
             (["--adjust", "knn:3", "--players", "providers"], ["--adjust knn:3", "one sample"]),
             (["--target", "all", "--global"], ["--target all", "predicted or true"]),
-            (["--value", "knn:3", "--lr", 1], ["--lr belongs to --value retrain"]),
-            (["--value", "kernel", "--model", "mlp"], ["--model belongs to --value retrain"]),
-            (["--value", "retrain", "--beta", 2], ["--beta belongs to --value retrain:K"]),
-            (["--store", "f64"], ["f32|f16"]),
+            (["--utility", "knn:3", "--lr", 1], ["--lr does not apply: --utility knn:3"]),
+            (["--utility", "kernel", "--model", "mlp"], ["--model does not apply: --utility kernel"]),
+            (["--utility", "retrain", "--beta", 2], ["--beta needs --utility retrain:K"]),
+            (["--store", "f64"], ["f32 or f16"]),
             (["--lr", "nan"], ["--lr nan", "number above 0"]),
             (["--test", 0], ["--test 0"]),
             (["--top", 0], ["--top 0"])):
@@ -488,25 +511,25 @@ def mistakes_that_the_data_shows_are_answered_before_any_training():
     shown = fds_json("data", "show", MNIST)
     tests, samples = shown["test"]["count"], shown["train"]["count"]
     for args, code, phrases in (
-            ([MNIST, "--test", tests + 1], 2, [f"--test {tests + 1}", f"only {tests} samples"]),
-            ([MNIST, "--players", samples + 1], 2, [f"only {samples} samples"]),
+            ([MNIST, "--test", tests + 1], 2, [f"--test {tests + 1}", f"at most {tests}"]),
+            ([MNIST, "--players", samples + 1], 2, [f"at most {samples}"]),
             ([MNIST, "--players", "providers"], 2, ["provider"]),
-            ([MNIST, "--method", "exact"], 1, ["100 players need 2^100", "--method ls"]),
+            ([MNIST, "--method", "exact"], 1, ["100 players need 2^100", "use ls"]),
             ([MNIST, "--method", "exact", "--sampler", "gfds", "--players", 200], 1,
-             ["exact GFDS values", "--method ls"]),
+             ["exact GFDS values", "use ls"]),
             ([MNIST, "--players", 10, "--coalitions", 1024], 1, ["--coalitions 1024", "only 1022"]),
-            ([MNIST, "--value", "retrian"], 2, ['unknown value function "retrian"', '"retrain:K"']),
-            ([MNIST, "--value", "knn"], 2, ['"knn:K"']),
-            ([MNIST, "--value", "knn:x"], 2, ["after the colon"]),
+            ([MNIST, "--utility", "retrian"], 2, ['unknown utility function "retrian"', '"retrain:K"']),
+            ([MNIST, "--utility", "knn"], 2, ['"knn:K"']),
+            ([MNIST, "--utility", "knn:x"], 2, ["after the colon"]),
             ([MNIST, "--model", "lenet"], 2, ['did you mean "lenet5"?']),
-            ([MNIST, "--group", "lable"], 1, ["--group lable", 'did you mean "label"?']),
-            ([MNIST, "--group", "model:x"], 2, ["--group model:x", "whole number"]),
+            ([MNIST, "--group", "lable"], 1, ["--group", 'did you mean "label"?']),
+            ([MNIST, "--group", "model:x"], 2, ["--group model:N", "whole number", "got model:x"]),
             ([MNIST, "--group", "provider"], 2, ["provider"]),
             (["t.csv", "--sampler", "gfds", "--group", "label"], 2, ["needs two groups or more"])):
         _, err = fds("value", *args, "-q", code=code)
         *_, last = err.rstrip("\n").split("\n")
         for phrase in ["fds value: ", *phrases]:
-            assert phrase in last, f"{args}: no {phrase!r} in {last!r}"
+            assert says(phrase, last), f"{args}: no {phrase!r} in {last!r}"
     refused(["value", MNIST, "--players", 10, "--adjust", "none", "--table", "t.csv"], 1, "t.csv")
     assert os.listdir(".") == ["t.csv"]
 
@@ -534,7 +557,7 @@ def groups_from_a_file_must_name_every_player():
 def a_folder_that_is_no_table_is_left_alone():
     os.mkdir("mine")
     pathlib.Path("mine/letter").write_text("dear")
-    for extra in ([], ["--dry-run"]):
+    for extra in ([], ["--estimate"]):
         _, err = fds(*SMALL, "-q", "--table", "mine", *extra, code=2)
         assert "mine" in err and "no table.json" in err, err
     assert os.listdir("mine") == ["letter"]

@@ -114,17 +114,17 @@ static inline void open_ok(const char *where, const fds__data_options *options, 
                            fds_dataset **test) {
     fds_error err = {0};
     *train = *test = NULL;
-    if (fds__data_open(where, options, train, test, &err) != FDS_OK)
+    if (fds__data_open(where, options, NULL, train, test, &err) != FDS_OK)
         fail_msg("%s: %s", where, err.text);
     assert_non_null(*train);
 }
 
 /* Opening fails with that status and a message that says part. */
-static inline void open_fails(const char *where, const fds__data_options *options, fds_status status,
-                              const char *part) {
+static inline void open_fails(const char *where, const fds__data_options *options,
+                              fds_status status, const char *part) {
     fds_error err = {0};
     fds_dataset *train = NULL, *test = NULL;
-    fds_status got = fds__data_open(where, options, &train, &test, &err);
+    fds_status got = fds__data_open(where, options, NULL, &train, &test, &err);
     if (got != status)
         fail_msg("%s: status %s, not %s: %s", where, fds_status_name(got), fds_status_name(status),
                  err.text);

@@ -16,7 +16,7 @@ static void reads_features_labels_and_providers(void **state) {
     put_text("a.csv", "height,label,provider,weight\n"
                       "25.1,cat,\"Clinic \"\"A\"\", Bonn\",-4.25e0\n"
                       "\" 61 \",dog,B,.5\n"
-                      "+7,\"a,b\nc\",B,1e-3");
+                      "+7,\"a,b c\",B,1e-3");
     open_ok(scratch_path("a.csv"), NULL, &train, &test);
     assert_null(test);
     expect_shape(train, 3, 2, 1, 1);
@@ -26,11 +26,14 @@ static void reads_features_labels_and_providers(void **state) {
     assert_int_equal(info.providers, 2);
     expect_class(train, 0, "cat");
     expect_class(train, 1, "dog");
-    expect_class(train, 2, "a,b\nc");
+    expect_class(train, 2, "a,b c");
     assert_string_equal(fds_dataset_provider_name(train, info.provider_ids[2]), "B");
     assert_string_equal(fds_dataset_provider_name(train, info.provider_ids[0]),
                         "Clinic \"A\", Bonn");
     assert_string_equal(fds_dataset_provider_name(train, 2), "?");
+    assert_string_equal(fds_dataset_feature_name(train, 0), "height");
+    assert_string_equal(fds_dataset_feature_name(train, 1), "weight");
+    assert_null(fds_dataset_feature_name(train, 2));
     static const float values[6] = {25.1f, -4.25f, 61.0f, 0.5f, 7.0f, 1e-3f};
     for (int i = 0; i < 6; i++)
         assert_true(train->floats[i] == values[i]);
@@ -91,7 +94,7 @@ static void columns_are_chosen_by_name(void **state) {
     options.provider_column = "nobody";
     open_fails(scratch_path("a.csv"), &options, FDS_ERR_FORMAT, "\"nobody\"");
     options.provider_column = "species";
-    open_fails(scratch_path("a.csv"), &options, FDS_ERR_USAGE, "at once");
+    open_fails(scratch_path("a.csv"), &options, FDS_ERR_USAGE, "both label and provider");
     put_text("a.csv", "x,provider\n1,cat\n2,dog\n");
     fds__data_options provider_is_label = {.label_column = "provider"};
     open_ok(scratch_path("a.csv"), &provider_is_label, &train, &test);
@@ -130,7 +133,7 @@ static void mistakes_are_named_by_line_and_column(void **state) {
         {"label,provider\na,b\n", "no columns with values", FDS_ERR_FORMAT},
         {"label,x,label\na,1,b\n", "two columns are named \"label\"", FDS_ERR_FORMAT},
         {"label,x\n", "no samples", FDS_ERR_SHAPE},
-        {"label,x\na,1\nb\n", "line 3: 1 fields, the header has 2", FDS_ERR_FORMAT},
+        {"label,x\na,1\nb\n", "line 3: 1 fields, but the header has 2", FDS_ERR_FORMAT},
         {"label,x\na,1,2\n", "line 2: 3 fields", FDS_ERR_FORMAT},
         {"label,x\na,\n", "line 2, column \"x\": \"\"", FDS_ERR_FORMAT},
         {"label,x\na,1\n\nb,1.5x\n", "line 4, column \"x\": \"1.5x\"", FDS_ERR_FORMAT},
@@ -139,16 +142,21 @@ static void mistakes_are_named_by_line_and_column(void **state) {
         {"label,x\na,0x10\n", "\"0x10\"", FDS_ERR_FORMAT},
         {"label,x\na,1e39\n", "\"1e39\"", FDS_ERR_FORMAT},
         {"label,x,shop\na,1,Bonn\n", "column \"shop\": \"Bonn\" is not a finite", FDS_ERR_FORMAT},
-        {"label,x,shop\na,1,Bonn\n", "say so with --provider, else remove", FDS_ERR_FORMAT},
+        {"label,x,shop\na,1,Bonn\n", "use --provider, else remove", FDS_ERR_FORMAT},
         {"label,x\na,1 2\n", "\"1 2\"", FDS_ERR_FORMAT},
         {"label,x\na,-\n", "\"-\"", FDS_ERR_FORMAT},
         {"label,x\n,1\n", "line 2, column \"label\": empty", FDS_ERR_FORMAT},
         {"label,x,provider\na,1,\n", "line 2, column \"provider\": empty", FDS_ERR_FORMAT},
-        {"label,x\n\"a\n\n,1\n", "line 2: a quoted field is never closed", FDS_ERR_FORMAT},
-        {"label,x\n\"a\"b,1\n", "line 2: a field ends in byte 0x62", FDS_ERR_FORMAT},
+        {"label,x\n\"a\n\n,1\n", "line 2: a quoted field is not closed", FDS_ERR_FORMAT},
+        {"label,x\n\"a\"b,1\n", "line 2: byte 0x62 after a field", FDS_ERR_FORMAT},
         {"label,x\na\"b,1\n", "line 2: a quote inside a field", FDS_ERR_FORMAT},
         {"label,x\na,1\rb,2\n", "byte 0x0d", FDS_ERR_FORMAT},
-        {"label,x\n\"two\nlines\",1\nb,z\n", "line 4, column \"x\": \"z\"", FDS_ERR_FORMAT},
+        {"label,x\na,\"1\n\"\nb,z\n", "line 2, column \"x\": \"1\n\"", FDS_ERR_FORMAT},
+        {"label,x\n\"two\nlines\",1\n", "line 2, column \"label\": the name has a control",
+         FDS_ERR_FORMAT},
+        {"label,x\na,1\n\x1b[31m,1\n", "line 3, column \"label\": the name has a control",
+         FDS_ERR_FORMAT},
+        {"label,x\n  ,1\n", "line 2, column \"label\": empty", FDS_ERR_FORMAT},
     };
     for (size_t m = 0; m < COUNT(mistakes); m++) {
         put_text("a.csv", mistakes[m].text);
@@ -156,6 +164,38 @@ static void mistakes_are_named_by_line_and_column(void **state) {
     }
     put_file("a.csv", "label,x\na,1\0\n", 13);
     open_fails(scratch_path("a.csv"), NULL, FDS_ERR_FORMAT, "byte 11: NUL");
+}
+
+/* In another encoding two names may become one on their way to a terminal or to JSON. */
+static void names_that_are_not_utf8_are_refused(void **state) {
+    (void)state;
+    put_text("a.csv", "label,provider,x\na,M\xfcller,1\nb,M\xf6ller,1\n");
+    open_fails(scratch_path("a.csv"), NULL, FDS_ERR_FORMAT,
+               "a.csv: line 2, column \"provider\": the name is not UTF-8");
+    open_fails(scratch_path("a.csv"), NULL, FDS_ERR_FORMAT, "iconv -f latin1 -t utf8");
+    put_text("a.csv", "label,provider,x\nGr\xfcn,p,1\n");
+    open_fails(scratch_path("a.csv"), NULL, FDS_ERR_FORMAT,
+               "line 2, column \"label\": the name is");
+    put_text("a.csv", "label,provider,gr\xf6\xdf"
+                      "e\na,p,1\n");
+    open_fails(scratch_path("a.csv"), NULL, FDS_ERR_FORMAT, "line 1, column 3: the name is not");
+}
+
+/* A name is its bytes without the white space around them: what only looks alike stays apart. */
+static void names_are_trimmed_and_told_apart_by_their_bytes(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_text("a.csv",
+             "label , provider,x\n"
+             "a,A,1\na, A ,1\n\"\ta\",A\t,1\n"
+             "a,a,1\na,\xce\x91,1\na,A\xe2\x80\x8b,1\na,M\xc3\xbcller,1\na,Mu\xcc\x88ller,1\n");
+    open_ok(scratch_path("a.csv"), NULL, &train, &test);
+    fds__dataset_info info = fds__dataset_get_info(train);
+    assert_int_equal(info.classes, 1);
+    assert_int_equal(info.providers, 6);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(fds_dataset_provider_name(train, info.provider_ids[i]), "A");
+    fds_dataset_free(train);
 }
 
 static void numbers_do_not_depend_on_the_programs_locale(void **state) {
@@ -198,6 +238,29 @@ static void more_than_65535_providers_are_read(void **state) {
     assert_int_equal(train->provider_ids[65535], 65535);
     assert_string_equal(fds_dataset_provider_name(train, 65535), "65535");
     fds_dataset_free(train);
+}
+
+/* Not while the file is read: its lines are fewer bytes than the file. */
+static bool stop_at_lines(void *user, const fds_progress *progress) {
+    return progress->total < *(size_t *)user;
+}
+
+static void reading_a_large_table_can_be_cancelled(void **state) {
+    (void)state;
+    size_t used = 0, size = FDS__READ_STEP + (4 << 20);
+    char *text = need(size + 64, 1);
+    used += (size_t)sprintf(text, "label,x\n");
+    while (used < size)
+        used += (size_t)sprintf(text + used, "a,%zu\n", used);
+    put_file("a.csv", text, used);
+    free(text);
+    fds_events events = {.progress = stop_at_lines, .user = &used};
+    fds_dataset *train = NULL;
+    fds_error err = {0};
+    assert_int_equal(fds__data_open(scratch_path("a.csv"), NULL, &events, &train, NULL, &err),
+                     FDS_ERR_CANCELLED);
+    expect_in(err.text, "read: cancelled after");
+    assert_null(train);
 }
 
 static void put_gzip(const char *name, const char *text) {
@@ -250,9 +313,12 @@ int main(void) {
         TEST(columns_are_chosen_by_name),
         TEST(a_folder_has_train_and_test_with_one_numbering),
         TEST(mistakes_are_named_by_line_and_column),
+        TEST(names_that_are_not_utf8_are_refused),
+        TEST(names_are_trimmed_and_told_apart_by_their_bytes),
         TEST(numbers_do_not_depend_on_the_programs_locale),
         TEST(more_than_65535_classes_are_refused),
         TEST(more_than_65535_providers_are_read),
+        TEST(reading_a_large_table_can_be_cancelled),
         TEST(a_folder_may_have_its_tables_packed),
         TEST(options_of_other_formats_are_refused),
     };

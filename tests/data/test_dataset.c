@@ -38,6 +38,19 @@ static void create_fails(size_t count, fds_shape shape, const uint8_t *bytes, co
     assert_null(ds);
 }
 
+static void class_names_that_are_not_utf8_are_refused(void **state) {
+    (void)state;
+    static const char *const names[] = {"plain", "caf\xe9"};
+    uint8_t bytes[2] = {0};
+    uint16_t labels[2] = {0, 1};
+    fds_dataset *ds = NULL;
+    fds_error err = {0};
+    assert_int_equal(
+        fds__dataset_create(2, (fds_shape){1, 1, 1}, bytes, NULL, labels, 2, names, &ds, &err),
+        FDS_ERR_FORMAT);
+    expect_in(err.text, "class 1: the name is not UTF-8");
+}
+
 static void what_makes_no_sense_is_refused(void **state) {
     (void)state;
     uint8_t bytes[4] = {0};
@@ -57,7 +70,7 @@ static void what_makes_no_sense_is_refused(void **state) {
     create_fails(0, pair, bytes, NULL, labels, 4, FDS_ERR_SHAPE, "no samples");
     create_fails(2, (fds_shape){2, 0, 1}, bytes, NULL, labels, 4, FDS_ERR_SHAPE, "no values");
     create_fails(2, (fds_shape){65536, 1, 1}, bytes, NULL, labels, 4, FDS_ERR_LIMIT,
-                 "65535 a side");
+                 "65535 per side");
     create_fails(2, (fds_shape){1, 65535, 65535}, bytes, NULL, labels, 4, FDS_ERR_LIMIT, "values");
     create_fails((size_t)1 << 33, pair, bytes, NULL, labels, 4, FDS_ERR_LIMIT, "samples");
 }
@@ -127,7 +140,7 @@ static void names_stand_for_fetched_sets_and_paths_come_first(void **state) {
 static void the_test_part_may_be_left_aside(void **state) {
     (void)state;
     fds_dataset *train = NULL;
-    assert_int_equal(fds__data_open(kept_path("mnist"), NULL, &train, NULL, NULL), FDS_OK);
+    assert_int_equal(fds__data_open(kept_path("mnist"), NULL, NULL, &train, NULL, NULL), FDS_OK);
     expect_shape(train, 300, 1, 28, 28);
     fds_dataset_free(train);
 }
@@ -135,6 +148,7 @@ static void the_test_part_may_be_left_aside(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(is_a_copy_of_the_callers_arrays),
+        TEST(class_names_that_are_not_utf8_are_refused),
         TEST(what_makes_no_sense_is_refused),
         TEST(statistics_are_those_of_the_definition),
         TEST(statistics_of_bytes_see_them_as_0_to_1),

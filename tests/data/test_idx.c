@@ -73,19 +73,22 @@ static void takes_class_names_from_classes_txt(void **state) {
     (void)state;
     fds_dataset *train, *test;
     put_idx("train-images-idx3-ubyte", "train-labels-idx1-ubyte", 5, 2, 2, 3);
-    put_text("classes.txt", "T-shirt/top\r\n  Trouser \n\nAnkle boot\nBag");
+    put_text("classes.txt", "\xef\xbb\xbfT-shirt/top\r\n  Trouser \n\nAnkle boot\nBag");
     open_ok(scratch, NULL, &train, &test);
     assert_int_equal(fds__dataset_get_info(train).classes, 4);
     assert_string_equal(fds_dataset_class_name(train, 0), "T-shirt/top");
     assert_string_equal(fds_dataset_class_name(train, 1), "Trouser");
     assert_string_equal(fds_dataset_class_name(train, 3), "Bag");
     assert_string_equal(fds_dataset_class_name(train, 4), "?");
+    assert_null(fds_dataset_feature_name(train, 0));
     fds_dataset_free(train);
     put_text("classes.txt", "one\ntwo\n");
     open_fails(scratch, NULL, FDS_ERR_FORMAT,
                "sample 2 (from 0): label 2, but there are 2 classes");
     put_text("classes.txt", "\n\n");
     open_fails(scratch, NULL, FDS_ERR_FORMAT, "no names");
+    put_text("classes.txt", "one\n\nGr\xfcn\n");
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "classes.txt: line 3: the name is not UTF-8");
     put_file("classes.txt", "a\0b", 3);
     open_fails(scratch, NULL, FDS_ERR_FORMAT, "byte 1");
 }

@@ -110,7 +110,7 @@ static void idx(void **state) {
 static fds_status parse_packed(uint8_t *data, size_t size, fds_error *err) {
     fds_dataset *ds = NULL, *test = NULL;
     put_file("train-images-idx3-ubyte.gz", data, size);
-    fds_status status = fds__data_open(scratch, NULL, &ds, &test, err);
+    fds_status status = fds__data_open(scratch, NULL, NULL, &ds, &test, err);
     fds_dataset_free(ds);
     return status;
 }
@@ -210,7 +210,7 @@ static void npy(void **state) {
 static fds_status parse_csv(uint8_t *data, size_t size, fds_error *err) {
     fds__blob table = {"table", data, size};
     fds_dataset *ds = NULL;
-    return close_dataset(fds__csv_parse(&table, 1, NULL, &ds, err), &ds, err);
+    return close_dataset(fds__csv_parse(&table, 1, NULL, NULL, &ds, err), &ds, err);
 }
 
 static void csv(void **state) {
@@ -218,7 +218,7 @@ static void csv(void **state) {
     static const char text[] = "label,provider,height,weight\r\n"
                                "cat,\"Clinic \"\"A\"\"\",25.1,4.2\r\n"
                                "\"dog, large\",Clinic B,-61,3.1e1\n"
-                               "\"cat\",\"two\nlines\",\"7\",0";
+                               "\"cat\",\"two  words\",\"7\",0";
     trial t = {.name = "CSV", .parse = parse_csv};
     damage(&t, (const uint8_t *)text, sizeof text - 1, 5, 0);
     uint8_t data[sizeof text - 1];

@@ -161,6 +161,22 @@ static void class_folders_become_classes_in_the_order_of_their_bytes(void **stat
     fds_dataset_free(train);
 }
 
+static void class_folders_with_unclear_names_are_refused(void **state) {
+    (void)state;
+    static const char *const names[][2] = {{"Gr\xfcn", "/Gr?n: the name is not UTF-8"},
+                                           {"cat ", "/cat : the name begins or ends with white"},
+                                           {"\x1b[2J", "/?[2J: the name has a control"}};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        char picture[32];
+        put_folder(names[i][0]);
+        snprintf(picture, sizeof picture, "%s/x.png", names[i][0]);
+        put_png(picture, 6, 5, 1);
+        open_fails(scratch, NULL, FDS_ERR_FORMAT, names[i][1]);
+        unlink(scratch_path(picture));
+        assert_int_equal(rmdir(scratch_path(names[i][0])), 0);
+    }
+}
+
 static void one_colour_picture_makes_all_of_both_parts_colour(void **state) {
     (void)state;
     fds_dataset *train, *test;
@@ -310,6 +326,7 @@ int main(void) {
         TEST(a_jpeg_too_large_for_memory_is_not_called_damaged),
         TEST(a_png_written_is_the_png_read_and_always_the_same_bytes),
         TEST(class_folders_become_classes_in_the_order_of_their_bytes),
+        TEST(class_folders_with_unclear_names_are_refused),
         TEST(one_colour_picture_makes_all_of_both_parts_colour),
         TEST(pictures_that_do_not_fit_are_named),
         TEST(a_png_that_lies_about_its_size_is_refused),

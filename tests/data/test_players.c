@@ -85,7 +85,7 @@ static void wrong_choices_are_refused(void **state) {
     assert_int_equal(fds_players_providers(ds, (uint32_t[]){9}, 1, &p, &err), FDS_ERR_USAGE);
     open_ok(kept_path("mnist"), NULL, &train, &test);
     assert_int_equal(fds_players_providers(train, (uint32_t[]){1}, 1, &p, &err), FDS_ERR_USAGE);
-    expect_in(err.text, "names no providers");
+    expect_in(err.text, "has no providers");
     assert_null(p);
     fds_dataset_free(ds);
     fds_dataset_free(train);

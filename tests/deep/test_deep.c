@@ -282,7 +282,7 @@ static void bf16_stays_near_f32(void **state) {
     double worst = 0;
     for (size_t i = 0; i < COUNT(smalls); i++) {
         deep_graph *g = small_graph(&smalls[i]);
-        /* 5: see is_unsafe in deep_describe.c */
+        /* 5: see is_unsafe in describe.c */
         subject t = subject_make(g, i % 2 ? 8 : 5, 2, FDS__PRECISION_BF16, 6);
         double error = subject_forward(&t);
         if (!(error <= 2e-2))

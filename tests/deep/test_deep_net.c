@@ -109,8 +109,6 @@ static void wrong_parameters_are_named(void **state) {
     assert_int_equal(fds__deep_check(&none, NULL, &err), FDS_ERR_USAGE);
     none.outputs = UINT32_MAX;
     assert_int_equal(fds__deep_check(&none, NULL, &err), FDS_ERR_LIMIT);
-    assert_int_equal(fds__deep_bf16_check(&err),
-                     deep_onednn_has_bf16() ? FDS_OK : FDS_ERR_UNSUPPORTED);
     assert_non_null(fds__deep_isa());
 }
 

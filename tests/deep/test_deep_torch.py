@@ -10,9 +10,14 @@ of all: gradients before batch norm nearly cancel (its output does not change wi
 its input), and what is left of them is rounding.
 """
 import json
+import os
 import subprocess
 import sys
 import tempfile
+
+ENVIRONMENT = dict(os.environ)
+# PyTorch's oneDNN crashes on virtual machines that offer AMX and hide its tiles
+os.environ.setdefault("DNNL_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 try:
     import numpy as np
@@ -147,7 +152,8 @@ def run_ours(model, x, d, network, head, threads, precision, steps):
         x.numpy().tofile(f"{folder}/x.f32")
         d.numpy().tofile(f"{folder}/d.f32")
         subprocess.run([WITNESS, folder, network, head, str(channels), str(side), str(outputs),
-                        str(batch), str(threads), precision, str(steps)], check=True)
+                        str(batch), str(threads), precision, str(steps)], check=True,
+                       env=ENVIRONMENT)
         return read_safetensors(f"{folder}/ours.safetensors")
 
 

@@ -12,7 +12,7 @@ static void read_sheet(const char *path, fds__picture *picture) {
 }
 
 /* Where the first picture begins, how large it is drawn, and the distance to the next. */
-enum { LEFT = 12, TOP = 12, SCALE = 3, SIDE = 28 * SCALE, NEXT_X = SIDE + 10, NEXT_Y = SIDE + 24 };
+enum { LEFT = 12, TOP = 12, SCALE = 3, SIDE = 28 * SCALE, NEXT_X = SIDE + 10, NEXT_Y = SIDE + 30 };
 
 static void pixels_on_the_sheet_are_those_of_the_samples(void **state) {
     (void)state;
@@ -71,6 +71,33 @@ static void colours_floats_and_long_names_are_drawn(void **state) {
     fds_dataset_free(ds);
 }
 
+/* Text stays in its box: what is too long is cut, what is not UTF-8 is replaced. */
+static void text_is_fitted_into_its_box(void **state) {
+    (void)state;
+    enum { WIDTH = 100, HEIGHT = 40, X = 10, Y = 8, BOX = 70, SIZE = 13 };
+    static const draw_type type = {SIZE, draw_ink, true};
+    char longest[2000];
+    for (size_t i = 0; i + 2 < sizeof longest; i += 2)
+        memcpy(longest + i, "é", 3);
+    const char *const texts[] = {"7", "a name that is too long", longest, "M\xfcller \xff", "日本"};
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        fds__picture p;
+        fds_error err = {0};
+        unsigned ink = 0;
+        assert_int_equal(draw_canvas_create(WIDTH, HEIGHT, &p, &err), FDS_OK);
+        assert_int_equal(draw_canvas_text(&p, texts[i], &type, X, Y, BOX, &err), FDS_OK);
+        for (unsigned y = 0; y < HEIGHT; y++)
+            for (unsigned x = 0; x < WIDTH; x++) {
+                bool is_changed = p.pixels[3 * (y * WIDTH + x)] != draw_paper[0];
+                bool is_in_box = x >= X && x < X + BOX && y >= Y && y < Y + draw_line_height(SIZE);
+                assert_true(!is_changed || is_in_box);
+                ink += is_changed;
+            }
+        assert_in_range(ink, 15, BOX * draw_line_height(SIZE) / 2);
+        fds__free(p.pixels);
+    }
+}
+
 static void what_cannot_be_drawn_is_refused(void **state) {
     (void)state;
     fds_dataset *train, *test;
@@ -99,6 +126,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(pixels_on_the_sheet_are_those_of_the_samples),
         TEST(colours_floats_and_long_names_are_drawn),
+        TEST(text_is_fitted_into_its_box),
         TEST(what_cannot_be_drawn_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ enum { OWNERS = 10, LEARNT = 24, TESTED = 6 };
 typedef struct {
     fds_dataset *train, *test;
     fds_players *players;
-    uint32_t inputs[LEARNT], tests[TESTED];
+    uint32_t samples[OWNERS], inputs[LEARNT], tests[TESTED];
     fds__bench_data data;
     fds__bench_params params;
     fds_events events;
@@ -45,16 +45,24 @@ static inline trial trial_make(const char *const *methods) {
     return t;
 }
 
-/* Once the trial stays where it is. */
+/* Once the trial stays where it is. Each player is a sample, in ascending order. */
 static inline void trial_point(trial *t) {
+    size_t players = fds_players_count(t->players);
+    for (size_t i = 0; i < players; i++) {
+        const uint32_t *index;
+        assert_int_equal(fds_players_samples(t->players, i, &index), 1);
+        t->samples[i] = index[0];
+    }
     t->data = (fds__bench_data){.name = "clouds",
-                               .train = t->train,
-                               .players = t->players,
-                               .inputs = t->inputs,
-                               .input_count = LEARNT,
-                               .test = t->test,
-                               .tests = t->tests,
-                               .test_count = TESTED};
+                                .train = t->train,
+                                .players = t->players,
+                                .samples = t->samples,
+                                .sample_count = players,
+                                .inputs = t->inputs,
+                                .input_count = LEARNT,
+                                .test = t->test,
+                                .tests = t->tests,
+                                .test_count = TESTED};
 }
 
 static inline void trial_free(trial *t) {
@@ -125,8 +133,8 @@ static inline const json_t *find_losses(const json_t *row, const char *value, co
     size_t i;
     json_array_foreach(
         json_object_get(row, "losses"), i,
-        entry) if (strcmp(json_string_value(json_object_get(entry, "value")), value) == 0 &&
-                   strcmp(json_string_value(json_object_get(entry, "way")), way) == 0 &&
+        entry) if (strcmp(json_string_value(json_object_get(entry, "utility")), value) == 0 &&
+                   strcmp(json_string_value(json_object_get(entry, "removal")), way) == 0 &&
                    strcmp(json_string_value(json_object_get(entry, "set")), set) == 0) return entry;
     return NULL;
 }

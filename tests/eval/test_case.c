@@ -18,13 +18,13 @@ static void expect_lists(const json_t *entry, size_t shares, size_t count) {
 /* Those that the bench asks for, before the method's own rule could end them; FreeShap has
  * no such rule. */
 static void expect_orders(const json_t *row, const char *base) {
-    const json_t *permutations = json_object_get(row, "orders");
+    const json_t *permutations = json_object_get(row, "permutations");
     bool is_free = strcmp(base, "freeshap") == 0;
     if (!is_free && strcmp(base, "tmc") != 0 && strcmp(base, "cs-shapley") != 0) {
         assert_true(json_is_null(permutations));
         return;
     }
-    assert_true(number(permutations, "walked") == (is_free ? 200 : 20));
+    assert_true(number(permutations, "sampled") == (is_free ? 200 : 20));
     assert_true(json_object_get(permutations, "has_converged") ==
                 (is_free ? json_null() : json_false()));
 }
@@ -51,10 +51,10 @@ static void expect_row(const json_t *json, size_t i, const char *name) {
     assert_string_equal(json_string_value(json_object_get(row, "title")), m.title);
     assert_string_equal(json_string_value(json_object_get(row, "kind")), report_kind_name(m.kind));
     assert_int_equal(json_is_true(json_object_get(row, "is_per_sample")), m.is_per_sample);
-    assert_string_equal(json_string_value(json_object_get(row, "value")),
+    assert_string_equal(json_string_value(json_object_get(row, "utility")),
                         m.is_converged ? "retrain" : "retrain:10");
     assert_int_equal(json_array_size(json_object_get(row, "losses")), 6 + 2 * is_by_both);
-    static const char *const ways[] = {"top", "bottom", "add"};
+    static const char *const ways[] = {"top", "bottom", "keep_top"};
     for (size_t w = 0; w < COUNT(ways); w++)
         expect_lists(find_losses(row, "retrain:10", ways[w], "all"), 3, TESTED);
     assert_int_equal(find_losses(row, "retrain", "top", "all") != NULL, is_by_both);
@@ -62,8 +62,8 @@ static void expect_row(const json_t *json, size_t i, const char *name) {
     double correlation = number(agreement, "correlation"); /* none where all are worth the same */
     assert_true(m.is_per_sample ? fabs(correlation) <= 1 : !(fabs(correlation) > 1));
     assert_true(isnan(number(agreement, "relative_error")) == !is_in_units);
-    assert_true(isnan(number(agreement, "gap")) == !is_in_units);
-    assert_true(number(row, "area") >= 0 && number(row, "area") <= 1);
+    assert_true(isnan(number(agreement, "efficiency_gap")) == !is_in_units);
+    assert_true(number(row, "auc") >= 0 && number(row, "auc") <= 1);
     assert_true(number(row, "sub_models") >= 0);
     bool answers_alone = m.is_per_sample && strcmp(name, "ls") != 0; /* without training */
     bool is_prepared = is_in_units || !m.is_per_sample;
@@ -90,15 +90,15 @@ static void a_case_has_everything(void **state) {
     assert_true(number(data, "classes") == CLASSES && number(data, "players") == OWNERS);
     assert_true(number(data, "tests") == TESTED && number(data, "inputs") == LEARNT);
     assert_true(number(s, "seed") == 4 && number(s, "coalitions") == 60);
-    assert_true(number(s, "orders") == 20 && number(s, "truth") == 80);
+    assert_true(number(s, "permutations") == 20 && number(s, "truth") == 80);
     assert_true(number(s, "flipped") == 0.2);
     assert_string_equal(json_string_value(json_object_get(s, "network")), "fc:classes");
     assert_string_equal(json_string_value(json_object_get(s, "explainer")), "linear");
     assert_int_equal(json_array_size(json_object_get(s, "shares")), 3);
-    assert_int_equal(json_array_size(json_object_get(json, "judged")), 2);
+    assert_int_equal(json_array_size(json_object_get(json, "utilities")), 2);
     for (size_t i = 0; i < 2; i++) { /* as many for converged models */
         const json_t *truth =
-            json_object_get(json_array_get(json_object_get(json, "judged"), i), "truth");
+            json_object_get(json_array_get(json_object_get(json, "utilities"), i), "truth");
         assert_true(number(truth, "coalitions") == 80);
         assert_true(fabs(number(truth, "correlation")) <= 1);
     }
@@ -178,8 +178,8 @@ static void wrong_labels_may_leave_one_group(void **state) {
         t.params.seed = seed;
         run_case(&t, scratch_path(name));
         json_t *json = read_case(scratch_path(name));
-        bool has_area = !json_is_null(json_object_get(find_row(json, "gfds+"), "area"));
-        assert_true(number(find_row(json, "same-label"), "area") >= 0);
+        bool has_area = !json_is_null(json_object_get(find_row(json, "gfds+"), "auc"));
+        assert_true(number(find_row(json, "same-label"), "auc") >= 0);
         with += has_area;
         without += !has_area;
         json_decref(json);
@@ -206,7 +206,7 @@ static void other_settings_are_refused_by_name(void **state) {
      expect_failure(try_case(&t, dir, &err), FDS_ERR_USAGE, &err, part))
     REFUSED(t.params.seed = 5, "settings.seed is 4 in the case, 5 now");
     REFUSED(t.params.coalitions = 80, "settings.coalitions is 60 in the case, 80 now");
-    REFUSED(t.params.permutations = 30, "settings.orders is 20");
+    REFUSED(t.params.permutations = 30, "settings.permutations is 20");
     REFUSED(t.params.truth = 2, "settings.truth is 0 in the case, 2 now");
     REFUSED(t.params.flipped = 0.25, "settings.flipped");
     REFUSED(t.params.shares = other_shares, "settings.shares[1] is 0.5 in the case, 0.6 now");
@@ -251,13 +251,13 @@ static void mistakes_leave_no_folder(void **state) {
     (t = good, trial_point(&t), change,                                  \
      expect_failure(try_case(&t, dir, &err), FDS_ERR_USAGE, &err, part), \
      assert_false(fds__path_exists(dir)))
-    REFUSED(t.params.permutations = 0, "0 orders");
+    REFUSED(t.params.permutations = 0, "`permutations` must be from 1");
     REFUSED(t.data.test_count = 0, "no test samples");
     REFUSED(t.data.name = NULL, "needs a name");
     REFUSED(t.data.input_count = 0, "explainers need inputs");
-    REFUSED(t.inputs[0] = 1000, "sample 1000 is asked for");
-    REFUSED(t.tests[0] = 1000, "sample 1000 is asked for");
-    REFUSED(t.params.methods = near, "11 neighbours among 10 players");
+    REFUSED(t.inputs[0] = 1000, "sample 1000 requested");
+    REFUSED(t.tests[0] = 1000, "sample 1000 requested");
+    REFUSED(t.params.methods = near, "K must be at most 10");
     REFUSED(t.params.network = "fc:7", "7");
 #undef REFUSED
     t = good;
@@ -304,10 +304,10 @@ static void a_single_test_sample_is_enough(void **state) {
         t.tests[0] = sample;
         run_case(&t, scratch_path(name));
         json_t *json = read_case(scratch_path(name));
-        const json_t *judged = json_array_get(json_object_get(json, "judged"), 0);
+        const json_t *judged = json_array_get(json_object_get(json, "utilities"), 0);
         const json_t *row = find_row(json, "tmc");
         const json_t *all = find_losses(row, "retrain:10", "top", "all");
-        bool is_right = number(judged, "right") == 1;
+        bool is_right = number(judged, "correct") == 1;
         assert_int_equal(json_array_size(json_object_get(judged, "losses")), 1 + is_right);
         assert_int_equal(json_array_size(json_object_get(row, "losses")), 1 + is_right);
         assert_true(json_is_null(json_array_get(json_object_get(all, "sd"), 0)));

@@ -27,9 +27,9 @@ static void hand_open(hand *h, const trial *t, const char *kind) {
     p.train.seed = t->params.seed;
     if (strcmp(kind, "retrain") == 0)
         p.train.lr = 1e-3f;
-    expect_ok(
-        fds__utility_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1, &h->value, &err),
-        &err);
+    expect_ok(fds__utility_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1, &h->value,
+                                  &err),
+              &err);
     expect_ok(fds_table_open(scratch_path(kind), h->value, FDS_STORE_F32, NULL, &h->table, &err),
               &err);
     expect_ok(fds_groups_by_label(t->train, t->players, &h->groups, &err), &err);
@@ -39,7 +39,7 @@ static void hand_open(hand *h, const trial *t, const char *kind) {
         h->player_labels[i] = fds__dataset_get_info(t->train).labels[i];
     for (size_t x = 0; x < TESTED; x++) {
         h->labels[x] = fds__dataset_get_info(t->test).labels[t->tests[x]];
-        h->predicted[x] = fds__largest(full + x * CLASSES, CLASSES);
+        h->predicted[x] = fds__argmax_f32(full + x * CLASSES, CLASSES);
         size_t at = x * CLASSES + h->predicted[x];
         h->rise[x] = (double)full[at] - (double)empty[at];
     }
@@ -81,7 +81,7 @@ static void hand_solve(const hand *h, size_t count, uint64_t draw, double *value
 static void hand_truth(const hand *h, const json_t *json, size_t scorer, size_t half,
                        double *truth) {
     const json_t *told =
-        json_object_get(json_array_get(json_object_get(json, "judged"), scorer), "truth");
+        json_object_get(json_array_get(json_object_get(json, "utilities"), scorer), "truth");
     double again[OWNERS * TESTED];
     hand_solve(h, half, 1, truth);
     hand_solve(h, half, 2, again);
@@ -104,15 +104,16 @@ static void hand_baseline(const hand *h, const char *method, fds__scorer scorer,
     if (strcmp(method, "freeshap") != 0)
         p.permutations = h->t->params.permutations;
     p.threads = 1;
-    const fds__baseline_data data = {.train = h->t->train,
-                                    .players = h->t->players,
-                                    .test = h->t->test,
-                                    .inputs = h->t->tests,
-                                    .input_count = TESTED,
-                                    .labels =
-                                        scorer == FDS__SCORER_EACH_SAMPLE ? h->predicted : h->labels,
-                                    .value = &value,
-                                    .table = h->table};
+    const fds_problem problem = {.train = h->t->train,
+                                 .test = h->t->test,
+                                 .players = h->t->players,
+                                 .tests = (uint32_t *)(uintptr_t)h->t->tests,
+                                 .test_count = TESTED};
+    const fds__baseline_data data = {.problem = &problem,
+                                     .labels = scorer == FDS__SCORER_EACH_SAMPLE ? h->predicted
+                                                                                 : h->labels,
+                                     .value = &value,
+                                     .table = h->table};
     expect_ok(fds__baseline(&p, &data, values, NULL, report, NULL, &err), &err);
 }
 
@@ -151,7 +152,7 @@ static void expect_losses(const hand *h, const json_t *row, fds_removal way, con
     expect_ok(fds_value_loss(h->table, way, values, columns, h->labels, h->t->params.shares, 3, 1,
                              losses, NULL, NULL, &err),
               &err);
-    expect_entry(h, row, name, "right", losses);
+    expect_entry(h, row, name, "correct", losses);
     expect_entry(h, row, name, "all", losses);
 }
 
@@ -170,10 +171,10 @@ static void expect_agreement(const hand *h, const json_t *row, const double *val
         fds_agree(values, columns, truth, TESTED, OWNERS, h->player_labels, h->predicted, &a, &err),
         &err);
     expect_number(number(agreement, "correlation"), a.correlation);
-    expect_number(number(agreement, "within"), a.within);
+    expect_number(number(agreement, "class_correlation"), a.within);
     if (!is_estimate) {
         assert_true(json_is_null(json_object_get(agreement, "relative_error")));
-        assert_true(json_is_null(json_object_get(agreement, "gap")));
+        assert_true(json_is_null(json_object_get(agreement, "efficiency_gap")));
         return;
     }
     double missed = 0, all = 0;
@@ -185,7 +186,7 @@ static void expect_agreement(const hand *h, const json_t *row, const double *val
         all += fabs(h->rise[x]) / TESTED;
     }
     assert_true(number(agreement, "relative_error") == a.relative_error);
-    assert_true(fabs(number(agreement, "gap") - missed / all) < 1e-12);
+    assert_true(fabs(number(agreement, "efficiency_gap") - missed / all) < 1e-12);
 }
 
 static void least_squares_are_made_of_their_pieces(void **state) {
@@ -205,12 +206,12 @@ static void least_squares_are_made_of_their_pieces(void **state) {
     const json_t *row = find_row(json, "ls");
     expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     expect_losses(&h, row, FDS_REMOVAL_BOTTOM, "bottom", values, TESTED);
-    expect_losses(&h, row, FDS_REMOVAL_KEEP_TOP, "add", values, TESTED);
+    expect_losses(&h, row, FDS_REMOVAL_KEEP_TOP, "keep_top", values, TESTED);
     expect_agreement(&h, row, values, TESTED, truth, true);
     assert_true(number(row, "sub_models") == 62);
-    assert_true(json_is_null(json_object_get(row, "area")));
+    assert_true(json_is_null(json_object_get(row, "auc")));
     /* before anything is removed */
-    const json_t *judged = json_array_get(json_object_get(json, "judged"), 0);
+    const json_t *judged = json_array_get(json_object_get(json, "utilities"), 0);
     const json_t *all = json_array_get(json_object_get(judged, "losses"), 1);
     double sum = 0, losses[TESTED], zero = 0;
     fds_error err;
@@ -221,9 +222,9 @@ static void least_squares_are_made_of_their_pieces(void **state) {
         sum += losses[x];
         zero += h.predicted[x] == h.labels[x];
     }
-    assert_int_equal(json_array_size(json_object_get(json, "judged")), 1);
+    assert_int_equal(json_array_size(json_object_get(json, "utilities")), 1);
     assert_true(fabs(number(all, "mean") - sum / TESTED) < 1e-12);
-    assert_true(number(judged, "right") == zero);
+    assert_true(number(judged, "correct") == zero);
     json_decref(json);
     hand_close(&h);
     trial_free(&t);
@@ -261,10 +262,10 @@ static void baselines_are_made_of_their_pieces(void **state) {
         size_t columns = scorers[i] == FDS__SCORER_EACH_SAMPLE ? TESTED : 1;
         expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, columns);
         expect_agreement(&h, row, values, columns, truth, is_estimate);
-        const json_t *permutations = json_object_get(row, "orders");
+        const json_t *permutations = json_object_get(row, "permutations");
         assert_int_equal(report.permutations > 0, json_is_object(permutations));
         assert_true(!report.permutations ||
-                    number(permutations, "walked") == (double)report.permutations);
+                    number(permutations, "sampled") == (double)report.permutations);
         size_t asked = fds__baseline_needs_table(m.base) ? report.asked : 0;
         assert_true(number(row, "sub_models") == (double)asked);
     }
@@ -316,11 +317,11 @@ static void fits_are_made_of_their_pieces(void **state) {
                 h.predicted, values);
         expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
         expect_agreement(&h, row, values, TESTED, truth, true);
-        assert_true(number(json_object_get(row, "agreement"), "gap") < 1e-6);
+        assert_true(number(json_object_get(row, "agreement"), "efficiency_gap") < 1e-6);
         json_t *record = read_fit(dir, runs[i]), *results = json_object_get(record, "results");
         assert_true(number(row, "sub_models") == number(results, "sub_models"));
         const json_t *seconds = json_object_get(results, "seconds");
-        double prepared = number(seconds, "service model") + number(seconds, "sub-models");
+        double prepared = number(seconds, "sub-models");
         if (!is_bank)
             prepared +=
                 number(seconds, "values") + number(seconds, "explainer") + number(seconds, "check");
@@ -336,7 +337,7 @@ static void fits_are_made_of_their_pieces(void **state) {
     trial_free(&t);
 }
 
-static void fds__and_who_it_is_compared_with_are_judged_by_converged_models(void **state) {
+static void fds_and_who_it_is_compared_with_are_judged_by_converged_models(void **state) {
     (void)state;
     static const char *const methods[] = {"fds", "ls", "loo", "same-label", NULL};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
@@ -354,14 +355,14 @@ static void fds__and_who_it_is_compared_with_are_judged_by_converged_models(void
     hand_truth(&h, json, 1, 30, truth);
     ask_run(in_run(dir, "fds.run"), &t, FDS__ANSWERER_EXPLAINER, h.predicted, values);
     const json_t *row = find_row(json, "fds");
-    assert_string_equal(json_string_value(json_object_get(row, "value")), "retrain");
+    assert_string_equal(json_string_value(json_object_get(row, "utility")), "retrain");
     expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     expect_agreement(&h, row, values, TESTED, truth, true);
     /* each scorer asks for the label that its own model predicts */
     ask_run(in_run(dir, "fds.run"), &t, FDS__ANSWERER_EXPLAINER, quickly.predicted, values);
     expect_losses(&quickly, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     /* the table's models are those of the fit: v(N) and v(0) are the same */
-    assert_true(number(json_object_get(row, "agreement"), "gap") < 1e-6);
+    assert_true(number(json_object_get(row, "agreement"), "efficiency_gap") < 1e-6);
     assert_null(find_losses(find_row(json, "ls"), "retrain", "top", "all"));
     hand_baseline(&quickly, "loo", FDS__SCORER_ACCURACY, values, NULL);
     expect_losses(&h, find_row(json, "loo"), FDS_REMOVAL_TOP, "top", values, 1);
@@ -421,13 +422,11 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
             same[i] += labels[i] == h.labels[x];
         }
     }
-    assert_true(number(find_row(json, "afds"), "area") ==
-                fds_ranking_area(means, is_wrong, OWNERS));
-    assert_true(number(find_row(json, "same-label"), "area") ==
+    assert_true(number(find_row(json, "afds"), "auc") == fds_ranking_area(means, is_wrong, OWNERS));
+    assert_true(number(find_row(json, "same-label"), "auc") ==
                 fds_ranking_area(same, is_wrong, OWNERS));
     hand_baseline(&h, "loo", FDS__SCORER_ACCURACY, values, NULL);
-    assert_true(number(find_row(json, "loo"), "area") ==
-                fds_ranking_area(values, is_wrong, OWNERS));
+    assert_true(number(find_row(json, "loo"), "auc") == fds_ranking_area(values, is_wrong, OWNERS));
     json_decref(run);
     json_decref(json);
     hand_close(&h);
@@ -441,14 +440,19 @@ static void all_samples_of_a_player_get_wrong_labels(void **state) {
     static const char *const methods[] = {"loo", "afds", NULL}, *const knn[] = {"knn:1", NULL};
     task from = task_providers("afds");
     fds__bench_params params = quick_bench(methods);
+    uint32_t owned[PLAYERS];
+    for (uint32_t i = 0; i < PLAYERS; i++)
+        owned[i] = i;
     const fds__bench_data data = {.name = "providers",
-                                 .train = from.train,
-                                 .players = from.players,
-                                 .inputs = from.inputs,
-                                 .input_count = INPUTS,
-                                 .test = from.train, /* of its own samples */
-                                 .tests = (uint32_t[]){80, 81, 82},
-                                 .test_count = 3};
+                                  .train = from.train,
+                                  .players = from.players,
+                                  .samples = owned,
+                                  .sample_count = PLAYERS,
+                                  .inputs = from.inputs,
+                                  .input_count = INPUTS,
+                                  .test = from.train, /* of its own samples */
+                                  .tests = (uint32_t[]){80, 81, 82},
+                                  .test_count = 3};
     size_t players = fds_players_count(from.players), changed = 0, samples = 0;
     char dir[300];
     fds_error err;
@@ -466,7 +470,7 @@ static void all_samples_of_a_player_get_wrong_labels(void **state) {
         changed += !json_equal(json_object_get(a, "label"), json_object_get(b, "label"));
     }
     assert_true(samples == PLAYERS && changed <= 1); /* of most samples; all of them are wrong */
-    double area = number(find_row(row, "loo"), "area");
+    double area = number(find_row(row, "loo"), "auc");
     assert_true(area >= 0 && area <= 1);
     params.methods = knn;
     expect_failure(fds__bench_case(scratch_path("knn"), &data, &params, NULL, &err), FDS_ERR_USAGE,
@@ -483,7 +487,7 @@ int main(void) {
         IN_SCRATCH(least_squares_are_made_of_their_pieces),
         IN_SCRATCH(baselines_are_made_of_their_pieces),
         IN_SCRATCH(fits_are_made_of_their_pieces),
-        IN_SCRATCH(fds__and_who_it_is_compared_with_are_judged_by_converged_models),
+        IN_SCRATCH(fds_and_who_it_is_compared_with_are_judged_by_converged_models),
         IN_SCRATCH(wrong_labels_are_found_by_the_lowest_values),
         IN_SCRATCH(all_samples_of_a_player_get_wrong_labels),
     };

@@ -142,7 +142,7 @@ static void a_resumed_case_keeps_what_methods_took(void **state) {
     const json_t *tmc = find_row(json, "tmc"), *timing = json_object_get(tmc, "timing");
     assert_true(number(tmc, "sub_models") == 77 && number(timing, "prepare_s") == 12.5);
     assert_true(json_is_false(json_object_get(timing, "was_resumed")));
-    assert_true(number(json_object_get(tmc, "orders"), "walked") == 20);
+    assert_true(number(json_object_get(tmc, "permutations"), "sampled") == 20);
     assert_true(number(find_row(json, "loo"), "sub_models") == OWNERS + 1);
     assert_true(was_resumed(dir, "loo"));
     assert_true(json_is_true(json_object_get(json_object_get(json, "machine"), "is_mixed")));

@@ -4,6 +4,7 @@
 #include "../base/scratch.h"
 #include "eval/eval.h"
 
+#include <ctype.h>
 #include <math.h>
 
 static eval_method found(const char *name) {
@@ -57,6 +58,7 @@ static void every_baseline_is_a_method_with_and_without_sample(void **state) {
     static const char *const others[][2] = {
         {"gshapley", "G-Shapley"},
         {"banzhaf", "Data Banzhaf"},
+        {"ame", "Average marginal effects, by Lasso"},
         {"knn:1", "1 nearest neighbour"},
         {"knn:12", "12 nearest neighbours"},
         {"knn:7@model", "7 nearest neighbours, of features"},
@@ -77,25 +79,29 @@ static void every_baseline_is_a_method_with_and_without_sample(void **state) {
         assert_true(m.is_per_sample && !m.is_fit && !m.is_converged);
     }
     assert_int_equal(found("tmc/sample").kind, REPORT_OTHER); /* not the paper's setting */
+    for (const char *const *name = fds_baseline_methods(); *name; name++)
+        if (!strchr(*name, ':')) /* a title of its own, or what it computes */
+            assert_true(isupper((unsigned char)found(*name).title[0]));
 }
 
 static void what_cannot_be_is_refused_with_the_reason(void **state) {
     (void)state;
     static const char *const wrong[][2] = {
         {"shapley", "there is no method \"shapley\"; there are fds, afds, gfds, gfds+"},
+        {"shapley", ", random, gshapley, knn:K, banzhaf, ame, beta:A,B"},
         {"", "there is no method"},
         {"/sample", "there is no method"},
         {"fds/samples", "there is no method"},
         {"FDS", "there is no method"},
         {"exact", "there is no method"},
-        {"cs-shapley/sample", "judge by accuracy; name it \"cs-shapley\""},
+        {"cs-shapley/sample", "use accuracy; name it \"cs-shapley\""},
         {"afds/sample", "afds has values for each test sample in any case; name it \"afds\""},
         {"ls/sample", "name it \"ls\""},
         {"bank/sample", "name it \"bank\""},
         {"same-label/sample", "name it \"same-label\""},
-        {"knn", "as in \"knn:5\""},
-        {"knn:0/sample", "as in \"knn:5\""},
-        {"beta:4", "as in \"beta:4,1\""},
+        {"knn", "for example knn:5"},
+        {"knn:0/sample", "for example knn:5"},
+        {"beta:4", "for example beta:4,1"},
         {"a name that is longer than any name of a method can ever be/sample", "there is no"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
@@ -150,13 +156,13 @@ static void mistakes_are_named_before_any_work(void **state) {
             "share 1 of the players is 1.01");
     MISTAKE((p.shares = falls, p.share_count = 2), FDS_ERR_USAGE, "0.2 comes after 0.5");
     MISTAKE((p.shares = nan, p.share_count = 1), FDS_ERR_USAGE, "above 0 and at most 1");
-    MISTAKE(p.explainer = "resnet", FDS_ERR_USAGE, "it must be one of mlp, cnn");
+    MISTAKE(p.explainer = "resnet", FDS_ERR_USAGE, "`explainer` must be mlp, cnn");
     MISTAKE(p.explainer = "bank", FDS_ERR_USAGE, "the bank is a method");
     MISTAKE(p.network = NULL, FDS_ERR_USAGE, "no network");
     MISTAKE(p.coalitions = 61, FDS_ERR_USAGE, "61 coalitions");
     MISTAKE(p.truth = 4001, FDS_ERR_USAGE, "4001 coalitions for the truth");
     MISTAKE(p.truth = (size_t)1 << 40, FDS_ERR_LIMIT, "at most");
-    MISTAKE(p.permutations = 0, FDS_ERR_USAGE, "0 orders");
+    MISTAKE(p.permutations = 0, FDS_ERR_USAGE, "`permutations` must be from 1");
     MISTAKE(p.flipped = 1, FDS_ERR_USAGE, "from 0 to below 1");
     MISTAKE(p.flipped = -0.1, FDS_ERR_USAGE, "share -0.1");
     MISTAKE(p.flipped = NAN, FDS_ERR_USAGE, "from 0 to below 1");

@@ -187,7 +187,7 @@ static void a_plan_that_the_file_begins_with_is_answered_for(void **state) {
     expect_ok(try_open(&s, beginning, 2, &bank, &err), &err);
     fds__bank_free(bank);
     bank = NULL;
-    expect_failure(try_open(&s, longer, 2, &bank, &err), FDS_ERR_USAGE, &err, "bank holds");
+    expect_failure(try_open(&s, longer, 2, &bank, &err), FDS_ERR_USAGE, &err, "bank has");
     fds_plan_free(beginning);
     fds_plan_free(longer);
     free_subject(&s);
@@ -215,6 +215,26 @@ static void expect_bytes(const bytes *right, const char *after) {
 
 static void remove_table(void) {
     nftw(scratch_path("table"), scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* tests/data/records has a bank of an earlier build (91d59f5). */
+static void a_file_of_an_earlier_build_is_read_and_written_to_the_byte(void **state) {
+    (void)state;
+    subject s = make_subject(20);
+    char path[512];
+    bytes old;
+    snprintf(path, sizeof path, "%s/records/models.bank", getenv("FDS_TEST_DATA"));
+    old.data = scratch_read(path, &old.size);
+    scratch_write(scratch_path("bank"), old.data, old.size);
+    fds__bank_free(open_bank(&s, 1));
+    fill(&s, 1);
+    expect_bytes(&old, "read and filled");
+    remove_table();
+    unlink(scratch_path("bank"));
+    fill(&s, 2);
+    expect_bytes(&old, "written");
+    free(old.data);
+    free_subject(&s);
 }
 
 static void the_bytes_do_not_depend_on_threads(void **state) {
@@ -270,6 +290,26 @@ static void whatever_is_missing_or_damaged_is_trained_again(void **state) {
     bank = open_bank(&s, 2);
     fds__bank_free(bank);
     free(longer);
+    free(right.data);
+    free_subject(&s);
+}
+
+/* What a loss of power may leave: records that reached the disk before the header did. */
+static void a_header_of_zeros_is_that_of_a_new_file(void **state) {
+    (void)state;
+    subject s = make_subject(20);
+    fds_error err;
+    fds__bank *bank = NULL;
+    char header[72];
+    fill(&s, 1);
+    bytes right = take_bytes();
+    memcpy(header, right.data, sizeof header);
+    memset(right.data, 0, sizeof header);
+    scratch_write(scratch_path("bank"), right.data, right.size);
+    memcpy(right.data, header, sizeof header);
+    expect_failure(try_open(&s, s.plan, 1, &bank, &err), FDS_ERR_FORMAT, &err, "is not a bank");
+    fill(&s, 1);
+    expect_bytes(&right, "a header of zeros");
     free(right.data);
     free_subject(&s);
 }
@@ -373,7 +413,7 @@ static void mistakes_of_the_caller_are_told(void **state) {
     expect_failure(fds__bank_fill(scratch_path("bank"), knn, table, s.plan, 1, NULL, &err),
                    FDS_ERR_UNSUPPORTED, &err, "retrain");
     expect_failure(fds__bank_fill(scratch_path("bank"), s.value, table, s.plan, 1, NULL, &err),
-                   FDS_ERR_USAGE, &err, "another value function");
+                   FDS_ERR_USAGE, &err, "another utility function");
     fds_table_free(table);
     fds_plan *small_plan = paired(4, 10, 1);
     expect_failure(try_fill(&s, small_plan, 1, NULL, &err), FDS_ERR_SHAPE, &err, "4 players");
@@ -462,8 +502,10 @@ int main(void) {
         IN_SCRATCH(answers_are_those_of_least_squares_on_the_table),
         IN_SCRATCH(bits_do_not_depend_on_threads_or_company),
         IN_SCRATCH(a_plan_that_the_file_begins_with_is_answered_for),
+        IN_SCRATCH(a_file_of_an_earlier_build_is_read_and_written_to_the_byte),
         IN_SCRATCH(the_bytes_do_not_depend_on_threads),
         IN_SCRATCH(whatever_is_missing_or_damaged_is_trained_again),
+        IN_SCRATCH(a_header_of_zeros_is_that_of_a_new_file),
         IN_SCRATCH(a_killed_filling_goes_on),
         IN_SCRATCH(other_files_are_told_apart),
         IN_SCRATCH(mistakes_of_the_caller_are_told),

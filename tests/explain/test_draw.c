@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The figure of inputs and their greatest contributors: which pictures stand where, in which order,
+ * The figure of inputs and their largest contributors: which pictures stand where, in which order,
  * which are framed, and what is refused. */
 #include "fixture.h"
 
 enum { SIDE = 4, SCALE = 28, ROWS = 2, PAPER = 248 };
 /* As draw.c lays it out for pictures of 4 x 4 and class names of one letter. */
-enum { LEFT = 18, TOP = 18, CELL_WIDTH = 134, CELL_HEIGHT = 203, LABELS = 26, MARGINS = 28 };
+enum { LEFT = 20, TOP = 20, MARGINS = 32, TEXT = 13, LINE = 16, GAP = 16 };
+
+static uint32_t text_width(const char *text) {
+    uint32_t width = 0;
+    fds_error err;
+    expect_ok(draw_text_width(text, TEXT, &width, &err), &err);
+    return width;
+}
+
+static uint32_t key_width(void) { return text_width("confidence") + 6; }
+static uint32_t cell_width(void) { return 4 + key_width() + text_width("100.0 %") + GAP; }
+static uint32_t cell_height(uint32_t lines) { return 8 + SIDE * SCALE + 8 + lines * LINE + GAP; }
 
 static uint8_t pixel(size_t sample, size_t at) { return (uint8_t)((sample * 11 + at * 15) % 250); }
 
 static task task_pictures(void) {
     static uint8_t bytes[SAMPLES * SIDE * SIDE];
     uint16_t labels[SAMPLES];
-    task t = {.method = "afds", .input_count = INPUTS, .params = quick("afds")};
+    task t = {.input_count = INPUTS, .params = quick("afds")};
     fds_error err;
     for (size_t i = 0; i < SAMPLES; i++) {
         labels[i] = i % CLASSES;
@@ -20,7 +31,7 @@ static task task_pictures(void) {
             bytes[i * SIDE * SIDE + at] = pixel(i, at);
     }
     expect_ok(fds__dataset_create(SAMPLES, (fds_shape){1, SIDE, SIDE}, bytes, NULL, labels, CLASSES,
-                                 NULL, &t.train, &err),
+                                  NULL, &t.train, &err),
               &err);
     task_players(&t);
     for (uint32_t i = 0; i < INPUTS; i++)
@@ -66,7 +77,7 @@ static fds_status try_draw(subject *s, size_t count, const uint32_t *true_labels
     fds__answers to = places(&s->a);
     to.probs = has_probs ? to.probs : NULL;
     return fds__run_draw(s->run, s->t.train, s->index, count, true_labels, &to, columns,
-                        scratch_path("f.png"), err);
+                         scratch_path("f.png"), err);
 }
 
 static fds__picture drawn(void) {
@@ -92,16 +103,19 @@ static void expect_sample(const fds__picture *p, size_t sample, uint32_t left, u
         }
 }
 
-/* Ink in the line below a picture, counted from 0. */
-static bool has_ink(const fds__picture *p, uint32_t left, uint32_t top, uint32_t line) {
-    for (uint32_t y = 0; y < 20; y++)
-        for (uint32_t x = 0; x < SIDE * SCALE; x++)
-            if (*at(p, left + x, top + SIDE * SCALE + 7 + line * 22 + y) < 100)
-                return true;
-    return false;
+/* Whether a line below a picture, counted from 0, has a key and a text. */
+static bool has_line(const fds__picture *p, uint32_t left, uint32_t top, uint32_t line) {
+    uint32_t key = 0, text = 0;
+    for (uint32_t y = 0; y < LINE; y++)
+        for (uint32_t x = 0; x + GAP < cell_width(); x++) {
+            bool has_ink = *at(p, left + x, top + SIDE * SCALE + 12 + line * LINE + y) < 150;
+            *(x < key_width() ? &key : &text) += has_ink;
+        }
+    assert_true(!key == !text);
+    return key > 20 && text > 3;
 }
 
-static void the_greatest_contributors_stand_in_order(void **state) {
+static void the_largest_contributors_stand_in_order(void **state) {
     (void)state;
     static const size_t order[ROWS][3] = {{5, 2, 9}, {0, 1, 2}};
     static subject s;
@@ -109,21 +123,21 @@ static void the_greatest_contributors_stand_in_order(void **state) {
     subject_make(&s);
     expect_ok(try_draw(&s, ROWS, s.true_labels, true, 3, &err), &err);
     fds__picture p = drawn();
-    assert_int_equal(p.width, MARGINS + LABELS + 4 * CELL_WIDTH);
-    assert_int_equal(p.height, MARGINS + ROWS * CELL_HEIGHT + 10);
+    assert_int_equal(p.width, MARGINS + 4 * cell_width());
+    assert_int_equal(p.height, MARGINS + ROWS * cell_height(4) + LINE);
     for (uint32_t i = 0; i < ROWS; i++) {
-        uint32_t left = LEFT + LABELS, top = TOP + i * CELL_HEIGHT;
+        uint32_t left = LEFT, top = TOP + i * cell_height(4);
         expect_sample(&p, s.index[i], left, top);
-        assert_true(has_ink(&p, left, top, 0) && has_ink(&p, left, top, 1));
-        assert_true(has_ink(&p, left, top, 2) == (i == 0)); /* for another label than predicted */
-        left += 7;
+        for (uint32_t line = 0; line < 4; line++) /* the last: another label is explained */
+            assert_true(has_line(&p, left, top, line) == (line < 3 || i == 0));
+        left += GAP / 2;
         for (uint32_t k = 0; k < 3; k++) {
-            left += CELL_WIDTH;
+            left += cell_width();
             expect_sample(&p, order[i][k], left, top);
             bool is_framed = *at(&p, left - 2, top + 50) != PAPER;
             assert_true(is_framed == (order[i][k] % CLASSES != s.a.labels[i]));
-            for (uint32_t line = 0; line < 3; line++)
-                assert_true(has_ink(&p, left, top, line));
+            for (uint32_t line = 0; line < 4; line++)
+                assert_true(has_line(&p, left, top, line) == (line < 3));
         }
     }
     fds__free(p.pixels);
@@ -137,10 +151,11 @@ static void what_is_not_given_is_not_drawn(void **state) {
     subject_make(&s);
     expect_ok(try_draw(&s, 1, NULL, false, PLAYERS + 3, &err), &err); /* more than there are */
     fds__picture p = drawn();
-    assert_int_equal(p.width, MARGINS + (1 + PLAYERS) * CELL_WIDTH);
+    assert_int_equal(p.width, MARGINS + (1 + PLAYERS) * cell_width());
+    assert_int_equal(p.height, MARGINS + cell_height(3) + LINE);
     expect_sample(&p, s.index[0], LEFT, TOP);
-    assert_true(has_ink(&p, LEFT, TOP, 0));
-    assert_false(has_ink(&p, LEFT, TOP, 1) || has_ink(&p, LEFT, TOP, 2)); /* no probability */
+    for (uint32_t line = 0; line < 3; line++) /* neither label nor confidence */
+        assert_true(has_line(&p, LEFT, TOP, line) == (line == 0));
     fds__free(p.pixels);
     subject_free(&s);
 }
@@ -164,8 +179,9 @@ static void mistakes_are_told(void **state) {
         fds__run_draw(s.run, s.t.train, many, 1, NULL, &to, 3, scratch_path("none/f.png"), &err),
         FDS_ERR_NOT_FOUND, &err, "none/f.png");
     fds_dataset *vectors = clouds(3, 1);
-    expect_failure(fds__run_draw(s.run, vectors, NULL, 1, NULL, &to, 3, scratch_path("f.png"), &err),
-                   FDS_ERR_USAGE, &err, "only images");
+    expect_failure(
+        fds__run_draw(s.run, vectors, NULL, 1, NULL, &to, 3, scratch_path("f.png"), &err),
+        FDS_ERR_USAGE, &err, "only images");
     assert_false(fds__path_exists(scratch_path("f.png")));
     fds_dataset_free(vectors);
     subject_free(&s);
@@ -197,7 +213,7 @@ static void faults_leave_no_picture(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_SCRATCH(the_greatest_contributors_stand_in_order),
+        IN_SCRATCH(the_largest_contributors_stand_in_order),
         IN_SCRATCH(what_is_not_given_is_not_drawn),
         IN_SCRATCH(mistakes_are_told),
         IN_SCRATCH(faults_leave_no_picture),

@@ -9,25 +9,18 @@
  * inputs in the given order, which receives it. */
 static void solve_table(const task *t, const char *dir, uint32_t *order, double *values,
                         double *errors) {
-    fds__fit_settings s;
+    const fds__fit_settings s = settled(t);
     fds__fit_plans plans;
-    fds_utility *value = NULL;
     fds_table *table = NULL;
     fds_table_view *view = NULL;
     fds_error err;
-    expect_ok(
-        fds__fit_settle(&t->params, t->train, t->players, t->groups, t->inputs, INPUTS, &s, &err),
-        &err);
     expect_ok(fds__fit_plans_make(&s, PLAYERS, t->groups, &plans, &err), &err);
-    fds__fit_order(&s, t->inputs, INPUTS, order);
-    expect_ok(fds__utility_create(&s.value, t->train, t->players, t->train, order, INPUTS, 1, &value,
-                                 &err),
-              &err);
+    fds_utility *value = utility_of(t, order);
     expect_ok(fds_table_open(in_run(dir, FDS__RUN_TABLE), value, FDS_STORE_F32, NULL, &table, &err),
               &err);
     expect_ok(fds_table_view_create(table, plans.plan, NULL, false, 1, &view, &err), &err);
     const fds_rows rows = fds_table_view_rows(view);
-    const fds_ls_params ls = {.adjust = t->params.adjust, .groups = t->groups};
+    const fds_ls_params ls = {.adjust = s.adjust, .groups = t->groups};
     expect_ok(fds_least_squares(plans.plan, &rows, &ls, 1, values, errors, NULL, NULL, &err), &err);
     fds_table_view_free(view);
     fds_table_free(table);
@@ -66,18 +59,17 @@ static void kept_sub_models_answer_like_the_table(void **state) {
     (void)state;
     static const struct {
         const char *method;
-        fds_adjust adjust;
+        const char *adjust;
         size_t coalitions;
-    } cases[] = {
-        {"afds", FDS_ADJUST_COUNTS, 200}, {"afds", FDS_ADJUST_SHRINK, 60},
-        {"afds", FDS_ADJUST_NONE, 200},   {"afds", FDS_ADJUST_COUNTS, 20} /* fewer than unknowns */,
-        {"gfds", FDS_ADJUST_NONE, 120},   {"gfds+", FDS_ADJUST_NONE, 60}};
+    } cases[] = {{"afds", "counts", 200}, {"afds", "shrink", 60},
+                 {"afds", "none", 200},   {"afds", "counts", 20} /* fewer than unknowns */,
+                 {"gfds", "none", 120},   {"gfds+", "none", 60}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         task t = task_make(cases[i].method);
         t.params.keep_models = true;
         t.params.adjust = cases[i].adjust;
         t.params.coalitions = cases[i].coalitions;
-        t.params.epochs = 1;
+        t.params.explainer_epochs = 1;
         fit(&t, scratch_path("run"));
         expect_bank_like_table(&t, scratch_path("run"));
         expect_efficient(&t, scratch_path("run"), FDS__ANSWERER_BANK);
@@ -91,7 +83,7 @@ static void a_bank_needs_no_network(void **state) {
     (void)state;
     static answers by_bank, by_default;
     task t = task_make("afds");
-    t.params.explainer = "bank";
+    t.params.explainer = BANK;
     fds__fit_report report = fit(&t, scratch_path("run"));
     assert_true(report.sub_models == 82 && report.epochs == 0);
     assert_int_equal(access(scratch_path("run/explainer.safetensors"), F_OK), -1);
@@ -116,7 +108,7 @@ static void a_stopped_bank_ends_with_the_same_bits(void **state) {
     char wanted[65], got[65];
     stopper s = {0};
     task t = task_make("afds");
-    t.params.explainer = "bank";
+    t.params.explainer = BANK;
     t.events = (fds_events){.progress = stop, .user = &s};
     fit(&t, scratch_path("whole"));
     uint64_t calls = s.calls;

@@ -16,14 +16,14 @@ typedef struct {
     char wanted[65];
 } subject;
 
-static void subject_make(subject *s, const char *method, const char *explainer) {
+static void subject_make(subject *s, const char *method, int explainer) {
     s->t = task_make(method);
     s->t.params.explainer = explainer;
     s->t.params.coalitions = 20;
-    s->t.params.epochs = 2;
-    s->t.params.value.kind = "retrain:1";
+    s->t.params.explainer_epochs = 2;
+    s->t.params.epochs = 1;
     s->t.input_count = 20;
-    s->file = strcmp(explainer, "bank") == 0 ? FDS__RUN_BANK : FDS__RUN_EXPLAINER;
+    s->file = explainer == BANK ? FDS__RUN_BANK : FDS__RUN_EXPLAINER;
     snprintf(s->dir, sizeof s->dir, "%s", scratch_path("run"));
     fit(&s->t, s->dir);
     sha256_of(in_run(s->dir, s->file), s->wanted);
@@ -82,7 +82,7 @@ static void fail_fits(const subject *s, fds__fault_kind kind) {
     assert_true(survived * 20 <= tried + 20);
 }
 
-static void fail_everywhere(const char *method, const char *explainer) {
+static void fail_everywhere(const char *method, int explainer) {
     subject s;
     json_set_alloc_funcs(fds__alloc, fds__free);
     subject_make(&s, method, explainer);
@@ -94,24 +94,24 @@ static void fail_everywhere(const char *method, const char *explainer) {
 
 static void a_fit_survives_failures(void **state) {
     (void)state;
-    fail_everywhere("afds", "linear");
+    fail_everywhere("afds", LINEAR);
 }
 
 static void a_fit_by_groups_survives_failures(void **state) {
     (void)state;
-    fail_everywhere("gfds+", "mlp");
+    fail_everywhere("gfds+", MLP);
 }
 
 static void a_bank_survives_failures(void **state) {
     (void)state;
-    fail_everywhere("afds", "bank");
+    fail_everywhere("afds", BANK);
 }
 
 /* Failures one after the other in one folder, each a little later than the last. */
 static void a_fit_that_fails_again_and_again_gets_done(void **state) {
     (void)state;
     subject s;
-    subject_make(&s, "afds", "linear");
+    subject_make(&s, "afds", LINEAR);
     for (int kind = FDS__FAULT_ALLOC; kind <= FDS__FAULT_IO; kind++) {
         for (uint64_t nth = 3; nth < 1000000; nth += nth / 3) {
             fds_error err = {0};
@@ -131,7 +131,7 @@ static void a_fit_that_fails_again_and_again_gets_done(void **state) {
 /* Every single one: a run is opened often, and quickly. */
 static void opening_a_run_survives_failures(void **state) {
     (void)state;
-    static const char *const explainers[] = {"linear", "bank"};
+    static const int explainers[] = {LINEAR, BANK};
     for (size_t e = 0; e < COUNT(explainers); e++) {
         subject s;
         subject_make(&s, "afds", explainers[e]);
@@ -144,7 +144,8 @@ static void opening_a_run_survives_failures(void **state) {
                 if (fds__fault_arm((fds__fault_kind)kind, 0) < nth) {
                     expect_ok(status, &err);
                     assert_true(nth > 5);
-                    print_message("# %s: %llu %s\n", explainers[e], (unsigned long long)nth - 1,
+                    print_message("# %s: %llu %s\n", explainers[e] == BANK ? "bank" : "linear",
+                                  (unsigned long long)nth - 1,
                                   kind == FDS__FAULT_IO ? "file operations" : "allocations");
                     break;
                 }

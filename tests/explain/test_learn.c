@@ -3,6 +3,9 @@
  * it was broken off; what it leaves behind can be read; bad lessons and files are told. */
 #include "training_fixture.h"
 
+#include <cblas.h>
+#include <omp.h>
+
 enum { N = 6, CLASSES = 2 };
 
 static const toy_size small = {.inputs = 60,
@@ -223,8 +226,10 @@ static void training_stops_when_patience_is_at_an_end(void **state) {
 /* Where the processor has it. */
 static void bf16_learns_as_well_and_goes_on_to_the_same_bits(void **state) {
     (void)state;
-    if (fds__deep_bf16_check(NULL) != FDS_OK)
-        return;
+    if (fds__deep_bf16_check(NULL) != FDS_OK) {
+        expect_no_cpu_flag("avx512_bf16");
+        SKIP_CASE("this processor has no bf16");
+    }
     toy t;
     toy_make(&t, &small);
     fds__explainer_params params = quick;
@@ -263,6 +268,28 @@ static void batches_are_full(void **state) {
     params.batch = 1000;
     train_well(&t, &params, &w, NULL);
     assert_int_equal(w.total, 4 * 1);
+    toy_free(&t);
+}
+
+static void the_host_finds_its_settings_again(void **state) {
+    (void)state;
+    int blas = openblas_get_num_threads(), omp = omp_get_max_threads();
+    watch stopped = {.stop_at = 3}, w = {0};
+    fds_error err;
+    toy t;
+    toy_make(&t, &small);
+    openblas_set_num_threads(2);
+    omp_set_num_threads(3);
+    omp_set_dynamic(1);
+    assert_int_equal(train(&t, &quick, &stopped, NULL, NULL, &err), FDS_ERR_CANCELLED);
+    assert_int_equal(openblas_get_num_threads(), 2);
+    train_well(&t, &quick, &w, NULL);
+    assert_int_equal(openblas_get_num_threads(), 2);
+    assert_int_equal(omp_get_max_threads(), 3);
+    assert_true(omp_get_dynamic());
+    omp_set_dynamic(0);
+    omp_set_num_threads(omp);
+    openblas_set_num_threads(blas);
     toy_free(&t);
 }
 
@@ -606,7 +633,7 @@ static void metrics_are_read_back_to_the_bit(void **state) {
     fds__text text = {0};
     fds_error err;
     learn_metrics_print(metrics, COUNT(metrics), &text);
-    expect_in(text.data, "{\"epoch\": 1, \"lr\": 0.001, \"loss\": 0.1, \"held_loss\": 0.333");
+    expect_in(text.data, "{\"epoch\": 1, \"lr\": 0.001, \"loss\": 0.1, \"validation_loss\": 0.333");
     fds__metric *read = NULL;
     expect_ok(learn_metrics_parse("x", text.data, COUNT(metrics), &read, &err), &err);
     for (size_t i = 0; i < COUNT(metrics); i++) {
@@ -660,6 +687,7 @@ int main(void) {
         IN_SCRATCH(training_stops_when_patience_is_at_an_end),
         IN_SCRATCH(bf16_learns_as_well_and_goes_on_to_the_same_bits),
         IN_SCRATCH(batches_are_full),
+        IN_SCRATCH(the_host_finds_its_settings_again),
         IN_SCRATCH(the_seed_decides),
         IN_SCRATCH(warming_up_changes_the_features_and_counts_as_steps),
         IN_SCRATCH(training_starts_from_the_features_of_a_file),

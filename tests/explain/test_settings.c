@@ -23,21 +23,24 @@ static void the_methods_are_the_papers(void **state) {
                   {"afds", "retrain:10", FDS_SAMPLER_LEVERAGE, false},
                   {"gfds", "retrain:10", FDS_SAMPLER_GFDS, false},
                   {"gfds+", "retrain:10", FDS_SAMPLER_GFDS_PLUS, true}};
-    const char *const *names = fds__fit_methods();
     for (size_t i = 0; i < COUNT(wanted); i++) {
-        fds_params p = default_of(wanted[i].name);
-        assert_string_equal(names[i], wanted[i].name);
-        assert_string_equal(p.value.kind, wanted[i].kind);
-        assert_string_equal(p.value.network, "lenet5");
-        assert_true(p.value.train.lr == 1e-4f && p.value.beta == 10);
-        assert_int_equal(p.value.train.optimizer, FDS_OPTIMIZER_ADAM);
-        assert_int_equal(p.sampler, wanted[i].sampler);
-        assert_int_equal(p.is_by_group, wanted[i].is_by_group);
-        assert_int_equal(p.objective, FDS__OBJECTIVE_CLOSED);
-        assert_true(p.draws > 0 && p.draws % 2 == 0);
-        assert_true(!p.explainer && !p.weights && !p.warm_up && !p.is_bf16 && !p.keep_models);
+        task t = task_make(wanted[i].name);
+        t.params = default_of(wanted[i].name);
+        assert_true(t.params.lr == 1e-4 && t.params.beta == 10);
+        fds__fit_settings s = settled(&t);
+        assert_string_equal(s.method, wanted[i].name);
+        assert_string_equal(s.kind, wanted[i].kind);
+        assert_string_equal(s.value.network, "mlp"); /* of feature vectors */
+        assert_int_equal(s.value.train.optimizer, FDS_OPTIMIZER_ADAM);
+        assert_int_equal(s.sampler, wanted[i].sampler);
+        assert_int_equal(s.explainer.is_by_group, wanted[i].is_by_group);
+        assert_int_equal(s.explainer.objective, FDS__OBJECTIVE_CLOSED);
+        assert_int_equal(s.explainer.precision, FDS__PRECISION_F32);
+        assert_true(s.explainer.draws > 0 && s.explainer.draws % 2 == 0);
+        assert_true(!s.explainer.weights && !s.explainer.warm_up);
+        assert_true(!s.is_bank && !s.keeps_models);
+        task_free(&t);
     }
-    assert_null(names[COUNT(wanted)]);
 }
 
 static void a_stage_has_a_name(void **state) {
@@ -50,28 +53,17 @@ static void a_stage_has_a_name(void **state) {
     assert_string_equal(fds__fit_stage_name((fds__fit_stage)-1), "?");
 }
 
-static fds_status settle(const task *t, fds__fit_settings *out, fds_error *err) {
-    return fds__fit_settle(&t->params, t->train, t->players, t->groups, t->inputs, t->input_count,
-                           out, err);
-}
-
-static fds__fit_settings settled(const task *t) {
-    fds__fit_settings s;
-    fds_error err;
-    expect_ok(settle(t, &s, &err), &err);
-    return s;
-}
-
 /* All methods' sub-models learn at 1e-3 = 10 times 1e-4, to the bit, whoever multiplies. */
 static void sub_models_learn_at_beta_times_lr(void **state) {
     (void)state;
     task t = task_make("afds");
-    for (const char *const *name = fds__fit_methods(); *name; name++) {
+    for (const char *const *name = fit_methods; *name; name++) {
         t.params = default_of(*name);
         fds__fit_settings s = settled(&t);
         fds_train_params train;
         fds_error err;
-        expect_ok(fds__utility_training(&s.value, &train, &err), &err);
+        const fds__utility_params utility = fds__fit_utility(&s);
+        expect_ok(fds__utility_training(&utility, &train, &err), &err);
         assert_true(train.lr == 1e-3f);
         assert_int_equal(train.converge, strcmp(*name, "fds") == 0);
         if (!train.converge)
@@ -83,24 +75,21 @@ static void sub_models_learn_at_beta_times_lr(void **state) {
 static void explainers_have_their_own_defaults(void **state) {
     (void)state;
     task t = task_make("afds");
-    t.params.batch = t.params.epochs = 0;
-    for (const char *const *name = fds__fit_explainers(); *name; name++) {
-        t.params.explainer = *name;
+    t.params.explainer_batch = t.params.explainer_epochs = 0;
+    for (int at = MLP; at <= BANK; at++) {
+        t.params.explainer = at;
         fds__fit_settings s = settled(&t);
-        fds__explainer_params p = fds__fit_explainer(&s);
-        assert_string_equal(p.network, *name);
-        assert_true(p.lr == (strncmp(*name, "resnet", 6) == 0 ? 2e-4f : 1e-3f));
-        assert_true(p.batch > 0 && p.epochs > 0);
-        assert_int_equal(s.is_bank, strcmp(*name, "bank") == 0);
+        assert_string_equal(s.explainer.network, fds__choice(&t.params, explainer));
+        assert_true(s.explainer.lr == (at == RESNET18 || at == RESNET50 ? 2e-4f : 1e-3f));
+        assert_true(s.explainer.batch > 0 && s.explainer.epochs > 0);
+        assert_int_equal(s.is_bank, at == BANK);
         assert_int_equal(s.keeps_models, s.is_bank);
     }
-    t.params.explainer = NULL;
+    t.params.explainer_lr = 0.5, t.params.explainer_batch = 7, t.params.explainer_epochs = 9,
+    t.params.keep_models = true;
     fds__fit_settings s = settled(&t);
-    assert_non_null(fds__fit_explainer(&s).network);
-    t.params.lr = 0.5f, t.params.batch = 7, t.params.epochs = 9, t.params.keep_models = true;
-    s = settled(&t);
-    fds__explainer_params p = fds__fit_explainer(&s);
-    assert_true(p.lr == 0.5f && p.batch == 7 && p.epochs == 9 && s.keeps_models);
+    assert_true(s.explainer.lr == 0.5f && s.explainer.batch == 7 && s.explainer.epochs == 9);
+    assert_true(s.keeps_models);
     task_free(&t);
 }
 
@@ -110,15 +99,15 @@ static void an_explainers_threads_are_those_of_the_fit_unless_given(void **state
     t.params.threads = 3;
     fds__fit_settings s = settled(&t);
     assert_int_equal(s.threads, 3);
-    assert_int_equal(fds__fit_explainer(&s).threads, 3);
+    assert_int_equal(s.explainer.threads, 3);
     t.params.explainer_threads = 2;
     s = settled(&t);
     assert_int_equal(s.threads, 3);
-    assert_int_equal(fds__fit_explainer(&s).threads, 2);
+    assert_int_equal(s.explainer.threads, 2);
     t.params.threads = t.params.explainer_threads = 0;
     s = settled(&t);
     assert_int_equal(s.threads, fds_processors());
-    assert_int_equal(fds__fit_explainer(&s).threads, fds_processors());
+    assert_int_equal(s.explainer.threads, fds_processors());
     task_free(&t);
 }
 
@@ -126,17 +115,17 @@ static void an_explainers_threads_are_those_of_the_fit_unless_given(void **state
 static void gamma_is_for_the_penalty_alone(void **state) {
     (void)state;
     task t = task_make("gfds+");
-    t.params.gamma = 0.25f;
+    t.params.gamma = 0.25;
     fds__fit_settings s = settled(&t);
-    assert_true(fds__fit_explainer(&s).gamma == 0 && fds__fit_explainer(&s).is_by_group);
-    t.params.is_by_group = false;
+    assert_true(s.explainer.gamma == 0 && s.explainer.is_by_group);
+    t.params.output_form = 1;
     s = settled(&t);
-    assert_true(fds__fit_explainer(&s).gamma == 0.25f);
+    assert_true(s.explainer.gamma == 0.25f);
     task_free(&t);
     t = task_make("afds");
-    t.params.gamma = 0.25f;
+    t.params.gamma = 0.25;
     s = settled(&t);
-    assert_true(fds__fit_explainer(&s).gamma == 0);
+    assert_true(s.explainer.gamma == 0);
     task_free(&t);
 }
 
@@ -164,7 +153,7 @@ static void coalitions_follow_from_players(void **state) {
 }
 
 static task task_of(const char *method, size_t players) {
-    task t = {.method = method, .input_count = INPUTS, .params = quick(method)};
+    task t = {.input_count = INPUTS, .params = quick(method)};
     uint32_t group_of[PLAYERS];
     fds_error err;
     t.train = clouds(SAMPLES, 1);
@@ -207,11 +196,14 @@ static void a_small_game_keeps_a_pair_out(void **state) {
 static void a_game_seen_whole_is_checked_whole(void **state) {
     (void)state;
     for (int sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
-        task t = task_of("afds", 4);
+        task t = task_of(sampler == FDS_SAMPLER_GFDS        ? "gfds"
+                         : sampler == FDS_SAMPLER_GFDS_PLUS ? "gfds+"
+                                                            : "afds",
+                         4);
         fds__fit_plans plans;
         fds_error err;
-        t.params.sampler = (fds_sampler)sampler;
-        t.params.adjust = FDS_ADJUST_NONE;
+        t.params.sampler = sampler;
+        t.params.adjust = "none";
         t.params.coalitions = 1000;
         fds__fit_settings s = settled(&t);
         expect_ok(fds__fit_plans_make(&s, 4, t.groups, &plans, &err), &err);
@@ -230,7 +222,7 @@ static void games_too_small_for_that_are_refused(void **state) {
         task t = task_of("afds", players);
         fds__fit_settings s;
         fds_error err;
-        expect_failure(settle(&t, &s, &err), FDS_ERR_USAGE, &err, "too few players");
+        expect_failure(settle(&t, &s, &err), FDS_ERR_USAGE, &err, "too few for an explainer");
         task_free(&t);
     }
 }
@@ -254,7 +246,7 @@ static void inputs_kept_out_come_last(void **state) {
     }
     fds__fit_order(&s, t.inputs, INPUTS, again);
     assert_memory_equal(order, again, sizeof order);
-    s.params.seed++;
+    s.seed++;
     fds__fit_order(&s, t.inputs, INPUTS, other);
     assert_memory_not_equal(order, other, sizeof order);
     task_free(&t);
@@ -278,10 +270,10 @@ static void no_kind_of_method(void **state) {
     (void)state;
     fds_params p;
     fds_error err;
-    expect_failure(fds__fit_default("owen", &p, &err), FDS_ERR_USAGE, &err, "\"owen\"");
-    expect_in(err.text, "fds, afds, gfds and gfds+");
-    expect_failure(fds__fit_default("", &p, &err), FDS_ERR_USAGE, &err, "unknown method");
-    expect_failure(fds__fit_default(NULL, &p, &err), FDS_ERR_USAGE, &err, "unknown method");
+    expect_failure(fds__fit_default("owen", &p, &err), FDS_ERR_USAGE, &err,
+                   "`method` must be fds, afds, gfds or gfds+ (got owen)");
+    expect_failure(fds__fit_default("", &p, &err), FDS_ERR_USAGE, &err, "`method` must be");
+    expect_failure(fds__fit_default(NULL, &p, &err), FDS_ERR_USAGE, &err, "`method` must be");
     assert_int_equal(fds__fit_default("FDS", &p, NULL), FDS_ERR_USAGE);
 }
 
@@ -301,40 +293,45 @@ static fds_groups *of_four(void) {
     return groups;
 }
 
+/* Sets a field as a caller does, by name and text. */
+static void give(task *t, const char *name, const char *text) {
+    fds_error err;
+    expect_ok(fds_params_set(&t->params, name, text, &err), &err);
+}
+
 /* Each changes a task that is right in one place. */
-static void wrong_explainer(task *t) { t->params.explainer = "transformer"; }
 static void odd_coalitions(task *t) { t->params.coalitions = 61; }
 static void odd_draws(task *t) { t->params.objective = FDS__OBJECTIVE_PAPER, t->params.draws = 31; }
 static void no_draws(task *t) { t->params.objective = FDS__OBJECTIVE_PAPER, t->params.draws = 0; }
-static void negative_rate(task *t) { t->params.lr = -1; }
-static void no_rate(task *t) { t->params.lr = NAN; }
-static void endless_rate(task *t) { t->params.lr = INFINITY; }
-static void negative_gamma(task *t) { t->params.gamma = -0.5f; }
-static void no_gamma(task *t) { t->params.gamma = NAN; }
+static void negative_rate(task *t) { t->params.explainer_lr = -1; }
+static void no_rate(task *t) { t->params.explainer_lr = (double)NAN; }
+static void endless_rate(task *t) { t->params.explainer_lr = (double)INFINITY; }
+static void negative_gamma(task *t) { t->params.gamma = -0.5, t->params.output_form = 1; }
+static void no_gamma(task *t) { t->params.gamma = (double)NAN, t->params.output_form = 1; }
 static void weights_for_mlp(task *t) {
-    t->params.weights = "w.safetensors", t->params.explainer = "mlp";
+    t->params.weights = "w.safetensors", t->params.explainer = MLP;
 }
-static void weights_for_bank(task *t) {
-    t->params.weights = "w.safetensors", t->params.explainer = "bank";
-}
-static void warm_bank(task *t) { t->params.warm_up = true, t->params.explainer = "bank"; }
-static void knn(task *t) { t->params.value.kind = "knn:3"; }
-static void kernel_bank(task *t) { t->params.explainer = "bank", t->params.value.kind = "kernel"; }
-static void by_group(task *t) { t->params.is_by_group = true; }
+static void weights_for_bank(task *t) { give(t, "weights", "w"), t->params.explainer = BANK; }
+static void warm_bank(task *t) { give(t, "warm_up", "true"), t->params.explainer = BANK; }
+static void knn(task *t) { t->params.utility = "knn:3"; }
+static void kernel_bank(task *t) { t->params.explainer = BANK, t->params.utility = "kernel"; }
+static void by_group(task *t) { give(t, "form", "groups"); }
+static void gamma_by_group(task *t) { give(t, "gamma", "0.5"); }
+static void epochs_to_converge(task *t) { give(t, "epochs", "3"); }
 static void few_inputs(task *t) { t->input_count = 9; }
 static void no_inputs(task *t) { t->input_count = 0; }
 static void a_players_input(task *t) { t->inputs[7] = 3; }
 static void input_twice(task *t) { t->inputs[7] = t->inputs[8]; }
 static void input_beyond(task *t) { t->inputs[7] = SAMPLES; }
-static void high_sampler(task *t) { t->params.sampler = (fds_sampler)5; }
-static void low_sampler(task *t) { t->params.sampler = (fds_sampler)-1; }
-static void wrong_adjust(task *t) { t->params.adjust = (fds_adjust)3; }
-static void wrong_objective(task *t) { t->params.objective = (fds__objective)2; }
-static void wrong_kind(task *t) { t->params.value.kind = "svm"; }
-static void no_groups(task *t) { fds_groups_free(t->groups), t->groups = NULL; }
+static void own_sampler(task *t) { give(t, "sampler", "paired"); }
+static void wrong_adjust(task *t) { t->params.adjust = "most"; }
+static void wrong_model(task *t) { t->params.model = "lennet5"; }
+static void grouped_for_nothing(task *t) { t->params.group = "label", t->params.adjust = "none"; }
+static void no_group_file(task *t) {
+    fds_groups_free(t->groups), t->groups = NULL, t->params.group = "lable";
+}
 static void other_groups(task *t) { fds_groups_free(t->groups), t->groups = of_four(); }
 static void all_in_one(task *t) { fds_groups_free(t->groups), t->groups = one_group(); }
-static void no_kind(task *t) { t->params.value.kind = NULL; }
 
 static void mistakes_are_named_before_any_work(void **state) {
     (void)state;
@@ -344,52 +341,49 @@ static void mistakes_are_named_before_any_work(void **state) {
         fds_status status;
         const char *words;
     } cases[] = {
-        {"afds", wrong_explainer, FDS_ERR_USAGE, "\"transformer\""},
-        {"afds", odd_coalitions, FDS_ERR_USAGE, "61 coalitions"},
-        {"gfds", odd_coalitions, FDS_ERR_USAGE, "61 coalitions"},
-        {"gfds+", odd_coalitions, FDS_ERR_USAGE, "61 coalitions"},
-        {"afds", odd_draws, FDS_ERR_USAGE, "31 coalitions an input"},
-        {"afds", no_draws, FDS_ERR_USAGE, "0 coalitions an input"},
-        {"afds", negative_rate, FDS_ERR_USAGE, "learning rate is -1"},
-        {"afds", no_rate, FDS_ERR_USAGE, "learning rate is nan"},
-        {"afds", endless_rate, FDS_ERR_USAGE, "learning rate is inf"},
-        {"afds", negative_gamma, FDS_ERR_USAGE, "gamma is -0.5"},
-        {"afds", no_gamma, FDS_ERR_USAGE, "gamma is nan"},
-        {"afds", weights_for_mlp, FDS_ERR_USAGE, "\"mlp\""},
-        {"afds", weights_for_bank, FDS_ERR_USAGE, "bank has no network"},
-        {"afds", warm_bank, FDS_ERR_USAGE, "bank has no network"},
-        {"afds", knn, FDS_ERR_USAGE, "\"knn:3\": a run's service model"},
-        {"afds", kernel_bank, FDS_ERR_USAGE, "\"kernel\": a run's service model"},
-        {"afds", by_group, FDS_ERR_USAGE, "GFDS+ alone"},
-        {"gfds", by_group, FDS_ERR_USAGE, "GFDS+ alone"},
-        {"afds", few_inputs, FDS_ERR_USAGE, "9 inputs"},
-        {"afds", no_inputs, FDS_ERR_USAGE, "0 inputs"},
+        {"afds", odd_coalitions, FDS_ERR_USAGE, "`coalitions` must be even"},
+        {"gfds", odd_coalitions, FDS_ERR_USAGE, "(got 61)"},
+        {"gfds+", odd_coalitions, FDS_ERR_USAGE, "(got 61)"},
+        {"afds", odd_draws, FDS_ERR_USAGE, "`draws` must be an even number"},
+        {"afds", no_draws, FDS_ERR_USAGE, "(got 0)"},
+        {"afds", negative_rate, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got -1)"},
+        {"afds", no_rate, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got nan)"},
+        {"afds", endless_rate, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got inf)"},
+        {"gfds+", negative_gamma, FDS_ERR_USAGE, "`gamma` must be from 0 (got -0.5)"},
+        {"gfds+", no_gamma, FDS_ERR_USAGE, "`gamma` must be from 0 (got nan)"},
+        {"gfds+", gamma_by_group, FDS_ERR_USAGE, "`gamma` needs `form` penalty"},
+        {"afds", gamma_by_group, FDS_ERR_USAGE, "`gamma` "},
+        {"afds", weights_for_mlp, FDS_ERR_USAGE, "resnet18 or resnet50 (got mlp)"},
+        {"afds", weights_for_bank, FDS_ERR_USAGE, "`weights` does not apply to `explainer` bank"},
+        {"afds", warm_bank, FDS_ERR_USAGE, "`warm_up` does not apply to `explainer` bank"},
+        {"afds", knn, FDS_ERR_USAGE, "`utility` must be retrain or retrain:K"},
+        {"afds", kernel_bank, FDS_ERR_USAGE, "(got kernel)"},
+        {"afds", by_group, FDS_ERR_USAGE, "it applies to gfds+"},
+        {"gfds", by_group, FDS_ERR_USAGE, "it applies to gfds+"},
+        {"fds", epochs_to_converge, FDS_ERR_USAGE, "`epochs` does not apply to method fds"},
+        {"afds", few_inputs, FDS_ERR_USAGE, "`inputs` must be at least 10 (got 9)"},
+        {"afds", no_inputs, FDS_ERR_USAGE, "(got 0)"},
         {"afds", a_players_input, FDS_ERR_USAGE, "sample 3 is a player's"},
         {"afds", input_twice, FDS_ERR_USAGE, "named twice"},
         {"afds", input_beyond, FDS_ERR_USAGE, "86"},
-        {"afds", high_sampler, FDS_ERR_USAGE, "sampler"},
-        {"afds", low_sampler, FDS_ERR_USAGE, "sampler"},
-        {"afds", wrong_adjust, FDS_ERR_USAGE, "adjust"},
-        {"afds", wrong_objective, FDS_ERR_USAGE, "objective"},
-        {"afds", wrong_kind, FDS_ERR_USAGE, "svm"},
-        {"afds", no_kind, FDS_ERR_USAGE, "value function"},
-        {"afds", no_groups, FDS_ERR_USAGE, "need groups"},
-        {"gfds", no_groups, FDS_ERR_USAGE, "need groups"},
-        {"gfds+", no_groups, FDS_ERR_USAGE, "need groups"},
+        {"gfds", own_sampler, FDS_ERR_USAGE, "`sampler` does not apply to method gfds"},
+        {"afds", wrong_adjust, FDS_ERR_USAGE, "most"},
+        {"afds", wrong_model, FDS_ERR_USAGE, "did you mean \"lenet5\"?"},
+        {"afds", grouped_for_nothing, FDS_ERR_USAGE, "`group` needs method gfds or gfds+"},
+        {"afds", no_group_file, FDS_ERR_NOT_FOUND, "did you mean \"label\"?"},
         {"afds", other_groups, FDS_ERR_SHAPE, "of 4 players, but there are 16"},
         {"gfds", other_groups, FDS_ERR_SHAPE, "of 4 players, but there are 16"},
         {"gfds+", all_in_one, FDS_ERR_USAGE, "two groups"},
     };
     for (size_t at = 0; at < COUNT(cases); at++) {
         task t = task_make(cases[at].method);
-        fds__fit_estimate estimate;
+        fds__fit_cost cost;
         fds_error err = {0};
         cases[at].spoil(&t);
         expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), cases[at].status, &err,
                        cases[at].words);
         assert_int_equal(try_fit(&t, scratch_path("run"), NULL, NULL), cases[at].status);
-        assert_int_equal(fds__fit_plan(t.train, t.players, t.groups, t.inputs, t.input_count,
-                                      &t.params, &estimate, NULL),
+        assert_int_equal(fds__fit_estimate(problem_of(&t), &t.params, NULL, &cost, NULL),
                          cases[at].status);
         assert_int_equal(scratch_entries(), 0);
         task_free(&t);
@@ -400,10 +394,13 @@ static void mistakes_are_named_before_any_work(void **state) {
 static void the_first_samples_may_be_players(void **state) {
     (void)state;
     task t = task_make("afds");
-    fds__fit_settings s;
+    fds_problem problem = *problem_of(&t);
+    fds__fit_settings s = settled(&t);
     fds_error err;
-    expect_failure(fds__fit_settle(&t.params, t.train, t.players, t.groups, NULL, 20, &s, &err),
-                   FDS_ERR_USAGE, &err, "sample 0 is a player's");
+    problem.inputs = NULL;
+    problem.input_count = 20;
+    expect_failure(fds__fit_settle(&t.params, &problem, t.groups, &s, &err), FDS_ERR_USAGE, &err,
+                   "sample 0 is a player's");
     task_free(&t);
 }
 
@@ -413,7 +410,7 @@ static void bf16_is_refused_where_there_is_none(void **state) {
     task t = task_make("afds");
     fds__fit_settings s;
     fds_error err;
-    t.params.is_bf16 = true;
+    t.params.precision = 1;
     fds_status status = settle(&t, &s, &err);
     if (fds__deep_bf16_check(NULL) == FDS_OK)
         expect_ok(status, &err);

@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fds_dataset *parts[2] = {NULL, NULL};
     fds_error err = {0};
     fuzz_pair(data, size, &tables[0], &tables[1]);
-    fds_status status = fds__csv_parse(tables, tables[1].size ? 2 : 1, NULL, parts, &err);
+    fds_status status = fds__csv_parse(tables, tables[1].size ? 2 : 1, NULL, NULL, parts, &err);
     fuzz_use(status, parts[0], parts[1]);
     free(tables[0].data);
     free(tables[1].data);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The folder of a run: run.json, the service model, the explainer, the players' samples, the
- * errors, the bank. run.json has the sha256 of most of them, which are put right first: otherwise
- * nearly all damage would end there. What opens must answer, or say why not. */
+ * errors, the bank. run.json has the sha256 of most of them, and a checksum of its own. All are put
+ * right first: otherwise nearly all damage would end there. What opens must answer, or say why not.
+ */
 #include "small_run.h"
 
 enum { ASKED = 2, MOST_COALITIONS = 4096 };
@@ -29,12 +30,25 @@ static void repair(char *json, const char *name, const fuzz_part *part) {
     memcpy(at + strlen(key), hex, 64);
 }
 
+/* The checksum of run.json itself, where it is JSON that has one. */
+static void repair_checksum(fds__blob *file) {
+    static const char key[] = "\"checksum\": \"";
+    char *at = strstr((char *)file->data, key);
+    json_t *json = NULL;
+    if (!at || strlen(at) < strlen(key) + 16 ||
+        fds__json_parse(file->path, (char *)file->data, file->size, &json, NULL) != FDS_OK)
+        return;
+    if (json_is_object(json) && fds__json_seal(json))
+        memcpy(at + strlen(key), json_string_value(json_object_get(json, "checksum")), 16);
+    json_decref(json);
+}
+
 /* A plan of millions of coalitions is honest work, but too much of it to repeat here. */
 static bool is_small(const fds_run *run) {
     json_t *json = json_loads(fds__run_get_info(run).text, 0, NULL);
     const json_t *coalitions = json_object_get(json, "coalitions");
     json_int_t count = json_integer_value(json_object_get(coalitions, "count")) +
-                       json_integer_value(json_object_get(coalitions, "held"));
+                       json_integer_value(json_object_get(coalitions, "validation"));
     json_decref(json);
     return count <= MOST_COALITIONS;
 }
@@ -90,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fds__blob json = fuzz_blob(FDS__RUN_JSON, parts[0].data, parts[0].size);
     for (size_t i = 1; i < RUN_FILES; i++)
         repair((char *)json.data, run_files[i], &parts[i]);
+    repair_checksum(&json);
     parts[0].data = json.data;
     for (size_t i = 0; i < RUN_FILES; i++)
         if (parts[i].size)

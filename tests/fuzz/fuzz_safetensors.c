@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A model's file: the safetensors format, and the metadata that makes it a model. */
 #include "fuzz_files.h"
-#include "lane/lane.h"
+#include "model/model.h"
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed) {
     return fuzz_mutate_file(data, size, most, seed);

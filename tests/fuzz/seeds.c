@@ -39,17 +39,13 @@ static void pack_seed(const char *target, const char *name, const char *dir,
         free(blobs[i].data);
 }
 
-static void seed_run(const small_task *t, const char *method, const char *explainer,
-                     const char *name) {
+static void seed_run(small_task *t, const char *method, const char *explainer, const char *name) {
     static const char *const answers[] = {FDS__RUN_EXPLAINER, FDS__RUN_ERRORS};
-    fds_params params = small_params(method);
+    const fds_problem problem = small_problem(t);
+    fds_params params = small_params(method, explainer);
     fds_error err;
-    params.explainer = explainer;
     params.keep_models = true;
-    params.is_by_group = strcmp(method, "gfds+") == 0;
-    fuzz_ok(fds__fit(fuzz_path(name), method, t->train, t->players, t->groups, t->inputs, INPUTS,
-                    &params, NULL, NULL, &err),
-            &err);
+    fuzz_ok(fds__fit(fuzz_path(name), &problem, &params, NULL, NULL, &err), &err);
     pack_seed("run", name, name, run_files, RUN_FILES);
     if (strcmp(explainer, "bank") != 0)
         pack_seed("explainer", name, name, answers, 2);
@@ -78,15 +74,15 @@ static bool is_enough(void *user, const fds_progress *progress) {
     return strcmp(progress->stage, "explainer") == 0 && progress->done > STEPS;
 }
 
-static void seed_checkpoint(const small_task *t, const char *name, bool warm_up) {
-    fds_params params = small_params("afds");
+static void seed_checkpoint(small_task *t, const char *name, bool warm_up) {
+    const fds_problem problem = small_problem(t);
+    fds_params params = small_params("afds", "linear");
     fds_events events = {.progress = is_enough};
     char path[1024];
     fds_error err;
     params.warm_up = warm_up;
     learn_checkpoint_s = 0;
-    fds_status status = fds__fit(fuzz_path(name), "afds", t->train, t->players, t->groups, t->inputs,
-                                INPUTS, &params, &events, NULL, &err);
+    fds_status status = fds__fit(fuzz_path(name), &problem, &params, &events, NULL, &err);
     if (status != FDS_ERR_CANCELLED) {
         fprintf(stderr, "%s: the fit was not stopped: %s\n", name, err.text);
         abort();

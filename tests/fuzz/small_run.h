@@ -20,7 +20,7 @@ typedef struct small_task {
     fds_dataset *train; /* players' samples, then inputs */
     fds_players *players;
     fds_groups *groups;
-    uint32_t inputs[INPUTS];
+    uint32_t samples[PLAYERS], labels[PLAYERS], inputs[INPUTS];
 } small_task;
 
 static inline small_task small_task_make(void) {
@@ -34,10 +34,15 @@ static inline small_task small_task_make(void) {
         values[i * FEATURES] = (float)(labels[i] ? 1 : -1) + 0.125f * (float)(i * 5 % 7);
         values[i * FEATURES + 1] = 0.25f * (float)(i * 3 % 11) - 1;
     }
+    for (uint32_t i = 0; i < PLAYERS; i++) {
+        t.samples[i] = i;
+        t.labels[i] = labels[i];
+    }
     for (uint32_t i = 0; i < INPUTS; i++)
         t.inputs[i] = PLAYERS + i;
-    fuzz_ok(fds__dataset_create(SAMPLES, SHAPE, NULL, values, labels, CLASSES, NULL, &t.train, &err),
-            &err);
+    fuzz_ok(
+        fds__dataset_create(SAMPLES, SHAPE, NULL, values, labels, CLASSES, NULL, &t.train, &err),
+        &err);
     fuzz_ok(fds_players_points(t.train, NULL, PLAYERS, &t.players, &err), &err);
     const uint32_t group_of[PLAYERS] = {0, 1, 0, 1};
     fuzz_ok(fds_groups_create(group_of, PLAYERS, NULL, &t.groups, &err), &err);
@@ -50,24 +55,37 @@ static inline void small_task_free(small_task *t) {
     fds_dataset_free(t->train);
 }
 
-static inline fds_params small_params(const char *method) {
+/* Borrows all of it; not to be freed. */
+static inline fds_problem small_problem(small_task *t) {
+    return (fds_problem){.train = t->train,
+                         .test = t->train,
+                         .players = t->players,
+                         .player_labels = t->labels,
+                         .samples = t->samples,
+                         .sample_count = PLAYERS,
+                         .inputs = t->inputs,
+                         .input_count = INPUTS,
+                         .groups = t->groups};
+}
+
+static inline fds_params small_params(const char *method, const char *explainer) {
     fds_params p;
     fds_error err;
     fuzz_ok(fds__fit_default(method, &p, &err), &err);
-    p.value.kind = "retrain:2";
-    p.value.network = "fc:classes";
+    p.epochs = 2;
+    p.model = "fc:classes";
     p.coalitions = COALITIONS;
-    p.adjust = FDS_ADJUST_NONE;
-    p.explainer = "linear";
-    p.epochs = 3;
-    p.batch = 8;
+    p.adjust = "none";
+    p.explainer = fds__choice_find("mlp|cnn|resnet18|resnet50|linear|bank", explainer);
+    p.explainer_epochs = 3;
+    p.explainer_batch = 8;
     p.threads = 1;
     return p;
 }
 
 /* ---- the bank ---- */
 
-/* A value function and coalitions that a bank is filled for. */
+/* A utility function and coalitions that a bank is filled for. */
 typedef struct small_game {
     fds_utility *value;
     fds_plan *plan;
@@ -75,11 +93,13 @@ typedef struct small_game {
 } small_game;
 
 static inline small_game small_game_make(const small_task *t) {
-    const fds__utility_params params = small_params("afds").value;
+    fds__utility_params params = fds__utility_params_default();
     small_game g = {0};
     fds_error err;
+    params.kind = "retrain:2";
+    params.network = "fc:classes";
     fuzz_ok(fds__utility_create(&params, t->train, t->players, t->train, t->inputs, INPUTS, 1,
-                               &g.value, &err),
+                                &g.value, &err),
             &err);
     fuzz_ok(fds_plan_sample(FDS_SAMPLER_PAIRED, PLAYERS, NULL, COALITIONS, 1, &g.plan, &err), &err);
     fuzz_ok(fds_table_open(fuzz_path("table"), g.value, FDS_STORE_F32, NULL, &g.table, &err), &err);

@@ -2,7 +2,6 @@
  * Many networks on a few inputs: every answer has the bits that the lane engine gives. */
 #include "fixture.h"
 #include "lane/lane.h"
-#include "utility/table.h" /* halves */
 
 /* 16 networks with weights as 16 bits keep them: w (16, weights), and group as fds__many_run wants
  * them. */

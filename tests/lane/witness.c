@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
         params.weight_decay = 1e-3f;
     }
     fds_dataset *train, *test;
-    check(fds__data_open(folder, NULL, &train, &test, &err), &err);
+    check(fds__data_open(folder, NULL, NULL, &train, &test, &err), &err);
     uint32_t *index = malloc(count * sizeof *index), *members = malloc(count * sizeof *members);
     check(fds_split_balanced(train, count, params.seed, index, &err), &err);
     for (size_t i = 0; i < count; i++)

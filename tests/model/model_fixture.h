@@ -24,7 +24,7 @@ static inline fds_dataset *make_dataset(void) {
     fds_dataset *ds = NULL;
     fds_error err;
     expect_ok(fds__dataset_create(SAMPLES, (fds_shape){1, SIDE, SIDE}, bytes, NULL, labels, CLASSES,
-                                 class_names, &ds, &err),
+                                  class_names, &ds, &err),
               &err);
     return ds;
 }

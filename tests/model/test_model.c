@@ -242,12 +242,14 @@ static void answers_that_are_no_numbers_are_refused(void **state) {
     fds_train_params params = quick();
     params.lr = 0.5f;
     params.epochs = 50;
-    expect_ok(fds__dataset_create(4, (fds_shape){1, 1, 1}, NULL, floats, labels, 2, NULL, &ds, &err),
-              &err);
+    expect_ok(
+        fds__dataset_create(4, (fds_shape){1, 1, 1}, NULL, floats, labels, 2, NULL, &ds, &err),
+        &err);
     expect_ok(fds__dataset_create(2, (fds_shape){1, 1, 1}, NULL, huge, labels, 2, NULL, &odd, &err),
               &err);
     expect_ok(fds_model_train(ds, index, 4, "mlp", &params, NULL, &model, NULL, &err), &err);
-    assert_int_equal(fds__model_score(model, odd, NULL, 2, 1, &score, NULL, &err), FDS_ERR_DIVERGED);
+    assert_int_equal(fds__model_score(model, odd, NULL, 2, 1, &score, NULL, &err),
+                     FDS_ERR_DIVERGED);
     assert_non_null(strstr(err.text, "sample 1"));
     fds_model_free(model);
     fds_dataset_free(ds);

@@ -181,7 +181,7 @@ static void providers_are_told_apart_byte_by_byte(void **state) {
                                  "\xc3\xa4",
                                  "\xc3\x84",
                                  "",
-                                 "\t",
+                                 "x\ty",
                                  "\xff",
                                  "\xfe",
                                  long_a,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Hand-made case.json files: one method and one control by one value function, whose losses are
+ * Hand-made case.json files: one method and one control by one utility function, whose losses are
  * known sample by sample. */
 #ifndef FDS_TEST_REPORT_FIXTURE_H
 #define FDS_TEST_REPORT_FIXTURE_H
@@ -41,19 +41,20 @@ static inline json_t *fixture_losses(size_t seed) {
         json_array_append_new(means, json_real(mean));
         json_array_append_new(sds, json_real(sd));
     }
-    return json_pack("[{s:s, s:s, s:s, s:i, s:o, s:o}]", "value", "retrain:10", "way", "top", "set",
-                     "right", "count", (int)sample_count(seed), "mean", means, "sd", sds);
+    return json_pack("[{s:s, s:s, s:s, s:i, s:o, s:o}]", "utility", "retrain:10", "removal", "top",
+                     "set", "correct", "count", (int)sample_count(seed), "mean", means, "sd", sds);
 }
 
 static inline json_t *fixture_row(size_t seed, const char *method, const char *kind) {
     return json_pack(
         "{s:s, s:s, s:s, s:b, s:s, s:o, s:{s:f, s:n, s:n, s:n}, s:f, s:i, s:{s:i, s:b}, s:{s:f, "
         "s:f, s:b}}",
-        "method", method, "title", method, "kind", kind, "is_per_sample", 1, "value", "retrain:10",
-        "losses", fixture_losses(seed), "agreement", "correlation", 0.5 + 0.125 * (double)seed,
-        "within", "relative_error", "gap", "area", 0.75, "sub_models", 100 + (int)seed, "orders",
-        "walked", 40 + 20 * (int)seed, "has_converged", seed == 0, "timing", "prepare_s",
-        10.0 + (double)seed, "answer_ms", 0.5, "was_resumed", 0);
+        "method", method, "title", method, "kind", kind, "is_per_sample", 1, "utility",
+        "retrain:10", "losses", fixture_losses(seed), "agreement", "correlation",
+        0.5 + 0.125 * (double)seed, "class_correlation", "relative_error", "efficiency_gap", "auc",
+        0.75, "sub_models", 100 + (int)seed, "permutations", "sampled", 40 + 20 * (int)seed,
+        "has_converged", seed == 0, "timing", "prepare_s", 10.0 + (double)seed, "answer_ms", 0.5,
+        "was_resumed", 0);
 }
 
 static inline json_t *fixture_case(const char *name, size_t seed) {
@@ -65,8 +66,8 @@ static inline json_t *fixture_case(const char *name, size_t seed) {
         "avx2", "threads", 2, "kind", "fds bench case", "data", "name", name, "source", name,
         "classes", 10, "players", 100, "tests", 40, "inputs", 300, "settings", "seed", (int)seed,
         "network", "lenet5", "truth", seed == 0 ? 800 : 0, "flipped", 0.1, "shares", 0.05, 0.5,
-        "judged", "value", "retrain:10", "losses", "set", "right", "count", (int)sample_count(seed),
-        "mean", 0.5 + (double)seed, "sd", 0.25, "truth",
+        "utilities", "utility", "retrain:10", "losses", "set", "correct", "count",
+        (int)sample_count(seed), "mean", 0.5 + (double)seed, "sd", 0.25, "truth",
         seed == 0 ? json_pack("{s:i, s:f}", "coalitions", 800, "correlation", 0.75) : json_null(),
         "rows", fixture_row(seed, "afds", "ours"), fixture_row(seed, "random", "control"),
         "pictures");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Two reports compared: what differs is told with its size in standard errors, what does not is
+ * Two reports compared: what differs is listed with its size in standard errors, what does not is
  * not, and files that are no reports are refused. */
 #include "report_fixture.h"
 
@@ -72,7 +72,7 @@ static void a_loss_is_told_in_errors_of_both(void **state) {
     assert_int_equal(h.count, 1);
     assert_string_equal(h.data, "mnist");
     assert_string_equal(h.method, "afds");
-    assert_string_equal(h.what, "loss by retrain:10, top 50 %, right");
+    assert_string_equal(h.what, "loss by retrain:10, top 50 %, correct");
     assert_float_equal(h.last.before, mean, 1e-12);
     assert_float_equal(h.last.after, mean + 3 * error, 1e-12);
     assert_float_equal(h.last.sigmas, 3 / sqrt(2), 1e-9);
@@ -97,8 +97,8 @@ static void numbers_without_an_error_are_told_when_much_differs(void **state) {
     static const double by[] = {1e-9, 0.03, -0.03, 0.05, -0.05}; /* of an area of 0.75 */
     heard h;
     for (size_t i = 0; i < COUNT(by); i++) {
-        json_t *after = moved("data/0/rows/1/area/mean", by[i]);
-        json_object_set_new(at(after, "data/0/rows/1/area"), "sd", json_null());
+        json_t *after = moved("data/0/rows/1/auc/mean", by[i]);
+        json_object_set_new(at(after, "data/0/rows/1/auc"), "sd", json_null());
         assert_int_equal(compare(two_seeds(), after, 1000, &h), ALL);
         assert_int_equal(h.count, fabs(by[i]) > 0.04);
         assert_true(!h.count || isnan(h.last.sigmas));
@@ -107,10 +107,10 @@ static void numbers_without_an_error_are_told_when_much_differs(void **state) {
     json_array_set_new(at(before, "data/0/rows/0/losses/0/error"), 1, json_null());
     compare(before, moved("data/0/rows/0/losses/0/mean/1", 100), 1000, &h);
     assert_int_equal(h.count, 1);
-    compare(two_seeds(), moved("data/0/rows/1/area/mean", 1e-9), 1000, &h);
+    compare(two_seeds(), moved("data/0/rows/1/auc/mean", 1e-9), 1000, &h);
     assert_int_equal(h.count, 1);
     assert_string_equal(h.method, "random");
-    assert_string_equal(h.what, "area for wrong labels");
+    assert_string_equal(h.what, "AUC of mislabel detection");
     assert_true(isinf(h.last.sigmas) && h.last.sigmas > 0);
 }
 
@@ -150,10 +150,10 @@ static void other_players_samples_seeds_and_settings_are_told(void **state) {
 static void the_loss_with_all_players_is_compared_too(void **state) {
     (void)state;
     heard h;
-    compare(two_seeds(), moved("data/0/judged/0/losses/0/mean", 2), 2, &h);
+    compare(two_seeds(), moved("data/0/utilities/0/losses/0/mean", 2), 2, &h);
     assert_int_equal(h.count, 1);
     assert_string_equal(h.method, "(all players)");
-    assert_string_equal(h.what, "loss by retrain:10, right");
+    assert_string_equal(h.what, "loss by retrain:10, correct");
 }
 
 static void times_are_not_compared(void **state) {
@@ -198,7 +198,7 @@ static void only_what_both_have_is_compared(void **state) {
     assert_int_equal(compare(two_seeds(), other, 0, &h), ALL - 2);
     other = two_seeds();
     json_array_set_new(at(other, "data/0/rows/0/losses/0/mean"), 0, json_null());
-    json_object_set_new(at(other, "data/0/rows/0"), "area", json_null());
+    json_object_set_new(at(other, "data/0/rows/0"), "auc", json_null());
     assert_int_equal(compare(two_seeds(), other, 0, &h), ALL - 2);
     assert_int_equal(h.count, 0);
 }
@@ -233,12 +233,12 @@ static void malformed_reports_are_refused_by_place(void **state) {
         {"data/0", "name", "1", "data[0].name must be a text"},
         {"data/0", "players", "null", "data[0].players must be a whole number"},
         {"data/0", "seeds", "[0.5]", "data[0].seeds[0] must be a whole number"},
-        {"data/0", "judged", "null", "data[0].judged must be a list"},
+        {"data/0", "utilities", "null", "data[0].utilities must be a list"},
         {"data/0/settings", "shares", "[0.5, 0.1]", "data[0].settings.shares[1]"},
         {"data/0/rows/1", "method", "\"afds\"",
          "data[0].rows[1] has the method of data[0].rows[0]"},
-        {"data/0/rows/1", "area", "0.5", "data[0].rows[1].area must be an object or null"},
-        {"data/0/rows/1/area", "count", "null", "data[0].rows[1].area.count must be a whole"},
+        {"data/0/rows/1", "auc", "0.5", "data[0].rows[1].auc must be an object or null"},
+        {"data/0/rows/1/auc", "count", "null", "data[0].rows[1].auc.count must be a whole"},
         {"data/0/rows/1/losses/0", "error", "[1]", "data[0].rows[1].losses[0].error has 1 numbers"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {

@@ -73,46 +73,47 @@ static void single_numbers_are_averaged_over_seeds(void **state) {
     assert_float_equal(number(row, "agreement/correlation/mean"), 0.5625, 1e-15);
     assert_float_equal(number(row, "agreement/correlation/sd"), 0.125 / sqrt(2), 1e-15);
     assert_int_equal(json_integer_value(at(row, "agreement/correlation/count")), 2);
-    assert_true(json_is_null(at(row, "agreement/within")));
+    assert_true(json_is_null(at(row, "agreement/class_correlation")));
     assert_float_equal(number(row, "sub_models/mean"), 100.5, 0);
     assert_float_equal(number(row, "timing/prepare_s/mean"), 10.5, 0);
-    assert_float_equal(number(row, "area/sd"), 0, 0);
+    assert_float_equal(number(row, "auc/sd"), 0, 0);
     assert_int_equal(json_array_size(at(report, "data/0/seeds")), 2);
     assert_null(at(report, "data/0/settings/seed"));
     assert_int_equal(json_integer_value(at(report, "data/0/settings/truth")), 800);
     json_decref(report);
     /* one seed tells nothing about the spread */
     report = joined(both + 1, 1);
-    assert_true(json_is_null(at(report, "data/0/rows/0/area/sd")));
+    assert_true(json_is_null(at(report, "data/0/rows/0/auc/sd")));
     assert_int_equal(json_integer_value(at(report, "data/0/settings/truth")), 0);
     json_decref(report);
 }
 
-static void orders_and_the_truth_are_joined(void **state) {
+static void permutations_and_the_truth_are_joined(void **state) {
     (void)state;
     put_two();
     json_t *report = joined(both, 2);
-    assert_float_equal(number(report, "data/0/rows/0/orders/walked/mean"), 50, 0);
-    assert_true(json_is_false(at(report, "data/0/rows/0/orders/has_converged")));
-    assert_int_equal(json_integer_value(at(report, "data/0/judged/0/truth/coalitions")), 800);
-    assert_float_equal(number(report, "data/0/judged/0/truth/correlation/mean"), 0.75, 0);
-    assert_int_equal(json_integer_value(at(report, "data/0/judged/0/truth/correlation/count")), 1);
+    assert_float_equal(number(report, "data/0/rows/0/permutations/sampled/mean"), 50, 0);
+    assert_true(json_is_false(at(report, "data/0/rows/0/permutations/has_converged")));
+    assert_int_equal(json_integer_value(at(report, "data/0/utilities/0/truth/coalitions")), 800);
+    assert_float_equal(number(report, "data/0/utilities/0/truth/correlation/mean"), 0.75, 0);
+    assert_int_equal(json_integer_value(at(report, "data/0/utilities/0/truth/correlation/count")),
+                     1);
     json_decref(report);
     report = joined(both, 1);
-    assert_true(json_is_true(at(report, "data/0/rows/0/orders/has_converged")));
+    assert_true(json_is_true(at(report, "data/0/rows/0/permutations/has_converged")));
     json_decref(report);
     report = joined(both + 1, 1);
-    assert_true(json_is_null(at(report, "data/0/judged/0/truth")));
+    assert_true(json_is_null(at(report, "data/0/utilities/0/truth")));
     json_decref(report);
-    /* without orders, without a rule of its own, without preparation */
+    /* without permutations, without a rule of its own, without preparation */
     json_t *plain = fixture_case("mnist", 0);
-    json_object_set_new(at(plain, "rows/0"), "orders", json_null());
-    json_object_set_new(at(plain, "rows/1/orders"), "has_converged", json_null());
+    json_object_set_new(at(plain, "rows/0"), "permutations", json_null());
+    json_object_set_new(at(plain, "rows/1/permutations"), "has_converged", json_null());
     json_object_set_new(at(plain, "rows/0/timing"), "prepare_s", json_null());
     put_case("a", plain);
     report = joined(both, 1);
-    assert_true(json_is_null(at(report, "data/0/rows/0/orders")));
-    assert_true(json_is_null(at(report, "data/0/rows/1/orders/has_converged")));
+    assert_true(json_is_null(at(report, "data/0/rows/0/permutations")));
+    assert_true(json_is_null(at(report, "data/0/rows/1/permutations/has_converged")));
     assert_true(json_is_null(at(report, "data/0/rows/0/timing/prepare_s")));
     assert_float_equal(number(report, "data/0/rows/0/timing/answer_ms/mean"), 0.5, 0);
     json_decref(report);
@@ -278,25 +279,30 @@ static void members_of_a_wrong_kind_are_refused_by_name(void **state) {
         {"settings", "shares", "[0, 0.5]", "settings.shares[0]"},
         {"settings", "shares", "[0.1]", "rows[0].losses[0].mean has 2 numbers; there are 1"},
         {"settings", "shares", "[0.1, null]", "settings.shares[1] must be a number"},
-        {"judged/0", "value", "null", "judged[0].value must be a text"},
-        {"judged/0/losses/0", "set", "\"wrong\"",
-         "judged[0].losses[0].set must be \"right\" or \"all\""},
-        {"judged/0/losses/0", "mean", "\"1\"", "judged[0].losses[0].mean must be a number"},
+        {"utilities/0", "utility", "null", "utilities[0].utility must be a text"},
+        {"utilities/0/losses/0", "set", "\"wrong\"",
+         "utilities[0].losses[0].set must be \"correct\" or \"all\""},
+        {"utilities/0/losses/0", "set", "\"correct|all\"",
+         "utilities[0].losses[0].set must be \"correct\" or \"all\""},
+        {"utilities/0/losses/0", "mean", "\"1\"", "utilities[0].losses[0].mean must be a number"},
         {"rows/1", "kind", "\"best\"", "rows[1].kind must be \"ours\" or"},
         {"rows/1", "is_per_sample", "1", "rows[1].is_per_sample must be true or false"},
         {"rows/1", "method", "\"afds\"", "rows[1] has the method of rows[0]"},
-        {"rows/1", "area", "[]", "rows[1].area must be a number of at most 1e15 or null"},
+        {"rows/1", "auc", "[]", "rows[1].auc must be a number of at most 1e15 or null"},
         {"rows/1", "timing", "1", "rows[1].timing must be an object or null"},
-        {"rows/1", "orders", "50", "rows[1].orders must be an object or null"},
-        {"rows/1/orders", "walked", "-1", "rows[1].orders.walked must be a whole number"},
-        {"rows/1/orders", "has_converged", "0", "rows[1].orders.has_converged must be true or"},
-        {"judged/0", "truth", "1", "judged[0].truth must be an object or null"},
-        {"judged/0", "truth", "{\"coalitions\": 1.5}", "judged[0].truth.coalitions must be"},
+        {"rows/1", "permutations", "50", "rows[1].permutations must be an object or null"},
+        {"rows/1/permutations", "sampled", "-1",
+         "rows[1].permutations.sampled must be a whole number"},
+        {"rows/1/permutations", "has_converged", "0",
+         "rows[1].permutations.has_converged must be true or"},
+        {"utilities/0", "truth", "1", "utilities[0].truth must be an object or null"},
+        {"utilities/0", "truth", "{\"coalitions\": 1.5}", "utilities[0].truth.coalitions must be"},
         {"machine", "processor", "1", "machine.processor must be a text"},
         {"machine", "threads", "null", "machine.threads must be a whole number"},
         {"rows/1/timing", "was_resumed", "null", "rows[1].timing.was_resumed must be"},
-        {"rows/1/agreement", "gap", "\"\"", "rows[1].agreement.gap must be a number"},
-        {"rows/1/losses/0", "way", "\"side\"", "rows[1].losses[0].way must be \"top\""},
+        {"rows/1/agreement", "efficiency_gap", "\"\"",
+         "rows[1].agreement.efficiency_gap must be a number"},
+        {"rows/1/losses/0", "removal", "\"side\"", "rows[1].losses[0].removal must be \"top\""},
         {"rows/1/losses/0", "mean", "[1]", "rows[1].losses[0].mean has 1 numbers"},
         {"rows/1/losses/0", "sd", "[1, 2, 3]", "rows[1].losses[0].sd has 3 numbers"},
         {"rows/1/losses/0", "mean", "[1, \"2\"]", "rows[1].losses[0].mean[1] must be a number"},
@@ -321,14 +327,15 @@ static void missing_members_are_refused_by_name(void **state) {
     (void)state;
     static const struct {
         const char *holder, *key, *place;
-    } gone[] = {{"", "settings", "settings is missing; it must be an object"},
-                {"data", "source", "data.source is missing"},
-                {"", "machine", "machine is missing; it must be an object"},
-                {"judged/0", "truth", "judged[0].truth is missing; it must be an object or null"},
-                {"rows/0", "orders", "rows[0].orders is missing; it must be an object or null"},
-                {"rows/0", "title", "rows[0].title is missing; it must be a text"},
-                {"rows/0/losses/0", "sd", "rows[0].losses[0].sd is missing"},
-                {"pictures", NULL, NULL}};
+    } gone[] = {
+        {"", "settings", "settings is missing; it must be an object"},
+        {"data", "source", "data.source is missing"},
+        {"", "machine", "machine is missing; it must be an object"},
+        {"utilities/0", "truth", "utilities[0].truth is missing; it must be an object or null"},
+        {"rows/0", "permutations", "rows[0].permutations is missing; it must be an object or null"},
+        {"rows/0", "title", "rows[0].title is missing; it must be a text"},
+        {"rows/0/losses/0", "sd", "rows[0].losses[0].sd is missing"},
+        {"pictures", NULL, NULL}};
     put_two();
     for (size_t i = 0; gone[i].key; i++) {
         json_t *json = fixture_case("mnist", 1);
@@ -375,10 +382,10 @@ static void cases_of_one_set_differ_in_their_seeds_alone(void **state) {
         {"settings", "truth", "900", "truth is 800 in the first case, 900 now"},
         {"settings", "shares", "[0.05, 0.6]", "shares[1] is 0.5 in the first case, 0.6 now"},
         {"settings", "seed", "0", "seed 0 is also that of"},
-        {"settings", "orders", "5", "orders is absent in the first case, 5 now"},
+        {"settings", "permutations", "5", "permutations is absent in the first case, 5 now"},
         {"data", "players", "50", "players is 100 in the first case, 50 now"},
         {"data", "source", "\"x\"", "source is \"mnist\" in the first case, \"x\" now"},
-        {"rows/0", "value", "\"retrain\"", "rows[0].value is not that of \"afds\" in"},
+        {"rows/0", "utility", "\"retrain\"", "rows[0].utility is not that of \"afds\" in"},
     };
     put_two();
     for (size_t i = 0; i < COUNT(other); i++) {
@@ -550,10 +557,10 @@ static void torn_reports_crash_nothing(void **state) {
                                           "machine",
                                           "data/0",
                                           "data/0/settings",
-                                          "data/0/judged/0",
-                                          "data/0/judged/0/losses/0",
-                                          "data/0/judged/0/truth",
-                                          "data/0/rows/0/orders",
+                                          "data/0/utilities/0",
+                                          "data/0/utilities/0/losses/0",
+                                          "data/0/utilities/0/truth",
+                                          "data/0/rows/0/permutations",
                                           "data/0/rows/0",
                                           "data/0/rows/0/losses/0",
                                           "data/0/rows/0/agreement",
@@ -654,7 +661,7 @@ int main(void) {
         cmocka_unit_test(seeds_that_scatter_widen_the_error),
         cmocka_unit_test(what_is_not_there_does_not_count),
         IN_SCRATCH(single_numbers_are_averaged_over_seeds),
-        IN_SCRATCH(orders_and_the_truth_are_joined),
+        IN_SCRATCH(permutations_and_the_truth_are_joined),
         IN_SCRATCH(the_machine_is_that_of_the_first_case),
         IN_SCRATCH(times_of_interrupted_methods_count_only_alone),
         IN_SCRATCH(rows_of_some_seeds_only_are_kept),

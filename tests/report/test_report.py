@@ -26,8 +26,8 @@ METHODS = [("fds", "Fast-DataShapley", "ours"), ("afds", "AFDS", "ours"), ("gfds
            ("freeshap/sample", "FreeShap, per sample", "other"),
            ("knn:5/sample", "5 nearest neighbours, per sample", "other"),
            ("same-label", "Same label first", "control"), ("random", "Random order", "control")]
-VERSION = re.search(r'FDS_VERSION "([^"]+)"', pathlib.Path(
-    __file__).resolve().parents[2].joinpath("include/fds.h").read_text()).group(1)
+VERSION = re.search(r"version: '([^']+)'", pathlib.Path(
+    __file__).resolve().parents[2].joinpath("meson.build").read_text()).group(1)
 HOSTILE = "<script>alert(\"1\")</script>,'&amp; \"x\"\n=1+1\t\u0001\u0085\uffff /~ é"
 
 
@@ -36,30 +36,30 @@ HOSTILE = "<script>alert(\"1\")</script>,'&amp; \"x\"\n=1+1\t\u0001\u0085\uffff 
 
 def losses(draw, value, way, count):
     means = [draw.uniform(0, 20) for _ in SHARES]
-    return {"value": value, "way": way, "set": "right", "count": count, "mean": means,
+    return {"utility": value, "removal": way, "set": "correct", "count": count, "mean": means,
             "sd": [draw.uniform(0, 5) for _ in SHARES]}
 
 
 def make_row(draw, method, title, kind):
     own = "retrain" if method == "fds" else "retrain:10"
-    entries = [losses(draw, "retrain:10", way, 146) for way in ("top", "bottom", "add")]
+    entries = [losses(draw, "retrain:10", way, 146) for way in ("top", "bottom", "keep_top")]
     if method == "fds" or kind in ("paper", "control"):
         entries.append(losses(draw, "retrain", "top", 150))
     entries += [dict(entry, set="all", count=200) for entry in entries]
     return {"method": method, "title": title, "kind": kind, "is_per_sample": kind != "paper",
-            "value": own, "losses": entries,
-            "agreement": {"correlation": draw.uniform(-1, 1), "within": draw.uniform(-1, 1),
+            "utility": own, "losses": entries,
+            "agreement": {"correlation": draw.uniform(-1, 1), "class_correlation": draw.uniform(-1, 1),
                           "relative_error": None if kind == "paper" else draw.uniform(0, 2),
-                          "gap": None},
-            "area": draw.random(), "sub_models": draw.randrange(3000),
-            "orders": {"walked": 50, "has_converged": method != "tmc"} if kind == "paper" else None,
+                          "efficiency_gap": None},
+            "auc": draw.random(), "sub_models": draw.randrange(3000),
+            "permutations": {"sampled": 50, "has_converged": method != "tmc"} if kind == "paper" else None,
             "timing": {"prepare_s": 10 ** draw.uniform(-4, 3), "answer_ms": draw.uniform(0, 30),
                        "was_resumed": False}}
 
 
 def make_case(name, seed, methods=METHODS):
     draw = random.Random(f"{name} {seed}")
-    base = [{"set": "right", "count": 146, "mean": draw.random(), "sd": draw.random()},
+    base = [{"set": "correct", "count": 146, "mean": draw.random(), "sd": draw.random()},
             {"set": "all", "count": 200, "mean": draw.random(), "sd": draw.random()}]
     truth = {"coalitions": 8000, "correlation": draw.random()} if seed == 0 else None
     return {"fds": VERSION, "kind": "fds bench case",
@@ -68,8 +68,8 @@ def make_case(name, seed, methods=METHODS):
                      "tests": 200, "inputs": 3000},
             "settings": {"seed": seed, "network": "lenet5", "explainer": "mlp", "coalitions": 2000,
                          "truth": 8000 if seed == 0 else 0, "flipped": 0.1, "shares": SHARES},
-            "judged": [{"value": "retrain:10", "right": 146, "losses": base, "truth": truth},
-                       {"value": "retrain", "right": 150, "losses": base, "truth": None}],
+            "utilities": [{"utility": "retrain:10", "correct": 146, "losses": base, "truth": truth},
+                       {"utility": "retrain", "correct": 150, "losses": base, "truth": None}],
             "rows": [make_row(draw, *method) for method in methods],
             "pictures": [{"method": "afds", "file": "afds.png"}]}
 
@@ -164,7 +164,7 @@ def as_text(value):
 
 def check_number(text, path, report):
     value = look_up(report, path)
-    if path.startswith(tuple(f"/data/{d}/rows/" for d in range(9))) or "/judged/" in path:
+    if path.startswith(tuple(f"/data/{d}/rows/" for d in range(9))) or "/utilities/" in path:
         text = text.replace("−", "-")
         assert re.fullmatch(r"-?\d+(\.\d+)?", text), f"{path}: {text!r}"
         decimals = len(text.partition(".")[2])
@@ -209,6 +209,7 @@ def check_self_contained(text, page):
 @test
 def the_page_is_valid_html():
     text, _ = make(usual())
+    assert "{{" not in text and "}}" not in text
     page = Page(text)
     assert {"data-0", "data-1", "meaning", "made"} <= page.ids
     for phrase in ("nan", "None", "null", "inf<", ">inf"):
@@ -230,7 +231,7 @@ def every_drawing_parses_and_is_described():
     text, _ = make(usual())
     plots = [svg for svg in drawings(text) if svg.get("class") == "plot"]
     keys = [svg for svg in drawings(text) if svg.get("class") == "key"]
-    # by 10 epochs three charts with two small ones each, by converged models one, and bars
+    # for 10 epochs three charts with two small ones each, by converged models one, and bars
     assert len(plots) == 2 * (3 * 3 + 1 + 1) and keys
     for svg in plots:
         assert svg.get("role") == "img" and svg.find("title").text
@@ -272,8 +273,8 @@ def every_number_in_a_table_is_that_of_the_json():
 
 
 def mean_at(row, value, share):
-    return next((entry["mean"][share] for entry in row["losses"] if entry["value"] == value
-                 and entry["way"] == "top" and entry["set"] == "right"), 0)
+    return next((entry["mean"][share] for entry in row["losses"] if entry["utility"] == value
+                 and entry["removal"] == "top" and entry["set"] == "correct"), 0)
 
 
 @test
@@ -281,13 +282,13 @@ def the_greatest_by_the_same_models_is_bold():
     cases = usual()
     for case in cases:  # by converged models, greater than all others
         for entry in case["rows"][0]["losses"]:
-            if entry["value"] == "retrain":
+            if entry["utility"] == "retrain":
                 entry["mean"] = [50] * len(SHARES)
     text, report = make(cases)
     tables = re.findall(r'<table class="losses">.*?</table>', text, re.S)
     rows = report["data"][0]["rows"]
     for table, value, ranked in (
-            (tables[0], "retrain:10", lambda row: row["value"] == "retrain:10"),
+            (tables[0], "retrain:10", lambda row: row["utility"] == "retrain:10"),
             (tables[2], "retrain:10", lambda row: True), (tables[3], "retrain", lambda row: True)):
         for share in range(4):
             at = max((mean_at(row, value, share), r) for r, row in enumerate(rows)
@@ -296,25 +297,27 @@ def the_greatest_by_the_same_models_is_bold():
                               table)
             assert bold == [str(at)], (value, share, bold, at)
     # it stands in the first table nevertheless, and says by what
-    assert re.search(r"<code>fds</code><small>by models trained until converged</small>", tables[0])
+    assert re.search(r"<code>fds</code><small>with models trained to convergence</small>", tables[0])
 
 
 @test
-def tables_by_one_judge_say_whose_values_are_of_others():
+def tables_by_one_utility_say_whose_values_come_from_another():
     text, _ = make(usual())
     assert "Every method" not in text and "as in the paper" not in text
-    assert ("<h4>Methods judged by models trained until converged</h4>\n<p>The methods whose "
-            "removals were judged by these models. The values of Leave one out, TMC-Shapley "
-            "(DataShapley) and FreeShap themselves come from models of 10 epochs, their own "
-            "setting.</p>") in text
-    assert ("<h4>Methods judged by models of 10 epochs</h4>\n<p>The methods whose removals were "
-            "judged by these models. The values of Fast-DataShapley themselves come from models "
-            "trained until converged, its own setting.</p>") in text
+    words = " ".join(text.split())
+    assert ("<h4>Evaluated with models trained to convergence</h4> <p>All methods whose removals "
+            "were evaluated with these models. The values of Leave one out, TMC-Shapley "
+            "(DataShapley) and FreeShap come from models trained for 10 epochs, their own setting. "
+            "</p>") in words
+    assert ("<h4>Evaluated with models trained for 10 epochs</h4> <p>All methods whose removals were "
+            "evaluated with these models. The values of Fast-DataShapley come from models trained "
+            "to convergence, its own setting. </p>") in words
     folded = re.findall(r"<summary>(.*?)</summary>", text)
-    for start in ("The same over all test samples", "Without the least valuable", "With the most valuable"):
+    for start in ("The same over all test samples", "Value loss without the least valuable",
+                  "Value loss with the most valuable"):
         assert sum(line.startswith(start) for line in folded) == 2, folded  # of each set of data
-    assert text.count("Bold: the least of a column, controls aside") == 4
-    assert len(folded) == 6 and "seeds. Bold" not in text
+    assert words.count("Bold: the lowest of each column, without the controls") == 4
+    assert len(folded) == 6 and "seeds: mean" not in words
 
 
 def captions(text):
@@ -326,18 +329,19 @@ def charts_of_some_seeds_say_which():
     cases = [make_case("mine", seed) for seed in (4, 5, 6)]
     for case in cases[1:]:
         for row in case["rows"]:
-            row["losses"] = [entry for entry in row["losses"] if entry["way"] == "top"]
+            row["losses"] = [entry for entry in row["losses"] if entry["removal"] == "top"]
     text, _ = make(cases)
     small = [caption for caption in captions(text) if "curves as above" in caption]
     assert len(small) == 6 and all(caption.endswith(", seed 4 only") for caption in small), small
-    assert text.count("judged by models of 10 epochs, 1 of 3 seeds. Bold: the least of a column") == 2
+    assert " ".join(text.split()).count("trained for 10 epochs, 1 of 3 seeds: mean ± standard error. "
+                                     "Bold: the lowest of each column") == 2
     assert not any(" only" in caption for caption in captions(text) if "most valuable players:" in
                    caption)
-    assert "Bands are ± 1.96 standard errors." in text and "confidence" not in text
+    assert "Bands show ± 1.96 standard errors." in text and "confidence interval" not in text
     # the loss with all players is that of a chart's own seeds
     before = re.findall(r'<svg class="plot".*?</svg>', text, re.S)[:3]
     for case in cases[1:]:
-        for entry in case["judged"][0]["losses"]:
+        for entry in case["utilities"][0]["losses"]:
             entry["mean"] += 5
     text, _ = make(cases)
     after = re.findall(r'<svg class="plot".*?</svg>', text, re.S)[:3]
@@ -353,30 +357,31 @@ def columns_of_some_seeds_say_how_many():
     cases = [make_case("mine", seed) for seed in (0, 1, 2)]
     for case in cases[1:]:
         for row in case["rows"]:
-            row["agreement"] = row["area"] = None
+            row["agreement"] = row["auc"] = None
     cases[0]["rows"][0]["sub_models"] = None
     text, report = make(cases)
     check_cells(Page(text), report)
     heads = re.search(r'<table class="measures">.*?</thead>', text, re.S).group()
     assert re.findall(r">([^<>]+)</small><small>1 of 3 seeds</small>", heads) == [
-        "with the truth", "within the class", "relative", "area"], heads
+        "with the truth", "within the class", "relative", "AUC"], heads
     assert '<small>seeds: <span data-path="/data/0/rows/0/sub_models/count">2</span>' in text
     assert text.count("<small>seeds: ") == 1
 
 
 @test
-def the_truth_and_unfinished_orders_are_told():
+def the_truth_and_unfinished_permutations_are_told():
     text, report = make(usual())
-    truth = report["data"][0]["judged"][0]["truth"]
-    assert re.search(r"The truth by models of 10 epochs is of <span [^>]*>8000</span> coalitions; "
-                     r"values from either half of them correlate by <span [^>]*>%.3f</span>"
-                     % truth["correlation"]["mean"], text)
-    told = re.findall(r'<p class="soft">([^\n]*) orders, before its own rule\.</p>', text)
+    truth = report["data"][0]["utilities"][0]["truth"]
+    words = " ".join(text.split())
+    assert re.search(r"The truth for models trained for 10 epochs is estimated from <span [^>]*>8000"
+                     r"</span> coalitions; values from its two halves have a correlation of "
+                     r"<span [^>]*>%.3f</span>" % truth["correlation"]["mean"], words)
+    told = re.findall(r'<p class="soft">(.*?) permutations, before its own stopping rule\. </p>', words)
     assert [re.sub("<[^>]*>", "", one) for one in told] == [
         "TMC-Shapley (DataShapley) stopped after 50"] * 2
     # of the paper's baselines and of others, those that trained any
     rows = [row for data in report["data"] for row in data["rows"]]
-    assert text.count("<small>asked for</small>") == sum(
+    assert text.count("<small>requested</small>") == sum(
         row["kind"] in ("paper", "other") and row["sub_models"]["mean"] > 0 for row in rows)
 
 
@@ -394,13 +399,13 @@ def another_machine_is_told():
 @test
 def the_paper_is_named_only_where_it_has_figures():
     text, _ = make(usual())
-    assert "fit only these, though it does not say so" in text and "A30" in text
+    assert "match only these, although it does not say so" in text and "A30" in text
     cases = usual()
     for case in cases:
         case["data"]["players"] = 50
     text, report = make(cases)
     assert not any(row["paper"] for data in report["data"] for row in data["rows"])
-    for phrase in ("fit only these", "A30", "<small>paper", 'class="mark"', "The paper’s own"):
+    for phrase in ("match only these", "A30", "<small>paper", 'class="mark"', "The paper’s own"):
         assert phrase not in text, phrase
 
 
@@ -445,31 +450,31 @@ def the_csv_has_every_number_of_the_json():
 
     for data in report["data"]:
         name, seeds = data["name"], data["seeds"]
-        for judge in data["judged"]:
-            for loss in judge["losses"]:
-                key = (name, "", "loss", judge["value"], "", loss["set"], "0")
+        for of in data["utilities"]:
+            for loss in of["losses"]:
+                key = (name, "", "loss", of["utility"], "", loss["set"], "0")
                 expect(key + ("",), loss["mean"], loss["sd"], loss["error"], loss["count"])
                 for seed, mean in zip(seeds, loss["by_seed"]):
                     expect(key + (str(seed),), mean)
-            if judge["truth"]:
-                key = (judge["value"], "", "", "", "")
-                expect((name, "", "truth_coalitions") + key, judge["truth"]["coalitions"])
-                stat = judge["truth"]["correlation"]
+            if of["truth"]:
+                key = (of["utility"], "", "", "", "")
+                expect((name, "", "truth_coalitions") + key, of["truth"]["coalitions"])
+                stat = of["truth"]["correlation"]
                 expect((name, "", "truth_correlation") + key, stat["mean"], stat["sd"], None,
                        stat["count"])
         for row in data["rows"]:
             for loss in row["losses"]:
                 for k, share in enumerate(SHARES):
-                    key = (name, row["method"], "loss", loss["value"], loss["way"], loss["set"],
+                    key = (name, row["method"], "loss", loss["utility"], loss["removal"], loss["set"],
                            f"{share:g}")
                     expect(key + ("",), loss["mean"][k], loss["sd"][k], loss["error"][k],
                            loss["count"])
                     for seed, means in zip(seeds, loss["by_seed"]):
                         expect(key + (str(seed),), means[k])
-            for outer, keys in ((row["agreement"], ("correlation", "within", "relative_error",
-                                                    "gap")),
-                                (row, ("area", "sub_models")),
-                                (row["orders"] or {"walked": None}, ("walked",)),
+            for outer, keys in ((row["agreement"], ("correlation", "class_correlation", "relative_error",
+                                                    "efficiency_gap")),
+                                (row, ("auc", "sub_models")),
+                                (row["permutations"] or {"sampled": None}, ("sampled",)),
                                 (row["timing"], ("prepare_s", "answer_ms"))):
                 for what in keys:
                     stat = outer[what] or {"mean": None, "sd": None, "count": 1}
@@ -500,12 +505,12 @@ def hostile_names_stay_texts():
     for case in cases:
         case["data"]["source"] = case["settings"]["network"] = case["settings"][HOSTILE] = HOSTILE
         case["pictures"] = [{"method": HOSTILE, "file": "afds.png"}]
-        for judge, value in zip(case["judged"], (HOSTILE, "retrain:" + HOSTILE)):
-            judge["value"] = value
+        for of, value in zip(case["utilities"], (HOSTILE, "retrain:" + HOSTILE)):
+            of["utility"] = value
         for row in case["rows"]:
-            row["value"] = HOSTILE
+            row["utility"] = HOSTILE
             for entry in row["losses"]:
-                entry["value"] = {"retrain": "retrain:" + HOSTILE}.get(entry["value"], HOSTILE)
+                entry["utility"] = {"retrain": "retrain:" + HOSTILE}.get(entry["utility"], HOSTILE)
     text, report = make(cases, command=HOSTILE)
     page = Page(text)
     check_self_contained(text.replace("&lt;/script", ""), page)
@@ -527,31 +532,31 @@ def hostile_names_stay_texts():
 def what_was_not_measured_is_left_out():
     case = make_case("mine", 7, [("afds", "AFDS", "ours"), ("random", "Random", "control")])
     for row in case["rows"]:
-        row.update(agreement=None, area=None, sub_models=None, orders=None, timing=None)
+        row.update(agreement=None, auc=None, sub_models=None, permutations=None, timing=None)
         row["losses"] = [entry for entry in row["losses"]
-                         if entry["way"] == "top" and entry["value"] == "retrain:10"]
+                         if entry["removal"] == "top" and entry["utility"] == "retrain:10"]
         for entry in row["losses"]:
             entry["mean"][2] = entry["sd"][3] = None
-    case["judged"].pop()
+    case["utilities"].pop()
     case["pictures"] = []
     text, report = make([case])
     page = Page(text)
     check_cells(page, report)
-    assert "Seconds to prepare" not in text and "The greatest contributors" not in text
+    assert "Preparation time" not in text and "Largest contributors" not in text
     assert 'class="measures"' not in text and "<h4>" not in text
     assert not re.search(r"nan|None|null", text)
     assert [data["rows"][0]["timing"] for data in report["data"]] == [None]
 
 
 @test
-def no_sample_predicted_rightly_shows_all_samples():
+def no_sample_classified_correctly_shows_all_samples():
     case = make_case("mine", 7)
-    for holder in case["rows"] + case["judged"]:
+    for holder in case["rows"] + case["utilities"]:
         holder["losses"] = [entry for entry in holder["losses"] if entry["set"] == "all"]
     text, report = make([case])
     check_cells(Page(text), report)
     assert "<details open>" in text and len(drawings(text)) > 10
-    assert "predicts rightly" not in text and "<h4>" not in text
+    assert "classifies correctly" not in text and "<h4>" not in text
 
 
 @test
@@ -572,7 +577,7 @@ def few_shares_and_one_sample_are_enough():
 @test
 def colours_can_be_told_from_their_ground():
     text, _ = make([make_case("mine", 0)])
-    schemes = re.findall(r":root\{([^}]*--ground[^}]*)\}", text)
+    schemes = re.findall(r":root \{([^}]*--ground[^}]*)\}", text)
     assert len(schemes) == 2
 
     def light(colour):
@@ -581,7 +586,7 @@ def colours_can_be_told_from_their_ground():
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     for scheme in schemes:
-        colours = dict(re.findall(r"--(\w+):(#\w+)", scheme))
+        colours = dict(re.findall(r"--(\w+): (#\w+)", scheme))
         ground = light(colours["ground"].ljust(7, "f"))
         for name, least in [("ink", 7), ("soft", 4.5), ("accent", 4.5), ("ctl", 3)] + [
                 (f"c{i}", 3) for i in range(8)]:

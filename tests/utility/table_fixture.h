@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the tests of the table share: a value function whose answers are a hash of the coalition,
+ * What the tests of the table share: a utility function whose answers are a hash of the coalition,
  * which counts its calls and can be told to fail or to dawdle, and tables filled with it. */
 #ifndef FDS_TEST_TABLE_FIXTURE_H
 #define FDS_TEST_TABLE_FIXTURE_H

@@ -10,7 +10,7 @@
 
 enum { PLAYERS = 7, INPUTS = 3, CLASSES = 2, SEGMENT = 64 + 5 * 48 }; /* five records each */
 
-static fake kept; /* the value function of most tests */
+static fake kept; /* the utility function of most tests */
 static fds_store kept_store = FDS_STORE_F32;
 
 /* ---- events ---- */
@@ -112,20 +112,22 @@ static inline int visible_or_not(const struct dirent *entry) {
 }
 
 /* All files of a folder, hidden ones too, by name. */
-static inline void take(snapshot *s, const char *name) {
+static inline void take_path(snapshot *s, const char *folder) {
     struct dirent **entries;
     char path[1024];
-    int count = scandir(scratch_path(name), &entries, visible_or_not, alphasort);
+    int count = scandir(folder, &entries, visible_or_not, alphasort);
     assert_true(count >= 0 && (size_t)count <= COUNT(s->names));
     s->count = (size_t)count;
     for (size_t i = 0; i < s->count; i++) {
-        snprintf(path, sizeof path, "%s/%s", scratch_path(name), entries[i]->d_name);
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
         s->names[i] = strdup(entries[i]->d_name);
         s->data[i] = scratch_read(path, &s->sizes[i]);
         free(entries[i]);
     }
     free(entries);
 }
+
+static inline void take(snapshot *s, const char *name) { take_path(s, scratch_path(name)); }
 
 static inline void drop(snapshot *s) {
     for (size_t i = 0; i < s->count; i++) {

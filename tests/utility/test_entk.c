@@ -180,7 +180,7 @@ static void the_ridge_is_above_the_rounding(void **state) {
     }
     game g = {.input_count = 3};
     expect_ok(fds__dataset_create(SAMPLES, (fds_shape){2, 1, 1}, NULL, values, labels, 3, NULL,
-                                 &g.train, &err),
+                                  &g.train, &err),
               &err);
     expect_ok(
         fds__dataset_create(3, (fds_shape){2, 1, 1}, NULL, values, labels, 3, NULL, &g.test, &err),
@@ -249,14 +249,15 @@ static void wrong_parameters_are_refused(void **state) {
     fds_error err = {0};
     fds__utility_params p = smaller("entk");
     p.network = NULL;
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "needs a network");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "takes a network");
     p.network = "nonsense";
     expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "nonsense");
     p = smaller("entk:0");
     expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "from 1 to");
     p = smaller("entk:2");
     p.beta = 0;
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "beta is 0");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err,
+                   "beta must be above 0 (got 0)");
     fds_train_params train;
     expect_ok(fds__utility_training(&p, &train, &err), &err);
     assert_int_equal(train.epochs, 2);

@@ -174,7 +174,8 @@ static void wrong_networks_and_training_are_refused(void **state) {
     expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "nonsense");
     p = smaller("knn:2@model");
     p.beta = 0;
-    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err, "beta is 0");
+    expect_failure(try_value(&g, &p, 1, &value, &err), FDS_ERR_USAGE, &err,
+                   "beta must be above 0 (got 0)");
     p = smaller("knn:2@model");
     p.train.optimizer = FDS_OPTIMIZER_SGD;
     p.train.lr = 1e30f;

@@ -34,7 +34,7 @@ static game game_of_csv(const char *text, bool is_points) {
     game g = {0};
     fds_error err;
     scratch_write(scratch_path("d.csv"), text, strlen(text));
-    expect_ok(fds__data_open(scratch_path("d.csv"), NULL, &g.train, &g.test, &err), &err);
+    expect_ok(fds__data_open(scratch_path("d.csv"), NULL, NULL, &g.train, &g.test, &err), &err);
     size_t count = fds__dataset_get_info(g.train).count;
     expect_ok(is_points ? fds_players_points(g.train, NULL, count, &g.players, &err)
                         : fds_players_providers(g.train, NULL, count, &g.players, &err),
@@ -80,9 +80,9 @@ static void by_provider_follows_the_provider(void **state) {
     game_free(&other);
     other = game_of_csv("x,label,provider\n1,a,q\n1,b,r\n", true);
     expect_failure(fds_groups_by_provider(other.train, h.players, &groups, &err), FDS_ERR_USAGE,
-                   &err, "there are 2");
+                   &err, "the data has 2");
     expect_failure(fds_groups_by_label(other.train, h.players, &groups, &err), FDS_ERR_USAGE, &err,
-                   "there are 2");
+                   "the data has 2");
     game_free(&other);
     other = game_of_csv("x,label\n1,a\n1,b\n", true);
     expect_failure(fds_groups_by_provider(other.train, other.players, &groups, &err), FDS_ERR_USAGE,
@@ -126,7 +126,7 @@ static void by_model_puts_together_what_the_model_cannot_tell_apart(void **state
     assert_int_equal(fds_groups_count(groups), 6);
     fds_groups_free(groups);
     expect_failure(fds_groups_by_model(model, g.train, g.players, 7, 3, &groups, &err),
-                   FDS_ERR_USAGE, &err, "7 groups of only 6 players");
+                   FDS_ERR_USAGE, &err, "7 groups for 6 players");
     fds_players_free(g.players); /* players of several samples: p, q are of a; r, s of b */
     expect_ok(fds_players_providers(g.train, NULL, 6, &g.players, &err), &err);
     expect_ok(fds_groups_by_model(model, g.train, g.players, 2, 3, &groups, &err), &err);
@@ -206,8 +206,8 @@ static void wrong_files_are_refused_with_the_line(void **state) {
         {"", "player \"ann\" is missing"},
         {"ann,a\nbob,b\n", "player \"cid\" is missing"},
         {"ann,a\n\ndan,b\n", "line 3: there is no player \"dan\""},
-        {"ann,a\n# again\nbob,a\nann,b\n", "line 4: player \"ann\" stands already in line 1"},
-        {"ann,a\nbob\n", "line 2: \"PLAYER,GROUP\" is expected, not \"bob\""},
+        {"ann,a\n# again\nbob,a\nann,b\n", "line 4: player \"ann\" is already in line 1"},
+        {"ann,a\nbob\n", "line 2: expected \"PLAYER,GROUP\", not \"bob\""},
         {"ann,\n", "line 1: a group's name must have 1 to 255 bytes, not 0"},
         {",a\n", "line 1: there is no player \"\""},
         {",\n", "line 1"},
@@ -227,9 +227,9 @@ static void wrong_files_are_refused_with_the_line(void **state) {
     fds_groups *groups = NULL;
     fds_error err = {0};
     expect_failure(read_text("ann,a\nb\0b,a\n", 12, g.players, &groups, &err), FDS_ERR_FORMAT, &err,
-                   "line 2: NUL");
+                   "line 2: a NUL");
     expect_failure(read_text("ann,a\n\0", 7, g.players, &groups, &err), FDS_ERR_FORMAT, &err,
-                   "line 2: NUL");
+                   "line 2: a NUL");
     assert_int_equal(fds_groups_read(scratch_path("none"), g.players, &groups, &err),
                      FDS_ERR_NOT_FOUND);
     expect_failure(fds_groups_read(scratch, g.players, &groups, &err), FDS_ERR_FORMAT, &err,

@@ -178,10 +178,10 @@ static void twins_and_zeros_are_no_trouble(void **state) {
     fds_error err;
     for (size_t count = 1; count <= 6; count++) { /* 1 to 3: all normalised to nothing */
         expect_ok(fds__dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
-                                     &g.train, &err),
+                                      &g.train, &err),
                   &err);
         expect_ok(fds__dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
-                                     &g.test, &err),
+                                      &g.test, &err),
                   &err);
         expect_ok(fds_players_points(g.train, NULL, count, &g.players, &err), &err);
         fds__utility_params p = smaller("kernel");

@@ -98,7 +98,7 @@ static void a_providers_samples_enter_together(void **state) {
     double values[5 * 3 * 3];
     fds_error err = {0};
     expect_failure(fds_utility_knn_shapley(value, values, &err), FDS_ERR_USAGE, &err,
-                   "players of one sample each; these 3 have 30");
+                   "one sample per player; these 3 players have 30");
     fds_utility_free(value);
     game_free(&g);
 }

@@ -8,6 +8,36 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+/* ---- the format ---- */
+
+/* tests/data/records has tables of an earlier build (91d59f5): they are read as they are, and the
+ * same answers make the same bytes. */
+static void files_of_an_earlier_build_are_read_and_written_to_the_byte(void **state) {
+    (void)state;
+    static const char *const names[] = {"table_f32", "table_f16"};
+    fds_plan *plan = plan_of(PLAYERS, 8);
+    for (int store = 0; store < 2; store++) {
+        snapshot old;
+        char from[512];
+        kept_store = store ? FDS_STORE_F16 : FDS_STORE_F32;
+        snprintf(from, sizeof from, "%s/records/%s", getenv("FDS_TEST_DATA"), names[store]);
+        take_path(&old, from);
+        assert_int_equal(old.count, 4); /* .lock, two segments, table.json */
+        restore(&old, "read");
+        atomic_store(&kept.calls, 0);
+        fill_ok("read", plan, 1);
+        assert_int_equal(atomic_load(&kept.calls), 0);
+        expect_same(&old, "read");
+        fill_ok("written", plan, 2);
+        expect_same(&old, "written");
+        remove_tree("read");
+        remove_tree("written");
+        drop(&old);
+    }
+    assert_int_equal(warning_count, 0);
+    fds_plan_free(plan);
+}
+
 /* ---- the same bytes ---- */
 
 static void bytes_do_not_depend_on_threads(void **state) {
@@ -76,9 +106,9 @@ static void a_cancelled_fill_can_go_on(void **state) {
     assert_int_equal(fds_table_fill(table, plan, 1, &noting, &err), FDS_ERR_CANCELLED);
     expect_in(err.text, "utilities: cancelled after 4 of");
     cancel_at = 0;
-    fds_table_cost need;
-    assert_int_equal(fds_table_estimate(table, plan, 1, &need, &err), FDS_OK);
-    assert_int_equal(need.missing, different - 4);
+    fds_table_cost cost;
+    assert_int_equal(fds_table_estimate(table, plan, 1, &cost, &err), FDS_OK);
+    assert_int_equal(cost.missing, different - 4);
     assert_int_equal(fds_table_fill(table, plan, 2, &noting, &err), FDS_OK);
     assert_int_equal(atomic_load(&kept.calls), different);
     fds_table_free(table);
@@ -125,7 +155,7 @@ static void a_failed_sub_model_is_named_and_the_others_are_kept(void **state) {
     remove_tree("part");
     kept.is_nan = true;
     assert_int_equal(fill_table("part", plan, 1, &err), FDS_ERR_DIVERGED);
-    expect_in(err.text, "input 0: the answer for label 0 is no number");
+    expect_in(err.text, "input 0: the answer for label 0 is not a finite number");
     kept.is_nan = false;
     fill_ok("part", plan, 1);
     expect_same(&whole, "part");
@@ -150,7 +180,7 @@ static uint64_t operations_of_sync(fds_table *table) {
     return fds__fault_arm(FDS__FAULT_IO, 0);
 }
 
-/* As methods by orders ask for them. */
+/* As methods that walk permutations fill. */
 static void small_fills_in_a_row_are_synced_together(void **state) {
     (void)state;
     fds_plan *plan = plan_of(PLAYERS, 30);
@@ -212,31 +242,31 @@ static uint64_t bytes_in(const char *name) {
     return sum;
 }
 
-static void needs_are_told_before(void **state) {
+static void costs_are_estimated_before(void **state) {
     (void)state;
     fds_plan *small = plan_of(PLAYERS, 12), *large = plan_of(PLAYERS, 60);
     fds_table *table = open_ok("t");
-    fds_table_cost need;
+    fds_table_cost cost;
     fds_error err = {0};
-    assert_int_equal(fds_table_estimate(table, small, 2, &need, &err), FDS_OK);
-    assert_int_equal(need.missing, need.coalitions);
-    assert_true(need.coalitions > 4 && need.coalitions <= 14);
+    assert_int_equal(fds_table_estimate(table, small, 2, &cost, &err), FDS_OK);
+    assert_int_equal(cost.missing, cost.coalitions);
+    assert_true(cost.coalitions > 4 && cost.coalitions <= 14);
     /* answers, a record and a window for each of two threads, and the index */
-    size_t windows = need.memory - 2 * (INPUTS * CLASSES * 4 + 48) - 60 * need.missing;
-    assert_true(windows >= 2 * 48 && windows <= 2 * (64 + need.coalitions * 48));
-    assert_true(need.disk_free > 0);
-    size_t first = need.coalitions;
+    size_t windows = cost.memory - 2 * (INPUTS * CLASSES * 4 + 48) - 60 * cost.missing;
+    assert_true(windows >= 2 * 48 && windows <= 2 * (64 + cost.coalitions * 48));
+    assert_true(cost.disk_free > 0);
+    size_t first = cost.coalitions;
     assert_int_equal(fds_table_fill(table, small, 2, NULL, &err), FDS_OK);
-    assert_int_equal(atomic_load(&kept.calls), need.missing);
-    assert_int_equal(bytes_in("t"), need.disk);
-    assert_int_equal(fds_table_estimate(table, large, 8, &need, &err), FDS_OK);
-    assert_int_equal(need.missing, need.coalitions - first);
+    assert_int_equal(atomic_load(&kept.calls), cost.missing);
+    assert_int_equal(bytes_in("t"), cost.disk);
+    assert_int_equal(fds_table_estimate(table, large, 8, &cost, &err), FDS_OK);
+    assert_int_equal(cost.missing, cost.coalitions - first);
     uint64_t before = bytes_in("t");
     assert_int_equal(fds_table_fill(table, large, 8, NULL, &err), FDS_OK);
-    assert_int_equal(bytes_in("t"), before + need.disk);
-    assert_int_equal(fds_table_estimate(table, large, 8, &need, &err), FDS_OK);
-    assert_int_equal(need.missing, 0);
-    assert_int_equal(need.disk, 0);
+    assert_int_equal(bytes_in("t"), before + cost.disk);
+    assert_int_equal(fds_table_estimate(table, large, 8, &cost, &err), FDS_OK);
+    assert_int_equal(cost.missing, 0);
+    assert_int_equal(cost.disk, 0);
     fds_table_free(table);
     fds_plan_free(small);
     fds_plan_free(large);
@@ -356,13 +386,13 @@ static void another_segment_size_is_the_tables_own(void **state) {
     fds_plan_free(plan);
 }
 
-static void a_strangers_folder_is_left_alone(void **state) {
+static void a_folder_that_is_no_table_is_left_alone(void **state) {
     (void)state;
     snapshot before;
     assert_int_equal(mkdir(scratch_path("t"), 0777), 0);
     scratch_write(scratch_path("t/notes.txt"), "mine", 4);
     take(&before, "t");
-    expect_open("t", FDS_ERR_USAGE, "holds \"notes.txt\" but no table.json");
+    expect_open("t", FDS_ERR_USAGE, "has \"notes.txt\" but no table.json");
     expect_same(&before, "t");
     drop(&before);
     scratch_write(scratch_path("file"), "mine", 4);
@@ -412,7 +442,7 @@ static void one_process_at_a_time(void **state) {
     expect_open("t", FDS_ERR_IO, "is in use by another process");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    fds_table *table = open_ok("t"); /* the dead hold no locks */
+    fds_table *table = open_ok("t"); /* a lock ends with its process */
     expect_open("t", FDS_ERR_IO, "is in use by another process");
     fds_table_free(table);
     close(ready[0]);
@@ -447,19 +477,19 @@ static void what_cannot_be_a_table_is_refused(void **state) {
     assert_int_equal(scratch_entries(), 0);
     fds_plan *other = plan_of(PLAYERS + 1, 4);
     fds_table *table = open_ok("t");
-    fds_table_cost need;
+    fds_table_cost cost;
     fds_error err = {0};
     assert_int_equal(fds_table_fill(table, other, 1, NULL, &err), FDS_ERR_SHAPE);
-    expect_in(err.text, "the plan is of 8 players");
-    assert_int_equal(fds_table_estimate(table, other, 1, &need, &err), FDS_ERR_SHAPE);
+    expect_in(err.text, "the plan has 8 players");
+    assert_int_equal(fds_table_estimate(table, other, 1, &cost, &err), FDS_ERR_SHAPE);
     fds_table_free(table);
     fds_table_free(NULL);
     fds_plan_free(other);
 }
 
 /* A limit on the size of files stands in for a full disk: the error says so, all that was written
- * is kept, and the same call goes on when there is room. */
-static void a_write_that_finds_no_room_loses_nothing(void **state) {
+ * is kept, and the same call goes on once there is space. */
+static void a_full_disk_loses_nothing(void **state) {
     (void)state;
     fake_make(&kept, PLAYERS, 100, 10, 1); /* records of 4,024 bytes, one segment */
     fds_plan *plan = plan_of(PLAYERS, 30);
@@ -480,9 +510,9 @@ static void a_write_that_finds_no_room_loses_nothing(void **state) {
             assert_int_equal(fds_table_fill(table, plan, 1, NULL, &err), FDS_ERR_IO);
             setrlimit(RLIMIT_FSIZE, &old);
             expect_in(err.text, "00000.seg: File too large");
-            fds_table_cost need;
-            assert_int_equal(fds_table_estimate(table, plan, 1, &need, &err), FDS_OK);
-            assert_int_equal(need.coalitions - need.missing, 4);
+            fds_table_cost cost;
+            assert_int_equal(fds_table_estimate(table, plan, 1, &cost, &err), FDS_OK);
+            assert_int_equal(cost.coalitions - cost.missing, 4);
         }
         assert_int_equal(fds_table_fill(table, plan, 1, NULL, &err), FDS_OK);
         fds_table_free(table);
@@ -496,6 +526,7 @@ static void a_write_that_finds_no_room_loses_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(files_of_an_earlier_build_are_read_and_written_to_the_byte),
         TEST(bytes_do_not_depend_on_threads),
         TEST(an_interrupted_table_is_completed_to_the_same_bytes),
         TEST(a_cancelled_fill_can_go_on),
@@ -503,16 +534,16 @@ int main(void) {
         TEST(small_fills_in_a_row_are_synced_together),
         TEST(a_table_is_synced_before_it_is_closed),
         TEST(a_failed_sub_model_is_named_and_the_others_are_kept),
-        TEST(needs_are_told_before),
+        TEST(costs_are_estimated_before),
         TEST(memory_does_not_grow_with_coalitions),
         TEST(other_parameters_are_refused_by_name),
         TEST(the_order_of_parameters_does_not_matter),
         TEST(another_segment_size_is_the_tables_own),
-        TEST(a_strangers_folder_is_left_alone),
+        TEST(a_folder_that_is_no_table_is_left_alone),
         TEST(other_files_in_a_tables_folder_stay),
         TEST(one_process_at_a_time),
         TEST(what_cannot_be_a_table_is_refused),
-        TEST(a_write_that_finds_no_room_loses_nothing),
+        TEST(a_full_disk_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,7 +129,7 @@ static void bytes_after_the_last_record_are_cut_off(void **state) {
     char longer[2000] = {0};
     memcpy(longer, whole.data[file], whole.sizes[file]);
     scratch_write(path_of(file), longer, whole.sizes[file] + 100);
-    expect_repair(0, 1, "00001.seg: 100 bytes after the last record; cut off");
+    expect_repair(0, 1, "00001.seg: 100 bytes after the last record are cut off");
 }
 
 static void table_json_may_end_anywhere(void **state) {
@@ -180,7 +180,7 @@ static void a_segment_of_another_table_is_not_overwritten(void **state) {
     scratch_write(path_of(second), other, size);
     free(other);
     fake_make(&kept, PLAYERS, INPUTS, CLASSES, 1);
-    expect_open("t", FDS_ERR_FORMAT, "take it out of the folder");
+    expect_open("t", FDS_ERR_FORMAT, "move it out of the folder");
 }
 
 static void a_folder_in_a_segments_place_is_an_error(void **state) {
@@ -222,7 +222,7 @@ static void plant(const uint64_t *id, uint64_t bits) {
     char *data = malloc(whole.sizes[file]);
     memcpy(data, whole.data[file], whole.sizes[file]);
     uint64_t record[6], sum;
-    assert_int_equal(fds__record_write(&layout, &bits, probs, (uint8_t *)record, NULL), FDS_OK);
+    assert_int_equal(fds__segment_put(&layout, &bits, probs, (uint8_t *)record, NULL), FDS_OK);
     if (id)
         record[0] = *id;
     sum = fds_checksum(record, 40);
@@ -235,7 +235,7 @@ static void plant(const uint64_t *id, uint64_t bits) {
 static void a_coalition_that_is_not_its_id_is_damage(void **state) {
     (void)state;
     plant(&(uint64_t){12345}, 5);
-    expect_repair(1, 1, "00001.seg: record 2 (byte 160) is damaged; computed again when asked for");
+    expect_repair(1, 1, "00001.seg: record 2 (byte 160) is damaged; it will be computed again");
 }
 
 static void players_beyond_the_last_are_damage(void **state) {
@@ -247,7 +247,7 @@ static void players_beyond_the_last_are_damage(void **state) {
 static void of_two_records_of_a_coalition_the_first_counts(void **state) {
     (void)state;
     plant(NULL, 0); /* the empty coalition, which is record 0 of segment 0 */
-    expect_repair(1, 1, "00001.seg: record 2 (byte 160) repeats an earlier one; not used");
+    expect_repair(1, 1, "00001.seg: record 2 (byte 160) repeats an earlier record; it is not used");
 }
 
 /* Warnings are no errors: a table with damage serves what it has. */

@@ -10,11 +10,11 @@ static snapshot whole;
 static fds_status use_table(fds_error *err) {
     fds_table *table = NULL;
     fds_table_view *view = NULL;
-    fds_table_cost need;
+    fds_table_cost cost;
     double row[INPUTS * CLASSES];
     fds_status status = open_table("t", &table, err);
     if (status == FDS_OK)
-        status = fds_table_estimate(table, plan, 1, &need, err);
+        status = fds_table_estimate(table, plan, 1, &cost, err);
     if (status == FDS_OK)
         status = fds_table_fill(table, plan, 1, &noting, err);
     if (status == FDS_OK)

@@ -127,7 +127,7 @@ static void what_makes_no_view_is_refused(void **state) {
                      FDS_ERR_SHAPE);
     assert_int_equal(fds_table_view_create(table, larger, NULL, false, 1, &view, &err),
                      FDS_ERR_NOT_FOUND);
-    expect_in(err.text, "fill it first");
+    expect_in(err.text, "fill the table first");
     fds_plan_free(other);
     fds_plan_free(larger);
     view = view_of(NULL, false, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What holds for value functions of every kind: wrong parameters are refused with their names,
+ * What holds for utility functions of every kind: wrong parameters are refused with their names,
  * the text says all that the answers depend on and nothing else, memory is accounted for. */
 #include "utility_fixture.h"
 
@@ -24,11 +24,11 @@ static void wrong_kinds_are_refused(void **state) {
         const char *kind, *part;
     } wrong[] = {
         {NULL, "there are \"retrain\", \"retrain:K\", \"knn:K\", \"knn:K@model\", \"kernel\""},
-        {"", "unknown value function"},
+        {"", "unknown utility function"},
         {"retrains", "\"retrains\""},
         {"retrai", "\"retrai\""},
         {"knn", "\"knn:K\""},
-        {"kernel:2", "unknown value function \"kernel:2\""},
+        {"kernel:2", "unknown utility function \"kernel:2\""},
         {":3", "unknown"},
         {"Knn:3", "unknown"},
         {"knn:", "whole number from 1 to 1048576"},
@@ -41,7 +41,7 @@ static void wrong_kinds_are_refused(void **state) {
         {"knn:99999999999999999999", "to 1048576"},
         {"knn:@model", "whole number from 1"},
         {"knn:3x@model", "whole number from 1"},
-        {"knn@model", "unknown value function \"knn@model\""},
+        {"knn@model", "unknown utility function \"knn@model\""},
         {"knn:3@", "unknown"},
         {"knn:3@models", "unknown"},
         {"knn@model:3", "unknown"},
@@ -78,7 +78,7 @@ static void wrong_training_is_refused(void **state) {
     for (size_t i = 0; i < COUNT(wrong_betas); i++) {
         fds__utility_params p = smaller("retrain:2");
         p.beta = wrong_betas[i];
-        expect_refused(&g, &p, FDS_ERR_USAGE, "beta is ");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "beta must be above 0");
         p.kind = "retrain"; /* where beta does not enter, it does not matter */
         fds_utility_free(make_value(&g, &p, 1));
     }
@@ -122,31 +122,32 @@ static void data_that_do_not_fit_are_refused(void **state) {
         game g = game_vectors(4, 2, 3, 1);
         fds_utility *value = NULL;
         g.inputs[1] = 2;
-        expect_refused(&g, &p, FDS_ERR_USAGE, "sample 2 is asked for, there are 2");
+        expect_refused(&g, &p, FDS_ERR_USAGE, "sample 2 requested, the data has 2");
         g.inputs[1] = 1;
         g.input_count = 0;
         expect_refused(&g, &p, FDS_ERR_USAGE, "no inputs");
         g.input_count = 2;
-        expect_failure(fds__utility_create(&p, g.train, g.players, g.test, NULL, 3, 1, &value, &err),
-                       FDS_ERR_USAGE, &err, "3 samples are asked for");
+        expect_failure(
+            fds__utility_create(&p, g.train, g.players, g.test, NULL, 3, 1, &value, &err),
+            FDS_ERR_USAGE, &err, "3 samples requested");
         expect_failure(try_value(&g, &p, 1025, &value, &err), FDS_ERR_LIMIT, &err, "1025 workers");
         /* players of another, larger set */
         game large = game_vectors(6, 2, 3, 2);
         expect_failure(
             fds__utility_create(&p, g.train, large.players, g.test, NULL, 2, 1, &value, &err),
-            FDS_ERR_USAGE, &err, "sample 4 is asked for, there are 4");
+            FDS_ERR_USAGE, &err, "sample 4 requested, the data has 4");
         game_free(&large);
         /* another shape */
         fds_dataset_free(g.test);
         expect_ok(fds__dataset_create(2, (fds_shape){4, 1, 1}, NULL, floats, labels, 3, NULL,
-                                     &g.test, &err),
+                                      &g.test, &err),
                   &err);
         expect_refused(&g, &p, FDS_ERR_SHAPE, "of 4x1x1");
         /* more classes, which matters where a sample has one of them */
         fds_dataset_free(g.test);
         const uint16_t strange[2] = {0, 3};
         expect_ok(fds__dataset_create(2, (fds_shape){3, 1, 1}, NULL, floats, strange, 4, NULL,
-                                     &g.test, &err),
+                                      &g.test, &err),
                   &err);
         expect_refused(&g, &p, FDS_ERR_SHAPE, "sample 1 has label 3");
         g.input_count = 1;
@@ -186,7 +187,7 @@ static void wrong_questions_are_refused(void **state) {
                        "worker 2");
         coalition = 32;
         expect_failure(fds_utility_eval(value, 0, &coalition, probs, &err), FDS_ERR_USAGE, &err,
-                       "beyond the 5");
+                       "beyond the last, 4");
         fds_utility_free(value);
     }
     fds_utility_free(NULL);
@@ -346,7 +347,7 @@ static void the_text_does_not_change_with_what_does_not_matter(void **state) {
         fds_dataset_sample(g.test, 0, values);
         fds_dataset_sample(g.test, 1, values + 3);
         expect_ok(fds__dataset_create(2, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
-                                     &h.test, &err),
+                                      &h.test, &err),
                   &err);
         other = text_of(&h, &p, 1);
         assert_string_equal(one, other);
@@ -396,7 +397,7 @@ static void the_text_changes_with_the_data(void **state) {
             labels[3] = (uint16_t)((labels[3] + (t == 5)) % 3);
             values[4] += t == 6 ? 0.25f : 0;
             expect_ok(fds__dataset_create(6, (fds_shape){3, 1, 1}, NULL, values, labels, 3, NULL,
-                                         &h.train, &err),
+                                          &h.train, &err),
                       &err);
             texts[t] = text_of(&h, &p, 1);
             fds_dataset_free(h.train);

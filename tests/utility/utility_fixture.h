@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the tests of value functions share: digits, made-up samples, players, coalitions. */
+ * What the tests of utility functions share: digits, made-up samples, players, coalitions. */
 #ifndef FDS_TEST_VALUE_FIXTURE_H
 #define FDS_TEST_VALUE_FIXTURE_H
 
@@ -40,7 +40,7 @@ static inline game game_digits(size_t players, size_t inputs) {
     char path[512];
     assert_non_null(getenv("FDS_TEST_DATA"));
     snprintf(path, sizeof path, "%s/mnist", getenv("FDS_TEST_DATA"));
-    expect_ok(fds__data_open(path, NULL, &g.train, &g.test, &err), &err);
+    expect_ok(fds__data_open(path, NULL, NULL, &g.train, &g.test, &err), &err);
     expect_ok(fds_split_balanced(g.train, players, 5, index, &err), &err);
     expect_ok(fds_players_points(g.train, index, players, &g.players, &err), &err);
     for (size_t i = 0; i < inputs; i++)
@@ -60,7 +60,7 @@ static inline fds_dataset *vectors(size_t count, uint32_t classes, uint64_t seed
     for (size_t i = 0; i < count; i++)
         labels[i] = (uint16_t)fds_rng_below(&rng, classes);
     expect_ok(fds__dataset_create(count, (fds_shape){3, 1, 1}, NULL, values, labels, classes, NULL,
-                                 &ds, &err),
+                                  &ds, &err),
               &err);
     return ds;
 }
@@ -91,7 +91,8 @@ static inline game game_providers(size_t samples, size_t inputs, uint32_t classe
                 "bac"[fds_rng_below(&rng, 3)]);
     fclose(file);
     fds_dataset *none = NULL;
-    expect_ok(fds__data_open(scratch_path("providers.csv"), NULL, &g.train, &none, &err), &err);
+    expect_ok(fds__data_open(scratch_path("providers.csv"), NULL, NULL, &g.train, &none, &err),
+              &err);
     fds_dataset_free(none);
     expect_ok(fds_players_providers(g.train, NULL, samples, &g.players, &err), &err);
     for (size_t i = 0; i < inputs; i++)
@@ -99,7 +100,7 @@ static inline game game_providers(size_t samples, size_t inputs, uint32_t classe
     return g;
 }
 
-/* ---- value functions ---- */
+/* ---- utility functions ---- */
 
 /* A small network, trained fast. */
 static inline fds__utility_params small(const char *kind) {
@@ -121,7 +122,7 @@ static inline fds__utility_params smaller(const char *kind) {
 static inline fds_status try_value(const game *g, const fds__utility_params *p, unsigned workers,
                                    fds_utility **value, fds_error *err) {
     return fds__utility_create(p, g->train, g->players, g->test, g->inputs, g->input_count, workers,
-                              value, err);
+                               value, err);
 }
 
 static inline fds_utility *make_value(const game *g, const fds__utility_params *p,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * 16-bit floats: every pattern there and back, and rounding against a search in double. */
-#include "../base/scratch.h"
-#include "utility/table.h"
+#include "scratch.h"
+#include "base/base.h"
 
 #include <math.h>
 

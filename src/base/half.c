@@ -4,7 +4,7 @@
  * 2^-14 keeps 11 significant bits (relative error at most 2^-11); smaller ones are multiples of
  * 2^-24.
  */
-#include "utility/table.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <string.h>
