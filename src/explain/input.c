@@ -371,9 +371,9 @@ static fds_status name_result(const question *q, fds_result *r, fds_error *err) 
 static json_t *describe(const question *q, const fds_result *r, double seconds) {
     const fds__run_info info = fds__run_get_info(q->run);
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:f}", "version", FDS_VERSION, "run",
-        fds__run_folder(q->run), "method", info.method, "data", info.source, "explainer",
-        info.explainer, "players", (json_int_t)r->players, "by",
+        "{s:s, s:o, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:f}", "version", FDS_VERSION, "run",
+        fds__json_string(fds__run_folder(q->run)), "method", info.method, "data", info.source,
+        "explainer", info.explainer, "players", (json_int_t)r->players, "by",
         q->by == FDS__ANSWERER_BANK ? "bank" : "explainer", "errors",
         fds__run_error_source(q->run, q->by), "check_errors",
         fds__json_string(q->has_check ? fds__run_error_source(q->run, FDS__ANSWERER_BANK) : NULL),

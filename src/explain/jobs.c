@@ -87,13 +87,13 @@ fds_status fds_fit(const char *dir, const fds_problem *problem, const fds_params
         json_decref(before);
         return status;
     }
-    json_t *more =
-        json_pack("{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:s}", "sub_models",
-                  (json_int_t)r.sub_models, "service_accuracy", fds__json_real(r.service_accuracy),
-                  "loss", fds__json_real(r.loss), "epochs", (json_int_t)r.epochs, "best_epoch",
-                  (json_int_t)r.best_epoch, "agreement", fds__json_real(r.agreement),
-                  "agreement_within_class", fds__json_real(r.within), "seconds",
-                  describe_seconds(r.seconds), "resumed", r.was_resumed, "run", dir);
+    json_t *more = json_pack("{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:o}", "sub_models",
+                             (json_int_t)r.sub_models, "service_accuracy",
+                             fds__json_real(r.service_accuracy), "loss", fds__json_real(r.loss),
+                             "epochs", (json_int_t)r.epochs, "best_epoch", (json_int_t)r.best_epoch,
+                             "agreement", fds__json_real(r.agreement), "agreement_within_class",
+                             fds__json_real(r.within), "seconds", describe_seconds(r.seconds),
+                             "resumed", r.was_resumed, "run", fds__json_string(dir));
     if (more && json_object_update(more, service) != 0) {
         json_decref(more);
         more = NULL;

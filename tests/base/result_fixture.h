@@ -39,26 +39,22 @@ static inline void name_input(fds_result *r, size_t k, const char *name) {
 
 /* The next field at *at, copied; *ends_line says what followed it. The caller frees it. */
 static inline char *csv_field(const char **at, bool *ends_line) {
-    const char *from = *at;
-    char *field = need(strlen(from) + 1, 1), *to = field;
-    if (*from == '"') {
-        for (from++;; from++) {
-            if (*from == '"' && from[1] == '"')
-                *to++ = *from++;
-            else if (*from == '"')
-                break;
-            else
-                *to++ = *from;
-            assert_true(*from);
-        }
-        from++;
-    } else {
-        while (*from && *from != ',' && *from != '\n')
-            *to++ = *from++;
+    bool is_quoted = **at == '"';
+    const char *from = *at + is_quoted, *end = from;
+    if (is_quoted)
+        for (; *end != '"' || end[1] == '"'; end += *end == '"' ? 2 : 1)
+            assert_true(*end);
+    else
+        end += strcspn(end, ",\n");
+    char *field = need((size_t)(end - from) + 1, 1);
+    for (char *to = field; from < end; from++) {
+        *to++ = *from;
+        from += is_quoted && *from == '"'; /* the second of two */
     }
-    *ends_line = *from == '\n';
-    assert_true(*from == ',' || *from == '\n');
-    *at = from + 1;
+    end += is_quoted;
+    *ends_line = *end == '\n';
+    assert_true(*end == ',' || *end == '\n');
+    *at = end + 1;
     return field;
 }
 

@@ -123,6 +123,11 @@ static void any_change_is_damage(void **state) {
         json_decref(json);
     }
     json = sealed();
+    char longer[18];
+    snprintf(longer, sizeof longer, "%s0", json_string_value(json_object_get(json, "checksum")));
+    fds__json_put(json, "checksum", json_string(longer));
+    expect_damage(json);
+    json = sealed();
     fds__json_put(json, "checksum", json_integer(5));
     expect_damage(json);
     expect_damage(parse(sample)); /* never sealed */

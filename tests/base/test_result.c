@@ -491,6 +491,18 @@ static void players_are_ranked_by_value_then_by_number(void **state) {
     expect_ok(fds__rank(unknown, COUNT(unknown), order, &err), &err);
     assert_memory_equal(order, last, sizeof last);
     expect_ok(fds__rank(mixed, 0, order, &err), &err);
+    enum { MANY = 300 };
+    double many[MANY];
+    size_t ranked[MANY];
+    fds_rng rng = fds_rng_make(2, 0, 0, 0);
+    for (size_t i = 0; i < MANY; i++)
+        many[i] = fds_rng_below(&rng, 3) ? fds_rng_normal(&rng) : (double)NAN;
+    expect_ok(fds__rank(many, MANY, ranked, &err), &err);
+    for (size_t i = 1; i < MANY; i++) {
+        double before = many[ranked[i - 1]], after = many[ranked[i]];
+        assert_true(before >= after || (isnan(after) && !isnan(before)) ||
+                    (isnan(before) && isnan(after) && ranked[i - 1] < ranked[i]));
+    }
 }
 
 static void a_prediction_or_the_mean_is_ranked(void **state) {

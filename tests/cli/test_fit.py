@@ -217,6 +217,14 @@ def a_folder_with_another_run_is_left_alone():
 
 
 @test
+def a_run_may_lie_in_a_folder_whose_name_is_no_text():
+    folder = os.fsdecode(b"run \xff")
+    assert fds_json("fit", MNIST, *QUICK, "-o", folder, "-q")["run"] == "run ?"
+    about = fds_json("explain", folder, "--index", 0)
+    assert about["run"] == "run ?" and len(about["inputs"]) == 1
+
+
+@test
 def players_leave_samples_for_the_explainer():
     write_csv("t.csv", rows=200, providers=4)
     options = ["--coalitions", 14, "--method", "afds", "--explainer", "linear",

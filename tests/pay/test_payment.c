@@ -283,7 +283,7 @@ static void other_amounts_are_refused_before_any_work(void **state) {
 /* What all predictions cost together must be a number of units too. */
 static void sums_too_large_for_a_number_are_refused(void **state) {
     (void)state;
-    fds_result *r = new_result(1, 1025, 1);
+    fds_result *r = new_result(2, 1025, 1); /* each of the two would have a number of units */
     refuse(r, "90071992547409.91", NULL, FDS_ERR_LIMIT,
            "`amount` 90071992547409.91 for 1025 inputs is too large in sum");
     fds_result_free(r);
