@@ -124,8 +124,8 @@ static void names_of_any_kind_are_read_back(void **state) {
     (void)state;
     char *huge = need(HUGE_NAME + 1, 1);
     memset(huge, '"', HUGE_NAME);
-    const char *const names[] = {"",  " ", "a ", " a", "\"", ",",  "\n",   "\r\n",
-                                 "a", "A", "á",  "\t", "'",  "x=1", "\x01", huge};
+    const char *const names[] = {"",  " ", "a ", " a",   "\"", ",",   "\n",   "x\r\n",
+                                 "a", "A", "á",  "x\ty", "'",  "x=1", "\x01", huge};
     fds_result *r = new_result(COUNT(names), 1, 1);
     for (size_t i = 0; i < COUNT(names); i++) {
         name_player(r, i, names[i], names[COUNT(names) - 1 - i], 0, UINT32_MAX);
