@@ -219,6 +219,8 @@ static void complete_fish(const line *l, const void *user) {
 /* "data" for "data show": the word that completion looks for. */
 static int first_word(const char *name) { return (int)strcspn(name, " "); }
 
+static void put_word(const char *name) { fwrite(name, 1, (size_t)first_word(name), stdout); }
+
 static void bash(void) {
     printf("_fds() {\n    local word=\"${COMP_WORDS[COMP_CWORD]}\" options=\"\"\n    case "
            "\"${COMP_WORDS[1]}\" in\n");
@@ -226,17 +228,24 @@ static void bash(void) {
         const char *name = cli_commands[i]->name;
         if (i && strncmp(name, cli_commands[i - 1]->name, (size_t)first_word(name) + 1) == 0)
             continue; /* "data get" and "data show" share a word */
-        printf("    %.*s) options=\"", first_word(name), name);
+        fputs("    ", stdout);
+        put_word(name);
+        fputs(") options=\"", stdout);
         for (size_t k = i; cli_commands[k]; k++)
             if (strncmp(cli_commands[k]->name, name, (size_t)first_word(name)) == 0)
                 each_option(cli_commands[k], complete_option, NULL);
         printf("%s\" ;;\n", strchr(name, ' ') ? "get show" : "");
     }
     printf("    *) options=\"");
-    for (size_t i = 0; cli_commands[i]; i++)
-        if (!i || strncmp(cli_commands[i]->name, cli_commands[i - 1]->name,
-                          (size_t)first_word(cli_commands[i]->name) + 1) != 0)
-            printf("%.*s ", first_word(cli_commands[i]->name), cli_commands[i]->name);
+    for (size_t i = 0; cli_commands[i]; i++) {
+        const char *name = cli_commands[i]->name;
+        bool is_new =
+            !i || strncmp(name, cli_commands[i - 1]->name, (size_t)first_word(name) + 1) != 0;
+        if (is_new) {
+            put_word(name);
+            putchar(' ');
+        }
+    }
     printf("help version completion\" ;;\n    esac\n"
            "    if [[ $word == -* || $COMP_CWORD -le 2 ]]; then\n"
            "        COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n    fi\n}\n"

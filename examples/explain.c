@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fits a run once, then explains and pays for a prediction: ./a.out DATA RUN PAYMENTS.csv */
+ * Fits a run once, then explains and pays for a prediction:
+ *     build/examples/explain mnist fitted.run pay.csv */
 #include <fds.h>
 #include <stdio.h>
 

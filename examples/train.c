@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A service model of 100 digits, asked about one image: ./a.out mnist (after: fds data get mnist) */
+ * A service model of 100 digits, asked about one image (after: fds data get mnist):
+ *     build/examples/train mnist */
 #include <fds.h>
 #include <stdio.h>
 

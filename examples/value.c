@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Values of a hundred digits for twenty test samples, as fds value mnist --players 100 --test 20:
- *     cc value.c $(pkg-config --cflags --libs fds) && ./a.out mnist values.table values.csv */
+ *     build/examples/value mnist values.table values.csv
+ * Out of the tree: cc value.c $(pkg-config --cflags --libs fds) */
 #include <fds.h>
 #include <stdio.h>
 

@@ -136,8 +136,9 @@ static inline size_t scratch_entries(void) {
 }
 
 static inline void expect_in(const char *text, const char *part) {
-    if (!strstr(text, part))
-        fail_msg("\"%s\" does not say \"%s\"", text, part);
+    assert_non_null(text);
+    if (!text || !strstr(text, part))
+        fail_msg("\"%s\" does not say \"%s\"", text ? text : "", part);
 }
 
 #endif
