@@ -2,7 +2,7 @@
  *
  * Standard errors of the explainer's values, from inputs that it has not seen. What a value may be
  * off by has two parts: the explainer's distance from the least-squares value, and that value's own
- * standard error. For each label and player, the mean square of both over the inputs kept out; as
+ * standard error. For each label and player, the mean square of both over the validation inputs; as
  * there are few of them for each label, drawn towards the mean over all players that are in the
  * same relation to the label (of its class, or not).
  *

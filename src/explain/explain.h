@@ -11,7 +11,7 @@
  *   explainer.c  the trained network as an object and as a file
  *   curves.c     metrics.jsonl and the picture of the curves
  *   bank.c       the sub-models kept, and answers by them
- *   calibrate.c  standard errors from inputs kept out
+ *   calibrate.c  standard errors from validation inputs
  *   run.c        a fitted run, and its answers; run_json.c its run.json; draw.c the paper's figure
  *   estimate.c   what a fit would take
  *
@@ -51,7 +51,7 @@ typedef struct fds__fit_report {
     uint32_t epochs, best_epoch;
     /* Of the explainer; NaN without one, and the correlations where no values differ. */
     double loss;      /* the paper's, on inputs and coalitions kept out */
-    double agreement; /* correlation with the least squares on inputs kept out, label predicted */
+    double agreement; /* correlation with the least squares on validation inputs, label predicted */
     double within;    /* the same over the players of the predicted label's class */
     double seconds[FDS__FIT_STAGES];
     bool was_resumed; /* an earlier run of the same command had begun it */
@@ -118,7 +118,7 @@ typedef struct fds__answers {
 fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *ds,
                             const uint32_t *index, size_t count, bool is_given,
                             const fds__answers *answers, fds_error *err);
-/* Where the standard errors come from, for people: "calibrated on 300 inputs kept out". */
+/* Where the standard errors come from, for people: "calibrated on 300 validation inputs". */
 const char *fds__run_error_source(const fds_run *run, fds__answerer by);
 
 /* The paper's figure as a PNG: a row an input, the input first, then its columns greatest

@@ -21,7 +21,7 @@ typedef struct {
     fds__fit_plans plans;
     size_t n, inputs, columns; /* columns: inputs * classes */
     uint32_t classes;
-    uint32_t *order; /* (inputs) samples, those kept out last */
+    uint32_t *order; /* (inputs) samples, those that validate last */
     fds_utility *value;
     fds_model *service;
     fds_table *table;
@@ -282,7 +282,7 @@ static fds_status learn(fit *f, fds_error *err) {
     return fds__explainer_save(f->explainer, path, err);
 }
 
-/* ---- the check on inputs kept out ---- */
+/* ---- the check on validation inputs ---- */
 
 /* What is compared: (validation, classes, n) each. */
 typedef struct {

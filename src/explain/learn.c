@@ -71,7 +71,7 @@ static fds_status check_training(const fds__training *training, const fds__expla
     if (!training->players || !training->classes || !training->validation ||
         training->validation >= training->inputs || training->inputs > UINT32_MAX)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "a lesson of %zu inputs, %zu of them kept out, %zu players, %u labels: "
+                         "%zu inputs, %zu of them for validation, %zu players, %u labels: "
                          "there must be some of each, and some inputs to learn from",
                          training->inputs, training->validation, training->players,
                          training->classes);

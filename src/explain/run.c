@@ -117,7 +117,7 @@ static fds_status open_explainer(fds_run *run, fds_error *err) {
                             run->explainer_threads, &run->explainer, err));
     TRY(path_of(run, FDS__RUN_ERRORS, path, err));
     TRY(fds__calibration_load(path, r->classes, r->players, &run->calibration, err));
-    snprintf(run->error_source, sizeof run->error_source, "calibrated on %zu inputs kept out",
+    snprintf(run->error_source, sizeof run->error_source, "calibrated on %zu validation inputs",
              run->calibration.inputs);
     size_t each = r->players * r->classes;
     run->chunk = MAX((size_t)1, MIN((size_t)CHUNK_INPUTS, CHUNK_VALUES / each));

@@ -7,7 +7,7 @@
  *   utilities/             the table of utilities
  *   explainer.safetensors  the network; not there where the bank answers alone
  *   players.safetensors    the first sample of each player ("samples"), for pictures
- *   errors.safetensors     standard errors calibrated on inputs kept out
+ *   errors.safetensors     standard errors calibrated on validation inputs
  *   metrics.jsonl, curves.svg   how the explainer's training went
  *   models.bank            sub-models, where they were kept
  *   checkpoint.safetensors while it is being fitted

@@ -54,7 +54,7 @@ fds_status fds__fit_plans_make(const fds__fit_settings *settings, size_t players
                                const fds_groups *groups, fds__fit_plans *out, fds_error *err);
 void fds__fit_plans_free(fds__fit_plans *plans);
 
-/* The inputs in the order of the training, those kept out last: order[count]. */
+/* The inputs in the order of the training, those that validate last: order[count]. */
 void fds__fit_order(const fds__fit_settings *settings, const uint32_t *inputs, size_t count,
                     uint32_t *order);
 

@@ -12,7 +12,7 @@ enum { TOGETHER = 64 }; /* inputs that the network answers at once */
 
 struct learn_validation {
     const fds__training *training;
-    size_t rows, first; /* first: of the inputs kept out */
+    size_t rows, first; /* first: of the validation inputs */
     double weights_sum;
     float *members;     /* (rows, players) 0 or 1 */
     float *v;           /* (validation, classes, rows) v(s) - v(0) */
@@ -45,7 +45,7 @@ static fds_status make(learn_validation *h, fds_error *err) {
     size_t n = training->players, labels = training->classes,
            columns = training->validation * labels, count;
     if (!fds__mul(columns, h->rows, &count))
-        return fds__fail(err, FDS_ERR_LIMIT, "%zu coalitions of %zu inputs kept out are too many",
+        return fds__fail(err, FDS_ERR_LIMIT, "%zu coalitions of %zu validation inputs are too many",
                          h->rows, training->validation);
     h->members = fds__alloc_zero(h->rows, n * sizeof *h->members);
     h->v = fds__alloc_zero(count, sizeof *h->v);
@@ -131,7 +131,7 @@ fds_status learn_validation_loss(learn_validation *h, const learn_objective *o,
     *loss = sum / (h->weights_sum * (double)(training->validation * training->classes));
     if (status == FDS_OK && !isfinite(*loss))
         status = fds__fail(err, FDS_ERR_DIVERGED,
-                           "the explainer's loss on inputs kept out is no longer finite: use a "
+                           "the explainer's loss on validation inputs is no longer finite: use a "
                            "smaller learning rate");
     return status;
 }

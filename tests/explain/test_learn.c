@@ -604,8 +604,8 @@ static void bad_lessons_and_settings_are_named(void **state) {
         expect_error(train(&t, &p, &w, NULL, NULL, &err), FDS_ERR_USAGE, &err, words); \
         t.training = good;                                                             \
     } while (0)
-    EXPECT_USAGE(l->validation = 0, "kept out");
-    EXPECT_USAGE(l->validation = l->inputs, "kept out");
+    EXPECT_USAGE(l->validation = 0, "for validation");
+    EXPECT_USAGE(l->validation = l->inputs, "for validation");
     EXPECT_USAGE(l->validation_plan = NULL, "kept out");
     EXPECT_USAGE(l->players = 5, "5 players");
     EXPECT_USAGE(l->targets = NULL, "least-squares");

@@ -37,7 +37,7 @@ static void a_run_knows_who_took_part(void **state) {
         assert_string_equal(fds__run_class_name(run, c), fds_dataset_class_name(t.train, c));
     assert_string_equal(fds__run_class_name(run, CLASSES), "?");
     expect_in(fds__run_error_source(run, FDS__ANSWERER_EXPLAINER),
-              "calibrated on 6 inputs kept out");
+              "calibrated on 6 validation inputs");
     fds_run_free(run);
     fds_run_free(NULL);
     task_free(&t);
