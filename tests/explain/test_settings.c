@@ -311,7 +311,10 @@ static void no_gamma(task *t) { t->params.gamma = (double)NAN, t->params.output_
 static void weights_for_mlp(task *t) {
     t->params.weights = "w.safetensors", t->params.explainer = MLP;
 }
-static void weights_for_bank(task *t) { give(t, "weights", "w"), t->params.explainer = BANK; }
+static void weights_for_bank(task *t) {
+    t->params.weights = "w", t->params.given[FDS__PLACE_weights] = true; /* nothing to be freed */
+    t->params.explainer = BANK;
+}
 static void warm_bank(task *t) { give(t, "warm_up", "true"), t->params.explainer = BANK; }
 static void knn(task *t) { t->params.utility = "knn:3"; }
 static void kernel_bank(task *t) { t->params.explainer = BANK, t->params.utility = "kernel"; }
