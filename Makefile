@@ -59,7 +59,7 @@ define folder
 $(if $(ROOMS),,ninja -C $1)
 endef
 
-# The tests of ROOMS, as in ROOMS='base|utility', or all.
+# The tests of ROOMS, as in ROOMS='base|utility/table', or all.
 chosen = $(if $(ROOMS),$$(meson test -C $1 --list | grep -E '^($(ROOMS))(/|$$)'))
 
 all:
