@@ -217,7 +217,7 @@ static void a_gzip_bomb_stops_at_the_limit(void **state) {
     expect_in(err.text, "more than 200000 bytes");
 }
 
-#ifndef __SANITIZE_ADDRESS__ /* its shadow needs the address space */
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* its shadow needs the address space */
 /* A process that may have 512 MiB stands for a small machine. */
 static void what_takes_over_half_of_the_memory_is_refused(void **state) {
     (void)state;
@@ -619,7 +619,7 @@ int main(void) {
         IN_SCRATCH(gzip_that_is_damaged_is_refused),
         IN_SCRATCH(gzip_with_bytes_after_it_is_refused),
         IN_SCRATCH(a_gzip_bomb_stops_at_the_limit),
-#ifndef __SANITIZE_ADDRESS__
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
         IN_SCRATCH(what_takes_over_half_of_the_memory_is_refused),
 #endif
         IN_SCRATCH(reading_and_unpacking_can_be_cancelled),
