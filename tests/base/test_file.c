@@ -217,7 +217,8 @@ static void a_gzip_bomb_stops_at_the_limit(void **state) {
     expect_in(err.text, "more than 200000 bytes");
 }
 
-#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ /* its shadow needs the address space */
+#if !defined __SANITIZE_ADDRESS__ && \
+    !defined __SANITIZE_THREAD__ /* its shadow needs the address space */
 /* A process that may have 512 MiB stands for a small machine. */
 static void what_takes_over_half_of_the_memory_is_refused(void **state) {
     (void)state;
