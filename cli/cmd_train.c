@@ -45,7 +45,10 @@ static fds_status run(cli_args *args, fds_error *err) {
         status = fds_model_save(model, args->output, err);
     fds_model_free(model);
     fds_problem_free(problem);
-    CLI_TRY(status);
+    if (status != FDS_OK) {
+        fds_text_free(text);
+        return status;
+    }
     fds_terminal_clear();
     if (args->json)
         return cli_print_text(text, err);
