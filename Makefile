@@ -170,7 +170,7 @@ abi: all
 
 format:
 	@scripts/deps lint
-	clang-format -i $(FORMATTED)
+	@clang-format -i $(FORMATTED)
 
 format-check:
 	@scripts/deps lint

@@ -94,6 +94,7 @@ void cli_help(const cli_command *command);
 void cli_help_all(void);
 /* A manual page in roff (command NULL: of the whole); completion for "bash", "zsh" or "fish". */
 void cli_man(const cli_command *command);
+void cli_markdown(void); /* docs/parameters.md */
 fds_status cli_completion(const char *shell, fds_error *err);
 /* Prints text in lines of less than 80 columns, each beginning at column indent; at is the column
  * where the cursor is now. A newline in text begins a new line. */

@@ -187,10 +187,14 @@ static int help_group(const char *group) {
     return 0;
 }
 
-/* fds help [--man] [COMMAND...] */
+/* fds help [--man] [COMMAND...], fds help --markdown */
 static int help(int argc, char **argv) {
     bool is_man = argc > 0 && strcmp(argv[0], "--man") == 0;
     char name[64] = "";
+    if (argc == 1 && strcmp(argv[0], "--markdown") == 0) {
+        cli_markdown();
+        return 0;
+    }
     for (int i = is_man; i < argc; i++)
         snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", *name ? " " : "",
                  argv[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Fits a run once, then explains and pays for a prediction:
- *     build/examples/explain mnist mnist.run pay.csv */
+ *     build/examples/explain mnist digits.run pay.csv */
 #include <fds.h>
 #include <stdio.h>
 

@@ -40,11 +40,11 @@ static fds_status describe(const fds_problem *problem, const fds_params *params,
     TRY(fds__model_score(model, problem->test, problem->tests, problem->test_count, threads, &test,
                          events, err));
     json_t *about = json_pack(
-        "{s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o, s:I, s:s}", "version", FDS_VERSION, "layers",
+        "{s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:s}", "version", FDS_VERSION, "layers",
         fds_model_network(model), "weights", (json_int_t)fds_model_weight_count(model), "epochs",
         (json_int_t)report->epochs, "converged", report->converged, "seconds",
         fds__json_real(seconds), "train", describe_score(&train), "test", describe_score(&test),
-        "seed", (json_int_t)params->seed, "sha256", fds_model_sha256(model));
+        "params", fds__params_json(params), "sha256", fds_model_sha256(model));
     json_t *of = fds__problem_json(problem);
     bool is_whole = about && of && json_object_update(about, of) == 0 &&
                     fds__json_put(about, "network", fds__json_string(network_of(problem, params)));
