@@ -20,6 +20,7 @@ static fds_train_params training_of(const fds_params *p) {
     t.converge = p->converge;
     t.epochs = p->epochs ? (uint32_t)p->epochs : p->converge ? CONVERGE_EPOCHS : EPOCHS;
     t.loss_bound = (float)p->loss_bound;
+    t.min_delta = (float)p->min_delta;
     t.patience = (uint32_t)p->patience;
     t.seed = p->seed;
     return t;

@@ -357,6 +357,8 @@ def converge_stops_by_its_rule_or_at_its_cap():
     assert 1 < by_rule["epochs"] < 1000
     at_once = fds_json(*args, "--loss-bound", 99)
     assert at_once["epochs"] == 1 and at_once["converged"] is True
+    impatient = fds_json(*args, "--min-delta", 1, "--patience", 3)
+    assert impatient["epochs"] < by_rule["epochs"] and impatient["converged"] is True
     capped = fds_json(*args, "--epochs", 2)
     assert capped["epochs"] == 2 and capped["converged"] is False
     assert "not converged" in fds(*args, "--epochs", 2)[0]
