@@ -110,6 +110,8 @@ void *cli_alloc(size_t count, size_t size, fds_error *err);
 enum { CLI_MESSAGE_SIZE = 1024 };
 const char *cli_message(const char *text, char out[CLI_MESSAGE_SIZE]);
 
+/* Words as a shell takes them, quoted where needed; the caller frees them. NULL: no memory. */
+char *cli_quote(int count, const char *const *words);
 /* A name from data, in exactly width columns (0: as many as it needs, at most 60): cut with "..."
  * where too long, padded on the right, control characters shown as "?". Returns out. */
 #define CLI_NAME_SIZE 256

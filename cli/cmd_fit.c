@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const cli_option own[] = {
@@ -24,8 +25,12 @@ static void print_seconds(const json_t *seconds) {
 static void print_before(const json_t *r) {
     char count[CLI_NUMBER_SIZE];
     cli_print_problem(r);
-    if (*cli_get_text(r, "group"))
-        printf("%-*s by %s\n", CLI_WIDTH, "groups", cli_get_text(r, "group"));
+    if (*cli_get_text(r, "group")) {
+        printf("%-*s ", CLI_WIDTH, "groups");
+        if (cli_get_count(r, "groups")) /* an estimate does not count them */
+            printf("%s ", cli_count(cli_get_count(r, "groups"), count));
+        printf("by %s\n", cli_get_text(r, "group"));
+    }
     printf("%-*s %s: %s, coalitions by %s, adjusted by %s\n", CLI_WIDTH, "method",
            cli_get_text(r, "method"), cli_get_text(r, "utility"), cli_get_text(r, "sampler"),
            cli_get_text(r, "adjust"));
@@ -50,10 +55,12 @@ static void print_estimate(const json_t *r) {
 }
 
 static void print_report(const json_t *r) {
-    char count[CLI_NUMBER_SIZE];
+    const char *name = cli_get_text(r, "run");
+    char count[CLI_NUMBER_SIZE], *run = cli_quote(1, &name);
     bool is_bank = strcmp(cli_get_text(r, "explainer"), "bank") == 0;
-    printf("%-*s %s\n", CLI_WIDTH, "run", cli_get_text(r, "run"));
-    printf("%-*s fds explain %s --index 0\n", CLI_WIDTH, "next", cli_get_text(r, "run"));
+    printf("%-*s %s\n", CLI_WIDTH, "run", name);
+    printf("%-*s fds explain %s --index 0\n", CLI_WIDTH, "next", run ? run : name);
+    free(run);
     printf("%-*s accuracy %.1f %% on the inputs, %.1f %% on %s test samples%s\n", CLI_WIDTH,
            "service", 100 * cli_get_number(r, "service_accuracy"),
            100 * cli_get_number(r, "test.accuracy"),

@@ -130,26 +130,6 @@ static int finish(const char *name, fds_status status, const fds_error *err) {
     return fds_status_exit_code(status);
 }
 
-/* The words of the command line, quoted where a shell would take them apart; NULL: no memory. */
-static char *join_words(int argc, char **argv) {
-    size_t size = sizeof "fds";
-    for (int i = 1; i < argc; i++)
-        size += strlen(argv[i]) * 4 + 4; /* each letter may be a quote: '\'' */
-    char *text = malloc(size), *at = text;
-    if (!text)
-        return NULL;
-    at += sprintf(at, "fds");
-    for (int i = 1; i < argc; i++) {
-        bool is_plain = *argv[i] && !strpbrk(argv[i], " \t\n'\"\\$`*?[]{}()<>|&;#~!");
-        at += is_plain ? sprintf(at, " %s", argv[i]) : sprintf(at, " '");
-        for (const char *c = argv[i]; !is_plain && *c; c++)
-            at += *c == '\'' ? sprintf(at, "'\\''") : sprintf(at, "%c", *c);
-        if (!is_plain)
-            at += sprintf(at, "'");
-    }
-    return text;
-}
-
 static char *command_line;
 
 static int run(const cli_command *command, int argc, char **argv) {
@@ -263,7 +243,9 @@ int main(int argc, char **argv) {
     if (argc > 1 && (strcmp(argv[1], "fit") == 0 || strcmp(argv[1], "bench") == 0))
         shorten_waits(argv);
     open_standard_files();
-    command_line = join_words(argc, argv);
+    if (argc > 0)
+        argv[0] = "fds";
+    command_line = cli_quote(argc, (const char *const *)argv);
     int code = dispatch(argc, argv);
     free(command_line);
     /* a full disk shows only now */

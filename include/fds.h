@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fds/version.h" /* FDS_VERSION, "0.1.0" */
+#include "fds/version.h" /* FDS_VERSION, "0.2.0" */
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,7 +36,7 @@ extern "C" {
 
 /* ==== 1. Status, errors, events ============================================================= */
 
-/* The version of the library in use, "0.1.0". */
+/* The version of the library in use, "0.2.0". */
 FDS_API const char *fds_version(void);
 
 /* name, number (stable), exit code of the command, text */

@@ -335,7 +335,7 @@ def train_gives_the_same_weights_for_any_number_of_threads():
 def train_learns_and_its_text_says_what_its_json_says():
     args = ["train", MNIST, "-o", "m.safetensors", "--players", 100, "--epochs", 10]
     about = fds_json(*args)
-    assert about["players"] == {"kind": "points", "count": 100, "samples": 100}
+    assert about["players"] == {"kind": "samples", "count": 100, "samples": 100}
     assert about["epochs"] == 10 and about["converged"] is False
     assert about["params"]["lr"] == 0.001 and about["params"]["epochs"] == 10
     assert about["network"] == "lenet5" and about["weights"] == 61706
