@@ -56,10 +56,8 @@ const cli_command cli_data_get = {
     .usage = "NAME [options]",
     .summary = "fetch a known set, check it, keep it",
     .about = "Fetches a known set, checks every file against its SHA-256 and keeps it in the data "
-             "folder: $FDS_DATA, "
-             "else $XDG_DATA_HOME/fds, else ~/.local/share/fds. After that its name stands for it "
-             "wherever a command "
-             "takes DATA.\n\n"
+             "folder: $FDS_DATA, else $XDG_DATA_HOME/fds, else ~/.local/share/fds. After that its "
+             "name stands for it wherever a command takes DATA.\n\n"
              "NAME is mnist, fashion-mnist or cifar10.",
     .examples = "  fds data get mnist\n"
                 "  fds data get cifar10 --from ~/Downloads\n",
@@ -341,11 +339,11 @@ const cli_command cli_data_show = {
     .usage = "DATA [options]",
     .summary = "what is in a set, in words and as a picture",
     .about = "Reads all of DATA and says what is in it: the parts and their shapes, how many "
-             "samples each class and "
-             "each provider has, and the range, mean and standard deviation of every channel.\n\n"
+             "samples each class and each provider has, and the range, mean and standard "
+             "deviation of every channel.\n\n"
              "DATA is the name of a fetched set (fds data get) or a path: a folder of IDX, "
-             "CIFAR-10 or NPY files, a "
-             "folder of pictures with one folder per class, a single .npy file, or a .csv file.",
+             "CIFAR-10 or NPY files, a folder of pictures with one folder per class, a single "
+             ".npy file, or a .csv file.",
     .examples = "  fds data show mnist --png digits.png\n"
                 "  fds data show sales.csv --label outcome --provider shop\n",
     .own = show_own,

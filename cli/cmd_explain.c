@@ -152,11 +152,9 @@ const cli_command cli_explain = {
     .summary = "what each player contributed to a prediction, from a fitted run",
     .about =
         "Asks the service model of a run for its prediction, and the run's explainer what every "
-        "player's data "
-        "contributed to it: the Shapley values of the predicted label's probability, with standard "
-        "errors. "
-        "Nothing is trained. The values for an input sum to what all players together add to the "
-        "probability.\n\n" CLI_ANSWER_ABOUT,
+        "player's data contributed to it: the Shapley values of the predicted label's "
+        "probability, with standard errors. Nothing is trained. The values for an input sum to "
+        "what all players together add to the probability.\n\n" CLI_ANSWER_ABOUT,
     .examples = "  fds explain mnist.run --index 0..9 --png figure.png\n"
                 "  fds explain mnist.run seven.png --target 1 -o values.csv\n",
     .own = own,

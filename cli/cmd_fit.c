@@ -121,13 +121,12 @@ const cli_command cli_fit = {
     .usage = "DATA -o RUN [options]",
     .summary = "service model, sub-models and explainer: all that explain and pay need",
     .about = "Trains a service model on the players' samples, and sub-models on coalitions of "
-             "them; computes the "
-             "players' Shapley values for a few thousand inputs, and trains an explainer to give "
-             "them for any input. "
-             "The run, a folder, is then all that fds explain and fds pay need.\n\n"
-             "A command that was interrupted or killed goes on where it stopped, and ends with the "
-             "same bits (those "
-             "of the explainer depend on --threads and on the kind of processor).\n\n"
+             "them; computes the players' Shapley values for a few thousand inputs, and trains an "
+             "explainer to give them for any input. The run, a folder, is then all that fds "
+             "explain and fds pay need.\n\n"
+             "A command that was interrupted or killed goes on where it stopped, and ends with "
+             "the same bits (those of the explainer depend on --threads and on the kind of "
+             "processor).\n\n"
              "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
     .examples = "  fds fit mnist --players 100 -o mnist.run\n"
                 "  fds fit sales.csv --label outcome --provider shop --players providers \\\n"

@@ -158,9 +158,8 @@ const cli_command cli_pay = {
     .usage = "RUN (IMAGE... | --index WHICH) --amount MONEY [options]",
     .summary = "divide money for a prediction among those whose data it came from",
     .about = "Divides an amount of money for each input by the values that fds explain gives. The "
-             "shares add up to the "
-             "amount to the last unit: what does not divide goes to those with the largest "
-             "remainders.\n\n" CLI_ANSWER_ABOUT,
+             "shares add up to the amount to the last unit: what does not divide goes to those "
+             "with the largest remainders.\n\n" CLI_ANSWER_ABOUT,
     .examples = "  fds pay mnist.run --index 0 --amount 100.00\n"
                 "  fds pay shops.run --index 0..99 --amount 0.25 --by provider -o pay.csv\n",
     .own = own,

@@ -14,9 +14,9 @@ static const cli_option own[] = {
             "file of the values: .csv, .npy or .json, as it ends [no file]"),
     CLI_OWN(
         0, "table", table, "DIR",
-        "folder in which the answers of sub-models are kept, to resume and to reuse "
-        "[FILE.table beside the "
-        "output; without -o DATA.table, or DATA.2.table and so on if it holds another question]"),
+        "folder in which the answers of sub-models are kept, to resume and to reuse [FILE.table "
+        "beside the output; without -o DATA.table, or DATA.2.table and so on if it holds another "
+        "question]"),
     CLI_OWN(0, "top", top, "N", "how many of the most valuable players are shown [10]"),
     CLI_OWN(0, "estimate", estimate, NULL, "say what it would take, and stop"),
 };
@@ -316,8 +316,8 @@ static fds_status run(cli_args *args, fds_error *err) {
 static void list_baselines(void) {
     printf("\n");
     cli_wrap("Baselines (--method) give one value per player, by default for the accuracy on the "
-             "test samples, or "
-             "with --per-sample one for each test sample. They use the same sub-models and tables:",
+             "test samples, or with --per-sample one for each test sample. They use the same "
+             "sub-models and tables:",
              0, 0);
     for (const char *const *name = fds_baseline_methods(); *name; name++)
         cli_wrap(fds_baseline_about(*name), printf("  %-14s", *name), 17);
@@ -331,16 +331,12 @@ const cli_command cli_value = {
     .usage = "DATA [-o FILE] [options]",
     .summary = "what each player's data is worth for each test sample",
     .about = "Trains sub-models on coalitions of the players, sees what each answers for the test "
-             "samples, and "
-             "computes every player's share in the probability of an answer: its Shapley value, "
-             "with a standard "
-             "error. The values for a test sample sum to what all players together add to the "
-             "probability.\n\n"
+             "samples, and computes every player's share in the probability of an answer: its "
+             "Shapley value, with a standard error. The values for a test sample sum to what all "
+             "players together add to the probability.\n\n"
              "Sub-models are kept in a table: a command that was interrupted goes on where it "
-             "stopped, and more "
-             "coalitions or other questions use what is there. The same seed gives the same "
-             "values, bit for bit, "
-             "with any number of threads.\n\n"
+             "stopped, and more coalitions or other questions use what is there. The same seed "
+             "gives the same values, bit for bit, with any number of threads.\n\n"
              "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
     .more_about = list_baselines,
     .examples = "  fds value mnist --players 100 --test 50 --coalitions 1000 -o values.csv\n"
