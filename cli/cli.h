@@ -82,8 +82,6 @@ fds_status cli_parse(const cli_command *command, int argc, char **argv, cli_args
                      fds_error *err);
 /* The options that every subcommand has beside the parameters. */
 const cli_option *cli_every_option(size_t *count);
-/* The name most like word, or NULL when none is near; names ends with NULL. */
-const char *cli_nearest(const char *word, const char *const *names);
 /* A number from 1 to most, usual where text is NULL. */
 fds_status cli_number(const char *option, const char *text, size_t most, size_t usual, size_t *out,
                       fds_error *err);

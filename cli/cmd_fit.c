@@ -11,7 +11,7 @@
 static const cli_option own[] = {
     CLI_OWN('o', "output", output, "RUN", "output folder (required, except with --estimate)"),
     CLI_OWN(0, "estimate", estimate, NULL,
-            "say what it would take, from a few seconds of trying, and stop"),
+            "measure for a few seconds, print the expected time, memory and disk, and stop"),
 };
 
 static void print_seconds(const json_t *seconds) {
@@ -119,15 +119,16 @@ const cli_command cli_fit = {
     .operand = "DATA",
     .missing = "name a fetched set or a path, for example: fds fit mnist -o mnist.run",
     .usage = "DATA -o RUN [options]",
-    .summary = "service model, sub-models and explainer: all that explain and pay need",
-    .about = "Trains a service model on the players' samples, and sub-models on coalitions of "
-             "them; computes the players' Shapley values for a few thousand inputs, and trains an "
-             "explainer to give them for any input. The run, a folder, is then all that fds "
-             "explain and fds pay need.\n\n"
-             "A command that was interrupted or killed goes on where it stopped, and ends with "
-             "the same bits (those of the explainer depend on --threads and on the kind of "
-             "processor).\n\n"
-             "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
+    .summary = "train a model and an explainer: what explain and pay need",
+    .about =
+        "Trains a service model on the players' samples, and sub-models on coalitions of "
+        "them; computes the players' Shapley values for a few thousand inputs, and trains an "
+        "explainer to give them for any input. The run, a folder, is then all that fds "
+        "explain and fds pay need.\n\n"
+        "An interrupted or killed command, given again, goes on where it stopped and ends with "
+        "the same bits. (Those of the explainer depend on --threads and on the kind of "
+        "processor.)\n\n"
+        "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
     .examples = "  fds fit mnist --players 100 -o mnist.run\n"
                 "  fds fit sales.csv --label outcome --provider shop --players providers \\\n"
                 "      --method afds --keep-models -o shops.run\n",

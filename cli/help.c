@@ -46,17 +46,17 @@ static void describe_own(const cli_option *o, fds_level level, line *out) {
 }
 
 static void describe_param(const fds_param_info *p, line *out) {
-    char value[OPTION_SIZE] = "";
+    char text[HELP_SIZE], dashed[CLI_MESSAGE_SIZE];
     const char *usual = p->standard ? p->standard : p->automatic;
     *out = (line){.level = p->level};
-    if (p->value)
-        snprintf(value, sizeof value, " %s", p->value);
     int used = snprintf(out->call, sizeof out->call, "--%s", p->name);
     for (char *at = out->call + 2; *at; at++)
         *at = *at == '_' ? '-' : *at;
-    snprintf(out->call + used, sizeof out->call - (size_t)used, "%.60s", value);
-    snprintf(out->help, sizeof out->help, "%s%s%s%s", p->help, usual ? " [" : "",
-             usual ? usual : "", usual ? "]" : "");
+    if (p->value)
+        snprintf(out->call + used, sizeof out->call - (size_t)used, " %s", p->value);
+    snprintf(text, sizeof text, "%s%s%s%s", p->help, usual ? " [" : "", usual ? usual : "",
+             usual ? "]" : "");
+    snprintf(out->help, sizeof out->help, "%.*s", HELP_SIZE - 1, cli_message(text, dashed));
 }
 
 /* Calls show for every option of the command, the command's own first. */
@@ -222,7 +222,7 @@ static void markdown_param(const fds_param_info *p) {
         snprintf(range, sizeof range, "%s %.16g to %.16g", p->is_above ? "above" : "from", p->min,
                  p->max);
     printf("| `%s` | ", p->name);
-    put_cell(p->value ? p->value : "true\\|false");
+    put_cell(p->value ? p->value : "true|false");
     put_cell(range);
     put_cell(usual ? usual : strcmp(p->type, "flag") == 0 ? "false" : "");
     printf("%s%s%s%s |\n", p->help, p->methods ? " (methods: " : "", p->methods ? p->methods : "",

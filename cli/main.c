@@ -103,7 +103,7 @@ static int fail_unknown(const char *group, const char *word) {
         if (*word != '-')
             names[count++] = "completion";
     }
-    const char *nearest = cli_nearest(word + strspn(word, "-"), names), *space = *group ? " " : "";
+    const char *nearest = fds_nearest(word + strspn(word, "-"), names), *space = *group ? " " : "";
     fprintf(stderr, "fds%s%s: unknown %s \"%s\"", space, group, *word == '-' ? "option" : "command",
             word);
     if (nearest)

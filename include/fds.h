@@ -130,6 +130,8 @@ typedef struct fds_param_info {
 
 /* Parameter number i (from 0) of a job; false after the last. */
 FDS_API bool fds_params_describe(const char *job, size_t i, fds_param_info *info);
+/* For "did you mean": the name most like word, or NULL when none is near; names ends with NULL. */
+FDS_API const char *fds_nearest(const char *word, const char *const *names);
 
 /* ==== 3. Data =============================================================================== */
 

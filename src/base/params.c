@@ -103,7 +103,7 @@ static size_t distance(const char *a, const char *b) {
     return old[b_size];
 }
 
-const char *fds__nearest(const char *word, const char *const *names) {
+const char *fds_nearest(const char *word, const char *const *names) {
     size_t length = strlen(word), limit = length < 6 ? 1 : length / 3, best = limit + 1;
     const char *nearest = NULL;
     for (; *names; names++) {
@@ -119,7 +119,7 @@ const char *fds__nearest(const char *word, const char *const *names) {
 }
 
 const char *fds__hint(const char *word, const char *const *names, char out[FDS__HINT]) {
-    const char *nearest = fds__nearest(word, names);
+    const char *nearest = fds_nearest(word, names);
     out[0] = 0;
     if (nearest)
         snprintf(out, FDS__HINT, "; did you mean \"%s\"?", nearest);

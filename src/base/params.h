@@ -67,8 +67,6 @@ int fds__choice_find(const char *choices, const char *word);
 #define fds__choice(params, field) fds__choice_name(params, FDS__PLACE_##field)
 const char *fds__choice_name(const fds_params *params, enum fds__param_place place);
 
-/* The name most like word, or NULL when none is near; names ends with NULL. */
-const char *fds__nearest(const char *word, const char *const *names);
 /* '; did you mean "adam"?', or nothing; returns out. */
 enum { FDS__HINT = 96 };
 const char *fds__hint(const char *word, const char *const *names, char out[FDS__HINT]);

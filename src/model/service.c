@@ -67,7 +67,7 @@ fds_status fds_train(const fds_problem *problem, const fds_params *params, const
         fds_model_train(problem->train, problem->samples, problem->sample_count,
                         network_of(problem, params), &training, events, &model, &done, err);
     const char *nearest =
-        status == FDS_ERR_USAGE && params->model ? fds__nearest(params->model, presets) : NULL;
+        status == FDS_ERR_USAGE && params->model ? fds_nearest(params->model, presets) : NULL;
     if (nearest && strcmp(nearest, params->model) != 0)
         return fds__fail(err, status, "`model` %.100s: did you mean \"%s\"?", params->model,
                          nearest);

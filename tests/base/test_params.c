@@ -492,7 +492,7 @@ static void suggestions_are_near_enough(void **state) {
                  {"", NULL},
                  {"batches and more", NULL}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const char *got = fds__nearest(cases[i].word, names);
+        const char *got = fds_nearest(cases[i].word, names);
         assert_true((got == NULL) == (cases[i].nearest == NULL));
         if (got)
             assert_string_equal(got, cases[i].nearest);
@@ -500,7 +500,7 @@ static void suggestions_are_near_enough(void **state) {
     char huge[200], hint[FDS__HINT];
     memset(huge, 'a', sizeof huge - 1);
     huge[sizeof huge - 1] = 0;
-    assert_null(fds__nearest(huge, names));
+    assert_null(fds_nearest(huge, names));
     const char *const long_names[] = {huge, NULL};
     assert_int_equal(strlen(fds__hint(huge, long_names, hint)), FDS__HINT - 1);
     assert_string_equal(fds__hint("zzz", names, hint), "");
