@@ -104,7 +104,7 @@ def large(build, data, work, draws, svg):
           f"class {r['within']:.4f}, relative difference {r['error']:.3f}.\n")
     truth = truth[0]
     group_mean = np.array([np.where(s, t[s].mean() if s.any() else 0, 0) for s, t in zip(same, truth)])
-    print(f"The mean of the truth over the predicted class alone: correlation "
+    print(f"The mean of the true values for the players of the predicted class, 0 for all others: correlation "
           f"{np.mean([correlation(g, t) for g, t in zip(group_mean, truth)]):.4f}.\n")
     results = {}
     for size in SIZES:

@@ -44,7 +44,7 @@ class Growth:
         return np.load(out + ".npy"), json.loads(told)
 
     def truth(self, players):
-        """Two halves; kept, so that a run that was broken off goes on."""
+        """Two halves; kept, so that an interrupted run resumes."""
         table = os.path.join(self.work, f"truth-{players}")
         return [self.run(players, HALF, draw, table)[0][0] for draw in (1000, 1001)]
 
