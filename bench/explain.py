@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""The four methods end to end: seconds by stage, and how near the explainer comes to the truth.
+"""The four methods end to end: seconds by stage, and the explainer against the truth.
 
 Usage: bench/explain.py BUILD_FOLDER [DATA...] [--work FOLDER] [--truth M] [--methods ...]
 
 For each set (mnist, fashion-mnist, cifar10) and method, `fds fit` is run from scratch, and its
 explainer answers for 200 test images that it has not seen. Three things to compare with:
-  estimate  least squares on the very coalitions that the explainer learnt from, for these images
+  estimate  least squares, for these images, on the coalitions that the explainer learned from
   truth     plain least squares on M other leverage coalitions (20,000; CIFAR-10, whose sub-models
-            take longer, 12,000), value function as in the fit
-  class     the mean of the truth over the players of each class: what classes alone can tell
-Fits are timed one after the other in this one run; truths come before, into tables that are kept.
+            take longer, 12,000), with the utility function of the fit
+  class     the mean of the truth over the players of each class: the best that classes alone reach
+Fits are timed one after the other in one run; the truths are computed before, in tables that stay.
 Prints Markdown.
 """
 import argparse
@@ -50,7 +50,7 @@ def mean_correlation(a, b, where=None):
 
 
 class Truth:
-    """What `fds value` says for the 200 test images under one value function."""
+    """What `fds value` says for the 200 test images under one utility function."""
 
     def __init__(self, fds, data, kind, work, size):
         self.fds, self.data = fds, data
@@ -120,7 +120,7 @@ def main():
         for method in args.methods:
             folder, results = fit(fds, data, method, work, args.options.split())
             rows.append((data, method, folder, results))
-    print("| data | method | " + " | ".join(STAGES) + " | in all | the paper |")
+    print("| data | method | " + " | ".join(STAGES) + " | total | the paper |")
     print("| --- | --- |" + " --- |" * (len(STAGES) + 2))
     for data, method, _, results in rows:
         seconds = [results["seconds"][s] for s in STAGES]
