@@ -281,7 +281,7 @@ static void bash(void) {
         put_word(name);
         fputs(") options=\"", stdout);
         for (size_t k = i; cli_commands[k]; k++)
-            if (strncmp(cli_commands[k]->name, name, (size_t)first_word(name)) == 0)
+            if (strncmp(cli_commands[k]->name, name, (size_t)first_word(name) + 1) == 0)
                 each_option(cli_commands[k], complete_option, NULL);
         printf("%s\" ;;\n", strchr(name, ' ') ? "get show" : "");
     }

@@ -172,7 +172,7 @@ FDS_API const char *fds_dataset_feature_name(const fds_dataset *ds, size_t featu
 FDS_API void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out);
 
 /* A dataset in memory. The arrays are the caller's and are copied. Of bytes and floats exactly one
- * is not NULL; class_names NULL: "0", "1", ...; providers[count] with provider_names may be NULL. */
+ * is not NULL; class_names NULL: "0", "1", ...; providers[count] and its names may be NULL. */
 typedef struct fds_arrays {
     size_t count;
     fds_shape shape;
@@ -236,8 +236,8 @@ FDS_API fds_status fds_baseline(const fds_problem *problem, const fds_params *pa
                                 fds_error *err);
 FDS_API const char *const *fds_baseline_methods(void);    /* NULL-terminated; "knn:K", "beta:A,B" */
 FDS_API const char *fds_baseline_about(const char *name); /* of that list, in a line; or NULL */
-/* The mistakes in the parameters of either that show before any data is read; table: the folder that
- * a user asks for, or NULL. */
+/* The mistakes in the parameters of either that show before any data is read; table: the folder
+ * that a user asks for, or NULL. */
 FDS_API fds_status fds_value_check(const fds_params *params, const char *table, fds_error *err);
 /* What either would take, as JSON; nothing is computed, and nothing is written. The caller frees
  * *json by fds_text_free. */
