@@ -362,4 +362,10 @@ typedef enum fds__isa_set { FDS__ISA_AVX512, FDS__ISA_AVX2, FDS__ISA_GENERIC } f
 /* The best that the processor has, or the one that FDS_ISA in the environment names. */
 fds_status fds__isa_choose(fds__isa_set *out, fds_error *err);
 
+/* From flush to restore the calling thread takes numbers too small for a normal float as 0. On x86 each
+ * of them costs a hundred times a normal one, and an optimizer's moments decay to them and stay there.
+ * The return value is what restore needs. */
+unsigned fds__tiny_flush(void);
+void fds__tiny_restore(unsigned before);
+
 #endif
