@@ -8,9 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -22,24 +19,6 @@ enum { MOST_THREADS = 1024 };
 #endif
 
 /* ---- the team ---- */
-
-enum { FLUSH = 0x8040 }; /* x86: tiny results and tiny operands are 0 */
-
-static unsigned get_state(void) {
-#ifdef __x86_64__
-    return _mm_getcsr();
-#else
-    return 0;
-#endif
-}
-
-static void set_state(unsigned state) {
-#ifdef __x86_64__
-    _mm_setcsr(state);
-#else
-    (void)state;
-#endif
-}
 
 /* OpenMP's threads do not live on in a forked child, which would wait for them for ever. */
 static fds_status check_fork(fds_error *err) {
@@ -56,12 +35,12 @@ fds_status deep_team_enter(unsigned threads, deep_team *team, fds_error *err) {
     int wanted = (int)MIN(threads, (unsigned)MOST_THREADS), granted = 0;
     if (wanted > 1)
         TRY(check_fork(err));
-    *team = (deep_team){omp_get_max_threads(), omp_get_dynamic(), get_state()};
+    *team = (deep_team){omp_get_max_threads(), omp_get_dynamic(), fds__tiny_flush()};
     omp_set_dynamic(0); /* else every region might have another number */
     omp_set_num_threads(wanted);
 #pragma omp parallel reduction(+ : granted)
     {
-        set_state(get_state() | FLUSH);
+        (void)fds__tiny_flush();
         granted++;
     }
     if (granted == wanted)
@@ -76,7 +55,7 @@ fds_status deep_team_enter(unsigned threads, deep_team *team, fds_error *err) {
 
 void deep_team_leave(deep_team team) {
 #pragma omp parallel
-    set_state(team.state);
+    fds__tiny_restore(team.state);
     omp_set_num_threads(team.threads);
     omp_set_dynamic(team.is_dynamic);
 }

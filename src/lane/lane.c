@@ -186,7 +186,7 @@ static void choose_tiles(fds_lane *lane) {
     }
 }
 
-static fds_status create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err) {
+fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err) {
     fds_lane *lane = fds__alloc_zero(1, sizeof *lane);
     if (!lane)
         return fds__fail_nomem(err, sizeof *lane);
@@ -210,11 +210,7 @@ static fds_status create(const fds_net *net, bool keeps_values, fds_lane **out, 
 }
 
 fds_status fds_lane_create(const fds_net *net, fds_lane **out, fds_error *err) {
-    return create(net, false, out, err);
-}
-
-fds_status fds__lane_create_keeping(const fds_net *net, fds_lane **out, fds_error *err) {
-    return create(net, true, out, err);
+    return lane_create(net, false, out, err);
 }
 
 void fds_lane_free(fds_lane *lane) {
@@ -223,16 +219,6 @@ void fds_lane_free(fds_lane *lane) {
     fds__free(lane->arena);
     fds__free(lane->places);
     fds__free(lane);
-}
-
-fds_status fds__lane_reserve(fds_lane *lane, size_t members, fds_error *err) {
-    return fds__grow(&lane->places, &lane->place_capacity, members,
-                     sizeof(fds__place) + sizeof(uint32_t), err);
-}
-
-size_t fds__lane_bytes(const fds_lane *lane) {
-    return sizeof *lane + lane->arena_size * sizeof(float) +
-           lane->place_capacity * (sizeof(fds__place) + sizeof(uint32_t));
 }
 
 /* ---- forward ---- */

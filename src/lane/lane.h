@@ -4,9 +4,8 @@
  * side by side in the processor's vector lanes.
  *
  *   text.c      a network's text to its plan
- *   order.c     the order in which an epoch visits its members
  *   lane.c      one network's workspace: forward and backward for a group of samples
- *   train.c     epochs, optimizer, stopping rule; prediction
+ *   train.c     epochs, their order, optimizer, stopping rule; prediction
  *   tangent.c   the neural tangent kernel
  *   many.c      one input under many networks; many_kernel.c its arithmetic
  *   kernels.c   the arithmetic, compiled for each instruction set

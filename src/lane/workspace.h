@@ -6,15 +6,6 @@
 #include "lane/kernels.h"
 #include "lane/lane.h"
 
-/* A member's place in an epoch. */
-typedef struct fds__place {
-    uint64_t key;
-    uint32_t id, position;
-} fds__place;
-
-void lane_order(const fds_inputs *inputs, const uint32_t *members, size_t count, uint64_t seed,
-                uint32_t epoch, fds__place *places);
-
 /* What lies between two stages, for a group of samples whose lanes stand side by side:
  * (channels, height + 2 pad, width + 2 pad, lanes). A row is rounded up to 16 floats. */
 typedef struct fds__boundary {
@@ -47,14 +38,15 @@ struct fds_lane {
     size_t arena_size;   /* in floats */
     float *grad, *m, *v; /* (weights) */
     float *scratch;
-    void *places; /* of an epoch's members, with their order behind them */
+    void *places; /* train.c: scratch and order of an epoch's members */
     size_t place_capacity;
     uint16_t labels[FDS__LANES];
     float losses[FDS__LANES];
 };
 
-/* As fds_lane_create, for going back from one forward several times: costs more memory. */
-fds_status fds__lane_create_keeping(const fds_net *net, fds_lane **out, fds_error *err);
+/* As fds_lane_create; with keeps_values one forward serves several backward passes, for more memory.
+ */
+fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err);
 /* Forward for at most 16 inputs; logits are then in the last boundary's value, (classes, 16). */
 void fds__lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                        uint32_t count, const float *weights);
@@ -70,8 +62,7 @@ double fds__lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32
 void fds__lane_backward_each(fds_lane *lane, uint32_t output, const float *weights,
                              float *const *each);
 
-/* Tiny numbers count as 0 from one call to the other (see train.c), on the calling thread. */
-unsigned fds__lane_flush_tiny(void);
-void fds__lane_restore_tiny(unsigned before);
+/* FDS_ERR_SHAPE unless the network takes samples of the shape that the inputs have. */
+fds_status lane_check_shape(const fds_net *net, const fds_inputs *inputs, fds_error *err);
 
 #endif

@@ -50,3 +50,14 @@ fds_status fds_inputs_create(const fds_dataset *ds, const uint32_t *index, size_
     *out = in;
     return FDS_OK;
 }
+
+void fds_inputs_free(fds_inputs *inputs) {
+    if (!inputs)
+        return;
+    fds__free(inputs->values);
+    fds__free(inputs->labels);
+    fds__free(inputs->ids);
+    fds__free(inputs);
+}
+
+size_t fds_inputs_count(const fds_inputs *inputs) { return inputs->count; }
