@@ -351,6 +351,11 @@ void fds__safetensors_free(fds__safetensors *file);
 size_t fds__safetensors_count(const fds__safetensors *file);
 const fds__tensor *fds__safetensors_tensor(const fds__safetensors *file, size_t i);
 const fds__tensor *fds__safetensors_find(const fds__safetensors *file, const char *name);
+/* Fails unless the file has a tensor of that name and shape (dims beyond rank are 0) and all its values
+ * are finite. owner is whose tensor it is, for messages. */
+fds_status fds__safetensors_check(const char *path, const fds__safetensors *file, const char *owner,
+                                  const char *name, uint32_t rank, const uint32_t dims[4],
+                                  fds_error *err);
 const char *fds__safetensors_meta(const fds__safetensors *file, const char *key); /* or NULL */
 fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, size_t count,
                                   const fds__meta *meta, size_t meta_count, fds_error *err);
