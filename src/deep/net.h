@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A deep network in memory: what deep.c and infer.c share. */
+ * A deep network in memory: shared by deep.c and infer.c. */
 #ifndef FDS_DEEP_NET_H
 #define FDS_DEEP_NET_H
 
@@ -14,11 +14,11 @@ struct fds__deep {
     deep_arena moment1, moment2; /* laid out as exec->values */
     const deep_loops *loops;
     uint64_t steps;
-    bool has_idle_moments; /* a written moment of an idle tap (see deep_exec) was not 0 */
+    bool has_idle_moments; /* a moment other than 0 was written to an idle tap (see deep_exec) */
 };
 
-/* count samples x (channels, height, width) of shape into the network's input, a single channel
- * repeated where it wants more; samples up to the batch become 0. */
+/* Copies count samples x (channels, height, width) of shape to the network's input; a single channel
+ * is repeated where the network takes more. The samples up to the batch become 0. */
 void deep_gather(deep_exec *exec, fds_shape shape, const float *x, size_t count);
 
 #endif
