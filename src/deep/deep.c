@@ -14,7 +14,7 @@
 
 static size_t padded(size_t channels) { return (channels + 15) / 16 * 16; }
 
-/* An estimate from the shapes alone, with channels rounded up to whole blocks: not below the truth. */
+/* An estimate from the shapes, with channels rounded up to whole blocks: not below the truth. */
 static size_t memory_needed(const fds__deep_params *p, const deep_graph *g) {
     size_t floats = 0, greatest = 0;
     for (uint32_t i = 0; i < g->tensor_count; i++) {
@@ -143,21 +143,16 @@ static fds_status find_area(const fds__deep *net, size_t i, fds__deep_part part,
     if (is_statistic && part != FDS__DEEP_VALUE)
         return fds__fail(err, FDS_ERR_USAGE, "%s has neither gradient nor moments",
                          net->graph.names[i]);
-    switch (part) {
-    case FDS__DEEP_VALUE:
-        *area = is_statistic ? net->exec->running : net->exec->values;
-        return FDS_OK;
-    case FDS__DEEP_GRADIENT:
-        *area = net->exec->gradients;
-        return FDS_OK;
-    case FDS__DEEP_MOMENT1:
-        *area = net->moment1.data;
-        return FDS_OK;
-    case FDS__DEEP_MOMENT2:
-        *area = net->moment2.data;
-        return FDS_OK;
-    }
-    return fds__fail(err, FDS_ERR_USAGE, "a tensor has no part %d", (int)part);
+    float *const areas[] = {
+        [FDS__DEEP_VALUE] = is_statistic ? net->exec->running : net->exec->values,
+        [FDS__DEEP_GRADIENT] = net->exec->gradients,
+        [FDS__DEEP_MOMENT1] = net->moment1.data,
+        [FDS__DEEP_MOMENT2] = net->moment2.data,
+    };
+    if ((unsigned)part >= sizeof areas / sizeof *areas)
+        return fds__fail(err, FDS_ERR_USAGE, "a tensor has no part %d", (int)part);
+    *area = areas[part];
+    return FDS_OK;
 }
 
 fds_status fds__deep_read(const fds__deep *net, size_t i, fds__deep_part part, float *out,

@@ -17,11 +17,11 @@
  * records both with its results.
  *
  * The networks:
- *   resnet18, resnet50  torchvision's, with its tensor names and shapes; for images of 3 channels, a
- *                       single channel is repeated
+ *   resnet18, resnet50  torchvision's, with its tensor names and shapes; for images of 3 channels
+ *                       or 1, which is repeated
  *   cnn                 3 convolutions and 2 residual blocks; fast to train
- *   mlp                 2 hidden layers of 1,024, or of 512 on inputs of more than 1,024 numbers; for
- *                       images and feature vectors
+ *   mlp                 2 hidden layers of 1,024, or of 512 on inputs of more than 1,024 numbers;
+ *                       for images and feature vectors
  *   linear              a linear layer alone
  */
 #ifndef FDS_DEEP_H
@@ -55,12 +55,12 @@ typedef struct fds__deep fds__deep;
 const char *const *fds__deep_networks(void);
 /* FDS_ERR_UNSUPPORTED, with the reason, where the processor has no bf16 instructions that work. */
 fds_status fds__deep_bf16_check(fds_error *err);
-/* Names the first mistake. memory (may be NULL) receives the bytes that the network would take, 0 on a
- * mistake. */
+/* Names the first mistake. memory (may be NULL) receives the bytes that the network would take, 0
+ * on a mistake. */
 fds_status fds__deep_check(const fds__deep_params *params, size_t *memory, fds_error *err);
 
-/* Weights start as PyTorch's do (He's rule for the resnets' convolutions); with FDS__HEAD_EXPLAIN the
- * last linear layer starts at 0, so that an explainer first gives every player an equal share. */
+/* Weights start as PyTorch's do (He's rule for the resnets' convolutions); with FDS__HEAD_EXPLAIN
+ * the last linear layer starts at 0: an explainer first gives all players equal shares. */
 fds_status fds__deep_create(const fds__deep_params *params, fds__deep **out, fds_error *err);
 void fds__deep_free(fds__deep *net);
 const fds__deep_params *fds__deep_get_params(const fds__deep *net); /* threads: as resolved */
@@ -95,8 +95,8 @@ uint64_t fds__deep_steps(const fds__deep *net); /* optimizer steps made: Adam's 
 void fds__deep_set_steps(fds__deep *net, uint64_t steps);
 
 /* Loads the tensors of a file by name. An error names a tensor that is missing, misshapen or not
- * finite, or unknown to the network (but not "num_batches_tracked"). With features_only the head stays
- * as it is and unknown tensors are ignored. After such an error the network is unchanged. */
+ * finite, or unknown to the network (but not "num_batches_tracked"). With features_only the head
+ * stays as it is and unknown tensors are ignored. After such an error the network is unchanged. */
 struct fds__safetensors;
 fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__safetensors *file,
                           bool features_only, fds_error *err);

@@ -4,8 +4,8 @@
  *
  * All images between nodes have one layout, the one that oneDNN's convolutions prefer on this
  * processor. A weight has the layout of its gradient, so that the optimizer walks over both; where
- * forward or backward want another layout, the weight is copied just before the operation, which has
- * to read it from memory anyhow. */
+ * forward or backward want another layout, the weight is copied just before the operation, which
+ * has to read it from memory anyhow. */
 #include "deep/program.h"
 
 /* ---- descriptors ---- */
@@ -99,8 +99,8 @@ static deep_strides form_strides(deep_maker *m, fds_shape s, bool is_folded, uin
 
 /* ---- folding ---- */
 
-/* The largest maps, in pixels of the result, on which columns are faster, as measured: for filters of
- * one tap, whose columns are the image itself, and for others, whose columns include padding. */
+/* The largest maps, in pixels of the result, on which columns are faster, as measured: for filters
+ * of one tap, whose columns are the image itself, and for others, whose columns include padding. */
 enum { MAP_ONE_TAP = 16, MAP_MORE_TAPS = 4 };
 
 static bool wants_product(deep_maker *m, const deep_node *n, const deep_spec *spec) {
@@ -177,8 +177,8 @@ typedef union {
     dnnl_inner_product_desc_t fc;
 } product_desc;
 
-/* Source, weights, bias and result of a convolution or linear layer. oneDNN chooses the layout of the
- * weights, and of the network's input for the first layer. */
+/* Source, weights, bias and result of a convolution or linear layer. oneDNN chooses the layout of
+ * the weights, and of the network's input for the first layer. */
 static parts product_parts(deep_maker *m, const deep_node *n, const deep_spec *spec) {
     parts q = {0};
     fds_shape in = m->exec->graph->nodes[n->in].shape;

@@ -178,7 +178,7 @@ static uint32_t conv_norm(builder *b, const char *prefix, int number, uint32_t i
     return norm(b, join(name, prefix, "bn", number), y, has_relu);
 }
 
-/* A residual block: its inner convolutions have width channels, its result widening times as many. */
+/* A residual block: width channels inside, widening times as many in the result. */
 static uint32_t block(builder *b, const char *prefix, uint32_t in, uint32_t width,
                       uint32_t widening, uint32_t stride) {
     uint32_t channels = width * widening, shortcut = in, y;
@@ -231,8 +231,8 @@ static uint32_t build_mlp(builder *b, uint32_t y) {
     return y;
 }
 
-/* The head as deep.h describes it; cnn's FDS__HEAD_EXPLAIN does not pool, so that it sees where in the
- * image something is. is_flat: the features are a vector. */
+/* The head as deep.h describes it; cnn's FDS__HEAD_EXPLAIN does not pool, so that it sees where in
+ * the image something is. is_flat: the features are a vector. */
 static void build_head(builder *b, uint32_t y, bool is_resnet, bool is_flat, fds__head head,
                        uint32_t outputs) {
     bool is_explain = head == FDS__HEAD_EXPLAIN;

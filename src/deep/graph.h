@@ -31,8 +31,8 @@ typedef struct deep_node {
     uint32_t tensor; /* its first: conv, fc: weight, bias; norm: weight, bias, mean, variance */
 } deep_node;
 
-/* How a tensor starts, with its scale: all values equal to it, uniform in +-scale, or normal with that
- * standard deviation. */
+/* How a tensor starts, with its scale: all values equal to it, uniform in +-scale, or normal with
+ * that standard deviation. */
 typedef enum deep_init { DEEP_CONSTANT, DEEP_UNIFORM, DEEP_NORMAL } deep_init;
 
 typedef struct deep_graph {
@@ -46,9 +46,8 @@ typedef struct deep_graph {
 
 fds_status deep_graph_build(const fds__deep_params *params, deep_graph *graph, fds_error *err);
 /* The same network for prediction alone: batch norms and additions become part of the convolutions,
- * which get a bias; filters lose the rows and columns that only ever see padding. Tensors keep their
- * names; batch norms have none any more. from[i] is the node of graph that became node i of folded.
- */
+ * which get a bias; filters lose the rows and columns that only ever see padding. Tensors keep
+ * their names; batch norms have none. Node i of folded was node from[i] of graph. */
 void deep_graph_fold(const deep_graph *graph, deep_graph *folded, uint32_t *from);
 
 /* The part of a convolution's filter that ever sees the image, and the padding that remains. */
@@ -59,7 +58,7 @@ void deep_graph_crop(const deep_graph *graph, const deep_node *node, uint32_t ke
 bool deep_is_head(const char *name);
 /* Floats of one sample in a node's result. */
 size_t deep_node_size(const deep_node *node);
-/* Multiplications and additions of a node's forward pass for one sample, without those by padding. */
+/* Multiplications and additions of a node's forward pass for one sample, none by padding. */
 uint64_t deep_node_flops(const deep_graph *graph, uint32_t node);
 
 #endif

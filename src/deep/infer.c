@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A frozen copy of a deep network for prediction. Batch norm with running statistics is a scale and a
- * shift per channel, which become part of the convolution before it:
+ * A frozen copy of a deep network for prediction. Batch norm with running statistics is a scale and
+ * a shift per channel, which become part of the convolution before it:
  *     w' = w s,  b' = shift - mean s,  s = scale / sqrt(variance + 1e-5) */
 #include "deep/net.h"
 
@@ -27,8 +27,8 @@ static const deep_node *norm_after(const deep_graph *g, uint32_t node) {
     return NULL;
 }
 
-/* scale (channels) of the batch norm after a convolution, with its shift (channels) behind it; 1 and 0
- * where norm is NULL. scale has memory for the four tensors of the batch norm. */
+/* scale (channels) of the batch norm after a convolution, with its shift (channels) behind it; 1
+ * and 0 where norm is NULL. scale has memory for the four tensors of the batch norm. */
 static fds_status read_norm(const fds__deep *net, const deep_node *norm, uint32_t channels,
                             float *scale, fds_error *err) {
     float *shift = scale + channels, *mean = shift + channels, *variance = mean + channels;

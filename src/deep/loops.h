@@ -25,8 +25,8 @@ typedef struct deep_strides {
 } deep_strides;
 
 /* From images to columns: a column has all that a filter sees of an image for one output, its taps
- * side by side as channels. With a filter of one tap this is a change of layout, or a choice of every
- * other pixel. Channels are moved in chunks of 8 or 16. */
+ * side by side as channels. With a filter of one tap this is a change of layout, or a choice of
+ * every other pixel. Channels are moved in chunks of 8 or 16. */
 typedef struct deep_move {
     uint32_t images, blocks, chunk, in[2], out[2], kernel[2], stride, padding[2];
     deep_strides from, to; /* of images, of columns */

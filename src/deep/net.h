@@ -17,8 +17,8 @@ struct fds__deep {
     bool has_idle_moments; /* a moment other than 0 was written to an idle tap (see deep_exec) */
 };
 
-/* Copies count samples x (channels, height, width) of shape to the network's input; a single channel
- * is repeated where the network takes more. The samples up to the batch become 0. */
+/* Copies count samples x (channels, height, width) of shape to the network's input; a single
+ * channel is repeated where the network takes more. The samples up to the batch become 0. */
 void deep_gather(deep_exec *exec, fds_shape shape, const float *x, size_t count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a network for oneDNN is created and freed; its memory; weights to and from PyTorch's layout. */
+ * A network for oneDNN: creation and memory; weights to and from PyTorch's layout. */
 #include "deep/program.h"
 
 #include <pthread.h>

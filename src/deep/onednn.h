@@ -19,7 +19,7 @@ typedef struct deep_exec {
      * zeros, and so are their gradients. Statistics of batch norms are apart. */
     size_t offsets[DEEP_MAX_TENSORS]; /* floats, within values or statistics */
     size_t weights, statistics;       /* floats */
-    /* Idle taps of a filter never see the image and have no gradient. They are behind all others. */
+    /* Idle taps of a filter never see the image and have no gradient. They come last. */
     size_t active;                 /* floats before the idle taps */
     size_t idle[DEEP_MAX_TENSORS]; /* offset of a tensor's idle taps, stored as a whole tensor in
                                     * PyTorch's layout with the other taps 0; 0: none */

@@ -20,8 +20,7 @@ typedef struct deep_team {
 fds_status deep_team_enter(unsigned threads, deep_team *team, fds_error *err);
 void deep_team_leave(deep_team team);
 
-/* Cuts 0 .. count-1 at multiples of 64 into one part per thread of the team, and calls work for each.
- */
+/* Calls work for one part of 0 .. count-1 per thread of the team, cut at multiples of 64. */
 typedef void (*deep_work)(void *context, size_t begin, size_t end);
 void deep_parallel(size_t count, deep_work work, void *context);
 

@@ -49,8 +49,8 @@ typedef struct deep_spec {
     bool is_folded;
     bool is_product; /* a convolution that runs on columns */
 
-    /* The operand (an addition's second) in the form that the node reads: with is_moved, a copy made
-     * by move at source_place; else the operand itself. */
+    /* The operand (an addition's second) in the form that the node reads: with is_moved, a copy
+     * made by move at source_place; else the operand itself. */
     bool is_moved;
     dnnl_memory_desc_t source;
     deep_move move;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Horizontal bars on a logarithmic scale as inline SVG, each with its number and, where there is one,
- * the paper's number. A logarithmic scale has no 0: bars begin at the power of ten below the least
- * value, but not below a hundredth. Colours as in chart.c.
+ * Horizontal bars on a logarithmic scale as inline SVG, each with its number and, where there is
+ * one, the paper's number. A logarithmic scale has no 0: bars begin at the power of ten below the
+ * least value, but not below a hundredth. Colours as in chart.c.
  */
 #include "draw/draw.h"
 

@@ -2,9 +2,9 @@
  *
  * Pictures of data: light paper, rectangles, samples scaled up, and text.
  *
- * cairo draws the text, in DejaVu Sans or what fontconfig has in its place. It fills the outlines of
- * the letters, unhinted and with unrounded metrics, so that fontconfig's settings for screens do not
- * change a picture. Samples are copied, never resampled.
+ * cairo draws the text, in DejaVu Sans or what fontconfig has in its place. It fills the outlines
+ * of the letters, unhinted and with unrounded metrics, so that fontconfig's settings for screens do
+ * not change a picture. Samples are copied, never resampled.
  */
 #include "draw/draw.h"
 

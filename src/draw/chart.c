@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Curves as inline SVG. The page's style gives the colours, so that a chart follows light and dark
- * themes: a curve is drawn in currentColor within an element of class c0 to c7, or ctl for a control.
- * Curves differ by dashes and markers too, not by colour alone. Axes begin at 0; ticks are 1, 2 or 5
- * times a power of ten. The legend is a list beside the drawing; on a narrow page it is below.
+ * themes: a curve is drawn in currentColor within an element of class c0 to c7, or ctl for a
+ * control. Curves differ by dashes and markers too, not by colour alone. Axes begin at 0; ticks are
+ * 1, 2 or 5 times a power of ten. The legend is a list beside the drawing; on a narrow page it is
+ * below.
  */
 #include "draw/draw.h"
 

@@ -42,8 +42,8 @@ typedef struct draw_brush {
     uint32_t width, height; /* of a sample in the picture */
 } draw_brush;
 
-/* A brush for the samples of index, with both sides at least least pixels long. FDS_ERR_USAGE for data
- * that is not images. */
+/* A brush for the samples of index, with both sides at least least pixels long. FDS_ERR_USAGE for
+ * data that is not images. */
 fds_status draw_brush_make(const fds_dataset *ds, const uint32_t *index, size_t count,
                            uint32_t least, draw_brush *out, fds_error *err);
 /* The sample must lie within the canvas. */

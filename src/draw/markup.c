@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts and numbers in SVG and HTML, and what all charts share. Every text from outside goes through
- * draw_text, so that a browser cannot take it for markup.
+ * Texts and numbers in SVG and HTML, and what all charts share. Every text from outside goes
+ * through draw_text, so that a browser cannot take it for markup.
  */
 #include "draw/draw.h"
 
@@ -13,8 +13,8 @@ void draw_markup(fds__text *html, const char *markup) {
     fds__text_add(html, markup, strlen(markup));
 }
 
-/* What replaces the character at text, of size bytes; NULL: the one byte stays as it is. XML and HTML
- * have no control characters, no U+FFFE and no U+FFFF. */
+/* What replaces the character at text, of size bytes; NULL: the one byte stays as it is. XML and
+ * HTML have no control characters, no U+FFFE and no U+FFFF. */
 static const char *replacement(const char *text, size_t *size) {
     static const char special[] = "&<>\"'\t\n\r";
     static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;",

@@ -4,17 +4,17 @@
  *
  *     K(x, x') = 1/C  sum over outputs c = 1 .. C of < df_c(x)/dw, df_c(x')/dw >,
  *
- * from the gradients that the lane engine computes, 16 samples side by side. It is a sum over layers:
+ * from the gradients that the lane engine computes, 16 samples side by side. Each layer adds:
  *
  *     convolution       sum over c of < G_c, G_c' >, G the gradients by filters and biases
- *     fully connected   (sum over c of < d_c, d_c' >) (< a, a' > + 1), a the layer's input and d the
- *                       gradient by its output: nothing as large as the weights
+ *     fully connected   (sum over c of < d_c, d_c' >) (< a, a' > + 1), a the layer's input and d
+ *                       the gradient by its output: nothing as large as the weights
  *
  * The features of a group of 16 samples are all these numbers: (features, 16). The features of a
- * stay in memory, as many groups as fit into KEPT_BYTES; each worker then takes blocks of b, computes
- * their features and multiplies. PART features at a time are summed in float, in the order of
- * outputs, then of the layer's numbers; the parts are summed in double, in the same order. Threads and
- * blocks do not change the order.
+ * stay in memory, as many groups as fit into KEPT_BYTES; each worker then takes blocks of b,
+ * computes their features and multiplies. PART features at a time are summed in float, in the order
+ * of outputs, then of the layer's numbers; the parts are summed in double, in the same order.
+ * Threads and blocks do not change the order.
  */
 #include "lane/workspace.h"
 
@@ -32,8 +32,8 @@ enum {
 #define KEPT_BYTES ((size_t)128 << 20) /* features of a, or one group where that is more */
 #define MAX_BYTES ((size_t)4 << 30)    /* features of BLOCK groups */
 
-/* A layer's part of the sum: <left, left'>, times <right, right'> + 1 where there is a right. Offsets
- * and counts are in features of a group. */
+/* A layer's part of the sum: <left, left'>, times <right, right'> + 1 where there is a right.
+ * Offsets and counts are in features of a group. */
 typedef struct {
     uint32_t stage;
     size_t left, each, right, right_count; /* left: (outputs, each) */
@@ -42,8 +42,8 @@ typedef struct {
 typedef struct {
     fds_lane *lane;
     fds__tile tile;  /* for products of a block */
-    float *features; /* (BLOCK, features, 16) of b */
-    float *packed;   /* (STEP, blocks, 16): some of them, side by side */
+    float *features; /* (BLOCK, features, 16) of b; owns packed and products as well */
+    float *packed;   /* (STEP, blocks, 16): some of the features, side by side */
     float *products; /* (groups of a, 16, BLOCK * 16) of one part */
     double *sums[3]; /* of the same shape: left, right, all layers */
 } scratch;
@@ -86,12 +86,13 @@ static fds_status set_worker(const tangent *t, scratch *d, fds_error *err) {
     const size_t pairs = t->groups * BLOCK * PAIRS;
     if (!d->lane)
         TRY(lane_create(t->net, true, &d->lane, err));
-    d->features = fds__alloc_aligned(BLOCK * t->features * FDS__LANES * sizeof(float));
-    d->packed = fds__alloc_aligned(STEP * BLOCK * FDS__LANES * sizeof(float));
-    d->products = fds__alloc_aligned(pairs * sizeof(float));
+    const size_t features = BLOCK * t->features * FDS__LANES, packed = STEP * BLOCK * FDS__LANES;
+    d->features = fds__alloc_aligned((features + packed + pairs) * sizeof(float));
     d->sums[0] = fds__alloc_zero(3 * pairs, sizeof(double));
-    if (!d->features || !d->packed || !d->products || !d->sums[0])
-        return fds__fail_nomem(err, BLOCK * t->features * FDS__LANES * sizeof(float));
+    if (!d->features || !d->sums[0])
+        return fds__fail_nomem(err, (features + packed + pairs) * sizeof(float));
+    d->packed = d->features + features;
+    d->products = d->packed + packed;
     d->sums[1] = d->sums[0] + pairs;
     d->sums[2] = d->sums[1] + pairs;
     return FDS_OK;
@@ -101,8 +102,6 @@ static void free_workers(tangent *t, unsigned workers) {
     for (unsigned w = 0; t->workers && w < workers; w++) {
         fds_lane_free(t->workers[w].lane);
         fds__free(t->workers[w].features);
-        fds__free(t->workers[w].packed);
-        fds__free(t->workers[w].products);
         fds__free(t->workers[w].sums[0]);
     }
     fds__free(t->workers);

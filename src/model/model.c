@@ -142,8 +142,8 @@ static fds_status take_name(const fds_dataset *ds, uint32_t label, char **name, 
     return *name ? FDS_OK : fds__fail_nomem(err, strlen(text) + 1);
 }
 
-/* Normalisation and names from the data, then the weights: a copy, or, where they are NULL, trained,
- * which fills report. */
+/* Normalisation and names from the data, then the weights: a copy, or, where they are NULL,
+ * trained, which fills report. */
 static fds_status fill_model(fds_model *model, const fds_dataset *ds, const uint32_t *index,
                              size_t count, const fds_train_params *params, const float *weights,
                              fds_train_report *report, const fds_events *events, fds_error *err) {
@@ -402,8 +402,8 @@ static fds_status check_tensors(const char *path, const fds_net *net, const fds_
     return FDS_OK;
 }
 
-/* The network that the metadata describes. Fails unless the file has exactly its tensors: a small file
- * cannot make the caller allocate memory for a large network. */
+/* The network that the metadata describes. Fails unless the file has exactly its tensors: a small
+ * file cannot make the caller allocate memory for a large network. */
 static fds_status load_net(const char *path, const fds__safetensors *file, size_t classes,
                            fds_net **net, fds_error *err) {
     const char *network = fds__safetensors_meta(file, "fds.network");
