@@ -2,7 +2,7 @@
  *
  * A deep network in memory: creating it, reading and writing its tensors, training it.
  */
-#include "deep/net.h"
+#include "deep/onednn.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,26 +34,18 @@ static size_t memory_needed(const fds__deep_params *p, const deep_graph *g) {
 
 static unsigned resolve(unsigned threads) { return threads ? threads : fds_processors(); }
 
-static fds_status check_threads(unsigned threads, fds_error *err) {
-    deep_team team;
-    TRY(deep_team_enter(resolve(threads), &team, err));
-    deep_team_leave(team);
-    return FDS_OK;
-}
-
 fds_status fds__deep_check(const fds__deep_params *params, size_t *memory, fds_error *err) {
     if (memory)
         *memory = 0;
-    deep_graph *graph = fds__alloc(sizeof *graph);
-    if (!graph)
-        return fds__fail_nomem(err, sizeof *graph);
-    fds_status status = deep_graph_build(params, graph, err);
-    if (status == FDS_OK)
-        status = check_threads(params->threads, err);
-    if (status == FDS_OK && memory)
+    OWNED deep_graph *graph = NULL;
+    TRY(NEW(graph, 1, err));
+    TRY(deep_graph_build(params, graph, err));
+    deep_team team; /* can OpenMP give that many threads? */
+    TRY(deep_team_enter(resolve(params->threads), &team, err));
+    deep_team_leave(team);
+    if (memory)
         *memory = memory_needed(params, graph);
-    fds__free(graph);
-    return status;
+    return FDS_OK;
 }
 
 static void draw(const deep_graph *g, uint32_t tensor, uint64_t seed, float *values) {
@@ -70,16 +62,13 @@ static fds_status set_initial(fds__deep *net, fds_error *err) {
     size_t most = 0;
     for (uint32_t i = 0; i < net->graph.tensor_count; i++)
         most = MAX(most, net->graph.tensors[i].count);
-    float *values = fds__alloc(most * sizeof *values);
-    if (!values)
-        return fds__fail_nomem(err, most * sizeof *values);
-    fds_status status = FDS_OK;
-    for (uint32_t i = 0; status == FDS_OK && i < net->graph.tensor_count; i++) {
+    OWNED float *values = NULL;
+    TRY(NEW(values, most, err));
+    for (uint32_t i = 0; i < net->graph.tensor_count; i++) {
         draw(&net->graph, i, net->params.seed, values);
-        status = fds__deep_write(net, i, FDS__DEEP_VALUE, values, err);
+        TRY(fds__deep_write(net, i, FDS__DEEP_VALUE, values, err));
     }
-    fds__free(values);
-    return status;
+    return FDS_OK;
 }
 
 static fds_status make(fds__deep *net, const fds__deep_params *params, fds_error *err) {
@@ -97,9 +86,8 @@ static fds_status make(fds__deep *net, const fds__deep_params *params, fds_error
 }
 
 fds_status fds__deep_create(const fds__deep_params *params, fds__deep **out, fds_error *err) {
-    fds__deep *net = fds__alloc_zero(1, sizeof *net);
-    if (!net)
-        return fds__fail_nomem(err, sizeof *net);
+    fds__deep *net;
+    TRY(NEW(net, 1, err));
     fds_status status = make(net, params, err);
     if (status == FDS_OK)
         *out = net;
@@ -178,16 +166,13 @@ void fds__deep_set_steps(fds__deep *net, uint64_t steps) { net->steps = steps; }
 
 /* ---- a file's tensors ---- */
 
-static bool has_tensor(const fds__deep *net, const char *name) {
-    for (uint32_t i = 0; i < net->graph.tensor_count; i++)
-        if (strcmp(net->graph.names[i], name) == 0)
-            return true;
-    return false;
-}
-
-static bool is_counter(const char *name) {
+/* Is it a tensor of the network, or PyTorch's counter of batches? */
+static bool is_known(const fds__deep *net, const char *name) {
     const char *end = strrchr(name, '.');
-    return strcmp(end ? end + 1 : name, "num_batches_tracked") == 0;
+    bool is_known = strcmp(end ? end + 1 : name, "num_batches_tracked") == 0;
+    for (uint32_t i = 0; i < net->graph.tensor_count; i++)
+        is_known |= strcmp(net->graph.names[i], name) == 0;
+    return is_known;
 }
 
 fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__safetensors *file,
@@ -199,7 +184,7 @@ fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__sa
                                        g->tensors[i].dims, err));
     for (size_t i = 0; !features_only && i < fds__safetensors_count(file); i++) {
         const char *name = fds__safetensors_tensor(file, i)->name;
-        if (!has_tensor(net, name) && !is_counter(name))
+        if (!is_known(net, name))
             return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%.100s\" does not belong to %s",
                              path, name, net->network);
     }

@@ -206,17 +206,6 @@ static parts product_parts(deep_maker *m, const deep_node *n, const deep_spec *s
     return q;
 }
 
-/* Whether a convolution runs on columns, and of which taps. */
-static void choose_form(deep_maker *m, const deep_node *n, deep_spec *spec) {
-    if (n->kind == DEEP_CONV) {
-        deep_graph_crop(m->exec->graph, n, spec->move.kernel, spec->move.padding);
-        spec->move.stride = n->stride;
-        spec->is_product = spec->is_folded = wants_product(m, n, spec);
-    }
-    if (n->in)
-        describe_source(m, n, spec, spec->is_product);
-}
-
 /* oneDNN 2.6's convolution of one tap in bf16 gives wrong results, forward and backward by data, on
  * maps of exactly 5 pixels. All other sizes that were compared with plain sums are right. */
 static bool is_unsafe(const deep_maker *m, const parts *q) {
@@ -225,7 +214,13 @@ static bool is_unsafe(const deep_maker *m, const parts *q) {
 }
 
 static void describe_product(deep_maker *m, const deep_node *n, deep_spec *spec) {
-    choose_form(m, n, spec);
+    if (n->kind == DEEP_CONV) {
+        deep_graph_crop(m->exec->graph, n, spec->move.kernel, spec->move.padding);
+        spec->move.stride = n->stride;
+        spec->is_product = spec->is_folded = wants_product(m, n, spec);
+    }
+    if (n->in)
+        describe_source(m, n, spec, spec->is_product);
     parts q = product_parts(m, n, spec);
     const dnnl_memory_desc_t *b = n->has_bias ? &q.b : NULL;
     dnnl_prop_kind_t kind = m->exec->is_training ? dnnl_forward_training : dnnl_forward_inference;

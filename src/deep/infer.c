@@ -3,7 +3,7 @@
  * A frozen copy of a deep network for prediction. Batch norm with running statistics is a scale and
  * a shift per channel, which become part of the convolution before it:
  *     w' = w s,  b' = shift - mean s,  s = scale / sqrt(variance + 1e-5) */
-#include "deep/net.h"
+#include "deep/onednn.h"
 
 #include <math.h>
 #include <string.h>
@@ -98,11 +98,9 @@ static fds_status make(fds__deep_infer *infer, const fds__deep *net, uint32_t ba
         weight = MAX(weight, net->graph.tensors[i].count);
         width = MAX(width, net->graph.tensors[i].dims[0]);
     }
-    infer->filter = fds__alloc(weight * sizeof(float));
-    infer->folded = fds__alloc(weight * sizeof(float));
-    infer->norm = fds__alloc(4 * width * sizeof(float));
-    if (!infer->filter || !infer->folded || !infer->norm)
-        return fds__fail_nomem(err, weight * sizeof(float));
+    TRY(NEW(infer->filter, weight, err));
+    TRY(NEW(infer->folded, weight, err));
+    TRY(NEW(infer->norm, 4 * width, err));
     TRY(deep_exec_create(&infer->graph, batch, net->params.threads, net->params.precision, false,
                          &infer->exec, err));
     return fds__deep_infer_update(infer, net, err);
@@ -110,9 +108,8 @@ static fds_status make(fds__deep_infer *infer, const fds__deep *net, uint32_t ba
 
 fds_status fds__deep_infer_create(const fds__deep *net, uint32_t batch, fds__deep_infer **out,
                                   fds_error *err) {
-    fds__deep_infer *infer = fds__alloc_zero(1, sizeof *infer);
-    if (!infer)
-        return fds__fail_nomem(err, sizeof *infer);
+    fds__deep_infer *infer;
+    TRY(NEW(infer, 1, err));
     fds_status status = make(infer, net, batch, err);
     if (status == FDS_OK)
         *out = infer;

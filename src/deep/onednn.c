@@ -335,29 +335,29 @@ static fds_status move_tensor(const deep_exec *exec, uint32_t tensor, float *are
     const dnnl_memory_desc_t *kept_md = &exec->program->kept[tensor];
     const dnnl_memory_desc_t *plain_md = &exec->program->plain[tensor];
     const deep_node *product = find_product(exec, tensor);
-    size_t size = exec->graph->tensors[tensor].count * sizeof(float);
+    size_t count = exec->graph->tensors[tensor].count, size = count * sizeof(float);
     float *kept = area + exec->offsets[tensor];
     float *idle = exec->idle[tensor] ? area + exec->idle[tensor] : NULL;
-    float *taps = product ? fds__alloc(size) : plain;
-    if (!taps)
-        return fds__fail_nomem(err, size);
-    if (product && !is_read)
-        move_taps(exec, product, plain, taps, false);
-    fds_status status = is_read ? reorder(exec, kept_md, kept, plain_md, taps, err)
-                                : reorder(exec, plain_md, taps, kept_md, kept, err);
     if (!product)
-        return status;
-    if (status == FDS_OK && is_read) {
+        return is_read ? reorder(exec, kept_md, kept, plain_md, plain, err)
+                       : reorder(exec, plain_md, plain, kept_md, kept, err);
+    OWNED float *taps = NULL;
+    TRY(NEW(taps, count, err));
+    if (is_read) {
+        TRY(reorder(exec, kept_md, kept, plain_md, taps, err));
         if (idle)
             memcpy(plain, idle, size);
         move_taps(exec, product, plain, taps, true);
-    } else if (status == FDS_OK && idle) {
+        return FDS_OK;
+    }
+    move_taps(exec, product, plain, taps, false);
+    TRY(reorder(exec, plain_md, taps, kept_md, kept, err));
+    if (idle) {
         memcpy(idle, plain, size);
         memset(taps, 0, size);
         move_taps(exec, product, idle, taps, true);
     }
-    fds__free(taps);
-    return status;
+    return FDS_OK;
 }
 
 fds_status deep_exec_read(const deep_exec *exec, uint32_t tensor, const float *area, float *plain,

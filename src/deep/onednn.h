@@ -6,6 +6,7 @@
 #define FDS_DEEP_ONEDNN_H
 
 #include "deep/graph.h"
+#include "deep/parallel.h"
 
 typedef struct deep_exec {
     const deep_graph *graph; /* the caller's, outlives this */
@@ -49,5 +50,22 @@ fds_status deep_exec_read(const deep_exec *exec, uint32_t tensor, const float *a
                           fds_error *err);
 fds_status deep_exec_write(const deep_exec *exec, uint32_t tensor, const float *plain, float *area,
                            fds_error *err);
+
+/* ---- the network around it: deep.c, infer.c ---- */
+
+struct fds__deep {
+    fds__deep_params params;
+    char network[16];
+    deep_graph graph;
+    deep_exec *exec;
+    deep_arena moment1, moment2; /* laid out as exec->values */
+    const deep_loops *loops;
+    uint64_t steps;
+    bool has_idle_moments; /* a moment other than 0 was written to an idle tap (see deep_exec) */
+};
+
+/* Copies count samples x (channels, height, width) of shape to the network's input; a single
+ * channel is repeated where the network takes more. The samples up to the batch become 0. */
+void deep_gather(deep_exec *exec, fds_shape shape, const float *x, size_t count);
 
 #endif

@@ -123,10 +123,9 @@ static void forward_product(deep_maker *m, const deep_node *n, const deep_spec *
     arg(m, op, DNNL_ARG_DST, &spec->result, result(m, m->node));
 }
 
-/* What batch norm reads in both directions. */
-static void norm_args(deep_maker *m, deep_op *op, const deep_node *n, const deep_spec *spec) {
+/* What batch norm reads in both directions, beside its source. */
+static void norm_args(deep_maker *m, deep_op *op, const deep_node *n) {
     const dnnl_memory_desc_t *each = &m->p->kept[n->tensor];
-    arg(m, op, DNNL_ARG_SRC, &spec->result, result(m, n->in));
     arg(m, op, DNNL_ARG_SCALE, each, value(m, n->tensor));
     arg(m, op, DNNL_ARG_SHIFT, each, value(m, n->tensor + 1));
     arg(m, op, DNNL_ARG_MEAN, each, moment(m, n->tensor + 2));
@@ -154,15 +153,12 @@ static void forward_node(deep_maker *m, const deep_node *n, const deep_spec *spe
                   &spec->result);
         break;
     case DEEP_NORM:
-        op = push_primitive(m, ops, spec->forward);
-        norm_args(m, op, n, spec);
-        arg(m, op, DNNL_ARG_DST, &spec->result, result(m, m->node));
-        workspace_arg(m, op, spec);
-        break;
     case DEEP_MAXPOOL:
     case DEEP_AVGPOOL:
         op = push_primitive(m, ops, spec->forward);
         arg(m, op, DNNL_ARG_SRC, &spec->source, source(m, n, spec));
+        if (n->kind == DEEP_NORM)
+            norm_args(m, op, n);
         arg(m, op, DNNL_ARG_DST, &spec->result, result(m, m->node));
         workspace_arg(m, op, spec);
         break;
@@ -278,7 +274,8 @@ static void backward_norm(plan *q, const deep_node *n, const deep_spec *spec, in
     const dnnl_memory_desc_t *each = &m->p->kept[n->tensor];
     int part = q->holders[d] > 1 ? take(q) : d; /* in place, unless another node still reads it */
     deep_op *op = push_primitive(m, &m->p->backward, spec->backward);
-    norm_args(m, op, n, spec);
+    arg(m, op, DNNL_ARG_SRC, &spec->source, source(m, n, spec));
+    norm_args(m, op, n);
     workspace_arg(m, op, spec);
     arg(m, op, DNNL_ARG_DIFF_DST, &spec->result, slot(q, d));
     arg(m, op, DNNL_ARG_DIFF_SRC, &spec->result, slot(q, part));

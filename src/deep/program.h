@@ -6,7 +6,6 @@
 #define FDS_DEEP_PROGRAM_H
 
 #include "deep/onednn.h"
-#include "deep/parallel.h"
 
 #include <dnnl.h>
 

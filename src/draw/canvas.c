@@ -46,17 +46,14 @@ void draw_canvas_fill(fds__picture *canvas, uint32_t left, uint32_t top, uint32_
 /* Floats within 0..1 keep their shade; others go from the least to the greatest of all samples. */
 static fds_status find_range(draw_brush *b, const uint32_t *index, size_t count, fds_error *err) {
     uint32_t channels = b->ds->shape.channels;
-    float *range = fds__alloc_zero(2 * (size_t)channels, sizeof *range);
-    if (!range)
-        return fds__fail_nomem(err, 2 * channels * sizeof *range);
-    fds_status status =
-        fds_dataset_stats(b->ds, index, count, range, range + channels, NULL, NULL, err);
+    OWNED float *range = NULL;
+    TRY(NEW(range, 2 * (size_t)channels, err));
+    TRY(fds_dataset_stats(b->ds, index, count, range, range + channels, NULL, NULL, err));
     for (uint32_t c = 0; c < channels; c++) {
         b->low = MIN(b->low, range[c]);
         b->high = MAX(b->high, range[channels + c]);
     }
-    fds__free(range);
-    return status;
+    return FDS_OK;
 }
 
 fds_status draw_brush_make(const fds_dataset *ds, const uint32_t *index, size_t count,

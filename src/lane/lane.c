@@ -178,9 +178,8 @@ static void choose_tiles(fds_lane *lane) {
 fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err) {
     fds__isa_set isa;
     TRY(fds__isa_choose(&isa, err));
-    fds_lane *lane = fds__alloc_zero(1, sizeof *lane);
-    if (!lane)
-        return fds__fail_nomem(err, sizeof *lane);
+    fds_lane *lane;
+    TRY(NEW(lane, 1, err));
     lane->net = net;
     lane->kernels = FDS__ISA_PICK(isa, fds__kernels);
     lane->keeps_values = keeps_values;

@@ -50,11 +50,6 @@ struct fds_inputs {
     uint32_t *ids;    /* (count) */
 };
 
-/* The mean loss of the members as one mini-batch, and its gradient (weights). */
-fds_status fds__lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                              size_t count, const float *weights, float *gradient, double *loss,
-                              fds_error *err);
-
 /* The empirical neural tangent kernel of all a with all b, kernel (a, b), a mean over outputs:
  *     K(x, x') = 1/classes * sum over outputs c of <d f_c(x) / d weights, d f_c(x') / d weights>
  * f_c are the outputs before the softmax. The bits do not depend on threads. */

@@ -22,7 +22,6 @@ typedef struct {
     uint32_t window;         /* maxpool: 1 for none */
     bool relu;               /* afterwards */
     size_t weights;          /* offset in a group's weights, in vectors */
-    size_t wide, vectors; /* conv: offset of the widened weights in the scratch, and their number */
 } step;
 
 typedef struct {
@@ -41,7 +40,8 @@ struct fds__many {
     uint32_t step_count, first_fc;
     step steps[FDS__MAX_LAYERS];
     bound bounds[FDS__MAX_LAYERS + 1]; /* step i takes bounds[i] to bounds[i + 1] */
-    size_t wide_vectors, scratch;      /* scratch: in floats, the widened weights first */
+    size_t conv_vectors;               /* weights of all convolutions, the first of a group's */
+    size_t scratch;                    /* in floats: those weights widened, then the bounds */
 };
 
 /* ---- plan ---- */
@@ -50,21 +50,22 @@ struct fds__many {
 static void plan_steps(fds__many *many) {
     for (uint32_t i = 0; i < many->net->layer_count; i++) {
         const fds__layer *layer = &many->net->layers[i];
-        if (layer->kind == FDS__LAYER_RELU && many->step_count) {
+        bool is_relu = layer->kind == FDS__LAYER_RELU;
+        if (is_relu && many->step_count)
             many->steps[many->step_count - 1].relu = true;
-            continue;
-        }
-        step *s = &many->steps[many->step_count++];
-        *s = (step){.kind = layer->kind, .layer = layer, .window = layer->kernel};
-        if (layer->kind == FDS__LAYER_RELU) /* the first layer: a pooling of windows of 1 */
-            *s = (step){.kind = FDS__LAYER_MAXPOOL, .layer = layer, .window = 1, .relu = true};
+        else /* a relu as the first layer is a pooling of windows of 1 */
+            many->steps[many->step_count++] =
+                (step){.kind = is_relu ? FDS__LAYER_MAXPOOL : layer->kind,
+                       .layer = layer,
+                       .window = is_relu ? 1 : layer->kernel,
+                       .relu = is_relu};
     }
     while (many->steps[many->first_fc].kind != FDS__LAYER_FC)
         many->first_fc++;
 }
 
 static void plan_bounds(fds__many *many) {
-    many->scratch = many->wide_vectors * FDS__LANES;
+    many->scratch = many->conv_vectors * FDS__LANES;
     for (uint32_t i = 0; i <= many->step_count; i++) {
         bound *b = &many->bounds[i];
         const step *reader = i < many->step_count ? &many->steps[i] : NULL;
@@ -101,28 +102,24 @@ static void plan_weights(fds__many *many) {
                 for (uint32_t k = 0; k < a; k++)
                     *to++ = (uint32_t)(l->weight + (size_t)(r + k) * taps + t);
         }
-        if (is_conv) {
-            s->wide = many->wide_vectors;
-            s->vectors = (size_t)rows * (taps + 1);
-            many->wide_vectors += s->vectors;
-        }
+        if (is_conv) /* none comes after a fully connected layer */
+            many->conv_vectors = (size_t)(to - many->order);
     }
 }
 
 fds_status fds__many_create(const fds_net *net, fds__many **out, fds_error *err) {
     fds__isa_set isa;
     TRY(fds__isa_choose(&isa, err));
-    fds__many *many = fds__alloc_zero(1, sizeof *many);
-    uint32_t *order = fds__alloc_zero(net->weights, sizeof *order);
-    if (!many || !order) {
-        fds__free(many);
-        fds__free(order);
-        return fds__fail_nomem(err, net->weights * sizeof *order);
+    fds__many *many;
+    TRY(NEW(many, 1, err));
+    fds_status status = NEW(many->order, net->weights, err);
+    if (status != FDS_OK) {
+        fds__many_free(many);
+        return status;
     }
     many->net = net;
     many->maps = FDS__ISA_PICK(isa, fds__kernels);
     many->kernels = FDS__ISA_PICK(isa, many_kernels);
-    many->order = order;
     plan_steps(many);
     plan_weights(many);
     plan_bounds(many);
@@ -205,7 +202,7 @@ static void run_image(const fds__many *many, const float *input, size_t i, float
         const float *x = k ? scratch + in->at : input;
         float *y = scratch + out->at + (out->is_each ? i * out->size : 0);
         if (s->kind == FDS__LAYER_CONV)
-            run_conv(many, s, in, out, scratch + s->wide * FDS__LANES, x, y);
+            run_conv(many, s, in, out, scratch + s->weights * FDS__LANES, x, y);
         else
             run_pool(many, s, in, out, x, y);
     }
@@ -235,12 +232,7 @@ static void run_fc(const fds__many *many, uint32_t k, const uint16_t *weights, c
 const float *fds__many_run(const fds__many *many, const uint16_t *weights, const float *inputs,
                            size_t count, float *scratch) {
     const bound *last = &many->bounds[many->step_count];
-    for (uint32_t k = 0; k < many->first_fc; k++) {
-        const step *s = &many->steps[k];
-        if (s->kind == FDS__LAYER_CONV)
-            many->kernels->widen(weights + s->weights * FDS__LANES, s->vectors,
-                                 scratch + s->wide * FDS__LANES);
-    }
+    many->kernels->widen(weights, many->conv_vectors, scratch);
     for (size_t i = 0; i < count; i++)
         run_image(many, inputs + i * many->bounds[0].size, i, scratch);
     for (uint32_t k = many->first_fc; k < many->step_count; k++)

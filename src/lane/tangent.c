@@ -111,9 +111,7 @@ static void free_workers(tangent *t, unsigned workers) {
 static size_t groups_of(size_t count) { return (count + FDS__LANES - 1) / FDS__LANES; }
 
 static fds_status prepare(tangent *t, unsigned workers, fds_error *err) {
-    t->workers = fds__alloc_zero(workers, sizeof *t->workers);
-    if (!t->workers)
-        return fds__fail_nomem(err, workers * sizeof *t->workers);
+    TRY(NEW(t->workers, workers, err));
     TRY(lane_create(t->net, true, &t->workers[0].lane, err));
     plan(t, t->workers[0].lane);
     const size_t group = t->features * FDS__LANES * sizeof(float);

@@ -235,9 +235,8 @@ fds_status fds_net_create(const char *text, fds_shape input, uint32_t classes, f
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (strcmp(text, presets[i].name) == 0)
             text = presets[i].text;
-    fds_net *net = fds__alloc_zero(1, sizeof *net);
-    if (!net)
-        return fds__fail_nomem(err, sizeof *net);
+    fds_net *net;
+    TRY(NEW(net, 1, err));
     net->input = input;
     net->classes = classes;
     reader r = {text, text, err};

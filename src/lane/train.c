@@ -113,11 +113,9 @@ static void put_in_order(const fds_inputs *inputs, const uint32_t *members, size
 fds_status fds_inputs_order(const fds_inputs *inputs, const uint32_t *members, size_t count,
                             uint64_t seed, uint32_t epoch, uint32_t *order, fds_error *err) {
     TRY(check_members(inputs, members, count, err));
-    place *scratch = fds__alloc(count * sizeof *scratch);
-    if (!scratch)
-        return fds__fail_nomem(err, count * sizeof *scratch);
+    OWNED place *scratch = NULL;
+    TRY(NEW(scratch, count, err));
     put_in_order(inputs, members, count, seed, epoch, scratch, order);
-    fds__free(scratch);
     return FDS_OK;
 }
 
@@ -241,21 +239,6 @@ fds_status fds_lane_train(fds_lane *lane, const fds_inputs *inputs, const uint32
                              "weight %zu became infinite or not a number; "
                              "try a learning rate below %g",
                              i, (double)params->lr);
-    return FDS_OK;
-}
-
-fds_status fds__lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                              size_t count, const float *weights, float *gradient, double *loss,
-                              fds_error *err) {
-    TRY(check_batch(lane->net, inputs, members, count, err));
-    if (!count)
-        return fds__fail(err, FDS_ERR_USAGE, "a mini-batch needs at least one member");
-    unsigned before = fds__tiny_flush();
-    double sum = fds__lane_backprop(lane, inputs, members, count, weights);
-    fds__tiny_restore(before);
-    memcpy(gradient, lane->grad, lane->net->weights * sizeof(float));
-    if (loss)
-        *loss = sum / (double)count;
     return FDS_OK;
 }
 

@@ -26,9 +26,8 @@ fds_status fds_inputs_create(const fds_dataset *ds, const uint32_t *index, size_
     if (!fds__mul(count, size * sizeof(float), &bytes))
         return fds__fail(err, FDS_ERR_LIMIT, "%zu samples of %zu numbers are too many", count,
                          size);
-    fds_inputs *in = fds__alloc_zero(1, sizeof *in);
-    if (!in)
-        return fds__fail_nomem(err, sizeof *in);
+    fds_inputs *in;
+    TRY(NEW(in, 1, err));
     *in = (fds_inputs){.count = count, .size = size, .shape = ds->shape, .classes = ds->classes};
     in->values = fds__alloc(bytes);
     in->labels = fds__alloc(count * sizeof *in->labels);

@@ -109,35 +109,30 @@ static fds_status train_weights(fds_model *model, const fds_dataset *ds, const u
                                 size_t count, const fds_train_params *params,
                                 const fds_events *events, fds_train_report *report,
                                 fds_error *err) {
-    fds_inputs *inputs = NULL;
+    fds_inputs *inputs;
     fds_lane *lane = NULL;
-    uint32_t *members = fds__alloc(count * sizeof *members);
-    fds_status status = members ? FDS_OK : fds__fail_nomem(err, count * sizeof *members);
-    if (status == FDS_OK)
-        status = fds_inputs_create(ds, index, count, model->mean, model->std, &inputs, err);
-    if (status == FDS_OK)
-        status = fds_lane_create(model->net, &lane, err);
+    OWNED uint32_t *members = NULL;
+    TRY(NEW(members, count, err));
+    for (size_t i = 0; i < count; i++)
+        members[i] = (uint32_t)i;
+    TRY(fds_inputs_create(ds, index, count, model->mean, model->std, &inputs, err));
+    fds_status status = fds_lane_create(model->net, &lane, err);
     if (status == FDS_OK) {
-        for (size_t i = 0; i < count; i++)
-            members[i] = (uint32_t)i;
         fds_net_init(model->net, params->seed, model->weights);
         status = fds_lane_train(lane, inputs, members, count, params, model->weights, report,
                                 events, err);
     }
     fds_lane_free(lane);
     fds_inputs_free(inputs);
-    fds__free(members);
     return status;
 }
 
 /* Copies the name of a class. The model's file can hold UTF-8 only. */
 static fds_status take_name(const fds_dataset *ds, uint32_t label, char **name, fds_error *err) {
     const char *text = fds_dataset_class_name(ds, label);
-    json_t *value = json_string(text); /* NULL for anything but UTF-8 */
-    json_decref(value);
-    if (!value)
+    if (!fds__is_utf8(text))
         return fds__fail(err, FDS_ERR_FORMAT, "%s: the name of class %u is not UTF-8 text",
-                         fds__dataset_get_info(ds).source, label);
+                         ds->source, label);
     *name = fds__strdup(text);
     return *name ? FDS_OK : fds__fail_nomem(err, strlen(text) + 1);
 }
@@ -237,9 +232,8 @@ fds_status fds_model_predict(const fds_model *model, const fds_dataset *ds, cons
                          a.channels, a.height, a.width, ds->source, b.channels, b.height, b.width);
     size_t jobs = (count + CHUNK - 1) / CHUNK;
     unsigned workers = fds__pool_workers(threads, jobs);
-    prediction p = {model, ds, index, count, fds__alloc_zero(workers, sizeof(fds_lane *)), probs};
-    if (!p.lanes)
-        return fds__fail_nomem(err, workers * sizeof(fds_lane *));
+    prediction p = {model, ds, index, count, NULL, probs};
+    TRY(NEW(p.lanes, workers, err));
     fds_status status = fds__pool_run(workers, jobs, predict_chunk, &p, "evaluate",
                                       "blocks of 256 samples", events, err);
     for (unsigned i = 0; i < workers; i++)
@@ -257,25 +251,23 @@ fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const 
     if (ds->classes > classes)
         return fds__fail(err, FDS_ERR_SHAPE, "the model has %u classes, %s has %u", classes,
                          ds->source, ds->classes);
-    size_t size;
-    float *probs = fds__mul(count, classes * sizeof(float), &size) ? fds__alloc(size) : NULL;
+    OWNED float *probs = fds__alloc_zero(count, classes * sizeof *probs);
     if (!probs)
-        return fds__fail_nomem(err, count);
-    fds_status status = fds_model_predict(model, ds, index, count, threads, probs, events, err);
+        return fds__fail_nomem(err, count * classes * sizeof *probs);
+    TRY(fds_model_predict(model, ds, index, count, threads, probs, events, err));
     double losses = 0;
     size_t correct = 0;
-    for (size_t i = 0; status == FDS_OK && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const float *p = probs + i * classes;
         uint32_t label = ds->labels[index ? index[i] : i];
         correct += fds__argmax_f32(p, classes) == label;
         losses -= log(MAX((double)p[label], (double)FLT_MIN));
     }
-    fds__free(probs);
-    if (status == FDS_OK && loss)
+    if (loss)
         *loss = losses / (double)count;
-    if (status == FDS_OK && accuracy)
+    if (accuracy)
         *accuracy = (double)correct / (double)count;
-    return status;
+    return FDS_OK;
 }
 
 /* ---- file ---- */
@@ -306,11 +298,11 @@ fds_status fds_model_save(const fds_model *model, const char *path, fds_error *e
             (fds__tensor){.name = t->name, .rank = t->rank, .values = model->weights + t->offset};
         memcpy(tensors[i].dims, t->dims, sizeof t->dims);
     }
-    char *input =
+    OWNED char *input =
         take_text(json_pack("[i, i, i]", (int)in.channels, (int)in.height, (int)in.width));
-    char *classes = take_text(json_names(model->class_names, net->classes));
-    char *mean = take_text(json_floats(model->mean, in.channels));
-    char *std = take_text(json_floats(model->std, in.channels));
+    OWNED char *classes = take_text(json_names(model->class_names, net->classes));
+    OWNED char *mean = take_text(json_floats(model->mean, in.channels));
+    OWNED char *std = take_text(json_floats(model->std, in.channels));
     fds__meta meta[] = {
         {"format", "pt"},
         {"fds.network", net->text},
@@ -320,16 +312,10 @@ fds_status fds_model_save(const fds_model *model, const char *path, fds_error *e
         {"fds.std", std},
         {"fds.training", model->training},
     };
-    fds_status status =
-        input && classes && mean && std
-            ? fds__safetensors_write(path, tensors, net->tensor_count, meta,
-                                     sizeof meta / sizeof *meta, err)
-            : fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's metadata", path);
-    fds__free(input);
-    fds__free(classes);
-    fds__free(mean);
-    fds__free(std);
-    return status;
+    if (!input || !classes || !mean || !std)
+        return fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's metadata", path);
+    return fds__safetensors_write(path, tensors, net->tensor_count, meta,
+                                  sizeof meta / sizeof *meta, err);
 }
 
 /* The JSON array under a metadata key; the caller frees it (json_decref). */
