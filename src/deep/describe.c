@@ -5,7 +5,7 @@
  * All images between nodes have one layout, the one that oneDNN's convolutions prefer on this
  * processor. A weight has the layout of its gradient, so that the optimizer walks over both; where
  * forward or backward want another layout, the weight is copied just before the operation, which
- * has to read it from memory anyhow. */
+ * has to read it from memory in any case. */
 #include "deep/program.h"
 
 /* ---- descriptors ---- */

@@ -102,7 +102,7 @@ enum { MODELS = 24, PLAYERS = 30 };
 
 typedef struct {
     const subject *t;
-    fds_lane *lanes[8];    /* one a worker */
+    fds_lane *lanes[8];    /* one per worker */
     uint32_t turn[MODELS]; /* job to model: any order */
     float *weights[MODELS];
     fds_train_params params;
@@ -465,7 +465,7 @@ static void the_number_of_epochs_does_not_allocate(void **state) {
             calls[k] = fds__fault_arm(FDS__FAULT_ALLOC, 0);
             free(w);
         }
-        assert_true(calls[0] <= 1); /* room for the order of the members, kept for later */
+        assert_true(calls[0] <= 1); /* memory for the order of the members, used again later */
         assert_int_equal(calls[1], 0);
         float *probs = need(t.s.count * t.s.classes, sizeof *probs);
         fds_error err;

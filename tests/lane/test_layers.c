@@ -165,7 +165,7 @@ static void check_outputs(const subject *t, fds_lane *const lanes[3]) {
     free(got);
 }
 
-/* What the last layer sees, against what the layer before it gives, or the sample itself. */
+/* The features, against the output of the layer before the last, or the sample itself. */
 static void check_features(const subject *t, fds_lane *const lanes[3]) {
     const ref_layer *last = &t->ref->layer[t->ref->layers - 1];
     const size_t count = t->s.count, size = last->in_c * last->in_h * last->in_w;
