@@ -176,18 +176,15 @@ static json_t *join_losses(report_cases *g, const char *method, const char *util
 /* ---- rows ---- */
 
 /* The paper's figures are for so many players. */
-static json_t *describe_paper(report_cases *g, const char *method) {
+static json_t *describe_paper(const report_cases *g, const char *method) {
     const json_t *data = report_at(g->cases[0], "data");
     const report_paper_row *row = report_paper_find(report_text_of(data, "name"), method);
     if (!row || report_number_of(data, "players") != REPORT_PAPER_PLAYERS)
         return json_null();
-    json_t *shares = json_array(), *mean = json_array(), *sd = json_array();
-    for (size_t k = 0; k < REPORT_PAPER_SHARES; k++) {
-        append(g, shares, json_real(report_paper_shares[k]));
-        append(g, mean, json_real(row->mean[k]));
-        append(g, sd, json_real(row->sd[k]));
-    }
-    return json_pack("{s:o, s:o, s:o, s:o}", "shares", shares, "mean", mean, "sd", sd, "seconds",
+    return json_pack("{s:o, s:o, s:o, s:o}", "shares",
+                     report_numbers(report_paper_shares, REPORT_PAPER_SHARES), "mean",
+                     report_numbers(row->mean, REPORT_PAPER_SHARES), "sd",
+                     report_numbers(row->sd, REPORT_PAPER_SHARES), "seconds",
                      row->seconds > 0 ? json_real(row->seconds) : json_null());
 }
 

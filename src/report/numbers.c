@@ -47,6 +47,14 @@ double report_number_at(const json_t *list, size_t at) {
     return number_or_nan(json_array_get(list, at));
 }
 
+json_t *report_numbers(const double *numbers, size_t count) {
+    json_t *list = json_array();
+    bool is_whole = true;
+    for (size_t i = 0; i < count; i++)
+        is_whole &= fds__json_append(list, fds__json_real(numbers[i]));
+    return fds__json_keep_if(list, is_whole);
+}
+
 const json_t *report_find(const json_t *list, const char *key, const char *text, size_t *at) {
     const json_t *entry;
     size_t i = 0;

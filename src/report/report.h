@@ -68,6 +68,8 @@ const json_t *report_at(const json_t *json, const char *path);
 const char *report_text_of(const json_t *json, const char *path);
 double report_number_of(const json_t *json, const char *path);
 double report_number_at(const json_t *list, size_t at);
+/* A list of numbers, null for what is not finite; NULL: out of memory. */
+json_t *report_numbers(const double *numbers, size_t count);
 
 /* The entry of a list of objects whose member key is text, or NULL; at (or NULL) receives its
  * place. */

@@ -124,7 +124,7 @@ static void expect_entry(const hand *h, const json_t *row, const char *way, cons
                            ? "retrain:10"
                            : "retrain";
     const json_t *entry = find_losses(row, kind, way, set);
-    for (size_t k = 0; k < h->t->params.share_count; k++) {
+    for (size_t k = 0; k < 3; k++) {
         double n = 0, sum = 0, squares = 0;
         for (size_t x = 0; x < TESTED; x++)
             if (strcmp(set, "all") == 0 || h->predicted[x] == h->labels[x]) {
@@ -149,8 +149,8 @@ static void expect_losses(const hand *h, const json_t *row, fds_removal way, con
                           const double *values, size_t columns) {
     double losses[3 * TESTED];
     fds_error err;
-    expect_ok(fds_value_loss(h->table, way, values, columns, h->labels, h->t->params.shares, 3, 1,
-                             losses, NULL, NULL, &err),
+    expect_ok(fds_value_loss(h->table, way, values, columns, h->labels,
+                             ((const double[]){0.1, 0.5, 1}), 3, 1, losses, NULL, NULL, &err),
               &err);
     expect_entry(h, row, name, "correct", losses);
     expect_entry(h, row, name, "all", losses);
@@ -191,12 +191,11 @@ static void expect_agreement(const hand *h, const json_t *row, const double *val
 
 static void least_squares_are_made_of_their_pieces(void **state) {
     (void)state;
-    static const char *const methods[] = {"ls", NULL};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
-    trial t = trial_make(methods);
+    trial t = trial_make("ls");
     hand h;
     trial_point(&t);
-    t.params.is_both_ways = true;
+    t.params.top_only = false;
     t.params.truth = 100;
     run_case(&t, scratch_path("case"));
     hand_open(&h, &t, "retrain:10");
@@ -242,7 +241,8 @@ static void baselines_are_made_of_their_pieces(void **state) {
         FDS__SCORER_ACCURACY,    FDS__SCORER_EACH_SAMPLE, FDS__SCORER_EACH_SAMPLE,
         FDS__SCORER_ACCURACY,    FDS__SCORER_ACCURACY};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
-    trial t = trial_make(methods);
+    trial t = trial_make("tmc,knn:3,knn:3/sample,freeshap/sample,loo,loo/sample,cs-shapley,tmc/"
+                         "sample,group-testing/sample,gshapley,beta:4,1");
     hand h;
     trial_point(&t);
     t.params.truth = 100;
@@ -301,7 +301,7 @@ static void fits_are_made_of_their_pieces(void **state) {
     static const char *const runs[] = {"afds.run", "gfds.run", "gfds+.run", "afds.run"};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
     char dir[300];
-    trial t = trial_make(methods);
+    trial t = trial_make("afds,gfds,gfds+,bank");
     hand h;
     trial_point(&t);
     t.params.truth = 100;
@@ -339,10 +339,9 @@ static void fits_are_made_of_their_pieces(void **state) {
 
 static void fds_and_who_it_is_compared_with_are_judged_by_converged_models(void **state) {
     (void)state;
-    static const char *const methods[] = {"fds", "ls", "loo", "same-label", NULL};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
     char dir[300];
-    trial t = trial_make(methods);
+    trial t = trial_make("fds,ls,loo,same-label");
     hand h, quickly;
     trial_point(&t);
     t.params.truth = 60;
@@ -385,11 +384,10 @@ static void fds_and_who_it_is_compared_with_are_judged_by_converged_models(void 
 
 static void wrong_labels_are_found_by_the_lowest_values(void **state) {
     (void)state;
-    static const char *const methods[] = {"afds", "loo", "same-label", NULL};
     const size_t wanted = 2; /* 0.23 of 10 players */
     double values[OWNERS * TESTED], means[OWNERS], same[OWNERS];
     char dir[300];
-    trial t = trial_make(methods);
+    trial t = trial_make("afds,loo,same-label");
     trial_point(&t);
     t.params.flipped = 0.23;
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
@@ -437,29 +435,32 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
 /* Players of many samples: all that a chosen one has are made wrong. */
 static void all_samples_of_a_player_get_wrong_labels(void **state) {
     (void)state;
-    static const char *const methods[] = {"loo", "afds", NULL}, *const knn[] = {"knn:1", NULL};
     task from = task_providers("afds");
-    fds__bench_params params = quick_bench(methods);
-    uint32_t owned[PLAYERS];
+    fds_params params = quick_bench("loo,afds");
+    uint32_t owned[PLAYERS], tests[] = {80, 81, 82}, player_labels[PLAYERS], test_labels[3];
+    fds_error err;
     for (uint32_t i = 0; i < PLAYERS; i++)
         owned[i] = i;
-    const fds__bench_data data = {.name = "providers",
-                                  .train = from.train,
-                                  .players = from.players,
-                                  .samples = owned,
-                                  .sample_count = PLAYERS,
-                                  .inputs = from.inputs,
-                                  .input_count = INPUTS,
-                                  .test = from.train, /* of its own samples */
-                                  .tests = (uint32_t[]){80, 81, 82},
-                                  .test_count = 3};
+    for (size_t i = 0; i < COUNT(tests); i++)
+        test_labels[i] = from.train->labels[tests[i]];
+    expect_ok(fds__players_labels(from.train, from.players, player_labels, &err), &err);
+    const fds_problem problem = {.train = from.train,
+                                 .test = from.train, /* which has no test part */
+                                 .players = from.players,
+                                 .player_labels = player_labels,
+                                 .samples = owned,
+                                 .sample_count = PLAYERS,
+                                 .inputs = from.inputs,
+                                 .input_count = INPUTS,
+                                 .tests = tests,
+                                 .test_count = COUNT(tests),
+                                 .test_labels = test_labels};
     size_t players = fds_players_count(from.players), changed = 0, samples = 0;
     char dir[300];
-    fds_error err;
     params.flipped = 0.01;
     params.coalitions = 20;
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
-    expect_ok(fds__bench_case(dir, &data, &params, NULL, &err), &err);
+    expect_ok(eval_case(dir, "providers", &problem, &params, NULL, &err), &err);
     json_t *before = read_fit(dir, "afds.run"), *row = read_case(dir);
     json_t *after = read_fit(dir, "flipped/afds.run");
     for (size_t p = 0; p < players; p++) {
@@ -472,9 +473,9 @@ static void all_samples_of_a_player_get_wrong_labels(void **state) {
     assert_true(samples == PLAYERS && changed <= 1); /* of most samples; all of them are wrong */
     double area = number(find_row(row, "loo"), "auc");
     assert_true(area >= 0 && area <= 1);
-    params.methods = knn;
-    expect_failure(fds__bench_case(scratch_path("knn"), &data, &params, NULL, &err), FDS_ERR_USAGE,
-                   &err, "\"knn:1\": player \"blue\" has 3 samples");
+    params.methods = "knn:1";
+    expect_failure(eval_case(scratch_path("knn"), "providers", &problem, &params, NULL, &err),
+                   FDS_ERR_USAGE, &err, "\"knn:1\": player \"blue\" has 3 samples");
     assert_false(fds__path_exists(scratch_path("knn")));
     json_decref(before);
     json_decref(after);

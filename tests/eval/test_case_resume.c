@@ -10,8 +10,8 @@
 static const char *const several[] = {"afds", "bank", "ls", "tmc", "loo/sample", "random", NULL};
 
 static trial several_make(void) {
-    trial t = trial_make(several);
-    t.params.is_both_ways = true;
+    trial t = trial_make("afds,bank,ls,tmc,loo/sample,random");
+    t.params.top_only = false;
     t.params.truth = 80;
     t.params.flipped = 0.1;
     return t;
@@ -37,7 +37,7 @@ static void the_order_of_methods_changes_no_number(void **state) {
     trial_point(&t);
     run_case(&t, scratch_path("one"));
     json_t *wanted = read_numbers(scratch_path("one"));
-    t.params.methods = turned;
+    t.params.methods = "tmc,bank,afds";
     run_case(&t, scratch_path("two"));
     json_t *got = read_numbers(scratch_path("two")), *timed = read_case(scratch_path("two"));
     for (size_t i = 0; turned[i]; i++) {
@@ -126,10 +126,9 @@ static void a_case_that_was_cancelled_goes_on_with_the_same_numbers(void **state
 /* What a method took is what it took when it was done. */
 static void a_resumed_case_keeps_what_methods_took(void **state) {
     (void)state;
-    static const char *const methods[] = {"tmc", "loo", NULL};
     static const char record[] = "{\"prepare_s\": 12.5, \"answer_ms\": null, \"sub_models\": 77, "
                                  "\"was_resumed\": false, \"machine\": {\"processor\": \"Other\"}}";
-    trial t = trial_make(methods);
+    trial t = trial_make("tmc,loo");
     char dir[300];
     trial_point(&t);
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
@@ -161,7 +160,6 @@ static void keep_warnings(void *user, fds_log_level level, const char *text) {
 
 static void a_damaged_record_is_told_and_measured_again(void **state) {
     (void)state;
-    static const char *const methods[] = {"loo", "tmc", NULL};
     static const struct {
         const char *text, *told;
     } damaged[] = {
@@ -173,7 +171,7 @@ static void a_damaged_record_is_told_and_measured_again(void **state) {
          "tmc.json: neither"},
     };
     char dir[300], warnings[1000];
-    trial t = trial_make(methods);
+    trial t = trial_make("loo,tmc");
     trial_point(&t);
     t.events = (fds_events){keep_warnings, NULL, warnings};
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
@@ -197,11 +195,10 @@ static void a_damaged_record_is_told_and_measured_again(void **state) {
 
 static void a_damaged_result_is_told_and_measured_again(void **state) {
     (void)state;
-    static const char *const methods[] = {"loo", "ls", NULL};
     static const char *const damaged[] = {"", "{\"fds\": \"0.1.0\"", "{}",
                                           "{\"kind\": \"fds bench case\", \"fds\": \"0.1.0\"}"};
     char dir[300], warnings[1000];
-    trial t = trial_make(methods);
+    trial t = trial_make("loo,ls");
     trial_point(&t);
     t.events = (fds_events){keep_warnings, NULL, warnings};
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
@@ -222,9 +219,8 @@ static void a_damaged_result_is_told_and_measured_again(void **state) {
 
 static void a_finished_case_is_left_as_it_is(void **state) {
     (void)state;
-    static const char *const methods[] = {"ls", NULL};
     struct stat before, after;
-    trial t = trial_make(methods);
+    trial t = trial_make("ls");
     trial_point(&t);
     run_case(&t, scratch_path("case"));
     assert_int_equal(stat(scratch_path("case/case.json"), &before), 0);
