@@ -99,8 +99,9 @@ static void fill_curve(const chart *c, const json_t *row, double *y, double *ban
     band[0] = y[0] - y[0];
     marks[0] = NAN;
     for (size_t k = 0; k < json_array_size(shares); k++) {
-        y[k + 1] = report_number_at(report_at(entry, "mean"), k);
-        band[k + 1] = BAND * report_number_at(report_at(entry, "error"), k);
+        report_stat stat = report_stat_of(entry, k);
+        y[k + 1] = stat.mean;
+        band[k + 1] = BAND * stat.error;
         marks[k + 1] = is_papers ? report_paper_at(row, report_number_at(shares, k), NULL) : NAN;
     }
 }
@@ -276,13 +277,12 @@ void report_figures_curves(const report_view *v) {
 
 /* ---- seconds ---- */
 
-bool report_has_seconds(const report_view *v) {
-    const json_t *row;
-    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
-        if (isfinite(report_number_of(row, "timing/prepare_s/mean")))
-            return true;
-    return false;
+static bool has_time(const report_view *v, const json_t *row) {
+    (void)v;
+    return isfinite(report_number_of(row, "timing/prepare_s/mean"));
 }
+
+bool report_has_seconds(const report_view *v) { return report_any_row(v, has_time); }
 
 void report_figures_seconds(const report_view *v) {
     size_t used = 0;
@@ -291,13 +291,11 @@ void report_figures_seconds(const report_view *v) {
     v->html->is_failed |= !bars;
     for (unsigned kind = 0; bars && kind < REPORT_KINDS; kind++)
         for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
-            const json_t *stat = report_at(row, "timing/prepare_s");
-            double value = report_number_of(stat, "mean");
-            if (report_kind_of(row) == kind && isfinite(value))
+            report_stat stat = report_stat_of(report_at(row, "timing/prepare_s"), 0);
+            if (report_kind_of(row) == kind && isfinite(stat.mean))
                 bars[used++] = (draw_bar){.name = report_text_of(row, "title"),
-                                          .value = value,
-                                          .error = report_number_of(stat, "sd") /
-                                                   sqrt(report_number_of(stat, "count")),
+                                          .value = stat.mean,
+                                          .error = stat.error,
                                           .mark = report_number_of(row, "paper/seconds"),
                                           .style = kind,
                                           .is_control = kind == REPORT_CONTROL};

@@ -34,25 +34,19 @@ static json_t *join_pictures(report_cases *g) {
     return out;
 }
 
-/* Truth and flipped labels may be missing in some seeds. */
-static bool may_be_zero(const char *key) {
-    return strcmp(key, "truth") == 0 || strcmp(key, "flipped") == 0;
-}
-
-static bool is_zero(const json_t *json) { return !json || json_number_value(json) == 0; }
-
-/* The settings of a case without its seed; of what may be 0 in some seeds, the first case's that is
- * not. */
+/* The settings of a case without its seed. Truth and flipped labels may be 0 in some seeds: then
+ * they are those of the first case that has them. */
 static json_t *join_settings(report_cases *g, size_t i) {
-    json_t *out = json_object();
+    json_t *out = json_object(), *value;
     const char *key;
-    json_t *value;
     json_object_foreach((json_t *)(uintptr_t)report_at(g->cases[i], "settings"), key, value) {
-        const json_t *known = value;
-        for (size_t k = 0; may_be_zero(key) && is_zero(known) && k < g->count; k++)
-            known = json_object_get(report_at(g->cases[k], "settings"), key);
+        bool may_be_zero = strcmp(key, "truth") == 0 || strcmp(key, "flipped") == 0;
+        for (size_t k = 0; may_be_zero && json_number_value(value) == 0 && k < g->count; k++) {
+            json_t *other = json_object_get(report_at(g->cases[k], "settings"), key);
+            value = other ? other : value;
+        }
         if (strcmp(key, "seed") != 0)
-            g->is_failed |= !fds__json_share(out, key, known ? known : value);
+            g->is_failed |= !fds__json_share(out, key, value);
     }
     g->is_failed |= !out;
     return out;
@@ -63,8 +57,7 @@ static fds_status fail_difference(const report_cases *g, size_t i, const char *w
     return fds__fail(err, FDS_ERR_USAGE,
                      "%s/case.json: %s; cases of \"%.60s\" in one report may differ in their seeds "
                      "alone",
-                     g->dirs[i], what,
-                     report_text_of(json_object_get(g->cases[i], "data"), "name"));
+                     g->dirs[i], what, report_text_of(g->cases[i], "data/name"));
 }
 
 static fds_status check_settings(report_cases *g, size_t i, fds_error *err) {
@@ -81,27 +74,26 @@ static fds_status check_settings(report_cases *g, size_t i, fds_error *err) {
 }
 
 /* Rows of one method say the same about it in all cases. */
-static fds_status check_rows(const report_cases *g, size_t i, fds_error *err) {
+static fds_status check_rows(const report_cases *g, size_t i, size_t before, fds_error *err) {
     static const char *const same[] = {"title", "kind", "is_per_sample", "utility"};
-    const json_t *rows = json_object_get(g->cases[i], "rows");
-    for (size_t r = 0; r < json_array_size(rows); r++)
-        for (size_t before = 0; before < i; before++) {
-            const json_t *row = json_array_get(rows, r);
-            const json_t *other = report_find(json_object_get(g->cases[before], "rows"), "method",
-                                              report_text_of(row, "method"), NULL);
-            for (size_t k = 0; other && k < sizeof same / sizeof *same; k++)
-                if (!json_equal(json_object_get(row, same[k]), json_object_get(other, same[k]))) {
-                    char what[300];
-                    snprintf(what, sizeof what, "rows[%zu].%s is not that of \"%.60s\" in %.100s",
-                             r, same[k], report_text_of(row, "method"), g->dirs[before]);
-                    return fail_difference(g, i, what, err);
-                }
-        }
+    const json_t *row;
+    for (size_t r = 0; (row = json_array_get(report_at(g->cases[i], "rows"), r)); r++) {
+        const char *method = report_text_of(row, "method");
+        const json_t *other =
+            report_find(report_at(g->cases[before], "rows"), "method", method, NULL);
+        for (size_t k = 0; other && k < sizeof same / sizeof *same; k++)
+            if (!json_equal(json_object_get(row, same[k]), json_object_get(other, same[k]))) {
+                char what[300];
+                snprintf(what, sizeof what, "rows[%zu].%s is not that of \"%.60s\" in %.100s", r,
+                         same[k], method, g->dirs[before]);
+                return fail_difference(g, i, what, err);
+            }
+    }
     return FDS_OK;
 }
 
 static json_int_t seed_of(const json_t *of_case) {
-    return json_integer_value(json_object_get(json_object_get(of_case, "settings"), "seed"));
+    return json_integer_value(report_at(of_case, "settings/seed"));
 }
 
 static fds_status check_group(report_cases *g, fds_error *err) {
@@ -113,12 +105,12 @@ static fds_status check_group(report_cases *g, fds_error *err) {
                          (long long)seed_of(g->cases[i]), g->dirs[before]);
                 return fail_difference(g, i, what, err);
             }
-        if (fds__json_difference(json_object_get(g->cases[0], "data"),
-                                 json_object_get(g->cases[i], "data"), "first case", what,
-                                 sizeof what))
+        if (fds__json_difference(report_at(g->cases[0], "data"), report_at(g->cases[i], "data"),
+                                 "first case", what, sizeof what))
             return fail_difference(g, i, what, err);
         TRY(check_settings(g, i, err));
-        TRY(check_rows(g, i, err));
+        for (size_t before = 0; before < i; before++)
+            TRY(check_rows(g, i, before, err));
     }
     return FDS_OK;
 }
@@ -158,9 +150,7 @@ static json_t *join_machine(json_t *const *cases, size_t count) {
     return fds__json_keep_if(out, is_whole);
 }
 
-static const char *name_of(const json_t *of_case) {
-    return report_text_of(json_object_get(of_case, "data"), "name");
-}
+static const char *name_of(const json_t *of_case) { return report_text_of(of_case, "data/name"); }
 
 /* Groups the cases by name, and joins each group. */
 static fds_status join_cases(json_t *const *cases, const char *const *dirs, size_t count,

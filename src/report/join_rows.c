@@ -46,15 +46,15 @@ static json_t *join_number(const report_cases *g, const char *method, const char
 }
 
 static json_t *join_agreement(report_cases *g, const char *method) {
+    static const char *const paths[] = {"agreement/correlation", "agreement/class_correlation",
+                                        "agreement/relative_error", "agreement/efficiency_gap"};
     json_t *out = json_object();
     bool is_empty = true;
-    put(g, out, "correlation", join_number(g, method, "agreement/correlation"));
-    put(g, out, "class_correlation", join_number(g, method, "agreement/class_correlation"));
-    put(g, out, "relative_error", join_number(g, method, "agreement/relative_error"));
-    put(g, out, "efficiency_gap", join_number(g, method, "agreement/efficiency_gap"));
-    const char *key;
-    json_t *stat;
-    json_object_foreach(out, key, stat) is_empty &= json_is_null(stat);
+    for (size_t i = 0; i < 4; i++) {
+        json_t *stat = join_number(g, method, paths[i]);
+        is_empty &= json_is_null(stat);
+        put(g, out, strchr(paths[i], '/') + 1, stat);
+    }
     if (!is_empty)
         return out;
     json_decref(out);
@@ -116,10 +116,7 @@ static const json_t *entry_like(const report_cases *g, size_t i, const char *met
 static json_t *join_base(report_cases *g, const char *utility, const json_t *first) {
     json_t *by_seed = json_array();
     for (size_t i = 0; i < g->count; i++) {
-        const json_t *entry = entry_like(g, i, NULL, utility, first);
-        g->parts[i] =
-            (report_stat){entry ? report_number_of(entry, "count") : 0,
-                          report_number_of(entry, "mean"), report_number_of(entry, "sd"), NAN};
+        g->parts[i] = report_stat_of(entry_like(g, i, NULL, utility, first), 0);
         append(g, by_seed, fds__json_real(g->parts[i].mean));
     }
     report_stat all = report_pool(g->parts, g->count);
@@ -135,12 +132,8 @@ static json_t *join_loss(report_cases *g, const char *method, const json_t *firs
     json_t *mean = json_array(), *sd = json_array(), *error = json_array(), *by_seed = json_array();
     double count = 0;
     for (size_t k = 0; k < json_array_size(report_at(first, "mean")); k++) {
-        for (size_t i = 0; i < g->count; i++) {
-            const json_t *entry = entry_like(g, i, method, NULL, first);
-            g->parts[i] = (report_stat){entry ? report_number_of(entry, "count") : 0,
-                                        report_number_at(report_at(entry, "mean"), k),
-                                        report_number_at(report_at(entry, "sd"), k), NAN};
-        }
+        for (size_t i = 0; i < g->count; i++)
+            g->parts[i] = report_stat_of(entry_like(g, i, method, NULL, first), k);
         report_stat all = report_pool(g->parts, g->count);
         count = fmax(count, all.count);
         append(g, mean, fds__json_real(all.mean));

@@ -14,20 +14,16 @@ static const json_t *data_at(const report_view *v, size_t d) {
 
 /* ---- whether there is such a thing ---- */
 
-/* Among the rows of the data at hand, or of all data where none is. */
-static bool any_row(const report_view *v, bool (*is)(const json_t *row)) {
-    const json_t *data, *row;
-    for (size_t d = 0; (data = data_at(v, d)); d++)
-        for (size_t r = 0; (row = json_array_get(report_at(data, "rows"), r)); r++)
-            if ((!v->data || v->data == data) && is(row))
-                return true;
-    return false;
+static bool is_in_paper(const report_view *v, const json_t *row) {
+    (void)v;
+    return json_is_object(report_at(row, "paper"));
 }
-
-static bool is_in_paper(const json_t *row) { return json_is_object(report_at(row, "paper")); }
-static bool is_control(const json_t *row) { return report_kind_of(row) == REPORT_CONTROL; }
-static bool has_paper(const report_view *v) { return any_row(v, is_in_paper); }
-static bool has_controls(const report_view *v) { return any_row(v, is_control); }
+static bool is_control(const report_view *v, const json_t *row) {
+    (void)v;
+    return report_kind_of(row) == REPORT_CONTROL;
+}
+static bool has_paper(const report_view *v) { return report_any_row(v, is_in_paper); }
+static bool has_controls(const report_view *v) { return report_any_row(v, is_control); }
 
 static bool has_one_seed(const report_view *v) {
     for (size_t d = 0; data_at(v, d); d++)
@@ -41,21 +37,6 @@ static bool has_command(const report_view *v) { return *report_text_of(v->report
 static bool is_mixed(const report_view *v) {
     return json_is_true(report_at(v->report, "machine/is_mixed"));
 }
-
-static report_view view_of_set(const report_view *v, const char *set) {
-    report_view view = *v;
-    view.removal = "top";
-    view.set = set;
-    return view;
-}
-
-static bool has_set(const report_view *v, const char *set) {
-    report_view view = view_of_set(v, set);
-    return report_has_losses(&view);
-}
-
-static bool has_correct(const report_view *v) { return has_set(v, "correct"); }
-static bool has_all(const report_view *v) { return has_set(v, "all"); }
 
 /* ---- the beginning ---- */
 
@@ -79,57 +60,34 @@ static void write_methods(const report_view *v) {
 static void write_names(const report_view *v) {
     size_t count = json_array_size(report_at(v->report, "data"));
     for (size_t d = 0; d < count; d++) {
-        draw_markup(v->html, d == 0 ? "<b>" : d + 1 < count ? ", <b>" : " and <b>");
+        fds__text_print(v->html, "%s<b>", report_separator(d, count));
         draw_text(v->html, report_text_of(data_at(v, d), "name"));
         draw_markup(v->html, "</b>");
     }
 }
 
-static void write_links(const report_view *v) {
-    for (size_t d = 0; data_at(v, d); d++) {
-        fds__text_print(v->html, "<a href=\"#data-%zu\">", d);
-        draw_text(v->html, report_text_of(data_at(v, d), "name"));
-        draw_markup(v->html, "</a> ");
-    }
-}
-
-/* ---- a set of data ---- */
-
 static void write_number(const report_view *v) { fds__text_print(v->html, "%zu", v->at); }
-static void write_name(const report_view *v) {
-    draw_text(v->html, report_text_of(v->data, "name"));
-}
 
-static void write_facts(const report_view *v) {
-    static const char *const facts[][2] = {{"players", "player"},
-                                           {"classes", "class"},
-                                           {"tests", "test sample"},
-                                           {"inputs", "explainer input"}};
-    for (size_t i = 0; i < 4; i++) {
-        report_counted(v->html, (size_t)json_integer_value(report_at(v->data, facts[i][0])),
-                       facts[i][1]);
-        draw_markup(v->html, i == 2 ? " per seed · " : " · ");
+/* A part for each set of data. */
+static void fill_each(const report_view *v, const char *part, const report_slot *slots) {
+    report_view view = *v;
+    for (view.at = 0; (view.data = data_at(v, view.at)); view.at++) {
+        view.rows = report_at(view.data, "rows");
+        view.shares = report_at(view.data, "settings/shares");
+        report_fill(&view, part, slots);
     }
-    report_counted(v->html, json_array_size(report_at(v->data, "seeds")), "seed");
-    draw_markup(v->html, " · network ");
-    draw_text(v->html, report_text_of(v->data, "settings/network"));
 }
 
-static void write_correct(const report_view *v) {
-    report_view view = view_of_set(v, "correct");
-    report_table_losses(&view);
-}
-
-static void write_all(const report_view *v) {
-    report_view view = view_of_set(v, "all");
-    report_table_losses(&view);
+static void write_links(const report_view *v) {
+    static const report_slot slots[] = {{.name = "number", .write = write_number}, {.name = NULL}};
+    fill_each(v, "link", slots);
 }
 
 /* ---- a utility function ---- */
 
 /* Whether a row is in the table at hand, though its values come from the utility function own. */
 static bool is_other(const report_view *v, const json_t *row) {
-    return !is_control(row) && strcmp(report_text_of(row, "utility"), v->own) == 0 &&
+    return !is_control(v, row) && strcmp(report_text_of(row, "utility"), v->own) == 0 &&
            report_losses(row, v->utility, v->removal, v->set, NULL);
 }
 
@@ -145,21 +103,20 @@ static void write_own(const report_view *v) { report_utility(v->html, v->own); }
 
 /* "A, B and C" */
 static void write_titles(const report_view *v) {
-    size_t count = count_others(v), left = count;
+    size_t count = count_others(v), i = 0;
     const json_t *row;
     for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
         if (is_other(v, row)) {
-            draw_markup(v->html, left == count ? "" : left == 1 ? " and " : ", ");
+            draw_markup(v->html, report_separator(i++, count));
             draw_text(v->html, report_text_of(row, "title"));
-            left--;
         }
 }
 
 static void write_others(const report_view *v) {
-    static const report_slot slots[] = {{"titles", write_titles, NULL},
-                                        {"own", write_own, NULL},
-                                        {"several", NULL, has_several},
-                                        {NULL, NULL, NULL}};
+    static const report_slot slots[] = {{"titles", write_titles, NULL, NULL},
+                                        {"own", write_own, NULL, NULL},
+                                        {"several", NULL, has_several, NULL},
+                                        {.name = NULL}};
     const json_t *entry;
     for (size_t u = 0; (entry = json_array_get(report_at(v->data, "utilities"), u)); u++) {
         report_view view = *v;
@@ -172,15 +129,15 @@ static void write_others(const report_view *v) {
 /* The tables by each utility function: without the most valuable players where there are several
  * functions, then the other removals. */
 static void write_utilities(const report_view *v) {
-    static const report_slot slots[] = {{"utility", report_write_utility, NULL},
-                                        {"removal", report_write_removal, NULL},
-                                        {"others", write_others, NULL},
-                                        {"losses", report_table_losses, NULL},
-                                        {NULL, NULL, NULL}};
+    static const report_slot slots[] = {{"utility", report_write_utility, NULL, NULL},
+                                        {"removal", report_write_removal, NULL, NULL},
+                                        {"others", write_others, NULL, NULL},
+                                        {"losses", report_table_losses, NULL, NULL},
+                                        {.name = NULL}};
     static const char *const removals[] = {"top", "bottom", "keep_top"};
     const json_t *list = report_at(v->data, "utilities");
     size_t count = json_array_size(list);
-    report_view view = view_of_set(v, "correct");
+    report_view view = *v;
     for (size_t i = 0; i < 3 * count; i++) {
         /* top for all functions, then the others for each */
         view.utility =
@@ -192,47 +149,24 @@ static void write_utilities(const report_view *v) {
 }
 
 static void write_data(const report_view *v) {
-    static const report_slot slots[] = {{"number", write_number, NULL},
-                                        {"name", write_name, NULL},
-                                        {"facts", write_facts, NULL},
-                                        {"paper", NULL, has_paper},
-                                        {"controls", NULL, has_controls},
-                                        {"correct", NULL, has_correct},
-                                        {"all", NULL, has_all},
-                                        {"losses_correct", write_correct, NULL},
-                                        {"losses_all", write_all, NULL},
-                                        {"utilities", write_utilities, NULL},
-                                        {"curves", report_figures_curves, NULL},
-                                        {"measures", report_table_measures, report_has_measures},
-                                        {"seconds", report_figures_seconds, report_has_seconds},
-                                        {"pictures", report_figures_pictures, report_has_pictures},
-                                        {NULL, NULL, NULL}};
-    report_view view = *v;
-    for (; (view.data = data_at(v, view.at)); view.at++) {
-        view.rows = report_at(view.data, "rows");
-        view.shares = report_at(view.data, "settings/shares");
-        report_fill(&view, "data", slots);
-    }
+    static const report_slot slots[] = {
+        {"number", write_number, NULL, NULL},
+        {"paper", NULL, has_paper, NULL},
+        {"controls", NULL, has_controls, NULL},
+        {"correct", report_table_losses, report_has_losses, "correct"},
+        {"all", report_table_losses, report_has_losses, "all"},
+        {"utilities", write_utilities, NULL, "correct"},
+        {"curves", report_figures_curves, NULL, NULL},
+        {"measures", report_table_measures, report_has_measures, NULL},
+        {"seconds", report_figures_seconds, report_has_seconds, NULL},
+        {"pictures", report_figures_pictures, report_has_pictures, NULL},
+        {.name = NULL}};
+    fill_each(v, "data", slots);
 }
 
 /* ---- the end ---- */
 
-static void write_processors(const report_view *v) {
-    report_counted(v->html, (size_t)json_integer_value(report_at(v->report, "machine/processors")),
-                   "processor");
-}
-static void write_threads(const report_view *v) {
-    report_counted(v->html, (size_t)json_integer_value(report_at(v->report, "machine/threads")),
-                   "thread");
-}
-
-static void write_heads(const report_view *v) {
-    for (size_t d = 0; data_at(v, d); d++) {
-        draw_markup(v->html, "<th scope=\"col\">");
-        draw_text(v->html, report_text_of(data_at(v, d), "name"));
-        draw_markup(v->html, "</th>");
-    }
-}
+static void write_heads(const report_view *v) { fill_each(v, "head", NULL); }
 
 /* A setting as people write it: lists with commas, texts without quotes. */
 static void add_value(fds__text *html, const json_t *value) {
@@ -295,21 +229,19 @@ static void write_settings(const report_view *v) {
 }
 
 fds_status report_page(const json_t *report, fds__text *html, fds_error *err) {
-    static const report_slot slots[] = {{"style", write_style, NULL},
-                                        {"methods", write_methods, NULL},
-                                        {"names", write_names, NULL},
-                                        {"links", write_links, NULL},
-                                        {"one_seed", NULL, has_one_seed},
-                                        {"paper", NULL, has_paper},
-                                        {"controls", NULL, has_controls},
-                                        {"data", write_data, NULL},
-                                        {"command", NULL, has_command},
-                                        {"processors", write_processors, NULL},
-                                        {"threads", write_threads, NULL},
-                                        {"mixed", NULL, is_mixed},
-                                        {"heads", write_heads, NULL},
-                                        {"settings", write_settings, NULL},
-                                        {NULL, NULL, NULL}};
+    static const report_slot slots[] = {{"style", write_style, NULL, NULL},
+                                        {"methods", write_methods, NULL, NULL},
+                                        {"names", write_names, NULL, NULL},
+                                        {"links", write_links, NULL, NULL},
+                                        {"one_seed", NULL, has_one_seed, NULL},
+                                        {"paper", NULL, has_paper, NULL},
+                                        {"controls", NULL, has_controls, NULL},
+                                        {"data", write_data, NULL, NULL},
+                                        {"command", NULL, has_command, NULL},
+                                        {"mixed", NULL, is_mixed, NULL},
+                                        {"heads", write_heads, NULL, NULL},
+                                        {"settings", write_settings, NULL, NULL},
+                                        {.name = NULL}};
     fds_status status = FDS_OK;
     const report_view view = {.html = html, .report = report, .status = &status, .err = err};
     report_fill(&view, "page", slots);

@@ -35,7 +35,7 @@ enum { REPORT_PAPER_SHARES = 4, REPORT_PAPER_PLAYERS = 100 };
 extern const double report_paper_shares[REPORT_PAPER_SHARES]; /* 0.05, 0.1, 0.15, 0.2 */
 
 typedef struct report_paper_row {
-    const char *data, *method; /* "mnist", "afds" */
+    const char *method; /* "afds" */
     double mean[REPORT_PAPER_SHARES], sd[REPORT_PAPER_SHARES];
     double seconds; /* 0: not given */
 } report_paper_row;
@@ -68,6 +68,13 @@ const json_t *report_at(const json_t *json, const char *path);
 const char *report_text_of(const json_t *json, const char *path);
 double report_number_of(const json_t *json, const char *path);
 double report_number_at(const json_t *list, size_t at);
+/* Of count samples; sd (n - 1) and error are NaN where unknown. */
+typedef struct report_stat {
+    double count, mean, sd, error;
+} report_stat;
+/* The members count, mean, sd and error of an object; of lists their entries at a place. error is
+ * sd / sqrt(count) where there is no such member. */
+report_stat report_stat_of(const json_t *json, size_t at);
 /* A list of numbers, null for what is not finite; NULL: out of memory. */
 json_t *report_numbers(const double *numbers, size_t count);
 
@@ -79,11 +86,6 @@ const json_t *report_losses(const json_t *row, const char *utility, const char *
                             const char *set, size_t *at);
 /* What the paper reports for a row at a share, NaN where it does not; at as above. */
 double report_paper_at(const json_t *row, double share, size_t *at);
-
-/* Of count samples; sd (n - 1) and error are NaN where unknown. */
-typedef struct report_stat {
-    double count, mean, sd, error;
-} report_stat;
 
 /* All samples of count parts together; parts without samples or mean do not count. error, the
  * standard error of the mean, is the greater of sd / sqrt(samples) and sd(means) / sqrt(parts). The
@@ -125,12 +127,16 @@ typedef struct report_slot {
     const char *name;
     void (*write)(const report_view *v);
     bool (*has)(const report_view *v);
+    const char
+        *set; /* or NULL; else both get a view of this set without the most valuable players */
 } report_slot;
 
 extern const char report_page_html[], report_style_css[]; /* assets/ */
 
-/* Adds a part of page.html. slots end with one without a name. */
+/* Adds a part of page.html. slots end with one without a name; NULL: the part has none. */
 void report_fill(const report_view *v, const char *part, const report_slot *slots);
+/* Whether some row is so: of the view's data, or of all data where it has none. */
+bool report_any_row(const report_view *v, bool (*is)(const report_view *v, const json_t *row));
 
 /* A key within a JSON pointer. */
 void report_pointer(fds__text *html, const char *key);
@@ -141,6 +147,7 @@ const char *report_removal(const char *removal); /* "without the most valuable p
 void report_write_utility(const report_view *v);
 void report_write_removal(const report_view *v);
 void report_counted(fds__text *html, size_t count, const char *one); /* "3 players" */
+const char *report_separator(size_t i, size_t count); /* "", ", " or " and " before item i */
 
 /* ---- tables.c, figures.c ---- */
 

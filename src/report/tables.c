@@ -200,10 +200,10 @@ static void add_loss_row(const void *table, const json_t *row, size_t r) {
 /* Whether a row of the table has losses by a utility function. */
 static bool is_used(const report_view *v, const char *utility) {
     const json_t *row;
-    for (size_t r = 0; !v->utility && (row = json_array_get(v->rows, r)); r++)
-        if (find_entry(v, row, NULL) && strcmp(report_text_of(row, "utility"), utility) == 0)
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
+        if (strcmp(report_text_of(find_entry(v, row, NULL), "utility"), utility) == 0)
             return true;
-    return v->utility && strcmp(v->utility, utility) == 0;
+    return false;
 }
 
 /* The loss before anything is removed, for each utility function of the table. */
@@ -237,12 +237,7 @@ static void add_bases(const losses *t) {
 static bool is_of_several(const report_view *v) { return !v->utility; }
 static void write_usual(const report_view *v) { report_utility(v->html, find_usual(v)); }
 
-static void write_best(const report_view *v) {
-    draw_markup(v->html, is_top(v) ? "highest" : "lowest");
-}
-static void write_done(const report_view *v) {
-    draw_markup(v->html, strcmp(v->removal, "keep_top") == 0 ? "trained on" : "removed");
-}
+static bool is_kept(const report_view *v) { return strcmp(v->removal, "keep_top") == 0; }
 
 /* ", 1 of 3 seeds" where no row has more. */
 static void write_seeds(const report_view *v) {
@@ -275,24 +270,22 @@ static void write_losses(const report_view *v) {
         add_bases(&t);
 }
 
-bool report_has_losses(const report_view *v) {
-    const json_t *row;
-    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
-        if (find_entry(v, row, NULL) && json_array_size(v->shares) > 0)
-            return true;
-    return false;
+static bool has_entry(const report_view *v, const json_t *row) {
+    return find_entry(v, row, NULL) && json_array_size(v->shares) > 0;
 }
 
+bool report_has_losses(const report_view *v) { return report_any_row(v, has_entry); }
+
 void report_table_losses(const report_view *v) {
-    static const report_slot slots[] = {{"removal", report_write_removal, NULL},
-                                        {"usual", write_usual, NULL},
-                                        {"mixed", NULL, is_of_several},
-                                        {"seeds", write_seeds, NULL},
-                                        {"best", write_best, NULL},
-                                        {"done", write_done, NULL},
-                                        {"heads", write_shares, NULL},
-                                        {"body", write_losses, NULL},
-                                        {NULL, NULL, NULL}};
+    static const report_slot slots[] = {{"removal", report_write_removal, NULL, NULL},
+                                        {"usual", write_usual, NULL, NULL},
+                                        {"mixed", NULL, is_of_several, NULL},
+                                        {"seeds", write_seeds, NULL, NULL},
+                                        {"top", NULL, is_top, NULL},
+                                        {"kept", NULL, is_kept, NULL},
+                                        {"heads", write_shares, NULL, NULL},
+                                        {"body", write_losses, NULL, NULL},
+                                        {.name = NULL}};
     report_fill(v, "losses", slots);
 }
 
@@ -407,10 +400,10 @@ static void write_correlation(const report_view *v) {
 }
 
 static void write_truths(const report_view *v) {
-    static const report_slot slots[] = {{"utility", report_write_utility, NULL},
-                                        {"coalitions", write_coalitions, NULL},
-                                        {"correlation", write_correlation, NULL},
-                                        {NULL, NULL, NULL}};
+    static const report_slot slots[] = {{"utility", report_write_utility, NULL, NULL},
+                                        {"coalitions", write_coalitions, NULL, NULL},
+                                        {"correlation", write_correlation, NULL, NULL},
+                                        {.name = NULL}};
     const json_t *of;
     report_view view = *v;
     for (; (of = json_array_get(report_at(v->data, "utilities"), view.place)); view.place++) {
@@ -423,18 +416,13 @@ static void write_truths(const report_view *v) {
 
 /* ---- who was stopped by the number of permutations, not by a rule of its own ---- */
 
-static bool was_stopped(const json_t *row) {
+static bool was_stopped(const report_view *v, const json_t *row) {
+    (void)v;
     return json_is_false(report_at(row, "permutations/has_converged")) &&
            isfinite(report_number_of(row, "permutations/sampled/mean"));
 }
 
-static bool has_stopped(const report_view *v) {
-    const json_t *row;
-    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
-        if (was_stopped(row))
-            return true;
-    return false;
-}
+static bool has_stopped(const report_view *v) { return report_any_row(v, was_stopped); }
 
 static void write_title(const report_view *v) {
     draw_text(v->html, report_text_of(json_array_get(v->rows, v->place), "title"));
@@ -448,10 +436,10 @@ static void write_sampled(const report_view *v) {
 
 static void write_stopped(const report_view *v) {
     static const report_slot slots[] = {
-        {"title", write_title, NULL}, {"sampled", write_sampled, NULL}, {NULL, NULL, NULL}};
+        {"title", write_title, NULL, NULL}, {"sampled", write_sampled, NULL, NULL}, {.name = NULL}};
     report_view view = *v;
     for (; view.place < json_array_size(v->rows); view.place++)
-        if (was_stopped(json_array_get(v->rows, view.place)))
+        if (was_stopped(v, json_array_get(v->rows, view.place)))
             report_fill(&view, "stopped", slots);
 }
 
@@ -463,10 +451,10 @@ bool report_has_measures(const report_view *v) {
 }
 
 void report_table_measures(const report_view *v) {
-    static const report_slot slots[] = {{"truths", write_truths, NULL},
-                                        {"heads", write_heads, NULL},
-                                        {"body", write_measures, NULL},
-                                        {"stopped", write_stopped, has_stopped},
-                                        {NULL, NULL, NULL}};
+    static const report_slot slots[] = {{"truths", write_truths, NULL, NULL},
+                                        {"heads", write_heads, NULL, NULL},
+                                        {"body", write_measures, NULL, NULL},
+                                        {"stopped", write_stopped, has_stopped, NULL},
+                                        {.name = NULL}};
     report_fill(v, "measures", slots);
 }
