@@ -258,7 +258,7 @@ static void add_utility(chart *c, size_t *chosen) {
     }
 }
 
-void report_figures_curves(const report_view *v) {
+static void write_curves(const report_view *v) {
     size_t *chosen = fds__alloc_zero(json_array_size(v->rows), sizeof *chosen);
     const json_t *row, *of;
     chart c = {.v = *v};
@@ -282,9 +282,9 @@ static bool has_time(const report_view *v, const json_t *row) {
     return isfinite(report_number_of(row, "timing/prepare_s/mean"));
 }
 
-bool report_has_seconds(const report_view *v) { return report_any_row(v, has_time); }
+static bool has_seconds(const report_view *v) { return report_any_row(v, has_time); }
 
-void report_figures_seconds(const report_view *v) {
+static void write_seconds(const report_view *v) {
     size_t used = 0;
     const json_t *row;
     draw_bar *bars = fds__alloc_zero(json_array_size(v->rows), sizeof *bars);
@@ -346,13 +346,14 @@ static fds_status add_picture(const report_view *v, const json_t *picture) {
     return FDS_OK;
 }
 
-bool report_has_pictures(const report_view *v) {
-    return json_array_size(report_at(v->data, "pictures")) > 0;
-}
-
-void report_figures_pictures(const report_view *v) {
+static void write_pictures(const report_view *v) {
     const json_t *picture;
     for (size_t i = 0; (picture = json_array_get(report_at(v->data, "pictures"), i)); i++)
         if (*v->status == FDS_OK)
             *v->status = add_picture(v, picture);
 }
+
+const report_slot report_figure_slots[] = {{"curves", write_curves, NULL, NULL},
+                                           {"seconds", write_seconds, has_seconds, NULL},
+                                           {"pictures", write_pictures, NULL, NULL},
+                                           {.name = NULL}};

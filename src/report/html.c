@@ -10,52 +10,62 @@
 
 /* ---- parts of the page ---- */
 
-static const report_slot *find_slot(const report_slot *slots, const char *name, size_t length) {
-    while (strlen(slots->name) != length || memcmp(slots->name, name, length) != 0) {
-        slots++;
-        assert(slots->name); /* page.html names what there is not */
-    }
-    return slots;
+static const report_slot *find_slot(const char *name, size_t length) {
+    static const report_slot *const lists[] = {report_page_slots, report_table_slots,
+                                               report_figure_slots};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const report_slot *slot = lists[i]; slot->name; slot++)
+            if (strlen(slot->name) == length && memcmp(slot->name, name, length) == 0)
+                return slot;
+    assert(!"page.html has a name that no slot has");
+    return NULL;
 }
 
-/* {{@path}} and {{+path word}}: what the path leads to in report.json, or, after a point, in the
- * view's data. Lists are counted by their entries. */
-static void fill_path(const report_view *v, char mark, const char *path) {
-    char word[32] = "", key[64];
+/* What a path leads to in report.json, or, after a point, in the view's data. */
+static const json_t *find_path(const report_view *v, const char *path) {
+    return *path == '.' ? report_at(v->data, path + 1) : report_at(v->report, path);
+}
+
+/* "path word": the number there, or of the entries of a list there, with the word as its unit. */
+static void write_count(const report_view *v, const char *path) {
+    char key[64], word[32] = "";
     sscanf(path, "%63[^ ] %31[^}]", key, word);
-    const json_t *json = key[0] == '.' ? report_at(v->data, key + 1) : report_at(v->report, key);
-    if (mark == '@')
-        draw_text(v->html, report_text_of(json, ""));
-    else
-        report_counted(
-            v->html, json_is_array(json) ? json_array_size(json) : (size_t)json_integer_value(json),
-            word);
+    const json_t *json = find_path(v, key);
+    report_counted(v->html,
+                   json_is_array(json) ? json_array_size(json) : (size_t)json_integer_value(json),
+                   word);
+}
+
+/* True, a text or a list that is not empty. */
+static bool is_there(const json_t *json) {
+    return json_is_true(json) || json_array_size(json) || *report_text_of(json, "");
 }
 
 /* Up to {{/name}} or the end of the part; returns where it goes on. */
-static const char *fill(const report_view *v, const char *text, const report_slot *slots,
-                        bool is_shown) {
+static const char *fill(const report_view *v, const char *text, bool is_shown) {
     for (const char *open; (open = strstr(text, "{{")) && open[2] != '=';) {
-        bool is_path = strchr("@+", open[2]) != NULL, is_mark = strchr("#^/", open[2]) != NULL;
-        const char *name = open + 2 + (is_path || is_mark), *end = strstr(name, "}}");
+        const char *start = open + 2 + strspn(open + 2, "#^/"), *end = strstr(start, "}}");
+        bool is_section = start > open + 2, is_path = strchr("@+", *start) != NULL;
+        char path[96];
+        snprintf(path, sizeof path, "%.*s", (int)(end - start - is_path), start + is_path);
         if (is_shown)
             fds__text_add(v->html, text, (size_t)(open - text));
         text = end + 2;
         if (open[2] == '/')
             return text;
-        if (is_path) {
-            char path[96];
-            snprintf(path, sizeof path, "%.*s", (int)(end - name), name);
-            if (is_shown)
-                fill_path(v, open[2], path);
-            continue;
-        }
-        const report_slot *slot = find_slot(slots, name, (size_t)(end - name));
+        const report_slot *slot = is_path ? NULL : find_slot(start, (size_t)(end - start));
         report_view view = *v;
-        view.removal = slot->set ? "top" : v->removal;
-        view.set = slot->set ? slot->set : v->set;
-        if (is_mark)
-            text = fill(v, text, slots, is_shown && slot->has(&view) == (open[2] == '#'));
+        if (slot && slot->set) {
+            view.removal = "top";
+            view.set = slot->set;
+        }
+        if (is_section) {
+            bool has_it = is_path ? is_there(find_path(v, path)) : slot->has(&view);
+            text = fill(v, text, is_shown && has_it == (open[2] == '#'));
+        } else if (is_shown && *start == '@')
+            draw_text(v->html, report_text_of(find_path(v, path), ""));
+        else if (is_shown && is_path)
+            write_count(v, path);
         else if (is_shown)
             slot->write(&view);
     }
@@ -64,12 +74,12 @@ static const char *fill(const report_view *v, const char *text, const report_slo
     return NULL;
 }
 
-void report_fill(const report_view *v, const char *part, const report_slot *slots) {
+void report_fill(const report_view *v, const char *part) {
     char head[32];
     snprintf(head, sizeof head, "{{=%s}}\n", part);
     const char *text = strstr(report_page_html, head);
     assert(text); /* there is such a part */
-    fill(v, text + strlen(head), slots, true);
+    fill(v, text + strlen(head), true);
 }
 
 bool report_any_row(const report_view *v, bool (*is)(const report_view *v, const json_t *row)) {
@@ -105,11 +115,6 @@ const char *report_removal(const char *removal) {
     return strcmp(removal, "top") == 0      ? "without the most valuable players"
            : strcmp(removal, "bottom") == 0 ? "without the least valuable players"
                                             : "with the most valuable players alone";
-}
-
-void report_write_utility(const report_view *v) { report_utility(v->html, v->utility); }
-void report_write_removal(const report_view *v) {
-    draw_markup(v->html, report_removal(v->removal));
 }
 
 void report_counted(fds__text *html, size_t count, const char *one) {

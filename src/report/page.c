@@ -32,12 +32,6 @@ static bool has_one_seed(const report_view *v) {
     return false;
 }
 
-static bool has_command(const report_view *v) { return *report_text_of(v->report, "command") != 0; }
-
-static bool is_mixed(const report_view *v) {
-    return json_is_true(report_at(v->report, "machine/is_mixed"));
-}
-
 /* ---- the beginning ---- */
 
 static void write_style(const report_view *v) { draw_markup(v->html, report_style_css); }
@@ -69,19 +63,18 @@ static void write_names(const report_view *v) {
 static void write_number(const report_view *v) { fds__text_print(v->html, "%zu", v->at); }
 
 /* A part for each set of data. */
-static void fill_each(const report_view *v, const char *part, const report_slot *slots) {
+static void fill_each(const report_view *v, const char *part) {
     report_view view = *v;
     for (view.at = 0; (view.data = data_at(v, view.at)); view.at++) {
         view.rows = report_at(view.data, "rows");
         view.shares = report_at(view.data, "settings/shares");
-        report_fill(&view, part, slots);
+        report_fill(&view, part);
     }
 }
 
-static void write_links(const report_view *v) {
-    static const report_slot slots[] = {{.name = "number", .write = write_number}, {.name = NULL}};
-    fill_each(v, "link", slots);
-}
+static void write_links(const report_view *v) { fill_each(v, "link"); }
+static void write_data(const report_view *v) { fill_each(v, "data"); }
+static void write_heads(const report_view *v) { fill_each(v, "head"); }
 
 /* ---- a utility function ---- */
 
@@ -99,6 +92,10 @@ static size_t count_others(const report_view *v) {
 }
 
 static bool has_several(const report_view *v) { return count_others(v) > 1; }
+static void write_utility(const report_view *v) { report_utility(v->html, v->utility); }
+static void write_removal(const report_view *v) {
+    draw_markup(v->html, report_removal(v->removal));
+}
 static void write_own(const report_view *v) { report_utility(v->html, v->own); }
 
 /* "A, B and C" */
@@ -113,27 +110,18 @@ static void write_titles(const report_view *v) {
 }
 
 static void write_others(const report_view *v) {
-    static const report_slot slots[] = {{"titles", write_titles, NULL, NULL},
-                                        {"own", write_own, NULL, NULL},
-                                        {"several", NULL, has_several, NULL},
-                                        {.name = NULL}};
     const json_t *entry;
     for (size_t u = 0; (entry = json_array_get(report_at(v->data, "utilities"), u)); u++) {
         report_view view = *v;
         view.own = report_text_of(entry, "utility");
         if (strcmp(view.own, v->utility) != 0 && count_others(&view) > 0)
-            report_fill(&view, "others", slots);
+            report_fill(&view, "others");
     }
 }
 
 /* The tables by each utility function: without the most valuable players where there are several
  * functions, then the other removals. */
 static void write_utilities(const report_view *v) {
-    static const report_slot slots[] = {{"utility", report_write_utility, NULL, NULL},
-                                        {"removal", report_write_removal, NULL, NULL},
-                                        {"others", write_others, NULL, NULL},
-                                        {"losses", report_table_losses, NULL, NULL},
-                                        {.name = NULL}};
     static const char *const removals[] = {"top", "bottom", "keep_top"};
     const json_t *list = report_at(v->data, "utilities");
     size_t count = json_array_size(list);
@@ -144,29 +132,11 @@ static void write_utilities(const report_view *v) {
             report_text_of(json_array_get(list, i < count ? i : (i - count) / 2), "utility");
         view.removal = removals[i < count ? 0 : 1 + (i - count) % 2];
         if (report_has_losses(&view) && (i >= count || count > 1))
-            report_fill(&view, i < count ? "utility" : "removal", slots);
+            report_fill(&view, i < count ? "utility" : "removal");
     }
 }
 
-static void write_data(const report_view *v) {
-    static const report_slot slots[] = {
-        {"number", write_number, NULL, NULL},
-        {"paper", NULL, has_paper, NULL},
-        {"controls", NULL, has_controls, NULL},
-        {"correct", report_table_losses, report_has_losses, "correct"},
-        {"all", report_table_losses, report_has_losses, "all"},
-        {"utilities", write_utilities, NULL, "correct"},
-        {"curves", report_figures_curves, NULL, NULL},
-        {"measures", report_table_measures, report_has_measures, NULL},
-        {"seconds", report_figures_seconds, report_has_seconds, NULL},
-        {"pictures", report_figures_pictures, report_has_pictures, NULL},
-        {.name = NULL}};
-    fill_each(v, "data", slots);
-}
-
-/* ---- the end ---- */
-
-static void write_heads(const report_view *v) { fill_each(v, "head", NULL); }
+/* ---- settings ---- */
 
 /* A setting as people write it: lists with commas, texts without quotes. */
 static void add_value(fds__text *html, const json_t *value) {
@@ -228,22 +198,29 @@ static void write_settings(const report_view *v) {
     }
 }
 
+const report_slot report_page_slots[] = {{"style", write_style, NULL, NULL},
+                                         {"methods", write_methods, NULL, NULL},
+                                         {"names", write_names, NULL, NULL},
+                                         {"links", write_links, NULL, NULL},
+                                         {"one_seed", NULL, has_one_seed, NULL},
+                                         {"paper", NULL, has_paper, NULL},
+                                         {"controls", NULL, has_controls, NULL},
+                                         {"data", write_data, NULL, NULL},
+                                         {"number", write_number, NULL, NULL},
+                                         {"utilities", write_utilities, NULL, "correct"},
+                                         {"utility", write_utility, NULL, NULL},
+                                         {"removal", write_removal, NULL, NULL},
+                                         {"others", write_others, NULL, NULL},
+                                         {"titles", write_titles, NULL, NULL},
+                                         {"own", write_own, NULL, NULL},
+                                         {"several", NULL, has_several, NULL},
+                                         {"heads", write_heads, NULL, NULL},
+                                         {"settings", write_settings, NULL, NULL},
+                                         {.name = NULL}};
+
 fds_status report_page(const json_t *report, fds__text *html, fds_error *err) {
-    static const report_slot slots[] = {{"style", write_style, NULL, NULL},
-                                        {"methods", write_methods, NULL, NULL},
-                                        {"names", write_names, NULL, NULL},
-                                        {"links", write_links, NULL, NULL},
-                                        {"one_seed", NULL, has_one_seed, NULL},
-                                        {"paper", NULL, has_paper, NULL},
-                                        {"controls", NULL, has_controls, NULL},
-                                        {"data", write_data, NULL, NULL},
-                                        {"command", NULL, has_command, NULL},
-                                        {"mixed", NULL, is_mixed, NULL},
-                                        {"heads", write_heads, NULL, NULL},
-                                        {"settings", write_settings, NULL, NULL},
-                                        {.name = NULL}};
     fds_status status = FDS_OK;
     const report_view view = {.html = html, .report = report, .status = &status, .err = err};
-    report_fill(&view, "page", slots);
+    report_fill(&view, "page");
     return status == FDS_OK ? fds__text_check(html, err) : status;
 }

@@ -122,19 +122,21 @@ typedef struct report_view {
     fds_error *err;
 } report_view;
 
-/* What fills {{name}}, and whether {{#name}} is shown. */
+/* What fills {{name}}, and whether {{#name}} is shown. With a set, both get a view of the losses of
+ * that set without the most valuable players. */
 typedef struct report_slot {
     const char *name;
     void (*write)(const report_view *v);
     bool (*has)(const report_view *v);
-    const char
-        *set; /* or NULL; else both get a view of this set without the most valuable players */
+    const char *set; /* or NULL */
 } report_slot;
 
+/* Each ends with a slot without a name. */
+extern const report_slot report_page_slots[], report_table_slots[], report_figure_slots[];
 extern const char report_page_html[], report_style_css[]; /* assets/ */
 
-/* Adds a part of page.html. slots end with one without a name; NULL: the part has none. */
-void report_fill(const report_view *v, const char *part, const report_slot *slots);
+/* Adds a part of page.html. */
+void report_fill(const report_view *v, const char *part);
 /* Whether some row is so: of the view's data, or of all data where it has none. */
 bool report_any_row(const report_view *v, bool (*is)(const report_view *v, const json_t *row));
 
@@ -143,28 +145,15 @@ void report_pointer(fds__text *html, const char *key);
 /* "models trained to convergence", "models trained for 10 epochs" */
 void report_utility(fds__text *html, const char *utility);
 const char *report_removal(const char *removal); /* "without the most valuable players" */
-/* Those of the view. */
-void report_write_utility(const report_view *v);
-void report_write_removal(const report_view *v);
 void report_counted(fds__text *html, size_t count, const char *one); /* "3 players" */
 const char *report_separator(size_t i, size_t count); /* "", ", " or " and " before item i */
 
-/* ---- tables.c, figures.c ---- */
+/* ---- tables.c ---- */
 
 /* Rows stand by their kinds, which are in the order of the page. */
 enum { REPORT_KINDS = REPORT_CONTROL + 1 };
 report_kind report_kind_of(const json_t *row);
 
-/* Losses at a few shares. */
-bool report_has_losses(const report_view *v);
-void report_table_losses(const report_view *v);
-bool report_has_measures(const report_view *v);
-void report_table_measures(const report_view *v);
-
-void report_figures_curves(const report_view *v);
-bool report_has_seconds(const report_view *v);
-void report_figures_seconds(const report_view *v);
-bool report_has_pictures(const report_view *v);
-void report_figures_pictures(const report_view *v);
+bool report_has_losses(const report_view *v); /* those of the view, at some share */
 
 #endif

@@ -234,7 +234,7 @@ static void add_bases(const losses *t) {
     draw_markup(v->html, "</tfoot>\n");
 }
 
-static bool is_of_several(const report_view *v) { return !v->utility; }
+static bool is_mixed(const report_view *v) { return !v->utility; }
 static void write_usual(const report_view *v) { report_utility(v->html, find_usual(v)); }
 
 static bool is_kept(const report_view *v) { return strcmp(v->removal, "keep_top") == 0; }
@@ -263,7 +263,7 @@ static void write_shares(const report_view *v) {
     }
 }
 
-static void write_losses(const report_view *v) {
+static void write_loss_rows(const report_view *v) {
     const losses t = make_losses(v);
     add_rows(v, t.columns, &t, has_loss_row, add_loss_row);
     if (is_top(v))
@@ -276,18 +276,7 @@ static bool has_entry(const report_view *v, const json_t *row) {
 
 bool report_has_losses(const report_view *v) { return report_any_row(v, has_entry); }
 
-void report_table_losses(const report_view *v) {
-    static const report_slot slots[] = {{"removal", report_write_removal, NULL, NULL},
-                                        {"usual", write_usual, NULL, NULL},
-                                        {"mixed", NULL, is_of_several, NULL},
-                                        {"seeds", write_seeds, NULL, NULL},
-                                        {"top", NULL, is_top, NULL},
-                                        {"kept", NULL, is_kept, NULL},
-                                        {"heads", write_shares, NULL, NULL},
-                                        {"body", write_losses, NULL, NULL},
-                                        {.name = NULL}};
-    report_fill(v, "losses", slots);
-}
+static void write_loss_table(const report_view *v) { report_fill(v, "losses"); }
 
 /* ---- one number per method ---- */
 
@@ -370,14 +359,14 @@ static void add_measure_row(const void *table, const json_t *row, size_t r) {
             add_measure(v, row, r, &measures[m]);
 }
 
-static void write_measures(const report_view *v) {
+static void write_measure_rows(const report_view *v) {
     size_t columns = 0;
     for (size_t m = 0; m < MEASURES; m++)
         columns += seeds_of(v, &measures[m]) >= 0;
     add_rows(v, columns, v, NULL, add_measure_row);
 }
 
-static void write_heads(const report_view *v) {
+static void write_measure_heads(const report_view *v) {
     double all = (double)json_array_size(report_at(v->data, "seeds"));
     for (const measure *m = measures; m < measures + MEASURES; m++) {
         double seeds = seeds_of(v, m);
@@ -400,17 +389,13 @@ static void write_correlation(const report_view *v) {
 }
 
 static void write_truths(const report_view *v) {
-    static const report_slot slots[] = {{"utility", report_write_utility, NULL, NULL},
-                                        {"coalitions", write_coalitions, NULL, NULL},
-                                        {"correlation", write_correlation, NULL, NULL},
-                                        {.name = NULL}};
     const json_t *of;
     report_view view = *v;
     for (; (of = json_array_get(report_at(v->data, "utilities"), view.place)); view.place++) {
         view.utility = report_text_of(of, "utility");
         if (isfinite(report_number_of(of, "truth/coalitions")) &&
             isfinite(report_number_of(of, "truth/correlation/mean")))
-            report_fill(&view, "truth", slots);
+            report_fill(&view, "truth");
     }
 }
 
@@ -435,26 +420,39 @@ static void write_sampled(const report_view *v) {
 }
 
 static void write_stopped(const report_view *v) {
-    static const report_slot slots[] = {
-        {"title", write_title, NULL, NULL}, {"sampled", write_sampled, NULL, NULL}, {.name = NULL}};
     report_view view = *v;
     for (; view.place < json_array_size(v->rows); view.place++)
         if (was_stopped(v, json_array_get(v->rows, view.place)))
-            report_fill(&view, "stopped", slots);
+            report_fill(&view, "stopped");
 }
 
-bool report_has_measures(const report_view *v) {
+static bool has_measures(const report_view *v) {
     double most = -1;
     for (size_t m = 0; m < MEASURES; m++)
         most = fmax(most, seeds_of(v, &measures[m]));
     return most >= 0;
 }
 
-void report_table_measures(const report_view *v) {
-    static const report_slot slots[] = {{"truths", write_truths, NULL, NULL},
-                                        {"heads", write_heads, NULL, NULL},
-                                        {"body", write_measures, NULL, NULL},
-                                        {"stopped", write_stopped, has_stopped, NULL},
-                                        {.name = NULL}};
-    report_fill(v, "measures", slots);
-}
+static void write_measures(const report_view *v) { report_fill(v, "measures"); }
+
+const report_slot report_table_slots[] = {
+    {"correct", write_loss_table, report_has_losses, "correct"},
+    {"all", write_loss_table, report_has_losses, "all"},
+    {"losses", write_loss_table, NULL, NULL},
+    {"usual", write_usual, NULL, NULL},
+    {"mixed", NULL, is_mixed, NULL},
+    {"seeds", write_seeds, NULL, NULL},
+    {"top", NULL, is_top, NULL},
+    {"kept", NULL, is_kept, NULL},
+    {"shares", write_shares, NULL, NULL},
+    {"loss_rows", write_loss_rows, NULL, NULL},
+    {"measures", write_measures, has_measures, NULL},
+    {"truths", write_truths, NULL, NULL},
+    {"coalitions", write_coalitions, NULL, NULL},
+    {"correlation", write_correlation, NULL, NULL},
+    {"measure_heads", write_measure_heads, NULL, NULL},
+    {"measure_rows", write_measure_rows, NULL, NULL},
+    {"stopped", write_stopped, has_stopped, NULL},
+    {"title", write_title, NULL, NULL},
+    {"sampled", write_sampled, NULL, NULL},
+    {.name = NULL}};
