@@ -280,48 +280,36 @@ fds_status eval_answers(const eval_game *game, const eval_method *method, const 
 enum { PICTURED = 5, CONTRIBUTORS = 10 };
 
 /* The first test samples of different labels. */
-static size_t choose_pictured(const fds_problem *problem, uint32_t *samples, uint32_t *labels) {
+static size_t choose_pictured(const fds_problem *problem, uint32_t samples[PICTURED]) {
+    const uint16_t *labels = problem->test->labels;
     size_t count = 0;
     for (size_t i = 0; i < problem->test_count && count < PICTURED; i++) {
         bool is_new = true;
         for (size_t j = 0; j < count; j++)
-            is_new &= labels[j] != problem->test_labels[i];
+            is_new &= labels[samples[j]] != labels[problem->tests[i]];
         samples[count] = problem->tests[i];
-        labels[count] = problem->test_labels[i];
         count += is_new;
     }
     return count;
 }
 
-static fds_status draw(const eval_game *g, fds_run *run, const char *path, fds_error *err) {
-    const fds_problem *problem = g->problem;
-    uint32_t samples[PICTURED], true_labels[PICTURED], labels[PICTURED];
-    size_t count = choose_pictured(problem, samples, true_labels);
-    const fds__answers answers = {
-        .labels = labels,
-        .probs = fds__alloc_zero(PICTURED * problem->train->classes, sizeof *answers.probs),
-        .values = fds__alloc_zero(PICTURED * g->players, sizeof *answers.values)};
-    fds_status status = FDS_OK;
-    if (!answers.probs || !answers.values)
-        status = fds__fail_nomem(err, PICTURED * g->players * sizeof *answers.values);
-    if (status == FDS_OK)
-        status = fds__run_explain(run, FDS__ANSWERER_EXPLAINER, problem->test, samples, count,
-                                  false, &answers, err);
-    if (status == FDS_OK)
-        status = fds__run_draw(run, problem->test, samples, count, true_labels, &answers,
-                               CONTRIBUTORS, path, err);
-    fds__free(answers.probs);
-    fds__free(answers.values);
-    return status;
-}
-
 fds_status eval_picture(const eval_game *g, const char *method, const char *name, fds_error *err) {
     char dir[FDS__PATH_MAX], path[FDS__PATH_MAX];
+    uint32_t samples[PICTURED];
+    size_t count = choose_pictured(g->problem, samples);
     fds_run *run;
+    fds_input *input = NULL;
+    fds_result *result = NULL;
     TRY(fds__path_join(path, sizeof path, g->dir, name, err));
     TRY(run_folder(g, method, dir, err));
     TRY(fds__run_open(dir, EXPLAINER_THREADS, &run, err));
-    fds_status status = draw(g, run, path, err);
+    fds_status status = fds_input_samples(run, g->problem->test, samples, count, &input, err);
+    if (status == FDS_OK)
+        status = fds_run_explain(run, input, NULL, NULL, &result, err);
+    if (status == FDS_OK)
+        status = fds_run_draw(run, input, result, CONTRIBUTORS, path, err);
+    fds_result_free(result);
+    fds_input_free(input);
     fds_run_free(run);
     return status;
 }
