@@ -60,11 +60,19 @@ static fds_status fail_name(const char *name, fds_error *err) {
                      name, list);
 }
 
-/* The title of a method that is not in the table: from the numbers in its name, or from its help. */
-static void set_title(eval_method *m) {
+/* Kind and title. A method that is not in the table has its title from the numbers in its name, or
+ * from its help. */
+static void describe(eval_method *m) {
     const char *about = fds_baseline_about(m->base);
     double alpha, beta;
     uint32_t k;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, m->base) == 0) {
+            m->kind = known[i].kind;
+            snprintf(m->title, sizeof m->title, "%s", known[i].title);
+            return;
+        }
+    m->kind = REPORT_OTHER;
     if (baseline_read_knn(m->base, &k))
         snprintf(m->title, sizeof m->title, "%u nearest neighbour%s%s", k, k == 1 ? "" : "s",
                  strchr(m->base, '@') ? ", of features" : "");
@@ -72,16 +80,6 @@ static void set_title(eval_method *m) {
         snprintf(m->title, sizeof m->title, "Beta Shapley (%.32s)", m->base + strlen("beta:"));
     else if (about)
         snprintf(m->title, sizeof m->title, "%c%.46s", toupper((unsigned char)about[0]), about + 1);
-}
-
-static void describe(eval_method *m) {
-    m->kind = REPORT_OTHER;
-    set_title(m);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].name, m->base) == 0) {
-            m->kind = known[i].kind;
-            snprintf(m->title, sizeof m->title, "%s", known[i].title);
-        }
 }
 
 /* Whether there is such a baseline, and it has values of this kind. The number of players is not

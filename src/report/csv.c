@@ -30,11 +30,6 @@ typedef struct line {
     report_stat stat;
 } line;
 
-static void add_text(fds__text *csv, const char *text) {
-    fds__text_csv(csv, text);
-    fds__text_add(csv, ",", 1);
-}
-
 static void add_number(fds__text *csv, double value, char end) {
     if (isfinite(value))
         fds__text_double(csv, value);
@@ -45,8 +40,10 @@ static void add_line(fds__text *csv, const line *l) {
     if (!isfinite(l->stat.mean))
         return;
     const char *const texts[] = {l->data, l->method, l->measure, l->utility, l->removal, l->set};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        add_text(csv, texts[i]);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        fds__text_csv(csv, texts[i]);
+        fds__text_add(csv, ",", 1);
+    }
     add_number(csv, l->share, ',');
     if (l->seed)
         fds__text_print(csv, "%lld", (long long)json_integer_value(l->seed));

@@ -152,23 +152,21 @@ static json_t *join_machine(json_t *const *cases, size_t count) {
 
 static const char *name_of(const json_t *of_case) { return report_text_of(of_case, "data/name"); }
 
-/* Groups the cases by name, and joins each group. */
+/* Joins the cases of each name. */
 static fds_status join_cases(json_t *const *cases, const char *const *dirs, size_t count,
                              report_cases *g, json_t *list, fds_error *err) {
     for (size_t i = 0; i < count; i++) {
-        bool is_new = true;
-        for (size_t before = 0; before < i; before++)
-            is_new &= strcmp(name_of(cases[before]), name_of(cases[i])) != 0;
+        json_t *data;
         g->count = 0;
-        for (size_t k = i; is_new && k < count; k++)
+        for (size_t k = 0; k < count; k++)
             if (strcmp(name_of(cases[k]), name_of(cases[i])) == 0) {
                 g->cases[g->count] = cases[k];
                 g->dirs[g->count++] = dirs[k];
             }
-        json_t *data = NULL;
-        if (is_new)
-            TRY(join_group(g, &data, err));
-        if (is_new && !fds__json_append(list, data))
+        if (g->cases[0] != cases[i]) /* joined with an earlier one */
+            continue;
+        TRY(join_group(g, &data, err));
+        if (!fds__json_append(list, data))
             return fds__fail_json(err);
     }
     return FDS_OK;

@@ -138,30 +138,19 @@ static void write_utilities(const report_view *v) {
 
 /* ---- settings ---- */
 
-/* A setting as people write it: lists with commas, texts without quotes. */
+/* A setting for people: lists with commas, texts without quotes. */
 static void add_value(fds__text *html, const json_t *value) {
-    const char *key;
-    json_t *item;
+    const json_t *item;
     if (json_is_string(value))
         draw_text(html, json_string_value(value));
     else if (json_is_number(value))
         fds__text_double(html, json_number_value(value));
-    else if (json_is_boolean(value))
-        draw_markup(html, json_is_true(value) ? "yes" : "no");
-    else if (json_is_array(value))
-        for (size_t i = 0; i < json_array_size(value); i++) {
-            draw_markup(html, i ? ", " : "");
-            add_value(html, json_array_get(value, i));
-        }
-    else if (json_is_object(value)) {
-        json_object_foreach((json_t *)(uintptr_t)value, key, item) {
-            draw_text(html, key);
-            draw_markup(html, " ");
-            add_value(html, item);
-            draw_markup(html, "; ");
-        }
-    } else
+    else if (!json_is_array(value))
         draw_markup(html, "–");
+    for (size_t i = 0; (item = json_array_get(value, i)); i++) {
+        draw_markup(html, i ? ", " : "");
+        add_value(html, item);
+    }
 }
 
 /* One line per key, one column per set of data. outer: the object that has the key, with a slash

@@ -18,18 +18,23 @@ static const char *const headings[REPORT_KINDS] = {"The paper’s methods", "Bey
 
 /* ---- cells ---- */
 
-/* The number at a path within the data. decimals -1: about three digits. */
-__attribute__((format(printf, 3, 4))) static void add_number(const report_view *v, int decimals,
-                                                             const char *format, ...) {
+/* The number at a path within the data, between two pieces of markup; nothing where there is none.
+ * decimals -1: about three digits. */
+__attribute__((format(printf, 5, 6))) static void add_number(const report_view *v,
+                                                             const char *before, const char *after,
+                                                             int decimals, const char *format,
+                                                             ...) {
     char path[160];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(path, sizeof path, format, arguments);
     va_end(arguments);
     double value = report_number_of(v->data, path);
-    fds__text_print(v->html, "<span data-path=\"/data/%zu/%s\">", v->at, path);
+    if (!isfinite(value))
+        return;
+    fds__text_print(v->html, "%s<span data-path=\"/data/%zu/%s\">", before, v->at, path);
     draw_number(v->html, decimals < 0 ? draw_decimals(value) : decimals, value);
-    draw_markup(v->html, "</span>");
+    fds__text_print(v->html, "</span>%s", after);
 }
 
 /* Opens a cell; the standard deviation shows where the pointer rests. */
@@ -156,22 +161,14 @@ static void add_loss(const losses *t, const json_t *row, size_t r, const json_t 
     }
     bool is_best = mean == t->best[column] && is_ranked(t, row, entry);
     open_cell(v->html, "standard deviation", 2, report_number_at(report_at(entry, "sd"), share));
-    draw_markup(v->html, is_best ? "<b>" : "");
-    add_number(v, 2, "rows/%zu/losses/%zu/mean/%zu", r, at, share);
-    draw_markup(v->html, is_best ? "</b>" : "");
-    if (isfinite(report_number_at(report_at(entry, "error"), share))) {
-        draw_markup(v->html, "<i> ± ");
-        add_number(v, 2, "rows/%zu/losses/%zu/error/%zu", r, at, share);
-        draw_markup(v->html, "</i>");
-    }
+    add_number(v, is_best ? "<b>" : "", is_best ? "</b>" : "", 2, "rows/%zu/losses/%zu/mean/%zu", r,
+               at, share);
+    add_number(v, "<i> ± ", "</i>", 2, "rows/%zu/losses/%zu/error/%zu", r, at, share);
     /* the paper's are for a row's own models, on samples classified correctly */
     if (isfinite(report_paper_at(row, report_number_at(v->shares, share), &k)) && is_top(v) &&
         strcmp(v->set, "correct") == 0 &&
-        strcmp(report_text_of(entry, "utility"), report_text_of(row, "utility")) == 0) {
-        draw_markup(v->html, "<small>paper ");
-        add_number(v, 2, "rows/%zu/paper/mean/%zu", r, k);
-        draw_markup(v->html, "</small>");
-    }
+        strcmp(report_text_of(entry, "utility"), report_text_of(row, "utility")) == 0)
+        add_number(v, "<small>paper ", "</small>", 2, "rows/%zu/paper/mean/%zu", r, k);
     draw_markup(v->html, "</td>");
 }
 
@@ -221,15 +218,11 @@ static void add_bases(const losses *t) {
         draw_markup(v->html, "<tr><th scope=\"row\">With all players<small>with ");
         report_utility(v->html, report_text_of(of, "utility"));
         fds__text_print(v->html, "</small></th><td colspan=\"%zu\">", t->columns);
-        add_number(v, 2, "utilities/%zu/losses/%zu/mean", u, at);
-        if (isfinite(report_number_of(entry, "error"))) {
-            draw_markup(v->html, "<i> ± ");
-            add_number(v, 2, "utilities/%zu/losses/%zu/error", u, at);
-            draw_markup(v->html, "</i>");
-        }
-        draw_markup(v->html, "<small>test samples: ");
-        add_number(v, 0, "utilities/%zu/losses/%zu/count", u, at);
-        draw_markup(v->html, "</small></td></tr>\n");
+        add_number(v, "", "", 2, "utilities/%zu/losses/%zu/mean", u, at);
+        add_number(v, "<i> ± ", "</i>", 2, "utilities/%zu/losses/%zu/error", u, at);
+        add_number(v, "<small>test samples: ", "</small>", 0, "utilities/%zu/losses/%zu/count", u,
+                   at);
+        draw_markup(v->html, "</td></tr>\n");
     }
     draw_markup(v->html, "</tfoot>\n");
 }
@@ -315,11 +308,8 @@ static void add_remarks(const report_view *v, const json_t *row, size_t r, const
     bool is_baseline = report_kind_of(row) == REPORT_PAPER || report_kind_of(row) == REPORT_OTHER;
     if (strcmp(m->path, "sub_models") == 0 && is_baseline && report_number_of(stat, "mean") > 0)
         draw_markup(v->html, "<small>requested</small>");
-    if (report_number_of(stat, "count") < seeds_of(v, m)) {
-        draw_markup(v->html, "<small>seeds: ");
-        add_number(v, 0, "rows/%zu/%s/count", r, m->path);
-        draw_markup(v->html, "</small>");
-    }
+    if (report_number_of(stat, "count") < seeds_of(v, m))
+        add_number(v, "<small>seeds: ", "</small>", 0, "rows/%zu/%s/count", r, m->path);
 }
 
 static void add_measure(const report_view *v, const json_t *row, size_t r, const measure *m) {
@@ -338,16 +328,13 @@ static void add_measure(const report_view *v, const json_t *row, size_t r, const
     }
     open_cell(v->html, "standard deviation over seeds", m->decimals, report_number_of(stat, "sd"));
     if (has_mean) {
-        if (is_seconds && json_is_true(report_at(row, "timing/was_resumed")))
-            draw_markup(v->html, "≥ "); /* an interrupted method: only the last part was timed */
-        add_number(v, m->decimals, "rows/%zu/%s/mean", r, m->path);
+        /* of an interrupted method only the last part was timed */
+        bool is_part = is_seconds && json_is_true(report_at(row, "timing/was_resumed"));
+        add_number(v, is_part ? "≥ " : "", "", m->decimals, "rows/%zu/%s/mean", r, m->path);
         add_remarks(v, row, r, m);
     }
-    if (has_paper) {
-        draw_markup(v->html, "<small>paper ");
-        add_number(v, -1, "rows/%zu/paper/seconds", r);
-        draw_markup(v->html, "</small>");
-    }
+    if (has_paper)
+        add_number(v, "<small>paper ", "</small>", -1, "rows/%zu/paper/seconds", r);
     draw_markup(v->html, "</td>");
 }
 
@@ -382,10 +369,10 @@ static void write_measure_heads(const report_view *v) {
 /* ---- how far the truth can be trusted ---- */
 
 static void write_coalitions(const report_view *v) {
-    add_number(v, 0, "utilities/%zu/truth/coalitions", v->place);
+    add_number(v, "", "", 0, "utilities/%zu/truth/coalitions", v->place);
 }
 static void write_correlation(const report_view *v) {
-    add_number(v, 3, "utilities/%zu/truth/correlation/mean", v->place);
+    add_number(v, "", "", 3, "utilities/%zu/truth/correlation/mean", v->place);
 }
 
 static void write_truths(const report_view *v) {
@@ -416,7 +403,8 @@ static void write_title(const report_view *v) {
 static void write_sampled(const report_view *v) {
     double sampled =
         report_number_of(json_array_get(v->rows, v->place), "permutations/sampled/mean");
-    add_number(v, sampled != floor(sampled), "rows/%zu/permutations/sampled/mean", v->place);
+    add_number(v, "", "", sampled != floor(sampled), "rows/%zu/permutations/sampled/mean",
+               v->place);
 }
 
 static void write_stopped(const report_view *v) {
