@@ -249,19 +249,13 @@ static fds_status draw_all(job *j, fds_error *err) {
 
 /* ---- the result ---- */
 
-/* This machine; is_mixed where a method was timed on another one. */
-static json_t *describe_machine(const job *j) {
-    json_t *machine = eval_describe_machine(&j->game);
+static fds_status write_result(const job *j, fds_error *err) {
     bool is_mixed = false;
     for (size_t i = 0; i < j->count; i++)
         is_mixed |= j->rows[i].cost.is_elsewhere;
-    return fds__json_keep_if(machine, !is_mixed || fds__json_put(machine, "is_mixed", json_true()));
-}
-
-static fds_status write_result(const job *j, fds_error *err) {
     json_t *json =
         json_pack("{s:s, s:s, s:o, s:o, s:o, s:O, s:O, s:O}", "fds", FDS_VERSION, "kind",
-                  "fds bench case", "machine", describe_machine(j), "data",
+                  "fds bench case", "machine", eval_describe_machine(&j->game, is_mixed), "data",
                   eval_describe_data(&j->game), "settings", eval_describe_settings(&j->game),
                   "utilities", j->utilities, "rows", j->json_rows, "pictures", j->pictures);
     fds_status status = fds__json_write(j->game.dir, RESULT, json, err);

@@ -141,8 +141,9 @@ fds_status eval_folder_lock(const char *dir, fds__file *lock, fds_error *err);
 /* Writes settings.json, or compares with the one that is there: FDS_ERR_USAGE names the difference.
  */
 fds_status eval_folder_settle(const eval_game *game, fds_error *err);
-/* "machine", "data" and "settings" of case.json; NULL: out of memory. */
-json_t *eval_describe_machine(const eval_game *game);
+/* "machine", "data" and "settings" of case.json; NULL: out of memory. is_mixed: some times are of
+ * another machine. */
+json_t *eval_describe_machine(const eval_game *game, bool is_mixed);
 json_t *eval_describe_data(const eval_game *game);
 json_t *eval_describe_settings(const eval_game *game);
 

@@ -19,8 +19,7 @@ typedef struct {
     fds_problem problem; /* the original one, except for train and player_labels */
     fds_dataset *train;  /* with wrong labels */
     bool *is_flipped;    /* (players) */
-    double *values;      /* (players, tests) */
-    double *means;       /* (players) */
+    double *values;      /* (players, tests), then their means (players) */
 } flipped;
 
 static void flipped_free(flipped *f) {
@@ -29,7 +28,6 @@ static void flipped_free(flipped *f) {
     fds__free(f->problem.player_labels);
     fds__free(f->is_flipped);
     fds__free(f->values);
-    fds__free(f->means);
 }
 
 /* ---- wrong labels ---- */
@@ -106,18 +104,17 @@ static fds_status measure(flipped *f, eval_row *row, fds_error *err) {
         double sum = 0;
         for (size_t c = 0; c < columns; c++)
             sum += f->values[i * columns + c];
-        f->means[i] = sum / (double)columns;
+        f->values[i] = sum / (double)columns; /* in place: row i is not before i */
     }
-    row->area = fds_ranking_area(f->means, f->is_flipped, g->players);
+    row->area = fds_ranking_area(f->values, f->is_flipped, g->players);
     return FDS_OK;
 }
 
 static fds_status run(flipped *f, const eval_game *of, eval_row *rows, size_t count,
                       fds_error *err) {
     f->is_flipped = fds__alloc_zero(of->players, sizeof *f->is_flipped);
-    f->means = fds__alloc_zero(of->players, sizeof *f->means);
     f->values = fds__alloc_zero(of->players * of->tests, sizeof *f->values);
-    if (!f->is_flipped || !f->means || !f->values)
+    if (!f->is_flipped || !f->values)
         return fds__fail_nomem(err, of->players * of->tests * sizeof *f->values);
     TRY(flip(f, of, err));
     TRY(open_game(f, of, err));

@@ -74,13 +74,14 @@ static void name_processor(char *name, size_t size) {
 #endif
 }
 
-json_t *eval_describe_machine(const eval_game *g) {
+json_t *eval_describe_machine(const eval_game *g, bool is_mixed) {
     char name[64];
     unsigned processors = fds_processors();
     name_processor(name, sizeof name);
-    return json_pack("{s:o, s:I, s:s, s:I}", "processor", fds__json_string(name), "processors",
-                     (json_int_t)processors, "instructions", fds_isa(), "threads",
-                     (json_int_t)(g->params.threads ? g->params.threads : processors));
+    return json_pack("{s:o, s:I, s:s, s:I, s:o*}", "processor", fds__json_string(name),
+                     "processors", (json_int_t)processors, "instructions", fds_isa(), "threads",
+                     (json_int_t)(g->params.threads ? g->params.threads : processors), "is_mixed",
+                     is_mixed ? json_true() : NULL);
 }
 
 json_t *eval_describe_data(const eval_game *g) {
@@ -147,31 +148,17 @@ static fds_status describe(const eval_game *g, json_t **out, fds_error *err) {
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
-static fds_status compare(const char *path, const json_t *before, const json_t *now,
-                          fds_error *err) {
-    const char *format = json_string_value(json_object_get(before, "format"));
-    char text[400];
-    if (!format || strcmp(format, FORMAT) != 0)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: \"format\" must be \"" FORMAT "\"", path);
-    if (!fds__json_difference(before, now, "case", text, sizeof text))
-        return FDS_OK;
-    return fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one", path,
-                     text);
-}
-
 fds_status eval_folder_settle(const eval_game *g, fds_error *err) {
-    char path[FDS__PATH_MAX];
+    char path[FDS__PATH_MAX], text[400];
     json_t *now, *before = NULL;
     TRY(fds__path_join(path, sizeof path, g->dir, SETTINGS, err));
     TRY(describe(g, &now, err));
-    fds_status status;
-    if (fds__path_exists(path)) {
-        status = fds__json_read(path, MAX_BYTES, &before, err);
-        if (status == FDS_OK)
-            status = compare(path, before, now, err);
-    } else {
-        status = fds__json_write(g->dir, SETTINGS, now, err);
-    }
+    bool is_new = !fds__path_exists(path);
+    fds_status status = is_new ? fds__json_write(g->dir, SETTINGS, now, err)
+                               : fds__json_read(path, MAX_BYTES, &before, err);
+    if (status == FDS_OK && !is_new && fds__json_difference(before, now, "case", text, sizeof text))
+        status = fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one",
+                           path, text);
     json_decref(before);
     json_decref(now);
     return status;
@@ -192,7 +179,7 @@ static fds_status read_record(const eval_game *g, const char *path, eval_record 
     json_int_t sub_models;
     int was_resumed;
     TRY(fds__json_read(path, MAX_BYTES, &json, err));
-    json_t *here = eval_describe_machine(g);
+    json_t *here = eval_describe_machine(g, false);
     const json_t *machine = json_object_get(json, "machine");
     out->is_begun = json_is_true(json_object_get(json, "begun"));
     out->is_done = json_unpack(json, "{s:I, s:b}", "sub_models", &sub_models, "was_resumed",
@@ -240,7 +227,7 @@ fds_status eval_record_write(const eval_game *g, const char *method, const eval_
         cost ? json_pack("{s:o, s:o, s:I, s:b, s:o}", "prepare_s", fds__json_real(cost->prepare_s),
                          "answer_ms", fds__json_real(cost->answer_ms), "sub_models",
                          (json_int_t)cost->sub_models, "was_resumed", cost->was_resumed, "machine",
-                         eval_describe_machine(g))
+                         eval_describe_machine(g, false))
              : json_pack("{s:b}", "begun", true);
     fds_status status = fds__json_write(g->dir, name, json, err);
     json_decref(json);

@@ -62,13 +62,6 @@ static json_t *describe_base(const subset *s, const double *losses) {
                      fds__json_real(sd));
 }
 
-static json_t *describe_truth(const eval_truth *truth) {
-    if (!truth->values)
-        return json_null();
-    return json_pack("{s:I, s:o}", "coalitions", (json_int_t)truth->coalitions, "correlation",
-                     fds__json_real(truth->correlation));
-}
-
 fds_status eval_measure_utility(const eval_game *g, eval_utility utility, const eval_truth *truth,
                                 json_t *list, fds_error *err) {
     const double none = 0; /* share removed, so the values do not matter */
@@ -89,9 +82,12 @@ fds_status eval_measure_utility(const eval_game *g, eval_utility utility, const 
         json_decref(bases);
         return status;
     }
-    json_t *item =
-        json_pack("{s:s, s:I, s:o, s:o}", "utility", eval_utility_name(utility), "correct",
-                  (json_int_t)correct, "losses", bases, "truth", describe_truth(truth));
+    json_t *known = json_null();
+    if (truth->values)
+        known = json_pack("{s:I, s:o}", "coalitions", (json_int_t)truth->coalitions, "correlation",
+                          fds__json_real(truth->correlation));
+    json_t *item = json_pack("{s:s, s:I, s:o, s:o}", "utility", eval_utility_name(utility),
+                             "correct", (json_int_t)correct, "losses", bases, "truth", known);
     return fds__json_append(list, item) ? FDS_OK : fds__fail_json(err);
 }
 

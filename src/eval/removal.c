@@ -31,8 +31,21 @@ typedef struct {
 
 /* ---- checks ---- */
 
-static fds_status check_numbers(const job *j, fds_error *err) {
+static fds_status check(const job *j, fds_error *err) {
     uint32_t classes = fds__table_utility(j->table)->classes;
+    if ((int)j->removal < FDS_REMOVAL_TOP || j->removal > FDS_REMOVAL_KEEP_TOP)
+        return fds__fail(err, FDS_ERR_USAGE, "there is no removal number %d, only 0 to %d",
+                         (int)j->removal, FDS_REMOVAL_KEEP_TOP);
+    if (fds__table_store(j->table) != FDS_STORE_F32)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "the table keeps 16-bit floats, which have no numbers below 6e-8, so "
+                         "losses above 16 would become equal; it must keep 32-bit floats");
+    if (j->columns != 1 && j->columns != j->inputs)
+        return fds__fail(
+            err, FDS_ERR_SHAPE,
+            "values have %zu columns, but the table has %zu inputs: there must be one column "
+            "for all inputs, or one for each",
+            j->columns, j->inputs);
     for (size_t k = 0; k < j->share_count; k++)
         if (!(j->shares[k] >= 0 && j->shares[k] <= 1))
             return fds__fail(err, FDS_ERR_USAGE,
@@ -50,23 +63,6 @@ static fds_status check_numbers(const job *j, fds_error *err) {
                 "ranked by it",
                 i / j->columns, i % j->columns);
     return FDS_OK;
-}
-
-static fds_status check(const job *j, fds_error *err) {
-    if ((int)j->removal < FDS_REMOVAL_TOP || j->removal > FDS_REMOVAL_KEEP_TOP)
-        return fds__fail(err, FDS_ERR_USAGE, "there is no removal number %d, only 0 to %d",
-                         (int)j->removal, FDS_REMOVAL_KEEP_TOP);
-    if (fds__table_store(j->table) != FDS_STORE_F32)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "the table keeps 16-bit floats, which have no numbers below 6e-8, so "
-                         "losses above 16 would become equal; it must keep 32-bit floats");
-    if (j->columns != 1 && j->columns != j->inputs)
-        return fds__fail(
-            err, FDS_ERR_SHAPE,
-            "values have %zu columns, but the table has %zu inputs: there must be one column "
-            "for all inputs, or one for each",
-            j->columns, j->inputs);
-    return check_numbers(j, err);
 }
 
 /* ---- who remains ---- */

@@ -151,28 +151,22 @@ static fds_status check(const char *path, const char *place, const json_t *json,
     return FDS_OK;
 }
 
-static fds_status check_shares(const char *path, const char *place, const json_t *shares,
-                               fds_error *err) {
-    double last = 0;
-    for (size_t i = 0; i < json_array_size(shares); i++) {
-        double share = json_number_value(json_array_get(shares, i));
-        if (!(share > last) || share > 1)
-            return fds__fail(
-                err, FDS_ERR_FORMAT,
-                "%s: %ssettings.shares[%zu]: shares must ascend, above 0 and at most 1", path,
-                place, i);
-        last = share;
-    }
-    return FDS_OK;
-}
-
 /* What a case and a set of data in a report have in common: each list of a row's losses has a
- * number for each share. prefix: "data[0]." or "". */
+ * number for each share, and shares ascend. prefix: "data[0]." or "". */
 static fds_status check_data(const char *path, const char *prefix, const json_t *json,
                              fds_error *err) {
     static const char *const lists[] = {"mean", "sd", "error"};
     const json_t *shares = report_at(json, "settings/shares"), *row, *loss;
-    TRY(check_shares(path, prefix, shares, err));
+    double last = 0;
+    for (size_t i = 0; i < json_array_size(shares); i++) {
+        double share = report_number_at(shares, i);
+        if (!(share > last) || share > 1)
+            return fds__fail(
+                err, FDS_ERR_FORMAT,
+                "%s: %ssettings.shares[%zu]: shares must ascend, above 0 and at most 1", path,
+                prefix, i);
+        last = share;
+    }
     for (size_t r = 0; (row = json_array_get(report_at(json, "rows"), r)); r++)
         for (size_t i = 0; (loss = json_array_get(report_at(row, "losses"), i)); i++)
             for (size_t k = 0; k < 3; k++) {

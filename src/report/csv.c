@@ -48,10 +48,9 @@ static void add_line(fds__text *csv, const line *l) {
     if (l->seed)
         fds__text_print(csv, "%lld", (long long)json_integer_value(l->seed));
     fds__text_add(csv, ",", 1);
-    add_number(csv, l->stat.mean, ',');
-    add_number(csv, l->stat.sd, ',');
-    add_number(csv, l->stat.error, ',');
-    add_number(csv, l->stat.count, '\n');
+    const double numbers[] = {l->stat.mean, l->stat.sd, l->stat.error, l->stat.count};
+    for (size_t i = 0; i < 4; i++)
+        add_number(csv, numbers[i], i < 3 ? ',' : '\n');
 }
 
 static line make_line(const json_t *data, const json_t *row, const char *measure) {

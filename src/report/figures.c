@@ -50,17 +50,14 @@ static const json_t *row_at(const chart *c, size_t i) {
     return json_array_get(c->v.rows, c->rows[i]);
 }
 
-static const json_t *entry_of(const chart *c, const json_t *row) {
-    return report_losses(row, c->v.utility, c->v.removal, c->v.set, NULL);
-}
-
 static size_t count_seeds(const chart *c) { return json_array_size(report_at(c->v.data, "seeds")); }
 
 /* Whether a row (NULL: any row of the chart) has losses for a seed. */
 static bool has_seed(const chart *c, const json_t *row, size_t seed) {
     bool has_it = false;
     if (row)
-        return json_is_array(json_array_get(report_at(entry_of(c, row), "by_seed"), seed));
+        return json_is_array(
+            json_array_get(report_at(report_entry(&c->v, row, NULL), "by_seed"), seed));
     for (size_t i = 0; i < c->count; i++)
         has_it |= has_seed(c, row_at(c, i), seed);
     return has_it;
@@ -92,7 +89,7 @@ static bool is_removal(const chart *c, const char *removal) {
 
 /* y, band and marks (points) of a row, from share 0 on. */
 static void fill_curve(const chart *c, const json_t *row, double *y, double *band, double *marks) {
-    const json_t *shares = c->v.shares, *entry = entry_of(c, row);
+    const json_t *shares = c->v.shares, *entry = report_entry(&c->v, row, NULL);
     bool is_papers = is_removal(c, "top") && strcmp(c->v.set, "correct") == 0 &&
                      strcmp(report_text_of(row, "utility"), c->v.utility) == 0;
     y[0] = entry && !is_removal(c, "keep_top") ? base_of(c, row) : NAN; /* nobody removed */
@@ -128,7 +125,8 @@ static void name_seeds(const chart *c, fds__text *title) {
         bool is_used = has_seed(c, NULL, i);
         used += is_used;
         for (size_t k = 0; k < c->count; k++)
-            is_even &= has_seed(c, row_at(c, k), i) == is_used || !entry_of(c, row_at(c, k));
+            is_even &=
+                has_seed(c, row_at(c, k), i) == is_used || !report_entry(&c->v, row_at(c, k), NULL);
     }
     for (size_t i = 0; used < seeds && i < seeds; i++)
         if (has_seed(c, NULL, i)) {
@@ -229,11 +227,12 @@ static void add_part(chart *c, size_t part, size_t *chosen) {
     do {
         c->count = 0;
         for (; c->count < MOST_CURVES && (row = json_array_get(c->v.rows, next)); next++)
-            if (part_of(row) < PARTS && (part == PARTS || part_of(row) == part) && entry_of(c, row))
+            if (part_of(row) < PARTS && (part == PARTS || part_of(row) == part) &&
+                report_entry(&c->v, row, NULL))
                 chosen[c->count++] = next;
         bool has_controls = c->count || is_first;
         for (size_t r = 0; has_controls && (row = json_array_get(c->v.rows, r)); r++)
-            if (part_of(row) == PARTS && entry_of(c, row))
+            if (part_of(row) == PARTS && report_entry(&c->v, row, NULL))
                 chosen[c->count++] = r;
         if (c->count)
             add_charts(c);
@@ -248,7 +247,7 @@ static void add_utility(chart *c, size_t *chosen) {
     size_t curves = 0;
     const json_t *row;
     for (size_t r = 0; (row = json_array_get(c->v.rows, r)); r++)
-        curves += part_of(row) < PARTS && entry_of(c, row);
+        curves += part_of(row) < PARTS && report_entry(&c->v, row, NULL);
     c->heading = "all methods";
     if (curves <= MOST_CURVES)
         add_part(c, PARTS, chosen);

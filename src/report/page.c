@@ -81,7 +81,7 @@ static void write_heads(const report_view *v) { fill_each(v, "head"); }
 /* Whether a row is in the table at hand, though its values come from the utility function own. */
 static bool is_other(const report_view *v, const json_t *row) {
     return !is_control(v, row) && strcmp(report_text_of(row, "utility"), v->own) == 0 &&
-           report_losses(row, v->utility, v->removal, v->set, NULL);
+           report_entry(v, row, NULL);
 }
 
 static size_t count_others(const report_view *v) {

@@ -4,7 +4,7 @@
  *
  *   check.c      reads and checks case.json and report.json
  *   numbers.c    numbers in them, and statistics over seeds
- *   join.c       report.json from cases; join_rows.c its numbers
+ *   join.c       report.json from cases
  *   csv.c        the same as CSV
  *   page.c       report.html; tables.c its tables, figures.c its charts and pictures, html.c what
  *                fills the parts of assets/page.html
@@ -92,21 +92,6 @@ double report_paper_at(const json_t *row, double share, size_t *at);
  * parts' own errors are not looked at. */
 report_stat report_pool(const report_stat *parts, size_t count);
 
-/* ---- join_rows.c ---- */
-
-/* The cases of one set of data, and scratch for a number of each. */
-typedef struct report_cases {
-    const json_t **cases;
-    const char **dirs;
-    report_stat *parts;
-    size_t count;
-    bool is_failed; /* memory ran out */
-} report_cases;
-
-/* "utilities" and "rows" of report.json. */
-json_t *report_join_utilities(report_cases *g);
-json_t *report_join_rows(report_cases *g);
-
 /* ---- html.c ---- */
 
 /* What a part of the page shows. */
@@ -139,6 +124,9 @@ extern const char report_page_html[], report_style_css[]; /* assets/ */
 void report_fill(const report_view *v, const char *part);
 /* Whether some row is so: of the view's data, or of all data where it has none. */
 bool report_any_row(const report_view *v, bool (*is)(const report_view *v, const json_t *row));
+
+/* The entry of a row's losses that the view shows, or NULL; at as for report_losses. */
+const json_t *report_entry(const report_view *v, const json_t *row, size_t *at);
 
 /* A key within a JSON pointer. */
 void report_pointer(fds__text *html, const char *key);

@@ -50,16 +50,16 @@ static void open_cell(fds__text *html, const char *what, int decimals, double sd
 
 static void add_empty(fds__text *html) { draw_markup(html, "<td class=\"none\">–</td>"); }
 
-/* The rows of each kind under a heading: those that the table has (NULL: all). add writes what
+/* The rows of each kind under a heading: those for which has is true (NULL: all). add writes what
  * follows the title. */
 static void add_rows(const report_view *v, size_t columns, const void *table,
-                     bool (*has)(const void *table, const json_t *row),
+                     bool (*has)(const report_view *v, const json_t *row),
                      void (*add)(const void *table, const json_t *row, size_t r)) {
     for (int kind = 0; kind < REPORT_KINDS; kind++) {
         const json_t *row;
         bool is_open = false;
         for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
-            if ((int)report_kind_of(row) != kind || (has && !has(table, row)))
+            if ((int)report_kind_of(row) != kind || (has && !has(v, row)))
                 continue;
             if (!is_open)
                 fds__text_print(v->html,
@@ -86,10 +86,11 @@ typedef struct losses {
     double best[COLUMNS];            /* of the rows that are ranked; NaN: none */
 } losses;
 
-static const json_t *find_entry(const report_view *v, const json_t *row, size_t *at) {
-    const char *utility = v->utility ? v->utility : report_text_of(row, "utility");
-    return report_losses(row, utility, v->removal, v->set, at);
+static bool has_entry(const report_view *v, const json_t *row) {
+    return report_entry(v, row, NULL) && json_array_size(v->shares) > 0;
 }
+
+bool report_has_losses(const report_view *v) { return report_any_row(v, has_entry); }
 
 /* Of the utility functions that rows of the table have, the one of most rows. */
 static const char *find_usual(const report_view *v) {
@@ -101,7 +102,7 @@ static const char *find_usual(const report_view *v) {
         size_t count = 0;
         for (size_t k = 0; (other = json_array_get(v->rows, k)); k++)
             count += strcmp(report_text_of(other, "utility"), utility) == 0 &&
-                     find_entry(v, other, NULL);
+                     report_entry(v, other, NULL);
         usual = count > most ? utility : usual;
         most = MAX(most, count);
     }
@@ -141,7 +142,7 @@ static losses make_losses(const report_view *v) {
     const json_t *row;
     find_shares(&t);
     for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
-        const json_t *entry = find_entry(v, row, NULL);
+        const json_t *entry = report_entry(v, row, NULL);
         for (size_t c = 0; c < t.columns && is_ranked(&t, row, entry); c++) {
             double mean = report_number_at(report_at(entry, "mean"), t.shares[c]);
             t.best[c] = is_top(v) ? fmax(t.best[c], mean) : fmin(t.best[c], mean);
@@ -172,15 +173,11 @@ static void add_loss(const losses *t, const json_t *row, size_t r, const json_t 
     draw_markup(v->html, "</td>");
 }
 
-static bool has_loss_row(const void *table, const json_t *row) {
-    return find_entry(((const losses *)table)->v, row, NULL) != NULL;
-}
-
 static void add_loss_row(const void *table, const json_t *row, size_t r) {
     const losses *t = table;
     fds__text *html = t->v->html;
     size_t at = 0;
-    const json_t *entry = find_entry(t->v, row, &at);
+    const json_t *entry = report_entry(t->v, row, &at);
     draw_markup(html, " <code>");
     draw_text(html, report_text_of(row, "method"));
     draw_markup(html, "</code>");
@@ -198,7 +195,7 @@ static void add_loss_row(const void *table, const json_t *row, size_t r) {
 static bool is_used(const report_view *v, const char *utility) {
     const json_t *row;
     for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
-        if (strcmp(report_text_of(find_entry(v, row, NULL), "utility"), utility) == 0)
+        if (strcmp(report_text_of(report_entry(v, row, NULL), "utility"), utility) == 0)
             return true;
     return false;
 }
@@ -237,7 +234,7 @@ static void write_seeds(const report_view *v) {
     size_t seeds = json_array_size(report_at(v->data, "seeds")), most = 0;
     const json_t *row, *means;
     for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
-        const json_t *entry = find_entry(v, row, NULL);
+        const json_t *entry = report_entry(v, row, NULL);
         size_t count = 0;
         for (size_t i = 0; (means = json_array_get(report_at(entry, "by_seed"), i)); i++)
             count += json_is_array(means);
@@ -258,16 +255,10 @@ static void write_shares(const report_view *v) {
 
 static void write_loss_rows(const report_view *v) {
     const losses t = make_losses(v);
-    add_rows(v, t.columns, &t, has_loss_row, add_loss_row);
+    add_rows(v, t.columns, &t, has_entry, add_loss_row);
     if (is_top(v))
         add_bases(&t);
 }
-
-static bool has_entry(const report_view *v, const json_t *row) {
-    return find_entry(v, row, NULL) && json_array_size(v->shares) > 0;
-}
-
-bool report_has_losses(const report_view *v) { return report_any_row(v, has_entry); }
 
 static void write_loss_table(const report_view *v) { report_fill(v, "losses"); }
 

@@ -145,7 +145,7 @@ static void the_machine_is_that_of_the_first_case(void **state) {
     report = joined(both, 1);
     assert_true(json_is_true(at(report, "machine/is_mixed")));
     json_decref(report);
-    json_t *here = eval_describe_machine(&(eval_game){.params = {.threads = 3}});
+    json_t *here = eval_describe_machine(&(eval_game){.params = {.threads = 3}}, false);
     assert_true(strlen(report_text_of(here, "processor")) > 0);
     assert_int_equal(json_integer_value(at(here, "threads")), 3);
     json_decref(here);
