@@ -73,19 +73,15 @@ static fds_status open_fit(const eval_game *g, const char *method, fds__fit_repo
 static fds_status explain(const work *w, fds_run *run, fds__answerer by, fds_error *err) {
     const fds_problem *problem = w->game->problem;
     size_t n = w->game->players, tests = w->game->tests;
-    uint32_t *labels = fds__alloc_zero(tests, sizeof *labels);
     double *values = fds__alloc_zero(tests * n, sizeof *values); /* (tests, players) */
+    if (!values)
+        return fds__fail_nomem(err, tests * n * sizeof *values);
+    const fds__answers answers = {.labels = (uint32_t *)(uintptr_t)w->labels, /* only read */
+                                  .values = values};
     fds_status status =
-        labels && values ? FDS_OK : fds__fail_nomem(err, tests * n * sizeof *values);
-    if (status == FDS_OK) {
-        memcpy(labels, w->labels, tests * sizeof *labels);
-        const fds__answers answers = {.labels = labels, .values = values};
-        status =
-            fds__run_explain(run, by, problem->test, problem->tests, tests, true, &answers, err);
-    }
+        fds__run_explain(run, by, problem->test, problem->tests, tests, true, &answers, err);
     if (status == FDS_OK)
         fds__transpose(values, tests, n, w->values);
-    fds__free(labels);
     fds__free(values);
     return status;
 }

@@ -76,8 +76,7 @@ typedef struct eval_side {
 typedef struct eval_game {
     const char *name; /* of the data, "mnist" */
     const fds_problem *problem;
-    fds_params
-        params; /* of the job "bench"; every default is set, data and seed are of this case */
+    fds_params params; /* of the job "bench", complete, for this data set and seed */
     const eval_lists *lists;
     const fds_events *events;
     char dir[FDS__PATH_MAX];

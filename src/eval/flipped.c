@@ -33,18 +33,18 @@ static void flipped_free(flipped *f) {
 /* ---- wrong labels ---- */
 
 static fds_status choose_players(flipped *f, const eval_game *of, fds_error *err) {
-    uint32_t *order = fds__alloc_zero(of->players, sizeof *order);
-    if (!order)
-        return fds__fail_nomem(err, of->players * sizeof *order);
+    uint32_t *permutation = fds__alloc_zero(of->players, sizeof *permutation);
+    if (!permutation)
+        return fds__fail_nomem(err, of->players * sizeof *permutation);
     double wanted = round(of->params.flipped * (double)of->players);
     size_t count = MAX((size_t)wanted, (size_t)1);
     fds_rng rng = fds_rng_make(of->params.seed, FDS__PURPOSE_FLIP, 0, 0);
     for (size_t i = 0; i < of->players; i++)
-        order[i] = (uint32_t)i;
-    fds_rng_shuffle(&rng, order, of->players);
+        permutation[i] = (uint32_t)i;
+    fds_rng_shuffle(&rng, permutation, of->players);
     for (size_t i = 0; i < count; i++)
-        f->is_flipped[order[i]] = true;
-    fds__free(order);
+        f->is_flipped[permutation[i]] = true;
+    fds__free(permutation);
     return FDS_OK;
 }
 

@@ -80,10 +80,10 @@ static int compare_places(const void *a, const void *b) {
     return (x->player > y->player) - (x->player < y->player);
 }
 
-static void sort_players(const job *j, size_t column, place *order) {
+static void sort_players(const job *j, size_t column, place *ranking) {
     for (size_t p = 0; p < j->players; p++)
-        order[p] = (place){j->values[p * j->columns + column], (uint32_t)p};
-    qsort(order, j->players, sizeof *order, compare_places);
+        ranking[p] = (place){j->values[p * j->columns + column], (uint32_t)p};
+    qsort(ranking, j->players, sizeof *ranking, compare_places);
 }
 
 /* Halves are rounded up, also those that the binary form of a share misses (0.29 of 50). */
@@ -91,15 +91,15 @@ static size_t whole_players(double share, size_t players) {
     return (size_t)floor(share * (double)players + 0.5 + 1e-9);
 }
 
-/* Adds to row the players of order that remain. */
-static void keep(const job *j, const place *order, double share, uint64_t *row) {
+/* Adds to row the players of ranking that remain. */
+static void keep(const job *j, const place *ranking, double share, uint64_t *row) {
     size_t count = whole_players(share, j->players), first = 0, end = j->players;
     if (j->removal == FDS_REMOVAL_TOP)
         first = count;
     else
         end = j->removal == FDS_REMOVAL_KEEP_TOP ? count : j->players - count;
     for (size_t i = first; i < end; i++)
-        fds__coalition_add(row, order[i].player);
+        fds__coalition_add(row, ranking[i].player);
 }
 
 /* Row k * columns + c: share k by column c. */
@@ -108,16 +108,16 @@ static fds_status make_plan(const job *j, fds_plan **out, fds_error *err) {
     if (!fds__mul(j->share_count, j->columns, &rows))
         return fds__fail(err, FDS_ERR_LIMIT, "%zu shares times %zu columns are too many",
                          j->share_count, j->columns);
-    place *order = fds__alloc_zero(j->players, sizeof *order);
-    if (!order)
-        return fds__fail_nomem(err, j->players * sizeof *order);
+    place *ranking = fds__alloc_zero(j->players, sizeof *ranking);
+    if (!ranking)
+        return fds__fail_nomem(err, j->players * sizeof *ranking);
     fds_status status = fds__plan_blank(j->players, rows, out, err);
     for (size_t c = 0; c < j->columns && status == FDS_OK; c++) {
-        sort_players(j, c, order);
+        sort_players(j, c, ranking);
         for (size_t k = 0; k < j->share_count; k++)
-            keep(j, order, j->shares[k], fds__plan_bits(*out, k * j->columns + c));
+            keep(j, ranking, j->shares[k], fds__plan_bits(*out, k * j->columns + c));
     }
-    fds__free(order);
+    fds__free(ranking);
     return status;
 }
 

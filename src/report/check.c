@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads case.json and report.json (docs/bench.md) and checks them before anything is computed from
- * them. What a member must be is written down as a shape; a file of another shape is refused with
- * the place, "rows[2].losses[0].mean". Members that nobody reads later are not looked at.
+ * them. A shape says what each member must be; the error for a file of another shape names the place,
+ * "rows[2].losses[0].mean". Members that are never read are not checked.
  */
 #include "report/report.h"
 
@@ -14,7 +14,7 @@
 #define MAX_COUNT 2147483647
 enum { MAX_ITEMS = 4096, PLACE = 160 };
 
-/* ---- what there must be ---- */
+/* ---- shapes ---- */
 
 /* A shape is a letter of the table below, or {key:shape key:shape}, or [shape], a list of such; in
  * [=key,key {...}] no two entries have the same members key. Before a shape, "?" allows null and
@@ -22,7 +22,7 @@ enum { MAX_ITEMS = 4096, PLACE = 160 };
 static const struct {
     char letter;
     const char *name;
-    const char *choices; /* of texts: those that there are, each between bars; or NULL */
+    const char *choices; /* of texts: the allowed ones, each between bars; or NULL */
 } types[] = {{'t', "a text", NULL},
              {'f', "true or false", NULL},
              {'w', "a whole number", NULL},
@@ -59,7 +59,7 @@ static const char report_shape[] =
     "    efficiency_gap:" STAT "}"
     "   auc:" STAT " sub_models:" STAT "}]}]}";
 
-/* ---- whether it is so ---- */
+/* ---- checks ---- */
 
 static bool is_of_type(const json_t *json, char letter, const char *choices) {
     char choice[PLACE];
@@ -151,7 +151,7 @@ static fds_status check(const char *path, const char *place, const json_t *json,
     return FDS_OK;
 }
 
-/* What a case and a set of data in a report have in common: each list of a row's losses has a
+/* What a case and a data set of a report have in common: each list of a row's losses has a
  * number for each share, and shares ascend. prefix: "data[0]." or "". */
 static fds_status check_data(const char *path, const char *prefix, const json_t *json,
                              fds_error *err) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The figures of a set of data in report.html: removal curves with bands of 1.96 standard errors,
+ * The figures of a data set in report.html: removal curves with bands of 1.96 standard errors,
  * bars of the seconds to prepare, and the pictures of the largest contributors.
  *
  * Curves by one utility function share a chart if there are at most 8 besides the controls; else
- * the paper's methods, its baselines, and all others have charts of their own.
+ * the paper's methods, its baselines and all others have separate charts.
  */
 #include "report/report.h"
 
@@ -41,7 +41,7 @@ static unsigned style_of(const json_t *rows, size_t r) {
 /* What one chart shows: losses of the view's utility function, removal and set. */
 typedef struct chart {
     report_view v;
-    const char *heading; /* who is in it */
+    const char *heading; /* which methods it shows */
     const size_t *rows;  /* (count) places of rows */
     size_t count;
 } chart;
@@ -63,8 +63,8 @@ static bool has_seed(const chart *c, const json_t *row, size_t seed) {
     return has_it;
 }
 
-/* The loss with all players, over the seeds that a row (NULL: the chart) has; of some seeds each
- * counts alike. */
+/* The loss with all players, over the seeds that a row (NULL: the chart) has. Where some are missing,
+ * the others have equal weights. */
 static double base_of(const chart *c, const json_t *row) {
     const json_t *of =
         report_find(report_at(c->v.data, "utilities"), "utility", c->v.utility, NULL);

@@ -21,12 +21,12 @@ static const report_slot *find_slot(const char *name, size_t length) {
     return NULL;
 }
 
-/* What a path leads to in report.json, or, after a point, in the view's data. */
+/* The value at a path in report.json, or, after a point, in the view's data set. */
 static const json_t *find_path(const report_view *v, const char *path) {
     return *path == '.' ? report_at(v->data, path + 1) : report_at(v->report, path);
 }
 
-/* "path word": the number there, or of the entries of a list there, with the word as its unit. */
+/* "path word": the number at the path, or the length of a list there, with its unit. */
 static void write_count(const report_view *v, const char *path) {
     char key[64], word[32] = "";
     sscanf(path, "%63[^ ] %31[^}]", key, word);
@@ -41,7 +41,7 @@ static bool is_there(const json_t *json) {
     return json_is_true(json) || json_array_size(json) || *report_text_of(json, "");
 }
 
-/* Up to {{/name}} or the end of the part; returns where it goes on. */
+/* Fills text up to {{/name}} or the end of the part; returns what follows. */
 static const char *fill(const report_view *v, const char *text, bool is_shown) {
     for (const char *open; (open = strstr(text, "{{")) && open[2] != '=';) {
         const char *start = open + 2 + strspn(open + 2, "#^/"), *end = strstr(start, "}}");
@@ -98,13 +98,6 @@ const json_t *report_entry(const report_view *v, const json_t *row, size_t *at) 
 
 /* ---- names ---- */
 
-void report_pointer(fds__text *html, const char *key) {
-    for (; *key; key++) {
-        const char one[2] = {*key, 0};
-        draw_text(html, *key == '/' ? "~1" : *key == '~' ? "~0" : one);
-    }
-}
-
 void report_utility(fds__text *html, const char *utility) {
     if (strcmp(utility, "retrain") == 0)
         draw_text(html, "models trained to convergence");
@@ -126,8 +119,4 @@ void report_counted(fds__text *html, size_t count, const char *one) {
     fds__text_print(html, "%zu %s", count, one);
     if (count != 1)
         draw_markup(html, one[strlen(one) - 1] == 's' ? "es" : "s");
-}
-
-const char *report_separator(size_t i, size_t count) {
-    return i == 0 ? "" : i + 1 < count ? ", " : " and ";
 }

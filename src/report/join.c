@@ -70,8 +70,8 @@ static json_t *join_agreement(case_group *g, const char *method) {
     return json_null();
 }
 
-/* How many permutations were sampled, and whether all seeds ended by the method's own rule; null
- * where it has none. */
+/* How many permutations were sampled, and whether the method's own rule stopped it in all seeds;
+ * null where it has none. */
 static json_t *join_permutations(const case_group *g, const char *method) {
     json_t *sampled = join_number(g, method, "permutations/sampled");
     const json_t *has_converged = json_null();
@@ -85,8 +85,7 @@ static json_t *join_permutations(const case_group *g, const char *method) {
     return json_pack("{s:o, s:O}", "sampled", sampled, "has_converged", has_converged);
 }
 
-/* Seconds of a method that was interrupted and resumed lack a part: they count only where there are
- * no others. */
+/* The seconds of an interrupted method lack a part: they count only where there are no others. */
 static json_t *join_timing(case_group *g, const char *method) {
     bool has_whole = false, has_any = false;
     for (size_t i = 0; i < g->count; i++) {
@@ -111,7 +110,7 @@ static json_t *join_timing(case_group *g, const char *method) {
 
 /* ---- losses ---- */
 
-/* A case's own entry that is like one of the losses of a method (NULL: with all players). */
+/* The entry of a case that matches one of the losses of a method (NULL: with all players). */
 static const json_t *entry_like(const case_group *g, size_t i, const char *method,
                                 const char *utility, const json_t *loss) {
     const char *set = report_text_of(loss, "set");
@@ -177,7 +176,7 @@ static json_t *join_losses(case_group *g, const char *method, const char *utilit
 
 /* ---- rows ---- */
 
-/* The paper's figures are for so many players. */
+/* What the paper reports, which is for REPORT_PAPER_PLAYERS players. */
 static json_t *describe_paper(const case_group *g, const char *method) {
     const json_t *data = report_at(g->cases[0], "data");
     const report_paper_row *row = report_paper_find(report_text_of(data, "name"), method);
@@ -254,9 +253,9 @@ static json_t *join_pictures(case_group *g) {
             if (file && !fds__path_exists(json_string_value(file)))
                 json_decref(file);
             else
-                g->is_failed |= !fds__json_append(out, json_pack("{s:s, s:o}", "method",
-                                                                 report_text_of(picture, "method"),
-                                                                 "file", file));
+                append(g, out,
+                       json_pack("{s:s, s:o}", "method", report_text_of(picture, "method"), "file",
+                                 file));
         }
     return out;
 }
@@ -348,20 +347,19 @@ static fds_status join_group(case_group *g, json_t **out, fds_error *err) {
     json_object_foreach((json_t *)(uintptr_t)report_at(g->cases[0], "data"), key, value)
         g->is_failed |= !fds__json_share(data, key, value);
     for (size_t i = 0; i < g->count; i++)
-        g->is_failed |= !fds__json_append(seeds, json_integer(seed_of(g->cases[i])));
-    bool is_whole =
-        fds__json_put(data, "seeds", seeds) &&
-        fds__json_put(data, "settings", join_settings(g, 0)) &&
-        fds__json_put(data, "utilities", join_list(g, "utilities", "utility", join_utility)) &&
-        fds__json_put(data, "rows", join_list(g, "rows", "method", join_row)) &&
-        fds__json_put(data, "pictures", join_pictures(g));
-    *out = fds__json_keep_if(data, is_whole && !g->is_failed);
+        append(g, seeds, json_integer(seed_of(g->cases[i])));
+    put(g, data, "seeds", seeds);
+    put(g, data, "settings", join_settings(g, 0));
+    put(g, data, "utilities", join_list(g, "utilities", "utility", join_utility));
+    put(g, data, "rows", join_list(g, "rows", "method", join_row));
+    put(g, data, "pictures", join_pictures(g));
+    *out = fds__json_keep_if(data, !g->is_failed);
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
 /* ---- all of it ---- */
 
-/* That of the first case, and whether another case is of another one, or of another version. */
+/* The machine of the first case. is_mixed: a case has another one, or another version. */
 static json_t *join_machine(json_t *const *cases, size_t count) {
     static const char *const keys[] = {"processor", "processors", "instructions", "threads"};
     const json_t *first = json_object_get(cases[0], "machine");

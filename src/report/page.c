@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * report.html: what report.json says, for people. One file that needs nothing else: style, drawings
- * and pictures are in it, there is no script and no link to anywhere but to its own parts. Its text
- * is in assets/page.html; here is what fills it, but for tables.c and figures.c.
+ * and pictures are in it, and it has no script and no link to other pages. Its text is in
+ * assets/page.html; this file, tables.c and figures.c fill it.
  */
 #include "report/report.h"
 
@@ -12,7 +12,7 @@ static const json_t *data_at(const report_view *v, size_t d) {
     return json_array_get(report_at(v->report, "data"), d);
 }
 
-/* ---- whether there is such a thing ---- */
+/* ---- conditions ---- */
 
 static bool is_in_paper(const report_view *v, const json_t *row) {
     (void)v;
@@ -51,10 +51,15 @@ static void write_methods(const report_view *v) {
     report_counted(v->html, count, "method");
 }
 
+/* Before item i of a list "A, B and C". */
+static const char *separator(size_t i, size_t count) {
+    return i == 0 ? "" : i + 1 < count ? ", " : " and ";
+}
+
 static void write_names(const report_view *v) {
     size_t count = json_array_size(report_at(v->report, "data"));
     for (size_t d = 0; d < count; d++) {
-        fds__text_print(v->html, "%s<b>", report_separator(d, count));
+        fds__text_print(v->html, "%s<b>", separator(d, count));
         draw_text(v->html, report_text_of(data_at(v, d), "name"));
         draw_markup(v->html, "</b>");
     }
@@ -62,7 +67,7 @@ static void write_names(const report_view *v) {
 
 static void write_number(const report_view *v) { fds__text_print(v->html, "%zu", v->at); }
 
-/* A part for each set of data. */
+/* A part for each data set. */
 static void fill_each(const report_view *v, const char *part) {
     report_view view = *v;
     for (view.at = 0; (view.data = data_at(v, view.at)); view.at++) {
@@ -78,7 +83,7 @@ static void write_heads(const report_view *v) { fill_each(v, "head"); }
 
 /* ---- a utility function ---- */
 
-/* Whether a row is in the table at hand, though its values come from the utility function own. */
+/* Whether a row of the table has values from another utility function, own. */
 static bool is_other(const report_view *v, const json_t *row) {
     return !is_control(v, row) && strcmp(report_text_of(row, "utility"), v->own) == 0 &&
            report_entry(v, row, NULL);
@@ -104,7 +109,7 @@ static void write_titles(const report_view *v) {
     const json_t *row;
     for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
         if (is_other(v, row)) {
-            draw_markup(v->html, report_separator(i++, count));
+            draw_markup(v->html, separator(i++, count));
             draw_text(v->html, report_text_of(row, "title"));
         }
 }
@@ -153,7 +158,15 @@ static void add_value(fds__text *html, const json_t *value) {
     }
 }
 
-/* One line per key, one column per set of data. outer: the object that has the key, with a slash
+/* A key within a JSON pointer. */
+static void add_key(fds__text *html, const char *key) {
+    for (; *key; key++) {
+        const char one[2] = {*key, 0};
+        draw_text(html, *key == '/' ? "~1" : *key == '~' ? "~0" : one);
+    }
+}
+
+/* One line per key, one column per data set. outer: the object that has the key, with a slash
  * after it, or "". */
 static void add_setting(const report_view *v, const char *outer, const char *key) {
     draw_markup(v->html, "<tr><th scope=\"row\">");
@@ -161,7 +174,7 @@ static void add_setting(const report_view *v, const char *outer, const char *key
     draw_markup(v->html, "</th>");
     for (size_t d = 0; data_at(v, d); d++) {
         fds__text_print(v->html, "<td data-path=\"/data/%zu/%s", d, outer);
-        report_pointer(v->html, key);
+        add_key(v->html, key);
         draw_markup(v->html, "\">");
         add_value(v->html, json_object_get(report_at(data_at(v, d), outer), key));
         draw_markup(v->html, "</td>");

@@ -9,14 +9,13 @@
 
 /* Makes paths of pictures inside the report's folder relative to it, so that it can be moved. */
 static fds_status name_pictures(const json_t *report, const char *out, fds_error *err) {
-    const json_t *list = report_at(report, "data");
+    const json_t *data;
+    json_t *picture;
     size_t length = strlen(out);
     while (length > 0 && out[length - 1] == '/')
         length--;
-    for (size_t d = 0; d < json_array_size(list); d++) {
-        const json_t *pictures = json_object_get(json_array_get(list, d), "pictures");
-        for (size_t i = 0; i < json_array_size(pictures); i++) {
-            json_t *picture = json_array_get(pictures, i);
+    for (size_t d = 0; (data = json_array_get(report_at(report, "data"), d)); d++)
+        for (size_t i = 0; (picture = json_array_get(report_at(data, "pictures"), i)); i++) {
             const char *file = report_text_of(picture, "file");
             if (strncmp(file, out, length) != 0 || file[length] != '/')
                 continue;
@@ -24,7 +23,6 @@ static fds_status name_pictures(const json_t *report, const char *out, fds_error
             if (!fds__json_put(picture, "file", json_string(file)))
                 return fds__fail_json(err);
         }
-    }
     return FDS_OK;
 }
 

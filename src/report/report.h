@@ -8,6 +8,7 @@
  *   csv.c        the same as CSV
  *   page.c       report.html; tables.c its tables, figures.c its charts and pictures, html.c what
  *                fills the parts of assets/page.html
+ *   paper.c      what the paper reports
  *   report.c     writes the three files
  *   compare.c    differences between two report.json
  *
@@ -40,7 +41,7 @@ typedef struct report_paper_row {
     double seconds; /* 0: not given */
 } report_paper_row;
 
-/* What the paper reports for a method on a set of data, or NULL. */
+/* What the paper reports for a method on a data set, or NULL. */
 const report_paper_row *report_paper_find(const char *data, const char *method);
 
 /* ---- join.c, csv.c, page.c ---- */
@@ -62,16 +63,18 @@ fds_status report_read(const char *path, json_t **out, fds_error *err);
 
 /* ---- numbers.c ---- */
 
-/* What a path within leads to, "rows/3/timing", or NULL; the text there, or ""; the number there, or
+/* The value at a path such as "rows/3/timing", or NULL; the text there, or ""; the number there, or
  * NaN. */
 const json_t *report_at(const json_t *json, const char *path);
 const char *report_text_of(const json_t *json, const char *path);
 double report_number_of(const json_t *json, const char *path);
 double report_number_at(const json_t *list, size_t at);
+
 /* Of count samples; sd (n - 1) and error are NaN where unknown. */
 typedef struct report_stat {
     double count, mean, sd, error;
 } report_stat;
+
 /* The members count, mean, sd and error of an object; of lists their entries at a place. error is
  * sd / sqrt(count) where there is no such member. */
 report_stat report_stat_of(const json_t *json, size_t at);
@@ -89,7 +92,7 @@ double report_paper_at(const json_t *row, double share, size_t *at);
 
 /* All samples of count parts together; parts without samples or mean do not count. error, the
  * standard error of the mean, is the greater of sd / sqrt(samples) and sd(means) / sqrt(parts). The
- * parts' own errors are not looked at. */
+ * errors of the parts are ignored. */
 report_stat report_pool(const report_stat *parts, size_t count);
 
 /* ---- html.c ---- */
@@ -98,12 +101,12 @@ report_stat report_pool(const report_stat *parts, size_t count);
 typedef struct report_view {
     fds__text *html;
     const json_t *report;
-    const json_t *data, *rows, *shares;  /* one set of data; NULL: all */
+    const json_t *data, *rows, *shares;  /* one data set; NULL: all */
     size_t at;                           /* of data in report.json */
     const char *utility, *removal, *set; /* of losses; utility NULL: each row's own */
     const char *own;                     /* another utility function */
     size_t place;                        /* of a row or a utility function */
-    fds_status *status;                  /* becomes what fails, but for memory of html */
+    fds_status *status; /* becomes the first failure, except that html is out of memory */
     fds_error *err;
 } report_view;
 
@@ -122,23 +125,20 @@ extern const char report_page_html[], report_style_css[]; /* assets/ */
 
 /* Adds a part of page.html. */
 void report_fill(const report_view *v, const char *part);
-/* Whether some row is so: of the view's data, or of all data where it has none. */
+/* Whether some row is so, among those of the view's data set, or of all where it has none. */
 bool report_any_row(const report_view *v, bool (*is)(const report_view *v, const json_t *row));
 
 /* The entry of a row's losses that the view shows, or NULL; at as for report_losses. */
 const json_t *report_entry(const report_view *v, const json_t *row, size_t *at);
 
-/* A key within a JSON pointer. */
-void report_pointer(fds__text *html, const char *key);
 /* "models trained to convergence", "models trained for 10 epochs" */
 void report_utility(fds__text *html, const char *utility);
 const char *report_removal(const char *removal); /* "without the most valuable players" */
 void report_counted(fds__text *html, size_t count, const char *one); /* "3 players" */
-const char *report_separator(size_t i, size_t count); /* "", ", " or " and " before item i */
 
 /* ---- tables.c ---- */
 
-/* Rows stand by their kinds, which are in the order of the page. */
+/* The page groups rows by kind, in the order of report_kind. */
 enum { REPORT_KINDS = REPORT_CONTROL + 1 };
 report_kind report_kind_of(const json_t *row);
 

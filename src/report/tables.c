@@ -78,7 +78,7 @@ static void add_rows(const report_view *v, size_t columns, const void *table,
 
 /* ---- losses ---- */
 
-/* A table of losses: who is in it, and what is best. */
+/* A table of losses: its columns, and the best loss of each. */
 typedef struct losses {
     const report_view *v;
     const char *usual;               /* the utility function of most rows */
@@ -116,7 +116,7 @@ static bool is_papers(double share) {
     return is_one;
 }
 
-/* The paper's shares where they were measured, and the first of the others where there is room. */
+/* The paper's shares if they were measured; then the first others, while columns are left. */
 static void find_shares(losses *t) {
     size_t count = json_array_size(t->v->shares), others = COLUMNS;
     for (size_t i = 0; i < count; i++)
@@ -130,7 +130,7 @@ static void find_shares(losses *t) {
 
 static bool is_top(const report_view *v) { return strcmp(v->removal, "top") == 0; }
 
-/* Losses by different models do not compare, and controls are not methods. */
+/* Losses of different models cannot be compared, and controls are not methods. */
 static bool is_ranked(const losses *t, const json_t *row, const json_t *entry) {
     return report_kind_of(row) != REPORT_CONTROL &&
            strcmp(report_text_of(entry, "utility"), t->usual) == 0;
@@ -165,7 +165,7 @@ static void add_loss(const losses *t, const json_t *row, size_t r, const json_t 
     add_number(v, is_best ? "<b>" : "", is_best ? "</b>" : "", 2, "rows/%zu/losses/%zu/mean/%zu", r,
                at, share);
     add_number(v, "<i> ± ", "</i>", 2, "rows/%zu/losses/%zu/error/%zu", r, at, share);
-    /* the paper's are for a row's own models, on samples classified correctly */
+    /* the paper reports losses of a row's own models, on samples classified correctly */
     if (isfinite(report_paper_at(row, report_number_at(v->shares, share), &k)) && is_top(v) &&
         strcmp(v->set, "correct") == 0 &&
         strcmp(report_text_of(entry, "utility"), report_text_of(row, "utility")) == 0)
@@ -377,7 +377,7 @@ static void write_truths(const report_view *v) {
     }
 }
 
-/* ---- who was stopped by the number of permutations, not by a rule of its own ---- */
+/* ---- methods stopped by the number of permutations, not by their own rule ---- */
 
 static bool was_stopped(const report_view *v, const json_t *row) {
     (void)v;

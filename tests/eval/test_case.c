@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cases: what case.json holds, which mistakes are told before any work, and what may be small or
+ * Cases: what case.json holds, which mistakes are named before any work, and what may be small or
  * missing. */
 #include "case_fixture.h"
 
@@ -15,9 +15,9 @@ static void expect_lists(const json_t *entry, size_t shares, size_t count) {
     }
 }
 
-/* Those that the bench asks for, before the method's own rule could end them; FreeShap has
- * no such rule. */
-static void expect_orders(const json_t *row, const char *base) {
+/* The number that the parameters set, before the method's own rule could stop it; FreeShap has no
+ * such rule. */
+static void expect_permutations(const json_t *row, const char *base) {
     const json_t *permutations = json_object_get(row, "permutations");
     bool is_free = strcmp(base, "freeshap") == 0;
     if (!is_free && strcmp(base, "tmc") != 0 && strcmp(base, "cs-shapley") != 0) {
@@ -69,7 +69,7 @@ static void expect_row(const json_t *json, size_t i, const char *name) {
     bool is_prepared = is_in_units || !m.is_per_sample;
     assert_true(isnan(number(timing, "prepare_s")) == !is_prepared);
     assert_true(isnan(number(timing, "answer_ms")) == !answers_alone);
-    expect_orders(row, m.base);
+    expect_permutations(row, m.base);
     assert_true(json_is_false(json_object_get(timing, "was_resumed")));
 }
 
@@ -130,7 +130,7 @@ static void methods_that_players_are_not_made_for_are_left_out(void **state) {
     trial_free(&t);
 }
 
-/* Players of one label make no groups: gfds and gfds+ are left out, unless they were asked for. */
+/* Players of one label make no groups: gfds and gfds+ are left out, unless they are named. */
 static void players_of_one_label_have_no_groups(void **state) {
     (void)state;
     trial t = trial_make(NULL);
@@ -226,7 +226,7 @@ static void other_settings_are_refused_by_name(void **state) {
     json_t *json = read_case(scratch_path("all"));
     expect_machine(json, fds_processors());
     json_decref(json);
-    t.params.coalitions = 0; /* 20 a player, whichever way that is said */
+    t.params.coalitions = 0; /* 20 per player, given or by default */
     run_case(&t, scratch_path("twenty"));
     t.params.coalitions = 20 * OWNERS;
     run_case(&t, scratch_path("twenty"));
@@ -277,7 +277,7 @@ static void two_at_a_time_are_refused(void **state) {
 
 /* ---- what is small or missing ---- */
 
-/* One test sample: nothing to deviate from; and where it is predicted wrongly, no right ones. */
+/* One test sample: nothing to deviate from; and where it is classified wrongly, no correct ones. */
 static void a_single_test_sample_is_enough(void **state) {
     (void)state;
     trial t = trial_make("ls,tmc,cs-shapley,knn:2/sample,random");
@@ -292,11 +292,11 @@ static void a_single_test_sample_is_enough(void **state) {
         t.test_labels[0] = t.test->labels[sample];
         run_case(&t, scratch_path(name));
         json_t *json = read_case(scratch_path(name));
-        const json_t *judged = json_array_get(json_object_get(json, "utilities"), 0);
+        const json_t *utility = json_array_get(json_object_get(json, "utilities"), 0);
         const json_t *row = find_row(json, "tmc");
         const json_t *all = find_losses(row, "retrain:10", "top", "all");
-        bool is_right = number(judged, "correct") == 1;
-        assert_int_equal(json_array_size(json_object_get(judged, "losses")), 1 + is_right);
+        bool is_right = number(utility, "correct") == 1;
+        assert_int_equal(json_array_size(json_object_get(utility, "losses")), 1 + is_right);
         assert_int_equal(json_array_size(json_object_get(row, "losses")), 1 + is_right);
         assert_true(json_is_null(json_array_get(json_object_get(all, "sd"), 0)));
         assert_true(json_is_number(json_array_get(json_object_get(all, "mean"), 0)));

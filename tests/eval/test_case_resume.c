@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The numbers of a case depend on nothing but data and settings: not on threads, not on the order
- * of methods, not on how often it was broken off. */
+ * of methods, not on how often it was interrupted. */
 #include "case_fixture.h"
 
 #include <sys/stat.h>
@@ -51,14 +51,14 @@ static void the_order_of_methods_changes_no_number(void **state) {
     trial_free(&t);
 }
 
-/* ---- broken off ---- */
+/* ---- interrupted ---- */
 
 /* Asks to stop at the stop_at-th call of progress, counted from when the log said from (NULL: from
  * the beginning). */
 typedef struct {
     uint64_t calls, stop_at;
     const char *from;
-    char last[200]; /* what was told last */
+    char last[200]; /* the last message */
 } watch;
 
 static bool watch_progress(void *user, const fds_progress *progress) {
