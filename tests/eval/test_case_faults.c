@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cases whose allocations and file operations fail, one at a time: each failure is told, and the
+ * Cases whose allocations and file operations fail, one at a time: each failure is reported, and the
  * next run in the same folder ends with the numbers of one that never failed. Leaks show where the
  * tests are built with the address sanitizer. Jansson's allocations fail too. */
 #include "case_fixture.h"
@@ -41,7 +41,7 @@ static void fail_at(const subject *s, fds__fault_kind kind, uint64_t places) {
         fds__fault_arm(kind, nth);
         fds_status status = try_case(&s->t, s->dir, &err);
         fds__fault_arm(kind, 0);
-        if (status == FDS_OK) /* what is only told to events, or tidied up */
+        if (status == FDS_OK) /* what only concerns events, or tidying up */
             survived++;
         else
             expect_told(kind, nth, status, &err);

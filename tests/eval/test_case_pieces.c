@@ -80,14 +80,14 @@ static void reference_solve(const reference *h, size_t count, uint64_t draw, dou
 /* The mean of two halves, and what the case says of them. */
 static void reference_truth(const reference *h, const json_t *json, size_t scorer, size_t half,
                             double *truth) {
-    const json_t *told =
+    const json_t *stated =
         json_object_get(json_array_get(json_object_get(json, "utilities"), scorer), "truth");
     double again[OWNERS * TESTED];
     reference_solve(h, half, 1, truth);
     reference_solve(h, half, 2, again);
     assert_memory_not_equal(truth, again, sizeof again);
-    assert_true(number(told, "coalitions") == 2 * (double)half);
-    assert_true(number(told, "correlation") == reference_correlation(h, again, truth));
+    assert_true(number(stated, "coalitions") == 2 * (double)half);
+    assert_true(number(stated, "correlation") == reference_correlation(h, again, truth));
     for (size_t i = 0; i < OWNERS * TESTED; i++)
         truth[i] = (truth[i] + again[i]) / 2;
 }

@@ -158,10 +158,10 @@ static void keep_warnings(void *user, fds_log_level level, const char *text) {
         snprintf(all + strlen(all), 1000 - strlen(all), "%s\n", text);
 }
 
-static void a_damaged_record_is_told_and_measured_again(void **state) {
+static void a_damaged_record_is_reported_and_measured_again(void **state) {
     (void)state;
     static const struct {
-        const char *text, *told;
+        const char *text, *warning;
     } damaged[] = {
         {"{}", "tmc.json: neither"},
         {"{", "tmc.json: line 1"},
@@ -184,7 +184,7 @@ static void a_damaged_record_is_told_and_measured_again(void **state) {
         scratch_write(in_run(dir, "tmc.json"), damaged[i].text, strlen(damaged[i].text));
         *warnings = 0;
         run_case(&t, dir);
-        expect_in(warnings, damaged[i].told);
+        expect_in(warnings, damaged[i].warning);
         expect_in(warnings, "; tmc is measured again");
         expect_same_numbers(dir, wanted);
         assert_true(was_resumed(dir, "tmc") && !was_resumed(dir, "loo"));
@@ -193,7 +193,7 @@ static void a_damaged_record_is_told_and_measured_again(void **state) {
     trial_free(&t);
 }
 
-static void a_damaged_result_is_told_and_measured_again(void **state) {
+static void a_damaged_result_is_reported_and_measured_again(void **state) {
     (void)state;
     static const char *const damaged[] = {"", "{\"fds\": \"0.1.0\"", "{}",
                                           "{\"kind\": \"fds bench case\", \"fds\": \"0.1.0\"}"};
@@ -241,8 +241,8 @@ int main(void) {
         IN_SCRATCH(the_order_of_methods_changes_no_number),
         IN_SCRATCH(a_case_that_was_cancelled_goes_on_with_the_same_numbers),
         IN_SCRATCH(a_resumed_case_keeps_what_methods_took),
-        IN_SCRATCH(a_damaged_record_is_told_and_measured_again),
-        IN_SCRATCH(a_damaged_result_is_told_and_measured_again),
+        IN_SCRATCH(a_damaged_record_is_reported_and_measured_again),
+        IN_SCRATCH(a_damaged_result_is_reported_and_measured_again),
         IN_SCRATCH(a_finished_case_is_left_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -273,7 +273,7 @@ static void equal_coalitions_are_trained_once(void **state) {
     fds_table_free(table);
 }
 
-/* Without everyone and nobody, unless they are asked for; and shares in any order, and none. */
+/* Without everyone and nobody, unless they are wanted; and shares in any order, and none. */
 static void nothing_else_is_trained(void **state) {
     (void)state;
     fake f;
@@ -449,7 +449,7 @@ static void a_table_of_16_bits_is_refused(void **state) {
 }
 
 /* A sub-model that fails ends the call; those before it are kept. */
-static void a_sub_model_that_fails_is_told(void **state) {
+static void a_sub_model_that_fails_is_reported(void **state) {
     (void)state;
     fake f;
     fds_error err = {0};
@@ -522,7 +522,7 @@ int main(void) {
         IN_SCRATCH(mistakes_are_named_before_any_work),
         IN_SCRATCH(more_shares_than_there_can_be_are_refused),
         IN_SCRATCH(a_table_of_16_bits_is_refused),
-        IN_SCRATCH(a_sub_model_that_fails_is_told),
+        IN_SCRATCH(a_sub_model_that_fails_is_reported),
         IN_SCRATCH(faults_leak_nothing_and_can_be_overcome),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
