@@ -8,8 +8,12 @@
  *   FDS__OBJECTIVE_PAPER   (v(s) - v(0) - s'phi)^2 / D, mean over inputs, labels and the coalitions drawn for
  *               an input (the paper's loss); D: the mean of (v(1) - v(0))^2
  *
- * gamma adds gamma sum_g |phi_g - mean(phi_g)| / D, the distance of a group's members to their mean
- * (GFDS+; for FDS__OBJECTIVE_CLOSED over the number of players as well), its gradient being 0 where it is 0.
+ * gamma adds gamma sum_g max(|phi_g - mean(phi_g)| - t, 0) / D, the distance of a group's members
+ * from their mean (GFDS+; with FDS__OBJECTIVE_CLOSED divided by the number of players as well). The
+ * tolerance t is TOLERANCE times the scale of the outputs for each member. Members of a group that
+ * have equal targets differ by rounding alone, at most 5e-7 of that scale in trainings measured; the
+ * direction of such a difference means nothing, and a gradient along it would make the explainer
+ * depend on the processor.
  *
  * Both have the same minimiser wherever the network can reach it: for one input, the mean of the
  * second over s is (phi - phi*)' A (phi - phi*) + const with phi* the least-squares values and one
@@ -25,6 +29,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define TOLERANCE 1e-4 /* of the penalty */
 
 typedef struct {
     size_t row, slot; /* slot: input of the batch * draws + draw */
@@ -145,7 +151,7 @@ static double paper_loss(learn_objective *o, size_t input, size_t place) {
     return loss;
 }
 
-/* Adds the penalty's gradient of one label to slope. */
+/* The penalty of one label; adds its gradient to slope. */
 static double penalty(const learn_objective *o, double factor, const double *phi, double *slope) {
     const fds_groups *groups = o->training->groups;
     const uint32_t *members;
@@ -157,9 +163,11 @@ static double penalty(const learn_objective *o, double factor, const double *phi
             mean += phi[members[i]] / (double)count;
         for (size_t i = 0; i < count; i++)
             square += (phi[members[i]] - mean) * (phi[members[i]] - mean);
-        double norm = sqrt(square);
-        loss += factor * norm;
-        for (size_t i = 0; norm > 0 && i < count; i++)
+        double norm = sqrt(square), tolerance = TOLERANCE * o->scale * sqrt((double)count);
+        if (norm <= tolerance)
+            continue;
+        loss += factor * (norm - tolerance);
+        for (size_t i = 0; i < count; i++)
             slope[members[i]] += factor * (phi[members[i]] - mean) / norm;
     }
     return loss;
