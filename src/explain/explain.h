@@ -25,6 +25,13 @@
 #include "draw/draw.h"
 #include "utility/utility.h"
 
+/* Makes the pointer one to rows x columns new items, all zero, which fds__free frees:
+ *     TRY(RESERVE(values, players, classes, err)); */
+#define RESERVE(pointer, rows, columns, err)                              \
+    (((pointer) = fds__alloc_zero((rows), (columns) * sizeof *(pointer))) \
+         ? FDS_OK                                                         \
+         : fds__fail_nomem((err), (rows) * (columns) * sizeof *(pointer)))
+
 /* ---- fits and runs ---- */
 
 /* What the explainer's training minimises. With FDS_ADJUST_NONE both have the same minimiser; what the

@@ -37,8 +37,8 @@ typedef struct {
     uint64_t weights_checksum;
     size_t train;          /* inputs to learn from */
     uint32_t batch, steps; /* steps: of an epoch */
-    learn_objective *objective;
-    learn_validation *validation;
+    learn_objective objective;
+    learn_validation validation;
     uint32_t *order;         /* (train) */
     float *x, *u, *gradient; /* of a step */
     /* the stage */
@@ -53,68 +53,10 @@ typedef struct {
     bool is_saved;                   /* a checkpoint has this epoch */
 } learner;
 
-/* ---- checks ---- */
-
-static fds_status check_plan(const fds__training *training, const char *name, const fds_plan *plan,
-                             const fds_rows *rows, fds_error *err) {
-    if (!plan || !rows || fds_plan_players(plan) != training->players || fds_plan_rows(plan) < 3 ||
-        rows->columns != training->inputs * training->classes)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "the lesson's coalitions %s must be of its %zu players, with a column for "
-                         "each of %zu inputs and %u labels",
-                         name, training->players, training->inputs, training->classes);
-    return FDS_OK;
-}
-
-static fds_status check_training(const fds__training *training, const fds__explainer_params *params,
-                                 fds_error *err) {
-    if (!training->players || !training->classes || !training->validation ||
-        training->validation >= training->inputs || training->inputs > UINT32_MAX)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%zu inputs, %zu of them for validation, %zu players, %u labels: "
-                         "there must be some of each, and some inputs to learn from",
-                         training->inputs, training->validation, training->players,
-                         training->classes);
-    TRY(check_plan(training, "kept out", training->validation_plan, training->validation_rows,
-                   err));
-    if (params->objective == FDS__OBJECTIVE_PAPER)
-        TRY(check_plan(training, "to learn from", training->plan, training->rows, err));
-    else if (!training->targets)
-        return fds__fail(err, FDS_ERR_USAGE, "the lesson has no least-squares values to learn");
-    if (params->is_by_group &&
-        (!training->groups || fds_groups_players(training->groups) != training->players))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "one output a group: the lesson has no groups of its %zu "
-                         "players",
-                         training->players);
-    for (size_t i = 0; params->warm_up && i < training->inputs; i++)
-        if (!training->labels || training->labels[i] >= training->classes)
-            return fds__fail(err, FDS_ERR_USAGE, "warming up: input %zu has no label below %u", i,
-                             training->classes);
-    return FDS_OK;
-}
-
-static fds_status check_params(const fds__training *training, const fds__explainer_params *p,
-                               fds_error *err) {
-    if (!p->batch || !p->epochs)
-        return fds__fail(err, FDS_ERR_USAGE, "batch %u, epochs %u: there must be at least 1",
-                         p->batch, p->epochs);
-    if (!(p->lr > 0) || !isfinite(p->lr))
-        return fds__fail(err, FDS_ERR_USAGE, "learning rate %g: must be above 0", (double)p->lr);
-    if (!(p->gamma >= 0) || !isfinite(p->gamma))
-        return fds__fail(err, FDS_ERR_USAGE, "gamma %g: must be 0 or more", (double)p->gamma);
-    if (p->objective == FDS__OBJECTIVE_PAPER &&
-        (!p->draws || (p->draws % 2 && fds_plan_is_paired(training->plan))))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%u coalitions an input and step: must be an even number above 0",
-                         p->draws);
-    return FDS_OK;
-}
-
 /* ---- stages ---- */
 
 static fds__deep_params net_params(const learner *l, bool is_warm_up) {
-    size_t outputs = is_warm_up ? l->training->classes : learn_objective_outputs(l->objective);
+    size_t outputs = is_warm_up ? l->training->classes : l->objective.outputs;
     fds__deep_params params = fds__explainer_net(l->params, l->training->shape, outputs, l->batch);
     params.head = is_warm_up ? FDS__HEAD_CLASSIFY : FDS__HEAD_EXPLAIN;
     return params;
@@ -149,8 +91,7 @@ static fds_status load_features(learner *l, fds_error *err) {
 static fds_status set_bias(learner *l, fds_error *err) {
     for (size_t i = 0; i < fds__deep_tensor_count(l->net); i++)
         if (strcmp(fds__deep_tensor_at(l->net, i).name, "head.fc.bias") == 0)
-            return fds__deep_write(l->net, i, FDS__DEEP_VALUE, learn_objective_start(l->objective),
-                                   err);
+            return fds__deep_write(l->net, i, FDS__DEEP_VALUE, l->objective.start, err);
     return fds__fail(err, FDS_ERR_UNSUPPORTED, "network %s has no layer head.fc",
                      l->params->network);
 }
@@ -276,7 +217,7 @@ static fds_status make_step(learner *l, uint32_t step, float lr, double *loss, f
     if (l->is_warm_up)
         *loss = learn_cross_entropy(training, inputs, l->batch, l->u, l->gradient);
     else
-        TRY(learn_objective_apply(l->objective, inputs, l->epoch, step, l->u, loss, l->gradient,
+        TRY(learn_objective_apply(&l->objective, inputs, l->epoch, step, l->u, loss, l->gradient,
                                   err));
     TRY(fds__deep_backward(l->net, l->gradient, err));
     fds__adam adam = {.lr = lr, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
@@ -334,7 +275,7 @@ static fds_status explain(learner *l, fds_error *err) {
         fds__metric *metric = &l->metrics[l->epoch];
         TRY(make_epoch(l, metric, err));
         TRY(fds__deep_infer_update(l->infer, l->net, err));
-        TRY(learn_validation_loss(l->validation, l->objective, l->infer, &metric->validation_loss,
+        TRY(learn_validation_loss(&l->validation, &l->objective, l->infer, &metric->validation_loss,
                                   err));
         l->epoch++;
         l->is_saved = false;
@@ -361,29 +302,28 @@ static fds_status read_weights(learner *l, fds_error *err) {
 
 static fds_status prepare(learner *l, const char *dir, fds_error *err) {
     const fds__training *training = l->training;
-    TRY(check_training(training, l->params, err));
-    TRY(check_params(training, l->params, err));
+    assert(training->validation && training->validation < training->inputs);
+    assert(training->targets || l->params->objective == FDS__OBJECTIVE_PAPER);
+    assert(!l->params->is_by_group || training->groups);
     TRY(fds__path_join(l->path, sizeof l->path, dir, CHECKPOINT, err));
     TRY(fds__out_sweep(l->path, err));
     l->start_s = l->saved_s = fds__now_s();
     l->train = training->inputs - training->validation;
     l->batch = (uint32_t)MIN(l->train, l->params->batch);
     l->steps = (uint32_t)(l->train / l->batch);
-    TRY(learn_objective_create(training, l->params, l->batch, &l->objective, err));
+    TRY(learn_objective_init(&l->objective, training, l->params, l->batch, err));
     fds__deep_params params = net_params(l, false);
     TRY(fds__deep_check(&params, NULL, err));
-    TRY(learn_validation_create(training, &l->validation, err));
+    TRY(learn_validation_init(&l->validation, training, err));
     TRY(read_weights(l, err));
-    size_t outputs = MAX(learn_objective_outputs(l->objective), training->classes);
-    l->order = fds__alloc_zero(l->train, sizeof *l->order);
-    l->x = fds__alloc_zero(l->batch, fds__shape_size(training->shape) * sizeof *l->x);
-    l->u = fds__alloc_zero(l->batch, outputs * sizeof *l->u);
-    l->gradient = fds__alloc_zero(l->batch, outputs * sizeof *l->gradient);
-    l->metrics = fds__alloc_zero(l->params->epochs, sizeof *l->metrics);
-    if (!l->order || !l->x || !l->u || !l->gradient || !l->metrics)
-        return fds__fail_nomem(err, l->batch * outputs * sizeof *l->u);
+    size_t outputs = MAX(l->objective.outputs, training->classes);
+    TRY(RESERVE(l->order, l->train, 1, err));
+    TRY(RESERVE(l->x, l->batch, fds__shape_size(training->shape), err));
+    TRY(RESERVE(l->u, l->batch, outputs, err));
+    TRY(RESERVE(l->gradient, l->batch, outputs, err));
+    TRY(RESERVE(l->metrics, l->params->epochs, 1, err));
     return learn_describe(training, l->params, l->weights_checksum,
-                          learn_validation_checksum(l->validation), &l->text, err);
+                          learn_validation_checksum(&l->validation), &l->text, err);
 }
 
 /* The best epoch's network, for answers. */
@@ -391,8 +331,8 @@ static fds_status make_explainer(const learner *l, fds__explainer **out, fds_err
     const fds__training *training = l->training;
     TRY(learn_explainer_create(l->params->network, l->params->precision, training->players,
                                training->classes, training->shape,
-                               l->params->is_by_group ? training->groups : NULL,
-                               learn_objective_scale(l->objective), l->params->threads, out, err));
+                               l->params->is_by_group ? training->groups : NULL, l->objective.scale,
+                               l->params->threads, out, err));
     fds_status status = learn_weights_give(&l->best, learn_explainer_net(*out), err);
     if (status != FDS_OK) {
         fds__explainer_free(*out);
@@ -417,8 +357,8 @@ static fds_status learn(learner *l, const char *dir, fds__explainer **out, fds_e
 
 static void learner_free(learner *l) {
     stage_free(l);
-    learn_objective_free(l->objective);
-    learn_validation_free(l->validation);
+    learn_objective_free(&l->objective);
+    learn_validation_free(&l->validation);
     fds__safetensors_free(l->weights);
     fds__free(l->text.data);
     fds__free(l->order);

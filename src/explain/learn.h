@@ -8,41 +8,70 @@
 
 /* ---- objective.c ---- */
 
+/* A coalition drawn for an input of the batch. */
+typedef struct learn_draw {
+    size_t row, slot; /* slot: place in the batch * draws + draw */
+} learn_draw;
+
 /* From a network's outputs u to values phi:
  *     phi_hat = scale u, or scale u_g / |D_g| for each member of a group g,
  *     phi     = phi_hat + (v(1) - v(0) - sum phi_hat) / players.
  * The losses are functions of phi; their gradients go through all of that, back to u. */
-typedef struct learn_objective learn_objective;
+typedef struct learn_objective {
+    const fds__training *training;
+    fds__objective kind;
+    bool is_by_group, takes_all;
+    uint32_t batch;
+    uint64_t seed;
+    size_t each, outputs; /* outputs per label: players or groups; of all labels */
+    double gamma, scale, divisor;
+    float *start;        /* (classes, each) initial bias of the last layer: mean targets, or 0 */
+    double *phi, *slope; /* (classes, players) of one input */
+    /* FDS__OBJECTIVE_PAPER */
+    size_t draws, units; /* units: pairs or single rows, whichever the plan has */
+    double *cumulative;  /* (units) sums of their weights */
+    learn_draw *drawn;   /* (batch, draws) */
+    double *members;     /* (draws, players) 0 or 1, of one input */
+    double *weights;     /* (draws), they add up to 1 */
+    double *v;           /* (batch, draws, classes) */
+    double *rest;        /* (classes, draws) */
+} learn_objective;
 
-/* Computes all scales, from the inputs that are learnt from alone. The training must outlive it. */
-fds_status learn_objective_create(const fds__training *training,
-                                  const fds__explainer_params *params, uint32_t batch,
-                                  learn_objective **out, fds_error *err);
+/* Computes all scales, from the training inputs alone. The training must outlive the objective;
+ * learn_objective_free is needed after a failure too. */
+fds_status learn_objective_init(learn_objective *objective, const fds__training *training,
+                                const fds__explainer_params *params, uint32_t batch,
+                                fds_error *err);
 void learn_objective_free(learn_objective *objective);
-size_t learn_objective_outputs(const learn_objective *objective); /* of the network: all labels */
-double learn_objective_scale(const learn_objective *objective);
-/* (outputs) where the last layer's bias starts: the mean of the targets, else 0. */
-const float *learn_objective_start(const learn_objective *objective);
 /* phi (classes, players) of an input, from u (outputs). */
 void learn_values(const learn_objective *objective, size_t input, const float *u, double *phi);
-/* The loss of a step on inputs[batch], from u (batch, outputs), and its gradient by u. What is
- * drawn depends on seed, epoch and step alone. */
+/* The loss of a step on inputs[batch], from u (batch, outputs), and its gradient with respect to u.
+ * The coalitions drawn depend on seed, epoch and step alone. */
 fds_status learn_objective_apply(learn_objective *objective, const uint32_t *inputs, uint32_t epoch,
                                  uint32_t step, const float *u, double *loss, float *gradient,
                                  fds_error *err);
 
 /* Mean cross-entropy of the labels of inputs[count] under softmax(u), u (count, classes), and its
- * gradient by u. */
+ * gradient with respect to u. */
 double learn_cross_entropy(const fds__training *training, const uint32_t *inputs, size_t count,
                            const float *u, float *gradient);
 
 /* ---- validation.c ---- */
 
-/* The paper's loss on inputs and coalitions kept out. Their utilities are validation in memory. */
-typedef struct learn_validation learn_validation;
+/* The paper's loss on validation inputs and validation coalitions, whose utilities are in memory. */
+typedef struct learn_validation {
+    const fds__training *training;
+    size_t rows, first; /* first: number of the first validation input */
+    double weights_sum;
+    float *members;     /* (rows, players) 0 or 1 */
+    float *v;           /* (validation, classes, rows) v(s) - v(0) */
+    double *read, *phi; /* (validation, classes) of one row; (classes, players) of one input */
+    float *phi32, *fit; /* (classes, players), (classes, rows) of one input */
+} learn_validation;
 
-fds_status learn_validation_create(const fds__training *training, learn_validation **out,
-                                   fds_error *err);
+/* learn_validation_free is needed after a failure too. */
+fds_status learn_validation_init(learn_validation *validation, const fds__training *training,
+                                 fds_error *err);
 void learn_validation_free(learn_validation *validation);
 uint64_t learn_validation_checksum(const learn_validation *validation);
 fds_status learn_validation_loss(learn_validation *validation, const learn_objective *objective,

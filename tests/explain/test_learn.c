@@ -588,42 +588,6 @@ static void every_allocation_may_fail(void **state) {
     toy_free(&alloc_toy);
 }
 
-static void bad_lessons_and_settings_are_named(void **state) {
-    (void)state;
-    toy t;
-    toy_make(&t, &small);
-    const fds__training good = t.training;
-    fds_error err;
-    watch w = {0};
-#define EXPECT_USAGE(change, words)                                                    \
-    do {                                                                               \
-        fds__explainer_params p = quick;                                               \
-        fds__training *l = &t.training;                                                \
-        change;                                                                        \
-        (void)l, (void)p;                                                              \
-        expect_error(train(&t, &p, &w, NULL, NULL, &err), FDS_ERR_USAGE, &err, words); \
-        t.training = good;                                                             \
-    } while (0)
-    EXPECT_USAGE(l->validation = 0, "for validation");
-    EXPECT_USAGE(l->validation = l->inputs, "for validation");
-    EXPECT_USAGE(l->validation_plan = NULL, "kept out");
-    EXPECT_USAGE(l->players = 5, "5 players");
-    EXPECT_USAGE(l->targets = NULL, "least-squares");
-    EXPECT_USAGE((l->rows = NULL, p.objective = FDS__OBJECTIVE_PAPER), "to learn from");
-    EXPECT_USAGE((l->groups = NULL, p.is_by_group = true), "groups");
-    EXPECT_USAGE((l->labels = NULL, p.warm_up = true), "label");
-    EXPECT_USAGE((p.objective = FDS__OBJECTIVE_PAPER, p.draws = 3), "even");
-    EXPECT_USAGE((p.objective = FDS__OBJECTIVE_PAPER, p.draws = 0), "even");
-    EXPECT_USAGE(p.batch = 0, "batch");
-    EXPECT_USAGE(p.epochs = 0, "epochs");
-    EXPECT_USAGE(p.lr = 0, "learning rate");
-    EXPECT_USAGE(p.lr = NAN, "learning rate");
-    EXPECT_USAGE(p.gamma = -1, "gamma");
-    EXPECT_USAGE(p.network = "vgg", "vgg");
-    assert_int_equal(scratch_entries(), 0);
-    toy_free(&t);
-}
-
 /* ---- what is left behind ---- */
 
 static void metrics_are_read_back_to_the_bit(void **state) {
@@ -697,7 +661,6 @@ int main(void) {
         IN_SCRATCH(a_checkpoint_of_another_training_is_not_used),
         IN_SCRATCH(a_failed_write_leaves_the_last_checkpoint),
         IN_SCRATCH(every_allocation_may_fail),
-        IN_SCRATCH(bad_lessons_and_settings_are_named),
         IN_SCRATCH(metrics_are_read_back_to_the_bit),
         IN_SCRATCH(curves_of_any_training_are_drawn),
     };
