@@ -27,8 +27,9 @@ typedef struct fds__bank_slots {
     size_t record_size;
 } fds__bank_slots;
 
-fds_status fds__bank_slots_create(const fds_net *net, const fds_plan *plan, fds__bank_slots *out,
-                                  fds_error *err);
+/* fds__bank_slots_free is needed after a failure too. */
+fds_status fds__bank_slots_init(fds__bank_slots *out, const fds_net *net, const fds_plan *plan,
+                                fds_error *err);
 void fds__bank_slots_free(fds__bank_slots *slots);
 /* Reads and checks all sub-models of a file: groups (groups, weights, 16) in the given order. */
 fds_status fds__bank_read(const char *path, const fds_net *net, const fds__bank_slots *slots,

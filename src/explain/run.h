@@ -80,16 +80,21 @@ fds__run_origin fds__run_get_origin(const fds_run *run);
 
 /* Standard errors by label and player: of the label that is predicted, and of others. */
 typedef struct fds__calibration {
-    size_t inputs;  /* kept out, that it comes from */
+    size_t inputs;  /* validation inputs that it comes from */
     double *errors; /* (2, classes, players); [0]: the label is the predicted one */
 } fds__calibration;
 
-/* values, targets, target_errors (inputs, classes, players): what the explainer says, what least
- * squares say, and their standard errors; predicted (inputs), player_labels (players): labels. */
-fds_status fds__calibrate(const double *values, const double *targets, const double *target_errors,
-                          const uint32_t *predicted, size_t inputs, uint32_t classes,
-                          const uint32_t *player_labels, size_t players, fds__calibration *out,
-                          fds_error *err);
+/* An explainer's values on validation inputs beside those of least squares. */
+typedef struct fds__comparison {
+    size_t inputs, players;
+    uint32_t classes;
+    double *values;                /* (inputs, classes, players) the explainer's */
+    double *targets, *errors;      /* the same of least squares, with standard errors */
+    const uint32_t *predicted;     /* (inputs) */
+    const uint32_t *player_labels; /* (players) */
+} fds__comparison;
+
+fds_status fds__calibrate(const fds__comparison *comparison, fds__calibration *out, fds_error *err);
 void fds__calibration_free(fds__calibration *calibration);
 fds_status fds__calibration_save(const fds__calibration *calibration, uint32_t classes,
                                  size_t players, const char *path, fds_error *err);

@@ -57,5 +57,8 @@ void fds__fit_plans_free(fds__fit_plans *plans);
 /* The inputs in the order of the training, those that validate last: order[count]. */
 void fds__fit_order(const fds__fit_settings *settings, const uint32_t *inputs, size_t count,
                     uint32_t *order);
+/* The utility function of the inputs in that order. The caller frees both, after a failure too. */
+fds_status fds__fit_utility_create(const fds__fit_settings *settings, const fds_problem *problem,
+                                   uint32_t **order, fds_utility **out, fds_error *err);
 
 #endif

@@ -48,3 +48,12 @@ void fds__fit_order(const fds__fit_settings *s, const uint32_t *inputs, size_t c
     fds__samples_sort(order, count - s->validation_inputs);
     fds__samples_sort(order + count - s->validation_inputs, s->validation_inputs);
 }
+
+fds_status fds__fit_utility_create(const fds__fit_settings *s, const fds_problem *problem,
+                                   uint32_t **order, fds_utility **out, fds_error *err) {
+    const fds__utility_params params = fds__fit_utility(s);
+    TRY(RESERVE(*order, problem->input_count, 1, err));
+    fds__fit_order(s, problem->inputs, problem->input_count, *order);
+    return fds__utility_create(&params, problem->train, problem->players, problem->train, *order,
+                               problem->input_count, s->threads, out, err);
+}
