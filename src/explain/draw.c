@@ -28,13 +28,13 @@ typedef struct {
     size_t players;
     uint32_t classes, columns;
     uint32_t *predicted;        /* (players) label that the service model predicts */
-    uint32_t *order;            /* (players) scratch */
+    size_t *order;              /* (players) by falling value */
     draw_brush inputs, samples; /* samples: the players' */
     uint32_t lines;             /* of a caption */
     uint32_t key, text;         /* widths of the two columns of a caption */
     uint32_t cell_width, cell_height;
     fds__picture canvas;
-    uint32_t left, top, line; /* of the picture at hand, and of its caption */
+    uint32_t left, top, line; /* of the current picture, and of its caption */
     fds__text number;         /* scratch */
     fds_status status;        /* of what was drawn so far */
     fds_error *err;
@@ -55,12 +55,8 @@ static uint32_t predicted_label(const figure *f, size_t i) {
 
 /* What the service model predicts for the players' samples. */
 static fds_status predict(figure *f, fds_error *err) {
-    size_t size;
-    if (!fds__mul(f->players, f->classes * sizeof(float), &size))
-        return fds__fail_nomem(err, SIZE_MAX);
-    float *probs = fds__alloc(size);
-    if (!probs)
-        return fds__fail_nomem(err, size);
+    float *probs;
+    TRY(RESERVE(probs, f->players, f->classes, err));
     fds_status status = fds_model_predict(fds_run_service(f->run), fds_run_samples(f->run), NULL,
                                           f->players, 0, probs, NULL, err);
     for (size_t i = 0; i < f->players && status == FDS_OK; i++)
@@ -105,7 +101,7 @@ static fds_status make_canvas(figure *f, size_t count, fds_error *err) {
 
 /* ---- drawing ---- */
 
-/* The next line of the caption below the picture at hand, once nothing has failed. */
+/* The next line of the caption below the current picture, unless something failed before. */
 static void draw_line(figure *f, const char *key, const char *text) {
     static const draw_type soft = {TEXT, draw_soft, false}, ink = {TEXT, draw_ink, false};
     uint32_t top =
@@ -161,28 +157,11 @@ static void draw_contributor(figure *f, size_t i, size_t player) {
     draw_figure(f, "value", 3, f->answers->values[i * f->players + player], "");
 }
 
-/* Puts the columns largest contributors first, those of equal values by number. */
-static void rank(figure *f, const double *values) {
-    for (uint32_t p = 0; p < f->players; p++)
-        f->order[p] = p;
-    for (uint32_t at = 0; at < f->columns; at++) {
-        uint32_t best = at;
-        for (uint32_t k = at + 1; k < f->players; k++) {
-            double a = values[f->order[k]], b = values[f->order[best]];
-            if (a > b || (a == b && f->order[k] < f->order[best]))
-                best = k;
-        }
-        uint32_t chosen = f->order[best];
-        f->order[best] = f->order[at];
-        f->order[at] = chosen;
-    }
-}
-
 static fds_status draw_row(figure *f, size_t i, size_t sample) {
     f->top = MARGIN + FRAME + (uint32_t)i * f->cell_height;
     f->left = MARGIN + FRAME;
     draw_input(f, i, sample);
-    rank(f, f->answers->values + i * f->players);
+    TRY(fds__rank(f->answers->values + i * f->players, f->players, f->order, f->err));
     f->left += GAP / 2; /* sets the input apart */
     for (uint32_t k = 0; k < f->columns; k++) {
         f->left += f->cell_width;
@@ -206,10 +185,8 @@ static fds_status draw_legend(figure *f) {
 
 static fds_status draw(figure *f, const uint32_t *index, size_t count, const char *png_path,
                        fds_error *err) {
-    f->predicted = fds__alloc_zero(f->players, sizeof *f->predicted);
-    f->order = fds__alloc_zero(f->players, sizeof *f->order);
-    if (!f->predicted || !f->order)
-        return fds__fail_nomem(err, f->players * sizeof *f->order);
+    TRY(RESERVE(f->predicted, f->players, 1, err));
+    TRY(RESERVE(f->order, f->players, 1, err));
     TRY(make_canvas(f, count, err));
     TRY(predict(f, err));
     for (size_t i = 0; i < count; i++)

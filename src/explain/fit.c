@@ -56,11 +56,6 @@ static void fit_free(fit *f) {
     fds_groups_free(f->groups);
 }
 
-static fds_status path_of(const fit *f, const char *name, char path[FDS__PATH_MAX],
-                          fds_error *err) {
-    return fds__path_join(path, FDS__PATH_MAX, f->dir, name, err);
-}
-
 /* ---- before any work ---- */
 
 /* What would otherwise show only once all sub-models are trained. */
@@ -80,11 +75,11 @@ static fds_status check_explainer(const fit *f, fds_error *err) {
 
 /* Removes what processes that died while they wrote a file of the run have left beside it. */
 static fds_status sweep(const fit *f, fds_error *err) {
-    static const char *const names[] = {FDS__RUN_JSON, FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
-                                        FDS__RUN_PLAYERS, FDS__RUN_ERRORS};
+    static const char *const names[] = {FDS__RUN_SERVICE, FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS,
+                                        FDS__RUN_ERRORS};
     char path[FDS__PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        TRY(path_of(f, names[i], path, err));
+        TRY(fds__path_join(path, sizeof path, f->dir, names[i], err));
         TRY(fds__out_sweep(path, err));
     }
     return FDS_OK;
@@ -104,7 +99,7 @@ static fds_status open_fit(fit *f, fds_error *err) {
     if (!f->is_done && !s->is_bank)
         TRY(check_explainer(f, err));
     TRY(fds__mkdirs(f->dir, err));
-    TRY(path_of(f, FDS__RUN_TABLE, path, err));
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_TABLE, err));
     /* the table's lock keeps other processes out of the whole run */
     TRY(fds_table_open(path, f->utility, FDS_STORE_F32, f->events, &f->table, err));
     TRY(sweep(f, err));
@@ -115,7 +110,7 @@ static fds_status open_fit(fit *f, fds_error *err) {
 
 static fds_status save_players(const fit *f, fds_error *err) {
     char path[FDS__PATH_MAX];
-    TRY(path_of(f, FDS__RUN_PLAYERS, path, err));
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_PLAYERS, err));
     float *samples;
     TRY(RESERVE(samples, f->n * f->train->sample_size, 1, err));
     for (size_t p = 0; p < f->n; p++) {
@@ -157,7 +152,7 @@ static fds_status train_service(void *context, size_t job, unsigned worker, fds_
 
 static fds_status save_service(const fit *f, fds_error *err) {
     char path[FDS__PATH_MAX];
-    TRY(path_of(f, FDS__RUN_SERVICE, path, err));
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_SERVICE, err));
     TRY(fds_model_save(f->service, path, err));
     return save_players(f, err);
 }
@@ -183,7 +178,7 @@ static fds_status train_sub_models(fit *f, fds_error *err) {
     char path[FDS__PATH_MAX];
     if (!f->settings.keeps_models)
         return fds_table_fill(f->table, f->plans.all, threads, f->events, err);
-    TRY(path_of(f, FDS__RUN_BANK, path, err));
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_BANK, err));
     return fds__bank_fill(path, f->utility, f->table, f->plans.all, threads, f->events, err);
 }
 
@@ -261,7 +256,7 @@ static fds_status learn(fit *f, fds_error *err) {
     };
     fds__learnt learnt = {0};
     char path[FDS__PATH_MAX];
-    TRY(path_of(f, FDS__RUN_EXPLAINER, path, err));
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_EXPLAINER, err));
     TRY(fds__learn(&training, &f->settings.explainer, f->dir, f->events, &f->explainer, &learnt,
                    err));
     f->report.epochs = learnt.epochs;
@@ -318,7 +313,7 @@ static fds_status calibrate(fit *f, fds__comparison *c, fds_error *err) {
     fds__calibration calibration;
     bool *is_in;
     char path[FDS__PATH_MAX];
-    TRY(path_of(f, FDS__RUN_ERRORS, path, err));
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_ERRORS, err));
     TRY(fill_comparison(f, c, err));
     TRY(RESERVE(is_in, f->n, 1, err));
     f->report.agreement = mean_agreement(c, false, is_in);

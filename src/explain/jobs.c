@@ -5,29 +5,23 @@
 #include <string.h>
 
 static json_t *describe_seconds(const double seconds[FDS__FIT_STAGES]) {
-    json_t *object = json_object();
+    json_t *object = fds__fit_seconds_json(seconds);
     double total = 0;
-    bool is_whole = object;
-    for (int i = 0; i < FDS__FIT_STAGES && is_whole; i++) {
-        is_whole = fds__json_put(object, fds__fit_stage_name((fds__fit_stage)i),
-                                 fds__json_real(seconds[i]));
+    for (int i = 0; i < FDS__FIT_STAGES; i++)
         total += seconds[i];
-    }
-    return fds__json_keep_if(object,
-                             is_whole && fds__json_put(object, "total", fds__json_real(total)));
+    return fds__json_keep_if(object, fds__json_put(object, "total", fds__json_real(total)));
 }
 
 /* What is known before any work. */
 static fds_status describe(const fds_problem *problem, const fds_params *params, json_t **out,
                            fds_error *err) {
-    static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
     fds__fit_settings s;
     TRY(fds__fit_read(params, problem, &s, err));
     json_t *json =
         json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:I}", "version", FDS_VERSION, "method", s.method,
                   "utility", fds__json_string(s.kind), "network", fds__json_string(s.value.network),
-                  "sampler", samplers[s.sampler], "adjust", fds__json_string(s.adjust_name), "seed",
-                  (json_int_t)params->seed);
+                  "sampler", fds__sampler_name(s.sampler), "adjust",
+                  fds__json_string(s.adjust_name), "seed", (json_int_t)params->seed);
     json_t *about = fds__problem_json(problem);
     bool is_whole =
         json && about && json_object_update(json, about) == 0 &&

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    CHUNK_VALUES = 1 << 22, /* values of all labels and players that are validation at a time */
+    CHUNK_VALUES = 1 << 22, /* values of all labels and players in memory at a time */
     CHUNK_INPUTS = 256,
 };
 
@@ -48,27 +48,22 @@ void fds_run_free(fds_run *run) {
     fds__free(run);
 }
 
-static fds_status path_of(const fds_run *run, const char *name, char path[FDS__PATH_MAX],
-                          fds_error *err) {
-    return fds__path_join(path, FDS__PATH_MAX, run->dir, name, err);
-}
-
 /* ---- opening ---- */
 
 static fds_status open_service(fds_run *run, fds_error *err) {
     const fds__run_record *r = &run->record;
     char path[FDS__PATH_MAX];
-    TRY(path_of(run, FDS__RUN_SERVICE, path, err));
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_SERVICE, err));
     TRY(fds_model_load(path, &run->service, err));
     const fds__model_info info = fds__model_get_info(run->service);
-    if (!fds__shape_equal(info.shape, r->shape) || info.classes != r->classes)
+    if (!fds__shape_equal(info.shape, r->info.shape) || info.classes != r->info.classes)
         return fds__fail(err, FDS_ERR_SHAPE,
                          "%s: a model for samples of %ux%ux%u and %u classes, but the run is of "
                          "%ux%ux%u and %u",
                          path, info.shape.channels, info.shape.height, info.shape.width,
-                         info.classes, r->shape.channels, r->shape.height, r->shape.width,
-                         r->classes);
-    TRY(fds_net_create(info.network, r->shape, r->classes, &run->net, err));
+                         info.classes, r->info.shape.channels, r->info.shape.height,
+                         r->info.shape.width, r->info.classes);
+    TRY(fds_net_create(info.network, r->info.shape, r->info.classes, &run->net, err));
     TRY(fds_lane_create(run->net, &run->lane, err));
     run->initial = fds__alloc(fds_net_weights(run->net) * sizeof *run->initial);
     if (!run->initial)
@@ -81,26 +76,27 @@ static fds_status open_samples(fds_run *run, fds_error *err) {
     const fds__run_record *r = &run->record;
     char path[FDS__PATH_MAX];
     fds__safetensors *file;
-    TRY(path_of(run, FDS__RUN_PLAYERS, path, err));
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_PLAYERS, err));
     TRY(fds__safetensors_read(path, &file, err));
     const fds__tensor *t = fds__safetensors_find(file, "samples");
     fds_status status = FDS_OK;
-    uint16_t *labels = fds__alloc(r->players * sizeof *labels);
-    const char **names = fds__alloc(r->classes * sizeof *names);
-    if (!t || t->rank != 4 || t->dims[0] != r->players || t->dims[1] != r->shape.channels ||
-        t->dims[2] != r->shape.height || t->dims[3] != r->shape.width)
-        status =
-            fds__fail(err, FDS_ERR_SHAPE, "%s: it must have a tensor \"samples\" of %zux%ux%ux%u",
-                      path, r->players, r->shape.channels, r->shape.height, r->shape.width);
+    uint16_t *labels = fds__alloc(r->info.players * sizeof *labels);
+    const char **names = fds__alloc(r->info.classes * sizeof *names);
+    if (!t || t->rank != 4 || t->dims[0] != r->info.players ||
+        t->dims[1] != r->info.shape.channels || t->dims[2] != r->info.shape.height ||
+        t->dims[3] != r->info.shape.width)
+        status = fds__fail(
+            err, FDS_ERR_SHAPE, "%s: it must have a tensor \"samples\" of %zux%ux%ux%u", path,
+            r->info.players, r->info.shape.channels, r->info.shape.height, r->info.shape.width);
     else if (!labels || !names)
-        status = fds__fail_nomem(err, r->players * sizeof *labels);
-    for (size_t p = 0; status == FDS_OK && p < r->players; p++)
+        status = fds__fail_nomem(err, r->info.players * sizeof *labels);
+    for (size_t p = 0; status == FDS_OK && p < r->info.players; p++)
         labels[p] = (uint16_t)fds__run_player_label(run, p);
-    for (uint32_t c = 0; status == FDS_OK && c < r->classes; c++)
+    for (uint32_t c = 0; status == FDS_OK && c < r->info.classes; c++)
         names[c] = fds__run_class_name(run, c);
     if (status == FDS_OK)
-        status = fds__dataset_create(r->players, r->shape, NULL, t->values, labels, r->classes,
-                                     names, &run->samples, err);
+        status = fds__dataset_create(r->info.players, r->info.shape, NULL, t->values, labels,
+                                     r->info.classes, names, &run->samples, err);
     fds__free(labels);
     fds__free(names);
     fds__safetensors_free(file);
@@ -110,16 +106,16 @@ static fds_status open_samples(fds_run *run, fds_error *err) {
 static fds_status open_explainer(fds_run *run, fds_error *err) {
     const fds__run_record *r = &run->record;
     char path[FDS__PATH_MAX];
-    if (strcmp(r->explainer, "bank") == 0)
+    if (strcmp(r->info.explainer, "bank") == 0)
         return FDS_OK;
-    TRY(path_of(run, FDS__RUN_EXPLAINER, path, err));
-    TRY(fds__explainer_load(path, r->players, r->classes, r->shape, r->groups,
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_EXPLAINER, err));
+    TRY(fds__explainer_load(path, r->info.players, r->info.classes, r->info.shape, r->groups,
                             run->explainer_threads, &run->explainer, err));
-    TRY(path_of(run, FDS__RUN_ERRORS, path, err));
-    TRY(fds__calibration_load(path, r->classes, r->players, &run->calibration, err));
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_ERRORS, err));
+    TRY(fds__calibration_load(path, r->info.classes, r->info.players, &run->calibration, err));
     snprintf(run->error_source, sizeof run->error_source, "calibrated on %zu validation inputs",
              run->calibration.inputs);
-    size_t each = r->players * r->classes;
+    size_t each = r->info.players * r->info.classes;
     run->chunk = MAX((size_t)1, MIN((size_t)CHUNK_INPUTS, CHUNK_VALUES / each));
     run->raw = fds__alloc(run->chunk * each * sizeof *run->raw);
     return run->raw ? FDS_OK : fds__fail_nomem(err, run->chunk * each * sizeof *run->raw);
@@ -178,14 +174,14 @@ static fds_status open_bank(fds_run *run, fds_error *err) {
     char path[FDS__PATH_MAX];
     if (run->bank)
         return FDS_OK;
-    if (!r->has_bank)
+    if (!r->info.has_bank)
         return fds__fail(err, FDS_ERR_USAGE,
                          "%s: the run has no bank: its sub-models were not kept (fit it with "
                          "--keep-models)",
                          run->dir);
-    TRY(path_of(run, FDS__RUN_BANK, path, err));
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_BANK, err));
     if (!run->plans.all)
-        TRY(fds__fit_plans_make(&r->settings, r->players, r->groups, &run->plans, err));
+        TRY(fds__fit_plans_make(&r->settings, r->info.players, r->groups, &run->plans, err));
     const fds_ls_params ls = {.adjust = r->settings.adjust, .groups = r->groups};
     return fds__bank_open(path, run->net, run->plans.plan, &ls, &r->strengths, run->threads,
                           &run->bank, err);
@@ -194,17 +190,9 @@ static fds_status open_bank(fds_run *run, fds_error *err) {
 /* ---- what it is ---- */
 
 fds__run_info fds__run_get_info(const fds_run *run) {
-    const fds__run_record *r = &run->record;
-    return (fds__run_info){.method = r->method,
-                           .source = r->source,
-                           .explainer = r->explainer,
-                           .players = r->players,
-                           .groups = r->groups ? fds_groups_count(r->groups) : 0,
-                           .classes = r->classes,
-                           .shape = r->shape,
-                           .is_image = r->is_image,
-                           .has_bank = r->has_bank,
-                           .text = run->text};
+    fds__run_info info = run->record.info;
+    info.text = run->text;
+    return info;
 }
 
 static const json_t *player(const fds_run *run, size_t i) {
@@ -233,7 +221,7 @@ const char *fds__run_folder(const fds_run *run) { return run->dir; }
 fds__run_origin fds__run_get_origin(const fds_run *run) {
     const json_t *origin = json_object_get(run->record.json, "origin");
     const char *path = json_string_value(json_object_get(origin, "path"));
-    return (fds__run_origin){.path = path ? path : run->record.source,
+    return (fds__run_origin){.path = path ? path : run->record.info.source,
                              .label = json_string_value(json_object_get(origin, "label")),
                              .provider = json_string_value(json_object_get(origin, "provider")),
                              .labels = json_string_value(json_object_get(origin, "labels"))};
@@ -256,16 +244,17 @@ const char *fds__run_error_source(const fds_run *run, fds__answerer by) {
 /* The first sample of every player must be there as it was. */
 fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err) {
     const fds__run_record *r = &run->record;
-    if (!fds__shape_equal(train->shape, r->shape))
-        return fds__fail(
-            err, FDS_ERR_USAGE, "%s: fitted on %s with samples of %ux%ux%u, but %s has %ux%ux%u",
-            run->dir, r->source, r->shape.channels, r->shape.height, r->shape.width, train->source,
-            train->shape.channels, train->shape.height, train->shape.width);
+    if (!fds__shape_equal(train->shape, r->info.shape))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: fitted on %s with samples of %ux%ux%u, but %s has %ux%ux%u", run->dir,
+                         r->info.source, r->info.shape.channels, r->info.shape.height,
+                         r->info.shape.width, train->source, train->shape.channels,
+                         train->shape.height, train->shape.width);
     float *sample = fds__alloc(2 * train->sample_size * sizeof *sample);
     if (!sample)
         return fds__fail_nomem(err, 2 * train->sample_size * sizeof *sample);
     fds_status status = FDS_OK;
-    for (size_t p = 0; p < r->players && status == FDS_OK; p++) {
+    for (size_t p = 0; p < r->info.players && status == FDS_OK; p++) {
         const json_t *list = json_object_get(player(run, p), "samples");
         size_t id = (size_t)json_integer_value(json_array_get(list, 0));
         bool is_same = id < train->count;
@@ -295,7 +284,7 @@ typedef struct {
 } part;
 
 static void keep_ends(const fds_run *run, const part *p, bool is_given, const fds__answers *out) {
-    uint32_t classes = run->record.classes;
+    uint32_t classes = run->record.info.classes;
     for (size_t x = 0; x < p->count; x++) {
         const float *full = p->full + x * classes, *empty = p->empty + x * classes;
         size_t at = p->first + x;
@@ -312,8 +301,8 @@ static void keep_ends(const fds_run *run, const part *p, bool is_given, const fd
 
 static fds_status explain_by_network(fds_run *run, const part *p, const fds__answers *out,
                                      fds_error *err) {
-    uint32_t classes = run->record.classes;
-    size_t n = run->record.players;
+    uint32_t classes = run->record.info.classes;
+    size_t n = run->record.info.players;
     TRY(fds__explainer_run(run->explainer, p->x->values, p->count, run->raw, err));
     for (size_t x = 0; x < p->count; x++) {
         const float *full = p->full + x * classes, *empty = p->empty + x * classes;
@@ -332,8 +321,8 @@ static fds_status explain_by_network(fds_run *run, const part *p, const fds__ans
 
 static fds_status explain_by_bank(fds_run *run, const part *p, const fds__answers *out,
                                   fds_error *err) {
-    uint32_t classes = run->record.classes;
-    size_t n = run->record.players;
+    uint32_t classes = run->record.info.classes;
+    size_t n = run->record.info.players;
     TRY(open_bank(run, err));
     TRY(fds__bank_explain(run->bank, p->x, out->labels + p->first, out->values + p->first * n,
                           out->errors ? out->errors + p->first * n : NULL, err));
@@ -370,17 +359,17 @@ static fds_status check_question(const fds_run *run, const fds_dataset *ds, cons
                                  size_t count, bool is_given, const fds__answers *answers,
                                  fds_error *err) {
     const fds__run_record *r = &run->record;
-    if (!fds__shape_equal(ds->shape, r->shape))
+    if (!fds__shape_equal(ds->shape, r->info.shape))
         return fds__fail(err, FDS_ERR_SHAPE,
                          "%s has samples of %ux%ux%u (channels, rows, columns), but the run "
                          "explains %ux%ux%u",
                          ds->source, ds->shape.channels, ds->shape.height, ds->shape.width,
-                         r->shape.channels, r->shape.height, r->shape.width);
+                         r->info.shape.channels, r->info.shape.height, r->info.shape.width);
     TRY(fds__samples_check(ds, index, count, err));
     for (size_t x = 0; is_given && x < count; x++)
-        if (answers->labels[x] >= r->classes)
+        if (answers->labels[x] >= r->info.classes)
             return fds__fail(err, FDS_ERR_USAGE, "label %u: there are only %u, from 0",
-                             answers->labels[x], r->classes);
+                             answers->labels[x], r->info.classes);
     return FDS_OK;
 }
 
@@ -388,7 +377,7 @@ fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *d
                             const uint32_t *index, size_t count, bool is_given,
                             const fds__answers *answers, fds_error *err) {
     TRY(check_question(run, ds, index, count, is_given, answers, err));
-    size_t chunk = MIN(run->chunk, count), size = chunk * run->record.classes;
+    size_t chunk = MIN(run->chunk, count), size = chunk * run->record.info.classes;
     float *ends = fds__alloc(2 * size * sizeof *ends);
     uint32_t *samples = fds__alloc(chunk * sizeof *samples);
     fds_status status = ends && samples ? FDS_OK : fds__fail_nomem(err, 2 * size * sizeof *ends);

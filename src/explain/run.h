@@ -32,19 +32,16 @@
 /* What a run is, as run.json has it. Texts belong to json. */
 typedef struct fds__run_record {
     json_t *json;
-    const char *method, *source, *explainer;
-    size_t players;
-    uint32_t classes;
-    fds_shape shape;
-    bool is_image, has_bank;
+    fds__run_info info;         /* without its text */
     fds_groups *groups;         /* or NULL */
     fds__fit_settings settings; /* of the plan and the bank: sampler, coalitions, seed, adjust */
     fds_ls_report strengths;
-    unsigned threads, explainer_threads;
-    size_t validation_inputs;
+    unsigned threads;
     fds__fit_report report;
 } fds__run_record;
 
+const char *fds__sampler_name(fds_sampler sampler);
+json_t *fds__fit_seconds_json(const double seconds[FDS__FIT_STAGES]); /* NULL: out of memory */
 /* A fit's description without results. */
 fds_status fds__run_record_describe(const fds__fit_settings *settings, const fds_problem *problem,
                                     const fds_params *params, const fds_groups *groups,

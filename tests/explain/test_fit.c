@@ -358,7 +358,7 @@ static void stop_everywhere(task *t, uint64_t places) {
         fds_run *none;
         if (status != FDS_OK)
             expect_failure(fds__run_open(scratch_path("run"), 0, &none, &err), FDS_ERR_USAGE, &err,
-                           "broken off");
+                           "interrupted");
         s = (stopper){0};
         fds__fit_report report = fit(t, scratch_path("run"));
         assert_true(report.was_resumed);
