@@ -34,17 +34,18 @@ static const char *const keys[KEYS] = {"format", "text", "stage", "epoch", "step
 
 /* ---- weights in memory ---- */
 
-static fds_status weights_make(learn_weights *w, const fds__deep *net, fds_error *err) {
-    size_t count = fds__deep_tensor_count(net), total = 0;
-    for (size_t i = 0; i < count; i++)
+static size_t count_values(const fds__deep *net) {
+    size_t total = 0;
+    for (size_t i = 0; i < fds__deep_tensor_count(net); i++)
         total += fds__deep_tensor_at(net, i).count;
-    w->names = fds__alloc_zero(count, sizeof *w->names);
-    w->offsets = fds__alloc_zero(count + 1, sizeof *w->offsets);
-    w->values = fds__alloc_zero(total, sizeof *w->values);
-    if (!w->names || !w->offsets || !w->values) {
-        learn_weights_free(w);
-        return fds__fail_nomem(err, total * sizeof *w->values);
-    }
+    return total;
+}
+
+static fds_status weights_make(learn_weights *w, const fds__deep *net, fds_error *err) {
+    size_t count = fds__deep_tensor_count(net);
+    TRY(RESERVE(w->names, count, 1, err));
+    TRY(RESERVE(w->offsets, count + 1, 1, err));
+    TRY(RESERVE(w->values, count_values(net), 1, err));
     w->count = count;
     for (size_t i = 0; i < count; i++) {
         fds__deep_tensor t = fds__deep_tensor_at(net, i);
@@ -99,9 +100,8 @@ static uint64_t chain_plan(uint64_t sum, const fds_plan *plan) {
 
 static fds_status chain_rows(uint64_t *sum, const fds__training *training, fds_error *err) {
     size_t columns = training->inputs * training->classes;
-    double *row = fds__alloc(columns * sizeof *row);
-    if (!row)
-        return fds__fail_nomem(err, columns * sizeof *row);
+    double *row;
+    TRY(RESERVE(row, columns, 1, err));
     fds_status status = FDS_OK;
     for (size_t i = 2; status == FDS_OK && i < fds_plan_rows(training->plan); i++) {
         status = training->rows->read(training->rows->context, 0, i, 0, columns, row, err);
@@ -190,15 +190,9 @@ typedef struct {
     size_t count;
     fds__tensor *tensors;
     char (*names)[NAME];
-    float *values[PARTS]; /* owned, but for BEST */
+    float *values[PARTS]; /* owned, except for BEST */
+    fds__text metrics;
 } contents;
-
-static void contents_free(contents *c) {
-    for (size_t part = 0; part < BEST; part++)
-        fds__free(c->values[part]);
-    fds__free(c->tensors);
-    fds__free(c->names);
-}
 
 static fds_status add_part(contents *c, const learn_state *state, size_t part, fds_error *err) {
     size_t offset = 0;
@@ -220,49 +214,45 @@ static fds_status add_part(contents *c, const learn_state *state, size_t part, f
 }
 
 static fds_status gather(contents *c, const learn_state *state, fds_error *err) {
-    size_t count = fds__deep_tensor_count(state->net), total = 0;
-    for (size_t i = 0; i < count; i++)
-        total += fds__deep_tensor_at(state->net, i).count;
-    c->tensors = fds__alloc_zero(PARTS * count, sizeof *c->tensors);
-    c->names = fds__alloc_zero(PARTS * count, sizeof *c->names);
-    bool is_ready = c->tensors && c->names;
+    size_t count = fds__deep_tensor_count(state->net), total = count_values(state->net);
+    TRY(RESERVE(c->tensors, PARTS, count, err));
+    TRY(RESERVE(c->names, PARTS, count, err));
     for (size_t part = 0; part < BEST; part++)
-        is_ready &= (c->values[part] = fds__alloc(total * sizeof(float))) != NULL;
-    if (!is_ready)
-        return fds__fail_nomem(err, total * sizeof(float));
+        TRY(RESERVE(c->values[part], total, 1, err));
     c->values[BEST] = state->best->values;
     for (size_t part = 0; part < PARTS; part++)
         TRY(add_part(c, state, part, err));
-    return FDS_OK;
+    fds__text_print(&c->metrics, "%s", "");
+    if (!state->is_warm_up)
+        learn_metrics_print(state->metrics, state->epoch, &c->metrics);
+    return fds__text_check(&c->metrics, err);
+}
+
+static fds_status write(const char *path, const learn_state *state, contents *c, fds_error *err) {
+    char epoch[32], steps[32], checksum[17];
+    uint64_t sum = 0;
+    TRY(gather(c, state, err));
+    snprintf(epoch, sizeof epoch, "%u", state->epoch);
+    snprintf(steps, sizeof steps, "%llu", (unsigned long long)fds__deep_steps(state->net));
+    const char *values[KEYS] = {FORMAT, state->text, state->is_warm_up ? "warm-up" : "explainer",
+                                epoch,  steps,       c->metrics.data};
+    for (size_t i = 0; i < c->count; i++)
+        sum += tensor_checksum(&c->tensors[i]);
+    print_checksum(sum, values, checksum);
+    fds__meta meta[KEYS + 1] = {[KEYS] = {"checksum", checksum}};
+    for (size_t i = 0; i < KEYS; i++)
+        meta[i] = (fds__meta){keys[i], values[i]};
+    return fds__safetensors_write(path, c->tensors, c->count, meta, KEYS + 1, err);
 }
 
 fds_status learn_checkpoint_write(const char *path, const learn_state *state, fds_error *err) {
-    char epoch[32], steps[32], checksum[17];
     contents c = {0};
-    fds__text metrics = {0};
-    uint64_t sum = 0;
-    fds_status status = gather(&c, state, err);
-    fds__text_print(&metrics, "%s", "");
-    if (!state->is_warm_up)
-        learn_metrics_print(state->metrics, state->epoch, &metrics);
-    if (status == FDS_OK)
-        status = fds__text_check(&metrics, err);
-    if (status == FDS_OK) {
-        snprintf(epoch, sizeof epoch, "%u", state->epoch);
-        snprintf(steps, sizeof steps, "%llu", (unsigned long long)fds__deep_steps(state->net));
-        const char *values[KEYS] = {
-            FORMAT, state->text, state->is_warm_up ? "warm-up" : "explainer",
-            epoch,  steps,       metrics.data};
-        for (size_t i = 0; i < c.count; i++)
-            sum += tensor_checksum(&c.tensors[i]);
-        print_checksum(sum, values, checksum);
-        fds__meta meta[KEYS + 1] = {[KEYS] = {"checksum", checksum}};
-        for (size_t i = 0; i < KEYS; i++)
-            meta[i] = (fds__meta){keys[i], values[i]};
-        status = fds__safetensors_write(path, c.tensors, c.count, meta, KEYS + 1, err);
-    }
-    contents_free(&c);
-    fds__free(metrics.data);
+    fds_status status = write(path, state, &c, err);
+    for (size_t part = 0; part < BEST; part++)
+        fds__free(c.values[part]);
+    fds__free(c.tensors);
+    fds__free(c.names);
+    fds__free(c.metrics.data);
     return status;
 }
 

@@ -47,10 +47,9 @@ static bool read_metric(const char *line, size_t size, fds__metric *metric) {
 
 fds_status learn_metrics_parse(const char *where, const char *text, size_t count,
                                fds__metric **metrics, fds_error *err) {
-    size_t most = MIN(count, strlen(text)); /* lines: a count that lies takes no memory */
-    fds__metric *list = fds__alloc_zero(most, sizeof *list);
-    if (!list)
-        return fds__fail_nomem(err, most * sizeof *list);
+    size_t most = MIN(count, strlen(text)); /* lines: a false count takes no memory */
+    fds__metric *list;
+    TRY(RESERVE(list, most, 1, err));
     size_t line = 0;
     bool is_right = true;
     for (const char *end; is_right && line < count && (end = strchr(text, '\n')); text = end + 1) {

@@ -90,7 +90,6 @@ typedef struct fds__run_info {
     uint32_t classes;
     fds_shape shape;
     bool is_image, has_bank;
-    const char *text; /* run.json */
 } fds__run_info;
 
 /* threads: 0 for those that it was fitted with. */
@@ -213,7 +212,8 @@ typedef struct fds__learnt {
 
 /* Trains an explainer, with checkpoints in the folder dir: called again after a kill it goes on
  * from the last one and ends with the same bits. Leaves metrics.jsonl and curves.svg in dir, and
- * the last checkpoint, unless the training was quick. The caller keeps others from using dir. */
+ * the last checkpoint, unless the training was quick. No other process may use dir meanwhile. The
+ * caller frees *out after a failure too; learnt may be NULL. */
 fds_status fds__learn(const fds__training *training, const fds__explainer_params *params,
                       const char *dir, const fds_events *events, fds__explainer **out,
                       fds__learnt *learnt, fds_error *err);

@@ -113,5 +113,3 @@ fds_status fds_fit_estimate(const fds_problem *problem, const fds_params *params
 fds_status fds_run_open(const char *dir, const fds_params *params, fds_run **out, fds_error *err) {
     return fds__run_open(dir, params ? (unsigned)params->threads : 0, out, err);
 }
-
-const char *fds_run_describe(const fds_run *run) { return fds__run_get_info(run).text; }

@@ -251,6 +251,8 @@ static fds_status make_epoch(learner *l, fds__metric *metric, fds_error *err) {
         sum += loss;
     }
     metric->loss = sum / l->steps;
+    l->epoch++;
+    l->is_saved = false;
     return FDS_OK;
 }
 
@@ -258,8 +260,6 @@ static fds_status warm_up(learner *l, fds_error *err) {
     fds__metric unused;
     while (l->epoch < LEARN_WARM_UP) {
         TRY(make_epoch(l, &unused, err));
-        l->epoch++;
-        l->is_saved = false;
         TRY(save_if_due(l, err));
     }
     return FDS_OK;
@@ -277,8 +277,6 @@ static fds_status explain(learner *l, fds_error *err) {
         TRY(fds__deep_infer_update(l->infer, l->net, err));
         TRY(learn_validation_loss(&l->validation, &l->objective, l->infer, &metric->validation_loss,
                                   err));
-        l->epoch++;
-        l->is_saved = false;
         find_best(l);
         if (l->best_epoch == l->epoch)
             TRY(learn_weights_take(&l->best, l->net, err));
@@ -333,12 +331,7 @@ static fds_status make_explainer(const learner *l, fds__explainer **out, fds_err
                                training->classes, training->shape,
                                l->params->is_by_group ? training->groups : NULL, l->objective.scale,
                                l->params->threads, out, err));
-    fds_status status = learn_weights_give(&l->best, learn_explainer_net(*out), err);
-    if (status != FDS_OK) {
-        fds__explainer_free(*out);
-        *out = NULL;
-    }
-    return status;
+    return learn_weights_give(&l->best, learn_explainer_net(*out), err);
 }
 
 static fds_status learn(learner *l, const char *dir, fds__explainer **out, fds_error *err) {

@@ -65,38 +65,41 @@ static fds_status open_service(fds_run *run, fds_error *err) {
                          r->info.shape.width, r->info.classes);
     TRY(fds_net_create(info.network, r->info.shape, r->info.classes, &run->net, err));
     TRY(fds_lane_create(run->net, &run->lane, err));
-    run->initial = fds__alloc(fds_net_weights(run->net) * sizeof *run->initial);
-    if (!run->initial)
-        return fds__fail_nomem(err, fds_net_weights(run->net) * sizeof *run->initial);
+    TRY(RESERVE(run->initial, fds_net_weights(run->net), 1, err));
     fds_net_init(run->net, r->settings.value.train.seed, run->initial);
     return FDS_OK;
 }
 
+/* labels (players) and names (classes) are scratch. */
+static fds_status make_samples(fds_run *run, const char *path, const fds__tensor *t,
+                               uint16_t *labels, const char **names, fds_error *err) {
+    const fds__run_info *info = &run->record.info;
+    fds_shape s = info->shape;
+    const uint32_t dims[4] = {(uint32_t)info->players, s.channels, s.height, s.width};
+    if (!t || t->rank != 4 || memcmp(t->dims, dims, sizeof dims) != 0)
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: it must have a tensor \"samples\" of %ux%ux%ux%u",
+                         path, dims[0], dims[1], dims[2], dims[3]);
+    for (size_t p = 0; p < info->players; p++)
+        labels[p] = (uint16_t)fds__run_player_label(run, p);
+    for (uint32_t c = 0; c < info->classes; c++)
+        names[c] = fds__run_class_name(run, c);
+    return fds__dataset_create(info->players, s, NULL, t->values, labels, info->classes, names,
+                               &run->samples, err);
+}
+
 static fds_status open_samples(fds_run *run, fds_error *err) {
-    const fds__run_record *r = &run->record;
     char path[FDS__PATH_MAX];
     fds__safetensors *file;
+    uint16_t *labels = NULL;
+    const char **names = NULL;
     TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_PLAYERS, err));
     TRY(fds__safetensors_read(path, &file, err));
-    const fds__tensor *t = fds__safetensors_find(file, "samples");
-    fds_status status = FDS_OK;
-    uint16_t *labels = fds__alloc(r->info.players * sizeof *labels);
-    const char **names = fds__alloc(r->info.classes * sizeof *names);
-    if (!t || t->rank != 4 || t->dims[0] != r->info.players ||
-        t->dims[1] != r->info.shape.channels || t->dims[2] != r->info.shape.height ||
-        t->dims[3] != r->info.shape.width)
-        status = fds__fail(
-            err, FDS_ERR_SHAPE, "%s: it must have a tensor \"samples\" of %zux%ux%ux%u", path,
-            r->info.players, r->info.shape.channels, r->info.shape.height, r->info.shape.width);
-    else if (!labels || !names)
-        status = fds__fail_nomem(err, r->info.players * sizeof *labels);
-    for (size_t p = 0; status == FDS_OK && p < r->info.players; p++)
-        labels[p] = (uint16_t)fds__run_player_label(run, p);
-    for (uint32_t c = 0; status == FDS_OK && c < r->info.classes; c++)
-        names[c] = fds__run_class_name(run, c);
+    fds_status status = RESERVE(labels, run->record.info.players, 1, err);
     if (status == FDS_OK)
-        status = fds__dataset_create(r->info.players, r->info.shape, NULL, t->values, labels,
-                                     r->info.classes, names, &run->samples, err);
+        status = RESERVE(names, run->record.info.classes, 1, err);
+    if (status == FDS_OK)
+        status =
+            make_samples(run, path, fds__safetensors_find(file, "samples"), labels, names, err);
     fds__free(labels);
     fds__free(names);
     fds__safetensors_free(file);
@@ -117,8 +120,7 @@ static fds_status open_explainer(fds_run *run, fds_error *err) {
              run->calibration.inputs);
     size_t each = r->info.players * r->info.classes;
     run->chunk = MAX((size_t)1, MIN((size_t)CHUNK_INPUTS, CHUNK_VALUES / each));
-    run->raw = fds__alloc(run->chunk * each * sizeof *run->raw);
-    return run->raw ? FDS_OK : fds__fail_nomem(err, run->chunk * each * sizeof *run->raw);
+    return RESERVE(run->raw, run->chunk, each, err);
 }
 
 static fds_status open_parts(fds_run *run, fds_error *err) {
@@ -152,21 +154,18 @@ static fds_status open_whole(fds_run *run, fds_error *err) {
 }
 
 fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err) {
-    fds_run *run = fds__alloc_zero(1, sizeof *run);
-    if (!run)
-        return fds__fail_nomem(err, sizeof *run);
+    fds_run *run;
+    if (strlen(dir) >= sizeof run->dir)
+        return fds__fail(err, FDS_ERR_USAGE, "the name of the run's folder is too long");
+    TRY(RESERVE(run, 1, 1, err));
     run->threads = threads;
-    fds_status status = FDS_OK;
-    if ((size_t)snprintf(run->dir, sizeof run->dir, "%s", dir) >= sizeof run->dir)
-        status = fds__fail(err, FDS_ERR_USAGE, "the name of the run's folder is too long");
+    strcpy(run->dir, dir);
+    fds_status status = open_whole(run, err);
     if (status == FDS_OK)
-        status = open_whole(run, err);
-    if (status != FDS_OK) {
+        *out = run;
+    else
         fds_run_free(run);
-        return status;
-    }
-    *out = run;
-    return FDS_OK;
+    return status;
 }
 
 static fds_status open_bank(fds_run *run, fds_error *err) {
@@ -189,11 +188,8 @@ static fds_status open_bank(fds_run *run, fds_error *err) {
 
 /* ---- what it is ---- */
 
-fds__run_info fds__run_get_info(const fds_run *run) {
-    fds__run_info info = run->record.info;
-    info.text = run->text;
-    return info;
-}
+fds__run_info fds__run_get_info(const fds_run *run) { return run->record.info; }
+const char *fds_run_describe(const fds_run *run) { return run->text; }
 
 static const json_t *player(const fds_run *run, size_t i) {
     return json_array_get(json_object_get(run->record.json, "players"), i);
@@ -241,36 +237,37 @@ const char *fds__run_error_source(const fds_run *run, fds__answerer by) {
                                                        : run->error_source;
 }
 
-/* The first sample of every player must be there as it was. */
-fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err) {
-    const fds__run_record *r = &run->record;
-    if (!fds__shape_equal(train->shape, r->info.shape))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: fitted on %s with samples of %ux%ux%u, but %s has %ux%ux%u", run->dir,
-                         r->info.source, r->info.shape.channels, r->info.shape.height,
-                         r->info.shape.width, train->source, train->shape.channels,
-                         train->shape.height, train->shape.width);
-    float *sample = fds__alloc(2 * train->sample_size * sizeof *sample);
-    if (!sample)
-        return fds__fail_nomem(err, 2 * train->sample_size * sizeof *sample);
-    fds_status status = FDS_OK;
-    for (size_t p = 0; p < r->info.players && status == FDS_OK; p++) {
+/* The first sample of every player must be there as it was. pair (2, sample_size) is scratch. */
+static fds_status compare_samples(const fds_run *run, const fds_dataset *train, float *pair,
+                                  fds_error *err) {
+    size_t size = train->sample_size;
+    for (size_t p = 0; p < run->record.info.players; p++) {
         const json_t *list = json_object_get(player(run, p), "samples");
         size_t id = (size_t)json_integer_value(json_array_get(list, 0));
-        bool is_same = id < train->count;
-        if (is_same) {
-            fds_dataset_sample(train, id, sample);
-            fds_dataset_sample(run->samples, p, sample + train->sample_size);
-            is_same = memcmp(sample, sample + train->sample_size,
-                             train->sample_size * sizeof *sample) == 0;
+        if (id < train->count) {
+            fds_dataset_sample(train, id, pair);
+            fds_dataset_sample(run->samples, p, pair + size);
         }
-        if (!is_same)
-            status = fds__fail(err, FDS_ERR_USAGE,
-                               "%s: fitted on other data than %s: sample %zu, the first of player "
-                               "\"%s\", is not the same",
-                               run->dir, train->source, id, fds__run_player_name(run, p));
+        if (id >= train->count || memcmp(pair, pair + size, size * sizeof *pair) != 0)
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "%s: fitted on other data than %s: sample %zu, the first of player "
+                             "\"%s\", is not the same",
+                             run->dir, train->source, id, fds__run_player_name(run, p));
     }
-    fds__free(sample);
+    return FDS_OK;
+}
+
+fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err) {
+    fds_shape ours = run->record.info.shape, theirs = train->shape;
+    if (!fds__shape_equal(ours, theirs))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: fitted on %s with samples of %ux%ux%u, but %s has %ux%ux%u", run->dir,
+                         run->record.info.source, ours.channels, ours.height, ours.width,
+                         train->source, theirs.channels, theirs.height, theirs.width);
+    float *pair;
+    TRY(RESERVE(pair, 2, train->sample_size, err));
+    fds_status status = compare_samples(run, train, pair, err);
+    fds__free(pair);
     return status;
 }
 
@@ -288,6 +285,7 @@ static void keep_ends(const fds_run *run, const part *p, bool is_given, const fd
     for (size_t x = 0; x < p->count; x++) {
         const float *full = p->full + x * classes, *empty = p->empty + x * classes;
         size_t at = p->first + x;
+        assert(!is_given || out->labels[at] < classes);
         if (!is_given)
             out->labels[at] = fds__argmax_f32(full, classes);
         if (out->probs)
@@ -355,32 +353,23 @@ static fds_status explain_part(fds_run *run, fds__answerer by, const fds_dataset
     return status;
 }
 
-static fds_status check_question(const fds_run *run, const fds_dataset *ds, const uint32_t *index,
-                                 size_t count, bool is_given, const fds__answers *answers,
-                                 fds_error *err) {
-    const fds__run_record *r = &run->record;
-    if (!fds__shape_equal(ds->shape, r->info.shape))
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "%s has samples of %ux%ux%u (channels, rows, columns), but the run "
-                         "explains %ux%ux%u",
-                         ds->source, ds->shape.channels, ds->shape.height, ds->shape.width,
-                         r->info.shape.channels, r->info.shape.height, r->info.shape.width);
-    TRY(fds__samples_check(ds, index, count, err));
-    for (size_t x = 0; is_given && x < count; x++)
-        if (answers->labels[x] >= r->info.classes)
-            return fds__fail(err, FDS_ERR_USAGE, "label %u: there are only %u, from 0",
-                             answers->labels[x], r->info.classes);
-    return FDS_OK;
-}
-
 fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *ds,
                             const uint32_t *index, size_t count, bool is_given,
                             const fds__answers *answers, fds_error *err) {
-    TRY(check_question(run, ds, index, count, is_given, answers, err));
+    fds_shape ours = run->record.info.shape, theirs = ds->shape;
+    if (!fds__shape_equal(ours, theirs))
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "%s has samples of %ux%ux%u (channels, rows, columns), but the run "
+                         "explains %ux%ux%u",
+                         ds->source, theirs.channels, theirs.height, theirs.width, ours.channels,
+                         ours.height, ours.width);
+    TRY(fds__samples_check(ds, index, count, err));
     size_t chunk = MIN(run->chunk, count), size = chunk * run->record.info.classes;
-    float *ends = fds__alloc(2 * size * sizeof *ends);
-    uint32_t *samples = fds__alloc(chunk * sizeof *samples);
-    fds_status status = ends && samples ? FDS_OK : fds__fail_nomem(err, 2 * size * sizeof *ends);
+    float *ends = NULL;
+    uint32_t *samples = NULL;
+    fds_status status = RESERVE(ends, 2, size, err);
+    if (status == FDS_OK)
+        status = RESERVE(samples, chunk, 1, err);
     for (size_t first = 0; first < count && status == FDS_OK; first += chunk) {
         part p = {first, MIN(chunk, count - first), NULL, ends, ends + size};
         for (size_t i = 0; i < p.count; i++)

@@ -32,7 +32,7 @@
 /* What a run is, as run.json has it. Texts belong to json. */
 typedef struct fds__run_record {
     json_t *json;
-    fds__run_info info;         /* without its text */
+    fds__run_info info;
     fds_groups *groups;         /* or NULL */
     fds__fit_settings settings; /* of the plan and the bank: sampler, coalitions, seed, adjust */
     fds_ls_report strengths;

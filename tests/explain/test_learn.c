@@ -63,11 +63,11 @@ static fds_status train(const toy *t, const fds__explainer_params *params, watch
     fds__explainer *explainer = NULL;
     fds__learnt mine = {0};
     fds_status status = fds__learn(&t->training, params, scratch, &events, &explainer, &mine, err);
-    if (status != FDS_OK)
-        return status;
-    if (name)
+    if (status == FDS_OK && name)
         expect_ok(fds__explainer_save(explainer, scratch_path(name), err), err);
     fds__explainer_free(explainer);
+    if (status != FDS_OK)
+        return status;
     if (learnt)
         *learnt = mine;
     else

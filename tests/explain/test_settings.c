@@ -285,14 +285,6 @@ static fds_groups *one_group(void) {
     return groups;
 }
 
-static fds_groups *of_four(void) {
-    static const uint32_t group_of[] = {0, 1, 0, 1};
-    fds_groups *groups;
-    fds_error err;
-    expect_ok(fds_groups_create(group_of, COUNT(group_of), NULL, &groups, &err), &err);
-    return groups;
-}
-
 /* Sets a field as a caller does, by name and text. */
 static void give(task *t, const char *name, const char *text) {
     fds_error err;
@@ -301,13 +293,6 @@ static void give(task *t, const char *name, const char *text) {
 
 /* Each changes a task that is right in one place. */
 static void odd_coalitions(task *t) { t->params.coalitions = 61; }
-static void odd_draws(task *t) { t->params.objective = FDS__OBJECTIVE_PAPER, t->params.draws = 31; }
-static void no_draws(task *t) { t->params.objective = FDS__OBJECTIVE_PAPER, t->params.draws = 0; }
-static void negative_rate(task *t) { t->params.explainer_lr = -1; }
-static void no_rate(task *t) { t->params.explainer_lr = (double)NAN; }
-static void endless_rate(task *t) { t->params.explainer_lr = (double)INFINITY; }
-static void negative_gamma(task *t) { t->params.gamma = -0.5, t->params.output_form = 1; }
-static void no_gamma(task *t) { t->params.gamma = (double)NAN, t->params.output_form = 1; }
 static void weights_for_mlp(task *t) {
     t->params.weights = "w.safetensors", t->params.explainer = MLP;
 }
@@ -333,7 +318,6 @@ static void grouped_for_nothing(task *t) { t->params.group = "label", t->params.
 static void no_group_file(task *t) {
     fds_groups_free(t->groups), t->groups = NULL, t->params.group = "lable";
 }
-static void other_groups(task *t) { fds_groups_free(t->groups), t->groups = of_four(); }
 static void all_in_one(task *t) { fds_groups_free(t->groups), t->groups = one_group(); }
 
 static void mistakes_are_named_before_any_work(void **state) {
@@ -347,13 +331,6 @@ static void mistakes_are_named_before_any_work(void **state) {
         {"afds", odd_coalitions, FDS_ERR_USAGE, "`coalitions` must be even"},
         {"gfds", odd_coalitions, FDS_ERR_USAGE, "(got 61)"},
         {"gfds+", odd_coalitions, FDS_ERR_USAGE, "(got 61)"},
-        {"afds", odd_draws, FDS_ERR_USAGE, "`draws` must be an even number"},
-        {"afds", no_draws, FDS_ERR_USAGE, "(got 0)"},
-        {"afds", negative_rate, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got -1)"},
-        {"afds", no_rate, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got nan)"},
-        {"afds", endless_rate, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got inf)"},
-        {"gfds+", negative_gamma, FDS_ERR_USAGE, "`gamma` must be from 0 (got -0.5)"},
-        {"gfds+", no_gamma, FDS_ERR_USAGE, "`gamma` must be from 0 (got nan)"},
         {"gfds+", gamma_by_group, FDS_ERR_USAGE, "`gamma` needs `form` penalty"},
         {"afds", gamma_by_group, FDS_ERR_USAGE, "`gamma` "},
         {"afds", weights_for_mlp, FDS_ERR_USAGE, "resnet18 or resnet50 (got mlp)"},
@@ -374,8 +351,6 @@ static void mistakes_are_named_before_any_work(void **state) {
         {"afds", wrong_model, FDS_ERR_USAGE, "did you mean \"lenet5\"?"},
         {"afds", grouped_for_nothing, FDS_ERR_USAGE, "`group` needs method gfds or gfds+"},
         {"afds", no_group_file, FDS_ERR_NOT_FOUND, "did you mean \"label\"?"},
-        {"afds", other_groups, FDS_ERR_SHAPE, "of 4 players, but there are 16"},
-        {"gfds", other_groups, FDS_ERR_SHAPE, "of 4 players, but there are 16"},
         {"gfds+", all_in_one, FDS_ERR_USAGE, "two groups"},
     };
     for (size_t at = 0; at < COUNT(cases); at++) {
