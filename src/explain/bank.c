@@ -104,7 +104,7 @@ typedef struct {
     double *values, *errors; /* (count, players); errors may be NULL */
 } question;
 
-static fds_status ask_group(void *context, size_t group, unsigned worker, fds_error *err) {
+static fds_status run_group(void *context, size_t group, unsigned worker, fds_error *err) {
     question *q = context;
     fds__bank *bank = q->bank;
     const float *probs =
@@ -136,15 +136,6 @@ static fds_status solve_input(void *context, size_t i, unsigned worker, fds_erro
                                   q->errors ? q->errors + i * players : NULL, err);
 }
 
-static fds_status answer(question *q, const fds_inputs *x, fds_error *err) {
-    fds__bank *bank = q->bank;
-    for (size_t i = 0; i < q->count; i++)
-        fds__many_spread(bank->many, x->values + (q->first + i) * x->size,
-                         bank->inputs + i * fds__many_input_size(bank->many));
-    TRY(fds__pool_run(bank->workers, bank->group_count, ask_group, q, "", "", NULL, err));
-    return fds__pool_run(bank->workers, q->count, solve_input, q, "", "", NULL, err);
-}
-
 fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
                              double *values, double *errors, fds_error *err) {
     assert(fds__shape_equal(x->shape, bank->net->input));
@@ -160,7 +151,11 @@ fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_
                       .count = MIN(x->count - first, (size_t)FDS__MANY_INPUTS),
                       .values = values + first * players,
                       .errors = errors ? errors + first * players : NULL};
-        TRY(answer(&q, x, err));
+        for (size_t i = 0; i < q.count; i++)
+            fds__many_spread(bank->many, x->values + (first + i) * x->size,
+                             bank->inputs + i * fds__many_input_size(bank->many));
+        TRY(fds__pool_run(bank->workers, bank->group_count, run_group, &q, "", "", NULL, err));
+        TRY(fds__pool_run(bank->workers, q.count, solve_input, &q, "", "", NULL, err));
     }
     return FDS_OK;
 }

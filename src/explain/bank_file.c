@@ -73,7 +73,7 @@ static uint64_t offset_of(const fds__bank_slots *slots, size_t slot) {
 
 /* ---- header ---- */
 
-/* Says why the header is not the right one. FDS_OK: it is damaged. */
+/* The failure of a header that does not fit the form. FDS_OK: it is damaged. */
 static fds_status permit(const fds__record_form *form, const char *path, const uint8_t *header,
                          fds__found found, fds_error *err) {
     static const struct {
@@ -208,7 +208,7 @@ static fds_status check_file(fds__file *file, const fds_net *net, const fds__ban
                          file->path, (unsigned long long)size);
     TRY(fds__file_read_at(file, header, sizeof header, 0, err));
     TRY(make_form(net, slots, 0, &form, err));
-    /* the file may be of a plan that begins with this one: its records tell */
+    /* the file may be of a plan that begins with this one: its records show that */
     memcpy(form.header + 32, header + 32, 8);
     memcpy(form.header + 48, header + 48, 24);
     fds__found found = fds__record_check(header, sizeof header);
@@ -298,7 +298,7 @@ static fds_status check_disk(const filler *f, fds_error *err) {
     return FDS_OK;
 }
 
-/* A sub-model was trained: writes it, unless the file has it. */
+/* Writes a sub-model after its training, unless the file has it. */
 static fds_status take(void *context, unsigned worker, const uint64_t *coalition,
                        const float *weights, fds_error *err) {
     filler *f = context;
@@ -313,7 +313,7 @@ static fds_status take(void *context, unsigned worker, const uint64_t *coalition
                                   FDS__RECORD_SYNC_S, &f->is_good[slot], err);
 }
 
-/* For a sub-model whose answers are in the table, but whose weights are lost. */
+/* Trains a sub-model whose answers the table has, but whose weights are lost. */
 static fds_status train_again(void *context, size_t job, unsigned worker, fds_error *err) {
     filler *f = context;
     return fds_utility_eval(f->utility, worker, coalition_of(&f->slots, f->todo[job]),

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of a training at the end of an epoch, as a file from which it goes on to the same bits.
+ * The state of a training at the end of an epoch, as a file from which it continues to the same bits.
  *
  * safetensors. For each tensor of the network:
  *     value/NAME                  weight or running statistic
  *     moment1/NAME, moment2/NAME  Adam's; not for running statistics
- *     best/NAME                   as value, of the best epoch so far; not in warming up
+ *     best/NAME                   as value, of the best epoch so far; not while warming up
  * Metadata:
  *     format    "fds-checkpoint 1"
- *     text      everything that the bits of the training depend on, a line each
+ *     text      everything that the bits of the training depend on, line by line
  *     stage     "warm-up" or "explainer"
- *     epoch     of the stage, made so far
+ *     epoch     completed epochs of the stage
  *     steps     of the optimiser
  *     metrics   the lines of metrics.jsonl so far
  *     checksum  over all of that, 16 hexadecimal digits
@@ -82,7 +82,7 @@ void learn_weights_free(learn_weights *w) {
 
 /* ---- what a training depends on ---- */
 
-/* sum, then data as well */
+/* The checksum of sum and data */
 static uint64_t chain(uint64_t sum, const void *data, size_t size) {
     uint64_t both[2] = {sum, data ? fds_checksum(data, size) : 0};
     return fds_checksum(both, sizeof both);
@@ -111,7 +111,7 @@ static fds_status chain_rows(uint64_t *sum, const fds__training *training, fds_e
     return status;
 }
 
-/* What is read in training alone: targets, or the rows. */
+/* Of everything that the training reads, validation utilities excepted. */
 static fds_status training_checksum(const fds__training *training,
                                     const fds__explainer_params *params, uint64_t *sum,
                                     fds_error *err) {
@@ -151,11 +151,11 @@ fds_status learn_describe(const fds__training *training, const fds__explainer_pa
     fds__text_float(text, p->lr);
     fds__text_print(text, "\nbatch %u\nepochs %u\npatience %u\ndraws %u\n", p->batch, p->epochs,
                     p->patience, p->draws);
-    fds__text_print(text, "inputs %zu, kept out %zu, %ux%ux%u\nplayers %zu\nclasses %u\n",
+    fds__text_print(text, "inputs %zu, validation %zu, %ux%ux%u\nplayers %zu\nclasses %u\n",
                     training->inputs, training->validation, training->shape.channels,
                     training->shape.height, training->shape.width, training->players,
                     training->classes);
-    fds__text_print(text, "lesson %016llx\nweights %016llx\nkept out %016llx\n",
+    fds__text_print(text, "training %016llx\nweights %016llx\nvalidation %016llx\n",
                     (unsigned long long)sum, (unsigned long long)weights_checksum,
                     (unsigned long long)validation_checksum);
     return fds__text_check(text, err);
@@ -282,10 +282,10 @@ static fds_status check(const char *path, const char *text, const fds__safetenso
     print_checksum(sum, values, hex);
     const char *checksum = fds__safetensors_meta(file, "checksum");
     if (!checksum || strcmp(checksum, hex) != 0)
-        return fds__fail(err, FDS_ERR_CORRUPT, "%s: the checksum does not agree", path);
+        return fds__fail(err, FDS_ERR_CORRUPT, "%s: the checksum is wrong", path);
     if (strcmp(values[1], text) != 0)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: it is of a training with other settings or data",
-                         path);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: a checkpoint of a training with other settings or data", path);
     return FDS_OK;
 }
 

@@ -96,10 +96,6 @@ void fds__explainer_free(fds__explainer *e) {
 
 fds__deep *learn_explainer_net(fds__explainer *e) { return e->net; }
 
-const char *fds__explainer_network(const fds__explainer *e) {
-    return fds__deep_get_params(e->net)->network;
-}
-
 /* ---- answers ---- */
 
 /* values (classes, players) from u (outputs) */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole job: utilities, with the service model among them, values, explainer, check. Every stage finds in the
- * folder what an earlier process that died has left, and the result has the same bits as if none
- * had. */
+ * The whole job: utilities and the service model, values, explainer, check. Every stage continues
+ * from what an earlier process left in the folder, and the result has the same bits as one made
+ * without interruption. */
 #include "explain/run.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A fit at work. Settings, data and players are the caller's. */
+/* Problem, parameters and events belong to the caller. */
 typedef struct {
     const char *dir;
     const fds_problem *problem;
@@ -21,7 +21,7 @@ typedef struct {
     fds__fit_plans plans;
     size_t n, inputs, columns; /* columns: inputs * classes */
     uint32_t classes;
-    uint32_t *order; /* (inputs) samples, those that validate last */
+    uint32_t *order; /* (inputs) samples, validation inputs last */
     fds_utility *utility;
     fds_model *service;
     fds_table *table;
@@ -30,7 +30,7 @@ typedef struct {
     uint32_t *predicted;     /* (inputs) */
     double *empty, *full;    /* (inputs, classes) */
     double *values, *errors; /* (n, columns), by least squares */
-    float *targets;          /* (inputs, classes, n): the same, turned round */
+    float *targets;          /* (inputs, classes, n): the values, transposed */
     fds__explainer *explainer;
     fds_ls_report strengths;
     fds__fit_report report;
@@ -58,7 +58,7 @@ static void fit_free(fit *f) {
 
 /* ---- before any work ---- */
 
-/* What would otherwise show only once all sub-models are trained. */
+/* Finds mistakes that would otherwise appear after all sub-models are trained. */
 static fds_status check_explainer(const fit *f, fds_error *err) {
     const fds__explainer_params *p = &f->settings.explainer;
     size_t outputs = f->classes * (p->is_by_group ? fds_groups_count(f->groups) : f->n);
@@ -73,10 +73,10 @@ static fds_status check_explainer(const fit *f, fds_error *err) {
     return status;
 }
 
-/* Removes what processes that died while they wrote a file of the run have left beside it. */
+/* Removes the temporary files that killed processes left beside files of the run. */
 static fds_status sweep(const fit *f, fds_error *err) {
-    static const char *const names[] = {FDS__RUN_SERVICE, FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS,
-                                        FDS__RUN_ERRORS};
+    static const char *const names[] = {FDS__RUN_JSON, FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
+                                        FDS__RUN_PLAYERS, FDS__RUN_ERRORS};
     char path[FDS__PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         TRY(fds__path_join(path, sizeof path, f->dir, names[i], err));
@@ -106,7 +106,7 @@ static fds_status open_fit(fit *f, fds_error *err) {
     return f->is_done ? FDS_OK : fds__run_record_write(f->dir, f->description, s, NULL, NULL, err);
 }
 
-/* ---- utilities, the service model, and what the run needs to show its players ---- */
+/* ---- utilities, the service model, and samples of the players ---- */
 
 static fds_status save_players(const fit *f, fds_error *err) {
     char path[FDS__PATH_MAX];
@@ -126,7 +126,7 @@ static fds_status save_players(const fit *f, fds_error *err) {
     return status;
 }
 
-/* The sub-model of all players was trained: it is the service model. */
+/* Takes the sub-model of all players as the service model. */
 static fds_status take_service(void *context, const float *weights, const fds_train_report *report,
                                fds_error *err) {
     fit *f = context;
@@ -172,7 +172,7 @@ static fds_status read_ends(fit *f, fds_error *err) {
     return FDS_OK;
 }
 
-/* Trains those that the table, or the bank, lacks. */
+/* Trains the sub-models that the table, or the bank, lacks. */
 static fds_status train_sub_models(fit *f, fds_error *err) {
     unsigned threads = f->settings.threads;
     char path[FDS__PATH_MAX];
@@ -182,7 +182,7 @@ static fds_status train_sub_models(fit *f, fds_error *err) {
     return fds__bank_fill(path, f->utility, f->table, f->plans.all, threads, f->events, err);
 }
 
-/* And the service model, which an earlier process may have trained and not kept. */
+/* The service model too, which an earlier process may have trained but not saved. */
 static fds_status train_all(fit *f, fds_error *err) {
     const fds__service_sink sink = {take_service, f};
     f->utility->data->service = &sink;
@@ -254,7 +254,7 @@ static fds_status learn(fit *f, fds_error *err) {
         .rows = &rows,
         .validation_rows = &validation,
     };
-    fds__learnt learnt = {0};
+    fds__learn_report learnt = {0};
     char path[FDS__PATH_MAX];
     TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_EXPLAINER, err));
     TRY(fds__learn(&training, &f->settings.explainer, f->dir, f->events, &f->explainer, &learnt,
@@ -349,15 +349,15 @@ static fds_status run_stage(fit *f, fds__fit_stage stage, fds_status (*work)(fit
     return status;
 }
 
-/* A run that was complete before has its report, unless its files are no longer what they were:
- * then it is not done. Sub-models that are lost are trained again. */
+/* Takes the report of a complete run; a run with changed files is not complete. Trains lost
+ * sub-models again. */
 static fds_status revisit(fit *f, fds_error *err) {
     fds__run_record record;
     fds_error why;
     TRY(fds__run_record_read(f->dir, &record, err));
     fds_status status = fds__run_record_check(f->dir, &record, &why);
     if (status == FDS_ERR_CORRUPT)
-        fds__log(f->events, FDS_LOG_WARNING, "%s; made again", why.text);
+        fds__log(f->events, FDS_LOG_WARNING, "%s; computed again", why.text);
     else if (status != FDS_OK)
         fds__fail(err, status, "%s", why.text);
     else

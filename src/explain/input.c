@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run is asked about, and its answers as a result: pictures, samples of a dataset, or samples
- * of the run's own data by number. */
+ * The inputs of a run, which are pictures, samples of a dataset, or samples of the run's own data by
+ * number, and its answers for them as a result. */
 #include "explain/run.h"
 
 #include <math.h>
@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum {
-    CHUNK = 64, /* inputs between two looks at progress and signals */
+    CHUNK = 64, /* inputs between two reports of progress, which may cancel */
     MOST_INPUTS = 1000000,
 };
 
 struct fds_input {
     const fds_dataset *ds;
-    fds_dataset *own[2]; /* that were opened for it: its own, and another part */
+    fds_dataset *own[2]; /* what it owns: the data and its test part, if any */
     uint32_t *index;     /* (count) samples of ds */
     uint32_t *truth;     /* (count) true labels as the run numbers them; NULL: not known */
     char **names;        /* (count) of pictures; NULL: samples */
@@ -146,7 +146,7 @@ static fds_status fail_index(const char *text, fds_error *err) {
         text);
 }
 
-/* A number from 0 to 2^32-1 at *at, which is moved behind it. */
+/* Reads a number from 0 to 2^32-1 at *at, and moves *at behind it. */
 static bool read_number(const char **at, uint64_t *out) {
     size_t digits = strspn(*at, "0123456789");
     if (digits < 1 || digits > 10)
@@ -186,12 +186,12 @@ static fds_status list_samples(const char *text, void **list, size_t *count, fds
 static fds_status open_data(const fds_run *run, const fds_params *params, const fds_events *events,
                             fds_dataset *parts[2], fds_error *err) {
     fds_params how = *params;
-    const fds__run_origin origin = fds__run_get_origin(run);
-    how.label = params->label ? params->label : origin.label;
-    how.provider = params->provider ? params->provider : origin.provider;
-    how.labels = params->labels ? params->labels : origin.labels;
+    const char *path = params->data ? params->data : fds__run_origin(run, "path");
+    how.label = params->label ? params->label : fds__run_origin(run, "label");
+    how.provider = params->provider ? params->provider : fds__run_origin(run, "provider");
+    how.labels = params->labels ? params->labels : fds__run_origin(run, "labels");
     fds_error why = {0};
-    fds_status status = fds_data_open(params->data ? params->data : origin.path, &how, events,
+    fds_status status = fds_data_open(path ? path : fds__run_get_info(run).source, &how, events,
                                       &parts[0], &parts[1], &why);
     if (status == FDS_OK)
         return fds__run_check_data(run, parts[0], err);
@@ -403,7 +403,7 @@ fds_status fds_run_draw(fds_run *run, const fds_input *in, const fds_result *r, 
             "the run was fitted on feature vectors, not on images: no figure can be drawn");
     float *probs;
     TRY(RESERVE(probs, in->count, info.classes, err));
-    /* of the probabilities the figure shows that of the predicted label alone */
+    /* the figure shows the probability of the predicted label alone */
     for (size_t k = 0; k < in->count; k++)
         probs[k * info.classes + r->predicted[k]] = (float)r->confidence[k];
     const fds__answers answers = {.labels = r->labels, .probs = probs, .values = r->values};

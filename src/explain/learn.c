@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Trains an explainer: epochs over the inputs that are learnt from, in an order drawn for each, in
- * full mini-batches (what is left over has its turn in another epoch's order); Adam; after each
- * epoch the loss on what was kept out, which decides on the best epoch and on stopping early. The
- * explainer has the weights and running statistics of the best epoch.
+ * Trains an explainer: epochs over the training inputs, in a random order, in full mini-batches
+ * (the rest of an epoch is left out); Adam; after each epoch the validation loss, which decides on
+ * the best epoch and on stopping early. The explainer has the weights and running statistics of the
+ * best epoch.
  *
  * The learning rate rises from 0 over the first steps and then falls along a cosine to 0.
  *
- * Warming up, where it is asked for, comes first: the same network with a classifier's head learns
- * the labels of the inputs, and its features are where the explainer starts.
+ * Warming up, an option, comes first: the same network with a classifier's head learns the labels
+ * of the inputs, and the explainer starts from its features.
  *
- * Everything random is a function of (seed, epoch, step); the state at the end of an epoch is all
+ * All random numbers are functions of (seed, epoch, step); the state at the end of an epoch is all
  * that a checkpoint needs.
  */
 #include "explain/learn.h"
@@ -20,10 +20,10 @@
 
 #define CHECKPOINT "checkpoint.safetensors"
 #define STAGE "explainer"
-#define RISING 0.05 /* share of the steps in which the learning rate rises */
+#define RISING 0.05 /* share of the steps during which the learning rate rises */
 #define MAX_WEIGHTS_FILE ((size_t)8 << 30)
 enum { INFER_BATCH = 64 };
-enum { SAVE_TIMES = 20 }; /* training between two checkpoints, by the time that one takes */
+enum { SAVE_TIMES = 20 }; /* a checkpoint takes at most one part in 20 of the time */
 
 double learn_checkpoint_s = 2;
 
@@ -35,22 +35,22 @@ typedef struct {
     fds__text text;            /* of learn_describe */
     fds__safetensors *weights; /* to start from, or NULL */
     uint64_t weights_checksum;
-    size_t train;          /* inputs to learn from */
+    size_t train;          /* training inputs */
     uint32_t batch, steps; /* steps: of an epoch */
     learn_objective objective;
     learn_validation validation;
     uint32_t *order;         /* (train) */
     float *x, *u, *gradient; /* of a step */
-    /* the stage */
+    /* the stage: warming up, or the explainer */
     bool is_warm_up;
-    uint32_t epoch; /* made so far */
+    uint32_t epoch; /* completed */
     fds__deep *net;
     fds__deep_infer *infer;
     learn_weights best;
     uint32_t best_epoch;
-    fds__metric *metrics;            /* (params->epochs), of the first epoch */
-    double start_s, saved_s, save_s; /* begun; last checkpoint, and what it took */
-    bool is_saved;                   /* a checkpoint has this epoch */
+    fds__metric *metrics;            /* (params->epochs) */
+    double start_s, saved_s, save_s; /* begin; end and length of the last checkpoint */
+    bool is_saved;                   /* the checkpoint has this epoch */
 } learner;
 
 /* ---- stages ---- */
@@ -70,7 +70,7 @@ static void stage_free(learner *l) {
     l->net = NULL;
 }
 
-/* A stage's network as it is created, and room for what goes with it. */
+/* A stage's new network, with the memory that it needs. */
 static fds_status stage_create(learner *l, bool is_warm_up, fds_error *err) {
     fds__deep_params params = net_params(l, is_warm_up);
     stage_free(l);
@@ -87,7 +87,7 @@ static fds_status load_features(learner *l, fds_error *err) {
     return l->weights ? fds__deep_load(l->net, l->params->weights, l->weights, true, err) : FDS_OK;
 }
 
-/* The mean of the targets, with the last layer's weights being 0. */
+/* The bias of the last layer, whose weights are 0: the mean of the targets. */
 static fds_status set_bias(learner *l, fds_error *err) {
     for (size_t i = 0; i < fds__deep_tensor_count(l->net); i++)
         if (strcmp(fds__deep_tensor_at(l->net, i).name, "head.fc.bias") == 0)
@@ -96,7 +96,7 @@ static fds_status set_bias(learner *l, fds_error *err) {
                      l->params->network);
 }
 
-/* The explainer's own stage; features come from warming up, where that was done before. */
+/* The explainer's stage; features come from warming up, if that came before. */
 static fds_status begin_explainer(learner *l, fds_error *err) {
     learn_weights features = {0};
     fds_status status = FDS_OK;
@@ -133,7 +133,7 @@ static void find_best(learner *l) {
 
 static fds_status take_checkpoint(learner *l, const learn_checkpoint *c, fds_error *err) {
     if (c->epoch > (c->is_warm_up ? LEARN_WARM_UP : l->params->epochs))
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: epoch %u is more than there are", l->path,
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: epoch %u is beyond the last one", l->path,
                          c->epoch);
     TRY(stage_create(l, c->is_warm_up, err));
     TRY(learn_checkpoint_restore(l->path, c, l->net, c->is_warm_up ? NULL : &l->best, err));
@@ -146,8 +146,8 @@ static fds_status take_checkpoint(learner *l, const learn_checkpoint *c, fds_err
     return FDS_OK;
 }
 
-/* Goes on from a checkpoint, or begins. One that is damaged or of another training is told and left
- * behind; one that cannot be read just now is not given up. */
+/* Continues from a checkpoint, or begins. Reports a checkpoint that is damaged or of another training
+ * and ignores it; fails where a checkpoint cannot be read for lack of memory or by a disk error. */
 static fds_status resume(learner *l, fds_error *err) {
     learn_checkpoint c;
     fds_error why = {0};
@@ -161,7 +161,8 @@ static fds_status resume(learner *l, fds_error *err) {
     if (status == FDS_ERR_IO || status == FDS_ERR_NOMEM)
         return fds__fail(err, status, "%s", why.text);
     if (status != FDS_ERR_NOT_FOUND)
-        fds__log(l->events, FDS_LOG_WARNING, "%s; the explainer's training starts anew", why.text);
+        fds__log(l->events, FDS_LOG_WARNING,
+                 "%s; the explainer's training starts from the beginning", why.text);
     return begin(l, err);
 }
 
@@ -236,7 +237,7 @@ static fds_status report(const learner *l, uint32_t step, fds_error *err) {
                        steps_in_all(l), l->start_s, err);
 }
 
-/* One epoch; *metric receives its number, loss and last learning rate. */
+/* One epoch; sets the number, loss and last learning rate of *metric. */
 static fds_status make_epoch(learner *l, fds__metric *metric, fds_error *err) {
     fds_rng rng = fds_rng_make(l->params->seed, FDS__PURPOSE_TRAINING, l->epoch, l->is_warm_up);
     double sum = 0, loss;
@@ -342,7 +343,7 @@ static fds_status learn(learner *l, const char *dir, fds__explainer **out, fds_e
         TRY(begin_explainer(l, err));
     }
     TRY(explain(l, err));
-    uint64_t all = steps_in_all(l); /* stopped early or not, there is nothing left to do */
+    uint64_t all = steps_in_all(l); /* also after an early stop: nothing is left to do */
     TRY(fds__report(l->events, STAGE, "steps", all, all, l->start_s, err));
     TRY(learn_curves_write(dir, l->metrics, l->epoch, l->best_epoch, err));
     return make_explainer(l, out, err);
@@ -363,13 +364,14 @@ static void learner_free(learner *l) {
 
 fds_status fds__learn(const fds__training *training, const fds__explainer_params *params,
                       const char *dir, const fds_events *events, fds__explainer **out,
-                      fds__learnt *learnt, fds_error *err) {
+                      fds__learn_report *learnt, fds_error *err) {
     learner l = {.training = training, .params = params, .events = events};
     fds__blas_begin();
     fds_status status = learn(&l, dir, out, err);
     fds__blas_end();
     if (status == FDS_OK && learnt) {
-        *learnt = (fds__learnt){.epochs = l.epoch,
+        *learnt =
+            (fds__learn_report){.epochs = l.epoch,
                                 .best_epoch = l.best_epoch,
                                 .validation_loss = l.metrics[l.best_epoch - 1].validation_loss,
                                 .metrics = l.metrics};

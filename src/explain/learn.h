@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files that train an explainer share: objective.c, validation.c, learn.c, checkpoint.c,
- * explainer.c and curves.c. */
+ * What the files that train an explainer share. */
 #ifndef FDS_LEARN_H
 #define FDS_LEARN_H
 
@@ -79,7 +78,7 @@ fds_status learn_validation_loss(learn_validation *validation, const learn_objec
 
 /* ---- curves.c ---- */
 
-/* Appends one JSON object a line: {"epoch", "lr", "loss", "validation_loss"}. */
+/* Appends one JSON object per line: {"epoch", "lr", "loss", "validation_loss"}. */
 void learn_metrics_print(const fds__metric *metrics, size_t count, fds__text *text);
 /* Reads exactly count such lines back, to the bit; the caller fds__frees *metrics. FDS_ERR_FORMAT. */
 fds_status learn_metrics_parse(const char *where, const char *text, size_t count,
@@ -90,7 +89,7 @@ fds_status learn_curves_write(const char *dir, const fds__metric *metrics, size_
 
 /* ---- checkpoint.c ---- */
 
-/* All of a network's tensors in memory: weights and running statistics. */
+/* A copy of a network's tensors: weights and running statistics. */
 typedef struct learn_weights {
     size_t count;
     char (*names)[64];
@@ -99,11 +98,11 @@ typedef struct learn_weights {
 } learn_weights;
 
 fds_status learn_weights_take(learn_weights *weights, const fds__deep *net, fds_error *err);
-/* Writes those tensors of the network that weights has by name. */
+/* Writes the tensors of the network whose names weights has. */
 fds_status learn_weights_give(const learn_weights *weights, fds__deep *net, fds_error *err);
 void learn_weights_free(learn_weights *weights);
 
-/* Everything that the bits of a training depend on. */
+/* Appends everything that the bits of a training depend on. */
 fds_status learn_describe(const fds__training *training, const fds__explainer_params *params,
                           uint64_t weights_checksum, uint64_t validation_checksum, fds__text *text,
                           fds_error *err);
@@ -112,15 +111,15 @@ fds_status learn_describe(const fds__training *training, const fds__explainer_pa
 typedef struct learn_state {
     const char *text; /* of learn_describe */
     bool is_warm_up;
-    uint32_t epoch; /* of its stage, made so far */
+    uint32_t epoch; /* completed epochs of the stage */
     fds__deep *net;
-    learn_weights *best;        /* not in warming up */
-    const fds__metric *metrics; /* (epoch), not in warming up */
+    learn_weights *best;        /* not while warming up */
+    const fds__metric *metrics; /* (epoch), not while warming up */
 } learn_state;
 
 fds_status learn_checkpoint_write(const char *path, const learn_state *state, fds_error *err);
 
-/* A checkpoint that was read. */
+/* A checkpoint as read from its file. */
 typedef struct learn_checkpoint {
     fds__safetensors *file;
     bool is_warm_up;
@@ -129,12 +128,12 @@ typedef struct learn_checkpoint {
     fds__metric *metrics; /* (epoch), or NULL */
 } learn_checkpoint;
 
-/* One that fits the text; FDS_ERR_NOT_FOUND when there is none, FDS_ERR_USAGE when it is of another
- * training, else what is wrong with it. */
+/* text: of learn_describe. FDS_ERR_NOT_FOUND: there is none, FDS_ERR_USAGE: it is of another
+ * training. */
 fds_status learn_checkpoint_read(const char *path, const char *text, learn_checkpoint *checkpoint,
                                  fds_error *err);
-/* Puts its tensors into the network and best (NULL in warming up), which has the network's names.
- */
+/* Copies its tensors into the network and into best, which has the network's names (NULL while
+ * warming up). */
 fds_status learn_checkpoint_restore(const char *path, const learn_checkpoint *checkpoint,
                                     fds__deep *net, learn_weights *best, fds_error *err);
 void learn_checkpoint_free(learn_checkpoint *checkpoint);
@@ -143,14 +142,14 @@ void learn_checkpoint_free(learn_checkpoint *checkpoint);
 
 enum { LEARN_WARM_UP = 10 }; /* epochs */
 
-/* Seconds between two checkpoints at the least, and below which a training leaves none. Tests set
- * it to 0: one after every epoch. */
+/* The least seconds between two checkpoints; a shorter training leaves none. Tests set it to 0: one
+ * after every epoch. */
 extern double learn_checkpoint_s;
 
 /* ---- explainer.c ---- */
 
-/* A new network for answers, its weights yet to be written into explainer_net. groups: where
- * outputs are groups, else NULL; they are copied. */
+/* A network for answers; the caller writes its weights into learn_explainer_net. groups, which are
+ * copied: where outputs are groups, else NULL. */
 fds_status learn_explainer_create(const char *network, fds__precision precision, size_t players,
                                   uint32_t classes, fds_shape shape, const fds_groups *groups,
                                   double scale, unsigned threads, fds__explainer **out,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Losses of an explainer and their gradients by the network's outputs (learn.h has how these become
- * values phi).
+ * Losses of an explainer and their gradients with respect to the network's outputs; learn.h says how
+ * outputs become values phi.
  *
- *   FDS__OBJECTIVE_CLOSED  (phi - target)^2 / D, mean over inputs, labels and players; D: the variance of the
- *               targets of a player over the inputs, so that 1 is what a constant would reach
+ *   FDS__OBJECTIVE_CLOSED  (phi - target)^2 / D, mean over inputs, labels and players; D: the variance of a
+ *               player's targets over the inputs: a constant reaches 1
  *   FDS__OBJECTIVE_PAPER   (v(s) - v(0) - s'phi)^2 / D, mean over inputs, labels and the coalitions drawn for
  *               an input (the paper's loss); D: the mean of (v(1) - v(0))^2
  *
@@ -20,8 +20,8 @@
  * A for all inputs.
  *
  * Coalitions are drawn from the rows of the plan, in pairs where the plan has pairs, in proportion
- * to their weights, anew for each input and step, and shared by its labels. A training with no more
- * rows than are to be drawn takes every row with its weight instead: that is the mean itself.
+ * to their weights, for each input and step; the labels of an input share them. A training with no
+ * more rows than draws takes every row with its weight instead: that is the mean itself.
  */
 #include "explain/learn.h"
 
@@ -63,11 +63,11 @@ void learn_values(const learn_objective *o, size_t input, const float *u, double
     }
 }
 
-/* The gradient by u (outputs) from that by phi (players) of one label. */
+/* The gradient with respect to u (each) from that with respect to phi (players), for one label. */
 static void values_back(const learn_objective *o, const double *slope, float *gradient) {
     size_t n = o->training->players;
     const uint32_t *members;
-    double mean = 0; /* what normalising takes away */
+    double mean = 0; /* which normalising removes */
     for (size_t i = 0; i < n; i++)
         mean += slope[i] / (double)n;
     for (size_t i = 0; !o->is_by_group && i < n; i++)
@@ -106,7 +106,7 @@ static void set_members(learn_objective *o, size_t place) {
     }
 }
 
-/* place: of the input in the batch */
+/* place: the input's in the batch */
 static double paper_loss(learn_objective *o, size_t input, size_t place) {
     const fds__training *training = o->training;
     size_t labels = training->classes, draws = o->draws, n = training->players;
@@ -188,8 +188,8 @@ static void draw_rows(learn_objective *o, uint32_t epoch, uint32_t step) {
     }
 }
 
-/* Reads the values in the order of the rows, which is that of a table on disk. */
-static fds_status read_values(learn_objective *o, const uint32_t *inputs, fds_error *err) {
+/* Reads the utilities in the order of the rows, which is that of a table on disk. */
+static fds_status read_utilities(learn_objective *o, const uint32_t *inputs, fds_error *err) {
     const fds_rows *rows = o->training->rows;
     size_t count = o->batch * o->draws, labels = o->training->classes;
     qsort(o->drawn, count, sizeof *o->drawn, by_row);
@@ -214,7 +214,7 @@ fds_status learn_objective_apply(learn_objective *o, const uint32_t *inputs, uin
     double sum = 0;
     if (!is_closed) {
         draw_rows(o, epoch, step);
-        TRY(read_values(o, inputs, err));
+        TRY(read_utilities(o, inputs, err));
     }
     for (size_t b = 0; b < o->batch; b++) {
         learn_values(o, inputs[b], u + b * o->outputs, o->phi);
@@ -277,7 +277,7 @@ static void output_targets(const learn_objective *o, bool is_by_group, size_t in
                 (double)target[y * n + i];
 }
 
-/* mean (classes, outputs) of the targets over the inputs learnt from; returns the variance. */
+/* mean (classes, outputs) of the targets over the training inputs; returns the variance. */
 static double target_spread(learn_objective *o, bool is_by_group, double *mean) {
     const fds__training *training = o->training;
     size_t size = training->classes * (is_by_group ? o->each : training->players);
@@ -297,7 +297,7 @@ static double target_spread(learn_objective *o, bool is_by_group, double *mean) 
     return sum / (double)(train * size);
 }
 
-/* Games in which nothing happens have no scale: any will do. */
+/* A game of constant utilities has no scale: any serves. */
 static double positive(double value) { return value > 0 && isfinite(value) ? value : 1; }
 
 static void set_scales(learn_objective *o) {

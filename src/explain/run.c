@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A fitted run, opened to answer: the service model says what is predicted and v(1), its untrained
- * network v(0); the explainer, or the bank, how the difference is divided. */
+ * A fitted run, opened to answer: the service model gives the predicted label and v(1), its untrained
+ * network v(0); the explainer, or the bank, divides the difference. */
 #include "explain/run.h"
 
 #include <string.h>
@@ -19,10 +19,10 @@ struct fds_run {
     fds_model *service;
     fds_net *net;
     fds_lane *lane;
-    float *initial; /* (net): v(0) is what it answers */
+    float *initial; /* weights of the untrained network */
     fds__explainer *explainer;
     fds__calibration calibration;
-    fds__fit_plans plans; /* of the bank, which is opened when it is first asked */
+    fds__fit_plans plans; /* of the bank, which is opened for its first answer */
     fds__bank *bank;
     fds_dataset *samples;
     float *raw; /* (chunk, classes, players) */
@@ -66,7 +66,7 @@ static fds_status open_service(fds_run *run, fds_error *err) {
     TRY(fds_net_create(info.network, r->info.shape, r->info.classes, &run->net, err));
     TRY(fds_lane_create(run->net, &run->lane, err));
     TRY(RESERVE(run->initial, fds_net_weights(run->net), 1, err));
-    fds_net_init(run->net, r->settings.value.train.seed, run->initial);
+    fds_net_init(run->net, r->settings.utility.train.seed, run->initial);
     return FDS_OK;
 }
 
@@ -127,18 +127,18 @@ static fds_status open_parts(fds_run *run, fds_error *err) {
     run->text = fds__json_text(run->record.json, JSON_INDENT(1));
     if (!run->text)
         return fds__fail_nomem(err, 1);
-    /* one: an answer takes less than a millisecond, and two threads that wait for each other take
-     * hundreds beside other busy processes */
+    /* One by default: an answer takes less than a millisecond, but hundreds when two threads wait for
+     * each other beside other busy processes. */
     run->explainer_threads = MAX(run->threads, 1u);
     run->threads = run->threads ? run->threads : run->record.threads;
     run->chunk = CHUNK_INPUTS;
     TRY(open_service(run, err));
     TRY(open_samples(run, err));
     TRY(open_explainer(run, err));
-    return fds__run_record_check(run->dir, &run->record, err); /* what the readers cannot see */
+    return fds__run_record_check(run->dir, &run->record, err); /* damage that readers cannot see */
 }
 
-/* What is damaged or lost, its fit can mend. */
+/* The same fit repairs damaged or lost files. */
 static fds_status open_whole(fds_run *run, fds_error *err) {
     fds_error why;
     fds_status status = fds__run_record_read(run->dir, &run->record, &why);
@@ -214,13 +214,8 @@ size_t fds__run_player_size(const fds_run *run, size_t i) {
 
 const char *fds__run_folder(const fds_run *run) { return run->dir; }
 
-fds__run_origin fds__run_get_origin(const fds_run *run) {
-    const json_t *origin = json_object_get(run->record.json, "origin");
-    const char *path = json_string_value(json_object_get(origin, "path"));
-    return (fds__run_origin){.path = path ? path : run->record.info.source,
-                             .label = json_string_value(json_object_get(origin, "label")),
-                             .provider = json_string_value(json_object_get(origin, "provider")),
-                             .labels = json_string_value(json_object_get(origin, "labels"))};
+const char *fds__run_origin(const fds_run *run, const char *key) {
+    return json_string_value(json_object_get(json_object_get(run->record.json, "origin"), key));
 }
 
 const char *fds__run_class_name(const fds_run *run, uint32_t label) {
@@ -237,7 +232,7 @@ const char *fds__run_error_source(const fds_run *run, fds__answerer by) {
                                                        : run->error_source;
 }
 
-/* The first sample of every player must be there as it was. pair (2, sample_size) is scratch. */
+/* The first sample of every player must be the same. pair (2, sample_size) is scratch. */
 static fds_status compare_samples(const fds_run *run, const fds_dataset *train, float *pair,
                                   fds_error *err) {
     size_t size = train->sample_size;
@@ -273,7 +268,7 @@ fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds
 
 /* ---- answering ---- */
 
-/* Inputs first .. first+count-1 of the question. */
+/* Inputs first .. first+count-1 of all. */
 typedef struct {
     size_t first, count;
     const fds_inputs *x;
@@ -297,40 +292,39 @@ static void keep_ends(const fds_run *run, const part *p, bool is_given, const fd
     }
 }
 
+/* Of the explainer; they are not yet normalised. */
 static fds_status explain_by_network(fds_run *run, const part *p, const fds__answers *out,
                                      fds_error *err) {
-    uint32_t classes = run->record.info.classes;
-    size_t n = run->record.info.players;
+    size_t classes = run->record.info.classes, n = run->record.info.players;
     TRY(fds__explainer_run(run->explainer, p->x->values, p->count, run->raw, err));
     for (size_t x = 0; x < p->count; x++) {
-        const float *full = p->full + x * classes, *empty = p->empty + x * classes;
-        uint32_t y = out->labels[p->first + x];
-        double *values = out->values + (p->first + x) * n;
+        size_t at = p->first + x, y = out->labels[at];
+        bool is_other = y != fds__argmax_f32(p->full + x * classes, (uint32_t)classes);
         for (size_t i = 0; i < n; i++)
-            values[i] = run->raw[(x * classes + y) * n + i];
-        fds__normalise((double)full[y] - (double)empty[y], n, values);
-        bool is_other = y != fds__argmax_f32(full, classes);
+            out->values[at * n + i] = run->raw[(x * classes + y) * n + i];
         if (out->errors)
-            memcpy(out->errors + (p->first + x) * n,
-                   run->calibration.errors + (is_other * classes + y) * n, n * sizeof *out->errors);
+            memcpy(out->errors + at * n, run->calibration.errors + (is_other * classes + y) * n,
+                   n * sizeof *out->errors);
     }
     return FDS_OK;
 }
 
 static fds_status explain_by_bank(fds_run *run, const part *p, const fds__answers *out,
                                   fds_error *err) {
-    uint32_t classes = run->record.info.classes;
-    size_t n = run->record.info.players;
+    size_t at = p->first * run->record.info.players;
     TRY(open_bank(run, err));
-    TRY(fds__bank_explain(run->bank, p->x, out->labels + p->first, out->values + p->first * n,
-                          out->errors ? out->errors + p->first * n : NULL, err));
-    /* the bank's weights are rounded to 16 bits, and so are its v(1) and v(0) */
+    return fds__bank_explain(run->bank, p->x, out->labels + p->first, out->values + at,
+                             out->errors ? out->errors + at : NULL, err);
+}
+
+/* The bank needs this too: its weights, and so its v(1) and v(0), are rounded to 16 bits. */
+static void normalise_part(const fds_run *run, const part *p, const fds__answers *out) {
+    size_t n = run->record.info.players;
     for (size_t x = 0; x < p->count; x++) {
-        size_t at = x * classes + out->labels[p->first + x];
+        size_t at = x * run->record.info.classes + out->labels[p->first + x];
         fds__normalise((double)p->full[at] - (double)p->empty[at], n,
                        out->values + (p->first + x) * n);
     }
-    return FDS_OK;
 }
 
 static fds_status explain_part(fds_run *run, fds__answerer by, const fds_dataset *ds,
@@ -349,6 +343,8 @@ static fds_status explain_part(fds_run *run, fds__answerer by, const fds_dataset
         status = by == FDS__ANSWERER_BANK || !run->explainer ? explain_by_bank(run, p, out, err)
                                                              : explain_by_network(run, p, out, err);
     }
+    if (status == FDS_OK)
+        normalise_part(run, p, out);
     fds_inputs_free(x);
     return status;
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The folder of a run:
+ * What the files of fits and runs share. The folder of a run:
  *
- *   run.json               who takes part, every setting, versions, and once it is done the results
+ *   run.json               players, every setting, versions, and, once complete, the results
  *   service.safetensors    the service model
  *   utilities/             the table of utilities
- *   explainer.safetensors  the network; not there where the bank answers alone
+ *   explainer.safetensors  the network; missing where the bank alone answers
  *   players.safetensors    the first sample of each player ("samples"), for pictures
  *   errors.safetensors     standard errors calibrated on validation inputs
  *   metrics.jsonl, curves.svg   how the explainer's training went
- *   models.bank            sub-models, where they were kept
- *   checkpoint.safetensors while it is being fitted
+ *   models.bank            stored sub-models, if any
+ *   checkpoint.safetensors during the fit
  *
  * Each is written whole, aside, and put in place in one step (the table and the bank: record by
- * record); run.json gets its results last, so that a run with results is complete. */
+ * record); run.json gets its results last, so a run with results is complete. */
 #ifndef FDS_EXPLAIN_RUN_H
 #define FDS_EXPLAIN_RUN_H
 
-#include "explain/settings.h"
+#include "explain/explain.h"
 
 #define FDS__RUN_JSON "run.json"
 #define FDS__RUN_SERVICE "service.safetensors"
@@ -26,6 +26,62 @@
 #define FDS__RUN_PLAYERS "players.safetensors"
 #define FDS__RUN_ERRORS "errors.safetensors"
 #define FDS__RUN_BANK "models.bank"
+
+/* ---- settings.c ---- */
+
+/* The parameters of a fit with defaults filled in. */
+typedef struct fds__fit_settings {
+    const char *method;
+    char kind[32];               /* the utility function of sub-models */
+    fds__utility_params utility; /* how they are trained, except for its kind */
+    fds_sampler sampler;
+    fds_adjust adjust;
+    const char *adjust_name;
+    fds__explainer_params explainer;
+    bool is_bank, keeps_models, has_groups;
+    size_t coalitions, validation_coalitions; /* to train on, to validate by */
+    size_t validation_inputs;
+    uint64_t plan_seed, seed;
+    unsigned threads, explainer_threads; /* at least 1 */
+} fds__fit_settings;
+
+/* Everything that needs no groups; the error is the first mistake. The texts that params points to
+ * must outlive the settings. */
+fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
+                         fds__fit_settings *out, fds_error *err);
+/* The rest, once the groups are known (NULL: none). */
+fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
+                           const fds_groups *groups, fds__fit_settings *settings, fds_error *err);
+/* Both, with the groups that the parameters name; the caller frees *groups. */
+fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params,
+                            const fds_events *events, fds__fit_settings *settings,
+                            fds_groups **groups, fds_error *err);
+/* How the sub-models are trained. */
+static inline fds__utility_params fds__fit_utility(const fds__fit_settings *settings) {
+    fds__utility_params params = settings->utility;
+    params.kind = settings->kind;
+    return params;
+}
+/* The default number of training coalitions. */
+size_t fds__fit_coalitions(fds_sampler sampler, size_t players, size_t groups);
+
+/* ---- training.c ---- */
+
+/* The coalitions of a fit: all of them, those that train, those that validate. */
+typedef struct fds__fit_plans {
+    fds_plan *all, *plan, *validation;
+} fds__fit_plans;
+
+fds_status fds__fit_plans_make(const fds__fit_settings *settings, size_t players,
+                               const fds_groups *groups, fds__fit_plans *out, fds_error *err);
+void fds__fit_plans_free(fds__fit_plans *plans);
+
+/* The inputs in the order of the training, validation inputs last: order[count]. */
+void fds__fit_order(const fds__fit_settings *settings, const uint32_t *inputs, size_t count,
+                    uint32_t *order);
+/* The utility function of the inputs in that order. The caller frees both, after a failure too. */
+fds_status fds__fit_utility_create(const fds__fit_settings *settings, const fds_problem *problem,
+                                   uint32_t **order, fds_utility **out, fds_error *err);
 
 /* ---- run_json.c ---- */
 
@@ -45,18 +101,18 @@ json_t *fds__fit_seconds_json(const double seconds[FDS__FIT_STAGES]); /* NULL: o
 /* A fit's description without results. */
 fds_status fds__run_record_describe(const fds__fit_settings *settings, const fds_problem *problem,
                                     const fds_params *params, const fds_groups *groups,
-                                    const fds_utility *value, json_t **out, fds_error *err);
-/* Whether dir has a run.json of the same description: *is_there, *is_done. FDS_ERR_USAGE, naming the
- * difference, when it has another, and for a folder with something else in it. A damaged run.json is
- * told to events, and counts as that of a run that is not done. */
+                                    const fds_utility *utility, json_t **out, fds_error *err);
+/* Whether dir has a run.json with the same description: *is_there, *is_done. FDS_ERR_USAGE, with the
+ * difference, for another description, and for a folder with other contents. A damaged run.json is
+ * logged to events and counts as one of an incomplete run. */
 fds_status fds__run_record_compare(const char *dir, const json_t *description,
                                    const fds_events *events, bool *is_there, bool *is_done,
                                    fds_error *err);
-/* Writes run.json; report NULL: not done yet. */
+/* Writes run.json; report NULL: not complete yet. */
 fds_status fds__run_record_write(const char *dir, const json_t *description,
                                  const fds__fit_settings *settings, const fds__fit_report *report,
                                  const fds_ls_report *strengths, fds_error *err);
-/* FDS_ERR_NOT_FOUND where there is no run, FDS_ERR_USAGE where it is not finished. */
+/* FDS_ERR_NOT_FOUND: there is no run; FDS_ERR_USAGE: it is not complete. */
 fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err);
 /* Whether the files that answers depend on are as the fit left them. */
 fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err);
@@ -67,15 +123,12 @@ void fds__run_record_free(fds__run_record *record);
 size_t fds__run_player_size(const fds_run *run, size_t i); /* its samples */
 const char *fds__run_folder(const fds_run *run);
 
-/* Where the data was and how it was read; NULL: as by default. */
-typedef struct fds__run_origin {
-    const char *path, *label, *provider, *labels;
-} fds__run_origin;
-fds__run_origin fds__run_get_origin(const fds_run *run);
+/* Where the data was and how it was read: "path", "label", "provider" or "labels"; NULL: default. */
+const char *fds__run_origin(const fds_run *run, const char *key);
 
 /* ---- calibrate.c ---- */
 
-/* Standard errors by label and player: of the label that is predicted, and of others. */
+/* Standard errors by label and player, for the predicted label and for others. */
 typedef struct fds__calibration {
     size_t inputs;  /* validation inputs that it comes from */
     double *errors; /* (2, classes, players); [0]: the label is the predicted one */

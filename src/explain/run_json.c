@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run.json: who takes part in a run, every setting, and, once the run is complete, its results.
+ * run.json: the players of a run, every setting, and, once the run is complete, its results.
  *
  *   format, version   "fds run", 2
  *   method            a name for the record
  *   data              source, samples, shape, is_image, classes (names)
  *   players           name, label, provider (or null) and samples of each
- *   adjust            how values are drawn together, which may need groups
+ *   adjust            how least squares adjust the values, which may need groups
  *   groups            the group of each player, or null
  *   inputs            count, validation
  *   explainer         network and training
@@ -37,7 +37,7 @@ const char *fds__sampler_name(fds_sampler sampler) { return samplers[sampler]; }
 
 /* ---- describing ---- */
 
-/* A list with one more item, which it takes over; NULL when there is no memory for it. */
+/* The list with one more item, which it owns; NULL: out of memory. */
 static json_t *append(json_t *list, json_t *item) {
     if (json_array_append_new(list, item) == 0)
         return list;
@@ -80,7 +80,7 @@ static json_t *describe_players(const fds_problem *problem) {
     return list;
 }
 
-/* Where the data is and how it is read, so that samples of it can be explained later. */
+/* Where the data is and how it is read: samples of it can then be explained later. */
 static json_t *describe_origin(const fds_dataset *train, const fds_params *params) {
     char *path = realpath(train->source, NULL);
     char *labels = params->labels ? realpath(params->labels, NULL) : NULL;
@@ -122,7 +122,7 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
     json_t *coalitions = json_pack(
         "{s:s, s:I, s:I, s:I}", "sampler", samplers[s->sampler], "count", (json_int_t)s->coalitions,
         "validation", (json_int_t)s->validation_coalitions, "seed", (json_int_t)s->plan_seed);
-    /* differences are told in this order: what others follow from comes before them */
+    /* differences are reported in this order: causes before their consequences */
     *out = json_pack("{s:s, s:i, s:s, s:o, s:o, s:s, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o, s:o}",
                      "format", "fds run", "version", VERSION, "method", s->method, "data",
                      describe_data(problem->train), "players", describe_players(problem), "adjust",
@@ -190,9 +190,9 @@ fds_status fds__run_record_check(const char *dir, const fds__run_record *record,
     const json_t *sums = json_object_get(json_object_get(record->json, "results"), "sha256");
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         char path[FDS__PATH_MAX], hex[65];
-        const char *told = json_string_value(json_object_get(sums, kept[i]));
+        const char *recorded = json_string_value(json_object_get(sums, kept[i]));
         TRY(file_sha256(dir, kept[i], path, hex, err));
-        if (strcmp(told ? told : "", hex) != 0)
+        if (strcmp(recorded ? recorded : "", hex) != 0)
             return fds__fail(err, FDS_ERR_CORRUPT,
                              "%s was lost, damaged or changed: its sha256 is not the one in %s",
                              path, FDS__RUN_JSON);
@@ -246,14 +246,14 @@ static fds_status read_json(const char *path, json_t **out, fds_error *err) {
     return status;
 }
 
-/* The table of utilities is what a fit leaves first. */
+/* A fit creates the table of utilities first. */
 static bool has_table(const char *dir) {
     char path[FDS__PATH_MAX];
     return fds__path_join(path, sizeof path, dir, FDS__RUN_TABLE "/table.json", NULL) == FDS_OK &&
            fds__path_exists(path);
 }
 
-/* A folder without run.json may hold what is left of a run, and nothing else. */
+/* A folder without run.json may hold the remains of a run, and nothing else. */
 static fds_status check_folder(const char *dir, fds_error *err) {
     char **names;
     size_t count;
@@ -269,8 +269,8 @@ static fds_status check_folder(const char *dir, fds_error *err) {
     return status;
 }
 
-/* Takes over from a description what may differ between fits that end with the same bits: where the
- * data is. False: no memory. */
+/* Copies from a description what may differ between fits with the same bits: where the data is.
+ * False: out of memory. */
 static bool take_place(json_t *record, const json_t *description) {
     json_t *data = json_object_get(record, "data");
     return json_object_set(record, "origin", json_object_get(description, "origin")) == 0 &&
@@ -431,7 +431,7 @@ static fds_status read_members(const char *path, fds__run_record *r, fds_error *
     r->info.explainer = text_at(json_object_get(json, "explainer"), "network");
     r->info.has_bank = json_is_true(json_object_get(json, "keep_models"));
     r->threads = (unsigned)whole_at(json_object_get(json, "machine"), "threads");
-    r->settings.value.train.seed = (uint64_t)whole_at(json_object_get(json, "utility"), "seed");
+    r->settings.utility.train.seed = (uint64_t)whole_at(json_object_get(json, "utility"), "seed");
     if (!r->info.method || !r->info.explainer || !read_data(json, &r->info) ||
         !read_players(json, &r->info) || !read_coalitions(json, &r->settings) ||
         r->threads > MOST_THREADS)

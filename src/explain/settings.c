@@ -11,7 +11,7 @@
  *                                                                  with the penalty gamma
  *
  * All sub-models learn at beta times lr, as in the paper's experiments. */
-#include "explain/settings.h"
+#include "explain/run.h"
 
 #include <string.h>
 
@@ -43,7 +43,7 @@ const char *fds__fit_stage_name(fds__fit_stage stage) {
     return (unsigned)stage < FDS__FIT_STAGES ? names[stage] : "?";
 }
 
-bool fds__is_grouped(fds_sampler sampler) {
+static bool is_grouped(fds_sampler sampler) {
     return sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
 }
 
@@ -79,7 +79,7 @@ static void size_plan(fds__fit_settings *s, const fds_params *p, size_t players,
         p->coalitions ? (size_t)p->coalitions : fds__fit_coalitions(s->sampler, players, groups);
     size_t validation = even(MAX(count / VALIDATION_SHARE, (size_t)LEAST_VALIDATION));
     size_t most = most_coalitions(s->sampler, players);
-    if (count + validation > most) { /* a small game: all of it, a twentieth for validation */
+    if (count + validation > most) { /* a small game: all coalitions, a twentieth for validation */
         validation = even(MAX(most / VALIDATION_SHARE, (size_t)2));
         count = most > validation ? MIN(count, most - validation) : 0;
     }
@@ -120,9 +120,9 @@ static void settle_utility(fds__fit_settings *s, const fds_problem *problem, con
     else
         snprintf(s->kind, sizeof s->kind, "retrain:%llu",
                  (unsigned long long)(p->epochs ? p->epochs : EPOCHS));
-    s->value = fds__utility_params_of(problem, p, NULL);
+    s->utility = fds__utility_params_of(problem, p, NULL);
     if (strcmp(s->kind, "retrain") == 0)
-        s->value.train.lr = fds__decimal_product(s->value.train.lr, s->value.beta);
+        s->utility.train.lr = fds__decimal_product(s->utility.train.lr, s->utility.beta);
 }
 
 /* ---- mistakes ---- */
@@ -147,7 +147,7 @@ static fds_status check_settings(const fds_params *p, const fds__fit_settings *s
     return e->precision == FDS__PRECISION_BF16 ? fds__deep_bf16_check(err) : FDS_OK;
 }
 
-/* No sample twice, and none of a player's. */
+/* No input may be there twice or belong to a player. */
 static fds_status check_inputs(const fds_problem *problem, fds_error *err) {
     const fds_dataset *train = problem->train;
     const fds_players *players = problem->players;
@@ -170,10 +170,11 @@ static fds_status check_inputs(const fds_problem *problem, fds_error *err) {
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         size_t sample = inputs ? inputs[i] : i;
         if (is_owned[sample])
-            status = fds__fail(err, FDS_ERR_USAGE,
-                               "sample %zu is a player's or is named twice; the explainer learns "
-                               "from inputs that no model was trained on",
-                               sample);
+            status =
+                fds__fail(err, FDS_ERR_USAGE,
+                          "sample %zu belongs to a player or is named twice; the explainer learns "
+                          "from inputs that no model was trained on",
+                          sample);
         is_owned[sample] = true;
     }
     fds__free(is_owned);
@@ -206,7 +207,7 @@ fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
     settle_explainer(s, params);
     s->keeps_models = s->is_bank || params->keep_models;
     TRY(check_settings(params, s, err));
-    return fds__network_check(problem, s->value.network, NULL, err);
+    return fds__network_check(problem, s->utility.network, NULL, err);
 }
 
 fds_status fds_fit_check(const fds_params *params, fds_error *err) {
@@ -225,7 +226,7 @@ fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
             "%zu players are too few for an explainer: there are not enough coalitions to learn "
             "from and to validate; use exact values (fds value --method exact)",
             players);
-    if (fds__is_grouped(s->sampler) && fds_groups_count(groups) < 2)
+    if (is_grouped(s->sampler) && fds_groups_count(groups) < 2)
         return fds__fail(err, FDS_ERR_USAGE, "method %s needs two groups or more", s->method);
     TRY(check_inputs(problem, err));
     s->validation_inputs = MAX(problem->input_count / VALIDATION_INPUTS, (size_t)1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Training an explainer: it learns, keeps its best epoch, and ends with the same bits however often
- * it was broken off; what it leaves behind can be read; bad lessons and files are told. */
+ * it was broken off; what it leaves behind can be read; damaged files are reported. */
 #include "training_fixture.h"
 
 #include <cblas.h>
@@ -58,10 +58,10 @@ static void on_log(void *user, fds_log_level level, const char *text) {
 
 /* A training in scratch; what it made is saved as name, unless that is NULL. */
 static fds_status train(const toy *t, const fds__explainer_params *params, watch *w,
-                        const char *name, fds__learnt *learnt, fds_error *err) {
+                        const char *name, fds__learn_report *learnt, fds_error *err) {
     fds_events events = {on_log, on_progress, w};
     fds__explainer *explainer = NULL;
-    fds__learnt mine = {0};
+    fds__learn_report mine = {0};
     fds_status status = fds__learn(&t->training, params, scratch, &events, &explainer, &mine, err);
     if (status == FDS_OK && name)
         expect_ok(fds__explainer_save(explainer, scratch_path(name), err), err);
@@ -130,7 +130,7 @@ static double loss_of_equal_shares(const toy *t) {
 }
 
 static double share_left(const toy *t, const fds__explainer_params *params, const char *name) {
-    fds__learnt learnt = {0};
+    fds__learn_report learnt = {0};
     watch w = {0};
     fds_error err;
     expect_ok(train(t, params, &w, NULL, &learnt, &err), &err);
@@ -181,7 +181,7 @@ static void the_best_epoch_is_what_is_returned(void **state) {
     params.lr = 2e-3f;
     params.epochs = 12;
     fds__explainer *explainer = NULL;
-    fds__learnt learnt = {0};
+    fds__learn_report learnt = {0};
     fds_error err;
     expect_ok(fds__learn(&t.training, &params, scratch, NULL, &explainer, &learnt, &err), &err);
     assert_int_equal(learnt.epochs, 12);
@@ -211,7 +211,7 @@ static void training_stops_when_patience_is_at_an_end(void **state) {
     params.lr = 1e-2f;
     params.epochs = 60;
     params.patience = 3;
-    fds__learnt learnt = {0};
+    fds__learn_report learnt = {0};
     watch w = {0};
     fds_error err;
     expect_ok(train(&t, &params, &w, NULL, &learnt, &err), &err);
@@ -463,7 +463,7 @@ static void expect_anew(const toy *t, const fds__explainer_params *params, const
     if (w.warnings != 1)
         fail_msg("%zu warnings (%s) instead of one that says \"%s\"", w.warnings, w.text, words);
     expect_in(w.text, words);
-    expect_in(w.text, "anew");
+    expect_in(w.text, "from the beginning");
     assert_int_equal(w.calls, 4 * 3 + 1); /* all steps were made */
 }
 

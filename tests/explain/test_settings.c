@@ -30,8 +30,8 @@ static void the_methods_are_the_papers(void **state) {
         fds__fit_settings s = settled(&t);
         assert_string_equal(s.method, wanted[i].name);
         assert_string_equal(s.kind, wanted[i].kind);
-        assert_string_equal(s.value.network, "mlp"); /* of feature vectors */
-        assert_int_equal(s.value.train.optimizer, FDS_OPTIMIZER_ADAM);
+        assert_string_equal(s.utility.network, "mlp"); /* of feature vectors */
+        assert_int_equal(s.utility.train.optimizer, FDS_OPTIMIZER_ADAM);
         assert_int_equal(s.sampler, wanted[i].sampler);
         assert_int_equal(s.explainer.is_by_group, wanted[i].is_by_group);
         assert_int_equal(s.explainer.objective, FDS__OBJECTIVE_CLOSED);
@@ -260,7 +260,7 @@ static void another_draw_is_of_the_coalitions_alone(void **state) {
     t.params.draw = 1;
     fds__fit_settings b = settled(&t);
     assert_true(a.plan_seed != b.plan_seed);
-    assert_true(a.value.train.seed == b.value.train.seed);
+    assert_true(a.utility.train.seed == b.utility.train.seed);
     task_free(&t);
 }
 
@@ -343,7 +343,7 @@ static void mistakes_are_named_before_any_work(void **state) {
         {"fds", epochs_to_converge, FDS_ERR_USAGE, "`epochs` does not apply to method fds"},
         {"afds", few_inputs, FDS_ERR_USAGE, "`inputs` must be at least 10 (got 9)"},
         {"afds", no_inputs, FDS_ERR_USAGE, "(got 0)"},
-        {"afds", a_players_input, FDS_ERR_USAGE, "sample 3 is a player's"},
+        {"afds", a_players_input, FDS_ERR_USAGE, "sample 3 belongs to a player"},
         {"afds", input_twice, FDS_ERR_USAGE, "named twice"},
         {"afds", input_beyond, FDS_ERR_USAGE, "86"},
         {"gfds", own_sampler, FDS_ERR_USAGE, "`sampler` does not apply to method gfds"},
@@ -378,7 +378,7 @@ static void the_first_samples_may_be_players(void **state) {
     problem.inputs = NULL;
     problem.input_count = 20;
     expect_failure(fds__fit_settle(&t.params, &problem, t.groups, &s, &err), FDS_ERR_USAGE, &err,
-                   "sample 0 is a player's");
+                   "sample 0 belongs to a player");
     task_free(&t);
 }
 
