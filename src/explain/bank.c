@@ -10,7 +10,7 @@
  * then each input is solved on its own. The bits depend neither on the number of threads nor on
  * which inputs are explained together.
  */
-#include "explain/bank.h"
+#include "explain/run.h"
 
 #include <math.h>
 #include <string.h>

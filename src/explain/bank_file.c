@@ -22,7 +22,7 @@
  *            zeros up to a multiple of 8
  *         8  checksum of the bytes before it
  */
-#include "explain/bank.h"
+#include "explain/run.h"
 
 #include <math.h>
 #include <string.h>

@@ -140,24 +140,25 @@ fds_status learn_describe(const fds__training *training, const fds__explainer_pa
                           uint64_t weights_checksum, uint64_t validation_checksum, fds__text *text,
                           fds_error *err) {
     uint64_t sum;
+    char lr[FDS__NUMBER], gamma[FDS__NUMBER];
     TRY(training_checksum(training, p, &sum, err));
-    fds__text_print(text, "fds %s, %s\n", FDS_VERSION, fds__deep_isa());
-    fds__text_print(text, "threads %u\n", p->threads ? p->threads : fds_processors());
-    fds__text_print(text, "network %s\nprecision %d\nseed %llu\n", p->network, (int)p->precision,
-                    (unsigned long long)p->seed);
-    fds__text_print(text, "objective %d, by group %d, gamma ", (int)p->objective, p->is_by_group);
-    fds__text_float(text, p->gamma);
-    fds__text_print(text, "\nwarm-up %d\nlr ", p->warm_up);
-    fds__text_float(text, p->lr);
-    fds__text_print(text, "\nbatch %u\nepochs %u\npatience %u\ndraws %u\n", p->batch, p->epochs,
-                    p->patience, p->draws);
-    fds__text_print(text, "inputs %zu, validation %zu, %ux%ux%u\nplayers %zu\nclasses %u\n",
+    fds__write_double((double)p->lr, lr);
+    fds__write_double((double)p->gamma, gamma);
+    fds__text_print(text,
+                    "fds %s, %s\nthreads %u\nnetwork %.100s\nprecision %d\nseed %llu\n"
+                    "objective %d, by group %d, gamma %s\nwarm-up %d\nlr %s\nbatch %u\n"
+                    "epochs %u\npatience %u\ndraws %u\n",
+                    FDS_VERSION, fds__deep_isa(), p->threads ? p->threads : fds_processors(),
+                    p->network, (int)p->precision, (unsigned long long)p->seed, (int)p->objective,
+                    p->is_by_group, gamma, p->warm_up, lr, p->batch, p->epochs, p->patience,
+                    p->draws);
+    fds__text_print(text,
+                    "inputs %zu, validation %zu, %ux%ux%u\nplayers %zu\nclasses %u\n"
+                    "training %016llx\nweights %016llx\nvalidation %016llx\n",
                     training->inputs, training->validation, training->shape.channels,
                     training->shape.height, training->shape.width, training->players,
-                    training->classes);
-    fds__text_print(text, "training %016llx\nweights %016llx\nvalidation %016llx\n",
-                    (unsigned long long)sum, (unsigned long long)weights_checksum,
-                    (unsigned long long)validation_checksum);
+                    training->classes, (unsigned long long)sum,
+                    (unsigned long long)weights_checksum, (unsigned long long)validation_checksum);
     return fds__text_check(text, err);
 }
 

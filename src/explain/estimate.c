@@ -2,7 +2,6 @@
  *
  * What a fit would take: trains a few sub-models, solves a few columns and makes a few steps of the
  * explainer, for about two seconds in all, and extrapolates from their times. */
-#include "explain/bank.h"
 #include "explain/learn.h"
 #include "explain/run.h"
 

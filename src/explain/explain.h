@@ -192,19 +192,13 @@ typedef struct fds__metric {
     double validation_loss; /* the paper's loss on validation inputs and coalitions */
 } fds__metric;
 
-typedef struct fds__learn_report {
-    uint32_t epochs, best_epoch;
-    double validation_loss;
-    fds__metric *metrics; /* (epochs), which the caller frees */
-} fds__learn_report;
-
 /* Trains an explainer, with checkpoints in the folder dir: after a kill, the same call continues
  * from the last one and ends with the same bits. Leaves metrics.jsonl and curves.svg in dir, and the
  * last checkpoint, unless the training was quick. No other process may use dir meanwhile. The caller
- * frees *out after a failure too; report may be NULL. */
+ * frees *out after a failure too. Sets the report's epochs, best_epoch and loss. */
 fds_status fds__learn(const fds__training *training, const fds__explainer_params *params,
                       const char *dir, const fds_events *events, fds__explainer **out,
-                      fds__learn_report *report, fds_error *err);
+                      fds__fit_report *report, fds_error *err);
 /* Removes the checkpoint, once the explainer is saved. */
 fds_status fds__learn_forget(const char *dir, fds_error *err);
 

@@ -254,15 +254,10 @@ static fds_status learn(fit *f, fds_error *err) {
         .rows = &rows,
         .validation_rows = &validation,
     };
-    fds__learn_report learnt = {0};
     char path[FDS__PATH_MAX];
     TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_EXPLAINER, err));
-    TRY(fds__learn(&training, &f->settings.explainer, f->dir, f->events, &f->explainer, &learnt,
+    TRY(fds__learn(&training, &f->settings.explainer, f->dir, f->events, &f->explainer, &f->report,
                    err));
-    f->report.epochs = learnt.epochs;
-    f->report.best_epoch = learnt.best_epoch;
-    f->report.loss = learnt.validation_loss;
-    fds__free(learnt.metrics);
     return fds__explainer_save(f->explainer, path, err);
 }
 

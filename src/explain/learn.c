@@ -231,7 +231,7 @@ static uint64_t steps_in_all(const learner *l) {
     return (warm_up + l->params->epochs) * l->steps;
 }
 
-static fds_status report(const learner *l, uint32_t step, fds_error *err) {
+static fds_status report_step(const learner *l, uint32_t step, fds_error *err) {
     uint64_t before = l->params->warm_up && !l->is_warm_up ? LEARN_WARM_UP : 0;
     return fds__report(l->events, STAGE, "steps", (before + l->epoch) * l->steps + step,
                        steps_in_all(l), l->start_s, err);
@@ -247,7 +247,7 @@ static fds_status make_epoch(learner *l, fds__metric *metric, fds_error *err) {
     *metric = (fds__metric){.epoch = l->epoch + 1};
     for (uint32_t step = 0; step < l->steps; step++) {
         metric->lr = rate(l, (uint64_t)l->epoch * l->steps + step);
-        TRY(report(l, step, err));
+        TRY(report_step(l, step, err));
         TRY(make_step(l, step, metric->lr, &loss, err));
         sum += loss;
     }
@@ -364,18 +364,15 @@ static void learner_free(learner *l) {
 
 fds_status fds__learn(const fds__training *training, const fds__explainer_params *params,
                       const char *dir, const fds_events *events, fds__explainer **out,
-                      fds__learn_report *learnt, fds_error *err) {
+                      fds__fit_report *report, fds_error *err) {
     learner l = {.training = training, .params = params, .events = events};
     fds__blas_begin();
     fds_status status = learn(&l, dir, out, err);
     fds__blas_end();
-    if (status == FDS_OK && learnt) {
-        *learnt =
-            (fds__learn_report){.epochs = l.epoch,
-                                .best_epoch = l.best_epoch,
-                                .validation_loss = l.metrics[l.best_epoch - 1].validation_loss,
-                                .metrics = l.metrics};
-        l.metrics = NULL;
+    if (status == FDS_OK) {
+        report->epochs = l.epoch;
+        report->best_epoch = l.best_epoch;
+        report->loss = l.metrics[l.best_epoch - 1].validation_loss;
     }
     learner_free(&l);
     return status;

@@ -83,6 +83,30 @@ void fds__fit_order(const fds__fit_settings *settings, const uint32_t *inputs, s
 fds_status fds__fit_utility_create(const fds__fit_settings *settings, const fds_problem *problem,
                                    uint32_t **order, fds_utility **out, fds_error *err);
 
+/* ---- bank_file.c ---- */
+
+enum { FDS__BANK_HEADER = 72 };
+
+/* One slot for each different coalition of the plan, in its order. The plan must outlive it. */
+typedef struct fds__bank_slots {
+    const fds_plan *plan;
+    size_t count;
+    uint32_t *of_row;    /* (rows of the plan) */
+    uint32_t *first;     /* (count): the first row of each */
+    fds__slot_map index; /* from coalition id to slot */
+    size_t weights;      /* of a sub-model */
+    size_t record_size;
+} fds__bank_slots;
+
+/* fds__bank_slots_free is needed after a failure too. */
+fds_status fds__bank_slots_init(fds__bank_slots *out, const fds_net *net, const fds_plan *plan,
+                                fds_error *err);
+void fds__bank_slots_free(fds__bank_slots *slots);
+/* Reads and checks all sub-models of a file: groups (groups, weights, 16) in the given order. */
+fds_status fds__bank_read(const char *path, const fds_net *net, const fds__bank_slots *slots,
+                          const uint32_t *order, unsigned threads, uint16_t *groups,
+                          fds_error *err);
+
 /* ---- run_json.c ---- */
 
 /* What a run is, as run.json has it. Texts belong to json. */

@@ -2,7 +2,7 @@
  * The bank of sub-models: its answers are those of least squares on the table, its file survives
  * whatever happens to it, and mistakes are told by name. */
 #include "../utility/utility_fixture.h"
-#include "explain/bank.h"
+#include "explain/run.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -100,7 +100,7 @@ static void answers_do_not_depend_on_company(void **state) {
                 size_t now = MIN(runs[r], count - at);
                 float *alone = run(e, x + at * 64, now);
                 if (memcmp(alone, together + at * CLASSES * N, now * CLASSES * N * sizeof *alone))
-                    fail_msg("%s: inputs %zu to %zu differ when asked for %zu at a time",
+                    fail_msg("%s: inputs %zu to %zu differ when explained %zu at a time",
                              networks[i], at, at + now, runs[r]);
                 free(alone);
             }

@@ -425,7 +425,7 @@ static void a_fit_stopped_many_times_ends_with_the_same_bits(void **state) {
     task_free(&t);
 }
 
-/* Files of a run that was broken off are not trusted: what is damaged is made anew. */
+/* Files of an interrupted run are not trusted: damaged ones are computed again. */
 static void leftovers_that_are_damaged_do_no_harm(void **state) {
     (void)state;
     static const char *const names[] = {FDS__RUN_SERVICE, FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS,

@@ -206,7 +206,7 @@ static void many_inputs_are_explained_in_parts(void **state) {
     task_free(&t);
 }
 
-/* Predicted is what the service model finds likeliest; asked for that label, or for any, the answer
+/* The predicted label has the greatest probability; given that label, or any other, the answer
  * is the same as when it was predicted, and errors of others are others. */
 static void given_labels_are_answered_like_predicted_ones(void **state) {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Settings of a fit: the four methods are the paper's, every mistake is named before any work, and
- * what is kept out of a game, small or large, is some of it and not all. */
+ * every game, small or large, has some validation coalitions and inputs, and not all of them. */
 #include "fixture.h"
 
 static fds_params default_of(const char *method) {
@@ -129,7 +129,7 @@ static void gamma_is_for_the_penalty_alone(void **state) {
     task_free(&t);
 }
 
-/* ---- how many coalitions, and how many of them are kept out ---- */
+/* ---- how many coalitions train, and how many validate ---- */
 
 static void coalitions_follow_from_players(void **state) {
     (void)state;
@@ -166,9 +166,9 @@ static task task_of(const char *method, size_t players) {
     return t;
 }
 
-/* However few players there are, leverage is asked for no more coalitions than there are, and what
- * is kept out is not learnt from. */
-static void a_small_game_keeps_a_pair_out(void **state) {
+/* However few players there are, leverage draws no more coalitions than there are, and no coalition
+ * both trains and validates. */
+static void a_small_game_has_a_validation_pair(void **state) {
     (void)state;
     static const size_t asked[] = {0, 2, 10, 12, 14, 100, 100000};
     for (size_t players = 3; players <= 10; players++)
@@ -227,9 +227,8 @@ static void games_too_small_for_that_are_refused(void **state) {
     }
 }
 
-/* In the order of their numbers, but those kept out after all others; another seed keeps out
- * others. */
-static void inputs_kept_out_come_last(void **state) {
+/* In the order of their numbers, validation inputs last; another seed chooses others. */
+static void validation_inputs_come_last(void **state) {
     (void)state;
     task t = task_make("afds");
     fds__fit_settings s = settled(&t);
@@ -406,10 +405,10 @@ int main(void) {
         cmocka_unit_test(an_explainers_threads_are_those_of_the_fit_unless_given),
         cmocka_unit_test(gamma_is_for_the_penalty_alone),
         cmocka_unit_test(coalitions_follow_from_players),
-        cmocka_unit_test(a_small_game_keeps_a_pair_out),
+        cmocka_unit_test(a_small_game_has_a_validation_pair),
         cmocka_unit_test(a_game_seen_whole_is_checked_whole),
         cmocka_unit_test(games_too_small_for_that_are_refused),
-        cmocka_unit_test(inputs_kept_out_come_last),
+        cmocka_unit_test(validation_inputs_come_last),
         cmocka_unit_test(another_draw_is_of_the_coalitions_alone),
         cmocka_unit_test(no_kind_of_method),
         IN_SCRATCH(mistakes_are_named_before_any_work),
