@@ -53,7 +53,7 @@ static fds_status make_arrays(fds__bank *bank, fds_error *err) {
     size_t nets = bank->group_count * FDS__MANY_NETS;
     size_t inputs = FDS__MANY_INPUTS * fds__many_input_size(bank->many) * sizeof(float);
     size_t weights = nets * bank->slots.weights * sizeof *bank->groups;
-    bank->scratch_size = (fds__many_scratch(bank->many) + 15) / 16 * 16; /* 64 bytes, aligned */
+    bank->scratch_size = (fds__many_scratch(bank->many) + 15) / 16 * 16; /* multiples of 64 bytes */
     size_t scratch = bank->workers * bank->scratch_size * sizeof *bank->scratch;
     TRY(RESERVE(bank->answers, FDS__MANY_INPUTS, nets, err));
     TRY(RESERVE(bank->rows, bank->workers, fds_plan_rows(bank->plan), err));

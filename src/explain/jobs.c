@@ -12,7 +12,7 @@ static json_t *describe_seconds(const double seconds[FDS__FIT_STAGES]) {
     return fds__json_keep_if(object, fds__json_put(object, "total", fds__json_real(total)));
 }
 
-/* The settings. */
+/* The settings of a fit. */
 static fds_status describe(const fds_problem *problem, const fds_params *params, json_t **out,
                            fds_error *err) {
     fds__fit_settings s;

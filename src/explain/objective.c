@@ -297,7 +297,7 @@ static double target_spread(learn_objective *o, bool is_by_group, double *mean) 
     return sum / (double)(train * size);
 }
 
-/* A game of constant utilities has no scale: any serves. */
+/* A game of constant utilities has no scale: any will do. */
 static double positive(double value) { return value > 0 && isfinite(value) ? value : 1; }
 
 static void set_scales(learn_objective *o) {

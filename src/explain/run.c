@@ -175,8 +175,7 @@ static fds_status open_bank(fds_run *run, fds_error *err) {
         return FDS_OK;
     if (!r->info.has_bank)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: the run has no bank: its sub-models were not kept (fit it with "
-                         "--keep-models)",
+                         "%s: the run has no bank of sub-models; fit it with `keep_models`",
                          run->dir);
     TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_BANK, err));
     if (!run->plans.all)
@@ -268,7 +267,7 @@ fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds
 
 /* ---- answering ---- */
 
-/* Inputs first .. first+count-1 of all. */
+/* Inputs first .. first+count-1 of those to explain. */
 typedef struct {
     size_t first, count;
     const fds_inputs *x;
@@ -292,7 +291,7 @@ static void keep_ends(const fds_run *run, const part *p, bool is_given, const fd
     }
 }
 
-/* Of the explainer; they are not yet normalised. */
+/* The explainer's values, not yet normalised. */
 static fds_status explain_by_network(fds_run *run, const part *p, const fds__answers *out,
                                      fds_error *err) {
     size_t classes = run->record.info.classes, n = run->record.info.players;

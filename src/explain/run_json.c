@@ -115,9 +115,9 @@ static json_t *describe_explainer(const fds__explainer_params *p) {
 
 fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_problem *problem,
                                     const fds_params *params, const fds_groups *groups,
-                                    const fds_utility *value, json_t **out, fds_error *err) {
+                                    const fds_utility *utility, json_t **out, fds_error *err) {
     json_t *about;
-    TRY(fds__json_parse("the utility function's parameters", value->text, strlen(value->text),
+    TRY(fds__json_parse("the utility function's parameters", utility->text, strlen(utility->text),
                         &about, err));
     json_t *coalitions = json_pack(
         "{s:s, s:I, s:I, s:I}", "sampler", samplers[s->sampler], "count", (json_int_t)s->coalitions,
@@ -127,7 +127,7 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
                      "format", "fds run", "version", VERSION, "method", s->method, "data",
                      describe_data(problem->train), "players", describe_players(problem), "adjust",
                      adjustments[s->adjust], "groups", describe_groups(groups), "inputs", "count",
-                     (json_int_t)value->inputs, "validation", (json_int_t)s->validation_inputs,
+                     (json_int_t)utility->inputs, "validation", (json_int_t)s->validation_inputs,
                      "explainer", describe_explainer(&s->explainer), "keep_models", s->keeps_models,
                      "utility", about, "coalitions", coalitions, "origin",
                      describe_origin(problem->train, params));
