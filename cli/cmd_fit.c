@@ -48,7 +48,7 @@ static void print_estimate(const json_t *r) {
     printf("%-*s %s\n", CLI_WIDTH, "disk", cli_bytes(cli_get_count(r, "disk"), text));
     if (cli_get_number(r, "accuracy") > 0)
         snprintf(accuracy, sizeof accuracy,
-                 "%.2f expected: correlation with the true values, measured with %s",
+                 "expect a correlation of %.2f with the true values (measured with %s)",
                  cli_get_number(r, "accuracy"), cli_get_text(r, "accuracy_of"));
     cli_wrap(accuracy, printf("%-*s", CLI_WIDTH, "accuracy"), CLI_WIDTH + 1);
     print_before(r);

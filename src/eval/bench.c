@@ -138,7 +138,7 @@ static fds_status run_case(const bench *b, size_t number, fds_error *err) {
     fds_problem_free(problem);
     if (status == FDS_ERR_CANCELLED)
         return fds__fail(err, status,
-                         "finished work is kept in %s; the same command goes on from there",
+                         "finished work is kept in %s; run the same command again to resume",
                          b->dir);
     return status;
 }

@@ -186,7 +186,7 @@ static double solved_accuracy(const fds__fit_settings *s, size_t players) {
 static void expect_accuracy(const question *q, fds__fit_cost *out) {
     const fds__fit_settings *s = &q->settings;
     out->accuracy = explainer_accuracy(s, q->n, q->groups ? fds_groups_count(q->groups) : 0);
-    out->accuracy_of = "explainers fitted so for 100 players";
+    out->accuracy_of = "the same method and explainer on 100 players";
     if (out->accuracy > 0)
         return;
     out->accuracy = solved_accuracy(s, q->n);

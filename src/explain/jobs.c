@@ -57,11 +57,12 @@ static fds_status score_service(const char *dir, const fds_problem *problem,
                         threads, &loss, &accuracy, events, err);
     const fds__run_info info = fds__run_get_info(run);
     if (status == FDS_OK) {
-        *out = json_pack("{s:{s:I, s:b, s:o, s:o}, s:s, s:b, s:o}", "test", "count",
+        *out = json_pack("{s:{s:I, s:b, s:o, s:o}, s:s, s:b, s:o, s:I}", "test", "count",
                          (json_int_t)problem->test_count, "set_aside", !problem->has_test_part,
                          "loss", fds__json_real(loss), "accuracy", fds__json_real(accuracy),
                          "explainer", info.explainer, "models_kept", info.has_bank, "groups",
-                         info.groups ? json_integer((json_int_t)info.groups) : json_null());
+                         info.groups ? json_integer((json_int_t)info.groups) : json_null(),
+                         "weights", (json_int_t)fds_model_weight_count(fds_run_service(run)));
         status = *out ? FDS_OK : fds__fail_json(err);
     }
     fds_run_free(run);
@@ -75,7 +76,7 @@ fds_status fds_fit(const char *dir, const fds_problem *problem, const fds_params
     fds_status status = fds__fit(dir, problem, params, events, &r, err);
     if (status == FDS_ERR_CANCELLED)
         return fds__fail(err, status,
-                         "what is done is kept in %s; the same command goes on from there", dir);
+                         "finished work is kept in %s; run the same command again to resume", dir);
     if (status != FDS_OK || !report)
         return status;
     TRY(describe(problem, params, &parts[0], err));

@@ -454,7 +454,7 @@ fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error
     *out = (fds__run_record){0};
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
     if (!fds__path_exists(path))
-        return fds__fail(err, FDS_ERR_NOT_FOUND, "%s: there is no run here: it has no %s", dir,
+        return fds__fail(err, FDS_ERR_NOT_FOUND, "%s is not a run: it has no %s", dir,
                          FDS__RUN_JSON);
     TRY(read_json(path, &out->json, err));
     fds_status status = read_members(path, out, err);

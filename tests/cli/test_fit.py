@@ -76,7 +76,7 @@ def a_fit_says_what_it_did_and_what_comes_next():
     out, err = fds("fit", MNIST, *QUICK, "-o", "run")
     check_width(out.replace(MNIST, "mnist"))
     assert "error" not in err.lower(), err
-    for line in ("network     logistic", "players     12 samples",
+    for line in ("network     logistic, 7850 weights", "players     12 samples",
                  "groups      10 by label", "method      afds: retrain:3, coalitions by leverage, "
                  "adjusted by counts", "inputs      60 samples that no player owns",
                  "next        fds explain run --index 0"):
@@ -200,7 +200,7 @@ def a_fit_that_is_interrupted_goes_on_and_ends_with_the_same_bits():
     _, err = process.communicate(timeout=60)
     if process.returncode != 0:  # it had not yet ended
         assert process.returncode == 130, err
-        assert b"interrupted: what is done is kept in broken; the same command goes on" in err, err
+        assert b"interrupted: finished work is kept in broken; run the same command again" in err, err
         refused(["explain", "broken", "--index", 0], 2, "interrupted", "fds fit")
         refused(["pay", "broken", "--index", 0, "--amount", 1], 2, "interrupted")
         about = json.loads(fds(*args, "-o", "broken", "--json")[0])

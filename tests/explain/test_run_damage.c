@@ -69,7 +69,7 @@ static void missing_files_are_named(void **state) {
     expect_ok(open_status(scratch_path("run"), &err), &err);
     expect_failure(open_status(scratch_path("none"), &err), FDS_ERR_NOT_FOUND, &err, "none");
     expect_failure(open_status(scratch_path("run/utilities"), &err), FDS_ERR_NOT_FOUND, &err,
-                   "there is no run here");
+                   "is not a run: it has no run.json");
     task_free(&t);
 }
 
