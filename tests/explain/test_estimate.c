@@ -119,13 +119,13 @@ static void accuracy_of_an_explainer_is_its_own(void **state) {
     t.params.coalitions = 0;
     fds__fit_cost e = estimate(&t);
     assert_true(e.accuracy == 0.852);
-    expect_in(e.accuracy_of, "explainers");
+    expect_in(e.accuracy_of, "explainer");
     task_free(&t);
     t = task_make("afds");
     t.params.coalitions = 20 * PLAYERS;
     e = estimate(&t);
     assert_true(e.accuracy == 0.950); /* linear */
-    expect_in(e.accuracy_of, "explainers");
+    expect_in(e.accuracy_of, "explainer");
     t.params.coalitions = 10 * PLAYERS;
     e = estimate(&t);
     assert_true(fabs(e.accuracy - 0.967) < 1e-12);
