@@ -61,7 +61,7 @@ static fds_status try_cs(const class_game *g, const fds_params *params, outcome 
                         .errors = o->errors,
                         .report = &o->report,
                         .events = &events};
-    fds_status status = baseline_cs_shapley.run(&job, err);
+    fds_status status = run_job(&baseline_cs_shapley, &job, err);
     fds_dataset_free(named);
     return status;
 }
@@ -327,7 +327,7 @@ static void a_class_may_be_missing_from_the_test_set(void **state) {
         else
             assert_true(fabs(o.values[i] - wanted[i]) < 0.04);
     assert_int_equal(o.warnings, 1);
-    expect_in(o.warning, "no test sample has the label 1: its players are worth 0");
+    expect_in(o.warning, "no test sample has the label 1: the values of its players are 0");
     assert_int_equal(o.asked.asked, 2000 * (2 + 4) + 1);
     assert_true(o.report.truncated == 0);
     untested = 0; /* tested, but never answered rightly */

@@ -18,7 +18,7 @@ static fds_params params_of(bool form, size_t coalitions, uint64_t seed) {
 
 static fds_status try_testing(asked_game *a, const fds_params *params, double *values,
                               double *errors, fds_error *err) {
-    return try_asking(baseline_group_testing.run, a, params, values, errors, NULL, err);
+    return try_asking(&baseline_group_testing, a, params, values, errors, NULL, err);
 }
 
 static void testing(asked_game *a, const fds_params *params, double *values, double *errors) {
@@ -183,7 +183,7 @@ static void epsilon_and_delta_decide_how_many_are_asked(void **state) {
                                 .columns = 1,
                                 .values = values};
             fds_error err;
-            expect_ok(baseline_group_testing.run(&job, &err), &err);
+            expect_ok(run_job(&baseline_group_testing, &job, &err), &err);
             asked -= forms[form] ? 0 : 2;
             assert_int_equal(
                 asked, papers_tests(cases[i].players, forms[form], params.epsilon, params.delta));
@@ -340,7 +340,7 @@ static void too_many_tests_are_refused(void **state) {
             params.epsilon = epsilons[i];
             fds_error err = {0};
             expect_error(try_testing(&a, &params, values, NULL, &err), FDS_ERR_LIMIT, &err,
-                         "ask for a greater epsilon");
+                         "give a greater `epsilon`, or `coalitions`");
             assert_int_equal(a.asked, 0);
             params.coalitions = 10; /* then nothing of it matters */
             testing(&a, &params, values, NULL);
@@ -364,8 +364,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
     each_allocation_fails("group testing", small_run);
     double v[16] = {0}, values[4];
     fds_params params = params_of(false, 600, 1);
-    expect_failures_passed_on(baseline_group_testing.run, &params,
-                              3); /* both ends, then two chunks */
+    expect_failures_passed_on(&baseline_group_testing, &params, 3); /* both ends, then two chunks */
     bool is_told = false;
     fds_events events = {.progress = cancel, .user = &is_told};
     params = params_of(true, 600, 1);
@@ -377,7 +376,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
                         .values = values,
                         .events = &events};
     fds_error err = {0};
-    assert_int_equal(baseline_group_testing.run(&job, &err), FDS_ERR_CANCELLED);
+    assert_int_equal(run_job(&baseline_group_testing, &job, &err), FDS_ERR_CANCELLED);
     assert_true(is_told && a.asked < 600);
 }
 

@@ -34,7 +34,7 @@ static fds_status try_gshapley(const game *g, const fds__utility_params *value,
     for (size_t i = 0; i < g->input_count; i++)
         o->labels[i] = test.labels[g->inputs[i]];
     const fds_problem problem = game_problem(g);
-    fds__baseline_data data = {.problem = &problem, .labels = o->labels, .value = value};
+    fds__baseline_data data = {.problem = &problem, .labels = o->labels, .utility = value};
     baseline_job job = {.params = params,
                         .data = &data,
                         .classes = fds__dataset_get_info(g->train).classes,
@@ -43,7 +43,7 @@ static fds_status try_gshapley(const game *g, const fds__utility_params *value,
                         .values = o->values,
                         .errors = o->errors,
                         .report = &o->report};
-    return baseline_gshapley.run(&job, err);
+    return run_job(&baseline_gshapley, &job, err);
 }
 
 static outcome *gshapley(const game *g, const fds__utility_params *value,
@@ -238,7 +238,7 @@ static void a_convolution_changes_nothing_about_that(void **state) {
 }
 
 /* What the kind of value function is does not matter, only its network and seed. */
-static void the_network_alone_is_taken_from_the_value_function(void **state) {
+static void the_network_alone_is_taken_from_the_utility_function(void **state) {
     (void)state;
     game g = game_vectors(9, 8, 3, 2);
     fds_params params = walks(FDS__SCORER_CONFIDENCE, 5);
@@ -483,7 +483,7 @@ static void it_stops_when_asked(void **state) {
         uint32_t labels[4] = {0};
         fds__baseline_report report = {0};
         const fds_problem problem = game_problem(&g);
-        fds__baseline_data data = {.problem = &problem, .labels = labels, .value = &value};
+        fds__baseline_data data = {.problem = &problem, .labels = labels, .utility = &value};
         baseline_job job = {.params = &params,
                             .data = &data,
                             .classes = 2,
@@ -494,7 +494,7 @@ static void it_stops_when_asked(void **state) {
                             .report = &report,
                             .events = &events};
         fds_error err = {0};
-        assert_int_equal(baseline_gshapley.run(&job, &err), FDS_ERR_CANCELLED);
+        assert_int_equal(run_job(&baseline_gshapley, &job, &err), FDS_ERR_CANCELLED);
     }
     game_free(&g);
 }
@@ -526,7 +526,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_those_of_a_plain_loop),
         cmocka_unit_test(a_convolution_changes_nothing_about_that),
-        cmocka_unit_test(the_network_alone_is_taken_from_the_value_function),
+        cmocka_unit_test(the_network_alone_is_taken_from_the_utility_function),
         cmocka_unit_test(bits_do_not_depend_on_threads),
         cmocka_unit_test(one_player_gets_all),
         IN_SCRATCH(a_players_samples_are_one_step),

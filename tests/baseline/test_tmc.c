@@ -16,7 +16,7 @@ static fds_params params_of(const char *name, size_t permutations, uint64_t seed
 
 static fds_status try_tmc(asked_game *a, const fds_params *params, outcome *o, fds_error *err) {
     *o = (outcome){.report = {.change = NAN}};
-    return try_asking(baseline_tmc.run, a, params, o->values, o->errors, &o->report, err);
+    return try_asking(&baseline_tmc, a, params, o->values, o->errors, &o->report, err);
 }
 
 static outcome tmc(const array_game *game, const fds_params *params) {
@@ -54,7 +54,7 @@ static void errors_halve_with_four_times_the_orders(void **state) {
     double *v = accuracies(MOST, 1, 1), truth[MOST];
     array_game game = {MOST, 1, v};
     exact_values(&game, FDS_SAMPLER_KERNEL, NULL, 1, truth);
-    expect_errors_to_halve(baseline_tmc.run, &game, truth, params_of("tmc", 0, 0), 100, 30);
+    expect_errors_to_halve(&baseline_tmc, &game, truth, params_of("tmc", 0, 0), 100, 30);
     free(v);
 }
 
@@ -350,7 +350,7 @@ static void weights_of_many_players_stay_finite(void **state) {
                             .report = &report};
         fds_error err;
         double sum = 0;
-        expect_ok(baseline_tmc.run(&job, &err), &err);
+        expect_ok(run_job(&baseline_tmc, &job, &err), &err);
         for (size_t i = 0; i < n; i++)
             sum += values[i]; /* every marginal is 1: the weights themselves */
         assert_true(fabs(sum / (double)n - 1) < 1e-9);
@@ -387,7 +387,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
     (void)state;
     each_allocation_fails("tmc", small_run);
     fds_params params = params_of("tmc", 60, 1);
-    expect_failures_passed_on(baseline_tmc.run, &params, 7);
+    expect_failures_passed_on(&baseline_tmc, &params, 7);
 }
 
 int main(void) {

@@ -112,7 +112,7 @@ static void hand_baseline(const hand *h, const char *method, fds__scorer scorer,
     const fds__baseline_data data = {.problem = &problem,
                                      .labels = scorer == FDS__SCORER_EACH_SAMPLE ? h->predicted
                                                                                  : h->labels,
-                                     .value = &value,
+                                     .utility = &value,
                                      .table = h->table};
     expect_ok(fds__baseline(&p, &data, values, NULL, report, NULL, &err), &err);
 }
