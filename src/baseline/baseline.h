@@ -193,7 +193,7 @@ fds_status baseline_walk(baseline_job *job, baseline_walker walk, void *context,
 typedef struct baseline_method {
     const char *name;  /* "tmc"; "knn:K" where numbers follow */
     const char *about; /* one line of help */
-    /* parameters of its own, besides scorer, per_sample and, with a table, those of sub-models */
+    /* parameters besides scorer, per_sample and, with a table, those of sub-models; or NULL */
     const char *takes;
     bool (*is_named)(const char *text); /* or NULL: by name */
     const char *numbers;                /* what must follow in the name, for messages; or NULL */

@@ -47,6 +47,5 @@ const baseline_method baseline_random = {
 const baseline_method baseline_same_label = {
     .name = "same-label",
     .about = "whether the labels agree, a control",
-    .takes = "",
     .run = run_same_label,
 };

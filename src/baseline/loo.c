@@ -48,7 +48,6 @@ static fds_status run(baseline_job *job, fds_error *err) {
 const baseline_method baseline_loo = {
     .name = "loo",
     .about = "leave one out",
-    .takes = "",
     .is_exact = true,
     .run = run,
     .most = most,

@@ -75,8 +75,8 @@ static fds_status check(job *j, const fds_params *params, fds_error *err) {
     j->params = baseline_complete(j->method, params);
     TRY(check_target(j, err));
     choose_utility(j);
-    snprintf(takes, sizeof takes, "scorer per_sample %s %s %s", j->method->takes,
-             j->method->most ? "utility table store" : "",
+    snprintf(takes, sizeof takes, "scorer per_sample %s %s %s",
+             j->method->takes ? j->method->takes : "", j->method->most ? "utility table store" : "",
              j->method->most || j->is_for_labels ? BASELINE_TRAINING : "");
     TRY(fds__params_check(params, params->method, takes, err));
     if (j->method == &baseline_freeshap && strncmp(j->game.kind, "entk", 4) != 0)
