@@ -254,23 +254,6 @@ static fds_status listed_sum(const char *dir, const char *name, char sum[65], fd
     return found ? FDS_OK : fds__fail(err, FDS_ERR_FORMAT, "%s: no line for %s", path, name);
 }
 
-/* The path of a file of the set in the spelling that exists, as in open.c: packed or not, IDX also
- * with a dot (train-images.idx3-ubyte); else in the usual one. */
-static fds_status find_spelling(const char *dir, const char *usual, char path[FDS__PATH_MAX],
-                                fds_error *err) {
-    static const char *const ends[] = {"", ".gz"};
-    for (int i = 0; i < 4; i++) {
-        char name[64], *mark;
-        snprintf(name, sizeof name, "%s%s", usual, ends[i % 2]);
-        if (i >= 2 && (mark = strstr(name, "-idx")))
-            *mark = '.';
-        TRY(fds__path_join(path, FDS__PATH_MAX, dir, name, err));
-        if (fds__path_exists(path))
-            return FDS_OK;
-    }
-    return fds__path_join(path, FDS__PATH_MAX, dir, usual, err);
-}
-
 /* Whether what was read is a file of the set; wanted receives the sum that it should have. */
 static fds_status is_right(job *j, const char *dir, const set_file *file, const char *sum,
                            char wanted[65], bool *right, fds_error *err) {
@@ -289,7 +272,7 @@ static fds_status load_checked(job *j, const char *dir, const set_file *file, fd
                                char path[FDS__PATH_MAX], char sum[65], fds_error *err) {
     char wanted[65];
     bool right = false;
-    TRY(find_spelling(dir, file->name, path, err));
+    fds__data_find(dir, file->name, path);
     TRY(fds__file_read_gz(path, FDS__MAX_FILE, j->events, &blob->data, &blob->size, err));
     fds_sha256_hex(blob->data, blob->size, sum);
     fds_status status = is_right(j, dir, file, sum, wanted, &right, err);

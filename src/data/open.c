@@ -72,30 +72,32 @@ static bool exists_in(const char *dir, const char *name, char path[FDS__PATH_MAX
     return fds__path_join(path, FDS__PATH_MAX, dir, name, NULL) == FDS_OK && fds__path_exists(path);
 }
 
-/* ---- folders ---- */
-
-/* The path of DIR/PART-KIND-idxN-ubyte in the spelling that exists, else in the usual one. */
-static bool find_idx(const char *dir, const char *part, const char *kind, int rank,
-                     char path[FDS__PATH_MAX]) {
-    static const char *const marks[] = {"-", ".", "-"}, *const ends[] = {"", ".gz"};
-    for (int i = 0; i < 5; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s-%s%sidx%d-ubyte%s", part, kind, marks[i / 2], rank,
-                 ends[i % 2]);
+bool fds__data_find(const char *dir, const char *usual, char path[FDS__PATH_MAX]) {
+    static const char *const ends[] = {"", ".gz"};
+    for (int i = 0; i < 4; i++) {
+        char name[64], *mark;
+        snprintf(name, sizeof name, "%s%s", usual, ends[i % 2]);
+        if (i >= 2 && (mark = strstr(name, "-idx")))
+            *mark = '.';
         if (exists_in(dir, name, path))
             return true;
     }
-    return false; /* path has the first spelling again, for messages */
+    return exists_in(dir, usual, path); /* false: path has the usual spelling, for messages */
 }
 
+/* ---- folders ---- */
+
 static fds_status open_idx_folder(source *s, const char *dir, bool *found, fds_error *err) {
-    static const char *const names[2] = {"train", "t10k"};
+    static const char *const names[2][2] = {
+        {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+        {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
+    };
     char images[FDS__PATH_MAX], labels[FDS__PATH_MAX];
     for (int i = 0; i < 2; i++) {
-        if (!find_idx(dir, names[i], "images", 3, images))
+        if (!fds__data_find(dir, names[i][0], images))
             return FDS_OK;
         *found = true;
-        find_idx(dir, names[i], "labels", 1, labels);
+        fds__data_find(dir, names[i][1], labels);
         TRY(read_pair(s, fds__idx_parse, images, labels, &s->parts[i], err));
     }
     return FDS_OK;
@@ -166,10 +168,10 @@ static fds_status read_tables(source *s, const char *const *paths, size_t count,
 
 static fds_status open_csv_folder(source *s, const char *dir, bool *found, fds_error *err) {
     char train[FDS__PATH_MAX], test[FDS__PATH_MAX];
-    *found = exists_in(dir, "train.csv", train) || exists_in(dir, "train.csv.gz", train);
+    *found = fds__data_find(dir, "train.csv", train);
     if (!*found)
         return FDS_OK;
-    bool has_test = exists_in(dir, "test.csv", test) || exists_in(dir, "test.csv.gz", test);
+    bool has_test = fds__data_find(dir, "test.csv", test);
     return read_tables(s, (const char *[]){train, test}, has_test ? 2 : 1, err);
 }
 
@@ -352,4 +354,17 @@ fds_status fds__data_open(const char *where, const fds__data_options *options,
     if (test)
         *test = s.parts[1];
     return FDS_OK;
+}
+
+fds_status fds_data_open(const char *where, const fds_params *params, const fds_events *events,
+                         fds_dataset **train, fds_dataset **test, fds_error *err) {
+    fds__data_options options = {0};
+    char hint[FDS__HINT];
+    if (params)
+        options = (fds__data_options){params->label, params->provider, params->labels};
+    fds_status status = fds__data_open(where, &options, events, train, test, err);
+    if (status == FDS_ERR_NOT_FOUND && !strchr(where, '/'))
+        return fds__fail(err, status, "%s%s", err ? err->text : "",
+                         fds__hint(where, fds_data_known(), hint));
+    return status;
 }
