@@ -58,24 +58,20 @@ typedef struct {
     bool by_class, reads_all; /* reads_all: the probabilities of all labels */
     fds_events events;        /* count over all calls */
     double start_s;
-} asker;
-
-typedef struct {
-    const asker *asker;
+    /* of one call */
     fds_rows rows;
     double *probs;  /* (workers, rows.columns) */
     double *values; /* (coalitions, columns) */
-} reading;
+} asker;
 
 static fds_status read_one(void *context, size_t row, unsigned worker, fds_error *err) {
-    const reading *r = context;
-    const asker *a = r->asker;
+    const asker *a = context;
     const fds__baseline_data *data = a->job->data;
     const fds_utility *of = fds__table_utility(data->table);
     fds__scorer scorer = (fds__scorer)a->job->params->scorer;
-    double *probs = r->probs + worker * r->rows.columns;
-    double *out = r->values + row * a->job->game.columns;
-    TRY(r->rows.read(r->rows.context, worker, row, 0, r->rows.columns, probs, err));
+    double *probs = a->probs + worker * a->rows.columns;
+    double *out = a->values + row * a->job->game.columns;
+    TRY(a->rows.read(a->rows.context, worker, row, 0, a->rows.columns, probs, err));
     if (a->by_class)
         score_by_class(probs, data->labels, of->inputs, of->classes, out);
     else if (a->reads_all)
@@ -85,19 +81,18 @@ static fds_status read_one(void *context, size_t row, unsigned worker, fds_error
     return FDS_OK;
 }
 
-static fds_status read_all(const asker *a, const fds_plan *plan, size_t count, double *values,
-                           fds_error *err) {
+static fds_status read_all(asker *a, const fds_plan *plan, size_t count, fds_error *err) {
     const fds__baseline_data *data = a->job->data;
     unsigned workers = fds__pool_workers((unsigned)a->job->params->threads, count);
     fds_table_view *view;
     TRY(fds_table_view_create(data->table, plan, a->reads_all ? NULL : data->labels, false, workers,
                               &view, err));
-    reading r = {.asker = a, .rows = fds_table_view_rows(view), .values = values};
-    r.probs = fds__alloc_zero(workers * r.rows.columns, sizeof *r.probs);
+    a->rows = fds_table_view_rows(view);
+    a->probs = fds__alloc_zero(workers * a->rows.columns, sizeof *a->probs);
     fds_status status =
-        r.probs ? fds__pool_run(workers, count, read_one, &r, "read", "sub-models", NULL, err)
-                : fds__fail_nomem(err, workers * r.rows.columns * sizeof *r.probs);
-    fds__free(r.probs);
+        a->probs ? fds__pool_run(workers, count, read_one, a, "read", "sub-models", NULL, err)
+                 : fds__fail_nomem(err, workers * a->rows.columns * sizeof *a->probs);
+    fds__free(a->probs);
     fds_table_view_free(view);
     return status;
 }
@@ -117,8 +112,9 @@ static fds_status ask(void *context, const uint64_t *coalitions, size_t count, d
         fds__table_fill_more(table, plan, (unsigned)job->params->threads, &a->events, err);
     job->report->asked += count;
     job->report->trained += fds__table_count(table) - before;
+    a->values = values;
     if (status == FDS_OK)
-        status = read_all(a, plan, count, values, err);
+        status = read_all(a, plan, count, err);
     fds_plan_free(plan);
     return status;
 }

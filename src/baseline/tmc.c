@@ -33,22 +33,12 @@
 
 /* ---- weights of Beta Shapley ---- */
 
-/* "12.5": digits with at most one point among them, above 0, whatever the locale. */
+/* "12.5": at most 9 digits and a point, above 0; returns what follows, or NULL. */
 static const char *read_decimal(const char *text, double *value) {
-    double number = 0, unit = 1;
-    unsigned digits = 0;
-    bool has_point = false;
-    for (; (*text >= '0' && *text <= '9') || (*text == '.' && !has_point); text++) {
-        if (*text == '.') {
-            has_point = true;
-            continue;
-        }
-        number = 10 * number + (*text - '0');
-        unit *= has_point ? 10 : 1;
-        digits++;
-    }
-    *value = number / unit;
-    return digits >= 1 && digits <= 9 && *value > 0 ? text : NULL;
+    char *end;
+    size_t length = strspn(text, ".0123456789"), points = memchr(text, '.', length) ? 1 : 0;
+    *value = fds__read_double(text, &end);
+    return end == text + length && length - points <= 9 && *value > 0 ? end : NULL;
 }
 
 bool baseline_read_beta(const char *text, double *alpha, double *beta) {

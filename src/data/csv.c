@@ -338,22 +338,19 @@ static void free_table(table *t) {
 
 fds_status fds__csv_parse(fds__blob *files, size_t count, const fds__data_options *options,
                           const fds_events *events, fds_dataset **out, fds_error *err) {
-    assert(count == 1 || count == 2);
+    assert((count == 1 || count == 2) && !out[0] && !out[count - 1]);
     table tables[2] = {{0}};
-    fds_dataset *made[2] = {0};
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++)
         status = read_table(&files[i], options, events, &tables[i], err);
     if (status == FDS_OK && count == 2)
         status = check_same_columns(&tables[0], &tables[1], err);
     if (status == FDS_OK)
-        status = make_datasets(tables, count, events, made, err);
-    for (size_t i = 0; i < 2; i++) {
+        status = make_datasets(tables, count, events, out, err);
+    for (size_t i = 0; i < count; i++) {
         free_table(&tables[i]);
         if (status != FDS_OK)
-            fds_dataset_free(made[i]);
-        else if (i < count)
-            out[i] = made[i];
+            fds__dataset_drop(&out[i]);
     }
     return status;
 }

@@ -87,6 +87,7 @@ fds_status fds__dataset_new(const char *source, size_t count, fds_shape shape, b
  * greatest label, or as many as the reader set in train->classes. */
 fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds__names *names,
                                fds_error *err);
+void fds__dataset_drop(fds_dataset **ds); /* frees it; *ds is then NULL */
 /* Copies names[count] of classes, and names[count] and ids[samples] of providers. */
 fds_status fds__dataset_set_classes(fds_dataset *ds, char *const *names, size_t count,
                                     fds_error *err);
@@ -170,7 +171,8 @@ json_t *fds__problem_json(const fds_problem *problem);
 fds_status fds__problem_result(const fds_problem *problem, const char *method, size_t predictions,
                                fds_result **out, fds_error *err);
 
-/* ---- readers: bytes in memory to a dataset not yet finished ---- */
+/* ---- readers: bytes in memory to a dataset not yet finished; out[..] is NULL before and, after a
+ * failure, again ---- */
 
 fds_status fds__idx_parse(const fds__blob *images, const fds__blob *labels, fds_dataset **out,
                           fds_error *err);

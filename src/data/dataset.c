@@ -68,6 +68,11 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__free(ds);
 }
 
+void fds__dataset_drop(fds_dataset **ds) {
+    fds_dataset_free(*ds);
+    *ds = NULL;
+}
+
 /* ---- checks that all sources share ---- */
 
 fds_status fds__dataset_check_pair(const fds_dataset *train, const fds_dataset *test,
@@ -178,15 +183,6 @@ fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds_
     return FDS_OK;
 }
 
-/* A finished dataset, or its failure. */
-static fds_status hand_over(fds_status status, fds_dataset *ds, fds_dataset **out) {
-    if (status != FDS_OK)
-        fds_dataset_free(ds);
-    else
-        *out = ds;
-    return status;
-}
-
 fds_status fds_dataset_create(const fds_arrays *a, fds_dataset **out, fds_error *err) {
     if (!a->labels || !a->bytes == !a->floats)
         return fds__fail(err, FDS_ERR_USAGE, "a dataset needs labels and either bytes or floats");
@@ -199,8 +195,8 @@ fds_status fds_dataset_create(const fds_arrays *a, fds_dataset **out, fds_error 
         if (a->providers[i] >= a->provider_count)
             return fds__fail(err, FDS_ERR_USAGE, "sample %zu: provider %u, there are %u", i,
                              a->providers[i], a->provider_count);
-    fds_dataset *ds;
-    TRY(fds__dataset_new("memory", a->count, a->shape, a->bytes != NULL, &ds, err));
+    TRY(fds__dataset_new("memory", a->count, a->shape, a->bytes != NULL, out, err));
+    fds_dataset *ds = *out;
     copy_values(ds, a->bytes, a->floats, a->labels);
     fds_status status = name_classes(ds, (char *const *)(uintptr_t)a->class_names,
                                      a->class_names ? a->classes : 0, a->classes, err);
@@ -209,7 +205,9 @@ fds_status fds_dataset_create(const fds_arrays *a, fds_dataset **out, fds_error 
     if (status == FDS_OK && a->providers)
         status = fds__dataset_set_providers(
             ds, a->providers, (char *const *)(uintptr_t)a->provider_names, a->provider_count, err);
-    return hand_over(status, ds, out);
+    if (status != FDS_OK)
+        fds__dataset_drop(out);
+    return status;
 }
 
 fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *bytes,
@@ -227,8 +225,8 @@ fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *byt
 
 fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
                                 fds_error *err) {
-    fds_dataset *copy;
-    TRY(fds__dataset_new(ds->source, ds->count, ds->shape, ds->bytes != NULL, &copy, err));
+    TRY(fds__dataset_new(ds->source, ds->count, ds->shape, ds->bytes != NULL, out, err));
+    fds_dataset *copy = *out;
     copy_values(copy, ds->bytes, ds->floats, labels);
     copy->is_image = ds->is_image;
     fds_status status = fds__dataset_set_classes(copy, ds->class_names, ds->classes, err);
@@ -239,7 +237,9 @@ fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, f
                                             ds->providers, err);
     if (status == FDS_OK)
         status = check_values(copy, err);
-    return hand_over(status, copy, out);
+    if (status != FDS_OK)
+        fds__dataset_drop(out);
+    return status;
 }
 
 /* ---- access ---- */

@@ -181,9 +181,8 @@ static fds_status make_dataset(const part *p, bool colour, const fds__names *cla
 
 fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
                             fds_dataset **out, fds_error *err) {
-    assert(count == 1 || count == 2);
+    assert((count == 1 || count == 2) && !out[0] && !out[count - 1]);
     part parts[2] = {{0}};
-    fds_dataset *made[2] = {0};
     fds__names classes = {0};
     fds_status status = FDS_OK;
     bool colour = false;
@@ -199,15 +198,13 @@ fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_eve
         colour = colour || parts[i].colour;
     }
     for (size_t i = 0; i < count && status == FDS_OK; i++)
-        status = make_dataset(&parts[i], colour, &classes, &made[i], err);
-    for (size_t i = 0; i < 2; i++) {
+        status = make_dataset(&parts[i], colour, &classes, &out[i], err);
+    for (size_t i = 0; i < count; i++) {
         fds__names_free(&parts[i].classes);
         fds__free(parts[i].pixels);
         fds__free(parts[i].labels);
         if (status != FDS_OK)
-            fds_dataset_free(made[i]);
-        else if (i < count)
-            out[i] = made[i];
+            fds__dataset_drop(&out[i]);
     }
     fds__names_free(&classes);
     fds__free(parts[0].class_of);
@@ -236,17 +233,15 @@ fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape 
         return fds__fail(err, FDS_ERR_SHAPE,
                          "pictures have 1 channel or 3, but the samples must be %u x %u x %u",
                          shape.channels, shape.height, shape.width);
-    fds_dataset *ds;
-    TRY(fds__dataset_new(count == 1 ? paths[0] : "pictures", count, shape, true, &ds, err));
+    TRY(fds__dataset_new(count == 1 ? paths[0] : "pictures", count, shape, true, out, err));
+    fds_dataset *ds = *out;
     ds->classes = classes;
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++)
         status = read_one(paths[i], ds, i, err);
     if (status == FDS_OK)
         status = fds__dataset_finish(ds, NULL, NULL, err);
-    if (status == FDS_OK)
-        *out = ds;
-    else
-        fds_dataset_free(ds);
+    if (status != FDS_OK)
+        fds__dataset_drop(out);
     return status;
 }

@@ -16,9 +16,7 @@ struct fds_groups {
 void fds_groups_free(fds_groups *groups) {
     if (!groups)
         return;
-    for (size_t g = 0; groups->names && g < groups->count; g++)
-        fds__free(groups->names[g]);
-    fds__free(groups->names);
+    fds__dir_list_free(groups->names, groups->names ? groups->count : 0);
     fds__free(groups->of);
     fds__free(groups->first);
     fds__free(groups->members);
@@ -87,7 +85,7 @@ static fds_status name_groups(fds_groups *groups, const uint32_t *group_of,
     return FDS_OK;
 }
 
-/* names[number] is asked for the numbers that group_of uses, and for no others. */
+/* Only the names of the numbers in group_of are read. */
 fds_status fds_groups_create(const uint32_t *group_of, size_t players, const char *const *names,
                              fds_groups **out, fds_error *err) {
     if (players == 0)

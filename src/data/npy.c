@@ -304,14 +304,10 @@ fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_
         return fds__fail(err, FDS_ERR_SHAPE, "%s has %zu samples, but %s has %zu labels",
                          values->path, x.dims[0], labels->path, y.dims[0]);
     fds_shape shape = {(uint32_t)l.size[0], (uint32_t)l.size[1], (uint32_t)l.size[2]};
-    fds_dataset *ds;
-    TRY(fds__dataset_new(values->path, x.dims[0], shape, is_bytes, &ds, err));
-    copy_values(&x, &l, ds);
-    fds_status status = copy_labels(labels, &y, ds, err);
-    if (status != FDS_OK) {
-        fds_dataset_free(ds);
-        return status;
-    }
-    *out = ds;
-    return FDS_OK;
+    TRY(fds__dataset_new(values->path, x.dims[0], shape, is_bytes, out, err));
+    copy_values(&x, &l, *out);
+    fds_status status = copy_labels(labels, &y, *out, err);
+    if (status != FDS_OK)
+        fds__dataset_drop(out);
+    return status;
 }
