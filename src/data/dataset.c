@@ -8,19 +8,15 @@
 
 /* ---- creating and freeing ---- */
 
-static fds_status check_shape(const char *source, size_t count, fds_shape shape, fds_error *err) {
-    uint32_t sides[3] = {shape.channels, shape.height, shape.width};
-    for (int i = 0; i < 3; i++) {
-        if (sides[i] == 0)
-            return fds__fail(err, FDS_ERR_SHAPE, "%s: samples of %u x %u x %u have no values",
-                             source, sides[0], sides[1], sides[2]);
-        if (sides[i] > FDS__MAX_SIDE)
-            return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %u per side",
-                             source, sides[0], sides[1], sides[2], FDS__MAX_SIDE);
-    }
-    if ((uint64_t)sides[0] * sides[1] * sides[2] > FDS__MAX_SAMPLE)
-        return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %zu values",
-                         source, sides[0], sides[1], sides[2], FDS__MAX_SAMPLE);
+static fds_status check_shape(const char *source, size_t count, fds_shape s, fds_error *err) {
+    bool fits = MAX(MAX(s.channels, s.height), s.width) <= FDS__MAX_SIDE;
+    if (!s.channels || !s.height || !s.width)
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: samples of %u x %u x %u have no values", source,
+                         s.channels, s.height, s.width);
+    if (!fits || fds__shape_size(s) > FDS__MAX_SAMPLE)
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "%s: samples of %u x %u x %u, at most %u per side and %zu values", source,
+                         s.channels, s.height, s.width, FDS__MAX_SIDE, FDS__MAX_SAMPLE);
     if (count == 0)
         return fds__fail(err, FDS_ERR_SHAPE, "%s: no samples", source);
     if (count > UINT32_MAX)

@@ -104,12 +104,11 @@ fds_status fds_groups_create(const uint32_t *group_of, size_t players, const cha
         status = list_members(groups, err);
     if (status == FDS_OK)
         status = name_groups(groups, group_of, names, err);
-    if (status != FDS_OK) {
+    if (status != FDS_OK)
         fds_groups_free(groups);
-        return status;
-    }
-    *out = groups;
-    return FDS_OK;
+    else
+        *out = groups;
+    return status;
 }
 
 fds_status fds__groups_copy(const fds_groups *groups, fds_groups **out, fds_error *err) {

@@ -44,12 +44,6 @@ static fds_status read_pair(const source *s, pair_parser parse, const char *valu
     return status;
 }
 
-static fds_status read_names_beside(source *s, const char *dir, const char *name, fds_error *err) {
-    char path[FDS__PATH_MAX];
-    TRY(fds__path_join(path, sizeof path, dir, name, err));
-    return fds__path_exists(path) ? fds__names_read(path, &s->classes, err) : FDS_OK;
-}
-
 /* Checks that the given options are for this kind of data. */
 static fds_status check_options(const source *s, const char *path, bool is_csv, bool is_npy_file,
                                 fds_error *err) {
@@ -198,14 +192,15 @@ static fds_status open_folder(source *s, const char *dir, fds_error *err) {
                    {open_npy_folder, false, "classes.txt"},
                    {open_csv_folder, true, NULL},
                    {open_picture_folder, false, NULL}};
+    char path[FDS__PATH_MAX];
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         bool found = false;
         TRY(formats[i].open(s, dir, &found, err));
         if (!found)
             continue;
         TRY(check_options(s, dir, formats[i].is_csv, false, err));
-        return formats[i].names_file ? read_names_beside(s, dir, formats[i].names_file, err)
-                                     : FDS_OK;
+        bool has_names = formats[i].names_file && exists_in(dir, formats[i].names_file, path);
+        return has_names ? fds__names_read(path, &s->classes, err) : FDS_OK;
     }
     return fds__fail(err, FDS_ERR_NOT_FOUND,
                      "%s: no data in this folder; looked for train-images-idx3-ubyte[.gz], "
@@ -291,20 +286,16 @@ static fds_status open_file(source *s, const char *path, fds_error *err) {
 
 /* ---- opening ---- */
 
-static bool is_known(const char *name) {
-    for (const char *const *known = fds_data_known(); *known; known++)
-        if (strcmp(*known, name) == 0)
-            return true;
-    return false;
-}
-
 /* The path of a known set or of the file or folder where. */
 static fds_status resolve(const char *where, char path[FDS__PATH_MAX], fds_error *err) {
     if (fds__path_exists(where)) {
         int size = snprintf(path, FDS__PATH_MAX, "%s", where);
         return size < FDS__PATH_MAX ? FDS_OK : fds__fail(err, FDS_ERR_USAGE, "path too long");
     }
-    if (!is_known(where))
+    const char *const *known = fds_data_known();
+    while (*known && strcmp(*known, where) != 0)
+        known++;
+    if (!*known)
         return fds__fail(err, FDS_ERR_NOT_FOUND,
                          "%s: no such file or folder, and not a known set (mnist, fashion-mnist, "
                          "cifar10)",
@@ -342,18 +333,15 @@ fds_status fds__data_open(const char *where, const fds__data_options *options,
     for (int i = 0; i < 2 && status == FDS_OK && s.parts[i]; i++)
         status = set_source(s.parts[i], path, err);
     fds__names_free(&s.classes);
-    if (status != FDS_OK || !test) {
-        fds_dataset_free(s.parts[1]);
-        s.parts[1] = NULL;
-    }
-    if (status != FDS_OK) {
-        fds_dataset_free(s.parts[0]);
-        return status;
-    }
-    *train = s.parts[0];
-    if (test)
+    if (status != FDS_OK || !test)
+        fds__dataset_drop(&s.parts[1]);
+    if (status != FDS_OK)
+        fds__dataset_drop(&s.parts[0]);
+    else
+        *train = s.parts[0];
+    if (status == FDS_OK && test)
         *test = s.parts[1];
-    return FDS_OK;
+    return status;
 }
 
 fds_status fds_data_open(const char *where, const fds_params *params, const fds_events *events,

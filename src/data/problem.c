@@ -284,12 +284,11 @@ static fds_status create(const fds_dataset *train, const fds_dataset *test,
                 .events = events,
                 .has_inputs = params->job == FDS__JOB_FIT || params->job == FDS__JOB_BENCH};
     fds_status status = make(&m, err);
-    if (status != FDS_OK) {
+    if (status != FDS_OK)
         fds_problem_free(p);
-        return status;
-    }
-    *out = p;
-    return FDS_OK;
+    else
+        *out = p;
+    return status;
 }
 
 static fds_status check_classes(const fds_dataset *train, const fds_dataset *test, fds_error *err) {
