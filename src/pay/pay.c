@@ -126,16 +126,12 @@ fds_status fds__pay(const double *values, size_t count, int64_t amount, fds__pol
     TRY(check(values, count, amount, err));
     int64_t *weights = fds__alloc_zero(count, sizeof *weights);
     rest *rests = fds__alloc_zero(count, sizeof *rests);
-    fds_status status = FDS_OK;
-    if (weights && rests) {
-        fds__pay_rule followed = choose(values, count, policy, weights);
-        if (rule)
-            *rule = followed;
+    bool has_memory = weights && rests;
+    if (has_memory) {
+        *rule = choose(values, count, policy, weights);
         divide(weights, count, amount, rests, shares);
-    } else {
-        status = fds__fail_nomem(err, count * sizeof *rests);
     }
     fds__free(weights);
     fds__free(rests);
-    return status;
+    return has_memory ? FDS_OK : fds__fail_nomem(err, count * sizeof *rests);
 }

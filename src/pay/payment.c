@@ -306,39 +306,35 @@ static void add_share(const fds_payment *p, size_t k, size_t rank, size_t payee,
                     fds_money_text(p->shares[at], p->decimals, money));
 }
 
-static fds_status write_csv(const fds_payment *p, fds__text *text, size_t *order, fds_error *err) {
-    fds__text_print(
-        text, "input,label,rule,rank,player,player_label,provider,samples,value,units,amount\n");
-    for (size_t k = 0; k < p->result->predictions; k++) {
-        TRY(fds_payment_rank(p, k, order, err));
-        for (size_t rank = 0; rank < p->payees; rank++)
-            add_share(p, k, rank, order[rank], text);
-    }
-    return fds__text_check(text, err);
-}
-
-static fds_status save_csv(const fds_payment *p, const char *path, fds_error *err) {
+static fds_status csv_text(const fds_payment *p, char **out, fds_error *err) {
     fds__text text = {0};
     size_t *order = fds__alloc_zero(p->payees, sizeof *order);
-    fds_status status =
-        order ? write_csv(p, &text, order, err) : fds__fail_nomem(err, p->payees * sizeof *order);
+    fds_status status = order ? FDS_OK : fds__fail_nomem(err, p->payees * sizeof *order);
+    fds__text_print(
+        &text, "input,label,rule,rank,player,player_label,provider,samples,value,units,amount\n");
+    for (size_t k = 0; k < p->result->predictions && status == FDS_OK; k++) {
+        status = fds_payment_rank(p, k, order, err);
+        for (size_t rank = 0; rank < p->payees && status == FDS_OK; rank++)
+            add_share(p, k, rank, order[rank], &text);
+    }
+    fds__text_add(&text, "", 1);
     if (status == FDS_OK)
-        status = fds__file_write(path, text.data, text.used, err);
-    fds__free(text.data);
+        status = fds__text_check(&text, err);
     fds__free(order);
+    *out = text.data;
     return status;
 }
 
 fds_status fds_payment_save(const fds_payment *p, const char *path, fds_error *err) {
     const char *dot = strrchr(path, '.');
+    bool is_csv = dot && strcasecmp(dot, ".csv") == 0;
     char *text = NULL;
-    if (dot && strcasecmp(dot, ".csv") == 0)
-        return save_csv(p, path, err);
-    if (!dot || strcasecmp(dot, ".json") != 0)
+    if (!is_csv && (!dot || strcasecmp(dot, ".json") != 0))
         return fds__fail(err, FDS_ERR_USAGE, "%s: a file of payments must end in .csv or .json",
                          path);
-    TRY(fds_payment_json(p, &text, err));
-    fds_status status = fds__file_write(path, text, strlen(text), err);
+    fds_status status = is_csv ? csv_text(p, &text, err) : fds_payment_json(p, &text, err);
+    if (status == FDS_OK)
+        status = fds__file_write(path, text, strlen(text), err);
     fds__free(text);
     return status;
 }
