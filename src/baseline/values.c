@@ -132,14 +132,6 @@ static fds_status ask_ends(const job *j, const fds_plan *plan, double *ends, fds
     return status;
 }
 
-static fds_status read_ends(job *j, const fds_plan *plan, double *ends, fds_error *err) {
-    size_t size = j->problem->test_count * j->problem->train->classes;
-    if (!j->game.table)
-        return ask_ends(j, plan, ends, err);
-    TRY(fds_table_fill(j->game.table, plan, (unsigned)j->params.threads, j->events, err));
-    return fds__table_ends(j->game.table, plan, ends, ends + size, err);
-}
-
 static fds_status find_labels(job *j, fds_error *err) {
     size_t size = j->problem->test_count * j->problem->train->classes;
     fds_plan *plan;
@@ -149,7 +141,11 @@ static fds_status find_labels(job *j, fds_error *err) {
     if (!j->ends)
         return fds__fail_nomem(err, 2 * size * sizeof *j->ends);
     TRY(fds__plan_ends(fds_players_count(j->problem->players), &plan, err));
-    fds_status status = read_ends(j, plan, j->ends, err);
+    fds_status status = j->game.table ? fds_table_fill(j->game.table, plan,
+                                                       (unsigned)j->params.threads, j->events, err)
+                                      : ask_ends(j, plan, j->ends, err);
+    if (status == FDS_OK && j->game.table)
+        status = fds__table_ends(j->game.table, plan, j->ends, j->ends + size, err);
     fds_plan_free(plan);
     if (status == FDS_OK)
         fds__label_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);

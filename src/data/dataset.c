@@ -128,7 +128,7 @@ static fds_status name_classes(fds_dataset *ds, char *const *names, size_t count
         status = fds__names_add(&numbers, text, err);
     }
     if (status == FDS_OK)
-        status = fds__dataset_set_classes(ds, numbers.items, numbers.count, err);
+        status = fds__dataset_set_classes(ds, numbers.items, classes, err);
     fds__names_free(&numbers);
     return status;
 }

@@ -31,23 +31,18 @@ static bool is_picture_name(const char *name) {
 /* The subfolders of dir, by name. */
 static fds_status list_subfolders(const char *dir, fds__names *out, fds_error *err) {
     fds__names all;
+    char path[FDS__PATH_MAX];
+    *out = (fds__names){0};
     TRY(fds__dir_list(dir, &all.items, &all.count, err));
-    size_t kept = 0;
     fds_status status = FDS_OK;
-    for (size_t i = 0; i < all.count; i++) {
-        char path[FDS__PATH_MAX];
-        if (status == FDS_OK)
-            status = fds__path_join(path, sizeof path, dir, all.items[i], err);
+    for (size_t i = 0; i < all.count && status == FDS_OK; i++) {
+        status = fds__path_join(path, sizeof path, dir, all.items[i], err);
         if (status == FDS_OK && fds__path_is_dir(path))
-            all.items[kept++] = all.items[i];
-        else
-            fds__free(all.items[i]);
+            status = fds__names_add(out, all.items[i], err);
     }
-    all.count = kept;
+    fds__names_free(&all);
     if (status != FDS_OK)
-        fds__names_free(&all);
-    else
-        *out = all;
+        fds__names_free(out);
     return status;
 }
 

@@ -32,18 +32,15 @@ void fds__names_free(fds__names *names) {
 }
 
 fds_status fds__names_copy(char *const *names, size_t count, char ***out, fds_error *err) {
-    char **copy = fds__alloc_zero(count, sizeof *copy);
-    if (!copy)
-        return fds__fail_nomem(err, count * sizeof *copy);
-    for (size_t i = 0; i < count; i++) {
-        copy[i] = fds__strdup(names[i]);
-        if (!copy[i]) {
-            fds__dir_list_free(copy, i);
-            return fds__fail_nomem(err, strlen(names[i]) + 1);
-        }
-    }
-    *out = copy;
-    return FDS_OK;
+    fds__names copy = {0};
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++)
+        status = fds__names_add(&copy, names[i], err);
+    if (status != FDS_OK)
+        fds__names_free(&copy);
+    else
+        *out = copy.items;
+    return status;
 }
 
 fds_status fds__names_push(fds__names *names, char *name, fds_error *err) {
