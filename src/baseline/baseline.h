@@ -142,7 +142,7 @@ fds_status baseline_ask_all(baseline_job *job, size_t count,
 
 /* Permutation number `number` of a seed: uniform among those of 0 .. players-1, a function of both
  * alone. */
-void baseline_permutation(uint64_t seed, uint64_t number, size_t players, uint32_t *order);
+void baseline_permutation(uint64_t seed, uint64_t number, size_t players, uint32_t *permutation);
 
 /* Running means of marginals over permutations, with their standard errors and TMC-Shapley's rule
  * for stopping: the mean over players of |phi_t - phi_(t-100)| / |phi_t|, for several games
@@ -180,7 +180,7 @@ bool baseline_walks_on(const fds_params *params, size_t columns, const double *v
  * columns) from the empty coalition on, and in *end how many prefixes after the empty one it looked
  * at (the rest of values is not read; their marginals are 0). Sums go by the numbers of the
  * permutations. Writes the job's values, errors and report, except asked. */
-typedef fds_status (*baseline_walker)(void *context, unsigned worker, const uint32_t *order,
+typedef fds_status (*baseline_walker)(void *context, unsigned worker, const uint32_t *permutation,
                                       double *values, size_t *end, fds_error *err);
 fds_status baseline_walk(baseline_job *job, baseline_walker walk, void *context, fds_error *err);
 

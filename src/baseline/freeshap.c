@@ -102,7 +102,7 @@ static void score(const freeshap *f, worker *me, double *value) {
 
 /* ---- a permutation ---- */
 
-static fds_status walk(void *context, unsigned number, const uint32_t *order, double *values,
+static fds_status walk(void *context, unsigned number, const uint32_t *permutation, double *values,
                        size_t *end, fds_error *err) {
     (void)err;
     const freeshap *f = context;
@@ -113,7 +113,7 @@ static fds_status walk(void *context, unsigned number, const uint32_t *order, do
     start(f, me);
     score(f, me, values);
     while (place < f->job->players && goes_on) {
-        join_player(f, me, order[place++]);
+        join_player(f, me, permutation[place++]);
         double *value = values + place * f->job->columns;
         score(f, me, value);
         goes_on = baseline_walks_on(f->job->params, f->job->columns, value, f->full, &near);

@@ -30,11 +30,11 @@ static const uint64_t first_try = (uint64_t)1 << 63; /* number of its permutatio
 /* The scratch of one thread. */
 typedef struct {
     fds_lane *lane;
-    float *weights;  /* (net) */
-    float *probs;    /* (inputs, classes) */
-    double *answers; /* the same */
-    uint32_t *order; /* (players): of a try */
-    double *score;   /* (columns): of a try */
+    float *weights;        /* (net) */
+    float *probs;          /* (inputs, classes) */
+    double *answers;       /* the same */
+    uint32_t *permutation; /* (players): of a try */
+    double *score;         /* (columns): of a try */
 } worker;
 
 typedef struct {
@@ -97,7 +97,7 @@ static fds_status make_workers(gshapley *g, fds_error *err) {
         w->weights = baseline_alloc(job, net->weights, 1, sizeof *w->weights);
         w->probs = baseline_alloc(job, inputs, job->classes, sizeof *w->probs);
         w->answers = baseline_alloc(job, inputs, job->classes, sizeof *w->answers);
-        w->order = baseline_alloc(job, job->players, 1, sizeof *w->order);
+        w->permutation = baseline_alloc(job, job->players, 1, sizeof *w->permutation);
         w->score = baseline_alloc(job, job->columns, 1, sizeof *w->score);
     }
     return baseline_check_memory(job, err);
@@ -146,10 +146,10 @@ static fds_status try_rate(void *context, size_t run, unsigned number, fds_error
     const size_t players = g->job->players;
     worker *w = &g->workers[number];
     fds_status status = FDS_OK;
-    baseline_permutation(g->job->params->seed, first_try + run % TRIES, players, w->order);
+    baseline_permutation(g->job->params->seed, first_try + run % TRIES, players, w->permutation);
     begin(g, w);
     for (size_t j = 0; status == FDS_OK && j < players; j++)
-        status = step(g, w, w->order[j], rates[run / TRIES], err);
+        status = step(g, w, w->permutation[j], rates[run / TRIES], err);
     if (status == FDS_OK)
         status = score(g, w, w->score, err);
     g->scores[run] = status == FDS_OK ? mean_of(w->score, g->job->columns) : NAN;
@@ -184,22 +184,22 @@ static fds_status find_rate(gshapley *g, fds_error *err) {
 
 /* ---- the walk ---- */
 
-static fds_status take_walk(const gshapley *g, worker *w, const uint32_t *order, double *values,
-                            fds_error *err) {
+static fds_status take_walk(const gshapley *g, worker *w, const uint32_t *permutation,
+                            double *values, fds_error *err) {
     const size_t columns = g->job->columns;
     begin(g, w);
     memcpy(values, g->empty, columns * sizeof *values);
     for (size_t j = 0; j < g->job->players; j++) {
-        TRY(step(g, w, order[j], g->lr, err));
+        TRY(step(g, w, permutation[j], g->lr, err));
         TRY(score(g, w, values + (j + 1) * columns, err));
     }
     return FDS_OK;
 }
 
-static fds_status walk(void *context, unsigned number, const uint32_t *order, double *values,
+static fds_status walk(void *context, unsigned number, const uint32_t *permutation, double *values,
                        size_t *end, fds_error *err) {
     const gshapley *g = context;
-    fds_status status = take_walk(g, &g->workers[number], order, values, err);
+    fds_status status = take_walk(g, &g->workers[number], permutation, values, err);
     *end = g->job->players;
     if (status == FDS_ERR_DIVERGED)
         return fds__fail(

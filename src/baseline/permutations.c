@@ -24,11 +24,11 @@ enum { NEAR_PLACES = 5 };
 /* of the prefixes' values in a round; more only where one permutation per worker needs more */
 #define ROUND_BYTES ((size_t)64 << 20)
 
-void baseline_permutation(uint64_t seed, uint64_t number, size_t players, uint32_t *order) {
+void baseline_permutation(uint64_t seed, uint64_t number, size_t players, uint32_t *permutation) {
     fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_PERMUTE, number, 0);
     for (size_t i = 0; i < players; i++)
-        order[i] = (uint32_t)i;
-    fds_rng_shuffle(&rng, order, players);
+        permutation[i] = (uint32_t)i;
+    fds_rng_shuffle(&rng, permutation, players);
 }
 
 /* ---- running means ---- */
@@ -118,20 +118,20 @@ typedef struct {
 static fds_status walk_one(void *context, size_t i, unsigned worker, fds_error *err) {
     walking *w = context;
     size_t n = w->job->players;
-    uint32_t *order = w->permutations + i * n;
-    baseline_permutation(w->job->params->seed, w->first + i, n, order);
-    return w->walk(w->context, worker, order, w->values + i * (n + 1) * w->job->columns,
+    uint32_t *permutation = w->permutations + i * n;
+    baseline_permutation(w->job->params->seed, w->first + i, n, permutation);
+    return w->walk(w->context, worker, permutation, w->values + i * (n + 1) * w->job->columns,
                    &w->ends[i], err);
 }
 
 /* Sets the marginals of one permutation, by player; returns how many places were skipped. */
 static size_t take_marginals(walking *w, size_t i) {
     size_t n = w->job->players, columns = w->job->columns, end = w->ends[i];
-    const uint32_t *order = w->permutations + i * n;
+    const uint32_t *permutation = w->permutations + i * n;
     const double *value = w->values + i * (n + 1) * columns;
     assert(end <= n);
     for (size_t place = 0; place < n; place++, value += columns) {
-        double *marginal = w->marginals + order[place] * columns;
+        double *marginal = w->marginals + permutation[place] * columns;
         for (size_t c = 0; c < columns; c++)
             marginal[c] = place < end ? value[columns + c] - value[c] : 0;
     }

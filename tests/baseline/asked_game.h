@@ -11,7 +11,7 @@ typedef struct {
     array_game game;
     size_t asked, calls, most; /* coalitions, calls, and coalitions of the greatest call */
     size_t fail_at;            /* the call that fails; 0: none */
-    uint64_t *log;             /* (log_size) masks in the order asked for, or NULL */
+    uint64_t *log;             /* (log_size) masks of the coalitions asked for, in order; or NULL */
     size_t log_size;
 } asked_game;
 
@@ -19,7 +19,7 @@ static inline fds_status asked_ask(void *context, const uint64_t *coalitions, si
                                    double *values, fds_error *err) {
     asked_game *a = context;
     if (++a->calls == a->fail_at)
-        return fds__fail(err, FDS_ERR_IO, "call %zu was told to fail", a->calls);
+        return fds__fail(err, FDS_ERR_IO, "call %zu must fail", a->calls);
     assert_true(count > 0);
     a->most = MAX(a->most, count);
     for (size_t t = 0; t < count; t++, a->asked++) {
@@ -59,7 +59,7 @@ static inline void expect_failures_passed_on(const baseline_method *method,
         asked_game a = {.game = {4, 1, v}, .fail_at = call};
         fds_error err = {0};
         expect_error(try_asking(method, &a, params, values, NULL, NULL, &err), FDS_ERR_IO, &err,
-                     "told to fail");
+                     "must fail");
     }
 }
 

@@ -67,9 +67,7 @@ static void additive_games_give_their_weights(void **state) {
 
 static void a_dummy_gets_nothing_and_twins_nearly_the_same(void **state) {
     (void)state;
-    enum {
-        N = 5
-    }; /* players 0 and 1 are twins, who are worth something only apart; 4 is a dummy */
+    enum { N = 5 }; /* players 0 and 1 are twins, who have a utility only apart; 4 is a dummy */
     double v[1 << N], values[N], errors[N];
     for (size_t mask = 0; mask < 1 << N; mask++)
         v[mask] = 0.5 * ((mask & 3) != 0) + 0.3 * (mask >> 2 & 1) * (mask >> 3 & 1);
@@ -336,7 +334,7 @@ static void one_player_has_all_of_it(void **state) {
     assert_true(fabs(value - 0.5) < 4 * error + 0.001 && error < 0.02);
 }
 
-static void numbers_that_are_none_are_not_hidden(void **state) {
+static void values_that_are_nan_are_not_hidden(void **state) {
     (void)state;
     double v[16] = {0}, values[4];
     v[3] = NAN;
@@ -373,7 +371,7 @@ int main(void) {
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(constant_games_give_zeros),
         cmocka_unit_test(one_player_has_all_of_it),
-        cmocka_unit_test(numbers_that_are_none_are_not_hidden),
+        cmocka_unit_test(values_that_are_nan_are_not_hidden),
         cmocka_unit_test(faults_are_passed_on_and_leak_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

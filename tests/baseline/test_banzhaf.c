@@ -63,7 +63,7 @@ static void standard_errors_cover_the_truth(void **state) {
     free(v);
 }
 
-/* The very coalitions that were asked for, in two passes. */
+/* The same coalitions, in two passes. */
 static void values_are_differences_of_means(void **state) {
     (void)state;
     enum { N = 5, DRAWS = 600 };

@@ -131,7 +131,8 @@ static void sizes_are_drawn_as_the_papers_say(void **state) {
         }
         for (size_t k = 0; k <= PLAYERS; k++)
             assert_true(fabs(got[k] - wanted[k]) <= 5 * sqrt(wanted[k] / TESTS));
-        assert_true(fabs(members / TESTS - 0.5) <= 5 * 0.5 / sqrt(TESTS)); /* k and N-k alike */
+        assert_true(fabs(members / TESTS - 0.5) <=
+                    5 * 0.5 / sqrt(TESTS)); /* k and N-k equally often */
     }
     free(log);
 }
@@ -216,10 +217,10 @@ static void values_are_within_epsilon(void **state) {
 
 /* ---- accuracy ---- */
 
-/* Root mean square error over games, and of the standard errors that were told. */
-static void errors_at(bool form, size_t tests, double *error, double *told) {
+/* Root mean square error over games, and of the estimated standard errors. */
+static void errors_at(bool form, size_t tests, double *error, double *estimated) {
     enum { PLAYERS = 6, GAMES = IS_SLOW_BUILD ? 30 : 100 };
-    double sum = 0, told_sum = 0;
+    double sum = 0, estimated_sum = 0;
     for (uint64_t game = 0; game < GAMES; game++) {
         fds_rng rng = fds_rng_make(game, 3002, 0, 0);
         double *v = random_accuracies(1 << PLAYERS, &rng), exact[PLAYERS], got[PLAYERS],
@@ -230,24 +231,24 @@ static void errors_at(bool form, size_t tests, double *error, double *told) {
         exact_values(&a.game, FDS_SAMPLER_KERNEL, NULL, 1, exact);
         for (size_t i = 0; i < PLAYERS; i++) {
             sum += (got[i] - exact[i]) * (got[i] - exact[i]) / (PLAYERS * GAMES);
-            told_sum += errors[i] * errors[i] / (PLAYERS * GAMES);
+            estimated_sum += errors[i] * errors[i] / (PLAYERS * GAMES);
         }
         free(v);
     }
     *error = sqrt(sum);
-    *told = sqrt(told_sum);
+    *estimated = sqrt(estimated_sum);
 }
 
-static void errors_fall_with_the_root_of_the_tests_and_are_told(void **state) {
+static void errors_fall_with_the_root_of_the_tests_and_are_estimated(void **state) {
     (void)state;
     const size_t tests[] = {100, 800, 6400};
     for (size_t form = 0; form < 2; form++) {
-        double error[3], told[3];
+        double error[3], estimated[3];
         for (size_t i = 0; i < 3; i++) {
-            errors_at(forms[form], tests[i], &error[i], &told[i]);
+            errors_at(forms[form], tests[i], &error[i], &estimated[i]);
             print_message("# %s, T = %zu: error %.5f, standard error %.5f\n", form_names[form],
-                          tests[i], error[i], told[i]);
-            assert_true(error[i] > 0.8 * told[i] && error[i] < 1.25 * told[i]);
+                          tests[i], error[i], estimated[i]);
+            assert_true(error[i] > 0.8 * estimated[i] && error[i] < 1.25 * estimated[i]);
         }
         for (size_t i = 1; i < 3; i++) /* sqrt 8 = 2.83 */
             assert_true(error[i - 1] / error[i] > 2.2 && error[i - 1] / error[i] < 3.6);
@@ -386,7 +387,7 @@ int main(void) {
         cmocka_unit_test(sizes_are_drawn_as_the_papers_say),
         cmocka_unit_test(epsilon_and_delta_decide_how_many_are_asked),
         cmocka_unit_test(values_are_within_epsilon),
-        cmocka_unit_test(errors_fall_with_the_root_of_the_tests_and_are_told),
+        cmocka_unit_test(errors_fall_with_the_root_of_the_tests_and_are_estimated),
         cmocka_unit_test(columns_are_games_of_their_own),
         cmocka_unit_test(coalitions_depend_on_seed_and_number_alone),
         cmocka_unit_test(one_player_gets_all),

@@ -179,7 +179,7 @@ static fds_status walk_array(void *context, unsigned worker, const uint32_t *ord
     const array_game *g = &w->asked.game;
     (void)worker;
     if (order[0] == w->fail_player)
-        return fds__fail(err, FDS_ERR_DIVERGED, "player %u was told to fail", order[0]);
+        return fds__fail(err, FDS_ERR_DIVERGED, "player %u must fail", order[0]);
     *end = order[0] % 2 ? w->short_end : g->players;
     size_t mask = 0;
     for (size_t place = 0; place <= *end; place++) {
@@ -345,7 +345,7 @@ static void failures_and_cancelling_end_a_walk(void **state) {
     assert_int_equal(seen.done, BASELINE_ROUND);
     assert_int_equal(seen.total, 200);
     w.fail_player = 3;
-    expect_error(walk(&w, &params, &out, &err), FDS_ERR_DIVERGED, &err, "player 3 was told");
+    expect_error(walk(&w, &params, &out, &err), FDS_ERR_DIVERGED, &err, "player 3 must fail");
     free((void *)(uintptr_t)w.asked.game.v);
 }
 

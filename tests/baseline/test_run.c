@@ -121,7 +121,7 @@ static void few_players_and_few_classes(void **state) {
         }
 }
 
-/* Two samples alike in all: kernel regression cannot tell their owners apart. */
+/* Two equal samples: kernel regression cannot distinguish their owners. */
 static void twins_are_worth_the_same(void **state) {
     (void)state;
     const float train[] = {0, 1, 0, 1, 1, 0, 0, 0}, test[] = {0, 1, 1, 0};
@@ -213,7 +213,7 @@ static void parts_that_do_not_fit_are_refused(void **state) {
     game_free(&g);
 }
 
-/* Parameters of the value function are those of fds__utility_params_default where none are given. */
+/* Parameters of the utility function are those of fds__utility_params_default where none are given. */
 static void without_parameters_the_usual_ones_are_taken(void **state) {
     (void)state;
     static const char *const free_of_tables[] = {"gshapley", "freeshap", "knn:2@model"};
@@ -315,7 +315,7 @@ typedef struct {
 
 static bool follow(void *user, const fds_progress *progress) {
     follower *f = user;
-    if (progress->total == 0) /* sub-models, told by the table's game */
+    if (progress->total == 0) /* sub-models, reported by the game of the table */
         return false;
     assert_true(progress->done >= f->done && progress->done <= progress->total);
     f->done = progress->done;
@@ -323,7 +323,7 @@ static bool follow(void *user, const fds_progress *progress) {
     return f->stop_at && progress->done >= f->stop_at;
 }
 
-static void methods_tell_how_far_they_are_and_stop_when_asked(void **state) {
+static void methods_report_progress_and_can_be_cancelled(void **state) {
     (void)state;
     static const char *const names[] = {"loo", "tmc", "beta:4,1", "banzhaf"};
     static const uint64_t totals[] = {7, 40 * 6, 40 * 6, 60};
@@ -345,7 +345,7 @@ static void methods_tell_how_far_they_are_and_stop_when_asked(void **state) {
 
 /* Every allocation of a run from a table, and every file operation of one that fills it, fails
  * once; test_ask.c has the allocations of filling. */
-static void every_fault_is_told_and_leaks_nothing(void **state) {
+static void every_fault_is_reported_and_leaks_nothing(void **state) {
     (void)state;
     game g = game_vectors(2, 3, 2, 7);
     call whole = call_of(&g, "kernel", "tmc", FDS__SCORER_ACCURACY);
@@ -389,8 +389,8 @@ int main(void) {
         cmocka_unit_test(without_parameters_the_usual_ones_are_taken),
         cmocka_unit_test(the_most_coalitions_are_known_beforehand),
         IN_SCRATCH(no_method_asks_for_more),
-        IN_SCRATCH(methods_tell_how_far_they_are_and_stop_when_asked),
-        IN_SCRATCH(every_fault_is_told_and_leaks_nothing),
+        IN_SCRATCH(methods_report_progress_and_can_be_cancelled),
+        IN_SCRATCH(every_fault_is_reported_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

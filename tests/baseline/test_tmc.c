@@ -128,7 +128,7 @@ static void a_dummy_gets_nothing_and_twins_nearly_the_same(void **state) {
     assert_true(fabs(o.values[0] - 0.25) < 4 * o.errors[0]);
 }
 
-/* A game of which every coalition is worth the same, 0 among them: nothing is divided by 0. */
+/* All coalitions have the same utility, 0 among them: nothing is divided by 0. */
 static void constant_games_give_zeros(void **state) {
     (void)state;
     static const double levels[] = {0, 0.5, -3};
@@ -150,7 +150,7 @@ static void constant_games_give_zeros(void **state) {
 
 /* ---- truncation and stopping ---- */
 
-/* Algorithm 1 with the authors' count, an order at a time; returns the places left out. */
+/* Algorithm 1 with the authors' count, one permutation at a time; returns the number of skipped places. */
 static size_t plain_tmc(const array_game *g, const fds_params *params, size_t permutations,
                         double *values) {
     size_t n = g->players, columns = g->columns, skipped = 0, all = ((size_t)1 << n) - 1;
@@ -190,7 +190,7 @@ static double *saturating(size_t n, size_t columns) {
     return v;
 }
 
-static void orders_end_after_the_sixth_place_that_is_near(void **state) {
+static void permutations_end_after_the_sixth_place_that_is_near(void **state) {
     (void)state;
     for (size_t columns = 1; columns <= 3; columns += 2) {
         double *v = saturating(MOST, columns), wanted[MOST * 3];
@@ -253,7 +253,7 @@ static void it_stops_when_values_have_settled(void **state) {
     for (size_t i = 0; i < 6; i++)
         change += fabs(now[i] - before[i]) / fabs(now[i]) / 6;
     assert_true(fabs(change - o.report.change) < 1e-9 && change < 0.05);
-    print_message("# settled after %zu orders\n", o.report.permutations);
+    print_message("# converged after %zu permutations\n", o.report.permutations);
     /* and no look before was below it */
     for (size_t t = 200; t < o.report.permutations; t += 100) {
         params.permutations = t;
@@ -398,7 +398,7 @@ int main(void) {
         cmocka_unit_test(one_and_two_players),
         cmocka_unit_test(a_dummy_gets_nothing_and_twins_nearly_the_same),
         cmocka_unit_test(constant_games_give_zeros),
-        cmocka_unit_test(orders_end_after_the_sixth_place_that_is_near),
+        cmocka_unit_test(permutations_end_after_the_sixth_place_that_is_near),
         cmocka_unit_test(a_round_asks_for_all_its_orders_at_once),
         cmocka_unit_test(it_stops_when_values_have_settled),
         cmocka_unit_test(beta_values_are_those_of_their_definition),
