@@ -14,14 +14,14 @@
  * have mean 0, variance 1 and no correlation, so that the best linear fit of v on them has the
  * coefficients b_i = E[x_i v] = phi_i / sqrt(V). They are estimated by Lasso,
  *
- *     min over b_0 and b of  1 / (2 m) sum_S (v(S) - b_0 - sum_i b_i x_i(S))^2 + lambda sum_i |b_i|,
+ *     min over b_0, b of  1 / (2 m) sum_S (v(S) - b_0 - sum_i b_i x_i(S))^2 + lambda sum_i |b_i|,
  *
  * which needs few coalitions where few players matter. It is solved by coordinate descent for 100
  * lambdas, from the least at which all b_i are 0 down to a thousandth of it; the one with the least
  * squared error in cross-validation is taken.
  *
- * Standard errors are those of the jackknife over the folds of the cross-validation, at that lambda:
- * with b_i(f) the coefficients without fold f, (F - 1) / F sum_f (b_i(f) - mean)^2 is the squared
+ * Standard errors are the jackknife over the folds of the cross-validation, at that lambda: with
+ * b_i(f) the coefficients without fold f, (F - 1) / F sum_f (b_i(f) - mean)^2 is the squared
  * error. They do not include the bias of the penalty, which shrinks values towards 0.
  *
  * Coalition number k has p number k mod 4 and is in fold k / 4 mod 10. So it is in cell k mod 40:

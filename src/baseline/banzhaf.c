@@ -4,13 +4,13 @@
  *
  *     phi_i = mean over all coalitions S without i of v(S and i) - v(S)
  *
- * is the mean of v over the coalitions with i less its mean over those without. Coalitions are
- * drawn with each player in or out with probability 1/2, and every one of them serves all players. The
- * two means are of independent draws: the square of the standard error is the sum of theirs.
+ * is the mean of v over the coalitions with i minus its mean over those without. Coalitions are
+ * drawn with each player in or out with probability 1/2, and each serves all players. The two means
+ * are of independent draws: the square of the standard error is the sum of theirs.
  *
- * A player who is in all the coalitions drawn, or in none, has no estimate. All coalitions are drawn
- * before the first is trained, so this error costs nothing; its probability is n * 2^(1-m). With one
- * coalition on a side there is a value but no standard error.
+ * A player who is in all coalitions drawn, or in none, has no estimate. All coalitions are drawn
+ * before the first is trained, so this error costs nothing; its probability is n * 2^(1-m). With
+ * one coalition on a side there is a value but no standard error.
  *
  * How many, where only epsilon and delta are given: utilities are within an interval of length 1.
  * Given who is in which coalitions, Hoeffding's inequality for a difference of means of m_1 and m_2

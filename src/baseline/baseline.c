@@ -152,17 +152,16 @@ fds_status fds__baseline_check(const fds_params *params, size_t players, fds_err
     return m->least_coalitions ? check_coalitions(m, params, err) : FDS_OK;
 }
 
-static fds_status check_shape(const char *what, const fds_utility *of, const fds_problem *problem,
+static fds_status check_shape(const char *what, const fds_utility *of, const fds_problem *p,
                               fds_error *err) {
-    size_t players = fds_players_count(problem->players);
-    if (of->players != players || of->inputs != problem->test_count ||
-        of->classes != problem->train->classes)
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "the %s has %zu players, %zu test samples and %u classes, the data has "
-                         "%zu, %zu and %u",
-                         what, of->players, of->inputs, of->classes, players, problem->test_count,
-                         problem->train->classes);
-    return FDS_OK;
+    size_t players = fds_players_count(p->players);
+    uint32_t classes = p->train->classes;
+    if (of->players == players && of->inputs == p->test_count && of->classes == classes)
+        return FDS_OK;
+    return fds__fail(err, FDS_ERR_SHAPE,
+                     "the %s has %zu players, %zu test samples and %u classes, the data has %zu, "
+                     "%zu and %u",
+                     what, of->players, of->inputs, of->classes, players, p->test_count, classes);
 }
 
 /* Whether the parts fit together; nothing else checks that. */

@@ -36,7 +36,7 @@ bool fds__baseline_needs_table(const char *method);
  * range, before any work. */
 fds_status fds__baseline_check(const fds_params *params, size_t players, fds_error *err);
 
-/* The most different coalitions that the method asks a table for; 0 for a method without a table. */
+/* The most different coalitions that the method asks a table for; 0: it needs no table. */
 fds_status fds__baseline_most(const fds_params *params, size_t players, uint32_t classes,
                               size_t *coalitions, fds_error *err);
 /* The cost of training these coalitions, as fds_table_estimate gives it for a plan; all that the
@@ -69,8 +69,8 @@ typedef struct fds__baseline_report {
 } fds__baseline_report;
 
 /* values and errors [players * columns], player by player; columns: test_count for
- * FDS__SCORER_EACH_SAMPLE, else 1. errors are standard errors: 0 where nothing is drawn (loo, knn), NaN
- * where they are unknown (a single permutation or coalition; random and same-label). errors and
+ * FDS__SCORER_EACH_SAMPLE, else 1. errors are standard errors: 0 where nothing is drawn (loo, knn),
+ * NaN where they are unknown (a single permutation or coalition; random and same-label). errors and
  * report may be NULL. Same seed, same bits, for any number of threads. */
 fds_status fds__baseline(const fds_params *params, const fds__baseline_data *data, double *values,
                          double *errors, fds__baseline_report *report, const fds_events *events,

@@ -12,10 +12,10 @@
  * values add up to a_in of all players.
  *
  * Estimated by random permutations. Each class walks its own members in the order of permutation t
- * of all players, together with one environment per permutation and class: of every other class that
- * has players, a number uniform in 1 .. its size, then a uniform subset. The authors' program draws
- * in this way (their text averages over all sets of others with equal weights). The utility of the
- * environment alone is computed, where their program has 0, as of a classifier that never saw the
+ * of all players, together with one environment per permutation and class: of every other class
+ * with players, a number uniform in 1 .. its size, then a uniform subset. The authors' program
+ * draws in this way (their text averages over all sets of others with equal weights). The utility
+ * of the environment alone is computed; their program has 0, as for a classifier that never saw the
  * label.
  *
  * Truncation: once v_c was near the utility of the whole class in the same environment at more than
@@ -23,12 +23,12 @@
  * were (in the authors' program a_out falls to 0).
  *
  * Normalisation divides by a sum. A class's values stay as they are when their sum is below 5 % of
- * the sum of their sizes: none of its test samples was ever correctly classified, or players harm it
- * as much as they help; a negative factor would reverse the ranking. Standard errors are multiplied
- * by the factor as if it were known.
+ * the sum of their sizes: none of its test samples was ever correctly classified, or players harm
+ * it as much as they help; a negative factor would reverse the ranking. Standard errors are
+ * multiplied by the factor as if it were known.
  *
- * A class that no test sample has always has utility 0, and so are the values of its players: they
- * are not walked, and only take part in the environments of others. */
+ * The utility of a class that no test sample has is always 0, and so are the values of its players:
+ * they are not walked, and only take part in the environments of others. */
 #include "baseline/baseline.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * FreeShap: Wang et al., "Helpful or harmful data? Fine-tuning-free Shapley attribution for
- * explaining language model predictions", ICML 2024. The Shapley value by random permutations, as TMC
- * computes it, in a game without training: a sub-model is kernel regression on the samples of the
- * coalition with the network's own tangent kernel ("entk" or, where the parameters say so,
+ * explaining language model predictions", ICML 2024. The Shapley value by random permutations, as
+ * TMC computes it, in a game without training: a sub-model is kernel regression on the samples of
+ * the coalition with the network's own tangent kernel ("entk" or, where the parameters say so,
  * "entk:K"; utility/entk.c, which takes the mean over the network's outputs where the authors'
  * program takes output 0 alone).
  *
@@ -147,18 +147,14 @@ static void fill(freeshap *f) {
     }
 }
 
-static void score_everyone(freeshap *f) {
-    start(f, f->workers);
-    for (uint32_t p = 0; p < f->job->players; p++)
-        join_player(f, f->workers, p);
-    score(f, f->workers, f->full);
-}
-
 static fds_status work(freeshap *f, baseline_job *job, fds_error *err) {
     TRY(allocate(f, job, err));
     TRY(fds__utility_by_player(f->game->data, &f->members, &f->first, err));
     fill(f);
-    score_everyone(f);
+    start(f, f->workers);
+    for (uint32_t p = 0; p < job->players; p++)
+        join_player(f, f->workers, p);
+    score(f, f->workers, f->full);
     TRY(baseline_walk(job, walk, f, err));
     for (unsigned w = 0; w < f->worker_count; w++)
         job->report->asked += f->workers[w].asked;

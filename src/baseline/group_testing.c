@@ -15,8 +15,8 @@
  *     s_i = g_i - (mean of g) + (U(N) - U(0)) / N
  * has s_i - s_j = D_ij for all pairs at once. It meets every constraint, whatever epsilon is, and
  * is the one least-squares solution, because differences and sum together fix all s_i. When each
- * D_ij is as near to the truth as the constraints allow, the error of s_i is the mean over j of such
- * errors, and that of s is at most epsilon / 2 in Euclidean norm.
+ * D_ij is as near to the truth as the constraints allow, the error of s_i is the mean over j of
+ * such errors, and that of s is at most epsilon / 2 in Euclidean norm.
  *
  * The improved form (Wang and Jia, "A note on 'Towards efficient data valuation based on the
  * Shapley value'", 2023, Algorithm 2) draws from N = n + 1 players, the last a dummy who adds
@@ -40,8 +40,8 @@
  *
  * For n = 100, r = 1 and delta = 0.1, epsilon = 1, 2, 5 and 10 need 192,157, 48,432, 7,935 and
  * 2,059 coalitions (original), 32,065, 8,145, 1,363 and 365 (improved). Values of an accuracy are
- * of the order of 1/n and real errors are far below the bound: in practice, give T, or an epsilon of
- * this size. The standard errors say what was reached. */
+ * of the order of 1/n and real errors are far below the bound: in practice, give T, or an epsilon
+ * of this size. The standard errors say what was reached. */
 #include "baseline/baseline.h"
 
 #include <math.h>

@@ -98,7 +98,7 @@ static fds_status check(job *j, const fds_params *params, fds_error *err) {
         &j->params, j->problem ? fds_players_count(j->problem->players) : FDS__MAX_PLAYERS, err);
 }
 
-/* The game, with a table where the method needs one; an estimate (is_look) leaves no table behind. */
+/* The game, with a table where the method needs one; an estimate (is_look) leaves no table. */
 static fds_status open_game(job *j, const fds_params *params, const char *table, bool is_look,
                             fds_error *err) {
     double start_s = fds__now_s();

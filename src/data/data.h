@@ -93,10 +93,10 @@ fds_status fds__dataset_set_classes(fds_dataset *ds, char *const *names, size_t 
                                     fds_error *err);
 fds_status fds__dataset_set_providers(fds_dataset *ds, const uint32_t *ids, char *const *names,
                                       uint32_t count, fds_error *err);
-/* Whether one model can learn from the one and be tested on the other. */
+/* Whether a model that is trained on the one can be tested on the other. */
 fds_status fds__dataset_check_pair(const fds_dataset *train, const fds_dataset *test,
                                    fds_error *err);
-/* A copy that shares nothing with ds, with labels[count], one a sample. */
+/* A copy that shares nothing with ds, with labels[count]. */
 fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
                                 fds_error *err);
 /* Checks that index (NULL: 0 .. count-1) is not empty and has only numbers of samples. */
@@ -113,8 +113,8 @@ fds_status fds__split_part(const fds_dataset *ds, size_t first, size_t count, ui
 
 /* ---- names.c ---- */
 
-/* A name is UTF-8 without control characters except tab; readers trim it. Two names are one only
- * when their bytes are equal. */
+/* A name is UTF-8 without control characters except tab; readers trim it. Names are equal when
+ * their bytes are equal. */
 char *fds__name_trim(char *name);              /* in place, without the white space around it */
 const char *fds__name_fault(const char *name); /* what is wrong with it and what to do; or NULL */
 void fds__names_free(fds__names *names);
@@ -147,7 +147,7 @@ fds_status fds__groups_copy(const fds_groups *groups, fds_groups **out, fds_erro
 
 /* Tests may fill it in without the constructors: all arrays are plain. */
 struct fds_problem {
-    const fds_dataset *train, *test; /* test: whose samples test, train where it has no test part */
+    const fds_dataset *train, *test;   /* test is train where the data has no test part */
     fds_dataset *own_train, *own_test; /* the same, where the problem opened them */
     bool has_test_part, by_provider;
     fds_players *players;
@@ -171,8 +171,7 @@ json_t *fds__problem_json(const fds_problem *problem);
 fds_status fds__problem_result(const fds_problem *problem, const char *method, size_t predictions,
                                fds_result **out, fds_error *err);
 
-/* ---- readers: bytes in memory to a dataset not yet finished; out[..] is NULL before and, after a
- * failure, again ---- */
+/* ---- readers: bytes in memory to a dataset not yet finished ---- */
 
 fds_status fds__idx_parse(const fds__blob *images, const fds__blob *labels, fds_dataset **out,
                           fds_error *err);
@@ -180,8 +179,8 @@ fds_status fds__cifar_parse(const fds__blob *batches, size_t count, fds_dataset 
                             fds_error *err);
 fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
                           fds_error *err);
-/* One or two tables (training, test), which share the numbers of classes and providers. Splits the
- * bytes in place. */
+/* One or two tables (training, test), which share the numbers of classes and providers; out[count]
+ * is NULL before. Splits the bytes in place. */
 fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds__data_options *options,
                           const fds_events *events, fds_dataset **out, fds_error *err);
 /* One or two folders of class folders, which share the numbers of classes. */
@@ -207,7 +206,7 @@ bool fds__data_find(const char *dir, const char *usual, char path[FDS__PATH_MAX]
 
 /* ---- image.c, jpeg.c ---- */
 
-/* Rows from the top, channels interleaved; the holder fds__frees pixels. */
+/* Rows from the top, channels interleaved; the owner fds__frees pixels. */
 typedef struct fds__picture {
     uint32_t width, height, channels; /* channels: 1 (gray) or 3 (red, green, blue) */
     uint8_t *pixels;                  /* (height, width, channels) */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pictures as samples: those in class folders, DIR/CLASS/NAME.png (or .jpg, .jpeg), and single files.
+ * Pictures as samples: those in class folders, DIR/CLASS/NAME.png (or .jpg, .jpeg), and single
+ * files.
  *
- * All pictures of a folder have one size. They are read as colour; when none has colour, the dataset keeps one
- * channel. Classes and pictures are in the byte order of their names. */
+ * All pictures of a folder have one size. They are read as colour; if none has colour, the dataset
+ * has one channel. Classes and pictures are in the byte order of their names. */
 #include "data/data.h"
 
 #include <string.h>

@@ -46,7 +46,7 @@ static fds_status number_groups(fds_groups *groups, const uint32_t *group_of, fd
         leader[player] = first;
     }
     fds__free(keys);
-    /* a leader comes before its group, so that its own number is there when it is needed */
+    /* a leader comes before the other members, so its number is known by then */
     for (size_t i = 0; i < n; i++)
         groups->of[i] = leader[i] == i ? (uint32_t)groups->count++ : groups->of[leader[i]];
     return FDS_OK;
@@ -59,7 +59,7 @@ static fds_status list_members(fds_groups *groups, fds_error *err) {
     groups->members = fds__alloc_zero(n, sizeof *groups->members);
     if (!groups->first || !groups->members)
         return fds__fail_nomem(err, n * sizeof *groups->members);
-    size_t *place = groups->first + 1; /* where group g begins; once dealt out, where it ends */
+    size_t *place = groups->first + 1; /* where group g begins; at the end, where it ends */
     for (size_t i = 0; i < n; i++)
         place[groups->of[i] + 1]++;
     for (size_t g = 0; g < count; g++)

@@ -66,7 +66,7 @@ static void on_read(png_structp png, png_bytep out, size_t size) {
     job->at += size;
 }
 
-/* Refuses what is too large before it takes memory: deflate packs at most 1032 : 1. */
+/* Refuses a large picture before it takes memory: deflate compresses at most 1032 : 1. */
 static void check_size(png_structp png, png_infop info, const png_job *job) {
     uint64_t width = png_get_image_width(png, info), height = png_get_image_height(png, info);
     uint64_t packed = png_get_rowbytes(png, info) * height;

@@ -78,7 +78,7 @@ typedef struct {
     double start_s;
 } sorting;
 
-enum { STEP = 1 << 18 }; /* entries between two reports, so that a cancel takes effect at once */
+enum { STEP = 1 << 18 }; /* entries between two reports: well below a second */
 
 /* At most 18 digits, so that the value fits. */
 static bool whole_number(const char *text, long long *value) {
@@ -102,7 +102,7 @@ static fds_status report(const sorting *s, size_t done, fds_error *err) {
                : fds__report(s->how->events, "sort", "names", done, s->count, s->start_s, err);
 }
 
-/* Merges sorted runs of width entries in pairs, into spare, which then is entries. */
+/* Merges sorted runs of width entries in pairs into spare, then swaps entries and spare. */
 static fds_status merge_runs(sorting *s, size_t width, fds_error *err) {
     entry *from = s->entries;
     for (size_t start = 0; start < s->count; start += 2 * width) {
@@ -120,7 +120,7 @@ static fds_status merge_runs(sorting *s, size_t width, fds_error *err) {
     return FDS_OK;
 }
 
-/* qsort of all entries could not be cancelled. */
+/* In steps, because qsort cannot be cancelled. */
 static fds_status sort(sorting *s, fds_error *err) {
     for (size_t i = 0; i < s->count; i += STEP) {
         qsort(s->entries + i, MIN(s->count - i, (size_t)STEP), sizeof(entry), by_value_then_text);

@@ -223,7 +223,7 @@ static void replace_first(char *text, const char *old, const char *new) {
         memcpy(at, new, strlen(new));
 }
 
-/* The labels of a file of samples: as given, else beside it: images to labels, x to y. */
+/* The file of labels for a file of samples: the option, or beside it: images to labels, x to y. */
 static fds_status find_labels(const source *s, const char *path, char labels[FDS__PATH_MAX],
                               fds_error *err) {
     const char *given = s->options ? s->options->labels_file : NULL;
@@ -286,7 +286,7 @@ static fds_status open_file(source *s, const char *path, fds_error *err) {
 
 /* ---- opening ---- */
 
-/* The path of a known set or of the file or folder where. */
+/* The path of a known set, or where itself if it is a file or folder. */
 static fds_status resolve(const char *where, char path[FDS__PATH_MAX], fds_error *err) {
     if (fds__path_exists(where)) {
         int size = snprintf(path, FDS__PATH_MAX, "%s", where);

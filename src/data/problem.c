@@ -12,7 +12,7 @@
 enum { PLAYERS = 100, TESTS = 200, INPUTS = 3000, BENCH_INPUTS = 2000 };
 enum { QUICK_PLAYERS = 30, QUICK_TESTS = 20, QUICK_INPUTS = 300 };
 
-/* A problem in the making. */
+/* A problem while it is made. */
 typedef struct {
     fds_problem *p;
     const fds_params *params;
@@ -68,8 +68,8 @@ static size_t most_inputs(const making *m) {
 
 /* ---- test samples ---- */
 
-/* How many samples test where the data has no test part: a fifth; but as test samples are balanced
- * by class, not so many that a small class loses more than half. */
+/* The number of test samples where the data has no test part: a fifth. As test samples are balanced
+ * by class, there are never so many that a small class loses more than half. */
 static fds_status count_set_aside(making *m, fds_error *err) {
     const fds_dataset *ds = m->p->train;
     m->p->set_aside = (size_t)m->params->test;
@@ -252,7 +252,7 @@ static fds_status warn_of_classes(const making *m, fds_error *err) {
     return FDS_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- making one ---- */
 
 static fds_status make(making *m, fds_error *err) {
     TRY(read_players(m, err));
@@ -338,7 +338,7 @@ fds_status fds_problem_open(const fds_params *params, const fds_events *events, 
     return FDS_OK;
 }
 
-/* ---- what it is ---- */
+/* ---- access ---- */
 
 size_t fds_problem_players(const fds_problem *p) { return fds_players_count(p->players); }
 const char *fds_problem_player(const fds_problem *p, size_t i) {
