@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CS-Shapley against its definition, enumerated over all permutations of a class and all environments;
+ * CS-Shapley against its definition, enumerated over all permutations and environments of a class;
  * closed forms; truncation; and classes, players and accuracies that are not there. */
 #include "asked_game.h"
 
@@ -110,17 +110,17 @@ static double environment_chance(const class_game *g, uint32_t label, size_t env
     return chance;
 }
 
-/* Adds what each player adds, over all permutations of those who are left; weight is the probability of
- * having come this far. */
-static void all_orders(const class_game *g, uint32_t label, size_t mask, size_t left, double weight,
-                       double *values) {
+/* Adds each player's marginals over all permutations of the players left; weight is the probability
+ * of the permutation so far. */
+static void all_permutations(const class_game *g, uint32_t label, size_t mask, size_t left,
+                             double weight, double *values) {
     double next = weight / __builtin_popcountll(left);
     for (size_t i = 0; i < g->players; i++) {
         size_t bit = (size_t)1 << i;
         if (!(left & bit))
             continue;
         values[i] += next * (utility(g, label, mask | bit) - utility(g, label, mask));
-        all_orders(g, label, mask | bit, left ^ bit, next, values);
+        all_permutations(g, label, mask | bit, left ^ bit, next, values);
     }
 }
 
@@ -132,7 +132,7 @@ static void definition(const class_game *g, bool is_normal, double *values) {
         double sum = 0;
         for (size_t e = 0; e <= all; e++)
             if (environment_chance(g, y, e) > 0)
-                all_orders(g, y, e, class_mask(g, y), environment_chance(g, y, e), values);
+                all_permutations(g, y, e, class_mask(g, y), environment_chance(g, y, e), values);
         for (size_t i = 0; i < g->players; i++)
             sum += g->labels[i] == y ? values[i] : 0;
         for (size_t i = 0; is_normal && i < g->players; i++)
@@ -212,8 +212,8 @@ static void errors_fall_with_the_root_of_the_orders_and_are_told(void **state) {
         assert_true(error[k - 1] / error[k] > 2.2 && error[k - 1] / error[k] < 3.6);
 }
 
-/* Every player wins its class a share of its own: the environment scales all of a class equally, and
- * is normalised away. */
+/* Every player adds its own share to its class: the environment scales all of a class equally, and
+ * the normalisation removes it. */
 static void additive_accuracies_come_back_exactly(void **state) {
     (void)state;
     const uint32_t labels[MOST] = {0, 0, 1, 1, 1, 2, 2, 0, 1, 2};

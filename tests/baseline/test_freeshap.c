@@ -217,8 +217,8 @@ static void one_player_has_it_all(void **state) {
     game_free(&g);
 }
 
-/* All vectors equal: apart from the ridge there is nothing to factorise. And a label that no player has,
- * and a set of one label. */
+/* All vectors equal: apart from the ridge there is nothing to factorise. And a label that no player
+ * has, and a set of one label. */
 static void twins_and_missing_labels_are_no_trouble(void **state) {
     (void)state;
     const float values[8 * 3] = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 2, 2, 2};

@@ -213,7 +213,7 @@ static void parts_that_do_not_fit_are_refused(void **state) {
     game_free(&g);
 }
 
-/* Parameters of the utility function are those of fds__utility_params_default where none are given. */
+/* Without parameters, a utility function has those of fds__utility_params_default. */
 static void without_parameters_the_usual_ones_are_taken(void **state) {
     (void)state;
     static const char *const free_of_tables[] = {"gshapley", "freeshap", "knn:2@model"};

@@ -150,7 +150,7 @@ static void constant_games_give_zeros(void **state) {
 
 /* ---- truncation and stopping ---- */
 
-/* Algorithm 1 with the authors' count, one permutation at a time; returns the number of skipped places. */
+/* Algorithm 1 with the authors' count, one permutation at a time; returns the skipped places. */
 static size_t plain_tmc(const array_game *g, const fds_params *params, size_t permutations,
                         double *values) {
     size_t n = g->players, columns = g->columns, skipped = 0, all = ((size_t)1 << n) - 1;
