@@ -45,7 +45,7 @@ help:
 	@echo "  make bench-tangent      the tangent kernel against PyTorch: speed and accuracy"
 	@echo "  make bench-value        speed and memory of fds value against the engine's own rate"
 	@echo "  make bench-accuracy     the tables of docs/accuracy.md: values against the truth"
-	@echo "  make bench-explain      the four methods end to end, and against the truth: an hour"
+	@echo "  make bench-explain      the four methods end to end, against the truth: an hour (QUICK=--quick)"
 	@echo "  make bench-baselines    baselines: sub-models, seconds, and TMC against PyTorch"
 	@echo "  make bench-mislabelled  how well each method's lowest values find wrong labels"
 	@echo "  make bench-paper        the paper's tables in full, with a report: an hour and a half"
@@ -136,7 +136,7 @@ bench-accuracy:
 bench-explain:
 	@scripts/deps bench
 	$(call folder,build-bench)
-	@bench/explain.py build-bench
+	@bench/explain.py build-bench $(QUICK)
 
 bench-baselines:
 	@scripts/deps bench
@@ -170,7 +170,7 @@ abi: all
 
 format:
 	@scripts/deps lint
-	clang-format -i $(FORMATTED)
+	@clang-format -i $(FORMATTED)
 
 format-check:
 	@scripts/deps lint

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
-"""How near the estimates come to the truth: the tables of docs/accuracy.md.
+"""Accuracy of the estimates: the tables of docs/accuracy.md.
 
 Usage: bench/accuracy.py BUILD_FOLDER small|large [DATA] [--work FOLDER]
 
 small: 12 digits, all 4,096 sub-models: least squares on 1,000 coalitions against the exact values.
 large: 100 digits, retrain:10, 200 test images; the truth is plain least squares on 40,000 leverage
-       coalitions, drawn apart from those of the estimates.
+       coalitions, sampled independently of those of the estimates.
 
-All sub-models of a game go into one table, so that nothing is trained twice; a run that was broken
-off goes on where it was. Prints Markdown.
+All sub-models of a game are in one table, so nothing is trained twice. An interrupted run resumes.
+Prints Markdown.
 """
 import argparse
 import csv
@@ -78,7 +78,7 @@ def spread(results, key):
 def small(build, data, work):
     game = Game(build, data, os.path.join(work, "small"), "--players", "12", "--test", "50", "--quiet")
     truth = game.run("exact", "--method", "exact")[0]
-    print("| sampler | adjustment | relative error | worst of 10 draws | correlation | covered |")
+    print("| sampler | adjustment | relative error | worst of 10 | correlation | covered |")
     print("| --- | --- | --- | --- | --- | --- |")
     for sampler in SAMPLERS:
         for adjust in ("none", "shrink", "counts"):
@@ -104,7 +104,7 @@ def large(build, data, work, draws, svg):
           f"class {r['within']:.4f}, relative difference {r['error']:.3f}.\n")
     truth = truth[0]
     group_mean = np.array([np.where(s, t[s].mean() if s.any() else 0, 0) for s, t in zip(same, truth)])
-    print(f"The mean of the truth over the predicted class alone: correlation "
+    print(f"The mean of the true values for the players of the predicted class, 0 for all others: correlation "
           f"{np.mean([correlation(g, t) for g, t in zip(group_mean, truth)]):.4f}.\n")
     results = {}
     for size in SIZES:

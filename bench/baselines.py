@@ -1,19 +1,19 @@
 #!/usr/bin/python3
-"""What the methods that Fast-DataShapley is compared with cost: the tables of docs/speed.md.
+"""The cost of the baselines: the tables of docs/speed.md.
 
 Usage: bench/baselines.py BUILD_FOLDER [DATA] [--players 100] [--test 1000] [--methods loo tmc ...]
 
-First table: every method once, with its own settings, from an empty table of sub-models, and once
-more on the table that it has filled. Seconds are those of the whole command. What is asked are
-coalitions; gshapley, which trains no sub-models, asks after each step of gradient descent.
+First table: every method once, with its own settings, from an empty table of sub-models, and again
+on the table that it has filled. Seconds are those of the whole command. A method queries coalitions;
+gshapley, which trains no sub-models, computes a utility after each step of gradient descent.
 
-Second table: how many sub-models a second TMC-Shapley trains and judges, against the same loop over
-PyTorch. Both train LeNet-5 from scratch on every prefix of random orders (10 epochs, Adam, batch 16)
-and judge it by its accuracy on the test images; nothing is truncated. PyTorch gets as many processes
-as we use threads, one thread each, denormals flushed, data already in tensors, and the fastest of
-several batch sizes for judging. It takes the prefixes of an order shuffled, so that a slice of time
-that ends anywhere has seen short and long ones alike. Each round measures ours, then PyTorch; a ratio
-is taken within its round. Prints Markdown.
+Second table: how many sub-models per second TMC-Shapley trains and evaluates, against the same loop
+in PyTorch. Both train LeNet-5 from scratch on every prefix of random permutations (10 epochs, Adam,
+batch 16) and compute its accuracy on the test images; nothing is truncated. PyTorch gets as many
+processes as we use threads, one thread each, denormals flushed, data already in tensors, and the
+fastest of several batch sizes for evaluation. It shuffles the prefixes of a permutation, so that a
+slice of time has short and long ones, wherever it ends. Each round measures ours, then PyTorch;
+ratios are taken within a round. Prints Markdown.
 """
 import argparse
 import multiprocessing
@@ -85,7 +85,7 @@ def row(bench, method, title=None, threads=None):
 
 
 def table_of_methods(bench, methods):
-    print("| method | orders | asked | trained | reused | seconds | ms a sub-model | again, seconds | the paper's "
+    print("| method | permutations | queried | trained | reused | seconds | ms per sub-model | again, seconds | the paper's "
           "seconds |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for method in methods:
         row(bench, method)
@@ -96,13 +96,13 @@ def table_of_methods(bench, methods):
 
 # ---- TMC-Shapley against PyTorch ----
 
-def ours(bench, orders):
-    """Sub-models a second over whole orders, none truncated."""
-    found = bench.run("tmc", "--permutations", orders, "--until", 0, "--truncate", 0)
+def ours(bench, permutations):
+    """Sub-models per second over whole permutations, none truncated."""
+    found = bench.run("tmc", "--permutations", permutations, "--until", 0, "--truncate", 0)
     return found["baseline"]["found"]["trained"] / found["wall_s"]
 
 
-def judge(model, x, y, batch):
+def evaluate(model, x, y, batch):
     with torch.no_grad():
         right = sum(int((model(x[i:i + batch]).argmax(1) == y[i:i + batch]).sum())
                     for i in range(0, len(x), batch))
@@ -125,11 +125,11 @@ def train(x, y):
 
 def fastest_batch(model, x, y):
     sizes = [size for size in (16, 64, 250, 1000) if size <= len(x)] or [len(x)]
-    return min(sizes, key=lambda size: lane.best_time(lambda: judge(model, x, y, size), 0.3))
+    return min(sizes, key=lambda size: lane.best_time(lambda: evaluate(model, x, y, size), 0.3))
 
 
 def torch_process(seed, arrays, seconds, gate, rates):
-    """Prefixes of random orders, one after the other, for so many seconds."""
+    """Prefixes of random permutations, one after the other, for this many seconds."""
     x, y, x_test, y_test = (torch.from_numpy(a) for a in arrays)
     rng = np.random.default_rng(seed)
     batch = fastest_batch(train(x, y), x_test, y_test)
@@ -139,7 +139,7 @@ def torch_process(seed, arrays, seconds, gate, rates):
         order = rng.permutation(len(x))
         for size in rng.permutation(len(x)) + 1:
             prefix = torch.from_numpy(np.sort(order[:size]))
-            judge(train(x[prefix], y[prefix]), x_test, y_test, batch)
+            evaluate(train(x[prefix], y[prefix]), x_test, y_test, batch)
             done += 1
             if time.perf_counter() - start >= seconds:
                 break
@@ -147,7 +147,7 @@ def torch_process(seed, arrays, seconds, gate, rates):
 
 
 def theirs(arrays, processes, seconds, seed):
-    """Sub-models a second of all processes together."""
+    """Sub-models per second of all processes together."""
     context = multiprocessing.get_context("spawn")
     gate, rates = context.Barrier(processes), context.Queue()
     started = [context.Process(target=torch_process, args=(seed * processes + i, arrays, seconds, gate, rates))
@@ -173,17 +173,17 @@ def arrays_of(fds, data, players, tests):
 
 def table_of_rates(bench, arguments):
     arrays = arrays_of(bench.fds, arguments.data, arguments.players, arguments.test)
-    print("| round | ours, sub-models a second | PyTorch | ratio |\n| --- | --- | --- | --- |")
+    print("| round | ours, sub-models per second | PyTorch | ratio |\n| --- | --- | --- | --- |")
     rows = []
     for number_of_round in range(arguments.rounds):
-        a = ours(bench, arguments.rate_orders)
+        a = ours(bench, arguments.rate_permutations)
         b = theirs(arrays, bench.threads, arguments.slice, number_of_round)
         rows.append((a, b, a / b))
         print(f"| {number_of_round + 1} | {a:.1f} | {b:.2f} | {a / b:.1f} |", flush=True)
     a, b, ratio = (statistics.median(column) for column in zip(*rows))
     print(f"| median | {a:.1f} | {b:.2f} | **{ratio:.1f}** |\n")
     print(f"{bench.threads} threads or processes; {arguments.players} players, {arguments.test} test images; PyTorch "
-          f"{torch.__version__}, {arguments.slice:g} s a round, ours {arguments.rate_orders} orders.")
+          f"{torch.__version__}, {arguments.slice:g} s per round, ours {arguments.rate_permutations} permutations.")
 
 
 def main():
@@ -193,12 +193,12 @@ def main():
     parser.add_argument("--players", type=int, default=100)
     parser.add_argument("--test", type=int, default=1000, help="test images")
     parser.add_argument("--methods", nargs="*", default=METHODS, help="for the first table; none: leave it out")
-    parser.add_argument("--permutations", type=int, default=200, help="at the most; 0: each method's own number")
-    parser.add_argument("--coalitions", type=int, help="the same for methods that draw coalitions")
+    parser.add_argument("--permutations", type=int, default=200, help="at most; 0: each method's own number")
+    parser.add_argument("--coalitions", type=int, help="the same for methods that sample coalitions")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3, help="of the second table; 0: leave it out")
-    parser.add_argument("--slice", type=float, default=40, help="seconds of PyTorch a round")
-    parser.add_argument("--rate-orders", type=int, default=20, help="orders of ours a round")
+    parser.add_argument("--slice", type=float, default=40, help="seconds of PyTorch per round")
+    parser.add_argument("--rate-permutations", type=int, default=20, help="of ours per round")
     parser.add_argument("--work", default="build-bench/baselines", help="where the table goes")
     arguments = parser.parse_args()
     bench = Bench(arguments)

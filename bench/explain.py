@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""The four methods end to end: seconds by stage, and how near the explainer comes to the truth.
+"""The four methods end to end: seconds by stage, and the explainer against the truth.
 
-Usage: bench/explain.py BUILD_FOLDER [DATA...] [--work FOLDER] [--truth M] [--methods ...]
+Usage: bench/explain.py BUILD_FOLDER [DATA...] [--work FOLDER] [--truth M] [--methods ...] [--quick]
 
 For each set (mnist, fashion-mnist, cifar10) and method, `fds fit` is run from scratch, and its
 explainer answers for 200 test images that it has not seen. Three things to compare with:
-  estimate  least squares on the very coalitions that the explainer learnt from, for these images
+  estimate  least squares, for these images, on the coalitions that the explainer learned from
   truth     plain least squares on M other leverage coalitions (20,000; CIFAR-10, whose sub-models
-            take longer, 12,000), value function as in the fit
-  class     the mean of the truth over the players of each class: what classes alone can tell
-Fits are timed one after the other in this one run; truths come before, into tables that are kept.
+            take longer, 12,000), with the utility function of the fit
+  class     the mean of the truth over the players of each class: the best that classes alone reach
+Fits are timed one after the other in one run; the truths are computed before, in tables that stay.
 Prints Markdown.
 """
 import argparse
@@ -50,7 +50,7 @@ def mean_correlation(a, b, where=None):
 
 
 class Truth:
-    """What `fds value` says for the 200 test images under one value function."""
+    """What `fds value` says for the 200 test images under one utility function."""
 
     def __init__(self, fds, data, kind, work, size):
         self.fds, self.data = fds, data
@@ -109,18 +109,22 @@ def main():
     parser.add_argument("--truth", type=int, help="coalitions of the truth")
     parser.add_argument("--methods", nargs="*", default=["fds", "afds", "gfds", "gfds+"])
     parser.add_argument("--options", default="", help="more options for fds fit")
+    parser.add_argument("--quick", action="store_true",
+                        help="a minute: the seconds of afds and gfds+ on mnist, and of an answer")
     args = parser.parse_args()
+    if args.quick:
+        args.data, args.methods = ["mnist"], ["afds", "gfds+"]
     fds = os.path.join(args.build, "cli/fds")
     work = args.work or os.path.join(args.build, "explain")
     kinds = {m: "retrain" if m == "fds" else "retrain:10" for m in args.methods}
     truths = {(d, k): Truth(fds, d, k, work, args.truth or TRUTH.get(d, 20000))
-              for d in args.data for k in set(kinds.values())}
+              for d in args.data for k in set(kinds.values()) if not args.quick}
     rows = []
     for data in args.data:
         for method in args.methods:
             folder, results = fit(fds, data, method, work, args.options.split())
             rows.append((data, method, folder, results))
-    print("| data | method | " + " | ".join(STAGES) + " | in all | the paper |")
+    print("| data | method | " + " | ".join(STAGES) + " | total | the paper |")
     print("| --- | --- |" + " --- |" * (len(STAGES) + 2))
     for data, method, _, results in rows:
         seconds = [results["seconds"][s] for s in STAGES]
@@ -128,6 +132,9 @@ def main():
         ratio = f"{paper} s: {paper / sum(seconds):.1f} times" if paper else ""
         print(f"| {data} | {method} | " + " | ".join(f"{s:.1f}" for s in seconds) +
               f" | **{sum(seconds):.1f} s** | {ratio} |")
+    if args.quick:
+        answer_time(args.build, rows[0][2], "explainer")
+        return
     print("\n| data | method | service model | with its estimate | within class | with the truth | within class "
           "| estimate with the truth | within class | classes alone | covered |")
     print("| --- | --- |" + " --- |" * 9)
@@ -146,6 +153,11 @@ def main():
         latency(args.build, fds, work)
 
 
+def answer_time(build, folder, by):
+    p50, p99 = run(os.path.join(build, "bench/bench-answer"), folder, "mnist", by, "1000", "2").split()
+    print(f"| {by} | {p50} ms | {p99} ms |")
+
+
 def latency(build, fds, work):
     """One image to values in a loaded process: the default explainer, and a bank of 2,000 LeNet-5."""
     folder = os.path.join(work, "mnist-bank")
@@ -154,8 +166,7 @@ def latency(build, fds, work):
         "--quiet", "-o", folder)
     print("\n| one image to values | p50 | p99 |\n| --- | --- | --- |")
     for by in ("explainer", "bank"):
-        p50, p99 = run(os.path.join(build, "bench/bench-answer"), folder, "mnist", by, "1000", "2").split()
-        print(f"| {by} | {p50} ms | {p99} ms |")
+        answer_time(build, folder, by)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 
 Usage: bench/growth.py BUILD_FOLDER [DATA] [--work FOLDER]
 
-Digits of MNIST, LeNet-5, retrain:10, 100 test images, label predicted, leverage coalitions, the
-default adjustment. Seconds are those that training and judging the sub-models took, from an empty
-table. The error is |values - truth| / |truth| over all players and images. The truth is the mean of
-two least-squares solutions, a and b, on 8,000 other coalitions each; what these two differ by tells
-its own error, which is taken off: error^2 = |values - truth|^2 / |truth|^2 - |a - b|^2 / |a + b|^2.
-Exponents are fitted by least squares on logarithms: theory has seconds as M^1 and, a sub-model's
-samples being half of the players, as n^1 at equal M, n^2 at 20 coalitions a player; errors of a mean
-as M^-0.5. Prints Markdown.
+Digits of MNIST, LeNet-5, retrain:10, 100 test images, predicted label, leverage coalitions, the
+default adjustment. Seconds are the time to train and evaluate the sub-models, from an empty table.
+The error is |values - truth| / |truth| over all players and images. The truth is the mean of two
+least-squares solutions, a and b, on 8,000 other coalitions each; their difference estimates its own
+error, which is subtracted: error^2 = |values - truth|^2 / |truth|^2 - |a - b|^2 / |a + b|^2.
+Exponents are fitted by least squares on logarithms. In theory, seconds grow as M^1 and, because a
+sub-model has half of the players, as n^1 at equal M and n^2 at 20 coalitions per player; errors of a
+mean grow as M^-0.5. Prints Markdown.
 """
 import argparse
 import json
@@ -44,7 +44,7 @@ class Growth:
         return np.load(out + ".npy"), json.loads(told)
 
     def truth(self, players):
-        """Two halves; kept, so that a run that was broken off goes on."""
+        """Two halves; kept, so that an interrupted run resumes."""
         table = os.path.join(self.work, f"truth-{players}")
         return [self.run(players, HALF, draw, table)[0][0] for draw in (1000, 1001)]
 
@@ -66,7 +66,7 @@ def exponent(rows, by, what):
 
 
 def show(title, rows, by):
-    print(f"**{title}**\n\n| players | coalitions | seconds | ms a sub-model | relative error | correlation |\n"
+    print(f"**{title}**\n\n| players | coalitions | seconds | ms per sub-model | relative error | correlation |\n"
           "| --- | --- | --- | --- | --- | --- |")
     for row in rows:
         print(f"| {row['players']} | {row['coalitions']:,} | {row['seconds']:.1f} | "

@@ -3,13 +3,13 @@
 
 Usage: bench/mislabelled.py BUILD_FOLDER [DATA] [--players 100] [--seeds 5] [--methods loo tmc ...]
 
-For each seed 100 digits, ten of each; a tenth of them get another label, any of the others alike.
-Every method values them for 200 rightly labelled test digits, judged by accuracy and by confidence;
-least squares (ls) by the confidence in the true label, the mean over test samples. Printed is the
-area under the ROC curve of finding the wrong labels by the lowest values: the probability that a
-wrong one is valued below a right one, ties counting half. All methods have the same number of orders
-and of coalitions to spend, and share the sub-models of their seed; a run that was broken off goes on
-where it was. Prints Markdown.
+For each seed 100 digits, ten of each; a tenth of them get another label, chosen uniformly. Every
+method values them for 200 correctly labelled test digits, scored by accuracy and by confidence; least
+squares (ls) by the confidence in the true label, mean over the test samples. The table has the area
+under the ROC curve of finding the wrong labels by the lowest values: the probability that a wrong
+label is valued below a correct one, where ties count half. All methods have the same number of
+permutations and of coalitions, and share the sub-models of their seed. An interrupted run resumes.
+Prints Markdown.
 """
 import argparse
 import hashlib
@@ -132,9 +132,9 @@ def main():
                     found = values_of(fds, folder, method, utility, options)
                     areas.setdefault((method, utility), []).append(area(found, flipped))
     print(f"{arguments.players} digits, {100 * arguments.share:g} % of the labels flipped, {arguments.test} test "
-          f"images, {arguments.permutations} orders or {arguments.coalitions} coalitions; mean ± standard deviation over "
+          f"images, {arguments.permutations} permutations or {arguments.coalitions} coalitions; mean ± standard deviation over "
           f"{arguments.seeds} seeds.\n")
-    print("| method | by accuracy | by confidence |\n| --- | --- | --- |")
+    print("| method | accuracy | confidence |\n| --- | --- | --- |")
     for method in arguments.methods:
         print(f"| {method} | " + " | ".join(cell(areas.get((method, utility))) for utility in UTILITIES) + " |")
 

@@ -17,48 +17,6 @@ const cli_option *cli_every_option(size_t *count) {
     return every;
 }
 
-/* ---- suggestions ---- */
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
-/* How many letters must be inserted, left out or changed to make a of b. */
-static size_t distance(const char *a, const char *b) {
-    size_t row[MAX_WORD + 1], length = strlen(b);
-    if (strlen(a) > MAX_WORD || length > MAX_WORD)
-        return SIZE_MAX;
-    for (size_t j = 0; j <= length; j++)
-        row[j] = j;
-    for (size_t i = 1; *a; i++, a++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= length; j++) {
-            size_t above = row[j];
-            row[j] = least(corner + (*a != b[j - 1]), least(above, row[j - 1]) + 1);
-            corner = above;
-        }
-    }
-    return row[length];
-}
-
-const char *cli_nearest(const char *word, const char *const *names) {
-    size_t length = strlen(word),
-           limit = length < 4   ? 1
-                   : length < 6 ? 2
-                                : length / 3,
-           best = limit + 1;
-    const char *nearest = NULL;
-    for (; *names; names++) {
-        size_t d = distance(word, *names);
-        if (length >= 3 && strncmp(word, *names, length) == 0)
-            d = least(d, limit); /* the beginning of a name stands for it */
-        if (d < best) {
-            best = d;
-            nearest = *names;
-        }
-    }
-    return nearest;
-}
-
 /* ---- finding an option ---- */
 
 /* An option of either kind. */
@@ -71,16 +29,14 @@ typedef struct {
 static bool option_at(const cli_command *command, size_t i, option *out) {
     size_t every_count;
     const cli_option *every = cli_every_option(&every_count);
+    size_t own_count = command->own_count + every_count;
     *out = (option){0};
-    if (i < command->own_count)
-        out->own = &command->own[i];
-    else if (i < command->own_count + every_count)
-        out->own = &every[i - command->own_count];
-    i -= least(i, command->own_count + every_count);
-    if (out->own) {
+    if (i < own_count) {
+        out->own = i < command->own_count ? &command->own[i] : &every[i - command->own_count];
         snprintf(out->name, sizeof out->name, "%s", out->own->name);
         return true;
     }
+    i -= own_count;
     do /* the operand is no option */
         if (!command->job || !fds_params_describe(command->job, i++, &out->param))
             return false;
@@ -112,7 +68,7 @@ static fds_status fail_unknown(const cli_command *command, const char *word, fds
     char bare[MAX_WORD + 1]; /* the word without its dashes and "=value" */
     const char *start = word + strspn(word, "-");
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(start, "="), start);
-    const char *nearest = cli_nearest(bare, names);
+    const char *nearest = fds_nearest(bare, names);
     if (nearest)
         return cli_fail(err, FDS_ERR_USAGE, "unknown option \"%s\": did you mean \"--%s\"?", word,
                         nearest);

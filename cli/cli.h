@@ -82,8 +82,6 @@ fds_status cli_parse(const cli_command *command, int argc, char **argv, cli_args
                      fds_error *err);
 /* The options that every subcommand has beside the parameters. */
 const cli_option *cli_every_option(size_t *count);
-/* The name most like word, or NULL when none is near; names ends with NULL. */
-const char *cli_nearest(const char *word, const char *const *names);
 /* A number from 1 to most, usual where text is NULL. */
 fds_status cli_number(const char *option, const char *text, size_t most, size_t usual, size_t *out,
                       fds_error *err);
@@ -94,6 +92,7 @@ void cli_help(const cli_command *command);
 void cli_help_all(void);
 /* A manual page in roff (command NULL: of the whole); completion for "bash", "zsh" or "fish". */
 void cli_man(const cli_command *command);
+void cli_markdown(void); /* docs/parameters.md */
 fds_status cli_completion(const char *shell, fds_error *err);
 /* Prints text in lines of less than 80 columns, each beginning at column indent; at is the column
  * where the cursor is now. A newline in text begins a new line. */
@@ -109,6 +108,8 @@ void *cli_alloc(size_t count, size_t size, fds_error *err);
 enum { CLI_MESSAGE_SIZE = 1024 };
 const char *cli_message(const char *text, char out[CLI_MESSAGE_SIZE]);
 
+/* Words as a shell takes them, quoted where needed; the caller frees them. NULL: no memory. */
+char *cli_quote(int count, const char *const *words);
 /* A name from data, in exactly width columns (0: as many as it needs, at most 60): cut with "..."
  * where too long, padded on the right, control characters shown as "?". Returns out. */
 #define CLI_NAME_SIZE 256

@@ -14,7 +14,7 @@ static const char *const paper_sets[] = {"mnist", "cifar10", "fashion-mnist"};
 
 static const cli_option own[] = {
     CLI_OWN('o', "output", output, "FOLDER",
-            "folder of the report and of all that it is made from [DATA.report]"),
+            "output folder: the report and all its data [DATA.report]"),
     CLI_OWN(0, "compare", compare, "JSON",
             "report.json of an earlier run: show what has changed beyond noise"),
 };
@@ -249,16 +249,16 @@ const cli_command cli_bench = {
     .missing = "name fetched sets or paths, or \"paper\" for the paper's, for example: fds bench "
                "paper --quick",
     .usage = "(DATA... | paper) [options]",
-    .summary = "methods compared: what removing the most valuable data does, with a report",
+    .summary = "compare methods on your data, with a report",
     .about =
-        "Values the players of each set of data by every method, removes those that a method "
-        "values most for each test sample, trains again, and measures how much the prediction "
-        "suffers (the paper's value loss). Also: agreement with the truth, wrong labels found, "
-        "seconds, sub-models. FOLDER/report.html shows it and needs no other file; "
-        "report.json and report.csv have every number.\n\n"
+        "Computes the values of the players of each data set by every method. Then, for each "
+        "test sample, removes the players with the highest values, trains again, and measures how "
+        "much the prediction suffers (the paper's value loss). Also measures the agreement with "
+        "reference values, the flipped labels found, seconds and sub-models. FOLDER/report.html "
+        "shows all of it in one file; report.json and report.csv have every number.\n\n"
         "\"paper\" stands for mnist, cifar10 and fashion-mnist. A command that was interrupted or "
-        "killed goes on where it stopped; numbers do not depend on --threads, since explainers are "
-        "always trained on two.\n\n"
+        "killed goes on where it stopped; numbers do not depend on --threads, since explainers "
+        "are always trained on two.\n\n"
         "Methods: fds, afds, gfds, gfds+; bank, ls; the paper's baselines loo, tmc, "
         "group-testing, cs-shapley, freeshap; freeshap/sample, knn:5/sample; and the controls "
         "same-label and random.",

@@ -23,7 +23,7 @@ static fds_status check_known(const char *name, fds_error *err) {
             return FDS_OK;
     char list[256];
     list_known(list, sizeof list);
-    const char *nearest = cli_nearest(name, known);
+    const char *nearest = fds_nearest(name, known);
     if (nearest)
         return cli_fail(err, FDS_ERR_USAGE,
                         "unknown set \"%s\": did you mean \"%s\"? Known are: %s", name, nearest,
@@ -54,12 +54,10 @@ const cli_command cli_data_get = {
     .operand = "NAME",
     .missing = "name a set, for example: fds data get mnist",
     .usage = "NAME [options]",
-    .summary = "fetch a known set, check it, keep it",
+    .summary = "fetch a known data set and check it",
     .about = "Fetches a known set, checks every file against its SHA-256 and keeps it in the data "
-             "folder: $FDS_DATA, "
-             "else $XDG_DATA_HOME/fds, else ~/.local/share/fds. After that its name stands for it "
-             "wherever a command "
-             "takes DATA.\n\n"
+             "folder: $FDS_DATA, else $XDG_DATA_HOME/fds, else ~/.local/share/fds. After that its "
+             "name stands for it wherever a command takes DATA.\n\n"
              "NAME is mnist, fashion-mnist or cifar10.",
     .examples = "  fds data get mnist\n"
                 "  fds data get cifar10 --from ~/Downloads\n",
@@ -339,13 +337,13 @@ const cli_command cli_data_show = {
     .operand = "DATA",
     .missing = "name a fetched set or a path, for example: fds data show mnist",
     .usage = "DATA [options]",
-    .summary = "what is in a set, in words and as a picture",
+    .summary = "describe a data set, and draw its images",
     .about = "Reads all of DATA and says what is in it: the parts and their shapes, how many "
-             "samples each class and "
-             "each provider has, and the range, mean and standard deviation of every channel.\n\n"
+             "samples each class and each provider has, and the range, mean and standard "
+             "deviation of every channel.\n\n"
              "DATA is the name of a fetched set (fds data get) or a path: a folder of IDX, "
-             "CIFAR-10 or NPY files, a "
-             "folder of pictures with one folder per class, a single .npy file, or a .csv file.",
+             "CIFAR-10 or NPY files, a folder of pictures with one folder per class, a single "
+             ".npy file, or a .csv file.",
     .examples = "  fds data show mnist --png digits.png\n"
                 "  fds data show sales.csv --label outcome --provider shop\n",
     .own = show_own,

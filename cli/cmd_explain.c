@@ -10,11 +10,10 @@ enum { TOP = 5, FIGURE_COLUMNS = 10 };
 
 static const cli_option own[] = {
     CLI_OWN('o', "output", output, "FILE",
-            "file of the values of all players: .csv, .npy or .json, as it ends [no file]"),
+            "output file of all values, .csv, .npy or .json [no file]"),
     CLI_OWN(0, "png", png, "FILE",
             "draw a figure: a row per input, then its ten greatest contributors"),
-    CLI_OWN(0, "top", top, "N",
-            "how many players are shown, of the greatest and of the lowest contributors [5]"),
+    CLI_OWN(0, "top", top, "N", "number of greatest and of lowest contributors to show [5]"),
 };
 
 /* ---- what explain and pay share ---- */
@@ -149,14 +148,12 @@ const cli_command cli_explain = {
     .takes_more = true,
     .missing = "name the folder that fds fit made, for example: fds explain mnist.run --index 0",
     .usage = "RUN (IMAGE... | --index WHICH) [options]",
-    .summary = "what each player contributed to a prediction, from a fitted run",
+    .summary = "show what each player contributed to a prediction",
     .about =
-        "Asks the service model of a run for its prediction, and the run's explainer what every "
-        "player's data "
-        "contributed to it: the Shapley values of the predicted label's probability, with standard "
-        "errors. "
-        "Nothing is trained. The values for an input sum to what all players together add to the "
-        "probability.\n\n" CLI_ANSWER_ABOUT,
+        "Prints the prediction of a run's service model, and how much every player's data "
+        "contributed to it: the Shapley values of the predicted label's probability, with "
+        "standard errors. Trains nothing. The values for an input sum to what all players together "
+        "add to the probability.\n\n" CLI_ANSWER_ABOUT,
     .examples = "  fds explain mnist.run --index 0..9 --png figure.png\n"
                 "  fds explain mnist.run seven.png --target 1 -o values.csv\n",
     .own = own,

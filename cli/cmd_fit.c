@@ -5,12 +5,13 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const cli_option own[] = {
     CLI_OWN('o', "output", output, "RUN", "output folder (required, except with --estimate)"),
     CLI_OWN(0, "estimate", estimate, NULL,
-            "say what it would take, from a few seconds of trying, and stop"),
+            "measure for a few seconds, print the expected time, memory and disk, and stop"),
 };
 
 static void print_seconds(const json_t *seconds) {
@@ -24,8 +25,12 @@ static void print_seconds(const json_t *seconds) {
 static void print_before(const json_t *r) {
     char count[CLI_NUMBER_SIZE];
     cli_print_problem(r);
-    if (*cli_get_text(r, "group"))
-        printf("%-*s by %s\n", CLI_WIDTH, "groups", cli_get_text(r, "group"));
+    if (*cli_get_text(r, "group")) {
+        printf("%-*s ", CLI_WIDTH, "groups");
+        if (cli_get_count(r, "groups")) /* an estimate does not count them */
+            printf("%s ", cli_count(cli_get_count(r, "groups"), count));
+        printf("by %s\n", cli_get_text(r, "group"));
+    }
     printf("%-*s %s: %s, coalitions by %s, adjusted by %s\n", CLI_WIDTH, "method",
            cli_get_text(r, "method"), cli_get_text(r, "utility"), cli_get_text(r, "sampler"),
            cli_get_text(r, "adjust"));
@@ -50,10 +55,12 @@ static void print_estimate(const json_t *r) {
 }
 
 static void print_report(const json_t *r) {
-    char count[CLI_NUMBER_SIZE];
+    const char *name = cli_get_text(r, "run");
+    char count[CLI_NUMBER_SIZE], *run = cli_quote(1, &name);
     bool is_bank = strcmp(cli_get_text(r, "explainer"), "bank") == 0;
-    printf("%-*s %s\n", CLI_WIDTH, "run", cli_get_text(r, "run"));
-    printf("%-*s fds explain %s --index 0\n", CLI_WIDTH, "next", cli_get_text(r, "run"));
+    printf("%-*s %s\n", CLI_WIDTH, "run", name);
+    printf("%-*s fds explain %s --index 0\n", CLI_WIDTH, "next", run ? run : name);
+    free(run);
     printf("%-*s accuracy %.1f %% on the inputs, %.1f %% on %s test samples%s\n", CLI_WIDTH,
            "service", 100 * cli_get_number(r, "service_accuracy"),
            100 * cli_get_number(r, "test.accuracy"),
@@ -112,16 +119,16 @@ const cli_command cli_fit = {
     .operand = "DATA",
     .missing = "name a fetched set or a path, for example: fds fit mnist -o mnist.run",
     .usage = "DATA -o RUN [options]",
-    .summary = "service model, sub-models and explainer: all that explain and pay need",
-    .about = "Trains a service model on the players' samples, and sub-models on coalitions of "
-             "them; computes the "
-             "players' Shapley values for a few thousand inputs, and trains an explainer to give "
-             "them for any input. "
-             "The run, a folder, is then all that fds explain and fds pay need.\n\n"
-             "A command that was interrupted or killed goes on where it stopped, and ends with the "
-             "same bits (those "
-             "of the explainer depend on --threads and on the kind of processor).\n\n"
-             "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
+    .summary = "train a model and an explainer: what explain and pay need",
+    .about =
+        "Trains a service model on the players' samples, and sub-models on coalitions of "
+        "them; computes the players' Shapley values for a few thousand inputs, and trains an "
+        "explainer to give them for any input. The run, a folder, is then all that fds "
+        "explain and fds pay need.\n\n"
+        "An interrupted or killed command, given again, goes on where it stopped and ends with "
+        "the same bits. (Those of the explainer depend on --threads and on the kind of "
+        "processor.)\n\n"
+        "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
     .examples = "  fds fit mnist --players 100 -o mnist.run\n"
                 "  fds fit sales.csv --label outcome --provider shop --players providers \\\n"
                 "      --method afds --keep-models -o shops.run\n",

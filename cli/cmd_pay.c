@@ -9,10 +9,9 @@
 enum { TOP = 10, MONEY_SIZE = 32, LEAST_MONEY = 9, MOST_PAYEE = 30 };
 
 static const cli_option own[] = {
-    CLI_OWN('o', "output", output, "FILE",
-            "file of all shares: .csv or .json, as it ends [no file]"),
-    CLI_OWN(0, "top", top, "N", "how many are shown, the best paid first [10]"),
-    CLI_OWN(0, "all", all, NULL, "show everybody"),
+    CLI_OWN('o', "output", output, "FILE", "output file of all shares, .csv or .json [no file]"),
+    CLI_OWN(0, "top", top, "N", "number of payees to show, the best paid first [10]"),
+    CLI_OWN(0, "all", all, NULL, "show all payees"),
 };
 
 typedef struct {
@@ -156,11 +155,11 @@ const cli_command cli_pay = {
     .missing = "name the folder that fds fit made, for example: fds pay mnist.run --index 0 "
                "--amount 100.00",
     .usage = "RUN (IMAGE... | --index WHICH) --amount MONEY [options]",
-    .summary = "divide money for a prediction among those whose data it came from",
-    .about = "Divides an amount of money for each input by the values that fds explain gives. The "
-             "shares add up to the "
-             "amount to the last unit: what does not divide goes to those with the largest "
-             "remainders.\n\n" CLI_ANSWER_ABOUT,
+    .summary = "divide money for a prediction among players or providers",
+    .about =
+        "Divides an amount of money for each input in proportion to the values of fds explain. The "
+        "shares add up to the amount exactly: the units left by rounding down go to the payees "
+        "with the largest remainders.\n\n" CLI_ANSWER_ABOUT,
     .examples = "  fds pay mnist.run --index 0 --amount 100.00\n"
                 "  fds pay shops.run --index 0..99 --amount 0.25 --by provider -o pay.csv\n",
     .own = own,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const cli_option own[] = {
-    CLI_OWN('o', "output", output, "FILE", "file of the model, .safetensors (required)"),
+    CLI_OWN('o', "output", output, "FILE", "output file of the model, .safetensors (required)"),
 };
 
 static void print_score(const json_t *report, const char *name, const char *remark) {
@@ -69,12 +69,11 @@ const cli_command cli_train = {
     .operand = "DATA",
     .missing = "name a fetched set or a path, for example: fds train mnist -o model.safetensors",
     .usage = "DATA -o FILE [options]",
-    .summary = "train a service model on the players' samples",
-    .about =
-        "Trains a service model on the samples of the players, scores it on them and on test "
-        "samples, and saves "
-        "it. The same seed gives the same weights, bit for bit, with any number of threads.\n\n"
-        "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
+    .summary = "train a service model alone",
+    .about = "Trains a service model on the samples of the players, scores it on them and on test "
+             "samples, and saves it. The same seed gives the same weights, bit for bit, with any "
+             "number of threads.\n\n"
+             "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
     .examples = "  fds train mnist --players 100 --epochs 10 -o model.safetensors\n"
                 "  fds train sales.csv --label outcome --provider shop --players providers \\\n"
                 "      --model mlp --converge -o model.safetensors\n",

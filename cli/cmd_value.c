@@ -11,14 +11,16 @@ enum { TOP = 10, LOWEST = 3, MOST_TABLES = 1000 };
 
 static const cli_option own[] = {
     CLI_OWN('o', "output", output, "FILE",
-            "file of the values: .csv, .npy or .json, as it ends [no file]"),
-    CLI_OWN(
-        0, "table", table, "DIR",
-        "folder in which the answers of sub-models are kept, to resume and to reuse "
-        "[FILE.table beside the "
-        "output; without -o DATA.table, or DATA.2.table and so on if it holds another question]"),
-    CLI_OWN(0, "top", top, "N", "how many of the most valuable players are shown [10]"),
-    CLI_OWN(0, "estimate", estimate, NULL, "say what it would take, and stop"),
+            "output file of all values, .csv, .npy or .json [no file]"),
+    CLI_OWN(0, "table", table, "DIR",
+            "folder that keeps the predictions of sub-models, to resume and to reuse [FILE.table "
+            "beside "
+            "the output; without -o DATA.table, or DATA.2.table and so on if that one has other "
+            "data or "
+            "parameters]"),
+    CLI_OWN(0, "top", top, "N", "number of most valuable players to show [10]"),
+    CLI_OWN(0, "estimate", estimate, NULL,
+            "print how many sub-models it would train, memory and disk, and stop"),
 };
 
 /* ---- the ranking ---- */
@@ -316,8 +318,8 @@ static fds_status run(cli_args *args, fds_error *err) {
 static void list_baselines(void) {
     printf("\n");
     cli_wrap("Baselines (--method) give one value per player, by default for the accuracy on the "
-             "test samples, or "
-             "with --per-sample one for each test sample. They use the same sub-models and tables:",
+             "test samples, or with --per-sample one for each test sample. They use the same "
+             "sub-models and tables:",
              0, 0);
     for (const char *const *name = fds_baseline_methods(); *name; name++)
         cli_wrap(fds_baseline_about(*name), printf("  %-14s", *name), 17);
@@ -329,18 +331,15 @@ const cli_command cli_value = {
     .operand = "DATA",
     .missing = "name a fetched set or a path, for example: fds value mnist -o values.csv",
     .usage = "DATA [-o FILE] [options]",
-    .summary = "what each player's data is worth for each test sample",
-    .about = "Trains sub-models on coalitions of the players, sees what each answers for the test "
-             "samples, and "
-             "computes every player's share in the probability of an answer: its Shapley value, "
-             "with a standard "
-             "error. The values for a test sample sum to what all players together add to the "
-             "probability.\n\n"
-             "Sub-models are kept in a table: a command that was interrupted goes on where it "
-             "stopped, and more "
-             "coalitions or other questions use what is there. The same seed gives the same "
-             "values, bit for bit, "
-             "with any number of threads.\n\n"
+    .summary = "compute the values of all players, by any method",
+    .about = "Trains sub-models on coalitions of the players, records their predictions for the "
+             "test samples, and computes the Shapley value of every player, with a standard error: "
+             "its share in the probability of the predicted label. The values for a test sample "
+             "sum to what all players together add to that probability.\n\n"
+             "A table keeps the predictions of the sub-models: an interrupted command, given "
+             "again, goes on where it stopped, and more coalitions or other questions use what is "
+             "there. The same seed gives the same values, bit for bit, with any number of "
+             "threads.\n\n"
              "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
     .more_about = list_baselines,
     .examples = "  fds value mnist --players 100 --test 50 --coalitions 1000 -o values.csv\n"

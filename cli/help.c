@@ -46,17 +46,17 @@ static void describe_own(const cli_option *o, fds_level level, line *out) {
 }
 
 static void describe_param(const fds_param_info *p, line *out) {
-    char value[OPTION_SIZE] = "";
+    char text[HELP_SIZE], dashed[CLI_MESSAGE_SIZE];
     const char *usual = p->standard ? p->standard : p->automatic;
     *out = (line){.level = p->level};
-    if (p->value)
-        snprintf(value, sizeof value, " %s", p->value);
     int used = snprintf(out->call, sizeof out->call, "--%s", p->name);
     for (char *at = out->call + 2; *at; at++)
         *at = *at == '_' ? '-' : *at;
-    snprintf(out->call + used, sizeof out->call - (size_t)used, "%.60s", value);
-    snprintf(out->help, sizeof out->help, "%s%s%s%s", p->help, usual ? " [" : "",
-             usual ? usual : "", usual ? "]" : "");
+    if (p->value)
+        snprintf(out->call + used, sizeof out->call - (size_t)used, " %s", p->value);
+    snprintf(text, sizeof text, "%s%s%s%s", p->help, usual ? " [" : "", usual ? usual : "",
+             usual ? "]" : "");
+    snprintf(out->help, sizeof out->help, "%.*s", HELP_SIZE - 1, cli_message(text, dashed));
 }
 
 /* Calls show for every option of the command, the command's own first. */
@@ -175,8 +175,11 @@ static void man_option(const line *l, const void *user) {
 }
 
 static void man_head(const char *name, const char *summary) {
-    printf(".TH \"FDS%s%s\" 1 \"\" \"fds %s\"\n.SH NAME\nfds%s%s \\- ", *name ? "-" : "", name,
-           fds_version(), *name ? "-" : "", name);
+    char page[64]; /* "fds-data-get" */
+    snprintf(page, sizeof page, "fds%s%s", *name ? "-" : "", name);
+    for (char *at = page; *at; at++)
+        *at = *at == ' ' ? '-' : *at;
+    printf(".TH \"%s\" 1 \"\" \"fds %s\"\n.SH NAME\n%s \\- ", page, fds_version(), page);
     put_roff(summary);
     printf("\n.SH SYNOPSIS\n.B fds%s%s\n", *name ? " " : "", name);
 }
@@ -201,6 +204,52 @@ void cli_man(const cli_command *command) {
     printf(".SH EXAMPLES\n.nf\n");
     put_roff(command->examples);
     printf(".fi\n");
+}
+
+/* ---- docs/parameters.md ---- */
+
+/* A cell of a table: a bar would end it. */
+static void put_cell(const char *text) {
+    for (; text && *text; text++)
+        *text == '|' ? fputs("\\|", stdout) : putchar(*text);
+    fputs(" | ", stdout);
+}
+
+static void markdown_param(const fds_param_info *p) {
+    char range[64] = "";
+    const char *usual = p->standard ? p->standard : p->automatic;
+    if (strcmp(p->type, "count") == 0 || strcmp(p->type, "real") == 0)
+        snprintf(range, sizeof range, "%s %.16g to %.16g", p->is_above ? "above" : "from", p->min,
+                 p->max);
+    printf("| `%s` | ", p->name);
+    put_cell(p->value ? p->value : "true|false");
+    put_cell(range);
+    put_cell(usual ? usual : strcmp(p->type, "flag") == 0 ? "false" : "");
+    printf("%s%s%s%s |\n", p->help, p->methods ? " (methods: " : "", p->methods ? p->methods : "",
+           p->methods ? ")" : "");
+}
+
+void cli_markdown(void) {
+    printf("# Parameters\n\n"
+           "`fds help --markdown` prints this page from the table that the library checks "
+           "parameters by.\n"
+           "A program sets a parameter by its name, `fds_params_set(params, \"loss_bound\", "
+           "\"0.1\", &err)`;\n"
+           "in the command it is an option, `--loss-bound 0.1`. Where a parameter belongs to some "
+           "methods only,\n"
+           "the help names them; `@` stands for the baselines that take it: see "
+           "[baselines.md](baselines.md).\n");
+    for (size_t i = 0; cli_commands[i]; i++) {
+        fds_param_info param;
+        if (!cli_commands[i]->job)
+            continue;
+        printf("\n## %s\n`fds %s`: %s.\n\n"
+               "| name | values | range | default | help |\n"
+               "| --- | --- | --- | --- | --- |\n",
+               cli_commands[i]->job, cli_commands[i]->name, cli_commands[i]->summary);
+        for (size_t k = 0; fds_params_describe(cli_commands[i]->job, k, &param); k++)
+            markdown_param(&param);
+    }
 }
 
 /* ---- completion ---- */
@@ -232,7 +281,7 @@ static void bash(void) {
         put_word(name);
         fputs(") options=\"", stdout);
         for (size_t k = i; cli_commands[k]; k++)
-            if (strncmp(cli_commands[k]->name, name, (size_t)first_word(name)) == 0)
+            if (strncmp(cli_commands[k]->name, name, (size_t)first_word(name) + 1) == 0)
                 each_option(cli_commands[k], complete_option, NULL);
         printf("%s\" ;;\n", strchr(name, ' ') ? "get show" : "");
     }

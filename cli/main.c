@@ -103,7 +103,7 @@ static int fail_unknown(const char *group, const char *word) {
         if (*word != '-')
             names[count++] = "completion";
     }
-    const char *nearest = cli_nearest(word + strspn(word, "-"), names), *space = *group ? " " : "";
+    const char *nearest = fds_nearest(word + strspn(word, "-"), names), *space = *group ? " " : "";
     fprintf(stderr, "fds%s%s: unknown %s \"%s\"", space, group, *word == '-' ? "option" : "command",
             word);
     if (nearest)
@@ -128,26 +128,6 @@ static int finish(const char *name, fds_status status, const fds_error *err) {
     fprintf(stderr, "fds %s: %s\n", name,
             err->text[0] ? cli_message(err->text, message) : fds_status_text(status));
     return fds_status_exit_code(status);
-}
-
-/* The words of the command line, quoted where a shell would take them apart; NULL: no memory. */
-static char *join_words(int argc, char **argv) {
-    size_t size = sizeof "fds";
-    for (int i = 1; i < argc; i++)
-        size += strlen(argv[i]) * 4 + 4; /* each letter may be a quote: '\'' */
-    char *text = malloc(size), *at = text;
-    if (!text)
-        return NULL;
-    at += sprintf(at, "fds");
-    for (int i = 1; i < argc; i++) {
-        bool is_plain = *argv[i] && !strpbrk(argv[i], " \t\n'\"\\$`*?[]{}()<>|&;#~!");
-        at += is_plain ? sprintf(at, " %s", argv[i]) : sprintf(at, " '");
-        for (const char *c = argv[i]; !is_plain && *c; c++)
-            at += *c == '\'' ? sprintf(at, "'\\''") : sprintf(at, "%c", *c);
-        if (!is_plain)
-            at += sprintf(at, "'");
-    }
-    return text;
 }
 
 static char *command_line;
@@ -187,10 +167,14 @@ static int help_group(const char *group) {
     return 0;
 }
 
-/* fds help [--man] [COMMAND...] */
+/* fds help [--man] [COMMAND...], fds help --markdown */
 static int help(int argc, char **argv) {
     bool is_man = argc > 0 && strcmp(argv[0], "--man") == 0;
     char name[64] = "";
+    if (argc == 1 && strcmp(argv[0], "--markdown") == 0) {
+        cli_markdown();
+        return 0;
+    }
     for (int i = is_man; i < argc; i++)
         snprintf(name + strlen(name), sizeof name - strlen(name), "%s%s", *name ? " " : "",
                  argv[i]);
@@ -259,7 +243,9 @@ int main(int argc, char **argv) {
     if (argc > 1 && (strcmp(argv[1], "fit") == 0 || strcmp(argv[1], "bench") == 0))
         shorten_waits(argv);
     open_standard_files();
-    command_line = join_words(argc, argv);
+    if (argc > 0)
+        argv[0] = "fds";
+    command_line = cli_quote(argc, (const char *const *)argv);
     int code = dispatch(argc, argv);
     free(command_line);
     /* a full disk shows only now */

@@ -181,7 +181,7 @@ fds_status cli_print_json(json_t *root, fds_error *err) {
 
 void cli_print_problem(const json_t *about) {
     uint64_t count = cli_get_count(about, "players.count");
-    const char *kind = cli_get_text(about, "players.kind"); /* "points" or "providers" */
+    const char *kind = cli_get_text(about, "players.kind"); /* "samples" or "providers" */
     bool is_plural = count != 1;
     printf("%-*s %s\n", CLI_WIDTH, "data", cli_get_text(about, "data"));
     if (*cli_get_text(about, "network")) {
@@ -195,6 +195,22 @@ void cli_print_problem(const json_t *about) {
     if (strcmp(kind, "providers") == 0)
         printf(" with %llu samples", (unsigned long long)cli_get_count(about, "players.samples"));
     putchar('\n');
+}
+
+char *cli_quote(int count, const char *const *words) {
+    size_t size = 1;
+    for (int i = 0; i < count; i++)
+        size += strlen(words[i]) * 4 + 4; /* each letter may be a quote: '\'' */
+    char *text = malloc(size), *at = text;
+    for (int i = 0; text && i < count; i++) {
+        bool is_plain = *words[i] && !strpbrk(words[i], " \t\n'\"\\$`*?[]{}()<>|&;#~!");
+        at += sprintf(at, "%s%s", i ? " " : "", is_plain ? words[i] : "'");
+        for (const char *c = words[i]; !is_plain && *c; c++)
+            at += *c == '\'' ? sprintf(at, "'\\''") : sprintf(at, "%c", *c);
+        if (!is_plain)
+            at += sprintf(at, "'");
+    }
+    return text;
 }
 
 /* As wide as the widest name, between width and most. */

@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fds/version.h" /* FDS_VERSION, "0.1.0" */
+#include "fds/version.h" /* FDS_VERSION, "0.2.0" */
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,7 +36,7 @@ extern "C" {
 
 /* ==== 1. Status, errors, events ============================================================= */
 
-/* The version of the library in use, "0.1.0". */
+/* The version of the library in use, "0.2.0". */
 FDS_API const char *fds_version(void);
 
 /* name, number (stable), exit code of the command, text */
@@ -130,6 +130,8 @@ typedef struct fds_param_info {
 
 /* Parameter number i (from 0) of a job; false after the last. */
 FDS_API bool fds_params_describe(const char *job, size_t i, fds_param_info *info);
+/* For "did you mean": the name most like word, or NULL when none is near; names ends with NULL. */
+FDS_API const char *fds_nearest(const char *word, const char *const *names);
 
 /* ==== 3. Data =============================================================================== */
 
@@ -170,7 +172,7 @@ FDS_API const char *fds_dataset_feature_name(const fds_dataset *ds, size_t featu
 FDS_API void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out);
 
 /* A dataset in memory. The arrays are the caller's and are copied. Of bytes and floats exactly one
- * is not NULL; class_names NULL: "0", "1", ...; providers[count] with provider_names may be NULL. */
+ * is not NULL; class_names NULL: "0", "1", ...; providers[count] and its names may be NULL. */
 typedef struct fds_arrays {
     size_t count;
     fds_shape shape;
@@ -234,8 +236,8 @@ FDS_API fds_status fds_baseline(const fds_problem *problem, const fds_params *pa
                                 fds_error *err);
 FDS_API const char *const *fds_baseline_methods(void);    /* NULL-terminated; "knn:K", "beta:A,B" */
 FDS_API const char *fds_baseline_about(const char *name); /* of that list, in a line; or NULL */
-/* The mistakes in the parameters of either that show before any data is read; table: the folder that
- * a user asks for, or NULL. */
+/* The mistakes in the parameters of either that show before any data is read; table: the folder
+ * that a user asks for, or NULL. */
 FDS_API fds_status fds_value_check(const fds_params *params, const char *table, fds_error *err);
 /* What either would take, as JSON; nothing is computed, and nothing is written. The caller frees
  * *json by fds_text_free. */

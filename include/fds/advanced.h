@@ -66,8 +66,8 @@ FDS_API fds_status fds_groups_by_label(const fds_dataset *ds, const fds_players 
                                        fds_groups **out, fds_error *err);
 FDS_API fds_status fds_groups_by_provider(const fds_dataset *ds, const fds_players *players,
                                           fds_groups **out, fds_error *err);
-/* By k-means on what a model answers for the players' samples (the paper's Psi_N; for players of
- * several samples, on the mean): count groups, 0 for the square root of the number of players. */
+/* By k-means on a model's predictions for the players' samples (the paper's Psi_N; for players of
+ * several samples, on the mean). count: of groups; 0: the square root of the number of players. */
 FDS_API fds_status fds_groups_by_model(const fds_model *model, const fds_dataset *ds,
                                        const fds_players *players, size_t count, uint64_t seed,
                                        fds_groups **out, fds_error *err);
@@ -77,17 +77,17 @@ FDS_API fds_status fds_groups_read(const char *path, const fds_players *players,
 
 /* ==== Utilities ============================================================================= */
 
-/* The utility of a coalition s for a prediction: v(s) = the probability that a model which learnt
- * from the samples of the players in s gives to label y of input x. A utility function answers for
- * all inputs and all labels at once. It is a function of the set s alone. */
+/* The utility of a coalition s for a prediction: v(s) = the probability that a model trained on
+ * the samples of the players in s gives to label y of input x. A utility function answers for all
+ * inputs and labels at once. It depends on the set s alone. */
 typedef struct fds_utility fds_utility;
 
 /* The utility function that params name ("utility", "model", ...) of the problem's players for its
- * test samples. workers: how many threads will ask at the same time (0: one per processor). The
+ * test samples. workers: how many threads will call it at the same time (0: one per processor). The
  * problem must outlive it. */
 FDS_API fds_status fds_utility_create(const fds_problem *problem, const fds_params *params,
                                       unsigned workers, fds_utility **out, fds_error *err);
-FDS_API void fds_utility_free(fds_utility *value);
+FDS_API void fds_utility_free(fds_utility *utility);
 
 typedef struct fds_utility_info {
     size_t players, inputs;
@@ -97,31 +97,31 @@ typedef struct fds_utility_info {
      * of the samples. Equal texts, equal answers. */
     const char *text;
 } fds_utility_info;
-FDS_API fds_utility_info fds_utility_get_info(const fds_utility *value);
+FDS_API fds_utility_info fds_utility_get_info(const fds_utility *utility);
 
-/* probs[inputs * classes] of one coalition (bits as in section 5), on worker number worker: each
- * number is used by one thread at a time. No players: the network as it was initialised (retrain),
- * 0 for every label (knn), or all labels alike (kernel, entk). */
-FDS_API fds_status fds_utility_eval(const fds_utility *value, unsigned worker,
+/* probs[inputs * classes] of one coalition (a set of bits, as under Games), on worker number
+ * worker: each number is used by one thread at a time. Without players: the network as initialised
+ * (retrain), 0 for every label (knn), or equal probabilities (kernel, entk). */
+FDS_API fds_status fds_utility_eval(const fds_utility *utility, unsigned worker,
                                     const uint64_t *coalition, float *probs, fds_error *err);
 
 /* Exact Shapley values of "knn:K" and "knn:K@model", by the recursion of Jia et al. (2019):
- * values[input_count * classes * players], by input, then label, then player. FDS_ERR_USAGE for other
- * kinds and for players of several samples. */
-FDS_API fds_status fds_utility_knn_shapley(const fds_utility *value, double *values,
+ * values[input_count * classes * players], by input, then label, then player. FDS_ERR_USAGE for
+ * other kinds and for players of several samples. */
+FDS_API fds_status fds_utility_knn_shapley(const fds_utility *utility, double *values,
                                            fds_error *err);
 
-/* Utilities on disk: for every coalition that was asked for, the probabilities of all inputs and
+/* Utilities on disk: for every computed coalition, the probabilities of all inputs and
  * labels. A folder of table.json and *.seg; see docs/table.md. A process that dies at any point
- * loses only what it was just computing. */
+ * loses only what it was computing. */
 typedef struct fds_table fds_table;
 
 typedef enum fds_store { FDS_STORE_F32, FDS_STORE_F16 } fds_store;
 
-/* Opens the folder dir for what value answers, or makes it. FDS_ERR_USAGE, naming the difference, when
- * the folder holds answers of another value function; FDS_ERR_IO when another process uses it. Every
- * record is checked: damaged ones are told to events and count as missing. */
-FDS_API fds_status fds_table_open(const char *dir, const fds_utility *value, fds_store store,
+/* Opens the folder dir for a utility function, or creates it. FDS_ERR_USAGE, naming the difference,
+ * when the folder belongs to another utility function; FDS_ERR_IO when another process uses it.
+ * Checks every record: events report damaged ones, which count as missing. */
+FDS_API fds_status fds_table_open(const char *dir, const fds_utility *utility, fds_store store,
                                   const fds_events *events, fds_table **out, fds_error *err);
 FDS_API void fds_table_free(fds_table *table);
 
@@ -130,17 +130,17 @@ typedef struct fds_plan fds_plan;
 /* What filling would take, before it begins. */
 typedef struct fds_table_cost {
     size_t coalitions;  /* different ones in the plan */
-    size_t missing;     /* of them, to be computed */
+    size_t missing;     /* of them, still to compute */
     uint64_t disk;      /* bytes that they will take */
     uint64_t disk_free; /* bytes that the disk has left */
-    uint64_t memory;    /* bytes of memory for that and for reading them, besides value's own */
+    uint64_t memory;    /* bytes of memory to fill and to read them, besides the utility's */
 } fds_table_cost;
 FDS_API fds_status fds_table_estimate(const fds_table *table, const fds_plan *plan,
                                       unsigned threads, fds_table_cost *need, fds_error *err);
 
-/* Computes what the plan asks for and the table lacks, on at most as many threads as the value
- * function has workers. The bytes of the folder do not depend on threads nor on how often it was
- * interrupted. */
+/* Computes the coalitions of the plan that the table lacks, on at most as many threads as the
+ * utility function has workers. The bytes of the folder depend neither on threads nor on
+ * interruptions. */
 FDS_API fds_status fds_table_fill(fds_table *table, const fds_plan *plan, unsigned threads,
                                   const fds_events *events, fds_error *err);
 
@@ -156,14 +156,14 @@ FDS_API size_t fds_coalition_size(const uint64_t *bits, size_t players);
 /* A number that depends on the set alone. */
 FDS_API uint64_t fds_coalition_id(const uint64_t *bits, size_t players);
 
-/* Which coalitions are looked at, and what each weighs. Rows 0 and 1 are always the empty and the
+/* The coalitions to evaluate, with their weights. Rows 0 and 1 are always the empty and the
  * full coalition, of weight 0: their values enter exactly. Shareable. */
 typedef enum fds_sampler {
     FDS_SAMPLER_KERNEL, /* the paper's P(s): size k with weight 1/(k(n-k)), then a uniform subset */
     FDS_SAMPLER_PAIRED, /* the same, each followed by its complement */
     FDS_SAMPLER_LEVERAGE, /* sizes uniform in 1..n-1, complements, without replacement, weighted */
-    FDS_SAMPLER_GFDS, /* for each group in turn: its members singly, every other group as one player */
-    FDS_SAMPLER_GFDS_PLUS /* groups as players */
+    FDS_SAMPLER_GFDS, /* for each group: its members are players, every other group is one player */
+    FDS_SAMPLER_GFDS_PLUS /* groups are players */
 } fds_sampler;
 
 /* The first count coalitions of a sampler (besides rows 0 and 1): plans of one seed are nested.
@@ -171,8 +171,8 @@ typedef enum fds_sampler {
  * FDS_SAMPLER_LEVERAGE is asked for more coalitions than there are. */
 FDS_API fds_status fds_plan_sample(fds_sampler sampler, size_t players, const fds_groups *groups,
                                    size_t count, uint64_t seed, fds_plan **out, fds_error *err);
-/* All coalitions that the exact values need; FDS_ERR_LIMIT above 20 players at a time.
- * groups NULL: the Shapley value. Else, as sampler says (FDS_SAMPLER_GFDS or FDS_SAMPLER_GFDS_PLUS), the paper's
+/* All coalitions that the exact values need; FDS_ERR_LIMIT above 20 players at a time. groups NULL:
+ * the Shapley value. Else, as sampler says (FDS_SAMPLER_GFDS or FDS_SAMPLER_GFDS_PLUS), the paper's
  * group-wise values. */
 FDS_API fds_status fds_plan_exact(fds_sampler sampler, size_t players, const fds_groups *groups,
                                   fds_plan **out, fds_error *err);
@@ -184,7 +184,7 @@ FDS_API const uint64_t *fds_plan_coalition(const fds_plan *plan, size_t row);
 FDS_API double fds_plan_weight(const fds_plan *plan, size_t row);
 
 /* Where the estimators read the values of a plan's coalitions: columns are different games over
- * the same coalitions, for example one an input. read gives columns first .. first+count-1 of a
+ * the same coalitions, for example one per input. read gives columns first .. first+count-1 of a
  * row, on worker number worker, which is below the number of threads that the estimator was given
  * (0: of processors): each number is used by one thread at a time. */
 typedef struct fds_rows {
@@ -195,8 +195,8 @@ typedef struct fds_rows {
 } fds_rows;
 
 /* The rows of a plan as a filled table has them. labels NULL: column input * classes + label; else
- * one column an input, of its label labels[input]; with is_mean (labels must be given), one column,
- * the mean of those. The table, the plan and labels must outlive it. */
+ * one column per input, of its label labels[input]; with is_mean (labels must be given), one
+ * column, the mean of those. The table, the plan and labels must outlive it. */
 typedef struct fds_table_view fds_table_view;
 FDS_API fds_status fds_table_view_create(const fds_table *table, const fds_plan *plan,
                                          const uint32_t *labels, bool is_mean, unsigned workers,
@@ -210,47 +210,47 @@ FDS_API fds_status fds_exact(const fds_plan *plan, const fds_rows *rows, unsigne
 
 /* ---- Shapley values by least squares ---- */
 
-/* What is fitted beside the plain least squares (docs/accuracy.md tells what each is worth):
- *   FDS_ADJUST_NONE   the minimiser of sum_s w(s) (v(s) - v(0) - s'phi)^2 with sum phi = v(1) - v(0)
- *   FDS_ADJUST_SHRINK  and a player's value is drawn towards the mean of its group
- *   FDS_ADJUST_COUNTS  and that for the difference between v and a fitted game of known values, which adds
- *               functions of how many members of each group, and how many players, take part
- * How strongly is chosen by how well coalitions that were left out are foretold. */
+/* What is fitted besides plain least squares (docs/accuracy.md compares them):
+ *   FDS_ADJUST_NONE    minimises sum_s w(s) (v(s) - v(0) - s'phi)^2 with sum phi = v(1) - v(0)
+ *   FDS_ADJUST_SHRINK  and values are shrunk towards the mean of their group
+ *   FDS_ADJUST_COUNTS  and a fitted game of known values is a control variate: functions of how
+ *                      many members of each group, and how many players, a coalition has
+ * Cross-validation on held-out coalitions chooses how strongly. */
 typedef enum fds_adjust { FDS_ADJUST_NONE, FDS_ADJUST_SHRINK, FDS_ADJUST_COUNTS } fds_adjust;
 
 typedef struct fds_ls_params {
     fds_adjust adjust;
     const fds_groups *groups; /* NULL: all players are one group. FDS_ADJUST_NONE needs none */
-    /* A surrogate game over the same plan, with its values [players * columns]: the least squares
-     * then estimate the difference to as much of it as foretells left-out coalitions best. Both
-     * NULL: none. */
+    /* A surrogate game over the same plan, with its values [players * columns], as a control
+     * variate: the least squares estimate the difference to a multiple of it, which
+     * cross-validation chooses. Both NULL: none. */
     const fds_rows *control;
     const double *control_values;
 } fds_ls_params;
 
 typedef struct fds_ls_report {
     size_t pairs;    /* pairs, or single coalitions where the plan does not pair */
-    size_t features; /* fitted numbers a column */
+    size_t features; /* fitted numbers per column */
     double ridge;    /* added because there are few coalitions; 0: none. The greater of */
     double ridge_fit,
         ridge_rest; /* that of the fitted game (FDS_ADJUST_COUNTS), and that of the rest */
     double shrink, shrink_rest; /* strength for the fitted game, and for the rest */
-    double control;             /* share of the surrogate game; 0: none */
-    double explained;           /* share of the variance of left-out coalitions, by the fit */
+    double control;             /* multiple of the surrogate game; 0: none */
+    double explained; /* share of the variance of held-out coalitions that the fit predicts */
 } fds_ls_report;
 
-/* Whether fds_least_squares can do it, before the work of filling a table: FDS_ERR_LIMIT for more
- * unknowns than it solves for. The surrogate game is not looked at. */
+/* Checks, before a table is filled, that fds_least_squares can solve it: FDS_ERR_LIMIT for too many
+ * unknowns. Ignores the surrogate game. */
 FDS_API fds_status fds_least_squares_check(const fds_plan *plan, const fds_ls_params *params,
                                            fds_error *err);
-/* Bytes that it will hold at the most, besides the rows and the results; UINT64_MAX when it cannot
- * be done. */
+/* The most bytes that it holds, besides the rows and the results; UINT64_MAX when it cannot be
+ * done. */
 FDS_API uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *params,
                                           size_t columns, unsigned threads);
 /* values and errors [players * columns], player by player: Shapley values and their standard
  * errors (jackknife over the pairs; for shrunk values with an estimate of the bias as well). errors
- * and report may be NULL. Memory does not grow with the number of coalitions but for 32 bytes
- * each. Sets OpenBLAS to one thread, for the whole process. */
+ * and report may be NULL. Memory grows by 32 bytes per coalition. Sets OpenBLAS to one thread
+ * while it works, for the whole process. */
 FDS_API fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
                                      const fds_ls_params *params, unsigned threads, double *values,
                                      double *errors, fds_ls_report *report,

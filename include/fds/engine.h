@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine under fds.h: networks, many at a time, and random numbers. It is for benchmarks and for
- * the curious, and may change in any version.
+ * The engine under fds.h: networks, many at a time, and random numbers. It is for benchmarks, and
+ * may change in any version.
  */
 #ifndef FDS_ENGINE_H
 #define FDS_ENGINE_H
@@ -104,8 +104,8 @@ FDS_API fds_status fds_lane_train(fds_lane *lane, const fds_inputs *inputs, cons
                                   size_t count, const fds_train_params *params, float *weights,
                                   fds_train_report *report, const fds_events *events,
                                   fds_error *err);
-/* Class probabilities of inputs first .. first+count-1: probs[count * classes]. FDS_ERR_DIVERGED when
- * an answer is infinite or not a number. */
+/* Class probabilities of inputs first .. first+count-1: probs[count * classes]. FDS_ERR_DIVERGED
+ * when an answer is infinite or not a number. */
 FDS_API fds_status fds_lane_predict(fds_lane *lane, const fds_inputs *inputs, size_t first,
                                     size_t count, const float *weights, float *probs,
                                     fds_error *err);

@@ -25,16 +25,16 @@ typedef enum fds_removal {
 /* The paper's value loss, input by input: for each share of the players (0 to 1), rounded to whole
  * players, that is removed or added, the cross-entropy -ln p(label) of a sub-model trained on the
  * others. values [players * columns], player by player, columns 1 (the same for all inputs) or one
- * an input of the table; losses[share_count * inputs], share by share. p is not taken below
+ * per input of the table; losses[share_count * inputs], share by share. p is not taken below
  * FLT_MIN: a loss is at most 87.3. Sub-models come from the table, so equal coalitions are trained
- * once; the table must keep FDS_STORE_F32, as FDS_STORE_F16 has no numbers below 6e-8. trained (or NULL): how
- * many were not there yet. */
+ * once; the table must keep FDS_STORE_F32, as FDS_STORE_F16 has no numbers below 6e-8. trained (or
+ * NULL): how many were not there yet. */
 FDS_API fds_status fds_value_loss(fds_table *table, fds_removal way, const double *values,
                                   size_t columns, const uint32_t *labels, const double *shares,
                                   size_t share_count, unsigned threads, double *losses,
                                   size_t *trained, const fds_events *events, fds_error *err);
 
-/* How near values come to those that are taken for the truth. NaN where it means nothing. */
+/* How close values are to reference values. NaN where a measure has no meaning. */
 typedef struct fds_agreement {
     double correlation;    /* over players; mean over the columns in which both differ */
     double within;         /* the same over the players whose label is the column's */
@@ -48,22 +48,22 @@ FDS_API fds_status fds_agree(const double *values, size_t columns, const double 
                              size_t truth_columns, size_t players, const uint32_t *player_labels,
                              const uint32_t *labels, fds_agreement *out, fds_error *err);
 
-/* How well low values find marked players: the probability that a marked one is valued below
+/* How well low values find marked players: the probability that a marked one has a lower value than
  * another, ties counting half; NaN when all or none are marked. values[players]. */
 FDS_API double fds_ranking_area(const double *values, const bool *is_marked, size_t players);
 
 /* ---- Methods compared ---- */
 
-/* A case is one set of data with one seed: every method values the players for the same test
+/* A case is one set of data with one seed: every method computes values for the same test
  * samples, the value loss of each is measured by retraining, and all of that is kept in a folder,
- * so that a case that was broken off goes on where it was. A report joins cases. docs/bench.md has
+ * so that an interrupted case goes on where it stopped. A report joins cases. docs/bench.md has
  * the methods, the files and the keys of their JSON. */
 
 /* "fds", ..., "freeshap/sample" (values for each test sample), ...: NULL-terminated. */
 FDS_API const char *const *fds_bench_methods(void);
 /* Compares methods on sets of data (names or paths), with the parameters of the job "bench": a case
- * for each set and seed in the folder dir, then the report. A call that was interrupted goes on
- * where it was. command: how to repeat it, for the report. */
+ * for each set and seed in the folder dir, then the report. An interrupted call goes on where
+ * it stopped. command: how to repeat it, for the report. */
 FDS_API fds_status fds_bench(const char *dir, const char *const *data, size_t count,
                              const fds_params *params, const char *command,
                              const fds_events *events, fds_error *err);
@@ -82,14 +82,15 @@ typedef struct fds_bench_change {
     double sigmas;
 } fds_bench_change;
 
-/* Tells every number that two report.json have in common and that differs by more than sigmas
- * standard errors, or, where the error of one is not known, as of correlations of a single seed, by
- * more than a twentieth. Also what only one of them has: a set of data (method "") or a method,
- * with what "only before" or "only after" and both numbers NaN. *compared: how many were looked at.
- * Of each set of data, first: what was measured on, "players", "tests", "inputs", "seeds" (how
- * many) or "seed" (the first other one), then settings, with method "" and errors of 0; of texts
- * such as "network lenet5 before, mlp after" both numbers are NaN. Losses of a single seed have
- * errors over its test samples alone, which share its models. */
+/* Calls on_change for every number that both report.json have and that differs by more than sigmas
+ * standard errors. Where an error is not known, as of the correlations of a single seed, a
+ * difference of more than a twentieth counts. Also reports what only one of them has, a data set
+ * (method "") or a method: what is then "only before" or "only after", and both numbers are NaN.
+ * *compared: how many numbers both have. For each data set, first come the differences in what was
+ * measured ("players", "tests", "inputs", "seeds", or "seed", the first one that differs) and in
+ * settings, with method "" and errors of 0; for texts, such as "network lenet5 before, mlp after",
+ * both numbers are NaN. The errors of a single seed are over its test samples alone, which share
+ * its models. */
 FDS_API fds_status fds_bench_compare(const char *before_path, const char *after_path, double sigmas,
                                      void (*on_change)(void *user, const fds_bench_change *change),
                                      void *user, size_t *compared, fds_error *err);

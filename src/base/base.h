@@ -18,6 +18,7 @@
 #include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -63,6 +64,22 @@ char *fds__strdup(const char *text);
 /* *product = a * b, false on overflow */
 static inline bool fds__mul(size_t a, size_t b, size_t *product) {
     return !__builtin_mul_overflow(a, b, product);
+}
+
+/* Allocates count zeroed items and sets a pointer to them: TRY(NEW(pointer, count, err)). */
+#define NEW(pointer, count, err)                               \
+    (((pointer) = fds__alloc_zero((count), sizeof *(pointer))) \
+         ? FDS_OK                                              \
+         : fds__fail_nomem((err), (count) * sizeof *(pointer)))
+
+/* A local pointer whose memory is freed at the end of its scope, also after a failed TRY:
+ *     OWNED double *scratch = NULL;
+ *     TRY(NEW(scratch, count, err)); */
+#define OWNED __attribute__((cleanup(fds__free_owned)))
+static inline void fds__free_owned(void *pointer) {
+    void *memory;
+    memcpy(&memory, pointer, sizeof memory);
+    fds__free(memory);
 }
 
 /* Grows an array to at least needed items with fds__realloc. */
@@ -351,6 +368,11 @@ void fds__safetensors_free(fds__safetensors *file);
 size_t fds__safetensors_count(const fds__safetensors *file);
 const fds__tensor *fds__safetensors_tensor(const fds__safetensors *file, size_t i);
 const fds__tensor *fds__safetensors_find(const fds__safetensors *file, const char *name);
+/* Fails unless the file has a tensor of that name and shape (dims beyond rank are 0) and all its values
+ * are finite. owner is whose tensor it is, for messages. */
+fds_status fds__safetensors_check(const char *path, const fds__safetensors *file, const char *owner,
+                                  const char *name, uint32_t rank, const uint32_t dims[4],
+                                  fds_error *err);
 const char *fds__safetensors_meta(const fds__safetensors *file, const char *key); /* or NULL */
 fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, size_t count,
                                   const fds__meta *meta, size_t meta_count, fds_error *err);
@@ -361,5 +383,11 @@ fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, 
 typedef enum fds__isa_set { FDS__ISA_AVX512, FDS__ISA_AVX2, FDS__ISA_GENERIC } fds__isa_set;
 /* The best that the processor has, or the one that FDS_ISA in the environment names. */
 fds_status fds__isa_choose(fds__isa_set *out, fds_error *err);
+
+/* From flush to restore the calling thread takes numbers too small for a normal float as 0. On x86 each
+ * of them costs a hundred times a normal one, and an optimizer's moments decay to them and stay there.
+ * The return value is what restore needs. */
+unsigned fds__tiny_flush(void);
+void fds__tiny_restore(unsigned before);
 
 #endif

@@ -4,6 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <xmmintrin.h>
+#endif
 
 static const char *const names[] = {"avx512", "avx2", "generic"}; /* as fds__isa_set numbers them */
 enum { SETS = sizeof names / sizeof *names };
@@ -31,6 +34,24 @@ fds_status fds__isa_choose(fds__isa_set *out, fds_error *err) {
         "FDS_ISA=%s: this processor or build has no such instruction set; unset it, or "
         "use avx512, avx2 or generic",
         forced);
+}
+
+unsigned fds__tiny_flush(void) {
+#ifdef __x86_64__
+    unsigned before = _mm_getcsr();
+    _mm_setcsr(before | 0x8040); /* results are flushed to zero, denormal operands are zero */
+    return before;
+#else
+    return 0;
+#endif
+}
+
+void fds__tiny_restore(unsigned before) {
+#ifdef __x86_64__
+    _mm_setcsr(before);
+#else
+    (void)before;
+#endif
 }
 
 const char *fds_isa(void) {

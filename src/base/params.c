@@ -103,7 +103,7 @@ static size_t distance(const char *a, const char *b) {
     return old[b_size];
 }
 
-const char *fds__nearest(const char *word, const char *const *names) {
+const char *fds_nearest(const char *word, const char *const *names) {
     size_t length = strlen(word), limit = length < 6 ? 1 : length / 3, best = limit + 1;
     const char *nearest = NULL;
     for (; *names; names++) {
@@ -119,7 +119,7 @@ const char *fds__nearest(const char *word, const char *const *names) {
 }
 
 const char *fds__hint(const char *word, const char *const *names, char out[FDS__HINT]) {
-    const char *nearest = fds__nearest(word, names);
+    const char *nearest = fds_nearest(word, names);
     out[0] = 0;
     if (nearest)
         snprintf(out, FDS__HINT, "; did you mean \"%s\"?", nearest);
@@ -350,6 +350,38 @@ fds_status fds_params_get(const fds_params *params, const char *name, char *out,
     return FDS_OK;
 }
 
+json_t *fds__params_json(const fds_params *params) {
+    json_t *object = json_object();
+    for (size_t i = 0; object && i < ROWS; i++) {
+        const row *r = &rows[i];
+        const void *field = (const char *)params + r->at;
+        json_t *value = NULL;
+        if (!(r->jobs & params->job) || (!params->given[r->place] && !r->standard))
+            continue;
+        switch (r->type) {
+        case TYPE_FLAG:
+            value = json_boolean(*(const bool *)field);
+            break;
+        case TYPE_TEXT:
+            value = fds__json_string(*(const char *const *)field);
+            break;
+        case TYPE_CHOICE:
+            value = json_string(fds__choice_name(params, r->place));
+            break;
+        case TYPE_COUNT:
+            value = json_integer((json_int_t) * (const uint64_t *)field);
+            break;
+        default:
+            value = fds__json_real(*(const double *)field);
+        }
+        if (!fds__json_put(object, r->name, value)) {
+            json_decref(object);
+            return NULL;
+        }
+    }
+    return object;
+}
+
 bool fds_params_describe(const char *job, size_t i, fds_param_info *info) {
     static const char *const types[] = {"flag", "text", "choice", "count", "real"};
     unsigned bit = job_of(job);
@@ -390,13 +422,17 @@ bool fds__is_among(const char *method, const char *list) {
     return false;
 }
 
-/* "a b c" as "a, b or c". */
+/* "a b @" as "a, b or some baselines". */
 static void join(const char *list, char *out, size_t size) {
     size_t used = 0;
-    for (const char *at = list; *at && used + 4 < size; at++) {
-        const char *then = strchr(at + 1, ' ') ? ", " : " or ";
-        used += (size_t)snprintf(out + used, size - used, "%.*s", *at == ' ' ? 4 : 1,
-                                 *at == ' ' ? then : at);
+    for (const char *at = list; *at && used < size; at += strspn(at, " ")) {
+        int length = (int)strcspn(at, " ");
+        const char *link = at == list ? "" : at[length] ? ", " : " or ";
+        bool is_baselines = *at == '@';
+        used += (size_t)snprintf(out + used, size - used, "%s%.*s", link,
+                                 is_baselines ? (int)sizeof "some baselines" : length,
+                                 is_baselines ? "some baselines" : at);
+        at += length;
     }
 }
 
@@ -428,9 +464,9 @@ fds_status fds__params_check(const fds_params *params, const char *method, const
                         (takes && strchr(r->methods, '@') && fds__is_among(r->name, takes));
         if (!is_taken) {
             join(r->methods, list, sizeof list);
-            return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply to method %s%s%s", r->name,
-                             method, strchr(list, '@') ? "" : "; it applies to ",
-                             strchr(list, '@') ? "" : list);
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "`%s` does not apply to method %s; it applies to %s", r->name, method,
+                             list);
         }
         if (r->needs)
             TRY(check_needs(params, r, err));

@@ -5,6 +5,8 @@
 
 #include "fds.h"
 
+#include <jansson.h>
+
 /* The greatest whole number that every reader of JSON keeps exactly. */
 #define FDS__EXACT_MAX 9007199254740991.0
 
@@ -57,14 +59,14 @@ bool fds__is_among(const char *method, const char *list);
  * without another that it needs. takes: the parameters that a baseline names as its own, or NULL. */
 fds_status fds__params_check(const fds_params *params, const char *method, const char *takes,
                              fds_error *err);
+/* The parameters that were given or have a default, by name; NULL: no memory. */
+json_t *fds__params_json(const fds_params *params);
 /* A place in "a|b|c", or -1. */
 int fds__choice_find(const char *choices, const char *word);
 /* The word of a CHOICE field as the job's row has it; "" when it is -1. */
 #define fds__choice(params, field) fds__choice_name(params, FDS__PLACE_##field)
 const char *fds__choice_name(const fds_params *params, enum fds__param_place place);
 
-/* The name most like word, or NULL when none is near; names ends with NULL. */
-const char *fds__nearest(const char *word, const char *const *names);
 /* '; did you mean "adam"?', or nothing; returns out. */
 enum { FDS__HINT = 96 };
 const char *fds__hint(const char *word, const char *const *names, char out[FDS__HINT]);

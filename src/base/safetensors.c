@@ -14,6 +14,7 @@
 #include "base/base.h"
 
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 #define MAX_HEADER ((size_t)100 << 20)
@@ -218,12 +219,6 @@ const fds__tensor *fds__safetensors_find(const fds__safetensors *file, const cha
     return NULL;
 }
 
-const char *fds__safetensors_meta(const fds__safetensors *file, const char *key) {
-    return json_string_value(json_object_get(json_object_get(file->header, "__metadata__"), key));
-}
-
-/* ---- writing ---- */
-
 static size_t tensor_bytes(const fds__tensor *t) {
     size_t bytes = sizeof(float);
     assert(t->rank <= sizeof t->dims / sizeof *t->dims);
@@ -231,6 +226,33 @@ static size_t tensor_bytes(const fds__tensor *t) {
         bytes *= t->dims[d];
     return bytes;
 }
+
+fds_status fds__safetensors_check(const char *path, const fds__safetensors *file, const char *owner,
+                                  const char *name, uint32_t rank, const uint32_t dims[4],
+                                  fds_error *err) {
+    const fds__tensor *t = fds__safetensors_find(file, name);
+    if (!t)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%s\" of %s is missing", path, name,
+                         owner);
+    if (t->rank != rank || memcmp(t->dims, dims, sizeof t->dims) != 0)
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "%s: tensor \"%s\" has the wrong shape: %u dimensions (%u, %u, %u, %u) "
+                         "instead of %u (%u, %u, %u, %u)",
+                         path, name, t->rank, t->dims[0], t->dims[1], t->dims[2], t->dims[3], rank,
+                         dims[0], dims[1], dims[2], dims[3]);
+    for (size_t i = 0; i < tensor_bytes(t) / sizeof(float); i++)
+        if (!isfinite(t->values[i]))
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: tensor \"%s\": value %zu is infinite or not a number", path, name,
+                             i);
+    return FDS_OK;
+}
+
+const char *fds__safetensors_meta(const fds__safetensors *file, const char *key) {
+    return json_string_value(json_object_get(json_object_get(file->header, "__metadata__"), key));
+}
+
+/* ---- writing ---- */
 
 /* NULL: out of memory, or a text is not UTF-8. */
 static char *make_header(const fds__tensor *tensors, size_t count, const fds__meta *meta,

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A deep network in memory: its tensors and how they start, are read and written; a training step.
+ * A deep network in memory: creating it, reading and writing its tensors, training it.
  */
-#include "deep/net.h"
+#include "deep/onednn.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
-/* Room for what oneDNN itself needs beside tensors: scratch of its kernels, a weight's copy. */
-#define OWN_NEEDS ((size_t)48 << 20)
+/* Bytes that oneDNN needs beside tensors: scratch of its kernels, a weight's copy. */
+#define ONEDNN_BYTES ((size_t)48 << 20)
 
 static size_t padded(size_t channels) { return (channels + 15) / 16 * 16; }
 
-/* From the shapes alone, channels rounded up to whole blocks: an estimate, not below the truth. */
+/* An estimate from the shapes, with channels rounded up to whole blocks: not below the truth. */
 static size_t memory_needed(const fds__deep_params *p, const deep_graph *g) {
     size_t floats = 0, greatest = 0;
     for (uint32_t i = 0; i < g->tensor_count; i++) {
@@ -29,67 +29,46 @@ static size_t memory_needed(const fds__deep_params *p, const deep_graph *g) {
         if (g->nodes[i].kind != DEEP_ADD)
             floats += g->nodes[i].kind == DEEP_NORM ? size + size / 4 : size;
     }
-    return sizeof(fds__deep) + (floats + 5 * greatest) * sizeof(float) + OWN_NEEDS;
+    return sizeof(fds__deep) + (floats + 5 * greatest) * sizeof(float) + ONEDNN_BYTES;
 }
 
 static unsigned resolve(unsigned threads) { return threads ? threads : fds_processors(); }
 
-static fds_status check_threads(unsigned threads, fds_error *err) {
-    deep_team team;
-    TRY(deep_team_enter(resolve(threads), &team, err));
-    deep_team_leave(team);
-    return FDS_OK;
-}
-
 fds_status fds__deep_check(const fds__deep_params *params, size_t *memory, fds_error *err) {
     if (memory)
         *memory = 0;
-    deep_graph *graph = fds__alloc(sizeof *graph);
-    if (!graph)
-        return fds__fail_nomem(err, sizeof *graph);
-    fds_status status = deep_graph_build(params, graph, err);
-    if (status == FDS_OK)
-        status = check_threads(params->threads, err);
-    if (status == FDS_OK && memory)
+    OWNED deep_graph *graph = NULL;
+    TRY(NEW(graph, 1, err));
+    TRY(deep_graph_build(params, graph, err));
+    deep_team team; /* can OpenMP give that many threads? */
+    TRY(deep_team_enter(resolve(params->threads), &team, err));
+    deep_team_leave(team);
+    if (memory)
         *memory = memory_needed(params, graph);
-    fds__free(graph);
-    return status;
+    return FDS_OK;
 }
 
 static void draw(const deep_graph *g, uint32_t tensor, uint64_t seed, float *values) {
     fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_INIT, tensor, 0);
-    double scale = g->scale[tensor];
-    for (size_t i = 0; i < g->tensors[tensor].count; i++)
-        switch (g->init[tensor]) {
-        case DEEP_ZERO:
-            values[i] = 0;
-            break;
-        case DEEP_ONE:
-            values[i] = 1;
-            break;
-        case DEEP_UNIFORM:
-            values[i] = (float)(scale * (2 * fds_rng_unit(&rng) - 1));
-            break;
-        case DEEP_NORMAL:
-            values[i] = (float)(scale * fds_rng_normal(&rng));
-            break;
-        }
+    for (size_t i = 0; i < g->tensors[tensor].count; i++) {
+        double factor = g->init[tensor] == DEEP_UNIFORM  ? 2 * fds_rng_unit(&rng) - 1
+                        : g->init[tensor] == DEEP_NORMAL ? fds_rng_normal(&rng)
+                                                         : 1;
+        values[i] = (float)(g->scale[tensor] * factor);
+    }
 }
 
 static fds_status set_initial(fds__deep *net, fds_error *err) {
     size_t most = 0;
     for (uint32_t i = 0; i < net->graph.tensor_count; i++)
         most = MAX(most, net->graph.tensors[i].count);
-    float *values = fds__alloc(most * sizeof *values);
-    if (!values)
-        return fds__fail_nomem(err, most * sizeof *values);
-    fds_status status = FDS_OK;
-    for (uint32_t i = 0; status == FDS_OK && i < net->graph.tensor_count; i++) {
+    OWNED float *values = NULL;
+    TRY(NEW(values, most, err));
+    for (uint32_t i = 0; i < net->graph.tensor_count; i++) {
         draw(&net->graph, i, net->params.seed, values);
-        status = fds__deep_write(net, i, FDS__DEEP_VALUE, values, err);
+        TRY(fds__deep_write(net, i, FDS__DEEP_VALUE, values, err));
     }
-    fds__free(values);
-    return status;
+    return FDS_OK;
 }
 
 static fds_status make(fds__deep *net, const fds__deep_params *params, fds_error *err) {
@@ -107,16 +86,14 @@ static fds_status make(fds__deep *net, const fds__deep_params *params, fds_error
 }
 
 fds_status fds__deep_create(const fds__deep_params *params, fds__deep **out, fds_error *err) {
-    fds__deep *net = fds__alloc_zero(1, sizeof *net);
-    if (!net)
-        return fds__fail_nomem(err, sizeof *net);
+    fds__deep *net;
+    TRY(NEW(net, 1, err));
     fds_status status = make(net, params, err);
-    if (status != FDS_OK) {
+    if (status == FDS_OK)
+        *out = net;
+    else
         fds__deep_free(net);
-        return status;
-    }
-    *out = net;
-    return FDS_OK;
+    return status;
 }
 
 void fds__deep_free(fds__deep *net) {
@@ -142,35 +119,28 @@ uint64_t fds__deep_flops_train(const fds__deep *net) {
 size_t fds__deep_tensor_count(const fds__deep *net) { return net->graph.tensor_count; }
 
 fds__deep_tensor fds__deep_tensor_at(const fds__deep *net, size_t i) {
-    fds__deep_tensor tensor = net->graph.tensors[i];
-    tensor.name = net->graph.names[i];
-    return tensor;
+    return net->graph.tensors[i];
 }
 
 static fds_status find_area(const fds__deep *net, size_t i, fds__deep_part part, float **area,
                             fds_error *err) {
     if (i >= net->graph.tensor_count)
-        return fds__fail(err, FDS_ERR_USAGE, "there is no tensor %zu: %u are there", i,
+        return fds__fail(err, FDS_ERR_USAGE, "no tensor %zu: the network has %u", i,
                          net->graph.tensor_count);
     bool is_statistic = net->graph.tensors[i].is_statistic;
     if (is_statistic && part != FDS__DEEP_VALUE)
         return fds__fail(err, FDS_ERR_USAGE, "%s has neither gradient nor moments",
                          net->graph.names[i]);
-    switch (part) {
-    case FDS__DEEP_VALUE:
-        *area = is_statistic ? net->exec->running : net->exec->values;
-        return FDS_OK;
-    case FDS__DEEP_GRADIENT:
-        *area = net->exec->gradients;
-        return FDS_OK;
-    case FDS__DEEP_MOMENT1:
-        *area = net->moment1.data;
-        return FDS_OK;
-    case FDS__DEEP_MOMENT2:
-        *area = net->moment2.data;
-        return FDS_OK;
-    }
-    return fds__fail(err, FDS_ERR_USAGE, "a tensor has no part %d", (int)part);
+    float *const areas[] = {
+        [FDS__DEEP_VALUE] = is_statistic ? net->exec->running : net->exec->values,
+        [FDS__DEEP_GRADIENT] = net->exec->gradients,
+        [FDS__DEEP_MOMENT1] = net->moment1.data,
+        [FDS__DEEP_MOMENT2] = net->moment2.data,
+    };
+    if ((unsigned)part >= sizeof areas / sizeof *areas)
+        return fds__fail(err, FDS_ERR_USAGE, "a tensor has no part %d", (int)part);
+    *area = areas[part];
+    return FDS_OK;
 }
 
 fds_status fds__deep_read(const fds__deep *net, size_t i, fds__deep_part part, float *out,
@@ -196,38 +166,13 @@ void fds__deep_set_steps(fds__deep *net, uint64_t steps) { net->steps = steps; }
 
 /* ---- a file's tensors ---- */
 
-static fds_status check_tensor(const fds__deep *net, uint32_t i, const char *path,
-                               const fds__safetensors *file, fds_error *err) {
-    const fds__deep_tensor *t = &net->graph.tensors[i];
-    const char *name = net->graph.names[i];
-    const fds__tensor *found = fds__safetensors_find(file, name);
-    if (!found)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%s\" of %s is missing", path, name,
-                         net->network);
-    if (found->rank != t->rank || memcmp(found->dims, t->dims, sizeof t->dims) != 0)
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "%s: tensor \"%s\" has the wrong shape: %u dimensions (%u, %u, %u, %u) "
-                         "instead of %u (%u, %u, %u, %u)",
-                         path, name, found->rank, found->dims[0], found->dims[1], found->dims[2],
-                         found->dims[3], t->rank, t->dims[0], t->dims[1], t->dims[2], t->dims[3]);
-    for (size_t j = 0; j < t->count; j++)
-        if (!isfinite(found->values[j]))
-            return fds__fail(err, FDS_ERR_FORMAT,
-                             "%s: tensor \"%s\": value %zu is infinite or not a number", path, name,
-                             j);
-    return FDS_OK;
-}
-
-static bool has_tensor(const fds__deep *net, const char *name) {
-    for (uint32_t i = 0; i < net->graph.tensor_count; i++)
-        if (strcmp(net->graph.names[i], name) == 0)
-            return true;
-    return false;
-}
-
-static bool is_counter(const char *name) {
+/* Is it a tensor of the network, or PyTorch's counter of batches? */
+static bool is_known(const fds__deep *net, const char *name) {
     const char *end = strrchr(name, '.');
-    return strcmp(end ? end + 1 : name, "num_batches_tracked") == 0;
+    bool is_known = strcmp(end ? end + 1 : name, "num_batches_tracked") == 0;
+    for (uint32_t i = 0; i < net->graph.tensor_count; i++)
+        is_known |= strcmp(net->graph.names[i], name) == 0;
+    return is_known;
 }
 
 fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__safetensors *file,
@@ -235,10 +180,11 @@ fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__sa
     const deep_graph *g = &net->graph;
     for (uint32_t i = 0; i < g->tensor_count; i++)
         if (!features_only || !deep_is_head(g->names[i]))
-            TRY(check_tensor(net, i, path, file, err));
+            TRY(fds__safetensors_check(path, file, net->network, g->names[i], g->tensors[i].rank,
+                                       g->tensors[i].dims, err));
     for (size_t i = 0; !features_only && i < fds__safetensors_count(file); i++) {
         const char *name = fds__safetensors_tensor(file, i)->name;
-        if (!has_tensor(net, name) && !is_counter(name))
+        if (!is_known(net, name))
             return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%.100s\" does not belong to %s",
                              path, name, net->network);
     }
@@ -259,7 +205,8 @@ void deep_gather(deep_exec *exec, fds_shape shape, const float *x, size_t count)
     memset(exec->input + count * wanted, 0, (exec->batch - count) * wanted * sizeof *x);
 }
 
-/* PyTorch's rule: a tenth of the way to the batch's mean, and to its unbiased variance. */
+/* PyTorch's rule: the running statistics move a tenth of the way to the batch's mean and unbiased
+ * variance. */
 static void move_running(fds__deep *net) {
     const deep_exec *e = net->exec;
     for (uint32_t i = 0; i < net->graph.count; i++) {
@@ -295,7 +242,7 @@ fds_status fds__deep_backward(fds__deep *net, const float *gradient, fds_error *
 typedef struct {
     fds__deep *net;
     deep_adam constants;
-    int wrong; /* set by any thread */
+    int is_diverged; /* set by any thread */
 } step;
 
 static void step_part(void *context, size_t begin, size_t end) {
@@ -304,7 +251,7 @@ static void step_part(void *context, size_t begin, size_t end) {
     float *m = net->moment1.data, *v = net->moment2.data;
     if (!net->loops->adam(&s->constants, net->exec->values + begin, net->exec->gradients + begin,
                           m + begin, v + begin, end - begin))
-        __atomic_store_n(&s->wrong, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&s->is_diverged, 1, __ATOMIC_RELAXED);
 }
 
 fds_status fds__deep_step(fds__deep *net, const fds__adam *adam, fds_error *err) {
@@ -319,14 +266,14 @@ fds_status fds__deep_step(fds__deep *net, const fds__adam *adam, fds_error *err)
                             .keep = adam->decoupled ? 1 - adam->lr * adam->weight_decay : 1,
                             .rate = (float)(adam->lr / (1 - pow(adam->beta1, t))),
                             .root = (float)(1 / sqrt(1 - pow(adam->beta2, t)))}};
-    /* idle taps stay as they are, unless something else than a gradient moves them */
+    /* idle taps have no gradient: only weight decay or a moment can move them */
     bool is_idle_still = adam->weight_decay == 0 && !net->has_idle_moments;
     deep_team team;
     TRY(deep_team_enter(net->params.threads, &team, err));
     net->steps++;
     deep_parallel(is_idle_still ? net->exec->active : net->exec->weights, step_part, &s);
     deep_team_leave(team);
-    if (s.wrong)
+    if (s.is_diverged)
         return fds__fail(
             err, FDS_ERR_DIVERGED,
             "a weight is no longer finite after step %llu: use a smaller learning rate",

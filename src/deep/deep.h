@@ -3,9 +3,9 @@
  * deep: one large network at a time, on oneDNN. Forward, backward, Adam; batch norm with running
  * statistics, residual connections; f32, or bf16 with f32 master weights.
  *
- *   graph.c   network names to a graph of nodes with torchvision's tensor names and shapes
+ *   graph.c   the name of a network to a graph of nodes and tensors
  *   deep.c    the network in memory: weights, moments, statistics; forward, backward, step
- *   infer.c   a frozen copy for answering: batch norm folded into the convolutions
+ *   infer.c   a frozen copy for prediction: batch norm folded into the convolutions
  *   loops.c   our own loops, for each instruction set; parallel.c their threads
  *
  * oneDNN stays behind onednn.h, in three files:
@@ -13,18 +13,16 @@
  *   onednn.c    their memory; weights to and from PyTorch's layout
  *   program.c   the operations in order, and their execution
  *
- * Bits depend on the number of threads and on the instruction set: both are to be recorded with
- * whatever a network made. With both the same, the same calls give the same bits.
+ * The same calls give the same bits for the same number of threads and instruction set. A caller
+ * records both with its results.
  *
- * | network            | what it is                                                      |
- * | ------------------ | --------------------------------------------------------------- |
- * | resnet18, resnet50 | torchvision's, names and shapes                                 |
- * | cnn                | a small one that is quick to train                              |
- * | mlp                | for feature vectors and images alike: two hidden layers of      |
- * |                    | 1,024, or of 512 on inputs of more than 1,024 numbers           |
- * | linear             | a linear layer alone                                            |
- *
- * Images have 3 channels in the resnets: a single channel is repeated.
+ * The networks:
+ *   resnet18, resnet50  torchvision's, with its tensor names and shapes; for images of 3 channels
+ *                       or 1, which is repeated
+ *   cnn                 3 convolutions and 2 residual blocks; fast to train
+ *   mlp                 2 hidden layers of 1,024, or of 512 on inputs of more than 1,024 numbers;
+ *                       for images and feature vectors
+ *   linear              a linear layer alone
  */
 #ifndef FDS_DEEP_H
 #define FDS_DEEP_H
@@ -33,7 +31,7 @@
 
 typedef enum fds__precision { FDS__PRECISION_F32, FDS__PRECISION_BF16 } fds__precision;
 
-/* What stands after the last layer of features:
+/* The layers after the features:
  *   FDS__HEAD_EXPLAIN   the paper's: a convolution ("head.conv"), pooling over the image, and a
  *                      linear layer ("head.fc"); mlp, linear: the linear layer alone
  *   FDS__HEAD_CLASSIFY  torchvision's: pooling over the image and a linear layer ("fc") */
@@ -44,32 +42,33 @@ typedef struct fds__deep_params {
     fds__head head;
     fds_shape input;
     uint32_t outputs;
-    uint32_t batch;   /* samples of a training step */
-    unsigned threads; /* 0: one a processor */
+    uint32_t batch;   /* samples per training step */
+    unsigned threads; /* 0: one per processor */
     fds__precision precision;
     uint64_t seed; /* initial weights */
 } fds__deep_params;
 
-/* A network that can be trained. Belongs to one thread, and works on several. */
+/* A network that can be trained. Belongs to one thread, and computes on several. */
 typedef struct fds__deep fds__deep;
 
 /* The names above, NULL-terminated. */
 const char *const *fds__deep_networks(void);
-/* FDS_ERR_UNSUPPORTED, saying why, where the processor has no bf16 instructions that work. */
+/* FDS_ERR_UNSUPPORTED, with the reason, where the processor has no bf16 instructions that work. */
 fds_status fds__deep_bf16_check(fds_error *err);
-/* Names the first mistake; what bytes it would hold (0 on a mistake) goes to memory, may be NULL */
+/* Names the first mistake. memory (may be NULL) receives the bytes that the network would take, 0
+ * on a mistake. */
 fds_status fds__deep_check(const fds__deep_params *params, size_t *memory, fds_error *err);
 
-/* Weights start as PyTorch's do (He's rule for the resnets' convolutions), the last linear layer at
- * 0 in FDS__HEAD_EXPLAIN: an explainer begins with the efficient share for everyone. */
+/* Weights start as PyTorch's do (He's rule for the resnets' convolutions); with FDS__HEAD_EXPLAIN
+ * the last linear layer starts at 0: an explainer first gives all players equal shares. */
 fds_status fds__deep_create(const fds__deep_params *params, fds__deep **out, fds_error *err);
 void fds__deep_free(fds__deep *net);
 const fds__deep_params *fds__deep_get_params(const fds__deep *net); /* threads: as resolved */
 /* Multiplications and additions of a training step, for one sample. */
 uint64_t fds__deep_flops_train(const fds__deep *net);
-const char *fds__deep_isa(void); /* what oneDNN runs on: "AVX512_CORE", ... */
+const char *fds__deep_isa(void); /* the instruction set that oneDNN uses: "AVX512_CORE", ... */
 
-/* ---- its tensors, in PyTorch's layout ---- */
+/* ---- tensors, in PyTorch's layout ---- */
 
 typedef enum fds__deep_part {
     FDS__DEEP_VALUE,
@@ -83,7 +82,7 @@ typedef struct fds__deep_tensor {
     uint32_t rank;
     uint32_t dims[4];
     size_t count;
-    bool is_statistic; /* running_mean, running_var: FDS__DEEP_VALUE is all it has */
+    bool is_statistic; /* running_mean, running_var: has FDS__DEEP_VALUE only */
 } fds__deep_tensor;
 
 size_t fds__deep_tensor_count(const fds__deep *net);
@@ -92,23 +91,23 @@ fds_status fds__deep_read(const fds__deep *net, size_t i, fds__deep_part part, f
                           fds_error *err);
 fds_status fds__deep_write(fds__deep *net, size_t i, fds__deep_part part, const float *values,
                            fds_error *err);
-uint64_t fds__deep_steps(const fds__deep *net); /* optimiser steps made; Adam's t */
+uint64_t fds__deep_steps(const fds__deep *net); /* optimizer steps made: Adam's t */
 void fds__deep_set_steps(fds__deep *net, uint64_t steps);
 
-/* Takes the tensors of a file by name. A missing, misshapen or non-finite one is named. With
- * features_only those of the head are left as they are and need not be there; tensors of the file
- * that the network lacks are then passed over, else they are a mistake ("num_batches_tracked"
- * never is). After such a failure the network is as it was. */
+/* Loads the tensors of a file by name. An error names a tensor that is missing, misshapen or not
+ * finite, or unknown to the network (but not "num_batches_tracked"). With features_only the head
+ * stays as it is and unknown tensors are ignored. After such an error the network is unchanged. */
 struct fds__safetensors;
 fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__safetensors *file,
                           bool features_only, fds_error *err);
 
 /* ---- training ---- */
 
-/* x (batch, channels, height, width) of params.input; out (batch, outputs). Batch norm takes the
+/* x (batch, channels, height, width) of params.input; out (batch, outputs). Batch norm uses the
  * batch's own statistics and moves the running ones, by PyTorch's rule (momentum 0.1). */
 fds_status fds__deep_forward(fds__deep *net, const float *x, float *out, fds_error *err);
-/* After forward: gradient (batch, outputs) of the loss by out; leaves that by every weight. */
+/* After forward: from the gradient (batch, outputs) of the loss by out to the gradient by every
+ * weight. */
 fds_status fds__deep_backward(fds__deep *net, const float *gradient, fds_error *err);
 
 typedef struct fds__adam {
@@ -118,17 +117,17 @@ typedef struct fds__adam {
 /* FDS_ERR_DIVERGED when a weight is no longer finite. */
 fds_status fds__deep_step(fds__deep *net, const fds__adam *adam, fds_error *err);
 
-/* ---- answering ---- */
+/* ---- prediction ---- */
 
-/* A frozen copy. Belongs to one thread. */
+/* A frozen copy of a network. Belongs to one thread. */
 typedef struct fds__deep_infer fds__deep_infer;
-/* batch: how many samples are computed at once. */
+/* batch: samples computed at once. */
 fds_status fds__deep_infer_create(const fds__deep *net, uint32_t batch, fds__deep_infer **out,
                                   fds_error *err);
-/* Takes the weights and running statistics anew. */
+/* Copies the weights and running statistics again. */
 fds_status fds__deep_infer_update(fds__deep_infer *infer, const fds__deep *net, fds_error *err);
 /* x (count, channels, height, width), any count; out (count, outputs). The bits of a sample do not
- * depend on which others are asked for with it. */
+ * depend on the other samples of the call. */
 fds_status fds__deep_infer_run(fds__deep_infer *infer, const float *x, size_t count, float *out,
                                fds_error *err);
 void fds__deep_infer_free(fds__deep_infer *infer);

@@ -2,10 +2,10 @@
  *
  * Nodes of a graph as descriptors of oneDNN's primitives, and the layouts that these choose.
  *
- * Images between nodes lie as oneDNN's convolutions like it best on this processor, all in the same
- * way. A weight is kept as its gradient is computed, so that the optimiser walks over both; where
- * forward or backward want it otherwise, it is copied just before the operation that needs it,
- * when it has to come from memory anyhow. */
+ * All images between nodes have one layout, the one that oneDNN's convolutions prefer on this
+ * processor. A weight has the layout of its gradient, so that the optimizer walks over both; where
+ * forward or backward want another layout, the weight is copied just before the operation, which
+ * has to read it from memory in any case. */
 #include "deep/program.h"
 
 /* ---- descriptors ---- */
@@ -13,8 +13,7 @@
 static dnnl_memory_desc_t md_make(deep_maker *m, int rank, const dnnl_dims_t dims,
                                   dnnl_data_type_t type, dnnl_format_tag_t tag) {
     dnnl_memory_desc_t md = {0};
-    if (m->status == FDS_OK)
-        deep_check(m, dnnl_memory_desc_init_by_tag(&md, rank, dims, type, tag));
+    ONEDNN(m, dnnl_memory_desc_init_by_tag(&md, rank, dims, type, tag));
     return md;
 }
 
@@ -24,26 +23,22 @@ static dnnl_primitive_desc_t pd_make(deep_maker *m, const void *desc, bool has_s
     dnnl_primitive_attr_t attr = NULL;
     dnnl_post_ops_t post = NULL;
     dnnl_primitive_desc_t pd = NULL;
-    if (m->status != FDS_OK)
-        return NULL;
-    deep_check(m, dnnl_primitive_attr_create(&attr));
-    deep_check(m, dnnl_post_ops_create(&post));
-    if (m->status == FDS_OK) {
-        deep_check(m, dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
-        if (has_sum)
-            deep_check(m, dnnl_post_ops_append_sum(post, 1));
-        if (has_relu)
-            deep_check(m, dnnl_post_ops_append_eltwise(post, 1, dnnl_eltwise_relu, 0, 0));
-        deep_check(m, dnnl_primitive_attr_set_post_ops(attr, post));
-    }
-    if (m->status == FDS_OK)
-        deep_check(m, dnnl_primitive_desc_create(&pd, desc, attr, m->p->engine, hint));
+    ONEDNN(m, dnnl_primitive_attr_create(&attr));
+    ONEDNN(m, dnnl_post_ops_create(&post));
+    ONEDNN(m, dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
+    if (has_sum)
+        ONEDNN(m, dnnl_post_ops_append_sum(post, 1));
+    if (has_relu)
+        ONEDNN(m, dnnl_post_ops_append_eltwise(post, 1, dnnl_eltwise_relu, 0, 0));
+    ONEDNN(m, dnnl_primitive_attr_set_post_ops(attr, post));
+    ONEDNN(m, dnnl_primitive_desc_create(&pd, desc, attr, m->p->engine, hint));
     dnnl_post_ops_destroy(post);
     dnnl_primitive_attr_destroy(attr);
     return pd;
 }
 
-/* The layout of images that convolutions like best here: asked for one of middling size. */
+/* The layout of images that convolutions prefer here: the one that oneDNN chooses for a convolution
+ * of middling size. */
 static void choose_tag(deep_maker *m) {
     static const dnnl_format_tag_t tags[] = {dnnl_nChw16c, dnnl_nChw8c, dnnl_nhwc};
     static const uint32_t chunks[] = {16, 8, 16};
@@ -51,10 +46,9 @@ static void choose_tag(deep_maker *m) {
     dnnl_memory_desc_t x = md_make(m, 4, image, m->p->type, dnnl_format_tag_any), y = x;
     dnnl_memory_desc_t w = md_make(m, 4, filter, m->p->type, dnnl_format_tag_any);
     dnnl_convolution_desc_t desc;
-    if (m->status == FDS_OK)
-        deep_check(m, dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training,
-                                                         dnnl_convolution_direct, &x, &w, NULL, &y,
-                                                         one, one, one));
+    ONEDNN(m,
+           dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct,
+                                              &x, &w, NULL, &y, one, one, one));
     dnnl_primitive_desc_t pd = pd_make(m, &desc, false, false, NULL);
     if (!pd)
         return;
@@ -86,7 +80,7 @@ static dnnl_memory_desc_t form_md(deep_maker *m, fds_shape s, bool is_folded, ui
     return md_make(m, 4, dims, m->p->type, m->p->tag);
 }
 
-/* Of a tensor of that form, in the layout of all images. */
+/* The strides of a tensor of that form, in the layout of all images. */
 static deep_strides form_strides(deep_maker *m, fds_shape s, bool is_folded, uint32_t taps) {
     size_t chunk = m->p->chunk, blocks = s.channels / chunk, depth = (size_t)s.channels * taps;
     size_t pixels = (size_t)s.height * s.width, plane = pixels * chunk, batch = m->exec->batch;
@@ -105,8 +99,8 @@ static deep_strides form_strides(deep_maker *m, fds_shape s, bool is_folded, uin
 
 /* ---- folding ---- */
 
-/* Greatest maps, in pixels of the result, on which columns were measured to be faster: filters of
- * one tap, whose columns are the image itself, and others, where columns multiply with padding. */
+/* The largest maps, in pixels of the result, on which columns are faster, as measured: for filters
+ * of one tap, whose columns are the image itself, and for others, whose columns include padding. */
 enum { MAP_ONE_TAP = 16, MAP_MORE_TAPS = 4 };
 
 static bool wants_product(deep_maker *m, const deep_node *n, const deep_spec *spec) {
@@ -114,7 +108,7 @@ static bool wants_product(deep_maker *m, const deep_node *n, const deep_spec *sp
     if (!chunk || !n->in || m->exec->graph->nodes[n->in].shape.channels % chunk ||
         n->shape.channels % chunk)
         return false;
-    if (n->other && m->exec->batch > 1) /* it adds to what is there, in the form which that has */
+    if (n->other && m->exec->batch > 1) /* it adds to another result, in the form of that result */
         return m->p->specs[n->other].is_folded;
     return pixels <=
            (spec->move.kernel[0] * spec->move.kernel[1] == 1 ? MAP_ONE_TAP : MAP_MORE_TAPS);
@@ -127,7 +121,7 @@ static bool same_place(const deep_move *p) {
            p->from.column == p->to.column;
 }
 
-/* In which form the operand is read, and whether it has to be brought to it. is_folded: wanted. */
+/* The form in which the node reads its operand (folded or not), and whether that needs a copy. */
 static void describe_source(deep_maker *m, const deep_node *n, deep_spec *spec, bool is_folded) {
     uint32_t operand = deep_operand(n);
     const deep_spec *from = &m->p->specs[operand];
@@ -174,10 +168,8 @@ static void window(const deep_node *n, fds_shape in, parts *q) {
 
 static void keep(deep_maker *m, uint32_t tensor, const dnnl_memory_desc_t *kept,
                  const dnnl_memory_desc_t *plain) {
-    if (m->status == FDS_OK) {
-        m->p->kept[tensor] = *kept;
-        m->p->plain[tensor] = *plain;
-    }
+    m->p->kept[tensor] = *kept;
+    m->p->plain[tensor] = *plain;
 }
 
 typedef union {
@@ -185,8 +177,8 @@ typedef union {
     dnnl_inner_product_desc_t fc;
 } product_desc;
 
-/* Source, weights, bias and result of a convolution or linear layer, the weights left open. The
- * network's input is left open as well: the first layer chooses. */
+/* Source, weights, bias and result of a convolution or linear layer. oneDNN chooses the layout of
+ * the weights, and of the network's input for the first layer. */
 static parts product_parts(deep_maker *m, const deep_node *n, const deep_spec *spec) {
     parts q = {0};
     fds_shape in = m->exec->graph->nodes[n->in].shape;
@@ -208,14 +200,20 @@ static parts product_parts(deep_maker *m, const deep_node *n, const deep_spec *s
     q.y = is_conv ? form_md(m, n->shape, spec->is_folded, 1)
                   : md_make(m, 2, flat, is_last ? dnnl_f32 : m->p->type, dnnl_ab);
     dnnl_memory_desc_t plain = md_make(m, rank, dims, dnnl_f32, rank == 4 ? dnnl_abcd : dnnl_ab);
-    keep(m, n->tensor, &plain, &plain); /* kept is corrected later */
+    keep(m, n->tensor, &plain, &plain); /* kept: corrected later */
     if (n->has_bias)
         keep(m, n->tensor + 1, &q.b, &q.b);
     return q;
 }
 
-/* A convolution's form: whether it runs on columns, and of which taps. */
-static void choose_form(deep_maker *m, const deep_node *n, deep_spec *spec) {
+/* oneDNN 2.6's convolution of one tap in bf16 gives wrong results, forward and backward by data, on
+ * maps of exactly 5 pixels. All other sizes that were compared with plain sums are right. */
+static bool is_unsafe(const deep_maker *m, const parts *q) {
+    return m->p->type == dnnl_bf16 && q->w.ndims == 4 && q->w.dims[2] * q->w.dims[3] == 1 &&
+           q->y.ndims == 4 && q->y.dims[2] * q->y.dims[3] == 5;
+}
+
+static void describe_product(deep_maker *m, const deep_node *n, deep_spec *spec) {
     if (n->kind == DEEP_CONV) {
         deep_graph_crop(m->exec->graph, n, spec->move.kernel, spec->move.padding);
         spec->move.stride = n->stride;
@@ -223,35 +221,21 @@ static void choose_form(deep_maker *m, const deep_node *n, deep_spec *spec) {
     }
     if (n->in)
         describe_source(m, n, spec, spec->is_product);
-}
-
-/* oneDNN 2.6's convolution of one tap in bf16 gives wrong results, forward and by data, on maps of
- * exactly 5 pixels; of all sizes that were tried against plain sums, on no others. */
-static bool is_unsafe(const deep_maker *m, const parts *q) {
-    return m->p->type == dnnl_bf16 && q->w.ndims == 4 && q->w.dims[2] * q->w.dims[3] == 1 &&
-           q->y.ndims == 4 && q->y.dims[2] * q->y.dims[3] == 5;
-}
-
-static void describe_product(deep_maker *m, const deep_node *n, deep_spec *spec) {
-    choose_form(m, n, spec);
     parts q = product_parts(m, n, spec);
     const dnnl_memory_desc_t *b = n->has_bias ? &q.b : NULL;
     dnnl_prop_kind_t kind = m->exec->is_training ? dnnl_forward_training : dnnl_forward_inference;
     product_desc d;
-    if (m->status != FDS_OK)
-        return;
     if (n->kind == DEEP_CONV)
-        deep_check(m,
-                   dnnl_convolution_forward_desc_init(&d.conv, kind, dnnl_convolution_direct, &q.x,
-                                                      &q.w, b, &q.y, q.stride, q.left, q.right));
+        ONEDNN(m, dnnl_convolution_forward_desc_init(&d.conv, kind, dnnl_convolution_direct, &q.x,
+                                                     &q.w, b, &q.y, q.stride, q.left, q.right));
     else
-        deep_check(m, dnnl_inner_product_forward_desc_init(&d.fc, kind, &q.x, &q.w, b, &q.y));
+        ONEDNN(m, dnnl_inner_product_forward_desc_init(&d.fc, kind, &q.x, &q.w, b, &q.y));
     spec->forward = pd_make(m, &d, n->other != 0, n->has_relu, NULL);
     m->is_unsafe |= is_unsafe(m, &q);
     if (m->status != FDS_OK)
         return;
     spec->result = q.y;
-    if (!n->in) { /* what the first layer wants becomes the input's layout */
+    if (!n->in) { /* the first layer chooses the input's layout */
         m->p->specs[0].result = *deep_md(spec->forward, dnnl_query_src_md, 0);
         spec->source = m->p->specs[0].result;
     }
@@ -267,15 +251,13 @@ static void describe_product_backward(deep_maker *m, const deep_node *n, deep_sp
     dnnl_memory_desc_t gradient =
         md_make(m, plain->ndims, plain->dims, dnnl_f32, dnnl_format_tag_any);
     product_desc d;
-    if (m->status != FDS_OK)
-        return;
     q.y.data_type = m->p->type;
     if (n->kind == DEEP_CONV)
-        deep_check(m, dnnl_convolution_backward_weights_desc_init(&d.conv, dnnl_convolution_direct,
-                                                                  &x, &gradient, b, &q.y, q.stride,
-                                                                  q.left, q.right));
+        ONEDNN(m, dnnl_convolution_backward_weights_desc_init(&d.conv, dnnl_convolution_direct, &x,
+                                                              &gradient, b, &q.y, q.stride, q.left,
+                                                              q.right));
     else
-        deep_check(m, dnnl_inner_product_backward_weights_desc_init(&d.fc, &x, &gradient, b, &q.y));
+        ONEDNN(m, dnnl_inner_product_backward_weights_desc_init(&d.fc, &x, &gradient, b, &q.y));
     spec->backward_weights = pd_make(m, &d, false, false, spec->forward);
     if (m->status != FDS_OK)
         return;
@@ -283,11 +265,10 @@ static void describe_product_backward(deep_maker *m, const deep_node *n, deep_sp
     if (!n->in)
         return;
     if (n->kind == DEEP_CONV)
-        deep_check(m,
-                   dnnl_convolution_backward_data_desc_init(&d.conv, dnnl_convolution_direct, &x,
-                                                            &q.w, &q.y, q.stride, q.left, q.right));
+        ONEDNN(m, dnnl_convolution_backward_data_desc_init(&d.conv, dnnl_convolution_direct, &x,
+                                                           &q.w, &q.y, q.stride, q.left, q.right));
     else
-        deep_check(m, dnnl_inner_product_backward_data_desc_init(&d.fc, &x, &q.w, &q.y));
+        ONEDNN(m, dnnl_inner_product_backward_data_desc_init(&d.fc, &x, &q.w, &q.y));
     spec->backward = pd_make(m, &d, false, false, spec->forward);
 }
 
@@ -301,11 +282,11 @@ static void describe_norm(deep_maker *m, const deep_node *n, deep_spec *spec) {
         keep(m, n->tensor + i, &each, &each);
     spec->result = spec->source = m->p->specs[n->in].result;
     spec->is_folded = m->p->specs[n->in].is_folded;
-    deep_check(m, dnnl_batch_normalization_forward_desc_init(&d, dnnl_forward_training,
-                                                             &spec->result, epsilon, flags));
+    ONEDNN(m, dnnl_batch_normalization_forward_desc_init(&d, dnnl_forward_training, &spec->result,
+                                                         epsilon, flags));
     spec->forward = pd_make(m, &d, false, false, NULL);
-    deep_check(m, dnnl_batch_normalization_backward_desc_init(&d, dnnl_backward, &spec->result,
-                                                              &spec->result, epsilon, flags));
+    ONEDNN(m, dnnl_batch_normalization_backward_desc_init(&d, dnnl_backward, &spec->result,
+                                                          &spec->result, epsilon, flags));
     spec->backward = pd_make(m, &d, false, false, spec->forward);
 }
 
@@ -326,16 +307,14 @@ static void describe_pool(deep_maker *m, const deep_node *n, deep_spec *spec) {
     describe_source(m, n, spec, false);
     q.x = spec->source;
     spec->result = image_md(m, n->shape, m->p->type, m->p->tag);
-    if (m->status != FDS_OK)
-        return;
-    deep_check(m, dnnl_pooling_forward_desc_init(
-                      &d, is_training ? dnnl_forward_training : dnnl_forward_inference, kind, &q.x,
-                      &spec->result, q.stride, kernel, q.left, q.right));
+    ONEDNN(m, dnnl_pooling_forward_desc_init(
+                  &d, is_training ? dnnl_forward_training : dnnl_forward_inference, kind, &q.x,
+                  &spec->result, q.stride, kernel, q.left, q.right));
     spec->forward = pd_make(m, &d, false, false, NULL);
-    if (!is_training || m->status != FDS_OK)
+    if (!is_training)
         return;
-    deep_check(m, dnnl_pooling_backward_desc_init(&d, kind, &q.x, &spec->result, q.stride, kernel,
-                                                  q.left, q.right));
+    ONEDNN(m, dnnl_pooling_backward_desc_init(&d, kind, &q.x, &spec->result, q.stride, kernel,
+                                              q.left, q.right));
     spec->backward = pd_make(m, &d, false, false, spec->forward);
 }
 

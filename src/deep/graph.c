@@ -10,20 +10,16 @@
 #define MAX_SAMPLE ((size_t)1 << 26) /* floats of one node's result for one sample */
 #define MAX_BATCH ((size_t)1 << 31)  /* and for the whole batch */
 
-/* ---- tables of what is built ---- */
+/* ---- the networks as tables ---- */
 
-/* A row of the small network: a convolution, or a residual block of two, each with batch norm. */
-typedef struct {
+/* A row of cnn: a convolution of 3 x 3, or a residual block of two, each with batch norm. */
+static const struct {
     bool is_block;
-    uint32_t channels, kernel, stride;
-} cnn_row;
-
-static const cnn_row cnn_rows[] = {
-    {false, 32, 3, 1}, {false, 64, 3, 2}, {true, 64, 3, 1}, {false, 128, 3, 2}, {true, 128, 3, 1},
-};
+    uint32_t channels, stride;
+} cnn_rows[] = {{false, 32, 1}, {false, 64, 2}, {true, 64, 1}, {false, 128, 2}, {true, 128, 1}};
 enum { CNN_HEAD = 32, RESNET_HEAD = 512 }; /* channels of head.conv */
 
-/* Narrower on inputs so large that the first layer would be most of the network. */
+/* mlp is narrower on inputs so large that the first layer would be most of the network. */
 enum { MLP_LAYERS = 2, MLP_WIDTH = 1024, MLP_NARROW = 512, MLP_LARGE_INPUT = 1024 };
 
 typedef struct {
@@ -68,7 +64,7 @@ static void add_tensor(builder *b, const char *layer, const char *part, deep_ini
     }
     uint32_t i = g->tensor_count++;
     fds__deep_tensor *t = &g->tensors[i];
-    *t = (fds__deep_tensor){.rank = rank, .count = 1};
+    *t = (fds__deep_tensor){.name = g->names[i], .rank = rank, .count = 1};
     for (uint32_t d = 0; d < rank; d++) {
         t->dims[d] = dims[d];
         if (!fds__mul(t->count, dims[d], &t->count))
@@ -81,20 +77,27 @@ static void add_tensor(builder *b, const char *layer, const char *part, deep_ini
     g->scale[i] = scale;
 }
 
+/* A node that moves a window over its input, padded by half a window. */
+static deep_node slide(const builder *b, deep_kind kind, uint32_t in, uint32_t channels,
+                       uint32_t kernel, uint32_t stride) {
+    fds_shape s = b->g->nodes[in].shape;
+    uint32_t padding = kernel / 2;
+    return (deep_node){.kind = kind,
+                       .in = in,
+                       .shape = {channels, (s.height + 2 * padding - kernel) / stride + 1,
+                                 (s.width + 2 * padding - kernel) / stride + 1},
+                       .kernel = {kernel, kernel},
+                       .stride = stride,
+                       .padding = {padding, padding}};
+}
+
 static uint32_t conv(builder *b, const char *name, uint32_t in, uint32_t channels, uint32_t kernel,
                      uint32_t stride, bool has_bias) {
     fds_shape s = b->g->nodes[in].shape;
-    uint32_t padding = kernel / 2, dims[4] = {channels, s.channels, kernel, kernel};
-    deep_node node = {.kind = DEEP_CONV,
-                      .in = in,
-                      .shape = {channels, (s.height + 2 * padding - kernel) / stride + 1,
-                                (s.width + 2 * padding - kernel) / stride + 1},
-                      .kernel = {kernel, kernel},
-                      .stride = stride,
-                      .padding = {padding, padding},
-                      .has_bias = has_bias,
-                      .has_relu = has_bias,
-                      .tensor = b->g->tensor_count};
+    uint32_t dims[4] = {channels, s.channels, kernel, kernel};
+    deep_node node = slide(b, DEEP_CONV, in, channels, kernel, stride);
+    node.has_bias = node.has_relu = has_bias;
+    node.tensor = b->g->tensor_count;
     double bound = 1 / sqrt((double)s.channels * kernel * kernel);
     if (b->he && !has_bias)
         add_tensor(b, name, "weight", DEEP_NORMAL, sqrt(2.0 / channels / kernel / kernel), 4, dims);
@@ -112,10 +115,10 @@ static uint32_t norm(builder *b, const char *name, uint32_t in, bool has_relu) {
                       .shape = s,
                       .has_relu = has_relu,
                       .tensor = b->g->tensor_count};
-    add_tensor(b, name, "weight", DEEP_ONE, 0, 1, &s.channels);
-    add_tensor(b, name, "bias", DEEP_ZERO, 0, 1, &s.channels);
-    add_tensor(b, name, "running_mean", DEEP_ZERO, 0, 1, &s.channels);
-    add_tensor(b, name, "running_var", DEEP_ONE, 0, 1, &s.channels);
+    add_tensor(b, name, "weight", DEEP_CONSTANT, 1, 1, &s.channels);
+    add_tensor(b, name, "bias", DEEP_CONSTANT, 0, 1, &s.channels);
+    add_tensor(b, name, "running_mean", DEEP_CONSTANT, 0, 1, &s.channels);
+    add_tensor(b, name, "running_var", DEEP_CONSTANT, 1, 1, &s.channels);
     return add_node(b, node);
 }
 
@@ -129,16 +132,8 @@ static uint32_t add(builder *b, uint32_t in, uint32_t other) {
 }
 
 static uint32_t maxpool(builder *b, uint32_t in, uint32_t kernel, uint32_t stride) {
-    fds_shape s = b->g->nodes[in].shape;
-    uint32_t padding = kernel / 2;
-    return add_node(
-        b, (deep_node){.kind = DEEP_MAXPOOL,
-                       .in = in,
-                       .shape = {s.channels, (s.height + 2 * padding - kernel) / stride + 1,
-                                 (s.width + 2 * padding - kernel) / stride + 1},
-                       .kernel = {kernel, kernel},
-                       .stride = stride,
-                       .padding = {padding, padding}});
+    uint32_t channels = b->g->nodes[in].shape.channels;
+    return add_node(b, slide(b, DEEP_MAXPOOL, in, channels, kernel, stride));
 }
 
 static uint32_t avgpool(builder *b, uint32_t in) {
@@ -152,8 +147,8 @@ static uint32_t fc(builder *b, const char *name, uint32_t in, uint32_t outputs, 
                    bool is_zero) {
     size_t size = deep_node_size(&b->g->nodes[in]);
     uint32_t dims[2] = {outputs, (uint32_t)size};
-    double bound = 1 / sqrt((double)size);
-    deep_init init = is_zero ? DEEP_ZERO : DEEP_UNIFORM;
+    double bound = is_zero ? 0 : 1 / sqrt((double)size);
+    deep_init init = is_zero ? DEEP_CONSTANT : DEEP_UNIFORM;
     deep_node node = {.kind = DEEP_FC,
                       .in = in,
                       .shape = {outputs, 1, 1},
@@ -183,16 +178,16 @@ static uint32_t conv_norm(builder *b, const char *prefix, int number, uint32_t i
     return norm(b, join(name, prefix, "bn", number), y, has_relu);
 }
 
-/* A residual block: width of its inner convolutions, then widening times as many. */
+/* A residual block: width channels inside, widening times as many in the result. */
 static uint32_t block(builder *b, const char *prefix, uint32_t in, uint32_t width,
-                      uint32_t widening, uint32_t kernel, uint32_t stride) {
+                      uint32_t widening, uint32_t stride) {
     uint32_t channels = width * widening, shortcut = in, y;
     if (widening == 1) {
-        y = conv_norm(b, prefix, 1, in, width, kernel, stride, true);
-        y = conv_norm(b, prefix, 2, y, width, kernel, 1, false);
+        y = conv_norm(b, prefix, 1, in, width, 3, stride, true);
+        y = conv_norm(b, prefix, 2, y, width, 3, 1, false);
     } else {
         y = conv_norm(b, prefix, 1, in, width, 1, 1, true);
-        y = conv_norm(b, prefix, 2, y, width, kernel, stride, true);
+        y = conv_norm(b, prefix, 2, y, width, 3, stride, true);
         y = conv_norm(b, prefix, 3, y, channels, 1, 1, false);
     }
     if (stride != 1 || b->g->nodes[in].shape.channels != channels) {
@@ -212,7 +207,7 @@ static uint32_t build_resnet(builder *b, const resnet *r, uint32_t in) {
     for (uint32_t i = 0; i < 4; i++)
         for (uint32_t j = 0; j < r->blocks[i]; j++) {
             snprintf(prefix, sizeof prefix, "layer%u.%u.", i + 1, j);
-            y = block(b, prefix, y, 64u << i, r->widening, 3, i && !j ? 2 : 1);
+            y = block(b, prefix, y, 64u << i, r->widening, i && !j ? 2 : 1);
         }
     return y;
 }
@@ -220,10 +215,10 @@ static uint32_t build_resnet(builder *b, const resnet *r, uint32_t in) {
 static uint32_t build_cnn(builder *b, uint32_t y) {
     char prefix[DEEP_MAX_NAME];
     for (uint32_t i = 0; i < sizeof cnn_rows / sizeof *cnn_rows; i++) {
-        const cnn_row *r = &cnn_rows[i];
+        uint32_t channels = cnn_rows[i].channels, stride = cnn_rows[i].stride;
         snprintf(prefix, sizeof prefix, "layers.%u.", i);
-        y = r->is_block ? block(b, prefix, y, r->channels, 1, r->kernel, r->stride)
-                        : conv_norm(b, prefix, -1, y, r->channels, r->kernel, r->stride, true);
+        y = cnn_rows[i].is_block ? block(b, prefix, y, channels, 1, stride)
+                                 : conv_norm(b, prefix, -1, y, channels, 3, stride, true);
     }
     return y;
 }
@@ -236,8 +231,8 @@ static uint32_t build_mlp(builder *b, uint32_t y) {
     return y;
 }
 
-/* What deep.h says of fds__head; the small network's keeps the place in the map. is_flat: the
- * features are a vector. */
+/* The head as deep.h describes it; cnn's FDS__HEAD_EXPLAIN does not pool, so that it sees where in
+ * the image something is. is_flat: the features are a vector. */
 static void build_head(builder *b, uint32_t y, bool is_resnet, bool is_flat, fds__head head,
                        uint32_t outputs) {
     bool is_explain = head == FDS__HEAD_EXPLAIN;
@@ -260,10 +255,9 @@ static fds_status check_params(const fds__deep_params *p, fds_error *err) {
     for (const char *const *name = networks; p->network && *name; name++)
         is_known |= strcmp(*name, p->network) == 0;
     if (!is_known)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "network \"%.40s\" is not known: use resnet18, resnet50, cnn, mlp or linear",
-            p->network ? p->network : "");
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "unknown network \"%.40s\": use resnet18, resnet50, cnn, mlp or linear",
+                         p->network ? p->network : "");
     fds_shape s = p->input;
     if (find_resnet(p->network) && s.channels != 1 && s.channels != 3)
         return fds__fail(err, FDS_ERR_SHAPE, "%s takes images of 1 or 3 channels, not %u",
@@ -271,12 +265,12 @@ static fds_status check_params(const fds__deep_params *p, fds_error *err) {
     if (!s.channels || !s.height || !s.width || s.height > 65535 || s.width > 65535 ||
         s.channels > FDS__MAX_ACTIVATIONS || (size_t)s.channels * s.height > FDS__MAX_ACTIVATIONS ||
         fds__shape_size(s) > FDS__MAX_ACTIVATIONS)
-        return fds__fail(err, FDS_ERR_SHAPE, "inputs of %u x %u x %u are not possible", s.channels,
-                         s.height, s.width);
+        return fds__fail(err, FDS_ERR_SHAPE, "a network cannot take inputs of %u x %u x %u",
+                         s.channels, s.height, s.width);
     if (!p->outputs || !p->batch || p->batch > 65536)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "%u outputs, batch %u: at least 1 each, batch up to 65536", p->outputs,
-                         p->batch);
+                         "%u outputs, batch %u: both must be at least 1, batch at most 65536",
+                         p->outputs, p->batch);
     if (p->threads > 1024)
         return fds__fail(err, FDS_ERR_USAGE, "%u threads are too many: at most 1024", p->threads);
     if ((unsigned)p->head > FDS__HEAD_CLASSIFY || (unsigned)p->precision > FDS__PRECISION_BF16)
@@ -284,7 +278,7 @@ static fds_status check_params(const fds__deep_params *p, fds_error *err) {
     return FDS_OK;
 }
 
-/* Sums that only a whole network shows. */
+/* Limits that only a complete network can break. */
 static fds_status check_sizes(const fds__deep_params *p, const deep_graph *g, bool failed,
                               fds_error *err) {
     size_t weights = 0;
@@ -302,7 +296,7 @@ static fds_status check_sizes(const fds__deep_params *p, const deep_graph *g, bo
         if (g->nodes[i].kind == DEEP_NORM && (size_t)p->batch * s.height * s.width < 2)
             return fds__fail(err, FDS_ERR_USAGE,
                              "batch 1 is too small for %s on %u x %u images: batch norm needs two "
-                             "values a channel",
+                             "values per channel",
                              p->network, p->input.height, p->input.width);
     }
     return FDS_OK;
@@ -318,7 +312,7 @@ fds_status deep_graph_build(const fds__deep_params *params, deep_graph *graph, f
     bool is_mlp = strcmp(params->network, "mlp") == 0, is_flat = is_mlp || is_linear;
     if (r)
         input.channels = 3;
-    if (is_flat) /* an image is as good as a vector, and the vector is quicker */
+    if (is_flat) /* oneDNN is faster on a vector than on an image */
         input = (fds_shape){(uint32_t)fds__shape_size(input), 1, 1};
     uint32_t y = add_node(&b, (deep_node){.kind = DEEP_INPUT, .shape = input});
     if (!is_linear)
@@ -329,26 +323,26 @@ fds_status deep_graph_build(const fds__deep_params *params, deep_graph *graph, f
 
 /* ---- the folded graph ---- */
 
-/* First and last+1 of a filter's rows (or columns) that see the image, at least for one output; how
- * often they meet it, over all outputs. */
+/* The first and last+1 of a filter's rows (or columns) that see the image for at least one output.
+ * Returns how often they see it, over all outputs. */
 static uint64_t seen(const deep_graph *g, const deep_node *n, int axis, uint32_t *first,
                      uint32_t *end) {
     fds_shape in = g->nodes[n->in].shape;
     int64_t size = axis ? in.width : in.height, outputs = axis ? n->shape.width : n->shape.height;
     int64_t least = n->kernel[axis], most = 0, padding = n->padding[axis];
-    uint64_t meetings = 0;
+    uint64_t times = 0;
     for (int64_t o = 0; o < outputs; o++)
         for (int64_t k = 0; k < n->kernel[axis]; k++) {
             int64_t at = o * n->stride - padding + k;
             if (at >= 0 && at < size) {
                 least = MIN(least, k);
                 most = MAX(most, k + 1);
-                meetings++;
+                times++;
             }
         }
     *first = (uint32_t)MIN(least, padding); /* else the padding would be negative */
     *end = (uint32_t)most;
-    return meetings;
+    return times;
 }
 
 void deep_graph_crop(const deep_graph *graph, const deep_node *node, uint32_t kernel[2],
@@ -374,12 +368,12 @@ static void fold_tensors(const deep_graph *g, const deep_node *n, deep_graph *f,
     *strrchr(layer, '.') = 0;
     out->tensor = f->tensor_count;
     out->has_bias = true;
-    add_tensor(&b, layer, "weight", DEEP_ZERO, 0, t.rank, t.dims);
-    add_tensor(&b, layer, "bias", DEEP_ZERO, 0, 1, t.dims);
+    add_tensor(&b, layer, "weight", DEEP_CONSTANT, 0, t.rank, t.dims);
+    add_tensor(&b, layer, "bias", DEEP_CONSTANT, 0, 1, t.dims);
 }
 
 void deep_graph_fold(const deep_graph *graph, deep_graph *folded, uint32_t *from) {
-    uint32_t place[DEEP_MAX_NODES] = {0}; /* where the result of a node is to be found */
+    uint32_t place[DEEP_MAX_NODES] = {0}; /* the folded node that has a node's result */
     memset(folded, 0, sizeof *folded);
     for (uint32_t i = 0; i < graph->count; i++) {
         const deep_node *n = &graph->nodes[i];
@@ -387,7 +381,7 @@ void deep_graph_fold(const deep_graph *graph, deep_graph *folded, uint32_t *from
             place[i] = place[n->in];
             folded->nodes[place[i]].has_relu |= n->has_relu;
         } else if (n->kind == DEEP_ADD) {
-            /* the sum belongs to whichever operand was computed last */
+            /* the operand that is computed last adds the other */
             uint32_t a = place[n->in], b = place[n->other], last = MAX(a, b);
             place[i] = last;
             folded->nodes[last].other = MIN(a, b);
@@ -406,7 +400,7 @@ void deep_graph_fold(const deep_graph *graph, deep_graph *folded, uint32_t *from
     }
 }
 
-/* ---- facts ---- */
+/* ---- properties ---- */
 
 bool deep_is_head(const char *name) {
     return strncmp(name, "head.", 5) == 0 || strncmp(name, "fc.", 3) == 0;

@@ -2,8 +2,8 @@
  *
  * A deep network as a list of nodes, each after those it reads, and the tensors that they own.
  *
- * A relu is no node of its own: it is a flag of the node that it follows. An addition's first
- * operand is a batch norm that nothing else reads, so that the sum may take its place in memory.
+ * A relu is not a node: it is a flag of the node that it follows. An addition's first operand is a
+ * batch norm that no other node reads, so that the sum can overwrite it.
  */
 #ifndef FDS_DEEP_GRAPH_H
 #define FDS_DEEP_GRAPH_H
@@ -31,35 +31,34 @@ typedef struct deep_node {
     uint32_t tensor; /* its first: conv, fc: weight, bias; norm: weight, bias, mean, variance */
 } deep_node;
 
-/* How a tensor starts. */
-typedef enum deep_init { DEEP_ZERO, DEEP_ONE, DEEP_UNIFORM, DEEP_NORMAL } deep_init;
+/* How a tensor starts, with its scale: all values equal to it, uniform in +-scale, or normal with
+ * that standard deviation. */
+typedef enum deep_init { DEEP_CONSTANT, DEEP_UNIFORM, DEEP_NORMAL } deep_init;
 
 typedef struct deep_graph {
     uint32_t count, tensor_count;
     deep_node nodes[DEEP_MAX_NODES];
-    fds__deep_tensor tensors[DEEP_MAX_TENSORS]; /* name: not set, see names */
+    fds__deep_tensor tensors[DEEP_MAX_TENSORS];
     char names[DEEP_MAX_TENSORS][DEEP_MAX_NAME];
     deep_init init[DEEP_MAX_TENSORS];
-    double scale[DEEP_MAX_TENSORS]; /* DEEP_UNIFORM: greatest value; DEEP_NORMAL: deviation */
+    double scale[DEEP_MAX_TENSORS];
 } deep_graph;
 
 fds_status deep_graph_build(const fds__deep_params *params, deep_graph *graph, fds_error *err);
-/* The same network for answering alone: batch norms and additions become part of the convolutions,
+/* The same network for prediction alone: batch norms and additions become part of the convolutions,
  * which get a bias; filters lose the rows and columns that only ever see padding. Tensors keep
- * their names; those of batch norms are gone. from[i] is the node of graph that node i of folded
- * stands for. */
+ * their names; batch norms have none. Node i of folded was node from[i] of graph. */
 void deep_graph_fold(const deep_graph *graph, deep_graph *folded, uint32_t *from);
 
-/* The part of a convolution's filter that ever sees the image, and the padding that is left. */
+/* The part of a convolution's filter that ever sees the image, and the padding that remains. */
 void deep_graph_crop(const deep_graph *graph, const deep_node *node, uint32_t kernel[2],
                      uint32_t padding[2]);
 
-/* Does the tensor stand after the features? */
+/* Does the tensor belong to the head, after the features? */
 bool deep_is_head(const char *name);
 /* Floats of one sample in a node's result. */
 size_t deep_node_size(const deep_node *node);
-/* Multiplications and additions of a node's forward pass for one sample, those with padding left
- * out. */
+/* Multiplications and additions of a node's forward pass for one sample, none by padding. */
 uint64_t deep_node_flops(const deep_graph *graph, uint32_t node);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A frozen copy of a deep network for answering. Batch norm with running statistics is a scale and
- * a shift for each channel, so it goes into the convolution before it:
+ * A frozen copy of a deep network for prediction. Batch norm with running statistics is a scale and
+ * a shift per channel, which become part of the convolution before it:
  *     w' = w s,  b' = shift - mean s,  s = scale / sqrt(variance + 1e-5) */
-#include "deep/net.h"
+#include "deep/onednn.h"
 
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct fds__deep_infer {
     fds_shape input;
     uint32_t outputs;
     deep_exec *exec;
-    float *filter, *folded, *norm; /* room for one weight, and a batch norm's four tensors */
+    float *filter, *folded, *norm; /* scratch: one weight, twice, and a batch norm's four tensors */
 };
 
 /* ---- weights ---- */
@@ -27,26 +27,22 @@ static const deep_node *norm_after(const deep_graph *g, uint32_t node) {
     return NULL;
 }
 
-/* scale[c] and shift[c] of what follows a convolution; NULL norm: those that change nothing. */
+/* scale (channels) of the batch norm after a convolution, with its shift (channels) behind it; 1
+ * and 0 where norm is NULL. scale has memory for the four tensors of the batch norm. */
 static fds_status read_norm(const fds__deep *net, const deep_node *norm, uint32_t channels,
-                            float *room, float **scale, float **shift, fds_error *err) {
-    float *parts[4];
-    for (uint32_t i = 0; i < 4; i++) {
-        parts[i] = room + i * channels;
-        if (norm)
-            TRY(fds__deep_read(net, norm->tensor + i, FDS__DEEP_VALUE, parts[i], err));
-    }
-    *scale = parts[0];
-    *shift = parts[1];
+                            float *scale, fds_error *err) {
+    float *shift = scale + channels, *mean = shift + channels, *variance = mean + channels;
+    for (uint32_t i = 0; norm && i < 4; i++)
+        TRY(fds__deep_read(net, norm->tensor + i, FDS__DEEP_VALUE, scale + i * channels, err));
     for (uint32_t c = 0; c < channels; c++) {
-        double s = norm ? parts[0][c] / sqrt((double)parts[3][c] + 1e-5) : 1;
-        (*shift)[c] = norm ? (float)(parts[1][c] - parts[2][c] * s) : 0;
-        (*scale)[c] = (float)s;
+        double s = norm ? scale[c] / sqrt((double)variance[c] + 1e-5) : 1;
+        shift[c] = norm ? (float)(shift[c] - mean[c] * s) : 0;
+        scale[c] = (float)s;
     }
     return FDS_OK;
 }
 
-/* The part of a filter that the folded node keeps, scaled. */
+/* The part of a filter that the folded node uses, scaled. */
 static void fold_filter(const deep_node *whole, const deep_node *part, size_t in_channels,
                         const float *scale, const float *filter, float *out) {
     size_t top = whole->padding[0] - part->padding[0], left = whole->padding[1] - part->padding[1];
@@ -65,21 +61,20 @@ static fds_status take_node(fds__deep_infer *infer, const fds__deep *net, uint32
                             fds_error *err) {
     const deep_node *part = &infer->graph.nodes[node];
     const deep_node *whole = &net->graph.nodes[infer->from[node]];
-    float *values = infer->exec->values, *scale, *shift;
+    uint32_t channels = part->shape.channels;
+    float *values = infer->exec->values, *weight = infer->filter;
+    float *scale = infer->norm, *bias = scale + channels;
     TRY(fds__deep_read(net, whole->tensor, FDS__DEEP_VALUE, infer->filter, err));
-    if (part->kind == DEEP_FC) {
-        TRY(deep_exec_write(infer->exec, part->tensor, infer->filter, values, err));
-        TRY(fds__deep_read(net, whole->tensor + 1, FDS__DEEP_VALUE, infer->norm, err));
-        return deep_exec_write(infer->exec, part->tensor + 1, infer->norm, values, err);
+    if (part->kind == DEEP_CONV) {
+        TRY(read_norm(net, norm_after(&net->graph, infer->from[node]), channels, scale, err));
+        weight = infer->folded;
+        fold_filter(whole, part, infer->graph.nodes[part->in].shape.channels, scale, infer->filter,
+                    weight);
     }
-    TRY(read_norm(net, norm_after(&net->graph, infer->from[node]), part->shape.channels,
-                  infer->norm, &scale, &shift, err));
-    fold_filter(whole, part, infer->graph.nodes[part->in].shape.channels, scale, infer->filter,
-                infer->folded);
-    TRY(deep_exec_write(infer->exec, part->tensor, infer->folded, values, err));
-    if (whole->has_bias) /* and then no batch norm */
-        TRY(fds__deep_read(net, whole->tensor + 1, FDS__DEEP_VALUE, shift, err));
-    return deep_exec_write(infer->exec, part->tensor + 1, shift, values, err);
+    if (whole->has_bias) /* no batch norm follows */
+        TRY(fds__deep_read(net, whole->tensor + 1, FDS__DEEP_VALUE, bias, err));
+    TRY(deep_exec_write(infer->exec, part->tensor, weight, values, err));
+    return deep_exec_write(infer->exec, part->tensor + 1, bias, values, err);
 }
 
 fds_status fds__deep_infer_update(fds__deep_infer *infer, const fds__deep *net, fds_error *err) {
@@ -89,13 +84,13 @@ fds_status fds__deep_infer_update(fds__deep_infer *infer, const fds__deep *net, 
     return FDS_OK;
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static fds_status make(fds__deep_infer *infer, const fds__deep *net, uint32_t batch,
                        fds_error *err) {
     size_t weight = 0, width = 0;
     if (!batch || batch > 65536)
-        return fds__fail(err, FDS_ERR_USAGE, "batch %u: must be 1 to 65536", batch);
+        return fds__fail(err, FDS_ERR_USAGE, "batch is %u, but must be 1 to 65536", batch);
     infer->input = net->params.input;
     infer->outputs = net->params.outputs;
     deep_graph_fold(&net->graph, &infer->graph, infer->from);
@@ -103,11 +98,9 @@ static fds_status make(fds__deep_infer *infer, const fds__deep *net, uint32_t ba
         weight = MAX(weight, net->graph.tensors[i].count);
         width = MAX(width, net->graph.tensors[i].dims[0]);
     }
-    infer->filter = fds__alloc(weight * sizeof(float));
-    infer->folded = fds__alloc(weight * sizeof(float));
-    infer->norm = fds__alloc(4 * width * sizeof(float));
-    if (!infer->filter || !infer->folded || !infer->norm)
-        return fds__fail_nomem(err, weight * sizeof(float));
+    TRY(NEW(infer->filter, weight, err));
+    TRY(NEW(infer->folded, weight, err));
+    TRY(NEW(infer->norm, 4 * width, err));
     TRY(deep_exec_create(&infer->graph, batch, net->params.threads, net->params.precision, false,
                          &infer->exec, err));
     return fds__deep_infer_update(infer, net, err);
@@ -115,16 +108,14 @@ static fds_status make(fds__deep_infer *infer, const fds__deep *net, uint32_t ba
 
 fds_status fds__deep_infer_create(const fds__deep *net, uint32_t batch, fds__deep_infer **out,
                                   fds_error *err) {
-    fds__deep_infer *infer = fds__alloc_zero(1, sizeof *infer);
-    if (!infer)
-        return fds__fail_nomem(err, sizeof *infer);
+    fds__deep_infer *infer;
+    TRY(NEW(infer, 1, err));
     fds_status status = make(infer, net, batch, err);
-    if (status != FDS_OK) {
+    if (status == FDS_OK)
+        *out = infer;
+    else
         fds__deep_infer_free(infer);
-        return status;
-    }
-    *out = infer;
-    return FDS_OK;
+    return status;
 }
 
 void fds__deep_infer_free(fds__deep_infer *infer) {

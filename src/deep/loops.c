@@ -48,7 +48,7 @@ INLINE void add_relu(const bool is_bf16, void *restrict y, const void *restrict 
     }
 }
 
-/* What there is of b and y is settled outside the loops, which else would not become vectors. */
+/* A test of b or y inside the loop would keep the compiler from using vectors. */
 INLINE void gradient(const bool is_bf16, void *d, const void *a, const void *b, const void *y,
                      size_t count) {
     if (b && y)
@@ -67,7 +67,7 @@ INLINE void gradient(const bool is_bf16, void *d, const void *a, const void *b, 
 
 /* Where a tap of an output sees the image, along one axis; false: padding. */
 static inline bool sees(const deep_move *p, int axis, uint32_t out, uint32_t tap, uint32_t *in) {
-    *in = out * p->stride + tap - p->padding[axis]; /* wraps round below 0 */
+    *in = out * p->stride + tap - p->padding[axis]; /* wraps around below 0 */
     return *in < p->in[axis];
 }
 
@@ -78,7 +78,7 @@ static inline bool seen_by(const deep_move *p, int axis, uint32_t in, uint32_t t
     return at <= in + p->padding[axis] && at % p->stride == 0 && *out < p->out[axis];
 }
 
-/* Bytes of an image's block that lie in the same order on both sides, or 0. */
+/* The bytes of an image's block if both sides have them in the same order, else 0. */
 static inline size_t same_order(const deep_move *p, size_t element) {
     size_t width = (size_t)p->in[1] * p->chunk;
     bool is_same = p->kernel[0] * p->kernel[1] == 1 && p->in[0] == p->out[0] &&
@@ -89,7 +89,7 @@ static inline size_t same_order(const deep_move *p, size_t element) {
 
 #define FOR(i, end) for (uint32_t i = 0; i < (end); i++)
 
-/* Where a tap's chunk of an output stands among the columns. */
+/* The offset of a tap's chunk of an output among the columns. */
 INLINE size_t column_of(const deep_move *p, uint32_t r, uint32_t c, uint32_t i, uint32_t j) {
     return r * p->to.row + c * p->to.column + (i * p->kernel[1] + j) * p->to.tap;
 }
@@ -132,7 +132,6 @@ INLINE void scatter_chunks(const bool is_bf16, const size_t chunk, const deep_mo
     }
 }
 
-/* begin .. end-1: of images * blocks. */
 INLINE void move(const bool is_bf16, const bool is_scatter, const deep_move *p, const void *x,
                  void *y, size_t begin, size_t end) {
     const size_t size = size_of(is_bf16), same = same_order(p, size);

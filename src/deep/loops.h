@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the deep engine computes without oneDNN: loops over whole tensors, once for each instruction
- * set, at the speed of memory. Every number is computed alone, so bits depend on nothing else.
+ * What the deep engine computes without oneDNN: loops over whole tensors, compiled once for each
+ * instruction set, as fast as memory. Each number is computed alone, so its bits depend on nothing
+ * else.
  *
  * bf16 is the upper half of a float, rounded to the nearest, ties to even. */
 #ifndef FDS_DEEP_LOOPS_H
@@ -10,7 +11,7 @@
 #include "deep/deep.h"
 
 /* The constants of one Adam step, as PyTorch computes it:
- *     g' = g + decay w,  w' = keep w               (one of both does nothing)
+ *     g' = g + decay w,  w' = keep w               (decay is 0, or keep is 1)
  *     m = beta1 m + (1 - beta1) g',  v = beta2 v + (1 - beta2) g'^2
  *     w = w' - rate m / (root sqrt(v) + epsilon)   rate = lr / (1 - beta1^t)
  *                                                  root = 1 / sqrt(1 - beta2^t) */
@@ -23,15 +24,15 @@ typedef struct deep_strides {
     size_t image, block, row, column, tap;
 } deep_strides;
 
-/* Images and columns: what a filter sees of an image, its taps side by side as channels. With a
- * filter of one tap it is a change of layout, or the choice of every other pixel. Channels are
- * moved in chunks of 8 or 16. */
+/* From images to columns: a column has all that a filter sees of an image for one output, its taps
+ * side by side as channels. With a filter of one tap this is a change of layout, or a choice of
+ * every other pixel. Channels are moved in chunks of 8 or 16. */
 typedef struct deep_move {
     uint32_t images, blocks, chunk, in[2], out[2], kernel[2], stride, padding[2];
     deep_strides from, to; /* of images, of columns */
 } deep_move;
 
-/* Tensors are of f32 or of bf16. */
+/* The loops over tensors of f32, or of bf16. */
 typedef struct deep_loops_of {
     /* y = relu(y + z) */
     void (*add_relu)(void *y, const void *z, size_t count);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory of a network for oneDNN, its making and its end; weights to and from PyTorch's
- * layout. */
+ * A network for oneDNN: creation and memory; weights to and from PyTorch's layout. */
 #include "deep/program.h"
 
 #include <pthread.h>
@@ -27,7 +26,7 @@ static bool has_hidden_tiles(void) {
 
 /* Settings that oneDNN takes only before its first use. */
 static void set_up(void) {
-    /* It would print to stdout. Where only dnnl_set_verbose was called, the host means it. */
+    /* It would print to stdout. A program that called dnnl_set_verbose itself wants that. */
     if (getenv("ONEDNN_VERBOSE") || getenv("DNNL_VERBOSE"))
         (void)dnnl_set_verbose(0);
     bool is_chosen = getenv("ONEDNN_MAX_CPU_ISA") || getenv("DNNL_MAX_CPU_ISA");
@@ -46,26 +45,24 @@ static dnnl_cpu_isa_t get_isa(void) {
 }
 
 const char *fds__deep_isa(void) {
-    switch (get_isa()) {
-    case dnnl_cpu_isa_avx512_core_amx:
-        return "AVX512_CORE_AMX";
-    case dnnl_cpu_isa_avx512_core_bf16:
-        return "AVX512_CORE_BF16";
-    case dnnl_cpu_isa_avx512_core_vnni:
-        return "AVX512_CORE_VNNI";
-    case dnnl_cpu_isa_avx512_core:
-        return "AVX512_CORE";
-    case dnnl_cpu_isa_avx2_vnni:
-        return "AVX2_VNNI";
-    case dnnl_cpu_isa_avx2:
-        return "AVX2";
-    case dnnl_cpu_isa_avx:
-        return "AVX";
-    case dnnl_cpu_isa_sse41:
-        return "SSE41";
-    default:
-        return "GENERIC";
-    }
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char *name;
+    } names[] = {
+        {dnnl_cpu_isa_avx512_core_amx, "AVX512_CORE_AMX"},
+        {dnnl_cpu_isa_avx512_core_bf16, "AVX512_CORE_BF16"},
+        {dnnl_cpu_isa_avx512_core_vnni, "AVX512_CORE_VNNI"},
+        {dnnl_cpu_isa_avx512_core, "AVX512_CORE"},
+        {dnnl_cpu_isa_avx2_vnni, "AVX2_VNNI"},
+        {dnnl_cpu_isa_avx2, "AVX2"},
+        {dnnl_cpu_isa_avx, "AVX"},
+        {dnnl_cpu_isa_sse41, "SSE41"},
+    };
+    dnnl_cpu_isa_t isa = get_isa();
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (names[i].isa == isa)
+            return names[i].name;
+    return "GENERIC";
 }
 
 fds_status fds__deep_bf16_check(fds_error *err) {
@@ -93,7 +90,7 @@ fds_status deep_status(dnnl_status_t status, const char *work, fds_error *err) {
     if (status == dnnl_success)
         return FDS_OK;
     if (status == dnnl_out_of_memory)
-        return fds__fail(err, FDS_ERR_NOMEM, "oneDNN has not enough memory to %s", work);
+        return fds__fail(err, FDS_ERR_NOMEM, "oneDNN has too little memory to %s", work);
     return fds__fail(err, FDS_ERR_UNSUPPORTED, "oneDNN cannot %s: %s", work,
                      status == dnnl_unimplemented ? "not implemented" : "failure");
 }
@@ -103,21 +100,24 @@ void deep_check(deep_maker *m, dnnl_status_t status) {
     if (status == dnnl_success || m->status != FDS_OK)
         return;
     snprintf(work, sizeof work, "make node %u of the network", m->node);
-    m->status = deep_status(status, work, m->err);
+    m->status = deep_status(status, m->work ? m->work : work, m->err);
 }
 
 /* ---- memory ---- */
 
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-static void arena(deep_maker *m, deep_arena *a, size_t size) {
+void *deep_memory(deep_maker *m, size_t size) {
+    deep_arena *arena = &m->p->arenas[m->p->arena_count];
     if (m->status != FDS_OK)
-        return;
-    deep_fail(m, deep_arena_make(a, size, m->err));
-    m->exec->bytes += a->size;
+        return NULL;
+    m->status = deep_arena_make(arena, size, m->err);
+    m->exec->bytes += arena->size;
+    m->p->arena_count++;
+    return arena->data;
 }
 
-/* Has the tensor taps that no product needs? */
+/* Does the tensor have taps that no product needs? */
 static bool has_idle(const deep_maker *m, uint32_t tensor) {
     const dnnl_memory_desc_t *plain = &m->p->plain[tensor];
     size_t count = 1;
@@ -139,19 +139,16 @@ static void make_weights(deep_maker *m) {
             e->idle[i] = e->weights;
             e->weights += rounded(e->graph->tensors[i].count * sizeof(float)) / sizeof(float);
         }
-    arena(m, &m->p->values, e->weights * sizeof(float));
-    e->values = m->p->values.data;
+    e->values = deep_memory(m, e->weights * sizeof(float));
     if (!e->is_training)
         return;
-    arena(m, &m->p->gradients, e->weights * sizeof(float));
-    e->gradients = m->p->gradients.data;
-    arena(m, &m->p->statistics, 2 * e->statistics * sizeof(float));
-    e->running = m->p->statistics.data;
-    e->moments = e->running ? e->running + e->statistics : NULL;
+    e->gradients = deep_memory(m, e->weights * sizeof(float));
+    e->running = deep_memory(m, e->statistics * sizeof(float));
+    e->moments = deep_memory(m, e->statistics * sizeof(float));
 }
 
-/* Results of nodes, one after the other. An addition takes the place of its first operand; a
- * convolution that adds, that of what it adds. */
+/* Results of nodes, one after the other. An addition overwrites its first operand; a convolution
+ * that adds overwrites what it adds. */
 static void make_activations(deep_maker *m) {
     const deep_graph *g = m->exec->graph;
     size_t at = 0;
@@ -182,7 +179,7 @@ static void make_activations(deep_maker *m) {
             at += rounded(dnnl_memory_desc_get_size(workspace));
         }
     }
-    arena(m, &m->p->activations, at);
+    m->p->activations = deep_memory(m, at);
 }
 
 static void make_scratch(deep_maker *m) {
@@ -201,31 +198,24 @@ static void make_scratch(deep_maker *m) {
                     MAX(copy, dnnl_memory_desc_get_size(deep_md(pds[k], dnnl_query_weights_md, 0)));
         }
     }
-    arena(m, &m->p->scratchpad, scratch);
-    arena(m, &m->p->copy, m->exec->is_training ? copy : 0);
+    m->p->scratchpad = deep_memory(m, scratch);
+    m->p->copy = deep_memory(m, m->exec->is_training ? copy : 0);
 }
 
 static void make_ends(deep_maker *m) {
     deep_exec *e = m->exec;
-    const deep_graph *g = e->graph;
-    size_t in = rounded(e->batch * deep_node_size(&g->nodes[0]) * sizeof(float));
-    size_t out = rounded(e->batch * deep_node_size(&g->nodes[g->count - 1]) * sizeof(float));
-    arena(m, &m->p->ends, in + 2 * out);
-    if (m->status != FDS_OK)
-        return;
-    e->input = m->p->ends.data;
-    e->output = e->input + in / sizeof(float);
-    e->d_output = e->output + out / sizeof(float);
+    const deep_node *first = e->graph->nodes, *last = first + e->graph->count - 1;
+    e->input = deep_memory(m, e->batch * deep_node_size(first) * sizeof(float));
+    e->output = deep_memory(m, e->batch * deep_node_size(last) * sizeof(float));
+    e->d_output = deep_memory(m, e->batch * deep_node_size(last) * sizeof(float));
 }
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 static void make(deep_maker *m) {
-    deep_check(m, dnnl_engine_create(&m->p->engine, dnnl_cpu, 0));
-    if (m->status == FDS_OK)
-        deep_check(m, dnnl_stream_create(&m->p->stream, m->p->engine, dnnl_stream_default_flags));
-    if (m->status == FDS_OK)
-        deep_describe(m);
+    ONEDNN(m, dnnl_engine_create(&m->p->engine, dnnl_cpu, 0));
+    ONEDNN(m, dnnl_stream_create(&m->p->stream, m->p->engine, dnnl_stream_default_flags));
+    deep_describe(m);
     if (m->status != FDS_OK || m->is_unsafe)
         return;
     make_weights(m);
@@ -267,26 +257,17 @@ fds_status deep_exec_create(const deep_graph *graph, uint32_t batch, unsigned th
         deep_exec_free(exec);
     else
         *out = exec;
-    if (m.status == FDS_OK && m.is_unsafe) /* which f32 never is */
+    if (m.status == FDS_OK && m.is_unsafe) /* f32 is always safe */
         return deep_exec_create(graph, batch, threads, FDS__PRECISION_F32, is_training, out, err);
     return m.status;
-}
-
-static void free_ops(deep_ops *ops) {
-    for (size_t i = 0; i < ops->count; i++)
-        dnnl_primitive_destroy(ops->items[i].primitive);
-    fds__free(ops->items);
 }
 
 void deep_exec_free(deep_exec *exec) {
     if (!exec)
         return;
     deep_program *p = exec->program;
-    free_ops(&p->forward);
-    free_ops(&p->backward);
-    for (size_t i = 0; i < p->memory_count; i++)
-        dnnl_memory_destroy(p->memories[i]);
-    fds__free(p->memories);
+    deep_ops_free(&p->forward);
+    deep_ops_free(&p->backward);
     for (uint32_t i = 0; i < DEEP_MAX_NODES; i++) {
         dnnl_primitive_desc_destroy(p->specs[i].forward);
         dnnl_primitive_desc_destroy(p->specs[i].backward);
@@ -294,12 +275,8 @@ void deep_exec_free(deep_exec *exec) {
     }
     dnnl_stream_destroy(p->stream);
     dnnl_engine_destroy(p->engine);
-    deep_arena *arenas[] = {&p->values, &p->gradients,  &p->statistics, &p->activations,
-                            &p->ends,   &p->scratchpad, &p->copy};
-    for (size_t i = 0; i < sizeof arenas / sizeof *arenas; i++)
-        deep_arena_free(arenas[i]);
-    for (size_t i = 0; i < p->slot_count; i++)
-        deep_arena_free(&p->slots[i]);
+    for (size_t i = 0; i < p->arena_count; i++)
+        deep_arena_free(&p->arenas[i]);
     fds__free(p);
     fds__free(exec);
 }
@@ -309,34 +286,20 @@ void deep_exec_free(deep_exec *exec) {
 static fds_status reorder(const deep_exec *exec, const dnnl_memory_desc_t *from_md,
                           const float *from, const dnnl_memory_desc_t *to_md, float *to,
                           fds_error *err) {
-    dnnl_engine_t engine = exec->program->engine;
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_t primitive = NULL;
-    dnnl_memory_t source = NULL, target = NULL;
+    deep_maker m = {.p = exec->program, .err = err, .work = "change the layout of a tensor"};
+    deep_ops ops = {0};
     deep_team team;
     TRY(deep_team_enter(exec->threads, &team, err));
-    dnnl_status_t status =
-        dnnl_reorder_primitive_desc_create(&pd, from_md, engine, to_md, engine, NULL);
-    if (status == dnnl_success)
-        status = dnnl_primitive_create(&primitive, pd);
-    if (status == dnnl_success)
-        status = dnnl_memory_create(&source, from_md, engine, (void *)(uintptr_t)from);
-    if (status == dnnl_success)
-        status = dnnl_memory_create(&target, to_md, engine, to);
-    if (status == dnnl_success) {
-        const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, source}, {DNNL_ARG_TO, target}};
-        status = dnnl_primitive_execute(primitive, exec->program->stream, 2, args);
-    }
-    dnnl_memory_destroy(source);
-    dnnl_memory_destroy(target);
-    dnnl_primitive_destroy(primitive);
-    dnnl_primitive_desc_destroy(pd);
+    deep_push_reorder(&m, &ops, from_md, from, to_md, to);
+    if (m.status == FDS_OK)
+        m.status = deep_run(exec, &ops, err);
+    deep_ops_free(&ops);
     deep_team_leave(team);
-    return deep_status(status, "change the layout of a tensor", err);
+    return m.status;
 }
 
-/* The convolution on columns that owns a weight whose taps lie otherwise than in PyTorch, or NULL.
- */
+/* The convolution on columns that owns a weight, if its taps are in another order than PyTorch's;
+ * else NULL. */
 static const deep_node *find_product(const deep_exec *exec, uint32_t tensor) {
     for (uint32_t i = 0; i < exec->graph->count; i++) {
         const deep_node *n = &exec->graph->nodes[i];
@@ -347,8 +310,8 @@ static const deep_node *find_product(const deep_exec *exec, uint32_t tensor) {
     return NULL;
 }
 
-/* Between a filter as PyTorch has it, plain (out, in, row, column), and those of its taps that a
- * product uses, in its order, taps (out, row, column, in). */
+/* Copies between PyTorch's filter, plain (out, in, row, column), and the taps of it that a product
+ * uses, in the product's order, taps (out, row, column, in). */
 static void move_taps(const deep_exec *exec, const deep_node *n, float *plain, float *taps,
                       bool to_plain) {
     const deep_move *move = &exec->program->specs[n - exec->graph->nodes].move;
@@ -366,35 +329,35 @@ static void move_taps(const deep_exec *exec, const deep_node *n, float *plain, f
                 }
 }
 
-/* A tensor between its place within area and PyTorch's layout: is_read, from area to plain. */
+/* Copies a tensor from its place in area to PyTorch's layout (is_read), or back. */
 static fds_status move_tensor(const deep_exec *exec, uint32_t tensor, float *area, float *plain,
                               bool is_read, fds_error *err) {
     const dnnl_memory_desc_t *kept_md = &exec->program->kept[tensor];
     const dnnl_memory_desc_t *plain_md = &exec->program->plain[tensor];
     const deep_node *product = find_product(exec, tensor);
-    size_t size = exec->graph->tensors[tensor].count * sizeof(float);
+    size_t count = exec->graph->tensors[tensor].count, size = count * sizeof(float);
     float *kept = area + exec->offsets[tensor];
     float *idle = exec->idle[tensor] ? area + exec->idle[tensor] : NULL;
-    float *taps = product ? fds__alloc(size) : plain;
-    if (!taps)
-        return fds__fail_nomem(err, size);
-    if (product && !is_read)
-        move_taps(exec, product, plain, taps, false);
-    fds_status status = is_read ? reorder(exec, kept_md, kept, plain_md, taps, err)
-                                : reorder(exec, plain_md, taps, kept_md, kept, err);
     if (!product)
-        return status;
-    if (status == FDS_OK && is_read) {
+        return is_read ? reorder(exec, kept_md, kept, plain_md, plain, err)
+                       : reorder(exec, plain_md, plain, kept_md, kept, err);
+    OWNED float *taps = NULL;
+    TRY(NEW(taps, count, err));
+    if (is_read) {
+        TRY(reorder(exec, kept_md, kept, plain_md, taps, err));
         if (idle)
             memcpy(plain, idle, size);
         move_taps(exec, product, plain, taps, true);
-    } else if (status == FDS_OK && idle) {
+        return FDS_OK;
+    }
+    move_taps(exec, product, plain, taps, false);
+    TRY(reorder(exec, plain_md, taps, kept_md, kept, err));
+    if (idle) {
         memcpy(idle, plain, size);
         memset(taps, 0, size);
         move_taps(exec, product, idle, taps, true);
     }
-    fds__free(taps);
-    return status;
+    return FDS_OK;
 }
 
 fds_status deep_exec_read(const deep_exec *exec, uint32_t tensor, const float *area, float *plain,

@@ -8,13 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* The thread sanitizer does not see OpenMP's barriers and takes what they order for races. */
+/* The thread sanitizer does not see OpenMP's barriers and would report races that they prevent. */
 #ifdef __SANITIZE_THREAD__
 enum { MOST_THREADS = 1 };
 #else
@@ -23,27 +20,9 @@ enum { MOST_THREADS = 1024 };
 
 /* ---- the team ---- */
 
-enum { FLUSH = 0x8040 }; /* x86: tiny results and tiny operands are 0 */
-
-static unsigned get_state(void) {
-#ifdef __x86_64__
-    return _mm_getcsr();
-#else
-    return 0;
-#endif
-}
-
-static void set_state(unsigned state) {
-#ifdef __x86_64__
-    _mm_setcsr(state);
-#else
-    (void)state;
-#endif
-}
-
-/* OpenMP's threads do not live on in a forked child, which would wait for them for ever. */
+/* A forked child does not have OpenMP's threads and would wait for them for ever. */
 static fds_status check_fork(fds_error *err) {
-    static atomic_int owner; /* process whose threads they are */
+    static atomic_int owner; /* the process that started the threads */
     int none = 0, self = (int)getpid();
     if (atomic_compare_exchange_strong(&owner, &none, self) || none == self)
         return FDS_OK;
@@ -56,12 +35,12 @@ fds_status deep_team_enter(unsigned threads, deep_team *team, fds_error *err) {
     int wanted = (int)MIN(threads, (unsigned)MOST_THREADS), granted = 0;
     if (wanted > 1)
         TRY(check_fork(err));
-    *team = (deep_team){omp_get_max_threads(), omp_get_dynamic(), get_state()};
-    omp_set_dynamic(0); /* else every region might have another number */
+    *team = (deep_team){omp_get_max_threads(), omp_get_dynamic(), fds__tiny_flush()};
+    omp_set_dynamic(0); /* else each region might have another number of threads */
     omp_set_num_threads(wanted);
 #pragma omp parallel reduction(+ : granted)
     {
-        set_state(get_state() | FLUSH);
+        (void)fds__tiny_flush();
         granted++;
     }
     if (granted == wanted)
@@ -76,7 +55,7 @@ fds_status deep_team_enter(unsigned threads, deep_team *team, fds_error *err) {
 
 void deep_team_leave(deep_team team) {
 #pragma omp parallel
-    set_state(team.state);
+    fds__tiny_restore(team.tiny);
     omp_set_num_threads(team.threads);
     omp_set_dynamic(team.is_dynamic);
 }
@@ -107,7 +86,7 @@ fds_status deep_arena_make(deep_arena *arena, size_t size, fds_error *err) {
         return fds__fail_nomem(err, size);
     arena->data = (void *)(((uintptr_t)arena->block + align - 1) / align * align);
     arena->size = size;
-    if (align == HUGE_PAGE) /* only a wish: fails where there are none */
+    if (align == HUGE_PAGE) /* advice only: it fails where the system has no huge pages */
         (void)madvise(arena->data, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     memset(arena->data, 0, size);
     return FDS_OK;

@@ -1,28 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The operations of a network in order, with their memory: forward node by node, backward in
- * reverse. Gradients by results live in a few slots that are used again and again; an addition
- * hands its own on to both operands without a copy. */
+ * reverse. Gradients by results are in a few slots, which are reused; an addition passes its
+ * gradient on to both operands without a copy. */
 #include "deep/program.h"
 
 /* ---- operations and memory ---- */
-
-static dnnl_memory_t memory(deep_maker *m, const dnnl_memory_desc_t *md, const void *data) {
-    deep_program *p = m->p;
-    if (m->status != FDS_OK)
-        return NULL;
-    void *items = p->memories;
-    deep_fail(m, fds__grow(&items, &p->memory_capacity, p->memory_count + 1, sizeof(dnnl_memory_t),
-                           m->err));
-    p->memories = items;
-    if (m->status != FDS_OK)
-        return NULL;
-    dnnl_memory_t made = NULL;
-    deep_check(m, dnnl_memory_create(&made, md, p->engine, (void *)(uintptr_t)data));
-    if (made)
-        p->memories[p->memory_count++] = made;
-    return made;
-}
 
 static deep_op *push(deep_maker *m, deep_ops *ops) {
     void *items = ops->items;
@@ -38,36 +21,30 @@ static deep_op *push(deep_maker *m, deep_ops *ops) {
 
 static void arg(deep_maker *m, deep_op *op, int name, const dnnl_memory_desc_t *md,
                 const void *data) {
-    dnnl_memory_t made = memory(m, md, data);
-    if (made)
-        op->args[op->arg_count++] = (dnnl_exec_arg_t){name, made};
+    dnnl_memory_t memory = NULL;
+    ONEDNN(m, dnnl_memory_create(&memory, md, m->p->engine, (void *)(uintptr_t)data));
+    if (memory)
+        op->args[op->arg_count++] = (dnnl_exec_arg_t){name, memory};
 }
 
 /* A primitive with its scratchpad. */
 static deep_op *push_primitive(deep_maker *m, deep_ops *ops, dnnl_primitive_desc_t pd) {
     deep_op *op = push(m, ops);
-    if (m->status != FDS_OK)
-        return op;
-    deep_check(m, dnnl_primitive_create(&op->primitive, pd));
+    ONEDNN(m, dnnl_primitive_create(&op->primitive, pd));
     const dnnl_memory_desc_t *scratch = deep_md(pd, dnnl_query_scratchpad_md, 0);
     if (scratch && dnnl_memory_desc_get_size(scratch))
-        arg(m, op, DNNL_ARG_SCRATCHPAD, scratch, m->p->scratchpad.data);
+        arg(m, op, DNNL_ARG_SCRATCHPAD, scratch, m->p->scratchpad);
     return op;
 }
 
-static void push_reorder(deep_maker *m, deep_ops *ops, const dnnl_memory_desc_t *from_md,
-                         const void *from, const dnnl_memory_desc_t *to_md, void *to) {
+void deep_push_reorder(deep_maker *m, deep_ops *ops, const dnnl_memory_desc_t *from_md,
+                       const void *from, const dnnl_memory_desc_t *to_md, void *to) {
     dnnl_primitive_desc_t pd = NULL;
-    if (m->status != FDS_OK)
-        return;
-    deep_check(m, dnnl_reorder_primitive_desc_create(&pd, from_md, m->p->engine, to_md,
-                                                     m->p->engine, NULL));
-    deep_op *op = push(m, ops);
-    if (m->status == FDS_OK) {
-        deep_check(m, dnnl_primitive_create(&op->primitive, pd));
-        arg(m, op, DNNL_ARG_FROM, from_md, from);
-        arg(m, op, DNNL_ARG_TO, to_md, to);
-    }
+    ONEDNN(m, dnnl_reorder_primitive_desc_create(&pd, from_md, m->p->engine, to_md, m->p->engine,
+                                                 NULL));
+    deep_op *op = push_primitive(m, ops, pd);
+    arg(m, op, DNNL_ARG_FROM, from_md, from);
+    arg(m, op, DNNL_ARG_TO, to_md, to);
     dnnl_primitive_desc_destroy(pd);
 }
 
@@ -92,9 +69,7 @@ static void push_move(deep_maker *m, deep_ops *ops, deep_op_kind kind, void *d, 
     op->count = (size_t)move->images * move->blocks;
 }
 
-static void *at(const deep_arena *arena, size_t bytes) { return (char *)arena->data + bytes; }
-
-/* The first layer may read the input as it was given. */
+/* The first layer may read the caller's input as it is. */
 static bool input_is_right(deep_maker *m) {
     return dnnl_memory_desc_equal(&m->p->image, &m->p->specs[0].result);
 }
@@ -104,12 +79,12 @@ static void *result(deep_maker *m, uint32_t node) {
         return m->exec->output;
     if (node == 0 && input_is_right(m))
         return m->exec->input;
-    return at(&m->p->activations, m->p->specs[node].place);
+    return m->p->activations + m->p->specs[node].place;
 }
 
-/* A node's operand in the form that the node wants; forward has to have made it. */
+/* A node's operand in the form that the node reads; forward makes it. */
 static void *source(deep_maker *m, const deep_node *n, const deep_spec *spec) {
-    return spec->is_moved ? at(&m->p->activations, spec->source_place) : result(m, deep_operand(n));
+    return spec->is_moved ? m->p->activations + spec->source_place : result(m, deep_operand(n));
 }
 
 static float *value(deep_maker *m, uint32_t tensor) {
@@ -124,14 +99,14 @@ static float *gradient(deep_maker *m, uint32_t tensor) {
     return m->exec->gradients + m->exec->offsets[tensor];
 }
 
-/* The weight in the layout that a primitive wants: as it is kept, or copied first. */
+/* The weight in the layout that a primitive wants: the weight itself, or a copy made first. */
 static const void *weight(deep_maker *m, deep_ops *ops, uint32_t tensor,
                           const dnnl_memory_desc_t *wanted) {
     const dnnl_memory_desc_t *kept = &m->p->kept[tensor];
     if (dnnl_memory_desc_equal(kept, wanted))
         return value(m, tensor);
-    push_reorder(m, ops, kept, value(m, tensor), wanted, m->p->copy.data);
-    return m->p->copy.data;
+    deep_push_reorder(m, ops, kept, value(m, tensor), wanted, m->p->copy);
+    return m->p->copy;
 }
 
 /* ---- forward ---- */
@@ -148,10 +123,9 @@ static void forward_product(deep_maker *m, const deep_node *n, const deep_spec *
     arg(m, op, DNNL_ARG_DST, &spec->result, result(m, m->node));
 }
 
-/* What batch norm reads in both directions. */
-static void norm_args(deep_maker *m, deep_op *op, const deep_node *n, const deep_spec *spec) {
+/* What batch norm reads in both directions, beside its source. */
+static void norm_args(deep_maker *m, deep_op *op, const deep_node *n) {
     const dnnl_memory_desc_t *each = &m->p->kept[n->tensor];
-    arg(m, op, DNNL_ARG_SRC, &spec->result, result(m, n->in));
     arg(m, op, DNNL_ARG_SCALE, each, value(m, n->tensor));
     arg(m, op, DNNL_ARG_SHIFT, each, value(m, n->tensor + 1));
     arg(m, op, DNNL_ARG_MEAN, each, moment(m, n->tensor + 2));
@@ -161,7 +135,7 @@ static void norm_args(deep_maker *m, deep_op *op, const deep_node *n, const deep
 static void workspace_arg(deep_maker *m, deep_op *op, const deep_spec *spec) {
     if (spec->workspace != SIZE_MAX)
         arg(m, op, DNNL_ARG_WORKSPACE, deep_md(spec->forward, dnnl_query_workspace_md, 0),
-            at(&m->p->activations, spec->workspace));
+            m->p->activations + spec->workspace);
 }
 
 static void forward_node(deep_maker *m, const deep_node *n, const deep_spec *spec) {
@@ -179,15 +153,12 @@ static void forward_node(deep_maker *m, const deep_node *n, const deep_spec *spe
                   &spec->result);
         break;
     case DEEP_NORM:
-        op = push_primitive(m, ops, spec->forward);
-        norm_args(m, op, n, spec);
-        arg(m, op, DNNL_ARG_DST, &spec->result, result(m, m->node));
-        workspace_arg(m, op, spec);
-        break;
     case DEEP_MAXPOOL:
     case DEEP_AVGPOOL:
         op = push_primitive(m, ops, spec->forward);
         arg(m, op, DNNL_ARG_SRC, &spec->source, source(m, n, spec));
+        if (n->kind == DEEP_NORM)
+            norm_args(m, op, n);
         arg(m, op, DNNL_ARG_DST, &spec->result, result(m, m->node));
         workspace_arg(m, op, spec);
         break;
@@ -199,8 +170,8 @@ static void forward_node(deep_maker *m, const deep_node *n, const deep_spec *spe
 static void order_forward(deep_maker *m) {
     const deep_graph *g = m->exec->graph;
     if (!input_is_right(m))
-        push_reorder(m, &m->p->forward, &m->p->image, m->exec->input, &m->p->specs[0].result,
-                     result(m, 0));
+        deep_push_reorder(m, &m->p->forward, &m->p->image, m->exec->input, &m->p->specs[0].result,
+                          result(m, 0));
     for (m->node = 1; m->node < g->count; m->node++)
         forward_node(m, &g->nodes[m->node], &m->p->specs[m->node]);
 }
@@ -211,9 +182,9 @@ enum { NONE = -1 };
 
 typedef struct {
     deep_maker *m;
-    unsigned holders[DEEP_MAX_SLOTS]; /* of each slot */
-    int slot[DEEP_MAX_NODES];         /* where the gradient by a node's result lies */
-    unsigned readers[DEEP_MAX_NODES]; /* nodes that still have to add to it */
+    unsigned holders[DEEP_MAX_SLOTS]; /* nodes that still need a slot */
+    int slot[DEEP_MAX_NODES];         /* of the gradient by a node's result */
+    unsigned readers[DEEP_MAX_NODES]; /* nodes that still have to add to that gradient */
 } plan;
 
 static int take(plan *q) {
@@ -225,21 +196,18 @@ static int take(plan *q) {
         deep_fail(q->m, fds__fail(q->m->err, FDS_ERR_LIMIT, "the network branches too often"));
         return 0;
     }
-    if (i == p->slot_count && q->m->status == FDS_OK) {
-        deep_fail(q->m, deep_arena_make(&p->slots[i], p->slot_size, q->m->err));
-        q->m->exec->bytes += p->slot_size;
-        p->slot_count += q->m->status == FDS_OK;
-    }
+    if (i == p->slot_count)
+        p->slots[p->slot_count++] = deep_memory(q->m, p->slot_size);
     q->holders[i]++;
     return (int)i;
 }
 
-static void *slot(plan *q, int number) { return q->m->p->slots[number].data; }
+static void *slot(plan *q, int number) { return q->m->p->slots[number]; }
 
 static bool has_mask(const deep_node *n) { return n->has_relu && n->kind != DEEP_NORM; }
 
-/* One reader of a node is done: its part of the gradient by the node's result lies in a slot, which
- * is handed over. After the last one the sum is there, with the node's relu undone. */
+/* One reader of a node is done and hands over the slot with its part of the gradient by the node's
+ * result. After the last reader the sum is complete and has passed back through the node's relu. */
 static void contribute(plan *q, uint32_t node, int part) {
     deep_maker *m = q->m;
     const deep_node *n = &m->exec->graph->nodes[node];
@@ -262,8 +230,8 @@ static void contribute(plan *q, uint32_t node, int part) {
     q->slot[node] = target;
 }
 
-/* The gradient by a node's operand, which lies in a slot as the node wanted its source: in the form
- * that the operand has, in a slot that is handed over. */
+/* Turns the gradient by a node's source into the operand's own form. Returns its slot, which the
+ * caller hands over. */
 static int unmove(plan *q, const deep_spec *spec, int part, bool is_kept) {
     if (!spec->is_moved) {
         q->holders[part] += is_kept;
@@ -304,9 +272,10 @@ static void backward_product(plan *q, const deep_node *n, const deep_spec *spec,
 static void backward_norm(plan *q, const deep_node *n, const deep_spec *spec, int d) {
     deep_maker *m = q->m;
     const dnnl_memory_desc_t *each = &m->p->kept[n->tensor];
-    int part = q->holders[d] > 1 ? take(q) : d; /* in place, unless another still reads it */
+    int part = q->holders[d] > 1 ? take(q) : d; /* in place, unless another node still reads it */
     deep_op *op = push_primitive(m, &m->p->backward, spec->backward);
-    norm_args(m, op, n, spec);
+    arg(m, op, DNNL_ARG_SRC, &spec->source, source(m, n, spec));
+    norm_args(m, op, n);
     workspace_arg(m, op, spec);
     arg(m, op, DNNL_ARG_DIFF_DST, &spec->result, slot(q, d));
     arg(m, op, DNNL_ARG_DIFF_SRC, &spec->result, slot(q, part));
@@ -357,12 +326,12 @@ static void order_backward(deep_maker *m) {
     for (uint32_t i = 0; i < g->count; i++) {
         q.slot[i] = NONE;
         q.readers[g->nodes[i].in]++;
-        q.readers[g->nodes[i].other]++; /* 0 for none: the input's are not looked at */
+        q.readers[g->nodes[i].other]++; /* 0 for none: nothing uses the input's count */
     }
     q.slot[last] = take(&q);
-    push_reorder(m, &m->p->backward, &m->p->specs[last].result, m->exec->d_output,
-                 deep_md(m->p->specs[last].backward_weights, dnnl_query_diff_dst_md, 0),
-                 slot(&q, q.slot[last]));
+    deep_push_reorder(m, &m->p->backward, &m->p->specs[last].result, m->exec->d_output,
+                      deep_md(m->p->specs[last].backward_weights, dnnl_query_diff_dst_md, 0),
+                      slot(&q, q.slot[last]));
     for (m->node = last; m->node > 0 && m->status == FDS_OK; m->node--)
         backward_node(&q, &g->nodes[m->node], &m->p->specs[m->node], q.slot[m->node]);
 }
@@ -409,7 +378,16 @@ static void loop_part(void *context, size_t begin, size_t end) {
     }
 }
 
-fds_status deep_run(deep_exec *exec, const deep_ops *ops, fds_error *err) {
+void deep_ops_free(deep_ops *ops) {
+    for (size_t i = 0; i < ops->count; i++) {
+        for (int k = 0; k < ops->items[i].arg_count; k++)
+            dnnl_memory_destroy(ops->items[i].args[k].memory);
+        dnnl_primitive_destroy(ops->items[i].primitive);
+    }
+    fds__free(ops->items);
+}
+
+fds_status deep_run(const deep_exec *exec, const deep_ops *ops, fds_error *err) {
     deep_program *p = exec->program;
     dnnl_status_t status = dnnl_success;
     bool is_bf16 = exec->precision == FDS__PRECISION_BF16;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Horizontal bars on a logarithmic scale as inline SVG, each with its number, and the paper's
- * number beside it where there is one. On such a scale bars have no natural beginning: they begin
- * at the power of ten below the least value, but not below a hundredth. Colours as in chart.c.
+ * Horizontal bars on a logarithmic scale as inline SVG, each with its number and, where there is
+ * one, the paper's number. A logarithmic scale has no 0: bars begin at the power of ten below the
+ * least value, but not below a hundredth. Colours as in chart.c.
  */
-#include "draw/chart.h"
+#include "draw/draw.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum {
     WIDTH = 860,
     LEFT = 250,
     RIGHT = 660,
-    HERE = 740, /* right ends of the columns of numbers */
+    HERE = 740, /* right ends of the columns: our numbers, the paper's */
     PAPER = 830,
     TOP = 40,
     ROW = 28,
@@ -52,17 +52,14 @@ static void draw_grid(scale s, double bottom, fds__text *svg) {
     int first = (int)lround(log10(s.low)), last = (int)lround(log10(s.high));
     for (int power = first; power <= last; power++) {
         double value = pow(10, power), x = x_of(s, value);
-        fds__text_print(svg,
-                        "<path class=\"grid\" d=\"M%s %dV%s\"/>"
-                        "<text x=\"%s\" y=\"%s\" text-anchor=\"middle\">",
-                        draw_at(x).text, TOP, draw_at(bottom).text, draw_at(x).text,
-                        draw_at(bottom + 18).text);
-        fds__text_fixed(svg, power < 0 ? -power : 0, value);
-        draw_markup(svg, "</text>\n");
+        fds__text_print(svg, "<path class=\"grid\" d=\"M%s %dV%s\"/>", draw_at(x).text, TOP,
+                        draw_at(bottom).text);
+        draw_svg_number(svg, x, bottom + 18, "middle", power < 0 ? -power : 0, value);
+        draw_markup(svg, "\n");
     }
 }
 
-/* The beginning of a long name, with "…" for the rest; all of it where the pointer rests. */
+/* A name; a long one ends in "…" and has all of it as its title. */
 static void draw_name(double y, const char *name, fds__text *svg) {
     char start[4 * MOST_LETTERS + 8];
     size_t bytes = 0;
@@ -81,21 +78,14 @@ static void draw_name(double y, const char *name, fds__text *svg) {
 }
 
 static void add_number(double x, double y, double value, fds__text *svg) {
-    if (!isfinite(value))
-        return;
-    fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"end\">", draw_at(x).text,
-                    draw_at(y).text);
-    draw_number(svg, draw_decimals(value), value);
-    draw_markup(svg, "</text>");
+    if (isfinite(value))
+        draw_svg_number(svg, x, y, "end", draw_decimals(value), value);
 }
 
 static void add_bar(scale s, const draw_bar *bar, double middle, fds__text *svg) {
     double text_y = middle + 4.5;
     draw_name(text_y, bar->name, svg);
-    if (bar->is_control)
-        draw_markup(svg, "<g class=\"ctl\">");
-    else
-        fds__text_print(svg, "<g class=\"c%u\">", bar->style % 8);
+    draw_group_open(svg, bar->style, bar->is_control);
     if (isfinite(bar->value))
         fds__text_print(svg, "<path class=\"bar\" d=\"M%d %sH%sv%dH%dz\"/>", LEFT,
                         draw_at(middle - BAR / 2.0).text, draw_at(x_of(s, bar->value)).text, BAR,
@@ -122,10 +112,7 @@ void draw_bars(const char *title, const char *x_name, const draw_bar *bars, size
     bool has_marks = false;
     for (size_t i = 0; i < count; i++)
         has_marks |= isfinite(bars[i].mark);
-    draw_markup(svg, "<figure class=\"bars\">\n<figcaption>");
-    draw_markup(svg, title);
-    draw_markup(svg, "</figcaption>\n<div>\n");
-    draw_svg_open(svg, "plot", title, WIDTH, bottom + 46);
+    draw_figure_open(svg, "bars", title, WIDTH, bottom + 46);
     draw_grid(s, bottom, svg);
     draw_svg_text(svg, HERE, TOP - 12, "end", "here");
     if (has_marks) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What pictures of data are drawn with: light paper, samples scaled up, frames, and text.
+ * Pictures of data: light paper, rectangles, samples scaled up, and text.
  *
- * cairo sets the text, in DejaVu Sans or what fontconfig has in its place. It fills the outlines of
- * the letters, unhinted and with unrounded metrics, so that fontconfig's settings for screens do not
- * change a picture. Samples are copied, never resampled.
+ * cairo draws the text, in DejaVu Sans or what fontconfig has in its place. It fills the outlines
+ * of the letters, unhinted and with unrounded metrics, so that fontconfig's settings for screens do
+ * not change a picture. Samples are copied, never resampled.
  */
 #include "draw/draw.h"
 
@@ -43,20 +43,17 @@ void draw_canvas_fill(fds__picture *canvas, uint32_t left, uint32_t top, uint32_
 
 /* ---- samples ---- */
 
-/* Floats within 0..1 are drawn as they are, others from the least to the greatest drawn. */
+/* Floats within 0..1 keep their shade; others go from the least to the greatest of all samples. */
 static fds_status find_range(draw_brush *b, const uint32_t *index, size_t count, fds_error *err) {
     uint32_t channels = b->ds->shape.channels;
-    float *range = fds__alloc_zero(2 * (size_t)channels, sizeof *range);
-    if (!range)
-        return fds__fail_nomem(err, 2 * channels * sizeof *range);
-    fds_status status =
-        fds_dataset_stats(b->ds, index, count, range, range + channels, NULL, NULL, err);
+    OWNED float *range = NULL;
+    TRY(NEW(range, 2 * (size_t)channels, err));
+    TRY(fds_dataset_stats(b->ds, index, count, range, range + channels, NULL, NULL, err));
     for (uint32_t c = 0; c < channels; c++) {
         b->low = MIN(b->low, range[c]);
         b->high = MAX(b->high, range[channels + c]);
     }
-    fds__free(range);
-    return status;
+    return FDS_OK;
 }
 
 fds_status draw_brush_make(const fds_dataset *ds, const uint32_t *index, size_t count,
@@ -94,7 +91,7 @@ void draw_canvas_sample(fds__picture *canvas, const draw_brush *b, size_t sample
 
 /* ---- text ---- */
 
-/* A mask of the given size on which text of size pixels is set; check cairo_status. */
+/* An empty mask for text of size pixels per em; mask_free reports a failure. */
 static cairo_t *mask_create(uint32_t width, uint32_t height, uint32_t size) {
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_A8, (int)width, (int)height);
     cairo_t *mask = cairo_create(surface);
@@ -109,7 +106,7 @@ static cairo_t *mask_create(uint32_t width, uint32_t height, uint32_t size) {
     return mask;
 }
 
-/* Frees the mask, and tells what went wrong with it. */
+/* Frees the mask. Fails if a cairo call on it failed. */
 static fds_status mask_free(cairo_t *mask, fds_error *err) {
     cairo_status_t status = cairo_status(mask);
     cairo_destroy(mask);
@@ -124,14 +121,14 @@ static double width_of(cairo_t *mask, const char *line) {
     return extents.x_advance;
 }
 
-/* Removes the last character and puts "…" in its place. False: nothing is left. */
+/* Replaces the last character by "…". False: no other character is left. */
 static bool shorten(char line[MAX_LINE]) {
     static const char dots[] = "…";
     size_t length = strlen(line), mark = sizeof dots - 1;
     if (length >= mark && strcmp(line + length - mark, dots) == 0)
         length -= mark;
     while (length > 0 && ((unsigned char)line[--length] & 0xc0) == 0x80)
-        continue; /* up to the byte that begins a character */
+        continue; /* until the first byte of a character */
     strcpy(line + length, dots);
     return length > 0;
 }
@@ -156,7 +153,7 @@ fds_status draw_text_width(const char *text, uint32_t size, uint32_t *width, fds
     return mask_free(mask, err);
 }
 
-/* Ink where the mask has it. */
+/* Draws the mask's text in a colour. */
 static void blend(fds__picture *canvas, cairo_t *mask, uint32_t left, uint32_t top,
                   const uint8_t colour[3]) {
     cairo_surface_t *surface = cairo_get_target(mask);

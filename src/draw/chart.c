@@ -1,59 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Curves as inline SVG. The page's style gives the colours, so that a chart follows light and dark:
- * what belongs to a curve is drawn in currentColor within an element of class c0 to c7, or ctl for
- * a control. Curves differ by dashes and markers too, not by colour alone. Axes begin at 0; ticks
- * are 1, 2 or 5 times a power of ten. The legend is a list beside the drawing, which the page puts
- * below it where there is no room. Coordinates have at most one decimal.
+ * Curves as inline SVG. The page's style gives the colours, so that a chart follows light and dark
+ * themes: a curve is drawn in currentColor within an element of class c0 to c7, or ctl for a
+ * control. Curves differ by dashes and markers too, not by colour alone. Axes begin at 0; ticks are
+ * 1, 2 or 5 times a power of ten. The legend is a list beside the drawing; on a narrow page it is
+ * below.
  */
-#include "draw/chart.h"
+#include "draw/draw.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-/* ---- what charts share: chart.h ---- */
-
-draw_coordinate draw_at(double value) {
-    draw_coordinate out;
-    long tenths = lround(10 * value);
-    const char *sign = tenths < 0 ? "-" : "";
-    if (tenths % 10 == 0)
-        snprintf(out.text, sizeof out.text, "%s%ld", sign, labs(tenths) / 10);
-    else
-        snprintf(out.text, sizeof out.text, "%s%ld.%ld", sign, labs(tenths) / 10,
-                 labs(tenths) % 10);
-    return out;
-}
 
 double draw_round_step(double value) {
     double power = pow(10, floor(log10(value))), digit = value / power;
     return power * (digit <= 1.000001 ? 1 : digit <= 2.000001 ? 2 : digit <= 5.000001 ? 5 : 10);
 }
 
-void draw_svg_text(fds__text *svg, double x, double y, const char *anchor, const char *text) {
-    fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\">", draw_at(x).text,
-                    draw_at(y).text, anchor);
-    draw_text(svg, text);
-    draw_markup(svg, "</text>");
-}
-
-void draw_svg_open(fds__text *svg, const char *classes, const char *title, double width,
-                   double height) {
-    fds__text_print(svg, "<svg class=\"%s\" role=\"img\" viewBox=\"0 0 %s %s\">\n<title>", classes,
-                    draw_at(width).text, draw_at(height).text);
-    draw_markup(svg, title);
-    draw_markup(svg, "</title>\n");
-}
-
 /* ---- how curves look ---- */
 
-enum { STYLES = 8 };
+static const char *const dashes[DRAW_STYLES] = {"none", "8 3",     "3 3",         "10 3 2 3",
+                                                "14 4", "1.5 2.5", "6 2 2 2 2 2", "5 2"};
 
-static const char *const dashes[STYLES] = {"none", "8 3",     "3 3",         "10 3 2 3",
-                                           "14 4", "1.5 2.5", "6 2 2 2 2 2", "5 2"};
-
-/* Around the point where the path stands; the last three are drawn as lines. */
-static const char *const markers[STYLES] = {
+/* Paths around the current point; the last three are lines. */
+static const char *const markers[DRAW_STYLES] = {
     "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
     "m-3.2-3.2h6.4v6.4h-6.4z",
     "m0-4.5l4.2 7.5h-8.4z",
@@ -65,23 +33,16 @@ static const char *const markers[STYLES] = {
 };
 enum { FIRST_LINE_MARKER = 5, MARKED_EVERY = 4 };
 
-static void open_curve(fds__text *svg, const draw_curve *c) {
-    if (c->is_control)
-        draw_markup(svg, "<g class=\"ctl\">");
-    else
-        fds__text_print(svg, "<g class=\"c%u\">", c->style % STYLES);
-}
-
 /* Attributes of a curve's line. */
 static void add_stroke(fds__text *svg, const draw_curve *c) {
     fds__text_print(svg,
                     " fill=\"none\" stroke=\"currentColor\" stroke-width=\"%s\" "
                     "stroke-linejoin=\"round\" stroke-dasharray=\"%s\"/>",
-                    c->is_control ? "1.5" : "2.2", dashes[c->style % STYLES]);
+                    c->is_control ? "1.5" : "2.2", dashes[c->style % DRAW_STYLES]);
 }
 
 static void add_marker_paint(fds__text *svg, const draw_curve *c) {
-    bool is_line = c->style % STYLES >= FIRST_LINE_MARKER;
+    bool is_line = c->style % DRAW_STYLES >= FIRST_LINE_MARKER;
     fds__text_print(svg, " fill=\"%s\" stroke=\"currentColor\" stroke-width=\"%s\"/>",
                     is_line ? "none" : "currentColor", is_line ? "1.6" : "0");
 }
@@ -92,10 +53,11 @@ typedef struct plane {
     const draw_chart *chart;
     double width, height, left, right, top, bottom; /* of the drawing, and of its plane */
     double x_high, y_high, x_step, y_step;
-    bool is_cut; /* a control leaves it at the top */
+    bool is_cut; /* a control leaves the plane at the top */
 } plane;
 
-/* A control so many times as high as all else would leave nothing to see of the rest. */
+/* A control more than this many times as high as all other curves is cut off: it would press them
+ * against the axis. */
 #define MOST_ABOVE 2.5
 
 static double x_of(const plane *p, double x) {
@@ -107,7 +69,7 @@ static double y_of(const plane *p, double y) {
 
 static bool has_band(const draw_curve *c, size_t i) { return c->band && isfinite(c->band[i]); }
 
-/* Of a curve with its band and marks. */
+/* The height of a curve with its band and marks. */
 static double height_of(const draw_chart *chart, const draw_curve *c) {
     double high = 0;
     for (size_t i = 0; i < chart->points; i++) {
@@ -123,7 +85,7 @@ static plane make_plane(const draw_chart *chart) {
     p.height = chart->is_small ? 270 : 420;
     p.right = p.width - 12;
     p.bottom = p.height - 50;
-    p.y_high = fmax(0, chart->base); /* fmax leaves out what is not a number */
+    p.y_high = fmax(0, chart->base); /* fmax ignores NaN */
     for (size_t i = 0; i < chart->points; i++)
         p.x_high = fmax(p.x_high, chart->x[i]);
     double controls = 0;
@@ -151,11 +113,9 @@ static void draw_tick(const plane *p, double value, double step, bool is_x, fds_
     else
         fds__text_print(svg, "<path class=\"grid\" d=\"M%s %sH%s\"/>", draw_at(p->left).text,
                         draw_at(at).text, draw_at(p->right).text);
-    fds__text_print(svg, "<text x=\"%s\" y=\"%s\" text-anchor=\"%s\">",
-                    draw_at(is_x ? at : p->left - 7).text,
-                    draw_at(is_x ? p->bottom + 19 : at + 4.5).text, is_x ? "middle" : "end");
-    draw_number(svg, decimals, value);
-    draw_markup(svg, "</text>\n");
+    draw_svg_number(svg, is_x ? at : p->left - 7, is_x ? p->bottom + 19 : at + 4.5,
+                    is_x ? "middle" : "end", decimals, value);
+    draw_markup(svg, "\n");
 }
 
 static void draw_axes(const plane *p, fds__text *svg) {
@@ -178,7 +138,7 @@ static void add_point(const plane *p, bool is_first, double x, double y, fds__te
                     draw_at(y_of(p, y)).text);
 }
 
-/* Run by run of points that have a band: along its upper edge, and back along the lower. */
+/* For each run of points that have a band: along its upper edge, and back along the lower one. */
 static void draw_band(const plane *p, const draw_curve *c, fds__text *svg) {
     const double *x = p->chart->x;
     draw_markup(svg, "<path class=\"band\" d=\"");
@@ -193,7 +153,7 @@ static void draw_band(const plane *p, const draw_curve *c, fds__text *svg) {
     draw_markup(svg, "\"/>");
 }
 
-/* What lies above the plane is cut off where it leaves. */
+/* The line is cut off where it leaves the plane. */
 static void draw_line(const plane *p, const draw_curve *c, fds__text *svg) {
     const double *x = p->chart->x, *y = c->y;
     bool is_down = false; /* the pen */
@@ -215,18 +175,18 @@ static void draw_line(const plane *p, const draw_curve *c, fds__text *svg) {
 
 static void add_curve(const plane *p, const draw_curve *c, fds__text *svg) {
     const draw_chart *chart = p->chart;
-    open_curve(svg, c);
+    draw_group_open(svg, c->style, c->is_control);
     if (c->band && !(p->is_cut && height_of(chart, c) > p->y_high))
         draw_band(p, c, svg);
     draw_line(p, c, svg);
     if (!c->is_control) {
-        /* few markers, and those of different curves at different places */
+        /* few markers, those of different curves at different points */
         size_t every = chart->points > 2 * MARKED_EVERY ? MARKED_EVERY : 1;
         draw_markup(svg, "<path d=\"");
         for (size_t i = 0; i < chart->points; i++)
             if (isfinite(c->y[i]) && i % every == c->style % every) {
                 add_point(p, true, chart->x[i], c->y[i], svg);
-                draw_markup(svg, markers[c->style % STYLES]);
+                draw_markup(svg, markers[c->style % DRAW_STYLES]);
             }
         draw_markup(svg, "\"");
         add_marker_paint(svg, c);
@@ -242,7 +202,7 @@ static bool has_marks(const draw_chart *chart, const draw_curve *c) {
 }
 
 static void draw_marks(const plane *p, const draw_curve *c, fds__text *svg) {
-    open_curve(svg, c);
+    draw_group_open(svg, c->style, c->is_control);
     draw_markup(svg, "<path class=\"mark\" d=\"");
     for (size_t i = 0; i < p->chart->points; i++)
         if (isfinite(c->marks[i]))
@@ -259,11 +219,11 @@ static void open_key(fds__text *svg) {
 
 static void add_key(fds__text *svg, const draw_curve *c, bool is_cut) {
     open_key(svg);
-    open_curve(svg, c);
+    draw_group_open(svg, c->style, c->is_control);
     draw_markup(svg, "<path d=\"M1 7H39\"");
     add_stroke(svg, c);
     if (!c->is_control) {
-        fds__text_print(svg, "<path d=\"M20 7%s\"", markers[c->style % STYLES]);
+        fds__text_print(svg, "<path d=\"M20 7%s\"", markers[c->style % DRAW_STYLES]);
         add_marker_paint(svg, c);
     }
     draw_markup(svg, "</g></svg><span>");
@@ -296,16 +256,13 @@ static void add_legend(const plane *p, fds__text *svg) {
 
 void draw_curves(const draw_chart *chart, fds__text *svg) {
     plane p = make_plane(chart);
-    fds__text_print(svg, "<figure class=\"chart%s\">\n<figcaption>",
-                    chart->is_small ? " small" : "");
-    draw_markup(svg, chart->title);
-    draw_markup(svg, "</figcaption>\n<div>\n");
-    draw_svg_open(svg, "plot", chart->title, p.width, p.height);
+    draw_figure_open(svg, chart->is_small ? "chart small" : "chart", chart->title, p.width,
+                     p.height);
     draw_axes(&p, svg);
     if (isfinite(chart->base))
         fds__text_print(svg, "<path class=\"base\" d=\"M%s %sH%s\"/>\n", draw_at(p.left).text,
                         draw_at(y_of(&p, chart->base)).text, draw_at(p.right).text);
-    for (int turn = 0; turn < 2; turn++) /* controls lie below */
+    for (int turn = 0; turn < 2; turn++) /* controls first: the others cover them */
         for (size_t i = 0; i < chart->count; i++)
             if (chart->curves[i].is_control == (turn == 0))
                 add_curve(&p, &chart->curves[i], svg);

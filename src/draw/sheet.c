@@ -7,7 +7,7 @@ enum {
     GAP = 10,     /* between cells */
     CAPTION = 4,  /* between a picture and its name */
     TEXT = 13,    /* size of a name */
-    PICTURE = 80, /* pictures are scaled up by a whole factor to at least this width */
+    PICTURE = 80, /* least width of a picture, which is scaled up by a whole factor */
 };
 
 static fds_status draw(const draw_brush *brush, const uint32_t *index, size_t count,

@@ -2,7 +2,7 @@
  *
  * The kernels, compiled once for each instruction set (see meson.build). The three that multiply
  * keep a tile of results in registers; the others are plain loops that the compiler turns into
- * vectors, which without -ffast-math and contraction cannot change a bit.
+ * vectors, which cannot change a bit without -ffast-math and contraction.
  */
 #include "base/isa.h"
 #include "lane/kernels.h"
@@ -13,31 +13,30 @@
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
 #define UNROLL_TAPS _Pragma("GCC unroll 5")
-#define PARTS (FDS__LANES / VW) /* registers to 16 lanes */
+#define PARTS (FDS__LANES / VW) /* registers per 16 lanes */
 
 /* ---- tiles ------------------------------------------------------------------------------- */
 
-/* Sanitizers make the compiler take minutes over large tiles; small ones are the same code. */
+/* With sanitizers the compiler takes minutes over large tiles; small ones are the same code. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define TILE_REGS 8
 #else
 #define TILE_REGS VREGS
 #endif
 
-/* A tile of A rows by B registers of results; A*B accumulators, B operands and a broadcast must fit
- * the registers. */
+/* A tile has A rows by B registers of results; A*B accumulators, B operands and a broadcast must
+ * fit the registers. */
 enum { MAX_A = 12, MAX_B = 6, TILE_LIMIT = TILE_REGS * 25 / 32 };
 #define FITS(A, B) ((A) * (B) <= TILE_LIMIT && (A) * (B) + (B) + 1 <= TILE_REGS)
 
-/* Cuts n into parts of at most most, as equal as can be: the size of the next part. */
+/* Cuts n into parts of at most most, as equal as possible; returns the size of the next part. */
 INLINE uint32_t next_part(uint32_t n, uint32_t most) {
     uint32_t parts = (n + most - 1) / most;
     return (n + parts - 1) / parts;
 }
 
-/* What a tile costs for a tap, in eighths of a cycle: two products or two loads a cycle, whichever
- * are more, and never less than the latency of a chain (4 cycles) allows; of equals, fewer loads.
- */
+/* The cost of a tile per tap, in eighths of a cycle: two products or two loads per cycle, whichever
+ * take longer, and at least the latency of a chain (4 cycles). Of equal tiles, fewer loads win. */
 static uint32_t tile_cost(uint32_t a, uint32_t b) {
     uint32_t products = a * b, loads = a + b;
     uint32_t most = products > loads ? products : loads;
@@ -82,7 +81,7 @@ static void sum_lanes(const float *in, size_t count, bool add, float *out) {
     }
 }
 
-/* Eight chains at a time, to hide the latency of an addition. */
+/* Up to eight chains at a time hide the latency of an addition. */
 INLINE void sum_tile(const uint32_t A, const float *in, size_t plane, size_t row, uint32_t height,
                      uint32_t vectors, float *out) {
     vf acc[8];
@@ -119,8 +118,8 @@ static void sum_planes(const float *in, uint32_t planes, size_t plane, size_t ro
 /* ---- product ----------------------------------------------------------------------------- */
 
 /* A tile of A rows by B registers; taps is the innermost count, a constant for the usual filters.
- * Rows of w are addressed from one base pointer for each three rows: base, base + s, base + 2s are
- * all address modes of the processor. */
+ * Three rows of w share a base pointer: base, base + s and base + 2s are address modes of the
+ * processor. */
 INLINE void product_tile(const int A, const int B, const uint32_t taps, const fds__product *p,
                          const float *w, const float *x, float *y, const float *bias) {
     vf acc[MAX_A][MAX_B];
@@ -279,8 +278,8 @@ FILTERS(FILTER_TAPS)
      filter_##A##_4, filter_##A##_5, filter_##A##_6},
 static filter_function *const filter_tiles[MAX_FILTERS][MAX_TAPS] = {FILTERS(FILTER_ROW)};
 
-/* All of one tile of filters. Rows are taken in blocks, so that the tile's dy stays in the
- * first-level cache while every input channel and row of the window passes over it. */
+/* One tile of filters, in blocks of rows: a block of dy stays in the first-level cache for all
+ * input channels and rows of the window. */
 static void filter_grad_tile(const fds__filter_grad *p, uint32_t o, uint32_t no, uint32_t most_b) {
     const uint32_t k = p->kernel;
     const size_t weights = (size_t)p->in_channels * k * k, filter = weights * FDS__LANES;
@@ -320,9 +319,8 @@ static void filter_grad(const fds__filter_grad *p) {
 
 #define INPUT_FITS(A, B) ((A) * (B) + 2 <= TILE_REGS)
 
-/* One row of dx for A input channels: the B = kernel columns that a column of dy reaches are held
- * in registers; when all of dy's column is in, the first of them is complete, and the window moves
- * on. */
+/* One row of dx for A input channels. Registers hold the B = kernel columns of dx that a column of
+ * dy adds to. After each column of dy the first of them is complete and the window moves on. */
 INLINE void input_row(const int A, const int B, const fds__input_grad *p, uint32_t h,
                       const float *w, const float *dy, float *dx) {
     const uint32_t k = (uint32_t)B, channels = p->out_channels, columns = p->columns;
@@ -398,8 +396,7 @@ static void input_grad(const fds__input_grad *p) {
 
 /* ---- pooling and rectifying -------------------------------------------------------------- */
 
-/* Rows of windows, with 16 lanes in whole registers, with 4 or 8 by fours, with 1 or 2 one by one.
- */
+/* Rows of windows: 16 lanes in whole registers, 4 or 8 lanes by fours, 1 or 2 lanes one by one. */
 #define MAP_NAME(name) name##_whole
 #define MAP_TYPE vf
 #define MAP_WIDTH VW

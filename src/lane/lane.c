@@ -3,12 +3,12 @@
  * One network's workspace: a plan of stages, an arena, and forward and backward for a group of up
  * to 16 samples.
  *
- * Layout: (channel, row, column, lane), a sample a lane. A group of r samples has as many lanes as
- * the next power of two; with fewer than 16, one vector holds several neighbouring columns of a
- * row, so that a convolution never computes empty lanes. The numbers of a sample do not depend on
- * how many lanes there are; sums over samples (gradients of weights) go over the lanes in a fixed
- * order. Rows are rounded up to whole vectors. What a convolution computes beyond a row's end is
- * never used: the gradient there is zero, and stays so.
+ * Layout: (channel, row, column, lane), one sample per lane. The number of lanes is the next power
+ * of two of the number of samples; with fewer than 16 lanes, one vector holds several neighbouring
+ * columns of a row, so that a convolution computes few empty lanes. The numbers of a sample do not
+ * depend on the number of lanes; sums over samples (gradients of weights) go over the lanes in a
+ * fixed order. Rows are rounded up to whole vectors. Nothing uses what a convolution computes
+ * beyond a row's end: the gradient there is and stays zero.
  */
 #include "lane/workspace.h"
 #include "base/isa.h"
@@ -19,52 +19,43 @@ static size_t round_up(size_t n) { return (n + FDS__LANES - 1) / FDS__LANES * FD
 
 /* ---- plan ---- */
 
-/* Layers to stages: relu and maxpool become one map; a convolution is always followed by one, which
- * brings its output from the tight layout to that of the next stage. */
+/* Layers to stages: relu and maxpool become one map. A map follows every convolution: it copies the
+ * output to the layout of the next stage. */
 static void plan_stages(fds_lane *lane) {
     const fds_net *net = lane->net;
     bool weights_before = false;
     lane_stage *last = NULL;
     for (uint32_t i = 0; i < net->layer_count; i++) {
         const fds__layer *layer = &net->layers[i];
-        bool after_map = last && last->kind == LANE_STAGE_MAP;
-        if (layer->kind == FDS__LAYER_RELU && last && last->kind != LANE_STAGE_CONV) {
+        const bool is_conv = layer->kind == FDS__LAYER_CONV, is_fc = layer->kind == FDS__LAYER_FC;
+        const bool is_pool = layer->kind == FDS__LAYER_MAXPOOL, has_weights = is_conv || is_fc;
+        const bool is_relu = layer->kind == FDS__LAYER_RELU;
+        if (is_relu && last && last->kind != LANE_STAGE_CONV) {
             last->relu = true;
             continue;
         }
-        if (layer->kind == FDS__LAYER_MAXPOOL && after_map && last->pool == 1) {
+        if (is_pool && last && last->kind == LANE_STAGE_MAP && last->pool == 1) {
             last->pool = layer->kernel;
             continue;
         }
-        bool needs_map = layer->kind == FDS__LAYER_CONV || layer->kind == FDS__LAYER_FC;
-        if (needs_map && last && last->kind == LANE_STAGE_CONV) {
-            last = &lane->stages[lane->stage_count++];
-            *last = (lane_stage){.kind = LANE_STAGE_MAP, .pool = 1, .input_grad = true};
-        }
+        if (has_weights && last && last->kind == LANE_STAGE_CONV)
+            lane->stages[lane->stage_count++] =
+                (lane_stage){.kind = LANE_STAGE_MAP, .pool = 1, .input_grad = true};
         last = &lane->stages[lane->stage_count++];
-        *last = (lane_stage){.input_grad = weights_before, .pool = 1};
-        switch (layer->kind) {
-        case FDS__LAYER_CONV:
-            last->kind = LANE_STAGE_CONV;
-            break;
-        case FDS__LAYER_FC:
-            last->kind = LANE_STAGE_FC;
-            break;
-        case FDS__LAYER_MAXPOOL:
-            last->kind = LANE_STAGE_MAP, last->pool = layer->kernel;
-            break;
-        case FDS__LAYER_RELU:
-            last->kind = LANE_STAGE_MAP, last->relu = true;
-            break;
-        }
-        if (needs_map) {
-            last->layer = layer;
-            weights_before = true;
-        }
+        *last = (lane_stage){
+            .kind = is_conv ? LANE_STAGE_CONV
+                    : is_fc ? LANE_STAGE_FC
+                            : LANE_STAGE_MAP,
+            .layer = has_weights ? layer : NULL,
+            .pool = is_pool ? layer->kernel : 1,
+            .relu = is_relu,
+            .input_grad = weights_before,
+        };
+        weights_before |= has_weights;
     }
 }
 
-/* Shapes of what lies between: as the stage that reads it wants it. */
+/* The shapes between stages, with the padding and width that the stage after them needs. */
 static void plan_bounds(fds_lane *lane) {
     fds_shape shape = lane->net->input;
     for (uint32_t i = 0; i <= lane->stage_count; i++) {
@@ -84,8 +75,7 @@ static void plan_bounds(fds_lane *lane) {
     }
 }
 
-/* Zeroes what lies around the first rows x columns of every channel: borders, row ends, the rest.
- */
+/* Zeroes all but the first rows x columns of every channel: borders and the ends of rows. */
 static void clear_around(const fds__boundary *b, float *buffer, size_t rows, size_t columns) {
     const size_t from = b->pad * b->column, to = from + columns * b->column;
     const size_t height = b->shape.height + 2 * b->pad;
@@ -102,8 +92,7 @@ static void clear_around(const fds__boundary *b, float *buffer, size_t rows, siz
     }
 }
 
-/* Strides for a number of lanes. A convolution needs zeros around its input; no stage writes there.
- */
+/* Strides for a number of lanes, and zeros around the input of convolutions. */
 static void lay_out(fds_lane *lane, uint32_t lanes) {
     if (lane->lanes == lanes)
         return;
@@ -115,7 +104,7 @@ static void lay_out(fds_lane *lane, uint32_t lanes) {
         b->plane = (b->shape.height + 2 * b->pad) * b->row;
         b->origin = b->pad * (b->row + b->column);
         clear_around(b, b->value, b->shape.height, b->shape.width);
-        /* the last row's last vector may reach beyond it: nothing infinite may be left there */
+        /* the last row's last vector may reach beyond it: no infinity may be left there */
         memset(b->value + b->shape.channels * b->plane, 0, FDS__LANES * sizeof(float));
     }
 }
@@ -126,7 +115,7 @@ static size_t bound_size(const fds__boundary *b) {
            FDS__LANES * FDS__LANES; /* the last vectors of a row may reach beyond the last row */
 }
 
-/* Scratch that a stage needs: partial sums of filters, or the transposed input and a tail. */
+/* A stage's scratch, in floats: partial sums of filters, or the transposed input and a tail. */
 static size_t scratch_size(const lane_stage *s) {
     if (s->kind == LANE_STAGE_CONV)
         return MAX((size_t)FDS__FILTER_TILE * s->layer->in.channels * s->layer->kernel *
@@ -138,8 +127,8 @@ static size_t scratch_size(const lane_stage *s) {
     return 0;
 }
 
-/* The output of a convolution is needed once more, by the map after it on the way back, which puts
- * its gradient in its place: the cache has better use for the room. The input needs no gradient. */
+/* In backward, the map after a convolution is the last to read the convolution's output, and
+ * overwrites it with the gradient, which saves cache. The network's input needs no gradient. */
 static bool has_own_grad(const fds_lane *lane, uint32_t i) {
     return i > 0 && (lane->keeps_values || lane->stages[i - 1].kind != LANE_STAGE_CONV);
 }
@@ -186,19 +175,17 @@ static void choose_tiles(fds_lane *lane) {
     }
 }
 
-static fds_status create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err) {
-    fds_lane *lane = fds__alloc_zero(1, sizeof *lane);
-    if (!lane)
-        return fds__fail_nomem(err, sizeof *lane);
+fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err) {
+    fds__isa_set isa;
+    TRY(fds__isa_choose(&isa, err));
+    fds_lane *lane;
+    TRY(NEW(lane, 1, err));
     lane->net = net;
+    lane->kernels = FDS__ISA_PICK(isa, fds__kernels);
     lane->keeps_values = keeps_values;
     plan_stages(lane);
     plan_bounds(lane);
-    fds__isa_set isa = FDS__ISA_GENERIC;
-    fds_status status = fds__isa_choose(&isa, err);
-    lane->kernels = FDS__ISA_PICK(isa, fds__kernels);
-    if (status == FDS_OK)
-        status = allocate(lane, err);
+    fds_status status = allocate(lane, err);
     if (status != FDS_OK) {
         fds_lane_free(lane);
         return status;
@@ -210,11 +197,7 @@ static fds_status create(const fds_net *net, bool keeps_values, fds_lane **out, 
 }
 
 fds_status fds_lane_create(const fds_net *net, fds_lane **out, fds_error *err) {
-    return create(net, false, out, err);
-}
-
-fds_status fds__lane_create_keeping(const fds_net *net, fds_lane **out, fds_error *err) {
-    return create(net, true, out, err);
+    return lane_create(net, false, out, err);
 }
 
 void fds_lane_free(fds_lane *lane) {
@@ -225,20 +208,10 @@ void fds_lane_free(fds_lane *lane) {
     fds__free(lane);
 }
 
-fds_status fds__lane_reserve(fds_lane *lane, size_t members, fds_error *err) {
-    return fds__grow(&lane->places, &lane->place_capacity, members,
-                     sizeof(fds__place) + sizeof(uint32_t), err);
-}
-
-size_t fds__lane_bytes(const fds_lane *lane) {
-    return sizeof *lane + lane->arena_size * sizeof(float) +
-           lane->place_capacity * (sizeof(fds__place) + sizeof(uint32_t));
-}
-
 /* ---- forward ---- */
 
-/* Puts the samples into the first boundary, one a lane. Lanes without a sample repeat the first:
- * they have no gradient, but must not hold anything infinite. */
+/* Copies the samples to the first boundary, one per lane. Lanes without a sample repeat the first
+ * sample: they have no gradient, but must not hold an infinity. */
 static void gather(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                    uint32_t count) {
     const fds__boundary *b = &lane->bounds[0];
@@ -267,7 +240,7 @@ static uint32_t row_vectors(const fds__boundary *b) {
     return (uint32_t)(round_up(b->shape.width * b->column) / FDS__LANES);
 }
 
-/* The given rows of the output. */
+/* Computes rows of the output, from first on. */
 static void conv_forward(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
                          const fds__boundary *out, const float *weights, uint32_t first,
                          uint32_t rows) {
@@ -315,8 +288,8 @@ static fds__map map_of(const fds_lane *lane, const lane_stage *s, const fds__bou
     };
 }
 
-/* A convolution and the map after it, a row of windows at a time: what the one has just written,
- * the other finds in the first-level cache. Rows that no window covers are not computed. */
+/* A convolution and the map after it, one row of windows at a time: the map finds what the
+ * convolution has written in the first-level cache. Rows that no window covers are not computed. */
 static void conv_map_forward(fds_lane *lane, const lane_stage *conv, const fds__boundary *in,
                              const float *weights) {
     const lane_stage *s = conv + 1;
@@ -378,9 +351,8 @@ void fds__lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t 
 
 /* ---- backward ---- */
 
-/* With 16 lanes and a usual kernel, by the kernel made for it. Otherwise every contribution of one
- * window position (i, j) at a time: the sum over output channels is a product that is added to the
- * shifted row of the input's gradient. */
+/* input_grad for 16 lanes and usual filters. Otherwise one position (i, j) of the window at a time:
+ * a product sums over output channels and adds to the shifted row of the input's gradient. */
 static void conv_backward_input(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
                                 const fds__boundary *out, const float *weights) {
     const fds__layer *l = s->layer;
@@ -424,7 +396,7 @@ static void conv_backward_input(fds_lane *lane, const lane_stage *s, const fds__
     });
 }
 
-/* each: where every lane's own gradients go (fds__lane_backward_each), or NULL. */
+/* each: receives every lane's own gradients (fds__lane_backward_each), or NULL. */
 static void conv_backward(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
                           const fds__boundary *out, const float *weights, bool add, float *each) {
     const fds__layer *l = s->layer;
@@ -457,8 +429,8 @@ static void conv_backward(fds_lane *lane, const lane_stage *s, const fds__bounda
         conv_backward_input(lane, s, in, out, weights);
 }
 
-/* Gradient of the weights, 16 inputs to a vector, from the transposed input; what remains of a row
- * of inputs goes through a tail of whole vectors. */
+/* The gradient of the weights, 16 inputs per vector, from the transposed input. The remaining
+ * inputs of a row, fewer than 16, go through a tail of whole vectors. */
 static void fc_backward_weights(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
                                 const fds__boundary *out, uint32_t count, bool add) {
     const fds__layer *l = s->layer;
@@ -495,9 +467,8 @@ static void fc_backward_weights(fds_lane *lane, const lane_stage *s, const fds__
                (inputs - whole) * sizeof(float));
 }
 
-/* Gradient of the inputs, 16 inputs to a vector and a sample to a row, then transposed; what
- * remains of a row of inputs with a sample to a lane. Either way each is the sum over outputs in
- * order. */
+/* The gradient of the inputs, 16 inputs per vector and one sample per row, then transposed. The
+ * remaining inputs, fewer than 16, have one sample per lane. Both sum over the outputs in order. */
 static void fc_backward_input(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
                               const fds__boundary *out, const float *weights, uint32_t count) {
     const fds__layer *l = s->layer;
@@ -554,7 +525,7 @@ static void map_backward(fds_lane *lane, const lane_stage *s, const fds__boundar
                          const fds__boundary *out) {
     fds__map map = map_of(lane, s, in, out);
     lane->kernels->map_backward(&map);
-    /* what no window covers has no part in the loss */
+    /* the loss does not depend on what no window covers */
     clear_around(in, in->grad, (size_t)out->shape.height * s->pool,
                  (size_t)out->shape.width * s->pool);
 }
@@ -574,8 +545,7 @@ static void backward(fds_lane *lane, const float *weights, uint32_t count, bool 
     }
 }
 
-/* Probabilities to the gradient of the mean loss: (p - 1[label]) / batch; nothing in empty lanes.
- */
+/* Probabilities to the gradient of the mean loss: (p - 1[label]) / batch, 0 in empty lanes. */
 static void loss_gradient(fds_lane *lane, uint32_t count, size_t batch) {
     const fds__boundary *logits = &lane->bounds[lane->stage_count];
     const float scale = 1.0f / (float)batch;

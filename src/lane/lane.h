@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lane: the engine for thousands of small networks, one per thread, with the samples of a mini-batch
- * side by side in the processor's vector lanes.
+ * lane: the engine for thousands of small networks. A thread trains one network; the samples of a
+ * mini-batch are side by side in the processor's vector lanes.
  *
  *   text.c      a network's text to its plan
- *   order.c     the order in which an epoch visits its members
  *   lane.c      one network's workspace: forward and backward for a group of samples
- *   train.c     epochs, optimizer, stopping rule; prediction
+ *   train.c     epochs, their order, optimizer, stopping rule; prediction
  *   tangent.c   the neural tangent kernel
- *   many.c      one input under many networks; many_kernel.c its arithmetic
+ *   many.c      a few inputs, many networks; many_kernel.c its arithmetic
  *   kernels.c   the arithmetic, compiled for each instruction set
  */
 #ifndef FDS_LANE_H
@@ -43,7 +42,7 @@ struct fds_net {
 };
 
 struct fds_inputs {
-    size_t count, size; /* size: floats in a sample */
+    size_t count, size; /* size: floats of a sample */
     fds_shape shape;
     uint32_t classes;
     float *values;    /* (count, size) */
@@ -51,58 +50,52 @@ struct fds_inputs {
     uint32_t *ids;    /* (count) */
 };
 
-/* The mean loss of the members, taken as one mini-batch, and its gradient (weights). */
-fds_status fds__lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                              size_t count, const float *weights, float *gradient, double *loss,
-                              fds_error *err);
-
-/* The empirical neural tangent kernel of a network at some weights, one for all outputs:
+/* The empirical neural tangent kernel of all a with all b, kernel (a, b), a mean over outputs:
  *     K(x, x') = 1/classes * sum over outputs c of <d f_c(x) / d weights, d f_c(x') / d weights>
- * of all a with all b: kernel (a, b). f_c are the outputs before the softmax. The bits do not
- * depend on threads. */
+ * f_c are the outputs before the softmax. The bits do not depend on threads. */
 fds_status fds__net_tangent(const fds_net *net, const float *weights, const fds_inputs *a,
                             const fds_inputs *b, unsigned threads, float *kernel,
                             const fds_events *events, fds_error *err);
 
-/* What the last layer sees: the activations before it, features[count * fds__net_features]. Of a
- * network of one layer they are the inputs themselves. FDS_ERR_DIVERGED as for fds_lane_predict. */
+/* The activations before the last layer: features[count * fds__net_features]. A network of one
+ * layer gives the inputs themselves. FDS_ERR_DIVERGED as for fds_lane_predict. */
 fds_status fds__lane_features(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
                               const float *weights, float *features, fds_error *err);
 static inline size_t fds__net_features(const fds_net *net) {
     return fds__shape_size(net->layers[net->layer_count - 1].in);
 }
 
-/* Makes room for training on that many members, so that it will allocate nothing. */
+/* Allocates what training on that many members needs: training then allocates nothing. */
 fds_status fds__lane_reserve(fds_lane *lane, size_t members, fds_error *err);
-size_t fds__lane_bytes(const fds_lane *lane); /* that it holds */
+size_t fds__lane_bytes(const fds_lane *lane); /* of memory that it has allocated */
 
-/* ---- many.c: a few inputs under thousands of networks of one architecture ----
+/* ---- many.c: a few inputs for thousands of networks of one architecture ----
  *
- * One input must not cost more than reading all weights once. So the vector lanes hold networks, 16
- * side by side, not samples: (weight, 16) and (channel, row, column, 16). Weights are halves (IEEE
- * 754, 16 bits, all finite), which halves what must be read. The bits are those of the lane engine
- * with the same weights. */
+ * One input must not cost more than reading all weights once. So the vector lanes hold 16 networks,
+ * not samples: (weight, 16) and (channel, row, column, 16). Weights are halves (IEEE 754, 16 bits,
+ * all finite), which are half as much to read as floats. The bits are those of the lane engine with
+ * the same weights. */
 enum {
-    FDS__MANY_NETS = 16,   /* in a group: evaluated side by side */
-    FDS__MANY_INPUTS = 12, /* at most that are evaluated together */
+    FDS__MANY_NETS = 16,   /* networks of a group */
+    FDS__MANY_INPUTS = 12, /* the most inputs at a time */
 };
 
 typedef struct fds__many fds__many; /* shareable */
 
-/* net must outlive it. */
+/* net must outlive the result. */
 fds_status fds__many_create(const fds_net *net, fds__many **out, fds_error *err);
 void fds__many_free(fds__many *many);
-/* (weights): the weight of the network that stands in each place of a group's weights. */
+/* (weights): which of the network's weights is at each place of a group's weights. */
 const uint32_t *fds__many_order(const fds__many *many);
-/* Floats of one input as evaluation wants it, and of a worker's own room. */
+/* Floats of one spread input, and of a worker's scratch. */
 size_t fds__many_input_size(const fds__many *many);
 size_t fds__many_scratch(const fds__many *many);
-/* wide (input_size, zeroed before its first use) from a sample. */
+/* A sample to wide (input_size, zeroed before its first use). */
 void fds__many_spread(const fds__many *many, const float *sample, float *wide);
 /* Probabilities (count, classes, 16) of count <= FDS__MANY_INPUTS inputs (count, input_size) by one
- * group's weights (weights, 16), in room (aligned, zeroed before its first use). NULL when one of
- * them is no number. */
+ * group's weights (weights, 16), within scratch (aligned, zeroed before its first use). NULL when
+ * an output is infinite or not a number. */
 const float *fds__many_run(const fds__many *many, const uint16_t *weights, const float *inputs,
-                           size_t count, float *room);
+                           size_t count, float *scratch);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A network evaluated with 16 sets of weights at a time: the plan of its steps, where everything
- * lies, and the order of the weights.
+ * A network evaluated with 16 sets of weights at a time: the plan of its steps, the layout of its
+ * memory, and the order of the weights.
  *
- * What lies between two steps is (channel, row, column, 16), with zeros around it where the next
- * step is a convolution that pads. Convolutions are done input by input; their weights, which every
- * position needs again, are widened to floats once a group. Fully connected layers, which need a
- * weight once an input, are done for several inputs at a time and take the weights as they are.
+ * The numbers between two steps are (channel, row, column, 16), with zeros around them where the
+ * next step is a convolution that pads. Convolutions take one input at a time; every position uses
+ * their weights again, so these are widened to floats once per group. Fully connected layers use a
+ * weight once per input, so they take several inputs at a time and the weights as halves.
  */
 #include "lane/lane.h"
 #include "base/isa.h"
@@ -14,23 +14,22 @@
 
 #include <math.h>
 
-_Static_assert(FDS__MANY_NETS == FDS__LANES, "a network is a lane");
+_Static_assert(FDS__MANY_NETS == FDS__LANES, "one network per lane");
 
 typedef struct {
     fds__layer_kind kind;    /* FDS__LAYER_CONV, FDS__LAYER_MAXPOOL, FDS__LAYER_FC */
     const fds__layer *layer; /* conv, fc */
     uint32_t window;         /* maxpool: 1 for none */
     bool relu;               /* afterwards */
-    size_t weights;          /* where those of a group begin, in vectors */
-    size_t wide, vectors;    /* conv: where they begin once widened, and how many they are */
+    size_t weights;          /* offset in a group's weights, in vectors */
 } step;
 
 typedef struct {
     fds_shape shape;
     uint32_t pad;
-    bool is_each;                    /* kept for each of the inputs, not for one alone */
-    size_t row, plane, origin, size; /* in floats; origin: of the first column within */
-    size_t at;                       /* in the room; the inputs themselves lie elsewhere */
+    bool is_each;                    /* holds all inputs, not one at a time */
+    size_t row, plane, origin, size; /* in floats; origin: offset of the first pixel */
+    size_t at;                       /* offset in the scratch; unused for the network's input */
 } bound;
 
 struct fds__many {
@@ -41,30 +40,32 @@ struct fds__many {
     uint32_t step_count, first_fc;
     step steps[FDS__MAX_LAYERS];
     bound bounds[FDS__MAX_LAYERS + 1]; /* step i takes bounds[i] to bounds[i + 1] */
-    size_t wide_vectors, room;         /* room: in floats, the widened weights first */
+    size_t conv_vectors;               /* weights of all convolutions, the first of a group's */
+    size_t scratch;                    /* in floats: those weights widened, then the bounds */
 };
 
 /* ---- plan ---- */
 
-/* Layers to steps: relu goes with the step before it. */
+/* Layers to steps: relu is part of the step before it. */
 static void plan_steps(fds__many *many) {
     for (uint32_t i = 0; i < many->net->layer_count; i++) {
         const fds__layer *layer = &many->net->layers[i];
-        if (layer->kind == FDS__LAYER_RELU && many->step_count) {
+        bool is_relu = layer->kind == FDS__LAYER_RELU;
+        if (is_relu && many->step_count)
             many->steps[many->step_count - 1].relu = true;
-            continue;
-        }
-        step *s = &many->steps[many->step_count++];
-        *s = (step){.kind = layer->kind, .layer = layer, .window = layer->kernel};
-        if (layer->kind == FDS__LAYER_RELU) /* the first of all: a pooling of single values */
-            *s = (step){.kind = FDS__LAYER_MAXPOOL, .layer = layer, .window = 1, .relu = true};
+        else /* a relu as the first layer is a pooling of windows of 1 */
+            many->steps[many->step_count++] =
+                (step){.kind = is_relu ? FDS__LAYER_MAXPOOL : layer->kind,
+                       .layer = layer,
+                       .window = is_relu ? 1 : layer->kernel,
+                       .relu = is_relu};
     }
     while (many->steps[many->first_fc].kind != FDS__LAYER_FC)
         many->first_fc++;
 }
 
 static void plan_bounds(fds__many *many) {
-    many->room = many->wide_vectors * FDS__LANES;
+    many->scratch = many->conv_vectors * FDS__LANES;
     for (uint32_t i = 0; i <= many->step_count; i++) {
         bound *b = &many->bounds[i];
         const step *reader = i < many->step_count ? &many->steps[i] : NULL;
@@ -75,13 +76,13 @@ static void plan_bounds(fds__many *many) {
         b->plane = (b->shape.height + 2 * b->pad) * b->row;
         b->origin = b->pad * (b->row + FDS__LANES);
         b->size = b->shape.channels * b->plane;
-        b->at = many->room;
+        b->at = many->scratch;
         if (i)
-            many->room += b->size * (b->is_each ? FDS__MANY_INPUTS : 1);
+            many->scratch += b->size * (b->is_each ? FDS__MANY_INPUTS : 1);
     }
 }
 
-/* Places of the weights, tile by tile as the kernels read them. */
+/* The order of the weights: tile by tile, as the kernels read them. */
 static void plan_weights(fds__many *many) {
     uint32_t *to = many->order;
     for (uint32_t i = 0; i < many->step_count; i++) {
@@ -101,28 +102,24 @@ static void plan_weights(fds__many *many) {
                 for (uint32_t k = 0; k < a; k++)
                     *to++ = (uint32_t)(l->weight + (size_t)(r + k) * taps + t);
         }
-        if (is_conv) {
-            s->wide = many->wide_vectors;
-            s->vectors = (size_t)rows * (taps + 1);
-            many->wide_vectors += s->vectors;
-        }
+        if (is_conv) /* none comes after a fully connected layer */
+            many->conv_vectors = (size_t)(to - many->order);
     }
 }
 
 fds_status fds__many_create(const fds_net *net, fds__many **out, fds_error *err) {
     fds__isa_set isa;
     TRY(fds__isa_choose(&isa, err));
-    fds__many *many = fds__alloc_zero(1, sizeof *many);
-    uint32_t *order = fds__alloc_zero(net->weights, sizeof *order);
-    if (!many || !order) {
-        fds__free(many);
-        fds__free(order);
-        return fds__fail_nomem(err, net->weights * sizeof *order);
+    fds__many *many;
+    TRY(NEW(many, 1, err));
+    fds_status status = NEW(many->order, net->weights, err);
+    if (status != FDS_OK) {
+        fds__many_free(many);
+        return status;
     }
     many->net = net;
     many->maps = FDS__ISA_PICK(isa, fds__kernels);
     many->kernels = FDS__ISA_PICK(isa, many_kernels);
-    many->order = order;
     plan_steps(many);
     plan_weights(many);
     plan_bounds(many);
@@ -139,7 +136,7 @@ void fds__many_free(fds__many *many) {
 
 const uint32_t *fds__many_order(const fds__many *many) { return many->order; }
 size_t fds__many_input_size(const fds__many *many) { return many->bounds[0].size; }
-size_t fds__many_scratch(const fds__many *many) { return many->room; }
+size_t fds__many_scratch(const fds__many *many) { return many->scratch; }
 
 void fds__many_spread(const fds__many *many, const float *sample, float *wide) {
     const bound *b = &many->bounds[0];
@@ -152,7 +149,7 @@ void fds__many_spread(const fds__many *many, const float *sample, float *wide) {
         }
 }
 
-/* ---- running it ---- */
+/* ---- evaluation ---- */
 
 static void run_conv(const fds__many *many, const step *s, const bound *in, const bound *out,
                      const float *w, const float *x, float *y) {
@@ -198,14 +195,14 @@ static void run_pool(const fds__many *many, const step *s, const bound *in, cons
 }
 
 /* The steps before the first fully connected layer, for input number i. */
-static void run_picture(const fds__many *many, const float *input, size_t i, float *room) {
+static void run_image(const fds__many *many, const float *input, size_t i, float *scratch) {
     for (uint32_t k = 0; k < many->first_fc; k++) {
         const step *s = &many->steps[k];
         const bound *in = &many->bounds[k], *out = in + 1;
-        const float *x = k ? room + in->at : input;
-        float *y = room + out->at + (out->is_each ? i * out->size : 0);
+        const float *x = k ? scratch + in->at : input;
+        float *y = scratch + out->at + (out->is_each ? i * out->size : 0);
         if (s->kind == FDS__LAYER_CONV)
-            run_conv(many, s, in, out, room + s->wide * FDS__LANES, x, y);
+            run_conv(many, s, in, out, scratch + s->weights * FDS__LANES, x, y);
         else
             run_pool(many, s, in, out, x, y);
     }
@@ -233,20 +230,15 @@ static void run_fc(const fds__many *many, uint32_t k, const uint16_t *weights, c
 }
 
 const float *fds__many_run(const fds__many *many, const uint16_t *weights, const float *inputs,
-                           size_t count, float *room) {
+                           size_t count, float *scratch) {
     const bound *last = &many->bounds[many->step_count];
-    for (uint32_t k = 0; k < many->first_fc; k++) {
-        const step *s = &many->steps[k];
-        if (s->kind == FDS__LAYER_CONV)
-            many->kernels->widen(weights + s->weights * FDS__LANES, s->vectors,
-                                 room + s->wide * FDS__LANES);
-    }
+    many->kernels->widen(weights, many->conv_vectors, scratch);
     for (size_t i = 0; i < count; i++)
-        run_picture(many, inputs + i * many->bounds[0].size, i, room);
+        run_image(many, inputs + i * many->bounds[0].size, i, scratch);
     for (uint32_t k = many->first_fc; k < many->step_count; k++)
-        run_fc(many, k, weights, k ? room + many->bounds[k].at : inputs, count,
-               room + many->bounds[k + 1].at);
-    float *z = room + last->at;
+        run_fc(many, k, weights, k ? scratch + many->bounds[k].at : inputs, count,
+               scratch + many->bounds[k + 1].at);
+    float *z = scratch + last->at;
     for (size_t i = 0; i < count * last->size; i++)
         if (!isfinite(z[i]))
             return NULL;

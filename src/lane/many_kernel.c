@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The arithmetic of many.c, compiled once for each instruction set (see meson.build): products in
- * which both sides are vectors of 16 lanes, a network a lane. A tile of results is held in
- * registers; every result is one chain of fused additions, bias first, taps in order, so that
- * the bits depend neither on the instruction set nor on what is computed together.
+ * which both sides are vectors of 16 lanes, one network per lane. Registers hold a tile of results.
+ * Each result is one chain of fused multiply-adds, bias first, taps in order, so that its bits
+ * depend neither on the instruction set nor on the tile.
  */
 #include "lane/many_kernel.h"
 #include "base/isa.h"
@@ -12,15 +12,15 @@
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* Columns of a tile of A rows: A*B results, B operands and a weight must fit the registers. */
+/* A tile has A rows by B columns: A*B results, B operands and a weight must fit the registers. */
 enum { MAX_B = 7 };
-enum { AHEAD = 16 }; /* taps by which halves are fetched early: a tenth faster than without */
+enum { AHEAD = 16 }; /* halves are prefetched this many taps ahead: a tenth faster than without */
 #define FITS(A, B) ((B) == 1 || (A) * (B) + (B) + 1 <= VREGS)
 
 /* ---- halves ---- */
 
-/* VW halves as floats, exactly. The conversion by hand moves exponent and fraction to where a float
- * has them, 112 too low; nothing infinite is kept. */
+/* VW halves as floats, exactly. AVX2 and generic code move exponent and fraction to their places in
+ * a float, which makes the exponent 112 too low, and multiply. All halves are finite. */
 #if defined FDS_AVX512
 INLINE vf load_half(const uint16_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
@@ -60,8 +60,8 @@ INLINE vf load_weight(const bool is_half, const void *w, size_t i, int lane) {
                    : v_load((const float *)w + i * FDS__LANES + lane);
 }
 
-/* Asks for count vectors of halves, two a cache line, from number i on; beyond the end of memory it
- * is no more than useless. */
+/* Prefetches count vectors of halves from number i on, two per cache line; beyond the end of the
+ * memory that is useless but harmless. */
 INLINE void fetch(const void *w, size_t i, int count) {
     for (int k = 0; k < count; k += 2)
         __builtin_prefetch((const void *)((uintptr_t)w + (i + (size_t)k) * FDS__LANES * 2));
@@ -136,7 +136,7 @@ INLINE uint32_t most_columns(uint32_t a, uint32_t limit) {
     return most < 1 ? 1 : most > limit ? limit : most;
 }
 
-/* Tiles of rows outermost: their weights are what is read from far away. */
+/* Tiles of rows are the outermost loop: their weights come from the slowest memory. */
 INLINE void product_any(const bool is_half, const many_product *p, const void *w) {
     const size_t taps = (size_t)p->taps[0] * p->taps[1] * p->taps[2];
     const uint8_t *from = w;

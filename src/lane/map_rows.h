@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pooling and rectifying for one width of vector: kernels.c includes this once for each, with
+ * Pooling and rectifying for one width of vector. kernels.c includes this once for each width, with
  *
  *     MAP_NAME(name)   the names of the functions
  *     MAP_TYPE         the vector, of MAP_WIDTH floats
  *     MAP_OP(name)     its operations
  *     MAP_LANES        the number of lanes
  *
- * The gradient goes to the first greatest of a window, row by row; where the rectifier gave 0,
- * nowhere. */
+ * The gradient goes to the first of the greatest numbers of a window, row by row, and nowhere if
+ * the rectifier gave 0. */
 
 INLINE MAP_TYPE MAP_NAME(window_max)(const float *window, uint32_t pool, size_t row,
                                      size_t column) {

@@ -1,52 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The few vector operations that the kernels need, for the instruction set that this file is
- * compiled for (FDS_AVX512, FDS_AVX2, or neither). VW is the width in floats, VREGS the number of
- * registers. Every operation is rounded once, as IEEE 754 says, so that all widths give the same
- * bits.
+ * The vector operations that the kernels need, for the instruction set of this compilation
+ * (FDS_AVX512, FDS_AVX2, or neither). VW is the width in floats, VREGS the number of registers.
+ * Every operation rounds once, as IEEE 754 says, so all widths give the same bits.
  */
 #ifndef FDS_SIMD_H
 #define FDS_SIMD_H
 
 #include <math.h>
 
-#if defined FDS_AVX512
+#if defined FDS_AVX512 || defined FDS_AVX2
 #include <immintrin.h>
 
+#ifdef FDS_AVX512
 #define VW 16
 #define VREGS 32
+#define X86(name) _mm512_##name
 typedef __m512 vf;
-
-/* Keeps a loaded value in its register: the compiler likes to load it again for every use. */
+typedef __m512d vf_pairs;
+/* Keeps a loaded value in its register: else the compiler loads it again for every use. */
 #define v_pin(a) __asm__("" : "+v"(a))
-static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
-static inline void v_store(float *p, vf a) { _mm512_storeu_ps(p, a); }
-static inline vf v_set1(float a) { return _mm512_set1_ps(a); }
-static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
-static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); } /* a > b ? a : b */
-static inline vf v_if_equal(vf a, vf b, vf c) {                    /* a == b ? c : 0 */
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ), c);
-}
-static inline vf v_unless_equal(vf a, vf b, vf c) { /* a == b ? 0 : c */
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ), c);
-}
-static inline vf v_if_positive(vf a, vf c) { /* a > 0 ? c : 0 */
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ), c);
-}
+#define V_WHERE(a, how, b, c) _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, how), c)
+#else
+#define VW 8
+#define VREGS 16
+#define X86(name) _mm256_##name
+typedef __m256 vf;
+typedef __m256d vf_pairs;
+#define v_pin(a) __asm__("" : "+x"(a))
+#define V_WHERE(a, how, b, c) _mm256_and_ps(_mm256_cmp_ps(a, b, how), c)
+#endif
+
+static inline vf v_load(const float *p) { return X86(loadu_ps)(p); }
+static inline void v_store(float *p, vf a) { X86(storeu_ps)(p, a); }
+static inline vf v_set1(float a) { return X86(set1_ps)(a); }
+static inline vf v_fma(vf a, vf b, vf c) { return X86(fmadd_ps)(a, b, c); }
+static inline vf v_add(vf a, vf b) { return X86(add_ps)(a, b); }
+static inline vf v_max(vf a, vf b) { return X86(max_ps)(a, b); } /* a > b ? a : b */
+/* a == b ? c : 0, a == b ? 0 : c, and a > 0 ? c : 0 */
+static inline vf v_if_equal(vf a, vf b, vf c) { return V_WHERE(a, _CMP_EQ_OQ, b, c); }
+static inline vf v_unless_equal(vf a, vf b, vf c) { return V_WHERE(a, _CMP_NEQ_UQ, b, c); }
+static inline vf v_if_positive(vf a, vf c) { return V_WHERE(a, _CMP_GT_OQ, X86(setzero_ps)(), c); }
+
 /* r[i][j] = r[j][i] */
 static inline void v_transpose(vf r[VW]) {
     vf t[VW];
     for (int i = 0; i < VW; i += 2) {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
+        t[i] = X86(unpacklo_ps)(r[i], r[i + 1]);
+        t[i + 1] = X86(unpackhi_ps)(r[i], r[i + 1]);
     }
     for (int i = 0; i < VW; i += 4)
         for (int j = 0; j < 2; j++) {
-            __m512d a = _mm512_castps_pd(t[i + j]), b = _mm512_castps_pd(t[i + j + 2]);
-            r[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
-            r[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+            vf_pairs a = X86(castps_pd)(t[i + j]), b = X86(castps_pd)(t[i + j + 2]);
+            r[i + 2 * j] = X86(castpd_ps)(X86(unpacklo_pd)(a, b));
+            r[i + 2 * j + 1] = X86(castpd_ps)(X86(unpackhi_pd)(a, b));
         }
+#ifdef FDS_AVX512
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 2; j++) {
             t[8 * j + i] = _mm512_shuffle_f32x4(r[8 * j + i], r[8 * j + i + 4], 0x88);
@@ -56,49 +65,14 @@ static inline void v_transpose(vf r[VW]) {
         r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
         r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
     }
-}
-
-#elif defined FDS_AVX2
-#include <immintrin.h>
-
-#define VW 8
-#define VREGS 16
-typedef __m256 vf;
-
-#define v_pin(a) __asm__("" : "+x"(a))
-static inline vf v_load(const float *p) { return _mm256_loadu_ps(p); }
-static inline void v_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
-static inline vf v_set1(float a) { return _mm256_set1_ps(a); }
-static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
-static inline vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
-static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
-static inline vf v_if_equal(vf a, vf b, vf c) {
-    return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_EQ_OQ), c);
-}
-static inline vf v_unless_equal(vf a, vf b, vf c) {
-    return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_NEQ_UQ), c);
-}
-static inline vf v_if_positive(vf a, vf c) {
-    return _mm256_and_ps(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_GT_OQ), c);
-}
-static inline void v_transpose(vf r[VW]) {
-    vf t[VW];
-    for (int i = 0; i < VW; i += 2) {
-        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < VW; i += 4)
-        for (int j = 0; j < 2; j++) {
-            __m256d a = _mm256_castps_pd(t[i + j]), b = _mm256_castps_pd(t[i + j + 2]);
-            r[i + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b));
-            r[i + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
-        }
+#else
     for (int i = 0; i < 4; i++) {
         t[i] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x20);
         t[i + 4] = _mm256_permute2f128_ps(r[i], r[i + 4], 0x31);
     }
     for (int i = 0; i < VW; i++)
         r[i] = t[i];
+#endif
 }
 
 #else
@@ -121,7 +95,7 @@ static inline vf v_set1(float a) { return (vf){{a, a, a, a}}; }
     for (int i = 0; i < VW; i++) \
         r.f[i] = (expression);   \
     return r
-/* fmaf is exact everywhere, and fast wherever the processor has such an instruction */
+/* fmaf rounds once everywhere, and is fast where the processor has such an instruction */
 static inline vf v_fma(vf a, vf b, vf c) { V_EACH(fmaf(a.f[i], b.f[i], c.f[i])); }
 static inline vf v_add(vf a, vf b) { V_EACH(a.f[i] + b.f[i]); }
 static inline vf v_max(vf a, vf b) { V_EACH(a.f[i] > b.f[i] ? a.f[i] : b.f[i]); }
@@ -131,15 +105,15 @@ static inline vf v_if_positive(vf a, vf c) { V_EACH(a.f[i] > 0.0f ? c.f[i] : 0.0
 static inline void v_transpose(vf r[VW]) {
     for (int i = 0; i < VW; i++)
         for (int j = 0; j < i; j++) {
-            float kept = r[i].f[j];
+            float other = r[i].f[j];
             r[i].f[j] = r[j].f[i];
-            r[j].f[i] = kept;
+            r[j].f[i] = other;
         }
 }
 
 #endif
 
-/* Four floats, and one, with the operations that pooling needs. */
+/* The operations that pooling needs, for four floats and for one. */
 typedef float v4 __attribute__((vector_size(16)));
 typedef int v4_bits __attribute__((vector_size(16)));
 

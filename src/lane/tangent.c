@@ -4,17 +4,17 @@
  *
  *     K(x, x') = 1/C  sum over outputs c = 1 .. C of < df_c(x)/dw, df_c(x')/dw >,
  *
- * from the gradients that the lane engine computes, 16 samples side by side. Layers add up:
+ * from the gradients that the lane engine computes, 16 samples side by side. Each layer adds:
  *
  *     convolution       sum over c of < G_c, G_c' >, G the gradients by filters and biases
- *     fully connected   (sum over c of < d_c, d_c' >) (< a, a' > + 1), with what it reads, a, and
- *                       the gradient by what it writes, d: nothing as large as the weights
+ *     fully connected   (sum over c of < d_c, d_c' >) (< a, a' > + 1), a the layer's input and d
+ *                       the gradient by its output: nothing as large as the weights
  *
- * The features of a group of 16 samples are all those numbers: (features, 16). Those of all groups
- * of a (as many as fit into ROOM) are kept; then every worker takes blocks of b, computes their
- * features and multiplies. Sums: PART features at a time one after the other in float, in the order
- * of outputs, then of the layer's numbers; the parts in double, in the same order. Neither threads
- * nor blocks have any influence on the order.
+ * The features of a group of 16 samples are all these numbers: (features, 16). The features of a
+ * stay in memory, as many groups as fit into KEPT_BYTES; each worker then takes blocks of b,
+ * computes their features and multiplies. PART features at a time are summed in float, in the order
+ * of outputs, then of the layer's numbers; the parts are summed in double, in the same order.
+ * Threads and blocks do not change the order.
  */
 #include "lane/workspace.h"
 
@@ -22,18 +22,18 @@
 #include <string.h>
 
 enum {
-    PART = 1024,    /* gradients to be added up in float */
-    PART_READ = 32, /* numbers that a layer reads: alike in sign and size, as pixels of a
-                     * background are, they all round the same way */
-    STEP = 128,     /* features that are multiplied while they lie in the first-level cache */
-    BLOCK = 6,      /* groups of b that one pass over a serves */
+    PART = 1024,     /* gradients per sum in float */
+    PART_INPUT = 32, /* a layer's inputs per sum: of one sign and size, as the pixels of a
+                      * background, they all round the same way */
+    STEP = 128,      /* features multiplied at once: they fit the first-level cache */
+    BLOCK = 6,       /* groups of b that one pass over a serves */
     PAIRS = FDS__LANES * FDS__LANES,
 };
-#define ROOM ((size_t)128 << 20)   /* bytes for features of a, or one group where that is more */
-#define MAX_ROOM ((size_t)4 << 30) /* bytes for the features of BLOCK groups */
+#define KEPT_BYTES ((size_t)128 << 20) /* features of a, or one group where that is more */
+#define MAX_BYTES ((size_t)4 << 30)    /* features of BLOCK groups */
 
-/* What a layer adds: <left, left'>, times <right, right'> + 1 where there is a right. Places and
- * counts are in features of a group. */
+/* A layer's part of the sum: <left, left'>, times <right, right'> + 1 where there is a right.
+ * Offsets and counts are in features of a group. */
 typedef struct {
     uint32_t stage;
     size_t left, each, right, right_count; /* left: (outputs, each) */
@@ -42,11 +42,11 @@ typedef struct {
 typedef struct {
     fds_lane *lane;
     fds__tile tile;  /* for products of a block */
-    float *features; /* (BLOCK, features, 16) of b */
-    float *packed;   /* (STEP, blocks, 16): some of them, side by side */
+    float *features; /* (BLOCK, features, 16) of b; owns packed and products as well */
+    float *packed;   /* (STEP, blocks, 16): some of the features, side by side */
     float *products; /* (groups of a, 16, BLOCK * 16) of one part */
-    double *sums[3]; /* the same: left, right, all layers */
-} desk;
+    double *sums[3]; /* of the same shape: left, right, all layers */
+} scratch;
 
 typedef struct {
     const fds_net *net;
@@ -56,9 +56,9 @@ typedef struct {
     term terms[FDS__MAX_LAYERS];
     uint32_t term_count;
     size_t features;      /* of a group */
-    size_t first, groups; /* of a: those kept now */
+    size_t first, groups; /* of a: in memory now */
     float *kept;          /* (groups, features, 16) */
-    desk *desks;
+    scratch *workers;
 } tangent;
 
 /* ---- plan ---- */
@@ -80,73 +80,58 @@ static void plan(tangent *t, const fds_lane *lane) {
     }
 }
 
-static fds_status check(const tangent *t, fds_error *err) {
-    const fds_inputs *both[] = {t->a, t->b};
-    for (int i = 0; i < 2; i++) {
-        fds_shape n = t->net->input, x = both[i]->shape;
-        if (!fds__shape_equal(n, x))
-            return fds__fail(err, FDS_ERR_SHAPE,
-                             "the network takes samples of %ux%ux%u, not %ux%ux%u", n.channels,
-                             n.height, n.width, x.channels, x.height, x.width);
-    }
-    return FDS_OK;
-}
-
 /* ---- memory ---- */
 
-static fds_status set_worker(const tangent *t, desk *d, fds_error *err) {
+static fds_status set_worker(const tangent *t, scratch *d, fds_error *err) {
     const size_t pairs = t->groups * BLOCK * PAIRS;
     if (!d->lane)
-        TRY(fds__lane_create_keeping(t->net, &d->lane, err));
-    d->features = fds__alloc_aligned(BLOCK * t->features * FDS__LANES * sizeof(float));
-    d->packed = fds__alloc_aligned(STEP * BLOCK * FDS__LANES * sizeof(float));
-    d->products = fds__alloc_aligned(pairs * sizeof(float));
+        TRY(lane_create(t->net, true, &d->lane, err));
+    const size_t features = BLOCK * t->features * FDS__LANES, packed = STEP * BLOCK * FDS__LANES;
+    d->features = fds__alloc_aligned((features + packed + pairs) * sizeof(float));
     d->sums[0] = fds__alloc_zero(3 * pairs, sizeof(double));
-    if (!d->features || !d->packed || !d->products || !d->sums[0])
-        return fds__fail_nomem(err, BLOCK * t->features * FDS__LANES * sizeof(float));
+    if (!d->features || !d->sums[0])
+        return fds__fail_nomem(err, (features + packed + pairs) * sizeof(float));
+    d->packed = d->features + features;
+    d->products = d->packed + packed;
     d->sums[1] = d->sums[0] + pairs;
     d->sums[2] = d->sums[1] + pairs;
     return FDS_OK;
 }
 
 static void free_workers(tangent *t, unsigned workers) {
-    for (unsigned w = 0; t->desks && w < workers; w++) {
-        fds_lane_free(t->desks[w].lane);
-        fds__free(t->desks[w].features);
-        fds__free(t->desks[w].packed);
-        fds__free(t->desks[w].products);
-        fds__free(t->desks[w].sums[0]);
+    for (unsigned w = 0; t->workers && w < workers; w++) {
+        fds_lane_free(t->workers[w].lane);
+        fds__free(t->workers[w].features);
+        fds__free(t->workers[w].sums[0]);
     }
-    fds__free(t->desks);
+    fds__free(t->workers);
     fds__free(t->kept);
 }
 
 static size_t groups_of(size_t count) { return (count + FDS__LANES - 1) / FDS__LANES; }
 
 static fds_status prepare(tangent *t, unsigned workers, fds_error *err) {
-    t->desks = fds__alloc_zero(workers, sizeof *t->desks);
-    if (!t->desks)
-        return fds__fail_nomem(err, workers * sizeof *t->desks);
-    TRY(fds__lane_create_keeping(t->net, &t->desks[0].lane, err));
-    plan(t, t->desks[0].lane);
+    TRY(NEW(t->workers, workers, err));
+    TRY(lane_create(t->net, true, &t->workers[0].lane, err));
+    plan(t, t->workers[0].lane);
     const size_t group = t->features * FDS__LANES * sizeof(float);
-    if (t->features > MAX_ROOM / (BLOCK * FDS__LANES * sizeof(float)))
+    if (t->features > MAX_BYTES / (BLOCK * FDS__LANES * sizeof(float)))
         return fds__fail(err, FDS_ERR_LIMIT,
-                         "the gradients of %u outputs by %zu weights take more than %zu bytes; a "
-                         "network with fewer filters is needed",
-                         t->net->classes, t->net->weights, MAX_ROOM);
-    t->groups = MIN(groups_of(t->a->count), MAX(ROOM / group, (size_t)1));
+                         "the gradients of %u outputs by %zu weights take more than %zu bytes; use "
+                         "a network with fewer filters",
+                         t->net->classes, t->net->weights, MAX_BYTES);
+    t->groups = MIN(groups_of(t->a->count), MAX(KEPT_BYTES / group, (size_t)1));
     t->kept = fds__alloc_aligned(t->groups * group);
     if (!t->kept)
         return fds__fail_nomem(err, t->groups * group);
     for (unsigned w = 0; w < workers; w++)
-        TRY(set_worker(t, &t->desks[w], err));
+        TRY(set_worker(t, &t->workers[w], err));
     return FDS_OK;
 }
 
 /* ---- features ---- */
 
-/* Of inputs 16 group .. 16 group + 15; beyond the last the first stands in. */
+/* Features of inputs 16 group .. 16 group + 15; beyond the last input, those of the first. */
 static void collect(const tangent *t, fds_lane *lane, const fds_inputs *inputs, size_t group,
                     float *features) {
     const term *end = t->terms + t->term_count;
@@ -174,25 +159,25 @@ static void collect(const tangent *t, fds_lane *lane, const fds_inputs *inputs, 
 static fds_status keep_group(void *context, size_t job, unsigned worker, fds_error *err) {
     const tangent *t = context;
     (void)err;
-    unsigned before = fds__lane_flush_tiny();
-    collect(t, t->desks[worker].lane, t->a, t->first + job,
+    unsigned before = fds__tiny_flush();
+    collect(t, t->workers[worker].lane, t->a, t->first + job,
             t->kept + job * t->features * FDS__LANES);
-    fds__lane_restore_tiny(before);
+    fds__tiny_restore(before);
     return FDS_OK;
 }
 
 /* ---- products ---- */
 
 /* The given features of the groups of b side by side: (count, blocks, 16). */
-static void pack(const tangent *t, const desk *d, size_t blocks, size_t first, size_t count) {
+static void pack(const tangent *t, const scratch *d, size_t blocks, size_t first, size_t count) {
     float *to = d->packed;
     for (size_t i = first; i < first + count; i++)
         for (size_t g = 0; g < blocks; g++, to += FDS__LANES)
             memcpy(to, d->features + (g * t->features + i) * FDS__LANES, FDS__LANES * sizeof *to);
 }
 
-/* products (+)= those of features first .. first+count-1, at most STEP. */
-static void multiply_step(const tangent *t, const desk *d, size_t blocks, size_t first,
+/* products (+)= the products of features first .. first+count-1, at most STEP. */
+static void multiply_step(const tangent *t, const scratch *d, size_t blocks, size_t first,
                           size_t count, bool add) {
     fds__product p = {
         .tile = d->tile,
@@ -215,8 +200,8 @@ static void multiply_step(const tangent *t, const desk *d, size_t blocks, size_t
     }
 }
 
-/* sums of features first .. first+count-1. */
-static void multiply(const tangent *t, const desk *d, size_t blocks, size_t first, size_t count,
+/* sums = the sums of products of features first .. first+count-1. */
+static void multiply(const tangent *t, const scratch *d, size_t blocks, size_t first, size_t count,
                      size_t part, double *restrict sums) {
     const size_t pairs = t->groups * BLOCK * PAIRS;
     const float *restrict products = d->products;
@@ -231,20 +216,20 @@ static void multiply(const tangent *t, const desk *d, size_t blocks, size_t firs
     }
 }
 
-static void add_terms(const tangent *t, desk *d, size_t blocks) {
+static void add_terms(const tangent *t, scratch *d, size_t blocks) {
     const size_t pairs = t->groups * BLOCK * PAIRS;
     double *left = d->sums[0], *right = d->sums[1], *all = d->sums[2];
     memset(all, 0, pairs * sizeof *all);
     for (const term *m = t->terms; m < t->terms + t->term_count; m++) {
         multiply(t, d, blocks, m->left, m->each * t->net->classes, PART, left);
         if (m->right_count)
-            multiply(t, d, blocks, m->right, m->right_count, PART_READ, right);
+            multiply(t, d, blocks, m->right, m->right_count, PART_INPUT, right);
         for (size_t i = 0; i < pairs; i++)
             all[i] += m->right_count ? left[i] * (right[i] + 1) : left[i];
     }
 }
 
-/* The sums of BLOCK groups of b from number first on, as rows of the kernel. */
+/* Writes the sums of BLOCK groups of b, from group first on, to the kernel. */
 static fds_status write_rows(const tangent *t, const double *all, size_t first, fds_error *err) {
     const size_t from_a = t->first * FDS__LANES, from_b = first * FDS__LANES;
     const size_t rows = MIN(t->a->count - from_a, t->groups * FDS__LANES);
@@ -255,8 +240,8 @@ static fds_status write_rows(const tangent *t, const double *all, size_t first, 
             float value = (float)(row[j] / t->net->classes);
             if (!isfinite(value))
                 return fds__fail(err, FDS_ERR_DIVERGED,
-                                 "samples %u and %u: their gradients' product is infinite or not "
-                                 "a number",
+                                 "samples %u and %u: the product of their gradients is infinite or "
+                                 "not a number",
                                  t->a->ids[from_a + i], t->b->ids[from_b + j]);
             t->kernel[(from_a + i) * t->b->count + from_b + j] = value;
         }
@@ -266,15 +251,15 @@ static fds_status write_rows(const tangent *t, const double *all, size_t first, 
 
 static fds_status fill_block(void *context, size_t job, unsigned worker, fds_error *err) {
     const tangent *t = context;
-    desk *d = &t->desks[worker];
+    scratch *d = &t->workers[worker];
     const size_t first = job * BLOCK;
     const size_t blocks = MIN(groups_of(t->b->count) - first, (size_t)BLOCK);
-    unsigned before = fds__lane_flush_tiny();
+    unsigned before = fds__tiny_flush();
     for (size_t g = 0; g < blocks; g++)
         collect(t, d->lane, t->b, first + g, d->features + g * t->features * FDS__LANES);
     d->tile = d->lane->kernels->tile(FDS__LANES, (uint32_t)blocks);
     add_terms(t, d, blocks);
-    fds__lane_restore_tiny(before);
+    fds__tiny_restore(before);
     return write_rows(t, d->sums[2], first, err);
 }
 
@@ -295,7 +280,8 @@ fds_status fds__net_tangent(const fds_net *net, const float *weights, const fds_
                             const fds_inputs *b, unsigned threads, float *kernel,
                             const fds_events *events, fds_error *err) {
     tangent t = {.net = net, .weights = weights, .a = a, .b = b, .kernel = kernel};
-    TRY(check(&t, err));
+    TRY(lane_check_shape(net, a, err));
+    TRY(lane_check_shape(net, b, err));
     if (!a->count || !b->count)
         return FDS_OK;
     unsigned workers = fds__pool_workers(threads, MAX(groups_of(a->count), groups_of(b->count)));

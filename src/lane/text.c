@@ -5,11 +5,12 @@
  *     network = preset | layer *("," layer)
  *     layer   = "conv:" O "x" K ["p" P] | "relu" | "maxpool" [":" K] | "fc:" (O | "classes")
  *
- * Blanks around layers are allowed. A mistake is answered with its place, counted from 1.
+ * Blanks around layers are allowed. A message gives the position of a mistake, counted from 1.
  */
 #include "lane/lane.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 static const struct {
@@ -28,8 +29,14 @@ typedef struct {
     fds_error *err;
 } reader;
 
-/* A message that quotes the text and points at the place. */
-static fds_status mistake(const reader *r, const char *at, const char *what) {
+/* A message that quotes the text and gives the position. */
+__attribute__((format(printf, 3, 4))) static fds_status mistake(const reader *r, const char *at,
+                                                                const char *format, ...) {
+    char what[200];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(what, sizeof what, format, values);
+    va_end(values);
     return fds__fail(r->err, FDS_ERR_USAGE, "network \"%.200s\": at character %zu: %s", r->text,
                      (size_t)(at - r->text) + 1, what);
 }
@@ -49,20 +56,17 @@ static bool take(reader *r, const char *word) {
 
 static fds_status number(reader *r, uint32_t least, uint32_t most, const char *what,
                          uint32_t *value) {
-    char text[160];
     const char *start = r->at;
     uint64_t n = 0;
     while (*r->at >= '0' && *r->at <= '9' && n <= most)
         n = n * 10 + (uint64_t)(*r->at++ - '0');
-    if (r->at == start || n < least || n > most) {
-        snprintf(text, sizeof text, "expected %s, a number from %u to %u", what, least, most);
-        return mistake(r, start, text);
-    }
+    if (r->at == start || n < least || n > most)
+        return mistake(r, start, "expected %s, a number from %u to %u", what, least, most);
     *value = (uint32_t)n;
     return FDS_OK;
 }
 
-/* One layer's own words; shapes come later. For fc, out.channels 0 stands for "classes". */
+/* One layer's text; shapes come later. For fc, out.channels 0 stands for "classes". */
 static fds_status read_layer(reader *r, fds__layer *layer) {
     const char *start = r->at;
     *layer = (fds__layer){0};
@@ -100,30 +104,24 @@ static fds_status read_layer(reader *r, fds__layer *layer) {
 
 /* ---- shapes ---- */
 
-/* Output shape and number of weights of a layer that takes in. */
+/* The shapes of a layer with input in. flat: it comes after fc. */
 static fds_status shape_layer(const reader *r, const char *start, fds_shape in, bool flat,
                               uint32_t classes, fds__layer *layer) {
-    char text[200];
+    uint32_t height = in.height + 2 * layer->padding, width = in.width + 2 * layer->padding;
     layer->in = in;
     switch (layer->kind) {
     case FDS__LAYER_CONV:
     case FDS__LAYER_MAXPOOL:
         if (flat)
             return mistake(r, start, "an image layer cannot come after fc");
-        if (layer->kernel > in.height + 2 * layer->padding ||
-            layer->kernel > in.width + 2 * layer->padding) {
-            snprintf(text, sizeof text, "a window of %ux%u does not fit its input of %ux%u",
-                     layer->kernel, layer->kernel, in.height + 2 * layer->padding,
-                     in.width + 2 * layer->padding);
-            return mistake(r, start, text);
-        }
-        if (layer->kind == FDS__LAYER_CONV) {
-            layer->out.height = in.height + 2 * layer->padding - layer->kernel + 1;
-            layer->out.width = in.width + 2 * layer->padding - layer->kernel + 1;
-        } else {
-            layer->out =
-                (fds_shape){in.channels, in.height / layer->kernel, in.width / layer->kernel};
-        }
+        if (layer->kernel > height || layer->kernel > width)
+            return mistake(r, start, "a window of %ux%u does not fit its input of %ux%u",
+                           layer->kernel, layer->kernel, height, width);
+        if (layer->kind == FDS__LAYER_CONV)
+            layer->out = (fds_shape){layer->out.channels, height - layer->kernel + 1,
+                                     width - layer->kernel + 1};
+        else
+            layer->out = (fds_shape){in.channels, height / layer->kernel, width / layer->kernel};
         break;
     case FDS__LAYER_RELU:
         layer->out = in;
@@ -194,11 +192,10 @@ static fds_status read_network(reader *r, fds_net *net) {
         if (!*r->at) {
             if (layer->kind == FDS__LAYER_FC && shape.channels == net->classes)
                 return FDS_OK;
-            char text[160];
-            snprintf(text, sizeof text,
-                     "the last layer must be fc with one output a class: fc:%u or fc:classes",
-                     net->classes);
-            return mistake(r, start, text);
+            return mistake(
+                r, start,
+                "the last layer must be fc with one output per class: fc:%u or fc:classes",
+                net->classes);
         }
         r->at++; /* the comma */
     }
@@ -207,26 +204,23 @@ static fds_status read_network(reader *r, fds_net *net) {
 /* ---- writing: the text with presets and "classes" written out ---- */
 
 static fds_status write_text(fds_net *net, fds_error *err) {
-    size_t size = (size_t)net->layer_count * 40 + 1, used = 0;
-    net->text = fds__alloc(size);
-    if (!net->text)
-        return fds__fail_nomem(err, size);
+    fds__text text = {0};
     for (uint32_t i = 0; i < net->layer_count; i++) {
         const fds__layer *l = &net->layers[i];
-        char *at = net->text + used, layer[40] = "relu";
-        if (l->kind == FDS__LAYER_CONV && l->padding)
-            snprintf(layer, sizeof layer, "conv:%ux%up%u", l->out.channels, l->kernel, l->padding);
-        else if (l->kind == FDS__LAYER_CONV)
-            snprintf(layer, sizeof layer, "conv:%ux%u", l->out.channels, l->kernel);
-        else if (l->kind == FDS__LAYER_MAXPOOL && l->kernel == 2)
-            snprintf(layer, sizeof layer, "maxpool");
-        else if (l->kind == FDS__LAYER_MAXPOOL)
-            snprintf(layer, sizeof layer, "maxpool:%u", l->kernel);
+        const char *comma = i ? "," : "";
+        if (l->kind == FDS__LAYER_CONV)
+            fds__text_print(&text, "%sconv:%ux%u", comma, l->out.channels, l->kernel);
         else if (l->kind == FDS__LAYER_FC)
-            snprintf(layer, sizeof layer, "fc:%u", l->out.channels);
-        used += (size_t)snprintf(at, size - used, "%s%s", i ? "," : "", layer);
+            fds__text_print(&text, "%sfc:%u", comma, l->out.channels);
+        else
+            fds__text_print(&text, "%s%s", comma, l->kind == FDS__LAYER_RELU ? "relu" : "maxpool");
+        if (l->padding)
+            fds__text_print(&text, "p%u", l->padding);
+        if (l->kind == FDS__LAYER_MAXPOOL && l->kernel != 2)
+            fds__text_print(&text, ":%u", l->kernel);
     }
-    return FDS_OK;
+    net->text = text.data;
+    return fds__text_check(&text, err);
 }
 
 fds_status fds_net_create(const char *text, fds_shape input, uint32_t classes, fds_net **out,
@@ -237,25 +231,23 @@ fds_status fds_net_create(const char *text, fds_shape input, uint32_t classes, f
         return fds__fail(err, FDS_ERR_SHAPE, "a network cannot take samples of %ux%ux%u",
                          input.channels, input.height, input.width);
     if (classes < 1 || classes > 65535)
-        return fds__fail(err, FDS_ERR_SHAPE, "a network cannot tell %u classes apart", classes);
+        return fds__fail(err, FDS_ERR_SHAPE, "a network has 1 to 65535 classes, not %u", classes);
     for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
         if (strcmp(text, presets[i].name) == 0)
             text = presets[i].text;
-    fds_net *net = fds__alloc_zero(1, sizeof *net);
-    if (!net)
-        return fds__fail_nomem(err, sizeof *net);
+    fds_net *net;
+    TRY(NEW(net, 1, err));
     net->input = input;
     net->classes = classes;
     reader r = {text, text, err};
     fds_status status = read_network(&r, net);
     if (status == FDS_OK)
         status = write_text(net, err);
-    if (status != FDS_OK) {
+    if (status == FDS_OK)
+        *out = net;
+    else
         fds_net_free(net);
-        return status;
-    }
-    *out = net;
-    return FDS_OK;
+    return status;
 }
 
 void fds_net_free(fds_net *net) {
@@ -270,7 +262,7 @@ size_t fds_net_weights(const fds_net *net) { return net->weights; }
 size_t fds_net_tensors(const fds_net *net) { return net->tensor_count; }
 fds_tensor_info fds_net_tensor(const fds_net *net, size_t i) { return net->tensors[i]; }
 
-/* Of one layer, without the bias: each weight of a filter meets every output position. */
+/* Of one layer, without the bias: a filter's weights are used at every output position. */
 static uint64_t layer_flops(const fds__layer *l) {
     if (l->kind == FDS__LAYER_FC)
         return 2ull * l->in.channels * l->out.channels;

@@ -3,10 +3,8 @@
 #include "lane/workspace.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <xmmintrin.h>
-#endif
 
 /* ---- parameters ---- */
 
@@ -14,7 +12,6 @@ fds_train_params fds_train_params_default(void) {
     return (fds_train_params){
         .optimizer = FDS_OPTIMIZER_ADAM,
         .lr = 1e-3f,
-        .momentum = 0.0f,
         .beta1 = 0.9f,
         .beta2 = 0.999f,
         .epsilon = 1e-8f,
@@ -55,51 +52,82 @@ fds_status fds_train_params_check(const fds_train_params *p, fds_error *err) {
     return FDS_OK;
 }
 
-/* ---- the processor's treatment of tiny numbers ---- */
-
-/* Moments of weights without gradient decay towards 0 and would stay denormal for ever, each such
- * number costing a hundred times a normal one. They are taken as 0 while the engine runs. */
-unsigned fds__lane_flush_tiny(void) {
-#ifdef __x86_64__
-    unsigned before = _mm_getcsr();
-    _mm_setcsr(before | 0x8040); /* flush to zero, denormals are zero */
-    return before;
-#else
-    return 0;
-#endif
-}
-
-void fds__lane_restore_tiny(unsigned before) {
-#ifdef __x86_64__
-    _mm_setcsr(before);
-#else
-    (void)before;
-#endif
-}
-
 /* ---- checks ---- */
 
-static fds_status check_inputs(const fds_lane *lane, const fds_inputs *inputs, fds_error *err) {
-    fds_shape a = lane->net->input, b = inputs->shape;
+fds_status lane_check_shape(const fds_net *net, const fds_inputs *inputs, fds_error *err) {
+    fds_shape a = net->input, b = inputs->shape;
     if (!fds__shape_equal(a, b))
         return fds__fail(err, FDS_ERR_SHAPE, "the network takes samples of %ux%ux%u, not %ux%ux%u",
                          a.channels, a.height, a.width, b.channels, b.height, b.width);
     return FDS_OK;
 }
 
-static fds_status check_members(const fds_lane *lane, const fds_inputs *inputs,
-                                const uint32_t *members, size_t count, fds_error *err) {
-    TRY(check_inputs(lane, inputs, err));
-    for (size_t i = 0; i < count; i++) {
+static fds_status check_members(const fds_inputs *inputs, const uint32_t *members, size_t count,
+                                fds_error *err) {
+    for (size_t i = 0; i < count; i++)
         if (members[i] >= inputs->count)
             return fds__fail(err, FDS_ERR_USAGE, "member %u: there are only %zu inputs", members[i],
                              inputs->count);
-        if (inputs->labels[members[i]] >= lane->net->classes)
+    return FDS_OK;
+}
+
+/* Members as a network trains on them: their samples have its shape, their labels are among its
+ * classes. */
+static fds_status check_batch(const fds_net *net, const fds_inputs *inputs, const uint32_t *members,
+                              size_t count, fds_error *err) {
+    TRY(lane_check_shape(net, inputs, err));
+    TRY(check_members(inputs, members, count, err));
+    for (size_t i = 0; i < count; i++)
+        if (inputs->labels[members[i]] >= net->classes)
             return fds__fail(err, FDS_ERR_SHAPE,
                              "member %u has label %u, the network has %u classes", members[i],
-                             inputs->labels[members[i]], lane->net->classes);
-    }
+                             inputs->labels[members[i]], net->classes);
     return FDS_OK;
+}
+
+/* ---- the order of an epoch ---- */
+
+/* A member's place in the order: by key, equal keys by id. */
+typedef struct {
+    uint64_t key;
+    uint32_t id, position;
+} place;
+
+static int by_key(const void *a, const void *b) {
+    const place *x = a, *y = b;
+    return x->key != y->key ? (x->key < y->key ? -1 : 1) : (x->id > y->id) - (x->id < y->id);
+}
+
+/* scratch: (count) */
+static void put_in_order(const fds_inputs *inputs, const uint32_t *members, size_t count,
+                         uint64_t seed, uint32_t epoch, place *scratch, uint32_t *order) {
+    for (size_t i = 0; i < count; i++) {
+        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_ORDER, epoch, inputs->ids[members[i]]);
+        scratch[i] = (place){fds_rng_u64(&rng), inputs->ids[members[i]], members[i]};
+    }
+    qsort(scratch, count, sizeof *scratch, by_key);
+    for (size_t i = 0; i < count; i++)
+        order[i] = scratch[i].position;
+}
+
+fds_status fds_inputs_order(const fds_inputs *inputs, const uint32_t *members, size_t count,
+                            uint64_t seed, uint32_t epoch, uint32_t *order, fds_error *err) {
+    TRY(check_members(inputs, members, count, err));
+    OWNED place *scratch = NULL;
+    TRY(NEW(scratch, count, err));
+    put_in_order(inputs, members, count, seed, epoch, scratch, order);
+    return FDS_OK;
+}
+
+/* The scratch and the order of an epoch's members lie in one array. */
+enum { MEMBER_BYTES = sizeof(place) + sizeof(uint32_t) };
+
+fds_status fds__lane_reserve(fds_lane *lane, size_t members, fds_error *err) {
+    return fds__grow(&lane->places, &lane->place_capacity, members, MEMBER_BYTES, err);
+}
+
+size_t fds__lane_bytes(const fds_lane *lane) {
+    return sizeof *lane + lane->arena_size * sizeof(float) + lane->place_capacity * MEMBER_BYTES;
 }
 
 /* ---- training ---- */
@@ -133,12 +161,12 @@ static void take_step(fds_lane *lane, const fds_train_params *p, float *weights,
     lane->kernels->adam(&step);
 }
 
-enum { STEPS_A_REPORT = 256 };
+enum { STEPS_PER_REPORT = 256 };
 
-/* The stopping rule, seeing one epoch's mean loss after another. */
+/* What the stopping rule remembers of earlier epochs. */
 typedef struct {
-    float best;
-    uint32_t waited;
+    float best;      /* mean loss */
+    uint32_t waited; /* epochs without progress */
 } stopper;
 
 static bool should_stop(stopper *s, const fds_train_params *p, float loss) {
@@ -154,27 +182,26 @@ static bool should_stop(stopper *s, const fds_train_params *p, float loss) {
 
 static fds_status run_epochs(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                              size_t count, const fds_train_params *p, float *weights,
-                             fds__place *places, uint32_t *order, fds_train_report *report,
-                             const fds_events *events, fds_error *err) {
+                             fds_train_report *report, const fds_events *events, fds_error *err) {
+    place *scratch = lane->places;
+    uint32_t *order = (uint32_t *)(scratch + count);
     stopper stop = {.best = INFINITY};
     uint64_t t = 0;
     double start_s = fds__now_s();
     memset(lane->m, 0, lane->net->weights * sizeof(float));
     memset(lane->v, 0, lane->net->weights * sizeof(float));
     for (uint32_t epoch = 0; epoch < p->epochs && !report->converged; epoch++) {
-        lane_order(inputs, members, count, p->seed, epoch, places);
-        for (size_t i = 0; i < count; i++)
-            order[i] = places[i].position;
+        put_in_order(inputs, members, count, p->seed, epoch, scratch, order);
         double sum = 0;
         for (size_t first = 0; first < count; first += p->batch) {
             size_t batch = MIN(count - first, (size_t)p->batch);
-            unsigned before = fds__lane_flush_tiny();
+            unsigned before = fds__tiny_flush();
             sum += fds__lane_backprop(lane, inputs, order + first, batch, weights);
             take_step(lane, p, weights, ++t);
-            fds__lane_restore_tiny(before);
-            if (t % STEPS_A_REPORT != 0)
+            fds__tiny_restore(before);
+            if (t % STEPS_PER_REPORT != 0)
                 continue;
-            /* an epoch may be long: let it be interrupted */
+            /* an epoch may be long: the caller can cancel it */
             TRY(fds__pool_check(err));
             TRY(fds__report(events, "train", "epochs", epoch, p->epochs, start_s, err));
         }
@@ -201,54 +228,36 @@ fds_status fds_lane_train(fds_lane *lane, const fds_inputs *inputs, const uint32
     report = report ? report : &unused;
     *report = (fds_train_report){0};
     TRY(fds_train_params_check(params, err));
-    TRY(check_members(lane, inputs, members, count, err));
+    TRY(check_batch(lane->net, inputs, members, count, err));
     if (!count)
         return FDS_OK;
     TRY(fds__lane_reserve(lane, count, err));
-    fds__place *places = lane->places;
-    uint32_t *order = (uint32_t *)(places + count);
-    fds_status status = run_epochs(lane, inputs, members, count, params, weights, places, order,
-                                   report, events, err);
-    for (size_t i = 0; status == FDS_OK && i < lane->net->weights; i++)
+    TRY(run_epochs(lane, inputs, members, count, params, weights, report, events, err));
+    for (size_t i = 0; i < lane->net->weights; i++)
         if (!isfinite(weights[i]))
-            status = fds__fail(err, FDS_ERR_DIVERGED,
-                               "weight %zu became infinite or not a number; "
-                               "try a learning rate below %g",
-                               i, (double)params->lr);
-    return status;
-}
-
-fds_status fds__lane_gradient(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                              size_t count, const float *weights, float *gradient, double *loss,
-                              fds_error *err) {
-    TRY(check_members(lane, inputs, members, count, err));
-    if (!count)
-        return fds__fail(err, FDS_ERR_USAGE, "a mini-batch needs at least one member");
-    unsigned before = fds__lane_flush_tiny();
-    double sum = fds__lane_backprop(lane, inputs, members, count, weights);
-    fds__lane_restore_tiny(before);
-    memcpy(gradient, lane->grad, lane->net->weights * sizeof(float));
-    if (loss)
-        *loss = sum / (double)count;
+            return fds__fail(err, FDS_ERR_DIVERGED,
+                             "weight %zu became infinite or not a number; "
+                             "try a learning rate below %g",
+                             i, (double)params->lr);
     return FDS_OK;
 }
 
 /* ---- prediction ---- */
 
-typedef enum { PROBABILITIES, LOGITS, FEATURES } answer;
+typedef enum { PROBABILITIES, LOGITS, FEATURES } output;
 
 static fds_status evaluate(fds_lane *lane, const fds_inputs *inputs, size_t first, size_t count,
-                           const float *weights, answer wanted, float *out, fds_error *err) {
-    TRY(check_inputs(lane, inputs, err));
+                           const float *weights, output wanted, float *out, fds_error *err) {
+    TRY(lane_check_shape(lane->net, inputs, err));
     if (first > inputs->count || count > inputs->count - first)
         return fds__fail(err, FDS_ERR_USAGE, "inputs %zu to %zu: there are only %zu", first,
                          first + count, inputs->count);
-    /* the last stage is fully connected: what it reads and writes is (numbers, 16) */
+    /* the last stage is fully connected: it reads and writes (numbers, 16) */
     const fds__boundary *b = &lane->bounds[lane->stage_count - (wanted == FEATURES)];
     const size_t numbers = fds__shape_size(b->shape);
     float *z = b->value;
-    size_t odd = SIZE_MAX; /* the first input with an answer that is no number */
-    unsigned before = fds__lane_flush_tiny();
+    size_t odd = SIZE_MAX; /* the first input whose output is not finite */
+    unsigned before = fds__tiny_flush();
     for (size_t done = 0; done < count; done += FDS__LANES) {
         uint32_t members[FDS__LANES], group = (uint32_t)MIN(count - done, (size_t)FDS__LANES);
         for (uint32_t l = 0; l < group; l++)
@@ -263,10 +272,10 @@ static fds_status evaluate(fds_lane *lane, const fds_inputs *inputs, size_t firs
             for (size_t k = 0; k < numbers; k++)
                 out[(done + l) * numbers + k] = z[k * FDS__LANES + l];
     }
-    fds__lane_restore_tiny(before);
+    fds__tiny_restore(before);
     if (odd != SIZE_MAX)
         return fds__fail(err, FDS_ERR_DIVERGED,
-                         "input %zu (sample %u): the network's answer is infinite or not a number",
+                         "input %zu (sample %u): the network's output is infinite or not a number",
                          odd, inputs->ids[odd]);
     return FDS_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Normalised inputs. */
+ * Samples of a dataset as normalised inputs of a network. */
 #include "model/model.h"
 
 #include <math.h>
@@ -16,23 +16,19 @@ static void normalise(float *values, fds_shape shape, const float *mean, const f
 fds_status fds_inputs_create(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const float *mean, const float *std, fds_inputs **out,
                              fds_error *err) {
-    fds__dataset_info info = fds__dataset_get_info(ds);
-    size_t size = fds__shape_size(info.shape), bytes;
-    for (uint32_t c = 0; c < info.shape.channels; c++)
+    size_t size = ds->sample_size, bytes;
+    for (uint32_t c = 0; c < ds->shape.channels; c++)
         if (!isfinite(mean[c]) || !isfinite(std[c]) || std[c] <= 0)
             return fds__fail(err, FDS_ERR_USAGE, "channel %u: cannot normalise by mean %g, std %g",
                              c, (double)mean[c], (double)std[c]);
-    for (size_t i = 0; i < count; i++)
-        if ((index ? index[i] : i) >= info.count)
-            return fds__fail(err, FDS_ERR_USAGE, "sample %zu: there are only %zu",
-                             index ? (size_t)index[i] : i, info.count);
+    if (count)
+        TRY(fds__samples_check(ds, index, count, err));
     if (!fds__mul(count, size * sizeof(float), &bytes))
         return fds__fail(err, FDS_ERR_LIMIT, "%zu samples of %zu numbers are too many", count,
                          size);
-    fds_inputs *in = fds__alloc_zero(1, sizeof *in);
-    if (!in)
-        return fds__fail_nomem(err, sizeof *in);
-    *in = (fds_inputs){.count = count, .size = size, .shape = info.shape, .classes = info.classes};
+    fds_inputs *in;
+    TRY(NEW(in, 1, err));
+    *in = (fds_inputs){.count = count, .size = size, .shape = ds->shape, .classes = ds->classes};
     in->values = fds__alloc(bytes);
     in->labels = fds__alloc(count * sizeof *in->labels);
     in->ids = fds__alloc(count * sizeof *in->ids);
@@ -43,10 +39,21 @@ fds_status fds_inputs_create(const fds_dataset *ds, const uint32_t *index, size_
     for (size_t i = 0; i < count; i++) {
         uint32_t id = index ? index[i] : (uint32_t)i;
         in->ids[i] = id;
-        in->labels[i] = info.labels[id];
+        in->labels[i] = ds->labels[id];
         fds_dataset_sample(ds, id, in->values + i * size);
-        normalise(in->values + i * size, info.shape, mean, std);
+        normalise(in->values + i * size, ds->shape, mean, std);
     }
     *out = in;
     return FDS_OK;
 }
+
+void fds_inputs_free(fds_inputs *inputs) {
+    if (!inputs)
+        return;
+    fds__free(inputs->values);
+    fds__free(inputs->labels);
+    fds__free(inputs->ids);
+    fds__free(inputs);
+}
+
+size_t fds_inputs_count(const fds_inputs *inputs) { return inputs->count; }

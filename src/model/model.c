@@ -18,30 +18,31 @@
 
 struct fds_model {
     fds_net *net;
-    float *weights;    /* (net->weights) */
+    float *weights;    /* (net->weights), with mean and std behind them */
     float *mean, *std; /* (channels) */
     char **class_names;
     char *training;
     char sha256[65];
 };
 
-/* A model for a network, which it takes over, with everything still to be filled in. */
+/* A model of the network, all else still empty. Takes ownership of net. */
 static fds_status model_create(fds_net *net, fds_model **out, fds_error *err) {
+    size_t channels = net->input.channels, floats = net->weights + 2 * channels;
     fds_model *model = fds__alloc_zero(1, sizeof *model);
-    if (!model) {
+    float *weights = fds__alloc_zero(floats, sizeof *weights);
+    char **names = fds__alloc_zero(net->classes, sizeof *names);
+    if (!model || !weights || !names) {
         fds_net_free(net);
-        return fds__fail_nomem(err, sizeof *model);
+        fds__free(model);
+        fds__free(weights);
+        fds__free(names);
+        return fds__fail_nomem(err, floats * sizeof *weights);
     }
-    model->net = net;
-    model->weights = fds__alloc_zero(net->weights, sizeof(float));
-    model->mean = fds__alloc_zero(net->input.channels, sizeof(float));
-    model->std = fds__alloc_zero(net->input.channels, sizeof(float));
-    model->class_names = fds__alloc_zero(net->classes, sizeof(char *));
-    if (!model->weights || !model->mean || !model->std || !model->class_names) {
-        size_t size = net->weights * sizeof(float);
-        fds_model_free(model);
-        return fds__fail_nomem(err, size);
-    }
+    *model = (fds_model){.net = net,
+                         .weights = weights,
+                         .mean = weights + net->weights,
+                         .std = weights + net->weights + channels,
+                         .class_names = names};
     *out = model;
     return FDS_OK;
 }
@@ -49,13 +50,11 @@ static fds_status model_create(fds_net *net, fds_model **out, fds_error *err) {
 void fds_model_free(fds_model *model) {
     if (!model)
         return;
-    for (uint32_t k = 0; model->class_names && k < model->net->classes; k++)
+    for (uint32_t k = 0; k < model->net->classes; k++)
         fds__free(model->class_names[k]);
     fds__free(model->class_names);
     fds_net_free(model->net);
     fds__free(model->weights);
-    fds__free(model->mean);
-    fds__free(model->std);
     fds__free(model->training);
     fds__free(model);
 }
@@ -73,6 +72,10 @@ fds__model_info fds__model_get_info(const fds_model *model) {
 }
 
 const float *fds__model_weights(const fds_model *model) { return model->weights; }
+const char *fds_model_network(const fds_model *model) { return model->net->text; }
+const char *fds_model_sha256(const fds_model *model) { return model->sha256; }
+size_t fds_model_weight_count(const fds_model *model) { return model->net->weights; }
+uint32_t fds_model_classes(const fds_model *model) { return model->net->classes; }
 
 const char *fds_model_class_name(const fds_model *model, uint32_t label) {
     return label < model->net->classes ? model->class_names[label] : "?";
@@ -80,7 +83,7 @@ const char *fds_model_class_name(const fds_model *model, uint32_t label) {
 
 /* ---- training ---- */
 
-/* The text of a value that is not needed any more. */
+/* The value as text; frees the value. NULL: out of memory. */
 static char *take_text(json_t *value) {
     char *text = value ? fds__json_text(value, JSON_COMPACT) : NULL;
     json_decref(value);
@@ -91,8 +94,7 @@ static char *describe_training(const fds_train_params *p, const fds_train_report
                                size_t samples) {
     return take_text(json_pack(
         "{s:s, s:I, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:b, s:f, s:f, s:I, s:I, s:b, "
-        "s:f, "
-        "s:I}",
+        "s:f, s:I}",
         "fds", FDS_VERSION, "samples", (json_int_t)samples, "optimizer",
         p->optimizer == FDS_OPTIMIZER_SGD ? "sgd" : "adam", "lr", (double)p->lr, "momentum",
         (double)p->momentum, "beta1", (double)p->beta1, "beta2", (double)p->beta2, "epsilon",
@@ -107,41 +109,36 @@ static fds_status train_weights(fds_model *model, const fds_dataset *ds, const u
                                 size_t count, const fds_train_params *params,
                                 const fds_events *events, fds_train_report *report,
                                 fds_error *err) {
-    fds_inputs *inputs = NULL;
+    fds_inputs *inputs;
     fds_lane *lane = NULL;
-    uint32_t *members = fds__alloc(count * sizeof *members);
-    fds_status status = members ? FDS_OK : fds__fail_nomem(err, count * sizeof *members);
-    if (status == FDS_OK)
-        status = fds_inputs_create(ds, index, count, model->mean, model->std, &inputs, err);
-    if (status == FDS_OK)
-        status = fds_lane_create(model->net, &lane, err);
+    OWNED uint32_t *members = NULL;
+    TRY(NEW(members, count, err));
+    for (size_t i = 0; i < count; i++)
+        members[i] = (uint32_t)i;
+    TRY(fds_inputs_create(ds, index, count, model->mean, model->std, &inputs, err));
+    fds_status status = fds_lane_create(model->net, &lane, err);
     if (status == FDS_OK) {
-        for (size_t i = 0; i < count; i++)
-            members[i] = (uint32_t)i;
         fds_net_init(model->net, params->seed, model->weights);
         status = fds_lane_train(lane, inputs, members, count, params, model->weights, report,
                                 events, err);
     }
     fds_lane_free(lane);
     fds_inputs_free(inputs);
-    fds__free(members);
     return status;
 }
 
-/* The name of a class, which the model's file must be able to hold. */
+/* Copies the name of a class. The model's file can hold UTF-8 only. */
 static fds_status take_name(const fds_dataset *ds, uint32_t label, char **name, fds_error *err) {
     const char *text = fds_dataset_class_name(ds, label);
-    json_t *value = json_string(text); /* NULL for anything but UTF-8 */
-    json_decref(value);
-    if (!value)
+    if (!fds__is_utf8(text))
         return fds__fail(err, FDS_ERR_FORMAT, "%s: the name of class %u is not UTF-8 text",
-                         fds__dataset_get_info(ds).source, label);
+                         ds->source, label);
     *name = fds__strdup(text);
     return *name ? FDS_OK : fds__fail_nomem(err, strlen(text) + 1);
 }
 
-/* Normalisation and names from the data, then the weights: copied, or trained where they are NULL,
- * which fills in report. */
+/* Normalisation and names from the data, then the weights: a copy, or, where they are NULL,
+ * trained, which fills report. */
 static fds_status fill_model(fds_model *model, const fds_dataset *ds, const uint32_t *index,
                              size_t count, const fds_train_params *params, const float *weights,
                              fds_train_report *report, const fds_events *events, fds_error *err) {
@@ -199,14 +196,14 @@ fds_status fds__model_create(const fds_dataset *ds, const uint32_t *index, size_
 
 /* ---- prediction ---- */
 
-enum { CHUNK = 256 }; /* samples to a job */
+enum { CHUNK = 256 }; /* samples per job */
 
 typedef struct {
     const fds_model *model;
     const fds_dataset *ds;
     const uint32_t *index;
     size_t count;
-    fds_lane **lanes; /* one a worker */
+    fds_lane **lanes; /* (workers) */
     float *probs;
 } prediction;
 
@@ -229,16 +226,14 @@ static fds_status predict_chunk(void *context, size_t job, unsigned worker, fds_
 fds_status fds_model_predict(const fds_model *model, const fds_dataset *ds, const uint32_t *index,
                              size_t count, unsigned threads, float *probs, const fds_events *events,
                              fds_error *err) {
-    fds__dataset_info info = fds__dataset_get_info(ds);
-    fds_shape a = model->net->input, b = info.shape;
+    fds_shape a = model->net->input, b = ds->shape;
     if (!fds__shape_equal(a, b))
         return fds__fail(err, FDS_ERR_SHAPE, "the model takes samples of %ux%ux%u, %s has %ux%ux%u",
-                         a.channels, a.height, a.width, info.source, b.channels, b.height, b.width);
+                         a.channels, a.height, a.width, ds->source, b.channels, b.height, b.width);
     size_t jobs = (count + CHUNK - 1) / CHUNK;
     unsigned workers = fds__pool_workers(threads, jobs);
-    prediction p = {model, ds, index, count, fds__alloc_zero(workers, sizeof(fds_lane *)), probs};
-    if (!p.lanes)
-        return fds__fail_nomem(err, workers * sizeof(fds_lane *));
+    prediction p = {model, ds, index, count, NULL, probs};
+    TRY(NEW(p.lanes, workers, err));
     fds_status status = fds__pool_run(workers, jobs, predict_chunk, &p, "evaluate",
                                       "blocks of 256 samples", events, err);
     for (unsigned i = 0; i < workers; i++)
@@ -247,57 +242,50 @@ fds_status fds_model_predict(const fds_model *model, const fds_dataset *ds, cons
     return status;
 }
 
-fds_status fds__model_score(const fds_model *model, const fds_dataset *ds, const uint32_t *index,
-                            size_t count, unsigned threads, fds__score *score,
-                            const fds_events *events, fds_error *err) {
-    fds__dataset_info info = fds__dataset_get_info(ds);
+fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const uint32_t *index,
+                           size_t count, unsigned threads, double *loss, double *accuracy,
+                           const fds_events *events, fds_error *err) {
     const uint32_t classes = model->net->classes;
     if (!count)
         return fds__fail(err, FDS_ERR_USAGE, "no samples to score");
-    if (info.classes > classes)
-        return fds__fail(err, FDS_ERR_SHAPE, "the model tells %u classes apart, %s has %u", classes,
-                         info.source, info.classes);
-    size_t size;
-    float *probs = fds__mul(count, classes * sizeof(float), &size) ? fds__alloc(size) : NULL;
+    if (ds->classes > classes)
+        return fds__fail(err, FDS_ERR_SHAPE, "the model has %u classes, %s has %u", classes,
+                         ds->source, ds->classes);
+    OWNED float *probs = fds__alloc_zero(count, classes * sizeof *probs);
     if (!probs)
-        return fds__fail_nomem(err, count);
-    fds_status status = fds_model_predict(model, ds, index, count, threads, probs, events, err);
-    double loss = 0;
-    size_t right = 0;
-    for (size_t i = 0; status == FDS_OK && i < count; i++) {
+        return fds__fail_nomem(err, count * classes * sizeof *probs);
+    TRY(fds_model_predict(model, ds, index, count, threads, probs, events, err));
+    double losses = 0;
+    size_t correct = 0;
+    for (size_t i = 0; i < count; i++) {
         const float *p = probs + i * classes;
-        uint32_t label = info.labels[index ? index[i] : i], top = 0;
-        for (uint32_t k = 1; k < classes; k++)
-            top = p[k] > p[top] ? k : top;
-        right += top == label;
-        loss -= log(MAX((double)p[label], (double)FLT_MIN));
+        uint32_t label = ds->labels[index ? index[i] : i];
+        correct += fds__argmax_f32(p, classes) == label;
+        losses -= log(MAX((double)p[label], (double)FLT_MIN));
     }
-    fds__free(probs);
-    if (status == FDS_OK)
-        *score = (fds__score){count, loss / (double)count, (double)right / (double)count};
-    return status;
+    if (loss)
+        *loss = losses / (double)count;
+    if (accuracy)
+        *accuracy = (double)correct / (double)count;
+    return FDS_OK;
 }
 
 /* ---- file ---- */
 
 static json_t *json_floats(const float *values, size_t count) {
-    json_t *array = json_array();
-    for (size_t i = 0; i < count; i++)
-        if (json_array_append_new(array, json_real((double)values[i])) != 0) {
-            json_decref(array);
-            return NULL;
-        }
-    return array;
+    json_t *list = json_array();
+    bool is_whole = true;
+    for (size_t i = 0; is_whole && i < count; i++)
+        is_whole = fds__json_append(list, json_real((double)values[i]));
+    return fds__json_keep_if(list, is_whole);
 }
 
 static json_t *json_names(char *const *names, size_t count) {
-    json_t *array = json_array();
-    for (size_t i = 0; i < count; i++)
-        if (json_array_append_new(array, json_string(names[i])) != 0) {
-            json_decref(array);
-            return NULL;
-        }
-    return array;
+    json_t *list = json_array();
+    bool is_whole = true;
+    for (size_t i = 0; is_whole && i < count; i++)
+        is_whole = fds__json_append(list, json_string(names[i]));
+    return fds__json_keep_if(list, is_whole);
 }
 
 fds_status fds_model_save(const fds_model *model, const char *path, fds_error *err) {
@@ -310,11 +298,11 @@ fds_status fds_model_save(const fds_model *model, const char *path, fds_error *e
             (fds__tensor){.name = t->name, .rank = t->rank, .values = model->weights + t->offset};
         memcpy(tensors[i].dims, t->dims, sizeof t->dims);
     }
-    char *input =
+    OWNED char *input =
         take_text(json_pack("[i, i, i]", (int)in.channels, (int)in.height, (int)in.width));
-    char *classes = take_text(json_names(model->class_names, net->classes));
-    char *mean = take_text(json_floats(model->mean, in.channels));
-    char *std = take_text(json_floats(model->std, in.channels));
+    OWNED char *classes = take_text(json_names(model->class_names, net->classes));
+    OWNED char *mean = take_text(json_floats(model->mean, in.channels));
+    OWNED char *std = take_text(json_floats(model->std, in.channels));
     fds__meta meta[] = {
         {"format", "pt"},
         {"fds.network", net->text},
@@ -324,20 +312,13 @@ fds_status fds_model_save(const fds_model *model, const char *path, fds_error *e
         {"fds.std", std},
         {"fds.training", model->training},
     };
-    fds_status status = FDS_OK;
     if (!input || !classes || !mean || !std)
-        status = fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's metadata", path);
-    else
-        status = fds__safetensors_write(path, tensors, net->tensor_count, meta,
-                                        sizeof meta / sizeof *meta, err);
-    fds__free(input);
-    fds__free(classes);
-    fds__free(mean);
-    fds__free(std);
-    return status;
+        return fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's metadata", path);
+    return fds__safetensors_write(path, tensors, net->tensor_count, meta,
+                                  sizeof meta / sizeof *meta, err);
 }
 
-/* The JSON array under a metadata key; the caller decrefs it. */
+/* The JSON array under a metadata key; the caller frees it (json_decref). */
 static fds_status meta_array(const char *path, const fds__safetensors *file, const char *key,
                              json_t **array, fds_error *err) {
     const char *text = fds__safetensors_meta(file, key);
@@ -384,18 +365,6 @@ static fds_status meta_shape(const char *path, const fds__safetensors *file, fds
     return FDS_OK;
 }
 
-static fds_status load_names(const char *path, fds_model *model, json_t *names, fds_error *err) {
-    for (uint32_t k = 0; k < model->net->classes; k++) {
-        const char *name = json_string_value(json_array_get(names, k));
-        if (!name)
-            return fds__fail(err, FDS_ERR_FORMAT,
-                             "%s: metadata \"fds.classes\": name %u must be a text", path, k);
-        if (!(model->class_names[k] = fds__strdup(name)))
-            return fds__fail_nomem(err, strlen(name) + 1);
-    }
-    return FDS_OK;
-}
-
 static bool has_tensor(const fds_net *net, const char *name) {
     for (uint32_t i = 0; i < net->tensor_count; i++)
         if (strcmp(net->tensors[i].name, name) == 0)
@@ -403,52 +372,24 @@ static bool has_tensor(const fds_net *net, const char *name) {
     return false;
 }
 
-/* Every tensor of the network is there in its shape, and no other. */
+/* The file has every tensor of the network, in its shape and finite, and no other. */
 static fds_status check_tensors(const char *path, const fds_net *net, const fds__safetensors *file,
                                 fds_error *err) {
     for (uint32_t i = 0; i < net->tensor_count; i++) {
         const fds_tensor_info *t = &net->tensors[i];
-        const fds__tensor *found = fds__safetensors_find(file, t->name);
-        if (!found)
-            return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%s\" of network %s is missing",
-                             path, t->name, net->text);
-        if (found->rank != t->rank || memcmp(found->dims, t->dims, sizeof t->dims) != 0)
-            return fds__fail(
-                err, FDS_ERR_SHAPE,
-                "%s: tensor \"%s\" has the wrong shape: %u dimensions (%u, %u, %u, %u) "
-                "instead of %u (%u, %u, %u, %u)",
-                path, t->name, found->rank, found->dims[0], found->dims[1], found->dims[2],
-                found->dims[3], t->rank, t->dims[0], t->dims[1], t->dims[2], t->dims[3]);
+        TRY(fds__safetensors_check(path, file, net->text, t->name, t->rank, t->dims, err));
     }
     for (size_t i = 0; i < fds__safetensors_count(file); i++) {
         const char *name = fds__safetensors_tensor(file, i)->name;
         if (!has_tensor(net, name))
-            return fds__fail(err, FDS_ERR_FORMAT,
-                             "%s: tensor \"%.100s\" does not belong to network %s", path, name,
-                             net->text);
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%.100s\" does not belong to %s",
+                             path, name, net->text);
     }
     return FDS_OK;
 }
 
-static fds_status load_weights(const char *path, fds_model *model, const fds__safetensors *file,
-                               fds_error *err) {
-    const fds_net *net = model->net;
-    for (uint32_t i = 0; i < net->tensor_count; i++) {
-        const fds_tensor_info *t = &net->tensors[i];
-        const float *values = fds__safetensors_find(file, t->name)->values;
-        for (size_t j = 0; j < t->count; j++)
-            if (!isfinite(values[j]))
-                return fds__fail(err, FDS_ERR_FORMAT,
-                                 "%s: tensor \"%s\": value %zu is infinite or not a number", path,
-                                 t->name, j);
-        memcpy(model->weights + t->offset, values, t->count * sizeof(float));
-    }
-    fds_sha256_hex(model->weights, net->weights * sizeof(float), model->sha256);
-    return FDS_OK;
-}
-
-/* The network that the metadata describes, when the file has just its tensors: only then is memory
- * taken for it. */
+/* The network that the metadata describes. Fails unless the file has exactly its tensors: a small
+ * file cannot make the caller allocate memory for a large network. */
 static fds_status load_net(const char *path, const fds__safetensors *file, size_t classes,
                            fds_net **net, fds_error *err) {
     const char *network = fds__safetensors_meta(file, "fds.network");
@@ -469,9 +410,32 @@ static fds_status load_net(const char *path, const fds__safetensors *file, size_
     return status;
 }
 
+/* All but the network, whose tensors the file has. */
+static fds_status fill_from_file(const char *path, const fds__safetensors *file,
+                                 const json_t *names, fds_model *model, fds_error *err) {
+    const fds_net *net = model->net;
+    for (uint32_t k = 0; k < net->classes; k++) {
+        const char *name = json_string_value(json_array_get(names, k));
+        if (!name)
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: metadata \"fds.classes\": name %u must be a text", path, k);
+        if (!(model->class_names[k] = fds__strdup(name)))
+            return fds__fail_nomem(err, strlen(name) + 1);
+    }
+    TRY(meta_floats(path, file, "fds.mean", model->mean, net->input.channels, -INFINITY, err));
+    TRY(meta_floats(path, file, "fds.std", model->std, net->input.channels, 0, err));
+    for (uint32_t i = 0; i < net->tensor_count; i++)
+        memcpy(model->weights + net->tensors[i].offset,
+               fds__safetensors_find(file, net->tensors[i].name)->values,
+               net->tensors[i].count * sizeof(float));
+    fds_sha256_hex(model->weights, net->weights * sizeof(float), model->sha256);
+    const char *training = fds__safetensors_meta(file, "fds.training");
+    model->training = fds__strdup(training ? training : "{}");
+    return model->training ? FDS_OK : fds__fail_nomem(err, 3);
+}
+
 static fds_status load(const char *path, const fds__safetensors *file, fds_model **out,
                        fds_error *err) {
-    const char *training = fds__safetensors_meta(file, "fds.training");
     json_t *names;
     fds_net *net;
     fds_model *model = NULL;
@@ -480,23 +444,13 @@ static fds_status load(const char *path, const fds__safetensors *file, fds_model
     if (status == FDS_OK)
         status = model_create(net, &model, err);
     if (status == FDS_OK)
-        status = load_names(path, model, names, err);
+        status = fill_from_file(path, file, names, model, err);
     json_decref(names);
     if (status == FDS_OK)
-        status =
-            meta_floats(path, file, "fds.mean", model->mean, net->input.channels, -INFINITY, err);
-    if (status == FDS_OK)
-        status = meta_floats(path, file, "fds.std", model->std, net->input.channels, 0, err);
-    if (status == FDS_OK)
-        status = load_weights(path, model, file, err);
-    if (status == FDS_OK && !(model->training = fds__strdup(training ? training : "{}")))
-        status = fds__fail_nomem(err, 3);
-    if (status != FDS_OK) {
+        *out = model;
+    else
         fds_model_free(model);
-        return status;
-    }
-    *out = model;
-    return FDS_OK;
+    return status;
 }
 
 fds_status fds__model_parse(const char *path, uint8_t *data, size_t size, fds_model **out,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Service models as programs outside see them: trained for a problem, asked what they are. */
+ * A service model for a problem, and the report of its training. */
 #include "model/model.h"
 
 #include <string.h>
@@ -20,31 +20,34 @@ static fds_train_params training_of(const fds_params *p) {
     t.converge = p->converge;
     t.epochs = p->epochs ? (uint32_t)p->epochs : p->converge ? CONVERGE_EPOCHS : EPOCHS;
     t.loss_bound = (float)p->loss_bound;
+    t.min_delta = (float)p->min_delta;
     t.patience = (uint32_t)p->patience;
     t.seed = p->seed;
     return t;
 }
 
-static json_t *describe_score(const fds__score *s) {
-    return json_pack("{s:I, s:o, s:o}", "count", (json_int_t)s->count, "loss",
-                     fds__json_real(s->loss), "accuracy", fds__json_real(s->accuracy));
+static json_t *describe_score(size_t count, double loss, double accuracy) {
+    return json_pack("{s:I, s:o, s:o}", "count", (json_int_t)count, "loss", fds__json_real(loss),
+                     "accuracy", fds__json_real(accuracy));
 }
 
 static fds_status describe(const fds_problem *problem, const fds_params *params,
                            const fds_model *model, const fds_train_report *report, double seconds,
                            const fds_events *events, char **out, fds_error *err) {
-    fds__score train, test;
+    const size_t trained = problem->sample_count, tested = problem->test_count;
+    double train_loss, train_accuracy, test_loss, test_accuracy;
     unsigned threads = (unsigned)params->threads;
-    TRY(fds__model_score(model, problem->train, problem->samples, problem->sample_count, threads,
-                         &train, events, err));
-    TRY(fds__model_score(model, problem->test, problem->tests, problem->test_count, threads, &test,
-                         events, err));
+    TRY(fds_model_score(model, problem->train, problem->samples, trained, threads, &train_loss,
+                        &train_accuracy, events, err));
+    TRY(fds_model_score(model, problem->test, problem->tests, tested, threads, &test_loss,
+                        &test_accuracy, events, err));
     json_t *about = json_pack(
-        "{s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o, s:I, s:s}", "version", FDS_VERSION, "layers",
+        "{s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:s}", "version", FDS_VERSION, "layers",
         fds_model_network(model), "weights", (json_int_t)fds_model_weight_count(model), "epochs",
         (json_int_t)report->epochs, "converged", report->converged, "seconds",
-        fds__json_real(seconds), "train", describe_score(&train), "test", describe_score(&test),
-        "seed", (json_int_t)params->seed, "sha256", fds_model_sha256(model));
+        fds__json_real(seconds), "train", describe_score(trained, train_loss, train_accuracy),
+        "test", describe_score(tested, test_loss, test_accuracy), "params",
+        fds__params_json(params), "sha256", fds_model_sha256(model));
     json_t *of = fds__problem_json(problem);
     bool is_whole = about && of && json_object_update(about, of) == 0 &&
                     fds__json_put(about, "network", fds__json_string(network_of(problem, params)));
@@ -66,7 +69,7 @@ fds_status fds_train(const fds_problem *problem, const fds_params *params, const
         fds_model_train(problem->train, problem->samples, problem->sample_count,
                         network_of(problem, params), &training, events, &model, &done, err);
     const char *nearest =
-        status == FDS_ERR_USAGE && params->model ? fds__nearest(params->model, presets) : NULL;
+        status == FDS_ERR_USAGE && params->model ? fds_nearest(params->model, presets) : NULL;
     if (nearest && strcmp(nearest, params->model) != 0)
         return fds__fail(err, status, "`model` %.100s: did you mean \"%s\"?", params->model,
                          nearest);
@@ -80,20 +83,3 @@ fds_status fds_train(const fds_problem *problem, const fds_params *params, const
         *out = model;
     return status;
 }
-
-fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const uint32_t *index,
-                           size_t count, unsigned threads, double *loss, double *accuracy,
-                           const fds_events *events, fds_error *err) {
-    fds__score score;
-    TRY(fds__model_score(model, ds, index, count, threads, &score, events, err));
-    if (loss)
-        *loss = score.loss;
-    if (accuracy)
-        *accuracy = score.accuracy;
-    return FDS_OK;
-}
-
-const char *fds_model_network(const fds_model *model) { return fds__model_get_info(model).network; }
-const char *fds_model_sha256(const fds_model *model) { return fds__model_get_info(model).sha256; }
-size_t fds_model_weight_count(const fds_model *model) { return fds__model_get_info(model).weights; }
-uint32_t fds_model_classes(const fds_model *model) { return fds__model_get_info(model).classes; }

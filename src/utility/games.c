@@ -44,7 +44,7 @@ fds_status fds__network_check(const fds_problem *problem, const char *network, s
     if (status == FDS_OK && weights)
         *weights = fds_net_weights(net);
     fds_net_free(net);
-    const char *nearest = status == FDS_ERR_USAGE ? fds__nearest(network, presets) : NULL;
+    const char *nearest = status == FDS_ERR_USAGE ? fds_nearest(network, presets) : NULL;
     if (nearest && strcmp(nearest, network) != 0)
         return fds__fail(err, status, "`model` %.100s: did you mean \"%s\"?", network, nearest);
     return status;

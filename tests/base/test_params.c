@@ -492,7 +492,7 @@ static void suggestions_are_near_enough(void **state) {
                  {"", NULL},
                  {"batches and more", NULL}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const char *got = fds__nearest(cases[i].word, names);
+        const char *got = fds_nearest(cases[i].word, names);
         assert_true((got == NULL) == (cases[i].nearest == NULL));
         if (got)
             assert_string_equal(got, cases[i].nearest);
@@ -500,7 +500,7 @@ static void suggestions_are_near_enough(void **state) {
     char huge[200], hint[FDS__HINT];
     memset(huge, 'a', sizeof huge - 1);
     huge[sizeof huge - 1] = 0;
-    assert_null(fds__nearest(huge, names));
+    assert_null(fds_nearest(huge, names));
     const char *const long_names[] = {huge, NULL};
     assert_int_equal(strlen(fds__hint(huge, long_names, hint)), FDS__HINT - 1);
     assert_string_equal(fds__hint("zzz", names, hint), "");
@@ -643,15 +643,18 @@ static void baselines_take_what_their_own_files_say(void **state) {
     check_passes(p, "random", "");
     set(p, "until", "0.1");
     check_passes(p, "tmc", "permutations until");
-    check_fails(p, "loo", "utility", "`until` does not apply to method loo");
-    check_fails(p, "loo", "", "`until` does not apply to method loo");
-    check_fails(p, "ls", NULL, "`until` does not apply to method ls");
-    check_fails(p, "tmc", "permutations untilx", "`until` does not apply to method tmc");
+    check_fails(p, "loo", "utility",
+                "`until` does not apply to method loo; it applies to some baselines");
+    check_fails(p, "loo", "", "`until` does not apply to method loo; it applies to some baselines");
+    check_fails(p, "ls", NULL, "`until` does not apply to method ls; it applies to some baselines");
+    check_fails(p, "tmc", "permutations untilx",
+                "`until` does not apply to method tmc; it applies to some baselines");
     fds_params_free(p);
     p = make("shapley");
     set(p, "coalitions", "40");
     check_passes(p, "ls", NULL);
-    check_fails(p, "exact", NULL, "`coalitions` does not apply to method exact");
+    check_fails(p, "exact", NULL,
+                "`coalitions` does not apply to method exact; it applies to ls or some baselines");
     set(p, "lr", "0.1"); /* of every method, and so are seed and threads */
     set(p, "seed", "4");
     check_passes(p, "ls", NULL);
@@ -660,6 +663,24 @@ static void baselines_take_what_their_own_files_say(void **state) {
     p = make("shapley");
     set(p, "adjust", "none");
     check_fails(p, "knn:5", "", "`adjust` does not apply to method knn:5; it applies to ls");
+    fds_params_free(p);
+}
+
+static void json_has_what_is_given_or_standard(void **state) {
+    (void)state;
+    fds_params *p = make("train");
+    set(p, "lr", "0.5");
+    set(p, "optimizer", "sgd");
+    set(p, "model", "mlp");
+    json_t *json = fds__params_json(p);
+    assert_non_null(json);
+    assert_true(json_real_value(json_object_get(json, "lr")) == 0.5);
+    assert_string_equal(json_string_value(json_object_get(json, "optimizer")), "sgd");
+    assert_string_equal(json_string_value(json_object_get(json, "model")), "mlp");
+    assert_int_equal(json_integer_value(json_object_get(json, "batch")), 16); /* a default */
+    assert_null(json_object_get(json, "epochs"));                             /* chosen later */
+    assert_null(json_object_get(json, "coalitions"));                         /* of other jobs */
+    json_decref(json);
     fds_params_free(p);
 }
 
@@ -762,6 +783,7 @@ int main(void) {
         TEST(choices_are_found_and_named),
         TEST(methods_take_their_own_parameters),
         TEST(baselines_take_what_their_own_files_say),
+        TEST(json_has_what_is_given_or_standard),
         TEST(parameters_need_others),
         TEST(words_of_a_list_are_found_whole),
         TEST(a_failing_allocation_leaves_the_parameter),

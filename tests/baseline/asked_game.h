@@ -85,8 +85,8 @@ static inline double distance(const double *a, const double *b, size_t count) {
     return sqrt(sum);
 }
 
-/* Draws `least` permutations or coalitions, then four and sixteen times as many, for many seeds: the
- * mean distance from the truth halves each time. */
+/* Draws `least` permutations or coalitions, then four and sixteen times as many, for many seeds:
+ * the mean distance from the truth halves each time. */
 static inline void expect_errors_to_halve(const baseline_method *method, const array_game *game,
                                           const double *truth, fds_params params, size_t least,
                                           uint64_t seeds) {

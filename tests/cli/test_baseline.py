@@ -257,7 +257,7 @@ def mistakes_are_told_with_what_would_be_right():
     _, err = fds(*SMALL[:-2], "--method", "knn:7", code=2)  # the data shows it
     assert "knn:7: K must be at most 6" in err, err
     refused([*SMALL, "--method", "loo", "--permutations", 5], 2, "--permutations does not apply to method loo")
-    refused([*SMALL, "--method", "loo", "--coalitions", 5], 2, "--coalitions does not apply to method loo")
+    refused([*SMALL, "--method", "loo", "--coalitions", 5], 2, "--coalitions does not apply to method loo; it applies to ls or some baselines")
     refused([*SMALL[:-2], "--method", "random", "--table", "t"], 2, "--table does not apply to method random")
     for method in ("gshapley", "random", "same-label"):
         for option, value in (("--lr", 1), ("--beta", 2), ("--batch", 4), ("--optimizer", "sgd")):

@@ -57,6 +57,50 @@ def every_command_has_the_common_options():
 def version_is_one_line():
     out, _ = fds("--version")
     assert re.fullmatch(r"fds \d+\.\d+\.\d+ \(engine: \w+, processors: \d+\)\n", out), out
+    assert fds("version")[0] == fds("-V")[0] == out
+
+
+@test
+def the_word_help_does_what_the_option_does():
+    for command in COMMANDS:
+        assert fds("help", *command)[0] == fds(*command, "--help")[0], command
+    refused(["help", "trian"], 2, 'unknown command "trian"', 'did you mean "train"?')
+
+
+@test
+def manual_pages_have_every_option_of_the_help():
+    for command in COMMANDS[2:]:
+        page = fds("help", "--man", *command)[0].replace("\\-", "-")
+        assert page.startswith('.TH "fds-' + "-".join(command)), page[:40]
+        for option in re.findall(r"^ +(?:-., )?(--[a-z-]+)", fds(*command, "--help")[0], re.M):
+            assert option in page, (command, option)
+    assert "fds fit" in fds("help", "--man")[0]
+
+
+@test
+def completion_offers_commands_and_their_options():
+    def complete(*words):
+        script = fds("completion", "bash")[0] + f"""
+COMP_WORDS=({" ".join(words)} "$1"); COMP_CWORD={len(words)}
+_fds; printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+        return lambda word: subprocess.run(["bash", "-c", script, "bash", word], check=True, text=True,
+                                           stdout=subprocess.PIPE).stdout.split()
+    assert {"data", "fit", "explain", "pay", "value", "train", "bench", "help"} <= set(complete("fds")(""))
+    assert complete("fds")("ex") == ["explain"]
+    assert complete("fds", "data")("sh") == ["show"]
+    assert complete("fds", "fit", "mnist")("--keep") == ["--keep-models"]
+    assert complete("fds", "pay", "run")("--epo") == []
+    assert fds("completion", "zsh")[0].startswith("#compdef fds\n")
+    assert "-l keep-models" in fds("completion", "fish")[0]
+    refused(["completion"], 2, "bash, zsh or fish")
+
+
+@test
+def the_page_of_parameters_is_what_the_command_prints():
+    page = pathlib.Path(__file__).parents[2] / "docs/parameters.md"
+    assert page.read_text(encoding="utf-8") == fds("help", "--markdown")[0], \
+        "write it anew: fds help --markdown > docs/parameters.md"
 
 
 # ---- usage mistakes: exit code 2 ----
@@ -291,8 +335,9 @@ def train_gives_the_same_weights_for_any_number_of_threads():
 def train_learns_and_its_text_says_what_its_json_says():
     args = ["train", MNIST, "-o", "m.safetensors", "--players", 100, "--epochs", 10]
     about = fds_json(*args)
-    assert about["players"] == {"kind": "points", "count": 100, "samples": 100}
+    assert about["players"] == {"kind": "samples", "count": 100, "samples": 100}
     assert about["epochs"] == 10 and about["converged"] is False
+    assert about["params"]["lr"] == 0.001 and about["params"]["epochs"] == 10
     assert about["network"] == "lenet5" and about["weights"] == 61706
     assert about["train"]["count"] == 100 and about["train"]["accuracy"] > 0.5
     assert about["test"]["accuracy"] > 0.4 and about["tests_set_aside"] is False
@@ -312,6 +357,8 @@ def converge_stops_by_its_rule_or_at_its_cap():
     assert 1 < by_rule["epochs"] < 1000
     at_once = fds_json(*args, "--loss-bound", 99)
     assert at_once["epochs"] == 1 and at_once["converged"] is True
+    impatient = fds_json(*args, "--min-delta", 1, "--patience", 3)
+    assert impatient["epochs"] < by_rule["epochs"] and impatient["converged"] is True
     capped = fds_json(*args, "--epochs", 2)
     assert capped["epochs"] == 2 and capped["converged"] is False
     assert "not converged" in fds(*args, "--epochs", 2)[0]

@@ -10,6 +10,7 @@ import math
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import struct
@@ -75,8 +76,8 @@ def a_fit_says_what_it_did_and_what_comes_next():
     out, err = fds("fit", MNIST, *QUICK, "-o", "run")
     check_width(out.replace(MNIST, "mnist"))
     assert "error" not in err.lower(), err
-    for line in ("network     logistic", "players     12 points",
-                 "groups      by label", "method      afds: retrain:3, coalitions by leverage, "
+    for line in ("network     logistic", "players     12 samples",
+                 "groups      10 by label", "method      afds: retrain:3, coalitions by leverage, "
                  "adjusted by counts", "inputs      60 samples that no player owns",
                  "next        fds explain run --index 0"):
         assert f"\n{line}\n" in out, f"no {line!r} in {out}"
@@ -86,7 +87,7 @@ def a_fit_says_what_it_did_and_what_comes_next():
         assert re.search(pattern, out), f"no {pattern!r} in {out}"
     about = fds_json("fit", MNIST, *QUICK, "-o", "run")  # it is there: nothing is done again
     assert about["resumed"] and about["method"] == "afds" and about["explainer"] == "linear"
-    assert about["players"] == {"kind": "points", "count": 12, "samples": 12}
+    assert about["players"] == {"kind": "samples", "count": 12, "samples": 12}
     assert about["inputs"] == 60 and about["test"]["count"] == 200 and about["run"] == "run"
     assert not about["models_kept"] and about["sub_models"] > 100
     assert abs(sum(v for k, v in about["seconds"].items() if k != "total") -
@@ -241,6 +242,31 @@ def players_leave_samples_for_the_explainer():
             "at most 10")
     refused(["fit", "t.csv", "--players", "all", "--inputs", 160, "-o", "x", "-q"], 2,
             "--inputs", "below 160")
+
+
+@test
+def the_next_command_works_as_printed_and_from_elsewhere():
+    os.mkdir("data")
+    write_csv("data/t.csv", rows=200, providers=4)
+    text = pathlib.Path("data/t.csv").read_text().replace("label", "outcome", 1).replace("provider", "shop", 1)
+    pathlib.Path("data/t.csv").write_text(text)
+    out, _ = fds("fit", "data/t.csv", "--label", "outcome", "--provider", "shop", "--players", "providers",
+                 "--coalitions", 14, "--method", "afds", "--explainer", "linear", "--explainer-epochs", 2,
+                 "-o", "a run", "-q")
+    words = shlex.split(re.search(r"^next +fds (.*)$", out, re.M)[1])
+    here = fds_json(*words)
+    assert here["inputs"][0]["ranking"][0]["player"].startswith("shop-")
+    run = os.path.abspath("a run")
+    os.chdir("data")
+    assert fds_json("explain", run, *words[2:])["inputs"] == here["inputs"]
+
+
+@test
+def a_fit_leaves_a_foreign_folder_alone():
+    os.mkdir("photos")
+    pathlib.Path("photos/cat.jpg").write_text("cat")
+    refused(["fit", MNIST, *QUICK, "-o", "photos"], 2, "photos")
+    assert contents("photos") == {"cat.jpg": b"cat"}
 
 
 # ---- explaining ----

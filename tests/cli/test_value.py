@@ -244,7 +244,7 @@ def text_says_what_the_json_says():
             r"fds value: [\d.]+ [kM]B on disk \([\d.]+ \w+ free\), [\d.]+ [kM]B of memory\n")
     assert re.match(note, err), err
     check_width(err)
-    for line in ("network     logistic, 7850 weights", "players     30 points",
+    for line in ("network     logistic, 7850 weights", "players     30 samples",
                  "groups      10 by label", "coalitions  600 by leverage, in pairs, adjusted by "
                  "counts", "table       v.csv.table", "written     v.csv",
                  "utility     retrain:10 at learning rate 0.001"):

@@ -509,7 +509,7 @@ static void a_problem_describes_itself(void **state) {
     fds_params_free(params);
     params = fds_params_create("shapley");
     p = make_problem(train, test, params);
-    expect_described(p, "points");
+    expect_described(p, "samples");
     fds_problem_free(p);
     fds_params_free(params);
     fds_problem_free(NULL);
@@ -748,7 +748,7 @@ static void failures_leave_nothing_behind(void **state) {
     fds__fault_arm(FDS__FAULT_ALLOC, 1);
     assert_string_equal(fds_problem_describe(p), "{}");
     fds__fault_arm(FDS__FAULT_ALLOC, 0);
-    expect_described(p, "points");
+    expect_described(p, "samples");
     fds_problem_free(p);
     fds_params_free(q.params);
     fds_dataset_free(q.train);

@@ -5,7 +5,7 @@
 
 #include "../base/scratch.h"
 #include "deep_reference.h"
-#include "deep/net.h"
+#include "deep/onednn.h"
 #include "lane/lane.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A deep network in double precision with naive loops, written from the definition of the nodes:
- * what the deep engine's answers are measured against. It shares nothing with the engine but the
+ * the tests compare the deep engine with it. It shares nothing with the engine but the
  * description of the graph. */
 #ifndef FDS_TEST_DEEP_REFERENCE_H
 #define FDS_TEST_DEEP_REFERENCE_H

@@ -5,6 +5,7 @@
 #define FDS_TEST_FIXTURE_H
 
 #include "../base/scratch.h"
+#include "lane/workspace.h"
 #include "model/model.h"
 #include "reference.h"
 
@@ -143,6 +144,16 @@ static inline subject subject_make(const char *text, fds_shape shape, uint32_t c
     }
     t.inputs = samples_inputs(&t.s, NULL, 0);
     return t;
+}
+
+/* The mean loss of the members as one mini-batch, and its gradient (weights). */
+static inline double lane_gradient(fds_lane *lane, const subject *t, const uint32_t *members,
+                                   size_t count, float *gradient) {
+    unsigned before = fds__tiny_flush();
+    double sum = fds__lane_backprop(lane, t->inputs, members, count, t->w);
+    fds__tiny_restore(before);
+    memcpy(gradient, lane->grad, t->weights * sizeof *gradient);
+    return sum / (double)count;
 }
 
 static inline void subject_free(subject *t) {

@@ -11,7 +11,7 @@
 
 /* ---- the text ---- */
 
-/* One layer's words, up to a comma or the end; the characters used, 0 where it makes no sense. */
+/* One layer's text, up to a comma or the end; returns its length, 0 for a mistake. */
 static int read_layer(const char *text, ref_layer *l) {
     int used = 0;
     if (sscanf(text, "conv:%zux%zu%n", &l->out_c, &l->kernel, &used) == 2) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A network in double precision with naive loops, written from the definition of the layers in
- * fds.h alone: what the engine's answers are measured against. */
+ * fds.h alone: the tests compare the engine with it. */
 #ifndef FDS_TEST_REFERENCE_H
 #define FDS_TEST_REFERENCE_H
 
@@ -25,11 +25,11 @@ typedef struct {
     ref_layer layer[REF_MAX_LAYERS];
     /* of the last sample: how near it came to a point where the loss has no derivative, that is a
      * relu's input to 0 or the two greatest values of a pooling window to each other (exact
-     * equality is a rule's business, not an accident's, and does not count) */
+     * equality does not count: a rule decides it) */
     double kink;
 } ref_net;
 
-/* The text with numbers written out, as fds_net_text gives it. NULL where it makes no sense. */
+/* The text with numbers written out, as fds_net_text gives it. NULL for a mistake. */
 ref_net *ref_create(const char *text, size_t channels, size_t height, size_t width);
 void ref_free(ref_net *net);
 

@@ -102,7 +102,7 @@ enum { MODELS = 24, PLAYERS = 30 };
 
 typedef struct {
     const subject *t;
-    fds_lane *lanes[8];    /* one a worker */
+    fds_lane *lanes[8];    /* one per worker */
     uint32_t turn[MODELS]; /* job to model: any order */
     float *weights[MODELS];
     fds_train_params params;
@@ -299,14 +299,9 @@ static void the_past_of_a_lane_does_not_matter(void **state) {
                 members[j] = 32 - j;
             for (size_t n = 0; n < COUNT(sizes); n++) {
                 fds_lane *new = subject_lane(&t);
-                double used_loss, fresh_loss;
                 fds_error err;
-                expect_ok(fds__lane_gradient(old, t.inputs, members, sizes[n], t.w, used,
-                                             &used_loss, &err),
-                          &err);
-                expect_ok(fds__lane_gradient(new, t.inputs, members, sizes[n], t.w, fresh,
-                                             &fresh_loss, &err),
-                          &err);
+                double used_loss = lane_gradient(old, &t, members, sizes[n], used);
+                double fresh_loss = lane_gradient(new, &t, members, sizes[n], fresh);
                 if (memcmp(used, fresh, t.weights * sizeof *used) != 0 || used_loss != fresh_loss)
                     fail_msg("%s, %s: batch of %zu after one of %zu", networks[i].text,
                              isa_names[k], sizes[n], n ? sizes[n - 1] : 0);
@@ -470,7 +465,7 @@ static void the_number_of_epochs_does_not_allocate(void **state) {
             calls[k] = fds__fault_arm(FDS__FAULT_ALLOC, 0);
             free(w);
         }
-        assert_true(calls[0] <= 1); /* room for the order of the members, kept for later */
+        assert_true(calls[0] <= 1); /* memory for the order of the members, used again later */
         assert_int_equal(calls[1], 0);
         float *probs = need(t.s.count * t.s.classes, sizeof *probs);
         fds_error err;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A few steps of each optimiser against the formulas (those of PyTorch), computed here in double
+ * A few steps of each optimizer against the formulas (those of PyTorch), computed here in double
  * from the reference's gradients:
  *   g <- g + decay w
  *   SGD:   v <- mu v + g (v = g at the first step);  w <- w - lr v
@@ -124,7 +124,7 @@ static void check_all(fds_train_params p, double tolerance) {
     p.epochs = 3;
     check("fc:9,relu,fc:classes", (fds_shape){13, 1, 1}, p, tolerance);
     check("conv:5x3p1,relu,maxpool,fc:classes", (fds_shape){2, 7, 5}, p, tolerance);
-    p.batch = 100; /* more than there are: one step an epoch */
+    p.batch = 100; /* more than all samples: one step per epoch */
     check("fc:9,relu,fc:classes", (fds_shape){13, 1, 1}, p, tolerance);
     p.batch = 1;
     check("fc:classes", (fds_shape){13, 1, 1}, p, tolerance);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The tangent kernel: products of gradients that are taken apart weight by weight in double
- * precision, whatever the threads, the instruction set and what else is asked for. */
+ * precision, for any number of threads, any instruction set and any other inputs of the call. */
 #include "base/base.h"
 #include "fixture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A network's text: presets, grammar, shapes and limits. Every mistake is answered with its place,
- * counted in characters from 1. */
+ * A network's text: presets, grammar, shapes and limits. A message gives the position of a
+ * mistake, counted in characters from 1. */
 #include "fixture.h"
 
 static const fds_shape mnist = {1, 28, 28};
@@ -141,7 +141,7 @@ static void every_mistake_is_answered_with_its_place(void **state) {
         {"relu,fc:10x", 11},
         {"relu,fc:18446744073709551626", 9}, /* 2^64 + 10 */
         {"relu,fc:4294967306", 9},           /* 2^32 + 10 */
-        {"relu,fc:9", 6},                    /* not one output a class */
+        {"relu,fc:9", 6},                    /* not one output per class */
         {"relu,fc:10,relu", 12},             /* does not end in fc */
         {"relu", 1},
         {"conv:6x5,relu", 10},

@@ -136,13 +136,13 @@ static void scores_are_those_of_the_probabilities(void **state) {
         loss -= log((double)p[info.labels[index[i]]]) / COUNT(index);
         right += top == info.labels[index[i]];
     }
-    fds__score score;
-    expect_ok(fds__model_score(model, ds, index, COUNT(index), 2, &score, NULL, &err), &err);
-    assert_int_equal(score.count, COUNT(index));
-    assert_true(fabs(score.loss - loss) < 1e-9);
-    assert_true(fabs(score.accuracy - right / COUNT(index)) < 1e-12);
-    expect_ok(fds__model_score(model, ds, NULL, SAMPLES, 0, &score, NULL, &err), &err);
-    assert_true(score.accuracy > 0.9); /* it has learnt something */
+    double mean_loss, accuracy;
+    expect_ok(fds_model_score(model, ds, index, COUNT(index), 2, &mean_loss, &accuracy, NULL, &err),
+              &err);
+    assert_true(fabs(mean_loss - loss) < 1e-9);
+    assert_true(fabs(accuracy - right / COUNT(index)) < 1e-12);
+    expect_ok(fds_model_score(model, ds, NULL, SAMPLES, 0, NULL, &accuracy, NULL, &err), &err);
+    assert_true(accuracy > 0.9); /* it has learnt something */
     fds_model_free(model);
     fds_dataset_free(ds);
 }
@@ -175,8 +175,9 @@ static void wrong_arguments_are_refused(void **state) {
         fds__dataset_create(4, (fds_shape){5, 1, 1}, NULL, floats, labels, 3, NULL, &other, &err),
         &err);
     assert_int_equal(fds_model_predict(model, other, NULL, 4, 1, probs, NULL, &err), FDS_ERR_SHAPE);
-    fds__score score;
-    assert_int_equal(fds__model_score(model, other, NULL, 4, 1, &score, NULL, &err), FDS_ERR_SHAPE);
+    double loss, accuracy;
+    assert_int_equal(fds_model_score(model, other, NULL, 4, 1, &loss, &accuracy, NULL, &err),
+                     FDS_ERR_SHAPE);
     assert_int_not_equal(fds_model_load(scratch_path("none"), &none, &err), FDS_OK);
     assert_int_not_equal(fds_model_load(scratch, &none, &err), FDS_OK);
     assert_int_equal(fds_model_save(model, scratch_path("no/folder"), &err), FDS_ERR_NOT_FOUND);
@@ -238,7 +239,7 @@ static void answers_that_are_no_numbers_are_refused(void **state) {
     fds_dataset *ds = NULL, *odd = NULL;
     fds_model *model = NULL;
     fds_error err;
-    fds__score score;
+    double loss, accuracy;
     fds_train_params params = quick();
     params.lr = 0.5f;
     params.epochs = 50;
@@ -248,7 +249,7 @@ static void answers_that_are_no_numbers_are_refused(void **state) {
     expect_ok(fds__dataset_create(2, (fds_shape){1, 1, 1}, NULL, huge, labels, 2, NULL, &odd, &err),
               &err);
     expect_ok(fds_model_train(ds, index, 4, "mlp", &params, NULL, &model, NULL, &err), &err);
-    assert_int_equal(fds__model_score(model, odd, NULL, 2, 1, &score, NULL, &err),
+    assert_int_equal(fds_model_score(model, odd, NULL, 2, 1, &loss, &accuracy, NULL, &err),
                      FDS_ERR_DIVERGED);
     assert_non_null(strstr(err.text, "sample 1"));
     fds_model_free(model);
@@ -364,14 +365,14 @@ static void predicting_survives_every_failed_allocation(void **state) {
     (void)state;
     fds_dataset *ds = make_dataset();
     fds_model *model = make_model(ds);
-    fds__score score;
+    double loss, accuracy;
     fds_error err;
     fds__fault_arm(FDS__FAULT_ALLOC, 0);
-    expect_ok(fds__model_score(model, ds, NULL, SAMPLES, 1, &score, NULL, &err), &err);
+    expect_ok(fds_model_score(model, ds, NULL, SAMPLES, 1, &loss, &accuracy, NULL, &err), &err);
     uint64_t calls = fds__fault_arm(FDS__FAULT_ALLOC, 0);
     for (uint64_t n = 1; n <= calls; n++) {
         fds__fault_arm(FDS__FAULT_ALLOC, n);
-        assert_int_equal(fds__model_score(model, ds, NULL, SAMPLES, 1, &score, NULL, &err),
+        assert_int_equal(fds_model_score(model, ds, NULL, SAMPLES, 1, &loss, &accuracy, NULL, &err),
                          FDS_ERR_NOMEM);
     }
     fds__fault_arm(FDS__FAULT_ALLOC, 0);
