@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How near values come to those that are taken for the truth, and how well they find players that
- * were marked.
+ * How close values come to those that are taken for the truth, and how well they find marked
+ * players.
  *
- *   correlation     Pearson's, over the players, of each column; then the mean over the columns. It
- *                   is not defined, and a column is left out, where there are fewer than three
- *                   players, or where values or truth are all alike (see fds__correlation).
+ *   correlation     Pearson's, over the players, of each column; then the mean over the columns. A
+ *                   column with fewer than three players, or with equal values or truth for all, has
+ *                   no correlation (see fds__correlation) and is left out.
  *   within          the same over the players whose label is the column's: who of the right class
- *                   matters. A method that knows the classes alone gets nothing here.
+ *                   matters. A method that knows only the classes gets nothing here.
  *   relative_error  sqrt(sum (values - truth)^2 / sum truth^2), over all players and columns, added
  *                   up player by player.
- *   area            of the ROC curve by which players of the lowest values are called marked:
+ *   area            under the ROC curve of the rule that players with the lowest values are marked:
  *                   P(marked < other) + P(marked = other) / 2 over all pairs, counted.
  */
 #include "eval/eval.h"
@@ -19,44 +19,12 @@
 
 /* ---- agreement ---- */
 
-/* A mean over those that are numbers. */
-typedef struct {
-    double sum;
-    size_t count;
-} mean;
-
-static void mean_add(mean *m, double value) {
-    if (!isnan(value)) {
-        m->sum += value;
-        m->count++;
-    }
-}
-
-static double mean_get(const mean *m) { return m->count ? m->sum / (double)m->count : NAN; }
-
-/* Values by column, and what is compared of one. */
-typedef struct {
-    const double *values, *truth; /* (players, columns), (players, truth_columns) */
-    size_t players, columns, truth_columns;
-    double *a, *b; /* (players) */
-    bool *same;    /* (players): the player's label is the column's */
-} comparison;
-
-static void take_column(const comparison *c, size_t column, const uint32_t *player_labels,
-                        uint32_t label) {
-    for (size_t p = 0; p < c->players; p++) {
-        c->a[p] = c->values[p * c->columns + (c->columns == 1 ? 0 : column)];
-        c->b[p] = c->truth[p * c->truth_columns + column];
-        c->same[p] = player_labels[p] == label;
-    }
-}
-
-static double relative_error(const comparison *c) {
+static double relative_error(const double *values, const double *truth, size_t count) {
     double wrong = 0, all = 0;
-    for (size_t i = 0; i < c->players * c->truth_columns; i++) {
-        double difference = c->values[i] - c->truth[i];
+    for (size_t i = 0; i < count; i++) {
+        double difference = values[i] - truth[i];
         wrong += difference * difference;
-        all += c->truth[i] * c->truth[i];
+        all += truth[i] * truth[i];
     }
     return all > 0 ? sqrt(wrong / all) : NAN;
 }
@@ -66,53 +34,51 @@ static fds_status check_finite(const char *what, const double *values, size_t pl
     for (size_t i = 0; i < players * columns; i++)
         if (!isfinite(values[i]))
             return fds__fail(err, FDS_ERR_USAGE,
-                             "the %s of player %zu in column %zu is infinite or no number", what,
+                             "the %s of player %zu in column %zu is infinite or not a number", what,
                              i / columns, i % columns);
     return FDS_OK;
-}
-
-static fds_status check(const comparison *c, fds_error *err) {
-    if (!c->players || !c->truth_columns)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "there is nothing to compare: %zu players, %zu columns", c->players,
-                         c->truth_columns);
-    if (c->columns != 1 && c->columns != c->truth_columns)
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "values of %zu columns against a truth of %zu: there must be as many, or "
-                         "one for all of them",
-                         c->columns, c->truth_columns);
-    TRY(check_finite("value", c->values, c->players, c->columns, err));
-    return check_finite("true value", c->truth, c->players, c->truth_columns, err);
 }
 
 fds_status fds_agree(const double *values, size_t columns, const double *truth,
                      size_t truth_columns, size_t players, const uint32_t *player_labels,
                      const uint32_t *labels, fds_agreement *out, fds_error *err) {
-    comparison c = {.values = values,
-                    .truth = truth,
-                    .players = players,
-                    .columns = columns,
-                    .truth_columns = truth_columns};
-    TRY(check(&c, err));
-    c.a = fds__alloc_zero(players, 2 * sizeof *c.a);
-    c.same = fds__alloc_zero(players, sizeof *c.same);
-    if (!c.a || !c.same) {
-        fds__free(c.a);
-        fds__free(c.same);
-        return fds__fail_nomem(err, players * 2 * sizeof *c.a);
+    if (!players || !truth_columns)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "there is nothing to compare: %zu players, %zu columns", players,
+                         truth_columns);
+    if (columns != 1 && columns != truth_columns)
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "values have %zu columns and the truth has %zu: values must have as many, "
+                         "or one for all of them",
+                         columns, truth_columns);
+    TRY(check_finite("value", values, players, columns, err));
+    TRY(check_finite("true value", truth, players, truth_columns, err));
+    double *a = fds__alloc_zero(players, sizeof *a), *b = fds__alloc_zero(players, sizeof *b);
+    bool *is_same = fds__alloc_zero(players, sizeof *is_same); /* the label is the column's */
+    double sums[2] = {0}, counts[2] = {0}; /* of all players, of the same label */
+    bool is_whole = a && b && is_same;
+    for (size_t c = 0; is_whole && c < truth_columns; c++) {
+        for (size_t p = 0; p < players; p++) {
+            a[p] = values[p * columns + (columns == 1 ? 0 : c)];
+            b[p] = truth[p * truth_columns + c];
+            is_same[p] = player_labels[p] == labels[c];
+        }
+        for (int k = 0; k < 2; k++) {
+            double correlation = fds__correlation(a, b, k ? is_same : NULL, players);
+            sums[k] += isnan(correlation) ? 0 : correlation;
+            counts[k] += !isnan(correlation);
+        }
     }
-    c.b = c.a + players;
-    mean all = {0}, within = {0};
-    for (size_t column = 0; column < truth_columns; column++) {
-        take_column(&c, column, player_labels, labels[column]);
-        mean_add(&all, fds__correlation(c.a, c.b, NULL, players));
-        mean_add(&within, fds__correlation(c.a, c.b, c.same, players));
-    }
-    *out = (fds_agreement){.correlation = mean_get(&all),
-                           .within = mean_get(&within),
-                           .relative_error = columns == truth_columns ? relative_error(&c) : NAN};
-    fds__free(c.a);
-    fds__free(c.same);
+    fds__free(a);
+    fds__free(b);
+    fds__free(is_same);
+    if (!is_whole)
+        return fds__fail_nomem(err, players * 2 * sizeof *a);
+    *out = (fds_agreement){.correlation = sums[0] / counts[0], /* 0 / 0 without any: NaN */
+                           .within = sums[1] / counts[1],
+                           .relative_error = columns == truth_columns
+                                                 ? relative_error(values, truth, players * columns)
+                                                 : NAN};
     return FDS_OK;
 }
 

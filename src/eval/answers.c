@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The values of one method for the test samples of a case, whatever it takes, and what it took.
+ * The values of one method for the test samples of a case, and what they cost.
  *
- *   fds, afds, gfds, gfds+   a fit in dir/METHOD.run, then its explainer's answers
- *   bank                     the sub-models of the fit of afds, asked themselves
+ *   fds, afds, gfds, gfds+   a fit in dir/METHOD.run, then the answers of its explainer
+ *   bank                     the answers of the sub-models that the fit of afds keeps
  *   ls                       least squares on the table of sub-models trained for 10 epochs
  *   all others               fds__baseline, on the same table
  *
- * What a method took is kept in METHOD.json: when a case is resumed, its values are computed again
- * from tables and runs, which is cheap, and its cost is the one that was measured. Sub-models are
- * those that the method needs by itself, whatever others have trained before it: of fits, of bank
- * and of ls the different ones, of baselines those that they asked for. */
-#include "eval/case.h"
+ * The cost of a method is kept in METHOD.json: when a case is resumed, the values are computed again
+ * from tables and runs, which is cheap, and the cost is the one that was measured. Sub-models are
+ * those that the method needs, no matter which of them other methods have trained: for fits, bank
+ * and ls the different ones, for baselines those that they requested. */
+#include "eval/eval.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
-    EXPLAINER_THREADS = 2, /* its last bits depend on them, so that there are always as many */
-    TIMED = 50,            /* answers that are timed, at the most */
-    RANDOM_ORDERS = 10,    /* do for all test samples: what remains is trained once for many */
+    EXPLAINER_THREADS = 2,    /* always: the last bits of an explainer depend on them */
+    TIMED = 50,               /* answers that are timed, at most */
+    RANDOM_PERMUTATIONS = 10, /* for all test samples, so that equal remainders are trained once */
 };
 
 /* A method at work. */
@@ -35,24 +34,20 @@ typedef struct {
 
 /* ---- by fits ---- */
 
-/* Other numbers for each seed and use. */
-static uint64_t draw_of(const fds__bench_params *params, eval_draw draw) {
-    return params->seed + (uint64_t)draw;
+/* Other coalitions for each seed and use. */
+static uint64_t draw_of(const eval_game *g, eval_draw draw) {
+    return g->params.seed + (uint64_t)draw;
 }
 
 static fds_status fit_params(const eval_game *g, const char *method, fds_params *p,
                              fds_error *err) {
-    const fds__bench_params *params = g->params;
     TRY(fds__fit_default(method, p, err));
-    p->model = params->network;
-    p->seed = params->seed;
-    p->draw = draw_of(params, EVAL_DRAW_METHODS);
+    eval_set_params(g, p);
+    p->draw = draw_of(g, EVAL_DRAW_METHODS);
     if (strcmp(method, "gfds+") != 0)
-        p->coalitions = eval_coalitions(g);
-    p->explainer = fds__choice_find("mlp|cnn|resnet18|resnet50|linear",
-                                    params->explainer ? params->explainer : "mlp");
-    p->keep_models = strcmp(method, "afds") == 0 && eval_has_method(params, "bank");
-    p->threads = params->threads;
+        p->coalitions = g->params.coalitions;
+    p->explainer = g->params.explainer; /* the choices of a fit begin with those of a benchmark */
+    p->keep_models = strcmp(method, "afds") == 0 && eval_has_method(g->lists, "bank");
     p->explainer_threads = EXPLAINER_THREADS;
     return FDS_OK;
 }
@@ -64,35 +59,29 @@ static fds_status run_folder(const eval_game *g, const char *method, char dir[FD
     return fds__path_join(dir, FDS__PATH_MAX, g->dir, name, err);
 }
 
-/* Fits the run, or what is left of it to do, and opens it. */
+/* Fits the run, or what is left to do, and opens it. */
 static fds_status open_fit(const eval_game *g, const char *method, fds__fit_report *report,
                            fds_run **out, fds_error *err) {
     fds_params params;
     char dir[FDS__PATH_MAX];
     TRY(fit_params(g, method, &params, err));
     TRY(run_folder(g, method, dir, err));
-    TRY(fds__fit(dir, &g->problem, &params, g->events, report, err));
+    TRY(fds__fit(dir, g->problem, &params, g->events, report, err));
     return fds__run_open(dir, EXPLAINER_THREADS, out, err);
 }
 
-/* The values, turned round: a run answers test sample by test sample. */
 static fds_status explain(const work *w, fds_run *run, fds__answerer by, fds_error *err) {
-    const eval_game *g = w->game;
-    size_t n = g->players, tests = g->tests;
-    uint32_t *labels = fds__alloc_zero(tests, sizeof *labels);
+    const fds_problem *problem = w->game->problem;
+    size_t n = w->game->players, tests = w->game->tests;
     double *values = fds__alloc_zero(tests * n, sizeof *values); /* (tests, players) */
+    if (!values)
+        return fds__fail_nomem(err, tests * n * sizeof *values);
+    const fds__answers answers = {.labels = (uint32_t *)(uintptr_t)w->labels, /* only read */
+                                  .values = values};
     fds_status status =
-        labels && values ? FDS_OK : fds__fail_nomem(err, tests * n * sizeof *values);
-    if (status == FDS_OK) {
-        memcpy(labels, w->labels, tests * sizeof *labels);
-        const fds__answers answers = {.labels = labels, .values = values};
-        status =
-            fds__run_explain(run, by, g->data->test, g->data->tests, tests, true, &answers, err);
-    }
-    for (size_t x = 0; x < tests && status == FDS_OK; x++)
-        for (size_t i = 0; i < n; i++)
-            w->values[i * tests + x] = values[x * n + i];
-    fds__free(labels);
+        fds__run_explain(run, by, problem->test, problem->tests, tests, true, &answers, err);
+    if (status == FDS_OK)
+        fds__transpose(values, tests, n, w->values);
     fds__free(values);
     return status;
 }
@@ -102,20 +91,21 @@ static int by_size(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* The median over test samples that are asked about one at a time. */
+/* The median over test samples that are explained one at a time. */
 static fds_status time_answers(const work *w, fds_run *run, fds__answerer by, double *answer_ms,
                                fds_error *err) {
-    const eval_game *g = w->game;
-    size_t count = MIN(g->tests, (size_t)TIMED);
-    double times[TIMED], *values = fds__alloc_zero(g->players, sizeof *values);
+    const fds_problem *problem = w->game->problem;
+    size_t count = MIN(w->game->tests, (size_t)TIMED);
+    double times[TIMED], *values = fds__alloc_zero(w->game->players, sizeof *values);
     if (!values)
-        return fds__fail_nomem(err, g->players * sizeof *values);
+        return fds__fail_nomem(err, w->game->players * sizeof *values);
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        uint32_t label, sample = eval_test(g, i);
+        uint32_t label;
         const fds__answers answers = {.labels = &label, .values = values};
         double start_s = fds__now_s();
-        status = fds__run_explain(run, by, g->data->test, &sample, 1, false, &answers, err);
+        status =
+            fds__run_explain(run, by, problem->test, &problem->tests[i], 1, false, &answers, err);
         times[i] = 1e3 * (fds__now_s() - start_s);
     }
     fds__free(values);
@@ -126,8 +116,8 @@ static fds_status time_answers(const work *w, fds_run *run, fds__answerer by, do
     return FDS_OK;
 }
 
-/* Whether the seconds of a fit are of a part of it alone. The run is of two methods, and complete
- * for the one that comes later. */
+/* Whether only a part of the fit was timed. afds and bank share a run, which is complete for the
+ * one that comes later. */
 static fds_status find_resumed(const work *w, const fds__fit_report *report, bool *was_resumed,
                                fds_error *err) {
     const char *other = strcmp(w->method->name, "afds") == 0   ? "bank"
@@ -167,36 +157,31 @@ static fds_status answer_by_fit(const work *w, fds_error *err) {
 
 /* ---- by least squares ---- */
 
-static fds_status solve(const eval_game *g, fds_table *table, const fds_plan *plan,
-                        const uint32_t *labels, double *values, fds_error *err) {
-    const fds__solving solving = {.table = table,
-                                  .plan = plan,
-                                  .ls = {.adjust = FDS_ADJUST_COUNTS, .groups = g->groups},
-                                  .threads = g->params->threads,
-                                  .events = g->events};
-    TRY(fds_table_fill(table, plan, solving.threads, g->events, err));
-    return fds__table_solve(&solving, labels, false, values, NULL, NULL, err);
-}
-
 /* No coalition is drawn twice. */
 size_t eval_drawn(const eval_game *g, size_t count) {
     return g->players < 32 ? MIN(count, ((size_t)1 << g->players) - 2) : count;
 }
 
-fds_status eval_least_squares(const eval_game *g, eval_utility scorer, eval_draw draw, size_t count,
-                              const uint32_t *labels, double *values, size_t *used,
+fds_status eval_least_squares(const eval_game *g, eval_utility utility, eval_draw draw,
+                              size_t count, const uint32_t *labels, double *values, size_t *used,
                               fds_error *err) {
-    uint64_t seed = fds__draw_seed(g->params->seed, draw_of(g->params, draw));
-    fds_table *table = g->sides[scorer].table;
+    uint64_t seed = fds__draw_seed(g->params.seed, draw_of(g, draw));
     fds_plan *plan;
-    count = eval_drawn(g, count);
-    TRY(fds_plan_sample(FDS_SAMPLER_LEVERAGE, g->players, NULL, count, seed, &plan, err));
-    fds_status status = solve(g, table, plan, labels, values, err);
-    fds_table_cost need;
-    if (status == FDS_OK && used) {
-        status = fds_table_estimate(table, plan, g->params->threads, &need, err);
+    TRY(fds_plan_sample(FDS_SAMPLER_LEVERAGE, g->players, NULL, eval_drawn(g, count), seed, &plan,
+                        err));
+    const fds__solving solving = {.table = g->sides[utility].table,
+                                  .plan = plan,
+                                  .ls = {.adjust = FDS_ADJUST_COUNTS, .groups = g->groups},
+                                  .threads = (unsigned)g->params.threads,
+                                  .events = g->events};
+    fds_table_cost need = {0};
+    fds_status status = fds_table_fill(solving.table, plan, solving.threads, g->events, err);
+    if (status == FDS_OK)
+        status = fds__table_solve(&solving, labels, false, values, NULL, NULL, err);
+    if (status == FDS_OK && used)
+        status = fds_table_estimate(solving.table, plan, solving.threads, &need, err);
+    if (used)
         *used = need.coalitions;
-    }
     fds_plan_free(plan);
     return status;
 }
@@ -205,7 +190,7 @@ static fds_status answer_by_ls(const work *w, fds_error *err) {
     double start_s = fds__now_s();
     size_t used;
     TRY(eval_least_squares(w->game, EVAL_UTILITY_EPOCHS, EVAL_DRAW_METHODS,
-                           eval_coalitions(w->game), w->labels, w->values, &used, err));
+                           (size_t)w->game->params.coalitions, w->labels, w->values, &used, err));
     if (w->cost && !w->record.is_done)
         *w->cost = (eval_cost){.prepare_s = fds__now_s() - start_s,
                                .answer_ms = NAN,
@@ -216,14 +201,14 @@ static fds_status answer_by_ls(const work *w, fds_error *err) {
 
 /* ---- by baselines ---- */
 
-static void share_orders(const work *w) {
+static void repeat_permutations(const work *w) {
     size_t tests = w->game->tests;
     for (size_t i = 0; i < w->game->players; i++)
-        for (size_t x = RANDOM_ORDERS; x < tests; x++)
-            w->values[i * tests + x] = w->values[i * tests + x % RANDOM_ORDERS];
+        for (size_t x = RANDOM_PERMUTATIONS; x < tests; x++)
+            w->values[i * tests + x] = w->values[i * tests + x % RANDOM_PERMUTATIONS];
 }
 
-/* Who values sample by sample without sub-models has nothing to prepare. */
+/* A baseline per sample without sub-models has nothing to prepare. */
 static void set_cost(const work *w, const fds_params *params, const fds__baseline_report *report) {
     bool has_table = fds__baseline_needs_table(w->method->base);
     bool is_prepared = has_table || !w->method->is_per_sample;
@@ -242,24 +227,22 @@ static fds_status answer_by_baseline(const work *w, fds_error *err) {
     const eval_game *g = w->game;
     const char *base = w->method->base;
     fds_params params;
-    fds__utility_params value = fds__utility_params_default();
     TRY(fds__baseline_default(base, &params, err));
+    eval_set_params(g, &params);
     if (w->method->is_per_sample)
         params.scorer = FDS__SCORER_EACH_SAMPLE;
-    if (params.permutations && strcmp(base, "freeshap") != 0) /* whose own cost nothing */
-        params.permutations = g->params->permutations;
-    params.seed = g->params->seed;
-    params.threads = g->params->threads;
-    value.network = g->params->network;
-    value.train.seed = g->params->seed;
-    const fds__baseline_data data = {.problem = &g->problem,
-                                     .labels = w->method->is_per_sample ? w->labels : g->labels,
-                                     .utility = &value,
+    if (params.permutations && strcmp(base, "freeshap") != 0) /* whose permutations are cheap */
+        params.permutations = g->params.permutations;
+    const fds__utility_params utility = fds__utility_params_of(g->problem, &params, NULL);
+    const fds__baseline_data data = {.problem = g->problem,
+                                     .labels = w->method->is_per_sample ? w->labels
+                                                                        : g->problem->test_labels,
+                                     .utility = &utility,
                                      .table = g->sides[EVAL_UTILITY_EPOCHS].table};
     fds__baseline_report report;
     TRY(fds__baseline(&params, &data, w->values, NULL, &report, g->events, err));
     if (strcmp(base, "random") == 0)
-        share_orders(w);
+        repeat_permutations(w);
     if (w->cost)
         set_cost(w, &params, &report);
     return FDS_OK;
@@ -292,52 +275,37 @@ fds_status eval_answers(const eval_game *game, const eval_method *method, const 
 
 enum { PICTURED = 5, CONTRIBUTORS = 10 };
 
-/* The first test samples that differ in label; index receives their places. */
-static size_t choose_pictured(const eval_game *g, size_t *index) {
+/* The first test samples of different labels. */
+static size_t choose_pictured(const fds_problem *problem, uint32_t samples[PICTURED]) {
+    const uint16_t *labels = problem->test->labels;
     size_t count = 0;
-    for (size_t i = 0; i < g->tests && count < PICTURED; i++) {
+    for (size_t i = 0; i < problem->test_count && count < PICTURED; i++) {
         bool is_new = true;
         for (size_t j = 0; j < count; j++)
-            is_new &= g->labels[index[j]] != g->labels[i];
-        if (is_new)
-            index[count++] = i;
+            is_new &= labels[samples[j]] != labels[problem->tests[i]];
+        samples[count] = problem->tests[i];
+        count += is_new;
     }
     return count;
 }
 
-static fds_status draw(const eval_game *g, fds_run *run, const char *path, fds_error *err) {
-    size_t index[PICTURED], count = choose_pictured(g, index);
-    uint32_t samples[PICTURED], true_labels[PICTURED], labels[PICTURED];
-    for (size_t i = 0; i < count; i++) {
-        samples[i] = eval_test(g, index[i]);
-        true_labels[i] = g->labels[index[i]];
-    }
-    const fds__answers answers = {
-        .labels = labels,
-        .probs = fds__alloc_zero(PICTURED * g->classes, sizeof *answers.probs),
-        .values = fds__alloc_zero(PICTURED * g->players, sizeof *answers.values)};
-    fds_status status = FDS_OK;
-    if (!answers.probs || !answers.values)
-        status = fds__fail_nomem(err, PICTURED * g->players * sizeof *answers.values);
-    if (status == FDS_OK)
-        status = fds__run_explain(run, FDS__ANSWERER_EXPLAINER, g->data->test, samples, count,
-                                  false, &answers, err);
-    if (status == FDS_OK)
-        status = fds__run_draw(run, g->data->test, samples, count, true_labels, &answers,
-                               CONTRIBUTORS, path, err);
-    fds__free(answers.probs);
-    fds__free(answers.values);
-    return status;
-}
-
-fds_status eval_picture(const eval_game *g, const eval_method *method, fds_error *err) {
-    char dir[FDS__PATH_MAX], path[FDS__PATH_MAX], name[64];
+fds_status eval_picture(const eval_game *g, const char *method, const char *name, fds_error *err) {
+    char dir[FDS__PATH_MAX], path[FDS__PATH_MAX];
+    uint32_t samples[PICTURED];
+    size_t count = choose_pictured(g->problem, samples);
     fds_run *run;
-    snprintf(name, sizeof name, "%.40s.png", method->base);
+    fds_input *input = NULL;
+    fds_result *result = NULL;
     TRY(fds__path_join(path, sizeof path, g->dir, name, err));
-    TRY(run_folder(g, method->base, dir, err));
+    TRY(run_folder(g, method, dir, err));
     TRY(fds__run_open(dir, EXPLAINER_THREADS, &run, err));
-    fds_status status = draw(g, run, path, err);
+    fds_status status = fds_input_samples(run, g->problem->test, samples, count, &input, err);
+    if (status == FDS_OK)
+        status = fds_run_explain(run, input, NULL, NULL, &result, err);
+    if (status == FDS_OK)
+        status = fds_run_draw(run, input, result, CONTRIBUTORS, path, err);
+    fds_result_free(result);
+    fds_input_free(input);
     fds_run_free(run);
     return status;
 }

@@ -5,14 +5,13 @@
  *   removal.c   the value loss H_eta: who is removed, what remains, the loss
  *   agree.c     agreement with the truth, and the area under the ROC curve
  *   methods.c   the methods that are compared, by name
- *   case.c      one set of data with one seed: every method valued, removed, compared; case.h
- *               names the files that it is made of
- *   answers.c   the values of one method, whatever it takes
+ *   bench.c     a case for each data set and seed, then the report
+ *   case.c      one case: every method's values, removals and agreement; case.json
+ *   folder.c    the folder of a case: the lock, settings.json, METHOD.json
+ *   game.c      what is valued: a problem, and utility functions with their tables
+ *   answers.c   the values of one method, and what they cost
+ *   measure.c   value losses and agreement, as JSON
  *   flipped.c   the game with wrong labels
- *   paper.c     the figures of the paper's tables
- *   machine.c   the machine that a case is measured on
- *   report.c    report.json, report.csv, report.html; report.h names the files that make them
- *   compare.c   two reports
  *
  * case.json is all that a report is made from; docs/bench.md has its keys.
  */
@@ -23,54 +22,11 @@
 #include "explain/explain.h"
 #include "report/report.h"
 
-/* ---- settings and data of a case ---- */
-
-typedef struct fds__bench_params {
-    const char *const *methods; /* NULL-terminated names of fds_bench_methods; NULL: all of them
-                                 * that there are for these players */
-    const double *shares;       /* [share_count] of the players, ascending, above 0, at most 1 */
-    size_t share_count;
-    bool is_both_ways;     /* also without the least valuable, and with the most valuable alone */
-    bool is_converged;     /* also scorer by models trained until they have converged, not only by
-                            * those trained for 10 epochs; fds is judged so in any case */
-    const char *network;   /* of service model and sub-models */
-    const char *explainer; /* NULL: "mlp" */
-    size_t coalitions;     /* sub-models of fds, afds, gfds and ls; 0: 20 a player */
-    size_t permutations;   /* of tmc, cs-shapley, beta and gshapley at the most */
-    size_t truth;          /* coalitions of the values that are taken for the truth; 0: none */
-    double flipped; /* share of players whose labels are made wrong, to see which methods find
-                     * them; 0: none */
-    uint64_t seed;
-    unsigned threads; /* numbers do not depend on it */
-} fds__bench_params;
-
-/* Shares of 5 % to 100 %, 40 permutations, LeNet-5. */
-fds__bench_params fds__bench_params_default(void);
-fds_status fds__bench_check(const fds__bench_params *params, fds_error *err);
-
-typedef struct fds__bench_data {
-    const char *name; /* "mnist" */
-    const fds_dataset *train;
-    const fds_players *players;
-    const uint32_t *samples; /* [sample_count] of all players, ascending */
-    size_t sample_count;
-    const uint32_t *inputs; /* [input_count] samples of train for explainers, none of a player's */
-    size_t input_count;
-    const fds_dataset *test;
-    const uint32_t *tests; /* [test_count] samples of test; NULL: the first */
-    size_t test_count;
-} fds__bench_data;
-
-/* Measures a case in the folder dir, or what is left of it to do; a finished one is left as it is.
- * dir/case.json has the result. FDS_ERR_USAGE, naming the difference, when dir holds a case of other
- * settings. */
-fds_status fds__bench_case(const char *dir, const fds__bench_data *data,
-                           const fds__bench_params *params, const fds_events *events,
-                           fds_error *err);
+#include <string.h>
 
 /* ---- methods.c ---- */
 
-/* A method as a bench names it: "afds", "ls", "tmc", "freeshap/sample". */
+/* A method as a benchmark names it: "afds", "ls", "tmc", "freeshap/sample". */
 typedef struct eval_method {
     char name[48];  /* as it was given */
     char title[64]; /* for people: "FreeShap, per sample" */
@@ -78,15 +34,179 @@ typedef struct eval_method {
     report_kind kind;
     bool is_fit;        /* by fds__fit: fds, afds, gfds, gfds+ */
     bool is_per_sample; /* values differ from test sample to test sample */
-    bool is_converged;  /* its own value function is "retrain", else "retrain:10" */
+    bool is_converged;  /* its own utility function is "retrain", else "retrain:10" */
 } eval_method;
 
-/* FDS_ERR_USAGE, with what would be right, for a name that there is not. */
+/* FDS_ERR_USAGE, with what would be right, for an unknown name. */
 fds_status eval_method_find(const char *name, eval_method *out, fds_error *err);
 
-/* ---- machine.c ---- */
+/* The parameters "methods" and "remove" as lists. */
+enum { EVAL_MOST = 64 };
+typedef struct eval_lists {
+    eval_method methods[EVAL_MOST];
+    size_t method_count;
+    double shares[EVAL_MOST]; /* of the players, ascending, above 0, at most 1 */
+    size_t share_count;
+} eval_lists;
 
-/* "machine" of case.json; NULL: no memory. */
-json_t *eval_machine(unsigned threads);
+fds_status eval_lists_read(const fds_params *params, eval_lists *out, fds_error *err);
+bool eval_has_method(const eval_lists *lists, const char *name);
+
+/* ---- game.c ---- */
+
+/* How sub-models are trained: for 10 epochs, or until they have converged. */
+typedef enum eval_utility {
+    EVAL_UTILITY_EPOCHS,
+    EVAL_UTILITY_CONVERGED,
+    EVAL_UTILITIES
+} eval_utility;
+
+const char *eval_utility_name(eval_utility utility); /* "retrain:10", "retrain" */
+eval_utility eval_own_utility(const eval_method *method);
+
+/* A utility function, and what it answers. */
+typedef struct eval_side {
+    fds_utility *utility; /* NULL: not used */
+    fds_table *table;
+    uint32_t *predicted; /* (tests) labels, by the model of all players */
+    double *rise;        /* (tests) v(N) - v(0) of that label */
+} eval_side;
+
+/* The caller sets the first members, up to dir. */
+typedef struct eval_game {
+    const char *name; /* of the data, "mnist" */
+    const fds_problem *problem;
+    fds_params params; /* of the job "bench", complete, for this data set and seed */
+    const eval_lists *lists;
+    const fds_events *events;
+    char dir[FDS__PATH_MAX];
+    size_t players, tests;
+    fds_groups *groups; /* of players, by label */
+    eval_side sides[EVAL_UTILITIES];
+} eval_game;
+
+/* Makes everything except the tables and what is read from them; writes nothing. */
+fds_status eval_game_make(eval_game *game, bool is_converged, fds_error *err);
+/* Opens the tables in the folder dir, with the models of all players and of none. */
+fds_status eval_game_open(eval_game *game, fds_error *err);
+void eval_game_free(eval_game *game);
+/* Sets in the parameters of a fit or baseline what is the same for all methods. */
+void eval_set_params(const eval_game *game, fds_params *params);
+
+static inline size_t eval_columns(const eval_game *g, const eval_method *method) {
+    return method->is_per_sample ? g->tests : 1;
+}
+
+/* gfds and gfds+ compare groups. */
+static inline bool eval_lacks_groups(const eval_game *g, const eval_method *method) {
+    return strncmp(method->base, "gfds", 4) == 0 && fds_groups_count(g->groups) < 2;
+}
+
+/* Says what the case is doing now. */
+#define eval_tell(game, format, ...)                                               \
+    fds__log((game)->events, FDS_LOG_INFO, "%s, seed %llu: " format, (game)->name, \
+             (unsigned long long)(game)->params.seed, __VA_ARGS__)
+
+/* ---- folder.c ---- */
+
+/* What a method took; NaN: not known, or nothing to do. */
+typedef struct eval_cost {
+    double prepare_s, answer_ms;
+    size_t sub_models;
+    bool was_resumed;  /* only the last part was timed */
+    bool is_elsewhere; /* timed on another machine, or with another number of threads */
+    /* not in METHOD.json: they are known whenever the values are computed */
+    size_t permutations; /* that were sampled; 0: the method samples none */
+    bool has_rule;       /* by which the method stops before it has sampled all */
+    bool has_converged;  /* it did */
+} eval_cost;
+
+/* METHOD.json: work has begun, or is done. */
+typedef struct eval_record {
+    bool is_begun, is_done;
+    eval_cost cost;
+} eval_record;
+
+/* A damaged record counts as begun, with a warning. */
+fds_status eval_record_read(const eval_game *game, const char *method, eval_record *out,
+                            fds_error *err);
+/* cost NULL: begun. */
+fds_status eval_record_write(const eval_game *game, const char *method, const eval_cost *cost,
+                             fds_error *err);
+
+/* Creates and locks the folder. FDS_ERR_IO when another process has locked it, FDS_ERR_USAGE when
+ * it holds something else. */
+fds_status eval_folder_lock(const char *dir, fds__file *lock, fds_error *err);
+/* Writes settings.json, or compares with the one that is there: FDS_ERR_USAGE names the difference.
+ */
+fds_status eval_folder_settle(const eval_game *game, fds_error *err);
+/* "machine", "data" and "settings" of case.json; NULL: out of memory. is_mixed: some times are of
+ * another machine. */
+json_t *eval_describe_machine(const eval_game *game, bool is_mixed);
+json_t *eval_describe_data(const eval_game *game);
+json_t *eval_describe_settings(const eval_game *game);
+
+/* ---- answers.c ---- */
+
+/* values (players, eval_columns): methods per sample value the given labels (tests). cost NULL:
+ * neither measured nor recorded. */
+fds_status eval_answers(const eval_game *game, const eval_method *method, const uint32_t *labels,
+                        double *values, eval_cost *cost, fds_error *err);
+
+/* Which coalitions are sampled: ls gets those that fds and afds learn from, so that only the
+ * explainer differs; the two halves of the truth get others. */
+typedef enum eval_draw { EVAL_DRAW_METHODS, EVAL_DRAW_TRUTH, EVAL_DRAW_TRUTH_AGAIN } eval_draw;
+
+/* count, or as many as there are besides the empty and the full one. */
+size_t eval_drawn(const eval_game *game, size_t count);
+/* values (players, tests) for labels by least squares on eval_drawn coalitions. used (or NULL): how
+ * many different ones, with the empty and the full one. */
+fds_status eval_least_squares(const eval_game *game, eval_utility utility, eval_draw draw,
+                              size_t count, const uint32_t *labels, double *values, size_t *used,
+                              fds_error *err);
+
+/* Draws the largest contributors to a few predictions, by a fitted method, into dir/name. */
+fds_status eval_picture(const eval_game *game, const char *method, const char *name,
+                        fds_error *err);
+
+/* ---- measure.c ---- */
+
+/* The values of a utility function that are taken for the truth. */
+typedef struct eval_truth {
+    double *values;     /* (players, tests); NULL: not measured */
+    size_t coalitions;  /* of both halves */
+    double correlation; /* of one half with the other */
+} eval_truth;
+
+/* Appends to list the item of "utilities" for a utility function. */
+fds_status eval_measure_utility(const eval_game *game, eval_utility utility,
+                                const eval_truth *truth, json_t *list, fds_error *err);
+/* Appends to list the losses by one utility function and removal, for each set of test samples. */
+fds_status eval_measure_losses(const eval_game *game, eval_utility utility, fds_removal removal,
+                               const double *values, size_t columns, json_t *list, fds_error *err);
+/* "agreement" of a row. truth (players, tests) of its own utility function, or NULL. */
+fds_status eval_measure_agreement(const eval_game *game, const eval_method *method,
+                                  const double *values, const double *truth, json_t **out,
+                                  fds_error *err);
+
+/* ---- case.c, flipped.c ---- */
+
+/* A method that is compared. */
+typedef struct eval_row {
+    const eval_method *method;
+    double *values; /* (players, eval_columns) */
+    eval_cost cost;
+    double area; /* how well it finds wrong labels; NaN: not measured */
+} eval_row;
+
+/* Sets the area of each row. */
+fds_status eval_flipped(const eval_game *game, eval_row *rows, size_t count, fds_error *err);
+
+/* Measures a case in the folder dir, or what is left to do; changes nothing in a finished one.
+ * dir/case.json has the result. name: that of the data. params: those of the job "bench" for this
+ * seed, complete except for model and coalitions. FDS_ERR_USAGE, naming the difference, when dir
+ * holds a case with other settings. */
+fds_status eval_case(const char *dir, const char *name, const fds_problem *problem,
+                     const fds_params *params, const fds_events *events, fds_error *err);
 
 #endif

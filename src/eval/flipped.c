@@ -1,52 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The game with wrong labels: who finds them?
+ * Mislabel detection: which methods find wrong labels?
  *
- * A share of the players, chosen at random, get other labels for all their samples, each uniform
- * among the others, on a copy of the training data; test samples and the explainers' inputs are as
- * they were. Every method values that game anew in the folder dir/flipped, methods by sample for
- * the TRUE labels of the test samples, and a player's value is the mean over these. The area under
- * the ROC curve tells how well the lowest values find the players with wrong labels. Means over
- * test samples are steadier than single values, so half of the coalitions and permutations do. */
-#include "eval/case.h"
+ * All samples of some players, chosen at random, get wrong labels, uniform among the other classes,
+ * on a copy of the training data; test samples and training inputs keep theirs. Every method values
+ * the new game in the folder dir/flipped, methods per sample for the TRUE labels of the test
+ * samples, and a player's value is the mean over these. The area under the ROC curve says how well
+ * the lowest values find the players with wrong labels. Means over test samples vary less than
+ * single values, so half of the coalitions and permutations are enough. */
+#include "eval/eval.h"
 
 #include <math.h>
-#include <string.h>
 
 #define FOLDER "flipped"
 
 typedef struct {
     eval_game game;
-    fds__bench_params params;
-    fds_dataset *train; /* with wrong labels */
-    bool *is_flipped;   /* (players) */
-    double *values;     /* (players, tests) */
-    double *means;      /* (players) */
+    fds_problem problem; /* the original one, except for train and player_labels */
+    fds_dataset *train;  /* with wrong labels */
+    bool *is_flipped;    /* (players) */
+    double *values;      /* (players, tests), then their means (players) */
 } flipped;
 
 static void flipped_free(flipped *f) {
     eval_game_free(&f->game);
     fds_dataset_free(f->train);
+    fds__free(f->problem.player_labels);
     fds__free(f->is_flipped);
     fds__free(f->values);
-    fds__free(f->means);
 }
 
 /* ---- wrong labels ---- */
 
 static fds_status choose_players(flipped *f, const eval_game *of, fds_error *err) {
-    uint32_t *order = fds__alloc_zero(of->players, sizeof *order);
-    if (!order)
-        return fds__fail_nomem(err, of->players * sizeof *order);
-    double wanted = round(of->params->flipped * (double)of->players);
+    uint32_t *permutation = fds__alloc_zero(of->players, sizeof *permutation);
+    if (!permutation)
+        return fds__fail_nomem(err, of->players * sizeof *permutation);
+    double wanted = round(of->params.flipped * (double)of->players);
     size_t count = MAX((size_t)wanted, (size_t)1);
-    fds_rng rng = fds_rng_make(of->params->seed, FDS__PURPOSE_FLIP, 0, 0);
+    fds_rng rng = fds_rng_make(of->params.seed, FDS__PURPOSE_FLIP, 0, 0);
     for (size_t i = 0; i < of->players; i++)
-        order[i] = (uint32_t)i;
-    fds_rng_shuffle(&rng, order, of->players);
+        permutation[i] = (uint32_t)i;
+    fds_rng_shuffle(&rng, permutation, of->players);
     for (size_t i = 0; i < count; i++)
-        f->is_flipped[order[i]] = true;
-    fds__free(order);
+        f->is_flipped[permutation[i]] = true;
+    fds__free(permutation);
     return FDS_OK;
 }
 
@@ -57,7 +55,7 @@ static uint16_t wrong_label(uint64_t seed, uint32_t sample, uint16_t label, uint
 }
 
 static fds_status flip(flipped *f, const eval_game *of, fds_error *err) {
-    const fds_dataset *ds = of->train;
+    const fds_dataset *ds = of->problem->train;
     TRY(choose_players(f, of, err));
     uint16_t *labels = fds__alloc_zero(ds->count, sizeof *labels);
     if (!labels)
@@ -65,10 +63,10 @@ static fds_status flip(flipped *f, const eval_game *of, fds_error *err) {
     memcpy(labels, ds->labels, ds->count * sizeof *labels);
     for (size_t p = 0; p < of->players; p++) {
         const uint32_t *index;
-        size_t count = fds_players_samples(of->data->players, p, &index);
+        size_t count = fds_players_samples(of->problem->players, p, &index);
         for (size_t i = 0; f->is_flipped[p] && i < count; i++)
             labels[index[i]] =
-                wrong_label(of->params->seed, index[i], labels[index[i]], of->classes);
+                wrong_label(of->params.seed, index[i], labels[index[i]], ds->classes);
     }
     fds_status status = fds__dataset_relabel(ds, labels, &f->train, err);
     fds__free(labels);
@@ -78,55 +76,58 @@ static fds_status flip(flipped *f, const eval_game *of, fds_error *err) {
 /* ---- the game ---- */
 
 static fds_status open_game(flipped *f, const eval_game *of, fds_error *err) {
-    char dir[FDS__PATH_MAX];
-    TRY(fds__path_join(dir, sizeof dir, of->dir, FOLDER, err));
-    f->params = *of->params;
-    f->params.coalitions = MAX(eval_coalitions(of) / 4 * 2, (size_t)2);
-    f->params.permutations = (f->params.permutations + 1) / 2;
-    f->game = (eval_game){
-        .data = of->data, .params = &f->params, .events = of->events, .train = f->train};
-    TRY(eval_game_make(&f->game, dir, false, err));
+    f->problem = *of->problem;
+    f->problem.train = f->train;
+    f->problem.player_labels = fds__alloc_zero(of->players, sizeof *f->problem.player_labels);
+    if (!f->problem.player_labels)
+        return fds__fail_nomem(err, of->players * sizeof *f->problem.player_labels);
+    TRY(fds__players_labels(f->train, f->problem.players, f->problem.player_labels, err));
+    f->game = (eval_game){.name = of->name,
+                          .problem = &f->problem,
+                          .params = of->params,
+                          .lists = of->lists,
+                          .events = of->events};
+    f->game.params.coalitions = MAX(of->params.coalitions / 4 * 2, (uint64_t)2);
+    f->game.params.permutations = (of->params.permutations + 1) / 2;
+    TRY(fds__path_join(f->game.dir, sizeof f->game.dir, of->dir, FOLDER, err));
+    TRY(eval_game_make(&f->game, false, err));
     return eval_game_open(&f->game, err);
 }
 
-static fds_status measure(flipped *f, const eval_method *method, double *area, fds_error *err) {
+static fds_status measure(flipped *f, eval_row *row, fds_error *err) {
     const eval_game *g = &f->game;
-    size_t columns = eval_columns(g, method);
-    if (eval_lacks_groups(g, method)) /* wrong labels may be the same for all */
+    size_t columns = eval_columns(g, row->method);
+    if (eval_lacks_groups(g, row->method)) /* wrong labels may be the same for all */
         return FDS_OK;
-    TRY(eval_answers(g, method, g->labels, f->values, NULL, err));
+    TRY(eval_answers(g, row->method, g->problem->test_labels, f->values, NULL, err));
     for (size_t i = 0; i < g->players; i++) {
         double sum = 0;
         for (size_t c = 0; c < columns; c++)
             sum += f->values[i * columns + c];
-        f->means[i] = sum / (double)columns;
+        f->values[i] = sum / (double)columns; /* in place: row i is not before i */
     }
-    *area = fds_ranking_area(f->means, f->is_flipped, g->players);
+    row->area = fds_ranking_area(f->values, f->is_flipped, g->players);
     return FDS_OK;
 }
 
-static fds_status run(flipped *f, const eval_game *of, const eval_method *methods, size_t count,
-                      double *areas, fds_error *err) {
+static fds_status run(flipped *f, const eval_game *of, eval_row *rows, size_t count,
+                      fds_error *err) {
     f->is_flipped = fds__alloc_zero(of->players, sizeof *f->is_flipped);
-    f->means = fds__alloc_zero(of->players, sizeof *f->means);
     f->values = fds__alloc_zero(of->players * of->tests, sizeof *f->values);
-    if (!f->is_flipped || !f->means || !f->values)
+    if (!f->is_flipped || !f->values)
         return fds__fail_nomem(err, of->players * of->tests * sizeof *f->values);
     TRY(flip(f, of, err));
     TRY(open_game(f, of, err));
     for (size_t i = 0; i < count; i++) {
-        fds__log(of->events, FDS_LOG_INFO, "%s, seed %llu: %s with wrong labels (%zu of %zu)",
-                 of->data->name, (unsigned long long)of->params->seed, methods[i].name, i + 1,
-                 count);
-        TRY(measure(f, &methods[i], &areas[i], err));
+        eval_tell(of, "%s with wrong labels (%zu of %zu)", rows[i].method->name, i + 1, count);
+        TRY(measure(f, &rows[i], err));
     }
     return FDS_OK;
 }
 
-fds_status eval_flipped(const eval_game *of, const eval_method *methods, size_t count,
-                        double *areas, fds_error *err) {
-    flipped f = {0};
-    fds_status status = run(&f, of, methods, count, areas, err);
+fds_status eval_flipped(const eval_game *of, eval_row *rows, size_t count, fds_error *err) {
+    flipped f = {.train = NULL};
+    fds_status status = run(&f, of, rows, count, err);
     flipped_free(&f);
     return status;
 }

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The methods that a bench compares, by name; the settings it begins with, and their mistakes.
+ * The methods that a benchmark compares, by name, and the lists that its parameters give as texts.
  *
- * A name is one of ours ("fds", "afds", "gfds", "gfds+", "bank", "ls"), a control ("same-label",
- * "random"), both of which value the players for each test sample, or a method of
- * fds_baseline_methods: one value a player for all test samples, or with "/sample" behind it values
- * for each. */
-#include "eval/case.h"
+ * A name is one of ours ("fds", "afds", "gfds", "gfds+", "bank", "ls") or a control ("same-label",
+ * "random"), all of which value the players for each test sample; or one of fds_baseline_methods,
+ * with one value per player for all test samples, or, followed by "/sample", values for each. */
+#include "eval/eval.h"
 
 #include <ctype.h>
-#include <math.h>
-#include <string.h>
 
 #define PER_SAMPLE "/sample"
 
 /* In the order of the rows; names are those of fds_bench_methods without PER_SAMPLE. */
 static const struct {
     const char *name, *title;
-    report_kind kind; /* of the values for all test samples, where there are such */
+    report_kind kind; /* of baselines: with one value per player */
 } known[] = {
     {"fds", "Fast-DataShapley", REPORT_OURS},
     {"afds", "AFDS", REPORT_OURS},
@@ -44,38 +41,38 @@ const char *const *fds_bench_methods(void) {
     return names;
 }
 
-const char *const *eval_method_names(const fds__bench_params *params) {
-    return params->methods ? params->methods : fds_bench_methods();
-}
-
-bool eval_has_method(const fds__bench_params *params, const char *name) {
-    for (const char *const *at = eval_method_names(params); *at; at++)
-        if (strcmp(*at, name) == 0)
-            return true;
-    return false;
-}
-
 /* ---- by name ---- */
 
 static fds_status fail_name(const char *name, fds_error *err) {
-    const fds__bench_params usual = {0};
     char list[400] = "";
     for (const char *const *at = fds_bench_methods(); *at; at++)
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "", *at);
-    for (const char *const *at = fds_baseline_methods(); *at; at++)
-        if (!eval_has_method(&usual, *at))
+    for (const char *const *at = fds_baseline_methods(); *at; at++) {
+        const char *const *usual = fds_bench_methods();
+        while (*usual && strcmp(*usual, *at) != 0)
+            usual++;
+        if (!*usual)
             snprintf(list + strlen(list), sizeof list - strlen(list), ", %s", *at);
+    }
     return fds__fail(err, FDS_ERR_USAGE,
                      "there is no method \"%.64s\"; there are %s; baselines with or without "
                      "\"" PER_SAMPLE "\"",
                      name, list);
 }
 
-/* Of the methods that are many, by a number in the name; of unknown ones what they compute. */
-static void set_title(eval_method *m) {
+/* Kind and title. A method that is not in the table has its title from the numbers in its name, or
+ * from its help. */
+static void describe(eval_method *m) {
     const char *about = fds_baseline_about(m->base);
     double alpha, beta;
     uint32_t k;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, m->base) == 0) {
+            m->kind = known[i].kind;
+            snprintf(m->title, sizeof m->title, "%s", known[i].title);
+            return;
+        }
+    m->kind = REPORT_OTHER;
     if (baseline_read_knn(m->base, &k))
         snprintf(m->title, sizeof m->title, "%u nearest neighbour%s%s", k, k == 1 ? "" : "s",
                  strchr(m->base, '@') ? ", of features" : "");
@@ -85,20 +82,8 @@ static void set_title(eval_method *m) {
         snprintf(m->title, sizeof m->title, "%c%.46s", toupper((unsigned char)about[0]), about + 1);
 }
 
-static void describe(eval_method *m) {
-    m->kind = REPORT_OTHER;
-    set_title(m);
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].name, m->base) == 0) {
-            m->kind = known[i].kind;
-            snprintf(m->title, sizeof m->title, "%s", known[i].title);
-        }
-}
-
-static bool is_fit(const char *name) { return fds__choice_find("fds|afds|gfds|gfds+", name) >= 0; }
-
-/* Whether there is such a baseline, and it can be judged in this way. How many players there are is
- * not known here. */
+/* Whether there is such a baseline, and it has values of this kind. The number of players is not
+ * known yet. */
 static fds_status check_baseline(const eval_method *m, fds_error *err) {
     fds_params params;
     fds_error why;
@@ -127,11 +112,11 @@ fds_status eval_method_find(const char *name, eval_method *out, fds_error *err) 
     if (m.kind == REPORT_OURS || m.kind == REPORT_BEYOND || m.kind == REPORT_CONTROL) {
         if (is_each)
             return fds__fail(err, FDS_ERR_USAGE,
-                             "method \"%s\": %s has values for each test sample in any case; name "
-                             "it \"%s\"",
+                             "method \"%s\": %s always has values for each test sample; name it "
+                             "\"%s\"",
                              name, m.base, m.base);
         m.is_per_sample = true;
-        m.is_fit = is_fit(m.base);
+        m.is_fit = m.kind == REPORT_OURS;
         m.is_converged = strcmp(m.base, "fds") == 0;
     } else {
         TRY(check_baseline(&m, err));
@@ -144,80 +129,66 @@ fds_status eval_method_find(const char *name, eval_method *out, fds_error *err) 
     return FDS_OK;
 }
 
-/* ---- settings ---- */
+/* ---- lists ---- */
 
-fds__bench_params fds__bench_params_default(void) {
-    static const double shares[] = {0.05, 0.1, 0.15, 0.2, 0.4, 0.7, 1};
-    return (fds__bench_params){.shares = shares,
-                               .share_count = sizeof shares / sizeof *shares,
-                               .network = "lenet5",
-                               .permutations = 40};
+bool eval_has_method(const eval_lists *lists, const char *name) {
+    for (size_t i = 0; i < lists->method_count; i++)
+        if (strcmp(lists->methods[i].name, name) == 0)
+            return true;
+    return false;
 }
 
-static fds_status check_methods(const fds__bench_params *p, fds_error *err) {
-    const char *const *names = eval_method_names(p);
-    eval_method unused;
-    if (!names[0])
-        return fds__fail(err, FDS_ERR_USAGE, "no method is named, and nothing is to be compared");
-    for (size_t i = 0; names[i]; i++) {
-        TRY(eval_method_find(names[i], &unused, err));
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(names[i], names[j]) == 0)
-                return fds__fail(err, FDS_ERR_USAGE, "method \"%s\" is named twice", names[i]);
-    }
+static fds_status add_method(eval_lists *lists, const char *name, fds_error *err) {
+    if (lists->method_count == EVAL_MOST)
+        return fds__fail(err, FDS_ERR_USAGE, "`methods` must be at most %d", EVAL_MOST);
+    if (eval_has_method(lists, name))
+        return fds__fail(err, FDS_ERR_USAGE, "method \"%s\" is named twice", name);
+    TRY(eval_method_find(name, &lists->methods[lists->method_count], err));
+    lists->method_count++;
     return FDS_OK;
 }
 
-static fds_status check_shares(const fds__bench_params *p, fds_error *err) {
-    if (!p->shares || !p->share_count)
-        return fds__fail(err, FDS_ERR_USAGE, "no shares of the players are given, as 0.05 and 0.1");
-    for (size_t i = 0; i < p->share_count; i++) {
-        if (!(p->shares[i] > 0 && p->shares[i] <= 1))
+/* "afds,beta:4,1 random": names, separated by commas or blanks; a comma before a digit belongs to
+ * the name. */
+static fds_status read_methods(const char *text, eval_lists *lists, fds_error *err) {
+    for (const char *at = text; *(at += strspn(at, ", "));) {
+        size_t length = strcspn(at, ", ");
+        while (at[length] == ',' && isdigit((unsigned char)at[length + 1]))
+            length += 1 + strcspn(at + length + 1, ", ");
+        char name[80];
+        snprintf(name, sizeof name, "%.*s", (int)length, at);
+        TRY(add_method(lists, name, err));
+        at += length;
+    }
+    if (!lists->method_count)
+        return fds__fail(err, FDS_ERR_USAGE, "`methods` names none (got \"%.60s\")", text);
+    return FDS_OK;
+}
+
+/* "5,10,20": per cent. */
+static fds_status read_shares(const char *text, eval_lists *lists, fds_error *err) {
+    double last = 0;
+    for (const char *at = text; *at || !lists->share_count;) {
+        char *end;
+        double share = fds__read_double(at, &end);
+        if (end == at || (*end && *end != ',') || !(share > last && share <= 100) ||
+            lists->share_count == EVAL_MOST)
             return fds__fail(err, FDS_ERR_USAGE,
-                             "share %zu of the players is %g, but must be above 0 and at most 1", i,
-                             p->shares[i]);
-        if (i && p->shares[i] <= p->shares[i - 1])
-            return fds__fail(err, FDS_ERR_USAGE, "shares must ascend, but %g comes after %g",
-                             p->shares[i], p->shares[i - 1]);
+                             "`remove` must be up to %d rising numbers above 0, at most 100, "
+                             "separated by commas, for example 5,10,20 (got %.60s)",
+                             EVAL_MOST, text);
+        lists->shares[lists->share_count++] = share / 100;
+        last = share;
+        at = *end ? end + 1 : end;
     }
     return FDS_OK;
 }
 
-static fds_status check_explainer(const char *name, fds_error *err) {
-    if (!name || fds__choice_find("mlp|cnn|resnet18|resnet50|linear", name) >= 0)
-        return FDS_OK;
-    return fds__fail(err, FDS_ERR_USAGE,
-                     "`explainer` must be mlp, cnn, resnet18, resnet50 or linear (got %.60s)%s",
-                     name, strcmp(name, "bank") == 0 ? "; the bank is a method" : "");
-}
-
-/* Coalitions come in pairs, one with its complement. */
-static fds_status check_coalitions(const char *what, size_t count, fds_error *err) {
-    if (count % 2)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%zu %s: a coalition is drawn with its complement, so it must be an even "
-                         "number",
-                         count, what);
-    if (count > FDS__MAX_ROWS - 2)
-        return fds__fail(err, FDS_ERR_LIMIT, "%zu %s, at most %zu are possible", count, what,
-                         FDS__MAX_ROWS - 2);
-    return FDS_OK;
-}
-
-fds_status fds__bench_check(const fds__bench_params *p, fds_error *err) {
-    TRY(check_methods(p, err));
-    TRY(check_shares(p, err));
-    TRY(check_explainer(p->explainer, err));
-    TRY(check_coalitions("coalitions", p->coalitions, err));
-    TRY(check_coalitions("coalitions for the truth", p->truth, err));
-    if (!p->network)
-        return fds__fail(err, FDS_ERR_USAGE, "no network is given, as \"lenet5\"");
-    if (p->permutations < 1 || p->permutations > FDS__MAX_ROWS)
-        return fds__fail(err, FDS_ERR_USAGE, "`permutations` must be from 1 to %zu (got %zu)",
-                         FDS__MAX_ROWS, p->permutations);
-    if (!(p->flipped >= 0 && p->flipped < 1))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "wrong labels for a share %g of the players: it must be from 0 to below 1",
-                         p->flipped);
-    return FDS_OK;
+fds_status eval_lists_read(const fds_params *params, eval_lists *out, fds_error *err) {
+    *out = (eval_lists){.method_count = 0};
+    if (params->methods)
+        TRY(read_methods(params->methods, out, err));
+    for (const char *const *name = fds_bench_methods(); !params->methods && *name; name++)
+        TRY(add_method(out, *name, err));
+    return read_shares(params->remove, out, err);
 }

@@ -8,9 +8,9 @@
  * Weights are in memory in groups of 16 sub-models, 2 bytes each. All threads evaluate group by
  * group, for up to FDS__MANY_INPUTS inputs at a time, so that the weights are read once for these;
  * then each input is solved on its own. The bits depend neither on the number of threads nor on
- * which inputs are asked for together.
+ * which inputs are explained together.
  */
-#include "explain/bank.h"
+#include "explain/run.h"
 
 #include <math.h>
 #include <string.h>
@@ -24,18 +24,17 @@ struct fds__bank {
     uint16_t *groups; /* (groups, weights, 16) */
     size_t group_count;
     unsigned workers;
-    float **scratch; /* (workers) */
-    float *inputs;   /* (FDS__MANY_INPUTS, input size) */
-    float *answers;  /* (FDS__MANY_INPUTS, groups, 16): probabilities of the labels asked for */
-    double *rows;    /* (workers, rows of the plan) */
+    float *scratch; /* (workers, scratch_size) */
+    size_t scratch_size;
+    float *inputs;  /* (FDS__MANY_INPUTS, input size) */
+    float *answers; /* (FDS__MANY_INPUTS, groups, 16): probabilities of the inputs' labels */
+    double *rows;   /* (workers, rows of the plan) */
     char path[FDS__PATH_MAX];
 };
 
 void fds__bank_free(fds__bank *bank) {
     if (!bank)
         return;
-    for (unsigned i = 0; bank->scratch && i < bank->workers; i++)
-        fds__free(bank->scratch[i]);
     fds__free(bank->scratch);
     fds__free(bank->rows);
     fds__free(bank->inputs);
@@ -51,19 +50,19 @@ void fds__bank_free(fds__bank *bank) {
 /* ---- opening ---- */
 
 static fds_status make_arrays(fds__bank *bank, fds_error *err) {
-    size_t scratch = fds__many_scratch(bank->many) * sizeof(float);
+    size_t nets = bank->group_count * FDS__MANY_NETS;
     size_t inputs = FDS__MANY_INPUTS * fds__many_input_size(bank->many) * sizeof(float);
-    size_t weights = bank->group_count * bank->slots.weights * FDS__MANY_NETS * sizeof(uint16_t);
+    size_t weights = nets * bank->slots.weights * sizeof *bank->groups;
+    bank->scratch_size = (fds__many_scratch(bank->many) + 15) / 16 * 16; /* multiples of 64 bytes */
+    size_t scratch = bank->workers * bank->scratch_size * sizeof *bank->scratch;
+    TRY(RESERVE(bank->answers, FDS__MANY_INPUTS, nets, err));
+    TRY(RESERVE(bank->rows, bank->workers, fds_plan_rows(bank->plan), err));
     bank->inputs = fds__alloc_aligned(inputs);
-    bank->answers =
-        fds__alloc_zero(FDS__MANY_INPUTS * bank->group_count * FDS__MANY_NETS, sizeof(float));
-    bank->rows = fds__alloc_zero(bank->workers * fds_plan_rows(bank->plan), sizeof(double));
-    bank->scratch = fds__alloc_zero(bank->workers, sizeof *bank->scratch);
+    bank->scratch = fds__alloc_aligned(scratch);
     bank->groups = fds__alloc_aligned(weights);
-    bool ok = bank->inputs && bank->answers && bank->rows && bank->scratch && bank->groups;
-    for (unsigned i = 0; ok && i < bank->workers; i++)
-        ok = (bank->scratch[i] = fds__alloc_aligned(scratch)) != NULL;
-    return ok ? FDS_OK : fds__fail_nomem(err, weights + scratch);
+    return bank->inputs && bank->scratch && bank->groups
+               ? FDS_OK
+               : fds__fail_nomem(err, inputs + scratch + weights);
 }
 
 static fds_status open_bank(fds__bank *bank, const char *path, const fds_net *net,
@@ -71,7 +70,7 @@ static fds_status open_bank(fds__bank *bank, const char *path, const fds_net *ne
                             unsigned threads, fds_error *err) {
     TRY(fds_net_create(net->text, net->input, net->classes, &bank->net, err));
     TRY(fds__many_create(bank->net, &bank->many, err));
-    TRY(fds__bank_slots_create(bank->net, bank->plan, &bank->slots, err));
+    TRY(fds__bank_slots_init(&bank->slots, bank->net, bank->plan, err));
     bank->group_count = (bank->slots.count + FDS__MANY_NETS - 1) / FDS__MANY_NETS;
     bank->workers = fds__pool_workers(threads, bank->group_count);
     TRY(fds__ls_prepared_create(bank->plan, params, strengths, &bank->solver, err));
@@ -83,13 +82,10 @@ static fds_status open_bank(fds__bank *bank, const char *path, const fds_net *ne
 fds_status fds__bank_open(const char *path, const fds_net *net, const fds_plan *plan,
                           const fds_ls_params *params, const fds_ls_report *strengths,
                           unsigned threads, fds__bank **out, fds_error *err) {
-    if (strlen(path) >= FDS__PATH_MAX)
-        return fds__fail(err, FDS_ERR_USAGE, "path too long: %.100s...", path);
-    fds__bank *bank = fds__alloc_zero(1, sizeof *bank);
-    if (!bank)
-        return fds__fail_nomem(err, sizeof *bank);
+    fds__bank *bank;
+    TRY(RESERVE(bank, 1, 1, err));
     bank->plan = plan;
-    strcpy(bank->path, path);
+    snprintf(bank->path, sizeof bank->path, "%s", path); /* for messages */
     fds_status status = open_bank(bank, path, net, params, strengths, threads, err);
     if (status != FDS_OK) {
         fds__bank_free(bank);
@@ -108,12 +104,12 @@ typedef struct {
     double *values, *errors; /* (count, players); errors may be NULL */
 } question;
 
-static fds_status ask_group(void *context, size_t group, unsigned worker, fds_error *err) {
+static fds_status run_group(void *context, size_t group, unsigned worker, fds_error *err) {
     question *q = context;
     fds__bank *bank = q->bank;
     const float *probs =
         fds__many_run(bank->many, bank->groups + group * bank->slots.weights * FDS__MANY_NETS,
-                      bank->inputs, q->count, bank->scratch[worker]);
+                      bank->inputs, q->count, bank->scratch + worker * bank->scratch_size);
     if (!probs)
         return fds__fail(
             err, FDS_ERR_DIVERGED,
@@ -140,36 +136,13 @@ static fds_status solve_input(void *context, size_t i, unsigned worker, fds_erro
                                   q->errors ? q->errors + i * players : NULL, err);
 }
 
-static fds_status answer(question *q, const fds_inputs *x, fds_error *err) {
-    fds__bank *bank = q->bank;
-    for (size_t i = 0; i < q->count; i++)
-        fds__many_spread(bank->many, x->values + (q->first + i) * x->size,
-                         bank->inputs + i * fds__many_input_size(bank->many));
-    TRY(fds__pool_run(bank->workers, bank->group_count, ask_group, q, "", "", NULL, err));
-    return fds__pool_run(bank->workers, q->count, solve_input, q, "", "", NULL, err);
-}
-
-static fds_status check(const fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
-                        fds_error *err) {
-    fds_shape a = x->shape, b = bank->net->input;
-    if (!fds__shape_equal(a, b))
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "the inputs are %ux%ux%u, the sub-models of %s take %ux%ux%u", a.channels,
-                         a.height, a.width, bank->path, b.channels, b.height, b.width);
-    for (size_t i = 0; i < x->count; i++)
-        if (labels[i] >= bank->net->classes)
-            return fds__fail(err, FDS_ERR_USAGE, "input %zu: label %u, there are %u classes", i,
-                             labels[i], bank->net->classes);
+fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
+                             double *values, double *errors, fds_error *err) {
+    assert(fds__shape_equal(x->shape, bank->net->input));
     for (size_t i = 0; i < x->count * x->size; i++)
         if (!isfinite(x->values[i]))
             return fds__fail(err, FDS_ERR_USAGE, "input %zu: value %zu is infinite or not a number",
                              i / x->size, i % x->size);
-    return FDS_OK;
-}
-
-fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
-                             double *values, double *errors, fds_error *err) {
-    TRY(check(bank, x, labels, err));
     size_t players = fds_plan_players(bank->plan);
     for (size_t first = 0; first < x->count; first += FDS__MANY_INPUTS) {
         question q = {.bank = bank,
@@ -178,7 +151,11 @@ fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_
                       .count = MIN(x->count - first, (size_t)FDS__MANY_INPUTS),
                       .values = values + first * players,
                       .errors = errors ? errors + first * players : NULL};
-        TRY(answer(&q, x, err));
+        for (size_t i = 0; i < q.count; i++)
+            fds__many_spread(bank->many, x->values + (first + i) * x->size,
+                             bank->inputs + i * fds__many_input_size(bank->many));
+        TRY(fds__pool_run(bank->workers, bank->group_count, run_group, &q, "", "", NULL, err));
+        TRY(fds__pool_run(bank->workers, q.count, solve_input, &q, "", "", NULL, err));
     }
     return FDS_OK;
 }

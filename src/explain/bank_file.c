@@ -22,7 +22,7 @@
  *            zeros up to a multiple of 8
  *         8  checksum of the bytes before it
  */
-#include "explain/bank.h"
+#include "explain/run.h"
 
 #include <math.h>
 #include <string.h>
@@ -33,28 +33,22 @@
 
 /* ---- slots ---- */
 
-fds_status fds__bank_slots_create(const fds_net *net, const fds_plan *plan, fds__bank_slots *out,
-                                  fds_error *err) {
+fds_status fds__bank_slots_init(fds__bank_slots *out, const fds_net *net, const fds_plan *plan,
+                                fds_error *err) {
     size_t rows = fds_plan_rows(plan), size;
-    fds__bank_slots s = {.plan = plan,
-                         .weights = net->weights,
-                         .record_size = 8 + (2 * net->weights + 7) / 8 * 8 + 8};
-    if (rows > FDS__MAX_ROWS || !fds__mul(rows, s.record_size, &size) || size > MOST_BYTES)
+    *out = (fds__bank_slots){.plan = plan,
+                             .weights = net->weights,
+                             .record_size = 8 + (2 * net->weights + 7) / 8 * 8 + 8};
+    if (rows > FDS__MAX_ROWS || !fds__mul(rows, out->record_size, &size) || size > MOST_BYTES)
         return fds__fail(err, FDS_ERR_LIMIT,
                          "%zu sub-models of %zu weights are too many to keep: at most %zu GiB",
                          rows, net->weights, MOST_BYTES >> 30);
-    s.of_row = fds__alloc_zero(rows, sizeof *s.of_row);
-    s.first = fds__alloc_zero(rows, sizeof *s.first);
-    fds_status status = s.of_row && s.first ? fds__slot_map_number(&s.index, plan, s.of_row, err)
-                                            : fds__fail_nomem(err, rows * sizeof *s.of_row);
-    if (status != FDS_OK) {
-        fds__bank_slots_free(&s);
-        return status;
-    }
+    TRY(RESERVE(out->of_row, rows, 1, err));
+    TRY(RESERVE(out->first, rows, 1, err));
+    TRY(fds__slot_map_number(&out->index, plan, out->of_row, err));
     for (size_t row = 0; row < rows; row++)
-        if (s.of_row[row] == s.count)
-            s.first[s.count++] = (uint32_t)row;
-    *out = s;
+        if (out->of_row[row] == out->count)
+            out->first[out->count++] = (uint32_t)row;
     return FDS_OK;
 }
 
@@ -62,7 +56,6 @@ void fds__bank_slots_free(fds__bank_slots *slots) {
     fds__free(slots->of_row);
     fds__free(slots->first);
     fds__slot_map_free(&slots->index);
-    *slots = (fds__bank_slots){0};
 }
 
 static const uint64_t *coalition_of(const fds__bank_slots *slots, size_t slot) {
@@ -80,7 +73,7 @@ static uint64_t offset_of(const fds__bank_slots *slots, size_t slot) {
 
 /* ---- header ---- */
 
-/* Says why the header is not the right one. FDS_OK: it is damaged. */
+/* The failure of a header that does not fit the form. FDS_OK: it is damaged. */
 static fds_status permit(const fds__record_form *form, const char *path, const uint8_t *header,
                          fds__found found, fds_error *err) {
     static const struct {
@@ -215,7 +208,7 @@ static fds_status check_file(fds__file *file, const fds_net *net, const fds__ban
                          file->path, (unsigned long long)size);
     TRY(fds__file_read_at(file, header, sizeof header, 0, err));
     TRY(make_form(net, slots, 0, &form, err));
-    /* the file may be of a plan that begins with this one: its records tell */
+    /* the file may be of a plan that begins with this one: its records show that */
     memcpy(form.header + 32, header + 32, 8);
     memcpy(form.header + 48, header + 48, 24);
     fds__found found = fds__record_check(header, sizeof header);
@@ -259,7 +252,7 @@ fds_status fds__bank_read(const char *path, const fds_net *net, const fds__bank_
 
 typedef struct {
     const char *path;
-    const fds_utility *value;
+    const fds_utility *utility;
     fds__bank_slots slots;
     bool *is_good; /* (slots) */
     uint32_t *todo;
@@ -286,7 +279,7 @@ static fds_status find_record(void *context, uint64_t number, const uint8_t *rec
 static fds_status repair(filler *f, const fds_net *net, fds__file *file, const fds_events *events,
                          fds_error *err) {
     fds__record_form form;
-    const char *text = f->value->text;
+    const char *text = f->utility->text;
     TRY(make_form(net, &f->slots, fds_checksum(text, strlen(text)), &form, err));
     form.take = find_record;
     form.context = f;
@@ -305,13 +298,13 @@ static fds_status check_disk(const filler *f, fds_error *err) {
     return FDS_OK;
 }
 
-/* A sub-model was trained: writes it, unless the file has it. */
+/* Writes a sub-model after its training, unless the file has it. */
 static fds_status take(void *context, unsigned worker, const uint64_t *coalition,
                        const float *weights, fds_error *err) {
     filler *f = context;
     fds__record_writer *w = &f->writers[worker];
     uint32_t slot;
-    if (!fds__slot_map_find(&f->slots.index, fds_coalition_id(coalition, f->value->players),
+    if (!fds__slot_map_find(&f->slots.index, fds_coalition_id(coalition, f->utility->players),
                             &slot) ||
         f->is_good[slot])
         return FDS_OK;
@@ -320,10 +313,10 @@ static fds_status take(void *context, unsigned worker, const uint64_t *coalition
                                   FDS__RECORD_SYNC_S, &f->is_good[slot], err);
 }
 
-/* For a sub-model whose answers are in the table, but whose weights are lost. */
+/* Trains a sub-model whose answers the table has, but whose weights are lost. */
 static fds_status train_again(void *context, size_t job, unsigned worker, fds_error *err) {
     filler *f = context;
-    return fds_utility_eval(f->value, worker, coalition_of(&f->slots, f->todo[job]),
+    return fds_utility_eval(f->utility, worker, coalition_of(&f->slots, f->todo[job]),
                             f->writers[worker].probs, err);
 }
 
@@ -335,18 +328,16 @@ static fds_status train_missing(filler *f, unsigned threads, const fds_events *e
             f->todo[count++] = (uint32_t)i;
     if (!count)
         return FDS_OK;
-    return fds__pool_run(MIN(fds__pool_workers(threads, count), f->value->workers), count,
+    return fds__pool_run(MIN(fds__pool_workers(threads, count), f->utility->workers), count,
                          train_again, f, "bank", "sub-models", events, err);
 }
 
 static fds_status prepare(filler *f, fds_error *err) {
-    f->is_good = fds__alloc_zero(f->slots.count, sizeof *f->is_good);
-    f->todo = fds__alloc_zero(f->slots.count, sizeof *f->todo);
-    if (!f->is_good || !f->todo)
-        return fds__fail_nomem(err, f->slots.count * sizeof *f->todo);
-    TRY(fds__record_writers_create(f->value->workers, f->slots.record_size,
-                                   f->value->inputs * f->value->classes, &f->writers, err));
-    for (unsigned i = 0; i < f->value->workers; i++)
+    TRY(RESERVE(f->is_good, f->slots.count, 1, err));
+    TRY(RESERVE(f->todo, f->slots.count, 1, err));
+    TRY(fds__record_writers_create(f->utility->workers, f->slots.record_size,
+                                   f->utility->inputs * f->utility->classes, &f->writers, err));
+    for (unsigned i = 0; i < f->utility->workers; i++)
         TRY(fds__record_writer_open(&f->writers[i], f->path, FDS__ACCESS_UPDATE, 0, err));
     return FDS_OK;
 }
@@ -354,21 +345,21 @@ static fds_status prepare(filler *f, fds_error *err) {
 static fds_status fill(filler *f, const fds_net *net, const fds_plan *plan, fds__file *file,
                        fds_table *table, unsigned threads, const fds_events *events,
                        fds_error *err) {
-    TRY(fds__bank_slots_create(net, plan, &f->slots, err));
+    TRY(fds__bank_slots_init(&f->slots, net, plan, err));
     TRY(prepare(f, err));
     TRY(repair(f, net, file, events, err));
     TRY(check_disk(f, err));
-    fds__utility_set_sink(f->value, &(fds__sink){take, f});
+    fds__utility_set_sink(f->utility, &(fds__sink){take, f});
     fds_status status = fds_table_fill(table, plan, threads, events, err);
     if (status == FDS_OK)
         status = train_missing(f, threads, events, err);
-    fds__utility_set_sink(f->value, NULL);
+    fds__utility_set_sink(f->utility, NULL);
     fds_status synced = fds__file_sync(file, status == FDS_OK ? err : NULL);
     return status == FDS_OK ? synced : status;
 }
 
 static fds_status finish(filler *f, fds_status status, fds_error *err) {
-    bool is_disk_full = fds__record_writers_free(f->writers, f->value->workers);
+    bool is_disk_full = fds__record_writers_free(f->writers, f->utility->workers);
     if (status == FDS_ERR_IO && is_disk_full)
         status = fds__record_fail_full(f->path, count_good(f), f->slots.count, err);
     fds__free(f->is_good);
@@ -377,21 +368,13 @@ static fds_status finish(filler *f, fds_status status, fds_error *err) {
     return status;
 }
 
-fds_status fds__bank_fill(const char *path, const fds_utility *value, fds_table *table,
+fds_status fds__bank_fill(const char *path, const fds_utility *utility, fds_table *table,
                           const fds_plan *plan, unsigned threads, const fds_events *events,
                           fds_error *err) {
-    const fds_net *net = fds__utility_network(value);
-    if (!net)
-        return fds__fail(err, FDS_ERR_UNSUPPORTED,
-                         "only sub-models that are networks can be kept: use \"retrain\" or "
-                         "\"retrain:K\"");
-    if (fds__table_utility(table) != value)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: the table is of another utility function", path);
-    if (fds_plan_players(plan) != value->players)
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "the plan has %zu players, the utility function has %zu",
-                         fds_plan_players(plan), value->players);
-    filler f = {.path = path, .value = value};
+    const fds_net *net = fds__utility_network(utility);
+    assert(net && fds__table_utility(table) == utility);
+    assert(fds_plan_players(plan) == utility->players);
+    filler f = {.path = path, .utility = utility};
     fds__file file;
     TRY(fds__file_open(&file, path, FDS__ACCESS_CREATE, err));
     fds_status status = fds__file_lock(&file, path, err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Standard errors of the explainer's values, from inputs that it has not seen. What a value may be
- * off by has two parts: the explainer's distance from the least-squares value, and that value's own
+ * Standard errors of the explainer's values, from inputs that it has not seen. The error of a value
+ * has two parts: the explainer's distance from the least-squares value, and that value's own
  * standard error. For each label and player, the mean square of both over the validation inputs; as
- * there are few of them for each label, drawn towards the mean over all players that are in the
- * same relation to the label (of its class, or not).
+ * there are few of them for each label, it is shrunk towards the mean over all players in the same
+ * relation to the label (of its class, or not).
  *
  * errors.safetensors: one tensor "errors" (2, classes, players), [0] for the label that is
  * predicted, [1] for others, and the number of inputs in the metadata. */
@@ -16,15 +16,7 @@
 
 enum { PRIOR = 5 }; /* inputs that the mean over similar players is worth */
 
-/* Sums of squares of one label in one role (predicted or not). */
-typedef struct {
-    const double *values, *targets, *errors;
-    const uint32_t *predicted, *player_labels;
-    size_t inputs, players;
-    uint32_t classes;
-} data;
-
-static double square(const data *d, size_t input, uint32_t label, size_t player) {
+static double square(const fds__comparison *d, size_t input, uint32_t label, size_t player) {
     size_t at = (input * d->classes + label) * d->players + player;
     double miss = d->values[at] - d->targets[at];
     return miss * miss + d->errors[at] * d->errors[at];
@@ -32,7 +24,7 @@ static double square(const data *d, size_t input, uint32_t label, size_t player)
 
 /* Mean squares of players in a relation to the label (of its class: is_same), over the inputs for
  * which the label's role is as given; label UINT32_MAX: over all labels. -1: there are none. */
-static double pool(const data *d, uint32_t only, bool is_other, bool is_same) {
+static double pool(const fds__comparison *d, uint32_t only, bool is_other, bool is_same) {
     double sum = 0;
     size_t count = 0;
     for (size_t x = 0; x < d->inputs; x++)
@@ -48,7 +40,8 @@ static double pool(const data *d, uint32_t only, bool is_other, bool is_same) {
     return count ? sum / (double)count : -1;
 }
 
-static void calibrate_label(const data *d, uint32_t label, bool is_other, double *errors) {
+static void calibrate_label(const fds__comparison *d, uint32_t label, bool is_other,
+                            double *errors) {
     double prior[2];
     for (int same = 0; same < 2; same++) {
         prior[same] = pool(d, label, is_other, same);
@@ -68,21 +61,15 @@ static void calibrate_label(const data *d, uint32_t label, bool is_other, double
     }
 }
 
-fds_status fds__calibrate(const double *values, const double *targets, const double *target_errors,
-                          const uint32_t *predicted, size_t inputs, uint32_t classes,
-                          const uint32_t *player_labels, size_t players, fds__calibration *out,
-                          fds_error *err) {
-    const data d = {values,        targets, target_errors, predicted,
-                    player_labels, inputs,  players,       classes};
-    *out =
-        (fds__calibration){inputs, fds__alloc_zero(2 * (size_t)classes * players, sizeof(double))};
-    if (!out->errors)
-        return fds__fail_nomem(err, 2 * (size_t)classes * players * sizeof(double));
-    for (int other = 0; other < 2; other++)
-        for (uint32_t y = 0; y < classes; y++)
-            calibrate_label(&d, y, other, out->errors + (other * classes + y) * players);
+fds_status fds__calibrate(const fds__comparison *d, fds__calibration *out, fds_error *err) {
+    size_t each = d->classes * d->players;
+    *out = (fds__calibration){.inputs = d->inputs};
+    TRY(RESERVE(out->errors, 2, each, err));
+    for (size_t other = 0; other < 2; other++)
+        for (uint32_t y = 0; y < d->classes; y++)
+            calibrate_label(d, y, other, out->errors + other * each + y * d->players);
     /* what cannot be read back must not be written */
-    for (size_t i = 0; i < 2 * (size_t)classes * players; i++)
+    for (size_t i = 0; i < 2 * each; i++)
         if (!isfinite(out->errors[i])) {
             fds__calibration_free(out);
             return fds__fail(err, FDS_ERR_DIVERGED,
@@ -99,9 +86,8 @@ void fds__calibration_free(fds__calibration *calibration) {
 fds_status fds__calibration_save(const fds__calibration *c, uint32_t classes, size_t players,
                                  const char *path, fds_error *err) {
     size_t count = 2 * (size_t)classes * players;
-    float *floats = fds__alloc(count * sizeof *floats);
-    if (!floats)
-        return fds__fail_nomem(err, count * sizeof *floats);
+    float *floats;
+    TRY(RESERVE(floats, count, 1, err));
     for (size_t i = 0; i < count; i++)
         floats[i] = (float)c->errors[i];
     char inputs[32];
@@ -125,8 +111,8 @@ fds_status fds__calibration_load(const char *path, uint32_t classes, size_t play
     if (!t || t->rank != 3 || t->dims[0] != 2 || t->dims[1] != classes || t->dims[2] != players)
         status = fds__fail(err, FDS_ERR_SHAPE, "%s: it must have a tensor \"errors\" of 2x%ux%zu",
                            path, classes, players);
-    else if (!(out->errors = fds__alloc(count * sizeof *out->errors)))
-        status = fds__fail_nomem(err, count * sizeof *out->errors);
+    else
+        status = RESERVE(out->errors, count, 1, err);
     for (size_t i = 0; status == FDS_OK && i < count; i++) {
         out->errors[i] = t->values[i];
         if (!isfinite(out->errors[i]) || out->errors[i] < 0)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of a training at the end of an epoch, as a file from which it goes on to the same bits.
+ * The state of a training at the end of an epoch, as a file from which it continues to the same bits.
  *
  * safetensors. For each tensor of the network:
  *     value/NAME                  weight or running statistic
  *     moment1/NAME, moment2/NAME  Adam's; not for running statistics
- *     best/NAME                   as value, of the best epoch so far; not in warming up
+ *     best/NAME                   as value, of the best epoch so far; not while warming up
  * Metadata:
  *     format    "fds-checkpoint 1"
- *     text      everything that the bits of the training depend on, a line each
+ *     text      everything that the bits of the training depend on, line by line
  *     stage     "warm-up" or "explainer"
- *     epoch     of the stage, made so far
+ *     epoch     completed epochs of the stage
  *     steps     of the optimiser
  *     metrics   the lines of metrics.jsonl so far
  *     checksum  over all of that, 16 hexadecimal digits
@@ -34,17 +34,18 @@ static const char *const keys[KEYS] = {"format", "text", "stage", "epoch", "step
 
 /* ---- weights in memory ---- */
 
-static fds_status weights_make(learn_weights *w, const fds__deep *net, fds_error *err) {
-    size_t count = fds__deep_tensor_count(net), total = 0;
-    for (size_t i = 0; i < count; i++)
+static size_t count_values(const fds__deep *net) {
+    size_t total = 0;
+    for (size_t i = 0; i < fds__deep_tensor_count(net); i++)
         total += fds__deep_tensor_at(net, i).count;
-    w->names = fds__alloc_zero(count, sizeof *w->names);
-    w->offsets = fds__alloc_zero(count + 1, sizeof *w->offsets);
-    w->values = fds__alloc_zero(total, sizeof *w->values);
-    if (!w->names || !w->offsets || !w->values) {
-        learn_weights_free(w);
-        return fds__fail_nomem(err, total * sizeof *w->values);
-    }
+    return total;
+}
+
+static fds_status weights_make(learn_weights *w, const fds__deep *net, fds_error *err) {
+    size_t count = fds__deep_tensor_count(net);
+    TRY(RESERVE(w->names, count, 1, err));
+    TRY(RESERVE(w->offsets, count + 1, 1, err));
+    TRY(RESERVE(w->values, count_values(net), 1, err));
     w->count = count;
     for (size_t i = 0; i < count; i++) {
         fds__deep_tensor t = fds__deep_tensor_at(net, i);
@@ -81,7 +82,7 @@ void learn_weights_free(learn_weights *w) {
 
 /* ---- what a training depends on ---- */
 
-/* sum, then data as well */
+/* The checksum of sum and data */
 static uint64_t chain(uint64_t sum, const void *data, size_t size) {
     uint64_t both[2] = {sum, data ? fds_checksum(data, size) : 0};
     return fds_checksum(both, sizeof both);
@@ -99,9 +100,8 @@ static uint64_t chain_plan(uint64_t sum, const fds_plan *plan) {
 
 static fds_status chain_rows(uint64_t *sum, const fds__training *training, fds_error *err) {
     size_t columns = training->inputs * training->classes;
-    double *row = fds__alloc(columns * sizeof *row);
-    if (!row)
-        return fds__fail_nomem(err, columns * sizeof *row);
+    double *row;
+    TRY(RESERVE(row, columns, 1, err));
     fds_status status = FDS_OK;
     for (size_t i = 2; status == FDS_OK && i < fds_plan_rows(training->plan); i++) {
         status = training->rows->read(training->rows->context, 0, i, 0, columns, row, err);
@@ -111,7 +111,7 @@ static fds_status chain_rows(uint64_t *sum, const fds__training *training, fds_e
     return status;
 }
 
-/* What is read in training alone: targets, or the rows. */
+/* Of everything that the training reads, validation utilities excepted. */
 static fds_status training_checksum(const fds__training *training,
                                     const fds__explainer_params *params, uint64_t *sum,
                                     fds_error *err) {
@@ -140,24 +140,25 @@ fds_status learn_describe(const fds__training *training, const fds__explainer_pa
                           uint64_t weights_checksum, uint64_t validation_checksum, fds__text *text,
                           fds_error *err) {
     uint64_t sum;
+    char lr[FDS__NUMBER], gamma[FDS__NUMBER];
     TRY(training_checksum(training, p, &sum, err));
-    fds__text_print(text, "fds %s, %s\n", FDS_VERSION, fds__deep_isa());
-    fds__text_print(text, "threads %u\n", p->threads ? p->threads : fds_processors());
-    fds__text_print(text, "network %s\nprecision %d\nseed %llu\n", p->network, (int)p->precision,
-                    (unsigned long long)p->seed);
-    fds__text_print(text, "objective %d, by group %d, gamma ", (int)p->objective, p->is_by_group);
-    fds__text_float(text, p->gamma);
-    fds__text_print(text, "\nwarm-up %d\nlr ", p->warm_up);
-    fds__text_float(text, p->lr);
-    fds__text_print(text, "\nbatch %u\nepochs %u\npatience %u\ndraws %u\n", p->batch, p->epochs,
-                    p->patience, p->draws);
-    fds__text_print(text, "inputs %zu, kept out %zu, %ux%ux%u\nplayers %zu\nclasses %u\n",
+    fds__write_double((double)p->lr, lr);
+    fds__write_double((double)p->gamma, gamma);
+    fds__text_print(text,
+                    "fds %s, %s\nthreads %u\nnetwork %.100s\nprecision %d\nseed %llu\n"
+                    "objective %d, by group %d, gamma %s\nwarm-up %d\nlr %s\nbatch %u\n"
+                    "epochs %u\npatience %u\ndraws %u\n",
+                    FDS_VERSION, fds__deep_isa(), p->threads ? p->threads : fds_processors(),
+                    p->network, (int)p->precision, (unsigned long long)p->seed, (int)p->objective,
+                    p->is_by_group, gamma, p->warm_up, lr, p->batch, p->epochs, p->patience,
+                    p->draws);
+    fds__text_print(text,
+                    "inputs %zu, validation %zu, %ux%ux%u\nplayers %zu\nclasses %u\n"
+                    "training %016llx\nweights %016llx\nvalidation %016llx\n",
                     training->inputs, training->validation, training->shape.channels,
                     training->shape.height, training->shape.width, training->players,
-                    training->classes);
-    fds__text_print(text, "lesson %016llx\nweights %016llx\nkept out %016llx\n",
-                    (unsigned long long)sum, (unsigned long long)weights_checksum,
-                    (unsigned long long)validation_checksum);
+                    training->classes, (unsigned long long)sum,
+                    (unsigned long long)weights_checksum, (unsigned long long)validation_checksum);
     return fds__text_check(text, err);
 }
 
@@ -190,15 +191,9 @@ typedef struct {
     size_t count;
     fds__tensor *tensors;
     char (*names)[NAME];
-    float *values[PARTS]; /* owned, but for BEST */
+    float *values[PARTS]; /* owned, except for BEST */
+    fds__text metrics;
 } contents;
-
-static void contents_free(contents *c) {
-    for (size_t part = 0; part < BEST; part++)
-        fds__free(c->values[part]);
-    fds__free(c->tensors);
-    fds__free(c->names);
-}
 
 static fds_status add_part(contents *c, const learn_state *state, size_t part, fds_error *err) {
     size_t offset = 0;
@@ -220,49 +215,45 @@ static fds_status add_part(contents *c, const learn_state *state, size_t part, f
 }
 
 static fds_status gather(contents *c, const learn_state *state, fds_error *err) {
-    size_t count = fds__deep_tensor_count(state->net), total = 0;
-    for (size_t i = 0; i < count; i++)
-        total += fds__deep_tensor_at(state->net, i).count;
-    c->tensors = fds__alloc_zero(PARTS * count, sizeof *c->tensors);
-    c->names = fds__alloc_zero(PARTS * count, sizeof *c->names);
-    bool is_ready = c->tensors && c->names;
+    size_t count = fds__deep_tensor_count(state->net), total = count_values(state->net);
+    TRY(RESERVE(c->tensors, PARTS, count, err));
+    TRY(RESERVE(c->names, PARTS, count, err));
     for (size_t part = 0; part < BEST; part++)
-        is_ready &= (c->values[part] = fds__alloc(total * sizeof(float))) != NULL;
-    if (!is_ready)
-        return fds__fail_nomem(err, total * sizeof(float));
+        TRY(RESERVE(c->values[part], total, 1, err));
     c->values[BEST] = state->best->values;
     for (size_t part = 0; part < PARTS; part++)
         TRY(add_part(c, state, part, err));
-    return FDS_OK;
+    fds__text_print(&c->metrics, "%s", "");
+    if (!state->is_warm_up)
+        learn_metrics_print(state->metrics, state->epoch, &c->metrics);
+    return fds__text_check(&c->metrics, err);
+}
+
+static fds_status write(const char *path, const learn_state *state, contents *c, fds_error *err) {
+    char epoch[32], steps[32], checksum[17];
+    uint64_t sum = 0;
+    TRY(gather(c, state, err));
+    snprintf(epoch, sizeof epoch, "%u", state->epoch);
+    snprintf(steps, sizeof steps, "%llu", (unsigned long long)fds__deep_steps(state->net));
+    const char *values[KEYS] = {FORMAT, state->text, state->is_warm_up ? "warm-up" : "explainer",
+                                epoch,  steps,       c->metrics.data};
+    for (size_t i = 0; i < c->count; i++)
+        sum += tensor_checksum(&c->tensors[i]);
+    print_checksum(sum, values, checksum);
+    fds__meta meta[KEYS + 1] = {[KEYS] = {"checksum", checksum}};
+    for (size_t i = 0; i < KEYS; i++)
+        meta[i] = (fds__meta){keys[i], values[i]};
+    return fds__safetensors_write(path, c->tensors, c->count, meta, KEYS + 1, err);
 }
 
 fds_status learn_checkpoint_write(const char *path, const learn_state *state, fds_error *err) {
-    char epoch[32], steps[32], checksum[17];
     contents c = {0};
-    fds__text metrics = {0};
-    uint64_t sum = 0;
-    fds_status status = gather(&c, state, err);
-    fds__text_print(&metrics, "%s", "");
-    if (!state->is_warm_up)
-        learn_metrics_print(state->metrics, state->epoch, &metrics);
-    if (status == FDS_OK)
-        status = fds__text_check(&metrics, err);
-    if (status == FDS_OK) {
-        snprintf(epoch, sizeof epoch, "%u", state->epoch);
-        snprintf(steps, sizeof steps, "%llu", (unsigned long long)fds__deep_steps(state->net));
-        const char *values[KEYS] = {
-            FORMAT, state->text, state->is_warm_up ? "warm-up" : "explainer",
-            epoch,  steps,       metrics.data};
-        for (size_t i = 0; i < c.count; i++)
-            sum += tensor_checksum(&c.tensors[i]);
-        print_checksum(sum, values, checksum);
-        fds__meta meta[KEYS + 1] = {[KEYS] = {"checksum", checksum}};
-        for (size_t i = 0; i < KEYS; i++)
-            meta[i] = (fds__meta){keys[i], values[i]};
-        status = fds__safetensors_write(path, c.tensors, c.count, meta, KEYS + 1, err);
-    }
-    contents_free(&c);
-    fds__free(metrics.data);
+    fds_status status = write(path, state, &c, err);
+    for (size_t part = 0; part < BEST; part++)
+        fds__free(c.values[part]);
+    fds__free(c.tensors);
+    fds__free(c.names);
+    fds__free(c.metrics.data);
     return status;
 }
 
@@ -292,10 +283,10 @@ static fds_status check(const char *path, const char *text, const fds__safetenso
     print_checksum(sum, values, hex);
     const char *checksum = fds__safetensors_meta(file, "checksum");
     if (!checksum || strcmp(checksum, hex) != 0)
-        return fds__fail(err, FDS_ERR_CORRUPT, "%s: the checksum does not agree", path);
+        return fds__fail(err, FDS_ERR_CORRUPT, "%s: the checksum is wrong", path);
     if (strcmp(values[1], text) != 0)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: it is of a training with other settings or data",
-                         path);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: a checkpoint of a training with other settings or data", path);
     return FDS_OK;
 }
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a training went, epoch by epoch.
+ * The course of a training, epoch by epoch.
  *
  *   metrics.jsonl  one JSON object per line: {"epoch": 1, "lr": ..., "loss": ..., "validation_loss": ...}
- *   curves.svg     both losses by epoch, each in a panel of its own because their units differ, on
+ *   curves.svg     both losses by epoch, in two panels because their units differ, on
  *                  logarithmic scales; the best epoch is marked
  *
- * Numbers are written in the fewest digits that are read back as the same bits, with a point in
- * every locale. The picture's coordinates are whole numbers, half a pixel each.
+ * Numbers have the fewest digits that read back as the same bits, with a point in every locale. The picture's coordinates are whole numbers, half a pixel each.
  */
 #include "explain/learn.h"
 
@@ -31,26 +30,24 @@ void learn_metrics_print(const fds__metric *metrics, size_t count, fds__text *te
 
 static bool read_metric(const char *line, size_t size, fds__metric *metric) {
     json_t *object = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
-    json_t *lr = json_object_get(object, "lr"), *loss = json_object_get(object, "loss");
-    json_t *validation = json_object_get(object, "validation_loss"),
-           *epoch = json_object_get(object, "epoch");
-    bool is_right = json_is_integer(epoch) && json_is_number(lr) && json_is_number(loss) &&
-                    json_is_number(validation);
-    if (is_right)
-        *metric = (fds__metric){.epoch = (uint32_t)json_integer_value(epoch),
-                                .lr = (float)json_number_value(lr),
-                                .loss = json_number_value(loss),
-                                .validation_loss = json_number_value(validation)};
+    json_int_t epoch;
+    double lr;
+    bool is_right =
+        object && json_unpack(object, "{s:I, s:F, s:F, s:F}", "epoch", &epoch, "lr", &lr, "loss",
+                              &metric->loss, "validation_loss", &metric->validation_loss) == 0;
+    if (is_right) {
+        metric->epoch = (uint32_t)epoch;
+        metric->lr = (float)lr;
+    }
     json_decref(object);
     return is_right;
 }
 
 fds_status learn_metrics_parse(const char *where, const char *text, size_t count,
                                fds__metric **metrics, fds_error *err) {
-    size_t most = MIN(count, strlen(text)); /* lines: a count that lies takes no memory */
-    fds__metric *list = fds__alloc_zero(most, sizeof *list);
-    if (!list)
-        return fds__fail_nomem(err, most * sizeof *list);
+    size_t most = MIN(count, strlen(text)); /* lines: a false count takes no memory */
+    fds__metric *list;
+    TRY(RESERVE(list, most, 1, err));
     size_t line = 0;
     bool is_right = true;
     for (const char *end; is_right && line < count && (end = strchr(text, '\n')); text = end + 1) {
@@ -96,7 +93,7 @@ static double value_of(const panel *p, size_t i) {
     return p->is_validation ? p->metrics[i].validation_loss : p->metrics[i].loss;
 }
 
-/* The range of the values, with a margin; what is 0 goes to the bottom. */
+/* The range of the values, with a margin; values of 0 lie at the bottom. */
 static void set_range(panel *p) {
     double least = INFINITY, most = 0;
     for (size_t i = 0; i < p->count; i++) {
@@ -117,7 +114,7 @@ static int y_of(const panel *p, double value) {
     return p->top + PANEL - (int)lround(PANEL * part);
 }
 
-/* Epoch 1 stands at the left edge, the last one at the right; a single one in the middle. */
+/* Epoch 1 lies at the left edge, the last one at the right; a single one in the middle. */
 static int x_of(size_t epoch, size_t count) {
     double part = count > 1 ? (double)(epoch - 1) / (double)(count - 1) : 0.5;
     return LEFT + (int)lround((WIDTH - LEFT - RIGHT) * part);
@@ -212,7 +209,7 @@ static void draw(const fds__metric *metrics, size_t count, uint32_t best_epoch, 
     fds__text_print(svg, "</svg>\n");
 }
 
-/* Writes the text into dir unless something failed before; frees it. */
+/* Writes the text into dir unless it failed before; frees it. */
 static fds_status put_file(const char *dir, const char *name, fds__text *text, fds_error *err) {
     char path[FDS__PATH_MAX];
     fds_status status = fds__text_check(text, err);

@@ -28,24 +28,16 @@ typedef struct {
     size_t players;
     uint32_t classes, columns;
     uint32_t *predicted;        /* (players) label that the service model predicts */
-    uint32_t *order;            /* (players) scratch */
+    size_t *order;              /* (players) by falling value */
     draw_brush inputs, samples; /* samples: the players' */
     uint32_t lines;             /* of a caption */
     uint32_t key, text;         /* widths of the two columns of a caption */
     uint32_t cell_width, cell_height;
     fds__picture canvas;
-    uint32_t left, top, line; /* of the picture at hand, and of its caption */
+    uint32_t left, top, line; /* of the current picture, and of its caption */
     fds__text number;         /* scratch */
-    fds_status status;        /* of what was drawn so far */
     fds_error *err;
 } figure;
-
-static void figure_free(figure *f) {
-    fds__free(f->predicted);
-    fds__free(f->order);
-    fds__free(f->number.data);
-    fds__free(f->canvas.pixels);
-}
 
 /* The label with the greatest probability for input i, the one explained where there are none. */
 static uint32_t predicted_label(const figure *f, size_t i) {
@@ -55,12 +47,8 @@ static uint32_t predicted_label(const figure *f, size_t i) {
 
 /* What the service model predicts for the players' samples. */
 static fds_status predict(figure *f, fds_error *err) {
-    size_t size;
-    if (!fds__mul(f->players, f->classes * sizeof(float), &size))
-        return fds__fail_nomem(err, SIZE_MAX);
-    float *probs = fds__alloc(size);
-    if (!probs)
-        return fds__fail_nomem(err, size);
+    float *probs;
+    TRY(RESERVE(probs, f->players, f->classes, err));
     fds_status status = fds_model_predict(fds_run_service(f->run), fds_run_samples(f->run), NULL,
                                           f->players, 0, probs, NULL, err);
     for (size_t i = 0; i < f->players && status == FDS_OK; i++)
@@ -105,44 +93,40 @@ static fds_status make_canvas(figure *f, size_t count, fds_error *err) {
 
 /* ---- drawing ---- */
 
-/* The next line of the caption below the picture at hand, once nothing has failed. */
-static void draw_line(figure *f, const char *key, const char *text) {
+/* The next line of the caption below the current picture. */
+static fds_status draw_line(figure *f, const char *key, const char *text) {
     static const draw_type soft = {TEXT, draw_soft, false}, ink = {TEXT, draw_ink, false};
     uint32_t top =
         f->top + f->samples.height + FRAME + CAPTION + f->line++ * draw_line_height(TEXT);
-    if (f->status == FDS_OK)
-        f->status = draw_canvas_text(&f->canvas, key, &soft, f->left, top, f->key, f->err);
-    if (f->status == FDS_OK)
-        f->status =
-            draw_canvas_text(&f->canvas, text, &ink, f->left + f->key, top, f->text, f->err);
+    TRY(draw_canvas_text(&f->canvas, key, &soft, f->left, top, f->key, f->err));
+    return draw_canvas_text(&f->canvas, text, &ink, f->left + f->key, top, f->text, f->err);
 }
 
-static void draw_label(figure *f, const char *key, uint32_t label) {
-    draw_line(f, key, fds__run_class_name(f->run, label));
+static fds_status draw_label(figure *f, const char *key, uint32_t label) {
+    return draw_line(f, key, fds__run_class_name(f->run, label));
 }
 
-static void draw_figure(figure *f, const char *key, int decimals, double number, const char *unit) {
+static fds_status draw_figure(figure *f, const char *key, int decimals, double number,
+                              const char *unit) {
     f->number.used = 0;
     draw_number(&f->number, decimals, number);
     draw_markup(&f->number, unit);
-    if (f->status == FDS_OK)
-        f->status = fds__text_check(&f->number, f->err);
-    if (f->status == FDS_OK)
-        draw_line(f, key, f->number.data);
+    TRY(fds__text_check(&f->number, f->err));
+    return draw_line(f, key, f->number.data);
 }
 
-static void draw_input(figure *f, size_t i, size_t sample) {
+static fds_status draw_input(figure *f, size_t i, size_t sample) {
     const fds__answers *a = f->answers;
     uint32_t predicted = predicted_label(f, i);
     draw_canvas_sample(&f->canvas, &f->inputs, sample, f->left, f->top);
     f->line = 0;
     if (f->true_labels)
-        draw_label(f, "label", f->true_labels[i]);
-    draw_label(f, "predicted", predicted);
+        TRY(draw_label(f, "label", f->true_labels[i]));
+    TRY(draw_label(f, "predicted", predicted));
     if (a->probs)
-        draw_figure(f, "confidence", 1, 100 * (double)a->probs[i * f->classes + predicted], " %");
-    if (predicted != a->labels[i])
-        draw_label(f, "explained", a->labels[i]);
+        TRY(draw_figure(f, "confidence", 1, 100 * (double)a->probs[i * f->classes + predicted],
+                        " %"));
+    return predicted != a->labels[i] ? draw_label(f, "explained", a->labels[i]) : FDS_OK;
 }
 
 static void draw_frame(figure *f, uint32_t width, uint32_t height) {
@@ -150,45 +134,28 @@ static void draw_frame(figure *f, uint32_t width, uint32_t height) {
                      height + 2 * FRAME, orange);
 }
 
-static void draw_contributor(figure *f, size_t i, size_t player) {
+static fds_status draw_contributor(figure *f, size_t i, size_t player) {
     uint32_t label = fds__run_player_label(f->run, player);
     if (label != f->answers->labels[i])
         draw_frame(f, f->samples.width, f->samples.height);
     draw_canvas_sample(&f->canvas, &f->samples, player, f->left, f->top);
     f->line = 0;
-    draw_label(f, "label", label);
-    draw_label(f, "predicted", f->predicted[player]);
-    draw_figure(f, "value", 3, f->answers->values[i * f->players + player], "");
-}
-
-/* Puts the columns largest contributors first, those of equal values by number. */
-static void rank(figure *f, const double *values) {
-    for (uint32_t p = 0; p < f->players; p++)
-        f->order[p] = p;
-    for (uint32_t at = 0; at < f->columns; at++) {
-        uint32_t best = at;
-        for (uint32_t k = at + 1; k < f->players; k++) {
-            double a = values[f->order[k]], b = values[f->order[best]];
-            if (a > b || (a == b && f->order[k] < f->order[best]))
-                best = k;
-        }
-        uint32_t chosen = f->order[best];
-        f->order[best] = f->order[at];
-        f->order[at] = chosen;
-    }
+    TRY(draw_label(f, "label", label));
+    TRY(draw_label(f, "predicted", f->predicted[player]));
+    return draw_figure(f, "value", 3, f->answers->values[i * f->players + player], "");
 }
 
 static fds_status draw_row(figure *f, size_t i, size_t sample) {
     f->top = MARGIN + FRAME + (uint32_t)i * f->cell_height;
     f->left = MARGIN + FRAME;
-    draw_input(f, i, sample);
-    rank(f, f->answers->values + i * f->players);
+    TRY(draw_input(f, i, sample));
+    TRY(fds__rank(f->answers->values + i * f->players, f->players, f->order, f->err));
     f->left += GAP / 2; /* sets the input apart */
     for (uint32_t k = 0; k < f->columns; k++) {
         f->left += f->cell_width;
-        draw_contributor(f, i, f->order[k]);
+        TRY(draw_contributor(f, i, f->order[k]));
     }
-    return f->status;
+    return FDS_OK;
 }
 
 /* What the frame means. */
@@ -206,10 +173,8 @@ static fds_status draw_legend(figure *f) {
 
 static fds_status draw(figure *f, const uint32_t *index, size_t count, const char *png_path,
                        fds_error *err) {
-    f->predicted = fds__alloc_zero(f->players, sizeof *f->predicted);
-    f->order = fds__alloc_zero(f->players, sizeof *f->order);
-    if (!f->predicted || !f->order)
-        return fds__fail_nomem(err, f->players * sizeof *f->order);
+    TRY(RESERVE(f->predicted, f->players, 1, err));
+    TRY(RESERVE(f->order, f->players, 1, err));
     TRY(make_canvas(f, count, err));
     TRY(predict(f, err));
     for (size_t i = 0; i < count; i++)
@@ -234,6 +199,9 @@ fds_status fds__run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *in
     TRY(draw_brush_make(ds, index, count, PICTURE, &f.inputs, err));
     TRY(draw_brush_make(fds_run_samples(run), NULL, info.players, PICTURE, &f.samples, err));
     fds_status status = draw(&f, index, count, png_path, err);
-    figure_free(&f);
+    fds__free(f.predicted);
+    fds__free(f.order);
+    fds__free(f.number.data);
+    fds__free(f.canvas.pixels);
     return status;
 }

@@ -2,18 +2,18 @@
  *
  * explain: the explainer of the paper, from coalitions' utilities to an answer in milliseconds.
  *
- *   fit.c        the whole job: service model, utilities, values, explainer, check
- *   settings.c   the four methods, defaults, mistakes
- *   training.c     what an explainer learns from, and what is kept out
- *   objective.c  losses and their gradients by the network's outputs; validation.c the loss on what is
- *                kept out
- *   learn.c      the training loop: order, learning rate, early stop; checkpoint.c what it saves
- *   explainer.c  the trained network as an object and as a file
- *   curves.c     metrics.jsonl and the picture of the curves
- *   bank.c       the sub-models kept, and answers by them
- *   calibrate.c  standard errors from validation inputs
- *   run.c        a fitted run, and its answers; run_json.c its run.json; draw.c the paper's figure
- *   estimate.c   what a fit would take
+ *   fit.c         the whole job: service model, utilities, values, explainer, check
+ *   settings.c    the four methods, defaults, mistakes
+ *   training.c    which inputs and coalitions train the explainer, and which validate it
+ *   objective.c   losses and their gradients with respect to the network's outputs
+ *   validation.c  the loss on validation inputs and coalitions
+ *   learn.c       the training loop: order, learning rate, early stop; checkpoint.c what it saves
+ *   explainer.c   the trained network as an object and as a file
+ *   curves.c      metrics.jsonl and the picture of the curves
+ *   bank.c        stored sub-models, and answers from them
+ *   calibrate.c   standard errors from validation inputs
+ *   run.c         a fitted run, and its answers; run_json.c its run.json; draw.c the paper's figure
+ *   estimate.c    what a fit would take
  *
  * Order of outputs: values of input x for label y and player i lie at (x, y, i), players last. A
  * network by groups has (y, group) instead.
@@ -25,12 +25,19 @@
 #include "draw/draw.h"
 #include "utility/utility.h"
 
-/* ---- fits and runs ---- */
+/* Makes the pointer one to rows x columns new items, all zero, which fds__free frees:
+ *     TRY(RESERVE(values, players, classes, err)); */
+#define RESERVE(pointer, rows, columns, err)                              \
+    (((pointer) = fds__alloc_zero((rows), (columns) * sizeof *(pointer))) \
+         ? FDS_OK                                                         \
+         : fds__fail_nomem((err), (rows) * (columns) * sizeof *(pointer)))
 
-/* What the explainer's training minimises. With FDS_ADJUST_NONE both have the same minimiser; what the
- * other adjustments add is in the least-squares values alone:
- *   FDS__OBJECTIVE_CLOSED  the distance to the least-squares values of each input, which are solved for first
- *   FDS__OBJECTIVE_PAPER   the paper's loss (v(s) - v(0) - s'phi)^2 on coalitions drawn anew in each step */
+/* ---- fits ---- */
+
+/* What the explainer's training minimises. With FDS_ADJUST_NONE both have the same minimiser; the
+ * other adjustments change the least-squares values alone:
+ *   FDS__OBJECTIVE_CLOSED  the distance to the least-squares values, which are solved for first
+ *   FDS__OBJECTIVE_PAPER   the paper's loss (v(s) - v(0) - s'phi)^2 on coalitions drawn in each step */
 typedef enum fds__objective { FDS__OBJECTIVE_CLOSED, FDS__OBJECTIVE_PAPER } fds__objective;
 
 /* The parameters of a method, "fds", "afds", "gfds" or "gfds+", with every default. */
@@ -40,89 +47,82 @@ typedef enum fds__fit_stage {
     FDS__FIT_STAGE_UTILITIES, /* sub-models; that of all players is the service model */
     FDS__FIT_STAGE_VALUES,    /* least squares */
     FDS__FIT_STAGE_EXPLAINER, /* training the explainer */
-    FDS__FIT_STAGE_CHECK,     /* its errors on what was kept out */
+    FDS__FIT_STAGE_CHECK,     /* its errors on validation inputs */
     FDS__FIT_STAGES
 } fds__fit_stage;
 const char *fds__fit_stage_name(fds__fit_stage stage);
 
 typedef struct fds__fit_report {
-    size_t sub_models; /* in the table: those to learn from and those kept out, with v(0), v(1) */
+    size_t sub_models;       /* in the table: training and validation coalitions, v(0) and v(1) */
     double service_accuracy; /* on the explainer's inputs, which it has not seen */
     uint32_t epochs, best_epoch;
-    /* Of the explainer; NaN without one, and the correlations where no values differ. */
-    double loss;      /* the paper's, on inputs and coalitions kept out */
-    double agreement; /* correlation with the least squares on validation inputs, label predicted */
+    /* Of the explainer; NaN without one, and the correlations where all values are equal. */
+    double loss;      /* the paper's, on validation inputs and coalitions */
+    double agreement; /* correlation with least squares on validation inputs, predicted label */
     double within;    /* the same over the players of the predicted label's class */
     double seconds[FDS__FIT_STAGES];
-    bool was_resumed; /* an earlier run of the same command had begun it */
+    bool was_resumed; /* an earlier process began the fit */
 } fds__fit_report;
 
 /* fds_fit, with its report as a struct; report may be NULL. */
 fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_params *params,
                     const fds_events *events, fds__fit_report *report, fds_error *err);
 
-/* What fitting would take, from about two seconds of trying. */
+/* What a fit would take, from trials of about two seconds. */
 typedef struct fds__fit_cost {
     size_t sub_models;
     double seconds[FDS__FIT_STAGES];
     uint64_t memory, disk;
-    double accuracy; /* correlation with the true values to expect, from docs/accuracy.md; 0: no
-                      * measurement is near */
+    double accuracy; /* expected correlation with the true values (docs/accuracy.md); 0: unknown */
     const char *accuracy_of; /* what was measured, for people: "explainers ..."; NULL: nothing */
 } fds__fit_cost;
 fds_status fds__fit_estimate(const fds_problem *problem, const fds_params *params,
                              const fds_events *events, fds__fit_cost *out, fds_error *err);
 
-/* A fitted run, ready to answer. Belongs to one thread. */
-typedef struct fds_run fds_run;
+/* ---- runs ---- */
 
 typedef struct fds__run_info {
-    const char *method, *source; /* the data's name or path */
-    const char *explainer;       /* "mlp", ...; "bank" where there is no network */
+    const char *method, *source; /* source: the data's name or path */
+    const char *explainer;       /* "mlp", ...; "bank": there is no network */
     size_t players, groups;
     uint32_t classes;
     fds_shape shape;
     bool is_image, has_bank;
-    const char *text; /* run.json */
 } fds__run_info;
 
-/* threads: 0 for those that it was fitted with. */
+/* threads: 0 for those of the fit. A run belongs to one thread. */
 fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err);
-void fds_run_free(fds_run *run);
 fds__run_info fds__run_get_info(const fds_run *run);
 const char *fds__run_player_name(const fds_run *run, size_t i);
 uint32_t fds__run_player_label(const fds_run *run, size_t i);       /* of most of its samples */
 const char *fds__run_player_provider(const fds_run *run, size_t i); /* or NULL */
 const char *fds__run_class_name(const fds_run *run, uint32_t label);
-/* The first sample of each player, with its label: for pictures. */
-const fds_dataset *fds_run_samples(const fds_run *run);
-const fds_model *fds_run_service(const fds_run *run);
 /* FDS_ERR_USAGE when train is not the data that the run was fitted on. */
 fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err);
 
-/* Who answers: the network, or the kept sub-models. */
+/* Who answers: the network, or the stored sub-models. */
 typedef enum fds__answerer { FDS__ANSWERER_EXPLAINER, FDS__ANSWERER_BANK } fds__answerer;
 
-/* The caller's arrays; labels is read where the caller says so, and written otherwise. */
+/* The caller's arrays. */
 typedef struct fds__answers {
-    uint32_t *labels;     /* (count) which label of each input the values are for */
+    uint32_t *labels;     /* (count) the label of each input that the values are for */
     float *probs;         /* (count, classes) the service model's; may be NULL */
     double *full, *empty; /* (count) v(1) and v(0) of that label; may be NULL */
     double *values;       /* (count, players) they add up to full - empty */
     double *errors;       /* (count, players) standard errors; may be NULL */
 } fds__answers;
 
-/* Values of the samples of index (NULL: all count) of ds; with is_given for the labels in answers,
- * else for those predicted, which it then writes there. FDS_ERR_SHAPE when ds is not of the run's
- * shape. */
+/* Values of the samples of index (NULL: all count) of ds. is_given: for the labels in answers, which
+ * must be below the run's classes; else for the predicted labels, which it writes there.
+ * FDS_ERR_SHAPE when ds does not have the run's shape. */
 fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *ds,
                             const uint32_t *index, size_t count, bool is_given,
                             const fds__answers *answers, fds_error *err);
 /* Where the standard errors come from, for people: "calibrated on 300 validation inputs". */
 const char *fds__run_error_source(const fds_run *run, fds__answerer by);
 
-/* The paper's figure as a PNG: a row an input, the input first, then its columns greatest
- * contributors with original label o, predicted label p and value s. true_labels may be NULL. */
+/* The paper's figure as a PNG: a row per input, with the input and its greatest contributors, as
+ * many as there are columns. true_labels may be NULL. */
 fds_status fds__run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *index, size_t count,
                          const uint32_t *true_labels, const fds__answers *answers, uint32_t columns,
                          const char *png_path, fds_error *err);
@@ -132,11 +132,7 @@ fds_status fds__run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *in
 /* Additive efficient normalisation: adds the same to all so that values[count] sum to total. */
 void fds__normalise(double total, size_t count, double *values);
 
-/* ---- fit.c ---- */
-
-/* ---- training.c: what an explainer learns from ---- */
-
-/* Nothing is owned. Inputs 0 .. inputs-validation-1 are learnt from, the last validation are kept out. */
+/* What trains an explainer. It owns nothing. The last validation inputs validate, all others train. */
 typedef struct fds__training {
     size_t inputs, validation;
     fds_shape shape;
@@ -146,10 +142,9 @@ typedef struct fds__training {
     uint32_t classes;
     const fds_groups *groups;   /* or NULL */
     const double *empty, *full; /* (inputs, classes) v(0) and v(1) */
-    const float
-        *targets; /* (inputs, classes, players) least-squares values; NULL: FDS__OBJECTIVE_PAPER */
-    /* Coalitions to learn from, and others kept out; rows have columns input * classes + label over
-     * all inputs. */
+    const float *targets;       /* (inputs, classes, players) least-squares values; NULL with
+                           * FDS__OBJECTIVE_PAPER */
+    /* Rows have columns input * classes + label over all inputs. */
     const fds_plan *plan, *validation_plan;
     const fds_rows *rows, *validation_rows;
 } fds__training;
@@ -160,7 +155,7 @@ typedef struct fds__training {
 typedef struct fds__explainer fds__explainer;
 
 typedef struct fds__explainer_params {
-    const char *network; /* as deep.h has them */
+    const char *network; /* a name of deep.h */
     const char *weights; /* or NULL */
     bool warm_up, is_by_group;
     float gamma;
@@ -172,22 +167,21 @@ typedef struct fds__explainer_params {
     unsigned threads;
 } fds__explainer_params;
 
-/* The network with so many outputs, as it is trained. */
+/* The network with that many outputs, for training. */
 fds__deep_params fds__explainer_net(const fds__explainer_params *params, fds_shape shape,
                                     size_t outputs, size_t batch);
-/* Raw values of count inputs, by player also where the network's outputs are groups; they are not
- * yet normalised. x (count, shape) normalised; values (count, classes, players). */
+/* Values of count inputs before normalisation, per player also where the network's outputs are
+ * groups. x (count, shape) normalised; values (count, classes, players). */
 fds_status fds__explainer_run(fds__explainer *explainer, const float *x, size_t count,
                               float *values, fds_error *err);
 /* safetensors: the network's tensors, with everything needed to use it in the metadata. */
 fds_status fds__explainer_save(const fds__explainer *explainer, const char *path, fds_error *err);
-/* groups: those of the players, where the network's outputs are groups; may be NULL otherwise.
- * FDS_ERR_SHAPE when the file does not fit players, classes, shape and groups. */
+/* groups: of the players; may be NULL unless the network's outputs are groups. FDS_ERR_SHAPE when
+ * the file does not fit players, classes, shape and groups. */
 fds_status fds__explainer_load(const char *path, size_t players, uint32_t classes, fds_shape shape,
                                const fds_groups *groups, unsigned threads, fds__explainer **out,
                                fds_error *err);
 void fds__explainer_free(fds__explainer *explainer);
-const char *fds__explainer_network(const fds__explainer *explainer);
 
 /* ---- learn.c ---- */
 
@@ -195,46 +189,40 @@ typedef struct fds__metric {
     uint32_t epoch;
     float lr;
     double loss;            /* of the objective, mean over the epoch's steps */
-    double validation_loss; /* the paper's loss on inputs and coalitions kept out */
+    double validation_loss; /* the paper's loss on validation inputs and coalitions */
 } fds__metric;
 
-typedef struct fds__learnt {
-    uint32_t epochs, best_epoch;
-    double validation_loss;
-    fds__metric *metrics; /* (epochs), the caller's to fds__free */
-} fds__learnt;
-
-/* Trains an explainer, with checkpoints in the folder dir: called again after a kill it goes on
- * from the last one and ends with the same bits. Leaves metrics.jsonl and curves.svg in dir, and
- * the last checkpoint, unless the training was quick. The caller keeps others from using dir. */
+/* Trains an explainer, with checkpoints in the folder dir: after a kill, the same call continues
+ * from the last one and ends with the same bits. Leaves metrics.jsonl and curves.svg in dir, and the
+ * last checkpoint, unless the training was quick. No other process may use dir meanwhile. The caller
+ * frees *out after a failure too. Sets the report's epochs, best_epoch and loss. */
 fds_status fds__learn(const fds__training *training, const fds__explainer_params *params,
                       const char *dir, const fds_events *events, fds__explainer **out,
-                      fds__learnt *learnt, fds_error *err);
-/* Removes the checkpoint, once the explainer is safe in a file of its own. */
+                      fds__fit_report *report, fds_error *err);
+/* Removes the checkpoint, once the explainer is saved. */
 fds_status fds__learn_forget(const char *dir, fds_error *err);
 
-/* ---- bank.c: the sub-models kept ---- */
+/* ---- bank.c: stored sub-models ---- */
 
 typedef struct fds__bank fds__bank;
 
-/* Fills the table, which is of value, for plan while keeping each sub-model's weights in the file
- * path: afterwards both are complete, whatever was there before. Crash-safe as the table is: the
- * bytes do not depend on threads nor on how often it was interrupted. FDS_ERR_UNSUPPORTED for value
- * functions without a network. */
-fds_status fds__bank_fill(const char *path, const fds_utility *value, fds_table *table,
+/* Fills the table, which is of this utility function, for plan, and stores the weights of each
+ * sub-model, which must be a network, in the file path. Both are then complete, whatever they held
+ * before. Crash-safe as the table is: the bytes depend neither on threads nor on interruptions. */
+fds_status fds__bank_fill(const char *path, const fds_utility *utility, fds_table *table,
                           const fds_plan *plan, unsigned threads, const fds_events *events,
                           fds_error *err);
-/* Of a file that was filled for plan, or for one that begins with it. net: the sub-models' network;
- * params: as for least squares, without a surrogate; strengths: what those of the fit reported.
- * plan and params->groups must outlive it. FDS_ERR_USAGE when the file is of another network or of
- * other coalitions, FDS_ERR_CORRUPT when part of it is missing or damaged. */
+/* Opens a file that was filled for plan, or for one that begins with it. net: the sub-models'
+ * network; params: as for least squares, without a surrogate; strengths: what least squares reported
+ * in the fit. plan and params->groups must outlive the bank. FDS_ERR_USAGE when the file is of
+ * another network or of other coalitions, FDS_ERR_CORRUPT when part of it is missing or damaged. */
 fds_status fds__bank_open(const char *path, const fds_net *net, const fds_plan *plan,
                           const fds_ls_params *params, const fds_ls_report *strengths,
                           unsigned threads, fds__bank **out, fds_error *err);
 void fds__bank_free(fds__bank *bank);
 /* Values and standard errors (count, players), errors may be NULL, of inputs for their labels; x
- * normalised as the sub-models' samples were. The values of an input do not depend, to the bit, on
- * threads nor on the other inputs. */
+ * normalised like the sub-models' samples. The bits of an input's values depend neither on threads
+ * nor on the other inputs. */
 fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
                              double *values, double *errors, fds_error *err);
 

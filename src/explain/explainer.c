@@ -21,12 +21,12 @@
 #include <string.h>
 
 #define FORMAT "fds-explainer 1"
-enum { KEPT_BATCH = 2 }; /* batch norm cannot do with a batch of one */
+enum { STORED_BATCH = 2 }; /* batch norm needs more than one */
 
 struct fds__explainer {
     fds__deep *net; /* holds the tensors */
-    /* Made when first asked for. One input at a time: other sizes of batch round differently, and
-     * an input's values must not depend on which others are asked for with it. */
+    /* Made at the first answer. One input at a time: other sizes of batch round differently, and an
+     * input's values must not depend on which others are explained with it. */
     fds__deep_infer *infer;
     size_t players, outputs;
     uint32_t classes;
@@ -54,40 +54,34 @@ static fds_status make(fds__explainer *e, const char *network, fds__precision pr
                        const fds_groups *groups, unsigned threads, fds_error *err) {
     size_t each = groups ? fds_groups_count(groups) : e->players;
     if (!fds__mul(each, e->classes, &e->outputs) || e->outputs > UINT32_MAX)
-        return fds__fail(err, FDS_ERR_LIMIT, "an explainer of %zu outputs a class is too large",
+        return fds__fail(err, FDS_ERR_LIMIT, "an explainer of %zu outputs per class is too large",
                          each);
     if (groups)
         TRY(fds__groups_copy(groups, &e->groups, err));
-    fds__deep_params params = {.network = network,
-                               .head = FDS__HEAD_EXPLAIN,
-                               .input = e->shape,
-                               .outputs = (uint32_t)e->outputs,
-                               .batch = KEPT_BATCH,
-                               .threads = threads,
-                               .precision = precision};
+    const fds__deep_params params = {.network = network,
+                                     .head = FDS__HEAD_EXPLAIN,
+                                     .input = e->shape,
+                                     .outputs = (uint32_t)e->outputs,
+                                     .batch = STORED_BATCH,
+                                     .threads = threads,
+                                     .precision = precision};
     TRY(fds__deep_create(&params, &e->net, err));
-    e->u = fds__alloc_zero(e->outputs, sizeof *e->u);
-    return e->u ? FDS_OK : fds__fail_nomem(err, e->outputs * sizeof *e->u);
+    return RESERVE(e->u, e->outputs, 1, err);
 }
 
 fds_status learn_explainer_create(const char *network, fds__precision precision, size_t players,
                                   uint32_t classes, fds_shape shape, const fds_groups *groups,
                                   double scale, unsigned threads, fds__explainer **out,
                                   fds_error *err) {
-    fds__explainer *e = fds__alloc_zero(1, sizeof *e);
-    if (!e)
-        return fds__fail_nomem(err, sizeof *e);
-    e->players = players;
-    e->classes = classes;
-    e->shape = shape;
-    e->scale = scale;
+    fds__explainer *e;
+    TRY(RESERVE(e, 1, 1, err));
+    *e = (fds__explainer){.players = players, .classes = classes, .shape = shape, .scale = scale};
     fds_status status = make(e, network, precision, groups, threads, err);
-    if (status != FDS_OK) {
+    if (status == FDS_OK)
+        *out = e;
+    else
         fds__explainer_free(e);
-        return status;
-    }
-    *out = e;
-    return FDS_OK;
+    return status;
 }
 
 void fds__explainer_free(fds__explainer *e) {
@@ -101,10 +95,6 @@ void fds__explainer_free(fds__explainer *e) {
 }
 
 fds__deep *learn_explainer_net(fds__explainer *e) { return e->net; }
-
-const char *fds__explainer_network(const fds__explainer *e) {
-    return fds__deep_get_params(e->net)->network;
-}
 
 /* ---- answers ---- */
 
@@ -134,42 +124,47 @@ fds_status fds__explainer_run(fds__explainer *e, const float *x, size_t count, f
 
 /* ---- file ---- */
 
+/* What an explainer must have in common with its run, as texts of the metadata. */
+enum { FORM = 4 };
+static const char *const form_keys[FORM] = {"players", "classes", "shape", "outputs"};
+
+static void print_form(size_t players, uint32_t classes, fds_shape shape, size_t outputs,
+                       char form[FORM][64]) {
+    snprintf(form[0], sizeof *form, "%zu", players);
+    snprintf(form[1], sizeof *form, "%u", classes);
+    snprintf(form[2], sizeof *form, "%ux%ux%u", shape.channels, shape.height, shape.width);
+    snprintf(form[3], sizeof *form, "%zu", outputs);
+}
+
 static fds_status save(const fds__explainer *e, const learn_weights *weights, const char *path,
                        fds_error *err) {
     const fds__deep_params *params = fds__deep_get_params(e->net);
-    char shape[64], players[32], classes[32], outputs[32];
-    fds__text scale = {0};
-    fds__tensor *tensors = fds__alloc_zero(weights->count, sizeof *tensors);
-    snprintf(shape, sizeof shape, "%ux%ux%u", e->shape.channels, e->shape.height, e->shape.width);
-    snprintf(players, sizeof players, "%zu", e->players);
-    snprintf(classes, sizeof classes, "%u", e->classes);
-    snprintf(outputs, sizeof outputs, "%zu", e->outputs);
-    fds__text_double(&scale, e->scale);
-    fds_status status = tensors ? fds__text_check(&scale, err)
-                                : fds__fail_nomem(err, weights->count * sizeof *tensors);
-    for (size_t i = 0; status == FDS_OK && i < weights->count; i++) {
+    char form[FORM][64], scale[FDS__NUMBER];
+    fds__tensor *tensors;
+    TRY(RESERVE(tensors, weights->count, 1, err));
+    for (size_t i = 0; i < weights->count; i++) {
         fds__deep_tensor t = fds__deep_tensor_at(e->net, i);
         tensors[i] = (fds__tensor){.name = weights->names[i],
                                    .rank = t.rank,
                                    .values = weights->values + weights->offsets[i]};
         memcpy(tensors[i].dims, t.dims, sizeof t.dims);
     }
+    fds__write_double(e->scale, scale);
+    print_form(e->players, e->classes, e->shape, e->outputs, form);
     const fds__meta meta[] = {
         {"format", FORMAT},
         {"network", params->network},
         {"precision", params->precision == FDS__PRECISION_BF16 ? "bf16" : "f32"},
-        {"shape", shape},
-        {"players", players},
-        {"classes", classes},
-        {"outputs", outputs},
+        {"shape", form[2]},
+        {"players", form[0]},
+        {"classes", form[1]},
+        {"outputs", form[3]},
         {"is_by_group", e->groups ? "yes" : "no"},
-        {"scale", scale.data},
+        {"scale", scale},
     };
-    if (status == FDS_OK)
-        status = fds__safetensors_write(path, tensors, weights->count, meta,
-                                        sizeof meta / sizeof *meta, err);
+    fds_status status = fds__safetensors_write(path, tensors, weights->count, meta,
+                                               sizeof meta / sizeof *meta, err);
     fds__free(tensors);
-    fds__free(scale.data);
     return status;
 }
 
@@ -188,17 +183,6 @@ static fds_status get_meta(const char *path, const fds__safetensors *file, const
     if (!*value)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: metadata \"%s\" is missing: not an explainer",
                          path, key);
-    return FDS_OK;
-}
-
-/* The file must have been made for what it is now used with. */
-static fds_status fits(const char *path, const fds__safetensors *file, const char *key,
-                       const char *wanted, fds_error *err) {
-    const char *value;
-    TRY(get_meta(path, file, key, &value, err));
-    if (strcmp(value, wanted) != 0)
-        return fds__fail(err, FDS_ERR_SHAPE, "%s: metadata \"%s\" is \"%.40s\", \"%s\" is needed",
-                         path, key, value, wanted);
     return FDS_OK;
 }
 
@@ -242,24 +226,27 @@ static fds_status read_about(const char *path, const fds__safetensors *file, abo
     return read_scale(path, file, &a->scale, err);
 }
 
-static fds_status check_fit(const char *path, const fds__safetensors *file, const about *a,
-                            size_t players, uint32_t classes, fds_shape shape,
-                            const fds_groups *groups, fds_error *err) {
-    char text[64];
+/* The file must have been made for what it is now used with. */
+static fds_status check_form(const char *path, const fds__safetensors *file, const about *a,
+                             size_t players, uint32_t classes, fds_shape shape,
+                             const fds_groups *groups, fds_error *err) {
+    char wanted[FORM][64];
     if (a->is_by_group && (!groups || fds_groups_players(groups) != players))
         return fds__fail(err, FDS_ERR_SHAPE,
                          "%s: its outputs are groups: the groups of the %zu players "
                          "are needed",
                          path, players);
-    snprintf(text, sizeof text, "%zu", players);
-    TRY(fits(path, file, "players", text, err));
-    snprintf(text, sizeof text, "%u", classes);
-    TRY(fits(path, file, "classes", text, err));
-    snprintf(text, sizeof text, "%ux%ux%u", shape.channels, shape.height, shape.width);
-    TRY(fits(path, file, "shape", text, err));
-    snprintf(text, sizeof text, "%zu",
-             classes * (a->is_by_group ? fds_groups_count(groups) : players));
-    return fits(path, file, "outputs", text, err);
+    size_t each = a->is_by_group ? fds_groups_count(groups) : players;
+    print_form(players, classes, shape, classes * each, wanted);
+    for (size_t i = 0; i < FORM; i++) {
+        const char *value;
+        TRY(get_meta(path, file, form_keys[i], &value, err));
+        if (strcmp(value, wanted[i]) != 0)
+            return fds__fail(err, FDS_ERR_SHAPE,
+                             "%s: metadata \"%s\" is \"%.40s\", but must be \"%s\"", path,
+                             form_keys[i], value, wanted[i]);
+    }
+    return FDS_OK;
 }
 
 static fds_status load(const char *path, const fds__safetensors *file, size_t players,
@@ -269,7 +256,7 @@ static fds_status load(const char *path, const fds__safetensors *file, size_t pl
     fds__explainer *e;
     fds_error inner;
     TRY(read_about(path, file, &a, err));
-    TRY(check_fit(path, file, &a, players, classes, shape, groups, err));
+    TRY(check_form(path, file, &a, players, classes, shape, groups, err));
     fds_status status =
         learn_explainer_create(a.network, a.precision, players, classes, shape,
                                a.is_by_group ? groups : NULL, a.scale, threads, &e, &inner);
@@ -277,12 +264,11 @@ static fds_status load(const char *path, const fds__safetensors *file, size_t pl
         return fds__fail(err, status == FDS_ERR_USAGE ? FDS_ERR_FORMAT : status, "%s: %s", path,
                          inner.text);
     status = fds__deep_load(e->net, path, file, false, err);
-    if (status != FDS_OK) {
+    if (status == FDS_OK)
+        *out = e;
+    else
         fds__explainer_free(e);
-        return status;
-    }
-    *out = e;
-    return FDS_OK;
+    return status;
 }
 
 fds_status fds__explainer_load(const char *path, size_t players, uint32_t classes, fds_shape shape,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole job: utilities, with the service model among them, values, explainer, check. Every stage finds in the
- * folder what an earlier process that died has left, and the result has the same bits as if none
- * had. */
+ * The whole job: utilities and the service model, values, explainer, check. Every stage continues
+ * from what an earlier process left in the folder, and the result has the same bits as one made
+ * without interruption. */
 #include "explain/run.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A fit at work. Settings, data and players are the caller's. */
+/* Problem, parameters and events belong to the caller. */
 typedef struct {
     const char *dir;
     const fds_problem *problem;
@@ -21,8 +21,8 @@ typedef struct {
     fds__fit_plans plans;
     size_t n, inputs, columns; /* columns: inputs * classes */
     uint32_t classes;
-    uint32_t *order; /* (inputs) samples, those that validate last */
-    fds_utility *value;
+    uint32_t *order; /* (inputs) samples, validation inputs last */
+    fds_utility *utility;
     fds_model *service;
     fds_table *table;
     fds_table_view *view, *validation_view;
@@ -30,7 +30,7 @@ typedef struct {
     uint32_t *predicted;     /* (inputs) */
     double *empty, *full;    /* (inputs, classes) */
     double *values, *errors; /* (n, columns), by least squares */
-    float *targets;          /* (inputs, classes, n): the same, turned round */
+    float *targets;          /* (inputs, classes, n): the values, transposed */
     fds__explainer *explainer;
     fds_ls_report strengths;
     fds__fit_report report;
@@ -50,27 +50,15 @@ static void fit_free(fit *f) {
     fds_table_view_free(f->validation_view);
     fds_table_free(f->table);
     fds_model_free(f->service);
-    fds_utility_free(f->value);
+    fds_utility_free(f->utility);
     fds__free(f->order);
     fds__fit_plans_free(&f->plans);
     fds_groups_free(f->groups);
 }
 
-static fds_status path_of(const fit *f, const char *name, char path[FDS__PATH_MAX],
-                          fds_error *err) {
-    return fds__path_join(path, FDS__PATH_MAX, f->dir, name, err);
-}
-
-/* count numbers, 0 */
-static fds_status reserve(void *pointer, size_t count, size_t size, fds_error *err) {
-    void **out = pointer;
-    *out = fds__alloc_zero(count, size);
-    return *out ? FDS_OK : fds__fail_nomem(err, count * size);
-}
-
 /* ---- before any work ---- */
 
-/* What would otherwise show only once all sub-models are trained. */
+/* Finds mistakes that would otherwise appear after all sub-models are trained. */
 static fds_status check_explainer(const fit *f, fds_error *err) {
     const fds__explainer_params *p = &f->settings.explainer;
     size_t outputs = f->classes * (p->is_by_group ? fds_groups_count(f->groups) : f->n);
@@ -85,13 +73,13 @@ static fds_status check_explainer(const fit *f, fds_error *err) {
     return status;
 }
 
-/* Removes what processes that died while they wrote a file of the run have left beside it. */
+/* Removes the temporary files that killed processes left beside files of the run. */
 static fds_status sweep(const fit *f, fds_error *err) {
     static const char *const names[] = {FDS__RUN_JSON, FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
                                         FDS__RUN_PLAYERS, FDS__RUN_ERRORS};
     char path[FDS__PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        TRY(path_of(f, names[i], path, err));
+        TRY(fds__path_join(path, sizeof path, f->dir, names[i], err));
         TRY(fds__out_sweep(path, err));
     }
     return FDS_OK;
@@ -99,36 +87,32 @@ static fds_status sweep(const fit *f, fds_error *err) {
 
 static fds_status open_fit(fit *f, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
-    const fds__utility_params utility = fds__fit_utility(s);
     char path[FDS__PATH_MAX];
     TRY(fds__fit_plans_make(s, f->n, f->groups, &f->plans, err));
     const fds_ls_params ls = {.adjust = s->adjust, .groups = f->groups};
     TRY(fds_least_squares_check(f->plans.plan, &ls, err));
-    TRY(reserve(&f->order, f->inputs, sizeof *f->order, err));
-    fds__fit_order(s, f->problem->inputs, f->inputs, f->order);
-    TRY(fds__utility_create(&utility, f->train, f->players, f->train, f->order, f->inputs,
-                            s->threads, &f->value, err));
-    TRY(fds__run_record_describe(s, f->problem, f->params, f->groups, f->value, &f->description,
+    TRY(fds__fit_utility_create(s, f->problem, &f->order, &f->utility, err));
+    TRY(fds__run_record_describe(s, f->problem, f->params, f->groups, f->utility, &f->description,
                                  err));
     TRY(fds__run_record_compare(f->dir, f->description, f->events, &f->report.was_resumed,
                                 &f->is_done, err));
     if (!f->is_done && !s->is_bank)
         TRY(check_explainer(f, err));
     TRY(fds__mkdirs(f->dir, err));
-    TRY(path_of(f, FDS__RUN_TABLE, path, err));
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_TABLE, err));
     /* the table's lock keeps other processes out of the whole run */
-    TRY(fds_table_open(path, f->value, FDS_STORE_F32, f->events, &f->table, err));
+    TRY(fds_table_open(path, f->utility, FDS_STORE_F32, f->events, &f->table, err));
     TRY(sweep(f, err));
     return f->is_done ? FDS_OK : fds__run_record_write(f->dir, f->description, s, NULL, NULL, err);
 }
 
-/* ---- utilities, the service model, and what the run needs to show its players ---- */
+/* ---- utilities, the service model, and samples of the players ---- */
 
 static fds_status save_players(const fit *f, fds_error *err) {
     char path[FDS__PATH_MAX];
-    TRY(path_of(f, FDS__RUN_PLAYERS, path, err));
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_PLAYERS, err));
     float *samples;
-    TRY(reserve(&samples, f->n * f->train->sample_size, sizeof *samples, err));
+    TRY(RESERVE(samples, f->n * f->train->sample_size, 1, err));
     for (size_t p = 0; p < f->n; p++) {
         const uint32_t *index;
         fds_players_samples(f->players, p, &index);
@@ -142,7 +126,7 @@ static fds_status save_players(const fit *f, fds_error *err) {
     return status;
 }
 
-/* The sub-model of all players was trained: it is the service model. */
+/* Takes the sub-model of all players as the service model. */
 static fds_status take_service(void *context, const float *weights, const fds_train_report *report,
                                fds_error *err) {
     fit *f = context;
@@ -159,25 +143,25 @@ static fds_status train_service(void *context, size_t job, unsigned worker, fds_
     const fit *f = context;
     float *probs;
     (void)job;
-    TRY(reserve(&probs, f->columns, sizeof *probs, err));
+    TRY(RESERVE(probs, f->columns, 1, err));
     fds_status status =
-        fds_utility_eval(f->value, worker, fds_plan_coalition(f->plans.all, 1), probs, err);
+        fds_utility_eval(f->utility, worker, fds_plan_coalition(f->plans.all, 1), probs, err);
     fds__free(probs);
     return status;
 }
 
 static fds_status save_service(const fit *f, fds_error *err) {
     char path[FDS__PATH_MAX];
-    TRY(path_of(f, FDS__RUN_SERVICE, path, err));
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_SERVICE, err));
     TRY(fds_model_save(f->service, path, err));
     return save_players(f, err);
 }
 
 /* v(0) and v(1) of every input and label, and which label is predicted. */
 static fds_status read_ends(fit *f, fds_error *err) {
-    TRY(reserve(&f->empty, f->columns, sizeof *f->empty, err));
-    TRY(reserve(&f->full, f->columns, sizeof *f->full, err));
-    TRY(reserve(&f->predicted, f->inputs, sizeof *f->predicted, err));
+    TRY(RESERVE(f->empty, f->columns, 1, err));
+    TRY(RESERVE(f->full, f->columns, 1, err));
+    TRY(RESERVE(f->predicted, f->inputs, 1, err));
     TRY(fds__table_ends(f->table, f->plans.plan, f->empty, f->full, err));
     size_t right = 0;
     for (size_t x = 0; x < f->inputs; x++) {
@@ -188,24 +172,24 @@ static fds_status read_ends(fit *f, fds_error *err) {
     return FDS_OK;
 }
 
-/* Trains those that the table, or the bank, lacks. */
+/* Trains the sub-models that the table, or the bank, lacks. */
 static fds_status train_sub_models(fit *f, fds_error *err) {
     unsigned threads = f->settings.threads;
     char path[FDS__PATH_MAX];
     if (!f->settings.keeps_models)
         return fds_table_fill(f->table, f->plans.all, threads, f->events, err);
-    TRY(path_of(f, FDS__RUN_BANK, path, err));
-    return fds__bank_fill(path, f->value, f->table, f->plans.all, threads, f->events, err);
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_BANK, err));
+    return fds__bank_fill(path, f->utility, f->table, f->plans.all, threads, f->events, err);
 }
 
-/* And the service model, which an earlier process may have trained and not kept. */
+/* The service model too, which an earlier process may have trained but not saved. */
 static fds_status train_all(fit *f, fds_error *err) {
     const fds__service_sink sink = {take_service, f};
-    f->value->data->service = &sink;
+    f->utility->data->service = &sink;
     fds_status status = train_sub_models(f, err);
     if (status == FDS_OK && !f->service)
         status = fds__pool_run(1, 1, train_service, f, "service model", "models", f->events, err);
-    f->value->data->service = NULL;
+    f->utility->data->service = NULL;
     return status;
 }
 
@@ -231,8 +215,8 @@ static fds_status solve(fit *f, fds_error *err) {
                                   .ls = {.adjust = s->adjust, .groups = f->groups},
                                   .threads = s->threads,
                                   .events = f->events};
-    TRY(reserve(&f->values, f->n * f->columns, sizeof *f->values, err));
-    TRY(reserve(&f->errors, f->n * f->columns, sizeof *f->errors, err));
+    TRY(RESERVE(f->values, f->n * f->columns, 1, err));
+    TRY(RESERVE(f->errors, f->n * f->columns, 1, err));
     return fds__table_solve(&solving, NULL, false, f->values, f->errors, &f->strengths, err);
 }
 
@@ -248,8 +232,8 @@ static void turn(const double *in, size_t n, size_t columns, float *out) {
 /* ---- the explainer ---- */
 
 static fds_status learn(fit *f, fds_error *err) {
-    const fds_inputs *x = f->value->data->inputs;
-    TRY(reserve(&f->targets, f->n * f->columns, sizeof *f->targets, err));
+    const fds_inputs *x = f->utility->data->inputs;
+    TRY(RESERVE(f->targets, f->n * f->columns, 1, err));
     turn(f->values, f->n, f->columns, f->targets);
     const fds_rows rows = fds_table_view_rows(f->view),
                    validation = fds_table_view_rows(f->validation_view);
@@ -270,60 +254,44 @@ static fds_status learn(fit *f, fds_error *err) {
         .rows = &rows,
         .validation_rows = &validation,
     };
-    fds__learnt learnt = {0};
     char path[FDS__PATH_MAX];
-    TRY(path_of(f, FDS__RUN_EXPLAINER, path, err));
-    TRY(fds__learn(&training, &f->settings.explainer, f->dir, f->events, &f->explainer, &learnt,
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_EXPLAINER, err));
+    TRY(fds__learn(&training, &f->settings.explainer, f->dir, f->events, &f->explainer, &f->report,
                    err));
-    f->report.epochs = learnt.epochs;
-    f->report.best_epoch = learnt.best_epoch;
-    f->report.loss = learnt.validation_loss;
-    fds__free(learnt.metrics);
     return fds__explainer_save(f->explainer, path, err);
 }
 
 /* ---- the check on validation inputs ---- */
 
-/* What is compared: (validation, classes, n) each. */
-typedef struct {
-    double *values, *targets, *errors;
-    const uint32_t *labels; /* (n) of the players */
-    bool *same;             /* (n) */
-} comparison;
-
-static void compare(fit *f, const comparison *c) {
-    size_t validation = f->settings.validation_inputs, first = f->inputs - validation, counted = 0,
-           counted_within = 0;
-    double sum = 0, within = 0;
-    for (size_t x = 0; x < validation; x++) {
-        uint32_t y = f->predicted[first + x];
-        size_t at = (x * f->classes + y) * f->n;
-        for (size_t i = 0; i < f->n; i++)
-            c->same[i] = c->labels[i] == y;
-        double r = fds__correlation(c->values + at, c->targets + at, NULL, f->n);
-        double w = fds__correlation(c->values + at, c->targets + at, c->same, f->n);
+/* The mean correlation with least squares, for the predicted label of each input; over all players,
+ * or over those of the label's class. NaN: no input has one. is_in (players) is scratch. */
+static double mean_agreement(const fds__comparison *c, bool is_within, bool *is_in) {
+    size_t counted = 0;
+    double sum = 0;
+    for (size_t x = 0; x < c->inputs; x++) {
+        size_t at = (x * c->classes + c->predicted[x]) * c->players;
+        for (size_t i = 0; i < c->players; i++)
+            is_in[i] = !is_within || c->player_labels[i] == c->predicted[x];
+        double r = fds__correlation(c->values + at, c->targets + at, is_in, c->players);
         if (!isnan(r)) {
             sum += r;
             counted++;
         }
-        if (!isnan(w)) {
-            within += w;
-            counted_within++;
-        }
     }
-    f->report.agreement = counted ? sum / (double)counted : NAN;
-    f->report.within = counted_within ? within / (double)counted_within : NAN;
+    return counted ? sum / (double)counted : NAN;
 }
 
-static fds_status fill_comparison(fit *f, comparison *c, fds_error *err) {
-    size_t validation = f->settings.validation_inputs, first = f->inputs - validation,
-           k = validation * f->classes;
-    const fds_inputs *x = f->value->data->inputs;
+static fds_status fill_comparison(fit *f, fds__comparison *c, fds_error *err) {
+    size_t first = f->inputs - c->inputs, columns = c->inputs * f->classes;
+    const fds_inputs *x = f->utility->data->inputs;
     float *raw;
-    TRY(reserve(&raw, k * f->n, sizeof *raw, err));
+    TRY(RESERVE(c->values, columns, f->n, err));
+    TRY(RESERVE(c->targets, columns, f->n, err));
+    TRY(RESERVE(c->errors, columns, f->n, err));
+    TRY(RESERVE(raw, columns, f->n, err));
     fds_status status =
-        fds__explainer_run(f->explainer, x->values + first * x->size, validation, raw, err);
-    for (size_t j = 0; j < k && status == FDS_OK; j++) {
+        fds__explainer_run(f->explainer, x->values + first * x->size, c->inputs, raw, err);
+    for (size_t j = 0; j < columns && status == FDS_OK; j++) {
         size_t column = first * f->classes + j;
         for (size_t i = 0; i < f->n; i++) {
             c->values[j * f->n + i] = raw[j * f->n + i];
@@ -336,32 +304,33 @@ static fds_status fill_comparison(fit *f, comparison *c, fds_error *err) {
     return status;
 }
 
-static fds_status calibrate(fit *f, comparison *c, fds_error *err) {
-    size_t validation = f->settings.validation_inputs, size = validation * f->classes * f->n;
-    char path[FDS__PATH_MAX];
-    TRY(path_of(f, FDS__RUN_ERRORS, path, err));
-    TRY(reserve(&c->values, size, sizeof *c->values, err));
-    TRY(reserve(&c->targets, size, sizeof *c->targets, err));
-    TRY(reserve(&c->errors, size, sizeof *c->errors, err));
-    TRY(reserve(&c->same, f->n, sizeof *c->same, err));
-    c->labels = f->problem->player_labels;
-    TRY(fill_comparison(f, c, err));
-    compare(f, c);
+static fds_status calibrate(fit *f, fds__comparison *c, fds_error *err) {
     fds__calibration calibration;
-    TRY(fds__calibrate(c->values, c->targets, c->errors, f->predicted + f->inputs - validation,
-                       validation, f->classes, c->labels, f->n, &calibration, err));
+    bool *is_in;
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_ERRORS, err));
+    TRY(fill_comparison(f, c, err));
+    TRY(RESERVE(is_in, f->n, 1, err));
+    f->report.agreement = mean_agreement(c, false, is_in);
+    f->report.within = mean_agreement(c, true, is_in);
+    fds__free(is_in);
+    TRY(fds__calibrate(c, &calibration, err));
     fds_status status = fds__calibration_save(&calibration, f->classes, f->n, path, err);
     fds__calibration_free(&calibration);
     return status;
 }
 
 static fds_status check(fit *f, fds_error *err) {
-    comparison c = {0};
+    size_t validation = f->settings.validation_inputs;
+    fds__comparison c = {.inputs = validation,
+                         .players = f->n,
+                         .classes = f->classes,
+                         .predicted = f->predicted + f->inputs - validation,
+                         .player_labels = f->problem->player_labels};
     fds_status status = calibrate(f, &c, err);
     fds__free(c.values);
     fds__free(c.targets);
     fds__free(c.errors);
-    fds__free(c.same);
     return status;
 }
 
@@ -375,15 +344,15 @@ static fds_status run_stage(fit *f, fds__fit_stage stage, fds_status (*work)(fit
     return status;
 }
 
-/* A run that was complete before has its report, unless its files are no longer what they were:
- * then it is not done. Sub-models that are lost are trained again. */
+/* Takes the report of a complete run; a run with changed files is not complete. Trains lost
+ * sub-models again. */
 static fds_status revisit(fit *f, fds_error *err) {
     fds__run_record record;
     fds_error why;
     TRY(fds__run_record_read(f->dir, &record, err));
     fds_status status = fds__run_record_check(f->dir, &record, &why);
     if (status == FDS_ERR_CORRUPT)
-        fds__log(f->events, FDS_LOG_WARNING, "%s; made again", why.text);
+        fds__log(f->events, FDS_LOG_WARNING, "%s; computed again", why.text);
     else if (status != FDS_OK)
         fds__fail(err, status, "%s", why.text);
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run is asked about, and its answers as a result: pictures, samples of a dataset, or samples
- * of the run's own data by number. */
+ * The inputs of a run, which are pictures, samples of a dataset, or samples of the run's own data by
+ * number, and its answers for them as a result. */
 #include "explain/run.h"
 
 #include <math.h>
@@ -9,13 +9,13 @@
 #include <string.h>
 
 enum {
-    CHUNK = 64, /* inputs between two looks at progress and signals */
+    CHUNK = 64, /* inputs between two reports of progress, which may cancel */
     MOST_INPUTS = 1000000,
 };
 
 struct fds_input {
     const fds_dataset *ds;
-    fds_dataset *own[2]; /* that were opened for it: its own, and another part */
+    fds_dataset *own[2]; /* what it owns: the data and its test part, if any */
     uint32_t *index;     /* (count) samples of ds */
     uint32_t *truth;     /* (count) true labels as the run numbers them; NULL: not known */
     char **names;        /* (count) of pictures; NULL: samples */
@@ -38,18 +38,20 @@ void fds_input_free(fds_input *in) {
 
 size_t fds_input_count(const fds_input *in) { return in->count; }
 
+/* The caller frees *out after a failure too. */
 static fds_status create(size_t count, fds_input **out, fds_error *err) {
-    fds_input *in = fds__alloc_zero(1, sizeof *in);
-    if (in) {
-        in->count = count;
-        in->index = fds__alloc_zero(count, sizeof *in->index);
-    }
-    if (in && in->index) {
+    TRY(RESERVE(*out, 1, 1, err));
+    (*out)->count = count;
+    return RESERVE((*out)->index, count, 1, err);
+}
+
+/* Gives the input to the caller, or frees it. */
+static fds_status finish(fds_status status, fds_input *in, fds_input **out) {
+    if (status == FDS_OK)
         *out = in;
-        return FDS_OK;
-    }
-    fds_input_free(in);
-    return fds__fail_nomem(err, count * sizeof(uint32_t));
+    else
+        fds_input_free(in);
+    return status;
 }
 
 /* ---- pictures ---- */
@@ -62,9 +64,7 @@ static fds_status fill_pictures(fds_input *in, const fds_run *run, const char *c
             err, FDS_ERR_USAGE,
             "the run was fitted on feature vectors, not on images: choose samples of the data by "
             "`index`");
-    in->names = fds__alloc_zero(in->count, sizeof *in->names);
-    if (!in->names)
-        return fds__fail_nomem(err, in->count * sizeof *in->names);
+    TRY(RESERVE(in->names, in->count, 1, err));
     for (size_t i = 0; i < in->count; i++) {
         in->index[i] = (uint32_t)i;
         in->names[i] = fds__strdup(paths[i]);
@@ -81,36 +81,35 @@ fds_status fds_input_pictures(const fds_run *run, const char *const *paths, size
     fds_input *in = NULL;
     if (!count)
         return fds__fail(err, FDS_ERR_USAGE, "nothing to explain: give an image or `index`");
-    TRY(create(count, &in, err));
-    fds_status status = fill_pictures(in, run, paths, err);
-    if (status != FDS_OK)
-        fds_input_free(in);
-    else
-        *out = in;
-    return status;
+    fds_status status = create(count, &in, err);
+    if (status == FDS_OK)
+        status = fill_pictures(in, run, paths, err);
+    return finish(status, in, out);
 }
 
 /* ---- samples ---- */
 
-/* Labels of ds by their names in the run: two sets of data may number them differently. */
+/* The run's number of a class; its number of classes: it has none of that name. */
+static uint32_t find_class(const fds_run *run, const char *name) {
+    uint32_t classes = fds__run_get_info(run).classes, label = 0;
+    while (label < classes && strcmp(fds__run_class_name(run, label), name) != 0)
+        label++;
+    return label;
+}
+
+/* Labels of ds by their names in the run: two data sets may number them differently. */
 static fds_status map_labels(const fds_run *run, const fds_dataset *ds, fds_input *in,
                              fds_error *err) {
-    uint32_t classes = fds__run_get_info(run).classes;
-    in->truth = fds__alloc_zero(in->count, sizeof *in->truth);
-    if (!in->truth)
-        return fds__fail_nomem(err, in->count * sizeof *in->truth);
+    TRY(RESERVE(in->truth, in->count, 1, err));
     for (size_t i = 0; i < in->count; i++) {
         const char *name = fds_dataset_class_name(ds, ds->labels[in->index[i]]);
-        uint32_t label = 0;
-        while (label < classes && strcmp(fds__run_class_name(run, label), name) != 0)
-            label++;
-        if (label == classes)
+        in->truth[i] = find_class(run, name);
+        if (in->truth[i] == fds__run_get_info(run).classes)
             return fds__fail(
                 err, FDS_ERR_USAGE,
                 "%s: sample %u has the class \"%s\", which the run does not have: it was "
                 "fitted on other data",
                 ds->source, in->index[i], name);
-        in->truth[i] = label;
     }
     return FDS_OK;
 }
@@ -131,13 +130,10 @@ static fds_status fill_samples(fds_input *in, const fds_run *run, const fds_data
 fds_status fds_input_samples(const fds_run *run, const fds_dataset *ds, const uint32_t *index,
                              size_t count, fds_input **out, fds_error *err) {
     fds_input *in = NULL;
-    TRY(create(count, &in, err));
-    fds_status status = fill_samples(in, run, ds, index, err);
-    if (status != FDS_OK)
-        fds_input_free(in);
-    else
-        *out = in;
-    return status;
+    fds_status status = create(count, &in, err);
+    if (status == FDS_OK)
+        status = fill_samples(in, run, ds, index, err);
+    return finish(status, in, out);
 }
 
 /* ---- samples of the run's own data ---- */
@@ -150,7 +146,7 @@ static fds_status fail_index(const char *text, fds_error *err) {
         text);
 }
 
-/* A number from 0 to 2^32-1 at *at, which is moved behind it. */
+/* Reads a number from 0 to 2^32-1 at *at, and moves *at behind it. */
 static bool read_number(const char **at, uint64_t *out) {
     size_t digits = strspn(*at, "0123456789");
     if (digits < 1 || digits > 10)
@@ -160,92 +156,74 @@ static bool read_number(const char **at, uint64_t *out) {
     return *out <= UINT32_MAX;
 }
 
-/* The samples of "3,5..9"; the caller frees them. */
-static fds_status list_samples(const char *text, uint32_t **out, size_t *count, fds_error *err) {
-    void *list = NULL;
+/* The samples of "3,5..9"; the caller frees *list after a failure too. */
+static fds_status list_samples(const char *text, void **list, size_t *count, fds_error *err) {
     size_t capacity = 0;
+    const char *at = text;
     *count = 0;
-    for (const char *at = text;; at++) {
+    do {
         uint64_t first, last;
-        bool is_right = read_number(&at, &first);
-        last = first;
-        if (is_right && strncmp(at, "..", 2) == 0) {
-            at += 2;
-            is_right = read_number(&at, &last) && last >= first;
-        }
-        if (!is_right || (*at && *at != ',')) {
-            fds__free(list);
+        if (!read_number(&at, &first))
             return fail_index(text, err);
+        last = first;
+        if (strncmp(at, "..", 2) == 0) {
+            at += 2;
+            if (!read_number(&at, &last) || last < first)
+                return fail_index(text, err);
         }
-        fds_status status = FDS_OK;
-        if (last - first >= MOST_INPUTS || *count + (last - first) >= MOST_INPUTS)
-            status =
-                fds__fail(err, FDS_ERR_USAGE, "`index` must name at most %d samples (got %.100s)",
-                          MOST_INPUTS, text);
-        if (status == FDS_OK)
-            status =
-                fds__grow(&list, &capacity, *count + (size_t)(last - first) + 1, sizeof **out, err);
-        if (status != FDS_OK) {
-            fds__free(list);
-            return status;
-        }
+        if (*count + (last - first) >= MOST_INPUTS)
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "`index` must name at most %d samples (got %.100s)", MOST_INPUTS,
+                             text);
+        TRY(fds__grow(list, &capacity, *count + (size_t)(last - first) + 1, sizeof(uint32_t), err));
         for (uint64_t i = first; i <= last; i++)
-            ((uint32_t *)list)[(*count)++] = (uint32_t)i;
-        if (!*at)
-            break;
-    }
-    *out = list;
-    return FDS_OK;
+            ((uint32_t *)*list)[(*count)++] = (uint32_t)i;
+    } while (*at++ == ',');
+    return at[-1] ? fail_index(text, err) : FDS_OK;
 }
 
 /* The data that the run was fitted on, where it is now. */
 static fds_status open_data(const fds_run *run, const fds_params *params, const fds_events *events,
                             fds_dataset *parts[2], fds_error *err) {
     fds_params how = *params;
-    const fds__run_origin origin = fds__run_get_origin(run);
-    how.label = params->label ? params->label : origin.label;
-    how.provider = params->provider ? params->provider : origin.provider;
-    how.labels = params->labels ? params->labels : origin.labels;
+    const char *path = params->data ? params->data : fds__run_origin(run, "path");
+    how.label = params->label ? params->label : fds__run_origin(run, "label");
+    how.provider = params->provider ? params->provider : fds__run_origin(run, "provider");
+    how.labels = params->labels ? params->labels : fds__run_origin(run, "labels");
     fds_error why = {0};
-    fds_status status = fds_data_open(params->data ? params->data : origin.path, &how, events,
+    fds_status status = fds_data_open(path ? path : fds__run_get_info(run).source, &how, events,
                                       &parts[0], &parts[1], &why);
-    if (status == FDS_ERR_NOT_FOUND && !params->data)
-        return fds__fail(err, status, "%s; if the data has moved, say where it is: `data`",
-                         why.text);
-    return status == FDS_OK ? fds__run_check_data(run, parts[0], err)
-                            : fds__fail(err, status, "%s", why.text);
+    if (status == FDS_OK)
+        return fds__run_check_data(run, parts[0], err);
+    bool has_moved = status == FDS_ERR_NOT_FOUND && !params->data;
+    return fds__fail(err, status, "%s%s", why.text,
+                     has_moved ? "; if the data has moved, say where it is: `data`" : "");
+}
+
+static fds_status fill_numbered(fds_input *in, const fds_run *run, const fds_params *params,
+                                const fds_events *events, const uint32_t *index, fds_error *err) {
+    TRY(open_data(run, params, events, in->own, err));
+    in->is_test = in->own[1] != NULL;
+    if (!in->is_test)
+        fds__log(events, FDS_LOG_INFO,
+                 "the data has no test part: `index` counts all of its samples");
+    return fill_samples(in, run, in->own[in->is_test], index, err);
 }
 
 fds_status fds_input_open(const fds_run *run, const fds_params *params, const fds_events *events,
                           fds_input **out, fds_error *err) {
-    fds_dataset *parts[2] = {NULL};
-    uint32_t *index = NULL;
+    void *index = NULL;
     size_t count;
     fds_input *in = NULL;
     if (!params->index)
         return fds__fail(err, FDS_ERR_USAGE, "nothing to explain: give an image or `index`");
-    TRY(list_samples(params->index, &index, &count, err));
-    fds_status status = open_data(run, params, events, parts, err);
+    fds_status status = list_samples(params->index, &index, &count, err);
     if (status == FDS_OK)
         status = create(count, &in, err);
-    if (status == FDS_OK) {
-        in->is_test = parts[1] != NULL;
-        if (!in->is_test)
-            fds__log(events, FDS_LOG_INFO,
-                     "the data has no test part: `index` counts all of its samples");
-        status = fill_samples(in, run, in->is_test ? parts[1] : parts[0], index, err);
-    }
+    if (status == FDS_OK)
+        status = fill_numbered(in, run, params, events, index, err);
     fds__free(index);
-    if (status != FDS_OK) {
-        fds_input_free(in);
-        fds_dataset_free(parts[0]);
-        fds_dataset_free(parts[1]);
-        return status;
-    }
-    in->own[0] = parts[0];
-    in->own[1] = parts[1];
-    *out = in;
-    return FDS_OK;
+    return finish(status, in, out);
 }
 
 /* ---- answers ---- */
@@ -261,10 +239,9 @@ typedef struct {
 
 static fds_status fail_target(const fds_run *run, uint32_t classes, const char *target,
                               fds_error *err) {
-    const char **names = fds__alloc_zero((size_t)classes + 3, sizeof *names);
+    const char **names;
     char hint[FDS__HINT];
-    if (!names)
-        return fds__fail_nomem(err, classes * sizeof *names);
+    TRY(RESERVE(names, (size_t)classes + 3, 1, err));
     for (uint32_t c = 0; c < classes; c++)
         names[c] = fds__run_class_name(run, c);
     names[classes] = "predicted";
@@ -278,7 +255,7 @@ static fds_status fail_target(const fds_run *run, uint32_t classes, const char *
 }
 
 static fds_status choose_labels(question *q, const char *target, fds_error *err) {
-    uint32_t classes = fds__run_get_info(q->run).classes, label = 0;
+    uint32_t classes = fds__run_get_info(q->run).classes;
     q->is_given = target && strcmp(target, "predicted") != 0;
     if (!q->is_given)
         return FDS_OK;
@@ -289,8 +266,7 @@ static fds_status choose_labels(question *q, const char *target, fds_error *err)
         memcpy(q->labels, q->in->truth, q->in->count * sizeof *q->labels);
         return FDS_OK;
     }
-    while (label < classes && strcmp(fds__run_class_name(q->run, label), target) != 0)
-        label++;
+    uint32_t label = find_class(q->run, target);
     if (label == classes)
         return fail_target(q->run, classes, target, err);
     for (size_t i = 0; i < q->in->count; i++)
@@ -382,16 +358,14 @@ static json_t *describe(const question *q, const fds_result *r, double seconds) 
 
 static fds_status fill(question *q, const fds_params *params, const fds_events *events,
                        fds_result *r, fds_error *err) {
-    size_t count = q->in->count, all = count * r->players;
+    size_t count = q->in->count;
     double start_s = fds__now_s();
-    q->labels = fds__alloc_zero(count, sizeof *q->labels);
-    q->probs = fds__alloc_zero(count, r->classes * sizeof *q->probs);
+    TRY(RESERVE(q->labels, count, 1, err));
+    TRY(RESERVE(q->probs, count, r->classes, err));
     if (q->has_check) {
-        r->checks = fds__alloc_zero(all, sizeof *r->checks);
-        r->check_errors = fds__alloc_zero(all, sizeof *r->check_errors);
+        TRY(RESERVE(r->checks, count, r->players, err));
+        TRY(RESERVE(r->check_errors, count, r->players, err));
     }
-    if (!q->labels || !q->probs || (q->has_check && (!r->checks || !r->check_errors)))
-        return fds__fail_nomem(err, all * sizeof *r->checks);
     TRY(choose_labels(q, params ? params->explained_label : NULL, err));
     TRY(solve(q, r, events, err));
     TRY(name_result(q, r, err));
@@ -427,10 +401,9 @@ fds_status fds_run_draw(fds_run *run, const fds_input *in, const fds_result *r, 
         return fds__fail(
             err, FDS_ERR_USAGE,
             "the run was fitted on feature vectors, not on images: no figure can be drawn");
-    float *probs = fds__alloc_zero(in->count, info.classes * sizeof *probs);
-    if (!probs)
-        return fds__fail_nomem(err, in->count * info.classes * sizeof *probs);
-    /* of the probabilities the figure shows that of the predicted label alone */
+    float *probs;
+    TRY(RESERVE(probs, in->count, info.classes, err));
+    /* the figure shows the probability of the predicted label alone */
     for (size_t k = 0; k < in->count; k++)
         probs[k * info.classes + r->predicted[k]] = (float)r->confidence[k];
     const fds__answers answers = {.labels = r->labels, .probs = probs, .values = r->values};

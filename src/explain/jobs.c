@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Fits as programs outside see them: what comes out, and what it would take, as JSON. */
+ * The public functions of fits: their reports and estimates as JSON. */
 #include "explain/run.h"
 
 #include <string.h>
 
 static json_t *describe_seconds(const double seconds[FDS__FIT_STAGES]) {
-    json_t *object = json_object();
+    json_t *object = fds__fit_seconds_json(seconds);
     double total = 0;
-    bool is_whole = object;
-    for (int i = 0; i < FDS__FIT_STAGES && is_whole; i++) {
-        is_whole = fds__json_put(object, fds__fit_stage_name((fds__fit_stage)i),
-                                 fds__json_real(seconds[i]));
+    for (int i = 0; i < FDS__FIT_STAGES; i++)
         total += seconds[i];
-    }
-    return fds__json_keep_if(object,
-                             is_whole && fds__json_put(object, "total", fds__json_real(total)));
+    return fds__json_keep_if(object, fds__json_put(object, "total", fds__json_real(total)));
 }
 
-/* What is known before any work. */
+/* The settings of a fit. */
 static fds_status describe(const fds_problem *problem, const fds_params *params, json_t **out,
                            fds_error *err) {
-    static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
     fds__fit_settings s;
     TRY(fds__fit_read(params, problem, &s, err));
     json_t *json =
         json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:I}", "version", FDS_VERSION, "method", s.method,
-                  "utility", fds__json_string(s.kind), "network", fds__json_string(s.value.network),
-                  "sampler", samplers[s.sampler], "adjust", fds__json_string(s.adjust_name), "seed",
-                  (json_int_t)params->seed);
+                  "utility", fds__json_string(s.kind), "network",
+                  fds__json_string(s.utility.network), "sampler", fds__sampler_name(s.sampler),
+                  "adjust", fds__json_string(s.adjust_name), "seed", (json_int_t)params->seed);
     json_t *about = fds__problem_json(problem);
     bool is_whole =
         json && about && json_object_update(json, about) == 0 &&
@@ -39,12 +33,15 @@ static fds_status describe(const fds_problem *problem, const fds_params *params,
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
-/* Joins the two, lets go of both, and gives the text to the caller. */
-static fds_status give(json_t *json, json_t *more, char **out, fds_error *err) {
-    bool is_whole = json && more && json_object_update(json, more) == 0;
-    *out = is_whole ? fds__json_text(json, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
-    json_decref(json);
-    json_decref(more);
+/* The members of all parts as one text, which the caller frees. Frees the parts. */
+static fds_status join(json_t *parts[], size_t count, char **out, fds_error *err) {
+    bool is_whole = parts[0];
+    for (size_t i = 1; i < count; i++) {
+        is_whole = is_whole && parts[i] && json_object_update(parts[0], parts[i]) == 0;
+        json_decref(parts[i]);
+    }
+    *out = is_whole ? fds__json_text(parts[0], JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+    json_decref(parts[0]);
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
@@ -74,50 +71,43 @@ static fds_status score_service(const char *dir, const fds_problem *problem,
 fds_status fds_fit(const char *dir, const fds_problem *problem, const fds_params *params,
                    const fds_events *events, char **report, fds_error *err) {
     fds__fit_report r;
-    json_t *before = NULL, *service = NULL;
+    json_t *parts[3] = {NULL};
     fds_status status = fds__fit(dir, problem, params, events, &r, err);
     if (status == FDS_ERR_CANCELLED)
         return fds__fail(err, status,
                          "what is done is kept in %s; the same command goes on from there", dir);
     if (status != FDS_OK || !report)
         return status;
-    TRY(describe(problem, params, &before, err));
-    status = score_service(dir, problem, params, events, &service, err);
+    TRY(describe(problem, params, &parts[0], err));
+    status = score_service(dir, problem, params, events, &parts[2], err);
     if (status != FDS_OK) {
-        json_decref(before);
+        json_decref(parts[0]);
         return status;
     }
-    json_t *more = json_pack("{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:o}", "sub_models",
-                             (json_int_t)r.sub_models, "service_accuracy",
-                             fds__json_real(r.service_accuracy), "loss", fds__json_real(r.loss),
-                             "epochs", (json_int_t)r.epochs, "best_epoch", (json_int_t)r.best_epoch,
-                             "agreement", fds__json_real(r.agreement), "agreement_within_class",
-                             fds__json_real(r.within), "seconds", describe_seconds(r.seconds),
-                             "resumed", r.was_resumed, "run", fds__json_string(dir));
-    if (more && json_object_update(more, service) != 0) {
-        json_decref(more);
-        more = NULL;
-    }
-    json_decref(service);
-    return give(before, more, report, err);
+    parts[1] = json_pack("{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:o}", "sub_models",
+                         (json_int_t)r.sub_models, "service_accuracy",
+                         fds__json_real(r.service_accuracy), "loss", fds__json_real(r.loss),
+                         "epochs", (json_int_t)r.epochs, "best_epoch", (json_int_t)r.best_epoch,
+                         "agreement", fds__json_real(r.agreement), "agreement_within_class",
+                         fds__json_real(r.within), "seconds", describe_seconds(r.seconds),
+                         "resumed", r.was_resumed, "run", fds__json_string(dir));
+    return join(parts, 3, report, err);
 }
 
 fds_status fds_fit_estimate(const fds_problem *problem, const fds_params *params,
                             const fds_events *events, char **report, fds_error *err) {
     fds__fit_cost c;
-    json_t *before;
+    json_t *parts[2];
     TRY(fds__fit_estimate(problem, params, events, &c, err));
-    TRY(describe(problem, params, &before, err));
-    json_t *more = json_pack("{s:I, s:o, s:I, s:I, s:o, s:o}", "sub_models",
-                             (json_int_t)c.sub_models, "seconds", describe_seconds(c.seconds),
-                             "memory", (json_int_t)c.memory, "disk", (json_int_t)c.disk, "accuracy",
-                             c.accuracy > 0 ? fds__json_real(c.accuracy) : json_null(),
-                             "accuracy_of", fds__json_string(c.accuracy_of));
-    return give(before, more, report, err);
+    TRY(describe(problem, params, &parts[0], err));
+    parts[1] = json_pack("{s:I, s:o, s:I, s:I, s:o, s:o}", "sub_models", (json_int_t)c.sub_models,
+                         "seconds", describe_seconds(c.seconds), "memory", (json_int_t)c.memory,
+                         "disk", (json_int_t)c.disk, "accuracy",
+                         c.accuracy > 0 ? fds__json_real(c.accuracy) : json_null(), "accuracy_of",
+                         fds__json_string(c.accuracy_of));
+    return join(parts, 2, report, err);
 }
 
 fds_status fds_run_open(const char *dir, const fds_params *params, fds_run **out, fds_error *err) {
     return fds__run_open(dir, params ? (unsigned)params->threads : 0, out, err);
 }
-
-const char *fds_run_describe(const fds_run *run) { return fds__run_get_info(run).text; }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Trains an explainer: epochs over the inputs that are learnt from, in an order drawn for each, in
- * full mini-batches (what is left over has its turn in another epoch's order); Adam; after each
- * epoch the loss on what was kept out, which decides on the best epoch and on stopping early. The
- * explainer has the weights and running statistics of the best epoch.
+ * Trains an explainer: epochs over the training inputs, in a random order, in full mini-batches
+ * (the rest of an epoch is left out); Adam; after each epoch the validation loss, which decides on
+ * the best epoch and on stopping early. The explainer has the weights and running statistics of the
+ * best epoch.
  *
  * The learning rate rises from 0 over the first steps and then falls along a cosine to 0.
  *
- * Warming up, where it is asked for, comes first: the same network with a classifier's head learns
- * the labels of the inputs, and its features are where the explainer starts.
+ * Warming up, an option, comes first: the same network with a classifier's head learns the labels
+ * of the inputs, and the explainer starts from its features.
  *
- * Everything random is a function of (seed, epoch, step); the state at the end of an epoch is all
+ * All random numbers are functions of (seed, epoch, step); the state at the end of an epoch is all
  * that a checkpoint needs.
  */
 #include "explain/learn.h"
@@ -20,10 +20,10 @@
 
 #define CHECKPOINT "checkpoint.safetensors"
 #define STAGE "explainer"
-#define RISING 0.05 /* share of the steps in which the learning rate rises */
+#define RISING 0.05 /* share of the steps during which the learning rate rises */
 #define MAX_WEIGHTS_FILE ((size_t)8 << 30)
 enum { INFER_BATCH = 64 };
-enum { SAVE_TIMES = 20 }; /* training between two checkpoints, by the time that one takes */
+enum { SAVE_TIMES = 20 }; /* a checkpoint takes at most one part in 20 of the time */
 
 double learn_checkpoint_s = 2;
 
@@ -35,86 +35,28 @@ typedef struct {
     fds__text text;            /* of learn_describe */
     fds__safetensors *weights; /* to start from, or NULL */
     uint64_t weights_checksum;
-    size_t train;          /* inputs to learn from */
+    size_t train;          /* training inputs */
     uint32_t batch, steps; /* steps: of an epoch */
-    learn_objective *objective;
-    learn_validation *validation;
+    learn_objective objective;
+    learn_validation validation;
     uint32_t *order;         /* (train) */
     float *x, *u, *gradient; /* of a step */
-    /* the stage */
+    /* the stage: warming up, or the explainer */
     bool is_warm_up;
-    uint32_t epoch; /* made so far */
+    uint32_t epoch; /* completed */
     fds__deep *net;
     fds__deep_infer *infer;
     learn_weights best;
     uint32_t best_epoch;
-    fds__metric *metrics;            /* (params->epochs), of the first epoch */
-    double start_s, saved_s, save_s; /* begun; last checkpoint, and what it took */
-    bool is_saved;                   /* a checkpoint has this epoch */
+    fds__metric *metrics;            /* (params->epochs) */
+    double start_s, saved_s, save_s; /* begin; end and length of the last checkpoint */
+    bool is_saved;                   /* the checkpoint has this epoch */
 } learner;
-
-/* ---- checks ---- */
-
-static fds_status check_plan(const fds__training *training, const char *name, const fds_plan *plan,
-                             const fds_rows *rows, fds_error *err) {
-    if (!plan || !rows || fds_plan_players(plan) != training->players || fds_plan_rows(plan) < 3 ||
-        rows->columns != training->inputs * training->classes)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "the lesson's coalitions %s must be of its %zu players, with a column for "
-                         "each of %zu inputs and %u labels",
-                         name, training->players, training->inputs, training->classes);
-    return FDS_OK;
-}
-
-static fds_status check_training(const fds__training *training, const fds__explainer_params *params,
-                                 fds_error *err) {
-    if (!training->players || !training->classes || !training->validation ||
-        training->validation >= training->inputs || training->inputs > UINT32_MAX)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%zu inputs, %zu of them for validation, %zu players, %u labels: "
-                         "there must be some of each, and some inputs to learn from",
-                         training->inputs, training->validation, training->players,
-                         training->classes);
-    TRY(check_plan(training, "kept out", training->validation_plan, training->validation_rows,
-                   err));
-    if (params->objective == FDS__OBJECTIVE_PAPER)
-        TRY(check_plan(training, "to learn from", training->plan, training->rows, err));
-    else if (!training->targets)
-        return fds__fail(err, FDS_ERR_USAGE, "the lesson has no least-squares values to learn");
-    if (params->is_by_group &&
-        (!training->groups || fds_groups_players(training->groups) != training->players))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "one output a group: the lesson has no groups of its %zu "
-                         "players",
-                         training->players);
-    for (size_t i = 0; params->warm_up && i < training->inputs; i++)
-        if (!training->labels || training->labels[i] >= training->classes)
-            return fds__fail(err, FDS_ERR_USAGE, "warming up: input %zu has no label below %u", i,
-                             training->classes);
-    return FDS_OK;
-}
-
-static fds_status check_params(const fds__training *training, const fds__explainer_params *p,
-                               fds_error *err) {
-    if (!p->batch || !p->epochs)
-        return fds__fail(err, FDS_ERR_USAGE, "batch %u, epochs %u: there must be at least 1",
-                         p->batch, p->epochs);
-    if (!(p->lr > 0) || !isfinite(p->lr))
-        return fds__fail(err, FDS_ERR_USAGE, "learning rate %g: must be above 0", (double)p->lr);
-    if (!(p->gamma >= 0) || !isfinite(p->gamma))
-        return fds__fail(err, FDS_ERR_USAGE, "gamma %g: must be 0 or more", (double)p->gamma);
-    if (p->objective == FDS__OBJECTIVE_PAPER &&
-        (!p->draws || (p->draws % 2 && fds_plan_is_paired(training->plan))))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%u coalitions an input and step: must be an even number above 0",
-                         p->draws);
-    return FDS_OK;
-}
 
 /* ---- stages ---- */
 
 static fds__deep_params net_params(const learner *l, bool is_warm_up) {
-    size_t outputs = is_warm_up ? l->training->classes : learn_objective_outputs(l->objective);
+    size_t outputs = is_warm_up ? l->training->classes : l->objective.outputs;
     fds__deep_params params = fds__explainer_net(l->params, l->training->shape, outputs, l->batch);
     params.head = is_warm_up ? FDS__HEAD_CLASSIFY : FDS__HEAD_EXPLAIN;
     return params;
@@ -128,7 +70,7 @@ static void stage_free(learner *l) {
     l->net = NULL;
 }
 
-/* A stage's network as it is created, and room for what goes with it. */
+/* A stage's new network, with the memory that it needs. */
 static fds_status stage_create(learner *l, bool is_warm_up, fds_error *err) {
     fds__deep_params params = net_params(l, is_warm_up);
     stage_free(l);
@@ -145,17 +87,16 @@ static fds_status load_features(learner *l, fds_error *err) {
     return l->weights ? fds__deep_load(l->net, l->params->weights, l->weights, true, err) : FDS_OK;
 }
 
-/* The mean of the targets, with the last layer's weights being 0. */
+/* The bias of the last layer, whose weights are 0: the mean of the targets. */
 static fds_status set_bias(learner *l, fds_error *err) {
     for (size_t i = 0; i < fds__deep_tensor_count(l->net); i++)
         if (strcmp(fds__deep_tensor_at(l->net, i).name, "head.fc.bias") == 0)
-            return fds__deep_write(l->net, i, FDS__DEEP_VALUE, learn_objective_start(l->objective),
-                                   err);
+            return fds__deep_write(l->net, i, FDS__DEEP_VALUE, l->objective.start, err);
     return fds__fail(err, FDS_ERR_UNSUPPORTED, "network %s has no layer head.fc",
                      l->params->network);
 }
 
-/* The explainer's own stage; features come from warming up, where that was done before. */
+/* The explainer's stage; features come from warming up, if that came before. */
 static fds_status begin_explainer(learner *l, fds_error *err) {
     learn_weights features = {0};
     fds_status status = FDS_OK;
@@ -192,7 +133,7 @@ static void find_best(learner *l) {
 
 static fds_status take_checkpoint(learner *l, const learn_checkpoint *c, fds_error *err) {
     if (c->epoch > (c->is_warm_up ? LEARN_WARM_UP : l->params->epochs))
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: epoch %u is more than there are", l->path,
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: epoch %u is beyond the last one", l->path,
                          c->epoch);
     TRY(stage_create(l, c->is_warm_up, err));
     TRY(learn_checkpoint_restore(l->path, c, l->net, c->is_warm_up ? NULL : &l->best, err));
@@ -205,8 +146,8 @@ static fds_status take_checkpoint(learner *l, const learn_checkpoint *c, fds_err
     return FDS_OK;
 }
 
-/* Goes on from a checkpoint, or begins. One that is damaged or of another training is told and left
- * behind; one that cannot be read just now is not given up. */
+/* Continues from a checkpoint, or begins. Reports a checkpoint that is damaged or of another training
+ * and ignores it; fails where a checkpoint cannot be read for lack of memory or by a disk error. */
 static fds_status resume(learner *l, fds_error *err) {
     learn_checkpoint c;
     fds_error why = {0};
@@ -220,7 +161,8 @@ static fds_status resume(learner *l, fds_error *err) {
     if (status == FDS_ERR_IO || status == FDS_ERR_NOMEM)
         return fds__fail(err, status, "%s", why.text);
     if (status != FDS_ERR_NOT_FOUND)
-        fds__log(l->events, FDS_LOG_WARNING, "%s; the explainer's training starts anew", why.text);
+        fds__log(l->events, FDS_LOG_WARNING,
+                 "%s; the explainer's training starts from the beginning", why.text);
     return begin(l, err);
 }
 
@@ -276,7 +218,7 @@ static fds_status make_step(learner *l, uint32_t step, float lr, double *loss, f
     if (l->is_warm_up)
         *loss = learn_cross_entropy(training, inputs, l->batch, l->u, l->gradient);
     else
-        TRY(learn_objective_apply(l->objective, inputs, l->epoch, step, l->u, loss, l->gradient,
+        TRY(learn_objective_apply(&l->objective, inputs, l->epoch, step, l->u, loss, l->gradient,
                                   err));
     TRY(fds__deep_backward(l->net, l->gradient, err));
     fds__adam adam = {.lr = lr, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f};
@@ -289,13 +231,13 @@ static uint64_t steps_in_all(const learner *l) {
     return (warm_up + l->params->epochs) * l->steps;
 }
 
-static fds_status report(const learner *l, uint32_t step, fds_error *err) {
+static fds_status report_step(const learner *l, uint32_t step, fds_error *err) {
     uint64_t before = l->params->warm_up && !l->is_warm_up ? LEARN_WARM_UP : 0;
     return fds__report(l->events, STAGE, "steps", (before + l->epoch) * l->steps + step,
                        steps_in_all(l), l->start_s, err);
 }
 
-/* One epoch; *metric receives its number, loss and last learning rate. */
+/* One epoch; sets the number, loss and last learning rate of *metric. */
 static fds_status make_epoch(learner *l, fds__metric *metric, fds_error *err) {
     fds_rng rng = fds_rng_make(l->params->seed, FDS__PURPOSE_TRAINING, l->epoch, l->is_warm_up);
     double sum = 0, loss;
@@ -305,11 +247,13 @@ static fds_status make_epoch(learner *l, fds__metric *metric, fds_error *err) {
     *metric = (fds__metric){.epoch = l->epoch + 1};
     for (uint32_t step = 0; step < l->steps; step++) {
         metric->lr = rate(l, (uint64_t)l->epoch * l->steps + step);
-        TRY(report(l, step, err));
+        TRY(report_step(l, step, err));
         TRY(make_step(l, step, metric->lr, &loss, err));
         sum += loss;
     }
     metric->loss = sum / l->steps;
+    l->epoch++;
+    l->is_saved = false;
     return FDS_OK;
 }
 
@@ -317,8 +261,6 @@ static fds_status warm_up(learner *l, fds_error *err) {
     fds__metric unused;
     while (l->epoch < LEARN_WARM_UP) {
         TRY(make_epoch(l, &unused, err));
-        l->epoch++;
-        l->is_saved = false;
         TRY(save_if_due(l, err));
     }
     return FDS_OK;
@@ -334,10 +276,8 @@ static fds_status explain(learner *l, fds_error *err) {
         fds__metric *metric = &l->metrics[l->epoch];
         TRY(make_epoch(l, metric, err));
         TRY(fds__deep_infer_update(l->infer, l->net, err));
-        TRY(learn_validation_loss(l->validation, l->objective, l->infer, &metric->validation_loss,
+        TRY(learn_validation_loss(&l->validation, &l->objective, l->infer, &metric->validation_loss,
                                   err));
-        l->epoch++;
-        l->is_saved = false;
         find_best(l);
         if (l->best_epoch == l->epoch)
             TRY(learn_weights_take(&l->best, l->net, err));
@@ -361,29 +301,28 @@ static fds_status read_weights(learner *l, fds_error *err) {
 
 static fds_status prepare(learner *l, const char *dir, fds_error *err) {
     const fds__training *training = l->training;
-    TRY(check_training(training, l->params, err));
-    TRY(check_params(training, l->params, err));
+    assert(training->validation && training->validation < training->inputs);
+    assert(training->targets || l->params->objective == FDS__OBJECTIVE_PAPER);
+    assert(!l->params->is_by_group || training->groups);
     TRY(fds__path_join(l->path, sizeof l->path, dir, CHECKPOINT, err));
     TRY(fds__out_sweep(l->path, err));
     l->start_s = l->saved_s = fds__now_s();
     l->train = training->inputs - training->validation;
     l->batch = (uint32_t)MIN(l->train, l->params->batch);
     l->steps = (uint32_t)(l->train / l->batch);
-    TRY(learn_objective_create(training, l->params, l->batch, &l->objective, err));
+    TRY(learn_objective_init(&l->objective, training, l->params, l->batch, err));
     fds__deep_params params = net_params(l, false);
     TRY(fds__deep_check(&params, NULL, err));
-    TRY(learn_validation_create(training, &l->validation, err));
+    TRY(learn_validation_init(&l->validation, training, err));
     TRY(read_weights(l, err));
-    size_t outputs = MAX(learn_objective_outputs(l->objective), training->classes);
-    l->order = fds__alloc_zero(l->train, sizeof *l->order);
-    l->x = fds__alloc_zero(l->batch, fds__shape_size(training->shape) * sizeof *l->x);
-    l->u = fds__alloc_zero(l->batch, outputs * sizeof *l->u);
-    l->gradient = fds__alloc_zero(l->batch, outputs * sizeof *l->gradient);
-    l->metrics = fds__alloc_zero(l->params->epochs, sizeof *l->metrics);
-    if (!l->order || !l->x || !l->u || !l->gradient || !l->metrics)
-        return fds__fail_nomem(err, l->batch * outputs * sizeof *l->u);
+    size_t outputs = MAX(l->objective.outputs, training->classes);
+    TRY(RESERVE(l->order, l->train, 1, err));
+    TRY(RESERVE(l->x, l->batch, fds__shape_size(training->shape), err));
+    TRY(RESERVE(l->u, l->batch, outputs, err));
+    TRY(RESERVE(l->gradient, l->batch, outputs, err));
+    TRY(RESERVE(l->metrics, l->params->epochs, 1, err));
     return learn_describe(training, l->params, l->weights_checksum,
-                          learn_validation_checksum(l->validation), &l->text, err);
+                          learn_validation_checksum(&l->validation), &l->text, err);
 }
 
 /* The best epoch's network, for answers. */
@@ -391,14 +330,9 @@ static fds_status make_explainer(const learner *l, fds__explainer **out, fds_err
     const fds__training *training = l->training;
     TRY(learn_explainer_create(l->params->network, l->params->precision, training->players,
                                training->classes, training->shape,
-                               l->params->is_by_group ? training->groups : NULL,
-                               learn_objective_scale(l->objective), l->params->threads, out, err));
-    fds_status status = learn_weights_give(&l->best, learn_explainer_net(*out), err);
-    if (status != FDS_OK) {
-        fds__explainer_free(*out);
-        *out = NULL;
-    }
-    return status;
+                               l->params->is_by_group ? training->groups : NULL, l->objective.scale,
+                               l->params->threads, out, err));
+    return learn_weights_give(&l->best, learn_explainer_net(*out), err);
 }
 
 static fds_status learn(learner *l, const char *dir, fds__explainer **out, fds_error *err) {
@@ -409,7 +343,7 @@ static fds_status learn(learner *l, const char *dir, fds__explainer **out, fds_e
         TRY(begin_explainer(l, err));
     }
     TRY(explain(l, err));
-    uint64_t all = steps_in_all(l); /* stopped early or not, there is nothing left to do */
+    uint64_t all = steps_in_all(l); /* also after an early stop: nothing is left to do */
     TRY(fds__report(l->events, STAGE, "steps", all, all, l->start_s, err));
     TRY(learn_curves_write(dir, l->metrics, l->epoch, l->best_epoch, err));
     return make_explainer(l, out, err);
@@ -417,8 +351,8 @@ static fds_status learn(learner *l, const char *dir, fds__explainer **out, fds_e
 
 static void learner_free(learner *l) {
     stage_free(l);
-    learn_objective_free(l->objective);
-    learn_validation_free(l->validation);
+    learn_objective_free(&l->objective);
+    learn_validation_free(&l->validation);
     fds__safetensors_free(l->weights);
     fds__free(l->text.data);
     fds__free(l->order);
@@ -430,17 +364,15 @@ static void learner_free(learner *l) {
 
 fds_status fds__learn(const fds__training *training, const fds__explainer_params *params,
                       const char *dir, const fds_events *events, fds__explainer **out,
-                      fds__learnt *learnt, fds_error *err) {
+                      fds__fit_report *report, fds_error *err) {
     learner l = {.training = training, .params = params, .events = events};
     fds__blas_begin();
     fds_status status = learn(&l, dir, out, err);
     fds__blas_end();
-    if (status == FDS_OK && learnt) {
-        *learnt = (fds__learnt){.epochs = l.epoch,
-                                .best_epoch = l.best_epoch,
-                                .validation_loss = l.metrics[l.best_epoch - 1].validation_loss,
-                                .metrics = l.metrics};
-        l.metrics = NULL;
+    if (status == FDS_OK) {
+        report->epochs = l.epoch;
+        report->best_epoch = l.best_epoch;
+        report->loss = l.metrics[l.best_epoch - 1].validation_loss;
     }
     learner_free(&l);
     return status;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the files that train an explainer share: objective.c, validation.c, learn.c, checkpoint.c,
- * explainer.c and curves.c. */
+ * What the files that train an explainer share. */
 #ifndef FDS_LEARN_H
 #define FDS_LEARN_H
 
@@ -8,41 +7,70 @@
 
 /* ---- objective.c ---- */
 
+/* A coalition drawn for an input of the batch. */
+typedef struct learn_draw {
+    size_t row, slot; /* slot: place in the batch * draws + draw */
+} learn_draw;
+
 /* From a network's outputs u to values phi:
  *     phi_hat = scale u, or scale u_g / |D_g| for each member of a group g,
  *     phi     = phi_hat + (v(1) - v(0) - sum phi_hat) / players.
  * The losses are functions of phi; their gradients go through all of that, back to u. */
-typedef struct learn_objective learn_objective;
+typedef struct learn_objective {
+    const fds__training *training;
+    fds__objective kind;
+    bool is_by_group, takes_all;
+    uint32_t batch;
+    uint64_t seed;
+    size_t each, outputs; /* outputs per label: players or groups; of all labels */
+    double gamma, scale, divisor;
+    float *start;        /* (classes, each) initial bias of the last layer: mean targets, or 0 */
+    double *phi, *slope; /* (classes, players) of one input */
+    /* FDS__OBJECTIVE_PAPER */
+    size_t draws, units; /* units: pairs or single rows, whichever the plan has */
+    double *cumulative;  /* (units) sums of their weights */
+    learn_draw *drawn;   /* (batch, draws) */
+    double *members;     /* (draws, players) 0 or 1, of one input */
+    double *weights;     /* (draws), they add up to 1 */
+    double *v;           /* (batch, draws, classes) */
+    double *rest;        /* (classes, draws) */
+} learn_objective;
 
-/* Computes all scales, from the inputs that are learnt from alone. The training must outlive it. */
-fds_status learn_objective_create(const fds__training *training,
-                                  const fds__explainer_params *params, uint32_t batch,
-                                  learn_objective **out, fds_error *err);
+/* Computes all scales, from the training inputs alone. The training must outlive the objective;
+ * learn_objective_free is needed after a failure too. */
+fds_status learn_objective_init(learn_objective *objective, const fds__training *training,
+                                const fds__explainer_params *params, uint32_t batch,
+                                fds_error *err);
 void learn_objective_free(learn_objective *objective);
-size_t learn_objective_outputs(const learn_objective *objective); /* of the network: all labels */
-double learn_objective_scale(const learn_objective *objective);
-/* (outputs) where the last layer's bias starts: the mean of the targets, else 0. */
-const float *learn_objective_start(const learn_objective *objective);
 /* phi (classes, players) of an input, from u (outputs). */
 void learn_values(const learn_objective *objective, size_t input, const float *u, double *phi);
-/* The loss of a step on inputs[batch], from u (batch, outputs), and its gradient by u. What is
- * drawn depends on seed, epoch and step alone. */
+/* The loss of a step on inputs[batch], from u (batch, outputs), and its gradient with respect to u.
+ * The coalitions drawn depend on seed, epoch and step alone. */
 fds_status learn_objective_apply(learn_objective *objective, const uint32_t *inputs, uint32_t epoch,
                                  uint32_t step, const float *u, double *loss, float *gradient,
                                  fds_error *err);
 
 /* Mean cross-entropy of the labels of inputs[count] under softmax(u), u (count, classes), and its
- * gradient by u. */
+ * gradient with respect to u. */
 double learn_cross_entropy(const fds__training *training, const uint32_t *inputs, size_t count,
                            const float *u, float *gradient);
 
 /* ---- validation.c ---- */
 
-/* The paper's loss on inputs and coalitions kept out. Their utilities are validation in memory. */
-typedef struct learn_validation learn_validation;
+/* The paper's loss on validation inputs and validation coalitions, whose utilities are in memory. */
+typedef struct learn_validation {
+    const fds__training *training;
+    size_t rows, first; /* first: number of the first validation input */
+    double weights_sum;
+    float *members;     /* (rows, players) 0 or 1 */
+    float *v;           /* (validation, classes, rows) v(s) - v(0) */
+    double *read, *phi; /* (validation, classes) of one row; (classes, players) of one input */
+    float *phi32, *fit; /* (classes, players), (classes, rows) of one input */
+} learn_validation;
 
-fds_status learn_validation_create(const fds__training *training, learn_validation **out,
-                                   fds_error *err);
+/* learn_validation_free is needed after a failure too. */
+fds_status learn_validation_init(learn_validation *validation, const fds__training *training,
+                                 fds_error *err);
 void learn_validation_free(learn_validation *validation);
 uint64_t learn_validation_checksum(const learn_validation *validation);
 fds_status learn_validation_loss(learn_validation *validation, const learn_objective *objective,
@@ -50,7 +78,7 @@ fds_status learn_validation_loss(learn_validation *validation, const learn_objec
 
 /* ---- curves.c ---- */
 
-/* Appends one JSON object a line: {"epoch", "lr", "loss", "validation_loss"}. */
+/* Appends one JSON object per line: {"epoch", "lr", "loss", "validation_loss"}. */
 void learn_metrics_print(const fds__metric *metrics, size_t count, fds__text *text);
 /* Reads exactly count such lines back, to the bit; the caller fds__frees *metrics. FDS_ERR_FORMAT. */
 fds_status learn_metrics_parse(const char *where, const char *text, size_t count,
@@ -61,7 +89,7 @@ fds_status learn_curves_write(const char *dir, const fds__metric *metrics, size_
 
 /* ---- checkpoint.c ---- */
 
-/* All of a network's tensors in memory: weights and running statistics. */
+/* A copy of a network's tensors: weights and running statistics. */
 typedef struct learn_weights {
     size_t count;
     char (*names)[64];
@@ -70,11 +98,11 @@ typedef struct learn_weights {
 } learn_weights;
 
 fds_status learn_weights_take(learn_weights *weights, const fds__deep *net, fds_error *err);
-/* Writes those tensors of the network that weights has by name. */
+/* Writes the tensors of the network whose names weights has. */
 fds_status learn_weights_give(const learn_weights *weights, fds__deep *net, fds_error *err);
 void learn_weights_free(learn_weights *weights);
 
-/* Everything that the bits of a training depend on. */
+/* Appends everything that the bits of a training depend on. */
 fds_status learn_describe(const fds__training *training, const fds__explainer_params *params,
                           uint64_t weights_checksum, uint64_t validation_checksum, fds__text *text,
                           fds_error *err);
@@ -83,15 +111,15 @@ fds_status learn_describe(const fds__training *training, const fds__explainer_pa
 typedef struct learn_state {
     const char *text; /* of learn_describe */
     bool is_warm_up;
-    uint32_t epoch; /* of its stage, made so far */
+    uint32_t epoch; /* completed epochs of the stage */
     fds__deep *net;
-    learn_weights *best;        /* not in warming up */
-    const fds__metric *metrics; /* (epoch), not in warming up */
+    learn_weights *best;        /* not while warming up */
+    const fds__metric *metrics; /* (epoch), not while warming up */
 } learn_state;
 
 fds_status learn_checkpoint_write(const char *path, const learn_state *state, fds_error *err);
 
-/* A checkpoint that was read. */
+/* A checkpoint as read from its file. */
 typedef struct learn_checkpoint {
     fds__safetensors *file;
     bool is_warm_up;
@@ -100,12 +128,12 @@ typedef struct learn_checkpoint {
     fds__metric *metrics; /* (epoch), or NULL */
 } learn_checkpoint;
 
-/* One that fits the text; FDS_ERR_NOT_FOUND when there is none, FDS_ERR_USAGE when it is of another
- * training, else what is wrong with it. */
+/* text: of learn_describe. FDS_ERR_NOT_FOUND: there is none, FDS_ERR_USAGE: it is of another
+ * training. */
 fds_status learn_checkpoint_read(const char *path, const char *text, learn_checkpoint *checkpoint,
                                  fds_error *err);
-/* Puts its tensors into the network and best (NULL in warming up), which has the network's names.
- */
+/* Copies its tensors into the network and into best, which has the network's names (NULL while
+ * warming up). */
 fds_status learn_checkpoint_restore(const char *path, const learn_checkpoint *checkpoint,
                                     fds__deep *net, learn_weights *best, fds_error *err);
 void learn_checkpoint_free(learn_checkpoint *checkpoint);
@@ -114,14 +142,14 @@ void learn_checkpoint_free(learn_checkpoint *checkpoint);
 
 enum { LEARN_WARM_UP = 10 }; /* epochs */
 
-/* Seconds between two checkpoints at the least, and below which a training leaves none. Tests set
- * it to 0: one after every epoch. */
+/* The least seconds between two checkpoints; a shorter training leaves none. Tests set it to 0: one
+ * after every epoch. */
 extern double learn_checkpoint_s;
 
 /* ---- explainer.c ---- */
 
-/* A new network for answers, its weights yet to be written into explainer_net. groups: where
- * outputs are groups, else NULL; they are copied. */
+/* A network for answers; the caller writes its weights into learn_explainer_net. groups, which are
+ * copied: where outputs are groups, else NULL. */
 fds_status learn_explainer_create(const char *network, fds__precision precision, size_t players,
                                   uint32_t classes, fds_shape shape, const fds_groups *groups,
                                   double scale, unsigned threads, fds__explainer **out,

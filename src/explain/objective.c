@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Losses of an explainer and their gradients by the network's outputs (learn.h has how these become
- * values phi).
+ * Losses of an explainer and their gradients with respect to the network's outputs; learn.h says how
+ * outputs become values phi.
  *
- *   FDS__OBJECTIVE_CLOSED  (phi - target)^2 / D, mean over inputs, labels and players; D: the variance of the
- *               targets of a player over the inputs, so that 1 is what a constant would reach
+ *   FDS__OBJECTIVE_CLOSED  (phi - target)^2 / D, mean over inputs, labels and players; D: the variance of a
+ *               player's targets over the inputs: a constant reaches 1
  *   FDS__OBJECTIVE_PAPER   (v(s) - v(0) - s'phi)^2 / D, mean over inputs, labels and the coalitions drawn for
  *               an input (the paper's loss); D: the mean of (v(1) - v(0))^2
  *
- * gamma adds gamma sum_g |phi_g - mean(phi_g)| / D, the distance of a group's members to their mean
- * (GFDS+; for FDS__OBJECTIVE_CLOSED over the number of players as well), its gradient being 0 where it is 0.
+ * gamma adds gamma sum_g max(|phi_g - mean(phi_g)| - t, 0) / D, the distance of a group's members
+ * from their mean (GFDS+; with FDS__OBJECTIVE_CLOSED divided by the number of players as well). The
+ * tolerance t is TOLERANCE times the scale of the outputs for each member. Members of a group that
+ * have equal targets differ by rounding alone, at most 5e-7 of that scale in trainings measured; the
+ * direction of such a difference means nothing, and a gradient along it would make the explainer
+ * depend on the processor.
  *
  * Both have the same minimiser wherever the network can reach it: for one input, the mean of the
  * second over s is (phi - phi*)' A (phi - phi*) + const with phi* the least-squares values and one
  * A for all inputs.
  *
  * Coalitions are drawn from the rows of the plan, in pairs where the plan has pairs, in proportion
- * to their weights, anew for each input and step, and shared by its labels. A training with no more
- * rows than are to be drawn takes every row with its weight instead: that is the mean itself.
+ * to their weights, for each input and step; the labels of an input share them. A training with no
+ * more rows than draws takes every row with its weight instead: that is the mean itself.
  */
 #include "explain/learn.h"
 
@@ -26,29 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    size_t row, slot; /* slot: input of the batch * draws + draw */
-} draw;
-
-struct learn_objective {
-    const fds__training *training;
-    fds__objective kind;
-    bool is_by_group, takes_all;
-    uint32_t batch;
-    uint64_t seed;
-    size_t outputs; /* of one label: players or groups */
-    double gamma, scale, divisor;
-    float *start;        /* (classes, outputs) */
-    double *phi, *slope; /* (classes, players) of one input */
-    /* FDS__OBJECTIVE_PAPER */
-    size_t draws, cases; /* cases: pairs or rows */
-    double *cumulative;  /* (cases) sums of their weights */
-    draw *drawn;         /* (batch * draws) */
-    double *members;     /* (draws, players) 0 or 1, of one input */
-    double *weights;     /* (draws), they add up to 1 */
-    double *v;           /* (batch, draws, classes) */
-    double *rest;        /* (classes, draws) */
-};
+#define TOLERANCE 1e-4 /* of the penalty */
 
 void fds__normalise(double total, size_t count, double *values) {
     double sum = 0;
@@ -69,10 +51,10 @@ void learn_values(const learn_objective *o, size_t input, const float *u, double
     const fds__training *training = o->training;
     size_t n = training->players;
     const uint32_t *members;
-    for (size_t y = 0; y < training->classes; y++, u += o->outputs, phi += n) {
+    for (size_t y = 0; y < training->classes; y++, u += o->each, phi += n) {
         for (size_t i = 0; !o->is_by_group && i < n; i++)
             phi[i] = o->scale * (double)u[i];
-        for (size_t g = 0; o->is_by_group && g < o->outputs; g++) {
+        for (size_t g = 0; o->is_by_group && g < o->each; g++) {
             size_t count = fds_groups_members(training->groups, g, &members);
             for (size_t i = 0; i < count; i++)
                 phi[members[i]] = o->scale * (double)u[g] / (double)count;
@@ -81,16 +63,16 @@ void learn_values(const learn_objective *o, size_t input, const float *u, double
     }
 }
 
-/* The gradient by u (outputs) from that by phi (players) of one label. */
+/* The gradient with respect to u (each) from that with respect to phi (players), for one label. */
 static void values_back(const learn_objective *o, const double *slope, float *gradient) {
     size_t n = o->training->players;
     const uint32_t *members;
-    double mean = 0; /* what normalising takes away */
+    double mean = 0; /* which normalising removes */
     for (size_t i = 0; i < n; i++)
         mean += slope[i] / (double)n;
     for (size_t i = 0; !o->is_by_group && i < n; i++)
         gradient[i] = (float)(o->scale * (slope[i] - mean));
-    for (size_t g = 0; o->is_by_group && g < o->outputs; g++) {
+    for (size_t g = 0; o->is_by_group && g < o->each; g++) {
         size_t count = fds_groups_members(o->training->groups, g, &members);
         double sum = 0;
         for (size_t i = 0; i < count; i++)
@@ -124,7 +106,7 @@ static void set_members(learn_objective *o, size_t place) {
     }
 }
 
-/* place: of the input in the batch */
+/* place: the input's in the batch */
 static double paper_loss(learn_objective *o, size_t input, size_t place) {
     const fds__training *training = o->training;
     size_t labels = training->classes, draws = o->draws, n = training->players;
@@ -145,7 +127,7 @@ static double paper_loss(learn_objective *o, size_t input, size_t place) {
     return loss;
 }
 
-/* Adds the penalty's gradient of one label to slope. */
+/* The penalty of one label; adds its gradient to slope. */
 static double penalty(const learn_objective *o, double factor, const double *phi, double *slope) {
     const fds_groups *groups = o->training->groups;
     const uint32_t *members;
@@ -157,9 +139,11 @@ static double penalty(const learn_objective *o, double factor, const double *phi
             mean += phi[members[i]] / (double)count;
         for (size_t i = 0; i < count; i++)
             square += (phi[members[i]] - mean) * (phi[members[i]] - mean);
-        double norm = sqrt(square);
-        loss += factor * norm;
-        for (size_t i = 0; norm > 0 && i < count; i++)
+        double norm = sqrt(square), tolerance = TOLERANCE * o->scale * sqrt((double)count);
+        if (norm <= tolerance)
+            continue;
+        loss += factor * (norm - tolerance);
+        for (size_t i = 0; i < count; i++)
             slope[members[i]] += factor * (phi[members[i]] - mean) / norm;
     }
     return loss;
@@ -167,9 +151,9 @@ static double penalty(const learn_objective *o, double factor, const double *phi
 
 /* ---- coalitions of a step ---- */
 
-static size_t draw_case(const learn_objective *o, fds_rng *rng) {
-    double target = fds_rng_unit(rng) * o->cumulative[o->cases - 1];
-    size_t low = 0, high = o->cases - 1; /* the first with cumulative > target */
+static size_t draw_unit(const learn_objective *o, fds_rng *rng) {
+    double target = fds_rng_unit(rng) * o->cumulative[o->units - 1];
+    size_t low = 0, high = o->units - 1; /* the first with cumulative > target */
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (o->cumulative[middle] > target)
@@ -181,14 +165,14 @@ static size_t draw_case(const learn_objective *o, fds_rng *rng) {
 }
 
 static int by_row(const void *a, const void *b) {
-    const draw *x = a, *y = b;
+    const learn_draw *x = a, *y = b;
     if (x->row != y->row)
         return x->row < y->row ? -1 : 1;
     return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
 static int by_slot(const void *a, const void *b) {
-    const draw *x = a, *y = b;
+    const learn_draw *x = a, *y = b;
     return (x->slot > y->slot) - (x->slot < y->slot);
 }
 
@@ -199,18 +183,18 @@ static void draw_rows(learn_objective *o, uint32_t epoch, uint32_t step) {
         size_t row = 2 + slot % o->draws;
         if (!o->takes_all)
             row = together == 2 && slot % 2 ? o->drawn[slot - 1].row + 1
-                                            : 2 + together * draw_case(o, &rng);
-        o->drawn[slot] = (draw){row, slot};
+                                            : 2 + together * draw_unit(o, &rng);
+        o->drawn[slot] = (learn_draw){row, slot};
     }
 }
 
-/* Reads the values in the order of the rows, which is that of a table on disk. */
-static fds_status read_values(learn_objective *o, const uint32_t *inputs, fds_error *err) {
+/* Reads the utilities in the order of the rows, which is that of a table on disk. */
+static fds_status read_utilities(learn_objective *o, const uint32_t *inputs, fds_error *err) {
     const fds_rows *rows = o->training->rows;
     size_t count = o->batch * o->draws, labels = o->training->classes;
     qsort(o->drawn, count, sizeof *o->drawn, by_row);
     for (size_t i = 0; i < count; i++) {
-        draw d = o->drawn[i];
+        learn_draw d = o->drawn[i];
         TRY(rows->read(rows->context, 0, d.row, inputs[d.slot / o->draws] * labels, labels,
                        o->v + d.slot * labels, err));
     }
@@ -224,23 +208,23 @@ fds_status learn_objective_apply(learn_objective *o, const uint32_t *inputs, uin
                                  uint32_t step, const float *u, double *loss, float *gradient,
                                  fds_error *err) {
     const fds__training *training = o->training;
-    size_t n = training->players, labels = training->classes, outputs = labels * o->outputs;
+    size_t n = training->players, labels = training->classes;
     bool is_closed = o->kind == FDS__OBJECTIVE_CLOSED;
     double strength = o->gamma / (o->divisor * (double)labels * (is_closed ? (double)n : 1));
     double sum = 0;
     if (!is_closed) {
         draw_rows(o, epoch, step);
-        TRY(read_values(o, inputs, err));
+        TRY(read_utilities(o, inputs, err));
     }
     for (size_t b = 0; b < o->batch; b++) {
-        learn_values(o, inputs[b], u + b * outputs, o->phi);
+        learn_values(o, inputs[b], u + b * o->outputs, o->phi);
         sum += is_closed ? closed_loss(o, inputs[b]) : paper_loss(o, inputs[b], b);
         for (size_t y = 0; y < labels; y++) {
             if (strength > 0)
                 sum += penalty(o, strength, o->phi + y * n, o->slope + y * n);
             for (size_t i = 0; i < n; i++)
                 o->slope[y * n + i] /= o->batch;
-            values_back(o, o->slope + y * n, gradient + b * outputs + y * o->outputs);
+            values_back(o, o->slope + y * n, gradient + b * o->outputs + y * o->each);
         }
     }
     *loss = sum / o->batch;
@@ -284,7 +268,7 @@ static double mean_square_total(const fds__training *training) {
 /* An input's targets (classes, outputs): of the players, or the sums of the groups. */
 static void output_targets(const learn_objective *o, bool is_by_group, size_t input, double *out) {
     const fds__training *training = o->training;
-    size_t n = training->players, outputs = is_by_group ? o->outputs : n;
+    size_t n = training->players, outputs = is_by_group ? o->each : n;
     const float *target = training->targets + input * training->classes * n;
     memset(out, 0, training->classes * outputs * sizeof *out);
     for (size_t y = 0; y < training->classes; y++)
@@ -293,10 +277,10 @@ static void output_targets(const learn_objective *o, bool is_by_group, size_t in
                 (double)target[y * n + i];
 }
 
-/* mean (classes, outputs) of the targets over the inputs learnt from; returns the variance. */
+/* mean (classes, outputs) of the targets over the training inputs; returns the variance. */
 static double target_spread(learn_objective *o, bool is_by_group, double *mean) {
     const fds__training *training = o->training;
-    size_t size = training->classes * (is_by_group ? o->outputs : training->players);
+    size_t size = training->classes * (is_by_group ? o->each : training->players);
     size_t train = training->inputs - training->validation;
     double sum = 0;
     memset(mean, 0, size * sizeof *mean);
@@ -313,21 +297,20 @@ static double target_spread(learn_objective *o, bool is_by_group, double *mean) 
     return sum / (double)(train * size);
 }
 
-/* Games in which nothing happens have no scale: any will do. */
+/* A game of constant utilities has no scale: any will do. */
 static double positive(double value) { return value > 0 && isfinite(value) ? value : 1; }
 
 static void set_scales(learn_objective *o) {
     const fds__training *training = o->training;
-    size_t outputs = training->classes * o->outputs;
     if (o->kind == FDS__OBJECTIVE_PAPER) {
         o->divisor = positive(mean_square_total(training));
-        o->scale = sqrt(o->divisor / (double)o->outputs);
+        o->scale = sqrt(o->divisor / (double)o->each);
         return;
     }
     double *mean = o->slope;
     o->divisor = positive(target_spread(o, false, mean));
     o->scale = sqrt(positive(target_spread(o, o->is_by_group, mean)));
-    for (size_t i = 0; i < outputs; i++)
+    for (size_t i = 0; i < o->outputs; i++)
         o->start[i] = (float)(mean[i] / o->scale);
 }
 
@@ -335,21 +318,16 @@ static void set_scales(learn_objective *o) {
 
 static fds_status set_draws(learn_objective *o, uint32_t draws, fds_error *err) {
     const fds_plan *plan = o->training->plan;
-    size_t rows = fds_plan_rows(plan) - 2, together = fds_plan_is_paired(plan) ? 2 : 1, count;
+    size_t rows = fds_plan_rows(plan) - 2, together = fds_plan_is_paired(plan) ? 2 : 1;
     o->takes_all = draws >= rows;
     o->draws = o->takes_all ? rows : draws;
-    o->cases = rows / together;
-    if (!fds__mul(o->draws, o->batch, &count) || !fds__mul(count, o->training->classes, &count))
-        return fds__fail(err, FDS_ERR_LIMIT, "%zu coalitions for each of %u inputs are too many",
-                         o->draws, o->batch);
-    o->cumulative = fds__alloc_zero(o->cases, sizeof *o->cumulative);
-    o->drawn = fds__alloc_zero(o->batch * o->draws, sizeof *o->drawn);
-    o->members = fds__alloc_zero(o->draws, o->training->players * sizeof *o->members);
-    o->weights = fds__alloc_zero(o->draws, sizeof *o->weights);
-    o->v = fds__alloc_zero(count, sizeof *o->v);
-    o->rest = fds__alloc_zero(o->draws, o->training->classes * sizeof *o->rest);
-    if (!o->cumulative || !o->drawn || !o->members || !o->weights || !o->v || !o->rest)
-        return fds__fail_nomem(err, count * sizeof *o->v);
+    o->units = rows / together;
+    TRY(RESERVE(o->cumulative, o->units, 1, err));
+    TRY(RESERVE(o->drawn, o->batch, o->draws, err));
+    TRY(RESERVE(o->members, o->draws, o->training->players, err));
+    TRY(RESERVE(o->weights, o->draws, 1, err));
+    TRY(RESERVE(o->v, o->batch * o->draws, o->training->classes, err));
+    TRY(RESERVE(o->rest, o->draws, o->training->classes, err));
     double sum = 0;
     for (size_t row = 0; row < rows; row++) {
         sum += fds_plan_weight(plan, 2 + row);
@@ -364,43 +342,26 @@ static fds_status set_draws(learn_objective *o, uint32_t draws, fds_error *err) 
     return FDS_OK;
 }
 
-static fds_status make(learn_objective *o, const fds__explainer_params *params, fds_error *err) {
-    const fds__training *training = o->training;
-    size_t size = training->classes * training->players;
-    o->outputs = o->is_by_group ? fds_groups_count(training->groups) : training->players;
-    o->start = fds__alloc_zero(size, sizeof *o->start);
-    o->phi = fds__alloc_zero(size, sizeof *o->phi);
-    o->slope = fds__alloc_zero(size, sizeof *o->slope);
-    if (!o->start || !o->phi || !o->slope)
-        return fds__fail_nomem(err, size * sizeof *o->phi);
-    set_scales(o);
-    return o->kind == FDS__OBJECTIVE_PAPER ? set_draws(o, params->draws, err) : FDS_OK;
-}
-
-fds_status learn_objective_create(const fds__training *training,
-                                  const fds__explainer_params *params, uint32_t batch,
-                                  learn_objective **out, fds_error *err) {
-    learn_objective *o = fds__alloc_zero(1, sizeof *o);
-    if (!o)
-        return fds__fail_nomem(err, sizeof *o);
+fds_status learn_objective_init(learn_objective *o, const fds__training *training,
+                                const fds__explainer_params *params, uint32_t batch,
+                                fds_error *err) {
+    size_t n = training->players;
     *o = (learn_objective){.training = training,
                            .kind = params->objective,
                            .is_by_group = params->is_by_group,
                            .gamma = params->is_by_group || !training->groups ? 0 : params->gamma,
+                           .each = params->is_by_group ? fds_groups_count(training->groups) : n,
                            .batch = batch,
                            .seed = params->seed};
-    fds_status status = make(o, params, err);
-    if (status != FDS_OK) {
-        learn_objective_free(o);
-        return status;
-    }
-    *out = o;
-    return FDS_OK;
+    o->outputs = training->classes * o->each;
+    TRY(RESERVE(o->start, training->classes, n, err));
+    TRY(RESERVE(o->phi, training->classes, n, err));
+    TRY(RESERVE(o->slope, training->classes, n, err));
+    set_scales(o);
+    return o->kind == FDS__OBJECTIVE_PAPER ? set_draws(o, params->draws, err) : FDS_OK;
 }
 
 void learn_objective_free(learn_objective *o) {
-    if (!o)
-        return;
     fds__free(o->start);
     fds__free(o->phi);
     fds__free(o->slope);
@@ -410,11 +371,4 @@ void learn_objective_free(learn_objective *o) {
     fds__free(o->weights);
     fds__free(o->v);
     fds__free(o->rest);
-    fds__free(o);
 }
-
-size_t learn_objective_outputs(const learn_objective *o) {
-    return o->training->classes * o->outputs;
-}
-double learn_objective_scale(const learn_objective *o) { return o->scale; }
-const float *learn_objective_start(const learn_objective *o) { return o->start; }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A fitted run, opened to answer: the service model says what is predicted and v(1), its untrained
- * network v(0); the explainer, or the bank, how the difference is divided. */
+ * A fitted run, opened to answer: the service model gives the predicted label and v(1), its untrained
+ * network v(0); the explainer, or the bank, divides the difference. */
 #include "explain/run.h"
 
 #include <string.h>
 
 enum {
-    CHUNK_VALUES = 1 << 22, /* values of all labels and players that are validation at a time */
+    CHUNK_VALUES = 1 << 22, /* values of all labels and players in memory at a time */
     CHUNK_INPUTS = 256,
 };
 
@@ -19,10 +19,10 @@ struct fds_run {
     fds_model *service;
     fds_net *net;
     fds_lane *lane;
-    float *initial; /* (net): v(0) is what it answers */
+    float *initial; /* weights of the untrained network */
     fds__explainer *explainer;
     fds__calibration calibration;
-    fds__fit_plans plans; /* of the bank, which is opened when it is first asked */
+    fds__fit_plans plans; /* of the bank, which is opened for its first answer */
     fds__bank *bank;
     fds_dataset *samples;
     float *raw; /* (chunk, classes, players) */
@@ -48,59 +48,58 @@ void fds_run_free(fds_run *run) {
     fds__free(run);
 }
 
-static fds_status path_of(const fds_run *run, const char *name, char path[FDS__PATH_MAX],
-                          fds_error *err) {
-    return fds__path_join(path, FDS__PATH_MAX, run->dir, name, err);
-}
-
 /* ---- opening ---- */
 
 static fds_status open_service(fds_run *run, fds_error *err) {
     const fds__run_record *r = &run->record;
     char path[FDS__PATH_MAX];
-    TRY(path_of(run, FDS__RUN_SERVICE, path, err));
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_SERVICE, err));
     TRY(fds_model_load(path, &run->service, err));
     const fds__model_info info = fds__model_get_info(run->service);
-    if (!fds__shape_equal(info.shape, r->shape) || info.classes != r->classes)
+    if (!fds__shape_equal(info.shape, r->info.shape) || info.classes != r->info.classes)
         return fds__fail(err, FDS_ERR_SHAPE,
                          "%s: a model for samples of %ux%ux%u and %u classes, but the run is of "
                          "%ux%ux%u and %u",
                          path, info.shape.channels, info.shape.height, info.shape.width,
-                         info.classes, r->shape.channels, r->shape.height, r->shape.width,
-                         r->classes);
-    TRY(fds_net_create(info.network, r->shape, r->classes, &run->net, err));
+                         info.classes, r->info.shape.channels, r->info.shape.height,
+                         r->info.shape.width, r->info.classes);
+    TRY(fds_net_create(info.network, r->info.shape, r->info.classes, &run->net, err));
     TRY(fds_lane_create(run->net, &run->lane, err));
-    run->initial = fds__alloc(fds_net_weights(run->net) * sizeof *run->initial);
-    if (!run->initial)
-        return fds__fail_nomem(err, fds_net_weights(run->net) * sizeof *run->initial);
-    fds_net_init(run->net, r->settings.value.train.seed, run->initial);
+    TRY(RESERVE(run->initial, fds_net_weights(run->net), 1, err));
+    fds_net_init(run->net, r->settings.utility.train.seed, run->initial);
     return FDS_OK;
 }
 
+/* labels (players) and names (classes) are scratch. */
+static fds_status make_samples(fds_run *run, const char *path, const fds__tensor *t,
+                               uint16_t *labels, const char **names, fds_error *err) {
+    const fds__run_info *info = &run->record.info;
+    fds_shape s = info->shape;
+    const uint32_t dims[4] = {(uint32_t)info->players, s.channels, s.height, s.width};
+    if (!t || t->rank != 4 || memcmp(t->dims, dims, sizeof dims) != 0)
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: it must have a tensor \"samples\" of %ux%ux%ux%u",
+                         path, dims[0], dims[1], dims[2], dims[3]);
+    for (size_t p = 0; p < info->players; p++)
+        labels[p] = (uint16_t)fds__run_player_label(run, p);
+    for (uint32_t c = 0; c < info->classes; c++)
+        names[c] = fds__run_class_name(run, c);
+    return fds__dataset_create(info->players, s, NULL, t->values, labels, info->classes, names,
+                               &run->samples, err);
+}
+
 static fds_status open_samples(fds_run *run, fds_error *err) {
-    const fds__run_record *r = &run->record;
     char path[FDS__PATH_MAX];
     fds__safetensors *file;
-    TRY(path_of(run, FDS__RUN_PLAYERS, path, err));
+    uint16_t *labels = NULL;
+    const char **names = NULL;
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_PLAYERS, err));
     TRY(fds__safetensors_read(path, &file, err));
-    const fds__tensor *t = fds__safetensors_find(file, "samples");
-    fds_status status = FDS_OK;
-    uint16_t *labels = fds__alloc(r->players * sizeof *labels);
-    const char **names = fds__alloc(r->classes * sizeof *names);
-    if (!t || t->rank != 4 || t->dims[0] != r->players || t->dims[1] != r->shape.channels ||
-        t->dims[2] != r->shape.height || t->dims[3] != r->shape.width)
-        status =
-            fds__fail(err, FDS_ERR_SHAPE, "%s: it must have a tensor \"samples\" of %zux%ux%ux%u",
-                      path, r->players, r->shape.channels, r->shape.height, r->shape.width);
-    else if (!labels || !names)
-        status = fds__fail_nomem(err, r->players * sizeof *labels);
-    for (size_t p = 0; status == FDS_OK && p < r->players; p++)
-        labels[p] = (uint16_t)fds__run_player_label(run, p);
-    for (uint32_t c = 0; status == FDS_OK && c < r->classes; c++)
-        names[c] = fds__run_class_name(run, c);
+    fds_status status = RESERVE(labels, run->record.info.players, 1, err);
     if (status == FDS_OK)
-        status = fds__dataset_create(r->players, r->shape, NULL, t->values, labels, r->classes,
-                                     names, &run->samples, err);
+        status = RESERVE(names, run->record.info.classes, 1, err);
+    if (status == FDS_OK)
+        status =
+            make_samples(run, path, fds__safetensors_find(file, "samples"), labels, names, err);
     fds__free(labels);
     fds__free(names);
     fds__safetensors_free(file);
@@ -110,37 +109,36 @@ static fds_status open_samples(fds_run *run, fds_error *err) {
 static fds_status open_explainer(fds_run *run, fds_error *err) {
     const fds__run_record *r = &run->record;
     char path[FDS__PATH_MAX];
-    if (strcmp(r->explainer, "bank") == 0)
+    if (strcmp(r->info.explainer, "bank") == 0)
         return FDS_OK;
-    TRY(path_of(run, FDS__RUN_EXPLAINER, path, err));
-    TRY(fds__explainer_load(path, r->players, r->classes, r->shape, r->groups,
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_EXPLAINER, err));
+    TRY(fds__explainer_load(path, r->info.players, r->info.classes, r->info.shape, r->groups,
                             run->explainer_threads, &run->explainer, err));
-    TRY(path_of(run, FDS__RUN_ERRORS, path, err));
-    TRY(fds__calibration_load(path, r->classes, r->players, &run->calibration, err));
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_ERRORS, err));
+    TRY(fds__calibration_load(path, r->info.classes, r->info.players, &run->calibration, err));
     snprintf(run->error_source, sizeof run->error_source, "calibrated on %zu validation inputs",
              run->calibration.inputs);
-    size_t each = r->players * r->classes;
+    size_t each = r->info.players * r->info.classes;
     run->chunk = MAX((size_t)1, MIN((size_t)CHUNK_INPUTS, CHUNK_VALUES / each));
-    run->raw = fds__alloc(run->chunk * each * sizeof *run->raw);
-    return run->raw ? FDS_OK : fds__fail_nomem(err, run->chunk * each * sizeof *run->raw);
+    return RESERVE(run->raw, run->chunk, each, err);
 }
 
 static fds_status open_parts(fds_run *run, fds_error *err) {
     run->text = fds__json_text(run->record.json, JSON_INDENT(1));
     if (!run->text)
         return fds__fail_nomem(err, 1);
-    /* one: an answer takes less than a millisecond, and two threads that wait for each other take
-     * hundreds beside other busy processes */
+    /* One by default: an answer takes less than a millisecond, but hundreds when two threads wait for
+     * each other beside other busy processes. */
     run->explainer_threads = MAX(run->threads, 1u);
     run->threads = run->threads ? run->threads : run->record.threads;
     run->chunk = CHUNK_INPUTS;
     TRY(open_service(run, err));
     TRY(open_samples(run, err));
     TRY(open_explainer(run, err));
-    return fds__run_record_check(run->dir, &run->record, err); /* what the readers cannot see */
+    return fds__run_record_check(run->dir, &run->record, err); /* damage that readers cannot see */
 }
 
-/* What is damaged or lost, its fit can mend. */
+/* The same fit repairs damaged or lost files. */
 static fds_status open_whole(fds_run *run, fds_error *err) {
     fds_error why;
     fds_status status = fds__run_record_read(run->dir, &run->record, &why);
@@ -156,21 +154,18 @@ static fds_status open_whole(fds_run *run, fds_error *err) {
 }
 
 fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err) {
-    fds_run *run = fds__alloc_zero(1, sizeof *run);
-    if (!run)
-        return fds__fail_nomem(err, sizeof *run);
+    fds_run *run;
+    if (strlen(dir) >= sizeof run->dir)
+        return fds__fail(err, FDS_ERR_USAGE, "the name of the run's folder is too long");
+    TRY(RESERVE(run, 1, 1, err));
     run->threads = threads;
-    fds_status status = FDS_OK;
-    if ((size_t)snprintf(run->dir, sizeof run->dir, "%s", dir) >= sizeof run->dir)
-        status = fds__fail(err, FDS_ERR_USAGE, "the name of the run's folder is too long");
+    strcpy(run->dir, dir);
+    fds_status status = open_whole(run, err);
     if (status == FDS_OK)
-        status = open_whole(run, err);
-    if (status != FDS_OK) {
+        *out = run;
+    else
         fds_run_free(run);
-        return status;
-    }
-    *out = run;
-    return FDS_OK;
+    return status;
 }
 
 static fds_status open_bank(fds_run *run, fds_error *err) {
@@ -178,14 +173,13 @@ static fds_status open_bank(fds_run *run, fds_error *err) {
     char path[FDS__PATH_MAX];
     if (run->bank)
         return FDS_OK;
-    if (!r->has_bank)
+    if (!r->info.has_bank)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: the run has no bank: its sub-models were not kept (fit it with "
-                         "--keep-models)",
+                         "%s: the run has no bank of sub-models; fit it with `keep_models`",
                          run->dir);
-    TRY(path_of(run, FDS__RUN_BANK, path, err));
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_BANK, err));
     if (!run->plans.all)
-        TRY(fds__fit_plans_make(&r->settings, r->players, r->groups, &run->plans, err));
+        TRY(fds__fit_plans_make(&r->settings, r->info.players, r->groups, &run->plans, err));
     const fds_ls_params ls = {.adjust = r->settings.adjust, .groups = r->groups};
     return fds__bank_open(path, run->net, run->plans.plan, &ls, &r->strengths, run->threads,
                           &run->bank, err);
@@ -193,19 +187,8 @@ static fds_status open_bank(fds_run *run, fds_error *err) {
 
 /* ---- what it is ---- */
 
-fds__run_info fds__run_get_info(const fds_run *run) {
-    const fds__run_record *r = &run->record;
-    return (fds__run_info){.method = r->method,
-                           .source = r->source,
-                           .explainer = r->explainer,
-                           .players = r->players,
-                           .groups = r->groups ? fds_groups_count(r->groups) : 0,
-                           .classes = r->classes,
-                           .shape = r->shape,
-                           .is_image = r->is_image,
-                           .has_bank = r->has_bank,
-                           .text = run->text};
-}
+fds__run_info fds__run_get_info(const fds_run *run) { return run->record.info; }
+const char *fds_run_describe(const fds_run *run) { return run->text; }
 
 static const json_t *player(const fds_run *run, size_t i) {
     return json_array_get(json_object_get(run->record.json, "players"), i);
@@ -230,13 +213,8 @@ size_t fds__run_player_size(const fds_run *run, size_t i) {
 
 const char *fds__run_folder(const fds_run *run) { return run->dir; }
 
-fds__run_origin fds__run_get_origin(const fds_run *run) {
-    const json_t *origin = json_object_get(run->record.json, "origin");
-    const char *path = json_string_value(json_object_get(origin, "path"));
-    return (fds__run_origin){.path = path ? path : run->record.source,
-                             .label = json_string_value(json_object_get(origin, "label")),
-                             .provider = json_string_value(json_object_get(origin, "provider")),
-                             .labels = json_string_value(json_object_get(origin, "labels"))};
+const char *fds__run_origin(const fds_run *run, const char *key) {
+    return json_string_value(json_object_get(json_object_get(run->record.json, "origin"), key));
 }
 
 const char *fds__run_class_name(const fds_run *run, uint32_t label) {
@@ -253,41 +231,43 @@ const char *fds__run_error_source(const fds_run *run, fds__answerer by) {
                                                        : run->error_source;
 }
 
-/* The first sample of every player must be there as it was. */
-fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err) {
-    const fds__run_record *r = &run->record;
-    if (!fds__shape_equal(train->shape, r->shape))
-        return fds__fail(
-            err, FDS_ERR_USAGE, "%s: fitted on %s with samples of %ux%ux%u, but %s has %ux%ux%u",
-            run->dir, r->source, r->shape.channels, r->shape.height, r->shape.width, train->source,
-            train->shape.channels, train->shape.height, train->shape.width);
-    float *sample = fds__alloc(2 * train->sample_size * sizeof *sample);
-    if (!sample)
-        return fds__fail_nomem(err, 2 * train->sample_size * sizeof *sample);
-    fds_status status = FDS_OK;
-    for (size_t p = 0; p < r->players && status == FDS_OK; p++) {
+/* The first sample of every player must be the same. pair (2, sample_size) is scratch. */
+static fds_status compare_samples(const fds_run *run, const fds_dataset *train, float *pair,
+                                  fds_error *err) {
+    size_t size = train->sample_size;
+    for (size_t p = 0; p < run->record.info.players; p++) {
         const json_t *list = json_object_get(player(run, p), "samples");
         size_t id = (size_t)json_integer_value(json_array_get(list, 0));
-        bool is_same = id < train->count;
-        if (is_same) {
-            fds_dataset_sample(train, id, sample);
-            fds_dataset_sample(run->samples, p, sample + train->sample_size);
-            is_same = memcmp(sample, sample + train->sample_size,
-                             train->sample_size * sizeof *sample) == 0;
+        if (id < train->count) {
+            fds_dataset_sample(train, id, pair);
+            fds_dataset_sample(run->samples, p, pair + size);
         }
-        if (!is_same)
-            status = fds__fail(err, FDS_ERR_USAGE,
-                               "%s: fitted on other data than %s: sample %zu, the first of player "
-                               "\"%s\", is not the same",
-                               run->dir, train->source, id, fds__run_player_name(run, p));
+        if (id >= train->count || memcmp(pair, pair + size, size * sizeof *pair) != 0)
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "%s: fitted on other data than %s: sample %zu, the first of player "
+                             "\"%s\", is not the same",
+                             run->dir, train->source, id, fds__run_player_name(run, p));
     }
-    fds__free(sample);
+    return FDS_OK;
+}
+
+fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err) {
+    fds_shape ours = run->record.info.shape, theirs = train->shape;
+    if (!fds__shape_equal(ours, theirs))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: fitted on %s with samples of %ux%ux%u, but %s has %ux%ux%u", run->dir,
+                         run->record.info.source, ours.channels, ours.height, ours.width,
+                         train->source, theirs.channels, theirs.height, theirs.width);
+    float *pair;
+    TRY(RESERVE(pair, 2, train->sample_size, err));
+    fds_status status = compare_samples(run, train, pair, err);
+    fds__free(pair);
     return status;
 }
 
 /* ---- answering ---- */
 
-/* Inputs first .. first+count-1 of the question. */
+/* Inputs first .. first+count-1 of those to explain. */
 typedef struct {
     size_t first, count;
     const fds_inputs *x;
@@ -295,10 +275,11 @@ typedef struct {
 } part;
 
 static void keep_ends(const fds_run *run, const part *p, bool is_given, const fds__answers *out) {
-    uint32_t classes = run->record.classes;
+    uint32_t classes = run->record.info.classes;
     for (size_t x = 0; x < p->count; x++) {
         const float *full = p->full + x * classes, *empty = p->empty + x * classes;
         size_t at = p->first + x;
+        assert(!is_given || out->labels[at] < classes);
         if (!is_given)
             out->labels[at] = fds__argmax_f32(full, classes);
         if (out->probs)
@@ -310,40 +291,39 @@ static void keep_ends(const fds_run *run, const part *p, bool is_given, const fd
     }
 }
 
+/* The explainer's values, not yet normalised. */
 static fds_status explain_by_network(fds_run *run, const part *p, const fds__answers *out,
                                      fds_error *err) {
-    uint32_t classes = run->record.classes;
-    size_t n = run->record.players;
+    size_t classes = run->record.info.classes, n = run->record.info.players;
     TRY(fds__explainer_run(run->explainer, p->x->values, p->count, run->raw, err));
     for (size_t x = 0; x < p->count; x++) {
-        const float *full = p->full + x * classes, *empty = p->empty + x * classes;
-        uint32_t y = out->labels[p->first + x];
-        double *values = out->values + (p->first + x) * n;
+        size_t at = p->first + x, y = out->labels[at];
+        bool is_other = y != fds__argmax_f32(p->full + x * classes, (uint32_t)classes);
         for (size_t i = 0; i < n; i++)
-            values[i] = run->raw[(x * classes + y) * n + i];
-        fds__normalise((double)full[y] - (double)empty[y], n, values);
-        bool is_other = y != fds__argmax_f32(full, classes);
+            out->values[at * n + i] = run->raw[(x * classes + y) * n + i];
         if (out->errors)
-            memcpy(out->errors + (p->first + x) * n,
-                   run->calibration.errors + (is_other * classes + y) * n, n * sizeof *out->errors);
+            memcpy(out->errors + at * n, run->calibration.errors + (is_other * classes + y) * n,
+                   n * sizeof *out->errors);
     }
     return FDS_OK;
 }
 
 static fds_status explain_by_bank(fds_run *run, const part *p, const fds__answers *out,
                                   fds_error *err) {
-    uint32_t classes = run->record.classes;
-    size_t n = run->record.players;
+    size_t at = p->first * run->record.info.players;
     TRY(open_bank(run, err));
-    TRY(fds__bank_explain(run->bank, p->x, out->labels + p->first, out->values + p->first * n,
-                          out->errors ? out->errors + p->first * n : NULL, err));
-    /* the bank's weights are rounded to 16 bits, and so are its v(1) and v(0) */
+    return fds__bank_explain(run->bank, p->x, out->labels + p->first, out->values + at,
+                             out->errors ? out->errors + at : NULL, err);
+}
+
+/* The bank needs this too: its weights, and so its v(1) and v(0), are rounded to 16 bits. */
+static void normalise_part(const fds_run *run, const part *p, const fds__answers *out) {
+    size_t n = run->record.info.players;
     for (size_t x = 0; x < p->count; x++) {
-        size_t at = x * classes + out->labels[p->first + x];
+        size_t at = x * run->record.info.classes + out->labels[p->first + x];
         fds__normalise((double)p->full[at] - (double)p->empty[at], n,
                        out->values + (p->first + x) * n);
     }
-    return FDS_OK;
 }
 
 static fds_status explain_part(fds_run *run, fds__answerer by, const fds_dataset *ds,
@@ -362,36 +342,29 @@ static fds_status explain_part(fds_run *run, fds__answerer by, const fds_dataset
         status = by == FDS__ANSWERER_BANK || !run->explainer ? explain_by_bank(run, p, out, err)
                                                              : explain_by_network(run, p, out, err);
     }
+    if (status == FDS_OK)
+        normalise_part(run, p, out);
     fds_inputs_free(x);
     return status;
-}
-
-static fds_status check_question(const fds_run *run, const fds_dataset *ds, const uint32_t *index,
-                                 size_t count, bool is_given, const fds__answers *answers,
-                                 fds_error *err) {
-    const fds__run_record *r = &run->record;
-    if (!fds__shape_equal(ds->shape, r->shape))
-        return fds__fail(err, FDS_ERR_SHAPE,
-                         "%s has samples of %ux%ux%u (channels, rows, columns), but the run "
-                         "explains %ux%ux%u",
-                         ds->source, ds->shape.channels, ds->shape.height, ds->shape.width,
-                         r->shape.channels, r->shape.height, r->shape.width);
-    TRY(fds__samples_check(ds, index, count, err));
-    for (size_t x = 0; is_given && x < count; x++)
-        if (answers->labels[x] >= r->classes)
-            return fds__fail(err, FDS_ERR_USAGE, "label %u: there are only %u, from 0",
-                             answers->labels[x], r->classes);
-    return FDS_OK;
 }
 
 fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *ds,
                             const uint32_t *index, size_t count, bool is_given,
                             const fds__answers *answers, fds_error *err) {
-    TRY(check_question(run, ds, index, count, is_given, answers, err));
-    size_t chunk = MIN(run->chunk, count), size = chunk * run->record.classes;
-    float *ends = fds__alloc(2 * size * sizeof *ends);
-    uint32_t *samples = fds__alloc(chunk * sizeof *samples);
-    fds_status status = ends && samples ? FDS_OK : fds__fail_nomem(err, 2 * size * sizeof *ends);
+    fds_shape ours = run->record.info.shape, theirs = ds->shape;
+    if (!fds__shape_equal(ours, theirs))
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "%s has samples of %ux%ux%u (channels, rows, columns), but the run "
+                         "explains %ux%ux%u",
+                         ds->source, theirs.channels, theirs.height, theirs.width, ours.channels,
+                         ours.height, ours.width);
+    TRY(fds__samples_check(ds, index, count, err));
+    size_t chunk = MIN(run->chunk, count), size = chunk * run->record.info.classes;
+    float *ends = NULL;
+    uint32_t *samples = NULL;
+    fds_status status = RESERVE(ends, 2, size, err);
+    if (status == FDS_OK)
+        status = RESERVE(samples, chunk, 1, err);
     for (size_t first = 0; first < count && status == FDS_OK; first += chunk) {
         part p = {first, MIN(chunk, count - first), NULL, ends, ends + size};
         for (size_t i = 0; i < p.count; i++)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The folder of a run:
+ * What the files of fits and runs share. The folder of a run:
  *
- *   run.json               who takes part, every setting, versions, and once it is done the results
+ *   run.json               players, every setting, versions, and, once complete, the results
  *   service.safetensors    the service model
  *   utilities/             the table of utilities
- *   explainer.safetensors  the network; not there where the bank answers alone
+ *   explainer.safetensors  the network; missing where the bank alone answers
  *   players.safetensors    the first sample of each player ("samples"), for pictures
  *   errors.safetensors     standard errors calibrated on validation inputs
  *   metrics.jsonl, curves.svg   how the explainer's training went
- *   models.bank            sub-models, where they were kept
- *   checkpoint.safetensors while it is being fitted
+ *   models.bank            stored sub-models, if any
+ *   checkpoint.safetensors during the fit
  *
  * Each is written whole, aside, and put in place in one step (the table and the bank: record by
- * record); run.json gets its results last, so that a run with results is complete. */
+ * record); run.json gets its results last, so a run with results is complete. */
 #ifndef FDS_EXPLAIN_RUN_H
 #define FDS_EXPLAIN_RUN_H
 
-#include "explain/settings.h"
+#include "explain/explain.h"
 
 #define FDS__RUN_JSON "run.json"
 #define FDS__RUN_SERVICE "service.safetensors"
@@ -27,39 +27,116 @@
 #define FDS__RUN_ERRORS "errors.safetensors"
 #define FDS__RUN_BANK "models.bank"
 
+/* ---- settings.c ---- */
+
+/* The parameters of a fit with defaults filled in. */
+typedef struct fds__fit_settings {
+    const char *method;
+    char kind[32];               /* the utility function of sub-models */
+    fds__utility_params utility; /* how they are trained, except for its kind */
+    fds_sampler sampler;
+    fds_adjust adjust;
+    const char *adjust_name;
+    fds__explainer_params explainer;
+    bool is_bank, keeps_models, has_groups;
+    size_t coalitions, validation_coalitions; /* to train on, to validate by */
+    size_t validation_inputs;
+    uint64_t plan_seed, seed;
+    unsigned threads, explainer_threads; /* at least 1 */
+} fds__fit_settings;
+
+/* Everything that needs no groups; the error is the first mistake. The texts that params points to
+ * must outlive the settings. */
+fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
+                         fds__fit_settings *out, fds_error *err);
+/* The rest, once the groups are known (NULL: none). */
+fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
+                           const fds_groups *groups, fds__fit_settings *settings, fds_error *err);
+/* Both, with the groups that the parameters name; the caller frees *groups. */
+fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params,
+                            const fds_events *events, fds__fit_settings *settings,
+                            fds_groups **groups, fds_error *err);
+/* How the sub-models are trained. */
+static inline fds__utility_params fds__fit_utility(const fds__fit_settings *settings) {
+    fds__utility_params params = settings->utility;
+    params.kind = settings->kind;
+    return params;
+}
+/* The default number of training coalitions. */
+size_t fds__fit_coalitions(fds_sampler sampler, size_t players, size_t groups);
+
+/* ---- training.c ---- */
+
+/* The coalitions of a fit: all of them, those that train, those that validate. */
+typedef struct fds__fit_plans {
+    fds_plan *all, *plan, *validation;
+} fds__fit_plans;
+
+fds_status fds__fit_plans_make(const fds__fit_settings *settings, size_t players,
+                               const fds_groups *groups, fds__fit_plans *out, fds_error *err);
+void fds__fit_plans_free(fds__fit_plans *plans);
+
+/* The inputs in the order of the training, validation inputs last: order[count]. */
+void fds__fit_order(const fds__fit_settings *settings, const uint32_t *inputs, size_t count,
+                    uint32_t *order);
+/* The utility function of the inputs in that order. The caller frees both, after a failure too. */
+fds_status fds__fit_utility_create(const fds__fit_settings *settings, const fds_problem *problem,
+                                   uint32_t **order, fds_utility **out, fds_error *err);
+
+/* ---- bank_file.c ---- */
+
+enum { FDS__BANK_HEADER = 72 };
+
+/* One slot for each different coalition of the plan, in its order. The plan must outlive it. */
+typedef struct fds__bank_slots {
+    const fds_plan *plan;
+    size_t count;
+    uint32_t *of_row;    /* (rows of the plan) */
+    uint32_t *first;     /* (count): the first row of each */
+    fds__slot_map index; /* from coalition id to slot */
+    size_t weights;      /* of a sub-model */
+    size_t record_size;
+} fds__bank_slots;
+
+/* fds__bank_slots_free is needed after a failure too. */
+fds_status fds__bank_slots_init(fds__bank_slots *out, const fds_net *net, const fds_plan *plan,
+                                fds_error *err);
+void fds__bank_slots_free(fds__bank_slots *slots);
+/* Reads and checks all sub-models of a file: groups (groups, weights, 16) in the given order. */
+fds_status fds__bank_read(const char *path, const fds_net *net, const fds__bank_slots *slots,
+                          const uint32_t *order, unsigned threads, uint16_t *groups,
+                          fds_error *err);
+
 /* ---- run_json.c ---- */
 
 /* What a run is, as run.json has it. Texts belong to json. */
 typedef struct fds__run_record {
     json_t *json;
-    const char *method, *source, *explainer;
-    size_t players;
-    uint32_t classes;
-    fds_shape shape;
-    bool is_image, has_bank;
+    fds__run_info info;
     fds_groups *groups;         /* or NULL */
     fds__fit_settings settings; /* of the plan and the bank: sampler, coalitions, seed, adjust */
     fds_ls_report strengths;
-    unsigned threads, explainer_threads;
-    size_t validation_inputs;
+    unsigned threads;
     fds__fit_report report;
 } fds__run_record;
 
+const char *fds__sampler_name(fds_sampler sampler);
+json_t *fds__fit_seconds_json(const double seconds[FDS__FIT_STAGES]); /* NULL: out of memory */
 /* A fit's description without results. */
 fds_status fds__run_record_describe(const fds__fit_settings *settings, const fds_problem *problem,
                                     const fds_params *params, const fds_groups *groups,
-                                    const fds_utility *value, json_t **out, fds_error *err);
-/* Whether dir has a run.json of the same description: *is_there, *is_done. FDS_ERR_USAGE, naming the
- * difference, when it has another, and for a folder with something else in it. A damaged run.json is
- * told to events, and counts as that of a run that is not done. */
+                                    const fds_utility *utility, json_t **out, fds_error *err);
+/* Whether dir has a run.json with the same description: *is_there, *is_done. FDS_ERR_USAGE, with the
+ * difference, for another description, and for a folder with other contents. A damaged run.json is
+ * logged to events and counts as one of an incomplete run. */
 fds_status fds__run_record_compare(const char *dir, const json_t *description,
                                    const fds_events *events, bool *is_there, bool *is_done,
                                    fds_error *err);
-/* Writes run.json; report NULL: not done yet. */
+/* Writes run.json; report NULL: not complete yet. */
 fds_status fds__run_record_write(const char *dir, const json_t *description,
                                  const fds__fit_settings *settings, const fds__fit_report *report,
                                  const fds_ls_report *strengths, fds_error *err);
-/* FDS_ERR_NOT_FOUND where there is no run, FDS_ERR_USAGE where it is not finished. */
+/* FDS_ERR_NOT_FOUND: there is no run; FDS_ERR_USAGE: it is not complete. */
 fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err);
 /* Whether the files that answers depend on are as the fit left them. */
 fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err);
@@ -70,26 +147,28 @@ void fds__run_record_free(fds__run_record *record);
 size_t fds__run_player_size(const fds_run *run, size_t i); /* its samples */
 const char *fds__run_folder(const fds_run *run);
 
-/* Where the data was and how it was read; NULL: as by default. */
-typedef struct fds__run_origin {
-    const char *path, *label, *provider, *labels;
-} fds__run_origin;
-fds__run_origin fds__run_get_origin(const fds_run *run);
+/* Where the data was and how it was read: "path", "label", "provider" or "labels"; NULL: default. */
+const char *fds__run_origin(const fds_run *run, const char *key);
 
 /* ---- calibrate.c ---- */
 
-/* Standard errors by label and player: of the label that is predicted, and of others. */
+/* Standard errors by label and player, for the predicted label and for others. */
 typedef struct fds__calibration {
-    size_t inputs;  /* kept out, that it comes from */
+    size_t inputs;  /* validation inputs that it comes from */
     double *errors; /* (2, classes, players); [0]: the label is the predicted one */
 } fds__calibration;
 
-/* values, targets, target_errors (inputs, classes, players): what the explainer says, what least
- * squares say, and their standard errors; predicted (inputs), player_labels (players): labels. */
-fds_status fds__calibrate(const double *values, const double *targets, const double *target_errors,
-                          const uint32_t *predicted, size_t inputs, uint32_t classes,
-                          const uint32_t *player_labels, size_t players, fds__calibration *out,
-                          fds_error *err);
+/* An explainer's values on validation inputs beside those of least squares. */
+typedef struct fds__comparison {
+    size_t inputs, players;
+    uint32_t classes;
+    double *values;                /* (inputs, classes, players) the explainer's */
+    double *targets, *errors;      /* the same of least squares, with standard errors */
+    const uint32_t *predicted;     /* (inputs) */
+    const uint32_t *player_labels; /* (players) */
+} fds__comparison;
+
+fds_status fds__calibrate(const fds__comparison *comparison, fds__calibration *out, fds_error *err);
 void fds__calibration_free(fds__calibration *calibration);
 fds_status fds__calibration_save(const fds__calibration *calibration, uint32_t classes,
                                  size_t players, const char *path, fds_error *err);

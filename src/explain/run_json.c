@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * run.json: who takes part in a run, every setting, and, once the run is complete, its results.
+ * run.json: the players of a run, every setting, and, once the run is complete, its results.
  *
  *   format, version   "fds run", 2
  *   method            a name for the record
  *   data              source, samples, shape, is_image, classes (names)
  *   players           name, label, provider (or null) and samples of each
- *   adjust            how values are drawn together, which may need groups
+ *   adjust            how least squares adjust the values, which may need groups
  *   groups            the group of each player, or null
  *   inputs            count, validation
  *   explainer         network and training
@@ -28,18 +28,16 @@
 
 #define MAX_BYTES ((size_t)256 << 20)
 #define MAX_FILE ((size_t)8 << 30)
-enum { VERSION = 2, MOST_THREADS = 1024 }; /* that deep takes */
+enum { VERSION = 2, MOST_THREADS = 1024 }; /* the most that deep takes */
 
 static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
 static const char *const adjustments[] = {"none", "shrink", "counts"};
 
-static fds_status no_memory(fds_error *err) {
-    return fds__fail(err, FDS_ERR_NOMEM, "out of memory for a run's description");
-}
+const char *fds__sampler_name(fds_sampler sampler) { return samplers[sampler]; }
 
 /* ---- describing ---- */
 
-/* A list with one more item, which it takes over; NULL when there is no memory for it. */
+/* The list with one more item, which it owns; NULL: out of memory. */
 static json_t *append(json_t *list, json_t *item) {
     if (json_array_append_new(list, item) == 0)
         return list;
@@ -82,7 +80,7 @@ static json_t *describe_players(const fds_problem *problem) {
     return list;
 }
 
-/* Where the data is and how it is read, so that samples of it can be explained later. */
+/* Where the data is and how it is read: samples of it can then be explained later. */
 static json_t *describe_origin(const fds_dataset *train, const fds_params *params) {
     char *path = realpath(train->source, NULL);
     char *labels = params->labels ? realpath(params->labels, NULL) : NULL;
@@ -117,46 +115,46 @@ static json_t *describe_explainer(const fds__explainer_params *p) {
 
 fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_problem *problem,
                                     const fds_params *params, const fds_groups *groups,
-                                    const fds_utility *value, json_t **out, fds_error *err) {
+                                    const fds_utility *utility, json_t **out, fds_error *err) {
     json_t *about;
-    TRY(fds__json_parse("the utility function's parameters", value->text, strlen(value->text),
+    TRY(fds__json_parse("the utility function's parameters", utility->text, strlen(utility->text),
                         &about, err));
     json_t *coalitions = json_pack(
         "{s:s, s:I, s:I, s:I}", "sampler", samplers[s->sampler], "count", (json_int_t)s->coalitions,
         "validation", (json_int_t)s->validation_coalitions, "seed", (json_int_t)s->plan_seed);
-    /* differences are told in this order: what others follow from comes before them */
+    /* differences are reported in this order: causes before their consequences */
     *out = json_pack("{s:s, s:i, s:s, s:o, s:o, s:s, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o, s:o}",
                      "format", "fds run", "version", VERSION, "method", s->method, "data",
                      describe_data(problem->train), "players", describe_players(problem), "adjust",
                      adjustments[s->adjust], "groups", describe_groups(groups), "inputs", "count",
-                     (json_int_t)value->inputs, "validation", (json_int_t)s->validation_inputs,
+                     (json_int_t)utility->inputs, "validation", (json_int_t)s->validation_inputs,
                      "explainer", describe_explainer(&s->explainer), "keep_models", s->keeps_models,
                      "utility", about, "coalitions", coalitions, "origin",
                      describe_origin(problem->train, params));
-    return *out ? FDS_OK : no_memory(err);
+    return *out ? FDS_OK : fds__fail_json(err);
 }
 
 /* ---- writing ---- */
 
-/* A number, or null for one that is none. */
-static json_t *real_of(double value) { return isnan(value) ? json_null() : json_real(value); }
+json_t *fds__fit_seconds_json(const double seconds[FDS__FIT_STAGES]) {
+    json_t *object = json_object();
+    bool is_whole = object;
+    for (int i = 0; i < FDS__FIT_STAGES && is_whole; i++)
+        is_whole = fds__json_put(object, fds__fit_stage_name((fds__fit_stage)i),
+                                 fds__json_real(seconds[i]));
+    return fds__json_keep_if(object, is_whole);
+}
 
 static json_t *describe_results(const fds__fit_report *r, const fds_ls_report *strengths) {
-    json_t *seconds = json_object();
-    for (int stage = 0; seconds && stage < FDS__FIT_STAGES; stage++)
-        if (json_object_set_new(seconds, fds__fit_stage_name((fds__fit_stage)stage),
-                                json_real(r->seconds[stage])) != 0) {
-            json_decref(seconds);
-            seconds = NULL;
-        }
     return json_pack("{s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}}",
                      "sub_models", (json_int_t)r->sub_models, "service_accuracy",
                      r->service_accuracy, "epochs", (json_int_t)r->epochs, "best_epoch",
-                     (json_int_t)r->best_epoch, "loss", real_of(r->loss), "agreement",
-                     real_of(r->agreement), "within", real_of(r->within), "seconds", seconds,
-                     "least_squares", "ridge_fit", strengths->ridge_fit, "ridge_rest",
-                     strengths->ridge_rest, "shrink", strengths->shrink, "shrink_rest",
-                     strengths->shrink_rest, "explained", strengths->explained);
+                     (json_int_t)r->best_epoch, "loss", fds__json_real(r->loss), "agreement",
+                     fds__json_real(r->agreement), "within", fds__json_real(r->within), "seconds",
+                     fds__fit_seconds_json(r->seconds), "least_squares", "ridge_fit",
+                     strengths->ridge_fit, "ridge_rest", strengths->ridge_rest, "shrink",
+                     strengths->shrink, "shrink_rest", strengths->shrink_rest, "explained",
+                     strengths->explained);
 }
 
 /* Files that answers depend on, where they are part of the run. */
@@ -185,16 +183,16 @@ static fds_status add_checksums(const char *dir, json_t *results, fds_error *err
         TRY(file_sha256(dir, kept[i], path, hex, err));
         is_whole = !hex[0] || json_object_set_new(sums, kept[i], json_string(hex)) == 0;
     }
-    return is_whole ? FDS_OK : no_memory(err);
+    return is_whole ? FDS_OK : fds__fail_json(err);
 }
 
 fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err) {
     const json_t *sums = json_object_get(json_object_get(record->json, "results"), "sha256");
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         char path[FDS__PATH_MAX], hex[65];
-        const char *told = json_string_value(json_object_get(sums, kept[i]));
+        const char *recorded = json_string_value(json_object_get(sums, kept[i]));
         TRY(file_sha256(dir, kept[i], path, hex, err));
-        if (strcmp(told ? told : "", hex) != 0)
+        if (strcmp(recorded ? recorded : "", hex) != 0)
             return fds__fail(err, FDS_ERR_CORRUPT,
                              "%s was lost, damaged or changed: its sha256 is not the one in %s",
                              path, FDS__RUN_JSON);
@@ -205,27 +203,23 @@ fds_status fds__run_record_check(const char *dir, const fds__run_record *record,
 fds_status fds__run_record_write(const char *dir, const json_t *description,
                                  const fds__fit_settings *settings, const fds__fit_report *report,
                                  const fds_ls_report *strengths, fds_error *err) {
-    char path[FDS__PATH_MAX];
-    TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
     json_t *json = json_deep_copy(description);
-    bool is_whole = json_equal(json, description); /* a copy drops what it has no memory for */
     json_t *machine = json_pack("{s:s, s:I, s:I, s:s, s:s}", "fds", FDS_VERSION, "threads",
                                 (json_int_t)settings->threads, "explainer_threads",
                                 (json_int_t)settings->explainer_threads, "isa", fds_isa(),
                                 "onednn_isa", fds__deep_isa());
-    is_whole &= json_object_set_new(json, "machine", machine) == 0;
+    bool is_whole = json_equal(json, description); /* a copy drops what it has no memory for */
+    is_whole &= fds__json_put(json, "machine", machine);
     fds_status status = FDS_OK;
     if (report) {
         json_t *results = describe_results(report, strengths);
-        is_whole &= json_object_set_new(json, "results", results) == 0;
+        is_whole &= fds__json_put(json, "results", results);
         if (is_whole)
             status = add_checksums(dir, results, err);
     }
     is_whole = is_whole && fds__json_seal(json);
-    char *text = is_whole && status == FDS_OK ? fds__json_text(json, JSON_INDENT(1)) : NULL;
     if (status == FDS_OK)
-        status = text ? fds__file_write(path, text, strlen(text), err) : no_memory(err);
-    fds__free(text);
+        status = fds__json_write(dir, FDS__RUN_JSON, is_whole ? json : NULL, err);
     json_decref(json);
     return status;
 }
@@ -252,14 +246,14 @@ static fds_status read_json(const char *path, json_t **out, fds_error *err) {
     return status;
 }
 
-/* The table of utilities is what a fit leaves first. */
+/* A fit creates the table of utilities first. */
 static bool has_table(const char *dir) {
     char path[FDS__PATH_MAX];
     return fds__path_join(path, sizeof path, dir, FDS__RUN_TABLE "/table.json", NULL) == FDS_OK &&
            fds__path_exists(path);
 }
 
-/* A folder without run.json may hold what is left of a run, and nothing else. */
+/* A folder without run.json may hold the remains of a run, and nothing else. */
 static fds_status check_folder(const char *dir, fds_error *err) {
     char **names;
     size_t count;
@@ -275,8 +269,8 @@ static fds_status check_folder(const char *dir, fds_error *err) {
     return status;
 }
 
-/* Takes over from a description what may differ between fits that end with the same bits: where the
- * data is. False: no memory. */
+/* Copies from a description what may differ between fits with the same bits: where the data is.
+ * False: out of memory. */
 static bool take_place(json_t *record, const json_t *description) {
     json_t *data = json_object_get(record, "data");
     return json_object_set(record, "origin", json_object_get(description, "origin")) == 0 &&
@@ -311,44 +305,54 @@ fds_status fds__run_record_compare(const char *dir, const json_t *description,
     bool differs = is_whole && fds__json_difference(json, description, "run", text, sizeof text);
     json_decref(json);
     if (!is_whole)
-        return no_memory(err);
+        return fds__fail_json(err);
     if (differs)
         return fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one", path,
                          text);
     return FDS_OK;
 }
 
-static bool choose(const json_t *from, const char *key, const char *const *names, size_t count,
-                   int *out) {
-    const char *text = json_string_value(json_object_get(from, key));
-    for (size_t i = 0; text && i < count; i++)
-        if (strcmp(text, names[i]) == 0) {
-            *out = (int)i;
-            return true;
-        }
-    return false;
+static json_int_t whole_at(const json_t *from, const char *key) {
+    return json_integer_value(json_object_get(from, key));
 }
 
-static bool read_coalitions(const json_t *json, fds__run_record *r) {
+static double real_at(const json_t *from, const char *key) {
+    return json_number_value(json_object_get(from, key));
+}
+
+static const char *text_at(const json_t *from, const char *key) {
+    return json_string_value(json_object_get(from, key));
+}
+
+/* The place of a member's text among names; count: it is none of them. */
+static size_t choice_at(const json_t *from, const char *key, const char *const *names,
+                        size_t count) {
+    const char *text = text_at(from, key);
+    size_t i = 0;
+    while (i < count && (!text || strcmp(text, names[i]) != 0))
+        i++;
+    return i;
+}
+
+static bool read_coalitions(const json_t *json, fds__fit_settings *s) {
+    enum { SAMPLERS = sizeof samplers / sizeof *samplers };
+    enum { ADJUSTMENTS = sizeof adjustments / sizeof *adjustments };
     const json_t *c = json_object_get(json, "coalitions");
-    int sampler, adjust;
-    if (!choose(c, "sampler", samplers, sizeof samplers / sizeof *samplers, &sampler) ||
-        !choose(json, "adjust", adjustments, sizeof adjustments / sizeof *adjustments, &adjust))
-        return false;
-    r->settings.sampler = (fds_sampler)sampler;
-    r->settings.adjust = (fds_adjust)adjust;
-    r->settings.coalitions = (size_t)json_integer_value(json_object_get(c, "count"));
-    r->settings.validation_coalitions =
-        (size_t)json_integer_value(json_object_get(c, "validation"));
-    r->settings.plan_seed = (uint64_t)json_integer_value(json_object_get(c, "seed"));
-    return r->settings.coalitions > 0 && r->settings.coalitions < FDS__MAX_ROWS &&
-           r->settings.validation_coalitions < FDS__MAX_ROWS;
+    size_t sampler = choice_at(c, "sampler", samplers, SAMPLERS);
+    size_t adjust = choice_at(json, "adjust", adjustments, ADJUSTMENTS);
+    s->sampler = (fds_sampler)sampler;
+    s->adjust = (fds_adjust)adjust;
+    s->coalitions = (size_t)whole_at(c, "count");
+    s->validation_coalitions = (size_t)whole_at(c, "validation");
+    s->plan_seed = (uint64_t)whole_at(c, "seed");
+    return sampler < SAMPLERS && adjust < ADJUSTMENTS && s->coalitions > 0 &&
+           s->coalitions < FDS__MAX_ROWS && s->validation_coalitions < FDS__MAX_ROWS;
 }
 
-static bool read_data(const json_t *json, fds__run_record *r) {
+static bool read_data(const json_t *json, fds__run_info *r) {
     const json_t *data = json_object_get(json, "data"), *shape = json_object_get(data, "shape");
     uint32_t *sides[] = {&r->shape.channels, &r->shape.height, &r->shape.width};
-    r->source = json_string_value(json_object_get(data, "source"));
+    r->source = text_at(data, "source");
     r->classes = (uint32_t)json_array_size(json_object_get(data, "classes"));
     r->is_image = json_is_true(json_object_get(data, "is_image"));
     for (size_t i = 0; i < 3; i++) {
@@ -360,105 +364,89 @@ static bool read_data(const json_t *json, fds__run_record *r) {
     return r->source && r->classes;
 }
 
-static bool read_players(const json_t *json, fds__run_record *r) {
+static bool read_players(const json_t *json, fds__run_info *r) {
     const json_t *list = json_object_get(json, "players");
     r->players = json_array_size(list);
     for (size_t p = 0; p < r->players; p++) {
         const json_t *player = json_array_get(list, p), *label = json_object_get(player, "label");
-        if (!json_string_value(json_object_get(player, "name")) || !json_is_integer(label) ||
-            json_integer_value(label) < 0 || json_integer_value(label) >= r->classes)
+        if (!text_at(player, "name") || !json_is_integer(label) || json_integer_value(label) < 0 ||
+            json_integer_value(label) >= r->classes)
             return false;
     }
     return r->players > 0;
 }
 
-/* A number; null and what else is none give NaN. */
-static double number_of(const json_t *from, const char *key) {
-    const json_t *value = json_object_get(from, key);
-    return json_is_number(value) ? json_number_value(value) : NAN;
+/* NaN for null, and for anything else that is not a number. */
+static double real_or_nan(const json_t *from, const char *key) {
+    return json_is_number(json_object_get(from, key)) ? real_at(from, key) : NAN;
 }
 
 static void read_results(const json_t *json, fds__run_record *r) {
     const json_t *results = json_object_get(json, "results");
     const json_t *seconds = json_object_get(results, "seconds");
     const json_t *ls = json_object_get(results, "least_squares");
-    fds__fit_report *report = &r->report;
-    report->sub_models = (size_t)json_integer_value(json_object_get(results, "sub_models"));
-    report->service_accuracy = json_number_value(json_object_get(results, "service_accuracy"));
-    report->epochs = (uint32_t)json_integer_value(json_object_get(results, "epochs"));
-    report->best_epoch = (uint32_t)json_integer_value(json_object_get(results, "best_epoch"));
-    report->loss = number_of(results, "loss");
-    report->agreement = number_of(results, "agreement");
-    report->within = number_of(results, "within");
+    r->report = (fds__fit_report){.sub_models = (size_t)whole_at(results, "sub_models"),
+                                  .service_accuracy = real_at(results, "service_accuracy"),
+                                  .epochs = (uint32_t)whole_at(results, "epochs"),
+                                  .best_epoch = (uint32_t)whole_at(results, "best_epoch"),
+                                  .loss = real_or_nan(results, "loss"),
+                                  .agreement = real_or_nan(results, "agreement"),
+                                  .within = real_or_nan(results, "within")};
     for (int s = 0; s < FDS__FIT_STAGES; s++)
-        report->seconds[s] =
-            json_number_value(json_object_get(seconds, fds__fit_stage_name((fds__fit_stage)s)));
-    r->strengths.ridge_fit = json_number_value(json_object_get(ls, "ridge_fit"));
-    r->strengths.ridge_rest = json_number_value(json_object_get(ls, "ridge_rest"));
+        r->report.seconds[s] = real_at(seconds, fds__fit_stage_name((fds__fit_stage)s));
+    r->strengths = (fds_ls_report){.ridge_fit = real_at(ls, "ridge_fit"),
+                                   .ridge_rest = real_at(ls, "ridge_rest"),
+                                   .shrink = real_at(ls, "shrink"),
+                                   .shrink_rest = real_at(ls, "shrink_rest"),
+                                   .explained = real_at(ls, "explained")};
     r->strengths.ridge = MAX(r->strengths.ridge_fit, r->strengths.ridge_rest);
-    r->strengths.shrink = json_number_value(json_object_get(ls, "shrink"));
-    r->strengths.shrink_rest = json_number_value(json_object_get(ls, "shrink_rest"));
-    r->strengths.explained = json_number_value(json_object_get(ls, "explained"));
 }
 
-static fds_status read_groups(const char *path, const json_t *json, fds__run_record *r,
-                              fds_error *err) {
-    const json_t *list = json_object_get(json, "groups");
+static fds_status read_groups(const char *path, const json_t *list, size_t players,
+                              fds_groups **out, fds_error *err) {
+    uint32_t *group_of;
     if (!json_is_array(list))
         return FDS_OK;
-    if (json_array_size(list) != r->players)
+    if (json_array_size(list) != players)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: \"groups\" has %zu entries for %zu players",
-                         path, json_array_size(list), r->players);
-    uint32_t *group_of = fds__alloc_zero(r->players, sizeof *group_of);
-    if (!group_of)
-        return no_memory(err);
+                         path, json_array_size(list), players);
+    TRY(RESERVE(group_of, players, 1, err));
     fds_status status = FDS_OK;
-    for (size_t p = 0; p < r->players && status == FDS_OK; p++) {
+    for (size_t p = 0; p < players && status == FDS_OK; p++) {
         const json_t *group = json_array_get(list, p);
         group_of[p] = (uint32_t)json_integer_value(group);
         if (!json_is_integer(group) || json_integer_value(group) != group_of[p])
             status = fds__fail(err, FDS_ERR_FORMAT,
-                               "%s: \"groups\", entry %zu: not a group's number", path, p);
+                               "%s: \"groups\", entry %zu: not the number of a group", path, p);
     }
     if (status == FDS_OK)
-        status = fds_groups_create(group_of, r->players, NULL, &r->groups, err);
+        status = fds_groups_create(group_of, players, NULL, out, err);
     fds__free(group_of);
     return status;
 }
 
-static void read_threads(const json_t *json, fds__run_record *r) {
-    const json_t *machine = json_object_get(json, "machine");
-    r->threads = (unsigned)json_integer_value(json_object_get(machine, "threads"));
-    r->explainer_threads =
-        (unsigned)json_integer_value(json_object_get(machine, "explainer_threads"));
-    if (!r->explainer_threads) /* a run of before there were two numbers */
-        r->explainer_threads = r->threads;
-}
-
 static fds_status read_members(const char *path, fds__run_record *r, fds_error *err) {
     const json_t *json = r->json;
-    r->method = json_string_value(json_object_get(json, "method"));
-    r->explainer =
-        json_string_value(json_object_get(json_object_get(json, "explainer"), "network"));
-    r->has_bank = json_is_true(json_object_get(json, "keep_models"));
-    read_threads(json, r);
-    r->validation_inputs =
-        (size_t)json_integer_value(json_object_get(json_object_get(json, "inputs"), "validation"));
-    r->settings.value.train.seed =
-        (uint64_t)json_integer_value(json_object_get(json_object_get(json, "utility"), "seed"));
-    if (!r->method || !r->explainer || !read_data(json, r) || !read_players(json, r) ||
-        !read_coalitions(json, r) || r->threads > MOST_THREADS ||
-        r->explainer_threads > MOST_THREADS)
+    r->info.method = text_at(json, "method");
+    r->info.explainer = text_at(json_object_get(json, "explainer"), "network");
+    r->info.has_bank = json_is_true(json_object_get(json, "keep_models"));
+    r->threads = (unsigned)whole_at(json_object_get(json, "machine"), "threads");
+    r->settings.utility.train.seed = (uint64_t)whole_at(json_object_get(json, "utility"), "seed");
+    if (!r->info.method || !r->info.explainer || !read_data(json, &r->info) ||
+        !read_players(json, &r->info) || !read_coalitions(json, &r->settings) ||
+        r->threads > MOST_THREADS)
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s: data, players, coalitions, threads or explainer are missing or wrong",
                          path);
     if (!json_object_get(json, "results"))
         return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: the fit was broken off before its end: give the same `fds fit` "
-                         "command again, it goes on where it was",
+                         "%s: the fit was interrupted: run the same `fds fit` command again, and "
+                         "it continues from there",
                          path);
     read_results(json, r);
-    return read_groups(path, json, r, err);
+    TRY(read_groups(path, json_object_get(json, "groups"), r->info.players, &r->groups, err));
+    r->info.groups = r->groups ? fds_groups_count(r->groups) : 0;
+    return FDS_OK;
 }
 
 fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err) {

@@ -11,14 +11,13 @@
  *                                                                  with the penalty gamma
  *
  * All sub-models learn at beta times lr, as in the paper's experiments. */
-#include "explain/settings.h"
+#include "explain/run.h"
 
-#include <math.h>
 #include <string.h>
 
 enum {
     EPOCHS = 10,          /* of a sub-model, except in FDS */
-    PER_PLAYER = 20,      /* coalitions per player, unless the caller says: FDS, AFDS */
+    PER_PLAYER = 20,      /* coalitions per player by default: FDS, AFDS */
     PER_PLAYER_GFDS = 10, /* GFDS */
     PER_GROUP = 10,       /* GFDS+, per group */
     LEAST_COALITIONS = 100,
@@ -27,8 +26,8 @@ enum {
     VALIDATION_INPUTS = 10, /* one input in ten */
 };
 
-/* What was measured to be best for its time (docs/accuracy.md); 2e-4 is the paper's. In the order of
- * the parameter "explainer". */
+/* The best measured for their time (docs/accuracy.md); 2e-4 is the paper's. In the order of the
+ * parameter "explainer". */
 static const struct {
     const char *network;
     float lr;
@@ -44,7 +43,7 @@ const char *fds__fit_stage_name(fds__fit_stage stage) {
     return (unsigned)stage < FDS__FIT_STAGES ? names[stage] : "?";
 }
 
-bool fds__is_grouped(fds_sampler sampler) {
+static bool is_grouped(fds_sampler sampler) {
     return sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
 }
 
@@ -80,7 +79,7 @@ static void size_plan(fds__fit_settings *s, const fds_params *p, size_t players,
         p->coalitions ? (size_t)p->coalitions : fds__fit_coalitions(s->sampler, players, groups);
     size_t validation = even(MAX(count / VALIDATION_SHARE, (size_t)LEAST_VALIDATION));
     size_t most = most_coalitions(s->sampler, players);
-    if (count + validation > most) { /* a small game: all of it, a twentieth for validation */
+    if (count + validation > most) { /* a small game: all coalitions, a twentieth for validation */
         validation = even(MAX(most / VALIDATION_SHARE, (size_t)2));
         count = most > validation ? MIN(count, most - validation) : 0;
     }
@@ -121,14 +120,14 @@ static void settle_utility(fds__fit_settings *s, const fds_problem *problem, con
     else
         snprintf(s->kind, sizeof s->kind, "retrain:%llu",
                  (unsigned long long)(p->epochs ? p->epochs : EPOCHS));
-    s->value = fds__utility_params_of(problem, p, NULL);
+    s->utility = fds__utility_params_of(problem, p, NULL);
     if (strcmp(s->kind, "retrain") == 0)
-        s->value.train.lr = fds__decimal_product(s->value.train.lr, s->value.beta);
+        s->utility.train.lr = fds__decimal_product(s->utility.train.lr, s->utility.beta);
 }
 
 /* ---- mistakes ---- */
 
-static fds_status check_explainer(const fds_params *p, const fds__fit_settings *s, fds_error *err) {
+static fds_status check_settings(const fds_params *p, const fds__fit_settings *s, fds_error *err) {
     const fds__explainer_params *e = &s->explainer;
     if (strncmp(s->kind, "retrain", 7) != 0)
         return fds__fail(
@@ -139,51 +138,16 @@ static fds_status check_explainer(const fds_params *p, const fds__fit_settings *
     if (p->weights && strncmp(e->network, "resnet", 6) != 0)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`weights` needs `explainer` resnet18 or resnet50 (got %s)", e->network);
-    if (!(e->lr > 0 && isfinite(e->lr)))
-        return fds__fail(err, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got %g)",
-                         (double)e->lr);
-    if (e->objective == FDS__OBJECTIVE_PAPER && (e->draws == 0 || e->draws % 2))
-        return fds__fail(err, FDS_ERR_USAGE, "`draws` must be an even number (got %u)", e->draws);
-    if (!(e->gamma >= 0 && isfinite(e->gamma)))
-        return fds__fail(err, FDS_ERR_USAGE, "`gamma` must be from 0 (got %g)", (double)e->gamma);
-    if (e->precision == FDS__PRECISION_BF16)
-        TRY(fds__deep_bf16_check(err));
-    return FDS_OK;
-}
-
-static fds_status check_even(const fds_params *p, const fds__fit_settings *s, fds_error *err) {
     if (s->sampler != FDS_SAMPLER_KERNEL && p->coalitions % 2)
         return fds__fail(
             err, FDS_ERR_USAGE,
             "`coalitions` must be even, because the sampler draws pairs of a coalition and "
             "its complement (got %llu)",
             (unsigned long long)p->coalitions);
-    return FDS_OK;
+    return e->precision == FDS__PRECISION_BF16 ? fds__deep_bf16_check(err) : FDS_OK;
 }
 
-static fds_status check_coalitions(const fds__fit_settings *s, size_t players, fds_error *err) {
-    if (s->coalitions < 2)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "%zu players are too few for an explainer: there are not enough coalitions to learn "
-            "from and to validate; use exact values (fds value --method exact)",
-            players);
-    return FDS_OK;
-}
-
-static fds_status check_groups(const fds__fit_settings *s, size_t players, const fds_groups *groups,
-                               fds_error *err) {
-    if ((fds__is_grouped(s->sampler) || s->adjust == FDS_ADJUST_COUNTS) && !groups)
-        return fds__fail(err, FDS_ERR_USAGE, "method %s needs groups of players", s->method);
-    if (groups && fds_groups_players(groups) != players)
-        return fds__fail(err, FDS_ERR_SHAPE, "the groups are of %zu players, but there are %zu",
-                         fds_groups_players(groups), players);
-    if (fds__is_grouped(s->sampler) && fds_groups_count(groups) < 2)
-        return fds__fail(err, FDS_ERR_USAGE, "method %s needs two groups or more", s->method);
-    return FDS_OK;
-}
-
-/* No sample twice, and none of a player's. */
+/* No input may be there twice or belong to a player. */
 static fds_status check_inputs(const fds_problem *problem, fds_error *err) {
     const fds_dataset *train = problem->train;
     const fds_players *players = problem->players;
@@ -194,9 +158,8 @@ static fds_status check_inputs(const fds_problem *problem, fds_error *err) {
                          VALIDATION_INPUTS, count);
     TRY(fds__players_check(train, players, err));
     TRY(fds__samples_check(train, inputs, count, err));
-    bool *is_owned = fds__alloc_zero(train->count, sizeof *is_owned);
-    if (!is_owned)
-        return fds__fail_nomem(err, train->count);
+    bool *is_owned;
+    TRY(RESERVE(is_owned, train->count, 1, err));
     for (size_t p = 0; p < fds_players_count(players); p++) {
         const uint32_t *index;
         size_t owned = fds_players_samples(players, p, &index);
@@ -207,10 +170,11 @@ static fds_status check_inputs(const fds_problem *problem, fds_error *err) {
     for (size_t i = 0; i < count && status == FDS_OK; i++) {
         size_t sample = inputs ? inputs[i] : i;
         if (is_owned[sample])
-            status = fds__fail(err, FDS_ERR_USAGE,
-                               "sample %zu is a player's or is named twice; the explainer learns "
-                               "from inputs that no model was trained on",
-                               sample);
+            status =
+                fds__fail(err, FDS_ERR_USAGE,
+                          "sample %zu belongs to a player or is named twice; the explainer learns "
+                          "from inputs that no model was trained on",
+                          sample);
         is_owned[sample] = true;
     }
     fds__free(is_owned);
@@ -242,9 +206,8 @@ fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
     settle_utility(s, problem, params);
     settle_explainer(s, params);
     s->keeps_models = s->is_bank || params->keep_models;
-    TRY(check_even(params, s, err));
-    TRY(check_explainer(params, s, err));
-    return fds__network_check(problem, s->value.network, NULL, err);
+    TRY(check_settings(params, s, err));
+    return fds__network_check(problem, s->utility.network, NULL, err);
 }
 
 fds_status fds_fit_check(const fds_params *params, fds_error *err) {
@@ -255,9 +218,16 @@ fds_status fds_fit_check(const fds_params *params, fds_error *err) {
 fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
                            const fds_groups *groups, fds__fit_settings *s, fds_error *err) {
     size_t players = fds_players_count(problem->players);
+    assert(!groups || fds_groups_players(groups) == players);
     size_plan(s, params, players, groups ? fds_groups_count(groups) : 0);
-    TRY(check_coalitions(s, players, err));
-    TRY(check_groups(s, players, groups, err));
+    if (s->coalitions < 2)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "%zu players are too few for an explainer: there are not enough coalitions to learn "
+            "from and to validate; use exact values (fds value --method exact)",
+            players);
+    if (is_grouped(s->sampler) && fds_groups_count(groups) < 2)
+        return fds__fail(err, FDS_ERR_USAGE, "method %s needs two groups or more", s->method);
     TRY(check_inputs(problem, err));
     s->validation_inputs = MAX(problem->input_count / VALIDATION_INPUTS, (size_t)1);
     return FDS_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What is learnt from, and what is kept out: of the coalitions the last ones drawn, unless they
- * were all drawn before, of the inputs some chosen at random. */
-#include "explain/settings.h"
+ * Which coalitions and inputs train the explainer, and which validate it: the last coalitions drawn,
+ * and inputs chosen at random. */
+#include "explain/run.h"
 
 #include <string.h>
 
@@ -15,15 +15,15 @@ void fds__fit_plans_free(fds__fit_plans *plans) {
 static fds_status make_plans(const fds__fit_settings *s, size_t players, const fds_groups *groups,
                              fds__fit_plans *out, fds_error *err) {
     fds_sampler sampler = s->sampler;
-    const fds_groups *own =
-        sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS ? groups : NULL;
+    bool is_grouped = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
+    const fds_groups *own = is_grouped ? groups : NULL;
     /* plans of one seed are nested: the shorter plan is the beginning of the longer one */
     TRY(fds_plan_sample(sampler, players, own, s->coalitions + s->validation_coalitions,
                         s->plan_seed, &out->all, err));
     TRY(fds_plan_sample(sampler, players, own, s->coalitions, s->plan_seed, &out->plan, err));
     fds_error why;
     fds_status status = fds__plan_tail(out->all, 2 + s->coalitions, &out->validation, &why);
-    /* few groups have few coalitions: when all of them are learnt from, all of them check */
+    /* few groups have few coalitions: when all of them train, all of them validate too */
     if (status == FDS_ERR_USAGE)
         return fds__plan_tail(out->all, 2, &out->validation, err);
     return status == FDS_OK ? FDS_OK : fds__fail(err, status, "%s", why.text);
@@ -44,7 +44,16 @@ void fds__fit_order(const fds__fit_settings *s, const uint32_t *inputs, size_t c
         order[i] = inputs ? inputs[i] : (uint32_t)i;
     fds_rng rng = fds_rng_make(s->seed, FDS__PURPOSE_VALIDATION, 0, 0);
     fds_rng_shuffle(&rng, order, count);
-    /* the order of training is shuffled anyway; ascending is kinder to those who look at it */
+    /* the training shuffles its inputs anyway; ascending numbers are easier to read */
     fds__samples_sort(order, count - s->validation_inputs);
     fds__samples_sort(order + count - s->validation_inputs, s->validation_inputs);
+}
+
+fds_status fds__fit_utility_create(const fds__fit_settings *s, const fds_problem *problem,
+                                   uint32_t **order, fds_utility **out, fds_error *err) {
+    const fds__utility_params params = fds__fit_utility(s);
+    TRY(RESERVE(*order, problem->input_count, 1, err));
+    fds__fit_order(s, problem->inputs, problem->input_count, *order);
+    return fds__utility_create(&params, problem->train, problem->players, problem->train, *order,
+                               problem->input_count, s->threads, out, err);
 }

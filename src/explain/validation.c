@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How good an explainer is on what it has not seen: the paper's loss (v(s) - v(0) - s'phi)^2 on
- * inputs and coalitions kept out, with the plan's weights. Nothing is drawn, so that two epochs can
- * be compared. The utilities are read once; an epoch is then a matrix product for each input. */
+ * validation inputs and validation coalitions, with the plan's weights. Nothing is random, so that
+ * two epochs can be compared. The utilities are read once; an epoch is then a matrix product per
+ * input. */
 #include "explain/learn.h"
 
 #include <cblas.h>
 #include <math.h>
 
 enum { TOGETHER = 64 }; /* inputs that the network answers at once */
-
-struct learn_validation {
-    const fds__training *training;
-    size_t rows, first; /* first: of the validation inputs */
-    double weights_sum;
-    float *members;     /* (rows, players) 0 or 1 */
-    float *v;           /* (validation, classes, rows) v(s) - v(0) */
-    double *read, *phi; /* (validation, classes) of one row; (classes, players) of one input */
-    float *phi32, *fit; /* (classes, players), (classes, rows) of one input */
-};
 
 static fds_status read_rows(learn_validation *h, fds_error *err) {
     const fds__training *training = h->training;
@@ -36,55 +27,32 @@ static fds_status read_rows(learn_validation *h, fds_error *err) {
     }
     if (!(h->weights_sum > 0))
         return fds__fail(err, FDS_ERR_USAGE,
-                         "the plan of coalitions kept out has none of positive weight");
+                         "the plan has no validation coalition of positive weight");
     return FDS_OK;
 }
 
-static fds_status make(learn_validation *h, fds_error *err) {
-    const fds__training *training = h->training;
-    size_t n = training->players, labels = training->classes,
-           columns = training->validation * labels, count;
-    if (!fds__mul(columns, h->rows, &count))
-        return fds__fail(err, FDS_ERR_LIMIT, "%zu coalitions of %zu validation inputs are too many",
-                         h->rows, training->validation);
-    h->members = fds__alloc_zero(h->rows, n * sizeof *h->members);
-    h->v = fds__alloc_zero(count, sizeof *h->v);
-    h->read = fds__alloc_zero(columns, sizeof *h->read);
-    h->phi = fds__alloc_zero(labels * n, sizeof *h->phi);
-    h->phi32 = fds__alloc_zero(labels * n, sizeof *h->phi32);
-    h->fit = fds__alloc_zero(labels * h->rows, sizeof *h->fit);
-    if (!h->members || !h->v || !h->read || !h->phi || !h->phi32 || !h->fit)
-        return fds__fail_nomem(err, count * sizeof *h->v);
+fds_status learn_validation_init(learn_validation *h, const fds__training *training,
+                                 fds_error *err) {
+    size_t n = training->players, labels = training->classes;
+    *h = (learn_validation){.training = training,
+                            .rows = fds_plan_rows(training->validation_plan) - 2,
+                            .first = training->inputs - training->validation};
+    TRY(RESERVE(h->members, h->rows, n, err));
+    TRY(RESERVE(h->v, training->validation * labels, h->rows, err));
+    TRY(RESERVE(h->read, training->validation, labels, err));
+    TRY(RESERVE(h->phi, labels, n, err));
+    TRY(RESERVE(h->phi32, labels, n, err));
+    TRY(RESERVE(h->fit, labels, h->rows, err));
     return read_rows(h, err);
 }
 
-fds_status learn_validation_create(const fds__training *training, learn_validation **out,
-                                   fds_error *err) {
-    learn_validation *h = fds__alloc_zero(1, sizeof *h);
-    if (!h)
-        return fds__fail_nomem(err, sizeof *h);
-    h->training = training;
-    h->rows = fds_plan_rows(training->validation_plan) - 2;
-    h->first = training->inputs - training->validation;
-    fds_status status = make(h, err);
-    if (status != FDS_OK) {
-        learn_validation_free(h);
-        return status;
-    }
-    *out = h;
-    return FDS_OK;
-}
-
 void learn_validation_free(learn_validation *h) {
-    if (!h)
-        return;
     fds__free(h->members);
     fds__free(h->v);
     fds__free(h->read);
     fds__free(h->phi);
     fds__free(h->phi32);
     fds__free(h->fit);
-    fds__free(h);
 }
 
 uint64_t learn_validation_checksum(const learn_validation *h) {
@@ -92,7 +60,7 @@ uint64_t learn_validation_checksum(const learn_validation *h) {
                         h->training->validation * h->training->classes * h->rows * sizeof *h->v);
 }
 
-/* Sum over labels and coalitions of one input, number place of those kept out. */
+/* Sum over labels and coalitions of validation input number place. */
 static double input_loss(learn_validation *h, const learn_objective *o, size_t place,
                          const float *u) {
     const fds__training *training = h->training;
@@ -115,10 +83,9 @@ static double input_loss(learn_validation *h, const learn_objective *o, size_t p
 fds_status learn_validation_loss(learn_validation *h, const learn_objective *o,
                                  fds__deep_infer *infer, double *loss, fds_error *err) {
     const fds__training *training = h->training;
-    size_t sample = fds__shape_size(training->shape), outputs = learn_objective_outputs(o);
-    float *u = fds__alloc(TOGETHER * outputs * sizeof *u);
-    if (!u)
-        return fds__fail_nomem(err, TOGETHER * outputs * sizeof *u);
+    size_t sample = fds__shape_size(training->shape), outputs = o->outputs;
+    float *u;
+    TRY(RESERVE(u, TOGETHER, outputs, err));
     fds_status status = FDS_OK;
     double sum = 0;
     for (size_t at = 0; status == FDS_OK && at < training->validation; at += TOGETHER) {

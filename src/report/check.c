@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads case.json and report.json (docs/bench.md) and checks them before anything is computed from
- * them. What a member must be is written down as a shape; a file of another shape is refused with
- * the place, "rows[2].losses[0].mean". Members that nobody reads later are not looked at.
+ * them. A shape says what each member must be; the error for a file of another shape names the place,
+ * "rows[2].losses[0].mean". Members that are never read are not checked.
  */
 #include "report/report.h"
 
@@ -14,14 +14,15 @@
 #define MAX_COUNT 2147483647
 enum { MAX_ITEMS = 4096, PLACE = 160 };
 
-/* ---- what there must be ---- */
+/* ---- shapes ---- */
 
-/* A shape is a letter of the table below, or [shape], a list of such, or {key:shape key:shape}.
- * Before it, "?" allows null and that there is no such member, "!" null alone. */
+/* A shape is a letter of the table below, or {key:shape key:shape}, or [shape], a list of such; in
+ * [=key,key {...}] no two entries have the same members key. Before a shape, "?" allows null and
+ * that there is no such member, "!" null alone. */
 static const struct {
     char letter;
     const char *name;
-    const char *choices; /* of texts: those that there are, each between bars; or NULL */
+    const char *choices; /* of texts: the allowed ones, each between bars; or NULL */
 } types[] = {{'t', "a text", NULL},
              {'f', "true or false", NULL},
              {'w', "a whole number", NULL},
@@ -38,26 +39,27 @@ static const char case_shape[] =
     "{fds:t machine:{processor:t processors:c instructions:t threads:c}"
     " data:{name:t source:t classes:c players:c tests:c inputs:c}"
     " settings:{seed:w shares:[n]}"
-    " utilities:[{utility:t losses:[{set:S count:c mean:?n sd:?n}]"
+    " utilities:[=utility {utility:t losses:[=set {set:S count:c mean:?n sd:?n}]"
     "  truth:!{coalitions:c correlation:?n}}]"
-    " rows:[{method:t title:t kind:K is_per_sample:f utility:t"
-    "  losses:[{utility:t removal:R set:S count:c mean:[?n] sd:[?n]}]"
+    " rows:[=method {method:t title:t kind:K is_per_sample:f utility:t"
+    "  losses:[=utility,removal,set {utility:t removal:R set:S count:c mean:[?n] sd:[?n]}]"
     "  agreement:?{correlation:?n class_correlation:?n relative_error:?n efficiency_gap:?n}"
     "  auc:?n sub_models:?n permutations:!{sampled:c has_converged:?f}"
     "  timing:?{prepare_s:?n answer_ms:?n was_resumed:f}}]"
     " pictures:[{method:t file:t}]}";
 
-/* as far as reports are compared */
+/* what is read to compare reports */
 #define STAT "?{mean:n sd:?n count:c}"
 static const char report_shape[] =
-    "{fds:t data:[{name:t players:c tests:c inputs:c seeds:[w] settings:{shares:[n]}"
-    "  utilities:[{utility:t losses:[{set:S mean:?n error:?n}]}]"
-    "  rows:[{method:t losses:[{utility:t removal:R set:S mean:[?n] error:[?n]}]"
+    "{fds:t data:[=name {name:t players:c tests:c inputs:c seeds:[w] settings:{shares:[n]}"
+    "  utilities:[=utility {utility:t losses:[=set {set:S mean:?n error:?n}]}]"
+    "  rows:[=method {method:t losses:[=utility,removal,set {utility:t removal:R set:S mean:[?n]"
+    " error:[?n]}]"
     "   agreement:?{correlation:" STAT " class_correlation:" STAT " relative_error:" STAT
     "    efficiency_gap:" STAT "}"
     "   auc:" STAT " sub_models:" STAT "}]}]}";
 
-/* ---- whether it is so ---- */
+/* ---- checks ---- */
 
 static bool is_of_type(const json_t *json, char letter, const char *choices) {
     char choice[PLACE];
@@ -83,6 +85,26 @@ static bool is_of_type(const json_t *json, char letter, const char *choices) {
         snprintf(choice, sizeof choice, "|%s|", json_string_value(json));
         return strstr(choices, choice) != NULL;
     }
+}
+
+/* Entries differ in at least one of the members keys, "key,key ". */
+static fds_status check_unique(const char *path, const char *place, const json_t *list,
+                               const char *keys, fds_error *err) {
+    for (size_t i = 0; i < json_array_size(list); i++)
+        for (size_t j = 0; j < i; j++) {
+            bool is_same = true;
+            for (const char *at = keys; *at != '{'; at += strcspn(at, ", ") + 1) {
+                char key[32];
+                snprintf(key, sizeof key, "%.*s", (int)strcspn(at, ", "), at);
+                is_same &= json_equal(json_object_get(json_array_get(list, i), key),
+                                      json_object_get(json_array_get(list, j), key));
+            }
+            if (is_same)
+                return fds__fail(err, FDS_ERR_FORMAT,
+                                 "%s: %s[%zu] has the %.*s of %s[%zu]; each may occur once", path,
+                                 place, i, (int)strcspn(keys, ", "), keys, place, j);
+        }
+    return FDS_OK;
 }
 
 /* Moves *shape behind the shape that json, at place in the file path, must have. is_skipped: there
@@ -111,8 +133,10 @@ static fds_status check(const char *path, const char *place, const json_t *json,
         (*shape)++;
     }
     if (types[t].letter == '[') {
-        const char *item = *shape;
         size_t count = is_skipped ? 0 : json_array_size(json);
+        const char *keys = **shape == '=' ? *shape + 1 : NULL;
+        const char *item = keys ? strchr(keys, ' ') + 1 : *shape;
+        *shape = item;
         for (size_t i = 0; i < count; i++) {
             snprintf(below, sizeof below, "%s[%zu]", place, i);
             *shape = item;
@@ -120,80 +144,40 @@ static fds_status check(const char *path, const char *place, const json_t *json,
         }
         if (count == 0)
             TRY(check(path, place, NULL, shape, true, err));
+        if (keys && !is_skipped)
+            TRY(check_unique(path, place, json, keys, err));
         (*shape)++;
     }
     return FDS_OK;
 }
 
-/* Entries differ in at least one of up to three members. */
-static fds_status check_unique(const char *path, const char *place, const json_t *list,
-                               const char *const keys[3], fds_error *err) {
-    for (size_t i = 0; i < json_array_size(list); i++)
-        for (size_t j = 0; j < i; j++) {
-            bool is_same = true;
-            for (int k = 0; k < 3 && keys[k]; k++)
-                is_same &= json_equal(json_object_get(json_array_get(list, i), keys[k]),
-                                      json_object_get(json_array_get(list, j), keys[k]));
-            if (is_same)
-                return fds__fail(err, FDS_ERR_FORMAT,
-                                 "%s: %s[%zu] has the %s of %s[%zu]; each may occur once", path,
-                                 place, i, keys[0], place, j);
-        }
-    return FDS_OK;
-}
-
-static fds_status check_shares(const char *path, const char *place, const json_t *shares,
-                               fds_error *err) {
+/* What a case and a data set of a report have in common: each list of a row's losses has a
+ * number for each share, and shares ascend. prefix: "data[0]." or "". */
+static fds_status check_data(const char *path, const char *prefix, const json_t *json,
+                             fds_error *err) {
+    static const char *const lists[] = {"mean", "sd", "error"};
+    const json_t *shares = report_at(json, "settings/shares"), *row, *loss;
     double last = 0;
     for (size_t i = 0; i < json_array_size(shares); i++) {
-        double share = json_number_value(json_array_get(shares, i));
+        double share = report_number_at(shares, i);
         if (!(share > last) || share > 1)
             return fds__fail(
                 err, FDS_ERR_FORMAT,
                 "%s: %ssettings.shares[%zu]: shares must ascend, above 0 and at most 1", path,
-                place, i);
+                prefix, i);
         last = share;
     }
-    return FDS_OK;
-}
-
-/* Each list of a row's losses has a number for each share. */
-static fds_status check_losses(const char *path, const char *place, const json_t *list,
-                               size_t shares, fds_error *err) {
-    static const char *const lists[] = {"mean", "sd", "error"};
-    static const char *const names[3] = {"utility", "removal", "set"};
-    TRY(check_unique(path, place, list, names, err));
-    for (size_t i = 0; i < 3 * json_array_size(list); i++) {
-        const json_t *numbers = json_object_get(json_array_get(list, i / 3), lists[i % 3]);
-        if (numbers && json_array_size(numbers) != shares)
-            return fds__fail(err, FDS_ERR_FORMAT,
-                             "%s: %s[%zu].%s has %zu numbers; there are %zu shares", path, place,
-                             i / 3, lists[i % 3], json_array_size(numbers), shares);
-    }
-    return FDS_OK;
-}
-
-/* What a case and a set of data in a report have in common. prefix: "data[0]." or "". */
-static fds_status check_data(const char *path, const char *prefix, const json_t *json,
-                             fds_error *err) {
-    static const char *const method[3] = {"method"}, *const utility[3] = {"utility"},
-                             *const set[3] = {"set"};
-    char place[PLACE];
-    const json_t *shares = report_at(json, "settings/shares"), *entry;
-    const json_t *utilities = report_at(json, "utilities"), *rows = report_at(json, "rows");
-    TRY(check_shares(path, prefix, shares, err));
-    snprintf(place, sizeof place, "%sutilities", prefix);
-    TRY(check_unique(path, place, utilities, utility, err));
-    for (size_t i = 0; (entry = json_array_get(utilities, i)); i++) {
-        snprintf(place, sizeof place, "%sutilities[%zu].losses", prefix, i);
-        TRY(check_unique(path, place, report_at(entry, "losses"), set, err));
-    }
-    snprintf(place, sizeof place, "%srows", prefix);
-    TRY(check_unique(path, place, rows, method, err));
-    for (size_t i = 0; (entry = json_array_get(rows, i)); i++) {
-        snprintf(place, sizeof place, "%srows[%zu].losses", prefix, i);
-        TRY(check_losses(path, place, report_at(entry, "losses"), json_array_size(shares), err));
-    }
+    for (size_t r = 0; (row = json_array_get(report_at(json, "rows"), r)); r++)
+        for (size_t i = 0; (loss = json_array_get(report_at(row, "losses"), i)); i++)
+            for (size_t k = 0; k < 3; k++) {
+                const json_t *numbers = json_object_get(loss, lists[k]);
+                if (numbers && json_array_size(numbers) != json_array_size(shares))
+                    return fds__fail(
+                        err, FDS_ERR_FORMAT,
+                        "%s: %srows[%zu].losses[%zu].%s has %zu numbers; there are %zu shares",
+                        path, prefix, r, i, lists[k], json_array_size(numbers),
+                        json_array_size(shares));
+            }
     return FDS_OK;
 }
 
@@ -211,9 +195,7 @@ static fds_status check_case(const char *path, const json_t *json, fds_error *er
 }
 
 static fds_status check_report(const char *path, const json_t *json, fds_error *err) {
-    static const char *const name[3] = {"name"};
     const json_t *list = report_at(json, "data");
-    TRY(check_unique(path, "data", list, name, err));
     for (size_t i = 0; i < json_array_size(list); i++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "data[%zu].", i);

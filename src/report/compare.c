@@ -16,28 +16,23 @@ typedef struct comparison {
     void (*tell)(void *user, const fds_bench_change *change);
     void *user;
     size_t compared;
-    const char *data, *method; /* at hand */
+    const char *data, *method; /* being compared */
+    fds__text what;            /* scratch for names; it keeps a failure until the end */
 } comparison;
-
-/* A number with its error, NaN where unknown. */
-typedef struct figure {
-    double mean, error;
-} figure;
-
-/* A difference of numbers without errors: a twentieth of them, or of what is little for measures
- * around 1. */
-static bool is_large(double apart, double before, double after) {
-    return apart > 0.05 * fmax(fmax(fabs(before), fabs(after)), 0.1);
-}
 
 static void tell(const comparison *c, const char *what, double before, double after,
                  double sigmas) {
     const fds_bench_change change = {c->data, c->method, what, before, after, sigmas};
-    if (c->tell)
+    if (c->tell && !c->what.is_failed)
         c->tell(c->user, &change);
 }
 
-static void compare(comparison *c, const char *what, figure before, figure after) {
+/* A difference of numbers without errors: a twentieth of them, or of 0.1 if they are smaller. */
+static bool is_large(double apart, double before, double after) {
+    return apart > 0.05 * fmax(fmax(fabs(before), fabs(after)), 0.1);
+}
+
+static void compare(comparison *c, const char *what, report_stat before, report_stat after) {
     if (isnan(before.mean) || isnan(after.mean))
         return;
     c->compared++;
@@ -47,7 +42,7 @@ static void compare(comparison *c, const char *what, figure before, figure after
         tell(c, what, before.mean, after.mean, sigmas);
 }
 
-/* Something that is no number, in one of them alone. */
+/* A method or data set that only one of them has. */
 static void tell_missing(comparison *c, bool is_before) {
     c->compared++;
     tell(c, is_before ? "only before" : "only after", NAN, NAN, INFINITY);
@@ -55,97 +50,90 @@ static void tell_missing(comparison *c, bool is_before) {
 
 /* ---- what was measured on ---- */
 
-static void compare_exactly(comparison *c, const char *const *keys, const json_t *before,
+static void compare_exactly(comparison *c, const char *what, double before, double after) {
+    compare(c, what, (report_stat){.mean = before}, (report_stat){.mean = after});
+}
+
+static void compare_numbers(comparison *c, const char *const *keys, const json_t *before,
                             const json_t *after) {
     for (; *keys; keys++)
-        compare(c, *keys, (figure){report_number_of(before, *keys), 0},
-                (figure){report_number_of(after, *keys), 0});
+        compare_exactly(c, *keys, report_number_of(before, *keys), report_number_of(after, *keys));
 }
 
 /* "network lenet5 before, mlp after" */
-static fds_status compare_text(comparison *c, const char *key, const json_t *before,
-                               const json_t *after, fds__text *what, fds_error *err) {
+static void compare_text(comparison *c, const char *key, const json_t *before,
+                         const json_t *after) {
     const char *old = report_text_of(before, key), *new = report_text_of(after, key);
     if (!*old || !*new)
-        return FDS_OK;
+        return;
     c->compared++;
     if (strcmp(old, new) == 0)
-        return FDS_OK;
-    what->used = 0;
+        return;
     const char *const parts[] = {key, " ", old, " before, ", new, " after"};
+    c->what.used = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        draw_markup(what, parts[i]);
-    TRY(fds__text_check(what, err));
-    tell(c, what->data, NAN, NAN, INFINITY);
-    return FDS_OK;
-}
-
-static fds_status compare_settings(comparison *c, const json_t *before, const json_t *after,
-                                   fds__text *what, fds_error *err) {
-    static const char *const keys[] = {"coalitions", "permutations", "truth", "flipped", NULL};
-    compare_exactly(c, keys, before, after);
-    TRY(compare_text(c, "network", before, after, what, err));
-    return compare_text(c, "explainer", before, after, what, err);
+        draw_markup(&c->what, parts[i]);
+    tell(c, c->what.data, NAN, NAN, INFINITY);
 }
 
 /* Seeds: how many there are, or the first that differs. */
 static void compare_scope(comparison *c, const json_t *before, const json_t *after) {
-    static const char *const keys[] = {"players", "tests", "inputs", NULL};
+    static const char *const sizes[] = {"players", "tests", "inputs", NULL};
     const json_t *old = json_object_get(before, "seeds"), *new = json_object_get(after, "seeds");
-    compare_exactly(c, keys, before, after);
     size_t count = json_array_size(old), at = 0;
-    if (count != json_array_size(new)) {
-        compare(c, "seeds", (figure){(double)count, 0}, (figure){(double)json_array_size(new), 0});
-        return;
-    }
+    compare_numbers(c, sizes, before, after);
     while (at + 1 < count && json_equal(json_array_get(old, at), json_array_get(new, at)))
         at++;
-    compare(c, "seed", (figure){report_number_at(old, at), 0},
-            (figure){report_number_at(new, at), 0});
+    if (count != json_array_size(new))
+        compare_exactly(c, "seeds", (double)count, (double)json_array_size(new));
+    else
+        compare_exactly(c, "seed", report_number_at(old, at), report_number_at(new, at));
+}
+
+static void compare_settings(comparison *c, const json_t *before, const json_t *after) {
+    static const char *const keys[] = {"coalitions", "permutations", "truth", "flipped", NULL};
+    compare_numbers(c, keys, before, after);
+    compare_text(c, "network", before, after);
+    compare_text(c, "explainer", before, after);
 }
 
 /* ---- losses ---- */
 
-static figure at_share(const json_t *entry, size_t k) {
-    return (figure){report_number_at(json_object_get(entry, "mean"), k),
-                    report_number_at(json_object_get(entry, "error"), k)};
+/* "loss by retrain:10, top 10 %, correct"; with all players, removal "": "loss by retrain:10,
+ * correct" */
+static const char *name_loss(comparison *c, const char *utility, const char *removal, double share,
+                             const char *set) {
+    c->what.used = 0;
+    draw_markup(&c->what, "loss by ");
+    draw_markup(&c->what, utility);
+    if (*removal) {
+        fds__text_print(&c->what, ", %s ", removal);
+        fds__text_digits(&c->what, 6, 100 * share);
+        draw_markup(&c->what, " %");
+    }
+    fds__text_print(&c->what, ", %s", set);
+    return c->what.data;
 }
 
-/* "loss by retrain:10, top 10 %, correct" */
-static fds_status name_loss(const json_t *entry, double share, fds__text *what, fds_error *err) {
-    what->used = 0;
-    fds__text_print(what, "loss by ");
-    draw_markup(what, report_text_of(entry, "utility"));
-    fds__text_print(what, ", %s ", report_text_of(entry, "removal"));
-    fds__text_digits(what, 6, 100 * share);
-    fds__text_print(what, " %%, %s", report_text_of(entry, "set"));
-    return fds__text_check(what, err);
-}
-
-static fds_status compare_losses(comparison *c, const json_t *before, const json_t *after,
-                                 const json_t *shares_before, const json_t *shares_after,
-                                 fds__text *what, fds_error *err) {
-    const json_t *list = json_object_get(before, "losses");
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *old = json_array_get(list, i);
-        const json_t *new =
-            report_losses(after, report_text_of(old, "utility"), report_text_of(old, "removal"),
-                          report_text_of(old, "set"), NULL);
+static void compare_losses(comparison *c, const json_t *before, const json_t *after,
+                           const json_t *shares_before, const json_t *shares_after) {
+    const json_t *old;
+    for (size_t i = 0; (old = json_array_get(report_at(before, "losses"), i)); i++) {
+        const char *utility = report_text_of(old, "utility"),
+                   *removal = report_text_of(old, "removal"), *set = report_text_of(old, "set");
+        const json_t *new = report_losses(after, utility, removal, set, NULL);
         for (size_t k = 0; new &&k < json_array_size(shares_before); k++)
             for (size_t m = 0; m < json_array_size(shares_after); m++) {
                 double share = report_number_at(shares_before, k);
-                if (fabs(share - report_number_at(shares_after, m)) > 1e-9)
-                    continue;
-                TRY(name_loss(old, share, what, err));
-                compare(c, what->data, at_share(old, k), at_share(new, m));
+                if (fabs(share - report_number_at(shares_after, m)) <= 1e-9)
+                    compare(c, name_loss(c, utility, removal, share, set), report_stat_of(old, k),
+                            report_stat_of(new, m));
             }
     }
-    return FDS_OK;
 }
 
 /* Losses with all players. */
-static fds_status compare_bases(comparison *c, const json_t *before, const json_t *after,
-                                fds__text *what, fds_error *err) {
+static void compare_bases(comparison *c, const json_t *before, const json_t *after) {
     const json_t *of, *old;
     c->method = "(all players)";
     for (size_t u = 0; (of = json_array_get(report_at(before, "utilities"), u)); u++) {
@@ -154,25 +142,13 @@ static fds_status compare_bases(comparison *c, const json_t *before, const json_
         for (size_t i = 0; (old = json_array_get(report_at(of, "losses"), i)); i++) {
             const char *set = report_text_of(old, "set");
             const json_t *new = report_find(report_at(other, "losses"), "set", set, NULL);
-            what->used = 0;
-            fds__text_print(what, "loss by ");
-            draw_markup(what, utility);
-            fds__text_print(what, ", %s", set);
-            TRY(fds__text_check(what, err));
-            compare(c, what->data,
-                    (figure){report_number_of(old, "mean"), report_number_of(old, "error")},
-                    (figure){report_number_of(new, "mean"), report_number_of(new, "error")});
+            compare(c, name_loss(c, utility, "", 0, set), report_stat_of(old, 0),
+                    report_stat_of(new, 0));
         }
     }
-    return FDS_OK;
 }
 
 /* ---- one number per seed ---- */
-
-static figure stat_figure(const json_t *stat) {
-    return (figure){report_number_of(stat, "mean"),
-                    report_number_of(stat, "sd") / sqrt(report_number_of(stat, "count"))};
-}
 
 static void compare_stats(comparison *c, const json_t *before, const json_t *after) {
     static const char *const stats[][2] = {
@@ -183,59 +159,52 @@ static void compare_stats(comparison *c, const json_t *before, const json_t *aft
         {"auc", "AUC of mislabel detection"},
         {"sub_models", "sub-models"}};
     for (size_t i = 0; i < sizeof stats / sizeof *stats; i++)
-        compare(c, stats[i][1], stat_figure(report_at(before, stats[i][0])),
-                stat_figure(report_at(after, stats[i][0])));
+        compare(c, stats[i][1], report_stat_of(report_at(before, stats[i][0]), 0),
+                report_stat_of(report_at(after, stats[i][0]), 0));
 }
 
 /* ---- all of it ---- */
 
-static fds_status compare_data(comparison *c, const json_t *before, const json_t *after,
-                               fds__text *what, fds_error *err) {
+static void compare_data(comparison *c, const json_t *before, const json_t *after) {
     const json_t *rows = json_object_get(before, "rows"), *others = json_object_get(after, "rows");
-    c->method = "";
+    const json_t *old, *new;
     compare_scope(c, before, after);
-    TRY(compare_settings(c, report_at(before, "settings"), report_at(after, "settings"), what,
-                         err));
-    TRY(compare_bases(c, before, after, what, err));
-    for (size_t r = 0; r < json_array_size(rows); r++) {
-        const json_t *old = json_array_get(rows, r);
+    compare_settings(c, report_at(before, "settings"), report_at(after, "settings"));
+    compare_bases(c, before, after);
+    for (size_t r = 0; (old = json_array_get(rows, r)); r++) {
         c->method = report_text_of(old, "method");
-        const json_t *new = report_find(others, "method", c->method, NULL);
-        if (!new) {
+        new = report_find(others, "method", c->method, NULL);
+        if (new) {
+            compare_losses(c, old, new, report_at(before, "settings/shares"),
+                           report_at(after, "settings/shares"));
+            compare_stats(c, old, new);
+        } else
             tell_missing(c, true);
-            continue;
-        }
-        TRY(compare_losses(c, old, new, report_at(before, "settings/shares"),
-                           report_at(after, "settings/shares"), what, err));
-        compare_stats(c, old, new);
     }
-    for (size_t r = 0; r < json_array_size(others); r++) {
-        c->method = report_text_of(json_array_get(others, r), "method");
+    for (size_t r = 0; (new = json_array_get(others, r)); r++) {
+        c->method = report_text_of(new, "method");
         if (!report_find(rows, "method", c->method, NULL))
             tell_missing(c, false);
     }
-    return FDS_OK;
 }
 
-static fds_status compare_all(comparison *c, const json_t *before, const json_t *after,
-                              fds__text *what, fds_error *err) {
-    for (size_t d = 0; d < json_array_size(before); d++) {
-        const json_t *old = json_array_get(before, d);
+static void compare_all(comparison *c, const json_t *before, const json_t *after) {
+    const json_t *old, *new;
+    for (size_t d = 0; (old = json_array_get(before, d)); d++) {
         c->data = report_text_of(old, "name");
         c->method = "";
-        const json_t *new = report_find(after, "name", c->data, NULL);
+        new = report_find(after, "name", c->data, NULL);
         if (new)
-            TRY(compare_data(c, old, new, what, err));
+            compare_data(c, old, new);
         else
             tell_missing(c, true);
     }
     c->method = "";
-    for (size_t d = 0; d < json_array_size(after); d++) {
-        c->data = report_text_of(json_array_get(after, d), "name");
+    for (size_t d = 0; (new = json_array_get(after, d)); d++) {
+        c->data = report_text_of(new, "name");
         if (!report_find(before, "name", c->data, NULL))
             tell_missing(c, false);
     }
-    return FDS_OK;
 }
 
 fds_status fds_bench_compare(const char *before_path, const char *after_path, double sigmas,
@@ -245,17 +214,17 @@ fds_status fds_bench_compare(const char *before_path, const char *after_path, do
         return fds__fail(err, FDS_ERR_USAGE, "the number of standard errors must be at least 0");
     comparison c = {.sigmas = sigmas, .tell = on_change, .user = user};
     json_t *before = NULL, *after = NULL;
-    fds__text what = {0};
     fds_status status = report_read(before_path, &before, err);
     if (status == FDS_OK)
         status = report_read(after_path, &after, err);
-    if (status == FDS_OK)
-        status = compare_all(&c, json_object_get(before, "data"), json_object_get(after, "data"),
-                             &what, err);
+    if (status == FDS_OK) {
+        compare_all(&c, json_object_get(before, "data"), json_object_get(after, "data"));
+        status = c.what.is_failed ? fds__text_check(&c.what, err) : FDS_OK;
+    }
     if (status == FDS_OK && compared)
         *compared = c.compared;
     json_decref(before);
     json_decref(after);
-    fds__free(what.data);
+    fds__free(c.what.data);
     return status;
 }

@@ -27,13 +27,8 @@ typedef struct line {
     const char *data, *method, *measure, *utility, *removal, *set;
     double share;
     const json_t *seed; /* NULL: all */
-    double mean, sd, error, count;
+    report_stat stat;
 } line;
-
-static void add_text(fds__text *csv, const char *text) {
-    fds__text_csv(csv, text);
-    fds__text_add(csv, ",", 1);
-}
 
 static void add_number(fds__text *csv, double value, char end) {
     if (isfinite(value))
@@ -42,19 +37,20 @@ static void add_number(fds__text *csv, double value, char end) {
 }
 
 static void add_line(fds__text *csv, const line *l) {
-    if (!isfinite(l->mean))
+    if (!isfinite(l->stat.mean))
         return;
     const char *const texts[] = {l->data, l->method, l->measure, l->utility, l->removal, l->set};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        add_text(csv, texts[i]);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        fds__text_csv(csv, texts[i]);
+        fds__text_add(csv, ",", 1);
+    }
     add_number(csv, l->share, ',');
     if (l->seed)
         fds__text_print(csv, "%lld", (long long)json_integer_value(l->seed));
     fds__text_add(csv, ",", 1);
-    add_number(csv, l->mean, ',');
-    add_number(csv, l->sd, ',');
-    add_number(csv, l->error, ',');
-    add_number(csv, l->count, '\n');
+    const double numbers[] = {l->stat.mean, l->stat.sd, l->stat.error, l->stat.count};
+    for (size_t i = 0; i < 4; i++)
+        add_number(csv, numbers[i], i < 3 ? ',' : '\n');
 }
 
 static line make_line(const json_t *data, const json_t *row, const char *measure) {
@@ -65,54 +61,44 @@ static line make_line(const json_t *data, const json_t *row, const char *measure
                   .removal = "",
                   .set = "",
                   .share = NAN,
-                  .mean = NAN,
-                  .sd = NAN,
-                  .error = NAN,
-                  .count = NAN};
+                  .stat = {NAN, NAN, NAN, NAN}};
 }
 
-/* The same line for each seed by itself; means: those of the seeds, at place at where each is a
- * list of its own. */
-static void add_seeds(fds__text *csv, line l, const json_t *seeds, const json_t *means, size_t at) {
-    l.sd = l.error = l.count = NAN;
-    for (size_t i = 0; i < json_array_size(means); i++) {
-        const json_t *mean = json_array_get(means, i);
-        l.seed = json_array_get(seeds, i);
-        l.mean = json_is_array(mean) ? report_number_at(mean, at) : report_number_at(means, i);
+static void add_stat(fds__text *csv, line l, const json_t *stat) {
+    l.stat = report_stat_of(stat, 0);
+    add_line(csv, &l);
+}
+
+/* A loss: over all seeds, and the mean of each seed; at: its place where there is one per share. */
+static void add_loss(fds__text *csv, line l, const json_t *data, const json_t *loss, size_t at) {
+    const json_t *mean;
+    l.stat = report_stat_of(loss, at);
+    add_line(csv, &l);
+    for (size_t i = 0; (mean = json_array_get(report_at(loss, "by_seed"), i)); i++) {
+        l.seed = json_array_get(report_at(data, "seeds"), i);
+        l.stat = (report_stat){
+            NAN, json_is_array(mean) ? report_number_at(mean, at) : report_number_of(mean, ""), NAN,
+            NAN};
         add_line(csv, &l);
     }
-}
-
-/* A statistic over seeds. */
-static void add_stat(fds__text *csv, line l, const json_t *stat) {
-    l.mean = report_number_of(stat, "mean");
-    l.sd = report_number_of(stat, "sd");
-    l.count = report_number_of(stat, "count");
-    l.error = l.sd / sqrt(l.count);
-    add_line(csv, &l);
 }
 
 /* The loss with all players, and the truth. */
 static void add_utility(fds__text *csv, const json_t *data, const json_t *of) {
-    line l = make_line(data, NULL, "loss");
+    line l = make_line(data, NULL, "truth_coalitions");
     const json_t *loss;
     l.utility = report_text_of(of, "utility");
-    line truth = l;
-    l.share = 0;
+    line base = l;
+    base.measure = "loss";
+    base.share = 0;
     for (size_t k = 0; (loss = json_array_get(report_at(of, "losses"), k)); k++) {
-        l.set = report_text_of(loss, "set");
-        l.mean = report_number_of(loss, "mean");
-        l.sd = report_number_of(loss, "sd");
-        l.error = report_number_of(loss, "error");
-        l.count = report_number_of(loss, "count");
-        add_line(csv, &l);
-        add_seeds(csv, l, report_at(data, "seeds"), report_at(loss, "by_seed"), 0);
+        base.set = report_text_of(loss, "set");
+        add_loss(csv, base, data, loss, 0);
     }
-    truth.measure = "truth_coalitions";
-    truth.mean = report_number_of(of, "truth/coalitions");
-    add_line(csv, &truth);
-    truth.measure = "truth_correlation";
-    add_stat(csv, truth, report_at(of, "truth/correlation"));
+    l.stat.mean = report_number_of(of, "truth/coalitions");
+    add_line(csv, &l);
+    l.measure = "truth_correlation";
+    add_stat(csv, l, report_at(of, "truth/correlation"));
 }
 
 static void add_losses(fds__text *csv, const json_t *data, const json_t *row) {
@@ -122,28 +108,23 @@ static void add_losses(fds__text *csv, const json_t *data, const json_t *row) {
         l.utility = report_text_of(loss, "utility");
         l.removal = report_text_of(loss, "removal");
         l.set = report_text_of(loss, "set");
-        l.count = report_number_of(loss, "count");
         for (size_t k = 0; k < json_array_size(report_at(loss, "mean")); k++) {
             l.share = report_number_at(report_at(data, "settings/shares"), k);
-            l.mean = report_number_at(report_at(loss, "mean"), k);
-            l.sd = report_number_at(report_at(loss, "sd"), k);
-            l.error = report_number_at(report_at(loss, "error"), k);
-            add_line(csv, &l);
-            add_seeds(csv, l, report_at(data, "seeds"), report_at(loss, "by_seed"), k);
+            add_loss(csv, l, data, loss, k);
         }
     }
 }
 
 static void add_paper(fds__text *csv, const json_t *data, const json_t *row) {
     line l = make_line(data, row, "paper_seconds");
-    l.mean = report_number_of(row, "paper/seconds");
+    const json_t *paper = report_at(row, "paper");
+    l.stat.mean = report_number_of(paper, "seconds");
     add_line(csv, &l);
     l.measure = "paper_loss";
     l.removal = "top";
-    for (size_t k = 0; k < json_array_size(report_at(row, "paper/mean")); k++) {
-        l.share = report_number_at(report_at(row, "paper/shares"), k);
-        l.mean = report_number_at(report_at(row, "paper/mean"), k);
-        l.sd = report_number_at(report_at(row, "paper/sd"), k);
+    for (size_t k = 0; k < json_array_size(report_at(paper, "mean")); k++) {
+        l.share = report_number_at(report_at(paper, "shares"), k);
+        l.stat = report_stat_of(paper, k);
         add_line(csv, &l);
     }
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The figures of a set of data in report.html: removal curves with bands of 1.96 standard errors,
+ * The figures of a data set in report.html: removal curves with bands of 1.96 standard errors,
  * bars of the seconds to prepare, and the pictures of the largest contributors.
  *
  * Curves by one utility function share a chart if there are at most 8 besides the controls; else
- * the paper's methods, its baselines, and all others have charts of their own.
+ * the paper's methods, its baselines and all others have separate charts.
  */
 #include "report/report.h"
 
@@ -41,7 +41,7 @@ static unsigned style_of(const json_t *rows, size_t r) {
 /* What one chart shows: losses of the view's utility function, removal and set. */
 typedef struct chart {
     report_view v;
-    const char *heading; /* who is in it */
+    const char *heading; /* which methods it shows */
     const size_t *rows;  /* (count) places of rows */
     size_t count;
 } chart;
@@ -50,24 +50,21 @@ static const json_t *row_at(const chart *c, size_t i) {
     return json_array_get(c->v.rows, c->rows[i]);
 }
 
-static const json_t *entry_of(const chart *c, const json_t *row) {
-    return report_losses(row, c->v.utility, c->v.removal, c->v.set, NULL);
-}
-
 static size_t count_seeds(const chart *c) { return json_array_size(report_at(c->v.data, "seeds")); }
 
 /* Whether a row (NULL: any row of the chart) has losses for a seed. */
 static bool has_seed(const chart *c, const json_t *row, size_t seed) {
     bool has_it = false;
     if (row)
-        return json_is_array(json_array_get(report_at(entry_of(c, row), "by_seed"), seed));
+        return json_is_array(
+            json_array_get(report_at(report_entry(&c->v, row, NULL), "by_seed"), seed));
     for (size_t i = 0; i < c->count; i++)
         has_it |= has_seed(c, row_at(c, i), seed);
     return has_it;
 }
 
-/* The loss with all players, over the seeds that a row (NULL: the chart) has; of some seeds each
- * counts alike. */
+/* The loss with all players, over the seeds that a row (NULL: the chart) has. Where some are missing,
+ * the others have equal weights. */
 static double base_of(const chart *c, const json_t *row) {
     const json_t *of =
         report_find(report_at(c->v.data, "utilities"), "utility", c->v.utility, NULL);
@@ -92,15 +89,16 @@ static bool is_removal(const chart *c, const char *removal) {
 
 /* y, band and marks (points) of a row, from share 0 on. */
 static void fill_curve(const chart *c, const json_t *row, double *y, double *band, double *marks) {
-    const json_t *shares = c->v.shares, *entry = entry_of(c, row);
+    const json_t *shares = c->v.shares, *entry = report_entry(&c->v, row, NULL);
     bool is_papers = is_removal(c, "top") && strcmp(c->v.set, "correct") == 0 &&
                      strcmp(report_text_of(row, "utility"), c->v.utility) == 0;
     y[0] = entry && !is_removal(c, "keep_top") ? base_of(c, row) : NAN; /* nobody removed */
     band[0] = y[0] - y[0];
     marks[0] = NAN;
     for (size_t k = 0; k < json_array_size(shares); k++) {
-        y[k + 1] = report_number_at(report_at(entry, "mean"), k);
-        band[k + 1] = BAND * report_number_at(report_at(entry, "error"), k);
+        report_stat stat = report_stat_of(entry, k);
+        y[k + 1] = stat.mean;
+        band[k + 1] = BAND * stat.error;
         marks[k + 1] = is_papers ? report_paper_at(row, report_number_at(shares, k), NULL) : NAN;
     }
 }
@@ -127,7 +125,8 @@ static void name_seeds(const chart *c, fds__text *title) {
         bool is_used = has_seed(c, NULL, i);
         used += is_used;
         for (size_t k = 0; k < c->count; k++)
-            is_even &= has_seed(c, row_at(c, k), i) == is_used || !entry_of(c, row_at(c, k));
+            is_even &=
+                has_seed(c, row_at(c, k), i) == is_used || !report_entry(&c->v, row_at(c, k), NULL);
     }
     for (size_t i = 0; used < seeds && i < seeds; i++)
         if (has_seed(c, NULL, i)) {
@@ -228,11 +227,12 @@ static void add_part(chart *c, size_t part, size_t *chosen) {
     do {
         c->count = 0;
         for (; c->count < MOST_CURVES && (row = json_array_get(c->v.rows, next)); next++)
-            if (part_of(row) < PARTS && (part == PARTS || part_of(row) == part) && entry_of(c, row))
+            if (part_of(row) < PARTS && (part == PARTS || part_of(row) == part) &&
+                report_entry(&c->v, row, NULL))
                 chosen[c->count++] = next;
         bool has_controls = c->count || is_first;
         for (size_t r = 0; has_controls && (row = json_array_get(c->v.rows, r)); r++)
-            if (part_of(row) == PARTS && entry_of(c, row))
+            if (part_of(row) == PARTS && report_entry(&c->v, row, NULL))
                 chosen[c->count++] = r;
         if (c->count)
             add_charts(c);
@@ -247,7 +247,7 @@ static void add_utility(chart *c, size_t *chosen) {
     size_t curves = 0;
     const json_t *row;
     for (size_t r = 0; (row = json_array_get(c->v.rows, r)); r++)
-        curves += part_of(row) < PARTS && entry_of(c, row);
+        curves += part_of(row) < PARTS && report_entry(&c->v, row, NULL);
     c->heading = "all methods";
     if (curves <= MOST_CURVES)
         add_part(c, PARTS, chosen);
@@ -257,7 +257,7 @@ static void add_utility(chart *c, size_t *chosen) {
     }
 }
 
-void report_figures_curves(const report_view *v) {
+static void write_curves(const report_view *v) {
     size_t *chosen = fds__alloc_zero(json_array_size(v->rows), sizeof *chosen);
     const json_t *row, *of;
     chart c = {.v = *v};
@@ -276,28 +276,25 @@ void report_figures_curves(const report_view *v) {
 
 /* ---- seconds ---- */
 
-bool report_has_seconds(const report_view *v) {
-    const json_t *row;
-    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
-        if (isfinite(report_number_of(row, "timing/prepare_s/mean")))
-            return true;
-    return false;
+static bool has_time(const report_view *v, const json_t *row) {
+    (void)v;
+    return isfinite(report_number_of(row, "timing/prepare_s/mean"));
 }
 
-void report_figures_seconds(const report_view *v) {
+static bool has_seconds(const report_view *v) { return report_any_row(v, has_time); }
+
+static void write_seconds(const report_view *v) {
     size_t used = 0;
     const json_t *row;
     draw_bar *bars = fds__alloc_zero(json_array_size(v->rows), sizeof *bars);
     v->html->is_failed |= !bars;
     for (unsigned kind = 0; bars && kind < REPORT_KINDS; kind++)
         for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
-            const json_t *stat = report_at(row, "timing/prepare_s");
-            double value = report_number_of(stat, "mean");
-            if (report_kind_of(row) == kind && isfinite(value))
+            report_stat stat = report_stat_of(report_at(row, "timing/prepare_s"), 0);
+            if (report_kind_of(row) == kind && isfinite(stat.mean))
                 bars[used++] = (draw_bar){.name = report_text_of(row, "title"),
-                                          .value = value,
-                                          .error = report_number_of(stat, "sd") /
-                                                   sqrt(report_number_of(stat, "count")),
+                                          .value = stat.mean,
+                                          .error = stat.error,
                                           .mark = report_number_of(row, "paper/seconds"),
                                           .style = kind,
                                           .is_control = kind == REPORT_CONTROL};
@@ -348,13 +345,14 @@ static fds_status add_picture(const report_view *v, const json_t *picture) {
     return FDS_OK;
 }
 
-bool report_has_pictures(const report_view *v) {
-    return json_array_size(report_at(v->data, "pictures")) > 0;
-}
-
-void report_figures_pictures(const report_view *v) {
+static void write_pictures(const report_view *v) {
     const json_t *picture;
     for (size_t i = 0; (picture = json_array_get(report_at(v->data, "pictures"), i)); i++)
         if (*v->status == FDS_OK)
             *v->status = add_picture(v, picture);
 }
+
+const report_slot report_figure_slots[] = {{"curves", write_curves, NULL, NULL},
+                                           {"seconds", write_seconds, has_seconds, NULL},
+                                           {"pictures", write_pictures, NULL, NULL},
+                                           {.name = NULL}};

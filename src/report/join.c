@@ -1,20 +1,246 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report.json (docs/bench.md) from case.json files. Cases of one set of data, which differ in their
- * seeds only, become one entry, with the mean, the standard deviation and the standard error of
- * every number over all their test samples, or over the seeds for what is one number per seed.
- * Data, rows and utility functions keep the order in which they first appear. This file has what
- * holds for a set of data as a whole; join_rows.c has its numbers.
+ * report.json (docs/bench.md) from case.json files. Cases of one data set, which differ only in
+ * their seeds, become one entry: what is measured on test samples is pooled over all samples of all
+ * seeds, what is one number per seed is averaged over the seeds that have it, and what no case has
+ * measured is null. Data sets, rows and utility functions keep the order in which they first appear.
  */
 #include "report/report.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- a set of data ---- */
+/* The cases of one data set, and scratch for a number of each. */
+typedef struct case_group {
+    const json_t **cases;
+    const char **dirs;
+    report_stat *parts;
+    size_t count;
+    bool is_failed; /* memory ran out: a result lacks something */
+} case_group;
+
+static void put(case_group *g, json_t *object, const char *key, json_t *value) {
+    g->is_failed |= !fds__json_put(object, key, value);
+}
+
+static void append(case_group *g, json_t *list, json_t *value) {
+    g->is_failed |= !fds__json_append(list, value);
+}
+
+/* ---- one number per case ---- */
+
+/* The row of a method in a case, or NULL. */
+static const json_t *row_of(const case_group *g, size_t i, const char *method) {
+    return report_find(report_at(g->cases[i], "rows"), "method", method, NULL);
+}
+
+static const json_t *utility_of(const case_group *g, size_t i, const char *utility) {
+    return report_find(report_at(g->cases[i], "utilities"), "utility", utility, NULL);
+}
+
+/* {mean, sd, count} of the parts, or null. */
+static json_t *describe_stat(const case_group *g) {
+    report_stat all = report_pool(g->parts, g->count);
+    if (isnan(all.mean))
+        return json_null();
+    return json_pack("{s:f, s:o, s:I}", "mean", all.mean, "sd", fds__json_real(all.sd), "count",
+                     (json_int_t)all.count);
+}
+
+/* The number at a path in the rows of a method. */
+static json_t *join_number(const case_group *g, const char *method, const char *path) {
+    for (size_t i = 0; i < g->count; i++)
+        g->parts[i] = (report_stat){1, report_number_of(row_of(g, i, method), path), NAN, NAN};
+    return describe_stat(g);
+}
+
+static json_t *join_agreement(case_group *g, const char *method) {
+    static const char *const paths[] = {"agreement/correlation", "agreement/class_correlation",
+                                        "agreement/relative_error", "agreement/efficiency_gap"};
+    json_t *out = json_object();
+    bool is_empty = true;
+    for (size_t i = 0; i < 4; i++) {
+        json_t *stat = join_number(g, method, paths[i]);
+        is_empty &= json_is_null(stat);
+        put(g, out, strchr(paths[i], '/') + 1, stat);
+    }
+    if (!is_empty)
+        return out;
+    json_decref(out);
+    return json_null();
+}
+
+/* How many permutations were sampled, and whether the method's own rule stopped it in all seeds;
+ * null where it has none. */
+static json_t *join_permutations(const case_group *g, const char *method) {
+    json_t *sampled = join_number(g, method, "permutations/sampled");
+    const json_t *has_converged = json_null();
+    if (!sampled || json_is_null(sampled))
+        return sampled;
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *flag = report_at(row_of(g, i, method), "permutations/has_converged");
+        if (json_is_boolean(flag) && !json_is_false(has_converged))
+            has_converged = flag;
+    }
+    return json_pack("{s:o, s:O}", "sampled", sampled, "has_converged", has_converged);
+}
+
+/* The seconds of an interrupted method lack a part: they count only where there are no others. */
+static json_t *join_timing(case_group *g, const char *method) {
+    bool has_whole = false, has_any = false;
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *timing = report_at(row_of(g, i, method), "timing");
+        has_any |= json_is_object(timing);
+        has_whole |= json_is_false(report_at(timing, "was_resumed"));
+    }
+    if (!has_any)
+        return json_null();
+    json_t *out = json_object();
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *timing = report_at(row_of(g, i, method), "timing");
+        bool counts = !has_whole || json_is_false(report_at(timing, "was_resumed"));
+        g->parts[i] =
+            (report_stat){1, counts ? report_number_of(timing, "prepare_s") : NAN, NAN, NAN};
+    }
+    put(g, out, "prepare_s", describe_stat(g));
+    put(g, out, "answer_ms", join_number(g, method, "timing/answer_ms"));
+    put(g, out, "was_resumed", json_boolean(!has_whole));
+    return out;
+}
+
+/* ---- losses ---- */
+
+/* The entry of a case that matches one of the losses of a method (NULL: with all players). */
+static const json_t *entry_like(const case_group *g, size_t i, const char *method,
+                                const char *utility, const json_t *loss) {
+    const char *set = report_text_of(loss, "set");
+    if (method)
+        return report_losses(row_of(g, i, method), report_text_of(loss, "utility"),
+                             report_text_of(loss, "removal"), set, NULL);
+    return report_find(report_at(utility_of(g, i, utility), "losses"), "set", set, NULL);
+}
+
+/* One of the losses with all players, from the first case that has it. */
+static json_t *join_base(case_group *g, const char *utility, const json_t *first) {
+    json_t *by_seed = json_array();
+    for (size_t i = 0; i < g->count; i++) {
+        g->parts[i] = report_stat_of(entry_like(g, i, NULL, utility, first), 0);
+        append(g, by_seed, fds__json_real(g->parts[i].mean));
+    }
+    report_stat all = report_pool(g->parts, g->count);
+    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "set", report_text_of(first, "set"), "count",
+                     (json_int_t)all.count, "mean", fds__json_real(all.mean), "sd",
+                     fds__json_real(all.sd), "error", fds__json_real(all.error), "by_seed",
+                     by_seed);
+}
+
+/* One entry of a row's losses, from the first case that has it. by_seed: the means of each case by
+ * share, null for a case without the entry. */
+static json_t *join_loss(case_group *g, const char *method, const json_t *first) {
+    json_t *mean = json_array(), *sd = json_array(), *error = json_array(), *by_seed = json_array();
+    double count = 0;
+    for (size_t k = 0; k < json_array_size(report_at(first, "mean")); k++) {
+        for (size_t i = 0; i < g->count; i++)
+            g->parts[i] = report_stat_of(entry_like(g, i, method, NULL, first), k);
+        report_stat all = report_pool(g->parts, g->count);
+        count = fmax(count, all.count);
+        append(g, mean, fds__json_real(all.mean));
+        append(g, sd, fds__json_real(all.sd));
+        append(g, error, fds__json_real(all.error));
+    }
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *entry = entry_like(g, i, method, NULL, first);
+        append(g, by_seed, entry ? json_incref(json_object_get(entry, "mean")) : json_null());
+    }
+    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "utility",
+                     report_text_of(first, "utility"), "removal", report_text_of(first, "removal"),
+                     "set", report_text_of(first, "set"), "count", (json_int_t)count, "mean", mean,
+                     "sd", sd, "error", error, "by_seed", by_seed);
+}
+
+/* Every entry of the losses of a method (NULL: of a utility function) that any case has, once. */
+static json_t *join_losses(case_group *g, const char *method, const char *utility) {
+    json_t *out = json_array();
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *holder = method ? row_of(g, i, method) : utility_of(g, i, utility), *entry;
+        for (size_t k = 0; (entry = json_array_get(report_at(holder, "losses"), k)); k++) {
+            bool is_new = true;
+            for (size_t before = 0; before < i; before++)
+                is_new &= !entry_like(g, before, method, utility, entry);
+            if (is_new)
+                append(g, out, method ? join_loss(g, method, entry) : join_base(g, utility, entry));
+        }
+    }
+    return out;
+}
+
+/* ---- rows ---- */
+
+/* What the paper reports, which is for REPORT_PAPER_PLAYERS players. */
+static json_t *describe_paper(const case_group *g, const char *method) {
+    const json_t *data = report_at(g->cases[0], "data");
+    const report_paper_row *row = report_paper_find(report_text_of(data, "name"), method);
+    if (!row || report_number_of(data, "players") != REPORT_PAPER_PLAYERS)
+        return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o}", "shares",
+                     report_numbers(report_paper_shares, REPORT_PAPER_SHARES), "mean",
+                     report_numbers(row->mean, REPORT_PAPER_SHARES), "sd",
+                     report_numbers(row->sd, REPORT_PAPER_SHARES), "seconds",
+                     row->seconds > 0 ? json_real(row->seconds) : json_null());
+}
+
+static json_t *join_row(case_group *g, const json_t *first) {
+    const char *method = report_text_of(first, "method");
+    static const char *const same[] = {"method", "title", "kind", "is_per_sample", "utility"};
+    json_t *out = json_object();
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++)
+        g->is_failed |= !fds__json_share(out, same[k], json_object_get(first, same[k]));
+    put(g, out, "losses", join_losses(g, method, NULL));
+    put(g, out, "agreement", join_agreement(g, method));
+    put(g, out, "auc", join_number(g, method, "auc"));
+    put(g, out, "sub_models", join_number(g, method, "sub_models"));
+    put(g, out, "permutations", join_permutations(g, method));
+    put(g, out, "timing", join_timing(g, method));
+    put(g, out, "paper", describe_paper(g, method));
+    return out;
+}
+
+/* How well the halves of the truth agree, over the seeds that have one. */
+static json_t *join_truth(const case_group *g, const char *utility) {
+    const json_t *coalitions = NULL;
+    for (size_t i = 0; i < g->count; i++) {
+        const json_t *truth = report_at(utility_of(g, i, utility), "truth");
+        g->parts[i] = (report_stat){1, report_number_of(truth, "correlation"), NAN, NAN};
+        if (!coalitions)
+            coalitions = json_object_get(truth, "coalitions");
+    }
+    if (!coalitions)
+        return json_null();
+    return json_pack("{s:O, s:o}", "coalitions", coalitions, "correlation", describe_stat(g));
+}
+
+static json_t *join_utility(case_group *g, const json_t *first) {
+    const char *utility = report_text_of(first, "utility");
+    return json_pack("{s:s, s:o, s:o}", "utility", utility, "losses", join_losses(g, NULL, utility),
+                     "truth", join_truth(g, utility));
+}
+
+/* The entries of the list key of all cases, each once by its member name, as make joins them. */
+static json_t *join_list(case_group *g, const char *key, const char *name,
+                         json_t *(*make)(case_group *g, const json_t *first)) {
+    json_t *out = json_array();
+    const json_t *entry;
+    for (size_t i = 0; i < g->count; i++)
+        for (size_t k = 0; (entry = json_array_get(report_at(g->cases[i], key), k)); k++)
+            if (!report_find(out, name, report_text_of(entry, name), NULL))
+                append(g, out, make(g, entry));
+    return out;
+}
+
+/* ---- a data set ---- */
 
 /* Pictures of the first case that has any; only those whose files are there. */
-static json_t *join_pictures(report_cases *g) {
+static json_t *join_pictures(case_group *g) {
     json_t *out = json_array();
     const json_t *picture;
     for (size_t i = 0; i < g->count && json_array_size(out) == 0; i++)
@@ -27,47 +253,39 @@ static json_t *join_pictures(report_cases *g) {
             if (file && !fds__path_exists(json_string_value(file)))
                 json_decref(file);
             else
-                g->is_failed |= !fds__json_append(out, json_pack("{s:s, s:o}", "method",
-                                                                 report_text_of(picture, "method"),
-                                                                 "file", file));
+                append(g, out,
+                       json_pack("{s:s, s:o}", "method", report_text_of(picture, "method"), "file",
+                                 file));
         }
     return out;
 }
 
-/* Truth and flipped labels may be missing in some seeds. */
-static bool may_be_zero(const char *key) {
-    return strcmp(key, "truth") == 0 || strcmp(key, "flipped") == 0;
-}
-
-static bool is_zero(const json_t *json) { return !json || json_number_value(json) == 0; }
-
-/* The settings of a case without its seed; of what may be 0 in some seeds, the first case's that is
- * not. */
-static json_t *join_settings(report_cases *g, size_t i) {
-    json_t *out = json_object();
+/* The settings of a case without its seed. Truth and flipped labels may be 0 in some seeds: then
+ * they are those of the first case that has them. */
+static json_t *join_settings(case_group *g, size_t i) {
+    json_t *out = json_object(), *value;
     const char *key;
-    json_t *value;
     json_object_foreach((json_t *)(uintptr_t)report_at(g->cases[i], "settings"), key, value) {
-        const json_t *known = value;
-        for (size_t k = 0; may_be_zero(key) && is_zero(known) && k < g->count; k++)
-            known = json_object_get(report_at(g->cases[k], "settings"), key);
+        bool may_be_zero = strcmp(key, "truth") == 0 || strcmp(key, "flipped") == 0;
+        for (size_t k = 0; may_be_zero && json_number_value(value) == 0 && k < g->count; k++) {
+            json_t *other = json_object_get(report_at(g->cases[k], "settings"), key);
+            value = other ? other : value;
+        }
         if (strcmp(key, "seed") != 0)
-            g->is_failed |= !fds__json_share(out, key, known ? known : value);
+            g->is_failed |= !fds__json_share(out, key, value);
     }
     g->is_failed |= !out;
     return out;
 }
 
-static fds_status fail_difference(const report_cases *g, size_t i, const char *what,
-                                  fds_error *err) {
+static fds_status fail_difference(const case_group *g, size_t i, const char *what, fds_error *err) {
     return fds__fail(err, FDS_ERR_USAGE,
                      "%s/case.json: %s; cases of \"%.60s\" in one report may differ in their seeds "
                      "alone",
-                     g->dirs[i], what,
-                     report_text_of(json_object_get(g->cases[i], "data"), "name"));
+                     g->dirs[i], what, report_text_of(g->cases[i], "data/name"));
 }
 
-static fds_status check_settings(report_cases *g, size_t i, fds_error *err) {
+static fds_status check_settings(case_group *g, size_t i, fds_error *err) {
     json_t *before = join_settings(g, 0), *now = join_settings(g, i);
     char what[300];
     fds_status status = FDS_OK;
@@ -81,30 +299,29 @@ static fds_status check_settings(report_cases *g, size_t i, fds_error *err) {
 }
 
 /* Rows of one method say the same about it in all cases. */
-static fds_status check_rows(const report_cases *g, size_t i, fds_error *err) {
+static fds_status check_rows(const case_group *g, size_t i, size_t before, fds_error *err) {
     static const char *const same[] = {"title", "kind", "is_per_sample", "utility"};
-    const json_t *rows = json_object_get(g->cases[i], "rows");
-    for (size_t r = 0; r < json_array_size(rows); r++)
-        for (size_t before = 0; before < i; before++) {
-            const json_t *row = json_array_get(rows, r);
-            const json_t *other = report_find(json_object_get(g->cases[before], "rows"), "method",
-                                              report_text_of(row, "method"), NULL);
-            for (size_t k = 0; other && k < sizeof same / sizeof *same; k++)
-                if (!json_equal(json_object_get(row, same[k]), json_object_get(other, same[k]))) {
-                    char what[300];
-                    snprintf(what, sizeof what, "rows[%zu].%s is not that of \"%.60s\" in %.100s",
-                             r, same[k], report_text_of(row, "method"), g->dirs[before]);
-                    return fail_difference(g, i, what, err);
-                }
-        }
+    const json_t *row;
+    for (size_t r = 0; (row = json_array_get(report_at(g->cases[i], "rows"), r)); r++) {
+        const char *method = report_text_of(row, "method");
+        const json_t *other =
+            report_find(report_at(g->cases[before], "rows"), "method", method, NULL);
+        for (size_t k = 0; other && k < sizeof same / sizeof *same; k++)
+            if (!json_equal(json_object_get(row, same[k]), json_object_get(other, same[k]))) {
+                char what[300];
+                snprintf(what, sizeof what, "rows[%zu].%s is not that of \"%.60s\" in %.100s", r,
+                         same[k], method, g->dirs[before]);
+                return fail_difference(g, i, what, err);
+            }
+    }
     return FDS_OK;
 }
 
 static json_int_t seed_of(const json_t *of_case) {
-    return json_integer_value(json_object_get(json_object_get(of_case, "settings"), "seed"));
+    return json_integer_value(report_at(of_case, "settings/seed"));
 }
 
-static fds_status check_group(report_cases *g, fds_error *err) {
+static fds_status check_group(case_group *g, fds_error *err) {
     for (size_t i = 1; i < g->count; i++) {
         char what[300];
         for (size_t before = 0; before < i; before++)
@@ -113,36 +330,36 @@ static fds_status check_group(report_cases *g, fds_error *err) {
                          (long long)seed_of(g->cases[i]), g->dirs[before]);
                 return fail_difference(g, i, what, err);
             }
-        if (fds__json_difference(json_object_get(g->cases[0], "data"),
-                                 json_object_get(g->cases[i], "data"), "first case", what,
-                                 sizeof what))
+        if (fds__json_difference(report_at(g->cases[0], "data"), report_at(g->cases[i], "data"),
+                                 "first case", what, sizeof what))
             return fail_difference(g, i, what, err);
         TRY(check_settings(g, i, err));
-        TRY(check_rows(g, i, err));
+        for (size_t before = 0; before < i; before++)
+            TRY(check_rows(g, i, before, err));
     }
     return FDS_OK;
 }
 
-static fds_status join_group(report_cases *g, json_t **out, fds_error *err) {
+static fds_status join_group(case_group *g, json_t **out, fds_error *err) {
     TRY(check_group(g, err));
     json_t *data = json_object(), *seeds = json_array(), *value;
     const char *key;
     json_object_foreach((json_t *)(uintptr_t)report_at(g->cases[0], "data"), key, value)
         g->is_failed |= !fds__json_share(data, key, value);
     for (size_t i = 0; i < g->count; i++)
-        g->is_failed |= !fds__json_append(seeds, json_integer(seed_of(g->cases[i])));
-    bool is_whole = fds__json_put(data, "seeds", seeds) &&
-                    fds__json_put(data, "settings", join_settings(g, 0)) &&
-                    fds__json_put(data, "utilities", report_join_utilities(g)) &&
-                    fds__json_put(data, "rows", report_join_rows(g)) &&
-                    fds__json_put(data, "pictures", join_pictures(g));
-    *out = fds__json_keep_if(data, is_whole && !g->is_failed);
+        append(g, seeds, json_integer(seed_of(g->cases[i])));
+    put(g, data, "seeds", seeds);
+    put(g, data, "settings", join_settings(g, 0));
+    put(g, data, "utilities", join_list(g, "utilities", "utility", join_utility));
+    put(g, data, "rows", join_list(g, "rows", "method", join_row));
+    put(g, data, "pictures", join_pictures(g));
+    *out = fds__json_keep_if(data, !g->is_failed);
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
 /* ---- all of it ---- */
 
-/* That of the first case, and whether another case is of another one, or of another version. */
+/* The machine of the first case. is_mixed: a case has another one, or another version. */
 static json_t *join_machine(json_t *const *cases, size_t count) {
     static const char *const keys[] = {"processor", "processors", "instructions", "threads"};
     const json_t *first = json_object_get(cases[0], "machine");
@@ -158,27 +375,23 @@ static json_t *join_machine(json_t *const *cases, size_t count) {
     return fds__json_keep_if(out, is_whole);
 }
 
-static const char *name_of(const json_t *of_case) {
-    return report_text_of(json_object_get(of_case, "data"), "name");
-}
+static const char *name_of(const json_t *of_case) { return report_text_of(of_case, "data/name"); }
 
-/* Groups the cases by name, and joins each group. */
+/* Joins the cases of each name. */
 static fds_status join_cases(json_t *const *cases, const char *const *dirs, size_t count,
-                             report_cases *g, json_t *list, fds_error *err) {
+                             case_group *g, json_t *list, fds_error *err) {
     for (size_t i = 0; i < count; i++) {
-        bool is_new = true;
-        for (size_t before = 0; before < i; before++)
-            is_new &= strcmp(name_of(cases[before]), name_of(cases[i])) != 0;
+        json_t *data;
         g->count = 0;
-        for (size_t k = i; is_new && k < count; k++)
+        for (size_t k = 0; k < count; k++)
             if (strcmp(name_of(cases[k]), name_of(cases[i])) == 0) {
                 g->cases[g->count] = cases[k];
                 g->dirs[g->count++] = dirs[k];
             }
-        json_t *data = NULL;
-        if (is_new)
-            TRY(join_group(g, &data, err));
-        if (is_new && !fds__json_append(list, data))
+        if (g->cases[0] != cases[i]) /* joined with an earlier one */
+            continue;
+        TRY(join_group(g, &data, err));
+        if (!fds__json_append(list, data))
             return fds__fail_json(err);
     }
     return FDS_OK;
@@ -200,9 +413,8 @@ fds_status report_join(const char *const *dirs, size_t count, const char *comman
         return fds__fail(err, FDS_ERR_USAGE,
                          "a report needs the folder of at least one finished case");
     json_t **cases = fds__alloc_zero(count, sizeof *cases), *list = json_array(), *report = NULL;
-    report_cases g = {fds__alloc_zero(count, sizeof *g.cases),
-                      fds__alloc_zero(count, sizeof *g.dirs),
-                      fds__alloc_zero(count, sizeof *g.parts), 0, false};
+    case_group g = {fds__alloc_zero(count, sizeof *g.cases), fds__alloc_zero(count, sizeof *g.dirs),
+                    fds__alloc_zero(count, sizeof *g.parts), 0, false};
     fds_status status = cases && list && g.cases && g.dirs && g.parts
                             ? read_cases(dirs, count, cases, err)
                             : fds__fail_json(err);

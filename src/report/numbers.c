@@ -47,6 +47,26 @@ double report_number_at(const json_t *list, size_t at) {
     return number_or_nan(json_array_get(list, at));
 }
 
+report_stat report_stat_of(const json_t *json, size_t at) {
+    static const char *const keys[] = {"count", "mean", "sd", "error"};
+    double numbers[4];
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *member = json_object_get(json, keys[i]);
+        numbers[i] = json_is_array(member) ? report_number_at(member, at) : number_or_nan(member);
+    }
+    if (!json_object_get(json, "error"))
+        numbers[3] = numbers[2] / sqrt(numbers[0]);
+    return (report_stat){numbers[0], numbers[1], numbers[2], numbers[3]};
+}
+
+json_t *report_numbers(const double *numbers, size_t count) {
+    json_t *list = json_array();
+    bool is_whole = true;
+    for (size_t i = 0; i < count; i++)
+        is_whole &= fds__json_append(list, fds__json_real(numbers[i]));
+    return fds__json_keep_if(list, is_whole);
+}
+
 const json_t *report_find(const json_t *list, const char *key, const char *text, size_t *at) {
     const json_t *entry;
     size_t i = 0;

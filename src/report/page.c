@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * report.html: what report.json says, for people. One file that needs nothing else: style, drawings
- * and pictures are in it, there is no script and no link to anywhere but to its own parts. Its text
- * is in assets/page.html; here is what fills it, but for tables.c and figures.c.
+ * and pictures are in it, and it has no script and no link to other pages. Its text is in
+ * assets/page.html; this file, tables.c and figures.c fill it.
  */
 #include "report/report.h"
 
@@ -12,22 +12,18 @@ static const json_t *data_at(const report_view *v, size_t d) {
     return json_array_get(report_at(v->report, "data"), d);
 }
 
-/* ---- whether there is such a thing ---- */
+/* ---- conditions ---- */
 
-/* Among the rows of the data at hand, or of all data where none is. */
-static bool any_row(const report_view *v, bool (*is)(const json_t *row)) {
-    const json_t *data, *row;
-    for (size_t d = 0; (data = data_at(v, d)); d++)
-        for (size_t r = 0; (row = json_array_get(report_at(data, "rows"), r)); r++)
-            if ((!v->data || v->data == data) && is(row))
-                return true;
-    return false;
+static bool is_in_paper(const report_view *v, const json_t *row) {
+    (void)v;
+    return json_is_object(report_at(row, "paper"));
 }
-
-static bool is_in_paper(const json_t *row) { return json_is_object(report_at(row, "paper")); }
-static bool is_control(const json_t *row) { return report_kind_of(row) == REPORT_CONTROL; }
-static bool has_paper(const report_view *v) { return any_row(v, is_in_paper); }
-static bool has_controls(const report_view *v) { return any_row(v, is_control); }
+static bool is_control(const report_view *v, const json_t *row) {
+    (void)v;
+    return report_kind_of(row) == REPORT_CONTROL;
+}
+static bool has_paper(const report_view *v) { return report_any_row(v, is_in_paper); }
+static bool has_controls(const report_view *v) { return report_any_row(v, is_control); }
 
 static bool has_one_seed(const report_view *v) {
     for (size_t d = 0; data_at(v, d); d++)
@@ -35,27 +31,6 @@ static bool has_one_seed(const report_view *v) {
             return true;
     return false;
 }
-
-static bool has_command(const report_view *v) { return *report_text_of(v->report, "command") != 0; }
-
-static bool is_mixed(const report_view *v) {
-    return json_is_true(report_at(v->report, "machine/is_mixed"));
-}
-
-static report_view view_of_set(const report_view *v, const char *set) {
-    report_view view = *v;
-    view.removal = "top";
-    view.set = set;
-    return view;
-}
-
-static bool has_set(const report_view *v, const char *set) {
-    report_view view = view_of_set(v, set);
-    return report_has_losses(&view);
-}
-
-static bool has_correct(const report_view *v) { return has_set(v, "correct"); }
-static bool has_all(const report_view *v) { return has_set(v, "all"); }
 
 /* ---- the beginning ---- */
 
@@ -76,61 +51,42 @@ static void write_methods(const report_view *v) {
     report_counted(v->html, count, "method");
 }
 
+/* Before item i of a list "A, B and C". */
+static const char *separator(size_t i, size_t count) {
+    return i == 0 ? "" : i + 1 < count ? ", " : " and ";
+}
+
 static void write_names(const report_view *v) {
     size_t count = json_array_size(report_at(v->report, "data"));
     for (size_t d = 0; d < count; d++) {
-        draw_markup(v->html, d == 0 ? "<b>" : d + 1 < count ? ", <b>" : " and <b>");
+        fds__text_print(v->html, "%s<b>", separator(d, count));
         draw_text(v->html, report_text_of(data_at(v, d), "name"));
         draw_markup(v->html, "</b>");
     }
 }
 
-static void write_links(const report_view *v) {
-    for (size_t d = 0; data_at(v, d); d++) {
-        fds__text_print(v->html, "<a href=\"#data-%zu\">", d);
-        draw_text(v->html, report_text_of(data_at(v, d), "name"));
-        draw_markup(v->html, "</a> ");
-    }
-}
-
-/* ---- a set of data ---- */
-
 static void write_number(const report_view *v) { fds__text_print(v->html, "%zu", v->at); }
-static void write_name(const report_view *v) {
-    draw_text(v->html, report_text_of(v->data, "name"));
-}
 
-static void write_facts(const report_view *v) {
-    static const char *const facts[][2] = {{"players", "player"},
-                                           {"classes", "class"},
-                                           {"tests", "test sample"},
-                                           {"inputs", "explainer input"}};
-    for (size_t i = 0; i < 4; i++) {
-        report_counted(v->html, (size_t)json_integer_value(report_at(v->data, facts[i][0])),
-                       facts[i][1]);
-        draw_markup(v->html, i == 2 ? " per seed · " : " · ");
+/* A part for each data set. */
+static void fill_each(const report_view *v, const char *part) {
+    report_view view = *v;
+    for (view.at = 0; (view.data = data_at(v, view.at)); view.at++) {
+        view.rows = report_at(view.data, "rows");
+        view.shares = report_at(view.data, "settings/shares");
+        report_fill(&view, part);
     }
-    report_counted(v->html, json_array_size(report_at(v->data, "seeds")), "seed");
-    draw_markup(v->html, " · network ");
-    draw_text(v->html, report_text_of(v->data, "settings/network"));
 }
 
-static void write_correct(const report_view *v) {
-    report_view view = view_of_set(v, "correct");
-    report_table_losses(&view);
-}
-
-static void write_all(const report_view *v) {
-    report_view view = view_of_set(v, "all");
-    report_table_losses(&view);
-}
+static void write_links(const report_view *v) { fill_each(v, "link"); }
+static void write_data(const report_view *v) { fill_each(v, "data"); }
+static void write_heads(const report_view *v) { fill_each(v, "head"); }
 
 /* ---- a utility function ---- */
 
-/* Whether a row is in the table at hand, though its values come from the utility function own. */
+/* Whether a row of the table has values from another utility function, own. */
 static bool is_other(const report_view *v, const json_t *row) {
-    return !is_control(row) && strcmp(report_text_of(row, "utility"), v->own) == 0 &&
-           report_losses(row, v->utility, v->removal, v->set, NULL);
+    return !is_control(v, row) && strcmp(report_text_of(row, "utility"), v->own) == 0 &&
+           report_entry(v, row, NULL);
 }
 
 static size_t count_others(const report_view *v) {
@@ -141,126 +97,76 @@ static size_t count_others(const report_view *v) {
 }
 
 static bool has_several(const report_view *v) { return count_others(v) > 1; }
+static void write_utility(const report_view *v) { report_utility(v->html, v->utility); }
+static void write_removal(const report_view *v) {
+    draw_markup(v->html, report_removal(v->removal));
+}
 static void write_own(const report_view *v) { report_utility(v->html, v->own); }
 
 /* "A, B and C" */
 static void write_titles(const report_view *v) {
-    size_t count = count_others(v), left = count;
+    size_t count = count_others(v), i = 0;
     const json_t *row;
     for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
         if (is_other(v, row)) {
-            draw_markup(v->html, left == count ? "" : left == 1 ? " and " : ", ");
+            draw_markup(v->html, separator(i++, count));
             draw_text(v->html, report_text_of(row, "title"));
-            left--;
         }
 }
 
 static void write_others(const report_view *v) {
-    static const report_slot slots[] = {{"titles", write_titles, NULL},
-                                        {"own", write_own, NULL},
-                                        {"several", NULL, has_several},
-                                        {NULL, NULL, NULL}};
     const json_t *entry;
     for (size_t u = 0; (entry = json_array_get(report_at(v->data, "utilities"), u)); u++) {
         report_view view = *v;
         view.own = report_text_of(entry, "utility");
         if (strcmp(view.own, v->utility) != 0 && count_others(&view) > 0)
-            report_fill(&view, "others", slots);
+            report_fill(&view, "others");
     }
 }
 
 /* The tables by each utility function: without the most valuable players where there are several
  * functions, then the other removals. */
 static void write_utilities(const report_view *v) {
-    static const report_slot slots[] = {{"utility", report_write_utility, NULL},
-                                        {"removal", report_write_removal, NULL},
-                                        {"others", write_others, NULL},
-                                        {"losses", report_table_losses, NULL},
-                                        {NULL, NULL, NULL}};
     static const char *const removals[] = {"top", "bottom", "keep_top"};
     const json_t *list = report_at(v->data, "utilities");
     size_t count = json_array_size(list);
-    report_view view = view_of_set(v, "correct");
+    report_view view = *v;
     for (size_t i = 0; i < 3 * count; i++) {
         /* top for all functions, then the others for each */
         view.utility =
             report_text_of(json_array_get(list, i < count ? i : (i - count) / 2), "utility");
         view.removal = removals[i < count ? 0 : 1 + (i - count) % 2];
         if (report_has_losses(&view) && (i >= count || count > 1))
-            report_fill(&view, i < count ? "utility" : "removal", slots);
+            report_fill(&view, i < count ? "utility" : "removal");
     }
 }
 
-static void write_data(const report_view *v) {
-    static const report_slot slots[] = {{"number", write_number, NULL},
-                                        {"name", write_name, NULL},
-                                        {"facts", write_facts, NULL},
-                                        {"paper", NULL, has_paper},
-                                        {"controls", NULL, has_controls},
-                                        {"correct", NULL, has_correct},
-                                        {"all", NULL, has_all},
-                                        {"losses_correct", write_correct, NULL},
-                                        {"losses_all", write_all, NULL},
-                                        {"utilities", write_utilities, NULL},
-                                        {"curves", report_figures_curves, NULL},
-                                        {"measures", report_table_measures, report_has_measures},
-                                        {"seconds", report_figures_seconds, report_has_seconds},
-                                        {"pictures", report_figures_pictures, report_has_pictures},
-                                        {NULL, NULL, NULL}};
-    report_view view = *v;
-    for (; (view.data = data_at(v, view.at)); view.at++) {
-        view.rows = report_at(view.data, "rows");
-        view.shares = report_at(view.data, "settings/shares");
-        report_fill(&view, "data", slots);
-    }
-}
+/* ---- settings ---- */
 
-/* ---- the end ---- */
-
-static void write_processors(const report_view *v) {
-    report_counted(v->html, (size_t)json_integer_value(report_at(v->report, "machine/processors")),
-                   "processor");
-}
-static void write_threads(const report_view *v) {
-    report_counted(v->html, (size_t)json_integer_value(report_at(v->report, "machine/threads")),
-                   "thread");
-}
-
-static void write_heads(const report_view *v) {
-    for (size_t d = 0; data_at(v, d); d++) {
-        draw_markup(v->html, "<th scope=\"col\">");
-        draw_text(v->html, report_text_of(data_at(v, d), "name"));
-        draw_markup(v->html, "</th>");
-    }
-}
-
-/* A setting as people write it: lists with commas, texts without quotes. */
+/* A setting for people: lists with commas, texts without quotes. */
 static void add_value(fds__text *html, const json_t *value) {
-    const char *key;
-    json_t *item;
+    const json_t *item;
     if (json_is_string(value))
         draw_text(html, json_string_value(value));
     else if (json_is_number(value))
         fds__text_double(html, json_number_value(value));
-    else if (json_is_boolean(value))
-        draw_markup(html, json_is_true(value) ? "yes" : "no");
-    else if (json_is_array(value))
-        for (size_t i = 0; i < json_array_size(value); i++) {
-            draw_markup(html, i ? ", " : "");
-            add_value(html, json_array_get(value, i));
-        }
-    else if (json_is_object(value)) {
-        json_object_foreach((json_t *)(uintptr_t)value, key, item) {
-            draw_text(html, key);
-            draw_markup(html, " ");
-            add_value(html, item);
-            draw_markup(html, "; ");
-        }
-    } else
+    else if (!json_is_array(value))
         draw_markup(html, "–");
+    for (size_t i = 0; (item = json_array_get(value, i)); i++) {
+        draw_markup(html, i ? ", " : "");
+        add_value(html, item);
+    }
 }
 
-/* One line per key, one column per set of data. outer: the object that has the key, with a slash
+/* A key within a JSON pointer. */
+static void add_key(fds__text *html, const char *key) {
+    for (; *key; key++) {
+        const char one[2] = {*key, 0};
+        draw_text(html, *key == '/' ? "~1" : *key == '~' ? "~0" : one);
+    }
+}
+
+/* One line per key, one column per data set. outer: the object that has the key, with a slash
  * after it, or "". */
 static void add_setting(const report_view *v, const char *outer, const char *key) {
     draw_markup(v->html, "<tr><th scope=\"row\">");
@@ -268,7 +174,7 @@ static void add_setting(const report_view *v, const char *outer, const char *key
     draw_markup(v->html, "</th>");
     for (size_t d = 0; data_at(v, d); d++) {
         fds__text_print(v->html, "<td data-path=\"/data/%zu/%s", d, outer);
-        report_pointer(v->html, key);
+        add_key(v->html, key);
         draw_markup(v->html, "\">");
         add_value(v->html, json_object_get(report_at(data_at(v, d), outer), key));
         draw_markup(v->html, "</td>");
@@ -294,24 +200,29 @@ static void write_settings(const report_view *v) {
     }
 }
 
+const report_slot report_page_slots[] = {{"style", write_style, NULL, NULL},
+                                         {"methods", write_methods, NULL, NULL},
+                                         {"names", write_names, NULL, NULL},
+                                         {"links", write_links, NULL, NULL},
+                                         {"one_seed", NULL, has_one_seed, NULL},
+                                         {"paper", NULL, has_paper, NULL},
+                                         {"controls", NULL, has_controls, NULL},
+                                         {"data", write_data, NULL, NULL},
+                                         {"number", write_number, NULL, NULL},
+                                         {"utilities", write_utilities, NULL, "correct"},
+                                         {"utility", write_utility, NULL, NULL},
+                                         {"removal", write_removal, NULL, NULL},
+                                         {"others", write_others, NULL, NULL},
+                                         {"titles", write_titles, NULL, NULL},
+                                         {"own", write_own, NULL, NULL},
+                                         {"several", NULL, has_several, NULL},
+                                         {"heads", write_heads, NULL, NULL},
+                                         {"settings", write_settings, NULL, NULL},
+                                         {.name = NULL}};
+
 fds_status report_page(const json_t *report, fds__text *html, fds_error *err) {
-    static const report_slot slots[] = {{"style", write_style, NULL},
-                                        {"methods", write_methods, NULL},
-                                        {"names", write_names, NULL},
-                                        {"links", write_links, NULL},
-                                        {"one_seed", NULL, has_one_seed},
-                                        {"paper", NULL, has_paper},
-                                        {"controls", NULL, has_controls},
-                                        {"data", write_data, NULL},
-                                        {"command", NULL, has_command},
-                                        {"processors", write_processors, NULL},
-                                        {"threads", write_threads, NULL},
-                                        {"mixed", NULL, is_mixed},
-                                        {"heads", write_heads, NULL},
-                                        {"settings", write_settings, NULL},
-                                        {NULL, NULL, NULL}};
     fds_status status = FDS_OK;
     const report_view view = {.html = html, .report = report, .status = &status, .err = err};
-    report_fill(&view, "page", slots);
+    report_fill(&view, "page");
     return status == FDS_OK ? fds__text_check(html, err) : status;
 }

@@ -4,10 +4,11 @@
  *
  *   check.c      reads and checks case.json and report.json
  *   numbers.c    numbers in them, and statistics over seeds
- *   join.c       report.json from cases; join_rows.c its numbers
+ *   join.c       report.json from cases
  *   csv.c        the same as CSV
  *   page.c       report.html; tables.c its tables, figures.c its charts and pictures, html.c what
  *                fills the parts of assets/page.html
+ *   paper.c      what the paper reports
  *   report.c     writes the three files
  *   compare.c    differences between two report.json
  *
@@ -35,12 +36,12 @@ enum { REPORT_PAPER_SHARES = 4, REPORT_PAPER_PLAYERS = 100 };
 extern const double report_paper_shares[REPORT_PAPER_SHARES]; /* 0.05, 0.1, 0.15, 0.2 */
 
 typedef struct report_paper_row {
-    const char *data, *method; /* "mnist", "afds" */
+    const char *method; /* "afds" */
     double mean[REPORT_PAPER_SHARES], sd[REPORT_PAPER_SHARES];
     double seconds; /* 0: not given */
 } report_paper_row;
 
-/* What the paper reports for a method on a set of data, or NULL. */
+/* What the paper reports for a method on a data set, or NULL. */
 const report_paper_row *report_paper_find(const char *data, const char *method);
 
 /* ---- join.c, csv.c, page.c ---- */
@@ -62,12 +63,23 @@ fds_status report_read(const char *path, json_t **out, fds_error *err);
 
 /* ---- numbers.c ---- */
 
-/* What a path within leads to, "rows/3/timing", or NULL; the text there, or ""; the number there, or
+/* The value at a path such as "rows/3/timing", or NULL; the text there, or ""; the number there, or
  * NaN. */
 const json_t *report_at(const json_t *json, const char *path);
 const char *report_text_of(const json_t *json, const char *path);
 double report_number_of(const json_t *json, const char *path);
 double report_number_at(const json_t *list, size_t at);
+
+/* Of count samples; sd (n - 1) and error are NaN where unknown. */
+typedef struct report_stat {
+    double count, mean, sd, error;
+} report_stat;
+
+/* The members count, mean, sd and error of an object; of lists their entries at a place. error is
+ * sd / sqrt(count) where there is no such member. */
+report_stat report_stat_of(const json_t *json, size_t at);
+/* A list of numbers, null for what is not finite; NULL: out of memory. */
+json_t *report_numbers(const double *numbers, size_t count);
 
 /* The entry of a list of objects whose member key is text, or NULL; at (or NULL) receives its
  * place. */
@@ -78,30 +90,10 @@ const json_t *report_losses(const json_t *row, const char *utility, const char *
 /* What the paper reports for a row at a share, NaN where it does not; at as above. */
 double report_paper_at(const json_t *row, double share, size_t *at);
 
-/* Of count samples; sd (n - 1) and error are NaN where unknown. */
-typedef struct report_stat {
-    double count, mean, sd, error;
-} report_stat;
-
 /* All samples of count parts together; parts without samples or mean do not count. error, the
  * standard error of the mean, is the greater of sd / sqrt(samples) and sd(means) / sqrt(parts). The
- * parts' own errors are not looked at. */
+ * errors of the parts are ignored. */
 report_stat report_pool(const report_stat *parts, size_t count);
-
-/* ---- join_rows.c ---- */
-
-/* The cases of one set of data, and scratch for a number of each. */
-typedef struct report_cases {
-    const json_t **cases;
-    const char **dirs;
-    report_stat *parts;
-    size_t count;
-    bool is_failed; /* memory ran out */
-} report_cases;
-
-/* "utilities" and "rows" of report.json. */
-json_t *report_join_utilities(report_cases *g);
-json_t *report_join_rows(report_cases *g);
 
 /* ---- html.c ---- */
 
@@ -109,53 +101,47 @@ json_t *report_join_rows(report_cases *g);
 typedef struct report_view {
     fds__text *html;
     const json_t *report;
-    const json_t *data, *rows, *shares;  /* one set of data; NULL: all */
+    const json_t *data, *rows, *shares;  /* one data set; NULL: all */
     size_t at;                           /* of data in report.json */
     const char *utility, *removal, *set; /* of losses; utility NULL: each row's own */
     const char *own;                     /* another utility function */
     size_t place;                        /* of a row or a utility function */
-    fds_status *status;                  /* becomes what fails, but for memory of html */
+    fds_status *status; /* becomes the first failure, except that html is out of memory */
     fds_error *err;
 } report_view;
 
-/* What fills {{name}}, and whether {{#name}} is shown. */
+/* What fills {{name}}, and whether {{#name}} is shown. With a set, both get a view of the losses of
+ * that set without the most valuable players. */
 typedef struct report_slot {
     const char *name;
     void (*write)(const report_view *v);
     bool (*has)(const report_view *v);
+    const char *set; /* or NULL */
 } report_slot;
 
+/* Each ends with a slot without a name. */
+extern const report_slot report_page_slots[], report_table_slots[], report_figure_slots[];
 extern const char report_page_html[], report_style_css[]; /* assets/ */
 
-/* Adds a part of page.html. slots end with one without a name. */
-void report_fill(const report_view *v, const char *part, const report_slot *slots);
+/* Adds a part of page.html. */
+void report_fill(const report_view *v, const char *part);
+/* Whether some row is so, among those of the view's data set, or of all where it has none. */
+bool report_any_row(const report_view *v, bool (*is)(const report_view *v, const json_t *row));
 
-/* A key within a JSON pointer. */
-void report_pointer(fds__text *html, const char *key);
+/* The entry of a row's losses that the view shows, or NULL; at as for report_losses. */
+const json_t *report_entry(const report_view *v, const json_t *row, size_t *at);
+
 /* "models trained to convergence", "models trained for 10 epochs" */
 void report_utility(fds__text *html, const char *utility);
 const char *report_removal(const char *removal); /* "without the most valuable players" */
-/* Those of the view. */
-void report_write_utility(const report_view *v);
-void report_write_removal(const report_view *v);
 void report_counted(fds__text *html, size_t count, const char *one); /* "3 players" */
 
-/* ---- tables.c, figures.c ---- */
+/* ---- tables.c ---- */
 
-/* Rows stand by their kinds, which are in the order of the page. */
+/* The page groups rows by kind, in the order of report_kind. */
 enum { REPORT_KINDS = REPORT_CONTROL + 1 };
 report_kind report_kind_of(const json_t *row);
 
-/* Losses at a few shares. */
-bool report_has_losses(const report_view *v);
-void report_table_losses(const report_view *v);
-bool report_has_measures(const report_view *v);
-void report_table_measures(const report_view *v);
-
-void report_figures_curves(const report_view *v);
-bool report_has_seconds(const report_view *v);
-void report_figures_seconds(const report_view *v);
-bool report_has_pictures(const report_view *v);
-void report_figures_pictures(const report_view *v);
+bool report_has_losses(const report_view *v); /* those of the view, at some share */
 
 #endif

@@ -18,18 +18,23 @@ static const char *const headings[REPORT_KINDS] = {"The paper’s methods", "Bey
 
 /* ---- cells ---- */
 
-/* The number at a path within the data. decimals -1: about three digits. */
-__attribute__((format(printf, 3, 4))) static void add_number(const report_view *v, int decimals,
-                                                             const char *format, ...) {
+/* The number at a path within the data, between two pieces of markup; nothing where there is none.
+ * decimals -1: about three digits. */
+__attribute__((format(printf, 5, 6))) static void add_number(const report_view *v,
+                                                             const char *before, const char *after,
+                                                             int decimals, const char *format,
+                                                             ...) {
     char path[160];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(path, sizeof path, format, arguments);
     va_end(arguments);
     double value = report_number_of(v->data, path);
-    fds__text_print(v->html, "<span data-path=\"/data/%zu/%s\">", v->at, path);
+    if (!isfinite(value))
+        return;
+    fds__text_print(v->html, "%s<span data-path=\"/data/%zu/%s\">", before, v->at, path);
     draw_number(v->html, decimals < 0 ? draw_decimals(value) : decimals, value);
-    draw_markup(v->html, "</span>");
+    fds__text_print(v->html, "</span>%s", after);
 }
 
 /* Opens a cell; the standard deviation shows where the pointer rests. */
@@ -45,16 +50,16 @@ static void open_cell(fds__text *html, const char *what, int decimals, double sd
 
 static void add_empty(fds__text *html) { draw_markup(html, "<td class=\"none\">–</td>"); }
 
-/* The rows of each kind under a heading: those that the table has (NULL: all). add writes what
+/* The rows of each kind under a heading: those for which has is true (NULL: all). add writes what
  * follows the title. */
 static void add_rows(const report_view *v, size_t columns, const void *table,
-                     bool (*has)(const void *table, const json_t *row),
+                     bool (*has)(const report_view *v, const json_t *row),
                      void (*add)(const void *table, const json_t *row, size_t r)) {
     for (int kind = 0; kind < REPORT_KINDS; kind++) {
         const json_t *row;
         bool is_open = false;
         for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
-            if ((int)report_kind_of(row) != kind || (has && !has(table, row)))
+            if ((int)report_kind_of(row) != kind || (has && !has(v, row)))
                 continue;
             if (!is_open)
                 fds__text_print(v->html,
@@ -73,7 +78,7 @@ static void add_rows(const report_view *v, size_t columns, const void *table,
 
 /* ---- losses ---- */
 
-/* A table of losses: who is in it, and what is best. */
+/* A table of losses: its columns, and the best loss of each. */
 typedef struct losses {
     const report_view *v;
     const char *usual;               /* the utility function of most rows */
@@ -81,10 +86,11 @@ typedef struct losses {
     double best[COLUMNS];            /* of the rows that are ranked; NaN: none */
 } losses;
 
-static const json_t *find_entry(const report_view *v, const json_t *row, size_t *at) {
-    const char *utility = v->utility ? v->utility : report_text_of(row, "utility");
-    return report_losses(row, utility, v->removal, v->set, at);
+static bool has_entry(const report_view *v, const json_t *row) {
+    return report_entry(v, row, NULL) && json_array_size(v->shares) > 0;
 }
+
+bool report_has_losses(const report_view *v) { return report_any_row(v, has_entry); }
 
 /* Of the utility functions that rows of the table have, the one of most rows. */
 static const char *find_usual(const report_view *v) {
@@ -96,7 +102,7 @@ static const char *find_usual(const report_view *v) {
         size_t count = 0;
         for (size_t k = 0; (other = json_array_get(v->rows, k)); k++)
             count += strcmp(report_text_of(other, "utility"), utility) == 0 &&
-                     find_entry(v, other, NULL);
+                     report_entry(v, other, NULL);
         usual = count > most ? utility : usual;
         most = MAX(most, count);
     }
@@ -110,7 +116,7 @@ static bool is_papers(double share) {
     return is_one;
 }
 
-/* The paper's shares where they were measured, and the first of the others where there is room. */
+/* The paper's shares if they were measured; then the first others, while columns are left. */
 static void find_shares(losses *t) {
     size_t count = json_array_size(t->v->shares), others = COLUMNS;
     for (size_t i = 0; i < count; i++)
@@ -124,7 +130,7 @@ static void find_shares(losses *t) {
 
 static bool is_top(const report_view *v) { return strcmp(v->removal, "top") == 0; }
 
-/* Losses by different models do not compare, and controls are not methods. */
+/* Losses of different models cannot be compared, and controls are not methods. */
 static bool is_ranked(const losses *t, const json_t *row, const json_t *entry) {
     return report_kind_of(row) != REPORT_CONTROL &&
            strcmp(report_text_of(entry, "utility"), t->usual) == 0;
@@ -136,7 +142,7 @@ static losses make_losses(const report_view *v) {
     const json_t *row;
     find_shares(&t);
     for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
-        const json_t *entry = find_entry(v, row, NULL);
+        const json_t *entry = report_entry(v, row, NULL);
         for (size_t c = 0; c < t.columns && is_ranked(&t, row, entry); c++) {
             double mean = report_number_at(report_at(entry, "mean"), t.shares[c]);
             t.best[c] = is_top(v) ? fmax(t.best[c], mean) : fmin(t.best[c], mean);
@@ -156,34 +162,22 @@ static void add_loss(const losses *t, const json_t *row, size_t r, const json_t 
     }
     bool is_best = mean == t->best[column] && is_ranked(t, row, entry);
     open_cell(v->html, "standard deviation", 2, report_number_at(report_at(entry, "sd"), share));
-    draw_markup(v->html, is_best ? "<b>" : "");
-    add_number(v, 2, "rows/%zu/losses/%zu/mean/%zu", r, at, share);
-    draw_markup(v->html, is_best ? "</b>" : "");
-    if (isfinite(report_number_at(report_at(entry, "error"), share))) {
-        draw_markup(v->html, "<i> ± ");
-        add_number(v, 2, "rows/%zu/losses/%zu/error/%zu", r, at, share);
-        draw_markup(v->html, "</i>");
-    }
-    /* the paper's are for a row's own models, on samples classified correctly */
+    add_number(v, is_best ? "<b>" : "", is_best ? "</b>" : "", 2, "rows/%zu/losses/%zu/mean/%zu", r,
+               at, share);
+    add_number(v, "<i> ± ", "</i>", 2, "rows/%zu/losses/%zu/error/%zu", r, at, share);
+    /* the paper reports losses of a row's own models, on samples classified correctly */
     if (isfinite(report_paper_at(row, report_number_at(v->shares, share), &k)) && is_top(v) &&
         strcmp(v->set, "correct") == 0 &&
-        strcmp(report_text_of(entry, "utility"), report_text_of(row, "utility")) == 0) {
-        draw_markup(v->html, "<small>paper ");
-        add_number(v, 2, "rows/%zu/paper/mean/%zu", r, k);
-        draw_markup(v->html, "</small>");
-    }
+        strcmp(report_text_of(entry, "utility"), report_text_of(row, "utility")) == 0)
+        add_number(v, "<small>paper ", "</small>", 2, "rows/%zu/paper/mean/%zu", r, k);
     draw_markup(v->html, "</td>");
-}
-
-static bool has_loss_row(const void *table, const json_t *row) {
-    return find_entry(((const losses *)table)->v, row, NULL) != NULL;
 }
 
 static void add_loss_row(const void *table, const json_t *row, size_t r) {
     const losses *t = table;
     fds__text *html = t->v->html;
     size_t at = 0;
-    const json_t *entry = find_entry(t->v, row, &at);
+    const json_t *entry = report_entry(t->v, row, &at);
     draw_markup(html, " <code>");
     draw_text(html, report_text_of(row, "method"));
     draw_markup(html, "</code>");
@@ -200,10 +194,10 @@ static void add_loss_row(const void *table, const json_t *row, size_t r) {
 /* Whether a row of the table has losses by a utility function. */
 static bool is_used(const report_view *v, const char *utility) {
     const json_t *row;
-    for (size_t r = 0; !v->utility && (row = json_array_get(v->rows, r)); r++)
-        if (find_entry(v, row, NULL) && strcmp(report_text_of(row, "utility"), utility) == 0)
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
+        if (strcmp(report_text_of(report_entry(v, row, NULL), "utility"), utility) == 0)
             return true;
-    return v->utility && strcmp(v->utility, utility) == 0;
+    return false;
 }
 
 /* The loss before anything is removed, for each utility function of the table. */
@@ -221,35 +215,26 @@ static void add_bases(const losses *t) {
         draw_markup(v->html, "<tr><th scope=\"row\">With all players<small>with ");
         report_utility(v->html, report_text_of(of, "utility"));
         fds__text_print(v->html, "</small></th><td colspan=\"%zu\">", t->columns);
-        add_number(v, 2, "utilities/%zu/losses/%zu/mean", u, at);
-        if (isfinite(report_number_of(entry, "error"))) {
-            draw_markup(v->html, "<i> ± ");
-            add_number(v, 2, "utilities/%zu/losses/%zu/error", u, at);
-            draw_markup(v->html, "</i>");
-        }
-        draw_markup(v->html, "<small>test samples: ");
-        add_number(v, 0, "utilities/%zu/losses/%zu/count", u, at);
-        draw_markup(v->html, "</small></td></tr>\n");
+        add_number(v, "", "", 2, "utilities/%zu/losses/%zu/mean", u, at);
+        add_number(v, "<i> ± ", "</i>", 2, "utilities/%zu/losses/%zu/error", u, at);
+        add_number(v, "<small>test samples: ", "</small>", 0, "utilities/%zu/losses/%zu/count", u,
+                   at);
+        draw_markup(v->html, "</td></tr>\n");
     }
     draw_markup(v->html, "</tfoot>\n");
 }
 
-static bool is_of_several(const report_view *v) { return !v->utility; }
+static bool is_mixed(const report_view *v) { return !v->utility; }
 static void write_usual(const report_view *v) { report_utility(v->html, find_usual(v)); }
 
-static void write_best(const report_view *v) {
-    draw_markup(v->html, is_top(v) ? "highest" : "lowest");
-}
-static void write_done(const report_view *v) {
-    draw_markup(v->html, strcmp(v->removal, "keep_top") == 0 ? "trained on" : "removed");
-}
+static bool is_kept(const report_view *v) { return strcmp(v->removal, "keep_top") == 0; }
 
 /* ", 1 of 3 seeds" where no row has more. */
 static void write_seeds(const report_view *v) {
     size_t seeds = json_array_size(report_at(v->data, "seeds")), most = 0;
     const json_t *row, *means;
     for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
-        const json_t *entry = find_entry(v, row, NULL);
+        const json_t *entry = report_entry(v, row, NULL);
         size_t count = 0;
         for (size_t i = 0; (means = json_array_get(report_at(entry, "by_seed"), i)); i++)
             count += json_is_array(means);
@@ -268,33 +253,14 @@ static void write_shares(const report_view *v) {
     }
 }
 
-static void write_losses(const report_view *v) {
+static void write_loss_rows(const report_view *v) {
     const losses t = make_losses(v);
-    add_rows(v, t.columns, &t, has_loss_row, add_loss_row);
+    add_rows(v, t.columns, &t, has_entry, add_loss_row);
     if (is_top(v))
         add_bases(&t);
 }
 
-bool report_has_losses(const report_view *v) {
-    const json_t *row;
-    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
-        if (find_entry(v, row, NULL) && json_array_size(v->shares) > 0)
-            return true;
-    return false;
-}
-
-void report_table_losses(const report_view *v) {
-    static const report_slot slots[] = {{"removal", report_write_removal, NULL},
-                                        {"usual", write_usual, NULL},
-                                        {"mixed", NULL, is_of_several},
-                                        {"seeds", write_seeds, NULL},
-                                        {"best", write_best, NULL},
-                                        {"done", write_done, NULL},
-                                        {"heads", write_shares, NULL},
-                                        {"body", write_losses, NULL},
-                                        {NULL, NULL, NULL}};
-    report_fill(v, "losses", slots);
-}
+static void write_loss_table(const report_view *v) { report_fill(v, "losses"); }
 
 /* ---- one number per method ---- */
 
@@ -333,11 +299,8 @@ static void add_remarks(const report_view *v, const json_t *row, size_t r, const
     bool is_baseline = report_kind_of(row) == REPORT_PAPER || report_kind_of(row) == REPORT_OTHER;
     if (strcmp(m->path, "sub_models") == 0 && is_baseline && report_number_of(stat, "mean") > 0)
         draw_markup(v->html, "<small>requested</small>");
-    if (report_number_of(stat, "count") < seeds_of(v, m)) {
-        draw_markup(v->html, "<small>seeds: ");
-        add_number(v, 0, "rows/%zu/%s/count", r, m->path);
-        draw_markup(v->html, "</small>");
-    }
+    if (report_number_of(stat, "count") < seeds_of(v, m))
+        add_number(v, "<small>seeds: ", "</small>", 0, "rows/%zu/%s/count", r, m->path);
 }
 
 static void add_measure(const report_view *v, const json_t *row, size_t r, const measure *m) {
@@ -356,16 +319,13 @@ static void add_measure(const report_view *v, const json_t *row, size_t r, const
     }
     open_cell(v->html, "standard deviation over seeds", m->decimals, report_number_of(stat, "sd"));
     if (has_mean) {
-        if (is_seconds && json_is_true(report_at(row, "timing/was_resumed")))
-            draw_markup(v->html, "≥ "); /* an interrupted method: only the last part was timed */
-        add_number(v, m->decimals, "rows/%zu/%s/mean", r, m->path);
+        /* of an interrupted method only the last part was timed */
+        bool is_part = is_seconds && json_is_true(report_at(row, "timing/was_resumed"));
+        add_number(v, is_part ? "≥ " : "", "", m->decimals, "rows/%zu/%s/mean", r, m->path);
         add_remarks(v, row, r, m);
     }
-    if (has_paper) {
-        draw_markup(v->html, "<small>paper ");
-        add_number(v, -1, "rows/%zu/paper/seconds", r);
-        draw_markup(v->html, "</small>");
-    }
+    if (has_paper)
+        add_number(v, "<small>paper ", "</small>", -1, "rows/%zu/paper/seconds", r);
     draw_markup(v->html, "</td>");
 }
 
@@ -377,14 +337,14 @@ static void add_measure_row(const void *table, const json_t *row, size_t r) {
             add_measure(v, row, r, &measures[m]);
 }
 
-static void write_measures(const report_view *v) {
+static void write_measure_rows(const report_view *v) {
     size_t columns = 0;
     for (size_t m = 0; m < MEASURES; m++)
         columns += seeds_of(v, &measures[m]) >= 0;
     add_rows(v, columns, v, NULL, add_measure_row);
 }
 
-static void write_heads(const report_view *v) {
+static void write_measure_heads(const report_view *v) {
     double all = (double)json_array_size(report_at(v->data, "seeds"));
     for (const measure *m = measures; m < measures + MEASURES; m++) {
         double seeds = seeds_of(v, m);
@@ -400,41 +360,32 @@ static void write_heads(const report_view *v) {
 /* ---- how far the truth can be trusted ---- */
 
 static void write_coalitions(const report_view *v) {
-    add_number(v, 0, "utilities/%zu/truth/coalitions", v->place);
+    add_number(v, "", "", 0, "utilities/%zu/truth/coalitions", v->place);
 }
 static void write_correlation(const report_view *v) {
-    add_number(v, 3, "utilities/%zu/truth/correlation/mean", v->place);
+    add_number(v, "", "", 3, "utilities/%zu/truth/correlation/mean", v->place);
 }
 
 static void write_truths(const report_view *v) {
-    static const report_slot slots[] = {{"utility", report_write_utility, NULL},
-                                        {"coalitions", write_coalitions, NULL},
-                                        {"correlation", write_correlation, NULL},
-                                        {NULL, NULL, NULL}};
     const json_t *of;
     report_view view = *v;
     for (; (of = json_array_get(report_at(v->data, "utilities"), view.place)); view.place++) {
         view.utility = report_text_of(of, "utility");
         if (isfinite(report_number_of(of, "truth/coalitions")) &&
             isfinite(report_number_of(of, "truth/correlation/mean")))
-            report_fill(&view, "truth", slots);
+            report_fill(&view, "truth");
     }
 }
 
-/* ---- who was stopped by the number of permutations, not by a rule of its own ---- */
+/* ---- methods stopped by the number of permutations, not by their own rule ---- */
 
-static bool was_stopped(const json_t *row) {
+static bool was_stopped(const report_view *v, const json_t *row) {
+    (void)v;
     return json_is_false(report_at(row, "permutations/has_converged")) &&
            isfinite(report_number_of(row, "permutations/sampled/mean"));
 }
 
-static bool has_stopped(const report_view *v) {
-    const json_t *row;
-    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
-        if (was_stopped(row))
-            return true;
-    return false;
-}
+static bool has_stopped(const report_view *v) { return report_any_row(v, was_stopped); }
 
 static void write_title(const report_view *v) {
     draw_text(v->html, report_text_of(json_array_get(v->rows, v->place), "title"));
@@ -443,30 +394,44 @@ static void write_title(const report_view *v) {
 static void write_sampled(const report_view *v) {
     double sampled =
         report_number_of(json_array_get(v->rows, v->place), "permutations/sampled/mean");
-    add_number(v, sampled != floor(sampled), "rows/%zu/permutations/sampled/mean", v->place);
+    add_number(v, "", "", sampled != floor(sampled), "rows/%zu/permutations/sampled/mean",
+               v->place);
 }
 
 static void write_stopped(const report_view *v) {
-    static const report_slot slots[] = {
-        {"title", write_title, NULL}, {"sampled", write_sampled, NULL}, {NULL, NULL, NULL}};
     report_view view = *v;
     for (; view.place < json_array_size(v->rows); view.place++)
-        if (was_stopped(json_array_get(v->rows, view.place)))
-            report_fill(&view, "stopped", slots);
+        if (was_stopped(v, json_array_get(v->rows, view.place)))
+            report_fill(&view, "stopped");
 }
 
-bool report_has_measures(const report_view *v) {
+static bool has_measures(const report_view *v) {
     double most = -1;
     for (size_t m = 0; m < MEASURES; m++)
         most = fmax(most, seeds_of(v, &measures[m]));
     return most >= 0;
 }
 
-void report_table_measures(const report_view *v) {
-    static const report_slot slots[] = {{"truths", write_truths, NULL},
-                                        {"heads", write_heads, NULL},
-                                        {"body", write_measures, NULL},
-                                        {"stopped", write_stopped, has_stopped},
-                                        {NULL, NULL, NULL}};
-    report_fill(v, "measures", slots);
-}
+static void write_measures(const report_view *v) { report_fill(v, "measures"); }
+
+const report_slot report_table_slots[] = {
+    {"correct", write_loss_table, report_has_losses, "correct"},
+    {"all", write_loss_table, report_has_losses, "all"},
+    {"losses", write_loss_table, NULL, NULL},
+    {"usual", write_usual, NULL, NULL},
+    {"mixed", NULL, is_mixed, NULL},
+    {"seeds", write_seeds, NULL, NULL},
+    {"top", NULL, is_top, NULL},
+    {"kept", NULL, is_kept, NULL},
+    {"shares", write_shares, NULL, NULL},
+    {"loss_rows", write_loss_rows, NULL, NULL},
+    {"measures", write_measures, has_measures, NULL},
+    {"truths", write_truths, NULL, NULL},
+    {"coalitions", write_coalitions, NULL, NULL},
+    {"correlation", write_correlation, NULL, NULL},
+    {"measure_heads", write_measure_heads, NULL, NULL},
+    {"measure_rows", write_measure_rows, NULL, NULL},
+    {"stopped", write_stopped, has_stopped, NULL},
+    {"title", write_title, NULL, NULL},
+    {"sampled", write_sampled, NULL, NULL},
+    {.name = NULL}};

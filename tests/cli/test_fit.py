@@ -201,8 +201,8 @@ def a_fit_that_is_interrupted_goes_on_and_ends_with_the_same_bits():
     if process.returncode != 0:  # it had not yet ended
         assert process.returncode == 130, err
         assert b"interrupted: what is done is kept in broken; the same command goes on" in err, err
-        refused(["explain", "broken", "--index", 0], 2, "broken off", "fds fit")
-        refused(["pay", "broken", "--index", 0, "--amount", 1], 2, "broken off")
+        refused(["explain", "broken", "--index", 0], 2, "interrupted", "fds fit")
+        refused(["pay", "broken", "--index", 0, "--amount", 1], 2, "interrupted")
         about = json.loads(fds(*args, "-o", "broken", "--json")[0])
         assert about["resumed"]
     assert contents("whole") == contents("broken")

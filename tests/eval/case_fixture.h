@@ -4,7 +4,7 @@
 #define FDS_TEST_CASE_FIXTURE_H
 
 #include "../explain/fixture.h"
-#include "eval/case.h"
+#include "eval/eval.h"
 
 enum { OWNERS = 10, LEARNT = 24, TESTED = 6 };
 
@@ -12,30 +12,34 @@ typedef struct {
     fds_dataset *train, *test;
     fds_players *players;
     uint32_t samples[OWNERS], inputs[LEARNT], tests[TESTED];
-    fds__bench_data data;
-    fds__bench_params params;
+    uint32_t player_labels[OWNERS], test_labels[TESTED];
+    const char *name;
+    fds_problem problem;
+    fds_params params;
     fds_events events;
 } trial;
 
-/* Settings for which a case takes a fraction of a second; methods NULL-terminated. */
-static inline fds__bench_params quick_bench(const char *const *methods) {
-    static const double shares[] = {0.1, 0.5, 1};
-    fds__bench_params p = fds__bench_params_default();
+/* Parameters for which a case takes a fraction of a second. */
+static inline fds_params quick_bench(const char *methods) {
+    fds_params p = fds__params_default(FDS__JOB_BENCH);
     p.methods = methods;
-    p.shares = shares;
-    p.share_count = COUNT(shares);
-    p.network = "fc:classes";
-    p.explainer = "linear";
+    p.remove = "10,50,100";
+    p.top_only = true;
+    p.model = "fc:classes";
+    p.explainer = LINEAR;
     p.coalitions = 60;
     p.permutations = 20;
+    p.flipped = 0;
     p.seed = 4;
     p.threads = 1;
     return p;
 }
 
-static inline trial trial_make(const char *const *methods) {
-    trial t = {
-        .train = clouds(OWNERS + LEARNT, 1), .test = clouds(30, 2), .params = quick_bench(methods)};
+static inline trial trial_make(const char *methods) {
+    trial t = {.train = clouds(OWNERS + LEARNT, 1),
+               .test = clouds(30, 2),
+               .name = "clouds",
+               .params = quick_bench(methods)};
     fds_error err;
     expect_ok(fds_players_points(t.train, NULL, OWNERS, &t.players, &err), &err);
     for (uint32_t i = 0; i < LEARNT; i++)
@@ -52,17 +56,22 @@ static inline void trial_point(trial *t) {
         const uint32_t *index;
         assert_int_equal(fds_players_samples(t->players, i, &index), 1);
         t->samples[i] = index[0];
+        t->player_labels[i] = t->train->labels[index[0]];
     }
-    t->data = (fds__bench_data){.name = "clouds",
-                                .train = t->train,
-                                .players = t->players,
-                                .samples = t->samples,
-                                .sample_count = players,
-                                .inputs = t->inputs,
-                                .input_count = LEARNT,
-                                .test = t->test,
-                                .tests = t->tests,
-                                .test_count = TESTED};
+    for (size_t i = 0; i < TESTED; i++)
+        t->test_labels[i] = t->test->labels[t->tests[i]];
+    t->problem = (fds_problem){.train = t->train,
+                               .test = t->test,
+                               .has_test_part = true,
+                               .players = t->players,
+                               .player_labels = t->player_labels,
+                               .samples = t->samples,
+                               .sample_count = players,
+                               .inputs = t->inputs,
+                               .input_count = LEARNT,
+                               .tests = t->tests,
+                               .test_count = TESTED,
+                               .test_labels = t->test_labels};
 }
 
 static inline void trial_free(trial *t) {
@@ -72,7 +81,7 @@ static inline void trial_free(trial *t) {
 }
 
 static inline fds_status try_case(const trial *t, const char *dir, fds_error *err) {
-    return fds__bench_case(dir, &t->data, &t->params, &t->events, err);
+    return eval_case(dir, t->name, &t->problem, &t->params, &t->events, err);
 }
 
 static inline void run_case(const trial *t, const char *dir) {

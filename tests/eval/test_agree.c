@@ -224,9 +224,9 @@ static void mistakes_are_named(void **state) {
     expect_mistake(good, 1, good, 1, 0, FDS_ERR_USAGE, "0 players, 1 columns");
     expect_mistake(good, 1, good, 0, PLAYERS, FDS_ERR_USAGE, "12 players, 0 columns");
     expect_mistake(good, 2, good, COLUMNS, PLAYERS, FDS_ERR_SHAPE,
-                   "2 columns against a truth of 5");
+                   "values have 2 columns and the truth has 5");
     expect_mistake(good, 0, good, COLUMNS, PLAYERS, FDS_ERR_SHAPE,
-                   "0 columns against a truth of 5");
+                   "values have 0 columns and the truth has 5");
     bad[3 * COLUMNS + 4] = NAN;
     expect_mistake(bad, COLUMNS, good, COLUMNS, PLAYERS, FDS_ERR_USAGE,
                    "the value of player 3 in column 4");
@@ -235,12 +235,12 @@ static void mistakes_are_named(void **state) {
                    "the true value of player 3 in column 4");
 }
 
-static void want_of_memory_leaks_nothing(void **state) {
+static void running_out_of_memory_leaks_nothing(void **state) {
     (void)state;
     double values[SIZE];
     fds_rng rng = fds_rng_make(8, 4000, 0, 0);
     draw(&rng, values, SIZE);
-    for (uint64_t nth = 1; nth <= 2; nth++) {
+    for (uint64_t nth = 1; nth <= 3; nth++) {
         fds__fault_arm(FDS__FAULT_ALLOC, nth);
         expect_mistake(values, COLUMNS, values, COLUMNS, PLAYERS, FDS_ERR_NOMEM, "memory");
     }
@@ -326,7 +326,7 @@ int main(void) {
         cmocka_unit_test(where_nothing_is_left_there_is_no_number),
         cmocka_unit_test(a_class_counts_from_three_players_on),
         cmocka_unit_test(mistakes_are_named),
-        cmocka_unit_test(want_of_memory_leaks_nothing),
+        cmocka_unit_test(running_out_of_memory_leaks_nothing),
         cmocka_unit_test(areas_by_hand),
         cmocka_unit_test(areas_are_those_of_mann_and_whitney),
         cmocka_unit_test(an_area_of_nothing_is_no_number),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Cases: what case.json holds, which mistakes are told before any work, and what may be small or
+ * Cases: what case.json holds, which mistakes are named before any work, and what may be small or
  * missing. */
 #include "case_fixture.h"
 
@@ -15,9 +15,9 @@ static void expect_lists(const json_t *entry, size_t shares, size_t count) {
     }
 }
 
-/* Those that the bench asks for, before the method's own rule could end them; FreeShap has
- * no such rule. */
-static void expect_orders(const json_t *row, const char *base) {
+/* The number that the parameters set, before the method's own rule could stop it; FreeShap has no
+ * such rule. */
+static void expect_permutations(const json_t *row, const char *base) {
     const json_t *permutations = json_object_get(row, "permutations");
     bool is_free = strcmp(base, "freeshap") == 0;
     if (!is_free && strcmp(base, "tmc") != 0 && strcmp(base, "cs-shapley") != 0) {
@@ -69,7 +69,7 @@ static void expect_row(const json_t *json, size_t i, const char *name) {
     bool is_prepared = is_in_units || !m.is_per_sample;
     assert_true(isnan(number(timing, "prepare_s")) == !is_prepared);
     assert_true(isnan(number(timing, "answer_ms")) == !answers_alone);
-    expect_orders(row, m.base);
+    expect_permutations(row, m.base);
     assert_true(json_is_false(json_object_get(timing, "was_resumed")));
 }
 
@@ -77,7 +77,7 @@ static void a_case_has_everything(void **state) {
     (void)state;
     trial t = trial_make(NULL);
     trial_point(&t);
-    t.params.is_both_ways = true;
+    t.params.top_only = false;
     t.params.truth = 80;
     t.params.flipped = 0.2;
     run_case(&t, scratch_path("case"));
@@ -130,10 +130,9 @@ static void methods_that_players_are_not_made_for_are_left_out(void **state) {
     trial_free(&t);
 }
 
-/* Players of one label make no groups: gfds and gfds+ are left out, unless they were asked for. */
+/* Players of one label make no groups: gfds and gfds+ are left out, unless they are named. */
 static void players_of_one_label_have_no_groups(void **state) {
     (void)state;
-    static const char *const asked[] = {"gfds+", NULL};
     trial t = trial_make(NULL);
     uint32_t same[4];
     size_t count = 0;
@@ -154,7 +153,7 @@ static void players_of_one_label_have_no_groups(void **state) {
         assert_null(
             strstr(json_string_value(json_object_get(json_array_get(rows, i), "method")), "gfds"));
     json_decref(json);
-    t.params.methods = asked;
+    t.params.methods = "gfds+";
     expect_failure(try_case(&t, scratch_path("asked"), &err), FDS_ERR_USAGE, &err,
                    "all players have the same label");
     trial_free(&t);
@@ -163,9 +162,8 @@ static void players_of_one_label_have_no_groups(void **state) {
 /* One of three players gets a wrong label, with some seeds the one that the two others have. */
 static void wrong_labels_may_leave_one_group(void **state) {
     (void)state;
-    static const char *const methods[] = {"gfds+", "same-label", NULL};
     static const uint32_t owned[] = {0, 1, 4}; /* labels 0, 1, 1 */
-    trial t = trial_make(methods);
+    trial t = trial_make("gfds+,same-label");
     size_t with = 0, without = 0;
     fds_error err;
     fds_players_free(t.players);
@@ -192,9 +190,7 @@ static void wrong_labels_may_leave_one_group(void **state) {
 
 static void other_settings_are_refused_by_name(void **state) {
     (void)state;
-    static const char *const methods[] = {"ls", "random", NULL}, *const fewer[] = {"ls", NULL};
-    static const double other_shares[] = {0.1, 0.6, 1};
-    trial t = trial_make(methods);
+    trial t = trial_make("ls,random");
     char dir[300];
     fds_error err;
     trial_point(&t);
@@ -209,18 +205,17 @@ static void other_settings_are_refused_by_name(void **state) {
     REFUSED(t.params.permutations = 30, "settings.permutations is 20");
     REFUSED(t.params.truth = 2, "settings.truth is 0 in the case, 2 now");
     REFUSED(t.params.flipped = 0.25, "settings.flipped");
-    REFUSED(t.params.shares = other_shares, "settings.shares[1] is 0.5 in the case, 0.6 now");
-    REFUSED(t.params.network = "mlp", "settings.network is \"fc:classes\"");
-    REFUSED(t.params.explainer = NULL, "settings.explainer is \"linear\" in the case, \"mlp\" now");
-    REFUSED(t.params.methods = fewer, "methods are 2 in the case, 1 now");
-    REFUSED(t.params.is_both_ways = true, "is_both_ways is false");
-    REFUSED(t.params.is_converged = true, "is_converged is false");
-    REFUSED(t.data.name = "other", "data.name is \"clouds\"");
-    REFUSED(t.data.test_count--, "data.tests is 6 in the case, 5 now");
-    REFUSED(t.data.input_count--, "data.inputs is 24");
+    REFUSED(t.params.remove = "10,60,100", "settings.shares[1] is 0.5 in the case, 0.6 now");
+    REFUSED(t.params.model = "mlp", "settings.network is \"fc:classes\"");
+    REFUSED(t.params.explainer = MLP, "settings.explainer is \"linear\" in the case, \"mlp\" now");
+    REFUSED(t.params.methods = "ls", "methods are 2 in the case, 1 now");
+    REFUSED(t.params.top_only = false, "is_both_ways is false in the case, true now");
+    REFUSED(t.name = "other", "data.name is \"clouds\"");
+    REFUSED(t.problem.test_count--, "data.tests is 6 in the case, 5 now");
+    REFUSED(t.problem.input_count--, "data.inputs is 24");
     REFUSED(t.tests[0]++, "inputs_sha256");
     REFUSED(t.inputs[3] = 20, "inputs_sha256");
-    REFUSED(t.data.test = good.train, "inputs_sha256");
+    REFUSED(t.problem.test = good.train, "inputs_sha256");
 #undef REFUSED
     t = good;
     trial_point(&t);
@@ -231,7 +226,7 @@ static void other_settings_are_refused_by_name(void **state) {
     json_t *json = read_case(scratch_path("all"));
     expect_machine(json, fds_processors());
     json_decref(json);
-    t.params.coalitions = 0; /* 20 a player, whichever way that is said */
+    t.params.coalitions = 0; /* 20 per player, given or by default */
     run_case(&t, scratch_path("twenty"));
     t.params.coalitions = 20 * OWNERS;
     run_case(&t, scratch_path("twenty"));
@@ -240,8 +235,7 @@ static void other_settings_are_refused_by_name(void **state) {
 
 static void mistakes_leave_no_folder(void **state) {
     (void)state;
-    static const char *const fits[] = {"afds", NULL}, *const near[] = {"knn:11", NULL};
-    trial t = trial_make(fits);
+    trial t = trial_make("afds");
     char dir[300];
     fds_error err;
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
@@ -251,14 +245,10 @@ static void mistakes_leave_no_folder(void **state) {
     (t = good, trial_point(&t), change,                                  \
      expect_failure(try_case(&t, dir, &err), FDS_ERR_USAGE, &err, part), \
      assert_false(fds__path_exists(dir)))
-    REFUSED(t.params.permutations = 0, "`permutations` must be from 1");
-    REFUSED(t.data.test_count = 0, "no test samples");
-    REFUSED(t.data.name = NULL, "needs a name");
-    REFUSED(t.data.input_count = 0, "explainers need inputs");
-    REFUSED(t.inputs[0] = 1000, "sample 1000 requested");
+    REFUSED(t.problem.input_count = 0, "explainers need inputs");
     REFUSED(t.tests[0] = 1000, "sample 1000 requested");
-    REFUSED(t.params.methods = near, "K must be at most 10");
-    REFUSED(t.params.network = "fc:7", "7");
+    REFUSED(t.params.methods = "knn:11", "K must be at most 10");
+    REFUSED(t.params.model = "fc:7", "7");
 #undef REFUSED
     t = good;
     trial_point(&t);
@@ -270,8 +260,7 @@ static void mistakes_leave_no_folder(void **state) {
 
 static void two_at_a_time_are_refused(void **state) {
     (void)state;
-    static const char *const methods[] = {"random", NULL};
-    trial t = trial_make(methods);
+    trial t = trial_make("random");
     char dir[300];
     fds__file lock;
     fds_error err;
@@ -288,27 +277,26 @@ static void two_at_a_time_are_refused(void **state) {
 
 /* ---- what is small or missing ---- */
 
-/* One test sample: nothing to deviate from; and where it is predicted wrongly, no right ones. */
+/* One test sample: nothing to deviate from; and where it is classified wrongly, no correct ones. */
 static void a_single_test_sample_is_enough(void **state) {
     (void)state;
-    static const char *const methods[] = {"ls",           "tmc",    "cs-shapley",
-                                          "knn:2/sample", "random", NULL};
-    trial t = trial_make(methods);
+    trial t = trial_make("ls,tmc,cs-shapley,knn:2/sample,random");
     size_t sets[3] = {0};
     trial_point(&t);
-    t.data.test_count = 1;
+    t.problem.test_count = 1;
     t.params.truth = 60;
     for (uint32_t sample = 0; sample < 8; sample++) {
         char name[20];
         snprintf(name, sizeof name, "case %u", sample);
         t.tests[0] = sample;
+        t.test_labels[0] = t.test->labels[sample];
         run_case(&t, scratch_path(name));
         json_t *json = read_case(scratch_path(name));
-        const json_t *judged = json_array_get(json_object_get(json, "utilities"), 0);
+        const json_t *utility = json_array_get(json_object_get(json, "utilities"), 0);
         const json_t *row = find_row(json, "tmc");
         const json_t *all = find_losses(row, "retrain:10", "top", "all");
-        bool is_right = number(judged, "correct") == 1;
-        assert_int_equal(json_array_size(json_object_get(judged, "losses")), 1 + is_right);
+        bool is_right = number(utility, "correct") == 1;
+        assert_int_equal(json_array_size(json_object_get(utility, "losses")), 1 + is_right);
         assert_int_equal(json_array_size(json_object_get(row, "losses")), 1 + is_right);
         assert_true(json_is_null(json_array_get(json_object_get(all, "sd"), 0)));
         assert_true(json_is_number(json_array_get(json_object_get(all, "mean"), 0)));
@@ -324,8 +312,7 @@ static void a_single_test_sample_is_enough(void **state) {
 
 static void test_samples_may_lack_a_class_and_players_too(void **state) {
     (void)state;
-    static const char *const methods[] = {"afds", "gfds", "ls", "cs-shapley", "same-label", NULL};
-    trial t = trial_make(methods);
+    trial t = trial_make("afds,gfds,ls,cs-shapley,same-label");
     uint32_t owned[OWNERS];
     fds_error err;
     fds_players_free(t.players);
@@ -350,11 +337,10 @@ static void test_samples_may_lack_a_class_and_players_too(void **state) {
 
 static void images_are_drawn(void **state) {
     (void)state;
-    static const char *const methods[] = {"gfds", "afds", "ls", NULL};
     enum { SIDE = 5, ALL = OWNERS + LEARNT };
     uint8_t bytes[ALL * SIDE * SIDE];
     uint16_t labels[ALL];
-    trial t = trial_make(methods);
+    trial t = trial_make("gfds,afds,ls");
     fds_error err;
     fds_rng rng = fds_rng_make(1, 3000, 9, 0);
     for (size_t i = 0; i < ALL; i++) {

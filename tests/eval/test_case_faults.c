@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cases whose allocations and file operations fail, one at a time: each failure is told, and the
+ * Cases whose allocations and file operations fail, one at a time: each failure is reported, and the
  * next run in the same folder ends with the numbers of one that never failed. Leaks show where the
  * tests are built with the address sanitizer. Jansson's allocations fail too. */
 #include "case_fixture.h"
@@ -11,13 +11,13 @@ typedef struct {
     json_t *wanted;
 } subject;
 
-static void subject_make(subject *s, const char *const *methods) {
+static void subject_make(subject *s, const char *methods) {
     s->t = trial_make(methods);
     trial_point(&s->t);
     s->t.params.coalitions = 20;
     s->t.params.truth = 20;
     s->t.params.flipped = 0.1;
-    s->t.params.is_both_ways = true;
+    s->t.params.top_only = false;
     snprintf(s->dir, sizeof s->dir, "%s", scratch_path("case"));
     run_case(&s->t, s->dir);
     s->wanted = read_numbers(s->dir);
@@ -41,7 +41,7 @@ static void fail_at(const subject *s, fds__fault_kind kind, uint64_t places) {
         fds__fault_arm(kind, nth);
         fds_status status = try_case(&s->t, s->dir, &err);
         fds__fault_arm(kind, 0);
-        if (status == FDS_OK) /* what is only told to events, or tidied up */
+        if (status == FDS_OK) /* what only concerns events, or tidying up */
             survived++;
         else
             expect_told(kind, nth, status, &err);
@@ -58,7 +58,7 @@ static void fail_at(const subject *s, fds__fault_kind kind, uint64_t places) {
     assert_true(survived * 20 <= tried + 20);
 }
 
-static void fail_everywhere(const char *const *methods, uint64_t places) {
+static void fail_everywhere(const char *methods, uint64_t places) {
     subject s;
     json_set_alloc_funcs(fds__alloc, fds__free);
     subject_make(&s, methods);
@@ -70,23 +70,20 @@ static void fail_everywhere(const char *const *methods, uint64_t places) {
 
 static void a_case_survives_failures(void **state) {
     (void)state;
-    static const char *const methods[] = {"ls", "loo", "knn:2/sample", "random", NULL};
-    fail_everywhere(methods, IS_SLOW_BUILD ? 16 : 24);
+    fail_everywhere("ls,loo,knn:2/sample,random", IS_SLOW_BUILD ? 16 : 24);
 }
 
 /* Fewer: fits have such tests of their own. */
 static void a_case_with_fits_survives_failures(void **state) {
     (void)state;
-    static const char *const methods[] = {"afds", "bank", NULL};
-    fail_everywhere(methods, IS_SLOW_BUILD ? 3 : 5);
+    fail_everywhere("afds,bank", IS_SLOW_BUILD ? 3 : 5);
 }
 
 /* One after the other in one folder, each a little later than the last. */
 static void a_case_that_fails_again_and_again_gets_done(void **state) {
     (void)state;
-    static const char *const methods[] = {"ls", "tmc", NULL};
     subject s;
-    subject_make(&s, methods);
+    subject_make(&s, "ls,tmc");
     for (int kind = FDS__FAULT_ALLOC; kind <= FDS__FAULT_IO; kind++) {
         for (uint64_t nth = 3; nth < 1000000; nth += nth / 3) {
             fds_error err = {0};

@@ -6,35 +6,35 @@
 
 /* ---- the pieces, by hand ---- */
 
-/* The value function of a case, asked in a table of its own. */
+/* The utility function of a case, with its own table. */
 typedef struct {
     const trial *t;
-    fds_utility *value;
+    fds_utility *utility;
     fds_table *table;
     fds_groups *groups;
     uint32_t player_labels[OWNERS], labels[TESTED], predicted[TESTED];
     double rise[TESTED];
-} hand;
+} reference;
 
-static void hand_open(hand *h, const trial *t, const char *kind) {
+static void reference_open(reference *h, const trial *t, const char *kind) {
     fds__utility_params p = fds__utility_params_default();
     fds_error err;
     float full[TESTED * CLASSES], empty[TESTED * CLASSES];
     const uint64_t nobody = 0, all = ((uint64_t)1 << OWNERS) - 1;
-    *h = (hand){.t = t};
+    *h = (reference){.t = t};
     p.kind = kind;
     p.network = "fc:classes";
     p.train.seed = t->params.seed;
     if (strcmp(kind, "retrain") == 0)
         p.train.lr = 1e-3f;
-    expect_ok(fds__utility_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1, &h->value,
-                                  &err),
+    expect_ok(fds__utility_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1,
+                                  &h->utility, &err),
               &err);
-    expect_ok(fds_table_open(scratch_path(kind), h->value, FDS_STORE_F32, NULL, &h->table, &err),
+    expect_ok(fds_table_open(scratch_path(kind), h->utility, FDS_STORE_F32, NULL, &h->table, &err),
               &err);
     expect_ok(fds_groups_by_label(t->train, t->players, &h->groups, &err), &err);
-    expect_ok(fds_utility_eval(h->value, 0, &all, full, &err), &err);
-    expect_ok(fds_utility_eval(h->value, 0, &nobody, empty, &err), &err);
+    expect_ok(fds_utility_eval(h->utility, 0, &all, full, &err), &err);
+    expect_ok(fds_utility_eval(h->utility, 0, &nobody, empty, &err), &err);
     for (size_t i = 0; i < OWNERS; i++)
         h->player_labels[i] = fds__dataset_get_info(t->train).labels[i];
     for (size_t x = 0; x < TESTED; x++) {
@@ -45,13 +45,13 @@ static void hand_open(hand *h, const trial *t, const char *kind) {
     }
 }
 
-static void hand_close(hand *h) {
+static void reference_close(reference *h) {
     fds_groups_free(h->groups);
     fds_table_free(h->table);
-    fds_utility_free(h->value);
+    fds_utility_free(h->utility);
 }
 
-static double hand_correlation(const hand *h, const double *values, const double *truth) {
+static double reference_correlation(const reference *h, const double *values, const double *truth) {
     fds_agreement a;
     fds_error err;
     expect_ok(
@@ -60,7 +60,7 @@ static double hand_correlation(const hand *h, const double *values, const double
     return a.correlation;
 }
 
-static void hand_solve(const hand *h, size_t count, uint64_t draw, double *values) {
+static void reference_solve(const reference *h, size_t count, uint64_t draw, double *values) {
     const fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = h->groups};
     uint64_t seed = h->t->params.seed;
     fds_plan *plan;
@@ -78,22 +78,22 @@ static void hand_solve(const hand *h, size_t count, uint64_t draw, double *value
 }
 
 /* The mean of two halves, and what the case says of them. */
-static void hand_truth(const hand *h, const json_t *json, size_t scorer, size_t half,
-                       double *truth) {
-    const json_t *told =
+static void reference_truth(const reference *h, const json_t *json, size_t scorer, size_t half,
+                            double *truth) {
+    const json_t *stated =
         json_object_get(json_array_get(json_object_get(json, "utilities"), scorer), "truth");
     double again[OWNERS * TESTED];
-    hand_solve(h, half, 1, truth);
-    hand_solve(h, half, 2, again);
+    reference_solve(h, half, 1, truth);
+    reference_solve(h, half, 2, again);
     assert_memory_not_equal(truth, again, sizeof again);
-    assert_true(number(told, "coalitions") == 2 * (double)half);
-    assert_true(number(told, "correlation") == hand_correlation(h, again, truth));
+    assert_true(number(stated, "coalitions") == 2 * (double)half);
+    assert_true(number(stated, "correlation") == reference_correlation(h, again, truth));
     for (size_t i = 0; i < OWNERS * TESTED; i++)
         truth[i] = (truth[i] + again[i]) / 2;
 }
 
-static void hand_baseline(const hand *h, const char *method, fds__scorer scorer, double *values,
-                          fds__baseline_report *report) {
+static void reference_baseline(const reference *h, const char *method, fds__scorer scorer,
+                               double *values, fds__baseline_report *report) {
     fds_params p;
     fds_error err;
     expect_ok(fds__baseline_default(method, &p, &err), &err);
@@ -118,13 +118,13 @@ static void hand_baseline(const hand *h, const char *method, fds__scorer scorer,
 }
 
 /* One set's mean and standard deviation, from their definitions. */
-static void expect_entry(const hand *h, const json_t *row, const char *way, const char *set,
+static void expect_entry(const reference *h, const json_t *row, const char *way, const char *set,
                          const double *losses) {
-    const char *kind = strstr(fds_utility_get_info(h->value).text, "\"kind\":\"retrain:10\"")
+    const char *kind = strstr(fds_utility_get_info(h->utility).text, "\"kind\":\"retrain:10\"")
                            ? "retrain:10"
                            : "retrain";
     const json_t *entry = find_losses(row, kind, way, set);
-    for (size_t k = 0; k < h->t->params.share_count; k++) {
+    for (size_t k = 0; k < 3; k++) {
         double n = 0, sum = 0, squares = 0;
         for (size_t x = 0; x < TESTED; x++)
             if (strcmp(set, "all") == 0 || h->predicted[x] == h->labels[x]) {
@@ -145,12 +145,12 @@ static void expect_entry(const hand *h, const json_t *row, const char *way, cons
 }
 
 /* A row's losses are those of its values. */
-static void expect_losses(const hand *h, const json_t *row, fds_removal way, const char *name,
+static void expect_losses(const reference *h, const json_t *row, fds_removal way, const char *name,
                           const double *values, size_t columns) {
     double losses[3 * TESTED];
     fds_error err;
-    expect_ok(fds_value_loss(h->table, way, values, columns, h->labels, h->t->params.shares, 3, 1,
-                             losses, NULL, NULL, &err),
+    expect_ok(fds_value_loss(h->table, way, values, columns, h->labels,
+                             ((const double[]){0.1, 0.5, 1}), 3, 1, losses, NULL, NULL, &err),
               &err);
     expect_entry(h, row, name, "correct", losses);
     expect_entry(h, row, name, "all", losses);
@@ -162,8 +162,8 @@ static void expect_number(double got, double wanted) {
 }
 
 /* is_estimate: of the Shapley values themselves, so that units can be compared. */
-static void expect_agreement(const hand *h, const json_t *row, const double *values, size_t columns,
-                             const double *truth, bool is_estimate) {
+static void expect_agreement(const reference *h, const json_t *row, const double *values,
+                             size_t columns, const double *truth, bool is_estimate) {
     const json_t *agreement = json_object_get(row, "agreement");
     fds_agreement a;
     fds_error err;
@@ -191,18 +191,17 @@ static void expect_agreement(const hand *h, const json_t *row, const double *val
 
 static void least_squares_are_made_of_their_pieces(void **state) {
     (void)state;
-    static const char *const methods[] = {"ls", NULL};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
-    trial t = trial_make(methods);
-    hand h;
+    trial t = trial_make("ls");
+    reference h;
     trial_point(&t);
-    t.params.is_both_ways = true;
+    t.params.top_only = false;
     t.params.truth = 100;
     run_case(&t, scratch_path("case"));
-    hand_open(&h, &t, "retrain:10");
+    reference_open(&h, &t, "retrain:10");
     json_t *json = read_case(scratch_path("case"));
-    hand_solve(&h, 60, 0, values);
-    hand_truth(&h, json, 0, 50, truth);
+    reference_solve(&h, 60, 0, values);
+    reference_truth(&h, json, 0, 50, truth);
     const json_t *row = find_row(json, "ls");
     expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     expect_losses(&h, row, FDS_REMOVAL_BOTTOM, "bottom", values, TESTED);
@@ -211,8 +210,8 @@ static void least_squares_are_made_of_their_pieces(void **state) {
     assert_true(number(row, "sub_models") == 62);
     assert_true(json_is_null(json_object_get(row, "auc")));
     /* before anything is removed */
-    const json_t *judged = json_array_get(json_object_get(json, "utilities"), 0);
-    const json_t *all = json_array_get(json_object_get(judged, "losses"), 1);
+    const json_t *utility = json_array_get(json_object_get(json, "utilities"), 0);
+    const json_t *all = json_array_get(json_object_get(utility, "losses"), 1);
     double sum = 0, losses[TESTED], zero = 0;
     fds_error err;
     expect_ok(fds_value_loss(h.table, FDS_REMOVAL_KEEP_TOP, values, TESTED, h.labels, &(double){1},
@@ -224,9 +223,9 @@ static void least_squares_are_made_of_their_pieces(void **state) {
     }
     assert_int_equal(json_array_size(json_object_get(json, "utilities")), 1);
     assert_true(fabs(number(all, "mean") - sum / TESTED) < 1e-12);
-    assert_true(number(judged, "correct") == zero);
+    assert_true(number(utility, "correct") == zero);
     json_decref(json);
-    hand_close(&h);
+    reference_close(&h);
     trial_free(&t);
 }
 
@@ -242,14 +241,15 @@ static void baselines_are_made_of_their_pieces(void **state) {
         FDS__SCORER_ACCURACY,    FDS__SCORER_EACH_SAMPLE, FDS__SCORER_EACH_SAMPLE,
         FDS__SCORER_ACCURACY,    FDS__SCORER_ACCURACY};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
-    trial t = trial_make(methods);
-    hand h;
+    trial t = trial_make("tmc,knn:3,knn:3/sample,freeshap/sample,loo,loo/sample,cs-shapley,tmc/"
+                         "sample,group-testing/sample,gshapley,beta:4,1");
+    reference h;
     trial_point(&t);
     t.params.truth = 100;
     run_case(&t, scratch_path("case"));
     json_t *json = read_case(scratch_path("case"));
-    hand_open(&h, &t, "retrain:10");
-    hand_truth(&h, json, 0, 50, truth);
+    reference_open(&h, &t, "retrain:10");
+    reference_truth(&h, json, 0, 50, truth);
     for (size_t i = 0; methods[i]; i++) {
         fds__baseline_report report;
         bool is_estimate = strcmp(methods[i], "tmc/sample") == 0 ||
@@ -257,7 +257,7 @@ static void baselines_are_made_of_their_pieces(void **state) {
         eval_method m;
         fds_error err;
         expect_ok(eval_method_find(methods[i], &m, &err), &err);
-        hand_baseline(&h, m.base, scorers[i], values, &report);
+        reference_baseline(&h, m.base, scorers[i], values, &report);
         const json_t *row = find_row(json, methods[i]);
         size_t columns = scorers[i] == FDS__SCORER_EACH_SAMPLE ? TESTED : 1;
         expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, columns);
@@ -270,7 +270,7 @@ static void baselines_are_made_of_their_pieces(void **state) {
         assert_true(number(row, "sub_models") == (double)asked);
     }
     json_decref(json);
-    hand_close(&h);
+    reference_close(&h);
     trial_free(&t);
 }
 
@@ -301,15 +301,15 @@ static void fits_are_made_of_their_pieces(void **state) {
     static const char *const runs[] = {"afds.run", "gfds.run", "gfds+.run", "afds.run"};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
     char dir[300];
-    trial t = trial_make(methods);
-    hand h;
+    trial t = trial_make("afds,gfds,gfds+,bank");
+    reference h;
     trial_point(&t);
     t.params.truth = 100;
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
     run_case(&t, dir);
     json_t *json = read_case(dir);
-    hand_open(&h, &t, "retrain:10");
-    hand_truth(&h, json, 0, 50, truth);
+    reference_open(&h, &t, "retrain:10");
+    reference_truth(&h, json, 0, 50, truth);
     for (size_t i = 0; methods[i]; i++) {
         const json_t *row = find_row(json, methods[i]);
         bool is_bank = strcmp(methods[i], "bank") == 0;
@@ -330,41 +330,40 @@ static void fits_are_made_of_their_pieces(void **state) {
         assert_true(number(timing, "answer_ms") > 0);
         json_decref(record);
     }
-    /* 60 to learn from and 20 kept out, unless the method draws groups; v(0) and v(1) */
+    /* 60 to learn from and 20 for validation, unless the method draws groups; v(0) and v(1) */
     assert_true(number(find_row(json, "afds"), "sub_models") == 82);
     json_decref(json);
-    hand_close(&h);
+    reference_close(&h);
     trial_free(&t);
 }
 
-static void fds_and_who_it_is_compared_with_are_judged_by_converged_models(void **state) {
+static void fds_and_its_comparisons_are_evaluated_with_converged_models(void **state) {
     (void)state;
-    static const char *const methods[] = {"fds", "ls", "loo", "same-label", NULL};
     double values[OWNERS * TESTED], truth[OWNERS * TESTED];
     char dir[300];
-    trial t = trial_make(methods);
-    hand h, quickly;
+    trial t = trial_make("fds,ls,loo,same-label");
+    reference h, quickly;
     trial_point(&t);
     t.params.truth = 60;
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
     run_case(&t, dir);
     json_t *json = read_case(dir);
-    hand_open(&h, &t, "retrain");
-    hand_open(&quickly, &t, "retrain:10");
+    reference_open(&h, &t, "retrain");
+    reference_open(&quickly, &t, "retrain:10");
     assert_memory_not_equal(h.predicted, quickly.predicted, sizeof h.predicted);
-    hand_truth(&h, json, 1, 30, truth);
+    reference_truth(&h, json, 1, 30, truth);
     ask_run(in_run(dir, "fds.run"), &t, FDS__ANSWERER_EXPLAINER, h.predicted, values);
     const json_t *row = find_row(json, "fds");
     assert_string_equal(json_string_value(json_object_get(row, "utility")), "retrain");
     expect_losses(&h, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     expect_agreement(&h, row, values, TESTED, truth, true);
-    /* each scorer asks for the label that its own model predicts */
+    /* values are those for the label that the evaluating model predicts */
     ask_run(in_run(dir, "fds.run"), &t, FDS__ANSWERER_EXPLAINER, quickly.predicted, values);
     expect_losses(&quickly, row, FDS_REMOVAL_TOP, "top", values, TESTED);
     /* the table's models are those of the fit: v(N) and v(0) are the same */
     assert_true(number(json_object_get(row, "agreement"), "efficiency_gap") < 1e-6);
     assert_null(find_losses(find_row(json, "ls"), "retrain", "top", "all"));
-    hand_baseline(&quickly, "loo", FDS__SCORER_ACCURACY, values, NULL);
+    reference_baseline(&quickly, "loo", FDS__SCORER_ACCURACY, values, NULL);
     expect_losses(&h, find_row(json, "loo"), FDS_REMOVAL_TOP, "top", values, 1);
     /* and of controls */
     for (size_t i = 0; i < OWNERS; i++)
@@ -376,8 +375,8 @@ static void fds_and_who_it_is_compared_with_are_judged_by_converged_models(void 
             values[i * TESTED + x] = h.player_labels[i] == quickly.predicted[x];
     expect_losses(&quickly, find_row(json, "same-label"), FDS_REMOVAL_TOP, "top", values, TESTED);
     json_decref(json);
-    hand_close(&h);
-    hand_close(&quickly);
+    reference_close(&h);
+    reference_close(&quickly);
     trial_free(&t);
 }
 
@@ -385,11 +384,10 @@ static void fds_and_who_it_is_compared_with_are_judged_by_converged_models(void 
 
 static void wrong_labels_are_found_by_the_lowest_values(void **state) {
     (void)state;
-    static const char *const methods[] = {"afds", "loo", "same-label", NULL};
     const size_t wanted = 2; /* 0.23 of 10 players */
     double values[OWNERS * TESTED], means[OWNERS], same[OWNERS];
     char dir[300];
-    trial t = trial_make(methods);
+    trial t = trial_make("afds,loo,same-label");
     trial_point(&t);
     t.params.flipped = 0.23;
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
@@ -411,9 +409,9 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
     fds_error err;
     expect_ok(fds__dataset_relabel(t.train, labels, &flipped, &err), &err);
     trial other = t;
-    hand h;
+    reference h;
     other.train = flipped;
-    hand_open(&h, &other, "retrain:10");
+    reference_open(&h, &other, "retrain:10");
     ask_run(in_run(dir, "flipped/afds.run"), &t, FDS__ANSWERER_EXPLAINER, h.labels, values);
     for (i = 0; i < OWNERS; i++) {
         means[i] = same[i] = 0;
@@ -425,11 +423,11 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
     assert_true(number(find_row(json, "afds"), "auc") == fds_ranking_area(means, is_wrong, OWNERS));
     assert_true(number(find_row(json, "same-label"), "auc") ==
                 fds_ranking_area(same, is_wrong, OWNERS));
-    hand_baseline(&h, "loo", FDS__SCORER_ACCURACY, values, NULL);
+    reference_baseline(&h, "loo", FDS__SCORER_ACCURACY, values, NULL);
     assert_true(number(find_row(json, "loo"), "auc") == fds_ranking_area(values, is_wrong, OWNERS));
     json_decref(run);
     json_decref(json);
-    hand_close(&h);
+    reference_close(&h);
     fds_dataset_free(flipped);
     trial_free(&t);
 }
@@ -437,29 +435,32 @@ static void wrong_labels_are_found_by_the_lowest_values(void **state) {
 /* Players of many samples: all that a chosen one has are made wrong. */
 static void all_samples_of_a_player_get_wrong_labels(void **state) {
     (void)state;
-    static const char *const methods[] = {"loo", "afds", NULL}, *const knn[] = {"knn:1", NULL};
     task from = task_providers("afds");
-    fds__bench_params params = quick_bench(methods);
-    uint32_t owned[PLAYERS];
+    fds_params params = quick_bench("loo,afds");
+    uint32_t owned[PLAYERS], tests[] = {80, 81, 82}, player_labels[PLAYERS], test_labels[3];
+    fds_error err;
     for (uint32_t i = 0; i < PLAYERS; i++)
         owned[i] = i;
-    const fds__bench_data data = {.name = "providers",
-                                  .train = from.train,
-                                  .players = from.players,
-                                  .samples = owned,
-                                  .sample_count = PLAYERS,
-                                  .inputs = from.inputs,
-                                  .input_count = INPUTS,
-                                  .test = from.train, /* of its own samples */
-                                  .tests = (uint32_t[]){80, 81, 82},
-                                  .test_count = 3};
+    for (size_t i = 0; i < COUNT(tests); i++)
+        test_labels[i] = from.train->labels[tests[i]];
+    expect_ok(fds__players_labels(from.train, from.players, player_labels, &err), &err);
+    const fds_problem problem = {.train = from.train,
+                                 .test = from.train, /* which has no test part */
+                                 .players = from.players,
+                                 .player_labels = player_labels,
+                                 .samples = owned,
+                                 .sample_count = PLAYERS,
+                                 .inputs = from.inputs,
+                                 .input_count = INPUTS,
+                                 .tests = tests,
+                                 .test_count = COUNT(tests),
+                                 .test_labels = test_labels};
     size_t players = fds_players_count(from.players), changed = 0, samples = 0;
     char dir[300];
-    fds_error err;
     params.flipped = 0.01;
     params.coalitions = 20;
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
-    expect_ok(fds__bench_case(dir, &data, &params, NULL, &err), &err);
+    expect_ok(eval_case(dir, "providers", &problem, &params, NULL, &err), &err);
     json_t *before = read_fit(dir, "afds.run"), *row = read_case(dir);
     json_t *after = read_fit(dir, "flipped/afds.run");
     for (size_t p = 0; p < players; p++) {
@@ -472,9 +473,9 @@ static void all_samples_of_a_player_get_wrong_labels(void **state) {
     assert_true(samples == PLAYERS && changed <= 1); /* of most samples; all of them are wrong */
     double area = number(find_row(row, "loo"), "auc");
     assert_true(area >= 0 && area <= 1);
-    params.methods = knn;
-    expect_failure(fds__bench_case(scratch_path("knn"), &data, &params, NULL, &err), FDS_ERR_USAGE,
-                   &err, "\"knn:1\": player \"blue\" has 3 samples");
+    params.methods = "knn:1";
+    expect_failure(eval_case(scratch_path("knn"), "providers", &problem, &params, NULL, &err),
+                   FDS_ERR_USAGE, &err, "\"knn:1\": player \"blue\" has 3 samples");
     assert_false(fds__path_exists(scratch_path("knn")));
     json_decref(before);
     json_decref(after);
@@ -487,7 +488,7 @@ int main(void) {
         IN_SCRATCH(least_squares_are_made_of_their_pieces),
         IN_SCRATCH(baselines_are_made_of_their_pieces),
         IN_SCRATCH(fits_are_made_of_their_pieces),
-        IN_SCRATCH(fds_and_who_it_is_compared_with_are_judged_by_converged_models),
+        IN_SCRATCH(fds_and_its_comparisons_are_evaluated_with_converged_models),
         IN_SCRATCH(wrong_labels_are_found_by_the_lowest_values),
         IN_SCRATCH(all_samples_of_a_player_get_wrong_labels),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The numbers of a case depend on nothing but data and settings: not on threads, not on the order
- * of methods, not on how often it was broken off. */
+ * of methods, not on how often it was interrupted. */
 #include "case_fixture.h"
 
 #include <sys/stat.h>
@@ -10,8 +10,8 @@
 static const char *const several[] = {"afds", "bank", "ls", "tmc", "loo/sample", "random", NULL};
 
 static trial several_make(void) {
-    trial t = trial_make(several);
-    t.params.is_both_ways = true;
+    trial t = trial_make("afds,bank,ls,tmc,loo/sample,random");
+    t.params.top_only = false;
     t.params.truth = 80;
     t.params.flipped = 0.1;
     return t;
@@ -37,7 +37,7 @@ static void the_order_of_methods_changes_no_number(void **state) {
     trial_point(&t);
     run_case(&t, scratch_path("one"));
     json_t *wanted = read_numbers(scratch_path("one"));
-    t.params.methods = turned;
+    t.params.methods = "tmc,bank,afds";
     run_case(&t, scratch_path("two"));
     json_t *got = read_numbers(scratch_path("two")), *timed = read_case(scratch_path("two"));
     for (size_t i = 0; turned[i]; i++) {
@@ -51,14 +51,14 @@ static void the_order_of_methods_changes_no_number(void **state) {
     trial_free(&t);
 }
 
-/* ---- broken off ---- */
+/* ---- interrupted ---- */
 
 /* Asks to stop at the stop_at-th call of progress, counted from when the log said from (NULL: from
  * the beginning). */
 typedef struct {
     uint64_t calls, stop_at;
     const char *from;
-    char last[200]; /* what was told last */
+    char last[200]; /* the last message */
 } watch;
 
 static bool watch_progress(void *user, const fds_progress *progress) {
@@ -126,10 +126,9 @@ static void a_case_that_was_cancelled_goes_on_with_the_same_numbers(void **state
 /* What a method took is what it took when it was done. */
 static void a_resumed_case_keeps_what_methods_took(void **state) {
     (void)state;
-    static const char *const methods[] = {"tmc", "loo", NULL};
     static const char record[] = "{\"prepare_s\": 12.5, \"answer_ms\": null, \"sub_models\": 77, "
                                  "\"was_resumed\": false, \"machine\": {\"processor\": \"Other\"}}";
-    trial t = trial_make(methods);
+    trial t = trial_make("tmc,loo");
     char dir[300];
     trial_point(&t);
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
@@ -159,11 +158,10 @@ static void keep_warnings(void *user, fds_log_level level, const char *text) {
         snprintf(all + strlen(all), 1000 - strlen(all), "%s\n", text);
 }
 
-static void a_damaged_record_is_told_and_measured_again(void **state) {
+static void a_damaged_record_is_reported_and_measured_again(void **state) {
     (void)state;
-    static const char *const methods[] = {"loo", "tmc", NULL};
     static const struct {
-        const char *text, *told;
+        const char *text, *warning;
     } damaged[] = {
         {"{}", "tmc.json: neither"},
         {"{", "tmc.json: line 1"},
@@ -173,7 +171,7 @@ static void a_damaged_record_is_told_and_measured_again(void **state) {
          "tmc.json: neither"},
     };
     char dir[300], warnings[1000];
-    trial t = trial_make(methods);
+    trial t = trial_make("loo,tmc");
     trial_point(&t);
     t.events = (fds_events){keep_warnings, NULL, warnings};
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
@@ -186,7 +184,7 @@ static void a_damaged_record_is_told_and_measured_again(void **state) {
         scratch_write(in_run(dir, "tmc.json"), damaged[i].text, strlen(damaged[i].text));
         *warnings = 0;
         run_case(&t, dir);
-        expect_in(warnings, damaged[i].told);
+        expect_in(warnings, damaged[i].warning);
         expect_in(warnings, "; tmc is measured again");
         expect_same_numbers(dir, wanted);
         assert_true(was_resumed(dir, "tmc") && !was_resumed(dir, "loo"));
@@ -195,13 +193,12 @@ static void a_damaged_record_is_told_and_measured_again(void **state) {
     trial_free(&t);
 }
 
-static void a_damaged_result_is_told_and_measured_again(void **state) {
+static void a_damaged_result_is_reported_and_measured_again(void **state) {
     (void)state;
-    static const char *const methods[] = {"loo", "ls", NULL};
     static const char *const damaged[] = {"", "{\"fds\": \"0.1.0\"", "{}",
                                           "{\"kind\": \"fds bench case\", \"fds\": \"0.1.0\"}"};
     char dir[300], warnings[1000];
-    trial t = trial_make(methods);
+    trial t = trial_make("loo,ls");
     trial_point(&t);
     t.events = (fds_events){keep_warnings, NULL, warnings};
     snprintf(dir, sizeof dir, "%s", scratch_path("case"));
@@ -222,9 +219,8 @@ static void a_damaged_result_is_told_and_measured_again(void **state) {
 
 static void a_finished_case_is_left_as_it_is(void **state) {
     (void)state;
-    static const char *const methods[] = {"ls", NULL};
     struct stat before, after;
-    trial t = trial_make(methods);
+    trial t = trial_make("ls");
     trial_point(&t);
     run_case(&t, scratch_path("case"));
     assert_int_equal(stat(scratch_path("case/case.json"), &before), 0);
@@ -245,8 +241,8 @@ int main(void) {
         IN_SCRATCH(the_order_of_methods_changes_no_number),
         IN_SCRATCH(a_case_that_was_cancelled_goes_on_with_the_same_numbers),
         IN_SCRATCH(a_resumed_case_keeps_what_methods_took),
-        IN_SCRATCH(a_damaged_record_is_told_and_measured_again),
-        IN_SCRATCH(a_damaged_result_is_told_and_measured_again),
+        IN_SCRATCH(a_damaged_record_is_reported_and_measured_again),
+        IN_SCRATCH(a_damaged_result_is_reported_and_measured_again),
         IN_SCRATCH(a_finished_case_is_left_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

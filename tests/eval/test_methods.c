@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * The methods of a bench by name, and the mistakes in its settings that are told before any work.
+ * The methods of a benchmark by name, and the lists that its parameters give as texts.
  */
 #include "../base/scratch.h"
 #include "eval/eval.h"
 
 #include <ctype.h>
-#include <math.h>
 
 static eval_method found(const char *name) {
     eval_method m;
@@ -95,7 +94,7 @@ static void what_cannot_be_is_refused_with_the_reason(void **state) {
         {"FDS", "there is no method"},
         {"exact", "there is no method"},
         {"cs-shapley/sample", "use accuracy; name it \"cs-shapley\""},
-        {"afds/sample", "afds has values for each test sample in any case; name it \"afds\""},
+        {"afds/sample", "afds always has values for each test sample; name it \"afds\""},
         {"ls/sample", "name it \"ls\""},
         {"bank/sample", "name it \"bank\""},
         {"same-label/sample", "name it \"same-label\""},
@@ -115,58 +114,83 @@ static void what_cannot_be_is_refused_with_the_reason(void **state) {
     }
 }
 
-/* ---- settings ---- */
+/* ---- lists ---- */
 
-static void the_defaults_have_the_papers_shares(void **state) {
-    (void)state;
-    fds__bench_params p = fds__bench_params_default();
-    fds_error err;
-    expect_ok(fds__bench_check(&p, &err), &err);
-    assert_null(p.methods);
-    for (size_t i = 0; i < REPORT_PAPER_SHARES; i++)
-        assert_true(p.shares[i] == report_paper_shares[i]);
-    assert_true(p.shares[p.share_count - 1] == 1);
-    assert_int_equal(p.permutations, 40);
-    assert_string_equal(p.network, "lenet5");
+static fds_params params_of(const char *methods, const char *remove) {
+    fds_params p = fds__params_default(FDS__JOB_BENCH);
+    p.methods = methods;
+    p.remove = remove;
+    return p;
 }
 
-static void expect_mistake(const fds__bench_params *p, fds_status wanted, const char *part) {
-    fds_error err = {0};
-    fds_status got = fds__bench_check(p, &err);
-    if (got != wanted || err.status != wanted)
-        fail_msg("%s, not %s: %s", fds_status_name(got), fds_status_name(wanted), err.text);
-    expect_in(err.text, part);
+static void texts_become_lists(void **state) {
+    (void)state;
+    static const char *const names[] = {"afds", "beta:4,1", "tmc", "beta:1.5,16/sample", "random"};
+    fds_params p =
+        params_of(" afds,beta:4,1, tmc beta:1.5,16/sample,random,", "5,10,15,20,40.5,100");
+    static const double shares[] = {0.05, 0.1, 0.15, 0.2, 0.405, 1};
+    eval_lists lists;
+    fds_error err;
+    expect_ok(eval_lists_read(&p, &lists, &err), &err);
+    assert_int_equal(lists.method_count, COUNT(names));
+    for (size_t i = 0; i < COUNT(names); i++)
+        assert_string_equal(lists.methods[i].name, names[i]);
+    assert_int_equal(lists.share_count, COUNT(shares));
+    for (size_t i = 0; i < COUNT(shares); i++)
+        assert_true(lists.shares[i] == shares[i]);
+    for (size_t i = 0; i < REPORT_PAPER_SHARES; i++)
+        assert_true(lists.shares[i] == report_paper_shares[i]);
+    assert_true(eval_has_method(&lists, "beta:4,1") && !eval_has_method(&lists, "beta:4"));
+    p.methods = NULL;
+    expect_ok(eval_lists_read(&p, &lists, &err), &err);
+    for (size_t i = 0; i < lists.method_count; i++)
+        assert_string_equal(lists.methods[i].name, fds_bench_methods()[i]);
+    assert_null(fds_bench_methods()[lists.method_count]);
 }
 
 static void mistakes_are_named_before_any_work(void **state) {
     (void)state;
-    static const char *const none[] = {NULL}, *const twice[] = {"loo", "tmc", "loo", NULL};
-    static const char *const unknown[] = {"loo", "lol", NULL};
-    static const double zero[] = {0}, beyond[] = {0.5, 1.01}, falls[] = {0.5, 0.2}, nan[] = {NAN};
-    const fds__bench_params good = fds__bench_params_default();
-    fds__bench_params p;
-#define MISTAKE(change, status, part) (p = good, change, expect_mistake(&p, status, part))
-    MISTAKE(p.methods = none, FDS_ERR_USAGE, "no method is named");
-    MISTAKE(p.methods = twice, FDS_ERR_USAGE, "\"loo\" is named twice");
-    MISTAKE(p.methods = unknown, FDS_ERR_USAGE, "there is no method \"lol\"");
-    MISTAKE(p.share_count = 0, FDS_ERR_USAGE, "no shares");
-    MISTAKE(p.shares = NULL, FDS_ERR_USAGE, "no shares");
-    MISTAKE((p.shares = zero, p.share_count = 1), FDS_ERR_USAGE, "share 0 of the players is 0");
-    MISTAKE((p.shares = beyond, p.share_count = 2), FDS_ERR_USAGE,
-            "share 1 of the players is 1.01");
-    MISTAKE((p.shares = falls, p.share_count = 2), FDS_ERR_USAGE, "0.2 comes after 0.5");
-    MISTAKE((p.shares = nan, p.share_count = 1), FDS_ERR_USAGE, "above 0 and at most 1");
-    MISTAKE(p.explainer = "resnet", FDS_ERR_USAGE, "`explainer` must be mlp, cnn");
-    MISTAKE(p.explainer = "bank", FDS_ERR_USAGE, "the bank is a method");
-    MISTAKE(p.network = NULL, FDS_ERR_USAGE, "no network");
-    MISTAKE(p.coalitions = 61, FDS_ERR_USAGE, "61 coalitions");
-    MISTAKE(p.truth = 4001, FDS_ERR_USAGE, "4001 coalitions for the truth");
-    MISTAKE(p.truth = (size_t)1 << 40, FDS_ERR_LIMIT, "at most");
-    MISTAKE(p.permutations = 0, FDS_ERR_USAGE, "`permutations` must be from 1");
-    MISTAKE(p.flipped = 1, FDS_ERR_USAGE, "from 0 to below 1");
-    MISTAKE(p.flipped = -0.1, FDS_ERR_USAGE, "share -0.1");
-    MISTAKE(p.flipped = NAN, FDS_ERR_USAGE, "from 0 to below 1");
-#undef MISTAKE
+    static const char *const wrong[][3] = {
+        {"", "5", "`methods` names none"},
+        {", ,", "5", "`methods` names none"},
+        {"loo,tmc,loo", "5", "\"loo\" is named twice"},
+        {"loo,lol", "5", "there is no method \"lol\""},
+        {"beta:4,1,2", "5", "for example beta:4,1"},
+        {"loo", "", "above 0"},
+        {"loo", "0", "above 0"},
+        {"loo", "50,101", "at most 100"},
+        {"loo", "50,20", "rising"},
+        {"loo", "5,,6", "separated by commas"},
+        {"loo", "nan", "rising"},
+        {"loo", "5 10", "for example 5,10,20 (got 5 10)"},
+    };
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        fds_params p = params_of(wrong[i][0], wrong[i][1]);
+        eval_lists lists;
+        fds_error err = {0};
+        assert_int_equal(eval_lists_read(&p, &lists, &err), FDS_ERR_USAGE);
+        expect_in(err.text, wrong[i][2]);
+    }
+}
+
+static void lists_have_a_limit(void **state) {
+    (void)state;
+    char methods[2000] = "", remove[2000] = "";
+    eval_lists lists;
+    fds_error err;
+    for (int i = 0; i < EVAL_MOST; i++) {
+        snprintf(methods + strlen(methods), 32, "knn:%d,", i + 1);
+        snprintf(remove + strlen(remove), 32, "%d,", i + 1);
+    }
+    fds_params p = params_of(methods, remove);
+    expect_ok(eval_lists_read(&p, &lists, &err), &err);
+    assert_true(lists.method_count == EVAL_MOST && lists.share_count == EVAL_MOST);
+    strcat(remove, "100");
+    assert_int_equal(eval_lists_read(&p, &lists, &err), FDS_ERR_USAGE);
+    expect_in(err.text, "up to 64");
+    strcat(methods, "loo");
+    assert_int_equal(eval_lists_read(&p, &lists, &err), FDS_ERR_USAGE);
+    expect_in(err.text, "`methods` must be at most 64");
 }
 
 int main(void) {
@@ -174,8 +198,9 @@ int main(void) {
         cmocka_unit_test(the_rows_are_those_of_the_documents),
         cmocka_unit_test(every_baseline_is_a_method_with_and_without_sample),
         cmocka_unit_test(what_cannot_be_is_refused_with_the_reason),
-        cmocka_unit_test(the_defaults_have_the_papers_shares),
+        cmocka_unit_test(texts_become_lists),
         cmocka_unit_test(mistakes_are_named_before_any_work),
+        cmocka_unit_test(lists_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

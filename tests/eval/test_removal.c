@@ -273,7 +273,7 @@ static void equal_coalitions_are_trained_once(void **state) {
     fds_table_free(table);
 }
 
-/* Without everyone and nobody, unless they are asked for; and shares in any order, and none. */
+/* Without everyone and nobody, unless they are wanted; and shares in any order, and none. */
 static void nothing_else_is_trained(void **state) {
     (void)state;
     fake f;
@@ -390,16 +390,16 @@ static void mistakes_are_named_before_any_work(void **state) {
         fds_status status;
         const char *words;
     } cases[] = {
-        {wrong_way, FDS_ERR_USAGE, "no way number 3"},
-        {negative_way, FDS_ERR_USAGE, "no way number -1"},
-        {low_share, FDS_ERR_USAGE, "share 2 of the players is -0.01, but must be 0 to 1"},
-        {high_share, FDS_ERR_USAGE, "share 2 of the players is 1.01"},
-        {percent, FDS_ERR_USAGE, "share 5 of the players is 5"},
-        {no_share, FDS_ERR_USAGE, "share 2 of the players is nan"},
-        {two_columns, FDS_ERR_SHAPE, "2 columns for a table of 4 inputs"},
-        {no_columns, FDS_ERR_SHAPE, "0 columns for a table of 4 inputs"},
-        {high_label, FDS_ERR_USAGE, "input 3: label 2, there are 2 classes"},
-        {no_value, FDS_ERR_USAGE, "the value of player 7 in column 2 is no number"},
+        {wrong_way, FDS_ERR_USAGE, "no removal number 3"},
+        {negative_way, FDS_ERR_USAGE, "no removal number -1"},
+        {low_share, FDS_ERR_USAGE, "share 2 of the players must be from 0 to 1 (got -0.01)"},
+        {high_share, FDS_ERR_USAGE, "share 2 of the players must be from 0 to 1 (got 1.01)"},
+        {percent, FDS_ERR_USAGE, "share 5 of the players must be from 0 to 1 (got 5)"},
+        {no_share, FDS_ERR_USAGE, "share 2 of the players must be from 0 to 1 (got nan)"},
+        {two_columns, FDS_ERR_SHAPE, "values have 2 columns, but the table has 4 inputs"},
+        {no_columns, FDS_ERR_SHAPE, "values have 0 columns, but the table has 4 inputs"},
+        {high_label, FDS_ERR_USAGE, "input 3: label 2, but there are 2 classes"},
+        {no_value, FDS_ERR_USAGE, "the value of player 7 in column 2 is not a number"},
     };
     fake f;
     fake_make(&f, 10, 4, 2, 1);
@@ -449,7 +449,7 @@ static void a_table_of_16_bits_is_refused(void **state) {
 }
 
 /* A sub-model that fails ends the call; those before it are kept. */
-static void a_sub_model_that_fails_is_told(void **state) {
+static void a_sub_model_that_fails_is_reported(void **state) {
     (void)state;
     fake f;
     fds_error err = {0};
@@ -522,7 +522,7 @@ int main(void) {
         IN_SCRATCH(mistakes_are_named_before_any_work),
         IN_SCRATCH(more_shares_than_there_can_be_are_refused),
         IN_SCRATCH(a_table_of_16_bits_is_refused),
-        IN_SCRATCH(a_sub_model_that_fails_is_told),
+        IN_SCRATCH(a_sub_model_that_fails_is_reported),
         IN_SCRATCH(faults_leak_nothing_and_can_be_overcome),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

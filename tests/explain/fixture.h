@@ -142,7 +142,7 @@ static inline void task_free(task *t) {
     fds_dataset_free(t->train);
 }
 
-/* The problem of the task that was asked for last. What it takes is not the library's memory. */
+/* The problem of a task, until the next call. Its memory is not the library's. */
 static inline const fds_problem *problem_of(const task *t) {
     static uint32_t labels[PLAYERS], samples[SAMPLES], inputs[INPUTS];
     static fds_problem p;

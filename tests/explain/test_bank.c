@@ -2,7 +2,7 @@
  * The bank of sub-models: its answers are those of least squares on the table, its file survives
  * whatever happens to it, and mistakes are told by name. */
 #include "../utility/utility_fixture.h"
-#include "explain/bank.h"
+#include "explain/run.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -399,35 +399,18 @@ static void other_files_are_told_apart(void **state) {
     free_subject(&other);
 }
 
-static void mistakes_of_the_caller_are_told(void **state) {
+static void odd_plans_and_inputs_are_told(void **state) {
     (void)state;
     subject s = make_subject(60);
-    fds__utility_params params = smaller("knn:1");
-    fds_utility *knn = make_value(&s.g, &params, 1);
-    fds_table *table = NULL;
     fds__bank *bank = NULL;
     fds_error err;
     double values[INPUTS * PLAYERS];
     uint32_t labels[INPUTS] = {0};
-    expect_ok(fds_table_open(scratch_path("other"), knn, FDS_STORE_F32, NULL, &table, &err), &err);
-    expect_failure(fds__bank_fill(scratch_path("bank"), knn, table, s.plan, 1, NULL, &err),
-                   FDS_ERR_UNSUPPORTED, &err, "retrain");
-    expect_failure(fds__bank_fill(scratch_path("bank"), s.value, table, s.plan, 1, NULL, &err),
-                   FDS_ERR_USAGE, &err, "another utility function");
-    fds_table_free(table);
     fds_plan *small_plan = paired(4, 10, 1);
-    expect_failure(try_fill(&s, small_plan, 1, NULL, &err), FDS_ERR_SHAPE, &err, "4 players");
     fill(&s, 1);
     expect_failure(try_open(&s, small_plan, 1, &bank, &err), FDS_ERR_SHAPE, &err, "players");
     bank = open_bank(&s, 1);
-    fds_inputs x = *s.value->data->inputs;
-    labels[3] = CLASSES;
-    expect_failure(fds__bank_explain(bank, &x, labels, values, NULL, &err), FDS_ERR_USAGE, &err,
-                   "input 3: label 3");
-    labels[3] = 0;
-    x.shape.width++;
-    expect_failure(fds__bank_explain(bank, &x, labels, values, NULL, &err), FDS_ERR_SHAPE, &err,
-                   "3x1x");
+    fds_inputs x;
     float odd[3] = {0, NAN, 0}, huge[3];
     x = (fds_inputs){.count = 1, .size = 3, .shape = {3, 1, 1}, .classes = CLASSES, .values = odd};
     expect_failure(fds__bank_explain(bank, &x, labels, values, NULL, &err), FDS_ERR_USAGE, &err,
@@ -442,7 +425,6 @@ static void mistakes_of_the_caller_are_told(void **state) {
     expect_failure(status, FDS_ERR_DIVERGED, &err, "bank: sub-models ");
     fds__bank_free(bank);
     fds_plan_free(small_plan);
-    fds_utility_free(knn);
     free_subject(&s);
 }
 
@@ -508,7 +490,7 @@ int main(void) {
         IN_SCRATCH(a_header_of_zeros_is_that_of_a_new_file),
         IN_SCRATCH(a_killed_filling_goes_on),
         IN_SCRATCH(other_files_are_told_apart),
-        IN_SCRATCH(mistakes_of_the_caller_are_told),
+        IN_SCRATCH(odd_plans_and_inputs_are_told),
         IN_SCRATCH(every_fault_is_told_and_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

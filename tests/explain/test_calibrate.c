@@ -29,12 +29,22 @@ static sheet *sheet_make(uint64_t seed, uint32_t used) {
     return s;
 }
 
-static fds__calibration calibrate(const sheet *s) {
+static fds__comparison comparison(sheet *s) {
+    return (fds__comparison){.inputs = X,
+                             .players = N,
+                             .classes = C,
+                             .values = s->values,
+                             .targets = s->targets,
+                             .errors = s->errors,
+                             .predicted = s->predicted,
+                             .player_labels = s->labels};
+}
+
+static fds__calibration calibrate(sheet *s) {
     fds__calibration c;
     fds_error err;
-    expect_ok(fds__calibrate(s->values, s->targets, s->errors, s->predicted, X, C, s->labels, N, &c,
-                             &err),
-              &err);
+    const fds__comparison made = comparison(s);
+    expect_ok(fds__calibrate(&made, &c, &err), &err);
     return c;
 }
 
@@ -172,9 +182,8 @@ static void values_that_are_none_are_refused(void **state) {
         fds__calibration c;
         fds_error err = {0};
         *place = which == 1 ? INFINITY : NAN;
-        expect_failure(fds__calibrate(s->values, s->targets, s->errors, s->predicted, X, C,
-                                      s->labels, N, &c, &err),
-                       FDS_ERR_DIVERGED, &err, "not finite");
+        const fds__comparison made = comparison(s);
+        expect_failure(fds__calibrate(&made, &c, &err), FDS_ERR_DIVERGED, &err, "not finite");
         assert_null(c.errors);
         *place = kept;
     }

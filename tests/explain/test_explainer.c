@@ -71,7 +71,7 @@ static void a_file_gives_the_same_bits(void **state) {
             size_t count = i == 3 ? 5 : INPUTS;
             save(e, "a");
             fds__explainer *f = load("a", groups);
-            assert_string_equal(fds__explainer_network(f), networks[i]);
+            assert_string_equal(fds__deep_get_params(learn_explainer_net(f))->network, networks[i]);
             float *before = run(e, x, count), *after = run(f, x, count);
             assert_memory_equal(before, after, count * CLASSES * N * sizeof *before);
             save(f, "b");
@@ -100,7 +100,7 @@ static void answers_do_not_depend_on_company(void **state) {
                 size_t now = MIN(runs[r], count - at);
                 float *alone = run(e, x + at * 64, now);
                 if (memcmp(alone, together + at * CLASSES * N, now * CLASSES * N * sizeof *alone))
-                    fail_msg("%s: inputs %zu to %zu differ when asked for %zu at a time",
+                    fail_msg("%s: inputs %zu to %zu differ when explained %zu at a time",
                              networks[i], at, at + now, runs[r]);
                 free(alone);
             }

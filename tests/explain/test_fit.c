@@ -358,7 +358,7 @@ static void stop_everywhere(task *t, uint64_t places) {
         fds_run *none;
         if (status != FDS_OK)
             expect_failure(fds__run_open(scratch_path("run"), 0, &none, &err), FDS_ERR_USAGE, &err,
-                           "broken off");
+                           "interrupted");
         s = (stopper){0};
         fds__fit_report report = fit(t, scratch_path("run"));
         assert_true(report.was_resumed);
@@ -425,7 +425,7 @@ static void a_fit_stopped_many_times_ends_with_the_same_bits(void **state) {
     task_free(&t);
 }
 
-/* Files of a run that was broken off are not trusted: what is damaged is made anew. */
+/* Files of an interrupted run are not trusted: damaged ones are computed again. */
 static void leftovers_that_are_damaged_do_no_harm(void **state) {
     (void)state;
     static const char *const names[] = {FDS__RUN_SERVICE, FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS,

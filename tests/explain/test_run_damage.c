@@ -345,7 +345,7 @@ static void a_run_that_is_not_finished_is_refused(void **state) {
     fds_error err;
     t.events = (fds_events){.progress = stop_at_ten, .user = &calls};
     assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_CANCELLED);
-    expect_failure(open_status(scratch_path("run"), &err), FDS_ERR_USAGE, &err, "broken off");
+    expect_failure(open_status(scratch_path("run"), &err), FDS_ERR_USAGE, &err, "interrupted");
     expect_in(err.text, "run.json");
     fit(&t, scratch_path("run"));
     expect_ok(open_status(scratch_path("run"), &err), &err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Settings of a fit: the four methods are the paper's, every mistake is named before any work, and
- * what is kept out of a game, small or large, is some of it and not all. */
+ * every game, small or large, has some validation coalitions and inputs, and not all of them. */
 #include "fixture.h"
 
 static fds_params default_of(const char *method) {
@@ -30,8 +30,8 @@ static void the_methods_are_the_papers(void **state) {
         fds__fit_settings s = settled(&t);
         assert_string_equal(s.method, wanted[i].name);
         assert_string_equal(s.kind, wanted[i].kind);
-        assert_string_equal(s.value.network, "mlp"); /* of feature vectors */
-        assert_int_equal(s.value.train.optimizer, FDS_OPTIMIZER_ADAM);
+        assert_string_equal(s.utility.network, "mlp"); /* of feature vectors */
+        assert_int_equal(s.utility.train.optimizer, FDS_OPTIMIZER_ADAM);
         assert_int_equal(s.sampler, wanted[i].sampler);
         assert_int_equal(s.explainer.is_by_group, wanted[i].is_by_group);
         assert_int_equal(s.explainer.objective, FDS__OBJECTIVE_CLOSED);
@@ -129,7 +129,7 @@ static void gamma_is_for_the_penalty_alone(void **state) {
     task_free(&t);
 }
 
-/* ---- how many coalitions, and how many of them are kept out ---- */
+/* ---- how many coalitions train, and how many validate ---- */
 
 static void coalitions_follow_from_players(void **state) {
     (void)state;
@@ -166,9 +166,9 @@ static task task_of(const char *method, size_t players) {
     return t;
 }
 
-/* However few players there are, leverage is asked for no more coalitions than there are, and what
- * is kept out is not learnt from. */
-static void a_small_game_keeps_a_pair_out(void **state) {
+/* However few players there are, leverage draws no more coalitions than there are, and no coalition
+ * both trains and validates. */
+static void a_small_game_has_a_validation_pair(void **state) {
     (void)state;
     static const size_t asked[] = {0, 2, 10, 12, 14, 100, 100000};
     for (size_t players = 3; players <= 10; players++)
@@ -227,9 +227,8 @@ static void games_too_small_for_that_are_refused(void **state) {
     }
 }
 
-/* In the order of their numbers, but those kept out after all others; another seed keeps out
- * others. */
-static void inputs_kept_out_come_last(void **state) {
+/* In the order of their numbers, validation inputs last; another seed chooses others. */
+static void validation_inputs_come_last(void **state) {
     (void)state;
     task t = task_make("afds");
     fds__fit_settings s = settled(&t);
@@ -260,7 +259,7 @@ static void another_draw_is_of_the_coalitions_alone(void **state) {
     t.params.draw = 1;
     fds__fit_settings b = settled(&t);
     assert_true(a.plan_seed != b.plan_seed);
-    assert_true(a.value.train.seed == b.value.train.seed);
+    assert_true(a.utility.train.seed == b.utility.train.seed);
     task_free(&t);
 }
 
@@ -285,14 +284,6 @@ static fds_groups *one_group(void) {
     return groups;
 }
 
-static fds_groups *of_four(void) {
-    static const uint32_t group_of[] = {0, 1, 0, 1};
-    fds_groups *groups;
-    fds_error err;
-    expect_ok(fds_groups_create(group_of, COUNT(group_of), NULL, &groups, &err), &err);
-    return groups;
-}
-
 /* Sets a field as a caller does, by name and text. */
 static void give(task *t, const char *name, const char *text) {
     fds_error err;
@@ -301,13 +292,6 @@ static void give(task *t, const char *name, const char *text) {
 
 /* Each changes a task that is right in one place. */
 static void odd_coalitions(task *t) { t->params.coalitions = 61; }
-static void odd_draws(task *t) { t->params.objective = FDS__OBJECTIVE_PAPER, t->params.draws = 31; }
-static void no_draws(task *t) { t->params.objective = FDS__OBJECTIVE_PAPER, t->params.draws = 0; }
-static void negative_rate(task *t) { t->params.explainer_lr = -1; }
-static void no_rate(task *t) { t->params.explainer_lr = (double)NAN; }
-static void endless_rate(task *t) { t->params.explainer_lr = (double)INFINITY; }
-static void negative_gamma(task *t) { t->params.gamma = -0.5, t->params.output_form = 1; }
-static void no_gamma(task *t) { t->params.gamma = (double)NAN, t->params.output_form = 1; }
 static void weights_for_mlp(task *t) {
     t->params.weights = "w.safetensors", t->params.explainer = MLP;
 }
@@ -333,7 +317,6 @@ static void grouped_for_nothing(task *t) { t->params.group = "label", t->params.
 static void no_group_file(task *t) {
     fds_groups_free(t->groups), t->groups = NULL, t->params.group = "lable";
 }
-static void other_groups(task *t) { fds_groups_free(t->groups), t->groups = of_four(); }
 static void all_in_one(task *t) { fds_groups_free(t->groups), t->groups = one_group(); }
 
 static void mistakes_are_named_before_any_work(void **state) {
@@ -347,13 +330,6 @@ static void mistakes_are_named_before_any_work(void **state) {
         {"afds", odd_coalitions, FDS_ERR_USAGE, "`coalitions` must be even"},
         {"gfds", odd_coalitions, FDS_ERR_USAGE, "(got 61)"},
         {"gfds+", odd_coalitions, FDS_ERR_USAGE, "(got 61)"},
-        {"afds", odd_draws, FDS_ERR_USAGE, "`draws` must be an even number"},
-        {"afds", no_draws, FDS_ERR_USAGE, "(got 0)"},
-        {"afds", negative_rate, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got -1)"},
-        {"afds", no_rate, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got nan)"},
-        {"afds", endless_rate, FDS_ERR_USAGE, "`explainer_lr` must be above 0 (got inf)"},
-        {"gfds+", negative_gamma, FDS_ERR_USAGE, "`gamma` must be from 0 (got -0.5)"},
-        {"gfds+", no_gamma, FDS_ERR_USAGE, "`gamma` must be from 0 (got nan)"},
         {"gfds+", gamma_by_group, FDS_ERR_USAGE, "`gamma` needs `form` penalty"},
         {"afds", gamma_by_group, FDS_ERR_USAGE, "`gamma` "},
         {"afds", weights_for_mlp, FDS_ERR_USAGE, "resnet18 or resnet50 (got mlp)"},
@@ -366,7 +342,7 @@ static void mistakes_are_named_before_any_work(void **state) {
         {"fds", epochs_to_converge, FDS_ERR_USAGE, "`epochs` does not apply to method fds"},
         {"afds", few_inputs, FDS_ERR_USAGE, "`inputs` must be at least 10 (got 9)"},
         {"afds", no_inputs, FDS_ERR_USAGE, "(got 0)"},
-        {"afds", a_players_input, FDS_ERR_USAGE, "sample 3 is a player's"},
+        {"afds", a_players_input, FDS_ERR_USAGE, "sample 3 belongs to a player"},
         {"afds", input_twice, FDS_ERR_USAGE, "named twice"},
         {"afds", input_beyond, FDS_ERR_USAGE, "86"},
         {"gfds", own_sampler, FDS_ERR_USAGE, "`sampler` does not apply to method gfds"},
@@ -374,8 +350,6 @@ static void mistakes_are_named_before_any_work(void **state) {
         {"afds", wrong_model, FDS_ERR_USAGE, "did you mean \"lenet5\"?"},
         {"afds", grouped_for_nothing, FDS_ERR_USAGE, "`group` needs method gfds or gfds+"},
         {"afds", no_group_file, FDS_ERR_NOT_FOUND, "did you mean \"label\"?"},
-        {"afds", other_groups, FDS_ERR_SHAPE, "of 4 players, but there are 16"},
-        {"gfds", other_groups, FDS_ERR_SHAPE, "of 4 players, but there are 16"},
         {"gfds+", all_in_one, FDS_ERR_USAGE, "two groups"},
     };
     for (size_t at = 0; at < COUNT(cases); at++) {
@@ -403,7 +377,7 @@ static void the_first_samples_may_be_players(void **state) {
     problem.inputs = NULL;
     problem.input_count = 20;
     expect_failure(fds__fit_settle(&t.params, &problem, t.groups, &s, &err), FDS_ERR_USAGE, &err,
-                   "sample 0 is a player's");
+                   "sample 0 belongs to a player");
     task_free(&t);
 }
 
@@ -431,10 +405,10 @@ int main(void) {
         cmocka_unit_test(an_explainers_threads_are_those_of_the_fit_unless_given),
         cmocka_unit_test(gamma_is_for_the_penalty_alone),
         cmocka_unit_test(coalitions_follow_from_players),
-        cmocka_unit_test(a_small_game_keeps_a_pair_out),
+        cmocka_unit_test(a_small_game_has_a_validation_pair),
         cmocka_unit_test(a_game_seen_whole_is_checked_whole),
         cmocka_unit_test(games_too_small_for_that_are_refused),
-        cmocka_unit_test(inputs_kept_out_come_last),
+        cmocka_unit_test(validation_inputs_come_last),
         cmocka_unit_test(another_draw_is_of_the_coalitions_alone),
         cmocka_unit_test(no_kind_of_method),
         IN_SCRATCH(mistakes_are_named_before_any_work),

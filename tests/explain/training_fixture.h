@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the tests of training an explainer share: a small training with everything in it. */
-#ifndef FDS_TEST_LESSON_FIXTURE_H
-#define FDS_TEST_LESSON_FIXTURE_H
+#ifndef FDS_TEST_TRAINING_FIXTURE_H
+#define FDS_TEST_TRAINING_FIXTURE_H
 
 #include "../game/fixture.h"
 #include "explain/learn.h"

@@ -45,7 +45,7 @@ static void repair_checksum(fds__blob *file) {
 
 /* A plan of millions of coalitions is honest work, but too much of it to repeat here. */
 static bool is_small(const fds_run *run) {
-    json_t *json = json_loads(fds__run_get_info(run).text, 0, NULL);
+    json_t *json = json_loads(fds_run_describe(run), 0, NULL);
     const json_t *coalitions = json_object_get(json, "coalitions");
     json_int_t count = json_integer_value(json_object_get(coalitions, "count")) +
                        json_integer_value(json_object_get(coalitions, "validation"));

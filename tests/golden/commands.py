@@ -44,8 +44,7 @@ PLAIN = "value mnist --players 20 --test 20 -o v.npy "  # without a network
 ORDERS = OTHERS + "--orders 12 "
 
 FIT = "fit mnist --players 20 --inputs 40 --coalitions 100 --model mlp -o r.run "
-# Few epochs: in many, rounding grows beyond the tolerance. With --form penalty it does so in the
-# second: members of a group are equal but for rounding, and the penalty has a kink just there.
+# Few epochs: in many, rounding grows beyond the tolerance.
 ONCE = FIT + "--patience 0 --explainer-epochs 1 "
 TWICE = FIT + "--patience 0 --explainer-epochs 2 "
 THRICE = FIT + "--patience 0 --explainer-epochs 3 "

@@ -114,7 +114,7 @@ static inline json_t *at(const json_t *json, const char *path) {
 
 static inline double number(const json_t *json, const char *path) {
     if (!json_is_number(at(json, path)))
-        fail_msg("%s is no number", path);
+        fail_msg("%s is not a number", path);
     return json_number_value(at(json, path));
 }
 

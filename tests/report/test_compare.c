@@ -61,7 +61,7 @@ static json_t *moved(const char *path, double by) {
     return report;
 }
 
-static void a_loss_is_told_in_errors_of_both(void **state) {
+static void a_loss_is_reported_in_errors_of_both(void **state) {
     (void)state;
     heard h;
     json_t *before = two_seeds();
@@ -76,7 +76,7 @@ static void a_loss_is_told_in_errors_of_both(void **state) {
     assert_float_equal(h.last.before, mean, 1e-12);
     assert_float_equal(h.last.after, mean + 3 * error, 1e-12);
     assert_float_equal(h.last.sigmas, 3 / sqrt(2), 1e-9);
-    /* less than asked for */
+    /* less than the limit */
     compare(before, after, 2.2, &h);
     assert_int_equal(h.count, 0);
 }
@@ -92,7 +92,7 @@ static void numbers_a_seed_have_errors_by_their_spread(void **state) {
 }
 
 /* Both sides must know theirs; one of 0 is known. */
-static void numbers_without_an_error_are_told_when_much_differs(void **state) {
+static void numbers_without_an_error_are_reported_when_much_differs(void **state) {
     (void)state;
     static const double by[] = {1e-9, 0.03, -0.03, 0.05, -0.05}; /* of an area of 0.75 */
     heard h;
@@ -115,7 +115,7 @@ static void numbers_without_an_error_are_told_when_much_differs(void **state) {
 }
 
 /* What was measured on has no error; texts have no numbers. */
-static void other_players_samples_seeds_and_settings_are_told(void **state) {
+static void other_players_samples_seeds_and_settings_are_reported(void **state) {
     (void)state;
     static const struct {
         const char *holder, *key, *value, *what;
@@ -164,8 +164,8 @@ static void times_are_not_compared(void **state) {
     assert_int_equal(h.count, 0);
 }
 
-/* Methods and data of one report alone are told as such. */
-static void what_only_one_has_is_told(void **state) {
+/* Methods and data that only one report has are reported as such. */
+static void what_only_one_has_is_reported(void **state) {
     (void)state;
     heard h;
     json_t *other = two_seeds();
@@ -263,7 +263,7 @@ static void missing_files_and_sigmas_below_0_are_refused(void **state) {
     assert_int_equal(fds_bench_compare(path, path, NAN, NULL, NULL, NULL, &err), FDS_ERR_USAGE);
 }
 
-static void every_failure_is_told(void **state) {
+static void every_failure_is_reported(void **state) {
     (void)state;
     heard h;
     char paths[2][512];
@@ -288,17 +288,17 @@ static void every_failure_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(equal_reports_differ_in_nothing),
-        IN_SCRATCH(a_loss_is_told_in_errors_of_both),
+        IN_SCRATCH(a_loss_is_reported_in_errors_of_both),
         IN_SCRATCH(numbers_a_seed_have_errors_by_their_spread),
-        IN_SCRATCH(numbers_without_an_error_are_told_when_much_differs),
-        IN_SCRATCH(other_players_samples_seeds_and_settings_are_told),
+        IN_SCRATCH(numbers_without_an_error_are_reported_when_much_differs),
+        IN_SCRATCH(other_players_samples_seeds_and_settings_are_reported),
         IN_SCRATCH(the_loss_with_all_players_is_compared_too),
         IN_SCRATCH(times_are_not_compared),
-        IN_SCRATCH(what_only_one_has_is_told),
+        IN_SCRATCH(what_only_one_has_is_reported),
         IN_SCRATCH(only_what_both_have_is_compared),
         IN_SCRATCH(malformed_reports_are_refused_by_place),
         IN_SCRATCH(missing_files_and_sigmas_below_0_are_refused),
-        IN_SCRATCH(every_failure_is_told),
+        IN_SCRATCH(every_failure_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,7 +145,7 @@ static void the_machine_is_that_of_the_first_case(void **state) {
     report = joined(both, 1);
     assert_true(json_is_true(at(report, "machine/is_mixed")));
     json_decref(report);
-    json_t *here = eval_machine(3);
+    json_t *here = eval_describe_machine(&(eval_game){.params = {.threads = 3}}, false);
     assert_true(strlen(report_text_of(here, "processor")) > 0);
     assert_int_equal(json_integer_value(at(here, "threads")), 3);
     json_decref(here);
@@ -645,7 +645,7 @@ static uint64_t count_reading(void) {
 }
 
 /* Jansson's allocations fail too, but where it reads: its parser ends the program then. */
-static void every_failure_is_told_and_leaves_whole_files(void **state) {
+static void every_failure_is_reported_and_leaves_whole_files(void **state) {
     (void)state;
     put_pictures();
     fail_each(FDS__FAULT_IO, 1, 1, 20);
@@ -681,7 +681,7 @@ int main(void) {
         IN_SCRATCH(pictures_in_the_folder_are_named_from_there),
         IN_SCRATCH(what_was_left_half_written_is_swept_away),
         IN_SCRATCH(torn_reports_crash_nothing),
-        IN_SCRATCH(every_failure_is_told_and_leaves_whole_files),
+        IN_SCRATCH(every_failure_is_reported_and_leaves_whole_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
