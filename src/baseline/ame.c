@@ -14,26 +14,25 @@
  * have mean 0, variance 1 and no correlation, so that the best linear fit of v on them has the
  * coefficients b_i = E[x_i v] = phi_i / sqrt(V). They are estimated by Lasso,
  *
- *     min over b_0 and b of  1 / (2 m) sum_S (v(S) - b_0 - sum_i b_i x_i(S))^2 + lambda sum_i |b_i|,
+ *     min over b_0, b of  1 / (2 m) sum_S (v(S) - b_0 - sum_i b_i x_i(S))^2 + lambda sum_i |b_i|,
  *
  * which needs few coalitions where few players matter. It is solved by coordinate descent for 100
  * lambdas, from the least at which all b_i are 0 down to a thousandth of it; the one with the least
  * squared error in cross-validation is taken.
  *
- * Standard errors are those of the jackknife over the folds of the cross-validation, at that lambda:
- * with b_i(f) the coefficients without fold f, (F - 1) / F sum_f (b_i(f) - mean)^2 is the squared
- * error. They do not have what the penalty draws values towards 0.
+ * Standard errors are the jackknife over the folds of the cross-validation, at that lambda: with
+ * b_i(f) the coefficients without fold f, (F - 1) / F sum_f (b_i(f) - mean)^2 is the squared
+ * error. They do not include the bias of the penalty, which shrinks values towards 0.
  *
  * Coalition number k has p number k mod 4 and is in fold k / 4 mod 10. So it is in cell k mod 40:
- * every cell is of one p and of one fold. As all folds have all p, no x_i is constant, even for a
- * player who is in no coalition.
+ * every cell has one p and one fold. As all folds have all p, no x_i is constant, even for a player
+ * who is in no coalition.
  */
 #include "baseline/baseline.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK = 256 }; /* coalitions asked for at a time */
 enum { CHANCES = 4, FOLDS = 10, CELLS = CHANCES * FOLDS, FITS = FOLDS + 1 };
 enum { PER_PLAYER = 20, LEAST = 200 }; /* coalitions, unless the caller says */
 enum { LAMBDAS = 100, MOST_SWEEPS = 1000 };
@@ -65,70 +64,48 @@ static double fit_size(const ame *a, size_t fit) {
     return (double)size;
 }
 
-static void ame_free(ame *a) {
-    fds__free(a->coalitions);
-    fds__free(a->members);
-    fds__free(a->v);
-    fds__free(a->means);
-    fds__free(a->products);
-    fds__free(a->scratch);
-}
-
-static fds_status ame_make(ame *a, fds_error *err) {
-    size_t n = a->players, cells = SIZE_MAX;
-    unsigned workers = fds__pool_workers((unsigned)a->job->params->threads, a->columns);
+static fds_status ame_make(ame *a, baseline_job *job, fds_error *err) {
+    size_t n = a->players, workers = fds__pool_workers((unsigned)job->params->threads, a->columns);
     a->words = fds_coalition_words(n);
     a->cell_words = (cell_size(a, 0) + 63) / 64;
-    if (!fds__mul(FITS * n, n, &cells))
-        return fds__fail_nomem(err, SIZE_MAX);
-    a->coalitions = fds__alloc_zero(a->drawn, a->words * sizeof *a->coalitions);
-    a->members = fds__alloc_zero(n, CELLS * a->cell_words * sizeof *a->members);
-    a->v = fds__alloc_zero(a->drawn, a->columns * sizeof *a->v);
-    a->means = fds__alloc_zero(FITS * n, sizeof *a->means);
-    a->products = fds__alloc_zero(cells, sizeof *a->products);
-    a->scratch = fds__alloc_zero(workers, 3 * FITS * n * sizeof *a->scratch);
-    return a->coalitions && a->members && a->v && a->means && a->products && a->scratch
-               ? FDS_OK
-               : fds__fail_nomem(err, cells * sizeof *a->products);
+    a->coalitions = baseline_alloc(job, a->drawn, a->words, sizeof *a->coalitions);
+    a->members = baseline_alloc(job, n, CELLS * a->cell_words, sizeof *a->members);
+    a->v = baseline_alloc(job, a->drawn, a->columns, sizeof *a->v);
+    a->means = baseline_alloc(job, FITS, n, sizeof *a->means);
+    a->products = baseline_alloc(job, FITS * n, n, sizeof *a->products);
+    a->scratch = baseline_alloc(job, workers, 3 * FITS * n, sizeof *a->scratch);
+    return baseline_check_memory(job, err);
 }
 
 /* ---- coalitions ---- */
 
-static fds_status most(const fds_params *params, size_t players, uint32_t classes, size_t *most,
-                       fds_error *err) {
-    (void)classes, (void)err;
-    *most = params->coalitions ? params->coalitions : MAX(PER_PLAYER * players, (size_t)LEAST);
-    return FDS_OK;
+static double most(const fds_params *params, size_t players, uint32_t classes) {
+    (void)classes;
+    return (double)(params->coalitions ? params->coalitions
+                                       : MAX(PER_PLAYER * players, (size_t)LEAST));
 }
 
-static void draw(ame *a, size_t number) {
+static void draw(void *context, size_t number, uint64_t *bits) {
+    const ame *a = context;
     fds_rng rng = fds_rng_make(a->job->params->seed, FDS__PURPOSE_SUBSET, number, 0);
-    uint64_t *coalition = a->coalitions + number * a->words;
-    size_t cell = number % CELLS, place = number / CELLS;
     for (size_t i = 0; i < a->players; i++)
-        if (fds_rng_below(&rng, CHANCES + 1) <= number % CHANCES) {
-            coalition[i / 64] |= (uint64_t)1 << i % 64;
-            a->members[(i * CELLS + cell) * a->cell_words + place / 64] |= (uint64_t)1
-                                                                           << place % 64;
-        }
+        if (fds_rng_below(&rng, CHANCES + 1) <= number % CHANCES)
+            fds__coalition_add(bits, i);
 }
 
-static fds_status ask_all(ame *a, fds_error *err) {
-    const baseline_job *job = a->job;
-    double start_s = fds__now_s();
-    for (size_t first = 0; first < a->drawn; first += CHUNK) {
-        size_t count = MIN(a->drawn - first, (size_t)CHUNK);
-        for (size_t k = 0; k < count; k++)
-            draw(a, first + k);
-        TRY(job->game.ask(job->game.context, a->coalitions + first * a->words, count,
-                          a->v + first * a->columns, err));
-        TRY(fds__report(job->events, "ame", "coalitions", first + count, a->drawn, start_s, err));
-    }
-    return FDS_OK;
+static void add(void *context, size_t number, const uint64_t *bits, const double *v) {
+    const ame *a = context;
+    size_t cell = number % CELLS, place = number / CELLS;
+    memcpy(a->coalitions + number * a->words, bits, a->words * sizeof *bits);
+    memcpy(a->v + number * a->columns, v, a->columns * sizeof *v);
+    for (size_t i = 0; i < a->players; i++)
+        if (fds_coalition_has(bits, i))
+            fds__coalition_add(a->members + (i * CELLS + cell) * a->cell_words, place);
 }
 
 /* ---- features ---- */
 
+/* Coalitions of the cell that have both players. */
 static double both(const ame *a, size_t i, size_t j, size_t cell) {
     const uint64_t *one = a->members + (i * CELLS + cell) * a->cell_words;
     const uint64_t *other = a->members + (j * CELLS + cell) * a->cell_words;
@@ -170,7 +147,7 @@ static void find_products(ame *a, size_t i, size_t j) {
 
 /* ---- Lasso ---- */
 
-/* From that of the first coalition, so that a game without differences gives exact zeros. */
+/* Relative to the first coalition, so that a game without differences gives exact zeros. */
 static double response(const ame *a, size_t column, size_t number) {
     return a->v[number * a->columns + column] - a->v[column];
 }
@@ -203,13 +180,13 @@ static double begin(const ame *a, size_t column, size_t fit, double *slopes) {
     return mean;
 }
 
-/* Numbers that are none stay so. */
+/* NaN stays NaN. */
 static double shrink(double value, double by) {
     double left = fabs(value) - by;
     return left <= 0 ? 0 : copysign(left, value);
 }
 
-/* slopes: covariances of features and what b leaves of the responses. */
+/* slopes: covariances of the features and the residuals. */
 static void descend(const ame *a, size_t fit, double lambda, double tolerance, double *b,
                     double *slopes) {
     size_t n = a->players;
@@ -229,8 +206,8 @@ static void descend(const ame *a, size_t fit, double lambda, double tolerance, d
     }
 }
 
-/* Squared errors of what b, from the other folds, predicts for one fold, summed. */
-static double missed(const ame *a, size_t column, size_t fold, double mean, const double *b) {
+/* The sum of squared errors of one fold, predicted with b from the other folds. */
+static double fold_error(const ame *a, size_t column, size_t fold, double mean, const double *b) {
     double all = 0, squares = 0;
     for (size_t i = 0; i < a->players; i++) {
         mean -= b[i] * a->means[fold * a->players + i];
@@ -245,7 +222,7 @@ static double missed(const ame *a, size_t column, size_t fold, double mean, cons
     return squares;
 }
 
-static void keep(const ame *a, size_t column, const double *b) {
+static void set_values(const ame *a, size_t column, const double *b) {
     size_t n = a->players;
     for (size_t i = 0; i < n; i++) {
         double mean = 0, squares = 0;
@@ -259,7 +236,7 @@ static void keep(const ame *a, size_t column, const double *b) {
     }
 }
 
-/* All folds go down the lambdas side by side, each from where it is. */
+/* All fits go down the lambdas side by side; each starts from its solution at the last lambda. */
 static fds_status solve(void *context, size_t column, unsigned worker, fds_error *err) {
     (void)err;
     const ame *a = context;
@@ -276,41 +253,35 @@ static fds_status solve(void *context, size_t column, unsigned worker, fds_error
         double lambda = most * pow(10, -3.0 * (double)l / (LAMBDAS - 1)), squares = 0;
         for (size_t f = 0; f < FITS; f++) {
             descend(a, f, lambda, 1e-7 * most, b + f * n, slopes + f * n);
-            squares += f < FOLDS ? missed(a, column, f, means[f], b + f * n) : 0;
+            squares += f < FOLDS ? fold_error(a, column, f, means[f], b + f * n) : 0;
         }
         if (l == 0 || squares < least) {
             least = squares;
             memcpy(best, b, FITS * n * sizeof *b);
         }
     }
-    keep(a, column, best);
+    set_values(a, column, best);
     return FDS_OK;
 }
 
 static fds_status run(baseline_job *job, fds_error *err) {
     ame a = {.job = job, .players = job->players, .columns = job->columns};
-    TRY(most(job->params, job->players, job->classes, &a.drawn, err));
-    fds_status status = ame_make(&a, err);
-    if (status == FDS_OK)
-        status = ask_all(&a, err);
-    for (size_t i = 0; status == FDS_OK && i < a.players; i++) {
+    TRY(baseline_count(&baseline_ame, job->params, job->players, job->classes, &a.drawn, err));
+    TRY(ame_make(&a, job, err));
+    TRY(baseline_ask_all(job, a.drawn, draw, add, &a, err));
+    for (size_t i = 0; i < a.players; i++) {
         find_means(&a, i);
         for (size_t j = 0; j <= i; j++)
             find_products(&a, i, j);
     }
-    if (status == FDS_OK)
-        status = fds__pool_run((unsigned)job->params->threads, a.columns, solve, &a, "lasso",
-                               "games", job->events, err);
-    ame_free(&a);
-    return status;
+    return fds__pool_run((unsigned)job->params->threads, a.columns, solve, &a, "lasso", "games",
+                         job->events, err);
 }
 
 const baseline_method baseline_ame = {
     .name = "ame",
     .about = "average marginal effects, by Lasso",
-    .takes = "coalitions draw utility table store model lr beta batch optimizer",
-    .has_table = true,
-    .scorers = BASELINE_ANY_SCORER,
+    .takes = "coalitions draw",
     .least_coalitions = CELLS,
     .run = run,
     .most = most,

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A table of sub-models as a game that can be asked: coalitions go in, what the scorer makes of
- * their sub-models' answers comes out. What the table has is read, what it lacks is trained and
- * kept, so no coalition is ever trained twice, by whatever method. As methods by permutations ask for few
- * at a time, what is kept goes to the disk every few seconds; whoever made the asker syncs the
- * table in the end.
+ * The game of a table of sub-models: coalitions go in, the scores of their sub-models come out. A
+ * coalition that the table lacks is trained and kept, so no method ever trains a coalition twice.
+ * Methods by permutations ask for few coalitions at a time, so what is kept goes to the disk every
+ * few seconds; the caller syncs the table at the end.
  *
- * Only what the scorer looks at is read: of each test sample the one probability of its label, or,
- * where the likeliest label matters (accuracy), all of them. Rows are read by several threads, each
- * value by one of them alone; sums run over the test samples in ascending order.
+ * Only what the scorer needs is read: for each test sample the probability of its label or, for
+ * accuracy, the probabilities of all labels. Several threads read rows, and one thread computes all
+ * of a row; sums run over the test samples in ascending order.
  *
- * How many sub-models a method will still want is not known here: events are told of those trained
- * so far with a total of 0. Methods tell how far they are.
+ * How many sub-models a method will still need is not known here: events receive the number trained
+ * so far with a total of 0. Methods report how far they are.
  */
 #include "baseline/baseline.h"
 
@@ -20,35 +19,11 @@
 
 #define LEAST_PROBABILITY 1e-12 /* that a logarithm is taken of */
 
-struct baseline_asker {
-    fds_table *table;
-    baseline_columns columns;
-    fds__scorer scorer;
-    const uint32_t *labels; /* (inputs) */
-    uint32_t *zeros;        /* (inputs): the labels, once only theirs are read */
-    bool reads_all;         /* the probabilities of all labels */
-    size_t width;           /* columns of the game */
-    unsigned threads;
-    const fds_events *outer;
-    fds_events inner;
-    double start_s;
-    size_t asked, computed;
-};
-
-/* ---- verdicts ---- */
-
-/* The lowest of several. */
-static uint32_t likeliest(const double *probs, uint32_t classes) {
-    uint32_t best = 0;
-    for (uint32_t y = 1; y < classes; y++)
-        if (probs[y] > probs[best])
-            best = y;
-    return best;
-}
+/* ---- scores ---- */
 
 static double score_one(fds__scorer scorer, const double *probs, uint32_t label, uint32_t classes) {
     if (scorer == FDS__SCORER_ACCURACY)
-        return likeliest(probs, classes) == label;
+        return fds__argmax(probs, classes) == label;
     return scorer == FDS__SCORER_CROSS_ENTROPY ? log(fmax(probs[label], LEAST_PROBABILITY))
                                                : probs[label];
 }
@@ -57,7 +32,7 @@ void baseline_score(fds__scorer scorer, const double *probs, const uint32_t *lab
                     uint32_t classes, double *out) {
     double sum = 0;
     for (size_t i = 0; i < inputs; i++) {
-        double one = score_one(scorer, probs + i * classes, labels[i], classes);
+        double one = score_one(scorer, probs + i * classes, labels ? labels[i] : 0, classes);
         if (scorer == FDS__SCORER_EACH_SAMPLE)
             out[i] = one;
         sum += one;
@@ -66,140 +41,150 @@ void baseline_score(fds__scorer scorer, const double *probs, const uint32_t *lab
         out[0] = sum / (double)inputs;
 }
 
-/* For each label the share of all inputs that have it and are answered rightly. */
+/* For each label the share of all inputs that have it and are correctly classified. */
 static void score_by_class(const double *probs, const uint32_t *labels, size_t inputs,
                            uint32_t classes, double *out) {
-    for (uint32_t y = 0; y < classes; y++)
-        out[y] = 0;
+    memset(out, 0, classes * sizeof *out);
     for (size_t i = 0; i < inputs; i++)
-        out[labels[i]] += likeliest(probs + i * classes, classes) == labels[i];
+        out[labels[i]] += fds__argmax(probs + i * classes, classes) == labels[i];
     for (uint32_t y = 0; y < classes; y++)
         out[y] /= (double)inputs;
 }
 
-/* ---- reading ---- */
+/* ---- the game of a table ---- */
 
 typedef struct {
-    const baseline_asker *asker;
+    baseline_job *job;
+    bool by_class, reads_all; /* reads_all: the probabilities of all labels */
+    fds_events events;        /* count over all calls */
+    double start_s;
+    /* of one call */
     fds_rows rows;
     double *probs;  /* (workers, rows.columns) */
-    double *values; /* (coalitions, width) */
-} reading;
+    double *values; /* (coalitions, columns) */
+} asker;
 
 static fds_status read_one(void *context, size_t row, unsigned worker, fds_error *err) {
-    const reading *r = context;
-    const baseline_asker *a = r->asker;
-    const fds_utility *of = fds__table_utility(a->table);
-    double *probs = r->probs + worker * r->rows.columns, *out = r->values + row * a->width;
-    TRY(r->rows.read(r->rows.context, worker, row, 0, r->rows.columns, probs, err));
-    if (a->columns == BASELINE_BY_CLASS)
-        score_by_class(probs, a->labels, of->inputs, of->classes, out);
+    const asker *a = context;
+    const fds__baseline_data *data = a->job->data;
+    const fds_utility *of = fds__table_utility(data->table);
+    fds__scorer scorer = (fds__scorer)a->job->params->scorer;
+    double *probs = a->probs + worker * a->rows.columns;
+    double *out = a->values + row * a->job->game.columns;
+    TRY(a->rows.read(a->rows.context, worker, row, 0, a->rows.columns, probs, err));
+    if (a->by_class)
+        score_by_class(probs, data->labels, of->inputs, of->classes, out);
     else if (a->reads_all)
-        baseline_score(a->scorer, probs, a->labels, of->inputs, of->classes, out);
+        baseline_score(scorer, probs, data->labels, of->inputs, of->classes, out);
     else
-        baseline_score(a->scorer, probs, a->zeros, of->inputs, 1, out);
+        baseline_score(scorer, probs, NULL, of->inputs, 1, out);
     return FDS_OK;
 }
 
-static fds_status read_all(const baseline_asker *a, const fds_plan *plan, size_t count,
-                           double *values, fds_error *err) {
-    unsigned workers = fds__pool_workers(a->threads, count);
+static fds_status read_all(asker *a, const fds_plan *plan, size_t count, fds_error *err) {
+    const fds__baseline_data *data = a->job->data;
+    unsigned workers = fds__pool_workers((unsigned)a->job->params->threads, count);
     fds_table_view *view;
-    TRY(fds_table_view_create(a->table, plan, a->reads_all ? NULL : a->labels, false, workers,
+    TRY(fds_table_view_create(data->table, plan, a->reads_all ? NULL : data->labels, false, workers,
                               &view, err));
-    reading r = {.asker = a, .rows = fds_table_view_rows(view), .values = values};
-    r.probs = fds__alloc_zero(workers * r.rows.columns, sizeof *r.probs);
+    a->rows = fds_table_view_rows(view);
+    a->probs = fds__alloc_zero(workers * a->rows.columns, sizeof *a->probs);
     fds_status status =
-        r.probs ? fds__pool_run(workers, count, read_one, &r, "read", "sub-models", NULL, err)
-                : fds__fail_nomem(err, workers * r.rows.columns * sizeof *r.probs);
-    fds__free(r.probs);
+        a->probs ? fds__pool_run(workers, count, read_one, a, "read", "sub-models", NULL, err)
+                 : fds__fail_nomem(err, workers * a->rows.columns * sizeof *a->probs);
+    fds__free(a->probs);
     fds_table_view_free(view);
     return status;
 }
 
-/* ---- asking ---- */
-
 static fds_status ask(void *context, const uint64_t *coalitions, size_t count, double *values,
                       fds_error *err) {
-    baseline_asker *a = context;
+    asker *a = context;
+    baseline_job *job = a->job;
+    fds_table *table = job->data->table;
     if (!count)
         return FDS_OK;
     fds_plan *plan;
-    TRY(fds__plan_blank(fds__table_utility(a->table)->players, count, &plan, err));
+    TRY(fds__plan_blank(job->game.players, count, &plan, err));
     memcpy(plan->bits, coalitions, count * plan->words * sizeof *plan->bits);
-    size_t before = fds__table_count(a->table);
-    fds_status status = fds__table_fill_more(a->table, plan, a->threads, &a->inner, err);
-    a->asked += count;
-    a->computed += fds__table_count(a->table) - before;
+    size_t before = fds__table_count(table);
+    fds_status status =
+        fds__table_fill_more(table, plan, (unsigned)job->params->threads, &a->events, err);
+    job->report->asked += count;
+    job->report->trained += fds__table_count(table) - before;
+    a->values = values;
     if (status == FDS_OK)
-        status = read_all(a, plan, count, values, err);
+        status = read_all(a, plan, count, err);
     fds_plan_free(plan);
     return status;
 }
 
-/* ---- making one ---- */
-
 static void pass_log(void *user, fds_log_level level, const char *text) {
-    const baseline_asker *a = user;
-    if (a->outer && a->outer->log)
-        a->outer->log(a->outer->user, level, text);
+    const fds_events *events = ((const asker *)user)->job->events;
+    if (events && events->log)
+        events->log(events->user, level, text);
 }
 
 static bool pass_progress(void *user, const fds_progress *progress) {
-    const baseline_asker *a = user;
-    if (!a->outer || !a->outer->progress)
+    const asker *a = user;
+    const fds_events *events = a->job->events;
+    if (!events || !events->progress)
         return false;
     fds_progress all = *progress;
-    all.done += a->computed;
+    all.done += a->job->report->trained;
     all.total = 0;
     all.elapsed_s = fds__now_s() - a->start_s;
-    return a->outer->progress(a->outer->user, &all);
+    return events->progress(events->user, &all);
 }
 
-fds_status baseline_asker_create(fds_table *table, baseline_columns columns, fds__scorer scorer,
-                                 const uint32_t *labels, unsigned threads, const fds_events *events,
-                                 baseline_asker **out, fds_error *err) {
-    const fds_utility *of = fds__table_utility(table);
-    for (size_t i = 0; i < of->inputs; i++)
-        if (labels[i] >= of->classes)
-            return fds__fail(err, FDS_ERR_USAGE, "test sample %zu: label %u, there are %u classes",
-                             i, labels[i], of->classes);
-    baseline_asker *a = fds__alloc_zero(1, sizeof *a);
-    uint32_t *zeros = fds__alloc_zero(of->inputs, sizeof *zeros);
-    if (!a || !zeros) {
-        fds__free(a);
-        fds__free(zeros);
-        return fds__fail_nomem(err, of->inputs * sizeof *zeros);
-    }
-    bool is_by_class = columns == BASELINE_BY_CLASS;
-    *a = (baseline_asker){.table = table,
-                          .columns = columns,
-                          .scorer = scorer,
-                          .labels = labels,
-                          .zeros = zeros,
-                          .reads_all = is_by_class || scorer == FDS__SCORER_ACCURACY,
-                          .width = is_by_class                         ? of->classes
-                                   : scorer == FDS__SCORER_EACH_SAMPLE ? of->inputs
-                                                                       : 1,
-                          .threads = threads,
-                          .outer = events,
-                          .inner = {.log = pass_log, .progress = pass_progress, .user = a},
-                          .start_s = fds__now_s()};
-    *out = a;
+fds_status baseline_open_game(baseline_job *job, bool by_class, fds_error *err) {
+    const fds_utility *of = fds__table_utility(job->data->table);
+    asker *a = baseline_alloc(job, 1, 1, sizeof *a);
+    TRY(baseline_check_memory(job, err));
+    *a = (asker){.job = job,
+                 .by_class = by_class,
+                 .reads_all = by_class || job->params->scorer == FDS__SCORER_ACCURACY,
+                 .events = {.log = pass_log, .progress = pass_progress, .user = a},
+                 .start_s = fds__now_s()};
+    bool is_each = job->params->scorer == FDS__SCORER_EACH_SAMPLE;
+    job->game = (baseline_game){of->players,
+                                by_class  ? of->classes
+                                : is_each ? of->inputs
+                                          : 1,
+                                ask, a};
     return FDS_OK;
 }
 
-void baseline_asker_free(baseline_asker *asker) {
-    if (asker)
-        fds__free(asker->zeros);
-    fds__free(asker);
+/* ---- many coalitions ---- */
+
+fds_status baseline_ask_ends(baseline_job *job, double *values, fds_error *err) {
+    size_t words = fds_coalition_words(job->players);
+    uint64_t *both = baseline_alloc(job, 2, words, sizeof *both);
+    TRY(baseline_check_memory(job, err));
+    fds__coalition_complement(both, job->players, both + words);
+    return job->game.ask(job->game.context, both, 2, values, err);
 }
 
-baseline_game baseline_asker_game(baseline_asker *asker) {
-    return (baseline_game){fds__table_utility(asker->table)->players, asker->width, ask, asker};
-}
-
-void baseline_asker_count(const baseline_asker *asker, size_t *asked, size_t *computed) {
-    *asked = asker->asked;
-    *computed = asker->computed;
+fds_status baseline_ask_all(baseline_job *job, size_t count,
+                            void (*draw)(void *context, size_t number, uint64_t *bits),
+                            void (*add)(void *context, size_t number, const uint64_t *bits,
+                                        const double *values),
+                            void *context, fds_error *err) {
+    size_t words = fds_coalition_words(job->players), columns = job->columns;
+    uint64_t *bits = baseline_alloc(job, BASELINE_CHUNK, words, sizeof *bits);
+    double *values = baseline_alloc(job, BASELINE_CHUNK, columns, sizeof *values);
+    double start_s = fds__now_s();
+    TRY(baseline_check_memory(job, err));
+    for (size_t first = 0, size; first < count; first += size) {
+        size = MIN(count - first, (size_t)BASELINE_CHUNK);
+        memset(bits, 0, size * words * sizeof *bits);
+        for (size_t k = 0; k < size; k++)
+            draw(context, first + k, bits + k * words);
+        TRY(job->game.ask(job->game.context, bits, size, values, err));
+        for (size_t k = 0; k < size; k++)
+            add(context, first + k, bits + k * words, values + k * columns);
+        TRY(fds__report(job->events, job->params->method, "coalitions", first + size, count,
+                        start_s, err));
+    }
+    return FDS_OK;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a method is to be compared with before it is said to know anything of the data.
+ * Controls: a method that knows something of the data must do better than these.
  *
  *   random      independent standard normal numbers: player i's are a function of (seed, i)
- *   same-label  1 where the player's label is the one asked about, else 0; over all test samples,
- *               the share of those whose label is the player's
+ *   same-label  1 where the player's label is that of the test sample, else 0; over all test
+ *               samples, the share of those whose label is the player's
  *
- * Neither looks at a sub-model, and neither has standard errors. */
+ * Neither uses a sub-model, and neither has standard errors. */
 #include "baseline/baseline.h"
 
 static fds_status run_random(baseline_job *job, fds_error *err) {
@@ -41,14 +41,11 @@ const baseline_method baseline_random = {
     .name = "random",
     .about = "random numbers, a control",
     .takes = "draw",
-    .scorers = BASELINE_ANY_SCORER,
     .run = run_random,
 };
 
 const baseline_method baseline_same_label = {
     .name = "same-label",
     .about = "whether the labels agree, a control",
-    .takes = "",
-    .scorers = BASELINE_ANY_SCORER,
     .run = run_same_label,
 };

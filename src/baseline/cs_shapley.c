@@ -3,31 +3,32 @@
  * CS-Shapley (Schoch, Xu and Ji, "CS-Shapley: class-wise Shapley values for data valuation in
  * classification", NeurIPS 2022): what a player adds to its own class, in the presence of others.
  *
- * For a class c, T_c are the players of that label and an environment E is some of the others. A
- * coalition is worth
+ * For a class c, T_c are the players of that label and an environment E is some of the others. The
+ * utility of a coalition is
  *     v_c(S) = a_in(S) exp(a_out(S)),
  * a_in and a_out being the shares of all test samples that have label c, or another one, and are
- * answered rightly. The value of a player of T_c is its Shapley value in the game S -> v_c(S + E)
- * over T_c, averaged over environments, times the one number by which the class's values add up to
- * a_in of all players.
+ * correctly classified. The value of a player of T_c is its Shapley value in the game
+ * S -> v_c(S + E) over T_c, averaged over environments, times the one number that makes the class's
+ * values add up to a_in of all players.
  *
- * Estimated by random permutations. Order number t is one order of all players, of which each class walks
- * its own members; with them goes an environment of that order and class: of every other class that
- * has players, a number uniform in 1 .. its size, then a uniform subset. So draws the authors'
- * program (their text averages over all sets of others alike). What the environment alone is worth
- * is asked as well, where their program has 0, as classifiers that never heard of the label answer.
+ * Estimated by random permutations. Each class walks its own members in the order of permutation t
+ * of all players, together with one environment per permutation and class: of every other class
+ * with players, a number uniform in 1 .. its size, then a uniform subset. The authors' program
+ * draws in this way (their text averages over all sets of others with equal weights). The utility
+ * of the environment alone is computed; their program has 0, as for a classifier that never saw the
+ * label.
  *
- * Truncation: once v_c came as near as params says to what the whole class is worth in the same
- * environment, at more than five places running, the rest of the order adds 0, that is, both
- * accuracies stay what they were (in the authors' program a_out falls to 0).
+ * Truncation: once v_c was near the utility of the whole class in the same environment at more than
+ * five places in a row, the rest of the permutation adds 0, that is, both accuracies stay what they
+ * were (in the authors' program a_out falls to 0).
  *
- * Normalisation needs a sum to divide by. A class's values stay as they are when their sum is below
- * 5 % of the sum of their sizes: none of its test samples was ever answered rightly, or players
- * harm it as much as they help; a negative factor would turn the ranking over. Standard errors are
+ * Normalisation divides by a sum. A class's values stay as they are when their sum is below 5 % of
+ * the sum of their sizes: none of its test samples was ever correctly classified, or players harm
+ * it as much as they help; a negative factor would reverse the ranking. Standard errors are
  * multiplied by the factor as if it were known.
  *
- * A class that no test sample has is always worth 0, and so are its players: they are not walked,
- * and have a part in the environments of others alone. */
+ * The utility of a class that no test sample has is always 0, and so are the values of its players:
+ * they are not walked, and only take part in the environments of others. */
 #include "baseline/baseline.h"
 
 #include <math.h>
@@ -35,34 +36,35 @@
 
 static const double least_sum = 0.05; /* in shares of the sum of sizes */
 
-/* One class in one order. */
+/* One class in one permutation. */
 typedef struct {
     uint32_t label;
-    const uint32_t *order; /* (count): its players in that order */
-    size_t count, looked;  /* places, and those looked at */
-    unsigned near;         /* how many places running were near to whole */
-    uint64_t *bits;        /* environment and players so far */
-    double worth, whole;   /* v_c of these, and with all of the class */
-    double *marginals;     /* (players) of the order, shared by its classes */
+    const uint32_t *order; /* (count): its players in the order of the permutation */
+    size_t count, walked;  /* places, and those walked */
+    bool is_truncated;
+    unsigned near;     /* places in a row that were near full */
+    uint64_t *bits;    /* environment and players so far */
+    double now, full;  /* v_c of these, and with all of the class */
+    double *marginals; /* (players) of the permutation, shared by its classes */
 } walk;
 
 typedef struct {
     baseline_job *job;
     size_t words;
-    size_t present, walked; /* classes that have players and test samples; players of these */
-    size_t *starts;         /* (classes + 1): where a class begins in members */
-    uint32_t *members;      /* (players), by class, ascending within it */
-    size_t *tests;          /* (classes): test samples */
-    uint32_t *drawn;        /* (players): an order of all of them */
-    size_t *next;           /* (classes): where the next of a class goes */
-    uint32_t *permutations; /* (BASELINE_ROUND, players), by class as members */
-    double *marginals;      /* (BASELINE_ROUND, players) */
-    walk *walks;            /* (BASELINE_ROUND, present) */
-    size_t walk_count;      /* of this round */
-    uint64_t *bits, *asked; /* (BASELINE_ROUND, present, words) */
-    double *answers;        /* (BASELINE_ROUND, present, classes) */
-    baseline_means *means;
-    size_t looked; /* places, in all permutations */
+    size_t present, players; /* classes that have players and test samples; players of these */
+    size_t *starts;          /* (classes + 1): where a class begins in members */
+    uint32_t *members;       /* (players), by class, ascending within it */
+    size_t *tests;           /* (classes): test samples */
+    uint32_t *drawn;         /* (players): a permutation of all of them */
+    size_t *next;            /* (classes): where the next of a class goes */
+    uint32_t *permutations;  /* (BASELINE_ROUND, players), by class as members */
+    double *marginals;       /* (BASELINE_ROUND, players) */
+    walk *walks;             /* (BASELINE_ROUND, present) */
+    size_t walk_count;       /* of this round */
+    uint64_t *bits, *asked;  /* (BASELINE_ROUND, present, words) */
+    double *answers;         /* (BASELINE_ROUND, present, classes) */
+    baseline_means means;
+    size_t skipped; /* places, in all permutations */
     double start_s;
 } cs;
 
@@ -74,21 +76,19 @@ static bool is_walked(const cs *s, uint32_t label) {
     return class_size(s, label) > 0 && s->tests[label] > 0;
 }
 
-/* ---- what coalitions are worth ---- */
+/* ---- utilities ---- */
 
-static double class_worth(const cs *s, uint32_t label, const double *shares) {
+static double class_utility(const cs *s, uint32_t label, const double *shares) {
     double out = 0;
     for (uint32_t y = 0; y < s->job->classes; y++)
         out += y == label ? 0 : shares[y];
     return shares[label] * exp(out);
 }
 
-static bool is_going(const walk *w) {
-    return w->looked < w->count && w->near <= BASELINE_NEAR_PLACES;
-}
+static bool is_going(const walk *w) { return w->walked < w->count && !w->is_truncated; }
 
-/* Asks for the coalitions of all walks that go on, with_class: and the rest of their class. The
- * answers are theirs in turn. */
+/* Asks for the coalitions of all walks that go on; with_class: with the rest of their class. The
+ * answers are in the order of the walks. */
 static fds_status ask_walks(cs *s, bool with_class, size_t *asked, fds_error *err) {
     *asked = 0;
     for (size_t i = 0; i < s->walk_count; i++) {
@@ -106,8 +106,8 @@ static fds_status ask_walks(cs *s, bool with_class, size_t *asked, fds_error *er
 
 /* ---- drawing ---- */
 
-/* Order number t of all players, parted by class. */
-static void draw_order(cs *s, uint64_t t, uint32_t *permutations) {
+/* Permutation number t of all players, divided by class. */
+static void draw_permutation(cs *s, uint64_t t, uint32_t *permutations) {
     size_t n = s->job->players;
     baseline_permutation(s->job->params->seed, t, n, s->drawn);
     memcpy(s->next, s->starts, s->job->classes * sizeof *s->next);
@@ -139,7 +139,7 @@ static void draw_round(cs *s, size_t first, size_t permutations) {
     s->walk_count = 0;
     memset(s->marginals, 0, permutations * n * sizeof *s->marginals);
     for (size_t t = 0; t < permutations; t++) {
-        draw_order(s, first + t, s->permutations + t * n);
+        draw_permutation(s, first + t, s->permutations + t * n);
         for (uint32_t y = 0; y < s->job->classes; y++) {
             if (!is_walked(s, y))
                 continue;
@@ -153,44 +153,44 @@ static void draw_round(cs *s, size_t first, size_t permutations) {
     }
 }
 
-/* The environments alone and, to truncate by, with the whole class. */
+/* The environments alone and, for the truncation, with the whole class. */
 static fds_status begin_walks(cs *s, fds_error *err) {
     size_t asked, columns = s->job->game.columns;
     TRY(ask_walks(s, false, &asked, err)); /* all go on: answers and walks agree */
     for (size_t i = 0; i < asked; i++)
-        s->walks[i].worth = class_worth(s, s->walks[i].label, s->answers + i * columns);
+        s->walks[i].now = class_utility(s, s->walks[i].label, s->answers + i * columns);
     if (s->job->params->truncate <= 0)
         return FDS_OK;
     TRY(ask_walks(s, true, &asked, err));
     for (size_t i = 0; i < asked; i++)
-        s->walks[i].whole = class_worth(s, s->walks[i].label, s->answers + i * columns);
+        s->walks[i].full = class_utility(s, s->walks[i].label, s->answers + i * columns);
     return FDS_OK;
 }
 
-/* The next player of a walk has joined, and they are now worth this. */
-static void note_place(const fds_params *params, walk *w, double worth) {
-    w->marginals[w->order[w->looked++]] = worth - w->worth;
-    w->worth = worth;
-    w->near = baseline_is_near(params, 1, &worth, &w->whole) ? w->near + 1 : 0;
+/* The next player of a walk has joined; value is v_c with it. */
+static void take_step(const fds_params *params, walk *w, double value) {
+    w->marginals[w->order[w->walked++]] = value - w->now;
+    w->now = value;
+    w->is_truncated = !baseline_walks_on(params, 1, &value, &w->full, &w->near);
 }
 
 /* One more player in every walk that goes on. */
 static fds_status step_walks(cs *s, size_t *asked, fds_error *err) {
     for (size_t i = 0; i < s->walk_count; i++)
         if (is_going(&s->walks[i]))
-            fds__coalition_add(s->walks[i].bits, s->walks[i].order[s->walks[i].looked]);
+            fds__coalition_add(s->walks[i].bits, s->walks[i].order[s->walks[i].walked]);
     TRY(ask_walks(s, false, asked, err));
     const double *shares = s->answers;
     for (size_t i = 0; i < s->walk_count; i++)
         if (is_going(&s->walks[i])) {
-            note_place(s->job->params, &s->walks[i], class_worth(s, s->walks[i].label, shares));
+            take_step(s->job->params, &s->walks[i], class_utility(s, s->walks[i].label, shares));
             shares += s->job->game.columns;
         }
     return FDS_OK;
 }
 
 static fds_status walk_round(cs *s, size_t first, size_t permutations, fds_error *err) {
-    size_t total = s->job->params->permutations * s->walked, done = first * s->walked, asked = 1;
+    size_t total = s->job->params->permutations * s->players, done = first * s->players, asked = 1;
     draw_round(s, first, permutations);
     TRY(begin_walks(s, err));
     for (; asked > 0; done += asked) {
@@ -199,9 +199,9 @@ static fds_status walk_round(cs *s, size_t first, size_t permutations, fds_error
                         err));
     }
     for (size_t i = 0; i < s->walk_count; i++)
-        s->looked += s->walks[i].looked;
+        s->skipped += s->walks[i].count - s->walks[i].walked;
     for (size_t t = 0; t < permutations; t++)
-        baseline_means_add(s->means, s->marginals + t * s->job->players);
+        baseline_means_add(&s->means, s->marginals + t * s->job->players);
     return FDS_OK;
 }
 
@@ -217,8 +217,8 @@ static void normalise(const cs *s, uint32_t label, double a_in) {
     if (!(sum > 0 && sum >= least_sum * sizes)) {
         fds__log(
             job->events, FDS_LOG_WARNING,
-            "cs-shapley: the values of class %s add up to %g, which cannot be divided by: they "
-            "are not normalised",
+            "cs-shapley: the values of class %s add up to %g, too little to divide by: they are "
+            "not normalised",
             fds_dataset_class_name(job->data->problem->train, label), sum);
         return;
     }
@@ -234,60 +234,46 @@ static fds_status finish(cs *s, fds_error *err) {
     memset(s->bits, 0, s->words * sizeof *s->bits);
     fds__coalition_complement(s->bits, job->players, s->bits);
     TRY(job->game.ask(job->game.context, s->bits, 1, s->answers, err));
-    baseline_means_get(s->means, job->values, job->errors);
+    baseline_means_finish(&s->means, job, s->players, s->skipped);
     for (uint32_t y = 0; y < job->classes; y++)
         if (is_walked(s, y))
             normalise(s, y, s->answers[y]);
-    baseline_means_tell(job->params, s->means, job->report);
-    size_t places = job->report->permutations * s->walked;
-    job->report->truncated = places ? (double)(places - s->looked) / (double)places : 0;
     return FDS_OK;
 }
 
-/* Of each order the environments alone and what every place adds; where it is truncated, the whole
- * class in place of what was left out. */
-static fds_status most(const fds_params *params, size_t players, uint32_t classes, size_t *most,
-                       fds_error *err) {
-    (void)err;
-    *most = 1 + params->permutations * (players + MIN((size_t)classes, players));
-    return FDS_OK;
+/* For each permutation the environments alone and every place; a truncated one asks for the whole
+ * class in place of what it skips. */
+static double most(const fds_params *params, size_t players, uint32_t classes) {
+    return 1 + (double)params->permutations * (double)(players + MIN((size_t)classes, players));
 }
 
 /* ---- the whole ---- */
 
-static void free_all(cs *s) {
-    void *all[] = {s->starts,    s->members, s->tests, s->drawn, s->next,   s->permutations,
-                   s->marginals, s->walks,   s->bits,  s->asked, s->answers};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        fds__free(all[i]);
-    baseline_means_free(s->means);
-}
-
-/* Which classes are walked; tells of those that cannot be. */
+/* Which classes are walked; warns of those that cannot be. */
 static void count_tests(cs *s) {
     const baseline_job *job = s->job;
     for (size_t i = 0; i < job->data->problem->test_count; i++)
         s->tests[job->data->labels[i]]++;
     for (uint32_t y = 0; y < job->classes; y++) {
         s->present += is_walked(s, y);
-        s->walked += is_walked(s, y) ? class_size(s, y) : 0;
+        s->players += is_walked(s, y) ? class_size(s, y) : 0;
         if (class_size(s, y) > 0 && s->tests[y] == 0)
-            fds__log(job->events, FDS_LOG_WARNING,
-                     "cs-shapley: no test sample has the label %s: its players are worth 0; take "
-                     "more test samples",
-                     fds_dataset_class_name(job->data->problem->train, y));
+            fds__log(
+                job->events, FDS_LOG_WARNING,
+                "cs-shapley: no test sample has the label %s: the values of its players are 0; "
+                "use more test samples",
+                fds_dataset_class_name(job->data->problem->train, y));
     }
 }
 
 /* Which players are of which class. */
-static fds_status part_players(cs *s, fds_error *err) {
-    const baseline_job *job = s->job;
-    s->starts = fds__alloc_zero((size_t)job->classes + 1, sizeof *s->starts);
-    s->next = fds__alloc_zero(job->classes, sizeof *s->next);
-    s->tests = fds__alloc_zero(job->classes, sizeof *s->tests);
-    s->members = fds__alloc_zero(job->players, sizeof *s->members);
-    if (!s->starts || !s->next || !s->tests || !s->members)
-        return fds__fail_nomem(err, job->players * sizeof *s->members);
+static fds_status divide_players(cs *s, fds_error *err) {
+    baseline_job *job = s->job;
+    s->starts = baseline_alloc(job, (size_t)job->classes + 1, 1, sizeof *s->starts);
+    s->next = baseline_alloc(job, job->classes, 1, sizeof *s->next);
+    s->tests = baseline_alloc(job, job->classes, 1, sizeof *s->tests);
+    s->members = baseline_alloc(job, job->players, 1, sizeof *s->members);
+    TRY(baseline_check_memory(job, err));
     for (size_t i = 0; i < job->players; i++)
         s->starts[job->player_labels[i] + 1]++;
     for (uint32_t y = 0; y < job->classes; y++)
@@ -299,51 +285,37 @@ static fds_status part_players(cs *s, fds_error *err) {
 }
 
 static fds_status reserve(cs *s, fds_error *err) {
-    size_t n = s->job->players, walks = BASELINE_ROUND * s->present + 1; /* all players, at last */
-    size_t words, numbers;
-    if (!fds__mul(walks, s->words, &words) || !fds__mul(walks, s->job->classes, &numbers))
-        return fds__fail_nomem(err, SIZE_MAX);
-    s->drawn = fds__alloc_zero(n, sizeof *s->drawn);
-    s->permutations = fds__alloc_zero(n, BASELINE_ROUND * sizeof *s->permutations);
-    s->marginals = fds__alloc_zero(n, BASELINE_ROUND * sizeof *s->marginals);
-    s->walks = fds__alloc_zero(walks, sizeof *s->walks);
-    s->bits = fds__alloc_zero(words, sizeof *s->bits);
-    s->asked = fds__alloc_zero(words, sizeof *s->asked);
-    s->answers = fds__alloc_zero(numbers, sizeof *s->answers);
-    if (!s->drawn || !s->permutations || !s->marginals || !s->walks || !s->bits || !s->asked ||
-        !s->answers)
-        return fds__fail_nomem(err, MAX(words, numbers) * 8);
-    return baseline_means_create(n, 1, &s->means, err);
-}
-
-static fds_status work(cs *s, fds_error *err) {
-    const fds_params *params = s->job->params;
-    TRY(part_players(s, err));
-    count_tests(s);
-    TRY(reserve(s, err));
-    do {
-        size_t first = baseline_means_count(s->means);
-        size_t permutations = MIN(params->permutations - first, (size_t)BASELINE_ROUND);
-        TRY(walk_round(s, first, permutations, err));
-    } while (baseline_goes_on(params, s->means));
-    return finish(s, err);
+    baseline_job *job = s->job;
+    size_t n = job->players, walks = BASELINE_ROUND * s->present + 1; /* one for v(N), at the end */
+    s->drawn = baseline_alloc(job, n, 1, sizeof *s->drawn);
+    s->permutations = baseline_alloc(job, n, BASELINE_ROUND, sizeof *s->permutations);
+    s->marginals = baseline_alloc(job, n, BASELINE_ROUND, sizeof *s->marginals);
+    s->walks = baseline_alloc(job, walks, 1, sizeof *s->walks);
+    s->bits = baseline_alloc(job, walks, s->words, sizeof *s->bits);
+    s->asked = baseline_alloc(job, walks, s->words, sizeof *s->asked);
+    s->answers = baseline_alloc(job, walks, job->classes, sizeof *s->answers);
+    s->means = baseline_means_make(job);
+    return baseline_check_memory(job, err);
 }
 
 static fds_status run(baseline_job *job, fds_error *err) {
     cs s = {.job = job, .words = fds_coalition_words(job->players), .start_s = fds__now_s()};
-    fds_status status = work(&s, err);
-    free_all(&s);
-    return status;
+    size_t count;
+    TRY(divide_players(&s, err));
+    count_tests(&s);
+    TRY(reserve(&s, err));
+    while ((count = baseline_means_next(&s.means, job->params, BASELINE_ROUND)) > 0)
+        TRY(walk_round(&s, s.means.count, count, err));
+    return finish(&s, err);
 }
 
 const baseline_method baseline_cs_shapley = {
     .name = "cs-shapley",
     .about = "class-wise Shapley; by accuracy only",
-    .takes = "permutations until truncate draw utility table store model lr beta batch optimizer",
-    .has_table = true,
+    .takes = "permutations until truncate draw",
     .by_class = true,
     .scorers = 1 << FDS__SCORER_ACCURACY,
-    .why = "its value is made of the accuracies in one class and in the others; use accuracy",
+    .why = "its utility combines the accuracies in one class and in the others; use accuracy",
     .permutations = 1000,
     .until = 0.05,
     .truncate = 0.01,

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * FreeShap: Wang et al., "Helpful or harmful data? Fine-tuning-free Shapley attribution for
- * explaining language model predictions", ICML 2024. The Shapley value by random permutations, as TMC
- * computes it, in the game whose sub-models are not trained: what a coalition knows is kernel
- * regression on its samples with the network's own tangent kernel ("entk" or, where the value
- * function asks for it, "entk:K"; utility/entk.c, which takes the mean over the network's outputs
- * where the authors' program takes output 0 alone).
+ * explaining language model predictions", ICML 2024. The Shapley value by random permutations, as
+ * TMC computes it, in a game without training: a sub-model is kernel regression on the samples of
+ * the coalition with the network's own tangent kernel ("entk" or, where the parameters say so,
+ * "entk:K"; utility/entk.c, which takes the mean over the network's outputs where the authors'
+ * program takes output 0 alone).
  *
- * Nobody at all finds all labels alike: judged by accuracy that is worth 1/classes, as in the
- * authors' program, and not what the lowest label would be right in.
+ * For the empty coalition all labels are equally likely: its accuracy is 1/classes, as in the
+ * authors' program, not the accuracy of always predicting the lowest label.
  *
- * Along an order nothing is solved anew. With the Cholesky factor L of K_SS + ridge I, kept are
+ * Along a permutation nothing is solved again. With the Cholesky factor L of K_SS + ridge I, the
+ * walk keeps
  *
  *     U = L^-1 K_Sx  for all test inputs and all samples x,     W = L^-1 Y_S,     scores = U' W.
  *
@@ -18,9 +19,8 @@
  *
  *     d^2 = K_tt + ridge - |l|^2     u = (K_tx - l'U) / d     w = (y_t - l'W) / d
  *
- * and u w' to the scores, which costs |S| operations an input; sums go over S in the order of
- * joining. As in tmc, an order ends when more than five prefixes running were worth about as much
- * as everyone: |v - v(N)| <= truncate |v(N)|, for several games the means over them of both sides.
+ * and u w' to the scores, which costs |S| operations per input; sums go over S in the order of
+ * joining. Permutations are truncated as in tmc.
  */
 #include "baseline/baseline.h"
 
@@ -33,8 +33,8 @@ typedef struct {
     double *scores; /* (classes, inputs) */
     double *probs;  /* (inputs, classes) */
     size_t size;    /* samples that have joined */
-    size_t asked;   /* coalitions judged so far */
-} desk;
+    size_t asked;   /* coalitions scored so far */
+} worker;
 
 typedef struct {
     const baseline_job *job;
@@ -44,8 +44,8 @@ typedef struct {
     uint32_t *members;                      /* samples by player: those of p are */
     size_t *first;                          /* members[first[p] .. first[p+1]-1] */
     double *full;                           /* (columns): v(N) */
-    desk *desks;                            /* (workers) */
-    unsigned workers;
+    worker *workers;                        /* (worker_count) */
+    unsigned worker_count;
 } freeshap;
 
 /* ---- joining ---- */
@@ -55,103 +55,87 @@ static void divide(size_t count, double by, double *x) {
         x[i] /= by;
 }
 
-static void start(const freeshap *f, desk *d) {
-    d->size = 0;
-    memset(d->scores, 0, f->classes * f->inputs * sizeof *d->scores);
+static void start(const freeshap *f, worker *me) {
+    me->size = 0;
+    memset(me->scores, 0, f->classes * f->inputs * sizeof *me->scores);
 }
 
-static void join(const freeshap *f, desk *d, uint32_t t) {
+static void join(const freeshap *f, worker *me, uint32_t t) {
     const fds__regression *game = f->game;
-    double *u = d->u + d->size * f->width, *w = d->w + d->size * f->classes;
+    double *u = me->u + me->size * f->width, *w = me->w + me->size * f->classes;
     memcpy(u, f->kernel + t * f->width, f->width * sizeof *u);
     for (size_t c = 0; c < f->classes; c++)
         w[c] = -game->shift;
     w[game->data->samples->labels[t]] += 1.0;
-    for (size_t j = 0; j < d->size; j++) {
-        const double l = d->u[j * f->width + f->inputs + t];
-        fds__utility_add(f->width, -l, d->u + j * f->width, u);
-        fds__utility_add(f->classes, -l, d->w + j * f->classes, w);
+    for (size_t j = 0; j < me->size; j++) {
+        const double l = me->u[j * f->width + f->inputs + t];
+        fds__utility_add(f->width, -l, me->u + j * f->width, u);
+        fds__utility_add(f->classes, -l, me->w + j * f->classes, w);
     }
     /* column t is now K_tt - |l|^2, below 0 by rounding alone */
     const double root = sqrt(MAX(u[f->inputs + t], 0.0) + game->ridge);
     divide(f->width, root, u);
     divide(f->classes, root, w);
     for (size_t c = 0; c < f->classes; c++)
-        fds__utility_add(f->inputs, w[c], u, d->scores + c * f->inputs);
-    d->size++;
+        fds__utility_add(f->inputs, w[c], u, me->scores + c * f->inputs);
+    me->size++;
 }
 
-static void join_player(const freeshap *f, desk *d, uint32_t player) {
+static void join_player(const freeshap *f, worker *me, uint32_t player) {
     for (size_t i = f->first[player]; i < f->first[player + 1]; i++)
-        join(f, d, f->members[i]);
+        join(f, me, f->members[i]);
 }
 
-static void scorer(const freeshap *f, desk *d, double *value) {
+static void score(const freeshap *f, worker *me, double *value) {
     for (size_t x = 0; x < f->inputs; x++) {
-        double *probs = d->probs + x * f->classes;
+        double *probs = me->probs + x * f->classes;
         for (size_t c = 0; c < f->classes; c++)
-            probs[c] = d->scores[c * f->inputs + x];
+            probs[c] = me->scores[c * f->inputs + x];
         fds__regression_probs(f->game, probs);
     }
-    baseline_score(f->job->params->scorer, d->probs, f->job->data->labels, f->inputs,
+    baseline_score(f->job->params->scorer, me->probs, f->job->data->labels, f->inputs,
                    f->job->classes, value);
-    if (!d->size && f->job->params->scorer == FDS__SCORER_ACCURACY)
+    if (!me->size && f->job->params->scorer == FDS__SCORER_ACCURACY)
         *value = 1.0 / (double)f->classes;
-    d->asked++;
+    me->asked++;
 }
 
-/* ---- an order ---- */
+/* ---- a permutation ---- */
 
-static fds_status walk(void *context, unsigned worker, const uint32_t *order, double *values,
+static fds_status walk(void *context, unsigned number, const uint32_t *permutation, double *values,
                        size_t *end, fds_error *err) {
     (void)err;
     const freeshap *f = context;
-    desk *d = &f->desks[worker];
-    size_t near = 0, place = 0;
-    start(f, d);
-    scorer(f, d, values);
-    while (place < f->job->players && near <= BASELINE_NEAR_PLACES) {
-        join_player(f, d, order[place++]);
+    worker *me = &f->workers[number];
+    unsigned near = 0;
+    size_t place = 0;
+    bool goes_on = true;
+    start(f, me);
+    score(f, me, values);
+    while (place < f->job->players && goes_on) {
+        join_player(f, me, permutation[place++]);
         double *value = values + place * f->job->columns;
-        scorer(f, d, value);
-        near = baseline_is_near(f->job->params, f->job->columns, value, f->full) ? near + 1 : 0;
+        score(f, me, value);
+        goes_on = baseline_walks_on(f->job->params, f->job->columns, value, f->full, &near);
     }
     *end = place;
     return FDS_OK;
 }
 
-/* ---- making and freeing ---- */
+/* ---- the whole ---- */
 
-static void freeshap_free(freeshap *f) {
-    for (unsigned w = 0; f->desks && w < f->workers; w++) {
-        fds__free(f->desks[w].u);
-        fds__free(f->desks[w].w);
-        fds__free(f->desks[w].scores);
-        fds__free(f->desks[w].probs);
+static fds_status allocate(freeshap *f, baseline_job *job, fds_error *err) {
+    const size_t n = f->samples;
+    f->kernel = baseline_alloc(job, n, f->width, sizeof *f->kernel);
+    f->full = baseline_alloc(job, job->columns, 1, sizeof *f->full);
+    f->workers = baseline_alloc(job, f->worker_count, 1, sizeof *f->workers);
+    for (worker *me = f->workers; me && me < f->workers + f->worker_count; me++) {
+        me->u = baseline_alloc(job, n, f->width, sizeof *me->u);
+        me->w = baseline_alloc(job, n, f->classes, sizeof *me->w);
+        me->scores = baseline_alloc(job, f->classes, f->inputs, sizeof *me->scores);
+        me->probs = baseline_alloc(job, f->inputs, f->classes, sizeof *me->probs);
     }
-    fds__free(f->desks);
-    fds__free(f->kernel);
-    fds__free(f->members);
-    fds__free(f->first);
-    fds__free(f->full);
-}
-
-/* That of samples with inputs and among each other fits memory: it is there already. */
-static fds_status allocate(freeshap *f, fds_error *err) {
-    const size_t n = f->samples, answers = f->inputs * f->classes;
-    f->kernel = fds__alloc_zero(n * f->width, sizeof *f->kernel);
-    f->full = fds__alloc_zero(f->job->columns, sizeof *f->full);
-    f->desks = fds__alloc_zero(f->workers, sizeof *f->desks);
-    bool right = f->kernel && f->full && f->desks;
-    for (unsigned w = 0; right && w < f->workers; w++) {
-        desk *d = &f->desks[w];
-        d->u = fds__alloc_zero(n * f->width, sizeof *d->u);
-        d->w = fds__alloc_zero(n * f->classes, sizeof *d->w);
-        d->scores = fds__alloc_zero(answers, sizeof *d->scores);
-        d->probs = fds__alloc_zero(answers, sizeof *d->probs);
-        right = d->u && d->w && d->scores && d->probs;
-    }
-    return right ? FDS_OK : fds__fail_nomem(err, n * f->width * sizeof *f->kernel);
+    return baseline_check_memory(job, err);
 }
 
 static void fill(freeshap *f) {
@@ -163,46 +147,38 @@ static void fill(freeshap *f) {
     }
 }
 
-static void score_everyone(freeshap *f) {
-    start(f, f->desks);
-    for (uint32_t p = 0; p < f->job->players; p++)
-        join_player(f, f->desks, p);
-    scorer(f, f->desks, f->full);
-}
-
 static fds_status work(freeshap *f, baseline_job *job, fds_error *err) {
-    TRY(allocate(f, err));
+    TRY(allocate(f, job, err));
     TRY(fds__utility_by_player(f->game->data, &f->members, &f->first, err));
     fill(f);
-    score_everyone(f);
-    const baseline_walker walker = {job->players, job->columns, walk, f};
-    TRY(baseline_walk(&walker, job->params, job->values, job->errors, job->report, job->events,
-                      err));
-    for (unsigned w = 0; w < f->workers; w++)
-        job->report->asked += f->desks[w].asked;
+    start(f, f->workers);
+    for (uint32_t p = 0; p < job->players; p++)
+        join_player(f, f->workers, p);
+    score(f, f->workers, f->full);
+    TRY(baseline_walk(job, walk, f, err));
+    for (unsigned w = 0; w < f->worker_count; w++)
+        job->report->asked += f->workers[w].asked;
     return FDS_OK;
 }
 
 static fds_status run(baseline_job *job, fds_error *err) {
-    const fds__baseline_data *data = job->data;
-    const char *kind = data->value ? data->value->kind : NULL;
-    const fds_utility *value;
-    fds_utility *own;
-    TRY(baseline_utility(job, kind && strncmp(kind, "entk", 4) == 0 ? kind : "entk", &own, &value,
+    const char *kind = job->data->utility ? job->data->utility->kind : NULL;
+    const fds_utility *utility;
+    TRY(baseline_utility(job, kind && strncmp(kind, "entk", 4) == 0 ? kind : "entk", &utility,
                          err));
-    const fds__regression *game = fds__utility_regression(value);
+    const fds__regression *game = fds__utility_regression(utility);
     freeshap f = {
         .job = job,
         .game = game,
         .samples = game->data->samples->count,
-        .inputs = data->problem->test_count,
+        .inputs = utility->inputs,
         .classes = job->classes,
-        .width = data->problem->test_count + game->data->samples->count,
-        .workers = fds__pool_workers(job->params->threads, BASELINE_ROUND),
+        .width = utility->inputs + game->data->samples->count,
+        .worker_count = fds__pool_workers((unsigned)job->params->threads, BASELINE_ROUND),
     };
     fds_status status = work(&f, job, err);
-    freeshap_free(&f);
-    fds_utility_free(own);
+    fds__free(f.members);
+    fds__free(f.first);
     return status;
 }
 
@@ -210,8 +186,7 @@ static fds_status run(baseline_job *job, fds_error *err) {
 const baseline_method baseline_freeshap = {
     .name = "freeshap",
     .about = "Shapley values of kernel regression",
-    .takes = "permutations until truncate draw utility model lr beta batch optimizer",
-    .scorers = BASELINE_ANY_SCORER,
+    .takes = "permutations until truncate draw utility " BASELINE_TRAINING,
     .permutations = 200,
     .run = run,
 };

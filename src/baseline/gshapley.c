@@ -2,161 +2,133 @@
  *
  * G-Shapley: Ghorbani and Zou, "Data Shapley: Equitable valuation of data for machine learning",
  * ICML 2019, Algorithm 2. No sub-model is trained: one epoch of gradient descent goes through the
- * players in a random order pi, from the initial network w_0 on,
+ * players in a random permutation pi, from the initial network w_0 on,
  *
  *     w_j   = w_(j-1) - lr * gradient at w_(j-1) of the mean loss of player pi(j)'s samples
  *     phi_i = mean over permutations of  V(w_j) - V(w_(j-1)),  where i = pi(j),
  *
- * V being what the scorer says of the network. Every step is looked at; nothing is truncated. The
- * values sum to the mean of V(w_n) - V(w_0).
+ * V being the score of the network. Every step is scored; nothing is truncated. The values sum to
+ * the mean of V(w_n) - V(w_0).
  *
- * The learning rate is found as in the authors' own program: for each of 10^-1, 10^-1.5 ... 10^-4.5
- * ten epochs, each from w_0 in another order; the rate with the highest mean minus standard
- * deviation of V(w_n) is taken, of several the largest. V here is the scorer's too, where that has a
- * game for every test sample the mean over them. A rate at which the network diverges in any of
- * these permutations is out. The permutations of the search are none of those that are walked.
+ * The learning rate is found as in the authors' own program: ten epochs for each of 10^-1, 10^-1.5
+ * ... 10^-4.5, each from w_0 in another permutation; the rate with the highest mean minus standard
+ * deviation of V(w_n) is taken, the largest of several. V is the score here too; where each test
+ * sample is a game, the mean over them. A rate at which the network diverges in any of these
+ * permutations is excluded. The search shares no permutation with the walk.
  */
 #include "baseline/baseline.h"
 
 #include <math.h>
 #include <string.h>
 
-/* 10^-1, 10^-1.5, ... in seven digits: what the report says is what was used, to the bit. */
+/* 10^-1, 10^-1.5, ... in seven digits: the report has exactly the rate that was used. */
 static const float rates[] = {1e-1f, 3.162278e-2f, 1e-2f, 3.162278e-3f,
                               1e-3f, 3.162278e-4f, 1e-4f, 3.162278e-5f};
 enum { RATES = sizeof rates / sizeof *rates, TRIES = 10 };
-static const uint64_t first_try = (uint64_t)1 << 63; /* its order: far from those that are walked */
+static const uint64_t first_try = (uint64_t)1 << 63; /* number of its permutation */
 
-/* A worker's own. */
+/* The scratch of one thread. */
 typedef struct {
     fds_lane *lane;
-    float *weights;  /* (net) */
-    float *probs;    /* (inputs, classes) */
-    double *answers; /* the same */
-    uint32_t *order; /* (players): of a try */
-    double *verdict; /* (columns): of a try */
-} desk;
+    float *weights;        /* (net) */
+    float *probs;          /* (inputs, classes) */
+    double *answers;       /* the same */
+    uint32_t *permutation; /* (players): of a try */
+    double *score;         /* (columns): of a try */
+} worker;
 
 typedef struct {
     baseline_job *job;
-    fds_utility *value; /* for its samples and inputs, normalised, and its network */
-    float *start;       /* (net): w_0 */
-    uint32_t *members;  /* (samples): positions within the samples, player by player */
-    size_t *first;      /* (players + 1): where each player's members begin */
-    size_t most;        /* members of one player */
-    double *empty;      /* (columns): V(w_0) */
-    float lr;           /* of the walk */
-    double *scores;     /* (RATES, TRIES): NaN where it diverged */
-    unsigned workers;
-    desk *desks; /* (workers) */
+    const fds_utility *utility; /* for its samples and inputs, normalised, and its network */
+    float *start;               /* (net): w_0 */
+    uint32_t *members;          /* (samples): positions within the samples, player by player */
+    size_t *first;              /* (players + 1): where each player's members begin */
+    double *empty;              /* (columns): V(w_0) */
+    float lr;                   /* of the walk */
+    double *scores;             /* (RATES, TRIES): NaN where it diverged */
+    unsigned worker_count;
+    worker *workers; /* (worker_count) */
 } gshapley;
 
 /* ---- making and freeing ---- */
 
 static void free_all(gshapley *g) {
-    for (unsigned w = 0; g->desks && w < g->workers; w++) {
-        desk *d = &g->desks[w];
-        fds_lane_free(d->lane);
-        fds__free(d->weights);
-        fds__free(d->probs);
-        fds__free(d->answers);
-        fds__free(d->order);
-        fds__free(d->verdict);
-    }
-    fds__free(g->desks);
-    fds__free(g->start);
+    for (unsigned w = 0; g->workers && w < g->worker_count; w++)
+        fds_lane_free(g->workers[w].lane);
     fds__free(g->members);
     fds__free(g->first);
-    fds__free(g->empty);
-    fds__free(g->scores);
-    fds_utility_free(g->value);
 }
 
-/* The samples, the inputs and the network as the value function "retrain" has them. */
-static fds_status make_value(gshapley *g, fds_error *err) {
-    const fds__baseline_data *data = g->job->data;
+/* The samples, the inputs and the network as the utility function "retrain" has them. */
+static fds_status make_utility(gshapley *g, fds_error *err) {
+    baseline_job *job = g->job;
     fds__utility_params params = fds__utility_params_default();
     params.kind = "retrain:1";
-    if (data->value) {
-        params.network = data->value->network;
-        params.train.seed = data->value->train.seed;
+    if (job->data->utility) {
+        params.network = job->data->utility->network;
+        params.train.seed = job->data->utility->train.seed;
     }
-    TRY(fds__utility_create(&params, data->problem->train, data->problem->players,
-                            data->problem->test, data->problem->tests, data->problem->test_count, 1,
-                            &g->value, err));
-    const fds_net *net = fds__utility_network(g->value);
-    g->start = fds__alloc_zero(net->weights, sizeof *g->start);
-    if (!g->start)
-        return fds__fail_nomem(err, net->weights * sizeof *g->start);
+    TRY(fds__utility_of(job->data->problem, &params, 1, &job->own, err));
+    g->utility = job->own;
+    const fds_net *net = fds__utility_network(g->utility);
+    g->start = baseline_alloc(job, net->weights, 1, sizeof *g->start);
+    TRY(baseline_check_memory(job, err));
     fds_net_init(net, params.train.seed, g->start);
-    return FDS_OK;
+    return fds__utility_by_player(g->utility->data, &g->members, &g->first, err);
 }
 
-static fds_status list_members(gshapley *g, fds_error *err) {
-    TRY(fds__utility_by_player(g->value->data, &g->members, &g->first, err));
-    for (size_t p = 0; p < g->job->players; p++)
-        g->most = MAX(g->most, g->first[p + 1] - g->first[p]);
-    return FDS_OK;
-}
-
-static fds_status set_worker(const gshapley *g, desk *d, fds_error *err) {
-    const fds_net *net = fds__utility_network(g->value);
-    const size_t answers = g->value->inputs * g->value->classes;
-    TRY(fds_lane_create(net, &d->lane, err));
-    TRY(fds__lane_reserve(d->lane, g->most, err));
-    d->weights = fds__alloc_zero(net->weights, sizeof *d->weights);
-    d->probs = fds__alloc_zero(answers, sizeof *d->probs);
-    d->answers = fds__alloc_zero(answers, sizeof *d->answers);
-    d->order = fds__alloc_zero(g->job->players, sizeof *d->order);
-    d->verdict = fds__alloc_zero(g->job->columns, sizeof *d->verdict);
-    if (!d->weights || !d->probs || !d->answers || !d->order || !d->verdict)
-        return fds__fail_nomem(err, net->weights * sizeof *d->weights + answers * sizeof(double));
-    return FDS_OK;
-}
-
-static fds_status make_all(gshapley *g, fds_error *err) {
-    TRY(make_value(g, err));
-    TRY(list_members(g, err));
-    const unsigned threads = g->job->params->threads;
-    g->workers =
+static fds_status make_workers(gshapley *g, fds_error *err) {
+    baseline_job *job = g->job;
+    const fds_net *net = fds__utility_network(g->utility);
+    const size_t inputs = g->utility->inputs;
+    const unsigned threads = (unsigned)job->params->threads;
+    size_t most = 0; /* samples of one player */
+    for (size_t p = 0; p < job->players; p++)
+        most = MAX(most, g->first[p + 1] - g->first[p]);
+    g->worker_count =
         MAX(fds__pool_workers(threads, BASELINE_ROUND), fds__pool_workers(threads, RATES * TRIES));
-    g->empty = fds__alloc_zero(g->job->columns, sizeof *g->empty);
-    g->scores = fds__alloc_zero(RATES * TRIES, sizeof *g->scores);
-    g->desks = fds__alloc_zero(g->workers, sizeof *g->desks);
-    if (!g->empty || !g->scores || !g->desks)
-        return fds__fail_nomem(err, g->workers * sizeof *g->desks);
-    for (unsigned w = 0; w < g->workers; w++)
-        TRY(set_worker(g, &g->desks[w], err));
-    return FDS_OK;
+    g->empty = baseline_alloc(job, job->columns, 1, sizeof *g->empty);
+    g->scores = baseline_alloc(job, RATES, TRIES, sizeof *g->scores);
+    g->workers = baseline_alloc(job, g->worker_count, 1, sizeof *g->workers);
+    TRY(baseline_check_memory(job, err));
+    for (worker *w = g->workers; w < g->workers + g->worker_count; w++) {
+        TRY(fds_lane_create(net, &w->lane, err));
+        TRY(fds__lane_reserve(w->lane, most, err));
+        w->weights = baseline_alloc(job, net->weights, 1, sizeof *w->weights);
+        w->probs = baseline_alloc(job, inputs, job->classes, sizeof *w->probs);
+        w->answers = baseline_alloc(job, inputs, job->classes, sizeof *w->answers);
+        w->permutation = baseline_alloc(job, job->players, 1, sizeof *w->permutation);
+        w->score = baseline_alloc(job, job->columns, 1, sizeof *w->score);
+    }
+    return baseline_check_memory(job, err);
 }
 
 /* ---- one epoch ---- */
 
-static void begin(const gshapley *g, desk *d) {
-    memcpy(d->weights, g->start, fds__utility_network(g->value)->weights * sizeof *d->weights);
+static void begin(const gshapley *g, worker *w) {
+    memcpy(w->weights, g->start, fds__utility_network(g->utility)->weights * sizeof *w->weights);
 }
 
 /* A player's samples as one mini-batch. */
-static fds_status step(const gshapley *g, desk *d, uint32_t player, float lr, fds_error *err) {
+static fds_status step(const gshapley *g, worker *w, uint32_t player, float lr, fds_error *err) {
     const size_t first = g->first[player], count = g->first[player + 1] - first;
     fds_train_params params = fds_train_params_default();
     params.optimizer = FDS_OPTIMIZER_SGD;
     params.lr = lr;
     params.epochs = 1;
     params.batch = (uint32_t)count;
-    return fds_lane_train(d->lane, g->value->data->samples, g->members + first, count, &params,
-                          d->weights, NULL, NULL, err);
+    return fds_lane_train(w->lane, g->utility->data->samples, g->members + first, count, &params,
+                          w->weights, NULL, NULL, err);
 }
 
-/* What the scorer says of the network now: out[columns]. */
-static fds_status look(const gshapley *g, desk *d, double *out, fds_error *err) {
-    const fds_utility *value = g->value;
-    TRY(fds_lane_predict(d->lane, value->data->inputs, 0, value->inputs, d->weights, d->probs,
-                         err));
-    for (size_t i = 0; i < value->inputs * value->classes; i++)
-        d->answers[i] = d->probs[i];
-    baseline_score(g->job->params->scorer, d->answers, g->job->data->labels, value->inputs,
-                   value->classes, out);
+/* out[columns]: the score of the network now. */
+static fds_status score(const gshapley *g, worker *w, double *out, fds_error *err) {
+    const fds_utility *u = g->utility;
+    TRY(fds_lane_predict(w->lane, u->data->inputs, 0, u->inputs, w->weights, w->probs, err));
+    for (size_t i = 0; i < u->inputs * u->classes; i++)
+        w->answers[i] = w->probs[i];
+    baseline_score(g->job->params->scorer, w->answers, g->job->data->labels, u->inputs, u->classes,
+                   out);
     return FDS_OK;
 }
 
@@ -169,22 +141,22 @@ static double mean_of(const double *values, size_t count) {
     return sum / (double)count;
 }
 
-static fds_status try_rate(void *context, size_t run, unsigned worker, fds_error *err) {
+static fds_status try_rate(void *context, size_t run, unsigned number, fds_error *err) {
     const gshapley *g = context;
     const size_t players = g->job->players;
-    desk *d = &g->desks[worker];
+    worker *w = &g->workers[number];
     fds_status status = FDS_OK;
-    baseline_permutation(g->job->params->seed, first_try + run % TRIES, players, d->order);
-    begin(g, d);
+    baseline_permutation(g->job->params->seed, first_try + run % TRIES, players, w->permutation);
+    begin(g, w);
     for (size_t j = 0; status == FDS_OK && j < players; j++)
-        status = step(g, d, d->order[j], rates[run / TRIES], err);
+        status = step(g, w, w->permutation[j], rates[run / TRIES], err);
     if (status == FDS_OK)
-        status = look(g, d, d->verdict, err);
-    g->scores[run] = status == FDS_OK ? mean_of(d->verdict, g->job->columns) : NAN;
+        status = score(g, w, w->score, err);
+    g->scores[run] = status == FDS_OK ? mean_of(w->score, g->job->columns) : NAN;
     return status == FDS_ERR_DIVERGED ? FDS_OK : status;
 }
 
-/* Mean minus standard deviation of one rate's tries; NaN where one is. */
+/* Mean minus standard deviation of one rate's tries; NaN where one is NaN. */
 static double grade(const double *scores) {
     double mean = mean_of(scores, TRIES), squares = 0;
     for (size_t i = 0; i < TRIES; i++)
@@ -212,41 +184,40 @@ static fds_status find_rate(gshapley *g, fds_error *err) {
 
 /* ---- the walk ---- */
 
-static fds_status take_walk(const gshapley *g, desk *d, const uint32_t *order, double *values,
-                            fds_error *err) {
+static fds_status take_walk(const gshapley *g, worker *w, const uint32_t *permutation,
+                            double *values, fds_error *err) {
     const size_t columns = g->job->columns;
-    begin(g, d);
+    begin(g, w);
     memcpy(values, g->empty, columns * sizeof *values);
     for (size_t j = 0; j < g->job->players; j++) {
-        TRY(step(g, d, order[j], g->lr, err));
-        TRY(look(g, d, values + (j + 1) * columns, err));
+        TRY(step(g, w, permutation[j], g->lr, err));
+        TRY(score(g, w, values + (j + 1) * columns, err));
     }
     return FDS_OK;
 }
 
-static fds_status walk(void *context, unsigned worker, const uint32_t *order, double *values,
+static fds_status walk(void *context, unsigned number, const uint32_t *permutation, double *values,
                        size_t *end, fds_error *err) {
     const gshapley *g = context;
-    fds_status status = take_walk(g, &g->desks[worker], order, values, err);
+    fds_status status = take_walk(g, &g->workers[number], permutation, values, err);
     *end = g->job->players;
     if (status == FDS_ERR_DIVERGED)
         return fds__fail(
             err, status,
             "gshapley: the network diverged in one of the permutations, at the learning rate "
-            "%g that %d others had found best; take a smaller network or another seed",
+            "%g that was the best in %d others; use a smaller network or another seed",
             fds__decimal(g->lr), TRIES);
     return status;
 }
 
 static fds_status work(gshapley *g, fds_error *err) {
     baseline_job *job = g->job;
-    TRY(make_all(g, err));
-    begin(g, &g->desks[0]);
-    TRY(look(g, &g->desks[0], g->empty, err));
+    TRY(make_utility(g, err));
+    TRY(make_workers(g, err));
+    begin(g, &g->workers[0]);
+    TRY(score(g, &g->workers[0], g->empty, err));
     TRY(find_rate(g, err));
-    const baseline_walker walker = {job->players, job->columns, walk, g};
-    TRY(baseline_walk(&walker, job->params, job->values, job->errors, job->report, job->events,
-                      err));
+    TRY(baseline_walk(job, walk, g, err));
     job->report->lr = fds__decimal(g->lr);
     job->report->asked = job->report->permutations * job->players;
     return FDS_OK;
@@ -263,7 +234,6 @@ const baseline_method baseline_gshapley = {
     .name = "gshapley",
     .about = "Data Shapley, by one pass of gradient descent",
     .takes = "permutations until draw model",
-    .scorers = BASELINE_ANY_SCORER,
     .permutations = 1000,
     .until = 0.05,
     .run = run,

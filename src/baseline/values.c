@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Baselines as results: from parameters to a game, the labels that are asked about, the values. */
+ * Baselines as results: from parameters to a game, the labels to explain, the values. */
 #include "baseline/baseline.h"
 
 #include <math.h>
@@ -8,14 +8,14 @@
 typedef struct {
     const fds_problem *problem;
     const baseline_method *method;
-    fds_params params; /* complete; seed: of what is drawn */
+    fds_params params; /* complete; seed: of the draws */
     const fds_events *events;
     fds__utility_params utility;
-    fds__game game;     /* kind NULL: the method asks no model anything */
-    bool is_for_labels; /* the game only tells which labels are predicted */
+    fds__game game;     /* kind NULL: the method needs no model */
+    bool is_for_labels; /* the game only gives the predicted labels */
     bool use_truth;
     fds__labels labels;
-    double *ends; /* (2, tests, classes), where they are known */
+    double *ends; /* (2, tests, classes): probabilities without and with all players; or NULL */
     fds__baseline_report report;
     size_t weights;
 } job;
@@ -31,12 +31,12 @@ static bool is_each(const job *j) { return j->params.scorer == FDS__SCORER_EACH_
 
 /* ---- before any work ---- */
 
-/* Whose answers decide which labels are predicted and what coalitions are worth. */
+/* The utility function of the coalitions and of the predicted labels. */
 static void choose_utility(job *j) {
     const fds_params *p = &j->params;
     bool is_freeshap = j->method == &baseline_freeshap, is_knn = j->method == &baseline_knn;
     const char *usual = p->utility ? p->utility : "retrain:10";
-    bool has_own = j->method->has_table || is_freeshap || is_knn;
+    bool has_own = j->method->most || is_freeshap || is_knn;
     j->is_for_labels = !has_own && is_each(j) && !j->use_truth;
     j->game.kind = is_knn                        ? p->method
                    : is_freeshap && !p->utility  ? "entk"
@@ -50,7 +50,7 @@ static fds_status check_target(job *j, fds_error *err) {
         return fds__fail(err, FDS_ERR_USAGE, "`target` all needs method ls or exact");
     if (p->target == 0 && !is_each(j))
         return fds__fail(err, FDS_ERR_USAGE,
-                         "`target` predicted needs `per_sample`: %s is of the true labels",
+                         "`target` predicted needs `per_sample`: %s uses the true labels",
                          fds__choice(p, scorer));
     j->use_truth = p->target == 1 || (p->target < 0 && !is_each(j));
     return FDS_OK;
@@ -60,27 +60,24 @@ static fds_status check_scoring(const fds_params *p, fds_error *err) {
     if (p->per_sample && p->global)
         return fds__fail(err, FDS_ERR_USAGE, "`global` and `per_sample` exclude each other");
     if (p->per_sample && p->scorer >= 0 && p->scorer != FDS__SCORER_CONFIDENCE)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "`scorer` %s is of many test samples; with `per_sample` each is scored by the "
-            "confidence in its label",
-            fds__choice(p, scorer));
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`scorer` %s needs many test samples; `per_sample` scores each by the "
+                         "confidence in its label",
+                         fds__choice(p, scorer));
     return FDS_OK;
 }
 
 static fds_status check(job *j, const fds_params *params, fds_error *err) {
     char takes[256];
-    bool is_gradient;
-    TRY(fds__baseline_default(params->method, &j->params, err)); /* names what there is */
+    TRY(fds__baseline_default(params->method, &j->params, err)); /* or lists the methods */
     j->method = baseline_find(params->method);
     TRY(check_scoring(params, err));
     j->params = baseline_complete(j->method, params);
-    is_gradient = j->method == &baseline_gshapley;
     TRY(check_target(j, err));
     choose_utility(j);
-    /* how a model is trained: methods without a utility function have one only for the labels */
-    snprintf(takes, sizeof takes, "scorer per_sample %s%s", j->method->takes,
-             j->is_for_labels ? " model lr beta batch optimizer" : "");
+    snprintf(takes, sizeof takes, "scorer per_sample %s %s %s",
+             j->method->takes ? j->method->takes : "", j->method->most ? "utility table store" : "",
+             j->method->most || j->is_for_labels ? BASELINE_TRAINING : "");
     TRY(fds__params_check(params, params->method, takes, err));
     if (j->method == &baseline_freeshap && strncmp(j->game.kind, "entk", 4) != 0)
         return fds__fail(err, FDS_ERR_USAGE,
@@ -89,23 +86,23 @@ static fds_status check(job *j, const fds_params *params, fds_error *err) {
         return fds__fail(err, FDS_ERR_USAGE,
                          "`method` %s needs players of one sample each, not providers",
                          params->method);
-    bool has_network = fds__has_network(j->game.kind) || is_gradient;
+    bool has_network = fds__has_network(j->game.kind) || j->method == &baseline_gshapley;
     TRY(fds__check_training(params, j->game.kind, has_network, fds__has_training(j->game.kind),
                             err));
     j->utility = fds__utility_params_of(j->problem, params, j->game.kind);
     if (has_network)
         TRY(fds__network_check(j->problem, j->utility.network, &j->weights, err));
     j->params.seed = fds__draw_seed(params->seed, params->draw);
-    /* before there is a problem, as many players as there can be */
+    /* before there is a problem, as many players as are possible */
     return fds__baseline_check(
         &j->params, j->problem ? fds_players_count(j->problem->players) : FDS__MAX_PLAYERS, err);
 }
 
-/* The game, with a table where the method asks one; what a look finds is not left behind. */
+/* The game, with a table where the method needs one; an estimate (is_look) leaves no table. */
 static fds_status open_game(job *j, const fds_params *params, const char *table, bool is_look,
                             fds_error *err) {
     double start_s = fds__now_s();
-    if (j->method->has_table) {
+    if (j->method->most) {
         TRY(fds__game_open(&j->game, j->problem, params, table, is_look, j->events, err));
         TRY(fds__baseline_estimate(&j->params, j->game.table, &j->game.cost, err));
         return is_look ? FDS_OK : fds__game_announce(&j->game, true, 0, j->events, err);
@@ -119,27 +116,20 @@ static fds_status open_game(job *j, const fds_params *params, const char *table,
 
 /* ---- labels ---- */
 
-/* What no and all players answer, by a utility function without a table. */
+/* The probabilities with no and with all players, by a utility function without a table. */
 static fds_status ask_ends(const job *j, const fds_plan *plan, double *ends, fds_error *err) {
     const fds_utility *u = j->game.utility;
     size_t size = u->inputs * u->classes;
-    float *probs = fds__alloc_zero(size, sizeof *probs);
-    fds_status status = probs ? FDS_OK : fds__fail_nomem(err, size * sizeof *probs);
-    for (size_t row = 0; row < 2 && status == FDS_OK; row++) {
-        status = fds_utility_eval(u, 0, fds_plan_coalition(plan, row), probs, err);
-        for (size_t i = 0; i < size && status == FDS_OK; i++)
-            ends[row * size + i] = (double)probs[i];
-    }
+    float *probs = fds__alloc_zero(2 * size, sizeof *probs);
+    if (!probs)
+        return fds__fail_nomem(err, 2 * size * sizeof *probs);
+    fds_status status = fds_utility_eval(u, 0, fds_plan_coalition(plan, 0), probs, err);
+    if (status == FDS_OK)
+        status = fds_utility_eval(u, 0, fds_plan_coalition(plan, 1), probs + size, err);
+    for (size_t i = 0; i < 2 * size; i++)
+        ends[i] = (double)probs[i];
     fds__free(probs);
     return status;
-}
-
-static fds_status read_ends(job *j, const fds_plan *plan, double *ends, fds_error *err) {
-    size_t size = j->problem->test_count * j->problem->train->classes;
-    if (!j->game.table)
-        return ask_ends(j, plan, ends, err);
-    TRY(fds_table_fill(j->game.table, plan, (unsigned)j->params.threads, j->events, err));
-    return fds__table_ends(j->game.table, plan, ends, ends + size, err);
 }
 
 static fds_status find_labels(job *j, fds_error *err) {
@@ -151,7 +141,11 @@ static fds_status find_labels(job *j, fds_error *err) {
     if (!j->ends)
         return fds__fail_nomem(err, 2 * size * sizeof *j->ends);
     TRY(fds__plan_ends(fds_players_count(j->problem->players), &plan, err));
-    fds_status status = read_ends(j, plan, j->ends, err);
+    fds_status status = j->game.table ? fds_table_fill(j->game.table, plan,
+                                                       (unsigned)j->params.threads, j->events, err)
+                                      : ask_ends(j, plan, j->ends, err);
+    if (status == FDS_OK && j->game.table)
+        status = fds__table_ends(j->game.table, plan, j->ends, j->ends + size, err);
     fds_plan_free(plan);
     if (status == FDS_OK)
         fds__label_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
@@ -164,7 +158,7 @@ static fds_status compute(job *j, fds_result *r, fds_error *err) {
     size_t n = r->players, size = n * r->predictions;
     const fds__baseline_data data = {.problem = j->problem,
                                      .labels = j->labels.labels,
-                                     .value = &j->utility,
+                                     .utility = &j->utility,
                                      .table = j->game.table,
                                      .made = j->game.utility};
     double *scratch = fds__alloc_zero(2 * size, sizeof *scratch);
@@ -180,51 +174,50 @@ static fds_status compute(job *j, fds_result *r, fds_error *err) {
     return status;
 }
 
-static json_t *describe_settings(const job *j, bool is_done) {
+static json_t *describe_settings(const job *j) {
     static const char *const scorers[] = {"accuracy", "confidence", "cross-entropy", "confidence"};
     const fds_params *p = &j->params;
-    const fds__baseline_report *r = &j->report;
     bool has_bound = j->method->epsilon > 0 && !p->coalitions;
-    json_t *settings = json_pack(
+    return json_pack(
         "{s:s, s:b, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I}", "scorer", scorers[p->scorer],
         "per_sample", is_each(j), "permutations",
         (json_int_t)(j->method->permutations ? p->permutations : 0), "until",
         fds__json_real(p->until), "truncate", fds__json_real(p->truncate), "coalitions",
         (json_int_t)(j->method->least_coalitions ? p->coalitions : 0), "epsilon",
-        has_bound ? fds__json_real(p->epsilon) : json_null(), "delta",
-        has_bound ? fds__json_real(p->delta) : json_null(), "form",
-        j->method == &baseline_group_testing ? json_string(fds__choice(p, form)) : json_null(),
+        fds__json_real(has_bound ? p->epsilon : NAN), "delta",
+        fds__json_real(has_bound ? p->delta : NAN), "form",
+        fds__json_string(j->method == &baseline_group_testing ? fds__choice(p, form) : NULL),
         "draw", (json_int_t)p->draw);
-    json_t *found = !is_done ? json_null()
-                             : json_pack("{s:I, s:I, s:I, s:o, s:o, s:b, s:o, s:o}", "asked",
-                                         (json_int_t)r->asked, "trained", (json_int_t)r->trained,
-                                         "permutations", (json_int_t)r->permutations, "truncated",
-                                         fds__json_real(r->truncated), "change",
-                                         fds__json_real(r->change), "converged", r->has_converged,
-                                         "lr", r->lr > 0 ? fds__json_real(r->lr) : json_null(),
-                                         "seconds", fds__json_real(r->seconds));
-    return json_pack("{s:o, s:o}", "settings", settings, "found", found);
+}
+
+static json_t *describe_report(const fds__baseline_report *r) {
+    return json_pack("{s:I, s:I, s:I, s:o, s:o, s:b, s:o, s:o}", "asked", (json_int_t)r->asked,
+                     "trained", (json_int_t)r->trained, "permutations", (json_int_t)r->permutations,
+                     "truncated", fds__json_real(r->truncated), "change", fds__json_real(r->change),
+                     "converged", r->has_converged, "lr", fds__json_real(r->lr > 0 ? r->lr : NAN),
+                     "seconds", fds__json_real(r->seconds));
 }
 
 static json_t *describe(const job *j, uint64_t seed, bool is_done) {
+    bool is_known = j->game.utility && is_done;
     json_t *about =
-        json_pack("{s:s, s:o, s:I, s:s, s:s, s:b, s:b, s:I, s:o, s:o}", "version", FDS_VERSION,
-                  "network", j->weights ? fds__json_string(j->utility.network) : json_null(),
+        json_pack("{s:s, s:o, s:I, s:s, s:s, s:b, s:b, s:I, s:o, s:{s:o, s:o}}", "version",
+                  FDS_VERSION, "network", fds__json_string(j->weights ? j->utility.network : NULL),
                   "weights", (json_int_t)j->weights, "method", j->params.method, "target",
                   j->use_truth ? "true" : "predicted", "global", !is_each(j), "is_for_labels",
                   j->is_for_labels, "seed", (json_int_t)seed, "game",
-                  fds__game_json(&j->game, is_done), "baseline", describe_settings(j, is_done));
+                  fds__game_json(&j->game, is_done), "baseline", "settings", describe_settings(j),
+                  "found", is_done ? describe_report(&j->report) : json_null());
     json_t *problem = fds__problem_json(j->problem);
-    bool is_known = j->game.utility && is_done;
-    bool is_whole =
-        about && problem && json_object_update(about, problem) == 0 &&
-        fds__json_put(about, "correctly_classified",
-                      is_known ? json_integer((json_int_t)j->labels.right) : json_null()) &&
-        fds__json_put(about, "probability_with_none",
-                      is_known ? fds__json_real(j->labels.empty) : json_null()) &&
-        fds__json_put(about, "probability_with_all",
-                      is_known ? fds__json_real(j->labels.full) : json_null());
+    json_t *known =
+        json_pack("{s:o, s:o, s:o}", "correctly_classified",
+                  is_known ? json_integer((json_int_t)j->labels.right) : json_null(),
+                  "probability_with_none", fds__json_real(is_known ? j->labels.empty : NAN),
+                  "probability_with_all", fds__json_real(is_known ? j->labels.full : NAN));
+    bool is_whole = about && problem && known && json_object_update(about, problem) == 0 &&
+                    json_object_update(about, known) == 0;
     json_decref(problem);
+    json_decref(known);
     return fds__json_keep_if(about, is_whole);
 }
 
@@ -235,7 +228,7 @@ static fds_status fill_result(job *j, uint64_t seed, fds_result *r, fds_error *e
     if (!j->game.table && !j->is_for_labels)
         j->report.seconds += j->game.seconds;
     fds__result_average(r);
-    if (j->use_truth) /* how many are correctly classified is told afterwards, when most of it is there */
+    if (j->use_truth) /* only for the report: most of what it needs is in the table now */
         TRY(find_labels(j, err));
     fds__label_predictions(j->problem, &j->labels, j->ends, r);
     json_decref(r->about);
@@ -264,7 +257,7 @@ static fds_status run(job *j, const fds_params *params, const char *table, fds_r
         *out = r;
     if (status == FDS_ERR_CANCELLED && j->game.table && !j->game.is_temporary)
         return fds__fail(err, status,
-                         "its sub-models are kept in %s; the same command goes on from there",
+                         "its sub-models are kept in %s; the same command continues from there",
                          j->game.dir);
     return status;
 }
@@ -277,7 +270,7 @@ fds_status fds_baseline(const fds_problem *problem, const fds_params *params, co
     return status;
 }
 
-/* ---- what it would take ---- */
+/* ---- the cost ---- */
 
 static fds_status estimate(const fds_problem *problem, const fds_params *params, const char *table,
                            const fds_events *events, json_t **out, fds_error *err) {
@@ -303,9 +296,9 @@ fds_status fds_value_check(const fds_params *params, const char *table, fds_erro
     if (is_shapley(params))
         return fds__shapley_check(params, err);
     TRY(check(&j, params, err));
-    if (table && !j.method->has_table)
+    if (table && !j.method->most)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "`table` does not apply to method %s, which asks no sub-models",
+                         "`table` does not apply to method %s, which uses no sub-models",
                          params->method);
     return FDS_OK;
 }

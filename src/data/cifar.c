@@ -22,15 +22,15 @@ fds_status fds__cifar_parse(const fds__blob *batches, size_t count, fds_dataset 
         records += batches[b].size / RECORD;
     }
     const char *source = count ? batches[0].path : "no file";
-    fds_dataset *ds;
-    TRY(fds__dataset_new(source, records, (fds_shape){3, SIDE, SIDE}, true, &ds, err));
+    TRY(fds__dataset_new(source, records, (fds_shape){3, SIDE, SIDE}, true, out, err));
+    fds_dataset *ds = *out;
     ds->classes = CLASSES; /* also when a class has no picture in these files */
     size_t i = 0;
     for (size_t b = 0; b < count; b++) {
         for (size_t at = 0; at < batches[b].size; at += RECORD, i++) {
             const uint8_t *record = batches[b].data + at;
             if (record[0] >= CLASSES) {
-                fds_dataset_free(ds);
+                fds__dataset_drop(out);
                 return fds__fail(err, FDS_ERR_FORMAT,
                                  "%s: byte %zu (record %zu): label %u, CIFAR-10 has 0 to %d",
                                  batches[b].path, at, at / RECORD, record[0], CLASSES - 1);
@@ -39,6 +39,5 @@ fds_status fds__cifar_parse(const fds__blob *batches, size_t count, fds_dataset 
             memcpy(ds->bytes + i * PIXELS, record + 1, PIXELS);
         }
     }
-    *out = ds;
     return FDS_OK;
 }

@@ -47,7 +47,7 @@ typedef struct fds__blob {
 /* Names in order. */
 typedef struct fds__names {
     char **items;
-    size_t count;
+    size_t count, capacity;
 } fds__names;
 
 /* ---- open.c ---- */
@@ -87,10 +87,16 @@ fds_status fds__dataset_new(const char *source, size_t count, fds_shape shape, b
  * greatest label, or as many as the reader set in train->classes. */
 fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds__names *names,
                                fds_error *err);
-/* Whether one model can learn from the one and be tested on the other. */
+void fds__dataset_drop(fds_dataset **ds); /* frees it; *ds is then NULL */
+/* Copies names[count] of classes, and names[count] and ids[samples] of providers. */
+fds_status fds__dataset_set_classes(fds_dataset *ds, char *const *names, size_t count,
+                                    fds_error *err);
+fds_status fds__dataset_set_providers(fds_dataset *ds, const uint32_t *ids, char *const *names,
+                                      uint32_t count, fds_error *err);
+/* Whether a model that is trained on the one can be tested on the other. */
 fds_status fds__dataset_check_pair(const fds_dataset *train, const fds_dataset *test,
                                    fds_error *err);
-/* A copy that shares nothing with ds, with labels[count], one a sample. */
+/* A copy that shares nothing with ds, with labels[count]. */
 fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
                                 fds_error *err);
 /* Checks that index (NULL: 0 .. count-1) is not empty and has only numbers of samples. */
@@ -98,20 +104,35 @@ fds_status fds__samples_check(const fds_dataset *ds, const uint32_t *index, size
                               fds_error *err);
 void fds__samples_sort(uint32_t *index, size_t count);
 
+/* ---- split.c ---- */
+
+/* The samples first .. first+count-1 of the list of which fds_split_balanced chooses a prefix;
+ * index[count] is ascending. */
+fds_status fds__split_part(const fds_dataset *ds, size_t first, size_t count, uint64_t seed,
+                           uint32_t *index, fds_error *err);
+
 /* ---- names.c ---- */
 
-/* A name is UTF-8 without control characters except tab; readers trim it. Two names are one only
- * when their bytes are equal. */
+/* A name is UTF-8 without control characters except tab; readers trim it. Names are equal when
+ * their bytes are equal. */
 char *fds__name_trim(char *name);              /* in place, without the white space around it */
 const char *fds__name_fault(const char *name); /* what is wrong with it and what to do; or NULL */
 void fds__names_free(fds__names *names);
-fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err);
-/* names receives the distinct texts in order, ids[count] the place of each text among them. The
- * order is by bytes or, with numeric and when all are integers, by value. More than limit distinct
- * texts are refused. what ("class") and source are for messages. */
-fds_status fds__names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
-                             const char *what, const char *source, uint32_t *ids, fds__names *names,
-                             fds_error *err);
+fds_status fds__names_copy(char *const *names, size_t count, char ***out, fds_error *err);
+fds_status fds__names_push(fds__names *names, char *name, fds_error *err); /* the pointer itself */
+fds_status fds__names_add(fds__names *names, const char *name, fds_error *err); /* a copy */
+
+/* How texts are numbered: by bytes or, with by_value and when all are integers, by value. */
+typedef struct fds__numbering {
+    bool by_value;
+    uint32_t limit;            /* more distinct texts are refused */
+    const char *what, *source; /* for messages: "class" */
+    const fds_events *events;  /* stage "sort"; may cancel */
+} fds__numbering;
+
+/* names receives the distinct texts in order, ids[count] the place of each text among them. */
+fds_status fds__names_number(const char *const *texts, size_t count, const fds__numbering *how,
+                             uint32_t *ids, fds__names *names, fds_error *err);
 /* Bytes of the byte order mark that some programs put first: 3 or 0. */
 size_t fds__utf8_mark(const uint8_t *data, size_t size);
 /* One name per line; blank lines do not count. */
@@ -124,9 +145,9 @@ fds_status fds__groups_copy(const fds_groups *groups, fds_groups **out, fds_erro
 
 /* ---- problem.c ---- */
 
-/* Tests may or may not use the constructors: all arrays are plain. */
+/* Tests may fill it in without the constructors: all arrays are plain. */
 struct fds_problem {
-    const fds_dataset *train, *test; /* test: whose samples test, train where it has no test part */
+    const fds_dataset *train, *test;   /* test is train where the data has no test part */
     fds_dataset *own_train, *own_test; /* the same, where the problem opened them */
     bool has_test_part, by_provider;
     fds_players *players;
@@ -134,12 +155,12 @@ struct fds_problem {
     uint32_t *samples, *inputs, *tests; /* ascending: of all players, of an explainer, to test */
     size_t sample_count, input_count, test_count;
     uint32_t *test_labels; /* (test_count) the true ones */
-    size_t set_aside;      /* samples of train that test */
+    size_t set_aside;      /* test samples that are taken from train */
     fds_groups *groups;    /* or NULL: as the parameter "group" says */
     char *text;
 };
 
-/* labels[players]: that of most of a player's samples, the lowest where several are. */
+/* labels[players]: the label of most of a player's samples, the lowest of several. */
 fds_status fds__players_labels(const fds_dataset *ds, const fds_players *players, uint32_t *labels,
                                fds_error *err);
 /* The provider of a player that is one sample; NULL where the data names none or the player is a
@@ -158,8 +179,8 @@ fds_status fds__cifar_parse(const fds__blob *batches, size_t count, fds_dataset 
                             fds_error *err);
 fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
                           fds_error *err);
-/* One or two tables (training, test), which share the numbers of classes and providers. Splits the
- * bytes in place. */
+/* One or two tables (training, test), which share the numbers of classes and providers; out[count]
+ * is NULL before. Splits the bytes in place. */
 fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds__data_options *options,
                           const fds_events *events, fds_dataset **out, fds_error *err);
 /* One or two folders of class folders, which share the numbers of classes. */
@@ -167,6 +188,10 @@ fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_eve
                             fds_dataset **out, fds_error *err);
 /* True when a folder has a subfolder with a PNG or JPEG file in it. */
 fds_status fds__folder_has_pictures(const char *dir, bool *found, fds_error *err);
+/* Single picture files (PNG, JPEG) as a finished dataset of the given shape and number of classes;
+ * labels are 0. Gray and colour are converted; another size is FDS_ERR_SHAPE. */
+fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape shape,
+                              uint32_t classes, fds_dataset **out, fds_error *err);
 
 /* ---- open.c ---- */
 
@@ -175,9 +200,13 @@ fds_status fds__data_open(const char *where, const fds__data_options *options,
                           const fds_events *events, fds_dataset **train, fds_dataset **test,
                           fds_error *err);
 
+/* The path of a file in dir in the spelling that exists: packed (.gz) or not, IDX also with a dot
+ * (train-images.idx3-ubyte). False: none exists, and path has the usual spelling. */
+bool fds__data_find(const char *dir, const char *usual, char path[FDS__PATH_MAX]);
+
 /* ---- image.c, jpeg.c ---- */
 
-/* Rows from the top, channels interleaved; the holder fds__frees pixels. */
+/* Rows from the top, channels interleaved; the owner fds__frees pixels. */
 typedef struct fds__picture {
     uint32_t width, height, channels; /* channels: 1 (gray) or 3 (red, green, blue) */
     uint8_t *pixels;                  /* (height, width, channels) */
@@ -187,15 +216,12 @@ typedef struct fds__picture {
 fds_status fds__picture_read(const char *path, fds__picture *out, fds_error *err);
 fds_status fds__picture_decode(const fds__blob *file, fds__picture *out, fds_error *err);
 fds_status fds__jpeg_decode(const fds__blob *file, fds__picture *out, fds_error *err);
+/* Interleaved pixels to planes (channels, height, width); converts between gray and colour. */
+void fds__picture_planes(const fds__picture *picture, uint32_t channels, uint8_t *out);
 /* The same pixels give the same bytes. */
 fds_status fds__png_encode(const fds__picture *picture, uint8_t **data, size_t *size,
                            fds_error *err);
 fds_status fds__png_write(const fds__picture *picture, const char *path, fds_error *err);
-
-/* Single picture files (PNG, JPEG) as a dataset of the given shape and number of classes; labels
- * are 0. Gray and colour are turned into each other; another size is FDS_ERR_SHAPE. */
-fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape shape,
-                              uint32_t classes, fds_dataset **out, fds_error *err);
 
 /* ---- fetch.c ---- */
 

@@ -8,19 +8,15 @@
 
 /* ---- creating and freeing ---- */
 
-static fds_status check_shape(const char *source, size_t count, fds_shape shape, fds_error *err) {
-    uint32_t sides[3] = {shape.channels, shape.height, shape.width};
-    for (int i = 0; i < 3; i++) {
-        if (sides[i] == 0)
-            return fds__fail(err, FDS_ERR_SHAPE, "%s: samples of %u x %u x %u have no values",
-                             source, sides[0], sides[1], sides[2]);
-        if (sides[i] > FDS__MAX_SIDE)
-            return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %u per side",
-                             source, sides[0], sides[1], sides[2], FDS__MAX_SIDE);
-    }
-    if ((uint64_t)sides[0] * sides[1] * sides[2] > FDS__MAX_SAMPLE)
-        return fds__fail(err, FDS_ERR_LIMIT, "%s: samples of %u x %u x %u, at most %zu values",
-                         source, sides[0], sides[1], sides[2], FDS__MAX_SAMPLE);
+static fds_status check_shape(const char *source, size_t count, fds_shape s, fds_error *err) {
+    bool fits = MAX(MAX(s.channels, s.height), s.width) <= FDS__MAX_SIDE;
+    if (!s.channels || !s.height || !s.width)
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: samples of %u x %u x %u have no values", source,
+                         s.channels, s.height, s.width);
+    if (!fits || fds__shape_size(s) > FDS__MAX_SAMPLE)
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "%s: samples of %u x %u x %u, at most %u per side and %zu values", source,
+                         s.channels, s.height, s.width, FDS__MAX_SIDE, FDS__MAX_SAMPLE);
     if (count == 0)
         return fds__fail(err, FDS_ERR_SHAPE, "%s: no samples", source);
     if (count > UINT32_MAX)
@@ -37,7 +33,7 @@ fds_status fds__dataset_new(const char *source, size_t count, fds_shape shape, b
         return fds__fail_nomem(err, sizeof *ds);
     ds->count = count;
     ds->shape = shape;
-    ds->sample_size = (size_t)shape.channels * shape.height * shape.width;
+    ds->sample_size = fds__shape_size(shape);
     ds->is_image = shape.height > 1 || shape.width > 1;
     ds->source = fds__strdup(source);
     ds->labels = fds__alloc_zero(count, sizeof *ds->labels);
@@ -68,12 +64,17 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__free(ds);
 }
 
+void fds__dataset_drop(fds_dataset **ds) {
+    fds_dataset_free(*ds);
+    *ds = NULL;
+}
+
 /* ---- checks that all sources share ---- */
 
 fds_status fds__dataset_check_pair(const fds_dataset *train, const fds_dataset *test,
                                    fds_error *err) {
     fds_shape a = train->shape, b = test->shape;
-    if (a.channels != b.channels || a.height != b.height || a.width != b.width)
+    if (!fds__shape_equal(a, b))
         return fds__fail(
             err, FDS_ERR_SHAPE, "%s: training samples are %u x %u x %u, test samples %u x %u x %u",
             train->source, a.channels, a.height, a.width, b.channels, b.height, b.width);
@@ -91,34 +92,45 @@ static uint32_t greatest_label(const fds_dataset *ds) {
     return greatest;
 }
 
-/* Gives ds the names, or the numbers 0 .. classes-1 as names. */
-static fds_status name_classes(fds_dataset *ds, const fds__names *names, uint32_t classes,
+fds_status fds__dataset_set_classes(fds_dataset *ds, char *const *names, size_t count,
+                                    fds_error *err) {
+    TRY(fds__names_copy(names, count, &ds->class_names, err));
+    ds->classes = (uint32_t)count;
+    return FDS_OK;
+}
+
+fds_status fds__dataset_set_providers(fds_dataset *ds, const uint32_t *ids, char *const *names,
+                                      uint32_t count, fds_error *err) {
+    ds->provider_ids = fds__alloc(ds->count * sizeof *ids);
+    if (!ds->provider_ids)
+        return fds__fail_nomem(err, ds->count * sizeof *ids);
+    memcpy(ds->provider_ids, ids, ds->count * sizeof *ids);
+    TRY(fds__names_copy(names, count, &ds->provider_names, err));
+    ds->providers = count;
+    return FDS_OK;
+}
+
+/* Gives ds the names or, where there are none, the numbers 0 .. classes-1 as names. */
+static fds_status name_classes(fds_dataset *ds, char *const *names, size_t count, uint32_t classes,
                                fds_error *err) {
-    if (names && names->count) {
-        for (size_t i = 0; i < names->count; i++) {
-            const char *fault = fds__name_fault(names->items[i]);
-            if (fault)
-                return fds__fail(err, FDS_ERR_FORMAT, "%s: class %zu: %s", ds->source, i, fault);
-        }
-        TRY(fds__names_copy(names, &ds->class_names, err));
-        ds->classes = (uint32_t)names->count;
-        return FDS_OK;
+    for (size_t i = 0; i < count; i++) {
+        const char *fault = fds__name_fault(names[i]);
+        if (fault)
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: class %zu: %s", ds->source, i, fault);
     }
-    char **numbers = fds__alloc_zero(classes, sizeof *numbers);
-    if (!numbers)
-        return fds__fail_nomem(err, classes * sizeof *numbers);
-    for (uint32_t i = 0; i < classes; i++) {
+    if (count)
+        return fds__dataset_set_classes(ds, names, count, err);
+    fds__names numbers = {0};
+    fds_status status = FDS_OK;
+    for (uint32_t i = 0; i < classes && status == FDS_OK; i++) {
         char text[16];
         snprintf(text, sizeof text, "%u", i);
-        numbers[i] = fds__strdup(text);
-        if (!numbers[i]) {
-            fds__dir_list_free(numbers, i);
-            return fds__fail_nomem(err, sizeof text);
-        }
+        status = fds__names_add(&numbers, text, err);
     }
-    ds->class_names = numbers;
-    ds->classes = classes;
-    return FDS_OK;
+    if (status == FDS_OK)
+        status = fds__dataset_set_classes(ds, numbers.items, classes, err);
+    fds__names_free(&numbers);
+    return status;
 }
 
 static fds_status check_values(const fds_dataset *ds, fds_error *err) {
@@ -137,6 +149,16 @@ static fds_status check_values(const fds_dataset *ds, fds_error *err) {
     return FDS_OK;
 }
 
+static void copy_values(fds_dataset *ds, const uint8_t *bytes, const float *floats,
+                        const uint16_t *labels) {
+    size_t values = ds->count * ds->sample_size;
+    if (bytes)
+        memcpy(ds->bytes, bytes, values);
+    else
+        memcpy(ds->floats, floats, values * sizeof *floats);
+    memcpy(ds->labels, labels, ds->count * sizeof *labels);
+}
+
 fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds__names *names,
                                fds_error *err) {
     assert(train && !train->bytes != !train->floats);
@@ -150,78 +172,70 @@ fds_status fds__dataset_finish(fds_dataset *train, fds_dataset *test, const fds_
                          classes - 1, FDS__MAX_CLASSES - 1);
     for (int i = 0; i < 2 && parts[i]; i++) {
         if (!parts[i]->class_names)
-            TRY(name_classes(parts[i], names, classes, err));
+            TRY(name_classes(parts[i], names ? names->items : NULL, names ? names->count : 0,
+                             classes, err));
         TRY(check_values(parts[i], err));
     }
     return FDS_OK;
 }
 
+fds_status fds_dataset_create(const fds_arrays *a, fds_dataset **out, fds_error *err) {
+    if (!a->labels || !a->bytes == !a->floats)
+        return fds__fail(err, FDS_ERR_USAGE, "a dataset needs labels and either bytes or floats");
+    if (a->classes == 0 || a->classes > FDS__MAX_CLASSES)
+        return fds__fail(err, FDS_ERR_USAGE, "%u classes: must be 1 to %u", a->classes,
+                         FDS__MAX_CLASSES);
+    if (a->providers && (!a->provider_names || !a->provider_count))
+        return fds__fail(err, FDS_ERR_USAGE, "providers need their number and their names");
+    for (size_t i = 0; a->providers && i < a->count; i++)
+        if (a->providers[i] >= a->provider_count)
+            return fds__fail(err, FDS_ERR_USAGE, "sample %zu: provider %u, there are %u", i,
+                             a->providers[i], a->provider_count);
+    TRY(fds__dataset_new("memory", a->count, a->shape, a->bytes != NULL, out, err));
+    fds_dataset *ds = *out;
+    copy_values(ds, a->bytes, a->floats, a->labels);
+    fds_status status = name_classes(ds, (char *const *)(uintptr_t)a->class_names,
+                                     a->class_names ? a->classes : 0, a->classes, err);
+    if (status == FDS_OK)
+        status = check_values(ds, err);
+    if (status == FDS_OK && a->providers)
+        status = fds__dataset_set_providers(
+            ds, a->providers, (char *const *)(uintptr_t)a->provider_names, a->provider_count, err);
+    if (status != FDS_OK)
+        fds__dataset_drop(out);
+    return status;
+}
+
 fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *bytes,
                                const float *floats, const uint16_t *labels, uint32_t classes,
                                const char *const *class_names, fds_dataset **out, fds_error *err) {
-    if (!labels || !bytes == !floats)
-        return fds__fail(err, FDS_ERR_USAGE, "a dataset needs labels and either bytes or floats");
-    if (classes == 0 || classes > FDS__MAX_CLASSES)
-        return fds__fail(err, FDS_ERR_USAGE, "%u classes: must be 1 to %u", classes,
-                         FDS__MAX_CLASSES);
-    fds_dataset *ds;
-    TRY(fds__dataset_new("memory", count, shape, bytes != NULL, &ds, err));
-    if (bytes)
-        memcpy(ds->bytes, bytes, count * ds->sample_size);
-    else
-        memcpy(ds->floats, floats, count * ds->sample_size * sizeof *floats);
-    memcpy(ds->labels, labels, count * sizeof *labels);
-    fds__names names = {(char **)class_names, class_names ? classes : 0};
-    fds_status status = name_classes(ds, &names, classes, err);
-    if (status == FDS_OK)
-        status = check_values(ds, err);
-    if (status != FDS_OK) {
-        fds_dataset_free(ds);
-        return status;
-    }
-    *out = ds;
-    return FDS_OK;
-}
-
-/* Copies providers and names; values and labels are done. */
-static fds_status copy_names(const fds_dataset *ds, fds_dataset *copy, fds_error *err) {
-    const fds__names classes = {ds->class_names, ds->classes};
-    const fds__names providers = {ds->provider_names, ds->providers};
-    const fds__names features = {ds->feature_names, ds->shape.channels};
-    TRY(name_classes(copy, &classes, ds->classes, err));
-    if (features.items)
-        TRY(fds__names_copy(&features, &copy->feature_names, err));
-    if (!ds->provider_ids)
-        return FDS_OK;
-    copy->provider_ids = fds__alloc_zero(ds->count, sizeof *copy->provider_ids);
-    if (!copy->provider_ids)
-        return fds__fail_nomem(err, ds->count * sizeof *copy->provider_ids);
-    memcpy(copy->provider_ids, ds->provider_ids, ds->count * sizeof *copy->provider_ids);
-    TRY(fds__names_copy(&providers, &copy->provider_names, err));
-    copy->providers = ds->providers;
-    return FDS_OK;
+    const fds_arrays arrays = {.count = count,
+                               .shape = shape,
+                               .bytes = bytes,
+                               .floats = floats,
+                               .labels = labels,
+                               .classes = classes,
+                               .class_names = class_names};
+    return fds_dataset_create(&arrays, out, err);
 }
 
 fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, fds_dataset **out,
                                 fds_error *err) {
-    fds_dataset *copy;
-    TRY(fds__dataset_new(ds->source, ds->count, ds->shape, ds->bytes != NULL, &copy, err));
-    size_t values = ds->count * ds->sample_size;
-    if (ds->bytes)
-        memcpy(copy->bytes, ds->bytes, values);
-    else
-        memcpy(copy->floats, ds->floats, values * sizeof *copy->floats);
-    memcpy(copy->labels, labels, ds->count * sizeof *labels);
+    TRY(fds__dataset_new(ds->source, ds->count, ds->shape, ds->bytes != NULL, out, err));
+    fds_dataset *copy = *out;
+    copy_values(copy, ds->bytes, ds->floats, labels);
     copy->is_image = ds->is_image;
-    fds_status status = copy_names(ds, copy, err);
+    fds_status status = fds__dataset_set_classes(copy, ds->class_names, ds->classes, err);
+    if (status == FDS_OK && ds->feature_names)
+        status = fds__names_copy(ds->feature_names, ds->shape.channels, &copy->feature_names, err);
+    if (status == FDS_OK && ds->provider_ids)
+        status = fds__dataset_set_providers(copy, ds->provider_ids, ds->provider_names,
+                                            ds->providers, err);
     if (status == FDS_OK)
         status = check_values(copy, err);
-    if (status != FDS_OK) {
-        fds_dataset_free(copy);
-        return status;
-    }
-    *out = copy;
-    return FDS_OK;
+    if (status != FDS_OK)
+        fds__dataset_drop(out);
+    return status;
 }
 
 /* ---- access ---- */
@@ -236,6 +250,22 @@ fds__dataset_info fds__dataset_get_info(const fds_dataset *ds) {
                                .providers = ds->providers,
                                .labels = ds->labels,
                                .provider_ids = ds->provider_ids};
+}
+
+const char *fds_dataset_source(const fds_dataset *ds) { return ds->source; }
+size_t fds_dataset_count(const fds_dataset *ds) { return ds->count; }
+fds_shape fds_dataset_shape(const fds_dataset *ds) { return ds->shape; }
+bool fds_dataset_is_image(const fds_dataset *ds) { return ds->is_image; }
+bool fds_dataset_is_bytes(const fds_dataset *ds) { return ds->bytes != NULL; }
+uint32_t fds_dataset_classes(const fds_dataset *ds) { return ds->classes; }
+uint32_t fds_dataset_providers(const fds_dataset *ds) { return ds->providers; }
+
+uint32_t fds_dataset_label(const fds_dataset *ds, size_t i) {
+    return i < ds->count ? ds->labels[i] : 0;
+}
+
+uint32_t fds_dataset_provider(const fds_dataset *ds, size_t i) {
+    return i < ds->count && ds->provider_ids ? ds->provider_ids[i] : 0;
 }
 
 const char *fds_dataset_class_name(const fds_dataset *ds, uint32_t label) {

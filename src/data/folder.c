@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pictures in class folders: DIR/CLASS/NAME.png (or .jpg, .jpeg).
+ * Pictures as samples: those in class folders, DIR/CLASS/NAME.png (or .jpg, .jpeg), and single
+ * files.
  *
- * All pictures have one size. They are read as colour; when none has colour, the dataset keeps one
- * channel. Classes and pictures are in the byte order of their names. */
+ * All pictures of a folder have one size. They are read as colour; if none has colour, the dataset
+ * has one channel. Classes and pictures are in the byte order of their names. */
 #include "data/data.h"
 
 #include <string.h>
@@ -31,23 +32,18 @@ static bool is_picture_name(const char *name) {
 /* The subfolders of dir, by name. */
 static fds_status list_subfolders(const char *dir, fds__names *out, fds_error *err) {
     fds__names all;
+    char path[FDS__PATH_MAX];
+    *out = (fds__names){0};
     TRY(fds__dir_list(dir, &all.items, &all.count, err));
-    size_t kept = 0;
     fds_status status = FDS_OK;
-    for (size_t i = 0; i < all.count; i++) {
-        char path[FDS__PATH_MAX];
-        if (status == FDS_OK)
-            status = fds__path_join(path, sizeof path, dir, all.items[i], err);
+    for (size_t i = 0; i < all.count && status == FDS_OK; i++) {
+        status = fds__path_join(path, sizeof path, dir, all.items[i], err);
         if (status == FDS_OK && fds__path_is_dir(path))
-            all.items[kept++] = all.items[i];
-        else
-            fds__free(all.items[i]);
+            status = fds__names_add(out, all.items[i], err);
     }
-    all.count = kept;
+    fds__names_free(&all);
     if (status != FDS_OK)
-        fds__names_free(&all);
-    else
-        *out = all;
+        fds__names_free(out);
     return status;
 }
 
@@ -96,11 +92,7 @@ static fds_status add_picture(part *p, const char *path, const fds__picture *pic
         status = fds__grow(&labels, &p->labels_capacity, p->count + 1, sizeof *p->labels, err);
     p->labels = labels;
     TRY(status);
-    uint8_t *out = p->pixels + p->count * 3 * plane;
-    for (size_t c = 0; c < 3; c++)
-        for (size_t k = 0; k < plane; k++)
-            out[c * plane + k] =
-                picture->pixels[k * picture->channels + (picture->channels == 3 ? c : 0)];
+    fds__picture_planes(picture, 3, p->pixels + p->count * 3 * plane);
     p->colour = p->colour || picture->channels == 3;
     p->labels[p->count++] = (uint16_t)label;
     return FDS_OK;
@@ -134,7 +126,7 @@ static fds_status read_class(part *p, size_t number, fds_error *err) {
     return status;
 }
 
-/* Folder names are not trimmed, as CSV's are: they would name another folder. */
+/* Folder names are not trimmed as those of CSV files are: they would name another folder. */
 static fds_status check_class_name(const char *dir, const char *name, fds_error *err) {
     const char *fault = fds__name_fault(name);
     if (!fault && (strspn(name, " \t") || strchr(" \t", name[strlen(name) - 1])))
@@ -158,9 +150,12 @@ static fds_status number_classes(part *parts, size_t count, fds__names *classes,
             status = check_class_name(parts[i].dir, parts[i].classes.items[k], err);
         }
     }
+    const fds__numbering how = {.limit = FDS__MAX_CLASSES,
+                                .what = "class",
+                                .source = parts[0].dir,
+                                .events = parts[0].events};
     if (status == FDS_OK)
-        status = fds__names_number(texts, total, false, FDS__MAX_CLASSES, "class", parts[0].dir,
-                                   ids, classes, err);
+        status = fds__names_number(texts, total, &how, ids, classes, err);
     fds__free(texts);
     return status;
 }
@@ -177,16 +172,13 @@ static fds_status make_dataset(const part *p, bool colour, const fds__names *cla
     for (size_t i = 0; i < p->count; i++)
         memcpy(ds->bytes + i * ds->sample_size, p->pixels + i * stride, ds->sample_size);
     memcpy(ds->labels, p->labels, p->count * sizeof *p->labels);
-    TRY(fds__names_copy(classes, &ds->class_names, err));
-    ds->classes = (uint32_t)classes->count;
-    return FDS_OK;
+    return fds__dataset_set_classes(ds, classes->items, classes->count, err);
 }
 
 fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
                             fds_dataset **out, fds_error *err) {
-    assert(count == 1 || count == 2);
+    assert((count == 1 || count == 2) && !out[0] && !out[count - 1]);
     part parts[2] = {{0}};
-    fds_dataset *made[2] = {0};
     fds__names classes = {0};
     fds_status status = FDS_OK;
     bool colour = false;
@@ -202,17 +194,50 @@ fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_eve
         colour = colour || parts[i].colour;
     }
     for (size_t i = 0; i < count && status == FDS_OK; i++)
-        status = make_dataset(&parts[i], colour, &classes, &made[i], err);
-    for (size_t i = 0; i < 2; i++) {
+        status = make_dataset(&parts[i], colour, &classes, &out[i], err);
+    for (size_t i = 0; i < count; i++) {
         fds__names_free(&parts[i].classes);
         fds__free(parts[i].pixels);
         fds__free(parts[i].labels);
         if (status != FDS_OK)
-            fds_dataset_free(made[i]);
-        else if (i < count)
-            out[i] = made[i];
+            fds__dataset_drop(&out[i]);
     }
     fds__names_free(&classes);
     fds__free(parts[0].class_of);
+    return status;
+}
+
+/* ---- single files ---- */
+
+static fds_status read_one(const char *path, fds_dataset *ds, size_t i, fds_error *err) {
+    fds__picture picture;
+    TRY(fds__picture_read(path, &picture, err));
+    fds_status status = FDS_OK;
+    if (picture.width == ds->shape.width && picture.height == ds->shape.height)
+        fds__picture_planes(&picture, ds->shape.channels, ds->bytes + i * ds->sample_size);
+    else
+        status = fds__fail(err, FDS_ERR_SHAPE,
+                           "%s: %u x %u pixels (width x height), but must have %u x %u", path,
+                           picture.width, picture.height, ds->shape.width, ds->shape.height);
+    fds__free(picture.pixels);
+    return status;
+}
+
+fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape shape,
+                              uint32_t classes, fds_dataset **out, fds_error *err) {
+    if (shape.channels != 1 && shape.channels != 3)
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "pictures have 1 channel or 3, but the samples must be %u x %u x %u",
+                         shape.channels, shape.height, shape.width);
+    TRY(fds__dataset_new(count == 1 ? paths[0] : "pictures", count, shape, true, out, err));
+    fds_dataset *ds = *out;
+    ds->classes = classes;
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++)
+        status = read_one(paths[i], ds, i, err);
+    if (status == FDS_OK)
+        status = fds__dataset_finish(ds, NULL, NULL, err);
+    if (status != FDS_OK)
+        fds__dataset_drop(out);
     return status;
 }

@@ -16,9 +16,7 @@ struct fds_groups {
 void fds_groups_free(fds_groups *groups) {
     if (!groups)
         return;
-    for (size_t g = 0; groups->names && g < groups->count; g++)
-        fds__free(groups->names[g]);
-    fds__free(groups->names);
+    fds__dir_list_free(groups->names, groups->names ? groups->count : 0);
     fds__free(groups->of);
     fds__free(groups->first);
     fds__free(groups->members);
@@ -48,7 +46,7 @@ static fds_status number_groups(fds_groups *groups, const uint32_t *group_of, fd
         leader[player] = first;
     }
     fds__free(keys);
-    /* a leader comes before its group, so that its own number is there when it is needed */
+    /* a leader comes before the other members, so its number is known by then */
     for (size_t i = 0; i < n; i++)
         groups->of[i] = leader[i] == i ? (uint32_t)groups->count++ : groups->of[leader[i]];
     return FDS_OK;
@@ -61,7 +59,7 @@ static fds_status list_members(fds_groups *groups, fds_error *err) {
     groups->members = fds__alloc_zero(n, sizeof *groups->members);
     if (!groups->first || !groups->members)
         return fds__fail_nomem(err, n * sizeof *groups->members);
-    size_t *place = groups->first + 1; /* where group g begins; once dealt out, where it ends */
+    size_t *place = groups->first + 1; /* where group g begins; at the end, where it ends */
     for (size_t i = 0; i < n; i++)
         place[groups->of[i] + 1]++;
     for (size_t g = 0; g < count; g++)
@@ -87,7 +85,7 @@ static fds_status name_groups(fds_groups *groups, const uint32_t *group_of,
     return FDS_OK;
 }
 
-/* names[number] is asked for the numbers that group_of uses, and for no others. */
+/* Only the names of the numbers in group_of are read. */
 fds_status fds_groups_create(const uint32_t *group_of, size_t players, const char *const *names,
                              fds_groups **out, fds_error *err) {
     if (players == 0)
@@ -106,12 +104,11 @@ fds_status fds_groups_create(const uint32_t *group_of, size_t players, const cha
         status = list_members(groups, err);
     if (status == FDS_OK)
         status = name_groups(groups, group_of, names, err);
-    if (status != FDS_OK) {
+    if (status != FDS_OK)
         fds_groups_free(groups);
-        return status;
-    }
-    *out = groups;
-    return FDS_OK;
+    else
+        *out = groups;
+    return status;
 }
 
 fds_status fds__groups_copy(const fds_groups *groups, fds_groups **out, fds_error *err) {

@@ -50,11 +50,9 @@ fds_status fds__idx_parse(const fds__blob *images, const fds__blob *labels, fds_
     if (count != label_count)
         return fds__fail(err, FDS_ERR_SHAPE, "%s has %u images, but %s has %u labels", images->path,
                          count, labels->path, label_count);
-    fds_dataset *ds;
-    TRY(fds__dataset_new(images->path, count, (fds_shape){1, rows, columns}, true, &ds, err));
-    memcpy(ds->bytes, images->data + IMAGES_START, size);
+    TRY(fds__dataset_new(images->path, count, (fds_shape){1, rows, columns}, true, out, err));
+    memcpy((*out)->bytes, images->data + IMAGES_START, size);
     for (size_t i = 0; i < count; i++)
-        ds->labels[i] = labels->data[LABELS_START + i];
-    *out = ds;
+        (*out)->labels[i] = labels->data[LABELS_START + i];
     return FDS_OK;
 }

@@ -66,7 +66,7 @@ static void on_read(png_structp png, png_bytep out, size_t size) {
     job->at += size;
 }
 
-/* Refuses what is too large before it takes memory: deflate packs at most 1032 : 1. */
+/* Refuses a large picture before it takes memory: deflate compresses at most 1032 : 1. */
 static void check_size(png_structp png, png_infop info, const png_job *job) {
     uint64_t width = png_get_image_width(png, info), height = png_get_image_height(png, info);
     uint64_t packed = png_get_rowbytes(png, info) * height;
@@ -145,6 +145,20 @@ fds_status fds__picture_read(const char *path, fds__picture *out, fds_error *err
     fds_status status = fds__picture_decode(&file, out, err);
     fds__free(file.data);
     return status;
+}
+
+/* The luma weights of Rec. 601. */
+static uint8_t gray_of(const uint8_t *pixel) {
+    return (uint8_t)((299u * pixel[0] + 587u * pixel[1] + 114u * pixel[2] + 500u) / 1000u);
+}
+
+void fds__picture_planes(const fds__picture *picture, uint32_t channels, uint8_t *out) {
+    size_t plane = (size_t)picture->width * picture->height, from = picture->channels;
+    for (size_t k = 0; k < plane; k++) {
+        const uint8_t *pixel = picture->pixels + k * from;
+        for (size_t c = 0; c < channels; c++)
+            out[c * plane + k] = from == 1 ? pixel[0] : channels == 1 ? gray_of(pixel) : pixel[c];
+    }
 }
 
 /* ---- encoding ---- */

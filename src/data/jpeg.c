@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * JPEG (libjpeg) to pixels in memory. Damage that libjpeg only warns of is an error here: a picture
- * that is half grey is not what its provider gave. As in image.c, what must survive a longjmp is in
- * a struct that the caller owns. */
+ * JPEG (libjpeg) to pixels in memory. Damage that libjpeg only warns about is an error here: a
+ * picture that is half grey is not the provider's picture. As in image.c, what must survive a
+ * longjmp is in a struct that the caller owns. */
 #include "data/data.h"
 
 #include <setjmp.h>

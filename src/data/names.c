@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Names of classes and providers: checking, numbering the distinct ones, copying, reading lists. */
+ * Names of classes and providers: checking, copying, numbering the distinct ones, reading lists. */
 #include "data/data.h"
 
 #include <stdlib.h>
@@ -31,20 +31,38 @@ void fds__names_free(fds__names *names) {
     *names = (fds__names){0};
 }
 
-fds_status fds__names_copy(const fds__names *names, char ***out, fds_error *err) {
-    char **copy = fds__alloc_zero(names->count, sizeof *copy);
-    if (!copy)
-        return fds__fail_nomem(err, names->count * sizeof *copy);
-    for (size_t i = 0; i < names->count; i++) {
-        copy[i] = fds__strdup(names->items[i]);
-        if (!copy[i]) {
-            fds__dir_list_free(copy, i);
-            return fds__fail_nomem(err, strlen(names->items[i]) + 1);
-        }
-    }
-    *out = copy;
-    return FDS_OK;
+fds_status fds__names_copy(char *const *names, size_t count, char ***out, fds_error *err) {
+    fds__names copy = {0};
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++)
+        status = fds__names_add(&copy, names[i], err);
+    if (status != FDS_OK)
+        fds__names_free(&copy);
+    else
+        *out = copy.items;
+    return status;
 }
+
+fds_status fds__names_push(fds__names *names, char *name, fds_error *err) {
+    void *items = names->items;
+    fds_status status =
+        fds__grow(&items, &names->capacity, names->count + 1, sizeof *names->items, err);
+    names->items = items;
+    if (status == FDS_OK)
+        names->items[names->count++] = name;
+    return status;
+}
+
+fds_status fds__names_add(fds__names *names, const char *name, fds_error *err) {
+    char *copy = fds__strdup(name);
+    fds_status status =
+        copy ? fds__names_push(names, copy, err) : fds__fail_nomem(err, strlen(name) + 1);
+    if (status != FDS_OK)
+        fds__free(copy);
+    return status;
+}
+
+/* ---- numbering ---- */
 
 /* A text and its position before sorting. */
 typedef struct {
@@ -52,6 +70,15 @@ typedef struct {
     long long value;
     size_t position;
 } entry;
+
+typedef struct {
+    const fds__numbering *how;
+    size_t count;
+    entry *entries, *spare; /* (count); spare: to merge into */
+    double start_s;
+} sorting;
+
+enum { STEP = 1 << 18 }; /* entries between two reports: well below a second */
 
 /* At most 18 digits, so that the value fits. */
 static bool whole_number(const char *text, long long *value) {
@@ -69,64 +96,90 @@ static int by_value_then_text(const void *left, const void *right) {
     return strcmp(a->text, b->text);
 }
 
-fds_status fds__names_number(const char *const *texts, size_t count, bool numeric, uint32_t limit,
-                             const char *what, const char *source, uint32_t *ids, fds__names *names,
-                             fds_error *err) {
-    entry *entries = fds__alloc_zero(count, sizeof *entries);
-    if (!entries)
-        return fds__fail_nomem(err, count * sizeof *entries);
-    for (size_t i = 0; i < count; i++) {
-        entries[i] = (entry){texts[i], 0, i};
-        numeric = numeric && whole_number(texts[i], &entries[i].value);
-    }
-    for (size_t i = 0; i < count && !numeric; i++)
-        entries[i].value = 0;
-    qsort(entries, count, sizeof *entries, by_value_then_text);
+static fds_status report(const sorting *s, size_t done, fds_error *err) {
+    return !done || done % STEP
+               ? FDS_OK
+               : fds__report(s->how->events, "sort", "names", done, s->count, s->start_s, err);
+}
 
-    fds__names found = {0};
-    void *items = NULL;
-    size_t capacity = 0;
-    fds_status status = FDS_OK;
-    for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        if (i == 0 || strcmp(entries[i].text, entries[i - 1].text) != 0) {
-            if (found.count == limit)
-                status = fds__fail(err, FDS_ERR_LIMIT, "%s: more than %u different %s names",
-                                   source, limit, what);
-            else
-                status = fds__grow(&items, &capacity, found.count + 1, sizeof(char *), err);
-            found.items = items;
-            if (status == FDS_OK && !(found.items[found.count] = fds__strdup(entries[i].text)))
-                status = fds__fail_nomem(err, strlen(entries[i].text) + 1);
-            if (status != FDS_OK)
-                break;
-            found.count++;
+/* Merges sorted runs of width entries in pairs into spare, then swaps entries and spare. */
+static fds_status merge_runs(sorting *s, size_t width, fds_error *err) {
+    entry *from = s->entries;
+    for (size_t start = 0; start < s->count; start += 2 * width) {
+        size_t middle = MIN(start + width, s->count), end = MIN(middle + width, s->count);
+        size_t left = start, right = middle;
+        for (size_t i = start; i < end; i++) {
+            bool is_left = left < middle &&
+                           (right == end || by_value_then_text(&from[left], &from[right]) <= 0);
+            s->spare[i] = from[is_left ? left++ : right++];
+            TRY(report(s, i, err));
         }
-        ids[entries[i].position] = (uint32_t)(found.count - 1);
     }
-    fds__free(entries);
-    if (status != FDS_OK) {
-        fds__names_free(&found);
-        return status;
-    }
-    *names = found;
+    s->entries = s->spare;
+    s->spare = from;
     return FDS_OK;
 }
 
-static fds_status add_name(fds__names *names, size_t *capacity, const char *name, const char *path,
-                           size_t line, fds_error *err) {
+/* In steps, because qsort cannot be cancelled. */
+static fds_status sort(sorting *s, fds_error *err) {
+    for (size_t i = 0; i < s->count; i += STEP) {
+        qsort(s->entries + i, MIN(s->count - i, (size_t)STEP), sizeof(entry), by_value_then_text);
+        TRY(report(s, i, err));
+    }
+    for (size_t width = STEP; width < s->count; width *= 2)
+        TRY(merge_runs(s, width, err));
+    return FDS_OK;
+}
+
+static fds_status number(sorting *s, const char *const *texts, uint32_t *ids, fds__names *names,
+                         fds_error *err) {
+    bool by_value = s->how->by_value;
+    for (size_t i = 0; i < s->count; i++) {
+        s->entries[i] = (entry){texts[i], 0, i};
+        by_value = by_value && whole_number(texts[i], &s->entries[i].value);
+        TRY(report(s, i, err));
+    }
+    for (size_t i = 0; i < s->count && !by_value; i++)
+        s->entries[i].value = 0;
+    TRY(sort(s, err));
+    for (size_t i = 0; i < s->count; i++) {
+        const entry *e = &s->entries[i];
+        if (i == 0 || strcmp(e->text, e[-1].text) != 0) {
+            if (names->count == s->how->limit)
+                return fds__fail(err, FDS_ERR_LIMIT, "%s: more than %u different %s names",
+                                 s->how->source, s->how->limit, s->how->what);
+            TRY(fds__names_add(names, e->text, err));
+        }
+        ids[e->position] = (uint32_t)(names->count - 1);
+        TRY(report(s, i, err));
+    }
+    return FDS_OK;
+}
+
+fds_status fds__names_number(const char *const *texts, size_t count, const fds__numbering *how,
+                             uint32_t *ids, fds__names *names, fds_error *err) {
+    sorting s = {how, count, fds__alloc_zero(count, sizeof(entry)),
+                 fds__alloc_zero(count > STEP ? count : 0, sizeof(entry)), fds__now_s()};
+    *names = (fds__names){0};
+    fds_status status = s.entries && s.spare ? number(&s, texts, ids, names, err)
+                                             : fds__fail_nomem(err, 2 * count * sizeof(entry));
+    if (status != FDS_OK)
+        fds__names_free(names);
+    fds__free(s.entries);
+    fds__free(s.spare);
+    return status;
+}
+
+/* ---- lists in files ---- */
+
+static fds_status add_line(fds__names *names, const char *name, const char *path, size_t line,
+                           fds_error *err) {
     const char *fault = fds__name_fault(name);
     if (fault)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: %s", path, line, fault);
     if (names->count == FDS__MAX_CLASSES)
         return fds__fail(err, FDS_ERR_LIMIT, "%s: more than %u names", path, FDS__MAX_CLASSES);
-    void *items = names->items;
-    fds_status status = fds__grow(&items, capacity, names->count + 1, sizeof(char *), err);
-    names->items = items;
-    TRY(status);
-    if (!(names->items[names->count] = fds__strdup(name)))
-        return fds__fail_nomem(err, strlen(name) + 1);
-    names->count++;
-    return FDS_OK;
+    return fds__names_add(names, name, err);
 }
 
 size_t fds__utf8_mark(const uint8_t *data, size_t size) {
@@ -135,8 +188,8 @@ size_t fds__utf8_mark(const uint8_t *data, size_t size) {
 
 fds_status fds__names_read(const char *path, fds__names *names, fds_error *err) {
     uint8_t *data;
-    size_t size, capacity = 0;
-    fds__names found = {0};
+    size_t size;
+    *names = (fds__names){0};
     TRY(fds__file_read(path, FDS__MAX_TEXT, &data, &size, err));
     fds_status status = FDS_OK;
     if (strlen((char *)data) != size)
@@ -146,15 +199,12 @@ fds_status fds__names_read(const char *path, fds__names *names, fds_error *err) 
     for (size_t line = 1; status == FDS_OK && rest; line++) {
         const char *name = fds__name_trim(strsep(&rest, "\n"));
         if (*name)
-            status = add_name(&found, &capacity, name, path, line, err);
+            status = add_line(names, name, path, line, err);
     }
-    if (status == FDS_OK && found.count == 0)
+    if (status == FDS_OK && names->count == 0)
         status = fds__fail(err, FDS_ERR_FORMAT, "%s: no names; write one per line", path);
     fds__free(data);
-    if (status != FDS_OK) {
-        fds__names_free(&found);
-        return status;
-    }
-    *names = found;
-    return FDS_OK;
+    if (status != FDS_OK)
+        fds__names_free(names);
+    return status;
 }

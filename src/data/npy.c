@@ -111,7 +111,7 @@ static fds_status parse_dim(cursor *c, npy_array *a) {
     }
     if (digits == 0 || (leading_zero && digits > 1))
         return expected(c, "a number");
-    accept(c, 'L'); /* Python 2 wrote long integers so */
+    accept(c, 'L'); /* Python 2 wrote long integers in this way */
     if (a->rank == MAX_RANK)
         return fds__fail(c->err, FDS_ERR_SHAPE, "%s: more than %d dimensions", c->file->path,
                          MAX_RANK);
@@ -217,15 +217,12 @@ static uint64_t get_bits(const npy_array *a, size_t i) {
 
 static float get_float(const npy_array *a, size_t i) {
     uint64_t bits = get_bits(a, i);
-    if (a->item_size == 8) {
-        double value;
-        memcpy(&value, &bits, sizeof value);
-        return (float)value;
-    }
     uint32_t low = (uint32_t)bits;
-    float value;
-    memcpy(&value, &low, sizeof value);
-    return value;
+    double wide;
+    float narrow;
+    memcpy(&wide, &bits, sizeof wide);
+    memcpy(&narrow, &low, sizeof narrow);
+    return a->item_size == 8 ? (float)wide : narrow;
 }
 
 /* Channels, rows and columns of a sample: how many, and how far apart in the file. */
@@ -304,14 +301,10 @@ fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_
         return fds__fail(err, FDS_ERR_SHAPE, "%s has %zu samples, but %s has %zu labels",
                          values->path, x.dims[0], labels->path, y.dims[0]);
     fds_shape shape = {(uint32_t)l.size[0], (uint32_t)l.size[1], (uint32_t)l.size[2]};
-    fds_dataset *ds;
-    TRY(fds__dataset_new(values->path, x.dims[0], shape, is_bytes, &ds, err));
-    copy_values(&x, &l, ds);
-    fds_status status = copy_labels(labels, &y, ds, err);
-    if (status != FDS_OK) {
-        fds_dataset_free(ds);
-        return status;
-    }
-    *out = ds;
-    return FDS_OK;
+    TRY(fds__dataset_new(values->path, x.dims[0], shape, is_bytes, out, err));
+    copy_values(&x, &l, *out);
+    fds_status status = copy_labels(labels, &y, *out, err);
+    if (status != FDS_OK)
+        fds__dataset_drop(out);
+    return status;
 }

@@ -44,12 +44,6 @@ static fds_status read_pair(const source *s, pair_parser parse, const char *valu
     return status;
 }
 
-static fds_status read_names_beside(source *s, const char *dir, const char *name, fds_error *err) {
-    char path[FDS__PATH_MAX];
-    TRY(fds__path_join(path, sizeof path, dir, name, err));
-    return fds__path_exists(path) ? fds__names_read(path, &s->classes, err) : FDS_OK;
-}
-
 /* Checks that the given options are for this kind of data. */
 static fds_status check_options(const source *s, const char *path, bool is_csv, bool is_npy_file,
                                 fds_error *err) {
@@ -72,30 +66,32 @@ static bool exists_in(const char *dir, const char *name, char path[FDS__PATH_MAX
     return fds__path_join(path, FDS__PATH_MAX, dir, name, NULL) == FDS_OK && fds__path_exists(path);
 }
 
-/* ---- folders ---- */
-
-/* The path of DIR/PART-KIND-idxN-ubyte in the spelling that exists, else in the usual one. */
-static bool find_idx(const char *dir, const char *part, const char *kind, int rank,
-                     char path[FDS__PATH_MAX]) {
-    static const char *const marks[] = {"-", ".", "-"}, *const ends[] = {"", ".gz"};
-    for (int i = 0; i < 5; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s-%s%sidx%d-ubyte%s", part, kind, marks[i / 2], rank,
-                 ends[i % 2]);
+bool fds__data_find(const char *dir, const char *usual, char path[FDS__PATH_MAX]) {
+    static const char *const ends[] = {"", ".gz"};
+    for (int i = 0; i < 4; i++) {
+        char name[64], *mark;
+        snprintf(name, sizeof name, "%s%s", usual, ends[i % 2]);
+        if (i >= 2 && (mark = strstr(name, "-idx")))
+            *mark = '.';
         if (exists_in(dir, name, path))
             return true;
     }
-    return false; /* path has the first spelling again, for messages */
+    return exists_in(dir, usual, path); /* false: path has the usual spelling, for messages */
 }
 
+/* ---- folders ---- */
+
 static fds_status open_idx_folder(source *s, const char *dir, bool *found, fds_error *err) {
-    static const char *const names[2] = {"train", "t10k"};
+    static const char *const names[2][2] = {
+        {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+        {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
+    };
     char images[FDS__PATH_MAX], labels[FDS__PATH_MAX];
     for (int i = 0; i < 2; i++) {
-        if (!find_idx(dir, names[i], "images", 3, images))
+        if (!fds__data_find(dir, names[i][0], images))
             return FDS_OK;
         *found = true;
-        find_idx(dir, names[i], "labels", 1, labels);
+        fds__data_find(dir, names[i][1], labels);
         TRY(read_pair(s, fds__idx_parse, images, labels, &s->parts[i], err));
     }
     return FDS_OK;
@@ -166,10 +162,10 @@ static fds_status read_tables(source *s, const char *const *paths, size_t count,
 
 static fds_status open_csv_folder(source *s, const char *dir, bool *found, fds_error *err) {
     char train[FDS__PATH_MAX], test[FDS__PATH_MAX];
-    *found = exists_in(dir, "train.csv", train) || exists_in(dir, "train.csv.gz", train);
+    *found = fds__data_find(dir, "train.csv", train);
     if (!*found)
         return FDS_OK;
-    bool has_test = exists_in(dir, "test.csv", test) || exists_in(dir, "test.csv.gz", test);
+    bool has_test = fds__data_find(dir, "test.csv", test);
     return read_tables(s, (const char *[]){train, test}, has_test ? 2 : 1, err);
 }
 
@@ -196,14 +192,15 @@ static fds_status open_folder(source *s, const char *dir, fds_error *err) {
                    {open_npy_folder, false, "classes.txt"},
                    {open_csv_folder, true, NULL},
                    {open_picture_folder, false, NULL}};
+    char path[FDS__PATH_MAX];
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         bool found = false;
         TRY(formats[i].open(s, dir, &found, err));
         if (!found)
             continue;
         TRY(check_options(s, dir, formats[i].is_csv, false, err));
-        return formats[i].names_file ? read_names_beside(s, dir, formats[i].names_file, err)
-                                     : FDS_OK;
+        bool has_names = formats[i].names_file && exists_in(dir, formats[i].names_file, path);
+        return has_names ? fds__names_read(path, &s->classes, err) : FDS_OK;
     }
     return fds__fail(err, FDS_ERR_NOT_FOUND,
                      "%s: no data in this folder; looked for train-images-idx3-ubyte[.gz], "
@@ -226,7 +223,7 @@ static void replace_first(char *text, const char *old, const char *new) {
         memcpy(at, new, strlen(new));
 }
 
-/* The labels of a file of samples: as given, else beside it: images to labels, x to y. */
+/* The file of labels for a file of samples: the option, or beside it: images to labels, x to y. */
 static fds_status find_labels(const source *s, const char *path, char labels[FDS__PATH_MAX],
                               fds_error *err) {
     const char *given = s->options ? s->options->labels_file : NULL;
@@ -289,20 +286,16 @@ static fds_status open_file(source *s, const char *path, fds_error *err) {
 
 /* ---- opening ---- */
 
-static bool is_known(const char *name) {
-    for (const char *const *known = fds_data_known(); *known; known++)
-        if (strcmp(*known, name) == 0)
-            return true;
-    return false;
-}
-
-/* The path of a known set or of the file or folder where. */
+/* The path of a known set, or where itself if it is a file or folder. */
 static fds_status resolve(const char *where, char path[FDS__PATH_MAX], fds_error *err) {
     if (fds__path_exists(where)) {
         int size = snprintf(path, FDS__PATH_MAX, "%s", where);
         return size < FDS__PATH_MAX ? FDS_OK : fds__fail(err, FDS_ERR_USAGE, "path too long");
     }
-    if (!is_known(where))
+    const char *const *known = fds_data_known();
+    while (*known && strcmp(*known, where) != 0)
+        known++;
+    if (!*known)
         return fds__fail(err, FDS_ERR_NOT_FOUND,
                          "%s: no such file or folder, and not a known set (mnist, fashion-mnist, "
                          "cifar10)",
@@ -340,16 +333,26 @@ fds_status fds__data_open(const char *where, const fds__data_options *options,
     for (int i = 0; i < 2 && status == FDS_OK && s.parts[i]; i++)
         status = set_source(s.parts[i], path, err);
     fds__names_free(&s.classes);
-    if (status != FDS_OK || !test) {
-        fds_dataset_free(s.parts[1]);
-        s.parts[1] = NULL;
-    }
-    if (status != FDS_OK) {
-        fds_dataset_free(s.parts[0]);
-        return status;
-    }
-    *train = s.parts[0];
-    if (test)
+    if (status != FDS_OK || !test)
+        fds__dataset_drop(&s.parts[1]);
+    if (status != FDS_OK)
+        fds__dataset_drop(&s.parts[0]);
+    else
+        *train = s.parts[0];
+    if (status == FDS_OK && test)
         *test = s.parts[1];
-    return FDS_OK;
+    return status;
+}
+
+fds_status fds_data_open(const char *where, const fds_params *params, const fds_events *events,
+                         fds_dataset **train, fds_dataset **test, fds_error *err) {
+    fds__data_options options = {0};
+    char hint[FDS__HINT];
+    if (params)
+        options = (fds__data_options){params->label, params->provider, params->labels};
+    fds_status status = fds__data_open(where, &options, events, train, test, err);
+    if (status == FDS_ERR_NOT_FOUND && !strchr(where, '/'))
+        return fds__fail(err, status, "%s%s", err ? err->text : "",
+                         fds__hint(where, fds_data_known(), hint));
+    return status;
 }

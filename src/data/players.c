@@ -77,12 +77,11 @@ fds_status fds_players_points(const fds_dataset *ds, const uint32_t *index, size
         p->first[i + 1] = i + 1;
         status = name_player(p, i, name, err);
     }
-    if (status != FDS_OK) {
+    if (status != FDS_OK)
         fds_players_free(p);
-        return status;
-    }
-    *out = p;
-    return FDS_OK;
+    else
+        *out = p;
+    return status;
 }
 
 /* Fills in the players from the sorted samples; place[provider] is where the provider's next sample
@@ -123,12 +122,11 @@ fds_status fds_players_providers(const fds_dataset *ds, const uint32_t *index, s
         status = deal_out(ds, sorted, count, place, p, err);
     fds__free(sorted);
     fds__free(place);
-    if (status != FDS_OK) {
+    if (status != FDS_OK)
         fds_players_free(p);
-        return status;
-    }
-    *out = p;
-    return FDS_OK;
+    else
+        *out = p;
+    return status;
 }
 
 size_t fds_players_count(const fds_players *players) { return players->count; }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The problem: who the players are, which samples test, which an explainer learns from. All are
- * balanced choices of one seed, which are nested (split.c): of the first T + P + I samples of the
- * training data the first T test, where the data has no test part, the next P belong to players,
- * and the last I are training inputs of an explainer. */
+ * parts of the balanced list of one seed (split.c): its first T samples are test samples, where the
+ * data has no test part, the next P belong to players, and the next I are the training inputs of an
+ * explainer. */
 #include "data/data.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 enum { PLAYERS = 100, TESTS = 200, INPUTS = 3000, BENCH_INPUTS = 2000 };
 enum { QUICK_PLAYERS = 30, QUICK_TESTS = 20, QUICK_INPUTS = 300 };
 
-/* A problem in the making. */
+/* A problem while it is made. */
 typedef struct {
     fds_problem *p;
     const fds_params *params;
@@ -37,7 +37,7 @@ void fds_problem_free(fds_problem *p) {
     fds__free(p);
 }
 
-/* ---- what was asked for ---- */
+/* ---- parameters ---- */
 
 static fds_status read_players(making *m, fds_error *err) {
     const char *text = m->params->players;
@@ -57,7 +57,7 @@ static fds_status read_players(making *m, fds_error *err) {
     return FDS_OK;
 }
 
-/* The default of a job, or the smaller one of a quick look. */
+/* The default of a job, or the smaller one with the parameter quick. */
 static size_t usual(const making *m, size_t count, size_t quick) {
     return m->params->quick ? quick : count;
 }
@@ -68,8 +68,8 @@ static size_t most_inputs(const making *m) {
 
 /* ---- test samples ---- */
 
-/* How many samples test where the data has no test part: a fifth; but as test samples are balanced
- * by class, not so many that a small class loses more than half. */
+/* The number of test samples where the data has no test part: a fifth. As test samples are balanced
+ * by class, there are never so many that a small class loses more than half. */
 static fds_status count_set_aside(making *m, fds_error *err) {
     const fds_dataset *ds = m->p->train;
     m->p->set_aside = (size_t)m->params->test;
@@ -89,12 +89,11 @@ static fds_status count_set_aside(making *m, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status choose(const fds_dataset *ds, size_t count, uint64_t seed, uint32_t **out,
-                         fds_error *err) {
+static fds_status choose(const making *m, const fds_dataset *ds, size_t first, size_t count,
+                         uint32_t **out, fds_error *err) {
     *out = fds__alloc_zero(count, sizeof **out);
-    if (!*out)
-        return fds__fail_nomem(err, count * sizeof **out);
-    return fds_split_balanced(ds, count, seed, *out, err);
+    return *out ? fds__split_part(ds, first, count, m->params->seed, *out, err)
+                : fds__fail_nomem(err, count * sizeof **out);
 }
 
 static fds_status choose_tests(making *m, fds_error *err) {
@@ -116,7 +115,7 @@ static fds_status choose_tests(making *m, fds_error *err) {
     if (m->params->job == FDS__JOB_VALUE || m->params->job == FDS__JOB_BENCH)
         most = usual(m, TESTS, QUICK_TESTS);
     p->test_count = count ? count : MIN(most, have);
-    TRY(choose(p->test, p->test_count, m->params->seed, &p->tests, err));
+    TRY(choose(m, p->test, 0, p->test_count, &p->tests, err));
     p->test_labels = fds__alloc_zero(p->test_count, sizeof *p->test_labels);
     if (!p->test_labels)
         return fds__fail_nomem(err, p->test_count * sizeof *p->test_labels);
@@ -127,8 +126,8 @@ static fds_status choose_tests(making *m, fds_error *err) {
 
 /* ---- players and training inputs ---- */
 
-/* How many samples must be left for an explainer: where the players would have all, as many as are
- * asked for, or a fifth. */
+/* How many samples must remain for an explainer where the players would have all: the parameter
+ * inputs, or a fifth. */
 static size_t spare(const making *m, size_t have) {
     if (!m->has_inputs || m->wanted || !m->params->players)
         return 0;
@@ -175,38 +174,13 @@ static fds_status count_inputs(const making *m, size_t used, size_t *out, fds_er
     return FDS_OK;
 }
 
-/* What the balanced choice of count samples has beyond a smaller one, ascending. */
-static fds_status choose_beyond(const making *m, const uint32_t *inner, size_t inner_count,
-                                size_t count, uint32_t **out, size_t *out_count, fds_error *err) {
-    TRY(choose(m->p->train, count, m->params->seed, out, err));
-    size_t next = 0;
-    *out_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (next < inner_count && (*out)[i] == inner[next])
-            next++;
-        else
-            (*out)[(*out_count)++] = (*out)[i];
-    }
-    return FDS_OK;
-}
-
 static fds_status choose_samples(making *m, fds_error *err) {
     fds_problem *p = m->p;
-    size_t players, inputs = 0, used = p->set_aside, unused;
-    uint32_t *aside = NULL, *both = NULL;
-    TRY(count_players(m, &players, err));
-    TRY(count_inputs(m, used + players, &inputs, err));
-    fds_status status = used ? choose(p->train, used, m->params->seed, &aside, err) : FDS_OK;
-    if (status == FDS_OK)
-        status = choose_beyond(m, aside, used, used + players, &p->samples, &p->sample_count, err);
-    if (status == FDS_OK && inputs)
-        status = choose_beyond(m, NULL, 0, used + players, &both, &unused, err);
-    if (status == FDS_OK && inputs)
-        status = choose_beyond(m, both, used + players, used + players + inputs, &p->inputs,
-                               &p->input_count, err);
-    fds__free(aside);
-    fds__free(both);
-    return status;
+    TRY(count_players(m, &p->sample_count, err));
+    size_t used = p->set_aside + p->sample_count;
+    TRY(count_inputs(m, used, &p->input_count, err));
+    TRY(choose(m, p->train, p->set_aside, p->sample_count, &p->samples, err));
+    return p->input_count ? choose(m, p->train, used, p->input_count, &p->inputs, err) : FDS_OK;
 }
 
 fds_status fds__players_labels(const fds_dataset *ds, const fds_players *players, uint32_t *labels,
@@ -244,7 +218,7 @@ static fds_status make_players(making *m, fds_error *err) {
     return fds__players_labels(p->train, p->players, p->player_labels, err);
 }
 
-/* ---- warnings: what is better told before than found later ---- */
+/* ---- warnings ---- */
 
 static void warn_of_providers(const making *m) {
     const fds_problem *p = m->p;
@@ -278,7 +252,7 @@ static fds_status warn_of_classes(const making *m, fds_error *err) {
     return FDS_OK;
 }
 
-/* ---- all of it ---- */
+/* ---- making one ---- */
 
 static fds_status make(making *m, fds_error *err) {
     TRY(read_players(m, err));
@@ -310,12 +284,11 @@ static fds_status create(const fds_dataset *train, const fds_dataset *test,
                 .events = events,
                 .has_inputs = params->job == FDS__JOB_FIT || params->job == FDS__JOB_BENCH};
     fds_status status = make(&m, err);
-    if (status != FDS_OK) {
+    if (status != FDS_OK)
         fds_problem_free(p);
-        return status;
-    }
-    *out = p;
-    return FDS_OK;
+    else
+        *out = p;
+    return status;
 }
 
 static fds_status check_classes(const fds_dataset *train, const fds_dataset *test, fds_error *err) {
@@ -365,7 +338,7 @@ fds_status fds_problem_open(const fds_params *params, const fds_events *events, 
     return FDS_OK;
 }
 
-/* ---- what it is ---- */
+/* ---- access ---- */
 
 size_t fds_problem_players(const fds_problem *p) { return fds_players_count(p->players); }
 const char *fds_problem_player(const fds_problem *p, size_t i) {

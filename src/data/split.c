@@ -24,7 +24,11 @@ static int by_group_then_key(const void *left, const void *right) {
     return a->sample < b->sample ? -1 : a->sample > b->sample;
 }
 
-static fds_status draw_tickets(const fds_dataset *ds, uint64_t seed, ticket **out, fds_error *err) {
+fds_status fds__split_part(const fds_dataset *ds, size_t first, size_t count, uint64_t seed,
+                           uint32_t *index, fds_error *err) {
+    if (count == 0 || count > ds->count - first)
+        return fds__fail(err, FDS_ERR_USAGE, "%s: cannot choose %zu samples: must be 1 to %zu",
+                         ds->source, count, ds->count - first);
     ticket *tickets = fds__alloc_zero(ds->count, sizeof *tickets);
     if (!tickets)
         return fds__fail_nomem(err, ds->count * sizeof *tickets);
@@ -40,26 +44,16 @@ static fds_status draw_tickets(const fds_dataset *ds, uint64_t seed, ticket **ou
         tickets[i].group = rank;
     }
     qsort(tickets, ds->count, sizeof *tickets, by_group_then_key);
-    *out = tickets;
-    return FDS_OK;
-}
-
-static void take(const ticket *tickets, size_t count, uint32_t *index) {
     for (size_t i = 0; i < count; i++)
-        index[i] = tickets[i].sample;
+        index[i] = tickets[first + i].sample;
     fds__samples_sort(index, count);
+    fds__free(tickets);
+    return FDS_OK;
 }
 
 fds_status fds_split_balanced(const fds_dataset *ds, size_t count, uint64_t seed, uint32_t *index,
                               fds_error *err) {
-    if (count == 0 || count > ds->count)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: cannot choose %zu samples: must be 1 to %zu",
-                         ds->source, count, ds->count);
-    ticket *tickets;
-    TRY(draw_tickets(ds, seed, &tickets, err));
-    take(tickets, count, index);
-    fds__free(tickets);
-    return FDS_OK;
+    return fds__split_part(ds, 0, count, seed, index, err);
 }
 
 fds_status fds_split_test(const fds_dataset *ds, size_t test_count, uint64_t seed, uint32_t *train,
@@ -70,10 +64,6 @@ fds_status fds_split_test(const fds_dataset *ds, size_t test_count, uint64_t see
             "%s: cannot hold out %zu test samples: must be 1 to %zu, so that one sample "
             "remains",
             ds->source, test_count, ds->count - 1);
-    ticket *tickets;
-    TRY(draw_tickets(ds, seed, &tickets, err));
-    take(tickets, test_count, test);
-    take(tickets + test_count, ds->count - test_count, train);
-    fds__free(tickets);
-    return FDS_OK;
+    TRY(fds__split_part(ds, 0, test_count, seed, test, err));
+    return fds__split_part(ds, test_count, ds->count - test_count, seed, train, err);
 }

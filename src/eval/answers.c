@@ -237,7 +237,7 @@ static fds_status answer_by_baseline(const work *w, fds_error *err) {
     const fds__baseline_data data = {.problem = g->problem,
                                      .labels = w->method->is_per_sample ? w->labels
                                                                         : g->problem->test_labels,
-                                     .value = &utility,
+                                     .utility = &utility,
                                      .table = g->sides[EVAL_UTILITY_EPOCHS].table};
     fds__baseline_report report;
     TRY(fds__baseline(&params, &data, w->values, NULL, &report, g->events, err));

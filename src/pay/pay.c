@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  * pay: values turned into money.
  *
- * The division is done in whole numbers, so that it is exact and the same everywhere: values are
- * scaled by a power of two until the greatest has 62 bits, and what is then below one, at most
- * 2^-61 of the greatest, is dropped. Everybody gets the whole part of amount * weight / total; what
- * is left over, fewer units than there are players, goes by one to those who lost most by that
- * (the largest remainders). So a player of a greater value never gets less than another. */
+ * The division uses whole numbers, so it is exact and the same everywhere: values are scaled by a
+ * power of two until the greatest has 62 bits, and the fraction that remains, at most 2^-61 of the
+ * greatest, is dropped. Each player gets the whole part of amount * weight / total; the units left
+ * over, fewer than there are players, go one each to the largest remainders. So a player of a
+ * greater value never gets less than another. */
 #include "pay/pay.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 enum {
     BITS = 62,           /* of the greatest weight */
-    LEAST_SUM_PART = 20, /* signed: the sum is at least one part in so many of the sum of sizes */
+    LEAST_SUM_PART = 20, /* signed: the sum is at least 1/20 of the sum of sizes */
 };
 
 /* A share is at most LEAST_SUM_PART times the amount, and must fit. */
@@ -52,16 +52,16 @@ const char *fds__pay_rule_text(fds__pay_rule rule) {
 
 static fds_status check(const double *values, size_t count, int64_t amount, fds_error *err) {
     if (count == 0)
-        return fds__fail(err, FDS_ERR_USAGE, "there are no players to be paid");
+        return fds__fail(err, FDS_ERR_USAGE, "there are no players to pay");
     if (amount < 0)
-        return fds__fail(err, FDS_ERR_USAGE, "an amount of %lld cannot be divided: it is below 0",
+        return fds__fail(err, FDS_ERR_USAGE, "an amount must be at least 0 (got %lld)",
                          (long long)amount);
     if (amount > MOST_AMOUNT)
-        return fds__fail(err, FDS_ERR_LIMIT, "an amount of %lld units is too large, at most %lld",
-                         (long long)amount, (long long)MOST_AMOUNT);
+        return fds__fail(err, FDS_ERR_LIMIT, "an amount must be at most %lld units (got %lld)",
+                         (long long)MOST_AMOUNT, (long long)amount);
     for (size_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
-            return fds__fail(err, FDS_ERR_USAGE, "the value of player %zu (from 0) is not a number",
+            return fds__fail(err, FDS_ERR_USAGE, "the value of player %zu (from 0) is not finite",
                              i);
     return FDS_OK;
 }
@@ -85,7 +85,7 @@ static int128 sum(const int64_t *weights, size_t count, bool of_sizes) {
     return total;
 }
 
-/* Fills in weights as the policy, or what it must give way to, has them. */
+/* Sets the weights by the policy or, where it does not apply, by the rule that replaces it. */
 static fds__pay_rule choose(const double *values, size_t count, fds__policy policy,
                             int64_t *weights) {
     if (policy == FDS__POLICY_SIGNED) {
@@ -126,16 +126,12 @@ fds_status fds__pay(const double *values, size_t count, int64_t amount, fds__pol
     TRY(check(values, count, amount, err));
     int64_t *weights = fds__alloc_zero(count, sizeof *weights);
     rest *rests = fds__alloc_zero(count, sizeof *rests);
-    fds_status status = FDS_OK;
-    if (weights && rests) {
-        fds__pay_rule followed = choose(values, count, policy, weights);
-        if (rule)
-            *rule = followed;
+    bool has_memory = weights && rests;
+    if (has_memory) {
+        *rule = choose(values, count, policy, weights);
         divide(weights, count, amount, rests, shares);
-    } else {
-        status = fds__fail_nomem(err, count * sizeof *rests);
     }
     fds__free(weights);
     fds__free(rests);
-    return status;
+    return has_memory ? FDS_OK : fds__fail_nomem(err, count * sizeof *rests);
 }

@@ -15,11 +15,11 @@
  *   FDS__POLICY_SIGNED  c_i = phi_i / sum phi * c, the paper's: negative values owe */
 typedef enum fds__policy { FDS__POLICY_CLIP, FDS__POLICY_SIGNED } fds__policy;
 
-/* The rule that was followed in the end. */
+/* The rule that was applied. */
 typedef enum fds__pay_rule {
     FDS__PAY_RULE_CLIP,
     FDS__PAY_RULE_SIGNED,
-    FDS__PAY_RULE_CLIP_FOR_SIGNED, /* asked for signed, but the sum is below 5 % of the sum of sizes */
+    FDS__PAY_RULE_CLIP_FOR_SIGNED, /* signed, but the sum is below 5 % of the sum of sizes */
     FDS__PAY_RULE_EVENLY           /* no value is above zero */
 } fds__pay_rule;
 const char *fds__pay_rule_text(fds__pay_rule rule);

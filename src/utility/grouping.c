@@ -267,8 +267,8 @@ static fds_status make_groups(const reading *r, fds_groups **out, fds_error *err
     if (!ids)
         return fds__fail_nomem(err, r->count * sizeof *ids);
     fds__names names = {0};
-    fds_status status = fds__names_number(r->groups, r->count, false, UINT32_MAX, "group", r->path,
-                                          ids, &names, err);
+    const fds__numbering by_bytes = {.limit = UINT32_MAX, .what = "group", .source = r->path};
+    fds_status status = fds__names_number(r->groups, r->count, &by_bytes, ids, &names, err);
     if (status == FDS_OK)
         status = fds_groups_create(ids, r->count, (const char *const *)names.items, out, err);
     fds__names_free(&names);

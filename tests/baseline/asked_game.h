@@ -5,13 +5,13 @@
 #define FDS_TEST_ASKED_GAME_H
 
 #include "../game/fixture.h"
-#include "baseline/baseline.h"
+#include "run_job.h"
 
 typedef struct {
     array_game game;
     size_t asked, calls, most; /* coalitions, calls, and coalitions of the greatest call */
     size_t fail_at;            /* the call that fails; 0: none */
-    uint64_t *log;             /* (log_size) masks in the order asked for, or NULL */
+    uint64_t *log;             /* (log_size) masks of the coalitions asked for, in order; or NULL */
     size_t log_size;
 } asked_game;
 
@@ -19,7 +19,7 @@ static inline fds_status asked_ask(void *context, const uint64_t *coalitions, si
                                    double *values, fds_error *err) {
     asked_game *a = context;
     if (++a->calls == a->fail_at)
-        return fds__fail(err, FDS_ERR_IO, "call %zu was told to fail", a->calls);
+        return fds__fail(err, FDS_ERR_IO, "call %zu must fail", a->calls);
     assert_true(count > 0);
     a->most = MAX(a->most, count);
     for (size_t t = 0; t < count; t++, a->asked++) {
@@ -37,11 +37,9 @@ static inline baseline_game asked_as_game(asked_game *a) {
 }
 
 /* One call of a method that only asks; report may be NULL. */
-typedef fds_status (*asking)(baseline_job *job, fds_error *err);
-
-static inline fds_status try_asking(asking method, asked_game *a, const fds_params *params,
-                                    double *values, double *errors, fds__baseline_report *report,
-                                    fds_error *err) {
+static inline fds_status try_asking(const baseline_method *method, asked_game *a,
+                                    const fds_params *params, double *values, double *errors,
+                                    fds__baseline_report *report, fds_error *err) {
     fds__baseline_report unread = {0};
     baseline_job job = {.params = params,
                         .game = asked_as_game(a),
@@ -50,18 +48,18 @@ static inline fds_status try_asking(asking method, asked_game *a, const fds_para
                         .values = values,
                         .errors = errors,
                         .report = report ? report : &unread};
-    return method(&job, err);
+    return run_job(method, &job, err);
 }
 
 /* Every one of so many calls fails once, in a game of four players. */
-static inline void expect_failures_passed_on(asking method, const fds_params *params,
-                                             size_t calls) {
+static inline void expect_failures_passed_on(const baseline_method *method,
+                                             const fds_params *params, size_t calls) {
     for (size_t call = 1; call <= calls; call++) {
         double v[16] = {0}, values[4];
         asked_game a = {.game = {4, 1, v}, .fail_at = call};
         fds_error err = {0};
         expect_error(try_asking(method, &a, params, values, NULL, NULL, &err), FDS_ERR_IO, &err,
-                     "told to fail");
+                     "must fail");
     }
 }
 
@@ -87,9 +85,9 @@ static inline double distance(const double *a, const double *b, size_t count) {
     return sqrt(sum);
 }
 
-/* Draws `least` permutations or coalitions, then four and sixteen times as many, for many seeds: the mean
- * distance from the truth falls to a half each time. */
-static inline void expect_errors_to_halve(asking method, const array_game *game,
+/* Draws `least` permutations or coalitions, then four and sixteen times as many, for many seeds:
+ * the mean distance from the truth halves each time. */
+static inline void expect_errors_to_halve(const baseline_method *method, const array_game *game,
                                           const double *truth, fds_params params, size_t least,
                                           uint64_t seeds) {
     double values[16], off[3] = {0};

@@ -4,7 +4,7 @@
 #define FDS_TEST_GAME_PROBLEM_H
 
 #include "../utility/utility_fixture.h"
-#include "baseline/baseline.h"
+#include "run_job.h"
 
 /* Borrows all of it; not to be freed. */
 static inline fds_problem game_problem(const game *g) {

@@ -11,8 +11,8 @@ enum { MOST_PLAYERS = 12, MOST_INPUTS = 16, MOST_VALUES = MOST_PLAYERS * MOST_IN
 typedef struct {
     const game *g;
     fds__utility_params value;
-    bool is_default;    /* no parameters of a value function are given */
-    fds_utility *made;  /* the caller's value function, or NULL */
+    bool is_default;    /* no parameters of a utility function are given */
+    fds_utility *made;  /* the caller's utility function, or NULL */
     const char *folder; /* of the table */
     fds_params params;
     const fds_events *events;
@@ -60,7 +60,7 @@ static inline fds_status try_call(call *c, fds_error *err) {
     const fds_problem problem = game_problem(g);
     fds__baseline_data data = {.problem = &problem,
                                .labels = labels,
-                               .value = c->is_default ? NULL : &c->value,
+                               .utility = c->is_default ? NULL : &c->value,
                                .table = table,
                                .made = c->made};
     if (status == FDS_OK)
@@ -112,8 +112,8 @@ static inline void expect_all_zero(const double *values, size_t count) {
         assert_true(values[i] == 0);
 }
 
-/* A value function of that kind that is given is used, one of another kind or number is not, and
- * the values are the same. */
+/* A given utility function of that kind is used, one of another kind or number is not, and the
+ * values are the same. */
 static inline void expect_made_to_be_used(const call *of, const char *kind, const char *other) {
     call own = *of;
     uint64_t allocations[3];
@@ -135,7 +135,7 @@ static inline void expect_made_to_be_used(const call *of, const char *kind, cons
     assert_int_equal(allocations[2], allocations[0]);
 }
 
-/* Exact Shapley values of the value function `kind`, a column an input, by enumeration. */
+/* Exact Shapley values of the utility function p, one column per input, by enumeration. */
 static inline void exact_each(const game *g, const fds__utility_params *p, double *values) {
     fds_utility *value = make_value(g, p, 1);
     fds_table *table = NULL;

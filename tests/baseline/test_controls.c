@@ -8,7 +8,7 @@ static void random_numbers_are_standard_normal(void **state) {
     double *values = need(N, sizeof *values), sum = 0, squares = 0;
     fds_params params = {.method = "random", .seed = 5};
     baseline_job job = {.params = &params, .players = N, .columns = 1, .values = values};
-    assert_int_equal(baseline_random.run(&job, NULL), FDS_OK);
+    assert_int_equal(run_job(&baseline_random, &job, NULL), FDS_OK);
     for (size_t i = 0; i < N; i++) {
         sum += values[i];
         squares += values[i] * values[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * CS-Shapley against its definition, enumerated over all permutations of a class and all environments;
+ * CS-Shapley against its definition, enumerated over all permutations and environments of a class;
  * closed forms; truncation; and classes, players and accuracies that are not there. */
 #include "asked_game.h"
 
@@ -9,10 +9,10 @@ typedef struct {
     size_t players;
     uint32_t classes;
     const uint32_t *labels; /* (players) */
-    const double *shares;   /* (2^players, classes): answered rightly, by label */
+    const double *shares;   /* (2^players, classes): correctly classified, by label */
 } class_game;
 
-static uint32_t untested; /* a bit a class: no test sample has the label */
+static uint32_t untested; /* one bit per class: no test sample has the label */
 
 typedef struct {
     double values[MOST], errors[MOST];
@@ -40,7 +40,7 @@ static fds_status try_cs(const class_game *g, const fds_params *params, outcome 
     *o = (outcome){.asked = {.game = {g->players, g->classes, g->shares}, .fail_at = fail_at},
                    .is_cancelled = o->is_cancelled};
     fds_events events = {count_warnings, see_progress, o};
-    uint32_t tested[8]; /* a test sample a class */
+    uint32_t tested[8]; /* one test sample per class */
     fds_problem problem = {0};
     const fds__baseline_data data = {.problem = &problem, .labels = tested};
     fds_dataset *named = NULL; /* for the names of the classes */
@@ -61,7 +61,7 @@ static fds_status try_cs(const class_game *g, const fds_params *params, outcome 
                         .errors = o->errors,
                         .report = &o->report,
                         .events = &events};
-    fds_status status = baseline_cs_shapley.run(&job, err);
+    fds_status status = run_job(&baseline_cs_shapley, &job, err);
     fds_dataset_free(named);
     return status;
 }
@@ -86,7 +86,7 @@ static size_t class_mask(const class_game *g, uint32_t label) {
     return mask;
 }
 
-static double worth(const class_game *g, uint32_t label, size_t mask) {
+static double utility(const class_game *g, uint32_t label, size_t mask) {
     double out = 0;
     for (uint32_t y = 0; y < g->classes; y++)
         out += y == label ? 0 : g->shares[mask * g->classes + y];
@@ -110,17 +110,17 @@ static double environment_chance(const class_game *g, uint32_t label, size_t env
     return chance;
 }
 
-/* Adds what each player adds, over all permutations of those who are left; weight is the probability of
- * having come this far. */
-static void all_orders(const class_game *g, uint32_t label, size_t mask, size_t left, double weight,
-                       double *values) {
+/* Adds each player's marginals over all permutations of the players left; weight is the probability
+ * of the permutation so far. */
+static void all_permutations(const class_game *g, uint32_t label, size_t mask, size_t left,
+                             double weight, double *values) {
     double next = weight / __builtin_popcountll(left);
     for (size_t i = 0; i < g->players; i++) {
         size_t bit = (size_t)1 << i;
         if (!(left & bit))
             continue;
-        values[i] += next * (worth(g, label, mask | bit) - worth(g, label, mask));
-        all_orders(g, label, mask | bit, left ^ bit, next, values);
+        values[i] += next * (utility(g, label, mask | bit) - utility(g, label, mask));
+        all_permutations(g, label, mask | bit, left ^ bit, next, values);
     }
 }
 
@@ -132,7 +132,7 @@ static void definition(const class_game *g, bool is_normal, double *values) {
         double sum = 0;
         for (size_t e = 0; e <= all; e++)
             if (environment_chance(g, y, e) > 0)
-                all_orders(g, y, e, class_mask(g, y), environment_chance(g, y, e), values);
+                all_permutations(g, y, e, class_mask(g, y), environment_chance(g, y, e), values);
         for (size_t i = 0; i < g->players; i++)
             sum += g->labels[i] == y ? values[i] : 0;
         for (size_t i = 0; is_normal && i < g->players; i++)
@@ -185,7 +185,7 @@ static void errors_fall_with_the_root_of_the_orders_and_are_told(void **state) {
     (void)state;
     enum { GAMES = IS_SLOW_BUILD ? 15 : 40 };
     const size_t permutations[] = {100, 800, 6400};
-    double error[3] = {0}, told[3] = {0};
+    double error[3] = {0}, estimated[3] = {0};
     for (uint64_t game = 0; game < GAMES; game++) {
         fds_rng rng = fds_rng_make(game, 3101, 0, 0);
         double *shares = random_shares(6, 3, &rng), wanted[6];
@@ -196,24 +196,24 @@ static void errors_fall_with_the_root_of_the_orders_and_are_told(void **state) {
             outcome o = run_cs(&g, &params);
             for (size_t i = 0; i < 6; i++) {
                 error[k] += (o.values[i] - wanted[i]) * (o.values[i] - wanted[i]);
-                told[k] += o.errors[i] * o.errors[i];
+                estimated[k] += o.errors[i] * o.errors[i];
             }
         }
         free(shares);
     }
     for (size_t k = 0; k < 3; k++) {
         error[k] = sqrt(error[k] / (6 * GAMES));
-        told[k] = sqrt(told[k] / (6 * GAMES));
-        print_message("# %zu orders: error %.5f, standard error %.5f\n", permutations[k], error[k],
-                      told[k]);
-        assert_true(error[k] > 0.6 * told[k] && error[k] < 1.25 * told[k]);
+        estimated[k] = sqrt(estimated[k] / (6 * GAMES));
+        print_message("# %zu permutations: error %.5f, standard error %.5f\n", permutations[k],
+                      error[k], estimated[k]);
+        assert_true(error[k] > 0.6 * estimated[k] && error[k] < 1.25 * estimated[k]);
     }
     for (size_t k = 1; k < 3; k++) /* sqrt 8 = 2.83 */
         assert_true(error[k - 1] / error[k] > 2.2 && error[k - 1] / error[k] < 3.6);
 }
 
-/* Every player wins its class a share of its own: the environment scales all of a class alike, and
- * is normalised away. */
+/* Every player adds its own share to its class: the environment scales all of a class equally, and
+ * the normalisation removes it. */
 static void additive_accuracies_come_back_exactly(void **state) {
     (void)state;
     const uint32_t labels[MOST] = {0, 0, 1, 1, 1, 2, 2, 0, 1, 2};
@@ -271,7 +271,7 @@ static void truncation_wants_places_running(void **state) {
     free(shares);
 }
 
-static void orders_end_once_the_values_rest(void **state) {
+static void permutations_end_once_the_values_converge(void **state) {
     (void)state;
     const uint32_t labels[] = {0, 0, 1};
     double shares[8 * 2];
@@ -284,7 +284,7 @@ static void orders_end_once_the_values_rest(void **state) {
     params.until = 0.05;
     outcome o = run_cs(&g, &params);
     assert_true(o.report.has_converged && o.report.change < 0.05);
-    assert_int_equal(o.report.permutations, 200); /* the first time that it can be told */
+    assert_int_equal(o.report.permutations, 200); /* the first look at the change */
     params.until = 0;
     o = run_cs(&g, &params);
     assert_true(!o.report.has_converged);
@@ -327,10 +327,10 @@ static void a_class_may_be_missing_from_the_test_set(void **state) {
         else
             assert_true(fabs(o.values[i] - wanted[i]) < 0.04);
     assert_int_equal(o.warnings, 1);
-    expect_in(o.warning, "no test sample has the label 1: its players are worth 0");
+    expect_in(o.warning, "no test sample has the label 1: the values of its players are 0");
     assert_int_equal(o.asked.asked, 2000 * (2 + 4) + 1);
     assert_true(o.report.truncated == 0);
-    untested = 0; /* tested, but never answered rightly */
+    untested = 0; /* tested, but never correctly classified */
     outcome never = run_cs(&g, &params);
     assert_memory_equal(o.values, never.values, sizeof o.values);
     assert_int_equal(never.warnings, 1);
@@ -450,7 +450,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
     for (size_t call = 1; call <= 5; call++) { /* environments, with the class, two places, all */
         outcome o = {.asked.fail_at = call};
         fds_error err = {0};
-        expect_error(try_cs(&g, &params, &o, &err), FDS_ERR_IO, &err, "told to fail");
+        expect_error(try_cs(&g, &params, &o, &err), FDS_ERR_IO, &err, "must fail");
     }
     outcome o = {.is_cancelled = true};
     fds_error err = {0};
@@ -464,7 +464,7 @@ int main(void) {
         cmocka_unit_test(additive_accuracies_come_back_exactly),
         cmocka_unit_test(truncation_keeps_both_accuracies),
         cmocka_unit_test(truncation_wants_places_running),
-        cmocka_unit_test(orders_end_once_the_values_rest),
+        cmocka_unit_test(permutations_end_once_the_values_converge),
         cmocka_unit_test(seeds_decide_everything),
         cmocka_unit_test(a_class_may_be_missing_from_the_test_set),
         cmocka_unit_test(no_label_of_the_players_may_be_tested),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * FreeShap: what a walk finds at each place is what the value function "entk" answers for that
+ * FreeShap: what a walk finds at each place is what the utility function "entk" answers for that
  * coalition, and the means go to the exact Shapley values of that game. */
 #include "run_fixture.h"
 
@@ -68,7 +68,7 @@ static void players_may_have_many_samples(void **state) {
     game_free(&g);
 }
 
-/* In double precision, from the kernel itself: an order's values in closed form. */
+/* In double precision, from the kernel itself: the values of a permutation in closed form. */
 static void the_factor_grows_as_it_would_be_made_anew(void **state) {
     (void)state;
     enum { N = 6 };
@@ -131,7 +131,7 @@ static void the_means_go_to_the_exact_values(void **state) {
 }
 
 /* Whatever the share of the lowest label is. */
-static void nobody_is_as_accurate_as_chance(void **state) {
+static void the_empty_coalition_is_as_accurate_as_chance(void **state) {
     (void)state;
     game g = game_vectors(8, 9, 3, 13);
     call c = call_of(&g, "entk", "freeshap", FDS__SCORER_ACCURACY);
@@ -186,7 +186,7 @@ static void threads_do_not_matter(void **state) {
     game_free(&g);
 }
 
-/* Near to everyone's value from the first place on: six places are looked at, the rest is 0. */
+/* Near to everyone's value from the first place on: six places are walked, the rest is 0. */
 static void an_order_ends_when_nothing_is_left_to_win(void **state) {
     (void)state;
     game g = game_vectors(12, 9, 3, 61);
@@ -217,8 +217,8 @@ static void one_player_has_it_all(void **state) {
     game_free(&g);
 }
 
-/* All vectors alike: but for the ridge there is nothing to factorise. And a label that nobody has,
- * and a set of one label. */
+/* All vectors equal: apart from the ridge there is nothing to factorise. And a label that no player
+ * has, and a set of one label. */
 static void twins_and_missing_labels_are_no_trouble(void **state) {
     (void)state;
     const float values[8 * 3] = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 2, 2, 2};
@@ -268,7 +268,7 @@ int main(void) {
         IN_SCRATCH(players_may_have_many_samples),
         cmocka_unit_test(the_factor_grows_as_it_would_be_made_anew),
         IN_SCRATCH(the_means_go_to_the_exact_values),
-        cmocka_unit_test(nobody_is_as_accurate_as_chance),
+        cmocka_unit_test(the_empty_coalition_is_as_accurate_as_chance),
         cmocka_unit_test(values_of_an_order_add_up),
         cmocka_unit_test(threads_do_not_matter),
         cmocka_unit_test(an_order_ends_when_nothing_is_left_to_win),

@@ -18,7 +18,7 @@ static fds_params params_of(bool form, size_t coalitions, uint64_t seed) {
 
 static fds_status try_testing(asked_game *a, const fds_params *params, double *values,
                               double *errors, fds_error *err) {
-    return try_asking(baseline_group_testing.run, a, params, values, errors, NULL, err);
+    return try_asking(&baseline_group_testing, a, params, values, errors, NULL, err);
 }
 
 static void testing(asked_game *a, const fds_params *params, double *values, double *errors) {
@@ -131,7 +131,8 @@ static void sizes_are_drawn_as_the_papers_say(void **state) {
         }
         for (size_t k = 0; k <= PLAYERS; k++)
             assert_true(fabs(got[k] - wanted[k]) <= 5 * sqrt(wanted[k] / TESTS));
-        assert_true(fabs(members / TESTS - 0.5) <= 5 * 0.5 / sqrt(TESTS)); /* k and N-k alike */
+        assert_true(fabs(members / TESTS - 0.5) <=
+                    5 * 0.5 / sqrt(TESTS)); /* k and N-k equally often */
     }
     free(log);
 }
@@ -183,7 +184,7 @@ static void epsilon_and_delta_decide_how_many_are_asked(void **state) {
                                 .columns = 1,
                                 .values = values};
             fds_error err;
-            expect_ok(baseline_group_testing.run(&job, &err), &err);
+            expect_ok(run_job(&baseline_group_testing, &job, &err), &err);
             asked -= forms[form] ? 0 : 2;
             assert_int_equal(
                 asked, papers_tests(cases[i].players, forms[form], params.epsilon, params.delta));
@@ -216,10 +217,10 @@ static void values_are_within_epsilon(void **state) {
 
 /* ---- accuracy ---- */
 
-/* Root mean square error over games, and of the standard errors that were told. */
-static void errors_at(bool form, size_t tests, double *error, double *told) {
+/* Root mean square error over games, and of the estimated standard errors. */
+static void errors_at(bool form, size_t tests, double *error, double *estimated) {
     enum { PLAYERS = 6, GAMES = IS_SLOW_BUILD ? 30 : 100 };
-    double sum = 0, told_sum = 0;
+    double sum = 0, estimated_sum = 0;
     for (uint64_t game = 0; game < GAMES; game++) {
         fds_rng rng = fds_rng_make(game, 3002, 0, 0);
         double *v = random_accuracies(1 << PLAYERS, &rng), exact[PLAYERS], got[PLAYERS],
@@ -230,24 +231,24 @@ static void errors_at(bool form, size_t tests, double *error, double *told) {
         exact_values(&a.game, FDS_SAMPLER_KERNEL, NULL, 1, exact);
         for (size_t i = 0; i < PLAYERS; i++) {
             sum += (got[i] - exact[i]) * (got[i] - exact[i]) / (PLAYERS * GAMES);
-            told_sum += errors[i] * errors[i] / (PLAYERS * GAMES);
+            estimated_sum += errors[i] * errors[i] / (PLAYERS * GAMES);
         }
         free(v);
     }
     *error = sqrt(sum);
-    *told = sqrt(told_sum);
+    *estimated = sqrt(estimated_sum);
 }
 
-static void errors_fall_with_the_root_of_the_tests_and_are_told(void **state) {
+static void errors_fall_with_the_root_of_the_tests_and_are_estimated(void **state) {
     (void)state;
     const size_t tests[] = {100, 800, 6400};
     for (size_t form = 0; form < 2; form++) {
-        double error[3], told[3];
+        double error[3], estimated[3];
         for (size_t i = 0; i < 3; i++) {
-            errors_at(forms[form], tests[i], &error[i], &told[i]);
+            errors_at(forms[form], tests[i], &error[i], &estimated[i]);
             print_message("# %s, T = %zu: error %.5f, standard error %.5f\n", form_names[form],
-                          tests[i], error[i], told[i]);
-            assert_true(error[i] > 0.8 * told[i] && error[i] < 1.25 * told[i]);
+                          tests[i], error[i], estimated[i]);
+            assert_true(error[i] > 0.8 * estimated[i] && error[i] < 1.25 * estimated[i]);
         }
         for (size_t i = 1; i < 3; i++) /* sqrt 8 = 2.83 */
             assert_true(error[i - 1] / error[i] > 2.2 && error[i - 1] / error[i] < 3.6);
@@ -340,7 +341,7 @@ static void too_many_tests_are_refused(void **state) {
             params.epsilon = epsilons[i];
             fds_error err = {0};
             expect_error(try_testing(&a, &params, values, NULL, &err), FDS_ERR_LIMIT, &err,
-                         "ask for a greater epsilon");
+                         "give a greater `epsilon`, or `coalitions`");
             assert_int_equal(a.asked, 0);
             params.coalitions = 10; /* then nothing of it matters */
             testing(&a, &params, values, NULL);
@@ -364,8 +365,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
     each_allocation_fails("group testing", small_run);
     double v[16] = {0}, values[4];
     fds_params params = params_of(false, 600, 1);
-    expect_failures_passed_on(baseline_group_testing.run, &params,
-                              3); /* both ends, then two chunks */
+    expect_failures_passed_on(&baseline_group_testing, &params, 3); /* both ends, then two chunks */
     bool is_told = false;
     fds_events events = {.progress = cancel, .user = &is_told};
     params = params_of(true, 600, 1);
@@ -377,7 +377,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
                         .values = values,
                         .events = &events};
     fds_error err = {0};
-    assert_int_equal(baseline_group_testing.run(&job, &err), FDS_ERR_CANCELLED);
+    assert_int_equal(run_job(&baseline_group_testing, &job, &err), FDS_ERR_CANCELLED);
     assert_true(is_told && a.asked < 600);
 }
 
@@ -387,7 +387,7 @@ int main(void) {
         cmocka_unit_test(sizes_are_drawn_as_the_papers_say),
         cmocka_unit_test(epsilon_and_delta_decide_how_many_are_asked),
         cmocka_unit_test(values_are_within_epsilon),
-        cmocka_unit_test(errors_fall_with_the_root_of_the_tests_and_are_told),
+        cmocka_unit_test(errors_fall_with_the_root_of_the_tests_and_are_estimated),
         cmocka_unit_test(columns_are_games_of_their_own),
         cmocka_unit_test(coalitions_depend_on_seed_and_number_alone),
         cmocka_unit_test(one_player_gets_all),

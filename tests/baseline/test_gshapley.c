@@ -34,7 +34,7 @@ static fds_status try_gshapley(const game *g, const fds__utility_params *value,
     for (size_t i = 0; i < g->input_count; i++)
         o->labels[i] = test.labels[g->inputs[i]];
     const fds_problem problem = game_problem(g);
-    fds__baseline_data data = {.problem = &problem, .labels = o->labels, .value = value};
+    fds__baseline_data data = {.problem = &problem, .labels = o->labels, .utility = value};
     baseline_job job = {.params = params,
                         .data = &data,
                         .classes = fds__dataset_get_info(g->train).classes,
@@ -43,7 +43,7 @@ static fds_status try_gshapley(const game *g, const fds__utility_params *value,
                         .values = o->values,
                         .errors = o->errors,
                         .report = &o->report};
-    return baseline_gshapley.run(&job, err);
+    return run_job(&baseline_gshapley, &job, err);
 }
 
 static outcome *gshapley(const game *g, const fds__utility_params *value,
@@ -119,8 +119,8 @@ static fds_status plain_step(plain *p, const game *g, uint32_t player, double lr
     return fds_lane_train(p->lane, p->samples, own, count, &train, p->weights, NULL, NULL, NULL);
 }
 
-/* verdict (columns), written from the definitions in fds.h. */
-static fds_status plain_judge(plain *p, const uint32_t *labels, double *verdict) {
+/* scores (columns), written from the definitions in fds.h. */
+static fds_status plain_score(plain *p, const uint32_t *labels, double *scores) {
     float probs[MOST_INPUTS * MOST_CLASSES];
     const size_t inputs = fds_inputs_count(p->inputs);
     fds_status status = fds_lane_predict(p->lane, p->inputs, 0, inputs, p->weights, probs, NULL);
@@ -132,13 +132,13 @@ static fds_status plain_judge(plain *p, const uint32_t *labels, double *verdict)
             is_likeliest &= y < labels[i] ? x[y] < x[labels[i]] : x[y] <= x[labels[i]];
         double own = (double)x[labels[i]];
         if (p->scorer == FDS__SCORER_EACH_SAMPLE)
-            verdict[i] = own;
+            scores[i] = own;
         sum += p->scorer == FDS__SCORER_ACCURACY        ? is_likeliest
                : p->scorer == FDS__SCORER_CROSS_ENTROPY ? log(own > 1e-12 ? own : 1e-12)
                                                         : own;
     }
     if (p->scorer != FDS__SCORER_EACH_SAMPLE)
-        verdict[0] = sum / (double)inputs;
+        scores[0] = sum / (double)inputs;
     return status;
 }
 
@@ -147,16 +147,16 @@ static double plain_grade(plain *p, const game *g, const outcome *o, uint64_t se
     double sum = 0, squares = 0;
     for (uint64_t run = 0; run < TRIES; run++) {
         uint32_t order[MOST_PLAYERS];
-        double verdict[MOST_INPUTS], score = 0;
+        double scores[MOST_INPUTS], score = 0;
         baseline_permutation(seed, ((uint64_t)1 << 63) + run, o->players, order);
         restart(p);
         for (size_t j = 0; j < o->players; j++)
             if (plain_step(p, g, order[j], lr) != FDS_OK)
                 return NAN;
-        if (plain_judge(p, o->labels, verdict) != FDS_OK)
+        if (plain_score(p, o->labels, scores) != FDS_OK)
             return NAN;
         for (size_t c = 0; c < o->columns; c++)
-            score += verdict[c] / (double)o->columns;
+            score += scores[c] / (double)o->columns;
         sum += score;
         squares += score * score;
     }
@@ -184,10 +184,10 @@ static void plain_values(plain *p, const game *g, const outcome *o, uint64_t see
         double before[MOST_INPUTS], after[MOST_INPUTS];
         baseline_permutation(seed, t, o->players, order);
         restart(p);
-        assert_int_equal(plain_judge(p, o->labels, before), FDS_OK);
+        assert_int_equal(plain_score(p, o->labels, before), FDS_OK);
         for (size_t j = 0; j < o->players; j++) {
             assert_int_equal(plain_step(p, g, order[j], o->report.lr), FDS_OK);
-            assert_int_equal(plain_judge(p, o->labels, after), FDS_OK);
+            assert_int_equal(plain_score(p, o->labels, after), FDS_OK);
             for (size_t c = 0; c < o->columns; c++)
                 values[order[j] * o->columns + c] +=
                     (after[c] - before[c]) / (double)o->report.permutations;
@@ -208,12 +208,12 @@ static void expect_plain(const game *g, const fds__utility_params *value, fds__s
     assert_true(o->report.truncated == 0);
     double worse = regret(&p, g, o, params.seed);
     if (!(worse < 1e-9))
-        fail_msg("judge %d: learning rate %g is worse than the best by %g", (int)scorer,
+        fail_msg("scorer %d: learning rate %g is worse than the best by %g", (int)scorer,
                  o->report.lr, worse);
     plain_values(&p, g, o, params.seed, wanted);
     for (size_t i = 0; i < o->players * o->columns; i++)
         if (!(fabs(o->values[i] - wanted[i]) < 1e-9))
-            fail_msg("judge %d: value %zu is %g, not %g", (int)scorer, i, o->values[i], wanted[i]);
+            fail_msg("scorer %d: value %zu is %g, not %g", (int)scorer, i, o->values[i], wanted[i]);
     free(wanted);
     free(o);
     plain_free(&p);
@@ -237,8 +237,8 @@ static void a_convolution_changes_nothing_about_that(void **state) {
     game_free(&g);
 }
 
-/* What the kind of value function is does not matter, only its network and seed. */
-static void the_network_alone_is_taken_from_the_value_function(void **state) {
+/* The kind of utility function does not matter, only its network and seed. */
+static void the_network_alone_is_taken_from_the_utility_function(void **state) {
     (void)state;
     game g = game_vectors(9, 8, 3, 2);
     fds_params params = walks(FDS__SCORER_CONFIDENCE, 5);
@@ -323,7 +323,7 @@ static void duplicates_do_no_harm(void **state) {
     game_free(&g);
 }
 
-/* Where there is one class, every network is right at once, and nobody adds anything. */
+/* Where there is one class, every network is right at once, and no player adds anything. */
 static void with_one_class_all_are_worth_nothing(void **state) {
     (void)state;
     game g = game_vectors(5, 4, 1, 2);
@@ -333,7 +333,7 @@ static void with_one_class_all_are_worth_nothing(void **state) {
         outcome *o = gshapley(&g, &value, &params);
         for (size_t k = 0; k < o->players * o->columns; k++)
             assert_true(o->values[k] == 0 && o->errors[k] == 0);
-        assert_true(o->report.lr == 0.1); /* of rates alike the largest */
+        assert_true(o->report.lr == 0.1); /* the largest of equal rates */
         free(o);
     }
     game_free(&g);
@@ -401,18 +401,18 @@ static void the_search_finds_a_rate_that_learns(void **state) {
         fds_params params = walks(scorers[i], 10);
         outcome *o = gshapley(&g, &value, &params);
         plain p = plain_make(&g, &value, FDS__SCORER_ACCURACY);
-        double right = 0, verdict;
+        double right = 0, scores;
         for (uint64_t t = 0; t < 10; t++) {
             uint32_t order[40];
             baseline_permutation(77, t, 40, order);
             restart(&p);
             for (size_t j = 0; j < 40; j++)
                 assert_int_equal(plain_step(&p, &g, order[j], o->report.lr), FDS_OK);
-            assert_int_equal(plain_judge(&p, o->labels, &verdict), FDS_OK);
-            right += verdict / 10;
+            assert_int_equal(plain_score(&p, o->labels, &scores), FDS_OK);
+            right += scores / 10;
         }
         if (!(right > 0.95))
-            fail_msg("judge %d: %g right at %g", (int)scorers[i], right, o->report.lr);
+            fail_msg("scorer %d: %g right at %g", (int)scorers[i], right, o->report.lr);
         assert_true(o->report.lr > 0.005);
         expect_plain(&g, &value, scorers[i], 3);
         plain_free(&p);
@@ -483,7 +483,7 @@ static void it_stops_when_asked(void **state) {
         uint32_t labels[4] = {0};
         fds__baseline_report report = {0};
         const fds_problem problem = game_problem(&g);
-        fds__baseline_data data = {.problem = &problem, .labels = labels, .value = &value};
+        fds__baseline_data data = {.problem = &problem, .labels = labels, .utility = &value};
         baseline_job job = {.params = &params,
                             .data = &data,
                             .classes = 2,
@@ -494,7 +494,7 @@ static void it_stops_when_asked(void **state) {
                             .report = &report,
                             .events = &events};
         fds_error err = {0};
-        assert_int_equal(baseline_gshapley.run(&job, &err), FDS_ERR_CANCELLED);
+        assert_int_equal(run_job(&baseline_gshapley, &job, &err), FDS_ERR_CANCELLED);
     }
     game_free(&g);
 }
@@ -526,7 +526,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_those_of_a_plain_loop),
         cmocka_unit_test(a_convolution_changes_nothing_about_that),
-        cmocka_unit_test(the_network_alone_is_taken_from_the_value_function),
+        cmocka_unit_test(the_network_alone_is_taken_from_the_utility_function),
         cmocka_unit_test(bits_do_not_depend_on_threads),
         cmocka_unit_test(one_player_gets_all),
         IN_SCRATCH(a_players_samples_are_one_step),

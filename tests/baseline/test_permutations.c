@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Orders, running means and the walkers' loop against plain re-computations. */
+ * Permutations, running means and the walkers' loop against plain re-computations. */
 #include "asked_game.h"
 
 /* ---- permutations ---- */
 
-static void every_order_is_as_likely(void **state) {
+static void every_permutation_is_equally_likely(void **state) {
     (void)state;
     enum { DRAWS = 24000 };
     size_t seen[256] = {0}, different = 0;
@@ -69,80 +69,98 @@ static double change_at(size_t t) {
     return games / GAMES;
 }
 
-static baseline_means *make_means(size_t players, size_t columns) {
-    baseline_means *means = NULL;
+typedef struct {
+    fds_params params;
+    fds__baseline_report report;
+    double values[SIZE], errors[SIZE];
+    baseline_job job;
+    baseline_means means;
+} mean_job;
+
+static void make_means(mean_job *m) {
     fds_error err;
-    expect_ok(baseline_means_create(players, columns, &means, &err), &err);
-    return means;
+    *m = (mean_job){.params = {.permutations = ORDERS}};
+    m->job = (baseline_job){.params = &m->params,
+                            .players = PLAYERS,
+                            .columns = GAMES,
+                            .values = m->values,
+                            .errors = m->errors,
+                            .report = &m->report};
+    m->means = baseline_means_make(&m->job);
+    expect_ok(baseline_check_memory(&m->job, &err), &err);
 }
 
-static double change_of(const baseline_means *means) {
-    const fds_params params = {.permutations = ORDERS};
-    fds__baseline_report report;
-    baseline_means_tell(&params, means, &report);
-    assert_int_equal(report.permutations, baseline_means_count(means));
-    assert_false(report.has_converged); /* until is 0 */
-    return report.change;
+static void finish(mean_job *m) {
+    baseline_means_finish(&m->means, &m->job, PLAYERS, 0);
+    assert_int_equal(m->report.permutations, m->means.count);
+    assert_true(m->report.truncated == 0);
 }
 
 static void means_and_errors_are_those_of_two_passes(void **state) {
     (void)state;
-    double values[SIZE], errors[SIZE];
+    mean_job m;
     draw_marginals();
-    baseline_means *means = make_means(PLAYERS, GAMES);
+    make_means(&m);
     for (size_t t = 1; t <= ORDERS; t++) {
-        baseline_means_add(means, drawn[t - 1]);
-        assert_int_equal(baseline_means_count(means), t);
-        baseline_means_get(means, values, errors);
+        baseline_means_add(&m.means, drawn[t - 1]);
+        assert_int_equal(m.means.count, t);
+        finish(&m);
+        assert_false(m.report.has_converged); /* until is 0 */
         for (size_t i = 0; i < SIZE; i++) {
-            assert_true(fabs(values[i] - mean_of(t, i)) < 1e-10);
+            assert_true(fabs(m.values[i] - mean_of(t, i)) < 1e-10);
             if (t == 1)
-                assert_true(isnan(errors[i]));
+                assert_true(isnan(m.errors[i]));
             else
-                assert_true(fabs(errors[i] - error_of(t, i)) < 1e-10);
+                assert_true(fabs(m.errors[i] - error_of(t, i)) < 1e-10);
         }
     }
-    baseline_means_get(means, values, NULL);
-    baseline_means_free(means);
-    baseline_means_free(NULL);
+    m.job.errors = NULL;
+    finish(&m);
+    baseline_job_free(&m.job);
 }
 
-static void the_change_is_looked_at_every_hundred_orders(void **state) {
+static void the_change_is_computed_every_hundred_permutations(void **state) {
     (void)state;
+    mean_job m;
     draw_marginals();
-    baseline_means *means = make_means(PLAYERS, GAMES);
-    fds_params params = {.permutations = ORDERS, .until = 1e-9};
+    make_means(&m);
+    m.params.until = 1e-9;
     for (size_t t = 1; t <= ORDERS; t++) {
-        baseline_means_add(means, drawn[t - 1]);
-        double change = change_of(means);
+        baseline_means_add(&m.means, drawn[t - 1]);
+        size_t left = ORDERS - t, to_look = 100 - t % 100;
+        finish(&m);
         if (t < 200) {
-            assert_true(isnan(change));
-            assert_true(baseline_goes_on(&params, means));
+            assert_true(isnan(m.report.change));
+            assert_int_equal(baseline_means_next(&m.means, &m.params, 1000), to_look);
+            assert_int_equal(baseline_means_next(&m.means, &m.params, 1), 1);
             continue;
         }
         double wanted = change_at(t / 100 * 100);
-        assert_true(fabs(change - wanted) < 1e-9 * wanted);
-        params.until = wanted * 1.001;
-        assert_false(baseline_goes_on(&params, means));
-        params.until = wanted * 0.999;
-        assert_true(baseline_goes_on(&params, means) == (t < ORDERS));
-        params.until = 0; /* all permutations */
-        assert_true(baseline_goes_on(&params, means) == (t < ORDERS));
+        assert_true(fabs(m.report.change - wanted) < 1e-9 * wanted);
+        m.params.until = wanted * 1.001;
+        finish(&m);
+        assert_true(m.report.has_converged);
+        assert_int_equal(baseline_means_next(&m.means, &m.params, 1000), 0);
+        m.params.until = wanted * 0.999;
+        assert_int_equal(baseline_means_next(&m.means, &m.params, 1000), MIN(left, to_look));
+        m.params.until = 0; /* all permutations */
+        assert_int_equal(baseline_means_next(&m.means, &m.params, 1000), MIN(left, to_look));
     }
-    baseline_means_free(means);
+    baseline_job_free(&m.job);
 }
 
 static void players_who_add_nothing_do_not_change(void **state) {
     (void)state;
-    double zeros[SIZE] = {0}, values[SIZE], errors[SIZE];
-    baseline_means *means = make_means(PLAYERS, GAMES);
+    double zeros[SIZE] = {0};
+    mean_job m;
+    make_means(&m);
     for (size_t t = 0; t < 200; t++)
-        baseline_means_add(means, zeros);
-    assert_true(change_of(means) == 0);
-    baseline_means_get(means, values, errors);
+        baseline_means_add(&m.means, zeros);
+    finish(&m);
+    assert_true(m.report.change == 0);
     for (size_t i = 0; i < SIZE; i++)
-        assert_true(values[i] == 0 && errors[i] == 0);
-    baseline_means_free(means);
+        assert_true(m.values[i] == 0 && m.errors[i] == 0);
+    baseline_job_free(&m.job);
 }
 
 /* ---- walkers ---- */
@@ -161,7 +179,7 @@ static fds_status walk_array(void *context, unsigned worker, const uint32_t *ord
     const array_game *g = &w->asked.game;
     (void)worker;
     if (order[0] == w->fail_player)
-        return fds__fail(err, FDS_ERR_DIVERGED, "player %u was told to fail", order[0]);
+        return fds__fail(err, FDS_ERR_DIVERGED, "player %u must fail", order[0]);
     *end = order[0] % 2 ? w->short_end : g->players;
     size_t mask = 0;
     for (size_t place = 0; place <= *end; place++) {
@@ -179,9 +197,22 @@ typedef struct {
 
 enum { N = 5, COLUMNS = 3 };
 
+static fds_status walk_with(array_walk *w, const fds_params *params, const fds_events *events,
+                            walked *out, fds_error *err) {
+    baseline_job job = {.params = params,
+                        .players = N,
+                        .columns = COLUMNS,
+                        .values = out->values,
+                        .errors = out->errors,
+                        .report = &out->report,
+                        .events = events};
+    fds_status status = baseline_walk(&job, walk_array, w, err);
+    baseline_job_free(&job);
+    return status;
+}
+
 static fds_status walk(array_walk *w, const fds_params *params, walked *out, fds_error *err) {
-    baseline_walker walker = {N, COLUMNS, walk_array, w};
-    return baseline_walk(&walker, params, out->values, out->errors, &out->report, NULL, err);
+    return walk_with(w, params, NULL, out, err);
 }
 
 /* The same sum over the permutations, place by place. */
@@ -279,7 +310,7 @@ static fds_status look_at_nothing(void *context, unsigned worker, const uint32_t
 }
 
 /* However large permutations are, no worker is without one. */
-static void a_round_has_an_order_for_every_worker(void **state) {
+static void a_round_has_a_permutation_for_every_worker(void **state) {
     (void)state;
     const size_t columns = (size_t)1 << 20; /* four permutations of one player have 64 MiB */
     double *values = need(columns, sizeof *values);
@@ -288,16 +319,21 @@ static void a_round_has_an_order_for_every_worker(void **state) {
         fds__baseline_report report;
         fds_progress seen;
         fds_events events = {.progress = stop_at_once, .user = &seen};
-        baseline_walker walker = {1, columns, look_at_nothing, NULL};
+        baseline_job job = {.params = &params,
+                            .players = 1,
+                            .columns = columns,
+                            .values = values,
+                            .report = &report,
+                            .events = &events};
         fds_error err;
-        assert_int_equal(baseline_walk(&walker, &params, values, NULL, &report, &events, &err),
-                         FDS_ERR_CANCELLED);
+        assert_int_equal(baseline_walk(&job, look_at_nothing, NULL, &err), FDS_ERR_CANCELLED);
+        baseline_job_free(&job);
         assert_int_equal(seen.done, threads == 1 ? 4 : 6);
     }
     free(values);
 }
 
-static void failures_and_wishes_to_stop_end_a_walk(void **state) {
+static void failures_and_cancelling_end_a_walk(void **state) {
     (void)state;
     array_walk w = random_walk(N);
     fds_params params = {.permutations = 200, .seed = 2, .threads = 2};
@@ -305,14 +341,11 @@ static void failures_and_wishes_to_stop_end_a_walk(void **state) {
     fds_error err = {0};
     fds_progress seen;
     fds_events events = {.progress = stop_at_once, .user = &seen};
-    baseline_walker walker = {N, COLUMNS, walk_array, &w};
-    assert_int_equal(
-        baseline_walk(&walker, &params, out.values, out.errors, &out.report, &events, &err),
-        FDS_ERR_CANCELLED);
+    assert_int_equal(walk_with(&w, &params, &events, &out, &err), FDS_ERR_CANCELLED);
     assert_int_equal(seen.done, BASELINE_ROUND);
     assert_int_equal(seen.total, 200);
     w.fail_player = 3;
-    expect_error(walk(&w, &params, &out, &err), FDS_ERR_DIVERGED, &err, "player 3 was told");
+    expect_error(walk(&w, &params, &out, &err), FDS_ERR_DIVERGED, &err, "player 3 must fail");
     free((void *)(uintptr_t)w.asked.game.v);
 }
 
@@ -325,23 +358,23 @@ static fds_status small_walk(fds_error *err) {
     return status;
 }
 
-static void a_walk_survives_want_of_memory(void **state) {
+static void a_walk_survives_out_of_memory(void **state) {
     (void)state;
     each_allocation_fails("a walk", small_walk);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_order_is_as_likely),
+        cmocka_unit_test(every_permutation_is_equally_likely),
         cmocka_unit_test(means_and_errors_are_those_of_two_passes),
-        cmocka_unit_test(the_change_is_looked_at_every_hundred_orders),
+        cmocka_unit_test(the_change_is_computed_every_hundred_permutations),
         cmocka_unit_test(players_who_add_nothing_do_not_change),
         cmocka_unit_test(walks_end_where_they_say),
         cmocka_unit_test(walks_stop_when_values_have_settled),
         cmocka_unit_test(threads_change_no_bit_of_a_walk),
-        cmocka_unit_test(a_round_has_an_order_for_every_worker),
-        cmocka_unit_test(failures_and_wishes_to_stop_end_a_walk),
-        cmocka_unit_test(a_walk_survives_want_of_memory),
+        cmocka_unit_test(a_round_has_a_permutation_for_every_worker),
+        cmocka_unit_test(failures_and_cancelling_end_a_walk),
+        cmocka_unit_test(a_walk_survives_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

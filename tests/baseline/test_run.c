@@ -121,7 +121,7 @@ static void few_players_and_few_classes(void **state) {
         }
 }
 
-/* Two samples alike in all: kernel regression cannot tell their owners apart. */
+/* Two equal samples: kernel regression cannot distinguish their owners. */
 static void twins_are_worth_the_same(void **state) {
     (void)state;
     const float train[] = {0, 1, 0, 1, 1, 0, 0, 0}, test[] = {0, 1, 1, 0};
@@ -179,10 +179,10 @@ static void parts_that_do_not_fit_are_refused(void **state) {
     data.problem = &changed;
     changed.test_count = 3;
     expect_failure(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_SHAPE, &err,
-                   "4 test samples and 2 classes, the data of 3, 3 and 2");
+                   "4 test samples and 2 classes, the data has 3, 3 and 2");
     changed.test_count = 0;
     expect_failure(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
-                   "no test samples");
+                   "no samples chosen");
     data = good;
     data.labels = bad;
     expect_failure(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_USAGE, &err,
@@ -205,7 +205,7 @@ static void parts_that_do_not_fit_are_refused(void **state) {
     data = good;
     data.made = make_value(&other, &p, 1);
     expect_failure(fds__baseline(&loo, &data, out, NULL, NULL, NULL, &err), FDS_ERR_SHAPE, &err,
-                   "the utility function is of 4 players");
+                   "the utility function has 4 players");
     fds_utility_free((fds_utility *)(uintptr_t)data.made);
     game_free(&other);
     fds_table_free(table);
@@ -213,7 +213,7 @@ static void parts_that_do_not_fit_are_refused(void **state) {
     game_free(&g);
 }
 
-/* Parameters of the value function are those of fds__utility_params_default where none are given. */
+/* Without parameters, a utility function has those of fds__utility_params_default. */
 static void without_parameters_the_usual_ones_are_taken(void **state) {
     (void)state;
     static const char *const free_of_tables[] = {"gshapley", "freeshap", "knn:2@model"};
@@ -241,7 +241,7 @@ static size_t most_of(const char *method, size_t players, uint32_t classes) {
     return most;
 }
 
-static void methods_foretell_how_many_they_ask_for(void **state) {
+static void the_most_coalitions_are_known_beforehand(void **state) {
     (void)state;
     assert_int_equal(most_of("loo", 100, 10), 101);
     assert_int_equal(most_of("tmc", 100, 10), 99002);
@@ -254,15 +254,15 @@ static void methods_foretell_how_many_they_ask_for(void **state) {
     static const char *const none[] = {"gshapley", "freeshap", "knn:5", "random", "same-label"};
     for (size_t i = 0; i < COUNT(none); i++)
         assert_int_equal(most_of(none[i], 100, 10), 0);
-    fds_params params = {.method = "tmc", .until = -1};
+    fds_params params = {.method = "tmc", .scorer = 9};
     fds_error err = {0};
     size_t most;
     expect_failure(fds__baseline_most(&params, 10, 2, &most, &err), FDS_ERR_USAGE, &err,
-                   "`until` must be from 0 (got -1)");
+                   "`scorer` 9: there are 0 to 3");
 }
 
 /* On a game of 40 players, of which few coalitions repeat. */
-static void and_ask_for_no_more(void **state) {
+static void no_method_asks_for_more(void **state) {
     (void)state;
     enum { N = 40, X = 12 };
     game g = {.train = vectors(N, 3, 5), .test = vectors(X, 3, 6), .input_count = X};
@@ -315,7 +315,7 @@ typedef struct {
 
 static bool follow(void *user, const fds_progress *progress) {
     follower *f = user;
-    if (progress->total == 0) /* sub-models, told by the table's game */
+    if (progress->total == 0) /* sub-models, reported by the game of the table */
         return false;
     assert_true(progress->done >= f->done && progress->done <= progress->total);
     f->done = progress->done;
@@ -323,10 +323,10 @@ static bool follow(void *user, const fds_progress *progress) {
     return f->stop_at && progress->done >= f->stop_at;
 }
 
-static void methods_tell_how_far_they_are_and_stop_when_asked(void **state) {
+static void methods_report_progress_and_can_be_cancelled(void **state) {
     (void)state;
     static const char *const names[] = {"loo", "tmc", "beta:4,1", "banzhaf"};
-    static const uint64_t totals[] = {6, 40 * 6, 40 * 6, 60};
+    static const uint64_t totals[] = {7, 40 * 6, 40 * 6, 60};
     game g = game_vectors(6, 4, 2, 7);
     for (size_t m = 0; m < COUNT(names); m++) {
         follower f = {0};
@@ -345,7 +345,7 @@ static void methods_tell_how_far_they_are_and_stop_when_asked(void **state) {
 
 /* Every allocation of a run from a table, and every file operation of one that fills it, fails
  * once; test_ask.c has the allocations of filling. */
-static void every_fault_is_told_and_leaks_nothing(void **state) {
+static void every_fault_is_reported_and_leaks_nothing(void **state) {
     (void)state;
     game g = game_vectors(2, 3, 2, 7);
     call whole = call_of(&g, "kernel", "tmc", FDS__SCORER_ACCURACY);
@@ -387,10 +387,10 @@ int main(void) {
         IN_SCRATCH(no_orders_said_means_those_of_the_method),
         IN_SCRATCH(parts_that_do_not_fit_are_refused),
         cmocka_unit_test(without_parameters_the_usual_ones_are_taken),
-        cmocka_unit_test(methods_foretell_how_many_they_ask_for),
-        IN_SCRATCH(and_ask_for_no_more),
-        IN_SCRATCH(methods_tell_how_far_they_are_and_stop_when_asked),
-        IN_SCRATCH(every_fault_is_told_and_leaks_nothing),
+        cmocka_unit_test(the_most_coalitions_are_known_beforehand),
+        IN_SCRATCH(no_method_asks_for_more),
+        IN_SCRATCH(methods_report_progress_and_can_be_cancelled),
+        IN_SCRATCH(every_fault_is_reported_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

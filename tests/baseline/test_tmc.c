@@ -16,7 +16,7 @@ static fds_params params_of(const char *name, size_t permutations, uint64_t seed
 
 static fds_status try_tmc(asked_game *a, const fds_params *params, outcome *o, fds_error *err) {
     *o = (outcome){.report = {.change = NAN}};
-    return try_asking(baseline_tmc.run, a, params, o->values, o->errors, &o->report, err);
+    return try_asking(&baseline_tmc, a, params, o->values, o->errors, &o->report, err);
 }
 
 static outcome tmc(const array_game *game, const fds_params *params) {
@@ -54,7 +54,7 @@ static void errors_halve_with_four_times_the_orders(void **state) {
     double *v = accuracies(MOST, 1, 1), truth[MOST];
     array_game game = {MOST, 1, v};
     exact_values(&game, FDS_SAMPLER_KERNEL, NULL, 1, truth);
-    expect_errors_to_halve(baseline_tmc.run, &game, truth, params_of("tmc", 0, 0), 100, 30);
+    expect_errors_to_halve(&baseline_tmc, &game, truth, params_of("tmc", 0, 0), 100, 30);
     free(v);
 }
 
@@ -128,7 +128,7 @@ static void a_dummy_gets_nothing_and_twins_nearly_the_same(void **state) {
     assert_true(fabs(o.values[0] - 0.25) < 4 * o.errors[0]);
 }
 
-/* A game of which every coalition is worth the same, 0 among them: nothing is divided by 0. */
+/* All coalitions have the same utility, 0 among them: nothing is divided by 0. */
 static void constant_games_give_zeros(void **state) {
     (void)state;
     static const double levels[] = {0, 0.5, -3};
@@ -150,7 +150,7 @@ static void constant_games_give_zeros(void **state) {
 
 /* ---- truncation and stopping ---- */
 
-/* Algorithm 1 with the authors' count, an order at a time; returns the places left out. */
+/* Algorithm 1 with the authors' count, one permutation at a time; returns the skipped places. */
 static size_t plain_tmc(const array_game *g, const fds_params *params, size_t permutations,
                         double *values) {
     size_t n = g->players, columns = g->columns, skipped = 0, all = ((size_t)1 << n) - 1;
@@ -190,7 +190,7 @@ static double *saturating(size_t n, size_t columns) {
     return v;
 }
 
-static void orders_end_after_the_sixth_place_that_is_near(void **state) {
+static void permutations_end_after_the_sixth_place_that_is_near(void **state) {
     (void)state;
     for (size_t columns = 1; columns <= 3; columns += 2) {
         double *v = saturating(MOST, columns), wanted[MOST * 3];
@@ -253,7 +253,7 @@ static void it_stops_when_values_have_settled(void **state) {
     for (size_t i = 0; i < 6; i++)
         change += fabs(now[i] - before[i]) / fabs(now[i]) / 6;
     assert_true(fabs(change - o.report.change) < 1e-9 && change < 0.05);
-    print_message("# settled after %zu orders\n", o.report.permutations);
+    print_message("# converged after %zu permutations\n", o.report.permutations);
     /* and no look before was below it */
     for (size_t t = 200; t < o.report.permutations; t += 100) {
         params.permutations = t;
@@ -350,7 +350,7 @@ static void weights_of_many_players_stay_finite(void **state) {
                             .report = &report};
         fds_error err;
         double sum = 0;
-        expect_ok(baseline_tmc.run(&job, &err), &err);
+        expect_ok(run_job(&baseline_tmc, &job, &err), &err);
         for (size_t i = 0; i < n; i++)
             sum += values[i]; /* every marginal is 1: the weights themselves */
         assert_true(fabs(sum / (double)n - 1) < 1e-9);
@@ -387,7 +387,7 @@ static void faults_are_passed_on_and_leak_nothing(void **state) {
     (void)state;
     each_allocation_fails("tmc", small_run);
     fds_params params = params_of("tmc", 60, 1);
-    expect_failures_passed_on(baseline_tmc.run, &params, 7);
+    expect_failures_passed_on(&baseline_tmc, &params, 7);
 }
 
 int main(void) {
@@ -398,7 +398,7 @@ int main(void) {
         cmocka_unit_test(one_and_two_players),
         cmocka_unit_test(a_dummy_gets_nothing_and_twins_nearly_the_same),
         cmocka_unit_test(constant_games_give_zeros),
-        cmocka_unit_test(orders_end_after_the_sixth_place_that_is_near),
+        cmocka_unit_test(permutations_end_after_the_sixth_place_that_is_near),
         cmocka_unit_test(a_round_asks_for_all_its_orders_at_once),
         cmocka_unit_test(it_stops_when_values_have_settled),
         cmocka_unit_test(beta_values_are_those_of_their_definition),

@@ -181,7 +181,7 @@ static void names_that_are_not_utf8_are_refused(void **state) {
     open_fails(scratch_path("a.csv"), NULL, FDS_ERR_FORMAT, "line 1, column 3: the name is not");
 }
 
-/* A name is its bytes without the white space around them: what only looks alike stays apart. */
+/* A name is its bytes without the white space around them: equal looks are not enough. */
 static void names_are_trimmed_and_told_apart_by_their_bytes(void **state) {
     (void)state;
     fds_dataset *train, *test;

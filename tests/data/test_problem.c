@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Problems: players, test samples and training inputs are the nested balanced choices that version
- * 0.1 made, limits are told before any work, and what is missing is said. */
+ * 0.1 made, limits are reported before any work, and so is what is missing. */
 #include "fixture.h"
 
 #include "../base/faults.h"
@@ -430,12 +430,12 @@ static void other_test_data_is_refused(void **state) {
 
 /* ---- warnings ---- */
 
-static char told[2048];
+static char logged[2048];
 
 static void on_log(void *user, fds_log_level level, const char *text) {
     (void)user;
-    size_t used = strlen(told);
-    snprintf(told + used, sizeof told - used, "%s: %s\n",
+    size_t used = strlen(logged);
+    snprintf(logged + used, sizeof logged - used, "%s: %s\n",
              level == FDS_LOG_WARNING ? "warning" : "note", text);
 }
 
@@ -445,9 +445,9 @@ static void expect_told(const fds_dataset *train, const fds_dataset *test, fds_p
                         const char *text) {
     fds_problem *p = NULL;
     fds_error err = {0};
-    told[0] = 0;
+    logged[0] = 0;
     expect_ok(fds_problem_create(train, test, params, &listening, &p, &err), &err);
-    assert_string_equal(told, text);
+    assert_string_equal(logged, text);
     fds_problem_free(p);
     fds_params_free(params);
 }
@@ -649,10 +649,10 @@ static void files_give_the_same_problem(void **state) {
     fds_params *params = PARAMS("fit", "data", scratch_path("shops.csv"), "players", "30");
     fds_problem *opened = NULL;
     fds_error err = {0};
-    told[0] = 0;
+    logged[0] = 0;
     expect_ok(fds_problem_open(params, &listening, &opened, &err), &err);
-    assert_string_equal(told, "note: the data has no test part: 24 samples are set aside for "
-                              "testing\n");
+    assert_string_equal(logged, "note: the data has no test part: 24 samples are set aside for "
+                                "testing\n");
     fds_problem *made = make_problem(fds_problem_train(opened), NULL, params);
     assert_int_equal(opened->sample_count, 30);
     assert_int_equal(opened->input_count, 66);

@@ -112,7 +112,7 @@ static void reference_baseline(const reference *h, const char *method, fds__scor
     const fds__baseline_data data = {.problem = &problem,
                                      .labels = scorer == FDS__SCORER_EACH_SAMPLE ? h->predicted
                                                                                  : h->labels,
-                                     .value = &value,
+                                     .utility = &value,
                                      .table = h->table};
     expect_ok(fds__baseline(&p, &data, values, NULL, report, NULL, &err), &err);
 }

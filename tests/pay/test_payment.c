@@ -218,7 +218,7 @@ static void players_without_providers_cannot_be_paid_by_provider(void **state) {
     fds_result *r = sample();
     name_player(r, 2, "sample 9", NULL, 1, 1);
     refuse(r, "1", "provider", FDS_ERR_USAGE, "`by` provider");
-    refuse(r, "1", "provider", FDS_ERR_USAGE, "names none");
+    refuse(r, "1", "provider", FDS_ERR_USAGE, "the data names no providers");
     fds_result_free(r);
 }
 
@@ -285,7 +285,7 @@ static void sums_too_large_for_a_number_are_refused(void **state) {
     (void)state;
     fds_result *r = new_result(2, 1025, 1); /* each of the two would have a number of units */
     refuse(r, "90071992547409.91", NULL, FDS_ERR_LIMIT,
-           "`amount` 90071992547409.91 for 1025 inputs is too large in sum");
+           "`amount` 90071992547409.91 for 1025 inputs: the sum is too large");
     fds_result_free(r);
     r = new_result(2, 1000, 1); /* the sum fits, but not what the one earns and the other owes */
     for (size_t k = 0; k < 1000; k++) {
@@ -307,7 +307,7 @@ static void values_that_are_no_numbers_are_refused(void **state) {
     r->values[4] = NAN;
     refuse(r, "1", NULL, FDS_ERR_USAGE, "player 1");
     r->values[4] = INFINITY;
-    refuse(r, "1", "provider", FDS_ERR_USAGE, "not a number");
+    refuse(r, "1", "provider", FDS_ERR_USAGE, "is not finite");
     refuse(none, "1", NULL, FDS_ERR_USAGE, "no players");
     fds_result_free(r);
     fds_result_free(none);
