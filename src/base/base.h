@@ -18,6 +18,7 @@
 #include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -63,6 +64,22 @@ char *fds__strdup(const char *text);
 /* *product = a * b, false on overflow */
 static inline bool fds__mul(size_t a, size_t b, size_t *product) {
     return !__builtin_mul_overflow(a, b, product);
+}
+
+/* Allocates count zeroed items and sets a pointer to them: TRY(NEW(pointer, count, err)). */
+#define NEW(pointer, count, err)                               \
+    (((pointer) = fds__alloc_zero((count), sizeof *(pointer))) \
+         ? FDS_OK                                              \
+         : fds__fail_nomem((err), (count) * sizeof *(pointer)))
+
+/* A local pointer whose memory is freed at the end of its scope, also after a failed TRY:
+ *     OWNED double *scratch = NULL;
+ *     TRY(NEW(scratch, count, err)); */
+#define OWNED __attribute__((cleanup(fds__free_owned)))
+static inline void fds__free_owned(void *pointer) {
+    void *memory;
+    memcpy(&memory, pointer, sizeof memory);
+    fds__free(memory);
 }
 
 /* Grows an array to at least needed items with fds__realloc. */

@@ -3,7 +3,7 @@
  * sum phi = v(1) - v(0), the paper's equation for KernelSHAP and the loss of its explainer, whose
  * minimiser over all coalitions is the Shapley value. Notation and model: ls.h.
  *
- * Nothing but sums over the pairs is kept, so memory does not grow with their number. */
+ * Only sums over the pairs are kept, so memory does not grow with their number. */
 #include "ls.h"
 
 #include <string.h>

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NAME = 255 };                          /* bytes of a group's name */
+enum { MAX_NAME = 255, KMEANS_STEPS = 300 };      /* bytes of a name; at most so many steps */
 static const size_t MAX_FILE = (size_t)256 << 20; /* bytes */
 
 /* ---- from the data ---- */
@@ -154,7 +154,7 @@ fds_status fds_groups_by_model(const fds_model *model, const fds_dataset *ds,
     fds_status status = points && group_of ? find_points(model, ds, players, points, err)
                                            : fds__fail_nomem(err, n * classes * sizeof *points);
     if (status == FDS_OK)
-        status = fds__kmeans(points, n, classes, count, seed, group_of, err);
+        status = fds__kmeans(points, n, classes, count, seed, KMEANS_STEPS, group_of, err);
     if (status == FDS_OK)
         status = fds_groups_create(group_of, n, NULL, out, err);
     fds__free(points);
