@@ -139,6 +139,8 @@ struct fds_problem {
     char *text;
 };
 
+/* The samples of all players, player by player. */
+size_t fds__players_all_samples(const fds_players *players, const uint32_t **index);
 /* labels[players]: that of most of a player's samples, the lowest where several are. */
 fds_status fds__players_labels(const fds_dataset *ds, const fds_players *players, uint32_t *labels,
                                fds_error *err);
