@@ -313,8 +313,10 @@ json_t *fds__json_real(double value);
 /* Replaces dir/name; json NULL means out of memory. */
 fds_status fds__json_write(const char *dir, const char *name, const json_t *json, fds_error *err);
 fds_status fds__fail_json(fds_error *err); /* out of memory for JSON */
-/* Adds "checksum", XXH3 in 16 hexadecimal digits of all other members as compact JSON with sorted
- * keys; false: no memory. Unsealing takes it out again: FDS_ERR_CORRUPT when it does not agree. */
+/* XXH3 of a value as compact JSON with sorted keys. */
+fds_status fds__json_checksum(const json_t *json, uint64_t *sum, fds_error *err);
+/* Adds "checksum", that of all other members in 16 hexadecimal digits; false: out of memory.
+ * Unsealing removes it: FDS_ERR_CORRUPT when it does not agree. */
 bool fds__json_seal(json_t *object);
 fds_status fds__json_unseal(const char *path, json_t *object, fds_error *err);
 

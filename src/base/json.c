@@ -158,27 +158,36 @@ void fds_text_free(char *text) { fds__free(text); }
 
 /* ---- checksums ---- */
 
-static bool checksum(const json_t *object, char hex[17]) {
-    char *text = fds__json_text(object, JSON_COMPACT | JSON_SORT_KEYS);
-    if (text)
-        snprintf(hex, 17, "%016llx", (unsigned long long)fds_checksum(text, strlen(text)));
-    fds__free(text);
-    return text != NULL;
+fds_status fds__json_checksum(const json_t *json, uint64_t *sum, fds_error *err) {
+    OWNED char *text = fds__json_text(json, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        return fds__fail_json(err);
+    *sum = fds_checksum(text, strlen(text));
+    return FDS_OK;
+}
+
+static void write_hex(uint64_t sum, char hex[17]) {
+    snprintf(hex, 17, "%016llx", (unsigned long long)sum);
 }
 
 bool fds__json_seal(json_t *object) {
+    uint64_t sum = 0;
     char hex[17];
     json_object_del(object, "checksum");
-    return checksum(object, hex) && fds__json_put(object, "checksum", json_string(hex));
+    if (fds__json_checksum(object, &sum, NULL) != FDS_OK)
+        return false;
+    write_hex(sum, hex);
+    return fds__json_put(object, "checksum", json_string(hex));
 }
 
 fds_status fds__json_unseal(const char *path, json_t *object, fds_error *err) {
     char told[17] = "", hex[17];
+    uint64_t sum = 0;
     const char *text = json_string_value(json_object_get(object, "checksum"));
     snprintf(told, sizeof told, "%s", text && strlen(text) == 16 ? text : "");
     json_object_del(object, "checksum");
-    if (!checksum(object, hex))
-        return fds__fail_json(err);
+    TRY(fds__json_checksum(object, &sum, err));
+    write_hex(sum, hex);
     return strcmp(told, hex) == 0 ? FDS_OK
                                   : fds__fail(err, FDS_ERR_CORRUPT,
                                               "%s is damaged: its checksum does not agree", path);

@@ -30,21 +30,20 @@ typedef struct {
 
 static fds_status list_missing(const fds_table *table, const fds_plan *plan, fds__slot_map *seen,
                                work_list *list, fds_error *err) {
-    size_t rows = fds_plan_rows(plan), players = table->layout.players, capacity = 0;
+    size_t rows = fds_plan_rows(plan), capacity = 0;
     void *tasks = NULL;
     uint32_t unused;
-    fds_status status = fds__slot_map_reserve(seen, rows, err);
-    for (size_t row = 0; row < rows && status == FDS_OK; row++) {
-        uint64_t id = fds_coalition_id(fds_plan_coalition(plan, row), players);
+    TRY(fds__slot_map_reserve(seen, rows, err));
+    for (size_t row = 0; row < rows; row++) {
+        uint64_t id = fds_coalition_id(fds_plan_coalition(plan, row), table->layout.players);
         if (!fds__slot_map_add(seen, id, 0) || fds__slot_map_find(&table->index, id, &unused))
             continue;
-        status = fds__grow(&tasks, &capacity, list->count + 1, sizeof(task), err);
-        if (status == FDS_OK)
-            ((task *)tasks)[list->count++] = (task){.row = (uint32_t)row};
+        TRY(fds__grow(&tasks, &capacity, list->count + 1, sizeof(task), err));
+        list->tasks = tasks;
+        list->tasks[list->count++] = (task){.row = (uint32_t)row};
     }
-    list->tasks = tasks;
     list->different = seen->count;
-    return status;
+    return FDS_OK;
 }
 
 static fds_status give_slots(const fds_table *table, work_list *list, fds_error *err) {
@@ -82,7 +81,7 @@ static fds_status list_work(const fds_table *table, const fds_plan *plan, work_l
 
 /* The utility function serves a limited number of threads. */
 static unsigned workers_for(const fds_table *table, unsigned threads, size_t count) {
-    return MIN(fds__pool_workers(threads, count), MAX(table->value->workers, 1u));
+    return MIN(fds__pool_workers(threads, count), MAX(table->utility->workers, 1u));
 }
 
 fds_status fds_table_estimate(const fds_table *table, const fds_plan *plan, unsigned threads,
@@ -92,10 +91,8 @@ fds_status fds_table_estimate(const fds_table *table, const fds_plan *plan, unsi
     uint64_t disk_free;
     fds_status status = list_work(table, plan, &list, err);
     fds__free(list.tasks);
-    if (status == FDS_OK)
-        status = fds__disk_free(table->dir, &disk_free, err);
-    if (status != FDS_OK)
-        return status;
+    TRY(status);
+    TRY(fds__disk_free(table->dir, &disk_free, err));
     /* per worker answers and a record while filling, a window while reading; and the index */
     uint64_t workers = workers_for(table, threads, list.count);
     uint64_t each = layout->values * sizeof(float) + layout->record_size;
@@ -156,7 +153,7 @@ static fds_status compute(void *context, size_t job, unsigned worker, fds_error 
     task *t = &f->tasks[job];
     const uint64_t *coalition = fds_plan_coalition(f->plan, t->row);
     uint32_t number = (uint32_t)(t->slot / layout->records);
-    TRY(fds_utility_eval(table->value, worker, coalition, w->probs, err));
+    TRY(fds_utility_eval(table->utility, worker, coalition, w->probs, err));
     TRY(fds__segment_put(layout, coalition, w->probs, w->record, err));
     if (w->file.fd < 0 || w->number != number)
         TRY(enter_segment(table, w, number, FDS__ACCESS_UPDATE, err));

@@ -175,14 +175,15 @@ fds_status fds__regression_eval(const void *self, unsigned worker, const uint64_
 /* scores (classes) to probabilities, in place. */
 void fds__regression_probs(const fds__regression *regression, double *scores);
 /* That of a utility function, or NULL when it is of another kind. */
-const fds__regression *fds__utility_regression(const fds_utility *value);
+const fds__regression *fds__utility_regression(const fds_utility *utility);
 
 /* As fds_utility_knn_shapley, for one input and one of its labels: values[players]. */
-fds_status fds__utility_knn_label(const fds_utility *value, size_t input, uint32_t label,
+fds_status fds__utility_knn_label(const fds_utility *utility, size_t input, uint32_t label,
                                   double *values, fds_error *err);
 
 /* The inputs of the last layer, (count, size), of a network trained on all players as "retrain:10"
- * trains. Making them adds to making->about what they depend on. */
+ * trains. Making them adds to making->about what they depend on; the caller frees both arrays, even
+ * after a failure. */
 typedef struct fds__features {
     size_t size;
     float *samples, *inputs;
@@ -191,13 +192,12 @@ typedef struct fds__features {
 fds_status fds__features_check(const fds__utility_params *params, uint32_t number, fds_error *err);
 fds_status fds__features_make(const fds__utility_making *making, fds__features *out,
                               fds_error *err);
-void fds__features_free(fds__features *features);
 
 /* The network that is trained for each coalition; NULL for kinds without one. */
-const fds_net *fds__utility_network(const fds_utility *value);
+const fds_net *fds__utility_network(const fds_utility *utility);
 /* Sets or, with NULL, removes the sink of a utility function with a network, while no worker
  * evaluates. */
-void fds__utility_set_sink(const fds_utility *value, const fds__sink *sink);
+void fds__utility_set_sink(const fds_utility *utility, const fds__sink *sink);
 
 #define FDS__MAX_UTILITY_K (1u << 20) /* the K of "retrain:K" and "knn:K" */
 #define FDS__MAX_UTILITY_WORKERS 1024u
@@ -311,15 +311,10 @@ fds_status fds__table_fill_more(fds_table *table, const fds_plan *plan, unsigned
                                 const fds_events *events, fds_error *err);
 fds_status fds__table_sync(fds_table *table, fds_error *err);
 /* What a table of so many coalitions takes on disk. */
-fds_status fds__table_bytes(const fds_utility *value, fds_store store, size_t coalitions,
+fds_status fds__table_bytes(const fds_utility *utility, fds_store store, size_t coalitions,
                             uint64_t *bytes, fds_error *err);
 
 /* ---- grouping.c ---- */
-
-/* The most frequent label of a player's samples, the lowest of several. counts[classes] must be
- * zero, and is zero again on return. */
-uint32_t fds__player_label(const fds_dataset *ds, const uint32_t *index, size_t count,
-                           size_t *counts);
 
 /* Groups from the bytes of a file, which it overwrites; data[size] must be NUL. */
 fds_status fds__groups_parse(const char *path, char *data, size_t size, const fds_players *players,
