@@ -151,16 +151,6 @@ static fds_status check_explainer(const fds_params *p, const fds__fit_settings *
     return FDS_OK;
 }
 
-static fds_status check_even(const fds_params *p, const fds__fit_settings *s, fds_error *err) {
-    if (s->sampler != FDS_SAMPLER_KERNEL && p->coalitions % 2)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "`coalitions` must be even, because the sampler draws pairs of a coalition and "
-            "its complement (got %llu)",
-            (unsigned long long)p->coalitions);
-    return FDS_OK;
-}
-
 static fds_status check_coalitions(const fds__fit_settings *s, size_t players, fds_error *err) {
     if (s->coalitions < 2)
         return fds__fail(
@@ -242,7 +232,7 @@ fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
     settle_utility(s, problem, params);
     settle_explainer(s, params);
     s->keeps_models = s->is_bank || params->keep_models;
-    TRY(check_even(params, s, err));
+    TRY(fds__check_even(params, s->sampler, err));
     TRY(check_explainer(params, s, err));
     return fds__network_check(problem, s->value.network, NULL, err);
 }
