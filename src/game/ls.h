@@ -160,8 +160,6 @@ void fds__ls_influence(const fds__ls_parts *l, size_t first, size_t count, doubl
 fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
                            const fds_ls_params *params, unsigned threads, double *values,
                            double *errors, fds_error *err);
-/* The same for a single player, whose value is v(1) - v(0). */
-fds_status fds__ls_one_player(const fds_rows *rows, double *values, double *errors, fds_error *err);
 /* The groups to shrink towards. Where whole groups are players, plain least squares divide the
  * value of each evenly among its members. */
 const fds_groups *fds__ls_groups(const fds_plan *plan, const fds_ls_params *params);

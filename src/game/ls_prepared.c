@@ -10,7 +10,6 @@
 #define MOST_KEPT ((size_t)256 << 20) /* bytes of rows and influence */
 
 struct fds__ls_prepared {
-    const fds_plan *plan;
     fds_ls_params params;
     fds__ls_parts parts;
 };
@@ -59,11 +58,10 @@ static fds_status keep_blocks(fds__ls_parts *l, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status prepare(fds__ls_prepared *p, const fds_ls_report *strengths, fds_error *err) {
+static fds_status prepare(fds__ls_prepared *p, const fds_plan *plan, const fds_ls_report *strengths,
+                          fds_error *err) {
     TRY(take_strengths(strengths, p->params.adjust == FDS_ADJUST_COUNTS, &p->parts.choice, err));
-    if (p->plan->players == 1)
-        return FDS_OK;
-    TRY(fds__ls_parts_begin(p->plan, &p->params, NULL, &p->parts, err));
+    TRY(fds__ls_parts_begin(plan, &p->params, NULL, &p->parts, err));
     TRY(fds__ls_parts_solve(&p->parts, err));
     TRY(fds__ls_parts_errors(&p->parts, err));
     return keep_blocks(&p->parts, err);
@@ -77,10 +75,9 @@ fds_status fds__ls_prepared_create(const fds_plan *plan, const fds_ls_params *pa
         return fds__fail(err, FDS_ERR_USAGE, "least squares prepared once take no surrogate game");
     fds__ls_prepared *p;
     TRY(NEW(p, 1, err));
-    p->plan = plan;
     p->params = *params;
     fds__blas_begin();
-    fds_status status = prepare(p, strengths, err);
+    fds_status status = prepare(p, plan, strengths, err);
     fds__blas_end();
     if (status == FDS_OK)
         *out = p;
@@ -117,8 +114,6 @@ fds_status fds__ls_prepared_solve(const fds__ls_prepared *p, const double *v, si
     fds_rows rows = {columns, read_array, &a};
     if (columns == 0)
         return fds__fail(err, FDS_ERR_USAGE, "least squares of no columns");
-    if (p->plan->players == 1)
-        return fds__ls_one_player(&rows, values, errors, err);
     fds__blas_begin();
     fds_status status = fds__ls_columns(&p->parts, &rows, &p->params, 1, values, errors, err);
     fds__blas_end();

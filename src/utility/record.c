@@ -47,8 +47,6 @@
  */
 #include "utility/utility.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are written as memory is");
-
 #define READ_BYTES ((size_t)1 << 20) /* records are read in runs of about so many bytes */
 
 /* ---- bytes ---- */
