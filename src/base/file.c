@@ -158,7 +158,7 @@ fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *e
                              uint8_t **data, size_t *size, fds_error *err) {
     uint8_t *raw = NULL;
     size_t raw_size = 0, half = fds__memory_bytes() / 2, most = MIN(limit, half);
-    size_t slack = most / 1000 + 1024; /* what gzip may add to bytes it cannot pack */
+    size_t slack = most / 1000 + 1024; /* gzip may add so much to data that it cannot pack */
     fds_status status = read_whole(path, most + slack, events, &raw, &raw_size, err);
     if (raw_size >= 2 && raw[0] == 0x1f && raw[1] == 0x8b) {
         status = gunzip(path, raw, raw_size, most, events, data, size, err);

@@ -173,14 +173,14 @@ bool fds__json_seal(json_t *object) {
 }
 
 fds_status fds__json_unseal(const char *path, json_t *object, fds_error *err) {
-    char told[17] = "", hex[17];
+    char stored[17] = "", hex[17];
     uint64_t sum = 0;
     const char *text = json_string_value(json_object_get(object, "checksum"));
-    snprintf(told, sizeof told, "%s", text && strlen(text) == 16 ? text : "");
+    snprintf(stored, sizeof stored, "%s", text && strlen(text) == 16 ? text : "");
     json_object_del(object, "checksum");
     TRY(fds__json_checksum(object, &sum, err));
     write_hex(sum, hex);
-    return strcmp(told, hex) == 0 ? FDS_OK
-                                  : fds__fail(err, FDS_ERR_CORRUPT,
-                                              "%s is damaged: its checksum does not agree", path);
+    return strcmp(stored, hex) == 0 ? FDS_OK
+                                    : fds__fail(err, FDS_ERR_CORRUPT,
+                                                "%s is damaged: its checksum does not agree", path);
 }

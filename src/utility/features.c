@@ -8,7 +8,7 @@
 enum { EPOCHS = 10 };
 
 fds_status fds__features_check(const fds__utility_params *params, uint32_t number, fds_error *err) {
-    (void)number; /* of neighbours */
+    (void)number; /* K counts neighbours, not epochs */
     return fds__retrain_check(params, EPOCHS, err);
 }
 

@@ -11,11 +11,11 @@
 
 /* ---- which utility ---- */
 
-bool fds__is_retrain(const char *kind) { return kind && strncmp(kind, "retrain", 7) == 0; }
+/* Trains a network for each coalition. */
+static bool is_retrain(const char *kind) { return kind && strncmp(kind, "retrain", 7) == 0; }
 
 bool fds__has_training(const char *kind) {
-    return fds__is_retrain(kind) ||
-           (kind && (strncmp(kind, "entk:", 5) == 0 || strstr(kind, "@model")));
+    return is_retrain(kind) || (kind && (strncmp(kind, "entk:", 5) == 0 || strstr(kind, "@model")));
 }
 
 bool fds__has_network(const char *kind) {
@@ -249,7 +249,7 @@ fds_status fds__game_announce(const fds__game *g, bool is_most, uint64_t memory,
                               const fds_events *events, fds_error *err) {
     const fds_table_cost *c = &g->cost;
     char disk[32], left[32], space[48] = "";
-    const char *what = fds__is_retrain(g->kind) ? "sub-models to train" : "coalitions to compute";
+    const char *what = is_retrain(g->kind) ? "sub-models to train" : "coalitions to compute";
     show_bytes(c->disk, disk);
     show_bytes(c->disk_free, left);
     if (c->disk > c->disk_free)

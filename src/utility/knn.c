@@ -7,8 +7,8 @@
  * so that the utility of the empty coalition is 0. Its Shapley values are known exactly: Jia et
  * al., "Efficient task-specific data valuation for nearest neighbor algorithms", VLDB 2019, Theorem
  * 1. Distances are Euclidean, on normalised values ("knn:K") or on the features of a network
- * trained on all players' samples ("knn:K@model"; features.c). Of two equal distances that of the
- * lower sample number counts as nearer.
+ * trained on all players' samples ("knn:K@model"; features.c). Of two samples at the same distance,
+ * the one with the lower number is nearer.
  */
 #include "utility/utility.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of utilities on disk: opening it, and checking all that is there.
+ * The table of utilities on disk: opening it, and checking all of its records.
  *
  * A folder: table.json (describe.c), segments (segment.c), and .lock, an empty file that the
  * process using the table locks. Opening reads every record once, as record.c describes. The index
@@ -117,7 +117,7 @@ static fds_status list_folder(const char *dir, char ***names, size_t *count, boo
     return status;
 }
 
-/* Looks before it locks: a folder that is not a table stays as it is. */
+/* Checks before it locks, so that a folder that is not a table stays unchanged. */
 static fds_status lock_folder(fds_table *table, fds_error *err) {
     char **names, path[FDS__PATH_MAX];
     size_t count;

@@ -206,8 +206,8 @@ void fds__utility_set_sink(const fds_utility *utility, const fds__sink *sink);
 
 /* ---- games.c ---- */
 
-bool fds__is_retrain(const char *kind);   /* it trains a network for each coalition */
-bool fds__has_training(const char *kind); /* it trains one at all; NULL does not */
+/* Whether a kind trains a network, and whether it has one; false for NULL. */
+bool fds__has_training(const char *kind);
 bool fds__has_network(const char *kind);
 /* Whether providers are the players; problem NULL: not made yet. */
 bool fds__is_by_provider(const fds_problem *problem, const fds_params *params);
