@@ -24,11 +24,13 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define FDS__PATH_MAX 4096
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files have the byte order of memory");
+
 /* ---- errors ---- */
 
 /* Fills err (may be NULL) and returns status, so that a failure is one line:
  *     return fds__fail(err, FDS_ERR_FORMAT, "%s: byte %zu: ...", path, at);
- * Names from data may stand in the text as they are: it is sanitized (fds__text_sanitize). */
+ * It sanitizes the text (fds__text_sanitize): arguments may come from data. */
 __attribute__((format(printf, 3, 4))) fds_status fds__fail(fds_error *err, fds_status status,
                                                            const char *format, ...);
 fds_status fds__fail_nomem(fds_error *err, size_t size);
@@ -59,7 +61,7 @@ void *fds__alloc_zero(size_t count, size_t size); /* NULL on overflow of count *
 void *fds__realloc(void *old, size_t size);
 void *fds__alloc_aligned(size_t size); /* to 64 bytes, zeroed; freed by fds__free as well */
 void fds__free(void *memory);
-uint64_t fds__memory_bytes(void); /* of the machine, or less where the process may have less */
+uint64_t fds__memory_bytes(void); /* of the machine, or the limit of the process */
 char *fds__strdup(const char *text);
 /* *product = a * b, false on overflow */
 static inline bool fds__mul(size_t a, size_t b, size_t *product) {
@@ -120,46 +122,43 @@ bool fds__is_control(uint32_t code); /* C0, DEL, C1: a terminal obeys them */
 /* In place: control characters except newline and tab, and bytes that are not UTF-8, become "?". */
 void fds__text_sanitize(char *text);
 bool fds__is_utf8(const char *text);
-/* Adds a text as a field of a CSV file, quoted where it must be. One that a spreadsheet would run
- * as a formula (it begins with = + - @ tab or CR and is no number) gets a ' in front. */
+/* Adds a text as a field of a CSV file, quoted where necessary. A text that a spreadsheet would run
+ * as a formula (it begins with = + - @ tab or CR and is not a number) gets a ' in front. */
 void fds__text_csv(fds__text *text, const char *field);
 fds_status fds__text_check(const fds__text *text, fds_error *err);
 
 /* ---- small statistics: stats.c ---- */
 
-/* The place of the greatest, the lowest of several. */
+/* The index of the greatest value, the lowest of several. */
 uint32_t fds__argmax(const double *values, uint32_t count);
 uint32_t fds__argmax_f32(const float *values, uint32_t count);
-/* Pearson's correlation of a and b over the places that are in (NULL: all); NaN when undefined:
- * fewer than three, or all alike but for rounding (a variance of 1e-12 of their mean square). */
+/* Pearson's correlation of a and b where in is true (NULL: everywhere); NaN when undefined: fewer
+ * than three values, or all equal up to rounding (a variance of 1e-12 of their mean square). */
 double fds__correlation(const double *a, const double *b, const bool *in, size_t count);
 /* out[j * rows + i] = in[i * columns + j] */
 void fds__transpose(const double *in, size_t rows, size_t columns, double *out);
-/* Places by falling value, those of equal values by number, NaN last. */
+/* Indices by descending value, equal values by ascending index, NaN last. */
 fds_status fds__rank(const double *values, size_t count, size_t *order, fds_error *err);
-/* A number that is a function of a seed and of which draw it is: neighbours stay far apart. */
+/* The seed of a draw; those of neighbouring seeds and draws are far apart. */
 uint64_t fds__draw_seed(uint64_t seed, uint64_t draw);
-/* a times b as the decimal numbers that they were written as: 0.0001f times 10 is 0.001f to the bit. */
-float fds__decimal_product(float a, float b);
 /* The decimal number of few digits that a float was written as: 0.1f gives 0.1. With three digits or
- * more it may be another one in the seventh: 0.000986f gives 0.0009860001. */
+ * more the seventh may differ: 0.000986f gives 0.0009860001. */
 double fds__decimal(float value);
+/* The product of these decimal numbers: 0.0001f times 10 is 0.001f to the bit. */
+float fds__decimal_product(float a, float b);
 
 /* ---- files ---- */
 
 /* Reads a regular file of at most limit bytes and adds a NUL; the caller fds__frees *data. */
 fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
                           fds_error *err);
-/* The same, with gzip undone where the file begins with its magic number. limit is of the result,
- * which may also not take more than half of the memory: readers make a copy of it. Reports to
- * events (stage "read"), which may cancel it. */
+/* The same, and unpacks a file that begins with gzip's magic number. limit is of the result, which
+ * may not take more than half of the memory either: readers copy it. Reports to events (stage
+ * "read"), which may cancel it. */
 fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *events,
                              uint8_t **data, size_t *size, fds_error *err);
-/* How many bytes are read between two reports. */
+/* Bytes between two reports. */
 #define FDS__READ_STEP ((size_t)16 << 20)
-
-/* The same descriptor, or one above the standard three in its place; -1 with errno on failure. */
-int fds__fd_above_standard(int fd);
 
 /* A new file: written beside its target, then renamed over it in one step. */
 typedef struct fds__out fds__out;
@@ -213,16 +212,16 @@ fds_status fds__file_sync(fds__file *file, fds_error *err);
 /* Locks the file until it is closed or the process ends. Does not wait: FDS_ERR_IO when another
  * process holds the lock. user is what the message says is in use. */
 fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err);
-/* Maps the first size (> 0) bytes for reading. The file must be that long: a touch beyond its end
+/* Maps the first size (> 0) bytes for reading. The file must be that long: access beyond its end
  * kills the process. The mapping stays valid after the file is closed. */
 fds_status fds__file_map(fds__file *file, size_t size, const uint8_t **data, fds_error *err);
 void fds__file_unmap(const uint8_t *data, size_t size); /* NULL is fine */
 
-/* When it returns, what was created, renamed or removed in the folder is on the disk. */
+/* When it returns, everything created, renamed or removed in the folder is on the disk. */
 fds_status fds__dir_sync(const char *path, fds_error *err);
-/* The same for the folder that path lies in, so that a new path outlives a loss of power. */
+/* The same for the folder of path, so that a new path survives a loss of power. */
 fds_status fds__dir_sync_parent(const char *path, fds_error *err);
-/* Bytes that this process may still write on the disk that path lies on. */
+/* Bytes that this process may still write on the disk of path. */
 fds_status fds__disk_free(const char *path, uint64_t *bytes, fds_error *err);
 /* Removes the temporary files that killed writers of path left beside it. The caller must hold a
  * lock that keeps others from writing path. */
@@ -243,15 +242,14 @@ typedef fds_status (*fds__job)(void *context, size_t job, unsigned worker, fds_e
 fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *context,
                          const char *stage, const char *unit, const fds_events *events,
                          fds_error *err);
-/* For long jobs, between their steps: reports now and then, and fails with FDS_ERR_CANCELLED, on every
- * worker, once the caller's progress asks to stop. Does nothing outside a parallel loop. */
+/* For long jobs, between their steps: reports progress and, once the caller's callback cancels, fails
+ * with FDS_ERR_CANCELLED on every worker. Does nothing outside a parallel loop. */
 fds_status fds__pool_check(fds_error *err);
 /* How many workers fds__pool_run will use, for sizing per-worker state. */
 unsigned fds__pool_workers(unsigned threads, size_t count);
 
-/* From begin to end OpenBLAS has one thread: its own would be in the way of ours, and its sums
- * depend on their number. The last of all ends, on whatever thread, leaves it as the first begin
- * found it. */
+/* Between begin and end OpenBLAS has one thread: its threads would slow ours down, and its sums
+ * depend on their number. Calls nest, on any thread; the last end restores the number of threads. */
 void fds__blas_begin(void);
 void fds__blas_end(void);
 
@@ -272,12 +270,12 @@ enum fds__purpose {
     FDS__PURPOSE_SPLIT = 3,      /* choice of samples: a = sample id */
     FDS__PURPOSE_COALITION = 4,  /* coalitions: a = sampler, b = draw */
     FDS__PURPOSE_KMEANS = 5,     /* first centres of k-means: a = centre */
-    FDS__PURPOSE_VALIDATION = 6, /* which inputs an explainer does not see: a = input's place */
+    FDS__PURPOSE_VALIDATION = 6, /* validation inputs of an explainer: a = index of the input */
     FDS__PURPOSE_TRAINING = 7, /* order of an explainer's inputs: a = epoch, b = 1 for warming up */
     FDS__PURPOSE_DRAW = 8,     /* coalitions of an explainer's steps: a = epoch, b = step */
-    FDS__PURPOSE_PERMUTE = 9,  /* orders of the players: a = order */
+    FDS__PURPOSE_PERMUTE = 9,  /* permutations of the players: a = permutation */
     FDS__PURPOSE_SUBSET = 10,  /* coalitions of the baselines: a = coalition */
-    FDS__PURPOSE_CONTROL = 11, /* values that mean nothing: a = player */
+    FDS__PURPOSE_CONTROL = 11, /* random values, a control: a = player */
     FDS__PURPOSE_FLIP = 12,    /* wrong labels: a = 0 whose, 1 which, b = sample id */
 };
 
@@ -298,8 +296,8 @@ static inline size_t fds__shape_size(fds_shape s) {
 
 /* A value as text (flags as for json_dumps); the caller fds__frees it. NULL: out of memory. */
 char *fds__json_text(const json_t *value, size_t flags);
-/* The text at place, made from value where there is none yet, whichever thread asks first; the owner
- * of place fds__frees it. "{}": no memory. */
+/* The text at place; the first call, on any thread, makes it from value, and the owner of place
+ * fds__frees it. "{}": out of memory. */
 const char *fds__json_once(char **place, const json_t *value);
 /* JSON from memory, without repeated keys; where names it in messages. */
 fds_status fds__json_parse(const char *where, const char *text, size_t size, json_t **out,
@@ -313,8 +311,10 @@ json_t *fds__json_real(double value);
 /* Replaces dir/name; json NULL means out of memory. */
 fds_status fds__json_write(const char *dir, const char *name, const json_t *json, fds_error *err);
 fds_status fds__fail_json(fds_error *err); /* out of memory for JSON */
-/* Adds "checksum", XXH3 in 16 hexadecimal digits of all other members as compact JSON with sorted
- * keys; false: no memory. Unsealing takes it out again: FDS_ERR_CORRUPT when it does not agree. */
+/* XXH3 of a value as compact JSON with sorted keys. */
+fds_status fds__json_checksum(const json_t *json, uint64_t *sum, fds_error *err);
+/* Adds "checksum", that of all other members in 16 hexadecimal digits; false: out of memory.
+ * Unsealing removes it: FDS_ERR_CORRUPT when it does not agree. */
 bool fds__json_seal(json_t *object);
 fds_status fds__json_unseal(const char *path, json_t *object, fds_error *err);
 

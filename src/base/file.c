@@ -30,24 +30,10 @@ static bool io_fails(void) {
     return true;
 }
 
-/* Never 0, 1 or 2, which are free where a daemon has closed them: what others print would land in
- * our file. */
+/* Never returns 0, 1 or 2, which are free where a daemon has closed them: other code would print
+ * into our file. */
 static int io_open(const char *path, int flags, mode_t mode) {
     int fd = io_fails() ? -1 : open(path, flags | O_CLOEXEC, mode);
-    return fds__fd_above_standard(fd);
-}
-static ssize_t io_read(int fd, void *data, size_t size) {
-    return io_fails() ? -1 : read(fd, data, size);
-}
-static ssize_t io_write(int fd, const void *data, size_t size) {
-    return io_fails() ? -1 : write(fd, data, size);
-}
-static int io_fsync(int fd) { return io_fails() ? -1 : fsync(fd); }
-static int io_rename(const char *from, const char *to) {
-    return io_fails() ? -1 : rename(from, to);
-}
-
-int fds__fd_above_standard(int fd) {
     if (fd < 0 || fd > STDERR_FILENO)
         return fd;
     int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), reason = errno;
@@ -63,49 +49,35 @@ static fds_status fail_too_large(fds_error *err, const char *path, size_t size, 
                      limit);
 }
 
+static fds_status read_open(fds__file *file, size_t limit, const fds_events *events, uint8_t **data,
+                            size_t *size, fds_error *err) {
+    const double start_s = fds__now_s();
+    uint64_t total = 0;
+    TRY(fds__file_size(file, &total, err));
+    if (total > limit)
+        return fail_too_large(err, file->path, (size_t)total, limit);
+    OWNED uint8_t *buffer = fds__alloc((size_t)total + 1);
+    if (!buffer)
+        return fds__fail_nomem(err, (size_t)total + 1);
+    for (size_t used = 0, step; used < total; used += step) {
+        step = MIN((size_t)total - used, FDS__READ_STEP);
+        TRY(fds__report(events, "read", "bytes", used, total, start_s, err));
+        TRY(fds__file_read_at(file, buffer + used, step, used, err));
+    }
+    buffer[total] = 0;
+    *data = buffer;
+    *size = (size_t)total;
+    buffer = NULL; /* the caller's now */
+    return FDS_OK;
+}
+
 static fds_status read_whole(const char *path, size_t limit, const fds_events *events,
                              uint8_t **data, size_t *size, fds_error *err) {
-    double start_s = fds__now_s();
-    /* O_NONBLOCK: opening a named pipe must not wait for a writer */
-    int fd = io_open(path, O_RDONLY | O_NONBLOCK, 0);
-    if (fd < 0)
-        return fds__fail_errno(err, "open", path);
-    fds_status status = FDS_OK;
-    uint8_t *buffer = NULL;
-    size_t used = 0;
-    struct stat about;
-    if (io_fails() || fstat(fd, &about) != 0)
-        status = fds__fail_errno(err, "examine", path);
-    else if (!S_ISREG(about.st_mode))
-        status = fds__fail(err, FDS_ERR_FORMAT, "%s: not a regular file", path);
-    else if ((uint64_t)about.st_size > limit)
-        status = fail_too_large(err, path, (size_t)about.st_size, limit);
-    else if (!(buffer = fds__alloc((size_t)about.st_size + 1)))
-        status = fds__fail_nomem(err, (size_t)about.st_size + 1);
-    while (status == FDS_OK && used < (size_t)about.st_size) {
-        status = fds__report(events, "read", "bytes", used, (uint64_t)about.st_size, start_s, err);
-        if (status != FDS_OK)
-            break;
-        ssize_t got = io_read(fd, buffer + used, MIN((size_t)about.st_size - used, FDS__READ_STEP));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            status = fds__fail_errno(err, "read", path);
-        if (got == 0)
-            status = fds__fail(err, FDS_ERR_IO, "%s: ended at byte %zu of %lld while it was read",
-                               path, used, (long long)about.st_size);
-        if (got > 0)
-            used += (size_t)got;
-    }
-    close(fd);
-    if (status != FDS_OK) {
-        fds__free(buffer);
-        return status;
-    }
-    buffer[used] = 0;
-    *data = buffer;
-    *size = used;
-    return FDS_OK;
+    fds__file file;
+    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
+    fds_status status = read_open(&file, limit, events, data, size, err);
+    fds__file_close(&file);
+    return status;
 }
 
 fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
@@ -122,10 +94,52 @@ static void zlib_free(void *unused, void *memory) {
     fds__free(memory);
 }
 
-/* Undoes gzip in memory, growing the result as needed up to limit. */
+/* Unpacks the whole stream; the result grows as needed up to limit. */
+static fds_status inflate_all(z_stream *z, const char *path, size_t limit, const fds_events *events,
+                              uint8_t **data, size_t *size, fds_error *err) {
+    const double start_s = fds__now_s();
+    const size_t in_size = z->avail_in;
+    OWNED uint8_t *buffer = NULL;
+    size_t capacity = 0, used = 0;
+    int code = Z_OK;
+    while (code != Z_STREAM_END) {
+        TRY(fds__report(events, "read", "bytes", z->total_in, in_size, start_s, err));
+        if (used + 2 > capacity) {
+            /* one byte over the limit to notice that there is more, one for the NUL */
+            capacity = MIN(MAX(used + used / 2, (size_t)1 << 16), limit) + 2;
+            uint8_t *grown = fds__realloc(buffer, capacity);
+            if (!grown)
+                return fds__fail_nomem(err, capacity);
+            buffer = grown;
+        }
+        z->next_out = buffer + used;
+        z->avail_out = (uInt)MIN(capacity - 1 - used, FDS__READ_STEP);
+        code = inflate(z, Z_NO_FLUSH);
+        used = (size_t)(z->next_out - buffer);
+        if (used > limit)
+            return fds__fail(err, FDS_ERR_LIMIT, "%s: more than %zu bytes when unpacked", path,
+                             limit);
+        if (code == Z_MEM_ERROR)
+            return fds__fail_nomem(err, capacity);
+        if (code == Z_BUF_ERROR || (code == Z_OK && z->avail_in == 0 && z->avail_out > 0))
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: gzip data is cut off after %zu bytes", path,
+                             in_size);
+        if (code != Z_OK && code != Z_STREAM_END)
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: gzip data is damaged near byte %lu: %s",
+                             path, z->total_in, z->msg ? z->msg : "unknown");
+    }
+    if (z->avail_in > 0)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: %u bytes after the end of the gzip data", path,
+                         z->avail_in);
+    buffer[used] = 0;
+    *data = buffer;
+    *size = used;
+    buffer = NULL; /* the caller's now */
+    return FDS_OK;
+}
+
 static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, size_t limit,
                          const fds_events *events, uint8_t **data, size_t *size, fds_error *err) {
-    double start_s = fds__now_s();
     if (in_size > UINT32_MAX)
         return fds__fail(err, FDS_ERR_UNSUPPORTED,
                          "%s: gzip files of 4 GiB or more are not supported", path);
@@ -135,56 +149,16 @@ static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, si
                   .avail_in = (uInt)in_size};
     if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
         return fds__fail_nomem(err, sizeof z);
-    uint8_t *buffer = NULL;
-    size_t capacity = 0, used = 0;
-    fds_status status = FDS_OK;
-    int code = Z_OK;
-    while (status == FDS_OK && code != Z_STREAM_END) {
-        status = fds__report(events, "read", "bytes", z.total_in, in_size, start_s, err);
-        if (status == FDS_OK && used + 2 > capacity) {
-            /* one byte over the limit to notice that there is more, one for the NUL */
-            capacity = MIN(MAX(used + used / 2, (size_t)1 << 16), limit) + 2;
-            uint8_t *grown = fds__realloc(buffer, capacity);
-            status = grown ? FDS_OK : fds__fail_nomem(err, capacity);
-            buffer = grown ? grown : buffer;
-        }
-        if (status != FDS_OK)
-            break;
-        z.next_out = buffer + used;
-        z.avail_out = (uInt)MIN(capacity - 1 - used, FDS__READ_STEP);
-        code = inflate(&z, Z_NO_FLUSH);
-        used = (size_t)(z.next_out - buffer);
-        if (used > limit)
-            status =
-                fds__fail(err, FDS_ERR_LIMIT, "%s: more than %zu bytes when unpacked", path, limit);
-        else if (code == Z_MEM_ERROR)
-            status = fds__fail_nomem(err, capacity);
-        else if (code == Z_BUF_ERROR || (code == Z_OK && z.avail_in == 0 && z.avail_out > 0))
-            status = fds__fail(err, FDS_ERR_FORMAT, "%s: gzip data is cut off after %zu bytes",
-                               path, in_size);
-        else if (code != Z_OK && code != Z_STREAM_END)
-            status = fds__fail(err, FDS_ERR_FORMAT, "%s: gzip data is damaged near byte %lu: %s",
-                               path, z.total_in, z.msg ? z.msg : "unknown");
-    }
-    if (status == FDS_OK && z.avail_in > 0)
-        status = fds__fail(err, FDS_ERR_FORMAT, "%s: %u bytes after the end of the gzip data", path,
-                           z.avail_in);
+    fds_status status = inflate_all(&z, path, limit, events, data, size, err);
     inflateEnd(&z);
-    if (status != FDS_OK) {
-        fds__free(buffer);
-        return status;
-    }
-    buffer[used] = 0;
-    *data = buffer;
-    *size = used;
-    return FDS_OK;
+    return status;
 }
 
 fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *events,
                              uint8_t **data, size_t *size, fds_error *err) {
     uint8_t *raw = NULL;
     size_t raw_size = 0, half = fds__memory_bytes() / 2, most = MIN(limit, half);
-    size_t slack = most / 1000 + 1024; /* what gzip may add to bytes it cannot pack */
+    size_t slack = most / 1000 + 1024; /* gzip may add so much to data that it cannot pack */
     fds_status status = read_whole(path, most + slack, events, &raw, &raw_size, err);
     if (raw_size >= 2 && raw[0] == 0x1f && raw[1] == 0x8b) {
         status = gunzip(path, raw, raw_size, most, events, data, size, err);
@@ -207,21 +181,9 @@ fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *e
 /* ---- writing ---- */
 
 struct fds__out {
-    int fd;
-    char path[FDS__PATH_MAX], temp[FDS__PATH_MAX + 64], dir[FDS__PATH_MAX];
+    fds__file file; /* path: the target */
+    char temp[FDS__PATH_MAX + 64], dir[FDS__PATH_MAX];
 };
-
-/* Creates a new file beside the target; O_EXCL: never one that exists. */
-static int open_aside(fds__out *out, const char *name) {
-    static atomic_uint counter;
-    int dir_len = (int)(name - out->path), fd;
-    do {
-        snprintf(out->temp, sizeof out->temp, "%.*s.%s.%ld-%u.tmp", dir_len, out->path, name,
-                 (long)getpid(), atomic_fetch_add(&counter, 1));
-        fd = io_open(out->temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
-    } while (fd < 0 && errno == EEXIST);
-    return fd;
-}
 
 /* Returns where the last part of path begins; dir[FDS__PATH_MAX] receives the folder. */
 static const char *split_path(const char *path, char *dir) {
@@ -230,48 +192,68 @@ static const char *split_path(const char *path, char *dir) {
     return slash ? slash + 1 : path;
 }
 
+/* Creates a new file beside the target; O_EXCL: never one that exists. */
+static int open_aside(fds__out *out, const char *name) {
+    static atomic_uint counter;
+    int fd;
+    do {
+        snprintf(out->temp, sizeof out->temp, "%s/.%s.%ld-%u.tmp", out->dir, name, (long)getpid(),
+                 atomic_fetch_add(&counter, 1));
+        fd = io_open(out->temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    } while (fd < 0 && errno == EEXIST);
+    return fd;
+}
+
 fds_status fds__out_open(const char *path, fds__out **result, fds_error *err) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    OWNED fds__out *out = NULL;
     struct stat about;
+    TRY(NEW(out, 1, err));
+    const char *name = split_path(path, out->dir);
     if (!*name || strlen(path) >= FDS__PATH_MAX)
         return fds__fail(err, FDS_ERR_USAGE, "\"%s\" is not a file name", path);
     if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
         return fds__fail(err, FDS_ERR_IO, "cannot write %s: it is %s", path,
                          S_ISDIR(about.st_mode) ? "a folder" : "not a regular file");
-    fds__out *out = fds__alloc_zero(1, sizeof *out);
-    if (!out)
-        return fds__fail_nomem(err, sizeof *out);
-    snprintf(out->path, sizeof out->path, "%s", path);
-    split_path(path, out->dir);
-    out->fd = open_aside(out, out->path + (name - path));
-    if (out->fd < 0) {
-        fds_status status = fds__fail_errno(err, "write", path);
-        fds__free(out);
-        return status;
-    }
+    strcpy(out->file.path, path);
+    out->file.fd = open_aside(out, name);
+    if (out->file.fd < 0)
+        return fds__fail_errno(err, "write", path);
     *result = out;
+    out = NULL; /* the caller's now */
+    return FDS_OK;
+}
+
+/* At an offset, or with -1 after the last write. */
+static fds_status write_all(fds__file *file, const void *data, size_t size, off_t offset,
+                            fds_error *err) {
+    assert(file->fd >= 0 && (data || size == 0));
+    const char *at = data;
+    for (size_t used = 0; used < size;) {
+        ssize_t done = io_fails() ? -1
+                       : offset >= 0
+                           ? pwrite(file->fd, at + used, size - used, offset + (off_t)used)
+                           : write(file->fd, at + used, size - used);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done == 0) /* no reason is known, and a retry might never end */
+            errno = EIO;
+        if (done <= 0) {
+            file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
+            return fds__fail_errno(err, "write", file->path);
+        }
+        used += (size_t)done;
+    }
     return FDS_OK;
 }
 
 fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_error *err) {
-    assert(out->fd >= 0 && (data || size == 0));
-    const char *at = data;
-    while (size > 0) {
-        ssize_t done = io_write(out->fd, at, size);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return fds__fail_errno(err, "write", out->path);
-        at += done;
-        size -= (size_t)done;
-    }
-    return FDS_OK;
+    return write_all(&out->file, data, size, -1, err);
 }
 
 static fds_status sync_and_close_dir(int dir, const char *path, fds_error *err) {
     fds_status status = FDS_OK;
     /* EINVAL: the file system cannot sync folders; nothing more can be done */
-    if (io_fsync(dir) != 0 && errno != EINVAL)
+    if ((io_fails() || fsync(dir) != 0) && errno != EINVAL)
         status = fds__fail_errno(err, "sync folder", path);
     close(dir);
     return status;
@@ -283,19 +265,20 @@ fds_status fds__dir_sync(const char *path, fds_error *err) {
 }
 
 fds_status fds__out_commit(fds__out *out, fds_error *err) {
+    const char *path = out->file.path;
     fds_status status = FDS_OK;
     int dir = -1;
-    if (io_fsync(out->fd) != 0)
-        status = fds__fail_errno(err, "sync", out->path);
-    int closed = close(out->fd);
-    out->fd = -1;
+    if (io_fails() || fsync(out->file.fd) != 0)
+        status = fds__fail_errno(err, "sync", path);
+    int closed = close(out->file.fd);
+    out->file.fd = -1;
     if (status == FDS_OK && (io_fails() || closed != 0))
-        status = fds__fail_errno(err, "close", out->path);
+        status = fds__fail_errno(err, "close", path);
     /* opened before the rename: after it only the sync can fail */
     if (status == FDS_OK && (dir = io_open(out->dir, O_RDONLY | O_DIRECTORY, 0)) < 0)
         status = fds__fail_errno(err, "open folder", out->dir);
-    if (status == FDS_OK && io_rename(out->temp, out->path) != 0)
-        status = fds__fail_errno(err, "replace", out->path);
+    if (status == FDS_OK && (io_fails() || rename(out->temp, path) != 0))
+        status = fds__fail_errno(err, "replace", path);
     if (status != FDS_OK) {
         if (dir >= 0)
             close(dir);
@@ -310,8 +293,7 @@ fds_status fds__out_commit(fds__out *out, fds_error *err) {
 void fds__out_abort(fds__out *out) {
     if (!out)
         return;
-    if (out->fd >= 0)
-        close(out->fd);
+    fds__file_close(&out->file);
     unlink(out->temp);
     fds__free(out);
 }
@@ -386,24 +368,8 @@ fds_status fds__file_read_at(fds__file *file, void *data, size_t size, uint64_t 
 
 fds_status fds__file_write_at(fds__file *file, const void *data, size_t size, uint64_t offset,
                               fds_error *err) {
-    assert(file->fd >= 0);
-    for (size_t used = 0; used < size;) {
-        ssize_t done = io_fails() ? -1
-                                  : pwrite(file->fd, (const char *)data + used, size - used,
-                                           (off_t)(offset + used));
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0) {
-            file->is_disk_full |= errno == ENOSPC || errno == EDQUOT;
-            return fds__fail_errno(err, "write", file->path);
-        }
-        if (done == 0) { /* no reason is known, and a retry might never end */
-            errno = EIO;
-            return fds__fail_errno(err, "write", file->path);
-        }
-        used += (size_t)done;
-    }
-    return FDS_OK;
+    assert(offset <= INT64_MAX);
+    return write_all(file, data, size, (off_t)offset, err);
 }
 
 fds_status fds__file_truncate(fds__file *file, uint64_t size, fds_error *err) {

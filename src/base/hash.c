@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checksums: XXH3 against accidental damage, SHA-256 for sums that people compare. */
+ * Checksums: XXH3 against accidental damage, SHA-256 for checksums that people compare. */
 #include "base.h"
 
 #include <nettle/sha2.h>

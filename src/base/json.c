@@ -29,8 +29,7 @@ const char *fds__json_once(char **place, const json_t *value) {
     return text ? text : "{}";
 }
 
-/* Jansson's reader drops characters that it has no memory for: what is read twice alike is whole.
- */
+/* Jansson's reader drops characters that it has no memory for: two equal results are complete. */
 fds_status fds__json_parse(const char *where, const char *text, size_t size, json_t **out,
                            fds_error *err) {
     json_error_t mistake = {.line = 0};
@@ -51,12 +50,10 @@ fds_status fds__json_parse(const char *where, const char *text, size_t size, jso
 }
 
 fds_status fds__json_read(const char *path, size_t limit, json_t **out, fds_error *err) {
-    uint8_t *data;
+    OWNED uint8_t *data = NULL;
     size_t size;
     TRY(fds__file_read(path, limit, &data, &size, err));
-    fds_status status = fds__json_parse(path, (const char *)data, size, out, err);
-    fds__free(data);
-    return status;
+    return fds__json_parse(path, (const char *)data, size, out, err);
 }
 
 json_t *fds__json_string(const char *text) {
@@ -64,12 +61,10 @@ json_t *fds__json_string(const char *text) {
         return json_null();
     if (fds__is_utf8(text))
         return json_string(text);
-    char *plain = fds__strdup(text);
+    OWNED char *plain = fds__strdup(text);
     for (char *at = plain; at && *at; at++)
         *at = (unsigned char)*at < 0x80 ? *at : '?';
-    json_t *json = plain ? json_string(plain) : NULL;
-    fds__free(plain);
-    return json;
+    return plain ? json_string(plain) : NULL;
 }
 
 json_t *fds__json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
@@ -82,10 +77,8 @@ fds_status fds__json_write(const char *dir, const char *name, const json_t *json
     char path[FDS__PATH_MAX];
     TRY(fds__path_join(path, sizeof path, dir, name, err));
     TRY(fds__out_sweep(path, err));
-    char *text = json ? fds__json_text(json, JSON_INDENT(1)) : NULL;
-    fds_status status = text ? fds__file_write(path, text, strlen(text), err) : fds__fail_json(err);
-    fds__free(text);
-    return status;
+    OWNED char *text = json ? fds__json_text(json, JSON_INDENT(1)) : NULL;
+    return text ? fds__file_write(path, text, strlen(text), err) : fds__fail_json(err);
 }
 
 /* ---- differences ---- */
@@ -93,11 +86,10 @@ fds_status fds__json_write(const char *dir, const char *name, const json_t *json
 /* A value for a message: 0.1, not 0.10000000000000001. */
 static void show(const json_t *json, char *text, size_t size) {
     size_t flags = JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15);
-    char *dump = json ? fds__json_text(json, flags) : NULL;
+    OWNED char *dump = json ? fds__json_text(json, flags) : NULL;
     snprintf(text, size, "%s", dump ? dump : "absent");
     if (strlen(text) == size - 1)
         strcpy(text + size - 4, "...");
-    fds__free(dump);
 }
 
 /* A different checksum does not say what differs. */
@@ -158,28 +150,37 @@ void fds_text_free(char *text) { fds__free(text); }
 
 /* ---- checksums ---- */
 
-static bool checksum(const json_t *object, char hex[17]) {
-    char *text = fds__json_text(object, JSON_COMPACT | JSON_SORT_KEYS);
-    if (text)
-        snprintf(hex, 17, "%016llx", (unsigned long long)fds_checksum(text, strlen(text)));
-    fds__free(text);
-    return text != NULL;
+fds_status fds__json_checksum(const json_t *json, uint64_t *sum, fds_error *err) {
+    OWNED char *text = fds__json_text(json, JSON_COMPACT | JSON_SORT_KEYS);
+    if (!text)
+        return fds__fail_json(err);
+    *sum = fds_checksum(text, strlen(text));
+    return FDS_OK;
+}
+
+static void write_hex(uint64_t sum, char hex[17]) {
+    snprintf(hex, 17, "%016llx", (unsigned long long)sum);
 }
 
 bool fds__json_seal(json_t *object) {
+    uint64_t sum = 0;
     char hex[17];
     json_object_del(object, "checksum");
-    return checksum(object, hex) && fds__json_put(object, "checksum", json_string(hex));
+    if (fds__json_checksum(object, &sum, NULL) != FDS_OK)
+        return false;
+    write_hex(sum, hex);
+    return fds__json_put(object, "checksum", json_string(hex));
 }
 
 fds_status fds__json_unseal(const char *path, json_t *object, fds_error *err) {
-    char told[17] = "", hex[17];
+    char stored[17] = "", hex[17];
+    uint64_t sum = 0;
     const char *text = json_string_value(json_object_get(object, "checksum"));
-    snprintf(told, sizeof told, "%s", text && strlen(text) == 16 ? text : "");
+    snprintf(stored, sizeof stored, "%s", text && strlen(text) == 16 ? text : "");
     json_object_del(object, "checksum");
-    if (!checksum(object, hex))
-        return fds__fail_json(err);
-    return strcmp(told, hex) == 0 ? FDS_OK
-                                  : fds__fail(err, FDS_ERR_CORRUPT,
-                                              "%s is damaged: its checksum does not agree", path);
+    TRY(fds__json_checksum(object, &sum, err));
+    write_hex(sum, hex);
+    return strcmp(stored, hex) == 0 ? FDS_OK
+                                    : fds__fail(err, FDS_ERR_CORRUPT,
+                                                "%s is damaged: its checksum does not agree", path);
 }

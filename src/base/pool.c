@@ -30,13 +30,13 @@ typedef struct {
     pthread_t thread;
 } worker;
 
-static const double REPORT_S = 0.1;   /* how long a caller may hear nothing */
-static _Thread_local worker *current; /* whose job this thread is at, or NULL */
+static const double REPORT_S = 0.1;   /* between two reports to the caller */
+static _Thread_local worker *current; /* the worker that this thread is, or NULL */
 
-/* From the calling thread. */
+/* Only the calling thread reports. */
 static fds_status report(pool *p, fds_error *err) {
     worker *w = current;
-    current = NULL; /* the callback is no job */
+    current = NULL; /* the callback is not a job */
     fds_status status =
         fds__report(p->events, p->stage, p->unit, atomic_load(&p->done), p->count, p->start_s, err);
     if (status != FDS_OK)
@@ -91,7 +91,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* The calling thread, which has no more jobs, waits for another, and goes on reporting. */
+/* The calling thread, which has no more jobs, waits for another thread and continues to report. */
 static void join(pool *p, pthread_t thread) {
     struct timespec until;
     fds_error error = {0};
@@ -121,9 +121,8 @@ fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *con
                          fds_error *err) {
     assert(job && stage && unit);
     unsigned workers = fds__pool_workers(threads, count), started = 1;
-    worker *crew = fds__alloc_zero(workers, sizeof *crew);
-    if (!crew)
-        return fds__fail_nomem(err, workers * sizeof *crew);
+    OWNED worker *all = NULL;
+    TRY(NEW(all, workers, err));
     pool p = {.count = count,
               .job = job,
               .context = context,
@@ -134,15 +133,14 @@ fds_status fds__pool_run(unsigned threads, size_t count, fds__job job, void *con
               .reported_s = fds__now_s(),
               .lock = PTHREAD_MUTEX_INITIALIZER};
     for (unsigned i = 0; i < workers; i++)
-        crew[i] = (worker){.pool = &p, .number = i};
-    /* fewer threads do the same work */
+        all[i] = (worker){.pool = &p, .number = i};
+    /* where a thread cannot start, the others do its work */
     while (started < workers &&
-           pthread_create(&crew[started].thread, NULL, work, &crew[started]) == 0)
+           pthread_create(&all[started].thread, NULL, work, &all[started]) == 0)
         started++;
-    work(&crew[0]);
+    work(&all[0]);
     for (unsigned i = 1; i < started; i++)
-        join(&p, crew[i].thread);
-    fds__free(crew);
+        join(&p, all[i].thread);
     pthread_mutex_destroy(&p.lock);
     if (p.error.status != FDS_OK)
         return fds__fail(err, p.error.status, "%s", p.error.text);

@@ -4,58 +4,29 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Why the child could not start the program. */
-typedef struct {
-    bool no_folder; /* else no program */
-    int number;     /* errno */
-} setback;
-
-_Noreturn static void become(const char *const argv[], const char *cwd, int report) {
-    int null = open("/dev/null", O_RDWR);
-    if (null >= 0) {
-        dup2(null, 0);
-        dup2(null, 1);
-        dup2(null, 2);
-    }
-    setback why = {.no_folder = chdir(cwd) != 0};
-    if (!why.no_folder)
-        execvp(argv[0], (char *const *)argv);
-    why.number = errno;
-    ssize_t written = write(report, &why, sizeof why);
-    _exit(written == sizeof why ? 127 : 126);
-}
-
-/* Starts the program. The child reports a failure through a pipe that exec closes: an exit code
- * could be the program's own. */
+/* Starts the program in folder cwd, with /dev/null for the three standard files. */
 static fds_status start(const char *const argv[], const char *cwd, pid_t *pid, fds_error *err) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return fds__fail_errno(err, "start", argv[0]);
-    ends[1] = fds__fd_above_standard(ends[1]); /* the child replaces the standard three */
-    *pid = ends[1] < 0 ? -1 : fork();
-    if (*pid == 0)
-        become(argv, cwd, ends[1]);
-    int fork_errno = errno;
-    close(ends[1]);
-    setback why = {0};
-    ssize_t got = 0;
-    while (*pid > 0 && (got = read(ends[0], &why, sizeof why)) < 0 && errno == EINTR)
-        ;
-    close(ends[0]);
-    if (*pid > 0 && got != sizeof why)
-        return FDS_OK;
-    if (*pid > 0)
-        while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-    if (why.number == ENOENT && !why.no_folder)
+    if (access(cwd, X_OK) != 0)
+        return fds__fail_errno(err, "enter folder", cwd);
+    posix_spawn_file_actions_t actions;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (!failed) {
+        for (int fd = 0; fd < 3 && !failed; fd++)
+            failed = posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+        if (!failed)
+            failed = posix_spawn_file_actions_addchdir_np(&actions, cwd);
+        if (!failed)
+            failed = posix_spawnp(pid, argv[0], &actions, NULL, (char *const *)argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    if (failed == ENOENT)
         return fds__fail(err, FDS_ERR_NOT_FOUND, "the program %s is not installed", argv[0]);
-    errno = *pid < 0 ? fork_errno : why.number;
-    return why.no_folder ? fds__fail_errno(err, "enter folder", cwd)
-                         : fds__fail_errno(err, "start the program", argv[0]);
+    errno = failed;
+    return failed ? fds__fail_errno(err, "start the program", argv[0]) : FDS_OK;
 }
 
 fds_status fds__run_program(const char *const argv[], const char *cwd, fds_error *err) {

@@ -6,88 +6,64 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void free_names(char **names, size_t count) {
-    for (size_t i = 0; names && i < count; i++)
-        fds__free(names[i]);
-    fds__free(names);
+/* All names are in one array that begins at player_names. */
+static size_t name_count(const fds_result *r) {
+    return 2 * r->players + r->classes + r->predictions;
 }
 
 void fds_result_free(fds_result *r) {
     if (!r)
         return;
-    free_names(r->player_names, r->players);
-    free_names(r->provider_names, r->players);
-    free_names(r->class_names, r->classes);
-    free_names(r->input_names, r->predictions);
-    void *const arrays[] = {(void *)(uintptr_t)r->method,
-                            r->player_labels,
-                            r->player_sizes,
-                            r->samples,
-                            r->labels,
-                            r->predicted,
-                            r->truth,
-                            r->confidence,
-                            r->empty,
-                            r->full,
-                            r->values,
-                            r->errors,
-                            r->means,
-                            r->mean_errors,
-                            r->checks,
-                            r->check_errors,
-                            r->text,
-                            r};
+    for (size_t i = 0; r->player_names && i < name_count(r); i++)
+        fds__free(r->player_names[i]);
+    fds__free(r->player_names);
+    fds__free(r->player_labels);
+    fds__free(r->values);
+    fds__free(r->checks);
+    fds__free(r->check_errors);
+    fds__free(r->method);
+    fds__free(r->text);
     json_decref(r->about);
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
-        fds__free(arrays[i]);
+    fds__free(r);
 }
 
 /* ---- making ---- */
 
-static bool make_arrays(fds_result *r) {
+/* One allocation each for names, 32-bit numbers and doubles. */
+static fds_status make_arrays(fds_result *r, fds_error *err) {
     size_t n = r->players, k = r->predictions, all;
-    if (!fds__mul(n, k, &all))
-        return false;
-    struct {
-        void *at;
-        size_t count, size;
-    } arrays[] = {{&r->player_names, n, sizeof(char *)},
-                  {&r->provider_names, n, sizeof(char *)},
-                  {&r->class_names, r->classes, sizeof(char *)},
-                  {&r->input_names, k, sizeof(char *)},
-                  {&r->player_labels, n, 4},
-                  {&r->player_sizes, n, 4},
-                  {&r->samples, k, 4},
-                  {&r->labels, k, 4},
-                  {&r->predicted, k, 4},
-                  {&r->truth, k, 4},
-                  {&r->confidence, k, 8},
-                  {&r->empty, k, 8},
-                  {&r->full, k, 8},
-                  {&r->values, all, 8},
-                  {&r->errors, all, 8},
-                  {&r->means, n, 8},
-                  {&r->mean_errors, n, 8}};
-    bool is_whole = true;
-    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-        void *memory = fds__alloc_zero(arrays[i].count, arrays[i].size);
-        memcpy(arrays[i].at, &memory, sizeof memory);
-        is_whole &= memory != NULL;
-    }
-    return is_whole;
+    if (!fds__mul(n, k, &all) || MAX(all, MAX(n, k)) > SIZE_MAX / 64)
+        return fds__fail_nomem(err, SIZE_MAX);
+    TRY(NEW(r->player_names, name_count(r), err));
+    r->provider_names = r->player_names + n;
+    r->class_names = r->provider_names + n;
+    r->input_names = r->class_names + r->classes;
+    TRY(NEW(r->player_labels, 2 * n + 4 * k, err));
+    r->player_sizes = r->player_labels + n;
+    r->samples = r->player_sizes + n;
+    r->labels = r->samples + k;
+    r->predicted = r->labels + k;
+    r->truth = r->predicted + k;
+    TRY(NEW(r->values, 2 * all + 2 * n + 3 * k, err));
+    r->errors = r->values + all;
+    r->means = r->errors + all;
+    r->mean_errors = r->means + n;
+    r->confidence = r->mean_errors + n;
+    r->empty = r->confidence + k;
+    r->full = r->empty + k;
+    return FDS_OK;
 }
 
 fds_status fds__result_create(const char *method, size_t players, size_t predictions,
                               uint32_t classes, fds_result **out, fds_error *err) {
-    fds_result *r = fds__alloc_zero(1, sizeof *r);
-    if (!r)
-        return fds__fail_nomem(err, sizeof *r);
+    fds_result *r;
+    TRY(NEW(r, 1, err));
     r->players = players;
     r->predictions = predictions;
     r->classes = classes;
     r->method = fds__strdup(method);
     r->about = json_object();
-    if (!r->method || !r->about || !make_arrays(r)) {
+    if (!r->method || !r->about || make_arrays(r, NULL) != FDS_OK) {
         fds_result_free(r);
         return fds__fail(err, FDS_ERR_NOMEM,
                          "out of memory for the values of %zu players and %zu predictions", players,
@@ -166,17 +142,16 @@ const char *fds_result_label(const fds_result *r, size_t k) {
     return k < r->predictions ? name_at(r->class_names, r->labels[k], r->classes) : "?";
 }
 
-const char *fds_result_predicted(const fds_result *r, size_t k) {
-    return k < r->predictions && r->predicted[k] < r->classes
-               ? name_at(r->class_names, r->predicted[k], r->classes)
-               : NULL;
+/* NULL for an unknown label. */
+static const char *label_at(const fds_result *r, const uint32_t *labels, size_t k) {
+    bool is_known = k < r->predictions && labels[k] < r->classes;
+    return is_known ? name_at(r->class_names, labels[k], r->classes) : NULL;
 }
 
-const char *fds_result_truth(const fds_result *r, size_t k) {
-    return k < r->predictions && r->truth[k] < r->classes
-               ? name_at(r->class_names, r->truth[k], r->classes)
-               : NULL;
+const char *fds_result_predicted(const fds_result *r, size_t k) {
+    return label_at(r, r->predicted, k);
 }
+const char *fds_result_truth(const fds_result *r, size_t k) { return label_at(r, r->truth, k); }
 
 static double number_at(const double *numbers, size_t i, size_t count) {
     return numbers && i < count ? numbers[i] : (double)NAN;
@@ -235,15 +210,13 @@ static int by_value(const void *left, const void *right) {
 }
 
 fds_status fds__rank(const double *values, size_t count, size_t *order, fds_error *err) {
-    place *places = fds__alloc_zero(count, sizeof *places);
-    if (!places)
-        return fds__fail_nomem(err, count * sizeof *places);
+    OWNED place *places = NULL;
+    TRY(NEW(places, count, err));
     for (size_t i = 0; i < count; i++)
         places[i] = (place){values[i], i};
     qsort(places, count, sizeof *places, by_value);
     for (size_t i = 0; i < count; i++)
         order[i] = places[i].player;
-    fds__free(places);
     return FDS_OK;
 }
 
@@ -298,7 +271,7 @@ double fds_result_check_correlation(const fds_result *r, size_t k) {
                : (double)NAN;
 }
 
-/* Of values for test samples the mean alone is ranked: their file has all of them. */
+/* For test samples it ranks the mean only: the file of values has all of them. */
 static json_t *json_all(const fds_result *r, size_t *order, fds_error *err) {
     json_t *root = json_deep_copy(r->about), *list = json_array();
     bool has_inputs = r->predictions && r->input_names[0], is_whole = root && list;
@@ -320,12 +293,10 @@ static json_t *json_all(const fds_result *r, size_t *order, fds_error *err) {
 }
 
 fds_status fds_result_json(const fds_result *r, char **out, fds_error *err) {
-    size_t *order = fds__alloc_zero(r->players, sizeof *order);
-    if (!order)
-        return fds__fail_nomem(err, r->players * sizeof *order);
+    OWNED size_t *order = NULL;
+    TRY(NEW(order, r->players, err));
     json_t *root = json_all(r, order, err);
     *out = root ? fds__json_text(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(root);
-    fds__free(order);
     return *out ? FDS_OK : fds__fail_json(err);
 }

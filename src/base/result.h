@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A result, inside the library: whoever computes values fills in the fields. */
+ * A result, inside the library: the functions that compute values set the fields. */
 #ifndef FDS_BASE_RESULT_H
 #define FDS_BASE_RESULT_H
 
@@ -11,28 +11,28 @@ enum { FDS__INPUT_NAME = 4200 };
 #define FDS__UNKNOWN UINT32_MAX /* of a label */
 
 struct fds_result {
-    const char *method; /* a copy */
-    bool is_mean;       /* one prediction: the mean over tests */
+    char *method;
+    bool is_mean; /* one prediction: the mean over tests */
     bool is_exact;
     bool has_all_labels; /* classes predictions per test */
     size_t players, predictions;
     uint32_t classes;
     char **player_names;           /* (players) */
     char **provider_names;         /* (players), or NULL each */
-    uint32_t *player_labels;       /* (players) of most of its samples */
+    uint32_t *player_labels;       /* (players) most frequent label of its samples */
     uint32_t *player_sizes;        /* (players) how many samples */
     char **class_names;            /* (classes) */
     char **input_names;            /* (predictions), or NULL each: "test sample 7" */
     uint32_t *samples;             /* (predictions) number of the test sample, or FDS__UNKNOWN */
-    uint32_t *labels;              /* (predictions) which the values are for */
+    uint32_t *labels;              /* (predictions) label that the values explain */
     uint32_t *predicted, *truth;   /* (predictions), or FDS__UNKNOWN */
     double *confidence;            /* (predictions) probability of the predicted label, or NaN */
     double *empty, *full;          /* (predictions) utility of no and of all players, or NaN */
     double *values, *errors;       /* (predictions, players) */
     double *means, *mean_errors;   /* (players) over all predictions */
-    double *checks, *check_errors; /* (predictions, players) of another answerer, or NULL */
+    double *checks, *check_errors; /* (predictions, players) from the bank, or NULL */
     json_t *about;                 /* how it was computed */
-    char *text;                    /* about, once it was asked for */
+    char *text;                    /* about, made by the first fds_result_describe */
 };
 
 /* All arrays, numbers 0, labels and samples unknown, probabilities NaN, names NULL. */
@@ -46,7 +46,7 @@ fds_status fds__result_name_class(fds_result *result, uint32_t label, const char
                                   fds_error *err);
 fds_status fds__result_name_input(fds_result *result, size_t prediction, const char *name,
                                   fds_error *err);
-/* Means of values over predictions; their errors are known for one prediction alone. */
+/* Means of values over predictions; their errors are known for one prediction only. */
 void fds__result_average(fds_result *result);
 /* A prediction without its players: input, sample, predicted, confidence, ...; NULL: no memory. */
 json_t *fds__result_json_prediction(const fds_result *result, size_t prediction);

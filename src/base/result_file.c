@@ -31,8 +31,8 @@ typedef struct {
     size_t *order;  /* (players) */
 } writer;
 
-/* Writes what has gathered, once it is much. */
-static fds_status pass_on(writer *w, size_t least, fds_error *err) {
+/* Writes the text, if it has at least so many bytes. */
+static fds_status flush(writer *w, size_t least, fds_error *err) {
     TRY(fds__text_check(&w->text, err));
     if (w->text.used < least)
         return FDS_OK;
@@ -92,7 +92,7 @@ static fds_status write_csv(writer *w, fds_error *err) {
         TRY(fds_result_rank(w->r, k, w->order, err));
         for (size_t rank = 0; rank < w->r->players; rank++) {
             add_line(w, k, rank);
-            TRY(pass_on(w, BUFFER, err));
+            TRY(flush(w, BUFFER, err));
         }
     }
     return FDS_OK;
@@ -126,24 +126,12 @@ static void add_npy_header(writer *w) {
     fds__text_add(&w->text, header, size);
 }
 
-static void add_bits(fds__text *text, double value) {
-    uint64_t bits;
-    char bytes[8];
-    memcpy(&bits, &value, sizeof bits);
-    for (int i = 0; i < 8; i++)
-        bytes[i] = (char)(bits >> 8 * i);
-    fds__text_add(text, bytes, sizeof bytes);
-}
-
 static fds_status write_npy(writer *w, fds_error *err) {
-    const double *const parts[] = {w->r->values, w->r->errors};
+    size_t size = w->r->players * w->r->predictions * sizeof(double);
     add_npy_header(w);
-    for (int part = 0; part < 2; part++)
-        for (size_t i = 0; i < w->r->players * w->r->predictions; i++) {
-            add_bits(&w->text, parts[part][i]);
-            TRY(pass_on(w, BUFFER, err));
-        }
-    return FDS_OK;
+    TRY(flush(w, 0, err));
+    TRY(fds__out_write(w->out, w->r->values, size, err));
+    return fds__out_write(w->out, w->r->errors, size, err);
 }
 
 /* ---- JSON ---- */
@@ -188,16 +176,15 @@ static json_t *json_prediction(const fds_result *r, size_t k) {
                      "standard_errors", errors);
 }
 
-/* Adds a value and lets go of it; NULL stands for no memory. */
+/* Adds a value and frees it; NULL: out of memory. */
 static fds_status add_json(writer *w, const char *before, json_t *json, fds_error *err) {
-    char *text = json ? fds__json_text(json, JSON_COMPACT) : NULL;
+    OWNED char *text = json ? fds__json_text(json, JSON_COMPACT) : NULL;
     json_decref(json);
     if (!text)
         return fds__fail_json(err);
     fds__text_add(&w->text, before, strlen(before));
     fds__text_add(&w->text, text, strlen(text));
-    fds__free(text);
-    return pass_on(w, BUFFER, err);
+    return flush(w, BUFFER, err);
 }
 
 /* Predictions are made one at a time: memory does not grow with their number. */
@@ -210,7 +197,7 @@ static fds_status write_json(writer *w, fds_error *err) {
     return FDS_OK;
 }
 
-/* ---- which of them ---- */
+/* ---- by the ending of the name ---- */
 
 typedef fds_status (*write_function)(writer *w, fds_error *err);
 
@@ -237,7 +224,7 @@ static fds_status write_all(writer *w, const char *path, fds_error *err) {
     TRY(fds__out_open(path, &w->out, err));
     fds_status status = function_for(path)(w, err);
     if (status == FDS_OK)
-        status = pass_on(w, 0, err);
+        status = flush(w, 0, err);
     if (status == FDS_OK)
         return fds__out_commit(w->out, err);
     fds__out_abort(w->out);
@@ -247,10 +234,10 @@ static fds_status write_all(writer *w, const char *path, fds_error *err) {
 fds_status fds_result_save(const fds_result *r, const char *path, fds_error *err) {
     TRY(fds__result_check_path(path, err));
     TRY(check(r, err));
-    writer w = {.r = r, .order = fds__alloc_zero(r->players, sizeof *w.order)};
-    fds_status status =
-        w.order ? write_all(&w, path, err) : fds__fail_nomem(err, r->players * sizeof *w.order);
-    fds__free(w.order);
+    OWNED size_t *order = NULL;
+    TRY(NEW(order, r->players, err));
+    writer w = {.r = r, .order = order};
+    fds_status status = write_all(&w, path, err);
     fds__free(w.text.data);
     return status;
 }

@@ -33,8 +33,8 @@ typedef struct {
     uint64_t begin, end;
 } range;
 
-/* A number of the header that must be an integer, 0 or above. */
-static bool whole(const json_t *value, uint64_t *number) {
+/* False unless the value is an integer of 0 or more. */
+static bool read_integer(const json_t *value, uint64_t *number) {
     if (!json_is_integer(value) || json_integer_value(value) < 0)
         return false;
     *number = (uint64_t)json_integer_value(value);
@@ -62,13 +62,13 @@ static fds_status read_entry(const char *path, const char *name, json_t *entry, 
                          "%s: tensor \"%.100s\" has more than 4 dimensions", path, name);
     uint64_t size = is_counter ? sizeof(int64_t) : sizeof(float), dim;
     for (uint32_t d = 0; d < tensor->rank; d++) {
-        if (!whole(json_array_get(shape, d), &dim) || dim > UINT32_MAX ||
+        if (!read_integer(json_array_get(shape, d), &dim) || dim > UINT32_MAX ||
             __builtin_mul_overflow(size, dim, &size))
             return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%.100s\": bad shape", path, name);
         tensor->dims[d] = (uint32_t)dim;
     }
-    if (!whole(json_array_get(offsets, 0), &where->begin) ||
-        !whole(json_array_get(offsets, 1), &where->end) || where->begin > where->end ||
+    if (!read_integer(json_array_get(offsets, 0), &where->begin) ||
+        !read_integer(json_array_get(offsets, 1), &where->end) || where->begin > where->end ||
         where->end > data_size)
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s: tensor \"%.100s\" does not lie within the file's %llu bytes of data",
@@ -111,28 +111,21 @@ static fds_status check_cover(const char *path, range *ranges, size_t count, uin
 static fds_status read_entries(const char *path, fds__safetensors *file, uint64_t data_size,
                                fds_error *err) {
     size_t entries = json_object_size(file->header), seen = 0;
-    range *ranges = fds__alloc_zero(entries, sizeof *ranges);
-    file->tensors = fds__alloc_zero(entries, sizeof *file->tensors);
-    fds_status status = FDS_OK;
-    if (!ranges || !file->tensors)
-        status = fds__fail_nomem(err, entries * sizeof *file->tensors);
     const char *name;
     json_t *entry;
+    OWNED range *ranges = NULL;
+    TRY(NEW(ranges, entries, err));
+    TRY(NEW(file->tensors, entries, err));
     json_object_foreach(file->header, name, entry) {
-        if (status != FDS_OK || strcmp(name, "__metadata__") == 0)
+        if (strcmp(name, "__metadata__") == 0)
             continue;
         bool is_kept = false;
         fds__tensor *tensor = &file->tensors[file->count];
-        status = read_entry(path, name, entry, data_size, tensor, &ranges[seen], &is_kept, err);
-        if (status == FDS_OK) {
-            tensor->values = (const float *)(const void *)(file->data + ranges[seen++].begin);
-            file->count += is_kept;
-        }
+        TRY(read_entry(path, name, entry, data_size, tensor, &ranges[seen], &is_kept, err));
+        tensor->values = (const float *)(const void *)(file->data + ranges[seen++].begin);
+        file->count += is_kept;
     }
-    if (status == FDS_OK)
-        status = check_cover(path, ranges, seen, data_size, err);
-    fds__free(ranges);
-    return status;
+    return check_cover(path, ranges, seen, data_size, err);
 }
 
 static fds_status check_metadata(const char *path, json_t *header, fds_error *err) {
@@ -154,8 +147,7 @@ static fds_status parse(const char *path, size_t size, fds__safetensors *file, f
     if (size < 8)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: %zu bytes are too few for a safetensors file",
                          path, size);
-    for (int i = 0; i < 8; i++)
-        length |= (uint64_t)data[i] << 8 * i;
+    memcpy(&length, data, 8);
     if (length > size - 8 || length > MAX_HEADER)
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s: byte 0: the header should have %llu bytes, but only %zu follow", path,
@@ -181,12 +173,11 @@ fds_status fds__safetensors_parse(const char *path, uint8_t *data, size_t size,
     }
     file->data = data;
     fds_status status = parse(path, size, file, err);
-    if (status != FDS_OK) {
+    if (status == FDS_OK)
+        *out = file;
+    else
         fds__safetensors_free(file);
-        return status;
-    }
-    *out = file;
-    return FDS_OK;
+    return status;
 }
 
 fds_status fds__safetensors_read(const char *path, fds__safetensors **out, fds_error *err) {
@@ -279,28 +270,25 @@ static char *make_header(const fds__tensor *tensors, size_t count, const fds__me
 
 fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, size_t count,
                                   const fds__meta *meta, size_t meta_count, fds_error *err) {
-    char *header = make_header(tensors, count, meta, meta_count);
+    OWNED char *header = make_header(tensors, count, meta, meta_count);
     if (!header)
         return fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's header", path);
-    size_t used = strlen(header), length = (8 + used + 63) / 64 * 64 - 8;
-    uint8_t prefix[8], blanks[64];
-    for (int i = 0; i < 8; i++)
-        prefix[i] = (uint8_t)((uint64_t)length >> 8 * i);
+    const size_t used = strlen(header);
+    const uint64_t length = (8 + used + 63) / 64 * 64 - 8;
+    uint8_t blanks[64];
     memset(blanks, ' ', sizeof blanks);
     fds__out *out = NULL;
     fds_status status = fds__out_open(path, &out, err);
     if (status == FDS_OK)
-        status = fds__out_write(out, prefix, sizeof prefix, err);
+        status = fds__out_write(out, &length, sizeof length, err);
     if (status == FDS_OK)
         status = fds__out_write(out, header, used, err);
     if (status == FDS_OK)
-        status = fds__out_write(out, blanks, length - used, err);
+        status = fds__out_write(out, blanks, (size_t)length - used, err);
     for (size_t i = 0; status == FDS_OK && i < count; i++)
         status = fds__out_write(out, tensors[i].values, tensor_bytes(&tensors[i]), err);
-    fds__free(header);
-    if (status != FDS_OK) {
-        fds__out_abort(out);
-        return status;
-    }
-    return fds__out_commit(out, err);
+    if (status == FDS_OK)
+        return fds__out_commit(out, err);
+    fds__out_abort(out);
+    return status;
 }

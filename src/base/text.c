@@ -59,7 +59,7 @@ void fds__text_fixed(fds__text *text, int decimals, double value) {
 }
 
 void fds__write_double(double value, char text[FDS__NUMBER]) {
-    value = isnan(value) ? NAN : value; /* whatever its sign */
+    value = isnan(value) ? NAN : value; /* drops the sign */
     int digits = 15;
     do
         snprintf(text, FDS__NUMBER, "%.*g", digits, value);

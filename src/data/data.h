@@ -160,6 +160,8 @@ struct fds_problem {
     char *text;
 };
 
+/* The samples of all players, player by player. */
+size_t fds__players_all_samples(const fds_players *players, const uint32_t **index);
 /* labels[players]: the label of most of a player's samples, the lowest of several. */
 fds_status fds__players_labels(const fds_dataset *ds, const fds_players *players, uint32_t *labels,
                                fds_error *err);

@@ -138,6 +138,11 @@ size_t fds_players_samples(const fds_players *players, size_t i, const uint32_t 
     return players->first[i + 1] - players->first[i];
 }
 
+size_t fds__players_all_samples(const fds_players *players, const uint32_t **index) {
+    *index = players->samples;
+    return players->first[players->count];
+}
+
 const char *fds_players_name(const fds_players *players, size_t i) {
     return i < players->count ? players->names[i] : "?";
 }

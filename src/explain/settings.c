@@ -138,12 +138,7 @@ static fds_status check_settings(const fds_params *p, const fds__fit_settings *s
     if (p->weights && strncmp(e->network, "resnet", 6) != 0)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`weights` needs `explainer` resnet18 or resnet50 (got %s)", e->network);
-    if (s->sampler != FDS_SAMPLER_KERNEL && p->coalitions % 2)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "`coalitions` must be even, because the sampler draws pairs of a coalition and "
-            "its complement (got %llu)",
-            (unsigned long long)p->coalitions);
+    TRY(fds__check_even(p, s->sampler, err));
     return e->precision == FDS__PRECISION_BF16 ? fds__deep_bf16_check(err) : FDS_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Coalitions: bit sets, and the number by which tables know them. */
+ * Coalitions: bit sets, and the ids by which tables find them. */
 #include "game/game.h"
 
 size_t fds_coalition_size(const uint64_t *bits, size_t players) {
@@ -9,8 +9,7 @@ size_t fds_coalition_size(const uint64_t *bits, size_t players) {
     return size;
 }
 
-/* The number of players is mixed in, so that games of different size share no id even where the
- * words are the same. */
+/* The id depends on the number of players too, so that games of different sizes share no id. */
 uint64_t fds_coalition_id(const uint64_t *bits, size_t players) {
     uint64_t mixed[2] = {fds_checksum(bits, fds_coalition_words(players) * sizeof *bits), players};
     return fds_checksum(mixed, sizeof mixed);

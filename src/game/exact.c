@@ -2,16 +2,16 @@
  * Exact values by enumeration.
  *
  * A block of the plan has all coalitions s of a game of p players. The Shapley value of player i in
- * it is a sum over them with one coefficient a size k = |s|,
+ * it is a sum over them with one coefficient per size k = |s|,
  *     phi_i = sum over s with i    of v(s) * (k-1)! (p-k)! / p!
  *           - sum over s without i of v(s) * k! (p-k-1)! / p!
- * so that every row is read once and added to all players. The players of the block stand for: the
- * real ones (Shapley value); the members of a group, and the other groups, whose values belong to
- * other blocks (the paper's varphi); groups, each dividing its value evenly (varphi+).
+ * so each row is read once and added to all players. The players of a block stand for: the real
+ * players (Shapley value); the members of a group and the other groups, whose values belong to
+ * other blocks (the paper's varphi); the groups, which divide their values evenly (varphi+).
  *
  * Up to 2^20 rows are added in runs of RUN, then the runs: the error is at most about 2 * RUN
- * roundings of max |v|, below 1e-12. Columns are dealt out to jobs, so that each sum is made by one
- * thread in one order. */
+ * roundings of max |v|, below 1e-12. Each job has its own columns, so that one thread computes each
+ * sum in one order. */
 #include "game/game.h"
 
 #include <string.h>
@@ -27,15 +27,15 @@ typedef struct {
     const fds_plan *plan;
     const fds_rows *rows;
     double *values;   /* (players, columns) */
-    scratch *scratch; /* one a worker */
+    scratch *scratch; /* (workers) */
 } enumeration;
 
 typedef struct {
     double with[FDS__MAX_EXACT + 1], without[FDS__MAX_EXACT + 1]; /* by size */
 } coefficients;
 
-/* (k-1)! (p-k)! / p! is 1 / (k C(p,k)), and k! (p-k-1)! / p! is 1 / ((p-k) C(p,k)); k+1 with and k
- * without are the same bits, so that a player who changes nothing gets no more than rounding. */
+/* (k-1)! (p-k)! / p! is 1 / (k C(p,k)), and k! (p-k-1)! / p! is 1 / ((p-k) C(p,k)). with[k+1] and
+ * -without[k] are the same bits, so that the value of a player who changes nothing is rounding. */
 static coefficients coefficients_of(uint32_t p) {
     coefficients c = {0};
     double choose = 1;
@@ -87,8 +87,8 @@ static fds_status sum_block(const enumeration *e, const fds__block *block, scrat
 }
 
 /* From the block's players to the real ones. */
-static void hand_out(const enumeration *e, const fds__block *block, const scratch *s, size_t first,
-                     size_t count) {
+static void assign_values(const enumeration *e, const fds__block *block, const scratch *s,
+                          size_t first, size_t count) {
     const fds_plan *plan = e->plan;
     bool is_plus = plan->groups && plan->sampler == FDS_SAMPLER_GFDS_PLUS;
     const uint32_t *members = NULL;
@@ -113,7 +113,7 @@ static fds_status run_job(void *context, size_t job, unsigned worker, fds_error 
     size_t count = MIN((size_t)CHUNK, e->rows->columns - first);
     scratch *s = &e->scratch[worker];
     TRY(sum_block(e, block, s, worker, first, count, err));
-    hand_out(e, block, s, first, count);
+    assign_values(e, block, s, first, count);
     return FDS_OK;
 }
 
@@ -132,11 +132,8 @@ fds_status fds_exact(const fds_plan *plan, const fds_rows *rows, unsigned thread
         return fds__fail(err, FDS_ERR_LIMIT, "exact values of %zu columns are too many",
                          rows->columns);
     unsigned workers = fds__pool_workers(threads, jobs);
-    enumeration e = {plan, rows, values, fds__alloc_zero(workers, sizeof(scratch))};
-    if (!e.scratch)
-        return fds__fail_nomem(err, workers * sizeof *e.scratch);
-    fds_status status =
-        fds__pool_run(threads, jobs, run_job, &e, "exact values", "parts", events, err);
-    fds__free(e.scratch);
-    return status;
+    OWNED scratch *memory = NULL;
+    TRY(NEW(memory, workers, err));
+    enumeration e = {plan, rows, values, memory};
+    return fds__pool_run(threads, jobs, run_job, &e, "exact values", "parts", events, err);
 }

@@ -7,16 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_STEPS = 300 };
-
-/* Beyond this squared distances could overflow. */
-static const double max_value = 1e100;
+static const double MAX_VALUE = 1e100; /* squares of larger distances could overflow */
 
 typedef struct {
     const double *points; /* (count, size) */
     size_t count, size, groups;
     double *centres;    /* (groups, size) */
-    double *distance;   /* (count): squared, from the nearest or the own centre */
+    double *distance;   /* (count): squared, from the nearest centre or the point's own */
     size_t *members;    /* (groups) */
     uint32_t *group_of; /* (count) */
 } clustering;
@@ -28,8 +25,8 @@ static double squared_distance(const double *a, const double *b, size_t size) {
     return sum;
 }
 
-/* A point with probability proportional to its distance, squared, from the centres so far. Where
- * all points lie on centres, the lowest point will do: empty groups are mended later. */
+/* Draws a point with probability proportional to its squared distance from the nearest centre, or
+ * point 0 where all points lie on centres: assign() fills empty groups. */
 static size_t draw_point(const clustering *c, fds_rng *rng) {
     double total = 0;
     for (size_t i = 0; i < c->count; i++)
@@ -38,7 +35,7 @@ static size_t draw_point(const clustering *c, fds_rng *rng) {
     size_t chosen = 0;
     for (size_t i = 0; i < c->count; i++)
         if (c->distance[i] > 0) {
-            chosen = i; /* the last one, should rounding take the target past the end */
+            chosen = i; /* rounding may take the target past the end: then the last one */
             if (target < c->distance[i])
                 break;
             target -= c->distance[i];
@@ -48,7 +45,7 @@ static size_t draw_point(const clustering *c, fds_rng *rng) {
 
 static void choose_centres(clustering *c, uint64_t seed) {
     for (size_t i = 0; i < c->count; i++)
-        c->distance[i] = 1; /* the first centre: every point alike */
+        c->distance[i] = 1; /* every point is equally likely to be the first centre */
     for (size_t g = 0; g < c->groups; g++) {
         fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_KMEANS, g, 0);
         double *centre = c->centres + g * c->size;
@@ -61,7 +58,7 @@ static void choose_centres(clustering *c, uint64_t seed) {
     }
 }
 
-/* Puts every point to its nearest centre; true when one has moved. */
+/* Assigns every point to its nearest centre; true when one has moved. */
 static bool assign(clustering *c, uint32_t *before) {
     memcpy(before, c->group_of, c->count * sizeof *before);
     memset(c->members, 0, c->groups * sizeof *c->members);
@@ -76,7 +73,7 @@ static bool assign(clustering *c, uint32_t *before) {
         }
         c->members[c->group_of[i]]++;
     }
-    /* an empty group takes the point that is worst served, from a group that can spare it */
+    /* an empty group takes the point farthest from its centre, of a group of two or more */
     for (size_t g = 0; g < c->groups; g++) {
         if (c->members[g] > 0)
             continue;
@@ -107,50 +104,34 @@ static fds_status check(const double *points, size_t count, size_t size, size_t 
                         fds_error *err) {
     if (groups == 0 || groups > count)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "%zu groups cannot be made of %zu points, 1 to %zu can", groups, count,
+                         "%zu groups of %zu points: there must be 1 to %zu groups", groups, count,
                          count);
     if (count > FDS__MAX_PLAYERS)
         return fds__fail(err, FDS_ERR_LIMIT, "%zu points to be grouped: at most %zu are possible",
                          count, FDS__MAX_PLAYERS);
     for (size_t i = 0; i < count; i++)
         for (size_t d = 0; d < size; d++)
-            if (!(fabs(points[i * size + d]) <= max_value))
+            if (!(fabs(points[i * size + d]) <= MAX_VALUE))
                 return fds__fail(err, FDS_ERR_USAGE,
                                  "point %zu, value %zu is %g: it must be a number of at most %g", i,
-                                 d, points[i * size + d], max_value);
+                                 d, points[i * size + d], MAX_VALUE);
     return FDS_OK;
 }
 
-fds_status fds__kmeans_steps(const double *points, size_t count, size_t size, size_t groups,
-                             uint64_t seed, unsigned steps, uint32_t *group_of, fds_error *err) {
-    TRY(check(points, count, size, groups, err));
-    size_t centre_values;
-    if (!fds__mul(groups, size, &centre_values))
-        return fds__fail(err, FDS_ERR_LIMIT, "%zu groups of %zu values are too many", groups, size);
-    clustering c = {.points = points,
-                    .count = count,
-                    .size = size,
-                    .groups = groups,
-                    .centres = fds__alloc_zero(centre_values, sizeof *c.centres),
-                    .distance = fds__alloc_zero(count, sizeof *c.distance),
-                    .members = fds__alloc_zero(groups, sizeof *c.members),
-                    .group_of = group_of};
-    uint32_t *before = fds__alloc_zero(count, sizeof *before);
-    bool is_ready = c.centres && c.distance && c.members && before;
-    if (is_ready) {
-        memset(group_of, 0xff, count * sizeof *group_of); /* no group yet */
-        choose_centres(&c, seed);
-        for (unsigned step = 1; assign(&c, before) && step < steps; step++)
-            move_centres(&c);
-    }
-    fds__free(c.centres);
-    fds__free(c.distance);
-    fds__free(c.members);
-    fds__free(before);
-    return is_ready ? FDS_OK : fds__fail_nomem(err, centre_values * sizeof *c.centres);
-}
-
 fds_status fds__kmeans(const double *points, size_t count, size_t size, size_t groups,
-                       uint64_t seed, uint32_t *group_of, fds_error *err) {
-    return fds__kmeans_steps(points, count, size, groups, seed, MAX_STEPS, group_of, err);
+                       uint64_t seed, unsigned steps, uint32_t *group_of, fds_error *err) {
+    TRY(check(points, count, size, groups, err));
+    OWNED double *centres = NULL, *distance = NULL;
+    OWNED size_t *members = NULL;
+    OWNED uint32_t *before = NULL;
+    TRY(NEW(centres, groups * size, err)); /* no more than points, which are in memory */
+    TRY(NEW(distance, count, err));
+    TRY(NEW(members, groups, err));
+    TRY(NEW(before, count, err));
+    clustering c = {points, count, size, groups, centres, distance, members, group_of};
+    memset(group_of, 0xff, count * sizeof *group_of); /* no group yet */
+    choose_centres(&c, seed);
+    for (unsigned step = 1; assign(&c, before) && step < steps; step++)
+        move_centres(&c);
+    return FDS_OK;
 }

@@ -3,10 +3,8 @@
  * sum phi = v(1) - v(0), the paper's equation for KernelSHAP and the loss of its explainer, whose
  * minimiser over all coalitions is the Shapley value. Notation and model: ls.h.
  *
- * Nothing but sums over the pairs is kept, so memory does not grow with their number. */
+ * Only sums over the pairs are kept, so memory does not grow with their number. */
 #include "ls.h"
-
-#include <string.h>
 
 const fds_groups *fds__ls_groups(const fds_plan *plan, const fds_ls_params *params) {
     return plan->groups && params->adjust == FDS_ADJUST_NONE ? plan->groups : params->groups;
@@ -16,6 +14,7 @@ fds_status fds_least_squares_check(const fds_plan *plan, const fds_ls_params *pa
                                    fds_error *err) {
     if (plan->is_exact)
         return fds__fail(err, FDS_ERR_USAGE, "least squares need a plan of sampled coalitions");
+    assert(plan->players > 1); /* fds_plan_sample has checked that */
     if ((int)params->adjust < FDS_ADJUST_NONE || params->adjust > FDS_ADJUST_COUNTS)
         return fds__fail(err, FDS_ERR_USAGE, "there is no adjustment number %d, only 0 to %d",
                          (int)params->adjust, FDS_ADJUST_COUNTS);
@@ -24,8 +23,8 @@ fds_status fds_least_squares_check(const fds_plan *plan, const fds_ls_params *pa
                          fds_groups_players(params->groups), plan->players);
     if (plan->groups && params->adjust == FDS_ADJUST_COUNTS)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "the counts of groups explain nothing where groups take part as wholes: "
-                         "choose plain or shrunk least squares");
+                         "counts of groups do not apply where whole groups are players: choose "
+                         "plain or shrunk least squares");
     size_t features;
     return fds__design_count(plan, fds__ls_groups(plan, params),
                              params->adjust == FDS_ADJUST_COUNTS, &features, err);
@@ -71,21 +70,6 @@ static fds_status run(fds__ls_parts *parts, const fds_plan *plan, const fds_rows
     return fds__ls_columns(parts, rows, params, threads, values, errors, err);
 }
 
-fds_status fds__ls_one_player(const fds_rows *rows, double *values, double *errors,
-                              fds_error *err) {
-    double empty[FDS__LS_SAMPLE];
-    for (size_t first = 0; first < rows->columns; first += FDS__LS_SAMPLE) {
-        size_t count = MIN(rows->columns - first, (size_t)FDS__LS_SAMPLE);
-        TRY(rows->read(rows->context, 0, 0, first, count, empty, err));
-        TRY(rows->read(rows->context, 0, 1, first, count, values + first, err));
-        for (size_t c = 0; c < count; c++)
-            values[first + c] -= empty[c];
-    }
-    if (errors)
-        memset(errors, 0, rows->columns * sizeof *errors);
-    return FDS_OK;
-}
-
 fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
                              const fds_ls_params *params, unsigned threads, double *values,
                              double *errors, fds_ls_report *report, const fds_events *events,
@@ -94,9 +78,7 @@ fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
     TRY(check_rows(rows, params, err));
     fds__ls_parts l = {0};
     fds__blas_begin();
-    fds_status status = plan->players == 1
-                            ? fds__ls_one_player(rows, values, errors, err)
-                            : run(&l, plan, rows, params, threads, values, errors, events, err);
+    fds_status status = run(&l, plan, rows, params, threads, values, errors, events, err);
     fds__blas_end();
     if (report)
         *report = (fds_ls_report){.pairs = l.design.pairs,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Values and errors, columns by columns. Columns are solved for in chunks, each by one job; a chunk
- * reads the rows twice, for the values and for the errors. Notation: ls.h. */
+ * Values and errors of the columns, in chunks of one job each. A chunk reads the rows twice, for the
+ * values and for the errors. Notation: ls.h. */
 #include "ls.h"
 
 #include <cblas.h>
@@ -8,16 +8,15 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* What a worker needs for a chunk of columns. */
+/* A worker's scratch for a chunk of columns, in one allocation. */
 typedef struct {
-    double *design;                  /* (block, F) */
+    double *design;                  /* (block, F); the allocation begins here */
     double *u, *uw;                  /* (block, chunk) */
     double *b, *theta;               /* (F, chunk) */
     double *rest, *phi, *var, *work; /* (n, chunk) */
     double *total;                   /* (chunk) */
     double *influence;               /* (block, n) */
     double *lines;                   /* (3, chunk) */
-    uint32_t *counts;
 } scratch;
 
 typedef struct {
@@ -25,48 +24,35 @@ typedef struct {
     const fds_rows *rows;
     const fds_ls_params *params;
     double *values, *errors;
-    scratch *scratch; /* one a worker */
+    scratch *scratch; /* (workers) */
     double start_s;
     size_t blocks; /* of pairs, in all chunks */
     atomic_size_t done;
 } ls;
 
-/* After each block of pairs; the host hears of it from the calling thread. */
-static fds_status tell(ls *l, unsigned worker, fds_error *err) {
+/* Counts a block of pairs; the calling thread reports it. */
+static fds_status report(ls *l, unsigned worker, fds_error *err) {
     size_t done = atomic_fetch_add(&l->done, 1) + 1;
     return worker ? FDS_OK
                   : fds__report(l->parts->design.events, "least squares", "blocks", done, l->blocks,
                                 l->start_s, err);
 }
 
-/* ---- scratch ---- */
-
-static void scratch_free(scratch *t) {
-    fds__free(t->design);
-    fds__free(t->u);
-    fds__free(t->b);
-    fds__free(t->rest);
-    fds__free(t->influence);
-    fds__free(t->counts);
-}
-
 static fds_status scratch_alloc(const fds__design *d, size_t width, scratch *t, fds_error *err) {
-    size_t n = d->players * width, f = d->features * width;
-    t->design = fds__alloc_zero(FDS__LS_BLOCK * d->features, sizeof(double));
-    t->u = fds__alloc_zero((2 * FDS__LS_BLOCK + 4) * width, sizeof(double));
-    t->b = fds__alloc_zero(2 * f, sizeof(double));
-    t->rest = fds__alloc_zero(4 * n, sizeof(double));
-    t->influence = fds__alloc_zero(FDS__LS_BLOCK * d->players, sizeof(double));
-    t->counts = fds__alloc_zero(d->group_count, sizeof *t->counts);
-    if (!t->design || !t->u || !t->b || !t->rest || !t->influence || !t->counts)
-        return fds__fail_nomem(err, (4 * n + 2 * f) * sizeof(double));
-    t->uw = t->u + FDS__LS_BLOCK * width;
-    t->total = t->uw + FDS__LS_BLOCK * width;
-    t->lines = t->total + width;
+    const size_t block = FDS__LS_BLOCK, n = d->players * width, f = d->features * width;
+    size_t size = block * (d->features + 2 * width + d->players) + 2 * f + 4 * n + 4 * width;
+    TRY(NEW(t->design, size, err));
+    t->u = t->design + block * d->features;
+    t->uw = t->u + block * width;
+    t->b = t->uw + block * width;
     t->theta = t->b + f;
+    t->rest = t->theta + f;
     t->phi = t->rest + n;
     t->var = t->phi + n;
     t->work = t->var + n;
+    t->total = t->work + n;
+    t->lines = t->total + width;
+    t->influence = t->lines + 3 * width;
     return FDS_OK;
 }
 
@@ -75,7 +61,7 @@ static fds_status read_block(const ls *l, scratch *t, unsigned worker, size_t fi
                              size_t column, size_t width, const double **design, fds_error *err) {
     const fds__ls_parts *parts = l->parts;
     if (!parts->rows)
-        fds__design_rows(&parts->design, first, count, t->counts, t->design);
+        fds__design_rows(&parts->design, first, count, t->design);
     *design = parts->rows ? parts->rows + first * parts->design.features : t->design;
     return fds__design_values(&parts->design, l->rows, l->params->control, l->parts->choice.control,
                               worker, first, count, column, width, width, t->lines, t->u, err);
@@ -95,7 +81,7 @@ static fds_status sum_pairs(ls *l, scratch *t, unsigned worker, size_t column, s
         fds__weigh(t->u, count, width, d->kernel + first, t->uw);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, (int)count, 1, design, f, t->uw,
                     w, 1, t->rest, w);
-        TRY(tell(l, worker, err));
+        TRY(report(l, worker, err));
         if (!l->parts->with_fit)
             continue;
         fds__weigh(t->u, count, width, d->mild + first, t->uw);
@@ -105,7 +91,7 @@ static fds_status sum_pairs(ls *l, scratch *t, unsigned worker, size_t column, s
     return FDS_OK;
 }
 
-/* total = v(1) - v(0), less the surrogate's part. */
+/* total = v(1) - v(0), minus the surrogate's share. */
 static fds_status read_total(const ls *l, scratch *t, unsigned worker, size_t column, size_t width,
                              fds_error *err) {
     const fds_rows *games[] = {l->rows, l->parts->choice.control != 0 ? l->params->control : NULL};
@@ -121,7 +107,7 @@ static fds_status read_total(const ls *l, scratch *t, unsigned worker, size_t co
     return FDS_OK;
 }
 
-/* phi, and theta such that D theta is what the fit and the rest say of the pairs. */
+/* phi, and theta such that D theta is what the fit and the rest together predict for the pairs. */
 static void solve(const ls *l, scratch *t, size_t width) {
     const fds__design *d = &l->parts->design;
     int n = (int)d->players, f = (int)d->features, w = (int)width;
@@ -143,8 +129,8 @@ static void solve(const ls *l, scratch *t, size_t width) {
         t->theta[i] += t->work[i];
 }
 
-/* Leaving case i out changes the values by its influence times e / (1 - leverage): the sum of the
- * squares, less for sizes of which few coalitions are unseen, is the jackknife's variance. */
+/* Leaving pair i out changes the values by its influence times e / (1 - leverage). The sum of the
+ * squares, each times the share of unseen coalitions of its size, is the jackknife's variance. */
 static fds_status sum_errors(ls *l, scratch *t, unsigned worker, size_t column, size_t width,
                              fds_error *err) {
     const fds__design *d = &l->parts->design;
@@ -158,7 +144,7 @@ static fds_status sum_errors(ls *l, scratch *t, unsigned worker, size_t column, 
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, b, w, f, -1, design, f, t->theta, w,
                     1, t->u, w);
         for (size_t i = 0; i < count; i++) {
-            /* shrinkage of both fits is never so weak that one case is all that a value rests on */
+            /* both fits are shrunk, so a value never depends on one pair alone */
             double rest = MAX(1 - l->parts->leverage[first + i], 0.1);
             double share = d->unseen[first + i] / (rest * rest);
             for (size_t c = 0; c < width; c++)
@@ -169,13 +155,13 @@ static fds_status sum_errors(ls *l, scratch *t, unsigned worker, size_t column, 
         influence = l->parts->influence ? l->parts->influence + first * d->players : t->influence;
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, b, 1, influence, n, t->u, w, 1,
                     t->var, w);
-        TRY(tell(l, worker, err));
+        TRY(report(l, worker, err));
     }
     return FDS_OK;
 }
 
-/* Adds the square of what shrinking is likely to lose. The deviations found, squared, are on
- * average over a group kept^2 of the true ones, and their variance. */
+/* Adds the square of what shrinking probably loses. Averaged over a group, the squared deviations
+ * found are kept^2 times the true ones, plus their variance. */
 static void add_bias(const ls *l, scratch *t, size_t width) {
     const fds__design *d = &l->parts->design;
     size_t size = d->players * width;
@@ -196,7 +182,7 @@ static void add_bias(const ls *l, scratch *t, size_t width) {
                 1, t->var, w);
 }
 
-/* The surrogate's share is added again, and the values sum to v(1) - v(0) but for rounding. */
+/* Adds the surrogate's share again, and makes the values sum to v(1) - v(0) up to rounding. */
 static void store(const ls *l, scratch *t, size_t column, size_t width) {
     size_t n = l->parts->design.players, columns = l->rows->columns;
     for (size_t c = 0; c < width; c++) {
@@ -244,9 +230,7 @@ fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
             .errors = errors,
             .start_s = fds__now_s(),
             .blocks = jobs * blocks * (errors ? 2 : 1)};
-    l.scratch = fds__alloc_zero(workers, sizeof *l.scratch);
-    if (!l.scratch)
-        return fds__fail_nomem(err, workers * sizeof *l.scratch);
+    TRY(NEW(l.scratch, workers, err));
     fds_status status = FDS_OK;
     for (unsigned i = 0; i < workers && status == FDS_OK; i++)
         status =
@@ -257,7 +241,7 @@ fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
         status = fds__report(parts->design.events, "least squares", "blocks", l.blocks, l.blocks,
                              l.start_s, err);
     for (unsigned i = 0; i < workers; i++)
-        scratch_free(&l.scratch[i]);
+        fds__free(l.scratch[i].design);
     fds__free(l.scratch);
     return status;
 }

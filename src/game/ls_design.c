@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Coalitions to rows of numbers: indicators of the players, then steps over the counts of groups.
+ * Rows of the regression: indicators of the players, then steps over the counts of groups.
  *
- * A step over k players from t on is f(s) = (1[c >= t] + 1[c >= k+1-t]) / 2 of their number c in s.
- * The two halves have the same odd part, so that for pairs nothing is fitted twice. By symmetry its
- * Shapley value is 1/k for each of the k players. */
+ * A step at t over k players is f(s) = (1[c >= t] + 1[c >= k+1-t]) / 2, where c of them are in s.
+ * The two halves have the same odd part, so that pairs fit nothing twice. By symmetry its Shapley
+ * value is 1/k for each of the k players. */
 #include "ls.h"
 
 #include <math.h>
@@ -11,26 +11,26 @@
 
 enum { MOST_FEATURES = 16384 };
 
-/* Steps from 1 to half of the members: all where there are few, else ever wider apart. */
+/* Steps go from 1 to half of the members: all of them in a small group, else ever wider apart. */
 static uint32_t next_step(uint32_t at, uint32_t of) {
     enum { ALL_STEPS = 16 };
     uint32_t wider = at + at * 2 / 5;
     return of <= ALL_STEPS || wider <= at ? at + 1 : wider;
 }
 
-/* Writes the steps over a group to steps (where it is not NULL) and returns their number. */
-static size_t add_steps(uint32_t group, size_t of, fds__optimizer_step *steps) {
+/* Writes the steps over a group to steps, unless it is NULL, and returns their number. */
+static size_t add_steps(uint32_t group, size_t of, fds__count_step *steps) {
     size_t count = 0;
     for (uint32_t at = 1; at <= of / 2; at = next_step(at, (uint32_t)of)) {
         if (steps)
-            steps[count] = (fds__optimizer_step){.group = group, .at = at, .of = (uint32_t)of};
+            steps[count] = (fds__count_step){.group = group, .at = at, .of = (uint32_t)of};
         count++;
     }
     return count;
 }
 
 /* One group is all players: then the steps over all are enough. */
-static size_t make_steps(size_t players, const fds_groups *groups, fds__optimizer_step *steps) {
+static size_t make_steps(size_t players, const fds_groups *groups, fds__count_step *steps) {
     size_t count = 0, group_count = groups ? fds_groups_count(groups) : 1;
     for (size_t g = 0; group_count > 1 && g < group_count; g++) {
         const uint32_t *members;
@@ -46,13 +46,13 @@ fds_status fds__design_count(const fds_plan *plan, const fds_groups *groups, boo
     *features = players + (with_steps ? make_steps(players, groups, NULL) : 0);
     if (*features > MOST_FEATURES)
         return fds__fail(err, FDS_ERR_LIMIT,
-                         "least squares with %zu unknowns: at most %d are possible; put players "
-                         "together into providers",
+                         "least squares with %zu unknowns, at most %d are possible; make "
+                         "providers the players",
                          *features, MOST_FEATURES);
     return FDS_OK;
 }
 
-/* Coalitions of k of n players, as far as a double reaches. */
+/* The number of coalitions of k of n players; infinite where a double cannot hold it. */
 static double choose(size_t n, size_t k) {
     double ways = 1;
     for (size_t i = 1; i <= MIN(k, n - k) && isfinite(ways); i++)
@@ -60,27 +60,31 @@ static double choose(size_t n, size_t k) {
     return ways;
 }
 
-/* drawn[k]: rows of size k; room for players + 1 */
+/* How many rows of the plan a pair has. */
+static size_t rows_per_pair(const fds_plan *plan) { return plan->is_paired ? 2 : 1; }
+
+static const uint64_t *first_of_pair(const fds__design *d, size_t pair) {
+    return fds__plan_bits(d->plan, 2 + pair * rows_per_pair(d->plan));
+}
+
+/* drawn (players + 1) is zero; receives the number of rows of each size. */
 static void make_unseen(fds__design *d, double *drawn) {
-    size_t per_case = fds_plan_is_paired(d->plan) ? 2 : 1;
     bool without_replacement = d->plan->sampler == FDS_SAMPLER_LEVERAGE;
     for (size_t row = 2; row < fds_plan_rows(d->plan); row++)
         drawn[fds_coalition_size(fds_plan_coalition(d->plan, row), d->players)]++;
     for (size_t k = 0; k <= d->players; k++)
         drawn[k] = drawn[k] > 0 ? MAX(0, 1 - drawn[k] / round(choose(d->players, k))) : 1;
     for (size_t i = 0; i < d->pairs; i++) {
-        const uint64_t *s = fds_plan_coalition(d->plan, 2 + i * per_case);
-        d->unseen[i] = without_replacement ? drawn[fds_coalition_size(s, d->players)] : 1;
+        size_t size = fds_coalition_size(first_of_pair(d, i), d->players);
+        d->unseen[i] = without_replacement ? drawn[size] : 1;
     }
 }
 
 static void make_weights(fds__design *d) {
-    size_t per_case = fds_plan_is_paired(d->plan) ? 2 : 1;
     double kernel = 0, mild = 0;
     for (size_t i = 0; i < d->pairs; i++) {
-        size_t row = 2 + i * per_case;
-        double k = (double)fds_coalition_size(fds_plan_coalition(d->plan, row), d->players);
-        d->kernel[i] = fds_plan_weight(d->plan, row);
+        double k = (double)fds_coalition_size(first_of_pair(d, i), d->players);
+        d->kernel[i] = d->plan->weights[2 + i * rows_per_pair(d->plan)];
         /* the Shapley kernel over sizes is 1/(k(n-k)): this leaves its square root */
         d->mild[i] = d->kernel[i] * sqrt(k * ((double)d->players - k));
         kernel += d->kernel[i];
@@ -94,31 +98,23 @@ static void make_weights(fds__design *d) {
 
 fds_status fds__design_create(const fds_plan *plan, const fds_groups *groups, bool with_steps,
                               const fds_events *events, fds__design *out, fds_error *err) {
-    size_t per_case = fds_plan_is_paired(plan) ? 2 : 1;
-    fds__design d = {.plan = plan,
-                     .groups = groups,
-                     .events = events,
-                     .players = fds_plan_players(plan),
-                     .pairs = (fds_plan_rows(plan) - 2) / per_case,
-                     .group_count = groups ? fds_groups_count(groups) : 1};
-    TRY(fds__design_count(plan, groups, with_steps, &d.features, err));
-    size_t step_count = d.features - d.players;
-    d.steps = fds__alloc_zero(step_count, sizeof *d.steps);
-    d.kernel = fds__alloc_zero(d.pairs, sizeof *d.kernel);
-    d.mild = fds__alloc_zero(d.pairs, sizeof *d.mild);
-    d.unseen = fds__alloc_zero(d.pairs, sizeof *d.unseen);
-    double *drawn = fds__alloc_zero(d.players + 1, sizeof *drawn);
-    if (!d.steps || !d.kernel || !d.mild || !d.unseen || !drawn) {
-        fds__free(drawn);
-        fds__design_free(&d);
-        return fds__fail_nomem(err, 3 * d.pairs * sizeof *d.kernel);
-    }
+    OWNED double *drawn = NULL;
+    *out = (fds__design){.plan = plan,
+                         .groups = groups,
+                         .events = events,
+                         .players = plan->players,
+                         .pairs = (plan->rows - 2) / rows_per_pair(plan),
+                         .group_count = groups ? fds_groups_count(groups) : 1};
+    TRY(fds__design_count(plan, groups, with_steps, &out->features, err));
+    TRY(NEW(out->steps, out->features - out->players, err));
+    TRY(NEW(out->kernel, out->pairs, err));
+    TRY(NEW(out->mild, out->pairs, err));
+    TRY(NEW(out->unseen, out->pairs, err));
+    TRY(NEW(drawn, out->players + 1, err));
     if (with_steps)
-        make_steps(d.players, groups, d.steps);
-    make_weights(&d);
-    make_unseen(&d, drawn);
-    fds__free(drawn);
-    *out = d;
+        make_steps(out->players, groups, out->steps);
+    make_weights(out);
+    make_unseen(out, drawn);
     return FDS_OK;
 }
 
@@ -129,52 +125,57 @@ void fds__design_free(fds__design *d) {
     fds__free(d->unseen);
 }
 
-fds_status fds__design_tell(const fds__design *d, const char *stage, size_t pairs, double start_s,
-                            fds_error *err) {
+fds_status fds__design_report(const fds__design *d, const char *stage, size_t pairs, double start_s,
+                              fds_error *err) {
     return fds__report(d->events, stage, "pairs", pairs, d->pairs, start_s, err);
 }
 
-/* ---- the left side ---- */
+/* ---- features ---- */
 
-static double step_value(const fds__optimizer_step *step, uint32_t count) {
+static double step_value(const fds__count_step *step, uint32_t count) {
     return 0.5 * ((count >= step->at) + (count >= step->of + 1 - step->at));
 }
 
-static void design_row(const fds__design *d, const uint64_t *s, uint32_t *counts, double *row) {
-    bool paired = fds_plan_is_paired(d->plan);
-    uint32_t all = 0;
-    memset(counts, 0, d->group_count * sizeof *counts);
-    for (size_t i = 0; i < d->players; i++) {
-        bool is_in = fds_coalition_has(s, i);
-        row[i] = paired ? is_in - 0.5 : is_in;
-        counts[d->groups ? fds_groups_of(d->groups, i) : 0] += is_in;
-        all += is_in;
-    }
+/* How many of the players that a step counts are in s. */
+static uint32_t count_in(const fds__design *d, const fds__count_step *step, const uint64_t *s) {
+    const uint32_t *members;
+    uint32_t count = 0;
+    if (step->group == FDS__ALL)
+        return (uint32_t)fds_coalition_size(s, d->players);
+    fds_groups_members(d->groups, step->group, &members);
+    for (size_t i = 0; i < step->of; i++)
+        count += fds_coalition_has(s, members[i]);
+    return count;
+}
+
+static void design_row(const fds__design *d, const uint64_t *s, double *row) {
+    uint32_t count = 0;
+    for (size_t i = 0; i < d->players; i++)
+        row[i] = fds_coalition_has(s, i) - (d->plan->is_paired ? 0.5 : 0);
     for (size_t j = d->players; j < d->features; j++) {
-        const fds__optimizer_step *step = &d->steps[j - d->players];
-        uint32_t count = step->group == FDS__ALL ? all : counts[step->group];
+        const fds__count_step *step = &d->steps[j - d->players];
+        if (j == d->players || step->group != step[-1].group)
+            count = count_in(d, step, s);
         row[j] = step_value(step, count);
-        if (paired)
+        if (d->plan->is_paired)
             row[j] = 0.5 * (row[j] - step_value(step, step->of - count));
     }
 }
 
-void fds__design_rows(const fds__design *d, size_t first, size_t count, uint32_t *counts,
-                      double *rows) {
-    size_t per_case = fds_plan_is_paired(d->plan) ? 2 : 1;
+void fds__design_rows(const fds__design *d, size_t first, size_t count, double *rows) {
     for (size_t i = 0; i < count; i++)
-        design_row(d, fds_plan_coalition(d->plan, 2 + (first + i) * per_case), counts,
-                   rows + i * d->features);
+        design_row(d, first_of_pair(d, first + i), rows + i * d->features);
 }
 
-/* ---- the right side ---- */
+/* ---- targets ---- */
 
-/* One game's contrast of case i: (v(s) - v(1-s)) / 2, or v(s) - v(0). other: (width); without pairs
- * it holds v(0). */
-static fds_status contrast(const fds__design *d, const fds_rows *rows, unsigned worker, size_t i,
-                           size_t column, size_t width, double *other, double *u, fds_error *err) {
-    bool paired = fds_plan_is_paired(d->plan);
-    size_t row = 2 + i * (paired ? 2 : 1);
+/* u of pair i in one game: (v(s) - v(1-s)) / 2, or v(s) - v(0). other: (width); without pairs it
+ * holds v(0). */
+static fds_status read_target(const fds__design *d, const fds_rows *rows, unsigned worker, size_t i,
+                              size_t column, size_t width, double *other, double *u,
+                              fds_error *err) {
+    bool paired = d->plan->is_paired;
+    size_t row = 2 + i * rows_per_pair(d->plan);
     TRY(rows->read(rows->context, worker, row, column, width, u, err));
     if (paired)
         TRY(rows->read(rows->context, worker, row + 1, column, width, other, err));
@@ -189,17 +190,18 @@ fds_status fds__design_values(const fds__design *d, const fds_rows *rows, const 
                               size_t column, size_t width, size_t stride, double *scratch,
                               double *u, fds_error *err) {
     double *other = scratch, *other_control = scratch + width, *surrogate = scratch + 2 * width;
-    bool paired = fds_plan_is_paired(d->plan);
+    bool paired = d->plan->is_paired;
     if (!paired)
         TRY(rows->read(rows->context, worker, 0, column, width, other, err));
     if (!paired && share != 0)
         TRY(control->read(control->context, worker, 0, column, width, other_control, err));
     for (size_t i = 0; i < count; i++) {
         double *to = u + i * stride;
-        TRY(contrast(d, rows, worker, first + i, column, width, other, to, err));
+        TRY(read_target(d, rows, worker, first + i, column, width, other, to, err));
         if (share == 0)
             continue;
-        TRY(contrast(d, control, worker, first + i, column, width, other_control, surrogate, err));
+        TRY(read_target(d, control, worker, first + i, column, width, other_control, surrogate,
+                        err));
         for (size_t c = 0; c < width; c++)
             to[c] -= share * surrogate[c];
     }

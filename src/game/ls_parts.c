@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What the least squares of a plan need whatever the columns: the equations' solutions once their
- * strengths are known, and what standard errors are made of. Notation: ls.h. */
+ * The part of least squares that does not depend on the columns: the solved normal equations, and
+ * what standard errors need. Notation: ls.h. */
 #include "ls.h"
 
 #include <cblas.h>
@@ -11,7 +11,7 @@ void fds__ls_add_fit(const fds__design *d, const double *theta, size_t width, do
     for (size_t i = 0; i < d->players * width; i++)
         phi[i] += theta[i];
     for (size_t j = d->players; j < d->features; j++) {
-        const fds__optimizer_step *step = &d->steps[j - d->players];
+        const fds__count_step *step = &d->steps[j - d->players];
         const uint32_t *members = NULL;
         if (step->group != FDS__ALL)
             fds_groups_members(d->groups, step->group, &members);
@@ -23,29 +23,25 @@ void fds__ls_add_fit(const fds__design *d, const double *theta, size_t width, do
     }
 }
 
-/* from_fit = (P - rest.q cross) fit.q, so that the influence of a case on the values is known. */
+/* from_fit = (P - rest.q cross) fit.q, by which a pair influences the values through the fit. */
 static fds_status make_influence(fds__ls_parts *l, fds_error *err) {
     const fds__design *d = &l->design;
     int n = (int)d->players, f = (int)d->features;
-    double *inner = fds__alloc_zero(d->players * d->features, sizeof *inner);
-    l->from_fit = fds__alloc_zero(d->players * d->features, sizeof *l->from_fit);
-    if (!inner || !l->from_fit) {
-        fds__free(inner);
-        return fds__fail_nomem(err, d->players * d->features * sizeof *inner);
-    }
+    OWNED double *inner = NULL;
+    TRY(NEW(inner, d->players * d->features, err));
+    TRY(NEW(l->from_fit, d->players * d->features, err));
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, f, f, 1, l->gram.cross, f, l->fit.q,
                 f, 0, inner, f);
     fds__ls_add_fit(d, l->fit.q, d->features, l->from_fit);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, f, n, -1, l->rest.q, n, inner, f, 1,
                 l->from_fit, f);
-    fds__free(inner);
     return FDS_OK;
 }
 
-/* What is kept of the deviations in each player's group: 1 - c where lost, how much of each true
- * deviation each value lacks, is about c (I - group means). own: (n) */
+/* Sets kept to 1 - c for each player, where lost (n, n), the share of each true deviation that each
+ * value lacks, is about c (I - group means) in its group. own: scratch (n) */
 static void measure_kept(const fds__design *d, const double *lost, double *own, double *kept) {
-    const double least = 0.05; /* to divide by */
+    const double least = 0.05; /* kept is a divisor */
     size_t n = d->players;
     for (size_t j = 0; j < n; j++)
         own[j] = lost[j * n + j];
@@ -65,63 +61,49 @@ static fds_status make_bias(fds__ls_parts *l, fds_error *err) {
     size_t n = d->players;
     const fds__solver *solver = l->with_fit ? &l->fit : &l->rest;
     double strength = l->with_fit ? l->choice.fit.shrink : l->choice.rest.shrink;
-    double *all = fds__alloc_zero(n * solver->size, sizeof *all);
-    double *transposed = fds__alloc_zero(2 * n * n, sizeof *transposed);
-    l->bias = fds__alloc_zero(n * n, sizeof *l->bias);
-    l->kept = fds__alloc_zero(n, sizeof *l->kept);
-    fds_status status = FDS_OK;
-    if (!all || !transposed || !l->bias || !l->kept) {
-        status = fds__fail_nomem(err, n * n * sizeof *all);
-    } else {
-        double *means = transposed + n * n;
-        if (l->with_fit)
-            fds__ls_add_fit(d, solver->q, solver->size, all);
-        else
-            memcpy(all, solver->q, n * n * sizeof *all);
-        for (size_t i = 0; i < n; i++)
-            for (size_t j = 0; j < n; j++)
-                transposed[j * n + i] = all[i * solver->size + j];
-        fds__design_group_means(d, transposed, n, means);
-        for (size_t i = 0; i < n; i++)
-            for (size_t j = 0; j < n; j++)
-                l->bias[i * n + j] = strength * (transposed[j * n + i] - means[j * n + i]);
-        measure_kept(d, l->bias, all, l->kept);
-        for (size_t i = 0; i < n * n; i++)
-            l->bias[i] *= l->bias[i];
-    }
-    fds__free(all);
-    fds__free(transposed);
-    return status;
+    OWNED double *all = NULL, *transposed = NULL, *means = NULL;
+    TRY(NEW(all, n * solver->size, err));
+    TRY(NEW(transposed, n * n, err));
+    TRY(NEW(means, n * n, err));
+    TRY(NEW(l->bias, n * n, err));
+    TRY(NEW(l->kept, n, err));
+    if (l->with_fit)
+        fds__ls_add_fit(d, solver->q, solver->size, all);
+    else
+        memcpy(all, solver->q, n * n * sizeof *all);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            transposed[j * n + i] = all[i * solver->size + j];
+    fds__design_group_means(d, transposed, n, means);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++)
+            l->bias[i * n + j] = strength * (transposed[j * n + i] - means[j * n + i]);
+    measure_kept(d, l->bias, all, l->kept);
+    for (size_t i = 0; i < n * n; i++)
+        l->bias[i] *= l->bias[i];
+    return FDS_OK;
 }
 
 static fds_status make_leverage(fds__ls_parts *l, fds_error *err) {
     const fds__design *d = &l->design;
-    l->leverage = fds__alloc_zero(d->pairs, sizeof *l->leverage);
-    double *work = fds__alloc_zero(2 * FDS__LS_BLOCK * d->features, sizeof *work);
-    uint32_t *counts = fds__alloc_zero(d->group_count, sizeof *counts);
-    if (!l->leverage || !work || !counts) {
-        fds__free(work);
-        fds__free(counts);
-        return fds__fail_nomem(err, d->pairs * sizeof *l->leverage);
-    }
-    double *rows = work + FDS__LS_BLOCK * d->features;
-    double own[FDS__LS_BLOCK], start_s = fds__now_s();
-    fds_status status = FDS_OK;
-    for (size_t first = 0; status == FDS_OK && first < d->pairs; first += FDS__LS_BLOCK) {
+    OWNED double *rows = NULL, *scratch = NULL; /* (block, F) */
+    TRY(NEW(rows, FDS__LS_BLOCK * d->features, err));
+    TRY(NEW(scratch, FDS__LS_BLOCK * d->features, err));
+    TRY(NEW(l->leverage, d->pairs, err));
+    double of_fit[FDS__LS_BLOCK], start_s = fds__now_s();
+    for (size_t first = 0; first < d->pairs; first += FDS__LS_BLOCK) {
         size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
-        fds__design_rows(d, first, count, counts, rows);
-        fds__solver_leverage(&l->rest, rows, count, d->features, d->kernel + first, work,
+        fds__design_rows(d, first, count, rows);
+        fds__solver_leverage(&l->rest, rows, count, d->features, d->kernel + first, scratch,
                              l->leverage + first);
-        status = fds__design_tell(d, "leverage", first + count, start_s, err);
+        TRY(fds__design_report(d, "leverage", first + count, start_s, err));
         if (!l->with_fit)
             continue;
-        fds__solver_leverage(&l->fit, rows, count, d->features, d->mild + first, work, own);
+        fds__solver_leverage(&l->fit, rows, count, d->features, d->mild + first, scratch, of_fit);
         for (size_t i = 0; i < count; i++)
-            l->leverage[first + i] += own[i];
+            l->leverage[first + i] += of_fit[i];
     }
-    fds__free(work);
-    fds__free(counts);
-    return status;
+    return FDS_OK;
 }
 
 fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Least squares for many games one after the other: over the same coalitions and with strengths
- * that are given, nothing but a few products with vectors is left for each game. The rows of the
- * design and the influence of the pairs are kept as well, unless they are too large. */
+ * Least squares for many games over the same coalitions with given strengths: each game then costs
+ * a few products with vectors only. The rows of the design and the influence of the pairs are kept
+ * as well, unless they are too large. */
 #include "ls.h"
 
 #include <math.h>
@@ -10,7 +10,6 @@
 #define MOST_KEPT ((size_t)256 << 20) /* bytes of rows and influence */
 
 struct fds__ls_prepared {
-    const fds_plan *plan;
     fds_ls_params params;
     fds__ls_parts parts;
 };
@@ -23,7 +22,7 @@ static fds_status take_strengths(const fds_ls_report *r, bool with_fit, fds__ls_
                                  fds_error *err) {
     if (r->control != 0)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "least squares prepared once cannot take a surrogate game off (share %g)",
+                         "least squares prepared once cannot subtract a surrogate game (share %g)",
                          r->control);
     if (!is_strength(r->shrink) || !is_strength(r->shrink_rest) || !is_strength(r->ridge_fit) ||
         !is_strength(r->ridge_rest) || r->ridge != MAX(r->ridge_fit, r->ridge_rest))
@@ -46,27 +45,23 @@ static fds_status keep_blocks(fds__ls_parts *l, fds_error *err) {
     size_t f = d->features, n = d->players, size;
     if (!fds__mul(d->pairs, (f + n) * sizeof(double), &size) || size > MOST_KEPT)
         return FDS_OK;
-    double *rows = fds__alloc_zero(FDS__LS_BLOCK * f, sizeof *rows);
-    uint32_t *counts = fds__alloc_zero(d->group_count, sizeof *counts);
-    l->rows = fds__alloc_zero(d->pairs * f, sizeof *l->rows);
-    l->influence = fds__alloc_zero(d->pairs * n, sizeof *l->influence);
-    bool ok = rows && counts && l->rows && l->influence;
-    for (size_t first = 0; ok && first < d->pairs; first += FDS__LS_BLOCK) {
+    OWNED double *rows = NULL;
+    TRY(NEW(rows, FDS__LS_BLOCK * f, err));
+    TRY(NEW(l->rows, d->pairs * f, err));
+    TRY(NEW(l->influence, d->pairs * n, err));
+    for (size_t first = 0; first < d->pairs; first += FDS__LS_BLOCK) {
         size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
-        fds__design_rows(d, first, count, counts, rows);
+        fds__design_rows(d, first, count, rows);
         memcpy(l->rows + first * f, rows, count * f * sizeof *rows);
         fds__ls_influence(l, first, count, rows, l->influence + first * n);
     }
-    fds__free(rows);
-    fds__free(counts);
-    return ok ? FDS_OK : fds__fail_nomem(err, size);
+    return FDS_OK;
 }
 
-static fds_status prepare(fds__ls_prepared *p, const fds_ls_report *strengths, fds_error *err) {
+static fds_status prepare(fds__ls_prepared *p, const fds_plan *plan, const fds_ls_report *strengths,
+                          fds_error *err) {
     TRY(take_strengths(strengths, p->params.adjust == FDS_ADJUST_COUNTS, &p->parts.choice, err));
-    if (p->plan->players == 1)
-        return FDS_OK;
-    TRY(fds__ls_parts_begin(p->plan, &p->params, NULL, &p->parts, err));
+    TRY(fds__ls_parts_begin(plan, &p->params, NULL, &p->parts, err));
     TRY(fds__ls_parts_solve(&p->parts, err));
     TRY(fds__ls_parts_errors(&p->parts, err));
     return keep_blocks(&p->parts, err);
@@ -78,20 +73,17 @@ fds_status fds__ls_prepared_create(const fds_plan *plan, const fds_ls_params *pa
     TRY(fds_least_squares_check(plan, params, err));
     if (params->control || params->control_values)
         return fds__fail(err, FDS_ERR_USAGE, "least squares prepared once take no surrogate game");
-    fds__ls_prepared *p = fds__alloc_zero(1, sizeof *p);
-    if (!p)
-        return fds__fail_nomem(err, sizeof *p);
-    p->plan = plan;
+    fds__ls_prepared *p;
+    TRY(NEW(p, 1, err));
     p->params = *params;
     fds__blas_begin();
-    fds_status status = prepare(p, strengths, err);
+    fds_status status = prepare(p, plan, strengths, err);
     fds__blas_end();
-    if (status != FDS_OK) {
+    if (status == FDS_OK)
+        *out = p;
+    else
         fds__ls_prepared_free(p);
-        return status;
-    }
-    *out = p;
-    return FDS_OK;
+    return status;
 }
 
 void fds__ls_prepared_free(fds__ls_prepared *p) {
@@ -122,8 +114,6 @@ fds_status fds__ls_prepared_solve(const fds__ls_prepared *p, const double *v, si
     fds_rows rows = {columns, read_array, &a};
     if (columns == 0)
         return fds__fail(err, FDS_ERR_USAGE, "least squares of no columns");
-    if (p->plan->players == 1)
-        return fds__ls_one_player(&rows, values, errors, err);
     fds__blas_begin();
     fds_status status = fds__ls_columns(&p->parts, &rows, &p->params, 1, values, errors, err);
     fds__blas_end();

@@ -13,43 +13,35 @@
 /* ---- sums over the pairs ---- */
 
 fds_status fds__gram_create(const fds__design *d, fds__gram *out, fds_error *err) {
-    int n = (int)d->players, f = (int)d->features;
-    bool with_steps = d->features > d->players;
-    size_t size = (size_t)f * FDS__LS_BLOCK;
-    fds__gram g = {.kernel = fds__alloc_zero((size_t)n * (size_t)n, sizeof(double))};
-    double *rows = fds__alloc_zero(2 * size, sizeof *rows);
-    uint32_t *counts = fds__alloc_zero(d->group_count, sizeof *counts);
-    double start_s = fds__now_s();
+    const size_t players = d->players, features = d->features;
+    const int n = (int)players, f = (int)features;
+    const bool with_steps = features > players;
+    const double start_s = fds__now_s();
+    OWNED double *rows = NULL, *weighted = NULL; /* (block, F) */
+    TRY(NEW(rows, FDS__LS_BLOCK * features, err));
+    TRY(NEW(weighted, FDS__LS_BLOCK * features, err));
+    TRY(NEW(out->kernel, players * players, err));
     if (with_steps) {
-        g.mild = fds__alloc_zero((size_t)f * (size_t)f, sizeof(double));
-        g.cross = fds__alloc_zero((size_t)n * (size_t)f, sizeof(double));
+        TRY(NEW(out->mild, features * features, err));
+        TRY(NEW(out->cross, players * features, err));
     }
-    bool ok = g.kernel && rows && counts && (!with_steps || (g.mild && g.cross));
-    fds_status status = ok ? FDS_OK : fds__fail_nomem(err, (size_t)f * (size_t)f * sizeof(double));
-    for (size_t first = 0; status == FDS_OK && first < d->pairs; first += FDS__LS_BLOCK) {
+    for (size_t first = 0; first < d->pairs; first += FDS__LS_BLOCK) {
         size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
         int b = (int)count;
-        double *weighted = rows + size;
-        fds__design_rows(d, first, count, counts, rows);
-        fds__weigh(rows, count, (size_t)f, d->kernel + first, weighted);
+        fds__design_rows(d, first, count, rows);
+        fds__weigh(rows, count, features, d->kernel + first, weighted);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, n, b, 1, rows, f, weighted, f, 1,
-                    g.kernel, n);
-        status = fds__design_tell(d, "normal equations", first + count, start_s, err);
+                    out->kernel, n);
+        TRY(fds__design_report(d, "normal equations", first + count, start_s, err));
         if (!with_steps)
             continue;
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, f, b, 1, rows, f, weighted, f, 1,
-                    g.cross, f);
-        fds__weigh(rows, count, (size_t)f, d->mild + first, weighted);
+                    out->cross, f);
+        fds__weigh(rows, count, features, d->mild + first, weighted);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, f, f, b, 1, rows, f, weighted, f, 1,
-                    g.mild, f);
+                    out->mild, f);
     }
-    fds__free(rows);
-    fds__free(counts);
-    if (status == FDS_OK)
-        *out = g;
-    else
-        fds__gram_free(&g);
-    return status;
+    return FDS_OK;
 }
 
 void fds__gram_free(fds__gram *g) {
@@ -80,56 +72,48 @@ static void add_penalty(const fds__design *d, fds__penalty penalty, size_t size,
 
 fds_status fds__solver_create(const fds__design *d, const double *h, size_t size,
                               fds__penalty penalty, fds__solver *out, fds_error *err) {
-    int f = (int)size;
-    fds__solver s = {.size = size,
-                     .q = fds__alloc_zero(size * size, sizeof(double)),
-                     .g = fds__alloc_zero(size, sizeof(double))};
-    if (!s.q || !s.g) {
-        fds__solver_free(&s);
-        return fds__fail_nomem(err, size * size * sizeof(double));
-    }
-    memcpy(s.q, h, size * size * sizeof *h);
-    add_penalty(d, penalty, size, s.q);
+    const int f = (int)size;
     double trace = 0, total = 0;
+    out->size = size;
+    TRY(NEW(out->q, size * size, err));
+    TRY(NEW(out->g, size, err));
+    double *q = out->q, *g = out->g;
+    memcpy(q, h, size * size * sizeof *h);
+    add_penalty(d, penalty, size, q);
     for (size_t i = 0; i < size; i++)
-        trace += s.q[i * size + i];
+        trace += q[i * size + i];
     /* the sum is fixed, so a penalty on it changes no solution; without one, pairs of equal halves,
-     * whose rows sum to 0, would leave the equations open */
+     * whose rows sum to 0, would make the equations singular */
     for (size_t i = 0; i < size * size; i++)
-        s.q[i] += trace / (double)size / (double)size;
+        q[i] += trace / (double)size / (double)size;
     /* the upper triangle by rows is the lower one by columns */
-    bool solved = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', f, s.q, f) == 0;
-    /* a pivot near the rounding of the sums means that the pairs do not tell the players apart */
-    for (size_t i = 0; solved && i < size; i++)
-        solved = s.q[i * size + i] * s.q[i * size + i] > 1e-11 * trace / (double)size;
-    solved = solved && LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'L', f, s.q, f) == 0;
-    if (!solved) {
-        fds__solver_free(&s);
+    bool is_solved = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', f, q, f) == 0;
+    /* a pivot near the rounding of the sums means that the pairs do not distinguish the players */
+    for (size_t i = 0; is_solved && i < size; i++)
+        is_solved = q[i * size + i] * q[i * size + i] > 1e-11 * trace / (double)size;
+    if (!is_solved || LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'L', f, q, f) != 0)
         return fds__fail(err, FDS_ERR_DIVERGED,
-                         "least squares: the coalitions do not tell all players apart; more "
-                         "coalitions are needed");
-    }
+                         "least squares: the coalitions do not distinguish all players; use more "
+                         "coalitions");
     for (size_t i = 0; i < size; i++)
         for (size_t j = 0; j < i; j++)
-            s.q[i * size + j] = s.q[j * size + i];
+            q[i * size + j] = q[j * size + i];
     for (size_t i = 0; i < size; i++) {
         for (size_t j = 0; j < size; j++)
-            s.g[i] += s.q[i * size + j];
-        total += s.g[i];
+            g[i] += q[i * size + j];
+        total += g[i];
     }
     for (size_t i = 0; i < size; i++)
         for (size_t j = 0; j < size; j++)
-            s.q[i * size + j] -= s.g[i] * s.g[j] / total;
+            q[i * size + j] -= g[i] * g[j] / total;
     for (size_t i = 0; i < size; i++)
-        s.g[i] /= total;
-    *out = s;
+        g[i] /= total;
     return FDS_OK;
 }
 
 void fds__solver_free(fds__solver *s) {
     fds__free(s->q);
     fds__free(s->g);
-    *s = (fds__solver){0};
 }
 
 void fds__solver_leverage(const fds__solver *s, const double *d, size_t count, size_t stride,

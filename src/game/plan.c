@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Plans: which coalitions are looked at. The plan itself, and the plans of all coalitions that the
- * exact values need; samplers.c has those that are drawn at random. */
+ * Plans: lists of coalitions. The plan itself, and the plans of all coalitions that exact values
+ * need; samplers.c draws random ones. */
 #include "game/game.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static fds_status check(fds_sampler sampler, size_t players, const fds_groups *g
     if (players == 0)
         return fds__fail(err, FDS_ERR_USAGE, "a plan for no players: there must be at least one");
     if (players > FDS__MAX_PLAYERS)
-        return fds__fail(err, FDS_ERR_LIMIT, "a plan for %zu players: at most %zu are possible",
+        return fds__fail(err, FDS_ERR_LIMIT, "a plan for %zu players, at most %zu are allowed",
                          players, FDS__MAX_PLAYERS);
     if ((int)sampler < FDS_SAMPLER_KERNEL || sampler > FDS_SAMPLER_GFDS_PLUS)
         return fds__fail(err, FDS_ERR_USAGE, "there is no sampler number %d, only 0 to %d",
@@ -51,29 +51,29 @@ static fds_status check(fds_sampler sampler, size_t players, const fds_groups *g
     return FDS_OK;
 }
 
+fds_status fds__plan_finish(fds_plan *plan, fds_status status, fds_plan **out) {
+    if (status == FDS_OK)
+        *out = plan;
+    else
+        fds_plan_free(plan);
+    return status;
+}
+
 fds_status fds__plan_new(fds_sampler sampler, size_t players, const fds_groups *groups,
                          fds_plan **out, fds_error *err) {
     TRY(check(sampler, players, groups, err));
-    fds_plan *plan = fds__alloc_zero(1, sizeof *plan);
-    if (!plan)
-        return fds__fail_nomem(err, sizeof *plan);
+    fds_plan *plan;
+    TRY(NEW(plan, 1, err));
     plan->sampler = sampler;
     plan->players = players;
     plan->words = fds_coalition_words(players);
     fds_status status = groups ? fds__groups_copy(groups, &plan->groups, err) : FDS_OK;
-    if (status != FDS_OK) {
-        fds_plan_free(plan);
-        return status;
-    }
-    *out = plan;
-    return FDS_OK;
+    return fds__plan_finish(plan, status, out);
 }
 
 fds_status fds__plan_reserve(fds_plan *plan, size_t rows, fds_error *err) {
-    plan->bits = fds__alloc_zero(rows * plan->words, sizeof *plan->bits);
-    plan->weights = fds__alloc_zero(rows, sizeof *plan->weights);
-    if (!plan->bits || !plan->weights)
-        return fds__fail_nomem(err, rows * plan->words * sizeof *plan->bits);
+    TRY(NEW(plan->bits, rows * plan->words, err));
+    TRY(NEW(plan->weights, rows, err));
     plan->rows = rows;
     fds__coalition_complement(fds__plan_bits(plan, 0), plan->players, fds__plan_bits(plan, 1));
     return FDS_OK;
@@ -86,14 +86,10 @@ fds_status fds__plan_blank(size_t players, size_t rows, fds_plan **out, fds_erro
     fds_plan *plan = NULL;
     TRY(fds__plan_new(FDS_SAMPLER_KERNEL, players, NULL, &plan, err));
     fds_status status = fds__plan_reserve(plan, MAX(rows, (size_t)2), err);
-    if (status != FDS_OK) {
-        fds_plan_free(plan);
-        return status;
-    }
-    memset(fds__plan_bits(plan, 1), 0, plan->words * sizeof *plan->bits);
+    if (status == FDS_OK)
+        memset(fds__plan_bits(plan, 1), 0, plan->words * sizeof *plan->bits);
     plan->rows = rows;
-    *out = plan;
-    return FDS_OK;
+    return fds__plan_finish(plan, status, out);
 }
 
 /* ---- a plan's last rows ---- */
@@ -103,30 +99,14 @@ static int compare_ids(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* ids[first - 2] of rows 2 .. first-1, ascending. */
-static void sorted_ids(const fds_plan *plan, size_t first, uint64_t *ids) {
+/* Copies the pairs from row first on that are not among rows 2 .. first-1. ids (first - 2) is
+ * scratch. */
+static fds_status copy_unseen(const fds_plan *plan, size_t first, uint64_t *ids, fds_plan *tail,
+                              fds_error *err) {
+    size_t step = plan->is_paired ? 2 : 1, rows = 2; /* a pair is seen if its first coalition is */
     for (size_t row = 2; row < first; row++)
         ids[row - 2] = fds_coalition_id(fds__plan_bits(plan, row), plan->players);
     qsort(ids, first - 2, sizeof *ids, compare_ids);
-}
-
-fds_status fds__plan_tail(const fds_plan *plan, size_t first, fds_plan **out, fds_error *err) {
-    size_t step = plan->is_paired ? 2 : 1; /* a pair is seen when its first coalition is */
-    uint64_t *ids = fds__alloc(first * sizeof *ids);
-    if (!ids)
-        return fds__fail_nomem(err, first * sizeof *ids);
-    sorted_ids(plan, first, ids);
-    fds_plan *tail;
-    fds_status status = fds__plan_new(plan->sampler, plan->players, plan->groups, &tail, err);
-    if (status == FDS_OK &&
-        (status = fds__plan_reserve(tail, plan->rows - first + 2, err)) != FDS_OK)
-        fds_plan_free(tail);
-    if (status != FDS_OK) {
-        fds__free(ids);
-        return status;
-    }
-    tail->is_paired = plan->is_paired;
-    size_t rows = 2;
     for (size_t row = first; row + step <= plan->rows; row += step) {
         uint64_t id = fds_coalition_id(fds__plan_bits(plan, row), plan->players);
         if (bsearch(&id, ids, first - 2, sizeof id, compare_ids))
@@ -137,17 +117,24 @@ fds_status fds__plan_tail(const fds_plan *plan, size_t first, fds_plan **out, fd
         rows += step;
     }
     tail->rows = rows;
-    fds__free(ids);
-    if (rows == 2) {
-        fds_plan_free(tail);
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "all coalitions are learnt from, none can be kept out");
-    }
-    *out = tail;
-    return FDS_OK;
+    return rows > 2 ? FDS_OK
+                    : fds__fail(err, FDS_ERR_USAGE,
+                                "no coalitions remain for validation: training uses all of them");
 }
 
-/* ---- the game that is played ---- */
+fds_status fds__plan_tail(const fds_plan *plan, size_t first, fds_plan **out, fds_error *err) {
+    OWNED uint64_t *ids = NULL;
+    TRY(NEW(ids, first, err));
+    fds_plan *tail = NULL;
+    TRY(fds__plan_new(plan->sampler, plan->players, plan->groups, &tail, err));
+    tail->is_paired = plan->is_paired;
+    fds_status status = fds__plan_reserve(tail, plan->rows - first + 2, err);
+    if (status == FDS_OK)
+        status = copy_unseen(plan, first, ids, tail, err);
+    return fds__plan_finish(tail, status, out);
+}
+
+/* ---- the sampler's game ---- */
 
 size_t fds__plan_game_size(const fds_plan *plan, size_t owner) {
     if (!plan->groups)
@@ -176,7 +163,7 @@ void fds__plan_add(const fds_plan *plan, size_t owner, size_t player, uint64_t *
         size_t singles = fds_groups_members(plan->groups, owner, &members);
         if (player < singles)
             fds__coalition_add(row, members[player]);
-        else /* the other groups in order, owner left out */
+        else /* the other groups in order, without owner */
             add_group(plan, player - singles + (player - singles >= owner), row);
     }
 }
@@ -196,20 +183,18 @@ static fds_status too_many_players(const fds_plan *plan, const fds__block *block
                          "make fewer groups, or %s",
                          block->players, block->players, FDS__MAX_EXACT, advice);
     return fds__fail(err, FDS_ERR_LIMIT,
-                     "exact GFDS values in \"%.64s\" (group %u) are of a game of %u players, its "
-                     "members and the other groups, and need 2^%u coalitions, more than 2^%u: make "
-                     "it smaller, or %s",
+                     "exact GFDS values in \"%.64s\" (group %u): its members and the other groups "
+                     "are %u players and need 2^%u coalitions, more than 2^%u: make the group "
+                     "smaller, or %s",
                      fds_groups_name(plan->groups, block->owner), block->owner, block->players,
                      block->players, FDS__MAX_EXACT, advice);
 }
 
-/* One block, or for GFDS one a group; they lie one after the other from row 2 on. */
+/* One block, or for GFDS one per group, from row 2 on. */
 static fds_status lay_out(fds_plan *plan, fds_error *err) {
     bool is_gfds = plan->groups && plan->sampler == FDS_SAMPLER_GFDS;
     plan->block_count = is_gfds ? fds_groups_count(plan->groups) : 1;
-    plan->blocks = fds__alloc_zero(plan->block_count, sizeof *plan->blocks);
-    if (!plan->blocks)
-        return fds__fail_nomem(err, plan->block_count * sizeof *plan->blocks);
+    TRY(NEW(plan->blocks, plan->block_count, err));
     size_t rows = 2;
     for (uint32_t b = 0; b < plan->block_count; b++) {
         fds__block *block = &plan->blocks[b];
@@ -226,8 +211,8 @@ static fds_status lay_out(fds_plan *plan, fds_error *err) {
     return fds__plan_reserve(plan, rows, err);
 }
 
-/* Shapley kernel weights of a block's coalitions of each size 1 .. n-1: 1 / (C(n,k) k (n-k)) up to
- * a factor that makes them sum to their number. */
+/* Shapley kernel weights of a block's coalitions of each size 1 .. n-1: 1 / (C(n,k) k (n-k)) times
+ * the factor that makes them sum to the number of coalitions. */
 static void kernel_weights(uint32_t n, double *weight) {
     double choose = 1, sum = 0;
     for (uint32_t k = 1; k < n; k++) {
@@ -240,7 +225,7 @@ static void kernel_weights(uint32_t n, double *weight) {
 }
 
 static void fill_block(fds_plan *plan, const fds__block *block) {
-    double weight[FDS__MAX_EXACT + 1] = {0}; /* none for no and for all players */
+    double weight[FDS__MAX_EXACT + 1] = {0}; /* 0 for no and for all players */
     kernel_weights(block->players, weight);
     for (size_t mask = 1; mask < (size_t)1 << block->players; mask++) {
         uint64_t *row = fds__plan_bits(plan, block->first + mask);
@@ -263,12 +248,7 @@ fds_status fds_plan_exact(fds_sampler sampler, size_t players, const fds_groups 
     TRY(fds__plan_new(groups ? sampler : FDS_SAMPLER_KERNEL, players, groups, &plan, err));
     plan->is_exact = true;
     fds_status status = lay_out(plan, err);
-    if (status != FDS_OK) {
-        fds_plan_free(plan);
-        return status;
-    }
-    for (size_t b = 0; b < plan->block_count; b++)
+    for (size_t b = 0; b < plan->block_count && status == FDS_OK; b++)
         fill_block(plan, &plan->blocks[b]);
-    *out = plan;
-    return FDS_OK;
+    return fds__plan_finish(plan, status, out);
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Coalitions drawn at random.
+ * Plans of random coalitions.
  *
- * Draw number j has a random stream of its own, so that it depends on (seed, sampler, j) alone (for
+ * Draw j has its own random stream, so it depends on (seed, sampler, j) only (for
  * FDS_SAMPLER_LEVERAGE, also on the draws before it): a longer plan begins with the shorter one.
  *
- * Kernel law, the paper's P(s): size k with weight 1/(k(m-k)), k = 1 .. m-1, then a uniform subset.
- * m is the size of the game that is played: all players, or fewer where groups act as one.
+ * Kernel, the paper's P(s): size k with weight 1/(k(m-k)), k = 1 .. m-1, then a uniform subset. m is
+ * the number of players in the sampler's game: fewer than the real ones where a group is one player.
  *
- * Leverage: all sizes alike. Every run of n-1 pairs has each size once, in an order of its own;
- * no coalition comes twice. */
+ * Leverage: all sizes are equally frequent. Every run of n-1 pairs has each size once, in random
+ * order; no coalition is repeated. */
 #include "game/game.h"
 
 #include <string.h>
 
-/* A stream apart from those of the draws: b = run. */
+/* The stream of a run's order, apart from those of the draws: b = run. */
 #define RUN_STREAM ((uint64_t)1 << 32 | FDS_SAMPLER_LEVERAGE)
 
 /* Uniform among the subsets of 0 .. players-1 of the given size: Floyd's method, which needs no
- * list of the players. Of a large subset the complement is drawn. */
+ * list of the players. For a large subset it draws the complement. */
 static void draw_subset(fds_rng *rng, size_t players, size_t size, uint64_t *bits) {
     size_t drawn = MIN(size, players - size);
     memset(bits, 0, fds_coalition_words(players) * sizeof *bits);
@@ -34,10 +34,10 @@ static void draw_complement(fds_plan *plan, size_t row) {
                               fds__plan_bits(plan, row + 1));
 }
 
-/* ---- the kernel law ---- */
+/* ---- kernel ---- */
 
-/* 1/(k(m-k)) is 1/k + 1/(m-k) over m: k with weight 1/k and then, as a coin falls, k or m-k. So the
- * sums harmonic[k] = 1 + 1/2 + ... + 1/k serve games of every size. */
+/* 1/(k(m-k)) is 1/k + 1/(m-k) over m: draw k with weight 1/k, then k or m-k with equal probability.
+ * So the sums harmonic[k] = 1 + 1/2 + ... + 1/k serve games of every size. */
 static size_t draw_size(fds_rng *rng, const double *harmonic, size_t m) {
     double target = fds_rng_unit(rng) * harmonic[m - 1];
     size_t low = 1, high = m - 1; /* the lowest k with harmonic[k] > target */
@@ -51,7 +51,7 @@ static size_t draw_size(fds_rng *rng, const double *harmonic, size_t m) {
     return fds_rng_below(rng, 2) ? low : m - low;
 }
 
-/* One draw of the game that is played, as real players into row; drawn is room for it. */
+/* Draws a coalition of the sampler's game, and adds its real players to row. drawn: scratch. */
 static void draw_kernel(const fds_plan *plan, uint64_t seed, size_t draw, const double *harmonic,
                         uint64_t *drawn, uint64_t *row) {
     size_t owner = plan->sampler == FDS_SAMPLER_GFDS ? draw % fds_groups_count(plan->groups) : 0;
@@ -69,23 +69,22 @@ static void draw_kernel(const fds_plan *plan, uint64_t seed, size_t draw, const 
 }
 
 static fds_status sample_kernel(fds_plan *plan, uint64_t seed, fds_error *err) {
-    double *harmonic = fds__alloc_zero(plan->players, sizeof *harmonic);
-    uint64_t *drawn = fds__alloc_zero(plan->words, sizeof *drawn);
-    bool is_ready = harmonic && drawn;
-    for (size_t k = 1; is_ready && k < plan->players; k++)
+    OWNED double *harmonic = NULL;
+    OWNED uint64_t *drawn = NULL;
+    TRY(NEW(harmonic, plan->players, err));
+    TRY(NEW(drawn, plan->words, err));
+    for (size_t k = 1; k < plan->players; k++)
         harmonic[k] = harmonic[k - 1] + 1 / (double)k;
     size_t step = plan->is_paired ? 2 : 1;
-    for (size_t row = 2; is_ready && row < plan->rows; row += step) {
+    for (size_t row = 2; row < plan->rows; row += step) {
         draw_kernel(plan, seed, (row - 2) / step, harmonic, drawn, fds__plan_bits(plan, row));
         if (plan->is_paired)
             draw_complement(plan, row);
     }
-    /* the law carries the kernel: all draws weigh the same */
+    /* the distribution has the kernel's weights already */
     for (size_t row = 2; row < plan->rows; row++)
         plan->weights[row] = 1;
-    fds__free(harmonic);
-    fds__free(drawn);
-    return is_ready ? FDS_OK : fds__fail_nomem(err, plan->players * sizeof *harmonic);
+    return FDS_OK;
 }
 
 /* ---- leverage ---- */
@@ -93,15 +92,9 @@ static fds_status sample_kernel(fds_plan *plan, uint64_t seed, fds_error *err) {
 typedef struct {
     uint32_t *order; /* (n-1): sizes of the current run */
     size_t *left;    /* (n/2 + 1): pairs of sizes k and n-k that have not been drawn */
-    uint32_t *slots; /* (mask + 1), a power of two: row of a pair in the plan, 0 for none */
-    size_t mask;
+    uint32_t *slots; /* (mask + 1): hash table of rows in the plan, 0 for none */
+    size_t mask;     /* a power of two minus 1 */
 } leverage;
-
-static void leverage_free(leverage *l) {
-    fds__free(l->order);
-    fds__free(l->left);
-    fds__free(l->slots);
-}
 
 /* How many pairs there are of each size; SIZE_MAX for more than any plan has. */
 static void count_pairs(size_t n, size_t *left) {
@@ -110,22 +103,6 @@ static void count_pairs(size_t n, size_t *left) {
         choose = choose > FDS__MAX_ROWS ? SIZE_MAX : choose * (n - k + 1) / k;
         left[k] = choose == SIZE_MAX ? SIZE_MAX : 2 * k == n ? choose / 2 : choose;
     }
-}
-
-static fds_status leverage_create(const fds_plan *plan, leverage *l, fds_error *err) {
-    size_t n = plan->players, slots = 2;
-    while (slots < plan->rows) /* at most half of them are used: one a pair */
-        slots *= 2;
-    *l = (leverage){.order = fds__alloc_zero(n - 1, sizeof *l->order),
-                    .left = fds__alloc_zero(n / 2 + 1, sizeof *l->left),
-                    .slots = fds__alloc_zero(slots, sizeof *l->slots),
-                    .mask = slots - 1};
-    if (!l->order || !l->left || !l->slots) {
-        leverage_free(l);
-        return fds__fail_nomem(err, slots * sizeof *l->slots);
-    }
-    count_pairs(n, l->left);
-    return FDS_OK;
 }
 
 /* Enters the pair at row, unless one with the same two coalitions is there. */
@@ -146,7 +123,7 @@ static bool enter(leverage *l, const fds_plan *plan, size_t row) {
 
 static size_t pair_class(size_t n, size_t size) { return MIN(size, n - size); }
 
-/* The size of a pair: its place in the run, or the next in the cycle that is not used up. */
+/* The size of a pair: that of its place in the run, or the next size that has pairs left. */
 static size_t leverage_size(leverage *l, const fds_plan *plan, uint64_t seed, size_t pair) {
     size_t n = plan->players, place = pair % (n - 1);
     if (place == 0) {
@@ -160,41 +137,45 @@ static size_t leverage_size(leverage *l, const fds_plan *plan, uint64_t seed, si
     return l->order[place];
 }
 
-/* A row's Shapley kernel weight over the share of the coalitions of its size that was drawn: the
- * sizes are strata. With all coalitions drawn these are the kernel weights themselves. */
+/* The sizes are strata: a row's weight is its Shapley kernel weight divided by the share of the
+ * coalitions of its size that were drawn. */
 static fds_status leverage_weights(fds_plan *plan, fds_error *err) {
     size_t n = plan->players;
-    size_t *drawn = fds__alloc_zero(n, sizeof *drawn); /* rows of each size */
-    if (!drawn)
-        return fds__fail_nomem(err, n * sizeof *drawn);
+    double sum = 0;
+    OWNED size_t *drawn = NULL; /* rows of each size */
+    TRY(NEW(drawn, n, err));
     for (size_t row = 2; row < plan->rows; row++)
         drawn[fds_coalition_size(fds__plan_bits(plan, row), n)]++;
-    double sum = 0;
-    for (size_t k = 1; k < n; k++) {
+    for (size_t k = 1; k < n; k++)
         sum += drawn[k] ? 1 / ((double)k * (double)(n - k)) : 0;
-    }
     for (size_t row = 2; row < plan->rows; row++) {
         size_t k = fds_coalition_size(fds__plan_bits(plan, row), n);
         plan->weights[row] =
             (double)(plan->rows - 2) / sum / ((double)k * (double)(n - k) * (double)drawn[k]);
     }
-    fds__free(drawn);
     return FDS_OK;
 }
 
 static fds_status sample_leverage(fds_plan *plan, uint64_t seed, fds_error *err) {
-    leverage l;
-    TRY(leverage_create(plan, &l, err));
+    size_t n = plan->players, slot_count = 2;
+    while (slot_count < plan->rows) /* at most half of them are used: one per pair */
+        slot_count *= 2;
+    OWNED uint32_t *order = NULL, *slots = NULL;
+    OWNED size_t *left = NULL;
+    TRY(NEW(order, n - 1, err));
+    TRY(NEW(left, n / 2 + 1, err));
+    TRY(NEW(slots, slot_count, err));
+    leverage l = {order, left, slots, slot_count - 1};
+    count_pairs(n, left);
     for (size_t row = 2; row < plan->rows; row += 2) {
         size_t pair = (row - 2) / 2, size = leverage_size(&l, plan, seed, pair);
         fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_COALITION, FDS_SAMPLER_LEVERAGE, pair);
         do {
-            draw_subset(&rng, plan->players, size, fds__plan_bits(plan, row));
+            draw_subset(&rng, n, size, fds__plan_bits(plan, row));
             draw_complement(plan, row);
         } while (!enter(&l, plan, row));
-        l.left[pair_class(plan->players, size)]--;
+        left[pair_class(n, size)]--;
     }
-    leverage_free(&l);
     return leverage_weights(plan, err);
 }
 
@@ -238,10 +219,5 @@ fds_status fds_plan_sample(fds_sampler sampler, size_t players, const fds_groups
     if (status == FDS_OK)
         status = sampler == FDS_SAMPLER_LEVERAGE ? sample_leverage(plan, seed, err)
                                                  : sample_kernel(plan, seed, err);
-    if (status != FDS_OK) {
-        fds_plan_free(plan);
-        return status;
-    }
-    *out = plan;
-    return FDS_OK;
+    return fds__plan_finish(plan, status, out);
 }

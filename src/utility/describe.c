@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * table.json: what a table has, written once, before any segment.
+ * table.json: the description of a table, written once, before any segment.
  *
  *   format               "fds table"
  *   version              1
@@ -15,7 +15,6 @@
  */
 #include "utility/table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define NAME "table.json"
@@ -23,22 +22,13 @@
 #define VERSION 1
 #define MAX_BYTES ((size_t)16 << 20)
 
-static fds_status checksum_of(const json_t *json, uint64_t *sum, fds_error *err) {
-    char *text = fds__json_text(json, JSON_COMPACT | JSON_SORT_KEYS);
-    if (!text)
-        return fds__fail_json(err);
-    *sum = fds_checksum(text, strlen(text));
-    fds__free(text);
-    return FDS_OK;
-}
-
-/* What table.json must say, without its checksum; the caller owns *out. Sets layout->parameters. */
-static fds_status describe(const fds_utility *value, fds__layout *layout, json_t **out,
+/* The content of table.json without its checksum; sets layout->parameters. The caller frees *out. */
+static fds_status describe(const fds_utility *utility, fds__layout *layout, json_t **out,
                            fds_error *err) {
     json_t *parameters;
-    TRY(fds__json_parse("the utility function's parameters are not JSON", value->text,
-                        strlen(value->text), &parameters, err));
-    fds_status status = checksum_of(parameters, &layout->parameters, err);
+    TRY(fds__json_parse("the utility function's parameters are not JSON", utility->text,
+                        strlen(utility->text), &parameters, err));
+    fds_status status = fds__json_checksum(parameters, &layout->parameters, err);
     if (status != FDS_OK) {
         json_decref(parameters);
         return status;
@@ -52,72 +42,40 @@ static fds_status describe(const fds_utility *value, fds__layout *layout, json_t
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
-/* ---- writing ---- */
-
-static fds_status write_json(const char *path, const json_t *json, fds_error *err) {
-    char *text = fds__json_text(json, JSON_INDENT(2));
+fds_status fds__describe_write(const char *dir, const fds_utility *utility, fds__layout *layout,
+                               fds_error *err) {
+    char path[FDS__PATH_MAX];
+    json_t *json;
+    TRY(fds__path_join(path, sizeof path, dir, NAME, err));
+    TRY(describe(utility, layout, &json, err));
+    OWNED char *text = fds__json_seal(json) ? fds__json_text(json, JSON_INDENT(2)) : NULL;
+    json_decref(json);
     if (!text)
         return fds__fail_json(err);
     size_t size = strlen(text);
-    text[size] = '\n'; /* in the place of the NUL */
-    fds_status status = fds__file_write(path, text, size + 1, err);
-    fds__free(text);
-    return status;
+    text[size] = '\n'; /* in place of the NUL */
+    return fds__file_write(path, text, size + 1, err);
 }
 
-fds_status fds__describe_write(const char *dir, const fds_utility *value, fds__layout *layout,
-                               fds_error *err) {
-    char path[FDS__PATH_MAX], hex[17];
-    json_t *json;
-    uint64_t sum = 0;
-    TRY(fds__path_join(path, sizeof path, dir, NAME, err));
-    TRY(describe(value, layout, &json, err));
-    fds_status status = checksum_of(json, &sum, err);
-    if (status == FDS_OK) {
-        snprintf(hex, sizeof hex, "%016llx", (unsigned long long)sum);
-        if (!fds__json_put(json, "checksum", json_string(hex)))
-            status = fds__fail_json(err);
-    }
-    if (status == FDS_OK)
-        status = write_json(path, json, err);
-    json_decref(json);
-    return status;
-}
+/* ---- checking ---- */
 
-/* ---- comparing ---- */
-
-static fds_status compare(const char *path, const json_t *table, const json_t *now,
-                          fds_error *err) {
+static fds_status compare(const char *path, const json_t *table, const fds_utility *utility,
+                          fds__layout *layout, fds_error *err) {
     char text[400];
+    json_t *now;
+    TRY(describe(utility, layout, &now, err));
     /* a parameter first, if one differs: the other members depend on them */
     bool differs =
         fds__json_difference(json_object_get(table, "parameters"),
                              json_object_get(now, "parameters"), "table", text, sizeof text) ||
         fds__json_difference(table, now, "table", text, sizeof text);
-    if (!differs)
-        return FDS_OK;
-    return fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one", path,
-                     text);
+    json_decref(now);
+    return differs ? fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one",
+                               path, text)
+                   : FDS_OK;
 }
 
-/* ---- reading ---- */
-
-/* Takes the checksum out of the object and compares it with the rest. */
-static fds_status check_sum(const char *path, json_t *json, fds_error *err) {
-    const char *hex = json_string_value(json_object_get(json, "checksum"));
-    uint64_t told = hex ? strtoull(hex, NULL, 16) : 0, sum = 0;
-    bool is_right_length = hex && strlen(hex) == 16;
-    json_object_del(json, "checksum");
-    TRY(checksum_of(json, &sum, err));
-    if (!is_right_length || told != sum)
-        return fds__fail(err, FDS_ERR_CORRUPT,
-                         "%s is damaged: its checksum is wrong; restore it, or remove the folder "
-                         "to compute everything again",
-                         path);
-    return FDS_OK;
-}
-
-static fds_status check_members(const char *path, json_t *json, const fds_utility *value,
+static fds_status check_members(const char *path, json_t *json, const fds_utility *utility,
                                 fds__layout *layout, fds_error *err) {
     const char *format = json_string_value(json_object_get(json, "format"));
     const json_t *version = json_object_get(json, "version");
@@ -128,40 +86,40 @@ static fds_status check_members(const char *path, json_t *json, const fds_utilit
         return fds__fail(err, FDS_ERR_UNSUPPORTED,
                          "%s: version %lld, this program reads version %d", path,
                          (long long)json_integer_value(version), VERSION);
-    TRY(check_sum(path, json, err));
+    fds_status status = fds__json_unseal(path, json, err);
+    if (status == FDS_ERR_CORRUPT)
+        return fds__fail(err, status,
+                         "%s is damaged: its checksum is wrong; restore it, or remove the folder "
+                         "to compute everything again",
+                         path);
+    TRY(status);
     /* the file decides how many records a segment has */
     json_int_t records = json_integer_value(json_object_get(json, "records_per_segment"));
     if (records < 1 || (uint64_t)records > FDS__MAX_RECORD / layout->record_size + 1)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: records_per_segment is %lld, not from 1 to %zu",
                          path, (long long)records, FDS__MAX_RECORD / layout->record_size + 1);
     layout->records = (size_t)records;
-    json_t *now;
-    TRY(describe(value, layout, &now, err));
-    fds_status status = compare(path, json, now, err);
-    json_decref(now);
-    return status;
+    return compare(path, json, utility, layout, err);
 }
 
 fds_status fds__describe_parse(const char *path, const uint8_t *data, size_t size,
-                               const fds_utility *value, fds__layout *layout, fds_error *err) {
+                               const fds_utility *utility, fds__layout *layout, fds_error *err) {
     json_t *json;
     TRY(fds__json_parse(path, (const char *)data, size, &json, err));
     fds_status status = json_is_object(json)
-                            ? check_members(path, json, value, layout, err)
+                            ? check_members(path, json, utility, layout, err)
                             : fds__fail(err, FDS_ERR_FORMAT,
                                         "%s: not a table of utilities: it must be an object", path);
     json_decref(json);
     return status;
 }
 
-fds_status fds__describe_check(const char *dir, const fds_utility *value, fds__layout *layout,
+fds_status fds__describe_check(const char *dir, const fds_utility *utility, fds__layout *layout,
                                fds_error *err) {
     char path[FDS__PATH_MAX];
-    uint8_t *data;
+    OWNED uint8_t *data = NULL;
     size_t size;
     TRY(fds__path_join(path, sizeof path, dir, NAME, err));
     TRY(fds__file_read(path, MAX_BYTES, &data, &size, err));
-    fds_status status = fds__describe_parse(path, data, size, value, layout, err);
-    fds__free(data);
-    return status;
+    return fds__describe_parse(path, data, size, utility, layout, err);
 }

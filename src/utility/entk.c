@@ -12,10 +12,9 @@
  * program takes the gradient of output 0 alone for the kernel; this one takes the mean over all
  * outputs, which prefers none.
  *
- * Where a small network cannot tell all samples apart, K_SS has eigenvalues of 0 which rounding to
- * single precision makes negative, by more than 1e-6. The ridge is then 1e-5, 1e-4, ..., the first
- * with half of which the matrix of all samples, and so that of every coalition, is positive
- * definite. */
+ * Where a small network cannot distinguish all samples, K_SS has eigenvalues of 0, which rounding to
+ * single precision may make less than -1e-6. The ridge is then the first of 1e-5, 1e-4, ... with
+ * half of which the matrix of all samples, and so that of every coalition, is positive definite. */
 #include "utility/utility.h"
 
 #include <math.h>
@@ -49,12 +48,10 @@ static bool is_positive(const fds__regression *r, double shift, double *a) {
 
 static fds_status find_ridge(fds__regression *r, fds_error *err) {
     const size_t n = r->data->samples->count;
-    double *scratch = fds__alloc_zero(n * n, sizeof *scratch);
-    if (!scratch)
-        return fds__fail_nomem(err, n * n * sizeof *scratch);
+    OWNED double *scratch = NULL;
+    TRY(NEW(scratch, n * n, err));
     for (r->ridge = RIDGE; isfinite(r->ridge) && !is_positive(r, r->ridge / 2, scratch);)
         r->ridge *= 10;
-    fds__free(scratch);
     return FDS_OK;
 }
 
@@ -79,10 +76,9 @@ fds_status fds__entk_create(fds__utility_making *making, fds_error *err) {
     fds__regression *r;
     TRY(fds__regression_create(making, &r, err));
     fds_net *net = NULL;
-    float *weights = NULL, *floats = fds__alloc_zero(n * MAX(n, m), sizeof *floats);
-    fds_status status = floats ? FDS_OK : fds__fail_nomem(err, n * MAX(n, m) * sizeof *floats);
-    if (status == FDS_OK)
-        status = fds__retrain_network(making, making->number, &net, &weights, err);
+    OWNED float *weights = NULL, *floats = NULL;
+    TRY(NEW(floats, n * MAX(n, m), err));
+    fds_status status = fds__retrain_network(making, making->number, &net, &weights, err);
     if (status == FDS_OK)
         status = fds__utility_about(making->about,
                                     json_pack("{s:s, s:s, s:f, s:I}", "similarity",
@@ -93,8 +89,6 @@ fds_status fds__entk_create(fds__utility_making *making, fds_error *err) {
     if (status == FDS_OK)
         status = fill(r, net, weights, floats, err);
     fds_net_free(net);
-    fds__free(weights);
-    fds__free(floats);
     return status;
 }
 

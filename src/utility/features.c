@@ -8,52 +8,37 @@
 enum { EPOCHS = 10 };
 
 fds_status fds__features_check(const fds__utility_params *params, uint32_t number, fds_error *err) {
-    (void)number; /* of neighbours */
+    (void)number; /* K counts neighbours, not epochs */
     return fds__retrain_check(params, EPOCHS, err);
 }
 
-typedef struct {
-    fds_net *net;
-    fds_lane *lane;
-    float *weights;
-} trained;
-
-static fds_status read_one(const trained *d, const fds_inputs *inputs, float **out,
-                           fds_error *err) {
+/* *out: (inputs, size) */
+static fds_status compute(fds_lane *lane, const float *weights, const fds_inputs *inputs,
+                          size_t size, float **out, fds_error *err) {
     size_t numbers;
-    if (!fds__mul(inputs->count, fds__net_features(d->net), &numbers) ||
+    if (!fds__mul(inputs->count, size, &numbers) ||
         numbers > FDS__MAX_UTILITY_MEMORY / sizeof(float))
         return fds__fail(err, FDS_ERR_LIMIT, "%zu features of %zu samples take more than %zu bytes",
-                         fds__net_features(d->net), inputs->count, FDS__MAX_UTILITY_MEMORY);
-    *out = fds__alloc(numbers * sizeof **out);
-    if (!*out)
-        return fds__fail_nomem(err, numbers * sizeof **out);
-    return fds__lane_features(d->lane, inputs, 0, inputs->count, d->weights, *out, err);
+                         size, inputs->count, FDS__MAX_UTILITY_MEMORY);
+    TRY(NEW(*out, numbers, err));
+    return fds__lane_features(lane, inputs, 0, inputs->count, weights, *out, err);
 }
 
 fds_status fds__features_make(const fds__utility_making *making, fds__features *out,
                               fds_error *err) {
-    trained d = {0};
-    *out = (fds__features){0};
-    fds_status status = fds__retrain_network(making, EPOCHS, &d.net, &d.weights, err);
+    fds_net *net = NULL;
+    fds_lane *lane = NULL;
+    OWNED float *weights = NULL;
+    fds_status status = fds__retrain_network(making, EPOCHS, &net, &weights, err);
     if (status == FDS_OK)
-        status = fds_lane_create(d.net, &d.lane, err);
+        status = fds_lane_create(net, &lane, err);
+    if (status == FDS_OK) {
+        out->size = fds__net_features(net);
+        status = compute(lane, weights, making->data->samples, out->size, &out->samples, err);
+    }
     if (status == FDS_OK)
-        status = read_one(&d, making->data->samples, &out->samples, err);
-    if (status == FDS_OK)
-        status = read_one(&d, making->data->inputs, &out->inputs, err);
-    if (status == FDS_OK)
-        out->size = fds__net_features(d.net);
-    else
-        fds__features_free(out);
-    fds_lane_free(d.lane);
-    fds_net_free(d.net);
-    fds__free(d.weights);
+        status = compute(lane, weights, making->data->inputs, out->size, &out->inputs, err);
+    fds_lane_free(lane);
+    fds_net_free(net);
     return status;
-}
-
-void fds__features_free(fds__features *features) {
-    fds__free(features->samples);
-    fds__free(features->inputs);
-    *features = (fds__features){0};
 }

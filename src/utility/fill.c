@@ -3,9 +3,9 @@
  * Computing the coalitions of a plan that a table lacks.
  *
  * Before any work, the missing coalitions, each once and in the plan's order, receive the empty
- * slots in ascending order. A worker then writes each record to its slot, in whatever order the
- * work is done: the bytes in the end are the same for any number of threads. An interrupted fill
- * leaves empty slots; the next one gives them to the same coalitions, since the order is the same.
+ * slots in ascending order. A worker then writes each record to its slot, in any order: the bytes
+ * in the end are the same for any number of threads. An interrupted fill leaves empty slots; the
+ * next one gives them to the same coalitions, since the order is the same.
  *
  * A worker syncs its segment every few seconds, and before it opens another; no worker waits for
  * another. fds__table_sync syncs the last segment of each: at once, or, where many small fills
@@ -26,25 +26,24 @@ typedef struct {
     size_t created;          /* segments that do not exist yet */
 } work_list;
 
-/* ---- what there is to do ---- */
+/* ---- the list of work ---- */
 
 static fds_status list_missing(const fds_table *table, const fds_plan *plan, fds__slot_map *seen,
                                work_list *list, fds_error *err) {
-    size_t rows = fds_plan_rows(plan), players = table->layout.players, capacity = 0;
+    size_t rows = fds_plan_rows(plan), capacity = 0;
     void *tasks = NULL;
     uint32_t unused;
-    fds_status status = fds__slot_map_reserve(seen, rows, err);
-    for (size_t row = 0; row < rows && status == FDS_OK; row++) {
-        uint64_t id = fds_coalition_id(fds_plan_coalition(plan, row), players);
+    TRY(fds__slot_map_reserve(seen, rows, err));
+    for (size_t row = 0; row < rows; row++) {
+        uint64_t id = fds_coalition_id(fds_plan_coalition(plan, row), table->layout.players);
         if (!fds__slot_map_add(seen, id, 0) || fds__slot_map_find(&table->index, id, &unused))
             continue;
-        status = fds__grow(&tasks, &capacity, list->count + 1, sizeof(task), err);
-        if (status == FDS_OK)
-            ((task *)tasks)[list->count++] = (task){.row = (uint32_t)row};
+        TRY(fds__grow(&tasks, &capacity, list->count + 1, sizeof(task), err));
+        list->tasks = tasks;
+        list->tasks[list->count++] = (task){.row = (uint32_t)row};
     }
-    list->tasks = tasks;
     list->different = seen->count;
-    return status;
+    return FDS_OK;
 }
 
 static fds_status give_slots(const fds_table *table, work_list *list, fds_error *err) {
@@ -82,7 +81,7 @@ static fds_status list_work(const fds_table *table, const fds_plan *plan, work_l
 
 /* The utility function serves a limited number of threads. */
 static unsigned workers_for(const fds_table *table, unsigned threads, size_t count) {
-    return MIN(fds__pool_workers(threads, count), MAX(table->value->workers, 1u));
+    return MIN(fds__pool_workers(threads, count), MAX(table->utility->workers, 1u));
 }
 
 fds_status fds_table_estimate(const fds_table *table, const fds_plan *plan, unsigned threads,
@@ -92,10 +91,8 @@ fds_status fds_table_estimate(const fds_table *table, const fds_plan *plan, unsi
     uint64_t disk_free;
     fds_status status = list_work(table, plan, &list, err);
     fds__free(list.tasks);
-    if (status == FDS_OK)
-        status = fds__disk_free(table->dir, &disk_free, err);
-    if (status != FDS_OK)
-        return status;
+    TRY(status);
+    TRY(fds__disk_free(table->dir, &disk_free, err));
     /* per worker answers and a record while filling, a window while reading; and the index */
     uint64_t workers = workers_for(table, threads, list.count);
     uint64_t each = layout->values * sizeof(float) + layout->record_size;
@@ -112,7 +109,7 @@ fds_status fds_table_estimate(const fds_table *table, const fds_plan *plan, unsi
     return FDS_OK;
 }
 
-/* ---- doing it ---- */
+/* ---- the work ---- */
 
 typedef struct {
     fds_table *table;
@@ -135,7 +132,7 @@ static fds_status enter_segment(const fds_table *table, fds__record_writer *w, u
     return fds__record_begin(&w->file, &form, err);
 }
 
-/* Makes all segments before the work: workers then wait for no folder to be synced. */
+/* Makes all segments before the work, so that no worker waits for the sync of the folder. */
 static fds_status make_segments(const filling *f, size_t count, fds_error *err) {
     size_t records = f->table->layout.records;
     for (size_t i = 0; i < count; i++) {
@@ -156,7 +153,7 @@ static fds_status compute(void *context, size_t job, unsigned worker, fds_error 
     task *t = &f->tasks[job];
     const uint64_t *coalition = fds_plan_coalition(f->plan, t->row);
     uint32_t number = (uint32_t)(t->slot / layout->records);
-    TRY(fds_utility_eval(table->value, worker, coalition, w->probs, err));
+    TRY(fds_utility_eval(table->utility, worker, coalition, w->probs, err));
     TRY(fds__segment_put(layout, coalition, w->probs, w->record, err));
     if (w->file.fd < 0 || w->number != number)
         TRY(enter_segment(table, w, number, FDS__ACCESS_UPDATE, err));
@@ -186,7 +183,7 @@ static fds_status run_tasks(filling *f, size_t count, unsigned workers, const fd
     return status;
 }
 
-/* Enters what was written into the index; returns how much. */
+/* Adds the records written to the index; returns how many. */
 static size_t enter_done(fds_table *table, const fds_plan *plan, const work_list *list) {
     size_t done = 0;
     for (size_t i = 0; i < list->count; i++) {
@@ -203,21 +200,25 @@ static size_t enter_done(fds_table *table, const fds_plan *plan, const work_list
     return done;
 }
 
-/* Tries all; the error is that of the first failure. */
+static fds_status sync_segment(const fds_table *table, uint32_t number, bool *is_disk_full,
+                               fds_error *err) {
+    char path[FDS__PATH_MAX];
+    fds__file file;
+    TRY(fds__table_segment_path(table, number, path, err));
+    TRY(fds__file_open(&file, path, FDS__ACCESS_UPDATE, err));
+    fds_status status = fds__file_sync(&file, err);
+    *is_disk_full |= file.is_disk_full;
+    fds__file_close(&file);
+    return status;
+}
+
+/* Tries all of them; the error is that of the first failure. */
 static fds_status sync_segments(fds_table *table, bool *is_disk_full, fds_error *err) {
     fds_status status = FDS_OK;
     for (uint32_t number = table->unsynced; number < table->unsynced_end; number++) {
-        char path[FDS__PATH_MAX];
-        fds__file file = {.fd = -1};
-        fds_error *told = status == FDS_OK ? err : NULL;
-        fds_status one = fds__table_segment_path(table, number, path, told);
-        if (one == FDS_OK)
-            one = fds__file_open(&file, path, FDS__ACCESS_UPDATE, told);
-        if (one == FDS_OK)
-            one = fds__file_sync(&file, told);
-        *is_disk_full |= file.is_disk_full;
-        fds__file_close(&file);
-        status = status == FDS_OK ? one : status;
+        fds_error *first = status == FDS_OK ? err : NULL;
+        fds_status synced = sync_segment(table, number, is_disk_full, first);
+        status = status == FDS_OK ? synced : status;
     }
     table->unsynced = table->unsynced_end = 0;
     table->synced_s = fds__now_s();

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A game: a utility function of a problem's players, and the table of what it answered. Opened for
- * work or for a look; says beforehand what filling will take. */
+ * A game: the utility function of a problem's players, and the table of its answers. */
 #include "utility/utility.h"
 
 #include <dirent.h>
@@ -12,11 +11,11 @@
 
 /* ---- which utility ---- */
 
-bool fds__is_retrain(const char *kind) { return kind && strncmp(kind, "retrain", 7) == 0; }
+/* Trains a network for each coalition. */
+static bool is_retrain(const char *kind) { return kind && strncmp(kind, "retrain", 7) == 0; }
 
 bool fds__has_training(const char *kind) {
-    return fds__is_retrain(kind) ||
-           (kind && (strncmp(kind, "entk:", 5) == 0 || strstr(kind, "@model")));
+    return is_retrain(kind) || (kind && (strncmp(kind, "entk:", 5) == 0 || strstr(kind, "@model")));
 }
 
 bool fds__has_network(const char *kind) {
@@ -76,7 +75,15 @@ fds_status fds_utility_create(const fds_problem *problem, const fds_params *para
     return fds__utility_of(problem, &p, workers, out, err);
 }
 
-/* Parameters of training mean nothing where no network is trained. */
+fds_status fds__check_even(const fds_params *params, fds_sampler sampler, fds_error *err) {
+    if (sampler == FDS_SAMPLER_KERNEL || params->coalitions % 2 == 0)
+        return FDS_OK;
+    return fds__fail(err, FDS_ERR_USAGE,
+                     "`coalitions` must be even, because the sampler draws pairs of a coalition "
+                     "and its complement (got %llu)",
+                     (unsigned long long)params->coalitions);
+}
+
 fds_status fds__check_training(const fds_params *params, const char *kind, bool has_network,
                                bool has_training, fds_error *err) {
     const char *wrong = fds__is_given(params, model) && !has_network ? "model"
@@ -102,7 +109,7 @@ bool fds__is_by_model(const char *by) {
     return by && (strcmp(by, "model") == 0 || strncmp(by, "model:", 6) == 0);
 }
 
-/* By a service model that is trained as the utility function trains that of all players. */
+/* By a service model, trained as the utility function trains the network of all players. */
 static fds_status group_by_model(const char *number, const fds_problem *problem,
                                  const fds__utility_params *params, const fds_events *events,
                                  fds_groups **out, fds_error *err) {
@@ -146,7 +153,7 @@ fds_status fds__groups_for(const fds_problem *problem, const char *by,
 
 /* ---- tables ---- */
 
-/* Removes a folder that holds a table and nothing else. */
+/* Removes a folder that has a table and nothing else. */
 static void remove_table(const char *dir) {
     DIR *folder = opendir(dir);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
@@ -159,7 +166,7 @@ static void remove_table(const char *dir) {
     rmdir(dir);
 }
 
-/* A new folder in the nearest folder above path that there is. */
+/* A new folder in the nearest existing folder above path. */
 static fds_status make_temporary(const char *path, char out[FDS__PATH_MAX], fds_error *err) {
     char folder[FDS__PATH_MAX];
     const char *home = getenv("TMPDIR");
@@ -173,12 +180,12 @@ static fds_status make_temporary(const char *path, char out[FDS__PATH_MAX], fds_
     }
     if ((size_t)snprintf(out, FDS__PATH_MAX, "%s/.fds-XXXXXX", folder) >= FDS__PATH_MAX ||
         !mkdtemp(out))
-        return fds__fail(err, FDS_ERR_IO, "no table can be written in the folder %s", folder);
+        return fds__fail(err, FDS_ERR_IO, "cannot write a table in the folder %s", folder);
     return FDS_OK;
 }
 
-/* Whether a folder has anything in it but hidden files. */
-static bool holds_something(const char *path) {
+/* Whether a folder has files other than hidden ones. */
+static bool has_files(const char *path) {
     char **names;
     size_t count;
     if (!fds__path_is_dir(path) || fds__dir_list(path, &names, &count, NULL) != FDS_OK)
@@ -203,7 +210,7 @@ fds_status fds__game_open(fds__game *g, const fds_problem *problem, const fds_pa
     double start_s = fds__now_s();
     TRY(fds__utility_of(problem, &p, (unsigned)params->threads, &g->utility, err));
     g->seconds = fds__now_s() - start_s;
-    if (table && !(is_look && !holds_something(table))) {
+    if (table && (!is_look || has_files(table))) {
         if ((size_t)snprintf(g->dir, sizeof g->dir, "%s", table) >= sizeof g->dir)
             return fds__fail(err, FDS_ERR_USAGE, "path too long: %.100s...", table);
     } else {
@@ -213,7 +220,7 @@ fds_status fds__game_open(fds__game *g, const fds_problem *problem, const fds_pa
     return fds_table_open(g->dir, g->utility, store, events, &g->table, err);
 }
 
-/* ---- what it will take ---- */
+/* ---- the estimate ---- */
 
 uint64_t fds__memory_resident(uint64_t *peak) {
     unsigned long size = 0, resident = 0;
@@ -242,13 +249,13 @@ fds_status fds__game_announce(const fds__game *g, bool is_most, uint64_t memory,
                               const fds_events *events, fds_error *err) {
     const fds_table_cost *c = &g->cost;
     char disk[32], left[32], space[48] = "";
-    const char *what = fds__is_retrain(g->kind) ? "sub-models to train" : "coalitions to compute";
+    const char *what = is_retrain(g->kind) ? "sub-models to train" : "coalitions to compute";
     show_bytes(c->disk, disk);
     show_bytes(c->disk_free, left);
     if (c->disk > c->disk_free)
         return fds__fail(err, FDS_ERR_IO,
                          "%s: %s%s are needed, but the disk has only %s left; free some space, or "
-                         "name a `table` on another disk",
+                         "choose a `table` on another disk",
                          g->dir, is_most ? "up to " : "", disk, left);
     if (!c->missing)
         return FDS_OK;

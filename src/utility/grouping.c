@@ -8,7 +8,7 @@
  *     sample 17,hospital A
  *     18,hospital B           (a number alone is the sample of that number)
  *
- * Blanks around names are skipped. The last comma of a line separates them: the name of a player
+ * Blanks around names are skipped. The last comma of a line separates the names: that of a player
  * may contain commas, that of a group may not. */
 #include "utility/utility.h"
 
@@ -16,45 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_NAME = 255 };                          /* bytes of a group's name */
+enum { MAX_NAME = 255, KMEANS_STEPS = 300 };      /* bytes of a name; at most so many steps */
 static const size_t MAX_FILE = (size_t)256 << 20; /* bytes */
 
 /* ---- from the data ---- */
 
-uint32_t fds__player_label(const fds_dataset *ds, const uint32_t *index, size_t count,
-                           size_t *counts) {
-    uint32_t best = ds->labels[index[0]];
-    for (size_t i = 0; i < count; i++) {
-        uint32_t label = ds->labels[index[i]];
-        counts[label]++;
-        if (counts[label] > counts[best] || (counts[label] == counts[best] && label < best))
-            best = label;
-    }
-    for (size_t i = 0; i < count; i++)
-        counts[ds->labels[index[i]]] = 0;
-    return best;
-}
-
 fds_status fds_groups_by_label(const fds_dataset *ds, const fds_players *players, fds_groups **out,
                                fds_error *err) {
+    const size_t n = fds_players_count(players);
+    OWNED uint32_t *group_of = NULL;
     TRY(fds__players_check(ds, players, err));
-    size_t n = fds_players_count(players);
-    uint32_t *group_of = fds__alloc_zero(n, sizeof *group_of);
-    size_t *counts = fds__alloc_zero(ds->classes, sizeof *counts);
-    fds_status status = FDS_OK;
-    if (group_of && counts) {
-        for (size_t p = 0; p < n; p++) {
-            const uint32_t *index;
-            size_t count = fds_players_samples(players, p, &index);
-            group_of[p] = fds__player_label(ds, index, count, counts);
-        }
-        status = fds_groups_create(group_of, n, (const char *const *)ds->class_names, out, err);
-    } else {
-        status = fds__fail_nomem(err, n * sizeof *group_of);
-    }
-    fds__free(group_of);
-    fds__free(counts);
-    return status;
+    TRY(NEW(group_of, n, err));
+    TRY(fds__players_labels(ds, players, group_of, err));
+    return fds_groups_create(group_of, n, (const char *const *)ds->class_names, out, err);
 }
 
 static fds_status find_providers(const fds_dataset *ds, const fds_players *players,
@@ -81,38 +55,16 @@ fds_status fds_groups_by_provider(const fds_dataset *ds, const fds_players *play
                          "%s names no providers; a CSV file has them in a column \"provider\"",
                          ds->source);
     TRY(fds__players_check(ds, players, err));
-    size_t n = fds_players_count(players);
-    uint32_t *group_of = fds__alloc_zero(n, sizeof *group_of);
-    if (!group_of)
-        return fds__fail_nomem(err, n * sizeof *group_of);
-    fds_status status = find_providers(ds, players, group_of, err);
-    if (status == FDS_OK)
-        status = fds_groups_create(group_of, n, (const char *const *)ds->provider_names, out, err);
-    fds__free(group_of);
-    return status;
+    const size_t n = fds_players_count(players);
+    OWNED uint32_t *group_of = NULL;
+    TRY(NEW(group_of, n, err));
+    TRY(find_providers(ds, players, group_of, err));
+    return fds_groups_create(group_of, n, (const char *const *)ds->provider_names, out, err);
 }
 
 /* ---- from a model ---- */
 
-/* All samples, player by player; the caller fds__frees them. */
-static fds_status list_samples(const fds_players *players, uint32_t **out, size_t *out_count,
-                               fds_error *err) {
-    const uint32_t *index;
-    size_t n = fds_players_count(players), total = 0, at = 0;
-    for (size_t p = 0; p < n; p++)
-        total += fds_players_samples(players, p, &index);
-    uint32_t *all = fds__alloc_zero(total, sizeof *all);
-    if (!all)
-        return fds__fail_nomem(err, total * sizeof *all);
-    for (size_t p = 0; p < n; p++)
-        for (size_t i = 0, count = fds_players_samples(players, p, &index); i < count; i++)
-            all[at++] = index[i];
-    *out = all;
-    *out_count = total;
-    return FDS_OK;
-}
-
-/* points (players, classes), all zero before: the mean of probs over each player's samples. */
+/* Adds the mean of probs over each player's samples to points (players, classes). */
 static void average(const fds_players *players, const float *probs, size_t classes,
                     double *points) {
     for (size_t p = 0; p < fds_players_count(players); p++, points += classes) {
@@ -123,43 +75,28 @@ static void average(const fds_players *players, const float *probs, size_t class
     }
 }
 
-static fds_status find_points(const fds_model *model, const fds_dataset *ds,
-                              const fds_players *players, double *points, fds_error *err) {
-    const size_t classes = fds__model_get_info(model).classes;
-    uint32_t *index = NULL;
-    size_t count = 0;
-    TRY(list_samples(players, &index, &count, err));
-    float *probs = fds__alloc_zero(count, classes * sizeof *probs);
-    fds_status status = probs ? fds_model_predict(model, ds, index, count, 1, probs, NULL, err)
-                              : fds__fail_nomem(err, count * classes * sizeof *probs);
-    if (status == FDS_OK)
-        average(players, probs, classes, points);
-    fds__free(probs);
-    fds__free(index);
-    return status;
-}
-
 fds_status fds_groups_by_model(const fds_model *model, const fds_dataset *ds,
                                const fds_players *players, size_t count, uint64_t seed,
                                fds_groups **out, fds_error *err) {
     const size_t n = fds_players_count(players), classes = fds__model_get_info(model).classes;
+    const uint32_t *index;
+    OWNED double *points = NULL; /* (players, classes) */
+    OWNED float *probs = NULL;   /* (samples, classes) */
+    OWNED uint32_t *group_of = NULL;
     TRY(fds__players_check(ds, players, err));
     if (count > n)
         return fds__fail(err, FDS_ERR_USAGE, "%zu groups for %zu players: some would be empty",
                          count, n);
     if (!count)
         count = (size_t)lround(sqrt((double)n));
-    double *points = fds__alloc_zero(n, classes * sizeof *points);
-    uint32_t *group_of = fds__alloc_zero(n, sizeof *group_of);
-    fds_status status = points && group_of ? find_points(model, ds, players, points, err)
-                                           : fds__fail_nomem(err, n * classes * sizeof *points);
-    if (status == FDS_OK)
-        status = fds__kmeans(points, n, classes, count, seed, group_of, err);
-    if (status == FDS_OK)
-        status = fds_groups_create(group_of, n, NULL, out, err);
-    fds__free(points);
-    fds__free(group_of);
-    return status;
+    size_t samples = fds__players_all_samples(players, &index);
+    TRY(NEW(points, n * classes, err));
+    TRY(NEW(probs, samples * classes, err));
+    TRY(NEW(group_of, n, err));
+    TRY(fds_model_predict(model, ds, index, samples, 1, probs, NULL, err));
+    average(players, probs, classes, points);
+    TRY(fds__kmeans(points, n, classes, count, seed, KMEANS_STEPS, group_of, err));
+    return fds_groups_create(group_of, n, NULL, out, err);
 }
 
 /* ---- from a file ---- */
@@ -263,52 +200,38 @@ static fds_status read_lines(reading *r, char *data, size_t size, const fds_play
 }
 
 static fds_status make_groups(const reading *r, fds_groups **out, fds_error *err) {
-    uint32_t *ids = fds__alloc_zero(r->count, sizeof *ids);
-    if (!ids)
-        return fds__fail_nomem(err, r->count * sizeof *ids);
+    OWNED uint32_t *ids = NULL;
     fds__names names = {0};
     const fds__numbering by_bytes = {.limit = UINT32_MAX, .what = "group", .source = r->path};
+    TRY(NEW(ids, r->count, err));
     fds_status status = fds__names_number(r->groups, r->count, &by_bytes, ids, &names, err);
     if (status == FDS_OK)
         status = fds_groups_create(ids, r->count, (const char *const *)names.items, out, err);
     fds__names_free(&names);
-    fds__free(ids);
     return status;
 }
 
 fds_status fds__groups_parse(const char *path, char *data, size_t size, const fds_players *players,
                              fds_groups **out, fds_error *err) {
-    size_t n = fds_players_count(players);
-    reading r = {
-        .path = path,
-        .count = n,
-        .by_name = fds__alloc_zero(n, sizeof *r.by_name),
-        .groups = fds__alloc_zero(n, sizeof *r.groups),
-        .lines = fds__alloc_zero(n, sizeof *r.lines),
-    };
-    fds_status status = FDS_OK;
-    if (r.by_name && r.groups && r.lines) {
-        for (size_t p = 0; p < n; p++)
-            r.by_name[p] = (entry){fds_players_name(players, p), (uint32_t)p};
-        qsort(r.by_name, n, sizeof *r.by_name, by_name);
-        status = read_lines(&r, data, size, players, err);
-    } else {
-        status = fds__fail_nomem(err, n * sizeof *r.by_name);
-    }
-    if (status == FDS_OK)
-        status = make_groups(&r, out, err);
-    fds__free(r.by_name);
-    fds__free(r.groups);
-    fds__free(r.lines);
-    return status;
+    const size_t n = fds_players_count(players);
+    OWNED entry *entries = NULL;
+    OWNED const char **groups = NULL;
+    OWNED size_t *lines = NULL;
+    TRY(NEW(entries, n, err));
+    TRY(NEW(groups, n, err));
+    TRY(NEW(lines, n, err));
+    for (size_t p = 0; p < n; p++)
+        entries[p] = (entry){fds_players_name(players, p), (uint32_t)p};
+    qsort(entries, n, sizeof *entries, by_name);
+    reading r = {path, 0, n, entries, groups, lines};
+    TRY(read_lines(&r, data, size, players, err));
+    return make_groups(&r, out, err);
 }
 
 fds_status fds_groups_read(const char *path, const fds_players *players, fds_groups **out,
                            fds_error *err) {
-    uint8_t *data;
+    OWNED uint8_t *data = NULL;
     size_t size;
     TRY(fds__file_read(path, MAX_FILE, &data, &size, err));
-    fds_status status = fds__groups_parse(path, (char *)data, size, players, out, err);
-    fds__free(data);
-    return status;
+    return fds__groups_parse(path, (char *)data, size, players, out, err);
 }

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* Of several values tried, these come closest to LeNet-5 after 10 epochs on MNIST. */
+/* Of the values tried, these come closest to LeNet-5 after 10 epochs on MNIST. */
 static const double RIDGE = 0.5;     /* of the mean of K's diagonal */
 static const double SHARPNESS = 4.0; /* of the softmax: scores lie within about +-1 */
 static const double PI = 3.14159265358979323846;
@@ -37,9 +37,9 @@ static void compare(const float *x, const fds_inputs *samples, const double *squ
 static fds_status compare_all(fds__regression *r, fds_error *err) {
     const fds_inputs *samples = r->data->samples, *inputs = r->data->inputs;
     const size_t n = samples->count, size = samples->size;
-    double diagonal = 0, *squares = fds__alloc_zero(n, sizeof *squares);
-    if (!squares)
-        return fds__fail_nomem(err, n * sizeof *squares);
+    double diagonal = 0;
+    OWNED double *squares = NULL;
+    TRY(NEW(squares, n, err));
     for (size_t i = 0; i < n; i++) {
         const float *x = samples->values + i * size;
         squares[i] = fds__utility_dot(x, x, size);
@@ -53,7 +53,6 @@ static fds_status compare_all(fds__regression *r, fds_error *err) {
     r->ridge = RIDGE * diagonal / (double)n;
     r->shift = 1.0 / (double)r->data->classes;
     r->sharpness = SHARPNESS;
-    fds__free(squares);
     return FDS_OK;
 }
 

@@ -7,8 +7,8 @@
  * so that the utility of the empty coalition is 0. Its Shapley values are known exactly: Jia et
  * al., "Efficient task-specific data valuation for nearest neighbor algorithms", VLDB 2019, Theorem
  * 1. Distances are Euclidean, on normalised values ("knn:K") or on the features of a network
- * trained on all players' samples ("knn:K@model"; features.c). Of two equal distances that of the
- * lower sample number counts as nearer.
+ * trained on all players' samples ("knn:K@model"; features.c). Of two samples at the same distance,
+ * the one with the lower number is nearer.
  */
 #include "utility/utility.h"
 
@@ -38,10 +38,10 @@ typedef struct {
     const fds__features *points;
     size_t samples;
     neighbour *near; /* (workers, samples) */
-    uint32_t *order; /* of knn */
+    uint32_t *order; /* as in knn */
 } sorting;
 
-/* The order of the samples by their distance from one input. */
+/* Sorts the samples by their distance from one input. */
 static fds_status sort_neighbours(void *context, size_t input, unsigned worker, fds_error *err) {
     (void)err;
     const sorting *s = context;
@@ -64,7 +64,7 @@ static void knn_free(void *self) {
     fds__free(n);
 }
 
-/* points: between which distances are taken. */
+/* points: the vectors whose distances count. */
 static fds_status create(fds__utility_making *making, const fds__features *points, fds_error *err) {
     const fds__utility_data *data = making->data;
     size_t samples = data->samples->count, inputs = data->inputs->count, pairs;
@@ -72,18 +72,18 @@ static fds_status create(fds__utility_making *making, const fds__features *point
         return fds__fail(err, FDS_ERR_LIMIT,
                          "the neighbours of %zu inputs among %zu samples take more than %zu bytes",
                          inputs, samples, FDS__MAX_UTILITY_MEMORY);
-    knn *n = making->self = fds__alloc_zero(1, sizeof *n);
-    if (!n)
-        return fds__fail_nomem(err, sizeof *n);
-    *n = (knn){data, making->number, fds__alloc(pairs * sizeof *n->order)};
-    sorting s = {points, samples, NULL, n->order};
-    s.near = fds__alloc_zero(samples, fds__pool_workers(data->workers, inputs) * sizeof *s.near);
-    fds_status status = s.near && s.order ? fds__pool_run(data->workers, inputs, sort_neighbours,
-                                                          &s, "neighbours", "inputs", NULL, err)
-                                          : fds__fail_nomem(err, pairs * sizeof *s.order);
-    fds__free(s.near);
+    knn *n;
+    OWNED neighbour *near = NULL;
+    TRY(NEW(n, 1, err));
+    making->self = n;
+    n->data = data;
+    n->k = making->number;
+    TRY(NEW(n->order, pairs, err));
+    TRY(NEW(near, samples * fds__pool_workers(data->workers, inputs), err));
     making->memory = sizeof *n + pairs * sizeof *n->order;
-    return status;
+    sorting s = {points, samples, near, n->order};
+    return fds__pool_run(data->workers, inputs, sort_neighbours, &s, "neighbours", "inputs", NULL,
+                         err);
 }
 
 fds_status fds__knn_create(fds__utility_making *making, fds_error *err) {
@@ -92,10 +92,12 @@ fds_status fds__knn_create(fds__utility_making *making, fds_error *err) {
 }
 
 fds_status fds__knn_model_create(fds__utility_making *making, fds_error *err) {
-    fds__features features;
-    TRY(fds__features_make(making, &features, err));
-    fds_status status = create(making, &features, err);
-    fds__features_free(&features);
+    fds__features features = {0};
+    fds_status status = fds__features_make(making, &features, err);
+    if (status == FDS_OK)
+        status = create(making, &features, err);
+    fds__free(features.samples);
+    fds__free(features.inputs);
     return status;
 }
 
@@ -142,26 +144,26 @@ static void recurse(const knn *n, const uint32_t *order, uint32_t label, double 
     }
 }
 
-fds_status fds__utility_knn_label(const fds_utility *value, size_t input, uint32_t label,
+fds_status fds__utility_knn_label(const fds_utility *utility, size_t input, uint32_t label,
                                   double *values, fds_error *err) {
-    if (value->kind != &fds__knn_kind)
+    if (utility->kind != &fds__knn_kind)
         return fds__fail(err, FDS_ERR_USAGE,
                          "only the utility functions \"knn:K\" and \"knn:K@model\" have exact "
                          "values by recursion");
-    const knn *n = value->self;
+    const knn *n = utility->self;
     const size_t samples = n->data->samples->count;
-    if (samples != value->players)
+    if (samples != utility->players)
         return fds__fail(err, FDS_ERR_USAGE,
                          "exact values by recursion require one sample per player; these %zu "
                          "players have %zu",
-                         value->players, samples);
+                         utility->players, samples);
     recurse(n, n->order + input * samples, label, values);
     return FDS_OK;
 }
 
-fds_status fds_utility_knn_shapley(const fds_utility *value, double *values, fds_error *err) {
-    for (size_t i = 0; i < value->inputs; i++)
-        for (uint32_t y = 0; y < value->classes; y++, values += value->players)
-            TRY(fds__utility_knn_label(value, i, y, values, err));
+fds_status fds_utility_knn_shapley(const fds_utility *utility, double *values, fds_error *err) {
+    for (size_t i = 0; i < utility->inputs; i++)
+        for (uint32_t y = 0; y < utility->classes; y++, values += utility->players)
+            TRY(fds__utility_knn_label(utility, i, y, values, err));
     return FDS_OK;
 }

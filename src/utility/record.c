@@ -47,8 +47,6 @@
  */
 #include "utility/utility.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are written as memory is");
-
 #define READ_BYTES ((size_t)1 << 20) /* records are read in runs of about so many bytes */
 
 /* ---- bytes ---- */
@@ -153,21 +151,17 @@ fds_status fds__record_repair(fds__file *file, const fds__record_form *form,
     TRY(repair_header(file, form, &size, events, err));
     TRY(repair_end(file, form, size, &records, events, err));
     size_t run = (size_t)MIN(MAX(READ_BYTES / form->record_size, (size_t)1), records);
-    uint8_t *buffer = fds__alloc(run * form->record_size);
-    if (!buffer)
-        return fds__fail_nomem(err, run * form->record_size);
-    fds_status status = check_records(file, form, records, buffer, run, events, err);
-    fds__free(buffer);
-    return status;
+    OWNED uint8_t *buffer = NULL;
+    TRY(NEW(buffer, run * form->record_size, err));
+    return check_records(file, form, records, buffer, run, events, err);
 }
 
 /* ---- writing ---- */
 
 fds_status fds__record_writers_create(unsigned count, size_t record_size, size_t values,
                                       fds__record_writer **out, fds_error *err) {
-    fds__record_writer *writers = *out = fds__alloc_zero(count, sizeof *writers);
-    if (!writers)
-        return fds__fail_nomem(err, count * sizeof *writers);
+    TRY(NEW(*out, count, err));
+    fds__record_writer *writers = *out;
     for (unsigned i = 0; i < count; i++)
         writers[i].file.fd = -1;
     for (unsigned i = 0; i < count; i++) {

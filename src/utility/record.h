@@ -24,7 +24,7 @@ static inline uint64_t fds__get64(const uint8_t *at) {
     return value;
 }
 
-/* What a header or a record on disk turns out to be. */
+/* The state of a header or a record on disk. */
 typedef enum fds__found {
     FDS__FOUND_EMPTY, /* never written */
     FDS__FOUND_GOOD,
@@ -40,25 +40,25 @@ fds__found fds__record_check(const uint8_t *record, size_t size);
 /* ---- files: record.c ---- */
 
 #define FDS__RECORD_DAMAGED "is damaged; it will be computed again"
-#define FDS__RECORD_SYNC_S 5.0 /* a worker syncs its file so often */
+#define FDS__RECORD_SYNC_S 5.0 /* seconds between two syncs of a worker's file */
 
 enum { FDS__RECORD_HEADER_MAX = 72 };
 
-/* What a file must look like, and who uses its records. */
+/* The form of a file, and the functions that use its records. */
 typedef struct fds__record_form {
     uint8_t header[FDS__RECORD_HEADER_MAX]; /* the right one, sealed */
     size_t header_size, record_size;        /* in bytes, multiples of 8 */
     uint64_t records;                       /* of a full file */
-    /* Asked about a header that is damaged or foreign: FDS_OK permits to replace it. */
+    /* Called for a damaged or foreign header: FDS_OK permits its replacement. */
     fds_status (*permit)(const struct fds__record_form *form, const char *path,
                          const uint8_t *header, fds__found found, fds_error *err);
-    /* Uses a good record, or sets *fault to say in a warning why not. */
+    /* Uses a good record, or sets *fault to the reason why not, for a warning. */
     fds_status (*take)(void *context, uint64_t number, const uint8_t *record, const char **fault,
                        fds_error *err);
     void *context;
 } fds__record_form;
 
-/* Where record number begins; number records.. is the end of the file. */
+/* Where a record begins; that of number records is the end of the file. */
 static inline uint64_t fds__record_offset(const fds__record_form *form, uint64_t number) {
     return form->header_size + number * form->record_size;
 }
@@ -70,7 +70,7 @@ fds_status fds__record_begin(fds__file *file, const fds__record_form *form, fds_
 fds_status fds__record_repair(fds__file *file, const fds__record_form *form,
                               const fds_events *events, fds_error *err);
 
-/* One worker's own: the file that it writes to, and scratch for a record and for answers. */
+/* A worker's file, and its scratch for a record and for answers. */
 typedef struct fds__record_writer {
     fds__file file;
     uint32_t number; /* of the segment that is open */
@@ -79,19 +79,19 @@ typedef struct fds__record_writer {
     float *probs;    /* (values) */
 } fds__record_writer;
 
-/* No file is open. *out is the caller's to free even after a failure. */
+/* No file is open yet. The caller frees *out, even after a failure. */
 fds_status fds__record_writers_create(unsigned count, size_t record_size, size_t values,
                                       fds__record_writer **out, fds_error *err);
-/* Closes the files; true when one of them found the disk full. NULL is fine. */
+/* Closes the files; true when the disk was full for one of them. NULL is fine. */
 bool fds__record_writers_free(fds__record_writer *writers, unsigned count);
 /* Syncs and closes the file that is open, if any, and opens another. */
 fds_status fds__record_writer_open(fds__record_writer *writer, const char *path, fds__access access,
                                    uint32_t number, fds_error *err);
-/* Writes writer->record, sets *is_written, and syncs the file when sync_s have passed since it last
- * did. */
+/* Writes writer->record, sets *is_written, and syncs the file when sync_s have passed since the
+ * last sync. */
 fds_status fds__record_writer_put(fds__record_writer *writer, size_t record_size, uint64_t offset,
                                   double sync_s, bool *is_written, fds_error *err);
-/* The failure of a fill that found the disk full. */
+/* The error of a fill when the disk is full. */
 fds_status fds__record_fail_full(const char *path, size_t kept, size_t total, fds_error *err);
 
 /* ---- slot_map.c ---- */

@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-/* A worker's own, made when it first evaluates: FreeShap uses the kernel alone, and never does. */
+/* A worker's scratch, made when it first evaluates: FreeShap uses the kernel alone and never does. */
 struct fds__regression_worker {
     double *b;         /* (samples, classes) */
     double *scores;    /* (classes) */
@@ -42,7 +42,7 @@ static size_t worker_bytes(const fds__utility_data *data) {
     return sizeof(struct fds__regression_worker) + numbers * sizeof(double) + n * sizeof(uint32_t);
 }
 
-/* Bytes in all; false beyond the limit. samples, inputs and classes each fit 32 bits. */
+/* The total; false beyond the limit. samples, inputs and classes each fit 32 bits. */
 static bool count_bytes(const fds__utility_data *data, size_t *bytes) {
     size_t n = data->samples->count, m = data->inputs->count;
     double workers = ((double)n + data->classes) * (double)n * data->workers;
@@ -79,14 +79,13 @@ fds_status fds__regression_create(fds__utility_making *making, fds__regression *
                          data->samples->count, data->inputs->count, data->workers,
                          FDS__MAX_UTILITY_MEMORY);
     const size_t n = data->samples->count;
-    fds__regression *r = *out = making->self = fds__alloc_zero(1, sizeof *r);
-    if (!r)
-        return fds__fail_nomem(err, sizeof *r);
+    fds__regression *r;
+    TRY(NEW(r, 1, err));
+    *out = making->self = r;
     r->data = data;
-    r->between = fds__alloc_zero(n * n, sizeof *r->between);
-    r->inputs = fds__alloc_zero(data->inputs->count * n, sizeof *r->inputs);
-    r->workers = fds__alloc_zero(data->workers, sizeof *r->workers);
-    return r->between && r->inputs && r->workers ? FDS_OK : fds__fail_nomem(err, making->memory);
+    TRY(NEW(r->between, n * n, err));
+    TRY(NEW(r->inputs, data->inputs->count * n, err));
+    return NEW(r->workers, data->workers, err);
 }
 
 /* ---- answering ---- */
@@ -171,6 +170,6 @@ fds_status fds__regression_eval(const void *self, unsigned worker, const uint64_
     return FDS_OK;
 }
 
-const fds__regression *fds__utility_regression(const fds_utility *value) {
-    return value->kind->eval == fds__regression_eval ? value->self : NULL;
+const fds__regression *fds__utility_regression(const fds_utility *utility) {
+    return utility->kind->eval == fds__regression_eval ? utility->self : NULL;
 }

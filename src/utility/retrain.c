@@ -16,14 +16,14 @@ typedef struct {
     fds_lane *lane;
     float *weights;    /* (net) */
     uint32_t *members; /* (samples) */
-} own;
+} scratch;
 
 typedef struct {
     const fds__utility_data *data;
     fds_train_params train;
     fds_net *net;
-    float *start; /* initial weights */
-    own *workers; /* (workers) */
+    float *start;     /* initial weights */
+    scratch *workers; /* (workers) */
 } retrain;
 
 /* ---- parameters ---- */
@@ -100,14 +100,12 @@ static void retrain_free(void *self) {
     fds__free(r);
 }
 
-static fds_status set_worker(const retrain *r, own *d, size_t *memory, fds_error *err) {
+static fds_status set_worker(const retrain *r, scratch *d, size_t *memory, fds_error *err) {
     size_t samples = r->data->samples->count;
     TRY(fds_lane_create(r->net, &d->lane, err));
     TRY(fds__lane_reserve(d->lane, samples, err));
-    d->weights = fds__alloc_zero(r->net->weights, sizeof *d->weights);
-    d->members = fds__alloc_zero(samples, sizeof *d->members);
-    if (!d->weights || !d->members)
-        return fds__fail_nomem(err, r->net->weights * sizeof *d->weights);
+    TRY(NEW(d->weights, r->net->weights, err));
+    TRY(NEW(d->members, samples, err));
     *memory += sizeof *d + fds__lane_bytes(d->lane) + r->net->weights * sizeof *d->weights +
                samples * sizeof *d->members;
     return FDS_OK;
@@ -115,16 +113,14 @@ static fds_status set_worker(const retrain *r, own *d, size_t *memory, fds_error
 
 fds_status fds__retrain_create(fds__utility_making *making, fds_error *err) {
     const fds__utility_data *data = making->data;
-    retrain *r = making->self = fds__alloc_zero(1, sizeof *r);
-    if (!r)
-        return fds__fail_nomem(err, sizeof *r);
+    retrain *r;
+    TRY(NEW(r, 1, err));
+    making->self = r;
     r->data = data;
     r->train = fds__retrain_training(making->params, making->number);
     TRY(fds_net_create(making->params->network, data->samples->shape, data->classes, &r->net, err));
-    r->start = fds__alloc_zero(r->net->weights, sizeof *r->start);
-    r->workers = fds__alloc_zero(data->workers, sizeof *r->workers);
-    if (!r->start || !r->workers)
-        return fds__fail_nomem(err, r->net->weights * sizeof *r->start);
+    TRY(NEW(r->start, r->net->weights, err));
+    TRY(NEW(r->workers, data->workers, err));
     fds_net_init(r->net, r->train.seed, r->start);
     making->memory = sizeof *r + sizeof *r->net + r->net->weights * sizeof *r->start;
     for (unsigned w = 0; w < data->workers; w++)
@@ -158,7 +154,7 @@ static fds_status retrain_eval(const void *self, unsigned worker, const uint64_t
                                float *probs, fds_error *err) {
     const retrain *r = self;
     const fds__utility_data *data = r->data;
-    own *d = &r->workers[worker];
+    scratch *d = &r->workers[worker];
     fds_train_report report;
     size_t count = fds__utility_members(data, coalition, d->members);
     memcpy(d->weights, r->start, r->net->weights * sizeof *d->weights);
@@ -178,31 +174,28 @@ const fds__utility_kind fds__retrain_kind = {.eval = retrain_eval, .free = retra
 
 /* ---- the trained weights ---- */
 
-const fds_net *fds__utility_network(const fds_utility *value) {
-    return value->kind == &fds__retrain_kind ? ((const retrain *)value->self)->net : NULL;
+const fds_net *fds__utility_network(const fds_utility *utility) {
+    return utility->kind == &fds__retrain_kind ? ((const retrain *)utility->self)->net : NULL;
 }
 
-void fds__utility_set_sink(const fds_utility *value, const fds__sink *sink) {
-    value->data->sink = sink;
+void fds__utility_set_sink(const fds_utility *utility, const fds__sink *sink) {
+    utility->data->sink = sink;
 }
 
 /* ---- one network for all samples ---- */
 
-/* Trains weights (in: initial) on all samples. */
+/* Trains the initial weights on all samples. */
 static fds_status train_all(const fds_net *net, const fds_inputs *samples,
                             const fds_train_params *params, float *weights, fds_error *err) {
-    fds_lane *lane = NULL;
-    uint32_t *members = fds__alloc_zero(samples->count, sizeof *members);
-    if (!members)
-        return fds__fail_nomem(err, samples->count * sizeof *members);
+    fds_lane *lane;
+    OWNED uint32_t *members = NULL;
+    TRY(NEW(members, samples->count, err));
     for (size_t i = 0; i < samples->count; i++)
         members[i] = (uint32_t)i;
-    fds_status status = fds_lane_create(net, &lane, err);
-    if (status == FDS_OK)
-        status = fds_lane_train(lane, samples, members, samples->count, params, weights, NULL, NULL,
-                                err);
+    TRY(fds_lane_create(net, &lane, err));
+    fds_status status =
+        fds_lane_train(lane, samples, members, samples->count, params, weights, NULL, NULL, err);
     fds_lane_free(lane);
-    fds__free(members);
     return status;
 }
 
@@ -211,9 +204,7 @@ fds_status fds__retrain_network(const fds__utility_making *making, uint32_t numb
     const fds__utility_data *data = making->data;
     fds_train_params params = fds__retrain_training(making->params, number);
     TRY(fds_net_create(making->params->network, data->samples->shape, data->classes, net, err));
-    *weights = fds__alloc_zero((*net)->weights, sizeof **weights);
-    if (!*weights)
-        return fds__fail_nomem(err, (*net)->weights * sizeof **weights);
+    TRY(NEW(*weights, (*net)->weights, err));
     fds_net_init(*net, params.seed, *weights);
     if (!number)
         return FDS_OK;

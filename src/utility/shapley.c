@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shapley values of a problem, in one place: groups, a plan of coalitions, the table filled, the
- * labels that are asked about, and the values for each test sample and for their mean. With a
- * surrogate (`adjust` knn:K, kernel, entk) the same for a cheap game over the same plan. */
+ * Shapley values of a problem: makes groups and a plan, fills the table, finds the labels to
+ * explain, and computes the values of each test sample and of their mean. With a surrogate (`adjust`
+ * knn:K, kernel, entk) it does the same for a cheap game over the same plan. */
 #include "utility/utility.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    PER_PLAYER = 20, /* coalitions, unless the parameters say */
+    PER_PLAYER = 20, /* coalitions, by default */
     LEAST_COALITIONS = 200,
-    SURROGATE_TIMES = 20,     /* as many coalitions for a surrogate's own values */
+    SURROGATE_TIMES = 20,     /* as many coalitions for the surrogate's values */
     MOST_COALITIONS = 1 << 24 /* two days of sub-models, a gigabyte of plan */
 };
 
@@ -55,16 +55,10 @@ static fds_status read_sampler(job *j, fds_error *err) {
     j->is_grouped = j->sampler == FDS_SAMPLER_GFDS || j->sampler == FDS_SAMPLER_GFDS_PLUS;
     if (j->is_exact && p->sampler >= 0 && !j->is_grouped)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "`sampler` %s: exact values look at every coalition; with method exact it "
+                         "`sampler` %s: exact values use every coalition; with method exact it "
                          "must be gfds or gfds+",
                          fds__choice(p, sampler));
-    if (!j->is_exact && j->sampler != FDS_SAMPLER_KERNEL && p->coalitions % 2)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "`coalitions` must be even, because the sampler draws pairs of a coalition and "
-            "its complement (got %llu)",
-            (unsigned long long)p->coalitions);
-    return FDS_OK;
+    return j->is_exact ? FDS_OK : fds__check_even(p, j->sampler, err);
 }
 
 fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
@@ -165,7 +159,7 @@ static fds_status make_groups(job *j, fds_error *err) {
     return FDS_OK;
 }
 
-/* How many coalitions a sampler can give: leverage repeats none. */
+/* How many coalitions a sampler can draw: leverage repeats none. */
 static size_t most_coalitions(const job *j) {
     size_t n = players(j);
     return j->sampler == FDS_SAMPLER_LEVERAGE && n < 32 ? ((size_t)1 << n) - 2 : SIZE_MAX;
@@ -225,7 +219,7 @@ static uint64_t memory(const job *j) {
     return MAX(peak, resident + results + solving + j->game.cost.memory);
 }
 
-/* That of "knn:5" beside TABLE lies in "TABLE.knn5"; TABLE and TABLE/ are the same. */
+/* The folder of the surrogate "knn:5" of TABLE or TABLE/ is "TABLE.knn5". */
 static void name_surrogate(const char *table, const char *kind, char out[FDS__PATH_MAX]) {
     size_t length = strlen(table), word = strcspn(kind, ":");
     while (length > 1 && table[length - 1] == '/')
@@ -262,28 +256,25 @@ static fds_status fill_games(job *j, fds_error *err) {
 
 static fds_status find_labels(job *j, fds_error *err) {
     size_t tests = j->problem->test_count, size = tests * j->problem->train->classes;
-    j->labels.labels = fds__alloc_zero(tests, sizeof *j->labels.labels);
-    j->labels.predicted = fds__alloc_zero(tests, sizeof *j->labels.predicted);
-    j->ends = fds__alloc_zero(2 * size, sizeof *j->ends);
-    if (!j->labels.labels || !j->labels.predicted || !j->ends)
-        return fds__fail_nomem(err, 2 * size * sizeof *j->ends);
+    TRY(NEW(j->labels.labels, tests, err));
+    TRY(NEW(j->labels.predicted, tests, err));
+    TRY(NEW(j->ends, 2 * size, err));
     TRY(fds__table_ends(j->game.table, j->plan, j->ends, j->ends + size, err));
     fds__label_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
     return FDS_OK;
 }
 
-/* ---- the surrogate's own values ---- */
+/* ---- the surrogate's values ---- */
 
-/* The exact values of "knn:K", of all inputs and labels, brought to the columns that are asked for. */
+/* The exact values of "knn:K" for the labels of each input, NULL for all labels, or their mean. */
 static fds_status knn_values(const job *j, const uint32_t *labels, bool is_mean, size_t count,
                              double *values, fds_error *err) {
     const fds_utility *u = j->surrogate.utility;
     size_t n = u->players, classes = u->classes;
-    double *all = fds__alloc_zero(u->inputs * classes * n, sizeof *all);
-    if (!all)
-        return fds__fail_nomem(err, u->inputs * classes * n * sizeof *all);
-    fds_status status = fds_utility_knn_shapley(u, all, err);
-    for (size_t at = 0; status == FDS_OK && at < u->inputs * classes; at++) {
+    OWNED double *all = NULL; /* (inputs, classes, players) */
+    TRY(NEW(all, u->inputs * classes * n, err));
+    TRY(fds_utility_knn_shapley(u, all, err));
+    for (size_t at = 0; at < u->inputs * classes; at++) {
         size_t input = at / classes;
         if (labels && at % classes != labels[input])
             continue;
@@ -291,8 +282,7 @@ static fds_status knn_values(const job *j, const uint32_t *labels, bool is_mean,
         for (size_t p = 0; p < n; p++)
             values[p * count + column] += all[at * n + p] / (is_mean ? (double)u->inputs : 1);
     }
-    fds__free(all);
-    return status;
+    return FDS_OK;
 }
 
 /* ---- solving ---- */
@@ -331,27 +321,22 @@ static fds_status solve(job *j, const uint32_t *labels, bool is_mean, size_t cou
                         double *errors, fds_ls_report *report, fds_error *err) {
     size_t n = players(j), size = n * count;
     const fds__solving s = solving(j, j->game.table, j->plan);
-    double *scratch = fds__alloc_zero(3 * size, sizeof *scratch);
-    if (!scratch)
-        return fds__fail_nomem(err, 3 * size * sizeof *scratch);
-    fds_status status =
-        j->surrogate.kind
+    OWNED double *scratch = NULL;
+    TRY(NEW(scratch, 3 * size, err));
+    TRY(j->surrogate.kind
             ? solve_with_surrogate(j, labels, is_mean, count, scratch + 2 * size, scratch,
                                    scratch + size, report, err)
-            : fds__table_solve(&s, labels, is_mean, scratch, scratch + size, report, err);
-    if (status == FDS_OK) {
-        fds__transpose(scratch, n, count, values);
-        fds__transpose(scratch + size, n, count, errors);
-    }
-    fds__free(scratch);
-    return status;
+            : fds__table_solve(&s, labels, is_mean, scratch, scratch + size, report, err));
+    fds__transpose(scratch, n, count, values);
+    fds__transpose(scratch + size, n, count, errors);
+    return FDS_OK;
 }
 
 static void warn_of_ridge(const job *j) {
     if (j->report.ridge > 0)
         fds__log(j->events, FDS_LOG_WARNING,
                  "%zu coalitions are few for %zu players: least squares needed a ridge (%g), which "
-                 "draws the values together and makes their standard errors too small; use more "
+                 "shrinks the values and makes their standard errors too small; use more "
                  "coalitions",
                  fds_plan_rows(j->plan) - 2, players(j), j->report.ridge);
 }
@@ -477,10 +462,10 @@ static fds_status run(job *j, const char *table, fds_result **out, fds_error *er
     TRY(find_labels(j, err));
     TRY(fds__problem_result(j->problem, j->is_exact ? "exact" : "ls", columns(j), &r, err));
     fds_status status = fill_result(j, r, err);
-    if (status != FDS_OK)
-        fds_result_free(r);
-    else
+    if (status == FDS_OK)
         *out = r;
+    else
+        fds_result_free(r);
     return status;
 }
 

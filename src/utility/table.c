@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of utilities on disk: opening it, and checking all that is there.
+ * The table of utilities on disk: opening it, and checking all of its records.
  *
  * A folder: table.json (describe.c), segments (segment.c), and .lock, an empty file that the
  * process using the table locks. Opening reads every record once, as record.c describes. The index
@@ -117,7 +117,7 @@ static fds_status list_folder(const char *dir, char ***names, size_t *count, boo
     return status;
 }
 
-/* Looks before it locks: a folder that is not a table stays as it is. */
+/* Checks before it locks, so that a folder that is not a table stays unchanged. */
 static fds_status lock_folder(fds_table *table, fds_error *err) {
     char **names, path[FDS__PATH_MAX];
     size_t count;
@@ -134,7 +134,7 @@ static fds_status begin(fds_table *table, fds_error *err) {
     char path[FDS__PATH_MAX];
     TRY(fds__path_join(path, sizeof path, table->dir, "..", err));
     TRY(fds__dir_sync(path, err)); /* the folder itself may be new */
-    return fds__describe_write(table->dir, table->value, &table->layout, err);
+    return fds__describe_write(table->dir, table->utility, &table->layout, err);
 }
 
 static fds_status open_locked(fds_table *table, const fds_events *events, fds_error *err) {
@@ -144,27 +144,27 @@ static fds_status open_locked(fds_table *table, const fds_events *events, fds_er
     TRY(fds__path_join(path, sizeof path, table->dir, "table.json", err));
     TRY(fds__out_sweep(path, err));
     TRY(list_folder(table->dir, &names, &count, &is_new, err));
-    fds_status status = is_new ? begin(table, err)
-                               : fds__describe_check(table->dir, table->value, &table->layout, err);
+    fds_status status = is_new
+                            ? begin(table, err)
+                            : fds__describe_check(table->dir, table->utility, &table->layout, err);
     if (status == FDS_OK)
         status = check_segments(table, names, count, events, err);
     fds__dir_list_free(names, count);
     return status;
 }
 
-fds_status fds__table_open_sized(const char *dir, const fds_utility *value, fds_store store,
+fds_status fds__table_open_sized(const char *dir, const fds_utility *utility, fds_store store,
                                  size_t segment_bytes, const fds_events *events, fds_table **out,
                                  fds_error *err) {
     fds__layout layout;
     if (!*dir || strlen(dir) >= FDS__PATH_MAX)
         return fds__fail(err, FDS_ERR_USAGE, "\"%.100s\" is not the name of a folder", dir);
-    TRY(fds__layout_make(value->players, value->inputs, value->classes, store, &layout, err));
+    TRY(fds__layout_make(utility->players, utility->inputs, utility->classes, store, &layout, err));
     size_t space = MAX(segment_bytes, (size_t)FDS__SEGMENT_HEADER) - FDS__SEGMENT_HEADER;
     layout.records = MAX(space / layout.record_size, (size_t)1);
-    fds_table *table = fds__alloc_zero(1, sizeof *table);
-    if (!table)
-        return fds__fail_nomem(err, sizeof *table);
-    table->value = value;
+    fds_table *table;
+    TRY(NEW(table, 1, err));
+    table->utility = utility;
     table->layout = layout;
     table->lock.fd = -1;
     table->synced_s = fds__now_s();
@@ -173,17 +173,16 @@ fds_status fds__table_open_sized(const char *dir, const fds_utility *value, fds_
     fds_status status = lock_folder(table, err);
     if (status == FDS_OK)
         status = open_locked(table, events, err);
-    if (status != FDS_OK) {
+    if (status == FDS_OK)
+        *out = table;
+    else
         fds_table_free(table);
-        return status;
-    }
-    *out = table;
-    return FDS_OK;
+    return status;
 }
 
-fds_status fds_table_open(const char *dir, const fds_utility *value, fds_store store,
+fds_status fds_table_open(const char *dir, const fds_utility *utility, fds_store store,
                           const fds_events *events, fds_table **out, fds_error *err) {
-    return fds__table_open_sized(dir, value, store, FDS__SEGMENT_BYTES, events, out, err);
+    return fds__table_open_sized(dir, utility, store, FDS__SEGMENT_BYTES, events, out, err);
 }
 
 void fds_table_free(fds_table *table) {
@@ -203,14 +202,14 @@ fds_status fds__table_check_plan(const fds_table *table, const fds_plan *plan, f
                      fds_plan_players(plan), table->dir, table->layout.players);
 }
 
-const fds_utility *fds__table_utility(const fds_table *table) { return table->value; }
+const fds_utility *fds__table_utility(const fds_table *table) { return table->utility; }
 size_t fds__table_count(const fds_table *table) { return table->index.count; }
 fds_store fds__table_store(const fds_table *table) { return table->layout.store; }
 
-fds_status fds__table_bytes(const fds_utility *value, fds_store store, size_t coalitions,
+fds_status fds__table_bytes(const fds_utility *utility, fds_store store, size_t coalitions,
                             uint64_t *bytes, fds_error *err) {
     fds__layout layout;
-    TRY(fds__layout_make(value->players, value->inputs, value->classes, store, &layout, err));
+    TRY(fds__layout_make(utility->players, utility->inputs, utility->classes, store, &layout, err));
     *bytes = FDS__SEGMENT_HEADER + (uint64_t)coalitions * layout.record_size;
     return FDS_OK;
 }

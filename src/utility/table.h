@@ -2,7 +2,7 @@
  *
  * The table of utilities, inside: for the files below and for tests.
  *
- *   describe.c  table.json: what the table has
+ *   describe.c  table.json, the description of the table
  *   segment.c   the bytes of a segment and of its records
  *   record.c    how records are checked, repaired and written; slot_map.c: where each one is
  *   table.c     opening and checking; fill.c computing what is missing; view.c reading
@@ -23,7 +23,7 @@
 
 enum { FDS__SEGMENT_HEADER = 64 };
 
-/* All that the places of bytes depend on. */
+/* Everything that the offsets of bytes depend on. */
 typedef struct fds__layout {
     size_t players, words, inputs, values; /* values: inputs * classes */
     uint32_t classes;
@@ -67,20 +67,20 @@ void fds__segment_get(const fds__layout *layout, const uint8_t *record, size_t f
 /* ---- describe.c ---- */
 
 /* Writes dir/table.json for a new table; sets layout->parameters. */
-fds_status fds__describe_write(const char *dir, const fds_utility *value, fds__layout *layout,
+fds_status fds__describe_write(const char *dir, const fds_utility *utility, fds__layout *layout,
                                fds_error *err);
-/* Compares dir/table.json with what value and layout say, and sets layout->records and
+/* Compares dir/table.json with utility and layout, and sets layout->records and
  * layout->parameters. */
-fds_status fds__describe_check(const char *dir, const fds_utility *value, fds__layout *layout,
+fds_status fds__describe_check(const char *dir, const fds_utility *utility, fds__layout *layout,
                                fds_error *err);
 /* The same for a file's bytes. */
 fds_status fds__describe_parse(const char *path, const uint8_t *data, size_t size,
-                               const fds_utility *value, fds__layout *layout, fds_error *err);
+                               const fds_utility *utility, fds__layout *layout, fds_error *err);
 
 /* ---- table.c ---- */
 
 struct fds_table {
-    const fds_utility *value;
+    const fds_utility *utility;
     fds__layout layout;
     fds__file lock;
     fds__slot_map index;
@@ -93,7 +93,7 @@ struct fds_table {
 };
 
 /* fds_table_open with segments of at most segment_bytes, for tests. */
-fds_status fds__table_open_sized(const char *dir, const fds_utility *value, fds_store store,
+fds_status fds__table_open_sized(const char *dir, const fds_utility *utility, fds_store store,
                                  size_t segment_bytes, const fds_events *events, fds_table **out,
                                  fds_error *err);
 /* FDS_ERR_SHAPE for a plan of another number of players. */

@@ -123,7 +123,7 @@ static fds_status check_sets(const fds_dataset *train, const fds_players *player
 
 /* ---- the data ---- */
 
-/* Distances from an infinite value mean nothing. */
+/* Distances from an infinite value have no meaning. */
 static fds_status check_finite(const fds_inputs *inputs, const char *source, fds_error *err) {
     for (size_t i = 0; i < inputs->count * inputs->size; i++)
         if (!isfinite(inputs->values[i]))
@@ -134,10 +134,27 @@ static fds_status check_finite(const fds_inputs *inputs, const char *source, fds
     return FDS_OK;
 }
 
-static fds_status normalise(fds__utility_data *data, const fds_dataset *train,
-                            const uint32_t *index, size_t count, const fds_dataset *test,
-                            const uint32_t *inputs, size_t input_count, float *mean, float *std,
+static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
+                            const fds_dataset *test, const uint32_t *inputs, size_t input_count,
                             fds_error *err) {
+    const uint32_t *own;
+    size_t count = 0, at = 0;
+    OWNED uint32_t *owner_of = NULL, *index = NULL; /* owner_of: 0 for none, else the player + 1 */
+    OWNED float *mean = NULL, *std = NULL;
+    TRY(NEW(owner_of, train->count, err));
+    TRY(NEW(index, train->count, err)); /* ascending */
+    TRY(NEW(mean, train->shape.channels, err));
+    TRY(NEW(std, train->shape.channels, err));
+    for (size_t p = 0; p < fds_players_count(data->players); p++)
+        for (size_t i = 0; i < fds_players_samples(data->players, p, &own); i++, count++)
+            owner_of[own[i]] = (uint32_t)p + 1;
+    TRY(NEW(data->owner, count, err));
+    for (size_t i = 0; i < train->count; i++)
+        if (owner_of[i]) {
+            index[at] = (uint32_t)i;
+            data->owner[at++] = owner_of[i] - 1;
+        }
+    assert(at == count); /* no sample has two owners */
     TRY(fds_dataset_stats(train, index, count, NULL, NULL, mean, std, err));
     for (uint32_t c = 0; c < train->shape.channels; c++)
         if (!(std[c] > 0)) /* a constant channel is only shifted, as in fds_model_train */
@@ -146,45 +163,6 @@ static fds_status normalise(fds__utility_data *data, const fds_dataset *train,
     TRY(fds_inputs_create(test, inputs, input_count, mean, std, &data->inputs, err));
     TRY(check_finite(data->samples, train->source, err));
     return check_finite(data->inputs, test->source, err);
-}
-
-static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
-                            const fds_dataset *test, const uint32_t *inputs, size_t input_count,
-                            fds_error *err) {
-    const uint32_t *own;
-    size_t count = 0, at = 0;
-    uint32_t *owner_of = fds__alloc_zero(train->count, sizeof *owner_of); /* 0: none; else p + 1 */
-    uint32_t *index = fds__alloc_zero(train->count, sizeof *index);       /* ascending */
-    float *mean = fds__alloc_zero(train->shape.channels, sizeof *mean);
-    float *std = fds__alloc_zero(train->shape.channels, sizeof *std);
-    for (size_t p = 0; owner_of && p < fds_players_count(data->players); p++)
-        for (size_t i = 0; i < fds_players_samples(data->players, p, &own); i++, count++)
-            owner_of[own[i]] = (uint32_t)p + 1;
-    data->owner = fds__alloc_zero(count, sizeof *data->owner);
-    bool has_memory = owner_of && index && mean && std && data->owner;
-    for (size_t i = 0; has_memory && i < train->count; i++)
-        if (owner_of[i]) {
-            index[at] = (uint32_t)i;
-            data->owner[at++] = owner_of[i] - 1;
-        }
-    assert(!has_memory || at == count); /* no sample has two owners */
-    fds_status status =
-        has_memory ? normalise(data, train, index, count, test, inputs, input_count, mean, std, err)
-                   : fds__fail_nomem(err, train->count * sizeof *index);
-    fds__free(owner_of);
-    fds__free(index);
-    fds__free(mean);
-    fds__free(std);
-    return status;
-}
-
-static void free_data(fds__utility_data *data) {
-    if (!data)
-        return;
-    fds_inputs_free(data->samples);
-    fds_inputs_free(data->inputs);
-    fds__free(data->owner);
-    fds__free(data);
 }
 
 static size_t data_bytes(const fds__utility_data *data) {
@@ -199,10 +177,8 @@ static size_t data_bytes(const fds__utility_data *data) {
 fds_status fds__utility_by_player(const fds__utility_data *data, uint32_t **members, size_t **first,
                                   fds_error *err) {
     const size_t players = fds_players_count(data->players), samples = data->samples->count;
-    *members = fds__alloc_zero(samples, sizeof **members);
-    *first = fds__alloc_zero(players + 2, sizeof **first);
-    if (!*members || !*first)
-        return fds__fail_nomem(err, (samples + players) * sizeof **first);
+    TRY(NEW(*members, samples, err));
+    TRY(NEW(*first, players + 2, err));
     for (size_t i = 0; i < samples; i++) /* counts, two places on, then sums */
         (*first)[data->owner[i] + 2]++;
     for (size_t p = 0; p < players; p++)
@@ -288,38 +264,24 @@ fds_status fds__utility_about(json_t *about, json_t *part, fds_error *err) {
 
 /* ---- utility functions ---- */
 
-static fds_status make_kind(fds_utility *value, const kind_row *row,
+static fds_status make_kind(fds_utility *utility, const kind_row *row,
                             const fds__utility_params *params, uint32_t number, fds_error *err) {
     char name[32];
     int at = snprintf(name, sizeof name, number ? "%s:%u" : "%s", row->name, number);
     snprintf(name + at, sizeof name - (size_t)at, "%s", row->ending);
-    fds__utility_making making = {params, value->data, number,
-                                  NULL,   0,           describe_data(value->data, name)};
+    fds__utility_making making = {
+        params, utility->data, number, NULL, 0, describe_data(utility->data, name)};
     fds_status status = making.about ? row->create(&making, err) : fds__fail_json(err);
-    value->kind = row->kind;
-    value->self = making.self;
+    utility->kind = row->kind;
+    utility->self = making.self;
     if (status == FDS_OK &&
-        !(value->text = fds__json_text(making.about, JSON_COMPACT | JSON_SORT_KEYS)))
+        !(utility->text = fds__json_text(making.about, JSON_COMPACT | JSON_SORT_KEYS)))
         status = fds__fail_json(err);
     json_decref(making.about);
     TRY(status);
-    value->memory =
-        sizeof *value + data_bytes(value->data) + making.memory + strlen(value->text) + 1;
+    utility->memory =
+        sizeof *utility + data_bytes(utility->data) + making.memory + strlen(utility->text) + 1;
     return FDS_OK;
-}
-
-static fds_status make_value(fds_utility *value, const kind_row *row,
-                             const fds__utility_params *params, uint32_t number,
-                             const fds_dataset *train, const fds_players *players,
-                             const fds_dataset *test, const uint32_t *inputs, fds_error *err) {
-    value->data = fds__alloc_zero(1, sizeof *value->data);
-    if (!value->data)
-        return fds__fail_nomem(err, sizeof *value->data);
-    value->data->players = players;
-    value->data->classes = value->classes;
-    value->data->workers = value->workers;
-    TRY(fill_data(value->data, train, test, inputs, value->inputs, err));
-    return make_kind(value, row, params, number, err);
 }
 
 fds_status fds__utility_create(const fds__utility_params *params, const fds_dataset *train,
@@ -335,50 +297,60 @@ fds_status fds__utility_create(const fds__utility_params *params, const fds_data
     if (row->check)
         TRY(row->check(params, number, err));
     TRY(check_sets(train, players, test, inputs, input_count, err));
-    fds_utility *value = fds__alloc_zero(1, sizeof *value);
-    if (!value)
-        return fds__fail_nomem(err, sizeof *value);
-    value->players = fds_players_count(players);
-    value->inputs = input_count;
-    value->classes = train->classes;
-    value->workers = workers ? workers : fds_processors();
-    fds_status status = make_value(value, row, params, number, train, players, test, inputs, err);
-    if (status != FDS_OK) {
-        fds_utility_free(value);
-        return status;
+    fds_utility *utility;
+    TRY(NEW(utility, 1, err));
+    utility->players = fds_players_count(players);
+    utility->inputs = input_count;
+    utility->classes = train->classes;
+    utility->workers = workers ? workers : fds_processors();
+    fds_status status = NEW(utility->data, 1, err);
+    if (status == FDS_OK) {
+        *utility->data = (fds__utility_data){
+            .players = players, .classes = utility->classes, .workers = utility->workers};
+        status = fill_data(utility->data, train, test, inputs, input_count, err);
     }
-    *out = value;
-    return FDS_OK;
+    if (status == FDS_OK)
+        status = make_kind(utility, row, params, number, err);
+    if (status == FDS_OK)
+        *out = utility;
+    else
+        fds_utility_free(utility);
+    return status;
 }
 
-void fds_utility_free(fds_utility *value) {
-    if (!value)
+void fds_utility_free(fds_utility *utility) {
+    if (!utility)
         return;
-    if (value->kind)
-        value->kind->free(value->self);
-    free_data(value->data);
-    fds__free(value->text);
-    fds__free(value);
+    if (utility->kind)
+        utility->kind->free(utility->self);
+    if (utility->data) {
+        fds_inputs_free(utility->data->samples);
+        fds_inputs_free(utility->data->inputs);
+        fds__free(utility->data->owner);
+    }
+    fds__free(utility->data);
+    fds__free(utility->text);
+    fds__free(utility);
 }
 
-fds_utility_info fds_utility_get_info(const fds_utility *value) {
+fds_utility_info fds_utility_get_info(const fds_utility *utility) {
     return (fds_utility_info){
-        .players = value->players,
-        .inputs = value->inputs,
-        .classes = value->classes,
-        .memory = value->memory,
-        .text = value->text,
+        .players = utility->players,
+        .inputs = utility->inputs,
+        .classes = utility->classes,
+        .memory = utility->memory,
+        .text = utility->text,
     };
 }
 
-fds_status fds_utility_eval(const fds_utility *value, unsigned worker, const uint64_t *coalition,
+fds_status fds_utility_eval(const fds_utility *utility, unsigned worker, const uint64_t *coalition,
                             float *probs, fds_error *err) {
-    if (worker >= value->workers)
+    if (worker >= utility->workers)
         return fds__fail(err, FDS_ERR_USAGE,
                          "worker %u: the utility function was made for %u workers, numbered from 0",
-                         worker, value->workers);
-    if (value->players % 64 && coalition[value->players / 64] >> (value->players % 64))
+                         worker, utility->workers);
+    if (utility->players % 64 && coalition[utility->players / 64] >> (utility->players % 64))
         return fds__fail(err, FDS_ERR_USAGE, "the coalition has players beyond the last, %zu",
-                         value->players - 1);
-    return value->kind->eval(value->self, worker, coalition, probs, err);
+                         utility->players - 1);
+    return utility->kind->eval(utility->self, worker, coalition, probs, err);
 }

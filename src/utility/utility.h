@@ -8,11 +8,12 @@
  *   features.c    features of samples, by a network trained on all players
  *   kernel.c      kernel regression, a cheap surrogate
  *   entk.c        kernel regression with a network's tangent kernel
- *   regression.c  what these two share
+ *   regression.c  the part that these two share
  *   grouping.c    groups of players from labels, providers, models and files
- *   record.c      files of records, for the table and the bank; record.h declares them
- *   table.c       the table of utilities on disk; table.h names its files
- *   values.c      values of players, written to a file
+ *   record.c      files of records, for the table and the bank; declared in record.h
+ *   table.c       the table of utilities on disk; table.h lists its files
+ *   games.c       a utility function with its table; checks of parameters
+ *   shapley.c     Shapley values of a problem
  */
 #ifndef FDS_UTILITY_H
 #define FDS_UTILITY_H
@@ -26,32 +27,32 @@ typedef struct fds__utility_params {
     /* "retrain"     a network trained until it has converged (the paper's v)
      * "retrain:K"   a network trained for K epochs at beta times the learning rate (AFDS)
      * "knn:K"       the share of the label among the K nearest samples
-     * "knn:K@model" the same by what the last layer of a network sees, trained on all players as
-     *               "retrain:10" trains
-     * "kernel"      kernel regression on the samples; cheap, meant as a surrogate
-     * "entk"        the same with the tangent kernel of the network as it is initialised
-     * "entk:K"      or as it is once trained on all players as "retrain:K" trains */
+     * "knn:K@model" the same on the inputs of a network's last layer; the network is trained on all
+     *               players as in "retrain:10"
+     * "kernel"      kernel regression on the samples; a cheap surrogate
+     * "entk"        the same with the tangent kernel of the initial network
+     * "entk:K"      the same with the network trained on all players as in "retrain:K" */
     const char *kind;
-    const char *network;    /* retrain, @model, entk: as fds_model_train takes it */
+    const char *network;    /* retrain, @model, entk: as in fds_model_train */
     fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
     float beta;             /* retrain:K, entk:K */
 } fds__utility_params;
 
 /* "retrain:10", lenet5, Adam, lr 1e-4 and beta 10 as in the paper. */
 fds__utility_params fds__utility_params_default(void);
-/* How kind trains, so that a service model can be trained in the same way; kinds without a network
- * as "retrain:10". lr is lr times beta as decimal numbers: 0.0001 times 10 is 0.001 to the bit. */
+/* How kind trains, so that a service model can be trained in the same way; kinds that train no
+ * network count as "retrain:10". lr is lr times beta in decimal: 0.0001 times 10 is 0.001f. */
 fds_status fds__utility_training(const fds__utility_params *params, fds_train_params *train,
                                  fds_error *err);
 
-/* What the players' samples of train are worth for the samples inputs[0 .. input_count-1] of
- * test. workers: how many threads will ask at the same time (0: one a processor). The datasets and
- * players must outlive it. */
+/* The utility of coalitions of the players' samples in train, for the samples
+ * inputs[0 .. input_count-1] of test. workers: how many threads evaluate at the same time (0: one
+ * per processor). The datasets and players must outlive it. */
 fds_status fds__utility_create(const fds__utility_params *params, const fds_dataset *train,
                                const fds_players *players, const fds_dataset *test,
                                const uint32_t *inputs, size_t input_count, unsigned workers,
                                fds_utility **out, fds_error *err);
-/* A kind of utility function; self is the kind's own object, and NULL is fine for free. */
+/* A kind of utility function; self is the kind's object, and free accepts NULL. */
 typedef struct fds__utility_kind {
     fds_status (*eval)(const void *self, unsigned worker, const uint64_t *coalition, float *probs,
                        fds_error *err);
@@ -68,7 +69,7 @@ typedef struct fds__sink {
     void *context;
 } fds__sink;
 
-/* Receives the network of all players when it is trained, as it is the service model. */
+/* Receives the network of all players, which is the service model, when it is trained. */
 typedef struct fds__service_sink {
     fds_status (*take)(void *context, const float *weights, const fds_train_report *report,
                        fds_error *err);
@@ -82,13 +83,13 @@ struct fds_utility {
     uint32_t classes;
     unsigned workers;
     char *text;
-    fds__utility_data *data; /* what the kinds work on */
+    fds__utility_data *data;
 };
 
 /* ---- utility functions: utility.c and one file per kind ---- */
 
-/* What every kind works on. Samples are in ascending order of their numbers: nothing depends on the
- * order of the players. */
+/* The data of every kind. Samples are in ascending order of their numbers, so nothing depends on
+ * the order of the players. */
 struct fds__utility_data {
     const fds_players *players;
     fds_inputs *samples; /* of all players, normalised by their own channel statistics */
@@ -96,7 +97,7 @@ struct fds__utility_data {
     fds_inputs *inputs;  /* normalised in the same way */
     uint32_t classes;
     unsigned workers;
-    const fds__sink *sink;            /* or NULL: who wants the weights of trained networks */
+    const fds__sink *sink;            /* or NULL */
     const fds__service_sink *service; /* or NULL */
 };
 
@@ -112,20 +113,20 @@ fds_status fds__utility_by_player(const fds__utility_data *data, uint32_t **memb
 /* Every player has samples, and all are samples of the dataset. */
 fds_status fds__players_check(const fds_dataset *ds, const fds_players *players, fds_error *err);
 
-/* The inner product and the squared distance of two vectors, in double, added up in the same order
- * on every machine. */
+/* The inner product and the squared distance of two vectors, in double; every machine adds in the
+ * same order. */
 double fds__utility_dot(const float *a, const float *b, size_t count);
 double fds__utility_distance2(const float *a, const float *b, size_t count);
-/* y += a x; vectors of the compiler change no bit. */
+/* y += a x; vectorisation changes no bit. */
 static inline void fds__utility_add(size_t count, double a, const double *restrict x,
                                     double *restrict y) {
     for (size_t i = 0; i < count; i++)
         y[i] += a * x[i];
 }
 
-/* Given to the function that makes a kind. It sets self, which the caller frees even after a
- * failure, and memory in bytes, and adds to about what the answers depend on besides the data.
- * number is the K of "kind:K", or 0. */
+/* The argument of the function that makes a kind. The function sets self, which the caller frees
+ * even after a failure, and memory in bytes. It adds to about everything that the answers depend on
+ * besides the data. number is the K of "kind:K", or 0. */
 typedef struct fds__utility_making {
     const fds__utility_params *params;
     const fds__utility_data *data;
@@ -135,16 +136,16 @@ typedef struct fds__utility_making {
     json_t *about;
 } fds__utility_making;
 
-/* Adds the members of part to about, and frees part; NULL stands for out of memory. */
+/* Adds the members of part to about, and frees part; part NULL: out of memory. */
 fds_status fds__utility_about(json_t *about, json_t *part, fds_error *err);
 
 extern const fds__utility_kind fds__retrain_kind, fds__knn_kind, fds__kernel_kind, fds__entk_kind;
-/* How number epochs are trained, or, for 0, until converged. */
+/* Training for number epochs or, with 0, until it converges. */
 fds_train_params fds__retrain_training(const fds__utility_params *params, uint32_t number);
 fds_status fds__retrain_check(const fds__utility_params *params, uint32_t number, fds_error *err);
 fds_status fds__retrain_create(fds__utility_making *making, fds_error *err);
-/* A network and its weights, initial or, with number > 0, trained on all samples as
- * "retrain:number" trains. The caller frees both, even after a failure. */
+/* A network and its weights: initial or, with number > 0, trained on all samples as in
+ * "retrain:number". The caller frees both, even after a failure. */
 fds_status fds__retrain_network(const fds__utility_making *making, uint32_t number, fds_net **net,
                                 float **weights, fds_error *err);
 fds_status fds__knn_create(fds__utility_making *making, fds_error *err);
@@ -153,8 +154,8 @@ fds_status fds__kernel_create(fds__utility_making *making, fds_error *err);
 fds_status fds__entk_check(const fds__utility_params *params, uint32_t number, fds_error *err);
 fds_status fds__entk_create(fds__utility_making *making, fds_error *err);
 
-/* Kernel regression, the self of the kinds "kernel" and "entk", which fill in all but data and
- * workers. Each worker's own is made when it first evaluates. */
+/* Kernel regression, the self of the kinds "kernel" and "entk", which set all but data and workers.
+ * A worker's scratch is made when it first evaluates. */
 typedef struct fds__regression {
     const fds__utility_data *data;
     double ridge, sharpness;
@@ -164,7 +165,7 @@ typedef struct fds__regression {
     struct fds__regression_worker **workers; /* (workers) */
 } fds__regression;
 
-/* Sets making->self, and making->memory to what it takes once all workers have evaluated. */
+/* Sets making->self and making->memory, which includes the scratch of all workers. */
 fds_status fds__regression_create(fds__utility_making *making, fds__regression **out,
                                   fds_error *err);
 /* Step k of the Cholesky factorisation of a (n, n), upper half, by a pivot above 0. */
@@ -174,15 +175,16 @@ fds_status fds__regression_eval(const void *self, unsigned worker, const uint64_
                                 float *probs, fds_error *err);
 /* scores (classes) to probabilities, in place. */
 void fds__regression_probs(const fds__regression *regression, double *scores);
-/* That of a utility function, or NULL when it is of another kind. */
-const fds__regression *fds__utility_regression(const fds_utility *value);
+/* The regression of a utility function, or NULL for another kind. */
+const fds__regression *fds__utility_regression(const fds_utility *utility);
 
 /* As fds_utility_knn_shapley, for one input and one of its labels: values[players]. */
-fds_status fds__utility_knn_label(const fds_utility *value, size_t input, uint32_t label,
+fds_status fds__utility_knn_label(const fds_utility *utility, size_t input, uint32_t label,
                                   double *values, fds_error *err);
 
-/* The inputs of the last layer, (count, size), of a network trained on all players as "retrain:10"
- * trains. Making them adds to making->about what they depend on. */
+/* The inputs of the last layer, (count, size), of a network trained on all players as in
+ * "retrain:10". Adds to making->about what they depend on; the caller frees both arrays, even after
+ * a failure. */
 typedef struct fds__features {
     size_t size;
     float *samples, *inputs;
@@ -191,13 +193,12 @@ typedef struct fds__features {
 fds_status fds__features_check(const fds__utility_params *params, uint32_t number, fds_error *err);
 fds_status fds__features_make(const fds__utility_making *making, fds__features *out,
                               fds_error *err);
-void fds__features_free(fds__features *features);
 
 /* The network that is trained for each coalition; NULL for kinds without one. */
-const fds_net *fds__utility_network(const fds_utility *value);
+const fds_net *fds__utility_network(const fds_utility *utility);
 /* Sets or, with NULL, removes the sink of a utility function with a network, while no worker
  * evaluates. */
-void fds__utility_set_sink(const fds_utility *value, const fds__sink *sink);
+void fds__utility_set_sink(const fds_utility *utility, const fds__sink *sink);
 
 #define FDS__MAX_UTILITY_K (1u << 20) /* the K of "retrain:K" and "knn:K" */
 #define FDS__MAX_UTILITY_WORKERS 1024u
@@ -205,55 +206,57 @@ void fds__utility_set_sink(const fds_utility *value, const fds__sink *sink);
 
 /* ---- games.c ---- */
 
-bool fds__is_retrain(const char *kind);   /* it trains a network for each coalition */
-bool fds__has_training(const char *kind); /* it trains one at all; NULL does not */
+/* Whether a kind trains a network, and whether it has one; false for NULL. */
+bool fds__has_training(const char *kind);
 bool fds__has_network(const char *kind);
-/* The parameter "model", or the default for the problem's data. */
-/* Whether providers are the players; problem may be NULL, before there is one. */
+/* Whether providers are the players; problem NULL: not made yet. */
 bool fds__is_by_provider(const fds_problem *problem, const fds_params *params);
+/* The parameter "model", or the default for the problem's data. */
 const char *fds__network_of(const fds_problem *problem, const fds_params *params);
-/* Its number of weights; names the nearest preset where there is no such network. */
+/* Its number of weights; the error for an unknown network names the nearest preset. */
 fds_status fds__network_check(const fds_problem *problem, const char *network, size_t *weights,
                               fds_error *err);
 /* How sub-models are trained; kind NULL: "retrain:10". */
 fds__utility_params fds__utility_params_of(const fds_problem *problem, const fds_params *params,
                                            const char *kind);
-/* For the problem's test samples. */
+/* The utility for the problem's test samples. */
 fds_status fds__utility_of(const fds_problem *problem, const fds__utility_params *params,
                            unsigned workers, fds_utility **out, fds_error *err);
-/* Refuses parameters of training where there is nothing to train. */
+/* FDS_ERR_USAGE for an odd number of coalitions with a sampler that draws pairs. */
+fds_status fds__check_even(const fds_params *params, fds_sampler sampler, fds_error *err);
+/* FDS_ERR_USAGE for parameters of training where no network is trained. */
 fds_status fds__check_training(const fds_params *params, const char *kind, bool has_network,
                                bool has_training, fds_error *err);
 bool fds__is_by_model(const char *by); /* "model" or "model:N" */
-/* The problem's groups, or those that by ("label", ..., a file) asks for. */
+/* The problem's groups, or groups by "label", "provider", "model", "model:N" or a file. */
 fds_status fds__groups_for(const fds_problem *problem, const char *by,
                            const fds__utility_params *params, const fds_events *events,
                            fds_groups **out, fds_error *err);
 
-/* A utility function, and the table of what it answered. */
+/* A utility function, and the table of its answers. */
 typedef struct fds__game {
     const char *kind; /* the caller's; NULL: none */
     fds_utility *utility;
     fds_table *table;
     fds_table_cost cost; /* before it was filled */
-    double seconds;      /* that filling took; before that, making the utility function */
+    double seconds;      /* of filling; before that, of making the utility function */
     char dir[FDS__PATH_MAX];
-    bool is_temporary; /* the folder is removed when the game is closed */
+    bool is_temporary; /* closing the game removes the folder */
 } fds__game;
 
-/* table NULL: a new folder. is_look: nothing is left behind where there is no table yet. */
+/* table NULL: a temporary folder. is_look: does not make a table where there is none. */
 fds_status fds__game_open(fds__game *game, const fds_problem *problem, const fds_params *params,
                           const char *table, bool is_look, const fds_events *events,
                           fds_error *err);
 void fds__game_close(fds__game *game);
-/* Says what filling will take (memory 0: not known), and refuses what the disk cannot hold. */
+/* Logs what filling will take (memory 0: not known); FDS_ERR_IO when the disk is too small. */
 fds_status fds__game_announce(const fds__game *game, bool is_most, uint64_t memory,
                               const fds_events *events, fds_error *err);
-/* fds_table_fill; a cancelled one says what is kept. */
+/* fds_table_fill; the error of a cancelled one says what is kept. */
 fds_status fds__game_fill(fds__game *game, const fds_plan *plan, unsigned threads,
                           const fds_events *events, fds_error *err);
 json_t *fds__game_json(const fds__game *game, bool is_filled);
-/* What the process holds in memory now, and the most that it has held. */
+/* The memory of the process in bytes now, and its peak. */
 uint64_t fds__memory_resident(uint64_t *peak);
 
 /* How a filled table becomes values. */
@@ -269,13 +272,13 @@ typedef struct fds__solving {
 /* values and errors (players, columns), columns as fds_table_view_create has them. */
 fds_status fds__table_solve(const fds__solving *solving, const uint32_t *labels, bool is_mean,
                             double *values, double *errors, fds_ls_report *report, fds_error *err);
-/* What no and all players answer, (inputs, classes) each: rows 0 and 1 of a plan. */
+/* The utilities of no and of all players, (inputs, classes) each: rows 0 and 1 of a plan. */
 fds_status fds__table_ends(fds_table *table, const fds_plan *plan, double *empty, double *full,
                            fds_error *err);
 /* A plan of those two rows alone. */
 fds_status fds__plan_ends(size_t players, fds_plan **out, fds_error *err);
 
-/* Which labels of the test samples are explained, and how well all players together do. */
+/* Which labels of the test samples are explained, and the results of all players together. */
 typedef struct fds__labels {
     uint32_t *labels, *predicted; /* (tests) */
     size_t right;                 /* test samples that are correctly classified */
@@ -294,7 +297,7 @@ void fds__label_predictions(const fds_problem *problem, const fds__labels *label
 /* "none", "shrink", "counts", or a surrogate with "counts"; text NULL: the default of a sampler. */
 fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
                             const char **name, const char **surrogate, fds_error *err);
-/* The mistakes that show before there is a problem. */
+/* The checks that need no problem. */
 fds_status fds__shapley_check(const fds_params *params, fds_error *err);
 fds_status fds__shapley_estimate(const fds_problem *problem, const fds_params *params,
                                  const char *table, const fds_events *events, json_t **out,
@@ -302,24 +305,19 @@ fds_status fds__shapley_estimate(const fds_problem *problem, const fds_params *p
 
 /* ---- table.c ---- */
 
-const fds_utility *fds__table_utility(const fds_table *table); /* whose answers it has */
-size_t fds__table_count(const fds_table *table);               /* of coalitions that it has */
+const fds_utility *fds__table_utility(const fds_table *table);
+size_t fds__table_count(const fds_table *table); /* of coalitions */
 fds_store fds__table_store(const fds_table *table);
-/* fds_table_fill for many small plans in a row: what the calls of the last few seconds wrote may
- * not be on the disk before fds__table_sync. */
+/* fds_table_fill for many small plans in a row: records of the last few seconds may not be on the
+ * disk before fds__table_sync. */
 fds_status fds__table_fill_more(fds_table *table, const fds_plan *plan, unsigned threads,
                                 const fds_events *events, fds_error *err);
 fds_status fds__table_sync(fds_table *table, fds_error *err);
-/* What a table of so many coalitions takes on disk. */
-fds_status fds__table_bytes(const fds_utility *value, fds_store store, size_t coalitions,
+/* The size of a table of so many coalitions on disk. */
+fds_status fds__table_bytes(const fds_utility *utility, fds_store store, size_t coalitions,
                             uint64_t *bytes, fds_error *err);
 
 /* ---- grouping.c ---- */
-
-/* The most frequent label of a player's samples, the lowest of several. counts[classes] must be
- * zero, and is zero again on return. */
-uint32_t fds__player_label(const fds_dataset *ds, const uint32_t *index, size_t count,
-                           size_t *counts);
 
 /* Groups from the bytes of a file, which it overwrites; data[size] must be NUL. */
 fds_status fds__groups_parse(const char *path, char *data, size_t size, const fds_players *players,

@@ -125,6 +125,7 @@ static fds_status check_labels(const fds__layout *layout, const uint32_t *labels
 
 static fds_status find_slots(fds_table_view *view, fds_error *err) {
     const fds_table *table = view->table;
+    TRY(NEW(view->slots, fds_plan_rows(view->plan), err));
     for (size_t row = 0; row < fds_plan_rows(view->plan); row++) {
         const uint64_t *coalition = fds_plan_coalition(view->plan, row);
         if (!fds__slot_map_find(&table->index, fds_coalition_id(coalition, table->layout.players),
@@ -142,9 +143,8 @@ fds_status fds_table_view_create(const fds_table *table, const fds_plan *plan,
     const fds__layout *layout = &table->layout;
     TRY(fds__table_check_plan(table, plan, err));
     TRY(check_labels(layout, labels, is_mean, err));
-    fds_table_view *view = fds__alloc_zero(1, sizeof *view);
-    if (!view)
-        return fds__fail_nomem(err, sizeof *view);
+    fds_table_view *view;
+    TRY(NEW(view, 1, err));
     *view = (fds_table_view){.table = table,
                              .plan = plan,
                              .labels = labels,
@@ -153,17 +153,14 @@ fds_status fds_table_view_create(const fds_table *table, const fds_plan *plan,
                                         : is_mean ? 1
                                                   : layout->inputs,
                              .workers = workers ? workers : fds_processors()};
-    view->slots = fds__alloc_zero(fds_plan_rows(plan), sizeof *view->slots);
-    view->windows = fds__alloc_zero(view->workers, sizeof *view->windows);
-    fds_status status = view->slots && view->windows
-                            ? find_slots(view, err)
-                            : fds__fail_nomem(err, fds_plan_rows(plan) * sizeof *view->slots);
-    if (status != FDS_OK) {
+    fds_status status = NEW(view->windows, view->workers, err);
+    if (status == FDS_OK)
+        status = find_slots(view, err);
+    if (status == FDS_OK)
+        *out = view;
+    else
         fds_table_view_free(view);
-        return status;
-    }
-    *out = view;
-    return FDS_OK;
+    return status;
 }
 
 fds_rows fds_table_view_rows(fds_table_view *view) {

@@ -5,7 +5,7 @@
 static void cluster(const double *points, size_t count, size_t size, size_t groups, uint64_t seed,
                     unsigned steps, uint32_t *group_of) {
     fds_error err;
-    expect_ok(fds__kmeans_steps(points, count, size, groups, seed, steps, group_of, &err), &err);
+    expect_ok(fds__kmeans(points, count, size, groups, seed, steps, group_of, &err), &err);
     size_t *members = need(groups, sizeof *members);
     for (size_t i = 0; i < count; i++) {
         assert_true(group_of[i] < groups);
@@ -84,7 +84,7 @@ static void the_objective_never_rises_and_ends_at_rest(void **state) {
             before = now;
         }
         fds_error err;
-        expect_ok(fds__kmeans(points, N, SIZE, groups, seed, last, &err), &err);
+        expect_ok(fds__kmeans(points, N, SIZE, groups, seed, 300, last, &err), &err);
         assert_memory_equal(last, group_of, sizeof last); /* it had come to rest */
         for (size_t i = 0; i < N; i++) { /* where every point is with its nearest mean */
             double mean[SIZE], own, other;
@@ -202,20 +202,21 @@ static void great_values_are_taken_and_what_is_no_number_refused(void **state) {
     static const double bad[] = {NAN, INFINITY, -INFINITY, 1e101};
     for (size_t i = 0; i < COUNT(bad); i++) {
         points[3] = bad[i];
-        expect_error(fds__kmeans(points, 2, 2, 1, 1, group_of, &err), FDS_ERR_USAGE, &err,
+        expect_error(fds__kmeans(points, 2, 2, 1, 1, 300, group_of, &err), FDS_ERR_USAGE, &err,
                      "point 1, value 1");
     }
-    expect_error(fds__kmeans(points, 3, 1, 0, 1, group_of, &err), FDS_ERR_USAGE, &err, "0 groups");
-    expect_error(fds__kmeans(points, 3, 1, 4, 1, group_of, &err), FDS_ERR_USAGE, &err,
-                 "1 to 3 can");
-    expect_error(fds__kmeans(points, FDS__MAX_PLAYERS + 1, 1, 2, 1, group_of, &err), FDS_ERR_LIMIT,
-                 &err, "1048577 points");
+    expect_error(fds__kmeans(points, 3, 1, 0, 1, 300, group_of, &err), FDS_ERR_USAGE, &err,
+                 "0 groups");
+    expect_error(fds__kmeans(points, 3, 1, 4, 1, 300, group_of, &err), FDS_ERR_USAGE, &err,
+                 "1 to 3 groups");
+    expect_error(fds__kmeans(points, FDS__MAX_PLAYERS + 1, 1, 2, 1, 300, group_of, &err),
+                 FDS_ERR_LIMIT, &err, "1048577 points");
 }
 
 static fds_status run(fds_error *err) {
     static const double points[] = {1, 2, 3, 10, 11, 12};
     uint32_t group_of[6];
-    return fds__kmeans(points, 6, 1, 2, 1, group_of, err);
+    return fds__kmeans(points, 6, 1, 2, 1, 300, group_of, err);
 }
 
 static void allocations_may_fail(void **state) {

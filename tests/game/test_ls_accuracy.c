@@ -46,7 +46,7 @@ static double share_held(const tally *t, const char *game, size_t coalitions, fd
 }
 
 /* Small games, of whose coalitions the leverage plans have a good part. In a random game no
- * coalition tells anything of another: what foretells best is to shrink all, and deviations that
+ * coalition tells anything of another: what predicts best is to shrink all, and deviations that
  * are not seen cannot be taken into account. */
 static void errors_of_small_games_hold_the_truth(void **state) {
     (void)state;
@@ -167,7 +167,7 @@ static void errors_fall_as_coalitions_become_many(void **state) {
                 off[i] = error_of(&s, adjust, counts[i]);
             print_message("# %s, %s: error %.4f %.4f %.4f %.4f, with all coalitions %.1e\n", s.name,
                           adjust_names[adjust], off[0], off[1], off[2], off[3], off[4]);
-            /* of random values nothing foretells anything, and shrinking may go too far */
+            /* of random values nothing predicts anything, and shrinking may go too far */
             for (size_t i = 1; i < COUNT(counts); i++)
                 assert_true(off[i] < off[i - 1] || (is_random && adjust != FDS_ADJUST_NONE));
             assert_true(off[3] < off[0] && off[4] < 1e-10);

@@ -156,7 +156,7 @@ static void values_are_those_of_the_difference_and_of_the_surrogate(void **state
     each_plan_and_adjust(check_additivity);
 }
 
-/* Least squares foretell an additive surrogate without error: it can be of no use, and rounding
+/* Least squares predict an additive surrogate without error: it can be of no use, and rounding
  * must not be taken for one. Likewise one that is constant. */
 static void check_additive_surrogate(const fds_plan *plan, fds_adjust adjust) {
     for (int is_constant = 0; is_constant < 2; is_constant++) {

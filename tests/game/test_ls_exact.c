@@ -34,7 +34,7 @@ static void plain_over_all_coalitions_is_exact(void **state) {
     print_message("# plain over all coalitions, n = 2 .. 10: off by at most %.1e\n", worst);
 }
 
-/* There is nothing left to foretell, so that nothing is shrunk. */
+/* There is nothing left to predict, so that nothing is shrunk. */
 static void shrink_and_counts_over_all_coalitions_are_exact(void **state) {
     (void)state;
     double worst = 0;

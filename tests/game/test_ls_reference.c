@@ -368,7 +368,7 @@ static void shrunk_values_and_errors_are_those_of_the_penalty_told(void **state)
     each_subject(check_shrunk);
 }
 
-/* No other strength foretells left-out pairs better. */
+/* No other strength predicts left-out pairs better. */
 static void check_choice(subject *s) {
     static const double strengths[] = {0, 1, 2, 5, 10, 20, 40, 80, 160, 320, 1280};
     double got[N];
@@ -387,7 +387,7 @@ static void check_choice(subject *s) {
     problem_free(&p);
 }
 
-static void the_strength_is_the_one_that_foretells_best(void **state) {
+static void the_strength_is_the_one_that_predicts_best(void **state) {
     (void)state;
     each_subject(check_choice);
 }
@@ -537,7 +537,7 @@ int main(void) {
         cmocka_unit_test(plain_of_few_coalitions_is_the_constrained_minimum_with_the_ridge),
         cmocka_unit_test(plain_errors_are_those_of_the_jackknife),
         cmocka_unit_test(shrunk_values_and_errors_are_those_of_the_penalty_told),
-        cmocka_unit_test(the_strength_is_the_one_that_foretells_best),
+        cmocka_unit_test(the_strength_is_the_one_that_predicts_best),
         cmocka_unit_test(counts_are_the_fitted_game_and_the_rest),
         cmocka_unit_test(counts_errors_are_near_those_of_the_jackknife),
         cmocka_unit_test(the_choice_of_many_columns_is_that_of_one),

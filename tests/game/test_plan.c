@@ -283,7 +283,7 @@ static void a_tail_without_rows_is_refused(void **state) {
         fds_plan *tail = NULL;
         fds_error err;
         expect_error(fds__plan_tail(plan, is_leverage ? 16 : 1902, &tail, &err), FDS_ERR_USAGE,
-                     &err, "none can be kept out");
+                     &err, "no coalitions remain for validation");
         assert_null(tail);
         assert_int_equal(fds__plan_tail(plan, is_leverage ? 16 : 1902, &tail, NULL), FDS_ERR_USAGE);
         fds_plan_free(plan);
@@ -422,7 +422,7 @@ static void enumerations_that_are_too_large_are_refused(void **state) {
         group_of[i] = i < 2 ? 0 : 1;
     groups = make_groups(group_of, 60);
     expect_error(fds_plan_exact(FDS_SAMPLER_GFDS, 60, groups, &plan, &err), FDS_ERR_LIMIT, &err,
-                 "(group 1) are of a game of 59 players");
+                 "(group 1): its members and the other groups are 59 players");
     assert_non_null(strstr(err.text, "least squares"));
     fds_groups_free(groups);
     for (uint32_t i = 0; i < 60; i++)
