@@ -6,9 +6,9 @@ Usage: tests/summary.py BUILD_FOLDER STATUS_OF_MESON_TEST
 Cases that do not apply are counted as skipped: those with TAP's own SKIP, and one for each line
 "# SKIP reason" that a program in C writes (tests/base/scratch.h).
 
-A program that crashes, leaks or times out after its last case shows only in meson's own status: then
-at least one failure is counted.
+A program that crashes, leaks or times out may fail without a failed case: it counts as one failure.
 """
+import json
 import os
 import re
 import sys
@@ -16,7 +16,8 @@ import xml.etree.ElementTree as ET
 
 
 def main():
-    report, status = sys.argv[1] + "/meson-logs/testlog.junit.xml", int(sys.argv[2])
+    logs, status = sys.argv[1] + "/meson-logs/", int(sys.argv[2])
+    report = logs + "testlog.junit.xml"
     passed, failed, skipped = 0, [], 0
     suites = ET.parse(report).iter("testsuite") if os.path.exists(report) else []
     for suite in suites:
@@ -29,6 +30,13 @@ def main():
                 skipped += 1
             else:
                 passed += 1
+    if status and os.path.exists(logs + "testlog.json"):
+        with open(logs + "testlog.json", encoding="utf-8") as log:
+            programs = [json.loads(line) for line in log]
+        for program in programs:
+            name = program["name"].split(" / ")[-1]
+            if program["result"] in ("FAIL", "ERROR", "TIMEOUT", "INTERRUPT") and not any(name in f for f in failed):
+                failed.append(f"{name} ({program['result'].lower()}, see above)")
     if status and not failed:
         failed.append(f"a program (meson test ended with {status}; see above)")
     for name in failed:

@@ -229,23 +229,6 @@ static void two_and_three_players(void **state) {
                 }
 }
 
-static void a_single_player_gets_all(void **state) {
-    (void)state;
-    enum { MANY = 700 };
-    fds_rng rng = fds_rng_make(5, 3400, 0, 0);
-    double *v = random_values(2 * MANY, &rng), *values = need(2 * MANY, sizeof *values);
-    fds_plan *plan = hand_plan(FDS_SAMPLER_KERNEL, 1, NULL, 0);
-    for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
-        solve_array(plan, &(array_game){1, MANY, v}, &(fds_ls_params){.adjust = adjust}, values,
-                    values + MANY);
-        for (size_t c = 0; c < MANY; c++)
-            assert_true(values[c] == v[MANY + c] - v[c] && values[MANY + c] == 0);
-    }
-    fds_plan_free(plan);
-    free(v);
-    free(values);
-}
-
 /* ---- numbers ---- */
 
 static void a_constant_game_is_worth_nothing(void **state) {
@@ -312,7 +295,6 @@ int main(void) {
         cmocka_unit_test(few_coalitions_give_finite_values_with_the_right_sum),
         cmocka_unit_test(one_coalition_is_enough_for_values),
         cmocka_unit_test(two_and_three_players),
-        cmocka_unit_test(a_single_player_gets_all),
         cmocka_unit_test(a_constant_game_is_worth_nothing),
         cmocka_unit_test(huge_and_tiny_games_are_the_same_game),
     };

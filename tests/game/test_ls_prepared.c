@@ -77,19 +77,6 @@ static void they_are_those_of_the_least_squares(void **state) {
     fds_groups_free(groups);
 }
 
-static void a_single_player_gets_all(void **state) {
-    (void)state;
-    fds_plan *plan = hand_plan(FDS_SAMPLER_KERNEL, 1, NULL, 0);
-    fds_ls_params params = {.adjust = FDS_ADJUST_NONE};
-    fds__ls_prepared *prepared = prepare(plan, &params, &(fds_ls_report){0});
-    double v[4] = {1, 2, 5, 9}, values[2], errors[2];
-    fds_error err;
-    expect_ok(fds__ls_prepared_solve(prepared, v, 2, values, errors, &err), &err);
-    assert_true(values[0] == 4 && values[1] == 7 && errors[0] == 0 && errors[1] == 0);
-    fds__ls_prepared_free(prepared);
-    fds_plan_free(plan);
-}
-
 static void mistakes_are_told(void **state) {
     (void)state;
     fds_plan *plan = sampled_plan(FDS_SAMPLER_PAIRED, N, NULL, 200, 1);
@@ -142,7 +129,6 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_are_those_of_the_least_squares),
-        cmocka_unit_test(a_single_player_gets_all),
         cmocka_unit_test(mistakes_are_told),
         cmocka_unit_test(every_allocation_may_fail),
     };
