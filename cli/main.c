@@ -231,12 +231,12 @@ static void open_standard_files(void) {
 }
 
 /* OpenMP's threads spin for 3 ms while they wait for each other. Beside other busy processes that
- * makes training an explainer tens of times slower; 10 us are as quick on an idle machine. libgomp
+ * makes training an explainer tens of times slower; 100 us cost little on an idle machine. libgomp
  * reads how long only when it is loaded, so the program starts itself once more. */
 static void shorten_waits(char **argv) {
     if (!getenv("GOMP_SPINCOUNT") && !getenv("OMP_WAIT_POLICY") &&
-        setenv("GOMP_SPINCOUNT", "1000", 0) == 0)
-        execv("/proc/self/exe", argv); /* where it fails, all but the waits is as it should be */
+        setenv("GOMP_SPINCOUNT", "10000", 0) == 0)
+        execv("/proc/self/exe", argv); /* if that fails, only the waits are longer */
 }
 
 int main(int argc, char **argv) {

@@ -182,7 +182,7 @@ def openmp_waits_briefly_while_an_explainer_is_fitted_unless_told_otherwise():
         return found
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
         os.environ.pop(name, None)
-    assert "GOMP_SPINCOUNT=1000" in variables("r1", "GOMP_SPINCOUNT=1000")
+    assert "GOMP_SPINCOUNT=10000" in variables("r1", "GOMP_SPINCOUNT=10000")
     told = with_variable("OMP_WAIT_POLICY", "active",
                          lambda: variables("r2", "OMP_WAIT_POLICY=active"))
     assert not any(each.startswith("GOMP_SPINCOUNT") for each in told)
