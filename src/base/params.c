@@ -121,7 +121,7 @@ const char *fds_nearest(const char *word, const char *const *names) {
 const char *fds__hint(const char *word, const char *const *names, char out[FDS__HINT]) {
     const char *nearest = fds_nearest(word, names);
     out[0] = 0;
-    if (nearest)
+    if (nearest && strcmp(nearest, word) != 0) /* the right name, wrong for another reason */
         snprintf(out, FDS__HINT, "; did you mean \"%s\"?", nearest);
     return out;
 }

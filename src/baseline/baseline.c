@@ -104,8 +104,7 @@ bool fds__baseline_needs_table(const char *name) {
 /* ---- checks ---- */
 
 static fds_status check_scorer(const baseline_method *m, int scorer, fds_error *err) {
-    static const char *const names[] = {"accuracy", "confidence", "cross-entropy",
-                                        "each test sample by itself"};
+    static const char *const names[] = {"accuracy", "confidence", "cross-entropy", "`per_sample`"};
     if (scorer < 0 || scorer > FDS__SCORER_EACH_SAMPLE)
         return fds__fail(err, FDS_ERR_USAGE, "`scorer` %d: there are 0 to %d", scorer,
                          FDS__SCORER_EACH_SAMPLE);

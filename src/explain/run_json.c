@@ -439,10 +439,9 @@ static fds_status read_members(const char *path, fds__run_record *r, fds_error *
                          "%s: data, players, coalitions, threads or explainer are missing or wrong",
                          path);
     if (!json_object_get(json, "results"))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s: the fit was interrupted: run the same `fds fit` command again, and "
-                         "it continues from there",
-                         path);
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "%s: the fit was interrupted: run the same fds fit command again to resume", path);
     read_results(json, r);
     TRY(read_groups(path, json_object_get(json, "groups"), r->info.players, &r->groups, err));
     r->info.groups = r->groups ? fds_groups_count(r->groups) : 0;

@@ -293,7 +293,7 @@ fds_status fds__game_fill(fds__game *g, const fds_plan *plan, unsigned threads,
     if (status != FDS_ERR_CANCELLED || g->is_temporary ||
         fds_table_estimate(g->table, plan, threads, &now, NULL) != FDS_OK)
         return status;
-    return fds__fail(err, status, "%zu of %zu are kept in %s; the same command goes on from there",
+    return fds__fail(err, status, "%zu of %zu are kept in %s; run the same command again to resume",
                      now.coalitions - now.missing, now.coalitions, g->dir);
 }
 

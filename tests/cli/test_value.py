@@ -402,8 +402,8 @@ def a_run_that_was_killed_and_interrupted_ends_with_the_same_bytes():
         assert cut_short(signal.SIGKILL, lambda _: time.sleep(delay_s))[0] == -signal.SIGKILL
     code, err = cut_short(signal.SIGINT, at_work)
     assert code == 130, (code, err)
-    said = re.fullmatch(r"fds value: interrupted: ([\d,]+) of 802 are kept in v.csv.table; the "
-                        r"same command goes on from there\n", err)
+    said = re.fullmatch(r"fds value: interrupted: ([\d,]+) of 802 are kept in v.csv.table; run the "
+                        r"same command again to resume\n", err)
     assert said and read("v.csv") == b"the old one", err
     game = fds_json(*LONG, "-o", "v.csv")["game"]
     kept = int(said[1].replace(",", ""))
