@@ -257,7 +257,7 @@ static fds_status run(job *j, const fds_params *params, const char *table, fds_r
         *out = r;
     if (status == FDS_ERR_CANCELLED && j->game.table && !j->game.is_temporary)
         return fds__fail(err, status,
-                         "its sub-models are kept in %s; the same command continues from there",
+                         "its sub-models are kept in %s; run the same command again to resume",
                          j->game.dir);
     return status;
 }
