@@ -53,7 +53,7 @@ static void time_training(const fds__deep_params *params, size_t steps) {
     for (size_t i = 0; i < steps + WARM_UP; i++) {
         double at[4];
         at[0] = fds__now_s();
-        check(fds__deep_forward(net, x, out, &err), &err);
+        check(fds__deep_forward(net, x, NULL, out, &err), &err);
         /* squared distance from the sample's class as a vector */
         for (size_t k = 0; k < (size_t)params->batch * OUTPUTS; k++)
             out[k] = (out[k] - (k / OUTPUTS % OUTPUTS == k % OUTPUTS)) / (float)params->batch;

@@ -197,11 +197,13 @@ fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__sa
 
 /* ---- training ---- */
 
-void deep_gather(deep_exec *exec, fds_shape shape, const float *x, size_t count) {
+void deep_gather(deep_exec *exec, fds_shape shape, const float *x, const uint32_t *index,
+                 size_t count) {
     size_t given = fds__shape_size(shape), wanted = deep_node_size(&exec->graph->nodes[0]);
     for (size_t i = 0; i < count; i++)
         for (size_t at = 0; at < wanted; at += given)
-            memcpy(exec->input + i * wanted + at, x + i * given, given * sizeof *x);
+            memcpy(exec->input + i * wanted + at, x + (index ? index[i] : i) * given,
+                   given * sizeof *x);
     memset(exec->input + count * wanted, 0, (exec->batch - count) * wanted * sizeof *x);
 }
 
@@ -224,9 +226,10 @@ static void move_running(fds__deep *net) {
     }
 }
 
-fds_status fds__deep_forward(fds__deep *net, const float *x, float *out, fds_error *err) {
+fds_status fds__deep_forward(fds__deep *net, const float *x, const uint32_t *index, float *out,
+                             fds_error *err) {
     deep_exec *e = net->exec;
-    deep_gather(e, net->params.input, x, e->batch);
+    deep_gather(e, net->params.input, x, index, e->batch);
     TRY(deep_exec_forward(e, err));
     move_running(net);
     memcpy(out, e->output, (size_t)e->batch * net->params.outputs * sizeof *out);

@@ -103,9 +103,11 @@ fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__sa
 
 /* ---- training ---- */
 
-/* x (batch, channels, height, width) of params.input; out (batch, outputs). Batch norm uses the
- * batch's own statistics and moves the running ones, by PyTorch's rule (momentum 0.1). */
-fds_status fds__deep_forward(fds__deep *net, const float *x, float *out, fds_error *err);
+/* The samples index[batch] of x (samples, channels, height, width) of params.input, or, if index is
+ * NULL, the first ones; out (batch, outputs). Batch norm uses the batch's own statistics and moves
+ * the running ones, by PyTorch's rule (momentum 0.1). */
+fds_status fds__deep_forward(fds__deep *net, const float *x, const uint32_t *index, float *out,
+                             fds_error *err);
 /* After forward: from the gradient (batch, outputs) of the loss by out to the gradient by every
  * weight. */
 fds_status fds__deep_backward(fds__deep *net, const float *gradient, fds_error *err);

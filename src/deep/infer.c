@@ -133,7 +133,7 @@ fds_status fds__deep_infer_run(fds__deep_infer *infer, const float *x, size_t co
     size_t sample = fds__shape_size(infer->input), batch = infer->exec->batch;
     for (size_t first = 0; first < count; first += batch) {
         size_t now = MIN(batch, count - first);
-        deep_gather(infer->exec, infer->input, x + first * sample, now);
+        deep_gather(infer->exec, infer->input, x + first * sample, NULL, now);
         TRY(deep_exec_forward(infer->exec, err));
         memcpy(out + first * infer->outputs, infer->exec->output,
                now * infer->outputs * sizeof *out);

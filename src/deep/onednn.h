@@ -64,8 +64,10 @@ struct fds__deep {
     bool has_idle_moments; /* a moment other than 0 was written to an idle tap (see deep_exec) */
 };
 
-/* Copies count samples x (channels, height, width) of shape to the network's input; a single
- * channel is repeated where the network takes more. The samples up to the batch become 0. */
-void deep_gather(deep_exec *exec, fds_shape shape, const float *x, size_t count);
+/* Copies the samples index[count] of x (NULL: the first ones), each of shape (channels, height,
+ * width), to the network's input; a single channel is repeated where the network takes more. The
+ * samples up to the batch become 0. */
+void deep_gather(deep_exec *exec, fds_shape shape, const float *x, const uint32_t *index,
+                 size_t count);
 
 #endif

@@ -101,7 +101,7 @@ static fds_status time_steps(const question *q, fds__deep *net, float *out, doub
     for (; steps < 2 || fds__now_s() - start < TRY_S; steps++) {
         if (steps == 1) /* the first one warms up */
             start = fds__now_s();
-        TRY(fds__deep_forward(net, q->utility->data->inputs->values, out, err));
+        TRY(fds__deep_forward(net, q->utility->data->inputs->values, NULL, out, err));
         TRY(fds__deep_backward(net, out, err));
         TRY(fds__deep_step(net, &adam, err));
         TRY(fds__report(&q->events, "estimate", "steps", steps, steps, start, err));

@@ -39,8 +39,8 @@ typedef struct {
     uint32_t batch, steps; /* steps: of an epoch */
     learn_objective objective;
     learn_validation validation;
-    uint32_t *order;         /* (train) */
-    float *x, *u, *gradient; /* of a step */
+    uint32_t *order;     /* (train) */
+    float *u, *gradient; /* of a step */
     /* the stage: warming up, or the explainer */
     bool is_warm_up;
     uint32_t epoch; /* completed */
@@ -210,11 +210,8 @@ static float rate(const learner *l, uint64_t step) {
 
 static fds_status make_step(learner *l, uint32_t step, float lr, double *loss, fds_error *err) {
     const fds__training *training = l->training;
-    size_t sample = fds__shape_size(training->shape);
     const uint32_t *inputs = l->order + (size_t)step * l->batch;
-    for (size_t b = 0; b < l->batch; b++)
-        memcpy(l->x + b * sample, training->x + inputs[b] * sample, sample * sizeof *l->x);
-    TRY(fds__deep_forward(l->net, l->x, l->u, err));
+    TRY(fds__deep_forward(l->net, training->x, inputs, l->u, err));
     if (l->is_warm_up)
         *loss = learn_cross_entropy(training, inputs, l->batch, l->u, l->gradient);
     else
@@ -317,7 +314,6 @@ static fds_status prepare(learner *l, const char *dir, fds_error *err) {
     TRY(read_weights(l, err));
     size_t outputs = MAX(l->objective.outputs, training->classes);
     TRY(RESERVE(l->order, l->train, 1, err));
-    TRY(RESERVE(l->x, l->batch, fds__shape_size(training->shape), err));
     TRY(RESERVE(l->u, l->batch, outputs, err));
     TRY(RESERVE(l->gradient, l->batch, outputs, err));
     TRY(RESERVE(l->metrics, l->params->epochs, 1, err));
@@ -356,7 +352,6 @@ static void learner_free(learner *l) {
     fds__safetensors_free(l->weights);
     fds__free(l->text.data);
     fds__free(l->order);
-    fds__free(l->x);
     fds__free(l->u);
     fds__free(l->gradient);
     fds__free(l->metrics);

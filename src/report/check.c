@@ -94,10 +94,9 @@ static fds_status check_unique(const char *path, const char *place, const json_t
         for (size_t j = 0; j < i; j++) {
             bool is_same = true;
             for (const char *at = keys; *at != '{'; at += strcspn(at, ", ") + 1) {
-                char key[32];
-                snprintf(key, sizeof key, "%.*s", (int)strcspn(at, ", "), at);
-                is_same &= json_equal(json_object_get(json_array_get(list, i), key),
-                                      json_object_get(json_array_get(list, j), key));
+                size_t length = strcspn(at, ", ");
+                is_same &= json_equal(json_object_getn(json_array_get(list, i), at, length),
+                                      json_object_getn(json_array_get(list, j), at, length));
             }
             if (is_same)
                 return fds__fail(err, FDS_ERR_FORMAT,

@@ -108,14 +108,14 @@ int main(int argc, char **argv) {
     float *out = malloc((size_t)params.batch * params.outputs * sizeof *out);
 
     answer(net, "eval", x, dims);
-    check(fds__deep_forward(net, x, result("", "train", 2, dims), &err), &err);
+    check(fds__deep_forward(net, x, NULL, result("", "train", 2, dims), &err), &err);
     check(fds__deep_backward(net, d, &err), &err);
     keep_tensors(net, "grad.", false);
     for (int steps = atoi(argv[10]); steps > 0; steps--) {
         check(fds__deep_step(net, &adam, &err), &err);
         if (steps == 1)
             break;
-        check(fds__deep_forward(net, x, out, &err), &err);
+        check(fds__deep_forward(net, x, NULL, out, &err), &err);
         check(fds__deep_backward(net, d, &err), &err);
     }
     keep_tensors(net, "running.", true);

@@ -231,7 +231,7 @@ static void check_training(const whole *w, const fds__adam *adam, const char *ru
         deep_ref_forward(t.ref, t.x, true, false);
         deep_ref_backward(t.ref, t.d);
         deep_ref_adam(t.ref, adam);
-        expect_ok(fds__deep_forward(net, t.x, out, &err), &err);
+        expect_ok(fds__deep_forward(net, t.x, NULL, out, &err), &err);
         expect_ok(fds__deep_backward(net, t.d, &err), &err);
         expect_ok(fds__deep_step(net, adam, &err), &err);
     }

@@ -52,7 +52,7 @@ static void train(fds__deep *net, int steps, uint64_t seed, const fds__adam *ada
     float *x = normal(p->batch * fds__shape_size(p->input), seed), *d = normal(outputs, seed + 1);
     float *y = need(outputs, sizeof *y);
     for (int i = 0; i < steps; i++) {
-        expect_ok(fds__deep_forward(net, x, y, &err), &err);
+        expect_ok(fds__deep_forward(net, x, NULL, y, &err), &err);
         expect_ok(fds__deep_backward(net, d, &err), &err);
         expect_ok(fds__deep_step(net, adam, &err), &err);
     }
@@ -413,7 +413,7 @@ static void weights_that_are_no_longer_finite_are_reported(void **state) {
     fds__deep *net = make_net(&cnn_params);
     fds_error err;
     float *x = normal(4 * 63, 1), *d = normal(4 * 6, 2), out[4 * 6];
-    expect_ok(fds__deep_forward(net, x, out, &err), &err);
+    expect_ok(fds__deep_forward(net, x, NULL, out, &err), &err);
     d[3] = INFINITY;
     expect_ok(fds__deep_backward(net, d, &err), &err);
     assert_int_equal(fds__deep_step(net, &plain_adam, &err), FDS_ERR_DIVERGED);
@@ -606,7 +606,7 @@ static void a_step_allocates_nothing(void **state) {
     float *x = normal(4 * 63, 1), *d = normal(4 * 6, 2), out[4 * 6];
     expect_ok(fds__deep_infer_create(net, 1, &infer, &err), &err);
     fds__fault_arm(FDS__FAULT_ALLOC, 0);
-    expect_ok(fds__deep_forward(net, x, out, &err), &err);
+    expect_ok(fds__deep_forward(net, x, NULL, out, &err), &err);
     expect_ok(fds__deep_backward(net, d, &err), &err);
     expect_ok(fds__deep_step(net, &plain_adam, &err), &err);
     expect_ok(fds__deep_infer_run(infer, x, 4, out, &err), &err);

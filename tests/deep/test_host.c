@@ -28,7 +28,7 @@ static fds_status work(fds__precision precision, unsigned threads, fds_error *er
     fds__deep_infer *infer = NULL;
     fds_status status = fds__deep_create(&params, &net, err);
     if (status == FDS_OK)
-        status = fds__deep_forward(net, x, y, err);
+        status = fds__deep_forward(net, x, NULL, y, err);
     if (status == FDS_OK)
         status = fds__deep_backward(net, y, err);
     if (status == FDS_OK)

@@ -345,7 +345,7 @@ static void minimise(const toy *t, const fds__explainer_params *params, double *
                           .beta1 = 0.9f,
                           .beta2 = 0.999f,
                           .epsilon = 1e-8f};
-        expect_ok(fds__deep_forward(net, t->x, u, &err), &err);
+        expect_ok(fds__deep_forward(net, t->x, NULL, u, &err), &err);
         loss_at(&objective, inputs, u, gradient);
         expect_ok(fds__deep_backward(net, gradient, &err), &err);
         expect_ok(fds__deep_step(net, &adam, &err), &err);
