@@ -128,6 +128,9 @@ const char *cli_get_text(const json_t *root, const char *path);
 uint64_t cli_get_count(const json_t *root, const char *path);
 double cli_get_number(const json_t *root, const char *path);
 bool cli_get_flag(const json_t *root, const char *path);
+/* Shows a report of the library, and frees it: as it is with --json, else by print. */
+fds_status cli_show(const cli_args *args, char *text,
+                    void (*print)(const cli_args *args, const json_t *report), fds_error *err);
 /* Prints a text of the library, or an object with members added to it, on stdout. */
 fds_status cli_print_text(char *text, fds_error *err);   /* frees it */
 fds_status cli_print_json(json_t *root, fds_error *err); /* lets go of it; NULL: no memory */

@@ -38,7 +38,8 @@ static void print_before(const json_t *r) {
            cli_count(cli_get_count(r, "inputs"), count));
 }
 
-static void print_estimate(const json_t *r) {
+static void print_estimate(const cli_args *args, const json_t *r) {
+    (void)args;
     char text[CLI_NUMBER_SIZE],
         accuracy[240] = "not known: no measurement is near these parameters";
     printf("%-*s about %.0f s\n", CLI_WIDTH, "time", cli_get_number(r, "seconds.total"));
@@ -54,7 +55,8 @@ static void print_estimate(const json_t *r) {
     print_before(r);
 }
 
-static void print_report(const json_t *r) {
+static void print_report(const cli_args *args, const json_t *r) {
+    (void)args;
     const char *name = cli_get_text(r, "run");
     char count[CLI_NUMBER_SIZE], *run = cli_quote(1, &name);
     bool is_bank = strcmp(cli_get_text(r, "explainer"), "bank") == 0;
@@ -101,16 +103,7 @@ static fds_status run(cli_args *args, fds_error *err) {
                        : fds_fit(args->output, problem, args->params, args->events, &text, err);
     fds_problem_free(problem);
     CLI_TRY(status);
-    fds_terminal_clear();
-    if (args->json)
-        return cli_print_text(text, err);
-    json_t *report = cli_json(text, err);
-    fds_text_free(text);
-    if (!report)
-        return FDS_ERR_NOMEM;
-    (args->estimate ? print_estimate : print_report)(report);
-    json_decref(report);
-    return FDS_OK;
+    return cli_show(args, text, args->estimate ? print_estimate : print_report, err);
 }
 
 const cli_command cli_fit = {

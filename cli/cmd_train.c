@@ -16,18 +16,18 @@ static void print_score(const json_t *report, const char *name, const char *rema
            (unsigned long long)cli_get_count(score, "count"), remark);
 }
 
-static void print_report(const json_t *r, bool is_bounded, const char *path) {
+static void print_report(const cli_args *args, const json_t *r) {
     uint64_t epochs = cli_get_count(r, "epochs");
     print_score(r, "test", cli_get_flag(r, "tests_set_aside") ? ", set aside from the data" : "");
     print_score(r, "train", "");
     cli_print_problem(r);
     printf("%-*s %llu epoch%s in %.2f s%s\n", CLI_WIDTH, "training", (unsigned long long)epochs,
            epochs == 1 ? "" : "s", cli_get_number(r, "seconds"),
-           cli_get_flag(r, "converged") ? ", converged"
-           : is_bounded                 ? ", not converged"
-                                        : "");
+           cli_get_flag(r, "converged")         ? ", converged"
+           : cli_get_flag(r, "params.converge") ? ", not converged"
+                                                : "");
     printf("%-*s sha256 %.16s\n", CLI_WIDTH, "weights", cli_get_text(r, "sha256"));
-    printf("%-*s %s\n", CLI_WIDTH, "written", path);
+    printf("%-*s %s\n", CLI_WIDTH, "written", args->output);
 }
 
 static fds_status run(cli_args *args, fds_error *err) {
@@ -49,18 +49,7 @@ static fds_status run(cli_args *args, fds_error *err) {
         fds_text_free(text);
         return status;
     }
-    fds_terminal_clear();
-    if (args->json)
-        return cli_print_text(text, err);
-    json_t *report = cli_json(text, err);
-    fds_text_free(text);
-    if (!report)
-        return FDS_ERR_NOMEM;
-    char converge[8] = "";
-    fds_params_get(args->params, "converge", converge, sizeof converge, NULL);
-    print_report(report, strcmp(converge, "true") == 0, args->output);
-    json_decref(report);
-    return FDS_OK;
+    return cli_show(args, text, print_report, err);
 }
 
 const cli_command cli_train = {

@@ -211,14 +211,8 @@ static void print_cost(const json_t *about, const json_t *game, const char *name
            cli_bytes(cli_get_count(game, "disk_free"), left));
 }
 
-static fds_status show_estimate(const cli_args *args, char *text, fds_error *err) {
-    if (args->json)
-        return cli_print_text(text, err);
-    json_t *about = cli_json(text, err);
+static void print_estimate(const cli_args *args, const json_t *about) {
     char memory[CLI_NUMBER_SIZE];
-    fds_text_free(text);
-    if (!about)
-        return FDS_ERR_NOMEM;
     print_before(about);
     if (cli_get_count(about, "game.coalitions"))
         print_cost(about, cli_get(about, "game"), "to do");
@@ -228,8 +222,6 @@ static fds_status show_estimate(const cli_args *args, char *text, fds_error *err
         printf("%-*s %s\n", CLI_WIDTH, "memory", cli_bytes(cli_get_count(about, "memory"), memory));
     if (args->output)
         printf("%-*s %s\n", CLI_WIDTH, "would write", args->output);
-    json_decref(about);
-    return FDS_OK;
 }
 
 /* ---- all of it ---- */
@@ -289,7 +281,7 @@ static fds_status work(const cli_args *args, const fds_problem *problem, size_t 
     fds_result *result = NULL;
     CLI_TRY(compute(args, problem, &text, &result, err));
     if (args->estimate)
-        return show_estimate(args, text, err);
+        return cli_show(args, text, print_estimate, err);
     fds_terminal_clear();
     fds_status status = args->json ? fds_result_json(result, &text, err) : FDS_OK;
     if (status == FDS_OK && args->output)

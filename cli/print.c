@@ -179,6 +179,20 @@ fds_status cli_print_json(json_t *root, fds_error *err) {
 
 /* ---- what results are of ---- */
 
+fds_status cli_show(const cli_args *args, char *text,
+                    void (*print)(const cli_args *args, const json_t *report), fds_error *err) {
+    fds_terminal_clear();
+    if (args->json)
+        return cli_print_text(text, err);
+    json_t *report = cli_json(text, err);
+    fds_text_free(text);
+    if (!report)
+        return FDS_ERR_NOMEM;
+    print(args, report);
+    json_decref(report);
+    return FDS_OK;
+}
+
 void cli_print_problem(const json_t *about) {
     uint64_t count = cli_get_count(about, "players.count");
     const char *kind = cli_get_text(about, "players.kind"); /* "samples" or "providers" */
