@@ -254,7 +254,7 @@ fds_status fds__game_announce(const fds__game *g, bool is_most, uint64_t memory,
     show_bytes(c->disk_free, left);
     if (c->disk > c->disk_free)
         return fds__fail(err, FDS_ERR_IO,
-                         "%s: %s%s are needed, but the disk has only %s left; free some space, or "
+                         "%s: needs %s%s, the disk has only %s left; free some space, or "
                          "choose a `table` on another disk",
                          g->dir, is_most ? "up to " : "", disk, left);
     if (!c->missing)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""fds value --method of others, as its users meet it: every method, resuming, mistakes.
+"""fds value with baselines, as its users meet it: every method, resuming, mistakes.
 
 usage: test_baseline.py PATH_OF_FDS      (FDS_TEST_DATA: the folder with the committed samples)
 Prints TAP. Needs nothing but Python's standard library.
@@ -189,7 +189,7 @@ def what_it_will_take_is_told_before():
 @test
 def a_disk_that_is_too_small_is_told_before_any_work():
     refused(["value", MNIST, "--players", 100, "--test", 50, "--method", "tmc", "--permutations", 100000000, "-q"],
-            1, "up to", "are needed, but the disk has only", "--table")
+            1, "up to", "the disk has only", "--table")
 
 
 @test

@@ -121,8 +121,7 @@ static void few_groups_are_enough(void **state) {
         }
 }
 
-/* Every sampler and adjustment is a setting like any other, but for counts where groups take part
- * as wholes. */
+/* Every sampler fits with every adjustment, except counts where whole groups are players. */
 static void other_settings_fit_too(void **state) {
     (void)state;
     static const char *const adjustments[] = {"none", "shrink", "counts"};

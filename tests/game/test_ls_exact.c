@@ -169,7 +169,7 @@ static void functions_of_counts_are_found_from_few_coalitions(void **state) {
     assert_true(counts < 0.25 * plain);
 }
 
-/* ---- groups that take part as wholes ---- */
+/* ---- whole groups as players ---- */
 
 /* Every coalition of the groups with its Shapley kernel weight, several times over. */
 static fds_plan *all_of_groups(const fds_groups *groups, size_t times) {

@@ -123,7 +123,7 @@ COMMANDS = [
     Command("exact-gfds-plus", EXACT + "--players 20 --sampler gfds+ --target all"),
     Command("exact-knn", EXACT + "--players 10 --value knn:3"),
 
-    # ---- the methods of others ----
+    # ---- baselines ----
     Command("loo", OTHERS + "--method loo"),
     Command("loo-each", OTHERS + "--method loo --per-sample"),
     Command("tmc", ORDERS + "--method tmc --until 0"),
