@@ -65,7 +65,7 @@ static fds_status run(fds__ls_parts *parts, const fds_plan *plan, const fds_rows
     TRY(fds__ls_parts_begin(plan, params, events, parts, err));
     TRY(fds__ls_choose(&parts->design, &parts->gram, rows, params, threads, &parts->choice, err));
     TRY(fds__ls_parts_solve(parts, err));
-    if (errors)
+    if (errors || parts->with_prior)
         TRY(fds__ls_parts_errors(parts, err));
     return fds__ls_columns(parts, rows, params, threads, values, errors, err);
 }

@@ -7,6 +7,7 @@
  *   ls_choose.c  how strongly to shrink, chosen by leaving pairs out
  *   ls_parts.c   everything that does not depend on the columns
  *   ls_columns.c values and errors of the columns, in chunks
+ *   ls_noise.c   values whose differences are mostly noise, drawn towards the mean of their group
  *   ls.c         all of these in one call; ls_prepared.c the same with given strengths
  *
  * Notation, for m pairs, n players, F features, C columns; matrices are row-major:
@@ -22,6 +23,9 @@
  * phi(g) + phi(v - g), and shrunk least squares with the Shapley kernel's weights give the last
  * term. g is fitted with milder weights (their square root), which lowers the variance; the last
  * term removes the bias as the number of coalitions grows.
+ *
+ * Noise. With FDS_ADJUST_SHRINK and FDS_ADJUST_COUNTS each value is then drawn towards the mean of
+ * its group by what its standard error says (empirical Bayes): ls_noise.c.
  */
 #ifndef FDS_GAME_LS_H
 #define FDS_GAME_LS_H
@@ -131,7 +135,7 @@ typedef struct fds__ls_parts {
     fds__design design;
     fds__gram gram;
     fds__ls_choice choice;
-    bool with_fit;
+    bool with_fit, with_prior; /* with_prior: fds__ls_shrink_noise applies */
     fds__solver fit, rest;
     double *from_fit;  /* (n, F): values = from_fit D'Wu + rest.q Z'Wu, weights mild and kernel */
     double *bias;      /* (n, n): squared share of each true deviation that shrinking loses */
@@ -153,6 +157,12 @@ void fds__ls_add_fit(const fds__design *d, const double *theta, size_t width, do
 /* influence (count, n), squared, of pairs first .. first+count-1; overwrites their rows. */
 void fds__ls_influence(const fds__ls_parts *l, size_t first, size_t count, double *rows,
                        double *influence);
+
+/* ---- ls_noise.c ---- */
+
+/* Draws values phi (n, width) of variances var towards the means of their groups, and makes var the
+ * variances of the result. */
+void fds__ls_shrink_noise(const fds__design *design, size_t width, double *phi, double *var);
 
 /* ---- ls_columns.c, ls.c ---- */
 

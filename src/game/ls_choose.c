@@ -16,6 +16,10 @@ static const double rest_strengths[] = {0, 10, 30, 100, 300, 1000};
 static const double ridge_strengths[] = {0.01, 0.1, 1, 3, 10, 30, 100};
 enum { RUNS = 16, RUN = FDS__LS_SAMPLE / RUNS, MOST_STRENGTHS = 11 };
 
+/* Errors of left-out pairs hardly depend on the shrinkage of the fit, but the bias of the greatest
+ * values does: the weakest shrinkage is taken whose error is at most this many times the least. */
+static const double tolerance = 1.25;
+
 /* Sums over the pairs of a game or of its surrogate, in one allocation. */
 typedef struct {
     double *mild;   /* (F, C): D' W U, mild weights; the allocation begins here */
@@ -170,19 +174,23 @@ static fds_status score_candidate(void *context, size_t i, unsigned worker, fds_
     return FDS_OK;
 }
 
-/* The best of several penalties for a stage; INFINITY in *score when none can be used. */
+/* The first of several penalties for a stage, the weakest first, whose error is at most worse times
+ * the least; INFINITY in *score when none can be used. */
 static fds_status choose(search *s, const stage *g, const fds__penalty *candidates, size_t count,
-                         unsigned threads, fds__penalty *best, double *score, fds_error *err) {
+                         double worse, unsigned threads, fds__penalty *best, double *score,
+                         fds_error *err) {
     s->stage = g;
     s->candidates = candidates;
     TRY(fds__pool_run(threads, count, score_candidate, s, "shrinkage", "strengths",
                       s->design->events, err));
-    size_t least = 0;
-    for (size_t i = 1; i < count; i++)
-        if (s->scores[i] < s->scores[least])
-            least = i;
-    *best = candidates[least];
-    *score = s->scores[least];
+    double least = INFINITY;
+    for (size_t i = 0; i < count; i++)
+        least = MIN(least, s->scores[i]);
+    size_t first = 0;
+    while (s->scores[first] > worse * least)
+        first++;
+    *best = candidates[first];
+    *score = s->scores[first];
     return FDS_OK;
 }
 
@@ -219,15 +227,15 @@ static size_t list_candidates(const fds__design *d, fds_adjust adjust, fds__pena
 
 /* Chooses for a stage; adds a ridge when no shrinkage makes the solution unique. */
 static fds_status choose_or_ridge(search *s, const stage *g, const fds__penalty *list, size_t count,
-                                  unsigned threads, fds__penalty *best, double *score,
+                                  double worse, unsigned threads, fds__penalty *best, double *score,
                                   fds_error *err) {
-    TRY(choose(s, g, list, count, threads, best, score, err));
+    TRY(choose(s, g, list, count, worse, threads, best, score, err));
     if (!isinf(*score))
         return FDS_OK;
     fds__penalty ridged[MOST_STRENGTHS];
     for (size_t i = 0; i < count; i++)
         ridged[i] = (fds__penalty){.ridge = 1, .shrink = list[i].shrink};
-    return choose(s, g, ridged, count, threads, best, score, err);
+    return choose(s, g, ridged, count, worse, threads, best, score, err);
 }
 
 /* The share of the surrogate whose subtraction leaves the smallest errors, which are linear in the
@@ -274,7 +282,7 @@ static fds_status choose_rest(search *s, const fds__gram *gram, sums *game, unsi
                         .weights = d->kernel,
                         .kept = errors,
                         .b = game->kernel};
-    return choose_or_ridge(s, &rest, list, count, threads, &out->rest, &score, err);
+    return choose_or_ridge(s, &rest, list, count, 1, threads, &out->rest, &score, err);
 }
 
 /* The error of dividing v(1) - v(0) evenly, against which "explained" is measured. */
@@ -307,11 +315,12 @@ static fds_status choose_all(search *s, const fds__gram *gram, const fds_ls_para
     fds__penalty list[MOST_STRENGTHS], *chosen = with_fit ? &out->fit : &out->rest;
     double score, even = even_error(s, &first);
     size_t count = list_candidates(d, params->adjust, list);
-    TRY(choose_or_ridge(s, &first, list, count, threads, chosen, &score, err));
+    double worse = params->adjust == FDS_ADJUST_NONE ? 1 : tolerance;
+    TRY(choose_or_ridge(s, &first, list, count, worse, threads, chosen, &score, err));
     if (surrogate) {
         TRY(choose_control(s, &first, game, surrogate, *chosen, &out->control, err));
         subtract(s, game, surrogate, out->control);
-        TRY(choose(s, &first, chosen, 1, threads, chosen, &score, err));
+        TRY(choose(s, &first, chosen, 1, 1, threads, chosen, &score, err));
     }
     out->explained = even > 0 ? 1 - score / even : 1;
     return with_fit ? choose_rest(s, gram, game, threads, &first, out, err) : FDS_OK;

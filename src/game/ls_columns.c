@@ -209,10 +209,12 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
     TRY(read_total(l, t, worker, column, width, err));
     TRY(sum_pairs(l, t, worker, column, width, err));
     solve(l, t, width);
-    if (l->errors) {
+    if (l->errors || l->parts->with_prior) {
         TRY(sum_errors(l, t, worker, column, width, err));
         add_bias(l, t, width);
     }
+    if (l->parts->with_prior)
+        fds__ls_shrink_noise(&l->parts->design, width, t->phi, t->var);
     store(l, t, column, width);
     return FDS_OK;
 }
@@ -229,7 +231,7 @@ fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
             .values = values,
             .errors = errors,
             .start_s = fds__now_s(),
-            .blocks = jobs * blocks * (errors ? 2 : 1)};
+            .blocks = jobs * blocks * (errors || parts->with_prior ? 2 : 1)};
     TRY(NEW(l.scratch, workers, err));
     fds_status status = FDS_OK;
     for (unsigned i = 0; i < workers && status == FDS_OK; i++)

@@ -111,6 +111,8 @@ fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params
     l->with_fit = params->adjust == FDS_ADJUST_COUNTS;
     TRY(fds__design_create(plan, fds__ls_groups(plan, params), l->with_fit, events, &l->design,
                            err));
+    /* with fewer pairs, standard errors say too little */
+    l->with_prior = params->adjust != FDS_ADJUST_NONE && l->design.pairs >= 2 * l->design.players;
     return fds__gram_create(&l->design, &l->gram, err);
 }
 

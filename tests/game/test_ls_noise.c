@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * Empirical Bayes within groups: against its formula, and on values whose truth is known. */
+#include "ls_fixture.h"
+
+#include "game/ls.h"
+
+enum { PLAYERS = 23, WIDTH = 3 };
+
+static double normal(fds_rng *rng) {
+    double sum = -6;
+    for (int i = 0; i < 12; i++)
+        sum += fds_rng_unit(rng);
+    return sum;
+}
+
+/* Groups of 10, 10 and 3 players. */
+static fds_groups *three_groups(void) {
+    uint32_t group_of[PLAYERS];
+    for (uint32_t i = 0; i < PLAYERS; i++)
+        group_of[i] = i < 20 ? i % 2 : 2;
+    return make_groups(group_of, PLAYERS);
+}
+
+static fds__design design_of(const fds_groups *groups) {
+    return (fds__design){.players = PLAYERS, .groups = groups, .group_count = 3};
+}
+
+static void values_are_drawn_towards_the_mean_by_their_errors(void **state) {
+    (void)state;
+    fds_groups *groups = three_groups();
+    fds__design design = design_of(groups);
+    double phi[PLAYERS * WIDTH], var[PLAYERS * WIDTH], old[PLAYERS * WIDTH], old_var[COUNT(var)];
+    fds_rng rng = fds_rng_make(1, 3300, 0, 0);
+    for (size_t i = 0; i < COUNT(phi); i++) {
+        old[i] = phi[i] = normal(&rng);
+        old_var[i] = var[i] = 0.3 * fds_rng_unit(&rng);
+    }
+    fds__ls_shrink_noise(&design, WIDTH, phi, var);
+    for (size_t i = 0; i < 20; i++)
+        for (size_t c = 0; c < WIDTH; c++) {
+            double mean = 0, noise = 0, squares = 0;
+            for (size_t j = i % 2; j < 20; j += 2) {
+                mean += old[j * WIDTH + c] / 10;
+                noise += old_var[j * WIDTH + c] / 10;
+            }
+            for (size_t j = i % 2; j < 20; j += 2)
+                squares += pow(old[j * WIDTH + c] - mean, 2) / 9;
+            double spread = fmax(squares - noise, 0), v = old_var[i * WIDTH + c];
+            double careful = spread + 0.75 * noise * sqrt(2.0 / 9), kept = careful / (careful + v);
+            double wanted = mean + spread / (spread + v) * (old[i * WIDTH + c] - mean);
+            assert_true(fabs(phi[i * WIDTH + c] - wanted) < 1e-14);
+            assert_true(fabs(var[i * WIDTH + c] - v * (kept + (1 - kept) / 10)) < 1e-14);
+        }
+    /* three values say too little of their spread */
+    assert_memory_equal(phi + 20 * WIDTH, old + 20 * WIDTH, 3 * WIDTH * sizeof *phi);
+    assert_memory_equal(var + 20 * WIDTH, old_var + 20 * WIDTH, 3 * WIDTH * sizeof *var);
+    fds_groups_free(groups);
+}
+
+static void exact_values_stay(void **state) {
+    (void)state;
+    fds_groups *groups = three_groups();
+    fds__design design = design_of(groups);
+    double phi[PLAYERS] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, old[PLAYERS], var[PLAYERS] = {0};
+    memcpy(old, phi, sizeof phi);
+    fds__ls_shrink_noise(&design, 1, phi, var);
+    assert_memory_equal(phi, old, sizeof phi);
+    for (size_t i = 0; i < PLAYERS; i++)
+        assert_true(var[i] == 0);
+    fds_groups_free(groups);
+}
+
+/* Values of spread 1 and errors of 0.1 to 3: the squared error falls, the intervals still hold. */
+static void noise_goes_and_intervals_hold(void **state) {
+    (void)state;
+    static const double errors[] = {0.1, 0.5, 1, 3};
+    enum { DRAWS = 2000 };
+    fds_groups *groups = three_groups();
+    fds__design design = design_of(groups);
+    fds_rng rng = fds_rng_make(2, 3300, 0, 0);
+    for (size_t e = 0; e < COUNT(errors); e++) {
+        double before = 0, after = 0;
+        size_t held = 0;
+        for (size_t draw = 0; draw < DRAWS; draw++) {
+            double truth[PLAYERS], phi[PLAYERS], var[PLAYERS];
+            for (size_t i = 0; i < PLAYERS; i++) {
+                truth[i] = 5 + normal(&rng);
+                phi[i] = truth[i] + errors[e] * normal(&rng);
+                var[i] = errors[e] * errors[e];
+                before += i < 20 ? pow(phi[i] - truth[i], 2) : 0;
+            }
+            fds__ls_shrink_noise(&design, 1, phi, var);
+            for (size_t i = 0; i < 20; i++) {
+                after += pow(phi[i] - truth[i], 2);
+                held += fabs(phi[i] - truth[i]) <= 1.96 * sqrt(var[i]);
+            }
+        }
+        double share = (double)held / (20 * DRAWS);
+        print_message("# errors of %.1f: mean square falls to %.3f, %.3f within 1.96 errors\n",
+                      errors[e], after / before, share);
+        assert_true(after < before && share > 0.92 && share < 0.995);
+    }
+    fds_groups_free(groups);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_drawn_towards_the_mean_by_their_errors),
+        cmocka_unit_test(exact_values_stay),
+        cmocka_unit_test(noise_goes_and_intervals_hold),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
