@@ -55,11 +55,28 @@ static void print_estimate(const cli_args *args, const json_t *r) {
     print_before(r);
 }
 
+static void print_explainer(const json_t *r) {
+    const char *name = cli_get_text(r, "explainer"), *reason = cli_get_text(r, "explainer_reason");
+    char count[CLI_NUMBER_SIZE], text[400];
+    if (strcmp(name, "bank") == 0)
+        snprintf(text, sizeof text, "bank: all sub-models answer");
+    else if (cli_get_count(r, "probes"))
+        snprintf(text, sizeof text, "probe: %s sub-models answer, and a map from them to values",
+                 cli_count(cli_get_count(r, "probes"), count));
+    else
+        snprintf(text, sizeof text, "%s, %llu epochs, best epoch: %llu", name,
+                 (unsigned long long)cli_get_count(r, "epochs"),
+                 (unsigned long long)cli_get_count(r, "best_epoch"));
+    size_t used = strlen(text);
+    if (*reason)
+        snprintf(text + used, sizeof text - used, " (chosen because %s)", reason);
+    cli_wrap(text, printf("%-*s", CLI_WIDTH, "explainer"), CLI_WIDTH + 1);
+}
+
 static void print_report(const cli_args *args, const json_t *r) {
     (void)args;
     const char *name = cli_get_text(r, "run");
     char count[CLI_NUMBER_SIZE], *run = cli_quote(1, &name);
-    bool is_bank = strcmp(cli_get_text(r, "explainer"), "bank") == 0;
     printf("%-*s %s\n", CLI_WIDTH, "run", name);
     printf("%-*s fds explain %s --index 0\n", CLI_WIDTH, "next", run ? run : name);
     free(run);
@@ -68,12 +85,7 @@ static void print_report(const cli_args *args, const json_t *r) {
            100 * cli_get_number(r, "test.accuracy"),
            cli_count(cli_get_count(r, "test.count"), count),
            cli_get_flag(r, "test.set_aside") ? " set aside" : "");
-    if (is_bank)
-        printf("%-*s none: the sub-models answer\n", CLI_WIDTH, "explainer");
-    else
-        printf("%-*s %s, %llu epochs, best epoch: %llu\n", CLI_WIDTH, "explainer",
-               cli_get_text(r, "explainer"), (unsigned long long)cli_get_count(r, "epochs"),
-               (unsigned long long)cli_get_count(r, "best_epoch"));
+    print_explainer(r);
     if (!isnan(cli_get_number(r, "agreement")))
         printf("%-*s %.3f correlation with least squares on validation inputs\n", CLI_WIDTH,
                "agreement", cli_get_number(r, "agreement"));

@@ -422,11 +422,11 @@ bool fds__is_among(const char *method, const char *list) {
     return false;
 }
 
-/* "a b @" as "a, b or some baselines". */
+/* "a b @" or "a|b|@" as "a, b or some baselines". */
 static void join(const char *list, char *out, size_t size) {
     size_t used = 0;
-    for (const char *at = list; *at && used < size; at += strspn(at, " ")) {
-        int length = (int)strcspn(at, " ");
+    for (const char *at = list; *at && used < size; at += strspn(at, " |")) {
+        int length = (int)strcspn(at, " |");
         const char *link = at == list ? "" : at[length] ? ", " : " or ";
         bool is_baselines = *at == '@';
         used += (size_t)snprintf(out + used, size - used, "%s%.*s", link,
@@ -436,21 +436,30 @@ static void join(const char *list, char *out, size_t size) {
     }
 }
 
-/* Whether "converge", "form=penalty" or "explainer!=bank" holds; FDS_ERR_USAGE names what would. */
+/* Whether "converge", "form=penalty" or "explainer=auto|probe" holds; FDS_ERR_USAGE names what
+ * would. */
 static fds_status check_needs(const fds_params *params, const row *r, fds_error *err) {
-    char name[MAX_WORD], value[MAX_LIST];
-    size_t length = strcspn(r->needs, "!=");
-    bool is_not = r->needs[length] == '!';
+    char name[MAX_WORD], value[MAX_LIST], list[MAX_LIST];
+    size_t length = strcspn(r->needs, "=");
     snprintf(name, sizeof name, "%.*s", (int)length, r->needs);
     write_value(params, find(params->job, name), value, sizeof value);
-    const char *wanted = r->needs[length] ? strchr(r->needs, '=') + 1 : "true";
-    if ((strcmp(value, wanted) == 0) != is_not)
+    if (!r->needs[length])
+        return strcmp(value, "true") == 0
+                   ? FDS_OK
+                   : fds__fail(err, FDS_ERR_USAGE, "`%s` needs `%s`", r->name, name);
+    if (fds__choice_find(r->needs + length + 1, value) >= 0)
         return FDS_OK;
-    if (is_not)
-        return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply to `%s` %s", r->name, name,
-                         wanted);
-    return fds__fail(err, FDS_ERR_USAGE, "`%s` needs `%s`%s%s", r->name, name,
-                     r->needs[length] ? " " : "", r->needs[length] ? wanted : "");
+    join(r->needs + length + 1, list, sizeof list);
+    return fds__fail(err, FDS_ERR_USAGE, "`%s` needs `%s` %s (it is %s)", r->name, name, list,
+                     value);
+}
+
+bool fds__params_need(const fds_params *params, const char *needs) {
+    for (size_t i = 0; i < ROWS; i++)
+        if ((rows[i].jobs & params->job) && params->given[rows[i].place] && rows[i].needs &&
+            strcmp(rows[i].needs, needs) == 0)
+            return true;
+    return false;
 }
 
 fds_status fds__params_check(const fds_params *params, const char *method, const char *takes,

@@ -55,6 +55,11 @@ struct fds_params {
 fds_params fds__params_default(unsigned job);
 /* Whether the method's name up to a colon is a word of list. */
 bool fds__is_among(const char *method, const char *list);
+/* What the parameters of networks that explain need: with auto, they choose one. */
+#define FDS__NEED_NETWORK "explainer=auto|mlp|cnn|resnet18|resnet50|linear"
+/* Whether a parameter was given that needs this. */
+bool fds__params_need(const fds_params *params, const char *needs);
+
 /* FDS_ERR_USAGE, naming the parameter, for one that was given and means nothing with this method, or
  * without another that it needs. takes: the parameters that a baseline names as its own, or NULL. */
 fds_status fds__params_check(const fds_params *params, const char *method, const char *takes,

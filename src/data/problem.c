@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLAYERS = 100, TESTS = 200, INPUTS = 3000, BENCH_INPUTS = 2000 };
+enum { PLAYERS = 100, TESTS = 200, INPUTS = 6000, BENCH_INPUTS = 2000 };
 enum { QUICK_PLAYERS = 30, QUICK_TESTS = 20, QUICK_INPUTS = 300 };
 
 /* A problem while it is made. */

@@ -3,7 +3,7 @@
  * The bank: for a small service model the sub-models themselves are an explainer. The bank
  * evaluates all of them on the input and solves least squares on their answers, which gives the
  * values with their standard errors. Everything that does not depend on the answers is prepared on
- * opening.
+ * opening. A bank of probes (probe.c) only evaluates.
  *
  * Weights are in memory in groups of 16 sub-models, 2 bytes each. All threads evaluate group by
  * group, for up to FDS__MANY_INPUTS inputs at a time, so that the weights are read once for these;
@@ -20,15 +20,15 @@ struct fds__bank {
     fds_net *net; /* its own copy */
     fds__many *many;
     fds__bank_slots slots;
-    fds__ls_prepared *solver;
-    uint16_t *groups; /* (groups, weights, 16) */
+    fds__ls_prepared *solver; /* NULL: of probes */
+    uint16_t *groups;         /* (groups, weights, 16) */
     size_t group_count;
     unsigned workers;
     float *scratch; /* (workers, scratch_size) */
     size_t scratch_size;
     float *inputs;  /* (FDS__MANY_INPUTS, input size) */
     float *answers; /* (FDS__MANY_INPUTS, groups, 16): probabilities of the inputs' labels */
-    double *rows;   /* (workers, rows of the plan) */
+    double *rows;   /* (FDS__MANY_INPUTS, rows of the plan): the same by row */
     char path[FDS__PATH_MAX];
 };
 
@@ -56,7 +56,7 @@ static fds_status make_arrays(fds__bank *bank, fds_error *err) {
     bank->scratch_size = (fds__many_scratch(bank->many) + 15) / 16 * 16; /* multiples of 64 bytes */
     size_t scratch = bank->workers * bank->scratch_size * sizeof *bank->scratch;
     TRY(RESERVE(bank->answers, FDS__MANY_INPUTS, nets, err));
-    TRY(RESERVE(bank->rows, bank->workers, fds_plan_rows(bank->plan), err));
+    TRY(RESERVE(bank->rows, FDS__MANY_INPUTS, fds_plan_rows(bank->plan), err));
     bank->inputs = fds__alloc_aligned(inputs);
     bank->scratch = fds__alloc_aligned(scratch);
     bank->groups = fds__alloc_aligned(weights);
@@ -73,7 +73,8 @@ static fds_status open_bank(fds__bank *bank, const char *path, const fds_net *ne
     TRY(fds__bank_slots_init(&bank->slots, bank->net, bank->plan, err));
     bank->group_count = (bank->slots.count + FDS__MANY_NETS - 1) / FDS__MANY_NETS;
     bank->workers = fds__pool_workers(threads, bank->group_count);
-    TRY(fds__ls_prepared_create(bank->plan, params, strengths, &bank->solver, err));
+    if (params)
+        TRY(fds__ls_prepared_create(bank->plan, params, strengths, &bank->solver, err));
     TRY(make_arrays(bank, err));
     return fds__bank_read(path, bank->net, &bank->slots, fds__many_order(bank->many), bank->workers,
                           bank->groups, err);
@@ -127,35 +128,65 @@ static fds_status run_group(void *context, size_t group, unsigned worker, fds_er
 static fds_status solve_input(void *context, size_t i, unsigned worker, fds_error *err) {
     question *q = context;
     fds__bank *bank = q->bank;
-    size_t rows = fds_plan_rows(bank->plan), players = fds_plan_players(bank->plan);
-    const float *answers = bank->answers + i * bank->group_count * FDS__MANY_NETS;
-    double *v = bank->rows + worker * rows;
-    for (size_t row = 0; row < rows; row++)
-        v[row] = (double)answers[bank->slots.of_row[row]];
-    return fds__ls_prepared_solve(bank->solver, v, 1, q->values + i * players,
+    size_t players = fds_plan_players(bank->plan);
+    (void)worker;
+    return fds__ls_prepared_solve(bank->solver, bank->rows + i * fds_plan_rows(bank->plan), 1,
+                                  q->values + i * players,
                                   q->errors ? q->errors + i * players : NULL, err);
+}
+
+/* Evaluates all sub-models on a question's inputs: bank->rows. */
+static fds_status evaluate(question *q, const fds_inputs *x, fds_error *err) {
+    fds__bank *bank = q->bank;
+    size_t rows = fds_plan_rows(bank->plan);
+    for (size_t i = 0; i < q->count * x->size; i++)
+        if (!isfinite(x->values[q->first * x->size + i]))
+            return fds__fail(err, FDS_ERR_USAGE, "input %zu: value %zu is infinite or not a number",
+                             q->first + i / x->size, i % x->size);
+    for (size_t i = 0; i < q->count; i++)
+        fds__many_spread(bank->many, x->values + (q->first + i) * x->size,
+                         bank->inputs + i * fds__many_input_size(bank->many));
+    TRY(fds__pool_run(bank->workers, bank->group_count, run_group, q, "", "", NULL, err));
+    for (size_t i = 0; i < q->count; i++)
+        for (size_t row = 0; row < rows; row++)
+            bank->rows[i * rows + row] =
+                (double)
+                    bank->answers[i * bank->group_count * FDS__MANY_NETS + bank->slots.of_row[row]];
+    return FDS_OK;
+}
+
+/* The question of inputs first and after it, as many as fit. */
+static question ask(fds__bank *bank, const fds_inputs *x, const uint32_t *labels, size_t first) {
+    assert(fds__shape_equal(x->shape, bank->net->input));
+    return (question){.bank = bank,
+                      .labels = labels + first,
+                      .first = first,
+                      .count = MIN(x->count - first, (size_t)FDS__MANY_INPUTS)};
 }
 
 fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
                              double *values, double *errors, fds_error *err) {
-    assert(fds__shape_equal(x->shape, bank->net->input));
-    for (size_t i = 0; i < x->count * x->size; i++)
-        if (!isfinite(x->values[i]))
-            return fds__fail(err, FDS_ERR_USAGE, "input %zu: value %zu is infinite or not a number",
-                             i / x->size, i % x->size);
     size_t players = fds_plan_players(bank->plan);
     for (size_t first = 0; first < x->count; first += FDS__MANY_INPUTS) {
-        question q = {.bank = bank,
-                      .labels = labels + first,
-                      .first = first,
-                      .count = MIN(x->count - first, (size_t)FDS__MANY_INPUTS),
-                      .values = values + first * players,
-                      .errors = errors ? errors + first * players : NULL};
-        for (size_t i = 0; i < q.count; i++)
-            fds__many_spread(bank->many, x->values + (first + i) * x->size,
-                             bank->inputs + i * fds__many_input_size(bank->many));
-        TRY(fds__pool_run(bank->workers, bank->group_count, run_group, &q, "", "", NULL, err));
+        question q = ask(bank, x, labels, first);
+        q.values = values + first * players;
+        q.errors = errors ? errors + first * players : NULL;
+        TRY(evaluate(&q, x, err));
         TRY(fds__pool_run(bank->workers, q.count, solve_input, &q, "", "", NULL, err));
+    }
+    return FDS_OK;
+}
+
+fds_status fds__bank_probe(fds__bank *bank, const fds__probe *probe, const fds_inputs *x,
+                           const uint32_t *labels, double *values, double *spreads,
+                           fds_error *err) {
+    size_t rows = fds_plan_rows(bank->plan), players = fds_plan_players(bank->plan);
+    for (size_t first = 0; first < x->count; first += FDS__MANY_INPUTS) {
+        question q = ask(bank, x, labels, first);
+        TRY(evaluate(&q, x, err));
+        for (size_t i = 0; i < q.count; i++)
+            fds__probe_run(probe, bank->rows + i * rows, q.labels[i],
+                           values + (first + i) * players, &spreads[first + i]);
     }
     return FDS_OK;
 }

@@ -207,9 +207,10 @@ static fds_status size_table(const question *q, fds__fit_cost *out, fds_error *e
     fds__slot_map_free(&index);
     if (status == FDS_OK)
         status = fds__table_bytes(q->utility, FDS_STORE_F32, out->sub_models, &out->disk, err);
-    if (status != FDS_OK || !q->settings.keeps_models)
+    const fds_plan *kept = q->settings.keeps_models ? q->plans.all : q->plans.probes;
+    if (status != FDS_OK || !kept)
         return status;
-    status = fds__bank_slots_init(&slots, fds__utility_network(q->utility), q->plans.all, err);
+    status = fds__bank_slots_init(&slots, fds__utility_network(q->utility), kept, err);
     out->disk += FDS__BANK_HEADER + (uint64_t)slots.count * slots.record_size;
     fds__bank_slots_free(&slots);
     return status;
@@ -226,7 +227,9 @@ static fds_status estimate(question *q, fds__fit_cost *out, fds_error *err) {
     q->done++;
     TRY(time_values(q, &out->seconds[FDS__FIT_STAGE_VALUES], err));
     q->done++;
-    if (!s->is_bank)
+    if (s->probes)
+        memory = s->probes * columns * sizeof(float);
+    else if (!s->is_bank)
         TRY(time_explainer(q, &out->seconds[FDS__FIT_STAGE_EXPLAINER], &memory, err));
     uint64_t values = (uint64_t)q->n * columns * (2 * sizeof(double) + sizeof(float));
     out->memory = q->utility->memory + values + memory +

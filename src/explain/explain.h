@@ -11,6 +11,7 @@
  *   explainer.c   the trained network as an object and as a file
  *   curves.c      metrics.jsonl and the picture of the curves
  *   bank.c        stored sub-models, and answers from them
+ *   probe.c       an explainer that sees the answers of a few hundred sub-models
  *   calibrate.c   standard errors from validation inputs
  *   run.c         a fitted run, and its answers; run_json.c its run.json; draw.c the paper's figure
  *   estimate.c    what a fit would take
@@ -61,6 +62,8 @@ typedef struct fds__fit_report {
     double agreement; /* correlation with least squares on validation inputs, predicted label */
     double within;    /* the same over the players of the predicted label's class */
     double seconds[FDS__FIT_STAGES];
+    size_t probes;    /* sub-models that a probing explainer sees; 0: it is none */
+    char reason[160]; /* why this explainer; "": it was named */
     bool was_resumed; /* an earlier process began the fit */
 } fds__fit_report;
 
@@ -202,6 +205,25 @@ fds_status fds__learn(const fds__training *training, const fds__explainer_params
 /* Removes the checkpoint, once the explainer is saved. */
 fds_status fds__learn_forget(const char *dir, fds_error *err);
 
+/* ---- probe.c: linear maps from the answers of the first sub-models to values ---- */
+
+typedef struct fds__probe fds__probe; /* shareable once it is made */
+
+/* Learns from the first probes rows of data->rows and from data->targets. predicted (inputs): the
+ * predicted label of each. The caller frees *out after a failure too. */
+fds_status fds__probe_learn(const fds__training *data, size_t probes, const uint32_t *predicted,
+                            unsigned threads, const fds_events *events, fds__probe **out,
+                            fds_error *err);
+/* Values (players) for a label from the probabilities (probes) that the sub-models give it, and the
+ * variance of these. */
+void fds__probe_run(const fds__probe *probe, const double *answers, uint32_t label, double *values,
+                    double *spread);
+fds_status fds__probe_save(const fds__probe *probe, const char *path, fds_error *err);
+/* FDS_ERR_SHAPE when the file does not fit. The caller frees *out after a failure too. */
+fds_status fds__probe_load(const char *path, size_t probes, size_t players, uint32_t classes,
+                           fds__probe **out, fds_error *err);
+void fds__probe_free(fds__probe *probe);
+
 /* ---- bank.c: stored sub-models ---- */
 
 typedef struct fds__bank fds__bank;
@@ -213,8 +235,8 @@ fds_status fds__bank_fill(const char *path, const fds_utility *utility, fds_tabl
                           const fds_plan *plan, unsigned threads, const fds_events *events,
                           fds_error *err);
 /* Opens a file that was filled for plan, or for one that begins with it. net: the sub-models'
- * network; params: as for least squares, without a surrogate; strengths: what least squares reported
- * in the fit. plan and params->groups must outlive the bank. FDS_ERR_USAGE when the file is of
+ * network; params: as for least squares, without a surrogate, or NULL for probes; strengths: what
+ * least squares reported in the fit. plan and params->groups must outlive the bank. FDS_ERR_USAGE when the file is of
  * another network or of other coalitions, FDS_ERR_CORRUPT when part of it is missing or damaged. */
 fds_status fds__bank_open(const char *path, const fds_net *net, const fds_plan *plan,
                           const fds_ls_params *params, const fds_ls_report *strengths,
@@ -225,5 +247,9 @@ void fds__bank_free(fds__bank *bank);
  * nor on the other inputs. */
 fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
                              double *values, double *errors, fds_error *err);
+/* Values (count, players) by a probe of all rows of the plan, and the variance of their answers
+ * (count). */
+fds_status fds__bank_probe(fds__bank *bank, const fds__probe *probe, const fds_inputs *x,
+                           const uint32_t *labels, double *values, double *spreads, fds_error *err);
 
 #endif

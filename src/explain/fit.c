@@ -27,11 +27,12 @@ typedef struct {
     fds_table *table;
     fds_table_view *view, *validation_view;
     json_t *description;
-    uint32_t *predicted;     /* (inputs) */
-    double *empty, *full;    /* (inputs, classes) */
-    double *values, *errors; /* (n, columns), by least squares */
-    float *targets;          /* (inputs, classes, n): the values, transposed */
-    fds__explainer *explainer;
+    uint32_t *predicted;       /* (inputs) */
+    double *empty, *full;      /* (inputs, classes) */
+    double *values, *errors;   /* (n, columns), by least squares */
+    float *targets;            /* (inputs, classes, n): the values, transposed */
+    fds__explainer *explainer; /* or */
+    fds__probe *probe;
     fds_ls_report strengths;
     fds__fit_report report;
     bool is_done;
@@ -39,6 +40,7 @@ typedef struct {
 
 static void fit_free(fit *f) {
     fds__explainer_free(f->explainer);
+    fds__probe_free(f->probe);
     fds__free(f->targets);
     fds__free(f->values);
     fds__free(f->errors);
@@ -96,7 +98,7 @@ static fds_status open_fit(fit *f, fds_error *err) {
                                  err));
     TRY(fds__run_record_compare(f->dir, f->description, f->events, &f->report.was_resumed,
                                 &f->is_done, err));
-    if (!f->is_done && !s->is_bank)
+    if (!f->is_done && !s->is_bank && !s->probes)
         TRY(check_explainer(f, err));
     TRY(fds__mkdirs(f->dir, err));
     TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_TABLE, err));
@@ -172,14 +174,17 @@ static fds_status read_ends(fit *f, fds_error *err) {
     return FDS_OK;
 }
 
-/* Trains the sub-models that the table, or the bank, lacks. */
+/* Trains the sub-models that the table, or the bank, lacks. The bank has all of them, or the probes
+ * only. */
 static fds_status train_sub_models(fit *f, fds_error *err) {
     unsigned threads = f->settings.threads;
+    const fds_plan *kept = f->settings.keeps_models ? f->plans.all : f->plans.probes;
     char path[FDS__PATH_MAX];
-    if (!f->settings.keeps_models)
-        return fds_table_fill(f->table, f->plans.all, threads, f->events, err);
-    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_BANK, err));
-    return fds__bank_fill(path, f->utility, f->table, f->plans.all, threads, f->events, err);
+    if (kept) {
+        TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_BANK, err));
+        TRY(fds__bank_fill(path, f->utility, f->table, kept, threads, f->events, err));
+    }
+    return fds_table_fill(f->table, f->plans.all, threads, f->events, err);
 }
 
 /* The service model too, which an earlier process may have trained but not saved. */
@@ -231,6 +236,20 @@ static void turn(const double *in, size_t n, size_t columns, float *out) {
 
 /* ---- the explainer ---- */
 
+/* Trains and saves the network, or the probe. */
+static fds_status train_explainer(fit *f, const fds__training *training, fds_error *err) {
+    const fds__fit_settings *s = &f->settings;
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_EXPLAINER, err));
+    if (s->probes) {
+        TRY(fds__probe_learn(training, s->probes, f->predicted, s->threads, f->events, &f->probe,
+                             err));
+        return fds__probe_save(f->probe, path, err);
+    }
+    TRY(fds__learn(training, &s->explainer, f->dir, f->events, &f->explainer, &f->report, err));
+    return fds__explainer_save(f->explainer, path, err);
+}
+
 static fds_status learn(fit *f, fds_error *err) {
     const fds_inputs *x = f->utility->data->inputs;
     TRY(RESERVE(f->targets, f->n * f->columns, 1, err));
@@ -254,11 +273,7 @@ static fds_status learn(fit *f, fds_error *err) {
         .rows = &rows,
         .validation_rows = &validation,
     };
-    char path[FDS__PATH_MAX];
-    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_EXPLAINER, err));
-    TRY(fds__learn(&training, &f->settings.explainer, f->dir, f->events, &f->explainer, &f->report,
-                   err));
-    return fds__explainer_save(f->explainer, path, err);
+    return train_explainer(f, &training, err);
 }
 
 /* ---- the check on validation inputs ---- */
@@ -281,27 +296,59 @@ static double mean_agreement(const fds__comparison *c, bool is_within, bool *is_
     return counted ? sum / (double)counted : NAN;
 }
 
+static fds_status ask_network(const fit *f, fds__comparison *c, fds_error *err) {
+    const fds_inputs *x = f->utility->data->inputs;
+    size_t first = f->inputs - c->inputs, count = c->inputs * f->classes * f->n;
+    OWNED float *raw = NULL;
+    TRY(RESERVE(raw, count, 1, err));
+    TRY(fds__explainer_run(f->explainer, x->values + first * x->size, c->inputs, raw, err));
+    for (size_t i = 0; i < count; i++)
+        c->values[i] = (double)raw[i];
+    return FDS_OK;
+}
+
+/* The answers of the probes, (columns, probes), from the table. */
+static fds_status read_probes(const fit *f, size_t first, size_t columns, double *answers,
+                              fds_error *err) {
+    const fds_rows rows = fds_table_view_rows(f->view);
+    size_t probes = f->settings.probes;
+    OWNED double *row = NULL;
+    TRY(RESERVE(row, columns, 1, err));
+    for (size_t k = 0; k < probes; k++) {
+        TRY(rows.read(rows.context, 0, k, first, columns, row, err));
+        for (size_t j = 0; j < columns; j++)
+            answers[j * probes + k] = row[j];
+    }
+    return FDS_OK;
+}
+
+static fds_status ask_probe(const fit *f, fds__comparison *c, fds_error *err) {
+    size_t columns = c->inputs * f->classes, probes = f->settings.probes;
+    OWNED double *answers = NULL;
+    TRY(RESERVE(answers, columns, probes, err));
+    TRY(RESERVE(c->spreads, columns, 1, err));
+    TRY(read_probes(f, f->columns - columns, columns, answers, err));
+    for (size_t j = 0; j < columns; j++)
+        fds__probe_run(f->probe, answers + j * probes, (uint32_t)(j % f->classes),
+                       c->values + j * f->n, &c->spreads[j]);
+    return FDS_OK;
+}
+
 static fds_status fill_comparison(fit *f, fds__comparison *c, fds_error *err) {
     size_t first = f->inputs - c->inputs, columns = c->inputs * f->classes;
-    const fds_inputs *x = f->utility->data->inputs;
-    float *raw;
     TRY(RESERVE(c->values, columns, f->n, err));
     TRY(RESERVE(c->targets, columns, f->n, err));
     TRY(RESERVE(c->errors, columns, f->n, err));
-    TRY(RESERVE(raw, columns, f->n, err));
-    fds_status status =
-        fds__explainer_run(f->explainer, x->values + first * x->size, c->inputs, raw, err);
-    for (size_t j = 0; j < columns && status == FDS_OK; j++) {
+    TRY(f->probe ? ask_probe(f, c, err) : ask_network(f, c, err));
+    for (size_t j = 0; j < columns; j++) {
         size_t column = first * f->classes + j;
         for (size_t i = 0; i < f->n; i++) {
-            c->values[j * f->n + i] = raw[j * f->n + i];
             c->targets[j * f->n + i] = f->values[i * f->columns + column];
             c->errors[j * f->n + i] = f->errors[i * f->columns + column];
         }
         fds__normalise(f->full[column] - f->empty[column], f->n, c->values + j * f->n);
     }
-    fds__free(raw);
-    return status;
+    return FDS_OK;
 }
 
 static fds_status calibrate(fit *f, fds__comparison *c, fds_error *err) {
@@ -320,6 +367,17 @@ static fds_status calibrate(fit *f, fds__comparison *c, fds_error *err) {
     return status;
 }
 
+/* Says in plain words that the explainer is poor, and what would help. */
+static void warn_of_agreement(const fit *f) {
+    const double least = 0.9;
+    if (!(f->report.agreement < least))
+        return;
+    fds__log(f->events, FDS_LOG_WARNING,
+             "on validation inputs the explainer's values correlate with those of least squares by "
+             "only %.2f: do not pay by them. More `inputs`%s or `explainer` bank would help",
+             f->report.agreement, f->settings.probes ? ", a larger `answer_ms`" : "");
+}
+
 static fds_status check(fit *f, fds_error *err) {
     size_t validation = f->settings.validation_inputs;
     fds__comparison c = {.inputs = validation,
@@ -331,6 +389,9 @@ static fds_status check(fit *f, fds_error *err) {
     fds__free(c.values);
     fds__free(c.targets);
     fds__free(c.errors);
+    fds__free(c.spreads);
+    if (status == FDS_OK)
+        warn_of_agreement(f);
     return status;
 }
 
@@ -360,7 +421,7 @@ static fds_status revisit(fit *f, fds_error *err) {
     f->report.was_resumed = true;
     fds__run_record_free(&record);
     f->is_done = status == FDS_OK;
-    if (status == FDS_OK && f->settings.keeps_models)
+    if (status == FDS_OK && (f->settings.keeps_models || f->settings.probes))
         return train_sub_models(f, err);
     return status == FDS_ERR_CORRUPT ? FDS_OK : status;
 }
@@ -410,6 +471,8 @@ fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_param
              .columns = problem->input_count * problem->train->classes,
              .report = {.loss = NAN, .agreement = NAN, .within = NAN}};
     fds_status status = run_fit(&f, err);
+    f.report.probes = f.settings.probes;
+    memcpy(f.report.reason, f.settings.reason, sizeof f.report.reason);
     if (status == FDS_OK && report)
         *report = f.report;
     fit_free(&f);

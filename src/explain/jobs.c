@@ -85,13 +85,14 @@ fds_status fds_fit(const char *dir, const fds_problem *problem, const fds_params
         json_decref(parts[0]);
         return status;
     }
-    parts[1] = json_pack("{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:o}", "sub_models",
-                         (json_int_t)r.sub_models, "service_accuracy",
-                         fds__json_real(r.service_accuracy), "loss", fds__json_real(r.loss),
-                         "epochs", (json_int_t)r.epochs, "best_epoch", (json_int_t)r.best_epoch,
-                         "agreement", fds__json_real(r.agreement), "agreement_within_class",
-                         fds__json_real(r.within), "seconds", describe_seconds(r.seconds),
-                         "resumed", r.was_resumed, "run", fds__json_string(dir));
+    parts[1] = json_pack(
+        "{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:o, s:I, s:o}", "sub_models",
+        (json_int_t)r.sub_models, "service_accuracy", fds__json_real(r.service_accuracy), "loss",
+        fds__json_real(r.loss), "epochs", (json_int_t)r.epochs, "best_epoch",
+        (json_int_t)r.best_epoch, "agreement", fds__json_real(r.agreement),
+        "agreement_within_class", fds__json_real(r.within), "seconds", describe_seconds(r.seconds),
+        "resumed", r.was_resumed, "run", fds__json_string(dir), "probes", (json_int_t)r.probes,
+        "explainer_reason", fds__json_string(r.reason[0] ? r.reason : NULL));
     return join(parts, 3, report, err);
 }
 

@@ -19,11 +19,14 @@ struct fds_run {
     fds_model *service;
     fds_net *net;
     fds_lane *lane;
-    float *initial; /* weights of the untrained network */
-    fds__explainer *explainer;
+    float *initial;            /* weights of the untrained network */
+    fds__explainer *explainer; /* or */
+    fds__probe *probe;
     fds__calibration calibration;
-    fds__fit_plans plans; /* of the bank, which is opened for its first answer */
-    fds__bank *bank;
+    uint32_t *player_labels; /* (players) */
+    fds__fit_plans plans;
+    fds__bank *probes; /* the sub-models that the probe sees */
+    fds__bank *bank;   /* opened for its first answer */
     fds_dataset *samples;
     float *raw; /* (chunk, classes, players) */
     size_t chunk;
@@ -34,6 +37,9 @@ void fds_run_free(fds_run *run) {
     if (!run)
         return;
     fds__bank_free(run->bank);
+    fds__bank_free(run->probes);
+    fds__probe_free(run->probe);
+    fds__free(run->player_labels);
     fds__fit_plans_free(&run->plans);
     fds__explainer_free(run->explainer);
     fds__calibration_free(&run->calibration);
@@ -106,19 +112,39 @@ static fds_status open_samples(fds_run *run, fds_error *err) {
     return status;
 }
 
+/* The maps, and the sub-models whose answers they take. */
+static fds_status open_probe(fds_run *run, const char *path, fds_error *err) {
+    const fds__run_record *r = &run->record;
+    char bank[FDS__PATH_MAX];
+    TRY(fds__path_join(bank, sizeof bank, run->dir, FDS__RUN_BANK, err));
+    TRY(fds__probe_load(path, r->settings.probes, r->info.players, r->info.classes, &run->probe,
+                        err));
+    TRY(fds__fit_plans_make(&r->settings, r->info.players, r->groups, &run->plans, err));
+    return fds__bank_open(bank, run->net, run->plans.probes, NULL, NULL, run->explainer_threads,
+                          &run->probes, err);
+}
+
 static fds_status open_explainer(fds_run *run, fds_error *err) {
     const fds__run_record *r = &run->record;
     char path[FDS__PATH_MAX];
     if (strcmp(r->info.explainer, "bank") == 0)
         return FDS_OK;
     TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_EXPLAINER, err));
-    TRY(fds__explainer_load(path, r->info.players, r->info.classes, r->info.shape, r->groups,
-                            run->explainer_threads, &run->explainer, err));
+    if (r->settings.probes)
+        TRY(open_probe(run, path, err));
+    else
+        TRY(fds__explainer_load(path, r->info.players, r->info.classes, r->info.shape, r->groups,
+                                run->explainer_threads, &run->explainer, err));
+    TRY(RESERVE(run->player_labels, r->info.players, 1, err));
+    for (size_t p = 0; p < r->info.players; p++)
+        run->player_labels[p] = fds__run_player_label(run, p);
     TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_ERRORS, err));
     TRY(fds__calibration_load(path, r->info.classes, r->info.players, &run->calibration, err));
     snprintf(run->error_source, sizeof run->error_source, "calibrated on %zu validation inputs",
              run->calibration.inputs);
     size_t each = r->info.players * r->info.classes;
+    if (run->probe)
+        return FDS_OK;
     run->chunk = MAX((size_t)1, MIN((size_t)CHUNK_INPUTS, CHUNK_VALUES / each));
     return RESERVE(run->raw, run->chunk, each, err);
 }
@@ -226,9 +252,13 @@ const char *fds__run_class_name(const fds_run *run, uint32_t label) {
 const fds_dataset *fds_run_samples(const fds_run *run) { return run->samples; }
 const fds_model *fds_run_service(const fds_run *run) { return run->service; }
 
+static bool answers_by_bank(const fds_run *run, fds__answerer by) {
+    return by == FDS__ANSWERER_BANK || (!run->explainer && !run->probe);
+}
+
 const char *fds__run_error_source(const fds_run *run, fds__answerer by) {
-    return by == FDS__ANSWERER_BANK || !run->explainer ? "jackknife over the sub-models of the bank"
-                                                       : run->error_source;
+    return answers_by_bank(run, by) ? "jackknife over the sub-models of the bank"
+                                    : run->error_source;
 }
 
 /* The first sample of every player must be the same. pair (2, sample_size) is scratch. */
@@ -272,6 +302,7 @@ typedef struct {
     size_t first, count;
     const fds_inputs *x;
     float *full, *empty; /* (count, classes) */
+    double *spreads;     /* (count): of the probes' answers; 0 without */
 } part;
 
 static void keep_ends(const fds_run *run, const part *p, bool is_given, const fds__answers *out) {
@@ -298,14 +329,29 @@ static fds_status explain_by_network(fds_run *run, const part *p, const fds__ans
     TRY(fds__explainer_run(run->explainer, p->x->values, p->count, run->raw, err));
     for (size_t x = 0; x < p->count; x++) {
         size_t at = p->first + x, y = out->labels[at];
-        bool is_other = y != fds__argmax_f32(p->full + x * classes, (uint32_t)classes);
         for (size_t i = 0; i < n; i++)
             out->values[at * n + i] = run->raw[(x * classes + y) * n + i];
-        if (out->errors)
-            memcpy(out->errors + at * n, run->calibration.errors + (is_other * classes + y) * n,
-                   n * sizeof *out->errors);
     }
     return FDS_OK;
+}
+
+static fds_status explain_by_probe(fds_run *run, const part *p, const fds__answers *out,
+                                   fds_error *err) {
+    return fds__bank_probe(run->probes, run->probe, p->x, out->labels + p->first,
+                           out->values + p->first * run->record.info.players, p->spreads, err);
+}
+
+/* Standard errors of normalised values. */
+static void find_errors(const fds_run *run, const part *p, const fds__answers *out) {
+    uint32_t classes = run->record.info.classes;
+    size_t n = run->record.info.players;
+    for (size_t x = 0; x < p->count; x++) {
+        size_t at = p->first + x;
+        bool is_other = out->labels[at] != fds__argmax_f32(p->full + x * classes, classes);
+        fds__calibration_errors(&run->calibration, classes, n, run->player_labels, is_other,
+                                out->labels[at], p->spreads[x], out->values + at * n,
+                                out->errors + at * n);
+    }
 }
 
 static fds_status explain_by_bank(fds_run *run, const part *p, const fds__answers *out,
@@ -339,11 +385,14 @@ static fds_status explain_part(fds_run *run, fds__answerer by, const fds_dataset
         status = fds_lane_predict(run->lane, x, 0, p->count, run->initial, p->empty, err);
     if (status == FDS_OK) {
         keep_ends(run, p, is_given, out);
-        status = by == FDS__ANSWERER_BANK || !run->explainer ? explain_by_bank(run, p, out, err)
-                                                             : explain_by_network(run, p, out, err);
+        status = answers_by_bank(run, by) ? explain_by_bank(run, p, out, err)
+                 : run->probe             ? explain_by_probe(run, p, out, err)
+                                          : explain_by_network(run, p, out, err);
     }
     if (status == FDS_OK)
         normalise_part(run, p, out);
+    if (status == FDS_OK && out->errors && !answers_by_bank(run, by))
+        find_errors(run, p, out);
     fds_inputs_free(x);
     return status;
 }
@@ -361,17 +410,21 @@ fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *d
     TRY(fds__samples_check(ds, index, count, err));
     size_t chunk = MIN(run->chunk, count), size = chunk * run->record.info.classes;
     float *ends = NULL;
+    double *spreads = NULL;
     uint32_t *samples = NULL;
     fds_status status = RESERVE(ends, 2, size, err);
     if (status == FDS_OK)
+        status = RESERVE(spreads, chunk, 1, err);
+    if (status == FDS_OK)
         status = RESERVE(samples, chunk, 1, err);
     for (size_t first = 0; first < count && status == FDS_OK; first += chunk) {
-        part p = {first, MIN(chunk, count - first), NULL, ends, ends + size};
+        part p = {first, MIN(chunk, count - first), NULL, ends, ends + size, spreads};
         for (size_t i = 0; i < p.count; i++)
             samples[i] = index ? index[first + i] : (uint32_t)(first + i);
         status = explain_part(run, by, ds, samples, is_given, &p, answers, err);
     }
     fds__free(ends);
+    fds__free(spreads);
     fds__free(samples);
     return status;
 }

@@ -39,6 +39,8 @@ typedef struct fds__fit_settings {
     const char *adjust_name;
     fds__explainer_params explainer;
     bool is_bank, keeps_models, has_groups;
+    size_t probes;    /* rows of the plan that a probing explainer sees; 0: it is none */
+    char reason[160]; /* why this explainer, if it was not named */
     size_t coalitions, validation_coalitions; /* to train on, to validate by */
     size_t validation_inputs;
     uint64_t plan_seed, seed;
@@ -67,9 +69,11 @@ size_t fds__fit_coalitions(fds_sampler sampler, size_t players, size_t groups);
 
 /* ---- training.c ---- */
 
-/* The coalitions of a fit: all of them, those that train, those that validate. */
+/* The coalitions of a fit: all of them, those that train, those that validate; and the first of
+ * those that train, whose sub-models are probes. */
 typedef struct fds__fit_plans {
     fds_plan *all, *plan, *validation;
+    fds_plan *probes; /* NULL: there are none */
 } fds__fit_plans;
 
 fds_status fds__fit_plans_make(const fds__fit_settings *settings, size_t players,
@@ -152,10 +156,15 @@ const char *fds__run_origin(const fds_run *run, const char *key);
 
 /* ---- calibrate.c ---- */
 
-/* Standard errors by label and player, for the predicted label and for others. */
+enum { FDS__PARTS = 3 };
+
+/* Standard errors by label and player, for the predicted label and for others, and how the error of
+ * a value depends on the input. */
 typedef struct fds__calibration {
-    size_t inputs;  /* validation inputs that it comes from */
-    double *errors; /* (2, classes, players); [0]: the label is the predicted one */
+    size_t inputs;               /* validation inputs that it comes from */
+    double *errors;              /* (2, classes, players); [0]: the label is the predicted one */
+    bool by_spread;              /* the base of the parts is the variance of the probes' answers */
+    double parts[4][FDS__PARTS]; /* of the squared error; see calibrate.c */
 } fds__calibration;
 
 /* An explainer's values on validation inputs beside those of least squares. */
@@ -164,11 +173,17 @@ typedef struct fds__comparison {
     uint32_t classes;
     double *values;                /* (inputs, classes, players) the explainer's */
     double *targets, *errors;      /* the same of least squares, with standard errors */
+    double *spreads;               /* (inputs, classes) variance of the probes' answers; or NULL */
     const uint32_t *predicted;     /* (inputs) */
     const uint32_t *player_labels; /* (players) */
 } fds__comparison;
 
 fds_status fds__calibrate(const fds__comparison *comparison, fds__calibration *out, fds_error *err);
+/* Standard errors of an input's values (players) for a label; is_other: another one is predicted.
+ * spread: of the probes' answers; 0 for a network. */
+void fds__calibration_errors(const fds__calibration *calibration, uint32_t classes, size_t players,
+                             const uint32_t *player_labels, bool is_other, uint32_t label,
+                             double spread, const double *values, double *errors);
 void fds__calibration_free(fds__calibration *calibration);
 fds_status fds__calibration_save(const fds__calibration *calibration, uint32_t classes,
                                  size_t players, const char *path, fds_error *err);

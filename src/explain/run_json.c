@@ -102,14 +102,14 @@ static json_t *describe_groups(const fds_groups *groups) {
     return list;
 }
 
-static json_t *describe_explainer(const fds__explainer_params *p) {
+static json_t *describe_explainer(const fds__explainer_params *p, size_t probes) {
     return json_pack(
-        "{s:s, s:o, s:b, s:b, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}", "network", p->network,
-        "weights", fds__json_string(p->weights), "warm_up", p->warm_up, "by_group", p->is_by_group,
-        "gamma", fds__decimal(p->gamma), "objective",
-        p->objective == FDS__OBJECTIVE_PAPER ? "paper" : "closed", "lr", fds__decimal(p->lr),
-        "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "patience",
-        (json_int_t)p->patience, "draws", (json_int_t)p->draws, "precision",
+        "{s:s, s:I, s:o, s:b, s:b, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}", "network",
+        p->network, "probes", (json_int_t)probes, "weights", fds__json_string(p->weights),
+        "warm_up", p->warm_up, "by_group", p->is_by_group, "gamma", fds__decimal(p->gamma),
+        "objective", p->objective == FDS__OBJECTIVE_PAPER ? "paper" : "closed", "lr",
+        fds__decimal(p->lr), "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs,
+        "patience", (json_int_t)p->patience, "draws", (json_int_t)p->draws, "precision",
         p->precision == FDS__PRECISION_BF16 ? "bf16" : "f32", "seed", (json_int_t)p->seed);
 }
 
@@ -128,8 +128,8 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
                      describe_data(problem->train), "players", describe_players(problem), "adjust",
                      adjustments[s->adjust], "groups", describe_groups(groups), "inputs", "count",
                      (json_int_t)utility->inputs, "validation", (json_int_t)s->validation_inputs,
-                     "explainer", describe_explainer(&s->explainer), "keep_models", s->keeps_models,
-                     "utility", about, "coalitions", coalitions, "origin",
+                     "explainer", describe_explainer(&s->explainer, s->probes), "keep_models",
+                     s->keeps_models, "utility", about, "coalitions", coalitions, "origin",
                      describe_origin(problem->train, params));
     return *out ? FDS_OK : fds__fail_json(err);
 }
@@ -345,8 +345,10 @@ static bool read_coalitions(const json_t *json, fds__fit_settings *s) {
     s->coalitions = (size_t)whole_at(c, "count");
     s->validation_coalitions = (size_t)whole_at(c, "validation");
     s->plan_seed = (uint64_t)whole_at(c, "seed");
-    return sampler < SAMPLERS && adjust < ADJUSTMENTS && s->coalitions > 0 &&
-           s->coalitions < FDS__MAX_ROWS && s->validation_coalitions < FDS__MAX_ROWS;
+    s->probes = (size_t)whole_at(json_object_get(json, "explainer"), "probes");
+    return s->probes <= s->coalitions + 2 && s->probes != 1 && sampler < SAMPLERS &&
+           adjust < ADJUSTMENTS && s->coalitions > 0 && s->coalitions < FDS__MAX_ROWS &&
+           s->validation_coalitions < FDS__MAX_ROWS;
 }
 
 static bool read_data(const json_t *json, fds__run_info *r) {

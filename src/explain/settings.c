@@ -26,17 +26,23 @@ enum {
     VALIDATION_INPUTS = 10, /* one input in ten */
 };
 
-/* The best measured for their time (docs/accuracy.md); 2e-4 is the paper's. In the order of the
- * parameter "explainer". */
+/* In the order of the parameter "explainer". Of networks, the best measured for their time
+ * (docs/accuracy.md); 2e-4 is the paper's. */
 static const struct {
-    const char *network;
+    const char *name;
     float lr;
     uint32_t batch, epochs;
 } explainers[] = {
-    {"mlp", 1e-3f, 64, 25},      {"cnn", 1e-3f, 64, 20},    {"resnet18", 2e-4f, 64, 20},
-    {"resnet50", 2e-4f, 64, 20}, {"linear", 1e-3f, 64, 40}, {"bank", 1e-3f, 64, 1},
+    {.name = "auto"},
+    {.name = "probe"},
+    {.name = "bank"},
+    {"mlp", 1e-3f, 64, 25},
+    {"cnn", 1e-3f, 64, 20},
+    {"resnet18", 2e-4f, 64, 20},
+    {"resnet50", 2e-4f, 64, 20},
+    {"linear", 1e-3f, 64, 40},
 };
-enum { BANK = 5 };
+enum { AUTO, PROBE, BANK, MLP };
 
 const char *fds__fit_stage_name(fds__fit_stage stage) {
     static const char *const names[] = {"sub-models", "values", "explainer", "check"};
@@ -87,13 +93,13 @@ static void size_plan(fds__fit_settings *s, const fds_params *p, size_t players,
     s->validation_coalitions = validation;
 }
 
-static void settle_explainer(fds__fit_settings *s, const fds_params *p) {
+static void settle_explainer(fds__fit_settings *s, const fds_params *p, int at) {
     bool is_plus = s->sampler == FDS_SAMPLER_GFDS_PLUS,
          is_by_group = is_plus && p->output_form == 0;
-    int at = p->explainer < 0 ? 0 : p->explainer;
     s->is_bank = at == BANK;
+    s->keeps_models = s->is_bank || p->keep_models;
     s->explainer = (fds__explainer_params){
-        .network = explainers[at].network,
+        .network = explainers[at].name,
         .weights = p->weights,
         .warm_up = p->warm_up,
         .is_by_group = is_by_group,
@@ -108,6 +114,50 @@ static void settle_explainer(fds__fit_settings *s, const fds_params *p) {
         .seed = p->seed,
         .threads = s->explainer_threads,
     };
+}
+
+/* Seconds that a sub-model takes to answer for one input on a core of the kind that answer_ms is
+ * about. Measured: 110 GFLOP/s, and 50 GB/s of weights of 2 bytes. A model of the time, not a
+ * measurement, so that the same parameters give the same run on every machine. */
+static fds_status answer_seconds(const fds__fit_settings *s, const fds_problem *problem,
+                                 double *seconds, fds_error *err) {
+    fds_net *net;
+    TRY(fds_net_create(s->utility.network, problem->train->shape, problem->train->classes, &net,
+                       err));
+    *seconds = (double)fds_net_flops_forward(net) / 110e9 + 2 * (double)net->weights / 50e9;
+    fds_net_free(net);
+    return FDS_OK;
+}
+
+/* Decides what answers, and how many sub-models are asked. */
+static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
+                                   const fds_problem *problem, fds_error *err) {
+    enum { LEAST_PROBES = 4 * FDS__MANY_NETS };
+    int at = p->explainer < 0 ? AUTO : p->explainer;
+    double each;
+    if (at != AUTO && at != PROBE)
+        return FDS_OK;
+    TRY(answer_seconds(s, problem, &each, err));
+    size_t all = s->coalitions + 2;
+    double within = p->answer_ms / 1000 / each; /* four fifths for probes, the rest for the map */
+    size_t probes = (size_t)MIN(0.8 * within, (double)all) / FDS__MANY_NETS * FDS__MANY_NETS;
+    if (at == AUTO && fds__params_need(p, FDS__NEED_NETWORK)) {
+        snprintf(s->reason, sizeof s->reason, "a parameter of networks is given");
+        settle_explainer(s, p, MLP);
+        return FDS_OK;
+    }
+    if (at == AUTO) {
+        at = (double)all <= within ? BANK : probes >= LEAST_PROBES ? PROBE : MLP;
+        snprintf(s->reason, sizeof s->reason,
+                 at == MLP ? "a sub-model alone takes about %.3g ms, and answer_ms is %g"
+                           : "all sub-models together would take about %.3g ms, and answer_ms is "
+                             "%g",
+                 1000 * each * (at == MLP ? 1 : (double)all), p->answer_ms);
+        settle_explainer(s, p, at);
+    }
+    if (at == PROBE)
+        s->probes = MAX(probes, MIN((size_t)FDS__MANY_NETS, even(all)));
+    return FDS_OK;
 }
 
 /* How sub-models are trained. */
@@ -199,8 +249,7 @@ fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
     s->explainer_threads = params->explainer_threads ? params->explainer_threads : s->threads;
     s->plan_seed = fds__draw_seed(params->seed, params->draw);
     settle_utility(s, problem, params);
-    settle_explainer(s, params);
-    s->keeps_models = s->is_bank || params->keep_models;
+    settle_explainer(s, params, params->explainer < 0 ? AUTO : params->explainer);
     TRY(check_settings(params, s, err));
     return fds__network_check(problem, s->utility.network, NULL, err);
 }
@@ -224,6 +273,7 @@ fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
     if (is_grouped(s->sampler) && fds_groups_count(groups) < 2)
         return fds__fail(err, FDS_ERR_USAGE, "method %s needs two groups or more", s->method);
     TRY(check_inputs(problem, err));
+    TRY(choose_explainer(s, params, problem, err));
     s->validation_inputs = MAX(problem->input_count / VALIDATION_INPUTS, (size_t)1);
     return FDS_OK;
 }

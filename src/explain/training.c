@@ -9,6 +9,7 @@ void fds__fit_plans_free(fds__fit_plans *plans) {
     fds_plan_free(plans->all);
     fds_plan_free(plans->plan);
     fds_plan_free(plans->validation);
+    fds_plan_free(plans->probes);
     *plans = (fds__fit_plans){0};
 }
 
@@ -21,6 +22,8 @@ static fds_status make_plans(const fds__fit_settings *s, size_t players, const f
     TRY(fds_plan_sample(sampler, players, own, s->coalitions + s->validation_coalitions,
                         s->plan_seed, &out->all, err));
     TRY(fds_plan_sample(sampler, players, own, s->coalitions, s->plan_seed, &out->plan, err));
+    if (s->probes)
+        TRY(fds_plan_sample(sampler, players, own, s->probes - 2, s->plan_seed, &out->probes, err));
     fds_error why;
     fds_status status = fds__plan_tail(out->all, 2 + s->coalitions, &out->validation, &why);
     /* few groups have few coalitions: when all of them train, all of them validate too */

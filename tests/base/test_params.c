@@ -140,7 +140,7 @@ static void methods_and_needs_name_what_there_is(void **state) {
         }
         if (!r->needs)
             continue;
-        size_t length = strcspn(r->needs, "!=");
+        size_t length = strcspn(r->needs, "=");
         snprintf(word, sizeof word, "%.*s", (int)length, r->needs);
         for (size_t j = 0; j < COUNT(jobs); j++) {
             const row *other = find_row(jobs[j].bit, word);
@@ -151,7 +151,10 @@ static void methods_and_needs_name_what_there_is(void **state) {
             if (!r->needs[length])
                 assert_int_equal(other->kind, KIND_FLAG);
             else
-                assert_true(fds__choice_find(other->choices, strchr(r->needs, '=') + 1) >= 0);
+                for (const char *at = r->needs + length; *at; at += 1 + strcspn(at + 1, "|")) {
+                    snprintf(word, sizeof word, "%.*s", (int)strcspn(at + 1, "|"), at + 1);
+                    assert_true(fds__choice_find(other->choices, word) >= 0);
+                }
         }
     }
 }
@@ -453,7 +456,8 @@ static void near_words_are_suggested(void **state) {
     refuse(p, "optimizer", "adm",
            "`optimizer` must be adam or sgd (got adm); did you mean \"adam\"?");
     refuse(p, "explainer", "resnet5",
-           "`explainer` must be mlp, cnn, resnet18, resnet50, linear or bank (got resnet5); did "
+           "`explainer` must be auto, probe, bank, mlp, cnn, resnet18, resnet50 or linear (got "
+           "resnet5); did "
            "you mean \"resnet50\"?");
     refuse(p, "method", "gdfs",
            "`method` must be fds, afds, gfds or gfds+ (got gdfs); did you "
@@ -693,7 +697,7 @@ static void parameters_need_others(void **state) {
     set(p, "converge", "true");
     check_passes(p, "train", NULL);
     set(p, "momentum", "0.5");
-    check_fails(p, "train", NULL, "`momentum` needs `optimizer` sgd");
+    check_fails(p, "train", NULL, "`momentum` needs `optimizer` sgd (it is adam)");
     set(p, "optimizer", "sgd");
     check_passes(p, "train", NULL);
     set(p, "converge", "false");
@@ -705,17 +709,19 @@ static void parameters_need_others(void **state) {
     set(p, "explainer_epochs", "2");
     check_passes(p, "fds", NULL);
     set(p, "explainer", "bank");
-    check_fails(p, "fds", NULL, "`patience` does not apply to `explainer` bank");
+    check_fails(
+        p, "fds", NULL,
+        "`patience` needs `explainer` auto, mlp, cnn, resnet18, resnet50 or linear (it is bank)");
     fds_params_free(p);
 
     p = make("fit");
     set(p, "gamma", "0.5");
-    check_fails(p, "gfds+", NULL, "`gamma` needs `form` penalty");
+    check_fails(p, "gfds+", NULL, "`gamma` needs `form` penalty (it is groups)");
     set(p, "form", "penalty");
     check_passes(p, "gfds+", NULL);
     check_fails(p, "gfds", NULL, "`form` does not apply to method gfds; it applies to gfds+");
     set(p, "draws", "8");
-    check_fails(p, "gfds+", NULL, "`draws` needs `objective` paper");
+    check_fails(p, "gfds+", NULL, "`draws` needs `objective` paper (it is closed)");
     fds_params_free(p);
 }
 

@@ -372,7 +372,7 @@ def the_sub_models_check_the_explainer():
 @test
 def a_bank_answers_without_an_explainer():
     out, _ = fds("fit", MNIST, *SMALL, *AFDS, "--explainer", "bank", "-o", "run", "-q")
-    assert "explainer   none: the sub-models answer" in out
+    assert "explainer   bank: all sub-models answer" in out
     about = fds_json("explain", "run", "--index", 0)
     assert about["by"] == "bank" and about["explainer"] == "bank"
     refused(["explain", "run", "--index", 0, "--check"], 2, "--check", "sub-models answer")
@@ -510,7 +510,7 @@ def mistakes_in_the_options_are_answered_before_any_work():
             (["fit", "none", "-o", "r", "--adjust", "none", "--group", "label"],
              ["--group needs method gfds or gfds+"]),
             (["fit", "none", "-o", "r", "--explainer", "bank", "--warm-up"],
-             ["--warm-up does not apply to --explainer bank"]),
+             ["--warm-up needs --explainer auto, mlp,"]),
             (["fit", "none", "-o", "r", "--inputs", 3], ["--inputs 3", "from 10"]),
             (["fit", "none", "-o", "r", "--players", "sum"], ["--players sum"]),
             (["explain"], ["RUN is missing"]),

@@ -70,7 +70,7 @@ static inline fds_dataset *clouds(size_t count, uint64_t seed) {
 }
 
 /* Places in the choices of the parameter explainer. */
-enum { MLP, CNN, RESNET18, RESNET50, LINEAR, BANK };
+enum { AUTO, PROBE, BANK, MLP, CNN, RESNET18, RESNET50, LINEAR };
 static const char *const fit_methods[] = {"fds", "afds", "gfds", "gfds+", NULL};
 
 /* Settings of a method for which a fit takes a fraction of a second. */

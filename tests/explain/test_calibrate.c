@@ -112,6 +112,66 @@ static void a_perfect_explainer_keeps_the_least_squares_errors(void **state) {
     free(s);
 }
 
+/* Errors whose size depends on the value and on the input are told for each value: intervals hold as
+ * often among the largest values, and on the inputs of the widest spread, as among all. */
+static void intervals_hold_for_large_values_and_wide_spreads(void **state) {
+    (void)state;
+    enum { MANY = 500, CLASS = 2, EACH = 10 };
+    size_t size = MANY * CLASS * EACH;
+    double *all = need(4 * size + MANY * CLASS, sizeof *all), *spreads = all + 4 * size;
+    uint32_t predicted[MANY], labels[EACH];
+    fds_rng rng = fds_rng_make(9, 5000, 0, 0);
+    for (size_t i = 0; i < EACH; i++)
+        labels[i] = (uint32_t)(i % CLASS);
+    for (int by_spread = 0; by_spread < 2; by_spread++) {
+        for (size_t x = 0; x < MANY; x++)
+            predicted[x] = (uint32_t)(x % CLASS);
+        for (size_t i = 0; i < size; i++) {
+            double spread = spreads[i / EACH] = i % EACH ? spreads[i / EACH] : fds_rng_unit(&rng);
+            double value = fds_rng_normal(&rng);
+            double sd = sqrt(0.01 + 0.1 * value * value + (by_spread ? 0.5 * spread : 0));
+            all[i] = value;
+            all[size + i] = value + sd * fds_rng_normal(&rng);
+        }
+        const fds__comparison made = {.inputs = MANY,
+                                      .players = EACH,
+                                      .classes = CLASS,
+                                      .values = all,
+                                      .targets = all + size,
+                                      .errors = all + 2 * size, /* 0 */
+                                      .spreads = by_spread ? spreads : NULL,
+                                      .predicted = predicted,
+                                      .player_labels = labels};
+        fds__calibration c;
+        fds_error err;
+        size_t held = 0, large = 0, large_held = 0, wide = 0, wide_held = 0;
+        expect_ok(fds__calibrate(&made, &c, &err), &err);
+        for (size_t at = 0; at < MANY * CLASS; at++) {
+            double errors[EACH];
+            uint32_t y = (uint32_t)(at % CLASS);
+            fds__calibration_errors(&c, CLASS, EACH, labels, predicted[at / CLASS] != y, y,
+                                    spreads[at], all + at * EACH, errors);
+            for (size_t i = 0; i < EACH; i++) {
+                size_t k = at * EACH + i;
+                bool holds = fabs(all[k] - all[size + k]) <= 1.96 * errors[i];
+                held += holds;
+                large += fabs(all[k]) > 1.5;
+                large_held += fabs(all[k]) > 1.5 && holds;
+                wide += spreads[at] > 0.9;
+                wide_held += spreads[at] > 0.9 && holds;
+            }
+        }
+        double shares[] = {(double)held / (double)size, (double)large_held / (double)large,
+                           (double)wide_held / (double)wide};
+        print_message("# %.3f of all intervals hold, %.3f of large values, %.3f of wide spreads\n",
+                      shares[0], shares[1], shares[2]);
+        for (size_t i = 0; i < COUNT(shares); i++)
+            assert_true(shares[i] > 0.93 && shares[i] < 0.97);
+        fds__calibration_free(&c);
+    }
+    free(all);
+}
+
 /* ---- the file ---- */
 
 /* A calibration, also in a file. */
@@ -134,6 +194,9 @@ static void a_file_keeps_all_of_it(void **state) {
     assert_int_equal(again.inputs, X);
     for (size_t i = 0; i < 2 * C * N; i++)
         assert_true(again.errors[i] == (double)(float)c.errors[i]);
+    for (size_t i = 0; i < 4 * FDS__PARTS; i++)
+        assert_true(again.parts[i / FDS__PARTS][i % FDS__PARTS] ==
+                    (double)(float)c.parts[i / FDS__PARTS][i % FDS__PARTS]);
     fds__calibration_free(&again);
     fds__calibration_free(&again); /* an empty one may be freed */
     fds__calibration_free(&c);
@@ -215,6 +278,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_those_of_the_definition),
         cmocka_unit_test(a_perfect_explainer_keeps_the_least_squares_errors),
+        cmocka_unit_test(intervals_hold_for_large_values_and_wide_spreads),
         IN_SCRATCH(a_file_keeps_all_of_it),
         IN_SCRATCH(a_file_of_another_run_is_refused),
         IN_SCRATCH(errors_that_are_none_are_refused),

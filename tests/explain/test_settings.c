@@ -38,7 +38,7 @@ static void the_methods_are_the_papers(void **state) {
         assert_int_equal(s.explainer.precision, FDS__PRECISION_F32);
         assert_true(s.explainer.draws > 0 && s.explainer.draws % 2 == 0);
         assert_true(!s.explainer.weights && !s.explainer.warm_up);
-        assert_true(!s.is_bank && !s.keeps_models);
+        assert_true(s.is_bank && s.keeps_models); /* few sub-models of a small network */
         task_free(&t);
     }
 }
@@ -76,14 +76,14 @@ static void explainers_have_their_own_defaults(void **state) {
     (void)state;
     task t = task_make("afds");
     t.params.explainer_batch = t.params.explainer_epochs = 0;
-    for (int at = MLP; at <= BANK; at++) {
+    for (int at = MLP; at <= LINEAR; at++) {
         t.params.explainer = at;
         fds__fit_settings s = settled(&t);
         assert_string_equal(s.explainer.network, fds__choice(&t.params, explainer));
         assert_true(s.explainer.lr == (at == RESNET18 || at == RESNET50 ? 2e-4f : 1e-3f));
         assert_true(s.explainer.batch > 0 && s.explainer.epochs > 0);
-        assert_int_equal(s.is_bank, at == BANK);
-        assert_int_equal(s.keeps_models, s.is_bank);
+        assert_true(!s.is_bank && s.probes == 0);
+        assert_true(!s.keeps_models);
     }
     t.params.explainer_lr = 0.5, t.params.explainer_batch = 7, t.params.explainer_epochs = 9,
     t.params.keep_models = true;
@@ -333,8 +333,8 @@ static void mistakes_are_named_before_any_work(void **state) {
         {"gfds+", gamma_by_group, FDS_ERR_USAGE, "`gamma` needs `form` penalty"},
         {"afds", gamma_by_group, FDS_ERR_USAGE, "`gamma` "},
         {"afds", weights_for_mlp, FDS_ERR_USAGE, "resnet18 or resnet50 (got mlp)"},
-        {"afds", weights_for_bank, FDS_ERR_USAGE, "`weights` does not apply to `explainer` bank"},
-        {"afds", warm_bank, FDS_ERR_USAGE, "`warm_up` does not apply to `explainer` bank"},
+        {"afds", weights_for_bank, FDS_ERR_USAGE, "`weights` needs `explainer` auto, mlp,"},
+        {"afds", warm_bank, FDS_ERR_USAGE, "`warm_up` needs `explainer` auto, mlp,"},
         {"afds", knn, FDS_ERR_USAGE, "`utility` must be retrain or retrain:K"},
         {"afds", kernel_bank, FDS_ERR_USAGE, "(got kernel)"},
         {"afds", by_group, FDS_ERR_USAGE, "it applies to gfds+"},
