@@ -96,10 +96,6 @@ fds_status fds__check_training(const fds_params *params, const char *kind, bool 
     if (wrong)
         return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply: %s%s trains no network", wrong,
                          kind ? "`utility` " : "method ", kind ? kind : params->method);
-    if (fds__is_given(params, beta) && kind && strcmp(kind, "retrain") == 0)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "`beta` needs `utility` retrain:K; retrain trains at the learning rate itself");
     return FDS_OK;
 }
 

@@ -25,7 +25,7 @@
 
 typedef struct fds__utility_params {
     /* "retrain"     a network trained until it has converged (the paper's v)
-     * "retrain:K"   a network trained for K epochs at beta times the learning rate (AFDS)
+     * "retrain:K"   a network trained for K epochs (AFDS)
      * "knn:K"       the share of the label among the K nearest samples
      * "knn:K@model" the same on the inputs of a network's last layer; the network is trained on all
      *               players as in "retrain:10"
@@ -35,7 +35,7 @@ typedef struct fds__utility_params {
     const char *kind;
     const char *network;    /* retrain, @model, entk: as in fds_model_train */
     fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
-    float beta;             /* retrain:K, entk:K */
+    float beta;             /* every network is trained at beta times lr */
 } fds__utility_params;
 
 /* "retrain:10", lenet5, Adam, lr 1e-4 and beta 10 as in the paper. */

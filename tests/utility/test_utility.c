@@ -79,8 +79,8 @@ static void wrong_training_is_refused(void **state) {
         fds__utility_params p = smaller("retrain:2");
         p.beta = wrong_betas[i];
         expect_refused(&g, &p, FDS_ERR_USAGE, "beta must be above 0");
-        p.kind = "retrain"; /* where beta does not enter, it does not matter */
-        fds_utility_free(make_value(&g, &p, 1));
+        p.kind = "retrain";
+        expect_refused(&g, &p, FDS_ERR_USAGE, "beta must be above 0");
     }
     for (int i = 0; i < 2; i++) {
         const char *kind = every_kind[i];
