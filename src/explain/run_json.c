@@ -136,6 +136,14 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
 
 /* ---- writing ---- */
 
+fds_status fds__run_lists_write(const char *dir, const fds__fit_settings *s,
+                                const fds_utility *utility, const fds__fit_plans *plans,
+                                fds_error *err) {
+    TRY(fds__export_samples(dir, utility, "training", s->validation_inputs, err));
+    TRY(fds__export_initial(dir, utility, err));
+    return fds__export_coalitions(dir, plans->plan, plans->validation, err);
+}
+
 json_t *fds__fit_seconds_json(const double seconds[FDS__FIT_STAGES]) {
     json_t *object = json_object();
     bool is_whole = object;
@@ -157,9 +165,11 @@ static json_t *describe_results(const fds__fit_report *r, const fds_ls_report *s
                      strengths->explained);
 }
 
-/* Files that answers depend on, where they are part of the run. */
-static const char *const kept[] = {FDS__RUN_SERVICE, FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS,
-                                   FDS__RUN_ERRORS};
+/* Files with checksums, where they are part of the run: what answers depend on, and what says how the
+ * sub-models were trained. */
+static const char *const kept[] = {FDS__RUN_SERVICE,    FDS__RUN_EXPLAINER,  FDS__RUN_PLAYERS,
+                                   FDS__RUN_ERRORS,     FDS__EXPORT_SAMPLES, FDS__EXPORT_INITIAL,
+                                   FDS__EXPORT_COALITIONS};
 
 static fds_status file_sha256(const char *dir, const char *name, char path[FDS__PATH_MAX],
                               char hex[65], fds_error *err) {
