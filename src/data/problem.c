@@ -395,12 +395,12 @@ const fds_dataset *fds_problem_train(const fds_problem *p) { return p->train; }
 const fds_dataset *fds_problem_test(const fds_problem *p) { return p->test; }
 
 json_t *fds__problem_json(const fds_problem *p) {
-    return json_pack("{s:o, s:{s:s, s:I, s:I}, s:I, s:b, s:I}", "data",
-                     fds__json_string(p->train->source), "players", "kind",
-                     p->by_provider ? "providers" : "samples", "count",
-                     (json_int_t)fds_players_count(p->players), "samples",
-                     (json_int_t)p->sample_count, "tests", (json_int_t)p->test_count,
-                     "tests_set_aside", !p->has_test_part && !p->has_named_tests, "inputs", (json_int_t)p->input_count);
+    return json_pack(
+        "{s:o, s:{s:s, s:I, s:I}, s:I, s:b, s:I}", "data", fds__json_string(p->train->source),
+        "players", "kind", p->by_provider ? "providers" : "samples", "count",
+        (json_int_t)fds_players_count(p->players), "samples", (json_int_t)p->sample_count, "tests",
+        (json_int_t)p->test_count, "tests_set_aside", !p->has_test_part && !p->has_named_tests,
+        "inputs", (json_int_t)p->input_count);
 }
 
 const char *fds_problem_describe(const fds_problem *problem) {

@@ -107,8 +107,7 @@ static fds_status read_list(const char *text, void **list, size_t *count, fds_er
         }
         if (*count + (last - first) >= MOST_NAMED)
             return fds__fail(err, FDS_ERR_USAGE,
-                             "`index` must name at most %d samples (got %.100s)", MOST_NAMED,
-                             text);
+                             "`index` must name at most %d samples (got %.100s)", MOST_NAMED, text);
         TRY(fds__grow(list, &capacity, *count + (size_t)(last - first) + 1, sizeof(uint32_t), err));
         for (uint64_t i = first; i <= last; i++)
             ((uint32_t *)*list)[(*count)++] = (uint32_t)i;

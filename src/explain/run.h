@@ -126,8 +126,8 @@ json_t *fds__fit_seconds_json(const double seconds[FDS__FIT_STAGES]); /* NULL: o
 fds_status fds__run_record_describe(const fds__fit_settings *settings, const fds_problem *problem,
                                     const fds_params *params, const fds_groups *groups,
                                     const fds_utility *utility, json_t **out, fds_error *err);
-/* Whether dir has a run.json with the same description: *is_there, *is_done. FDS_ERR_USAGE, with the
- * difference, for another description, and for a folder with other contents. A damaged run.json is
+/* Whether dir has a run.json with the same description: *is_there, *is_done. FDS_ERR_CONFLICT, with
+ * the difference, for another description, and for a folder with other contents. A damaged run.json is
  * logged to events and counts as one of an incomplete run. */
 fds_status fds__run_record_compare(const char *dir, const json_t *description,
                                    const fds_events *events, bool *is_there, bool *is_done,

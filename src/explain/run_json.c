@@ -167,8 +167,8 @@ static json_t *describe_results(const fds__fit_report *r, const fds_ls_report *s
 
 /* Files with checksums, where they are part of the run: what answers depend on, and what says how the
  * sub-models were trained. */
-static const char *const kept[] = {FDS__RUN_SERVICE,    FDS__RUN_EXPLAINER,  FDS__RUN_PLAYERS,
-                                   FDS__RUN_ERRORS,     FDS__EXPORT_SAMPLES, FDS__EXPORT_INITIAL,
+static const char *const kept[] = {FDS__RUN_SERVICE,      FDS__RUN_EXPLAINER,  FDS__RUN_PLAYERS,
+                                   FDS__RUN_ERRORS,       FDS__EXPORT_SAMPLES, FDS__EXPORT_INITIAL,
                                    FDS__EXPORT_COALITIONS};
 
 static fds_status file_sha256(const char *dir, const char *name, char path[FDS__PATH_MAX],
@@ -272,7 +272,7 @@ static fds_status check_folder(const char *dir, fds_error *err) {
     TRY(fds__dir_list(dir, &names, &count, err));
     fds_status status = FDS_OK;
     if (count > 1 || (count && strcmp(names[0], FDS__RUN_TABLE) != 0))
-        status = fds__fail(err, FDS_ERR_USAGE,
+        status = fds__fail(err, FDS_ERR_CONFLICT,
                            "%s holds \"%.100s\" but no run: name an empty folder or a new one", dir,
                            names[0]);
     fds__dir_list_free(names, count);
@@ -317,8 +317,8 @@ fds_status fds__run_record_compare(const char *dir, const json_t *description,
     if (!is_whole)
         return fds__fail_json(err);
     if (differs)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one", path,
-                         text);
+        return fds__fail(err, FDS_ERR_CONFLICT, "%s: %s; use another folder, or remove this one",
+                         path, text);
     return FDS_OK;
 }
 

@@ -28,6 +28,7 @@ static const struct {
     {10, "ERR_DIVERGED", 1},
     {11, "ERR_CANCELLED", 1},
     {12, "ERR_EXTERNAL", 1},
+    {13, "ERR_CONFLICT", 2},
 };
 
 static void the_version_is_the_same_in_text_and_in_numbers(void **state) {

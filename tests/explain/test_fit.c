@@ -292,7 +292,7 @@ static void other_settings_are_refused_by_name(void **state) {
         fds_error err = {0};
         t = task_make("afds");
         cases[i].change(&t);
-        expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_USAGE, &err,
+        expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_CONFLICT, &err,
                        cases[i].words);
         expect_in(err.text, "run.json: ");
         sha256_of(scratch_path("run/run.json"), after);
