@@ -17,7 +17,7 @@
  *   machine           version, threads, those that the explainer was trained with, and
  *                     instruction sets; not part of the settings
  *   results           fds__fit_report, the strengths of the least squares, and the sha256 of the
- *                     files that answers depend on; only when complete
+ *                     other files; only when complete
  *   checksum          of all above
  */
 #include "explain/run.h"
