@@ -261,15 +261,14 @@ static bool is_shapley(const fds_params *params) {
 static fds_status compute(const cli_args *args, const fds_problem *problem, char **text,
                           fds_result **result, fds_error *err) {
     char table[4200];
-    fds_status status = FDS_ERR_USAGE;
+    fds_status status = FDS_ERR_CONFLICT;
     for (unsigned number = 1; number <= MOST_TABLES; number++) {
         name_table(args, number, table);
         status = args->estimate
                      ? fds_value_estimate(problem, args->params, table, args->events, text, err)
                      : (is_shapley(args->params) ? fds_shapley : fds_baseline)(
                            problem, args->params, table, args->events, result, err);
-        bool is_other = status == FDS_ERR_USAGE && strncmp(err->text, table, strlen(table)) == 0;
-        if (!is_other || args->table || args->output)
+        if (status != FDS_ERR_CONFLICT || args->table || args->output)
             break;
     }
     return status;

@@ -40,20 +40,21 @@ extern "C" {
 FDS_API const char *fds_version(void);
 
 /* name, number (stable), exit code of the command, text */
-#define FDS_STATUS_TABLE(X)                           \
-    X(OK, 0, 0, "success")                            \
-    X(ERR_USAGE, 1, 2, "wrong argument")              \
-    X(ERR_NOMEM, 2, 1, "out of memory")               \
-    X(ERR_IO, 3, 1, "file cannot be read or written") \
-    X(ERR_NOT_FOUND, 4, 1, "not found")               \
-    X(ERR_FORMAT, 5, 1, "file is malformed")          \
-    X(ERR_SHAPE, 6, 1, "shapes do not agree")         \
-    X(ERR_LIMIT, 7, 1, "too large")                   \
-    X(ERR_CORRUPT, 8, 1, "checksum does not agree")   \
-    X(ERR_UNSUPPORTED, 9, 1, "not supported")         \
-    X(ERR_DIVERGED, 10, 1, "training diverged")       \
-    X(ERR_CANCELLED, 11, 1, "cancelled")              \
-    X(ERR_EXTERNAL, 12, 1, "a program that was called failed")
+#define FDS_STATUS_TABLE(X)                                    \
+    X(OK, 0, 0, "success")                                     \
+    X(ERR_USAGE, 1, 2, "wrong argument")                       \
+    X(ERR_NOMEM, 2, 1, "out of memory")                        \
+    X(ERR_IO, 3, 1, "file cannot be read or written")          \
+    X(ERR_NOT_FOUND, 4, 1, "not found")                        \
+    X(ERR_FORMAT, 5, 1, "file is malformed")                   \
+    X(ERR_SHAPE, 6, 1, "shapes do not agree")                  \
+    X(ERR_LIMIT, 7, 1, "too large")                            \
+    X(ERR_CORRUPT, 8, 1, "checksum does not agree")            \
+    X(ERR_UNSUPPORTED, 9, 1, "not supported")                  \
+    X(ERR_DIVERGED, 10, 1, "training diverged")                \
+    X(ERR_CANCELLED, 11, 1, "cancelled")                       \
+    X(ERR_EXTERNAL, 12, 1, "a program that was called failed") \
+    X(ERR_CONFLICT, 13, 2, "folder belongs to other parameters or holds other files")
 
 typedef enum fds_status {
 #define FDS_X(name, number, exit_code, text) FDS_##name = number,
@@ -226,7 +227,8 @@ typedef struct fds_result fds_result;
 
 /* Shapley values of the problem's players for its test samples, by the method "ls" or "exact".
  * Sub-models are kept in the folder table (NULL: a new one that is removed): a call that was
- * interrupted goes on, and other questions use what is there. */
+ * interrupted goes on, and other questions use what is there. FDS_ERR_CONFLICT, naming the
+ * difference, if the folder belongs to other parameters or holds other files. */
 FDS_API fds_status fds_shapley(const fds_problem *problem, const fds_params *params,
                                const char *table, const fds_events *events, fds_result **out,
                                fds_error *err);
@@ -323,7 +325,7 @@ FDS_API fds_status fds_model_load(const char *path, fds_model **out, fds_error *
 
 /* Fits a run in the folder dir: service model, sub-models, explainer. Goes on with one that was
  * interrupted: the result has the same bits (same threads and processor). A complete run is left as
- * it is, except for files that were damaged or lost. FDS_ERR_USAGE, naming the difference, when dir
+ * it is, except for files that were damaged or lost. FDS_ERR_CONFLICT, naming the difference, if dir
  * holds a run with other parameters, or something else. *report (or NULL): what came out, as JSON,
  * to be freed by fds_text_free. */
 FDS_API fds_status fds_fit(const char *dir, const fds_problem *problem, const fds_params *params,

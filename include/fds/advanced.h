@@ -118,9 +118,9 @@ typedef struct fds_table fds_table;
 
 typedef enum fds_store { FDS_STORE_F32, FDS_STORE_F16 } fds_store;
 
-/* Opens the folder dir for a utility function, or creates it. FDS_ERR_USAGE, naming the difference,
- * when the folder belongs to another utility function; FDS_ERR_IO when another process uses it.
- * Checks every record: events report damaged ones, which count as missing. */
+/* Opens the folder dir for a utility function, or creates it. FDS_ERR_CONFLICT, naming the
+ * difference, if the folder belongs to another utility function or holds other files; FDS_ERR_IO if
+ * another process uses it. Checks every record: events report damaged ones, which count as missing. */
 FDS_API fds_status fds_table_open(const char *dir, const fds_utility *utility, fds_store store,
                                   const fds_events *events, fds_table **out, fds_error *err);
 FDS_API void fds_table_free(fds_table *table);

@@ -103,6 +103,8 @@ fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, f
 fds_status fds__samples_check(const fds_dataset *ds, const uint32_t *index, size_t count,
                               fds_error *err);
 void fds__samples_sort(uint32_t *index, size_t count);
+/* Whether a sample is among index[count], which ascends. */
+bool fds__samples_has(const uint32_t *index, size_t count, uint32_t sample);
 
 /* ---- split.c ---- */
 
@@ -110,6 +112,9 @@ void fds__samples_sort(uint32_t *index, size_t count);
  * index[count] is ascending. */
 fds_status fds__split_part(const fds_dataset *ds, size_t first, size_t count, uint64_t seed,
                            uint32_t *index, fds_error *err);
+
+/* The parameter "index": the samples of "3,5..9", in the order of the text; the caller frees *out. */
+fds_status fds__samples_list(const char *text, uint32_t **out, size_t *count, fds_error *err);
 
 /* ---- names.c ---- */
 
@@ -150,6 +155,7 @@ struct fds_problem {
     const fds_dataset *train, *test;   /* test is train where the data has no test part */
     fds_dataset *own_train, *own_test; /* the same, where the problem opened them */
     bool has_test_part, by_provider;
+    bool has_named_tests; /* by the parameter index */
     fds_players *players;
     uint32_t *player_labels;            /* (players) of most of a player's samples */
     uint32_t *samples, *inputs, *tests; /* ascending: of all players, of an explainer, to test */

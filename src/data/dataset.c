@@ -314,6 +314,10 @@ void fds__samples_sort(uint32_t *index, size_t count) {
     qsort(index, count, sizeof *index, by_number);
 }
 
+bool fds__samples_has(const uint32_t *index, size_t count, uint32_t sample) {
+    return bsearch(&sample, index, count, sizeof *index, by_number);
+}
+
 /* ---- statistics ---- */
 
 typedef struct {

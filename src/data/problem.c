@@ -39,6 +39,15 @@ void fds_problem_free(fds_problem *p) {
 
 /* ---- parameters ---- */
 
+static fds_status check_index(const making *m, fds_error *err) {
+    const fds_params *p = m->params;
+    return p->index && p->test
+               ? fds__fail(err, FDS_ERR_USAGE,
+                           "`index` and `test` exclude each other: `index` names the test samples, "
+                           "`test` says how many to choose")
+               : FDS_OK;
+}
+
 static fds_status read_players(making *m, fds_error *err) {
     const char *text = m->params->players;
     m->p->by_provider = text && strcmp(text, "providers") == 0;
@@ -96,9 +105,35 @@ static fds_status choose(const making *m, const fds_dataset *ds, size_t first, s
                 : fds__fail_nomem(err, count * sizeof **out);
 }
 
+/* The samples of the parameter index, in its order. */
+static fds_status take_named(making *m, fds_error *err) {
+    fds_problem *p = m->p;
+    p->has_named_tests = true;
+    TRY(fds__samples_list(m->params->index, &p->tests, &p->test_count, err));
+    for (size_t i = 0; i < p->test_count; i++)
+        if (p->tests[i] >= p->test->count)
+            return fds__fail(err, FDS_ERR_USAGE, "`index` %u: %s has samples 0 to %zu", p->tests[i],
+                             p->has_test_part ? "the test part" : "the data", p->test->count - 1);
+    return FDS_OK;
+}
+
+/* As many as the parameter test says, balanced by class. */
+static fds_status choose_balanced(making *m, size_t have, fds_error *err) {
+    fds_problem *p = m->p;
+    size_t count = (size_t)m->params->test, most = SIZE_MAX;
+    if (count > have)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`test` must be at most %zu, the size of the test part (got %zu)", have,
+                         count);
+    if (m->params->job == FDS__JOB_VALUE || m->params->job == FDS__JOB_BENCH)
+        most = usual(m, TESTS, QUICK_TESTS);
+    p->test_count = count ? count : MIN(most, have);
+    return choose(m, p->test, 0, p->test_count, &p->tests, err);
+}
+
 static fds_status choose_tests(making *m, fds_error *err) {
     fds_problem *p = m->p;
-    size_t count = (size_t)m->params->test, have = p->test->count, most = SIZE_MAX;
+    size_t have = p->test->count;
     if (!p->has_test_part) {
         TRY(count_set_aside(m, err));
         have = p->set_aside;
@@ -108,14 +143,7 @@ static fds_status choose_tests(making *m, fds_error *err) {
                              "learn from",
                              p->train->source, p->train->count, have);
     }
-    if (count > have)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "`test` must be at most %zu, the size of the test part (got %zu)", have,
-                         count);
-    if (m->params->job == FDS__JOB_VALUE || m->params->job == FDS__JOB_BENCH)
-        most = usual(m, TESTS, QUICK_TESTS);
-    p->test_count = count ? count : MIN(most, have);
-    TRY(choose(m, p->test, 0, p->test_count, &p->tests, err));
+    TRY(m->params->index ? take_named(m, err) : choose_balanced(m, have, err));
     p->test_labels = fds__alloc_zero(p->test_count, sizeof *p->test_labels);
     if (!p->test_labels)
         return fds__fail_nomem(err, p->test_count * sizeof *p->test_labels);
@@ -218,6 +246,18 @@ static fds_status make_players(making *m, fds_error *err) {
     return fds__players_labels(p->train, p->players, p->player_labels, err);
 }
 
+/* Samples of data without a test part must not belong to players. */
+static fds_status check_tests(const making *m, fds_error *err) {
+    const fds_problem *p = m->p;
+    for (size_t i = 0; p->has_named_tests && !p->has_test_part && i < p->test_count; i++)
+        if (fds__samples_has(p->samples, p->sample_count, p->tests[i]))
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "`index` %u: the sample belongs to a player, and sub-models that were "
+                             "trained on it would be tested on it; choose others",
+                             p->tests[i]);
+    return FDS_OK;
+}
+
 /* ---- warnings ---- */
 
 static void warn_of_providers(const making *m) {
@@ -255,15 +295,20 @@ static fds_status warn_of_classes(const making *m, fds_error *err) {
 /* ---- making one ---- */
 
 static fds_status make(making *m, fds_error *err) {
+    TRY(check_index(m, err));
     TRY(read_players(m, err));
     TRY(choose_tests(m, err));
     TRY(choose_samples(m, err));
+    TRY(check_tests(m, err));
     TRY(make_players(m, err));
     if (!m->events)
         return FDS_OK;
     TRY(warn_of_classes(m, err));
     warn_of_providers(m);
-    if (!m->p->has_test_part)
+    if (!m->p->has_test_part && m->p->has_named_tests)
+        fds__log(m->events, FDS_LOG_INFO,
+                 "the data has no test part: `index` counts all of its samples");
+    else if (!m->p->has_test_part)
         fds__log(m->events, FDS_LOG_INFO,
                  "the data has no test part: %zu samples are set aside for testing",
                  m->p->set_aside);
@@ -323,7 +368,8 @@ fds_status fds_problem_open(const fds_params *params, const fds_events *events, 
         return fds__fail(err, FDS_ERR_USAGE, "`data` is missing: name a fetched set or a path");
     fds_problem asked = {0};
     making m = {.p = &asked, .params = params};
-    TRY(read_players(&m, err)); /* before any reading */
+    TRY(check_index(&m, err)); /* before any reading */
+    TRY(read_players(&m, err));
     if (params->job == FDS__JOB_TRAIN)
         TRY(fds__params_check(params, "train", NULL, err));
     TRY(fds_data_open(params->data, params, events, &train, &test, err));
@@ -349,12 +395,12 @@ const fds_dataset *fds_problem_train(const fds_problem *p) { return p->train; }
 const fds_dataset *fds_problem_test(const fds_problem *p) { return p->test; }
 
 json_t *fds__problem_json(const fds_problem *p) {
-    return json_pack("{s:o, s:{s:s, s:I, s:I}, s:I, s:b, s:I}", "data",
-                     fds__json_string(p->train->source), "players", "kind",
-                     p->by_provider ? "providers" : "samples", "count",
-                     (json_int_t)fds_players_count(p->players), "samples",
-                     (json_int_t)p->sample_count, "tests", (json_int_t)p->test_count,
-                     "tests_set_aside", !p->has_test_part, "inputs", (json_int_t)p->input_count);
+    return json_pack(
+        "{s:o, s:{s:s, s:I, s:I}, s:I, s:b, s:I}", "data", fds__json_string(p->train->source),
+        "players", "kind", p->by_provider ? "providers" : "samples", "count",
+        (json_int_t)fds_players_count(p->players), "samples", (json_int_t)p->sample_count, "tests",
+        (json_int_t)p->test_count, "tests_set_aside", !p->has_test_part && !p->has_named_tests,
+        "inputs", (json_int_t)p->input_count);
 }
 
 const char *fds_problem_describe(const fds_problem *problem) {

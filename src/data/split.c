@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Choosing samples, balanced by class.
+ * Choosing samples: balanced by class, or by their numbers.
  *
  * Every sample has a random key that depends on (seed, sample) alone. Sorted by key, the samples of
  * a class have ranks 0, 1, 2, ... All samples sorted by (rank, key) form a list of which every
@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { MOST_NAMED = 1000000 }; /* samples of one list */
 
 typedef struct {
     uint64_t key;
@@ -66,4 +68,59 @@ fds_status fds_split_test(const fds_dataset *ds, size_t test_count, uint64_t see
             ds->source, test_count, ds->count - 1);
     TRY(fds__split_part(ds, 0, test_count, seed, test, err));
     return fds__split_part(ds, test_count, ds->count - test_count, seed, train, err);
+}
+
+/* ---- by number ---- */
+
+static fds_status fail_index(const char *text, fds_error *err) {
+    return fds__fail(
+        err, FDS_ERR_USAGE,
+        "`index` must be a number, a range such as 0..9, or several of them separated by commas "
+        "(got %.100s)",
+        text);
+}
+
+/* Reads a number from 0 to 2^32-1 at *at, and moves *at behind it. */
+static bool read_number(const char **at, uint64_t *out) {
+    size_t digits = strspn(*at, "0123456789");
+    if (digits < 1 || digits > 10)
+        return false;
+    *out = strtoull(*at, NULL, 10);
+    *at += digits;
+    return *out <= UINT32_MAX;
+}
+
+/* The caller frees *list after a failure too. */
+static fds_status read_list(const char *text, void **list, size_t *count, fds_error *err) {
+    size_t capacity = 0;
+    const char *at = text;
+    *count = 0;
+    do {
+        uint64_t first, last;
+        if (!read_number(&at, &first))
+            return fail_index(text, err);
+        last = first;
+        if (strncmp(at, "..", 2) == 0) {
+            at += 2;
+            if (!read_number(&at, &last) || last < first)
+                return fail_index(text, err);
+        }
+        if (*count + (last - first) >= MOST_NAMED)
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "`index` must name at most %d samples (got %.100s)", MOST_NAMED, text);
+        TRY(fds__grow(list, &capacity, *count + (size_t)(last - first) + 1, sizeof(uint32_t), err));
+        for (uint64_t i = first; i <= last; i++)
+            ((uint32_t *)*list)[(*count)++] = (uint32_t)i;
+    } while (*at++ == ',');
+    return at[-1] ? fail_index(text, err) : FDS_OK;
+}
+
+fds_status fds__samples_list(const char *text, uint32_t **out, size_t *count, fds_error *err) {
+    void *list = NULL;
+    fds_status status = read_list(text, &list, count, err);
+    if (status == FDS_OK)
+        *out = list;
+    else
+        fds__free(list);
+    return status;
 }

@@ -35,7 +35,7 @@ static fds_status check_folder(const char *dir, fds_error *err) {
         is_ours |= strcmp(names[i], SETTINGS) == 0;
     fds_status status = FDS_OK;
     if (!is_ours)
-        status = fds__fail(err, FDS_ERR_USAGE,
+        status = fds__fail(err, FDS_ERR_CONFLICT,
                            "%s holds \"%.100s\" but no " SETTINGS
                            ": it is not the folder of a case; use another folder",
                            dir, names[0]);
@@ -157,7 +157,7 @@ fds_status eval_folder_settle(const eval_game *g, fds_error *err) {
     fds_status status = is_new ? fds__json_write(g->dir, SETTINGS, now, err)
                                : fds__json_read(path, MAX_BYTES, &before, err);
     if (status == FDS_OK && !is_new && fds__json_difference(before, now, "case", text, sizeof text))
-        status = fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one",
+        status = fds__fail(err, FDS_ERR_CONFLICT, "%s: %s; use another folder, or remove this one",
                            path, text);
     json_decref(before);
     json_decref(now);

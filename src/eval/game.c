@@ -41,9 +41,7 @@ void eval_game_free(eval_game *g) {
 static fds_status make_utility(eval_game *g, eval_utility which, fds_error *err) {
     fds_params params = fds__params_default(FDS__JOB_VALUE);
     eval_set_params(g, &params);
-    fds__utility_params p = fds__utility_params_of(g->problem, &params, names[which]);
-    if (which == EVAL_UTILITY_CONVERGED) /* fds trains all its sub-models at beta times lr */
-        p.train.lr = fds__decimal_product(p.train.lr, p.beta);
+    const fds__utility_params p = fds__utility_params_of(g->problem, &params, names[which]);
     return fds__utility_of(g->problem, &p, (unsigned)params.threads, &g->sides[which].utility, err);
 }
 

@@ -203,6 +203,7 @@ static fds_status fill_utilities(fit *f, fds_error *err) {
     fds_table_cost need;
     TRY(train_all(f, err));
     TRY(save_service(f, err));
+    TRY(fds__run_lists_write(f->dir, s, f->utility, &f->plans, err));
     TRY(fds_table_estimate(f->table, f->plans.all, s->threads, &need, err));
     f->report.sub_models = need.coalitions;
     TRY(fds_table_view_create(f->table, f->plans.plan, NULL, false, s->threads, &f->view, err));

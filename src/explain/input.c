@@ -8,10 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CHUNK = 64, /* inputs between two reports of progress, which may cancel */
-    MOST_INPUTS = 1000000,
-};
+enum { CHUNK = 64 }; /* inputs between two reports of progress, which may cancel */
 
 struct fds_input {
     const fds_dataset *ds;
@@ -138,50 +135,6 @@ fds_status fds_input_samples(const fds_run *run, const fds_dataset *ds, const ui
 
 /* ---- samples of the run's own data ---- */
 
-static fds_status fail_index(const char *text, fds_error *err) {
-    return fds__fail(
-        err, FDS_ERR_USAGE,
-        "`index` must be a number, a range such as 0..9, or several of them separated by commas "
-        "(got %.100s)",
-        text);
-}
-
-/* Reads a number from 0 to 2^32-1 at *at, and moves *at behind it. */
-static bool read_number(const char **at, uint64_t *out) {
-    size_t digits = strspn(*at, "0123456789");
-    if (digits < 1 || digits > 10)
-        return false;
-    *out = strtoull(*at, NULL, 10);
-    *at += digits;
-    return *out <= UINT32_MAX;
-}
-
-/* The samples of "3,5..9"; the caller frees *list after a failure too. */
-static fds_status list_samples(const char *text, void **list, size_t *count, fds_error *err) {
-    size_t capacity = 0;
-    const char *at = text;
-    *count = 0;
-    do {
-        uint64_t first, last;
-        if (!read_number(&at, &first))
-            return fail_index(text, err);
-        last = first;
-        if (strncmp(at, "..", 2) == 0) {
-            at += 2;
-            if (!read_number(&at, &last) || last < first)
-                return fail_index(text, err);
-        }
-        if (*count + (last - first) >= MOST_INPUTS)
-            return fds__fail(err, FDS_ERR_USAGE,
-                             "`index` must name at most %d samples (got %.100s)", MOST_INPUTS,
-                             text);
-        TRY(fds__grow(list, &capacity, *count + (size_t)(last - first) + 1, sizeof(uint32_t), err));
-        for (uint64_t i = first; i <= last; i++)
-            ((uint32_t *)*list)[(*count)++] = (uint32_t)i;
-    } while (*at++ == ',');
-    return at[-1] ? fail_index(text, err) : FDS_OK;
-}
-
 /* The data that the run was fitted on, where it is now. */
 static fds_status open_data(const fds_run *run, const fds_params *params, const fds_events *events,
                             fds_dataset *parts[2], fds_error *err) {
@@ -212,12 +165,12 @@ static fds_status fill_numbered(fds_input *in, const fds_run *run, const fds_par
 
 fds_status fds_input_open(const fds_run *run, const fds_params *params, const fds_events *events,
                           fds_input **out, fds_error *err) {
-    void *index = NULL;
+    uint32_t *index = NULL;
     size_t count;
     fds_input *in = NULL;
     if (!params->index)
         return fds__fail(err, FDS_ERR_USAGE, "nothing to explain: give an image or `index`");
-    fds_status status = list_samples(params->index, &index, &count, err);
+    fds_status status = fds__samples_list(params->index, &index, &count, err);
     if (status == FDS_OK)
         status = create(count, &in, err);
     if (status == FDS_OK)

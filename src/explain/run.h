@@ -130,19 +130,23 @@ json_t *fds__fit_seconds_json(const double seconds[FDS__FIT_STAGES]); /* NULL: o
 fds_status fds__run_record_describe(const fds__fit_settings *settings, const fds_problem *problem,
                                     const fds_params *params, const fds_groups *groups,
                                     const fds_utility *utility, json_t **out, fds_error *err);
-/* Whether dir has a run.json with the same description: *is_there, *is_done. FDS_ERR_USAGE, with the
- * difference, for another description, and for a folder with other contents. A damaged run.json is
+/* Whether dir has a run.json with the same description: *is_there, *is_done. FDS_ERR_CONFLICT, with
+ * the difference, for another description, and for a folder with other contents. A damaged run.json is
  * logged to events and counts as one of an incomplete run. */
 fds_status fds__run_record_compare(const char *dir, const json_t *description,
                                    const fds_events *events, bool *is_there, bool *is_done,
                                    fds_error *err);
+/* Writes which samples and coalitions train and validate, and the initial network. */
+fds_status fds__run_lists_write(const char *dir, const fds__fit_settings *settings,
+                                const fds_utility *utility, const fds__fit_plans *plans,
+                                fds_error *err);
 /* Writes run.json; report NULL: not complete yet. */
 fds_status fds__run_record_write(const char *dir, const json_t *description,
                                  const fds__fit_settings *settings, const fds__fit_report *report,
                                  const fds_ls_report *strengths, fds_error *err);
 /* FDS_ERR_NOT_FOUND: there is no run; FDS_ERR_USAGE: it is not complete. */
 fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err);
-/* Whether the files that answers depend on are as the fit left them. */
+/* Whether the files with checksums are as the fit left them. */
 fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err);
 void fds__run_record_free(fds__run_record *record);
 

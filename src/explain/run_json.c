@@ -17,7 +17,7 @@
  *   machine           version, threads, those that the explainer was trained with, and
  *                     instruction sets; not part of the settings
  *   results           fds__fit_report, the strengths of the least squares, and the sha256 of the
- *                     files that answers depend on; only when complete
+ *                     other files; only when complete
  *   checksum          of all above
  */
 #include "explain/run.h"
@@ -136,6 +136,14 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
 
 /* ---- writing ---- */
 
+fds_status fds__run_lists_write(const char *dir, const fds__fit_settings *s,
+                                const fds_utility *utility, const fds__fit_plans *plans,
+                                fds_error *err) {
+    TRY(fds__export_samples(dir, utility, "training", s->validation_inputs, err));
+    TRY(fds__export_initial(dir, utility, err));
+    return fds__export_coalitions(dir, plans->plan, plans->validation, err);
+}
+
 json_t *fds__fit_seconds_json(const double seconds[FDS__FIT_STAGES]) {
     json_t *object = json_object();
     bool is_whole = object;
@@ -157,9 +165,11 @@ static json_t *describe_results(const fds__fit_report *r, const fds_ls_report *s
                      strengths->explained);
 }
 
-/* Files that answers depend on, where they are part of the run. */
-static const char *const kept[] = {FDS__RUN_SERVICE, FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS,
-                                   FDS__RUN_ERRORS};
+/* Files with checksums, where they are part of the run: what answers depend on, and what says how the
+ * sub-models were trained. */
+static const char *const kept[] = {FDS__RUN_SERVICE,      FDS__RUN_EXPLAINER,  FDS__RUN_PLAYERS,
+                                   FDS__RUN_ERRORS,       FDS__EXPORT_SAMPLES, FDS__EXPORT_INITIAL,
+                                   FDS__EXPORT_COALITIONS};
 
 static fds_status file_sha256(const char *dir, const char *name, char path[FDS__PATH_MAX],
                               char hex[65], fds_error *err) {
@@ -262,7 +272,7 @@ static fds_status check_folder(const char *dir, fds_error *err) {
     TRY(fds__dir_list(dir, &names, &count, err));
     fds_status status = FDS_OK;
     if (count > 1 || (count && strcmp(names[0], FDS__RUN_TABLE) != 0))
-        status = fds__fail(err, FDS_ERR_USAGE,
+        status = fds__fail(err, FDS_ERR_CONFLICT,
                            "%s holds \"%.100s\" but no run: name an empty folder or a new one", dir,
                            names[0]);
     fds__dir_list_free(names, count);
@@ -307,8 +317,8 @@ fds_status fds__run_record_compare(const char *dir, const json_t *description,
     if (!is_whole)
         return fds__fail_json(err);
     if (differs)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one", path,
-                         text);
+        return fds__fail(err, FDS_ERR_CONFLICT, "%s: %s; use another folder, or remove this one",
+                         path, text);
     return FDS_OK;
 }
 

@@ -171,8 +171,6 @@ static void settle_utility(fds__fit_settings *s, const fds_problem *problem, con
         snprintf(s->kind, sizeof s->kind, "retrain:%llu",
                  (unsigned long long)(p->epochs ? p->epochs : EPOCHS));
     s->utility = fds__utility_params_of(problem, p, NULL);
-    if (strcmp(s->kind, "retrain") == 0)
-        s->utility.train.lr = fds__decimal_product(s->utility.train.lr, s->utility.beta);
 }
 
 /* ---- mistakes ---- */

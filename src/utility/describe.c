@@ -70,8 +70,8 @@ static fds_status compare(const char *path, const json_t *table, const fds_utili
                              json_object_get(now, "parameters"), "table", text, sizeof text) ||
         fds__json_difference(table, now, "table", text, sizeof text);
     json_decref(now);
-    return differs ? fds__fail(err, FDS_ERR_USAGE, "%s: %s; use another folder, or remove this one",
-                               path, text)
+    return differs ? fds__fail(err, FDS_ERR_CONFLICT,
+                               "%s: %s; use another folder, or remove this one", path, text)
                    : FDS_OK;
 }
 

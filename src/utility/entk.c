@@ -14,7 +14,8 @@
  *
  * Where a small network cannot distinguish all samples, K_SS has eigenvalues of 0, which rounding to
  * single precision may make less than -1e-6. The ridge is then the first of 1e-5, 1e-4, ... with
- * half of which the matrix of all samples, and so that of every coalition, is positive definite. */
+ * half of which the matrix of all samples, and so that of every coalition, is positive definite. The
+ * parameters of the table record it. */
 #include "utility/utility.h"
 
 #include <math.h>
@@ -80,14 +81,14 @@ fds_status fds__entk_create(fds__utility_making *making, fds_error *err) {
     TRY(NEW(floats, n * MAX(n, m), err));
     fds_status status = fds__retrain_network(making, making->number, &net, &weights, err);
     if (status == FDS_OK)
+        status = fill(r, net, weights, floats, err);
+    if (status == FDS_OK)
         status = fds__utility_about(making->about,
                                     json_pack("{s:s, s:s, s:f, s:I}", "similarity",
                                               "tangent kernel, mean over outputs", "network",
-                                              fds_net_text(net), "ridge", RIDGE, "seed",
+                                              fds_net_text(net), "ridge", r->ridge, "seed",
                                               (json_int_t)making->params->train.seed),
                                     err);
-    if (status == FDS_OK)
-        status = fill(r, net, weights, floats, err);
     fds_net_free(net);
     return status;
 }

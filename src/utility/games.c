@@ -96,10 +96,6 @@ fds_status fds__check_training(const fds_params *params, const char *kind, bool 
     if (wrong)
         return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply: %s%s trains no network", wrong,
                          kind ? "`utility` " : "method ", kind ? kind : params->method);
-    if (fds__is_given(params, beta) && kind && strcmp(kind, "retrain") == 0)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "`beta` needs `utility` retrain:K; retrain trains at the learning rate itself");
     return FDS_OK;
 }
 
@@ -194,6 +190,16 @@ static bool has_files(const char *path) {
     return count > 0;
 }
 
+/* Whoever has the table knows whose answers it has, and for which samples. */
+static fds_status export_game(const fds__game *g, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, g->dir, FDS__EXPORT_SAMPLES, err));
+    if (fds__path_exists(path))
+        return FDS_OK;
+    TRY(fds__export_initial(g->dir, g->utility, err));
+    return fds__export_samples(g->dir, g->utility, "test", 0, err);
+}
+
 void fds__game_close(fds__game *g) {
     fds_table_free(g->table);
     fds_utility_free(g->utility);
@@ -217,7 +223,8 @@ fds_status fds__game_open(fds__game *g, const fds_problem *problem, const fds_pa
         TRY(make_temporary(table, g->dir, err));
         g->is_temporary = true;
     }
-    return fds_table_open(g->dir, g->utility, store, events, &g->table, err);
+    TRY(fds_table_open(g->dir, g->utility, store, events, &g->table, err));
+    return g->is_temporary ? FDS_OK : export_game(g, err);
 }
 
 /* ---- the estimate ---- */

@@ -32,15 +32,14 @@ fds_train_params fds__retrain_training(const fds__utility_params *params, uint32
     fds_train_params train = params->train;
     train.converge = !number;
     train.epochs = number ? number : CONVERGE_EPOCHS;
-    if (number)
-        train.lr = fds__decimal_product(train.lr, params->beta);
+    train.lr = fds__decimal_product(train.lr, params->beta);
     return train;
 }
 
 fds_status fds__retrain_check(const fds__utility_params *params, uint32_t number, fds_error *err) {
     if (!params->network)
         return fds__fail(err, FDS_ERR_USAGE, "retraining takes a network, for example \"lenet5\"");
-    if (number && !(params->beta > 0 && isfinite(params->beta)))
+    if (!(params->beta > 0 && isfinite(params->beta)))
         return fds__fail(err, FDS_ERR_USAGE, "beta must be above 0 (got %g)", (double)params->beta);
     fds_train_params train = params->train;
     train.epochs = 1; /* the caller's number is not used */

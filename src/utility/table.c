@@ -99,7 +99,7 @@ static fds_status check_segments(fds_table *table, char **names, size_t count,
 
 /* ---- opening ---- */
 
-/* FDS_ERR_USAGE for a folder that has files, but no table.json. */
+/* FDS_ERR_CONFLICT for a folder that has files, but no table.json. */
 static fds_status list_folder(const char *dir, char ***names, size_t *count, bool *is_new,
                               fds_error *err) {
     TRY(fds__dir_list(dir, names, count, err));
@@ -109,7 +109,7 @@ static fds_status list_folder(const char *dir, char ***names, size_t *count, boo
             return FDS_OK;
     if (*is_new)
         return FDS_OK;
-    fds_status status = fds__fail(err, FDS_ERR_USAGE,
+    fds_status status = fds__fail(err, FDS_ERR_CONFLICT,
                                   "%s has \"%.100s\" but no table.json: it is not a table of "
                                   "utilities; choose another folder",
                                   dir, (*names)[0]);

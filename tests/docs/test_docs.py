@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documents agree with the tree and with the command: links, commands, options, files.
+"""The documents agree with the tree and with the command: links, commands, options, files, programs.
 
 usage: test_docs.py FDS
 Prints TAP. Needs nothing but Python's standard library.
@@ -113,6 +113,17 @@ def lines_that_can_be_broken_are_not_too_long():
     name_all([f"{at(page, number)}: {len(line)} columns" for page in PAGES
               for number, line, is_code in lines_of(page)
               if len(line) > WIDTH and not line.startswith("fds " if is_code else "|")])
+
+
+@test
+def programs_of_the_definitions_compute_what_they_say():
+    """Those of a page use the ones before them, and game.md's."""
+    known = {}
+    for name in ("game.md", "baselines.md"):
+        text = (ROOT / "docs" / name).read_text()
+        for program in re.findall(r"```python\n(.*?)```", text, re.S):
+            exec(compile(program, name, "exec"), known)
+    assert known["ame"](0, 3, 5) and known["normal"](known["philox"](0, 11))
 
 
 sys.exit(main())

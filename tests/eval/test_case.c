@@ -199,7 +199,7 @@ static void other_settings_are_refused_by_name(void **state) {
     const trial good = t;
 #define REFUSED(change, part)           \
     (t = good, trial_point(&t), change, \
-     expect_failure(try_case(&t, dir, &err), FDS_ERR_USAGE, &err, part))
+     expect_failure(try_case(&t, dir, &err), FDS_ERR_CONFLICT, &err, part))
     REFUSED(t.params.seed = 5, "settings.seed is 4 in the case, 5 now");
     REFUSED(t.params.coalitions = 80, "settings.coalitions is 60 in the case, 80 now");
     REFUSED(t.params.permutations = 30, "settings.permutations is 20");
@@ -253,7 +253,8 @@ static void mistakes_leave_no_folder(void **state) {
     t = good;
     trial_point(&t);
     scratch_write(scratch_path("letter.txt"), "dear", 4);
-    expect_failure(try_case(&t, scratch, &err), FDS_ERR_USAGE, &err, "holds \"letter.txt\" but no");
+    expect_failure(try_case(&t, scratch, &err), FDS_ERR_CONFLICT, &err,
+                   "holds \"letter.txt\" but no");
     assert_int_equal(scratch_entries(), 1);
     trial_free(&t);
 }

@@ -25,8 +25,6 @@ static void reference_open(reference *h, const trial *t, const char *kind) {
     p.kind = kind;
     p.network = "fc:classes";
     p.train.seed = t->params.seed;
-    if (strcmp(kind, "retrain") == 0)
-        p.train.lr = 1e-3f;
     expect_ok(fds__utility_create(&p, t->train, t->players, t->test, t->tests, TESTED, 1,
                                   &h->utility, &err),
               &err);

@@ -292,7 +292,7 @@ static void other_settings_are_refused_by_name(void **state) {
         fds_error err = {0};
         t = task_make("afds");
         cases[i].change(&t);
-        expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_USAGE, &err,
+        expect_failure(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_CONFLICT, &err,
                        cases[i].words);
         expect_in(err.text, "run.json: ");
         sha256_of(scratch_path("run/run.json"), after);
@@ -659,7 +659,7 @@ static void a_folder_of_others_is_left_alone(void **state) {
         sha256_of(path, before);
         size_t entries = count_all();
         fds_status status = try_fit(&t, scratch_path("mine"), NULL, &err);
-        assert_true(status == FDS_ERR_USAGE || status == FDS_ERR_FORMAT);
+        assert_true(status == FDS_ERR_CONFLICT || status == FDS_ERR_FORMAT);
         expect_in(err.text, cases[i].words);
         assert_int_equal(count_all(), entries);
         sha256_of(path, after);

@@ -119,7 +119,9 @@ COMMANDS = [
     Command("group-file-gfds-plus", SHOPS + "--players providers --group regions.csv "
             "--sampler gfds+"),
     # ---- what a coalition's samples become ----
-    Command("value-retrain", MLP + "--value retrain --lr 0.001"),
+    Command("value-retrain", MLP + "--value retrain --lr 0.001",
+            # all sub-models are trained at beta = 10 times lr now
+            new=MLP + "--utility retrain --lr 0.0001"),
     Command("value-retrain-3", MLP + "--value retrain:3 --lr 0.0005 --beta 4 --batch 5"),
     Command("value-retrain-sgd", MLP + "--value retrain:3 --optimizer sgd --lr 0.01 --beta 2"),
     Command("value-knn", KERNEL + "--value knn:3"),

@@ -192,6 +192,10 @@ static void the_ridge_is_above_the_rounding(void **state) {
     p.network = "logistic";
     fds_utility *value = make_value(&g, &p, 1);
     assert_true(fds__utility_regression(value)->ridge > 1e-6);
+    json_t *about = json_loads(fds_utility_get_info(value).text, 0, NULL);
+    assert_true(json_real_value(json_object_get(about, "ridge")) ==
+                fds__utility_regression(value)->ridge); /* the table records it */
+    json_decref(about);
     eval(value, 0, everyone(&g), probs);
     for (size_t i = 0; i < 9; i++) /* scores near 0 and 1, not what rounding makes of them */
         assert_true(probs[i] > 0.1f && probs[i] < 0.9f);

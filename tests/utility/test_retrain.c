@@ -20,7 +20,7 @@ static void service_answers(const game *g, const fds__utility_params *p, uint32_
     fds_train_params train = p->train;
     train.converge = epochs == 0;
     train.epochs = epochs ? epochs : 1000;
-    train.lr = epochs ? 0.01f : train.lr; /* 10 times 0.001 */
+    train.lr = 0.01f; /* 10 times 0.001 */
     fds_model *model = NULL;
     fds_error err;
     expect_ok(fds_model_train(g->train, index, count, p->network, &train, NULL, &model, NULL, &err),

@@ -334,19 +334,19 @@ static void other_parameters_are_refused_by_name(void **state) {
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         snprintf(kept.text, sizeof kept.text, "%s", cases[i].text);
-        expect_open("t", FDS_ERR_USAGE, cases[i].message);
-        expect_open("t", FDS_ERR_USAGE, "use another folder, or remove this one");
-        expect_open("t", FDS_ERR_USAGE, scratch_path("t"));
+        expect_open("t", FDS_ERR_CONFLICT, cases[i].message);
+        expect_open("t", FDS_ERR_CONFLICT, "use another folder, or remove this one");
+        expect_open("t", FDS_ERR_CONFLICT, scratch_path("t"));
     }
     fake_make(&kept, PLAYERS + 1, INPUTS, CLASSES, 1);
-    expect_open("t", FDS_ERR_USAGE, "players is 7 in the table, 8 now");
+    expect_open("t", FDS_ERR_CONFLICT, "players is 7 in the table, 8 now");
     fake_make(&kept, PLAYERS, INPUTS + 1, CLASSES, 1);
-    expect_open("t", FDS_ERR_USAGE, "inputs is 3 in the table, 4 now");
+    expect_open("t", FDS_ERR_CONFLICT, "inputs is 3 in the table, 4 now");
     fake_make(&kept, PLAYERS, INPUTS, CLASSES + 1, 1);
-    expect_open("t", FDS_ERR_USAGE, "classes is 2 in the table, 3 now");
+    expect_open("t", FDS_ERR_CONFLICT, "classes is 2 in the table, 3 now");
     fake_make(&kept, PLAYERS, INPUTS, CLASSES, 1);
     kept_store = FDS_STORE_F16;
-    expect_open("t", FDS_ERR_USAGE, "store is \"f32\" in the table, \"f16\" now");
+    expect_open("t", FDS_ERR_CONFLICT, "store is \"f32\" in the table, \"f16\" now");
     kept_store = FDS_STORE_F32;
     snprintf(kept.text, sizeof kept.text, "not JSON");
     expect_open("t", FDS_ERR_FORMAT, "not JSON");
@@ -392,7 +392,7 @@ static void a_folder_that_is_no_table_is_left_alone(void **state) {
     assert_int_equal(mkdir(scratch_path("t"), 0777), 0);
     scratch_write(scratch_path("t/notes.txt"), "mine", 4);
     take(&before, "t");
-    expect_open("t", FDS_ERR_USAGE, "has \"notes.txt\" but no table.json");
+    expect_open("t", FDS_ERR_CONFLICT, "has \"notes.txt\" but no table.json");
     expect_same(&before, "t");
     drop(&before);
     scratch_write(scratch_path("file"), "mine", 4);
