@@ -359,6 +359,9 @@ FDS_API fds_status fds_input_samples(const fds_run *run, const fds_dataset *ds,
 /* Samples of the run's own data, as the parameters "index" and "data" say. */
 FDS_API fds_status fds_input_open(const fds_run *run, const fds_params *params,
                                   const fds_events *events, fds_input **out, fds_error *err);
+/* Inputs first .. first+count-1 of another, which must outlive them. */
+FDS_API fds_status fds_input_part(const fds_input *input, size_t first, size_t count,
+                                  fds_input **out, fds_error *err);
 FDS_API void fds_input_free(fds_input *input);
 FDS_API size_t fds_input_count(const fds_input *input);
 
