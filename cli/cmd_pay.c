@@ -301,6 +301,8 @@ static fds_status check(const cli_args *args, job *j, fds_error *err) {
         *j->carry = 0;
     else
         CLI_TRY(cli_check_output("--carry", j->carry, ".json", args, err));
+    if (args->output && strcmp(args->output, j->carry) == 0)
+        return cli_fail(err, FDS_ERR_USAGE, "-o and --carry: %s cannot be both", j->carry);
     CLI_TRY(fds_params_get(args->params, "summary", summary, sizeof summary, err));
     CLI_TRY(fds_params_get(args->params, "by", j->by, sizeof j->by, err));
     j->is_summary = strcmp(summary, "true") == 0;

@@ -284,6 +284,8 @@ static void add_up(const fds__payees *payees, const fds_result *r, size_t k, dou
 }
 
 fds_status fds_payer_foresee(fds_payer *p, const fds_result *r, fds_error *err) {
+    if (p->path)
+        return fds__fail(err, FDS_ERR_USAGE, "`carry`: there is no end to foresee");
     TRY(meet(p, r, err));
     size_t n = p->total->payees->count;
     OWNED double *values = NULL;

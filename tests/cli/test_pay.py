@@ -379,6 +379,7 @@ def mistakes_are_answered_before_any_work():
             (["--amount", 1, "--by", "groups"], 'did you mean "group"?'),
             (["--amount", 1, "-o", "p.npy"], ".csv, .json or .jsonl"),
             (["--amount", 1, "--carry", "c.txt"], "--carry c.txt", ".json"),
+            (["--amount", 1, "--carry", "c.json", "-o", "c.json"], "-o and --carry"),
             (["--amount", 1, "--json", "--jsonl"], "--json and --jsonl"),
             (["--amount", 1, "--all", "--top", 3], "--all")):
         refused(["pay", "run", "--index", 0, *args], 2, "fds pay: ", *phrases)

@@ -368,6 +368,9 @@ static void a_carry_of_other_payments_is_refused(void **state) {
     char path[512];
     snprintf(path, sizeof path, "%s", scratch_path("carry.json"));
     fds_payer *payer = carrying(path, "0.01", "player");
+    fds_result *one = some(0, 1);
+    assert_int_equal(fds_payer_foresee(payer, one, &err), FDS_ERR_USAGE);
+    fds_result_free(one);
     pay_some(payer, 0, 3);
     expect_ok(fds_payer_finish(payer, &err), &err);
     fds_payer *second = NULL; /* while the first one is at it */
