@@ -13,7 +13,12 @@
 #include <time.h>
 
 enum { TOP = 10, MONEY_SIZE = 32, LEAST_MONEY = 9, MOST_PAYEE = 30 };
-enum { BLOCK = 256, MOST_KEPT = 1 << 20 /* values */, FEW_UNITS = 1000 };
+enum {
+    BLOCK = 256,
+    MOST_KEPT = 1 << 20, /* values, and what a prediction takes besides */
+    EACH_KEPT = 8,
+    FEW_UNITS = 1000
+};
 
 static const cli_option own[] = {
     CLI_OWN('o', "output", output, "FILE",
@@ -210,9 +215,10 @@ static fds_status foresee(job *j, fds_error *err) {
     for (size_t b = 0; b < j->blocks; b++) {
         fds_result *answers;
         CLI_TRY(explain(j, b, &answers, err));
-        size_t values = fds_result_predictions(answers) * fds_result_players(answers);
+        j->kept_values +=
+            fds_result_predictions(answers) * (fds_result_players(answers) + EACH_KEPT);
         fds_status status = fds_payer_foresee(j->payer, answers, err);
-        if (status == FDS_OK && (j->kept_values += values) <= MOST_KEPT)
+        if (status == FDS_OK && j->kept_values <= MOST_KEPT)
             j->kept[b] = answers;
         else
             fds_result_free(answers);
