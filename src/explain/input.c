@@ -159,8 +159,8 @@ fds_status fds_input_part(const fds_input *whole, size_t first, size_t count, fd
                           fds_error *err) {
     fds_input *in = NULL;
     if (!count || first > whole->count || count > whole->count - first)
-        return fds__fail(err, FDS_ERR_USAGE, "inputs %zu to %zu: there are %zu", first,
-                         first + count, whole->count);
+        return fds__fail(err, FDS_ERR_USAGE, "%zu inputs from number %zu: there are %zu", count,
+                         first, whole->count);
     fds_status status = create(count, &in, err);
     if (status == FDS_OK)
         status = fill_part(in, whole, first, err);
