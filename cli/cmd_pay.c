@@ -28,6 +28,12 @@ static const cli_option own[] = {
     CLI_OWN(0, "jsonl", jsonl, NULL, "print a line of JSON for each input, and one of totals"),
 };
 
+/* Progress of a pass: inputs that it has explained, and those that it must. */
+typedef struct {
+    size_t done, total;
+    double start_s;
+} pass;
+
 typedef struct {
     const cli_args *args;
     fds_run *run;
@@ -35,9 +41,9 @@ typedef struct {
     size_t inputs, blocks;
     fds_payer *payer;
     fds_result **kept; /* (blocks) answers of the first pass, or NULL each */
-    size_t kept_values;
-    fds_result *last;          /* answers that are being paid, or were paid last */
-    size_t block;              /* that is being explained */
+    size_t kept_inputs, kept_size;
+    fds_result *last; /* answers that are being paid, or were paid last */
+    pass pass;
     double seconds;            /* of explaining */
     char by[16], currency[16]; /* currency: " USD", or empty */
     size_t top, *order;        /* order (payees) */
@@ -98,7 +104,8 @@ static void print_shares(const job *j, const fds_payment *p, size_t k) {
         else
             printf("%4zu  %s", rank + 1, cli_name(fds_payment_payee(p, who), named, name));
         rest -= fds_payment_share(p, k, who);
-        printf("  %9.6f  %*s", fds_payment_value(p, k, who), width,
+        double value = fds_payment_value(p, k, who);
+        printf("  %9.*f  %*s", fabs(value) < 99 ? 6 : 3, value, width, /* sums may be large */
                money(j, fds_payment_share(p, k, who), text));
         print_error(p, k, who);
         putchar('\n');
@@ -173,24 +180,25 @@ static bool print_text(void *user, const char *text, size_t size) {
 
 /* ---- answers, block by block ---- */
 
-/* Of a block as of the whole. */
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Of a block as of the whole pass. */
 static bool on_progress(void *user, const fds_progress *progress) {
     const job *j = user;
     fds_progress whole = *progress;
-    whole.done += (uint64_t)j->block * BLOCK;
-    whole.total = j->inputs;
+    whole.done += j->pass.done;
+    whole.total = j->pass.total;
+    whole.elapsed_s = now_s() - j->pass.start_s;
     return j->args->events->progress(j->args->events->user, &whole);
 }
 
 static void on_log(void *user, fds_log_level level, const char *text) {
     const job *j = user;
     j->args->events->log(j->args->events->user, level, text);
-}
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static fds_status explain(job *j, size_t block, fds_result **out, fds_error *err) {
@@ -200,9 +208,9 @@ static fds_status explain(job *j, size_t block, fds_result **out, fds_error *err
     CLI_TRY(j->input ? fds_input_part(j->input, first, count, &part, err)
                      : fds_input_pictures(j->run, j->args->more + first, count, &part, err));
     double start_s = now_s();
-    j->block = block;
     fds_status status = fds_run_explain(j->run, part, j->args->params, &events, out, err);
     j->seconds += now_s() - start_s;
+    j->pass.done += count;
     fds_input_free(part);
     return status;
 }
@@ -212,16 +220,19 @@ static fds_status foresee(job *j, fds_error *err) {
     j->kept = cli_alloc(j->blocks, sizeof *j->kept, err);
     if (!j->kept)
         return FDS_ERR_NOMEM;
+    j->pass = (pass){.total = j->inputs, .start_s = now_s()};
     for (size_t b = 0; b < j->blocks; b++) {
         fds_result *answers;
         CLI_TRY(explain(j, b, &answers, err));
-        j->kept_values +=
-            fds_result_predictions(answers) * (fds_result_players(answers) + EACH_KEPT);
+        size_t count = fds_result_predictions(answers);
+        j->kept_size += count * (fds_result_players(answers) + EACH_KEPT);
         fds_status status = fds_payer_foresee(j->payer, answers, err);
-        if (status == FDS_OK && j->kept_values <= MOST_KEPT)
+        if (status == FDS_OK && j->kept_size <= MOST_KEPT) {
             j->kept[b] = answers;
-        else
+            j->kept_inputs += count;
+        } else {
             fds_result_free(answers);
+        }
         CLI_TRY(status);
     }
     return FDS_OK;
@@ -270,6 +281,7 @@ static fds_status work(job *j, fds_error *err) {
     CLI_TRY(open_job(j, err));
     if (!*j->carry)
         CLI_TRY(foresee(j, err));
+    j->pass = (pass){.total = j->inputs - j->kept_inputs, .start_s = now_s()};
     for (size_t b = 0; b < j->blocks; b++)
         CLI_TRY(pay_block(j, b, err));
     if (j->has_text)
@@ -332,7 +344,7 @@ const cli_command cli_pay = {
     .takes_more = true,
     .missing = "name the folder that fds fit made, for example: fds pay mnist.run --index 0 "
                "--amount 100.00",
-    .usage = "RUN (IMAGE... | --index WHICH) (--amount | --total) MONEY [options]",
+    .usage = "RUN (IMAGE... | --index WHICH) --amount MONEY [options]",
     .summary = "divide money for predictions among players or providers",
     .about =
         "Divides an amount of money for each input in proportion to the values of fds explain. The "

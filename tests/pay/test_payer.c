@@ -437,58 +437,60 @@ static void a_damaged_carry_is_refused(void **state) {
 
 /* ---- faults ---- */
 
-static fds_status pay_whole(const char *path, const char *carry, fds_error *err) {
+static fds_status pay_whole(const fds_result *r, const char *path, const char *carry,
+                            fds_error *err) {
     fds_params *params = fds_params_create("pay");
     fds_payer *payer = NULL;
-    fds_result *r = NULL;
     fds_status status = params ? fds_params_set(params, "amount", "0.01", err) : FDS_ERR_NOMEM;
-    if (!params)
-        fds__fail_nomem(err, 1);
     if (status == FDS_OK)
         status = fds_params_set(params, "carry", carry, err);
     if (status == FDS_OK)
         status = fds_payer_create(params, 2, &payer, err);
     if (status == FDS_OK)
         status = fds_payer_save(payer, path, err);
-    if (status == FDS_OK) {
-        r = some(0, 2);
+    if (status == FDS_OK)
         status = fds_payer_pay(payer, r, NULL, err);
-    }
     if (status == FDS_OK)
         status = fds_payer_finish(payer, err);
-    fds_result_free(r);
     fds_payer_free(payer);
     fds_params_free(params);
     return status;
 }
 
-static void failing_files_leave_carry_and_payments_whole(void **state) {
-    (void)state;
+/* Makes every call of a kind fail in turn. */
+static void fail_each(fds__fault_kind kind, const fds_result *r) {
     fds_error err = {0};
-    char path[512], carry[512], old[4096];
+    char path[512], carry[512];
     size_t size;
     snprintf(path, sizeof path, "%s", scratch_path("p.csv"));
     snprintf(carry, sizeof carry, "%s", scratch_path("carry.json"));
-    expect_ok(pay_whole(path, carry, &err), &err);
-    char *text = scratch_read(carry, &size);
-    snprintf(old, sizeof old, "%s", text);
-    free(text);
-    fds__fault_arm(FDS__FAULT_IO, 0);
-    expect_ok(pay_whole(path, carry, &err), &err);
-    uint64_t calls = fds__fault_arm(FDS__FAULT_IO, 0);
+    expect_ok(pay_whole(r, path, carry, &err), &err);
+    char *old = scratch_read(carry, &size);
+    fds__fault_arm(kind, 0);
+    expect_ok(pay_whole(r, path, carry, &err), &err);
+    uint64_t calls = fds__fault_arm(kind, 0);
     assert_true(calls > 10);
     for (uint64_t n = 1; n <= calls; n++) {
-        scratch_write(carry, old, strlen(old));
-        fds__fault_arm(FDS__FAULT_IO, n);
-        fds_status status = pay_whole(path, carry, &err);
-        fds__fault_arm(FDS__FAULT_IO, 0);
+        scratch_write(carry, old, size);
+        fds__fault_arm(kind, n);
+        fds_status status = pay_whole(r, path, carry, &err);
+        fds__fault_arm(kind, 0);
         assert_int_not_equal(status, FDS_OK);
-        if (n < calls) /* the last syncs the folder: by then the new carry stands */
-            scratch_expect(carry, old);
-        else
+        if (kind == FDS__FAULT_IO && n == calls) /* syncs the folder: the new carry stands */
             json_decref(load_file(carry));
+        else
+            scratch_expect(carry, old);
         assert_int_equal(scratch_entries(), 3); /* payments, carry, its lock */
     }
+    free(old);
+}
+
+static void failures_leave_carry_and_payments_whole(void **state) {
+    (void)state;
+    fds_result *r = some(0, 2);
+    fail_each(FDS__FAULT_IO, r);
+    fail_each(FDS__FAULT_ALLOC, r);
+    fds_result_free(r);
 }
 
 int main(void) {
@@ -505,7 +507,7 @@ int main(void) {
         TEST(a_carry_goes_on_where_the_last_one_ended),
         TEST(a_carry_of_other_payments_is_refused),
         TEST(a_damaged_carry_is_refused),
-        TEST(failing_files_leave_carry_and_payments_whole),
+        TEST(failures_leave_carry_and_payments_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
