@@ -16,7 +16,10 @@
  *     error of c_i = c / P * sqrt((1 - a_i)^2 u_i^2 + a_i^2 (B^2 + sum of u_j^2 over the others))
  *
  * What is misallocated is half the sum of |c_i - true c_i|; for normal errors the mean of each is
- * sqrt(2 / pi) times its standard error. */
+ * sqrt(2 / pi) times its standard error.
+ *
+ * evenly: no value is above zero, so the values do not say who is due the money. It may be any one of
+ * the n payees: the error of c / n is then c sqrt(n - 1) / n, and c (1 - 1/n) is misallocated. */
 #include "pay/pay.h"
 
 #include <math.h>
@@ -60,17 +63,29 @@ static void errors_of_clip(const double *values, const double *errors, size_t co
     }
 }
 
+/* Unless the values are exact, any one may be due everything. Returns what is misallocated. */
+static double errors_of_evenly(const double *errors, size_t count, double *out) {
+    double n = (double)count, sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += errors[i];
+    double doubt = isnan(sum) ? (double)NAN : sum > 0;
+    for (size_t i = 0; i < count; i++)
+        out[i] = doubt * sqrt(n - 1) / n;
+    return doubt * (1 - 1 / n);
+}
+
 double fds__pay_errors(const double *values, const double *errors, size_t count, int64_t amount,
                        fds__pay_rule rule, double *out) {
-    double sum = 0;
-    if (rule == FDS__PAY_RULE_SIGNED)
+    double misallocated = 0;
+    if (rule == FDS__PAY_RULE_EVENLY)
+        misallocated = errors_of_evenly(errors, count, out);
+    else if (rule == FDS__PAY_RULE_SIGNED)
         errors_of_signed(values, errors, count, out);
     else
         errors_of_clip(values, errors, count, out);
     for (size_t i = 0; i < count; i++) {
-        /* the rule for values of which none is above zero says nothing about the true shares */
-        out[i] = rule == FDS__PAY_RULE_EVENLY ? (double)NAN : (double)amount * out[i];
-        sum += out[i];
+        misallocated += rule == FDS__PAY_RULE_EVENLY ? 0 : MEAN_OF_NORMAL / 2 * out[i];
+        out[i] *= (double)amount;
     }
-    return MEAN_OF_NORMAL / 2 * sum;
+    return misallocated * (double)amount;
 }

@@ -125,7 +125,8 @@ static void add_line(fds__text *text, const fds_payment *p, size_t k, size_t ran
     fds__text_double(text, fds_payment_value(p, k, payee));
     fds__text_print(text, ",%lld,%s,", (long long)units,
                     fds_money_text(units, p->unit.decimals, money));
-    fds__text_digits(text, 6, fds_payment_error(p, k, payee) / fds__money_scale(p->unit.decimals));
+    double error = fds_payment_error(p, k, payee) / fds__money_scale(p->unit.decimals);
+    fds__text_digits(text, 6, isnan(error) ? (double)NAN : error); /* NaN without a sign */
     fds__text_print(text, ",%s\n", p->unit.currency ? p->unit.currency : "");
 }
 

@@ -86,10 +86,10 @@ static void exact_values_have_no_error(void **state) {
 static void errors_that_are_not_known_stay_so(void **state) {
     (void)state;
     double out[2];
-    const double values[] = {1, 2}, one[] = {0.1, NAN}, fine[] = {0.1, 0.1};
+    const double values[] = {1, 2}, one[] = {0.1, NAN};
     assert_true(isnan(fds__pay_errors(values, one, 2, 100, FDS__PAY_RULE_CLIP, out)));
     assert_true(isnan(fds__pay_errors(values, one, 2, 100, FDS__PAY_RULE_SIGNED, out)));
-    assert_true(isnan(fds__pay_errors(values, fine, 2, 100, FDS__PAY_RULE_EVENLY, out)));
+    assert_true(isnan(fds__pay_errors(values, one, 2, 100, FDS__PAY_RULE_EVENLY, out)));
     assert_true(isnan(out[0]));
 }
 
@@ -106,12 +106,23 @@ static void two_payees_by_hand(void **state) {
     assert_true(fabs(misallocated - 3.5 * 0.79788456080286536) < 1e-9);
 }
 
+/* Where no value is above zero, any one of the payees may be due everything. */
+static void without_a_value_above_zero_anyone_may_be_due_it(void **state) {
+    (void)state;
+    double out[4];
+    const double values[4] = {-1, -1, -1, 0}, errors[] = {1, 1, 1, 1}, none[4] = {0};
+    assert_true(fds__pay_errors(values, errors, 4, 100, FDS__PAY_RULE_EVENLY, out) == 75);
+    assert_true(fabs(out[0] - 25 * sqrt(3)) < 1e-9);
+    assert_true(fds__pay_errors(values, none, 4, 100, FDS__PAY_RULE_EVENLY, out) == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(misallocated_money_is_as_simulated),
         cmocka_unit_test(exact_values_have_no_error),
         cmocka_unit_test(errors_that_are_not_known_stay_so),
         cmocka_unit_test(two_payees_by_hand),
+        cmocka_unit_test(without_a_value_above_zero_anyone_may_be_due_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

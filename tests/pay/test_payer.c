@@ -244,8 +244,7 @@ static void outputs_say_the_same_in_every_format(void **state) {
         json_t *input = load_text(at), *shares = json_object_get(input, "shares");
         at += strlen(at) + 1;
         assert_int_equal(int_of(input, "units"), 5);
-        bool is_evenly = strcmp(text_of(input, "rule"), "evenly") == 0;
-        assert_true(json_is_null(json_object_get(input, "misallocated")) == is_evenly);
+        assert_true(real_of(input, "misallocated") > 0);
         for (size_t rank = 0; rank < 2; rank++) {
             const json_t *share = json_array_get(shares, rank);
             size_t row = 1 + 2 * k + rank;

@@ -420,9 +420,8 @@ static void csv_names_test_samples_by_their_number(void **state) {
     fds_payment *p = pay(r, "1", NULL, NULL);
     fds_error err = {0};
     expect_ok(fds_payment_save(p, scratch_path("p.csv"), &err), &err);
-    scratch_expect(scratch_path("p.csv"),
-                   HEAD "test sample 3,c,evenly,1,a,c,,,4,0,100,1.00,nan,\n"
-                        "test sample 12,c,evenly,1,a,c,,,4,0,100,1.00,nan,\n");
+    scratch_expect(scratch_path("p.csv"), HEAD "test sample 3,c,evenly,1,a,c,,,4,0,100,1.00,0,\n"
+                                               "test sample 12,c,evenly,1,a,c,,,4,0,100,1.00,0,\n");
     fds_payment_free(p);
     fds_result_free(r);
 }
@@ -487,6 +486,31 @@ static void json_says_the_same(void **state) {
         fds_payment_free(p);
     }
     assert_null(json_object_get(r->about, "units")); /* the result's own description stands */
+    fds_result_free(r);
+}
+
+/* One value without an error leaves the others' in doubt too: they share one sum. */
+static void errors_that_are_not_known_are_told(void **state) {
+    (void)state;
+    fds_result *r = sample();
+    fds_error err = {0};
+    r->errors[1] = NAN;
+    fds_payment *p = pay(r, "1.00", NULL, NULL);
+    assert_true(isnan(fds_payment_misallocated(p, 0)) && isnan(fds_payment_error(p, 0, 2)));
+    assert_true(fds_payment_misallocated(p, 1) == 0 && fds_payment_error(p, 1, 2) == 0);
+    assert_true(isnan(fds_payment_misallocated(p, SIZE_MAX)));
+    expect_ok(fds_payment_save(p, scratch_path("p.csv"), &err), &err);
+    expect_ok(fds_payment_save(p, scratch_path("p.json"), &err), &err);
+    csv table = csv_read(scratch_path("p.csv"));
+    assert_string_equal(csv_at(&table, 1, "amount_error"), "nan");
+    assert_string_equal(csv_at(&table, 4, "amount_error"), "0");
+    csv_free(&table);
+    json_t *root = load_file(scratch_path("p.json"));
+    const json_t *first = json_array_get(json_object_get(root, "inputs"), 0);
+    assert_true(json_is_null(json_object_get(root, "misallocated")));
+    assert_true(json_is_null(json_object_get(first, "misallocated")));
+    json_decref(root);
+    fds_payment_free(p);
     fds_result_free(r);
 }
 
@@ -617,6 +641,7 @@ int main(void) {
         TEST(csv_has_every_payee_of_every_prediction),
         TEST(csv_names_test_samples_by_their_number),
         TEST(json_says_the_same),
+        TEST(errors_that_are_not_known_are_told),
         TEST(files_have_a_point_in_every_locale),
         TEST(other_endings_are_refused),
         TEST(a_failure_leaves_the_old_file),
