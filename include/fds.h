@@ -433,7 +433,8 @@ typedef bool (*fds_write_function)(void *user, const char *text, size_t size);
 FDS_API fds_status fds_payer_save(fds_payer *payer, const char *path, fds_error *err);
 FDS_API fds_status fds_payer_print(fds_payer *payer, const char *format, fds_write_function write,
                                    void *user, fds_error *err);
-/* Ends the outputs and puts the files in place, that of the carry last. */
+/* Ends the outputs and puts the files in place, that of the carry last. More may be paid afterwards:
+ * each call replaces the carry, so that a server loses nothing when it is killed. */
 FDS_API fds_status fds_payer_finish(fds_payer *payer, fds_error *err);
 
 #ifdef __cplusplus

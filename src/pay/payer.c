@@ -38,11 +38,16 @@ struct fds_payer {
     size_t writer_count;
 };
 
+static void free_writers(fds_payer *p) {
+    for (size_t i = 0; i < p->writer_count; i++)
+        fds__pay_writer_free(p->writers[i]);
+    p->writer_count = 0;
+}
+
 void fds_payer_free(fds_payer *p) {
     if (!p)
         return;
-    for (size_t i = 0; i < p->writer_count; i++)
-        fds__pay_writer_free(p->writers[i]);
+    free_writers(p);
     fds__file_close(&p->lock);
     fds__carry_free(p->carry);
     fds_payment_free(p->total);
@@ -397,5 +402,6 @@ fds_status fds_payer_finish(fds_payer *p, fds_error *err) {
         TRY(fds__pay_writer_finish(p->writers[i], p->total, err));
     for (size_t i = 0; i < p->writer_count; i++)
         TRY(fds__pay_writer_commit(p->writers[i], err));
+    free_writers(p);
     return p->path ? write_carry(p, err) : FDS_OK;
 }

@@ -352,6 +352,27 @@ static void a_carry_goes_on_where_the_last_one_ended(void **state) {
     fds_payer_free(straight);
 }
 
+/* As a server does, which may be killed at any time. */
+static void a_carry_is_replaced_as_often_as_asked(void **state) {
+    (void)state;
+    fds_error err = {0};
+    char path[512];
+    snprintf(path, sizeof path, "%s", scratch_path("carry.json"));
+    fds_payer *payer = carrying(path, "0.01", "player");
+    expect_ok(fds_payer_save(payer, scratch_path("p.csv"), &err), &err);
+    for (size_t k = 0; k < 5; k++) {
+        pay_some(payer, k, 1);
+        expect_ok(fds_payer_finish(payer, &err), &err);
+        json_t *root = load_file(path);
+        assert_int_equal(int_of(root, "predictions"), k + 1);
+        json_decref(root);
+    }
+    csv table = csv_read(scratch_path("p.csv")); /* ended by the first call */
+    assert_int_equal(table.rows, 1 + N);
+    csv_free(&table);
+    fds_payer_free(payer);
+}
+
 static void expect_carry_refused(fds_payer *payer, fds_status status, const char *part) {
     fds_result *r = some(0, 1);
     fds_error err = {0};
@@ -504,6 +525,7 @@ int main(void) {
         TEST(a_summary_has_the_sums_only),
         TEST(failures_leave_the_old_file),
         TEST(a_carry_goes_on_where_the_last_one_ended),
+        TEST(a_carry_is_replaced_as_often_as_asked),
         TEST(a_carry_of_other_payments_is_refused),
         TEST(a_damaged_carry_is_refused),
         TEST(failures_leave_carry_and_payments_whole),
