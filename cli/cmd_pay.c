@@ -12,7 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { TOP = 10, MONEY_SIZE = 32, LEAST_MONEY = 9, MOST_PAYEE = 30 };
+enum { TOP = 10, MONEY_SIZE = 32 };
+enum { LINE_COLUMNS = 80, VALUE_COLUMNS = 9, LEAST_MONEY = 9, MOST_PAYEE = 30 };
 enum {
     BLOCK = 256,
     MOST_KEPT = 1 << 20, /* values, and what a prediction takes besides */
@@ -87,10 +88,19 @@ static void print_error(const fds_payment *p, size_t k, size_t who) {
         printf("  \u00b1 %.*f", decimals + more, error);
 }
 
+/* Columns of players that leave room for a value, money and its error; else without providers. */
+static cli_player_columns player_columns(const job *j, int money_columns) {
+    cli_player_columns w = cli_measure_players(j->last);
+    int used = 6 + w.player + 2 + w.label + 2 + w.provider;
+    if (used + 2 + VALUE_COLUMNS + 2 + money_columns + 4 + money_columns >= LINE_COLUMNS)
+        w.provider = 0;
+    return w;
+}
+
 static void print_shares(const job *j, const fds_payment *p, size_t k) {
-    const cli_player_columns w = cli_measure_players(j->last);
     char text[MONEY_SIZE], name[CLI_NAME_SIZE], others[64];
     int width = money_width(j, p, k), named = payee_width(p);
+    const cli_player_columns w = player_columns(j, width);
     size_t payees = fds_payment_payees(p), shown = j->top < payees ? j->top : payees;
     bool by_player = strcmp(j->by, "player") == 0;
     int64_t total = fds_payment_amount(p, k), rest = total;
