@@ -37,7 +37,7 @@ typedef struct cli_args {
     fds_params *params; /* NULL for a subcommand without a job */
     const char *output, *png, *table, *compare, *from;
     const char *top, *count, *columns; /* numbers, checked where they are used */
-    bool all, estimate, json, quiet;
+    bool all, estimate, json, jsonl, quiet;
     const char *command; /* the whole command line, quoted as a shell needs it */
     const fds_events *events;
 } cli_args;
@@ -150,8 +150,9 @@ void cli_print_player(const fds_result *result, const cli_player_columns *column
                       size_t player);
 /* What was predicted for an input and is explained. */
 void cli_print_prediction(const fds_result *result, size_t prediction);
-/* The lines about the run and its answers. */
-fds_status cli_print_answers(const fds_result *result, fds_error *err);
+/* The lines about the run and its answers; seconds: NaN for those of the result. */
+fds_status cli_print_answers(const fds_result *result, size_t inputs, double seconds,
+                             fds_error *err);
 
 /* ---- checks before any work ---- */
 

@@ -2,6 +2,7 @@
  * fds explain: what each player contributed to each prediction, from a fitted run; and what it shares with pay. */
 #include "cli.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +104,7 @@ static fds_status show_text(const cli_args *args, const fds_result *r, size_t to
     }
     free(order);
     CLI_TRY(status);
-    CLI_TRY(cli_print_answers(r, err));
+    CLI_TRY(cli_print_answers(r, fds_result_predictions(r), NAN, err));
     if (args->output)
         printf("%-*s %s\n", CLI_WIDTH, "written", args->output);
     if (args->png)

@@ -1,149 +1,349 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fds pay: money for a prediction, divided among those whose data it came from. */
+ * fds pay: money for predictions, divided among those whose data they came from.
+ *
+ * Inputs are explained in blocks, so memory does not grow with their number. A batch is gone through
+ * twice, to end within one unit of the exact totals; the first pass keeps the answers to the first
+ * inputs for the second. With --carry the totals go on after the command, and one pass is enough. */
 #include "cli.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-enum { TOP = 10, MONEY_SIZE = 32, LEAST_MONEY = 9, MOST_PAYEE = 30 };
+enum { TOP = 10, MONEY_SIZE = 32 };
+enum { LINE_COLUMNS = 80, VALUE_COLUMNS = 9, LEAST_MONEY = 9, MOST_PAYEE = 30 };
+enum {
+    BLOCK = 256,
+    MOST_KEPT = 1 << 20, /* values, and what a prediction takes besides */
+    EACH_KEPT = 8,
+    FEW_UNITS = 1000
+};
 
 static const cli_option own[] = {
-    CLI_OWN('o', "output", output, "FILE", "output file of all shares, .csv or .json [no file]"),
+    CLI_OWN('o', "output", output, "FILE",
+            "output file of all shares, .csv, .json or .jsonl [no file]"),
     CLI_OWN(0, "top", top, "N", "number of payees to show, the best paid first [10]"),
     CLI_OWN(0, "all", all, NULL, "show all payees"),
+    CLI_OWN(0, "jsonl", jsonl, NULL, "print a line of JSON for each input, and one of totals"),
 };
+
+/* Progress of a pass: inputs that it has explained, and those that it must. */
+typedef struct {
+    size_t done, total;
+    double start_s;
+} pass;
 
 typedef struct {
     const cli_args *args;
-    const fds_result *result;
-    const fds_payment *payment;
-    bool by_provider;
-    size_t shown;
-    size_t *order; /* (payees) */
-} view;
+    fds_run *run;
+    fds_input *input; /* NULL: pictures, which are opened block by block */
+    size_t inputs, blocks;
+    fds_payer *payer;
+    fds_result **kept; /* (blocks) answers of the first pass, or NULL each */
+    size_t kept_inputs, kept_size;
+    fds_result *last; /* answers that are being paid, or were paid last */
+    pass pass;
+    double seconds;            /* of explaining */
+    char by[16], currency[16]; /* currency: " USD", or empty */
+    size_t top, *order;        /* order (payees) */
+    bool is_summary, has_text;
+    char carry[4096]; /* a path, or empty */
+} job;
 
-static const char *money(const view *v, int64_t units, char out[MONEY_SIZE]) {
-    return fds_money_text(units, fds_payment_decimals(v->payment), out);
+/* ---- text ---- */
+
+static const char *money(const job *j, int64_t units, char out[MONEY_SIZE]) {
+    return fds_money_text(units, fds_payment_decimals(fds_payer_total(j->payer)), out);
 }
 
 /* How wide the column of money must be. */
-static int money_width(const view *v, size_t k, int64_t total) {
+static int money_width(const job *j, const fds_payment *p, size_t k) {
     char text[MONEY_SIZE];
-    int width = (int)strlen(money(v, total, text));
-    for (size_t i = 0; i < fds_payment_payees(v->payment); i++) {
-        int columns = (int)strlen(money(v, fds_payment_share(v->payment, k, i), text));
+    int width = (int)strlen(money(j, fds_payment_amount(p, k), text));
+    for (size_t i = 0; i < fds_payment_payees(p); i++) {
+        int columns = (int)strlen(money(j, fds_payment_share(p, k, i), text));
         width = columns > width ? columns : width;
     }
     return width > LEAST_MONEY ? width : LEAST_MONEY;
 }
 
-static int payee_width(const view *v) {
+static int payee_width(const fds_payment *p) {
     int width = 8;
-    for (size_t i = 0; i < fds_payment_payees(v->payment); i++) {
-        int columns = cli_columns(fds_payment_payee(v->payment, i));
+    for (size_t i = 0; i < fds_payment_payees(p); i++) {
+        int columns = cli_columns(fds_payment_payee(p, i));
         width = columns > width ? columns : width;
     }
     return width < MOST_PAYEE ? width : MOST_PAYEE;
 }
 
-static void print_shares(const view *v, size_t k, int64_t total) {
-    const cli_player_columns w = cli_measure_players(v->result);
-    char text[MONEY_SIZE], name[CLI_NAME_SIZE], others[64];
-    int width = money_width(v, k, total), named = payee_width(v);
-    size_t payees = fds_payment_payees(v->payment);
-    int64_t rest = total;
-    int before =
-        v->by_provider ? printf("rank  %-*s", named, "provider") : cli_print_players_head(&w);
-    printf("  %9s  %*s\n", "value", width, "share");
-    for (size_t rank = 0; rank < v->shown; rank++) {
-        size_t who = v->order[rank];
-        if (v->by_provider)
-            printf("%4zu  %s", rank + 1, cli_name(fds_payment_payee(v->payment, who), named, name));
-        else
-            cli_print_player(v->result, &w, rank, who);
-        rest -= fds_payment_share(v->payment, k, who);
-        printf("  %9.6f  %*s\n", fds_payment_value(v->payment, k, who), width,
-               money(v, fds_payment_share(v->payment, k, who), text));
-    }
-    snprintf(others, sizeof others, "... and %zu others", payees - v->shown);
-    if (v->shown < payees)
-        printf("      %-*s  %9s  %*s\n", before - 6, others, "", width, money(v, rest, text));
-    printf("      %-*s  %9s  %*s\n", before - 6, "sum", "", width, money(v, total, text));
+/* Errors of small amounts have two more decimals than money. */
+static void print_error(const fds_payment *p, size_t k, size_t who) {
+    int decimals = fds_payment_decimals(p), more = fds_payment_amount(p, k) < FEW_UNITS ? 2 : 0;
+    double error = fds_payment_error(p, k, who);
+    for (int i = 0; i < decimals; i++)
+        error /= 10;
+    if (!isnan(error))
+        printf("  \u00b1 %.*f", decimals + more, error);
 }
 
-static fds_status show_text(const view *v, fds_error *err) {
-    const fds_payment *p = v->payment;
-    size_t count = fds_result_predictions(v->result);
-    int64_t amount = fds_payment_amount(p);
-    char text[MONEY_SIZE];
-    for (size_t k = 0; k < count; k++) {
+/* Columns of players that leave room for a value, money and its error; else without providers. */
+static cli_player_columns player_columns(const job *j, int money_columns) {
+    cli_player_columns w = cli_measure_players(j->last);
+    int used = 6 + w.player + 2 + w.label + 2 + w.provider;
+    if (used + 2 + VALUE_COLUMNS + 2 + money_columns + 4 + money_columns >= LINE_COLUMNS)
+        w.provider = 0;
+    return w;
+}
+
+static void print_shares(const job *j, const fds_payment *p, size_t k) {
+    char text[MONEY_SIZE], name[CLI_NAME_SIZE], others[64];
+    int width = money_width(j, p, k), named = payee_width(p);
+    const cli_player_columns w = player_columns(j, width);
+    size_t payees = fds_payment_payees(p), shown = j->top < payees ? j->top : payees;
+    bool by_player = strcmp(j->by, "player") == 0;
+    int64_t total = fds_payment_amount(p, k), rest = total;
+    int before = by_player ? cli_print_players_head(&w) : printf("rank  %-*s", named, j->by);
+    printf("  %9s  %*s%s\n", "value", width, "share",
+           isnan(fds_payment_misallocated(p, k)) ? "" : "  \u00b1 error");
+    for (size_t rank = 0; rank < shown; rank++) {
+        size_t who = j->order[rank];
+        if (by_player)
+            cli_print_player(j->last, &w, rank, who);
+        else
+            printf("%4zu  %s", rank + 1, cli_name(fds_payment_payee(p, who), named, name));
+        rest -= fds_payment_share(p, k, who);
+        double value = fds_payment_value(p, k, who);
+        printf("  %9.*f  %*s", fabs(value) < 99 ? 6 : 3, value, width, /* sums may be large */
+               money(j, fds_payment_share(p, k, who), text));
+        print_error(p, k, who);
+        putchar('\n');
+    }
+    snprintf(others, sizeof others, "... and %zu others", payees - shown);
+    if (shown < payees)
+        printf("      %-*s  %9s  %*s\n", before - 6, others, "", width, money(j, rest, text));
+    printf("      %-*s  %9s  %*s\n", before - 6, "sum", "", width, money(j, total, text));
+}
+
+static fds_status print_payment(const job *j, const fds_payment *p, fds_error *err) {
+    for (size_t k = 0; k < fds_result_predictions(j->last); k++) {
         const char *rule = fds_payment_rule(p, k);
-        CLI_TRY(fds_payment_rank(p, k, v->order, err));
-        cli_print_prediction(v->result, k);
+        CLI_TRY(fds_payment_rank(p, k, j->order, err));
+        cli_print_prediction(j->last, k);
         if (strcmp(rule, "clip") != 0 &&
             strcmp(rule, "signed") != 0) /* not what the policy itself says */
             cli_wrap(fds_payment_rule_text(p, k), printf("paid"), 5);
-        print_shares(v, k, amount);
+        print_shares(j, p, k);
         putchar('\n');
     }
-    if (count > 1) {
-        CLI_TRY(fds_payment_rank(p, SIZE_MAX, v->order, err));
-        printf("All %zu inputs together:\n", count);
-        print_shares(v, SIZE_MAX, amount * (int64_t)count);
-        putchar('\n');
-    }
-    printf("%-*s %s for each input\n", CLI_WIDTH, "amount", money(v, amount, text));
-    printf("%-*s %s\n", CLI_WIDTH, "rule", fds_payment_rule_text(p, SIZE_MAX));
-    CLI_TRY(cli_print_answers(v->result, err));
-    if (v->args->output)
-        printf("%-*s %s\n", CLI_WIDTH, "written", v->args->output);
     return FDS_OK;
 }
 
-static fds_status show(const cli_args *args, const fds_result *result, const fds_payment *payment,
-                       size_t top, fds_error *err) {
-    char by[16], *text = NULL;
-    size_t payees = fds_payment_payees(payment);
-    if (args->json) {
-        CLI_TRY(fds_payment_json(payment, &text, err));
-        return cli_print_text(text, err);
+/* How much of the money may be misallocated. */
+static void print_accuracy(const fds_payment *total) {
+    double amount = (double)fds_payment_amount(total, SIZE_MAX),
+           part = 100 * fds_payment_misallocated(total, SIZE_MAX) / amount;
+    if (isnan(part) && amount > 0)
+        printf("%-*s not known, because the errors of the values are not\n", CLI_WIDTH, "accuracy");
+    else if (amount > 0)
+        printf("%-*s up to about %.1f of each 100 may be misallocated, by the errors\n", CLI_WIDTH,
+               "accuracy", part);
+}
+
+static fds_status print_end(const job *j, fds_error *err) {
+    const fds_payment *total = fds_payer_total(j->payer);
+    char text[MONEY_SIZE], given[MONEY_SIZE], count[CLI_NUMBER_SIZE];
+    if (j->inputs > 1 || j->is_summary) {
+        CLI_TRY(fds_payment_rank(total, SIZE_MAX, j->order, err));
+        printf("All %s input%s together:\n", cli_count(j->inputs, count),
+               j->inputs == 1 ? "" : "s");
+        print_shares(j, total, SIZE_MAX);
+        putchar('\n');
     }
-    CLI_TRY(fds_params_get(args->params, "by", by, sizeof by, err));
-    view v = {.args = args,
-              .result = result,
-              .payment = payment,
-              .by_provider = strcmp(by, "provider") == 0,
-              .shown = args->all || payees < top ? payees : top,
-              .order = cli_alloc(payees, sizeof *v.order, err)};
-    fds_status status = v.order ? show_text(&v, err) : FDS_ERR_NOMEM;
-    free(v.order);
+    CLI_TRY(fds_params_get(j->args->params, "total", given, sizeof given, err));
+    int64_t all = fds_payment_amount(total, SIZE_MAX);
+    if (strcmp(given, "auto") != 0)
+        printf("%-*s %s%s for all inputs\n", CLI_WIDTH, "total", money(j, all, text), j->currency);
+    else
+        printf("%-*s %s%s for each input\n", CLI_WIDTH, "amount",
+               money(j, all / (int64_t)j->inputs, text), j->currency);
+    printf("%-*s %s\n", CLI_WIDTH, "rule", fds_payment_rule_text(total, SIZE_MAX));
+    print_accuracy(total);
+    return cli_print_answers(j->last, j->inputs, j->seconds, err);
+}
+
+/* The files, once they are in place. */
+static void print_files(const job *j) {
+    char count[CLI_NUMBER_SIZE];
+    if (*j->carry)
+        printf("%-*s %s: %s predictions so far\n", CLI_WIDTH, "carry", j->carry,
+               cli_count(fds_payer_paid(j->payer), count));
+    if (j->args->output)
+        printf("%-*s %s\n", CLI_WIDTH, "written", j->args->output);
+}
+
+static bool print_text(void *user, const char *text, size_t size) {
+    (void)user;
+    return fwrite(text, 1, size, stdout) == size;
+}
+
+/* ---- answers, block by block ---- */
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Of a block as of the whole pass. */
+static bool on_progress(void *user, const fds_progress *progress) {
+    const job *j = user;
+    fds_progress whole = *progress;
+    whole.done += j->pass.done;
+    whole.total = j->pass.total;
+    whole.elapsed_s = now_s() - j->pass.start_s;
+    return j->args->events->progress(j->args->events->user, &whole);
+}
+
+static void on_log(void *user, fds_log_level level, const char *text) {
+    const job *j = user;
+    j->args->events->log(j->args->events->user, level, text);
+}
+
+static fds_status explain(job *j, size_t block, fds_result **out, fds_error *err) {
+    const fds_events events = {.log = on_log, .progress = on_progress, .user = j};
+    size_t first = block * BLOCK, left = j->inputs - first, count = left < BLOCK ? left : BLOCK;
+    fds_input *part;
+    CLI_TRY(j->input ? fds_input_part(j->input, first, count, &part, err)
+                     : fds_input_pictures(j->run, j->args->more + first, count, &part, err));
+    double start_s = now_s();
+    fds_status status = fds_run_explain(j->run, part, j->args->params, &events, out, err);
+    j->seconds += now_s() - start_s;
+    j->pass.done += count;
+    fds_input_free(part);
     return status;
 }
 
-static fds_status work(const cli_args *args, cli_answer *a, size_t top, fds_error *err) {
+/* The first pass: what the batch will come to. */
+static fds_status foresee(job *j, fds_error *err) {
+    j->kept = cli_alloc(j->blocks, sizeof *j->kept, err);
+    if (!j->kept)
+        return FDS_ERR_NOMEM;
+    j->pass = (pass){.total = j->inputs, .start_s = now_s()};
+    for (size_t b = 0; b < j->blocks; b++) {
+        fds_result *answers;
+        CLI_TRY(explain(j, b, &answers, err));
+        size_t count = fds_result_predictions(answers);
+        j->kept_size += count * (fds_result_players(answers) + EACH_KEPT);
+        fds_status status = fds_payer_foresee(j->payer, answers, err);
+        if (status == FDS_OK && j->kept_size <= MOST_KEPT) {
+            j->kept[b] = answers;
+            j->kept_inputs += count;
+        } else {
+            fds_result_free(answers);
+        }
+        CLI_TRY(status);
+    }
+    return FDS_OK;
+}
+
+static fds_status pay_block(job *j, size_t block, fds_error *err) {
     fds_payment *payment;
-    CLI_TRY(cli_answer_make(args, a, err));
-    CLI_TRY(fds_pay(a->result, args->params, &payment, err));
-    fds_status status = args->output ? fds_payment_save(payment, args->output, err) : FDS_OK;
-    if (status == FDS_OK)
-        status = show(args, a->result, payment, top, err);
+    fds_result_free(j->last);
+    j->last = j->kept ? j->kept[block] : NULL;
+    if (j->last)
+        j->kept[block] = NULL;
+    else
+        CLI_TRY(explain(j, block, &j->last, err));
+    fds_terminal_clear();
+    CLI_TRY(fds_payer_pay(j->payer, j->last, &payment, err));
+    size_t payees = fds_payment_payees(payment);
+    if (!j->order)
+        j->order = cli_alloc(payees, sizeof *j->order, err);
+    fds_status status = !j->order                       ? FDS_ERR_NOMEM
+                        : j->has_text && !j->is_summary ? print_payment(j, payment, err)
+                                                        : FDS_OK;
     fds_payment_free(payment);
     return status;
 }
 
-static fds_status run(cli_args *args, fds_error *err) {
-    cli_answer a = {0};
-    size_t top;
+/* ---- all of it ---- */
+
+static fds_status open_job(job *j, fds_error *err) {
+    const cli_args *args = j->args;
+    CLI_TRY(fds_run_open(args->operand, args->params, &j->run, err));
+    if (!args->more_count)
+        CLI_TRY(fds_input_open(j->run, args->params, args->events, &j->input, err));
+    j->inputs = j->input ? fds_input_count(j->input) : args->more_count;
+    j->blocks = (j->inputs + BLOCK - 1) / BLOCK;
+    CLI_TRY(fds_payer_create(args->params, j->inputs, &j->payer, err));
+    const char *code = fds_payment_currency(fds_payer_total(j->payer));
+    snprintf(j->currency, sizeof j->currency, "%s%s", code ? " " : "", code ? code : "");
+    if (args->output)
+        CLI_TRY(fds_payer_save(j->payer, args->output, err));
+    if (!j->has_text)
+        CLI_TRY(fds_payer_print(j->payer, args->json ? "json" : "jsonl", print_text, NULL, err));
+    return FDS_OK;
+}
+
+static fds_status work(job *j, fds_error *err) {
+    CLI_TRY(open_job(j, err));
+    if (!*j->carry)
+        CLI_TRY(foresee(j, err));
+    j->pass = (pass){.total = j->inputs - j->kept_inputs, .start_s = now_s()};
+    for (size_t b = 0; b < j->blocks; b++)
+        CLI_TRY(pay_block(j, b, err));
+    if (j->has_text)
+        CLI_TRY(print_end(j, err));
+    CLI_TRY(fds_payer_finish(j->payer, err));
+    if (j->has_text)
+        print_files(j);
+    return FDS_OK;
+}
+
+static void free_job(job *j) {
+    for (size_t b = 0; j->kept && b < j->blocks; b++)
+        fds_result_free(j->kept[b]);
+    free(j->kept);
+    free(j->order);
+    fds_payer_free(j->payer);
+    fds_result_free(j->last);
+    fds_input_free(j->input);
+    fds_run_free(j->run);
+}
+
+static fds_status check(const cli_args *args, job *j, fds_error *err) {
+    char summary[8];
     CLI_TRY(fds_pay_check(args->params, err));
     CLI_TRY(cli_answer_check(args, err));
-    CLI_TRY(cli_number("top", args->top, 1000000, TOP, &top, err));
+    CLI_TRY(cli_number("top", args->top, 1000000, TOP, &j->top, err));
     if (args->all && args->top)
         return cli_fail(err, FDS_ERR_USAGE, "--all shows everybody: it does not go with --top");
+    if (args->json && args->jsonl)
+        return cli_fail(err, FDS_ERR_USAGE, "--json and --jsonl: choose one of them");
     if (args->output)
-        CLI_TRY(cli_check_output("-o", args->output, ".csv|.json", args, err));
-    fds_status status = work(args, &a, top, err);
-    cli_answer_free(&a);
+        CLI_TRY(cli_check_output("-o", args->output, ".csv|.json|.jsonl", args, err));
+    CLI_TRY(fds_params_get(args->params, "carry", j->carry, sizeof j->carry, err));
+    if (strcmp(j->carry, "auto") == 0)
+        *j->carry = 0;
+    else
+        CLI_TRY(cli_check_output("--carry", j->carry, ".json", args, err));
+    if (args->output && strcmp(args->output, j->carry) == 0)
+        return cli_fail(err, FDS_ERR_USAGE, "-o and --carry: %s cannot be both", j->carry);
+    CLI_TRY(fds_params_get(args->params, "summary", summary, sizeof summary, err));
+    CLI_TRY(fds_params_get(args->params, "by", j->by, sizeof j->by, err));
+    j->is_summary = strcmp(summary, "true") == 0;
+    j->has_text = !args->json && !args->jsonl;
+    j->top = args->all ? SIZE_MAX : j->top;
+    return FDS_OK;
+}
+
+static fds_status run(cli_args *args, fds_error *err) {
+    job j = {.args = args};
+    CLI_TRY(check(args, &j, err));
+    fds_status status = work(&j, err);
+    free_job(&j);
     return status;
 }
 
@@ -155,13 +355,15 @@ const cli_command cli_pay = {
     .missing = "name the folder that fds fit made, for example: fds pay mnist.run --index 0 "
                "--amount 100.00",
     .usage = "RUN (IMAGE... | --index WHICH) --amount MONEY [options]",
-    .summary = "divide money for a prediction among players or providers",
+    .summary = "divide money for predictions among players or providers",
     .about =
         "Divides an amount of money for each input in proportion to the values of fds explain. The "
-        "shares add up to the amount exactly: the units left by rounding down go to the payees "
-        "with the largest remainders.\n\n" CLI_ANSWER_ABOUT,
+        "shares of an input add up to its amount exactly. Units left by rounding go to the payees "
+        "that are owed most, so that the total of every payee ends within one unit of its exact "
+        "total, however many inputs there are.\n\n" CLI_ANSWER_ABOUT,
     .examples = "  fds pay mnist.run --index 0 --amount 100.00\n"
-                "  fds pay shops.run --index 0..99 --amount 0.25 --by provider -o pay.csv\n",
+                "  fds pay shops.run --index 0..99 --total 25 --by provider -o pay.csv\n"
+                "  fds pay mnist.run --index 0..9999 --amount 0.01 --currency EUR --summary\n",
     .own = own,
     .own_count = CLI_COUNT(own),
     .run = run,

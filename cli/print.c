@@ -274,7 +274,7 @@ void cli_print_prediction(const fds_result *r, size_t k) {
     printf("%.4f with no players, %.4f with all\n", fds_result_empty(r, k), fds_result_full(r, k));
 }
 
-fds_status cli_print_answers(const fds_result *r, fds_error *err) {
+fds_status cli_print_answers(const fds_result *r, size_t inputs, double seconds, fds_error *err) {
     json_t *about = cli_json(fds_result_describe(r), err);
     if (!about)
         return FDS_ERR_NOMEM;
@@ -284,10 +284,10 @@ fds_status cli_print_answers(const fds_result *r, fds_error *err) {
     printf("%-*s %s: %s, %s players of %s\n", CLI_WIDTH, "run", cli_get_text(about, "run"),
            cli_get_text(about, "method"), cli_count(fds_result_players(r), count),
            cli_get_text(about, "data"));
-    printf("%-*s %s input%s by %s%s in %.1f ms\n", CLI_WIDTH, "answers",
-           cli_count(fds_result_predictions(r), count), fds_result_predictions(r) == 1 ? "" : "s",
-           by_bank ? "the sub-models" : cli_get_text(about, "explainer"),
-           has_check ? " and the sub-models" : "", 1000 * cli_get_number(about, "seconds"));
+    printf("%-*s %s input%s by %s%s in %.1f ms\n", CLI_WIDTH, "answers", cli_count(inputs, count),
+           inputs == 1 ? "" : "s", by_bank ? "the sub-models" : cli_get_text(about, "explainer"),
+           has_check ? " and the sub-models" : "",
+           1000 * (isnan(seconds) ? cli_get_number(about, "seconds") : seconds));
     printf("%-*s %s\n", CLI_WIDTH, "errors", cli_get_text(about, "errors"));
     if (has_check)
         printf("%-*s %s (sub-models)\n", CLI_WIDTH, "", cli_get_text(about, "check_errors"));

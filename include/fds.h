@@ -361,6 +361,9 @@ FDS_API fds_status fds_input_samples(const fds_run *run, const fds_dataset *ds,
 /* Samples of the run's own data, as the parameters "index" and "data" say. */
 FDS_API fds_status fds_input_open(const fds_run *run, const fds_params *params,
                                   const fds_events *events, fds_input **out, fds_error *err);
+/* Inputs first .. first+count-1 of another, which must outlive them. */
+FDS_API fds_status fds_input_part(const fds_input *input, size_t first, size_t count,
+                                  fds_input **out, fds_error *err);
 FDS_API void fds_input_free(fds_input *input);
 FDS_API size_t fds_input_count(const fds_input *input);
 
@@ -373,11 +376,12 @@ FDS_API fds_status fds_run_draw(fds_run *run, const fds_input *input, const fds_
 
 /* ==== 8. Payments =========================================================================== */
 
-/* Money for every prediction of a result, divided among players or providers. Shareable. */
+/* Money for every prediction of a result, divided among players, providers or groups. Shareable. */
 typedef struct fds_payment fds_payment;
 
-/* params: "amount" for each prediction, "policy", "by". The shares of a prediction add up to the
- * amount exactly. The result must outlive the payment. */
+/* params: "amount" for each prediction or "total" for all, "currency", "policy", "by". The shares of
+ * a prediction add up to its amount exactly, and those of all predictions are within one unit of the
+ * exact ones (docs/pay.md). The result must outlive the payment. */
 FDS_API fds_status fds_pay(const fds_result *result, const fds_params *params, fds_payment **out,
                            fds_error *err);
 /* The mistakes that show before there is a result. */
@@ -385,12 +389,16 @@ FDS_API fds_status fds_pay_check(const fds_params *params, fds_error *err);
 FDS_API void fds_payment_free(fds_payment *payment);
 FDS_API size_t fds_payment_payees(const fds_payment *payment);
 FDS_API const char *fds_payment_payee(const fds_payment *payment, size_t payee);
-FDS_API int fds_payment_decimals(const fds_payment *payment);   /* of a unit of money */
-FDS_API int64_t fds_payment_amount(const fds_payment *payment); /* units for each prediction */
+FDS_API int fds_payment_decimals(const fds_payment *payment);         /* of a unit of money */
+FDS_API const char *fds_payment_currency(const fds_payment *payment); /* or NULL */
 /* "-1.05" for -105 units of 2 decimals; returns out. */
 FDS_API const char *fds_money_text(int64_t units, int decimals, char out[32]);
-/* Units of a prediction (SIZE_MAX: of all together). */
+/* Units of a prediction (SIZE_MAX: of all together); errors of shares, and how much is expected to
+ * go to others than the true values would pay, NaN where the errors of values are not known. */
+FDS_API int64_t fds_payment_amount(const fds_payment *payment, size_t prediction);
 FDS_API int64_t fds_payment_share(const fds_payment *payment, size_t prediction, size_t payee);
+FDS_API double fds_payment_error(const fds_payment *payment, size_t prediction, size_t payee);
+FDS_API double fds_payment_misallocated(const fds_payment *payment, size_t prediction);
 FDS_API double fds_payment_value(const fds_payment *payment, size_t prediction, size_t payee);
 /* The rule that was followed: "clip", "signed", "clip-for-signed" or "evenly"; and in words. */
 FDS_API const char *fds_payment_rule(const fds_payment *payment, size_t prediction);
@@ -400,8 +408,36 @@ FDS_API fds_status fds_payment_rank(const fds_payment *payment, size_t predictio
                                     fds_error *err);
 /* All of it as JSON, to be freed by fds_text_free. */
 FDS_API fds_status fds_payment_json(const fds_payment *payment, char **out, fds_error *err);
-/* Writes .csv or .json, as the path ends. */
+/* Writes .csv, .json or .jsonl, as the path ends. */
 FDS_API fds_status fds_payment_save(const fds_payment *payment, const char *path, fds_error *err);
+
+/* Pays for any number of predictions in constant memory. What rounding leaves is carried from one to
+ * the next: each payee stays within 1 + ln payees units of its exact total. */
+typedef struct fds_payer fds_payer;
+
+/* predictions: how many there will be, 0: not known ("total" needs it). "carry" names a file of what
+ * earlier payers left, which is read with the first result. After a failure, only free the payer. */
+FDS_API fds_status fds_payer_create(const fds_params *params, size_t predictions, fds_payer **out,
+                                    fds_error *err);
+FDS_API void fds_payer_free(fds_payer *payer);
+/* Optional first pass over a whole batch, which then ends within one unit. Not with "carry". */
+FDS_API fds_status fds_payer_foresee(fds_payer *payer, const fds_result *result, fds_error *err);
+/* Pays for the next predictions, of the same players. out: what was paid, or NULL. */
+FDS_API fds_status fds_payer_pay(fds_payer *payer, const fds_result *result, fds_payment **out,
+                                 fds_error *err);
+/* The sums so far, as a payment without predictions; it belongs to the payer. */
+FDS_API const fds_payment *fds_payer_total(const fds_payer *payer);
+FDS_API double fds_payer_owed(const fds_payer *payer, size_t payee); /* units: exact minus paid */
+FDS_API size_t fds_payer_paid(const fds_payer *payer); /* predictions, with those of the carry */
+/* Before the first payment: all payments also go to a file, as of fds_payment_save, or as "csv",
+ * "json" or "jsonl" to a function, which returns false when it fails. */
+typedef bool (*fds_write_function)(void *user, const char *text, size_t size);
+FDS_API fds_status fds_payer_save(fds_payer *payer, const char *path, fds_error *err);
+FDS_API fds_status fds_payer_print(fds_payer *payer, const char *format, fds_write_function write,
+                                   void *user, fds_error *err);
+/* Ends the outputs and puts the files in place, that of the carry last. More may be paid afterwards:
+ * each call replaces the carry, so that a server loses nothing when it is killed. */
+FDS_API fds_status fds_payer_finish(fds_payer *payer, fds_error *err);
 
 #ifdef __cplusplus
 }

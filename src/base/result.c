@@ -38,9 +38,10 @@ static fds_status make_arrays(fds_result *r, fds_error *err) {
     r->provider_names = r->player_names + n;
     r->class_names = r->provider_names + n;
     r->input_names = r->class_names + r->classes;
-    TRY(NEW(r->player_labels, 2 * n + 4 * k, err));
+    TRY(NEW(r->player_labels, 3 * n + 4 * k, err));
     r->player_sizes = r->player_labels + n;
-    r->samples = r->player_sizes + n;
+    r->player_groups = r->player_sizes + n;
+    r->samples = r->player_groups + n;
     r->labels = r->samples + k;
     r->predicted = r->labels + k;
     r->truth = r->predicted + k;
@@ -69,6 +70,7 @@ fds_status fds__result_create(const char *method, size_t players, size_t predict
                          "out of memory for the values of %zu players and %zu predictions", players,
                          predictions);
     }
+    memset(r->player_groups, 0xff, players * sizeof *r->player_groups); /* FDS__UNKNOWN */
     for (size_t i = 0; i < predictions; i++) {
         r->samples[i] = r->labels[i] = r->predicted[i] = r->truth[i] = FDS__UNKNOWN;
         r->confidence[i] = r->empty[i] = r->full[i] = NAN;

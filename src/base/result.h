@@ -21,6 +21,7 @@ struct fds_result {
     char **provider_names;         /* (players), or NULL each */
     uint32_t *player_labels;       /* (players) most frequent label of its samples */
     uint32_t *player_sizes;        /* (players) how many samples */
+    uint32_t *player_groups;       /* (players) group in the run, or FDS__UNKNOWN */
     char **class_names;            /* (classes) */
     char **input_names;            /* (predictions), or NULL each: "test sample 7" */
     uint32_t *samples;             /* (predictions) number of the test sample, or FDS__UNKNOWN */

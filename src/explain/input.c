@@ -133,6 +133,37 @@ fds_status fds_input_samples(const fds_run *run, const fds_dataset *ds, const ui
     return finish(status, in, out);
 }
 
+/* ---- some of them ---- */
+
+static fds_status fill_part(fds_input *in, const fds_input *whole, size_t first, fds_error *err) {
+    in->ds = whole->ds;
+    in->is_test = whole->is_test;
+    memcpy(in->index, whole->index + first, in->count * sizeof *in->index);
+    if (whole->truth) {
+        TRY(RESERVE(in->truth, in->count, 1, err));
+        memcpy(in->truth, whole->truth + first, in->count * sizeof *in->truth);
+    }
+    if (!whole->names)
+        return FDS_OK;
+    TRY(RESERVE(in->names, in->count, 1, err));
+    for (size_t i = 0; i < in->count; i++)
+        if (!(in->names[i] = fds__strdup(whole->names[first + i])))
+            return fds__fail_nomem(err, strlen(whole->names[first + i]) + 1);
+    return FDS_OK;
+}
+
+fds_status fds_input_part(const fds_input *whole, size_t first, size_t count, fds_input **out,
+                          fds_error *err) {
+    fds_input *in = NULL;
+    if (!count || first > whole->count || count > whole->count - first)
+        return fds__fail(err, FDS_ERR_USAGE, "%zu inputs from number %zu: there are %zu", count,
+                         first, whole->count);
+    fds_status status = create(count, &in, err);
+    if (status == FDS_OK)
+        status = fill_part(in, whole, first, err);
+    return finish(status, in, out);
+}
+
 /* ---- samples of the run's own data ---- */
 
 /* The data that the run was fitted on, where it is now. */
@@ -282,6 +313,8 @@ static fds_status name_result(const question *q, fds_result *r, fds_error *err) 
         TRY(fds__result_name_player(r, i, fds__run_player_name(run, i),
                                     fds__run_player_provider(run, i), fds__run_player_label(run, i),
                                     fds__run_player_size(run, i), err));
+    for (size_t i = 0; i < r->players; i++)
+        r->player_groups[i] = fds__run_player_group(run, i);
     for (uint32_t c = 0; c < r->classes; c++)
         TRY(fds__result_name_class(r, c, fds__run_class_name(run, c), err));
     for (size_t k = 0; k < r->predictions; k++) {

@@ -233,6 +233,10 @@ const char *fds__run_player_provider(const fds_run *run, size_t i) {
     return json_string_value(json_object_get(player(run, i), "provider"));
 }
 
+uint32_t fds__run_player_group(const fds_run *run, size_t i) {
+    return run->record.groups ? fds_groups_of(run->record.groups, i) : FDS__UNKNOWN;
+}
+
 size_t fds__run_player_size(const fds_run *run, size_t i) {
     return json_array_size(json_object_get(player(run, i), "samples"));
 }

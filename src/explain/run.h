@@ -153,6 +153,8 @@ void fds__run_record_free(fds__run_record *record);
 /* ---- run.c ---- */
 
 size_t fds__run_player_size(const fds_run *run, size_t i); /* its samples */
+uint32_t fds__run_player_group(const fds_run *run,
+                               size_t i); /* or FDS__UNKNOWN: it has no groups */
 const char *fds__run_folder(const fds_run *run);
 
 /* Where the data was and how it was read: "path", "label", "provider" or "labels"; NULL: default. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole of `fds train`, `fds value` and `fds explain`, in this process: every allocation and
+ * The whole of `fds train`, `fds value`, `fds explain` and `fds pay`, in this process: every allocation and
  * every file operation made to fail, one after the other. Each time the command must end with exit
  * code 1 and a message, and the old output must stand. Leaks show where the tests are built with
  * the address sanitizer. Jansson's allocations fail too, but where it reads: its parser may go on
@@ -165,25 +165,42 @@ static void least_squares_survive_every_failure(void **state) {
 }
 
 /* A run lies elsewhere too; it is fitted once, and only looked at. */
-static void explaining_survives_every_failure(void **state) {
-    (void)state;
-    char data[512], output[512], run[512];
+static void fail_asking(char **argv, int argc, char *run) {
+    char data[512];
     snprintf(data, sizeof data, "%s.csv", scratch);
-    snprintf(run, sizeof run, "%s.run", scratch);
-    snprintf(output, sizeof output, "%s", scratch_path("values.json"));
     write_data(data);
     char *fit[] = {"fds", "fit",       data,       "-o",          run,      "--players",
                    "8",   "--inputs",  "20",       "--method",    "afds",   "--epochs",
                    "1",   "--model",   "logistic", "--explainer", "linear", "--explainer-epochs",
                    "1",   "--threads", "1",        "--quiet"};
+    char output[512];
+    snprintf(output, sizeof output, "%s", scratch_path("values.json"));
     const call fitting = {fit, COUNT(fit), output, NULL, NULL};
     assert_int_equal(run_command(&fitting), 0);
-    char *argv[] = {"fds",  "explain",   run, "--index", "0..2",  "-o",
-                    output, "--threads", "1", "--quiet", "--json"};
-    const call c = {argv, COUNT(argv), output, NULL, check_values};
+    const call c = {argv, argc, output, NULL, check_values};
     fail_all(&c, true, 50, 10);
     nftw(run, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS);
     unlink(data);
+}
+
+static void explaining_survives_every_failure(void **state) {
+    (void)state;
+    char output[512], run[512];
+    snprintf(run, sizeof run, "%s.run", scratch);
+    snprintf(output, sizeof output, "%s", scratch_path("values.json"));
+    char *argv[] = {"fds",  "explain",   run, "--index", "0..2",  "-o",
+                    output, "--threads", "1", "--quiet", "--json"};
+    fail_asking(argv, COUNT(argv), run);
+}
+
+static void paying_survives_every_failure(void **state) {
+    (void)state;
+    char output[512], run[512];
+    snprintf(run, sizeof run, "%s.run", scratch);
+    snprintf(output, sizeof output, "%s", scratch_path("values.json"));
+    char *argv[] = {"fds", "pay",  run,    "--index", "0..2",      "--total", "0.10",
+                    "-o",  output, "--by", "group",   "--threads", "1",       "--quiet"};
+    fail_asking(argv, COUNT(argv), run);
 }
 
 int main(void) {
@@ -196,6 +213,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(least_squares_survive_every_failure, scratch_setup,
                                         scratch_teardown),
         cmocka_unit_test_setup_teardown(explaining_survives_every_failure, scratch_setup,
+                                        scratch_teardown),
+        cmocka_unit_test_setup_teardown(paying_survives_every_failure, scratch_setup,
                                         scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -400,93 +400,6 @@ def data_without_a_test_part_is_counted_itself():
     refused(["explain", "run", "--index", 0, "--data", "other.csv"], 2, "other data")
 
 
-# ---- paying ----
-
-
-def units(text, decimals):
-    whole, part = text.lstrip("-").split(".")
-    assert len(part) == decimals
-    return (-1 if text[0] == "-" else 1) * int(whole + part)
-
-
-@test
-def payments_add_up_to_the_last_unit():
-    run = the_run()
-    for amount, decimals, expected in (("100.00", 2, 10000), ("100", 2, 10000), ("0.07", 2, 7),
-                                       ("0", 2, 0), ("1.005", 3, 1005), ("0.1", 2, 10),
-                                       ("90071992547409.91", 2, 9007199254740991)):
-        for policy in ("clip", "signed"):
-            about = fds_json("pay", run, "--index", "0..4", "--amount", amount, "--policy", policy)
-            assert about["units"] == expected and about["decimals"] == decimals
-            together = {}
-            for one in about["inputs"]:
-                assert sum(share["units"] for share in one["shares"]) == expected
-                assert len(one["shares"]) == 12
-                for share in one["shares"]:
-                    assert units(share["amount"], decimals) == share["units"]
-                    assert one["rule"] == "signed" or share["units"] >= 0
-                    together[share["player"]] = together.get(share["player"], 0) + share["units"]
-            assert together == {s["player"]: s["units"] for s in about["together"]}
-
-
-@test
-def shares_are_the_explained_values_in_proportion():
-    run = the_run()
-    values = {p["player"]: p["value"]
-              for p in fds_json("explain", run, "--index", 2)["inputs"][0]["ranking"]}
-    one = fds_json("pay", run, "--index", 2, "--amount", "1000.00")["inputs"][0]
-    total = sum(v for v in values.values() if v > 0)
-    for share in one["shares"]:
-        exact = 100000 * max(0, values[share["player"]]) / total
-        assert abs(share["units"] - exact) <= 1 and abs(share["value"] - values[share["player"]]) < 1e-11
-
-
-@test
-def payments_as_text_and_in_files():
-    run = the_run()
-    out, _ = fds("pay", run, "--index", "0,1", "--amount", "12.50", "--top", 3, "-o", "p.csv")
-    check_width(out.replace(run, "run").replace(MNIST, "mnist"))
-    assert len(re.findall(r"^      sum +12\.50$", out, re.M)) == 2
-    assert re.search(r"^All 2 inputs together:$", out, re.M)
-    assert re.search(r"^      sum +25\.00$", out, re.M)
-    assert "... and 9 others" in out
-    everybody, _ = fds("pay", run, "--index", 0, "--amount", "12.50", "--all")
-    assert "others" not in everybody and "  12  sample" in everybody
-    rows = list(csv.DictReader(open("p.csv", newline="")))
-    assert list(rows[0]) == ["input", "label", "rule", "rank", "player", "player_label",
-                             "provider", "samples", "value", "units", "amount"]
-    assert len(rows) == 24 and sum(int(r["units"]) for r in rows) == 2500
-    fds("pay", run, "--index", "0,1", "--amount", "12.50", "-o", "p.json", "-q")
-    saved = json.loads(pathlib.Path("p.json").read_text())
-    shown = fds_json("pay", run, "--index", "0,1", "--amount", "12.50")
-    by_player = {(one["input"], s["player"]): s["units"]
-                 for one in saved["inputs"] for s in one["shares"]}
-    assert by_player == {(one["input"], s["player"]): s["units"]
-                         for one in shown["inputs"] for s in one["shares"]}
-    assert by_player == {(r["input"], r["player"]): int(r["units"]) for r in rows}
-    pathlib.Path("usual").write_text("")
-    assert os.stat("p.csv").st_mode == os.stat("usual").st_mode
-
-
-@test
-def providers_are_paid_for_all_of_their_players():
-    write_csv("t.csv", rows=120, providers=3)
-    fds("fit", "t.csv", "--players", 12, "--coalitions", 60, "--method", "afds", "--explainer",
-        "linear", "--explainer-epochs", 2, "-o", "run", "-q")
-    about = fds_json("pay", "run", "--index", 5, "--amount", 10, "--by", "provider", "-q")
-    players = fds_json("explain", "run", "--index", 5, "-q")["inputs"][0]["ranking"]
-    shares = about["inputs"][0]["shares"]
-    assert {s["provider"] for s in shares} == {p["provider"] for p in players}
-    assert sum(s["units"] for s in shares) == 1000
-    for share in shares:
-        value = sum(p["value"] for p in players if p["provider"] == share["provider"])
-        assert abs(share["value"] - value) < 1e-12
-    out, _ = fds("pay", "run", "--index", 5, "--amount", 10, "--by", "provider", "-q")
-    assert "rank  provider" in out
-    refused(["pay", the_run(), "--index", 0, "--amount", 1, "--by", "provider"], 2,
-            "--by provider", "no providers")
-
-
 # ---- mistakes ----
 
 
@@ -518,19 +431,7 @@ def mistakes_in_the_options_are_answered_before_any_work():
             (["explain", "run", "a.png", "--index", 0], ["not both"]),
             (["explain", "run", "a.png", "--data", "d"], ["--data needs --index"]),
             (["explain", "run", "--index", 0, "-o", "v.txt"], ["-o v.txt"]),
-            (["explain", "run", "--indx", 0], ['did you mean "--index"?']),
-            (["pay", "run", "--index", 0], ["--amount is missing"]),
-            (["pay", "run", "--index", 0, "--amount", "1,50"], ["--amount 1,50"]),
-            (["pay", "run", "--index", 0, "--amount", "1e3"], ["--amount 1e3"]),
-            (["pay", "run", "--index", 0, "--amount", "1."], ["--amount 1."]),
-            (["pay", "run", "--index", 0, "--amount", ".5"], ["--amount .5"]),
-            (["pay", "run", "--index", 0, "--amount", "1.0123456789"], ["at most 9 decimals"]),
-            (["pay", "run", "--index", 0, "--amount=-1"], ["--amount -1"]),
-            (["pay", "run", "--index", 0, "--amount", "90071992547409.92"], ["at most 90071992547409.91"]),
-            (["pay", "run", "--index", 0, "--amount", 1, "--policy", "sign"],
-             ['did you mean "signed"?']),
-            (["pay", "run", "--index", 0, "--amount", 1, "-o", "p.npy"], [".csv or .json"]),
-            (["pay", "run", "--index", 0, "--amount", 1, "--all", "--top", 3], ["--all"])):
+            (["explain", "run", "--indx", 0], ['did you mean "--index"?'])):
         refused(args, 2, f"fds {args[0]}: ", *phrases)
     assert os.listdir(".") == []
     run = the_run()

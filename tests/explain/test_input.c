@@ -324,6 +324,41 @@ static void classes_that_the_run_does_not_have_are_refused(void **state) {
     task_free(&t);
 }
 
+/* Answers do not depend on which inputs are asked about together. */
+static void a_part_is_answered_as_the_whole(void **state) {
+    (void)state;
+    enum { FIRST = 3, COUNT_OF_PART = 4 };
+    task t = task_providers("afds");
+    fds_input *input = NULL, *part = NULL;
+    fds_error err;
+    t.params.adjust = "none";
+    t.params.coalitions = 20;
+    fit(&t, scratch_path("run"));
+    fds_run *run = open_run(scratch_path("run"));
+    expect_ok(fds_input_samples(run, t.train, NULL, ASKED, &input, &err), &err);
+    expect_ok(fds_input_part(input, FIRST, COUNT_OF_PART, &part, &err), &err);
+    fds_result *whole = explain(run, input, "true"), *some = explain(run, part, "true");
+    assert_int_equal(fds_result_predictions(some), COUNT_OF_PART);
+    for (size_t k = 0; k < COUNT_OF_PART; k++) {
+        assert_string_equal(fds_result_input(some, k), fds_result_input(whole, FIRST + k));
+        assert_string_equal(fds_result_truth(some, k), fds_result_truth(whole, FIRST + k));
+        for (size_t i = 0; i < fds_result_players(whole); i++)
+            assert_true(fabs(fds_result_value(some, k, i) - fds_result_value(whole, FIRST + k, i)) <
+                        1e-6);
+    }
+    fds_input_free(part);
+    part = NULL;
+    expect_failure(fds_input_part(input, ASKED - 1, 2, &part, &err), FDS_ERR_USAGE, &err,
+                   "there are 10");
+    expect_failure(fds_input_part(input, 0, 0, &part, &err), FDS_ERR_USAGE, &err, "there are");
+    expect_failure(fds_input_part(input, SIZE_MAX, 2, &part, &err), FDS_ERR_USAGE, &err, "there");
+    fds_result_free(whole);
+    fds_result_free(some);
+    fds_input_free(input);
+    fds_run_free(run);
+    task_free(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ELSEWHERE(a_run_finds_its_data_from_elsewhere),
@@ -332,6 +367,7 @@ int main(void) {
         ELSEWHERE(pictures_are_explained_without_data),
         IN_SCRATCH(labels_are_taken_by_name),
         IN_SCRATCH(classes_that_the_run_does_not_have_are_refused),
+        IN_SCRATCH(a_part_is_answered_as_the_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,7 +93,7 @@ static void shares_add_up_for_each_prediction_and_together(void **state) {
                 int64_t sum = 0;
                 for (size_t i = 0; i < payees; i++)
                     sum += fds_payment_share(p, k, i);
-                assert_true(sum == fds_payment_amount(p));
+                assert_true(sum == fds_payment_amount(p, k));
             }
             for (size_t i = 0; i < payees; i++) {
                 int64_t of_payee = 0;
@@ -106,7 +106,7 @@ static void shares_add_up_for_each_prediction_and_together(void **state) {
                 assert_true(value == fds_payment_value(p, SIZE_MAX, i));
                 all += of_payee;
             }
-            assert_true(all == K * fds_payment_amount(p));
+            assert_true(all == fds_payment_amount(p, SIZE_MAX));
             fds_payment_free(p);
         }
     fds_result_free(r);
@@ -134,10 +134,11 @@ static void policies_clip_or_let_negative_values_owe(void **state) {
     memset(r->values + 3, 0, 3 * sizeof *r->values);
     p = pay(r, "1.00", "signed", NULL);
     assert_string_equal(fds_payment_rule(p, 0), "clip-for-signed");
-    expect_shares(p, 0, (int64_t[]){0, 0, 100});
+    expect_shares(p, 0, (int64_t[]){1, 0, 99}); /* 0.4, 0, 99.6: payee 0 ends with 33.7 */
     assert_string_equal(fds_payment_rule(p, 1), "evenly");
     assert_string_equal(fds_payment_rule_text(p, 1), fds__pay_rule_text(FDS__PAY_RULE_EVENLY));
-    expect_shares(p, 1, (int64_t[]){34, 33, 33});
+    expect_shares(p, 1, (int64_t[]){33, 33, 34});
+    expect_shares(p, SIZE_MAX, (int64_t[]){34, 33, 133});
     fds_payment_free(p);
     fds_result_free(r);
 }
@@ -246,7 +247,7 @@ static void amounts_are_read_to_the_unit(void **state) {
     fds_result *r = sample();
     for (size_t i = 0; i < COUNT(cases); i++) {
         fds_payment *p = pay(r, cases[i].text, NULL, NULL);
-        assert_true(fds_payment_amount(p) == cases[i].units);
+        assert_true(fds_payment_amount(p, 0) == cases[i].units);
         assert_int_equal(fds_payment_decimals(p), cases[i].decimals);
         fds_payment_free(p);
     }
@@ -376,7 +377,10 @@ static void getters_answer_for_any_index(void **state) {
 
 /* ---- files ---- */
 
-#define HEAD "input,label,rule,rank,player,player_label,provider,samples,value,units,amount\n"
+#define HEAD                                                                                      \
+    "input,label,rule,rank,player,player_label,provider,group,samples,value,units,amount,amount_" \
+    "error,"                                                                                      \
+    "currency\n"
 
 static void csv_has_every_payee_of_every_prediction(void **state) {
     (void)state;
@@ -384,21 +388,22 @@ static void csv_has_every_payee_of_every_prediction(void **state) {
     fds_payment *p = pay(r, "1.00", "signed", NULL);
     fds_error err = {0};
     expect_ok(fds_payment_save(p, scratch_path("p.csv"), &err), &err);
-    scratch_expect(scratch_path("p.csv"), HEAD
-                   "test sample 7,dog,signed,1,sample 3,cat,\"north, \"\"A\"\"\",1,0.5,100,1.00\n"
-                   "test sample 7,dog,signed,2,sample 9,dog,\"north, \"\"A\"\"\",1,0.25,50,0.50\n"
-                   "test sample 7,dog,signed,3,sample 8,dog,south,1,-0.25,-50,-0.50\n"
-                   "\"a,b.png\",cat,signed,1,sample 9,dog,\"north, \"\"A\"\"\",1,2,67,0.67\n"
-                   "\"a,b.png\",cat,signed,2,sample 8,dog,south,1,1,33,0.33\n"
-                   "\"a,b.png\",cat,signed,3,sample 3,cat,\"north, \"\"A\"\"\",1,0,0,0.00\n");
+    scratch_expect(
+        scratch_path("p.csv"),
+        HEAD "test sample 7,dog,signed,1,sample 3,cat,\"north, \"\"A\"\"\",,1,0.5,100,1.00,0,\n"
+             "test sample 7,dog,signed,2,sample 9,dog,\"north, \"\"A\"\"\",,1,0.25,50,0.50,0,\n"
+             "test sample 7,dog,signed,3,sample 8,dog,south,,1,-0.25,-50,-0.50,0,\n"
+             "\"a,b.png\",cat,signed,1,sample 9,dog,\"north, \"\"A\"\"\",,1,2,67,0.67,0,\n"
+             "\"a,b.png\",cat,signed,2,sample 8,dog,south,,1,1,33,0.33,0,\n"
+             "\"a,b.png\",cat,signed,3,sample 3,cat,\"north, \"\"A\"\"\",,1,0,0,0.00,0,\n");
     fds_payment_free(p);
     p = pay(r, "1.000", NULL, "provider");
     expect_ok(fds_payment_save(p, scratch_path("p.CSV"), &err), &err);
     scratch_expect(scratch_path("p.CSV"),
-                   HEAD "test sample 7,dog,clip,1,,,\"north, \"\"A\"\"\",,0.75,1000,1.000\n"
-                        "test sample 7,dog,clip,2,,,south,,-0.25,0,0.000\n"
-                        "\"a,b.png\",cat,clip,1,,,\"north, \"\"A\"\"\",,2,667,0.667\n"
-                        "\"a,b.png\",cat,clip,2,,,south,,1,333,0.333\n");
+                   HEAD "test sample 7,dog,clip,1,,,\"north, \"\"A\"\"\",,,0.75,1000,1.000,0,\n"
+                        "test sample 7,dog,clip,2,,,south,,,-0.25,0,0.000,0,\n"
+                        "\"a,b.png\",cat,clip,1,,,\"north, \"\"A\"\"\",,,2,667,0.667,0,\n"
+                        "\"a,b.png\",cat,clip,2,,,south,,,1,333,0.333,0,\n");
     fds_payment_free(p);
     fds_result_free(r);
 }
@@ -415,8 +420,8 @@ static void csv_names_test_samples_by_their_number(void **state) {
     fds_payment *p = pay(r, "1", NULL, NULL);
     fds_error err = {0};
     expect_ok(fds_payment_save(p, scratch_path("p.csv"), &err), &err);
-    scratch_expect(scratch_path("p.csv"), HEAD "test sample 3,c,evenly,1,a,c,,4,0,100,1.00\n"
-                                               "test sample 12,c,evenly,1,a,c,,4,0,100,1.00\n");
+    scratch_expect(scratch_path("p.csv"), HEAD "test sample 3,c,evenly,1,a,c,,,4,0,100,1.00,0,\n"
+                                               "test sample 12,c,evenly,1,a,c,,,4,0,100,1.00,0,\n");
     fds_payment_free(p);
     fds_result_free(r);
 }
@@ -458,6 +463,7 @@ static void json_says_the_same(void **state) {
         json_t *root = load_file(path);
         assert_string_equal(text_of(root, "run"), "folder"); /* how the result was computed */
         assert_int_equal(int_of(root, "units"), 2500);
+        assert_int_equal(int_of(root, "total_units"), 5000);
         assert_string_equal(text_of(root, "amount"), "2.500");
         assert_int_equal(int_of(root, "decimals"), 3);
         assert_string_equal(text_of(root, "policy"), way % 2 ? "signed" : "clip");
@@ -483,6 +489,31 @@ static void json_says_the_same(void **state) {
     fds_result_free(r);
 }
 
+/* One value without an error leaves the others' in doubt too: they share one sum. */
+static void errors_that_are_not_known_are_told(void **state) {
+    (void)state;
+    fds_result *r = sample();
+    fds_error err = {0};
+    r->errors[1] = NAN;
+    fds_payment *p = pay(r, "1.00", NULL, NULL);
+    assert_true(isnan(fds_payment_misallocated(p, 0)) && isnan(fds_payment_error(p, 0, 2)));
+    assert_true(fds_payment_misallocated(p, 1) == 0 && fds_payment_error(p, 1, 2) == 0);
+    assert_true(isnan(fds_payment_misallocated(p, SIZE_MAX)));
+    expect_ok(fds_payment_save(p, scratch_path("p.csv"), &err), &err);
+    expect_ok(fds_payment_save(p, scratch_path("p.json"), &err), &err);
+    csv table = csv_read(scratch_path("p.csv"));
+    assert_string_equal(csv_at(&table, 1, "amount_error"), "nan");
+    assert_string_equal(csv_at(&table, 4, "amount_error"), "0");
+    csv_free(&table);
+    json_t *root = load_file(scratch_path("p.json"));
+    const json_t *first = json_array_get(json_object_get(root, "inputs"), 0);
+    assert_true(json_is_null(json_object_get(root, "misallocated")));
+    assert_true(json_is_null(json_object_get(first, "misallocated")));
+    json_decref(root);
+    fds_payment_free(p);
+    fds_result_free(r);
+}
+
 static void files_have_a_point_in_every_locale(void **state) {
     (void)state;
     if (!comma_begin())
@@ -494,7 +525,7 @@ static void files_have_a_point_in_every_locale(void **state) {
     expect_ok(fds_payment_save(p, scratch_path("p.json"), &err), &err);
     comma_end();
     csv table = csv_read(scratch_path("p.csv"));
-    assert_int_equal(table.columns, 11);
+    assert_int_equal(table.columns, 14);
     assert_string_equal(csv_at(&table, 1, "value"), "0.5");
     assert_string_equal(csv_at(&table, 1, "amount"), "1.00");
     csv_free(&table);
@@ -511,7 +542,7 @@ static void other_endings_are_refused(void **state) {
     for (size_t i = 0; i < COUNT(wrong); i++) {
         fds_error err = {0};
         assert_int_equal(fds_payment_save(p, wrong[i], &err), FDS_ERR_USAGE);
-        expect_in(err.text, ".csv or .json");
+        expect_in(err.text, ".csv, .json or .jsonl");
     }
     fds_payment_free(p);
     fds_result_free(r);
@@ -610,6 +641,7 @@ int main(void) {
         TEST(csv_has_every_payee_of_every_prediction),
         TEST(csv_names_test_samples_by_their_number),
         TEST(json_says_the_same),
+        TEST(errors_that_are_not_known_are_told),
         TEST(files_have_a_point_in_every_locale),
         TEST(other_endings_are_refused),
         TEST(a_failure_leaves_the_old_file),

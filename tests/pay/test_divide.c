@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Payments: sums to the unit, order, proportion, and values at the ends of what a double holds. */
+ * One amount divided: sums to the unit, order, proportion, and values at the ends of what a double
+ * holds. */
 #include "../base/scratch.h"
 
 #include "pay/pay.h"
@@ -11,8 +12,11 @@ enum { MANY = 100000 };
 static fds__pay_rule pay(const double *values, size_t count, int64_t amount, fds__policy policy,
                          int64_t *shares) {
     fds_error err = {0};
+    fds__carry *carry = NULL;
     fds__pay_rule rule = FDS__PAY_RULE_CLIP;
-    expect_ok(fds__pay(values, count, amount, policy, shares, &rule, &err), &err);
+    expect_ok(fds__carry_create(count, &carry, &err), &err);
+    expect_ok(fds__carry_pay(carry, values, amount, policy, shares, &rule, &err), &err);
+    fds__carry_free(carry);
     int64_t sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += shares[i];
@@ -160,21 +164,58 @@ static void a_hundred_thousand_players_are_paid(void **state) {
     free(shares);
 }
 
+static fds_status try_to_pay(const double *values, size_t count, int64_t amount, fds_error *err) {
+    fds__carry *carry = NULL;
+    int64_t shares[2] = {-1, -1};
+    fds__pay_rule rule;
+    expect_ok(fds__carry_create(count, &carry, NULL), NULL);
+    fds_status status =
+        fds__carry_pay(carry, values, amount, FDS__POLICY_SIGNED, shares, &rule, err);
+    assert_true(shares[0] == -1 && shares[1] == -1);
+    fds__carry_free(carry);
+    return status;
+}
+
 static void what_cannot_be_paid_is_refused(void **state) {
     (void)state;
     fds_error err = {0};
-    int64_t shares[2] = {-1, -1};
     double values[2] = {1, 2};
-    assert_int_equal(fds__pay(values, 0, 1, FDS__POLICY_CLIP, shares, NULL, &err), FDS_ERR_USAGE);
-    assert_int_equal(fds__pay(values, 2, -1, FDS__POLICY_CLIP, shares, NULL, &err), FDS_ERR_USAGE);
-    assert_int_equal(fds__pay(values, 2, INT64_MAX, FDS__POLICY_CLIP, shares, NULL, &err),
-                     FDS_ERR_LIMIT);
+    assert_int_equal(try_to_pay(values, 0, 1, &err), FDS_ERR_USAGE);
+    assert_int_equal(try_to_pay(values, 2, -1, &err), FDS_ERR_USAGE);
+    assert_int_equal(try_to_pay(values, 2, INT64_MAX, &err), FDS_ERR_LIMIT);
     values[1] = NAN;
-    assert_int_equal(fds__pay(values, 2, 1, FDS__POLICY_CLIP, shares, NULL, &err), FDS_ERR_USAGE);
+    assert_int_equal(try_to_pay(values, 2, 1, &err), FDS_ERR_USAGE);
     expect_in(err.text, "player 1");
     values[1] = -INFINITY;
-    assert_int_equal(fds__pay(values, 2, 1, FDS__POLICY_SIGNED, shares, NULL, NULL), FDS_ERR_USAGE);
-    assert_true(shares[0] == -1 && shares[1] == -1);
+    assert_int_equal(try_to_pay(values, 2, 1, NULL), FDS_ERR_USAGE);
+}
+
+/* Fractions add up to whole units but for the last bit of each, also of values that divide badly. */
+static void fractions_lose_less_than_their_last_bit(void **state) {
+    (void)state;
+    fds_rng rng = fds_rng_make(4, 0, 0, 0);
+    fds_error err = {0};
+    for (int round = 0; round < 2000; round++) {
+        double values[64];
+        int64_t weights[64], shares[64], sum = 0;
+        fds__fixed parts[64], all = 0;
+        size_t count = 1 + fds_rng_below(&rng, 64), left = 0;
+        fds__pay_rule rule;
+        int64_t amount = (int64_t)fds_rng_below(&rng, 1000);
+        for (size_t i = 0; i < count; i++)
+            values[i] = draw(&rng);
+        expect_ok(fds__divide(values, count, amount, (fds__policy)(round % 2), weights, shares,
+                              parts, &left, &rule, &err),
+                  &err);
+        for (size_t i = 0; i < count; i++) {
+            assert_true(parts[i] >= 0 && parts[i] < FDS__UNIT);
+            sum += shares[i];
+            all += parts[i];
+        }
+        fds__fixed lost = (fds__fixed)left * FDS__UNIT - all;
+        assert_true(lost >= 0 && lost < (fds__fixed)count && sum + (int64_t)left == amount);
+        assert_true(left < count);
+    }
 }
 
 static void every_rule_has_a_text(void **state) {
@@ -199,6 +240,7 @@ int main(void) {
         cmocka_unit_test(another_order_of_players_pays_each_the_same),
         cmocka_unit_test(a_hundred_thousand_players_are_paid),
         cmocka_unit_test(what_cannot_be_paid_is_refused),
+        cmocka_unit_test(fractions_lose_less_than_their_last_bit),
         cmocka_unit_test(every_rule_has_a_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,37 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * pay: values turned into money.
+ * One amount divided by values.
  *
  * The division uses whole numbers, so it is exact and the same everywhere: values are scaled by a
  * power of two until the greatest has 62 bits, and the fraction that remains, at most 2^-61 of the
- * greatest, is dropped. Each player gets the whole part of amount * weight / total; the units left
- * over, fewer than there are players, go one each to the largest remainders. So a player of a
- * greater value never gets less than another. */
+ * greatest, is dropped. A payee is due amount * weight / total: a whole part, and a fraction of which
+ * 64 bits are kept. Equal values have equal fractions. */
 #include "pay/pay.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum {
     BITS = 62,           /* of the greatest weight */
     LEAST_SUM_PART = 20, /* signed: the sum is at least 1/20 of the sum of sizes */
+    HALF = 32,           /* bits of a fraction that are computed at a time */
 };
 
 /* A share is at most LEAST_SUM_PART times the amount, and must fit. */
 #define MOST_AMOUNT (INT64_MAX / 32)
-
-__extension__ typedef __int128 int128;
-
-typedef struct {
-    int128 remainder; /* of amount * weight / total */
-    size_t player;
-} rest;
-
-static int by_remainder(const void *left, const void *right) {
-    const rest *a = left, *b = right;
-    if (a->remainder != b->remainder)
-        return a->remainder > b->remainder ? -1 : 1;
-    return a->player < b->player ? -1 : a->player > b->player;
-}
 
 const char *fds__pay_rule_text(fds__pay_rule rule) {
     switch (rule) {
@@ -78,8 +63,8 @@ static void weigh(const double *values, size_t count, bool is_clipped, int64_t *
         weights[i] = is_clipped && values[i] < 0 ? 0 : (int64_t)ldexp(values[i], BITS - exponent);
 }
 
-static int128 sum(const int64_t *weights, size_t count, bool of_sizes) {
-    int128 total = 0;
+static fds__fixed sum(const int64_t *weights, size_t count, bool of_sizes) {
+    fds__fixed total = 0;
     for (size_t i = 0; i < count; i++)
         total += of_sizes && weights[i] < 0 ? -weights[i] : weights[i];
     return total;
@@ -90,7 +75,7 @@ static fds__pay_rule choose(const double *values, size_t count, fds__policy poli
                             int64_t *weights) {
     if (policy == FDS__POLICY_SIGNED) {
         weigh(values, count, false, weights);
-        int128 total = sum(weights, count, false), sizes = sum(weights, count, true);
+        fds__fixed total = sum(weights, count, false), sizes = sum(weights, count, true);
         if (total > 0 && total * LEAST_SUM_PART >= sizes)
             return FDS__PAY_RULE_SIGNED;
     }
@@ -104,34 +89,32 @@ static fds__pay_rule choose(const double *values, size_t count, fds__policy poli
 
 /* ---- shares ---- */
 
-/* total is above 0; a remainder is from 0 to total - 1, of negative weights too. */
-static void divide(const int64_t *weights, size_t count, int64_t amount, rest *rests,
-                   int64_t *shares) {
-    int128 total = sum(weights, count, false), left = amount;
-    for (size_t i = 0; i < count; i++) {
-        int128 product = (int128)amount * weights[i], share = product / total;
-        if (product % total < 0)
-            share--;
-        rests[i] = (rest){product - share * total, i};
-        shares[i] = (int64_t)share;
-        left -= share;
+/* rest / total, which is below 1, with 64 bits after the point, rounded down. */
+static fds__fixed fraction(fds__fixed rest, fds__fixed total) {
+    fds__fixed bits = 0;
+    for (int half = 0; half < 2; half++) {
+        rest <<= HALF; /* total is below 2^95 for less than 2^33 payees */
+        bits = bits << HALF | rest / total;
+        rest %= total;
     }
-    qsort(rests, count, sizeof *rests, by_remainder);
-    for (size_t i = 0; i < (size_t)left; i++)
-        shares[rests[i].player]++;
+    return bits;
 }
 
-fds_status fds__pay(const double *values, size_t count, int64_t amount, fds__policy policy,
-                    int64_t *shares, fds__pay_rule *rule, fds_error *err) {
+fds_status fds__divide(const double *values, size_t count, int64_t amount, fds__policy policy,
+                       int64_t *weights, int64_t *shares, fds__fixed *parts, size_t *left,
+                       fds__pay_rule *rule, fds_error *err) {
     TRY(check(values, count, amount, err));
-    int64_t *weights = fds__alloc_zero(count, sizeof *weights);
-    rest *rests = fds__alloc_zero(count, sizeof *rests);
-    bool has_memory = weights && rests;
-    if (has_memory) {
-        *rule = choose(values, count, policy, weights);
-        divide(weights, count, amount, rests, shares);
+    *rule = choose(values, count, policy, weights);
+    fds__fixed total = sum(weights, count, false), units = amount;
+    assert(total > 0 && total < (fds__fixed)1 << 95);
+    for (size_t i = 0; i < count; i++) {
+        fds__fixed product = (fds__fixed)amount * weights[i], share = product / total;
+        share -= product % total < 0; /* down, of negative weights too */
+        shares[i] = (int64_t)share;
+        parts[i] = fraction(product - share * total, total);
+        units -= share;
     }
-    fds__free(weights);
-    fds__free(rests);
-    return has_memory ? FDS_OK : fds__fail_nomem(err, count * sizeof *rests);
+    assert(units >= 0 && units < (fds__fixed)count);
+    *left = (size_t)units;
+    return FDS_OK;
 }
