@@ -69,13 +69,13 @@ static void say_number(finding *f, double number) {
     fds__text_fixed(&f->text, f->decimals, number);
 }
 
-/* "4.9 standard errors" */
-static void say_errors(finding *f, double errors) {
+/* "4.9 standard errors", or "4.9" */
+static void say_errors(finding *f, double errors, bool has_unit) {
     if (fabs(errors) > 99)
         say(f, "more than 99");
     else
         fds__text_fixed(&f->text, 1, fabs(errors));
-    say(f, " standard errors");
+    say(f, has_unit ? " standard errors" : "");
 }
 
 /* Before item i of "A, B and C". */
@@ -120,10 +120,12 @@ static void say_share(finding *f, size_t share) {
 
 /* ---- sentences ---- */
 
-/* Whether a row is not behind the best, which is another one. */
+/* Whether a row is not behind the best, which is another one; AUCs on other terms do not count. */
 static bool is_tied(const finding *f, const json_t *best, const json_t *row) {
-    return row != best && entry_of(f, row) && !report_is_reference(method_of(row)) &&
-           !is_behind(f, row);
+    bool is_comparable =
+        strcmp(f->list, "auc") != 0 || json_is_true(report_at(row, "auc_terms/is_equal"));
+    return row != best && entry_of(f, row) && is_comparable &&
+           !report_is_reference(method_of(row)) && !is_behind(f, row);
 }
 
 /* ", tied with `afds` and `ls`" */
@@ -190,59 +192,56 @@ static void say_reference(finding *f, const char *reference) {
     say(f, ")");
 }
 
-/* " No method beats `same-label` (17.95): the leader is 0.4 standard errors below it." */
-static void say_unbeaten(finding *f, const char *reference, double errors) {
-    say(f, is_beaten(f, reference) ? " The leader does not beat " : " No method beats ");
-    say_reference(f, reference);
-    if (errors == 0)
-        say(f, ": the leader equals it");
-    else if (!isnan(errors)) {
-        say(f, is_beaten(f, reference) ? ": it is " : ": the leader is ");
-        say_errors(f, errors);
-        say(f, errors > 0 ? " above it" : " below it");
-    }
-    say(f, ".");
-}
-
-/* " It is 4.9 standard errors above `same-label` (0.83), 12.1 standard errors above ...." */
+/* " It is 4.9 standard errors above `same-label` (0.83), 0.4 below `knn:5/sample` (1.76) and equal to
+ * ...." */
 static void say_references(finding *f, const json_t *best) {
-    size_t said = 0;
+    size_t count = 0, i = 0;
+    bool has_unit = false;
     double errors;
     if (isnan(report_stat_of(entry_of(f, best), f->share).error))
         return;
     for (const char *const *name = report_references; *name; name++)
-        if (has_reference(f, *name) && is_above(f, best, *name, &errors)) {
-            say(f, said++ ? ", " : " It is ");
-            say_errors(f, errors);
-            say(f, " above ");
-            say_reference(f, *name);
+        count += has_reference(f, *name);
+    for (const char *const *name = report_references; *name; name++) {
+        if (!has_reference(f, *name))
+            continue;
+        is_above(f, best, *name, &errors);
+        say(f, i ? "" : " It is ");
+        say_separator(f, i, count);
+        if (errors == 0 || isnan(errors))
+            say(f, errors == 0 ? "equal to " : "by an unknown error from ");
+        else {
+            say_errors(f, errors, !has_unit);
+            has_unit = true;
+            say(f, errors > 0 ? " above " : " below ");
         }
-    say(f, said ? "." : "");
-    for (const char *const *name = report_references; *name; name++)
-        if (has_reference(f, *name) && !is_above(f, best, *name, &errors))
-            say_unbeaten(f, *name, errors);
+        say_reference(f, *name);
+        i++;
+    }
+    say(f, count ? "." : "");
 }
 
-/* " Without 10 %, 15 % and 20 %, no method beats `same-label`." */
-static void say_other_shares(finding *f) {
+/* " At 10 %, 15 % and 20 %, no method beats `same-label`." Without all players, all are equal. */
+static void say_unbeaten(finding *f) {
     size_t first = f->share, shares = json_array_size(report_at(f->data, "settings/shares"));
+    size_t places = *f->removal ? shares : 1;
     for (const char *const *name = report_references; *name; name++) {
         size_t count = 0, i = 0;
         for (int pass = 0; pass < 2 && has_reference(f, *name); pass++)
-            for (f->share = first + 1; f->share < shares; f->share++) {
+            for (f->share = first; f->share < places; f->share++) {
                 double share = report_number_at(report_at(f->data, "settings/shares"), f->share);
-                if (share >= 1 || is_beaten(f, *name)) /* without all, all are equal */
+                if ((*f->removal && share >= 1) || is_beaten(f, *name))
                     continue;
                 count += !pass;
-                if (pass) {
-                    say(f, i ? "" : " Without ");
+                if (pass && *f->removal) {
+                    say(f, i ? "" : " At ");
                     say_separator(f, i++, count);
                     say_share(f, f->share);
                 }
             }
         f->share = first;
         if (count) {
-            say(f, ", no method beats ");
+            say(f, *f->removal ? ", no method beats " : " No method beats ");
             say_method(f, report_find(f->rows, "method", *name, NULL));
             say(f, ".");
         }
@@ -280,7 +279,7 @@ static bool add_losses(finding *f, json_t *list, const char *about) {
         say_leader(f, best);
         say_references(f, best);
         if (isfinite(report_stat_of(entry_of(f, best), f->share).error))
-            say_other_shares(f);
+            say_unbeaten(f);
     }
     snprintf(name, sizeof name, "%s, %s", about, models_of(f->utility));
     return keep(f, list, name);
@@ -294,6 +293,8 @@ static bool add_scores(finding *f, json_t *list, const char *about) {
     if (best) {
         say_leader(f, best);
         say_references(f, best);
+        if (isfinite(report_stat_of(entry_of(f, best), 0).error))
+            say_unbeaten(f);
     }
     snprintf(name, sizeof name, "%s, %s", about, models_of(f->utility));
     return keep(f, list, name);
@@ -339,13 +340,37 @@ static bool add_agreement(finding *f, json_t *list, const json_t *of) {
     return keep(f, list, name);
 }
 
-/* "On equal terms, `ls` finds wrong labels best, AUC 0.967, ... Not behind it: `afds` (0.968)." */
+/* " On their own terms: `fds` 0.922 and `freeshap` 0.994 (ahead)." */
+static void say_own_terms(finding *f) {
+    const json_t *row;
+    size_t count = 0, i = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t r = 0; (row = row_at(f, r)); r++) {
+            const json_t *area = entry_of(f, row);
+            const report_stat behind = report_stat_of(report_at(area, "behind"), 0);
+            if (!area || report_kind_of(row) == REPORT_CONTROL ||
+                json_is_true(report_at(row, "auc_terms/is_equal")))
+                continue;
+            count += !pass;
+            if (!pass)
+                continue;
+            say(f, i ? "" : " On their own terms: ");
+            say_separator(f, i++, count);
+            say_method(f, row);
+            say(f, " ");
+            say_number(f, report_number_of(area, "mean"));
+            say(f, behind.mean < -REPORT_ERRORS * behind.error ? " (ahead)" : "");
+        }
+    say(f, count ? "." : "");
+}
+
+/* "On equal terms, `ls` finds wrong labels best: AUC 0.967, standard deviation 0.020 over 5 flips of
+ * labels, tied with `afds`." */
 static void say_finder(finding *f, const json_t *best) {
-    const json_t *row, *stat = entry_of(f, best);
-    size_t i = 0;
+    const json_t *stat = entry_of(f, best);
     say(f, "On equal terms, ");
     say_method(f, best);
-    say(f, " finds wrong labels best, AUC ");
+    say(f, " finds wrong labels best: AUC ");
     say_number(f, report_number_of(stat, "mean"));
     if (isfinite(report_number_of(stat, "sd"))) {
         say(f, ", standard deviation ");
@@ -354,16 +379,12 @@ static void say_finder(finding *f, const json_t *best) {
     say(f, " over ");
     say_counted(f, (size_t)report_number_of(stat, "count"), "flip");
     say(f, " of labels");
-    say(f, isnan(report_number_of(stat, "sd")) ? ": too few to tell methods apart." : ".");
-    for (size_t r = 0; isfinite(report_number_of(stat, "sd")) && (row = row_at(f, r)); r++)
-        if (row != best && entry_of(f, row) && !is_behind(f, row)) {
-            say(f, i++ ? ", " : " Not behind it: ");
-            say_method(f, row);
-            say(f, " (");
-            say_number(f, report_number_of(entry_of(f, row), "mean"));
-            say(f, json_is_true(report_at(row, "auc_terms/is_equal")) ? ")" : ", its own terms)");
-        }
-    say(f, i ? "." : "");
+    if (isfinite(report_number_of(stat, "sd")))
+        say_tied(f, best);
+    else
+        say(f, ": too few to tell methods apart");
+    say(f, ".");
+    say_own_terms(f);
 }
 
 static bool add_areas(finding *f, json_t *list) {
