@@ -260,12 +260,8 @@ static bool keep(finding *f, json_t *list, const char *about) {
     return is_whole;
 }
 
-static const char *models_of(const char *utility) {
-    return strcmp(utility, "retrain") == 0 ? "converged models" : "models of 10 epochs";
-}
-
 static bool add_losses(finding *f, json_t *list, const char *about) {
-    char name[120];
+    char name[200];
     f->removal = "top";
     f->set = "correct";
     f->decimals = 2;
@@ -281,12 +277,12 @@ static bool add_losses(finding *f, json_t *list, const char *about) {
         if (isfinite(report_stat_of(entry_of(f, best), f->share).error))
             say_unbeaten(f);
     }
-    snprintf(name, sizeof name, "%s, %s", about, models_of(f->utility));
+    snprintf(name, sizeof name, "%s, %s", about, report_models(f->utility));
     return keep(f, list, name);
 }
 
 static bool add_scores(finding *f, json_t *list, const char *about) {
-    char name[120];
+    char name[200];
     f->removal = f->set = "";
     f->decimals = 3;
     const json_t *best = find_best(f);
@@ -296,7 +292,7 @@ static bool add_scores(finding *f, json_t *list, const char *about) {
         if (isfinite(report_stat_of(entry_of(f, best), 0).error))
             say_unbeaten(f);
     }
-    snprintf(name, sizeof name, "%s, %s", about, models_of(f->utility));
+    snprintf(name, sizeof name, "%s, %s", about, report_models(f->utility));
     return keep(f, list, name);
 }
 
@@ -304,7 +300,7 @@ static bool add_scores(finding *f, json_t *list, const char *about) {
  * seeds, and what the truth is. */
 static bool add_agreement(finding *f, json_t *list, const json_t *of) {
     const json_t *row, *best = NULL;
-    char name[120];
+    char name[200];
     double most = NAN;
     f->decimals = 3;
     for (size_t r = 0; (row = row_at(f, r)); r++) {
@@ -336,7 +332,7 @@ static bool add_agreement(finding *f, json_t *list, const json_t *of) {
         }
         say(f, ".");
     }
-    snprintf(name, sizeof name, "Agreement with the truth, %s", models_of(f->utility));
+    snprintf(name, sizeof name, "Agreement with the truth, %s", report_models(f->utility));
     return keep(f, list, name);
 }
 

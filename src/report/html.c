@@ -111,6 +111,12 @@ void report_utility(fds__text *html, const char *utility) {
         draw_text(html, utility);
 }
 
+const char *report_models(const char *utility) {
+    return strcmp(utility, "retrain") == 0      ? "converged models"
+           : strcmp(utility, "retrain:10") == 0 ? "models of 10 epochs"
+                                                : utility;
+}
+
 const char *report_removal(const char *removal) {
     return strcmp(removal, "top") == 0      ? "without the most valuable players"
            : strcmp(removal, "bottom") == 0 ? "without the least valuable players"

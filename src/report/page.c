@@ -83,10 +83,10 @@ static void write_heads(const report_view *v) { fill_each(v, "head"); }
 
 /* ---- a utility function ---- */
 
-/* Whether a row of the table has values from another utility function, own. */
+/* Whether a row of the table has values from another utility function, own, by its sub-models. */
 static bool is_other(const report_view *v, const json_t *row) {
-    return !is_control(v, row) && strcmp(report_text_of(row, "utility"), v->own) == 0 &&
-           report_entry(v, row, NULL);
+    return !is_control(v, row) && report_number_of(row, "sub_models/mean") > 0 &&
+           strcmp(report_text_of(row, "utility"), v->own) == 0 && report_entry(v, row, NULL);
 }
 
 static size_t count_others(const report_view *v) {

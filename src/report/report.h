@@ -179,6 +179,7 @@ const json_t *report_entry(const report_view *v, const json_t *row, size_t *at);
 
 /* "models trained to convergence", "models trained for 10 epochs" */
 void report_utility(fds__text *html, const char *utility);
+const char *report_models(const char *utility);  /* "models of 10 epochs", "converged models" */
 const char *report_removal(const char *removal); /* "without the most valuable players" */
 void report_counted(fds__text *html, size_t count, const char *one); /* "3 players" */
 

@@ -215,6 +215,7 @@ static void add_bases(const losses *t) {
 static bool is_mixed(const report_view *v) { return !v->utility; }
 static void write_usual(const report_view *v) { report_utility(v->html, find_usual(v)); }
 
+static bool is_restarted(const report_view *v) { return v->list != NULL; }
 static bool is_kept(const report_view *v) { return strcmp(v->removal, "keep_top") == 0; }
 
 /* ", 1 of 3 seeds" where no row has more. */
@@ -281,7 +282,7 @@ static void add_score_head(const report_view *v) {
     draw_markup(v->html, "<th scope=\"col\">");
     draw_markup(v->html, is_other_seeds(v) ? "Other seeds" : "Same seed");
     draw_markup(v->html, "<small>");
-    report_utility(v->html, v->utility);
+    draw_text(v->html, report_models(v->utility));
     draw_markup(v->html, "</small></th>");
 }
 
@@ -302,11 +303,10 @@ static void add_score(const report_view *v) {
 }
 
 static void add_score_row(const void *table, const json_t *row, size_t r) {
+    (void)row;
     report_view view = *(const report_view *)table;
     view.place = r;
-    draw_markup(view.html, " <code>");
-    draw_text(view.html, report_text_of(row, "method"));
-    draw_markup(view.html, "</code></th>");
+    draw_markup(view.html, "</th>");
     each_score(&view, add_score);
 }
 
@@ -498,6 +498,7 @@ const report_slot report_table_slots[] = {
     {"losses", write_loss_table, NULL, NULL},
     {"usual", write_usual, NULL, NULL},
     {"mixed", NULL, is_mixed, NULL},
+    {"restarted", NULL, is_restarted, NULL},
     {"seeds", write_seeds, NULL, NULL},
     {"top", NULL, is_top, NULL},
     {"kept", NULL, is_kept, NULL},
