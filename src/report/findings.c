@@ -65,8 +65,10 @@ static const json_t *find_best(const finding *f) {
 
 static void say(finding *f, const char *words) { fds__text_add(&f->text, words, strlen(words)); }
 
+/* Not -0.000. */
 static void say_number(finding *f, double number) {
-    fds__text_fixed(&f->text, f->decimals, number);
+    bool is_zero = fabs(number) < 0.5 * pow(10, -f->decimals);
+    fds__text_fixed(&f->text, f->decimals, is_zero ? 0 : number);
 }
 
 /* "4.9 standard errors", or "4.9" */

@@ -370,7 +370,8 @@ static void add_remarks(const report_view *v, const json_t *row, size_t r, const
         draw_markup(v->html, "<small>requested</small>");
     if (m->has_spread)
         add_number(v, "<small>sd ", "</small>", 3, "rows/%zu/%s/sd", r, m->path);
-    if (is_by_flips(m) && json_is_false(report_at(row, "auc_terms/is_equal")))
+    if (is_by_flips(m) && report_kind_of(row) != REPORT_CONTROL &&
+        json_is_false(report_at(row, "auc_terms/is_equal")))
         draw_markup(v->html, "<small>own terms</small>");
     if (report_number_of(stat, "count") < seeds_of(v, m))
         add_number(v, is_by_flips(m) ? "<small>flips: " : "<small>seeds: ", "</small>", 0,

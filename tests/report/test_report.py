@@ -703,6 +703,39 @@ def colours_can_be_told_from_their_ground():
 
 
 @test
+def the_page_of_results_is_written_between_its_marks():
+    script = pathlib.Path(__file__).resolve().parents[2] / "bench" / "results.py"
+    cases = flat(usual(), {"ls": 2, "same-label": 1.5})
+    _, report = make(cases)
+    page = pathlib.Path("page.md")
+
+    def write(text):
+        page.write_text(text)
+        return subprocess.run([sys.executable, "-B", script, "out", "--write", page], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    run = write("# Results\nby hand\n<!-- results: begin -->\nold\n<!-- results: end -->\nrest\n")
+    assert run.returncode == 0, run.stderr
+    text = page.read_text()
+    assert text.startswith("# Results\nby hand\n<!-- results: begin -->\n") and text.endswith("-->\nrest\n")
+    assert "old" not in text and all(len(line) <= 120 or line.startswith("|") for line in text.splitlines())
+    words = " ".join(text.split())
+    for data in report["data"]:
+        for finding in data["findings"]:
+            assert finding["text"] in words, finding
+    # every figure of the table of controls, of least squares
+    row = next(row for row in report["data"][0]["rows"] if row["method"] == "ls")
+    score = row["lds"][0]
+    apart = row["losses"][0]["against"][0]
+    line = next(line for line in text.splitlines() if line.startswith("| Least squares | "))
+    assert line.startswith(f"| Least squares | 2.00 ± 0.06 | {apart['mean'][0] / apart['error'][0]:+.1f} | ")
+    assert f" | {score['mean']:.3f} ± {score['error']:.3f} | " in line, line
+    assert write(text).returncode == 0 and page.read_text() == text
+    run = write("no marks\n")
+    assert run.returncode == 1 and "results: begin" in run.stderr and page.read_text() == "no marks\n"
+
+
+@test
 def refusals_leave_the_old_report():
     make([make_case("mine", 0)])
     before = pathlib.Path("out/report.html").read_bytes()
