@@ -208,8 +208,10 @@ fds_status eval_halves_make(const eval_game *g, eval_utility utility, eval_halve
     size_t seeds = (size_t)g->params.lds_seeds;
     OWNED double *row = NULL;
     TRY(eval_halves_plan(g, &out->plan, err));
-    if (!out->plan)
+    if (!out->plan) {
+        eval_tell(g, "%s", "no LDS: methods have seen nearly all halves of the players");
         return FDS_OK;
+    }
     size_t size = fds_plan_rows(out->plan) * g->tests;
     TRY(NEW(row, g->tests, err));
     TRY(NEW(out->own, size, err));
