@@ -28,31 +28,31 @@ static void draw_values(uint64_t seed, double values[MANY * XS]) {
         values[i] = fds_rng_normal(&rng);
 }
 
-/* answers: a rising function of the sums of values (players, XS). */
-static void answer(const fds_plan *plan, const double *values, double answers[ROWS * XS]) {
+/* given: a rising function of the sums of values (players, XS). */
+static void answer(const fds_plan *plan, const double *values, double given[ROWS * XS]) {
     for (size_t r = 0; r < ROWS; r++)
         for (size_t x = 0; x < XS; x++) {
             double sum = 0;
             for (size_t p = 0; p < MANY; p++)
                 if (fds_coalition_has(fds_plan_coalition(plan, r), p))
                     sum += values[p * XS + x];
-            answers[r * XS + x] = 1 / (1 + exp(-sum));
+            given[r * XS + x] = 1 / (1 + exp(-sum));
         }
 }
 
 static void an_additive_game_has_a_score_of_one(void **state) {
     (void)state;
     fds_plan *plan = halves(1);
-    double values[MANY * XS], answers[ROWS * XS], scores[XS];
+    double values[MANY * XS], given[ROWS * XS], scores[XS];
     fds_error err;
     draw_values(1, values);
-    answer(plan, values, answers);
-    expect_ok(fds_datamodeling_scores(plan, values, XS, answers, XS, scores, &err), &err);
+    answer(plan, values, given);
+    expect_ok(fds_datamodeling_scores(plan, values, XS, given, XS, scores, &err), &err);
     for (size_t x = 0; x < XS; x++)
         assert_float_equal(scores[x], 1, 1e-12);
     for (size_t i = 0; i < MANY * XS; i++)
         values[i] = -7 * values[i];
-    expect_ok(fds_datamodeling_scores(plan, values, XS, answers, XS, scores, &err), &err);
+    expect_ok(fds_datamodeling_scores(plan, values, XS, given, XS, scores, &err), &err);
     for (size_t x = 0; x < XS; x++)
         assert_float_equal(scores[x], -1, 1e-12);
     fds_plan_free(plan);
@@ -64,12 +64,12 @@ static void random_values_have_a_score_near_zero(void **state) {
     double sum = 0;
     for (uint64_t seed = 0; seed < 40; seed++) {
         fds_plan *plan = halves(seed);
-        double truth[MANY * XS], values[MANY * XS], answers[ROWS * XS], scores[XS];
+        double truth[MANY * XS], values[MANY * XS], given[ROWS * XS], scores[XS];
         fds_error err;
         draw_values(2 * seed, truth);
         draw_values(2 * seed + 1, values);
-        answer(plan, truth, answers);
-        expect_ok(fds_datamodeling_scores(plan, values, XS, answers, XS, scores, &err), &err);
+        answer(plan, truth, given);
+        expect_ok(fds_datamodeling_scores(plan, values, XS, given, XS, scores, &err), &err);
         for (size_t x = 0; x < XS; x++)
             sum += scores[x];
         fds_plan_free(plan);
@@ -81,17 +81,17 @@ static void random_values_have_a_score_near_zero(void **state) {
 static void one_column_serves_all_inputs(void **state) {
     (void)state;
     fds_plan *plan = halves(2);
-    double values[MANY * XS], one[MANY], answers[ROWS * XS], scores[XS], same[XS];
+    double values[MANY * XS], one[MANY], given[ROWS * XS], scores[XS], same[XS];
     fds_error err;
     draw_values(3, values);
-    answer(plan, values, answers);
+    answer(plan, values, given);
     for (size_t p = 0; p < MANY; p++) {
         one[p] = values[p * XS];
         for (size_t x = 0; x < XS; x++)
             values[p * XS + x] = one[p];
     }
-    expect_ok(fds_datamodeling_scores(plan, one, 1, answers, XS, scores, &err), &err);
-    expect_ok(fds_datamodeling_scores(plan, values, XS, answers, XS, same, &err), &err);
+    expect_ok(fds_datamodeling_scores(plan, one, 1, given, XS, scores, &err), &err);
+    expect_ok(fds_datamodeling_scores(plan, values, XS, given, XS, same, &err), &err);
     assert_memory_equal(scores, same, sizeof scores);
     assert_float_equal(scores[0], 1, 1e-12);
     fds_plan_free(plan);
@@ -101,7 +101,7 @@ static void one_column_serves_all_inputs(void **state) {
 static void sums_that_differ_by_rounding_are_ties(void **state) {
     (void)state;
     fds_plan *plan = halves(4);
-    double values[MANY], answers[ROWS], counts[ROWS], score, wanted;
+    double values[MANY], given[ROWS], counts[ROWS], score, wanted;
     fds_error err;
     for (size_t p = 0; p < MANY; p++)
         values[p] = p % 2 ? 0.1 : 0.7;
@@ -110,10 +110,10 @@ static void sums_that_differ_by_rounding_are_ties(void **state) {
         counts[r] = 0;
         for (size_t p = 0; p < MANY; p += 2)
             counts[r] += fds_coalition_has(fds_plan_coalition(plan, r), p);
-        answers[r] = counts[r] + 3 * fds_rng_normal(&rng);
+        given[r] = counts[r] + 3 * fds_rng_normal(&rng);
     }
-    expect_ok(fds_datamodeling_scores(plan, values, 1, answers, 1, &score, &err), &err);
-    expect_ok(fds__spearman(counts, answers, ROWS, &wanted, &err), &err);
+    expect_ok(fds_datamodeling_scores(plan, values, 1, given, 1, &score, &err), &err);
+    expect_ok(fds__spearman(counts, given, ROWS, &wanted, &err), &err);
     assert_true(score == wanted && fabs(wanted) < 1);
     fds_plan_free(plan);
 }
@@ -121,22 +121,22 @@ static void sums_that_differ_by_rounding_are_ties(void **state) {
 static void values_that_predict_nothing_score_zero(void **state) {
     (void)state;
     fds_plan *plan = halves(5);
-    double values[MANY * XS], answers[ROWS * XS], scores[XS];
+    double values[MANY * XS], given[ROWS * XS], scores[XS];
     fds_error err;
     draw_values(5, values);
-    answer(plan, values, answers);
+    answer(plan, values, given);
     for (size_t i = 0; i < MANY * XS; i++)
         values[i] = i % XS == 1 ? 0.1 : i % XS == 2 ? 0 : values[i]; /* all equal */
     for (size_t r = 0; r < ROWS; r++)
-        answers[r * XS + 3] = 0.5; /* nothing to predict */
-    expect_ok(fds_datamodeling_scores(plan, values, XS, answers, XS, scores, &err), &err);
+        given[r * XS + 3] = 0.5; /* nothing to predict */
+    expect_ok(fds_datamodeling_scores(plan, values, XS, given, XS, scores, &err), &err);
     assert_float_equal(scores[0], 1, 1e-12);
     assert_true(scores[1] == 0 && scores[2] == 0 && isnan(scores[3]));
     values[7] = NAN;
-    expect_failure(fds_datamodeling_scores(plan, values, XS, answers, XS, scores, &err),
+    expect_failure(fds_datamodeling_scores(plan, values, XS, given, XS, scores, &err),
                    FDS_ERR_USAGE, &err, "player 1 in column 3");
-    expect_failure(fds_datamodeling_scores(plan, values, 2, answers, XS, scores, &err),
-                   FDS_ERR_SHAPE, &err, "2 columns");
+    expect_failure(fds_datamodeling_scores(plan, values, 2, given, XS, scores, &err), FDS_ERR_SHAPE,
+                   &err, "2 columns");
     fds_plan_free(plan);
 }
 
