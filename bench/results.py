@@ -109,6 +109,10 @@ def controls_table(data):
         lines.append([name, with_error(own), distance(own, "same-label"), distance(own, "knn:5/sample"),
                       with_error(other), distance(other, "same-label"), distance(other, "knn:5/sample"),
                       with_error(same, digits=3), with_error(seeds, digits=3)])
+    for of in data["utilities"]:
+        scores = [with_error(entry_of(of, measure, of["utility"]), digits=3) for measure in ("lds", "lds_other_seeds")]
+        if any(scores):
+            lines.append([f"The truth by `{of['utility']}`", *[""] * 6, *scores])
     yield from table(
         f"What the controls leave, without the most valuable {100 * share:g} % of the players, correctly classified samples, "
         "each method by its own models. Distances are in standard errors of the paired difference:",

@@ -264,7 +264,8 @@ static fds_status measure_all(job *j, fds_error *err) {
     j->json_rows = json_array();
     for (int u = 0; u < EVAL_UTILITIES; u++)
         if (j->game.sides[u].utility)
-            TRY(eval_measure_utility(&j->game, (eval_utility)u, &j->truth[u], j->utilities, err));
+            TRY(eval_measure_utility(&j->game, (eval_utility)u, &j->truth[u], &j->halves[u],
+                                     j->utilities, err));
     for (size_t i = 0; i < j->count; i++) {
         eval_tell(&j->game, "removals by %s (%zu of %zu)", j->rows[i].method->name, i + 1,
                   j->count);

@@ -199,7 +199,7 @@ typedef struct eval_halves {
     double *other;  /* (rows, tests) mean over other seeds, or NULL */
 } eval_halves;
 
-/* A plan of `lds` different coalitions of half of the players, none of which fds, afds, ls or the
+/* A plan of `lds` different coalitions of about half of the players, none of which fds, afds, ls or the
  * truth has drawn; fewer where there are not so many, NULL where there are fewer than three. */
 fds_status eval_halves_plan(const eval_game *game, fds_plan **out, fds_error *err);
 /* Trains the models, all of which the tables keep. */
@@ -231,7 +231,8 @@ fds_status eval_add_summary(json_t *list, json_t *entry, const double *samples, 
                             fds_error *err);
 /* Appends to list the item of "utilities" for a utility function. */
 fds_status eval_measure_utility(const eval_game *game, eval_utility utility,
-                                const eval_truth *truth, json_t *list, fds_error *err);
+                                const eval_truth *truth, const eval_halves *halves, json_t *list,
+                                fds_error *err);
 /* Appends to list the losses by one utility function and removal, for each set of test samples. */
 fds_status eval_measure_losses(const eval_game *game, eval_utility utility, eval_models models,
                                fds_removal removal, const double *values, size_t columns,

@@ -6,8 +6,8 @@
  *     LDS(x) = Spearman's correlation over coalitions S of  sum of phi_i(x), i in S   and   v_x(S),
  *
  * where v_x(S) is the probability that the model trained on S gives to the label that the model of
- * all players predicts for x. S are random halves of the players, floor(n / 2) of them, which no
- * method has learnt from.
+ * all players predicts for x. S are random coalitions of about half of the players, which no method
+ * has learnt from: floor(n / 2) of them, and up to n / 50 more or less.
  *
  * Two forms, because they answer different questions:
  *
@@ -125,9 +125,9 @@ static int by_id(const void *left, const void *right) {
 }
 
 /* Draws row after row until there are enough, or nearly every draw is a coalition that is taken.
- * players[players] and bits[words]: scratch. Returns how many rows it has filled in. */
+ * players[players]: scratch. Returns how many rows it has filled in. */
 static size_t draw_rows(const eval_game *g, taken *t, fds_plan *plan, uint32_t *players) {
-    size_t wanted = fds_plan_rows(plan), rows = 0, before = t->count;
+    size_t wanted = fds_plan_rows(plan), rows = 0, before = t->count, spread = g->players / 50;
     qsort(t->ids, before, sizeof *t->ids, by_id);
     for (size_t draw = 0; draw < 50 * wanted + 1000 && rows < wanted; draw++) {
         uint64_t *bits = fds__plan_bits(plan, rows);
@@ -136,7 +136,8 @@ static size_t draw_rows(const eval_game *g, taken *t, fds_plan *plan, uint32_t *
         for (size_t p = 0; p < g->players; p++)
             players[p] = (uint32_t)p;
         fds_rng_shuffle(&rng, players, g->players);
-        for (size_t i = 0; i < g->players / 2; i++)
+        size_t size = g->players / 2 - spread + fds_rng_below(&rng, (uint32_t)(2 * spread + 1));
+        for (size_t i = 0; i < size; i++)
             fds__coalition_add(bits, players[i]);
         uint64_t id = fds_coalition_id(bits, g->players);
         bool is_taken = bsearch(&id, t->ids, before, sizeof id, by_id) != NULL;

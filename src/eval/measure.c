@@ -109,18 +109,23 @@ static fds_status measure_base(const eval_game *g, eval_utility utility, eval_mo
 }
 
 fds_status eval_measure_utility(const eval_game *g, eval_utility utility, const eval_truth *truth,
-                                json_t *list, fds_error *err) {
+                                const eval_halves *halves, json_t *list, fds_error *err) {
     const subset correct = {g, utility, SET_CORRECT};
     json_t *known = json_null(), *losses = json_array(), *others = json_array();
+    json_t *lds = json_array(), *lds_others = json_array(); /* of the truth */
     if (truth->values)
         known = json_pack("{s:I, s:o}", "coalitions", (json_int_t)truth->coalitions, "correlation",
                           fds__json_real(truth->correlation));
     fds_status status = measure_base(g, utility, EVAL_MODELS_OWN, losses, err);
     if (status == FDS_OK && g->params.loss_seeds)
         status = measure_base(g, utility, EVAL_MODELS_OTHER, others, err);
-    json_t *item = json_pack("{s:s, s:I, s:o, s:o, s:o}", "utility", eval_utility_name(utility),
-                             "correct", (json_int_t)count_in(&correct), "losses", losses,
-                             "losses_other_seed", others, "truth", known);
+    if (status == FDS_OK && truth->values)
+        status =
+            eval_measure_lds(g, utility, halves, truth->values, g->tests, lds, lds_others, err);
+    json_t *item =
+        json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "utility", eval_utility_name(utility),
+                  "correct", (json_int_t)count_in(&correct), "losses", losses, "losses_other_seed",
+                  others, "lds", lds, "lds_other_seeds", lds_others, "truth", known);
     if (status != FDS_OK) {
         json_decref(item);
         return status;

@@ -44,7 +44,9 @@ static const char case_shape[] =
     " data:{name:t source:t classes:c players:c tests:c inputs:c}"
     " settings:{seed:w shares:[n]}"
     " utilities:[=utility {utility:t losses:[=set {" STAT "}]"
-    "  losses_other_seed:?[=set {" STAT "}] truth:!{coalitions:c correlation:?n}}]"
+    "  losses_other_seed:?[=set {" STAT "}]"
+    "  lds:?[=utility " SCORE "] lds_other_seeds:?[=utility " SCORE
+    "] truth:!{coalitions:c correlation:?n}}]"
     " rows:[=method {method:t title:t kind:K is_per_sample:f utility:t"
     "  losses:[=utility,removal,set " LOSS "] losses_other_seed:?[=utility,removal,set " LOSS "]"
     "  lds:?[=utility " SCORE "] lds_other_seeds:?[=utility " SCORE "]"

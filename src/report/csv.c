@@ -4,7 +4,8 @@
  *
  *   data      "mnist"
  *   method    "afds"; empty for the loss with all players and for the truth
- *   measure   loss, loss_other_seed; lds, lds_other_seeds; correlation, class_correlation, relative_error, efficiency_gap, auc, sub_models,
+ *   measure   loss, loss_other_seed; lds, lds_other_seeds, of the truth truth_lds,
+ *             truth_lds_other_seeds; correlation, class_correlation, relative_error, efficiency_gap, auc, sub_models,
  *             prepare_s, answer_ms; sampled: permutations; truth_coalitions, and truth_correlation
  *             of its halves; paper_loss, paper_seconds: what the paper reports
  *   utility   of a loss or the truth: the utility function
@@ -100,6 +101,23 @@ static void add_entry(fds__text *csv, line l, const json_t *data, const json_t *
     }
 }
 
+static void add_entries(fds__text *csv, const json_t *data, const json_t *row, const char *list,
+                        const char *measure) {
+    line l = make_line(data, row, measure);
+    const json_t *entry;
+    for (size_t i = 0; (entry = json_array_get(report_at(row, list), i)); i++) {
+        size_t shares = json_array_size(report_at(entry, "mean"));
+        l.utility = report_text_of(entry, "utility");
+        l.removal = report_text_of(entry, "removal");
+        l.set = report_text_of(entry, "set");
+        for (size_t k = 0; k < MAX(shares, (size_t)1); k++) {
+            if (shares)
+                l.share = report_number_at(report_at(data, "settings/shares"), k);
+            add_entry(csv, l, data, entry, k);
+        }
+    }
+}
+
 /* The loss with all players, and the truth. */
 static void add_utility(fds__text *csv, const json_t *data, const json_t *of) {
     line l = make_line(data, NULL, "truth_coalitions");
@@ -117,27 +135,12 @@ static void add_utility(fds__text *csv, const json_t *data, const json_t *of) {
         base.set = report_text_of(loss, "set");
         add_entry(csv, base, data, loss, 0);
     }
+    add_entries(csv, data, of, "lds", "truth_lds");
+    add_entries(csv, data, of, "lds_other_seeds", "truth_lds_other_seeds");
     l.stat.mean = report_number_of(of, "truth/coalitions");
     add_line(csv, &l);
     l.measure = "truth_correlation";
     add_stat(csv, l, report_at(of, "truth/correlation"));
-}
-
-static void add_entries(fds__text *csv, const json_t *data, const json_t *row, const char *list,
-                        const char *measure) {
-    line l = make_line(data, row, measure);
-    const json_t *entry;
-    for (size_t i = 0; (entry = json_array_get(report_at(row, list), i)); i++) {
-        size_t shares = json_array_size(report_at(entry, "mean"));
-        l.utility = report_text_of(entry, "utility");
-        l.removal = report_text_of(entry, "removal");
-        l.set = report_text_of(entry, "set");
-        for (size_t k = 0; k < MAX(shares, (size_t)1); k++) {
-            if (shares)
-                l.share = report_number_at(report_at(data, "settings/shares"), k);
-            add_entry(csv, l, data, entry, k);
-        }
-    }
 }
 
 static void add_paper(fds__text *csv, const json_t *data, const json_t *row) {

@@ -283,6 +283,17 @@ static bool add_losses(finding *f, json_t *list, const char *about) {
     return keep(f, list, name);
 }
 
+/* " The values that stand for the truth score 0.781 ± 0.004." */
+static void say_truth(finding *f) {
+    const json_t *of = report_find(report_at(f->data, "utilities"), "utility", f->utility, NULL);
+    const json_t *score = report_find_entry(of, f->list, f->utility, "", "", NULL);
+    if (!isfinite(report_number_of(score, "mean")))
+        return;
+    say(f, " The values that stand for the truth score ");
+    say_mean(f, score);
+    say(f, ".");
+}
+
 static bool add_scores(finding *f, json_t *list, const char *about) {
     char name[200];
     f->removal = f->set = "";
@@ -293,6 +304,7 @@ static bool add_scores(finding *f, json_t *list, const char *about) {
         say_references(f, best);
         if (isfinite(report_stat_of(entry_of(f, best), 0).error))
             say_unbeaten(f);
+        say_truth(f);
     }
     snprintf(name, sizeof name, "%s, %s", about, report_models(f->utility));
     return keep(f, list, name);

@@ -168,10 +168,11 @@ static json_t *join_truth(const report_cases *g, const char *utility) {
 static json_t *join_utility(report_cases *g, const json_t *first) {
     const char *utility = report_text_of(first, "utility");
     const report_holder of = report_utility_of(utility);
-    return json_pack("{s:s, s:o, s:o, s:o}", "utility", utility, "losses",
-                     report_join_entries(g, &of, "losses"), "losses_other_seed",
-                     report_join_entries(g, &of, "losses_other_seed"), "truth",
-                     join_truth(g, utility));
+    json_t *out = json_pack("{s:s}", "utility", utility);
+    for (const char *const *list = report_lists; *list; list++)
+        put(g, out, *list, report_join_entries(g, &of, *list));
+    put(g, out, "truth", join_truth(g, utility));
+    return out;
 }
 
 /* The entries of the list key of all cases, each once by its member name, as make joins them. */

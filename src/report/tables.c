@@ -310,11 +310,35 @@ static void add_score_row(const void *table, const json_t *row, size_t r) {
     each_score(&view, add_score);
 }
 
+/* The score of the values that stand for the truth. */
+static void add_truth_score(const report_view *v) {
+    size_t u = 0, at = 0;
+    const json_t *of = report_find(report_at(v->data, "utilities"), "utility", v->utility, &u);
+    const json_t *entry = report_find_entry(of, v->list, v->utility, "", "", &at);
+    if (!isfinite(report_number_of(entry, "mean"))) {
+        add_empty(v->html);
+        return;
+    }
+    draw_markup(v->html, "<td>");
+    add_number(v, "", "", 3, "utilities/%zu/%s/%zu/mean", u, v->list, at);
+    add_number(v, "<i> ± ", "</i>", 3, "utilities/%zu/%s/%zu/error", u, v->list, at);
+    draw_markup(v->html, "</td>");
+}
+
 static bool has_scores(const report_view *v) { return v->data && each_score(v, NULL) > 0; }
 static void write_scores(const report_view *v) { report_fill(v, "scores"); }
 static void write_score_heads(const report_view *v) { each_score(v, add_score_head); }
 static void write_score_rows(const report_view *v) {
+    bool has_truth = false;
+    const json_t *of;
     add_rows(v, each_score(v, NULL), v, NULL, add_score_row);
+    for (size_t u = 0; (of = json_array_get(report_at(v->data, "utilities"), u)); u++)
+        has_truth |= json_array_size(report_at(of, "lds")) > 0;
+    if (!has_truth)
+        return;
+    draw_markup(v->html, "<tfoot>\n<tr><th scope=\"row\">Values that stand for the truth</th>");
+    each_score(v, add_truth_score);
+    draw_markup(v->html, "</tr>\n</tfoot>\n");
 }
 
 /* The number of half coalitions, of the first entry. */

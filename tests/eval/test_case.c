@@ -122,6 +122,11 @@ static void a_case_has_everything(void **state) {
             json_object_get(json_array_get(json_object_get(json, "utilities"), i), "truth");
         assert_true(number(truth, "coalitions") == 80);
         assert_true(fabs(number(truth, "correlation")) <= 1);
+        const json_t *of = json_array_get(json_object_get(json, "utilities"), i);
+        expect_scores(json_object_get(of, "lds"), 1);
+        expect_scores(json_object_get(of, "lds_other_seeds"), 1);
+        /* better than chance: it is an estimate of this very game */
+        assert_true(number(json_array_get(json_object_get(of, "lds"), 0), "mean") > 0.3);
     }
     expect_machine(json, 1);
     assert_int_equal(json_array_size(json_object_get(json, "rows")), 15);

@@ -76,7 +76,9 @@ def make_case(name, seed, methods=METHODS):
                          "truth": 8000 if seed == 0 else 0, "flipped": 0.1, "flipped_seeds": 2, "loss_seeds": 1,
                          "shares": SHARES},
             "utilities": [{"utility": "retrain:10", "correct": 146, "losses": base,
-                           "losses_other_seed": base[:1], "truth": truth},
+                           "losses_other_seed": base[:1], "truth": truth,
+                           "lds": [{"utility": "retrain:10", "coalitions": 100, "count": 200,
+                                    "mean": 0.781, "sd": 0.1}] if truth else []},
                        {"utility": "retrain", "correct": 150, "losses": base, "truth": None}],
             "rows": [make_row(draw, *method) for method in methods],
             "pictures": [{"method": "afds", "file": "afds.png"}]}
@@ -378,6 +380,8 @@ def scores_and_wrong_labels_are_told_with_their_terms():
     assert re.findall(r'<b><span data-path="/data/0/rows/(\d+)/lds/0/mean"', table) == ["5"]
     said = found(report, "LDS by models of the same seed, models of 10 epochs")
     assert said.startswith("`ls` leads with 0.800 ± 0.005 (400 test samples, 2 seeds). It is ")
+    assert said.endswith(" The values that stand for the truth score 0.781 ± 0.007."), said
+    assert "Values that stand for the truth</th><td>" in table
     said = found(report, "Wrong labels")
     assert said.startswith("On equal terms, `afds` finds wrong labels best: AUC 0.900, standard deviation")
     assert ("over 4 flips of labels. On their own terms: `bank` 0.600, `ls` 0.600, `loo` 0.600, `tmc` 0.600, "
@@ -543,6 +547,11 @@ def the_csv_has_every_number_of_the_json():
                     expect(key + ("",), loss["mean"], loss["sd"], loss["error"], loss["count"])
                     for seed, mean in zip(seeds, loss["by_seed"]):
                         expect(key + (str(seed),), mean)
+            for score in of["lds"]:
+                key = (name, "", "truth_lds", of["utility"], "", "", "")
+                expect(key + ("",), score["mean"], score["sd"], score["error"], score["count"])
+                for seed, number in zip(seeds, score["by_seed"]):
+                    expect(key + (str(seed),), number)
             if of["truth"]:
                 key = (of["utility"], "", "", "", "")
                 expect((name, "", "truth_coalitions") + key, of["truth"]["coalitions"])
@@ -613,6 +622,7 @@ def hostile_names_stay_texts():
         case["pictures"] = [{"method": HOSTILE, "file": "afds.png"}]
         for of, value in zip(case["utilities"], (HOSTILE, "retrain:" + HOSTILE)):
             of["utility"] = value
+            of["lds"] = []
         for row in case["rows"]:
             row["utility"] = HOSTILE
             for entry in row["losses"] + row["losses_other_seed"] + row["lds"]:
