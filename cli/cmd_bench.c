@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME = 26, SHOWN_SHARES = 4, FOLDER_SIZE = 4096 };
+enum { NAME = 19, SHOWN_SHARES = 4, FOLDER_SIZE = 4096 };
 
 static const char *const paper_sets[] = {"mnist", "cifar10", "fashion-mnist"};
 
@@ -55,6 +55,18 @@ static const json_t *own_losses(const json_t *row) {
     return NULL;
 }
 
+/* The score of a row by models of the game's own seed and the row's own utility function, or NaN. */
+static double own_score(const json_t *row) {
+    size_t i;
+    json_t *score;
+    json_array_foreach(json_object_get(row, "lds"), i, score) {
+        if (strcmp(text_of(score, "utility"), text_of(row, "utility")) == 0 &&
+            json_is_number(json_object_get(score, "mean")))
+            return json_number_value(json_object_get(score, "mean"));
+    }
+    return NAN;
+}
+
 /* ---- tables ---- */
 
 /* In width columns, blank where there is none. */
@@ -84,10 +96,24 @@ static void print_row(const json_t *row, size_t shares) {
         const json_t *mean = json_array_get(means, i);
         print_number(json_is_number(mean) ? json_number_value(mean) : NAN, 7, 2);
     }
+    print_number(own_score(row), 7, 3);
     print_number(number_of(json_object_get(row, "agreement"), "correlation", "mean"), 7, 3);
     print_time(number_of(json_object_get(row, "timing"), "prepare_s", "mean"), 9);
     print_time(number_of(json_object_get(row, "timing"), "answer_ms", "mean"), 9);
     putchar('\n');
+}
+
+/* Of what was found, what value loss says; the page has the rest. */
+static void print_findings(const json_t *data) {
+    static const char about[] = "Value loss, ";
+    size_t i;
+    json_t *finding;
+    json_array_foreach(json_object_get(data, "findings"), i, finding) {
+        if (strncmp(text_of(finding, "about"), about, strlen(about)) != 0)
+            continue;
+        printf("\nBy %s:\n", text_of(finding, "about") + strlen(about));
+        cli_wrap(text_of(finding, "text"), 0, 2);
+    }
 }
 
 static void print_data(const json_t *data) {
@@ -102,7 +128,7 @@ static void print_data(const json_t *data) {
     printf("%-*s", NAME, "");
     for (i = 0; i < shown; i++)
         printf("%5.3g %%", 100 * json_number_value(json_array_get(shares, i)));
-    printf("%7s%9s%9s\n", "truth", "seconds", "ms");
+    printf("%7s%7s%9s%9s\n", "lds", "truth", "seconds", "ms");
     json_t *row;
     bool has_converged = false;
     json_array_foreach(json_object_get(data, "rows"), i, row) {
@@ -111,6 +137,7 @@ static void print_data(const json_t *data) {
     }
     if (has_converged)
         printf("* by converged models, whose losses are greater; the others by 10 epochs\n");
+    print_findings(data);
 }
 
 static fds_status show_report(const char *folder, bool is_json, fds_error *err) {
@@ -120,7 +147,8 @@ static fds_status show_report(const char *folder, bool is_json, fds_error *err) 
     if (is_json)
         return cli_print_json(report, err);
     printf("value loss on correctly classified test samples, by share of players removed\n"
-           "truth: correlation with it; seconds to prepare; ms for a new sample\n");
+           "lds: linear datamodeling score; truth: correlation with it; seconds to prepare;\n"
+           "ms for a new sample\n");
     json_array_foreach(json_object_get(report, "data"), i, data) { print_data(data); }
     printf("\nreport  %s/report.html\n", folder);
     json_decref(report);
@@ -253,9 +281,10 @@ const cli_command cli_bench = {
     .about =
         "Computes the values of the players of each data set by every method. Then, for each "
         "test sample, removes the players with the highest values, trains again, and measures how "
-        "much the prediction suffers (the paper's value loss). Also measures the agreement with "
-        "reference values, the flipped labels found, seconds and sub-models. FOLDER/report.html "
-        "shows all of it in one file; report.json and report.csv have every number.\n\n"
+        "much the prediction suffers (the paper's value loss). Also measures the linear "
+        "datamodeling score (LDS), the agreement with reference values, the flipped labels found, "
+        "seconds and sub-models. FOLDER/report.html says what was found and shows all of it in one "
+        "file; report.json and report.csv have every number.\n\n"
         "\"paper\" stands for mnist, cifar10 and fashion-mnist. A command that was interrupted or "
         "killed goes on where it stopped; numbers do not depend on --threads, since explainers "
         "are always trained on two.\n\n"

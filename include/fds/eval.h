@@ -48,6 +48,14 @@ FDS_API fds_status fds_agree(const double *values, size_t columns, const double 
                              size_t truth_columns, size_t players, const uint32_t *player_labels,
                              const uint32_t *labels, fds_agreement *out, fds_error *err);
 
+/* The linear datamodeling score of values (TRAK), input by input: Spearman's correlation, over the
+ * plan's rows, between the sum of the values of a row's players and what a model trained on them
+ * answers. values [players * columns] as for fds_value_loss; answers [rows * inputs], row by row;
+ * scores[inputs]: 0 where all sums are equal, NaN where all answers are. */
+FDS_API fds_status fds_datamodeling_scores(const fds_plan *plan, const double *values,
+                                           size_t columns, const double *answers, size_t inputs,
+                                           double *scores, fds_error *err);
+
 /* How well low values find marked players: the probability that a marked one has a lower value than
  * another, ties counting half; NaN when all or none are marked. values[players]. */
 FDS_API double fds_ranking_area(const double *values, const bool *is_marked, size_t players);

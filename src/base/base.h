@@ -135,6 +135,10 @@ uint32_t fds__argmax_f32(const float *values, uint32_t count);
 /* Pearson's correlation of a and b where in is true (NULL: everywhere); NaN when undefined: fewer
  * than three values, or all equal up to rounding (a variance of 1e-12 of their mean square). */
 double fds__correlation(const double *a, const double *b, const bool *in, size_t count);
+/* Spearman's: the correlation of the ranks, where equal values share the mean of their ranks; NaN as
+ * above. */
+fds_status fds__spearman(const double *a, const double *b, size_t count, double *out,
+                         fds_error *err);
 /* out[j * rows + i] = in[i * columns + j] */
 void fds__transpose(const double *in, size_t rows, size_t columns, double *out);
 /* Indices by descending value, equal values by ascending index, NaN last. */
@@ -277,6 +281,7 @@ enum fds__purpose {
     FDS__PURPOSE_SUBSET = 10,  /* coalitions of the baselines: a = coalition */
     FDS__PURPOSE_CONTROL = 11, /* random values, a control: a = player */
     FDS__PURPOSE_FLIP = 12,    /* wrong labels: a = 0 whose, 1 which, b = sample id */
+    FDS__PURPOSE_HALF = 13,    /* half coalitions of a benchmark: a = draw */
 };
 
 /* ---- shapes ---- */

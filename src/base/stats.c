@@ -44,6 +44,32 @@ double fds__correlation(const double *a, const double *b, const bool *in, size_t
     return n > 2 && saa > alike * aa && sbb > alike * bb ? sab / (sqrt(saa) * sqrt(sbb)) : NAN;
 }
 
+/* ranks[count]: 1 for the greatest value; equal values get the mean of their ranks. order[count]:
+ * scratch. */
+static fds_status find_ranks(const double *values, size_t count, size_t *order, double *ranks,
+                             fds_error *err) {
+    TRY(fds__rank(values, count, order, err));
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first + 1; end < count && values[order[end]] == values[order[first]];)
+            end++;
+        for (size_t i = first; i < end; i++)
+            ranks[order[i]] = (double)(first + 1 + end) / 2;
+    }
+    return FDS_OK;
+}
+
+fds_status fds__spearman(const double *a, const double *b, size_t count, double *out,
+                         fds_error *err) {
+    OWNED double *ranks = NULL;
+    OWNED size_t *order = NULL;
+    TRY(NEW(ranks, 2 * count, err));
+    TRY(NEW(order, count, err));
+    TRY(find_ranks(a, count, order, ranks, err));
+    TRY(find_ranks(b, count, order, ranks + count, err));
+    *out = fds__correlation(ranks, ranks + count, NULL, count);
+    return FDS_OK;
+}
+
 void fds__transpose(const double *in, size_t rows, size_t columns, double *out) {
     enum { BLOCK = 32 }; /* for the cache */
     for (size_t first = 0; first < columns; first += BLOCK)

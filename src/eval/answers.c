@@ -157,18 +157,25 @@ static fds_status answer_by_fit(const work *w, fds_error *err) {
 
 /* ---- by least squares ---- */
 
+size_t eval_truth_half(const eval_game *g) {
+    return MAX((size_t)g->params.truth / 4 * 2, (size_t)2);
+}
+
 /* No coalition is drawn twice. */
 size_t eval_drawn(const eval_game *g, size_t count) {
     return g->players < 32 ? MIN(count, ((size_t)1 << g->players) - 2) : count;
 }
 
+uint64_t eval_plan_seed(const eval_game *g, eval_draw draw) {
+    return fds__draw_seed(g->params.seed, draw_of(g, draw));
+}
+
 fds_status eval_least_squares(const eval_game *g, eval_utility utility, eval_draw draw,
                               size_t count, const uint32_t *labels, double *values, size_t *used,
                               fds_error *err) {
-    uint64_t seed = fds__draw_seed(g->params.seed, draw_of(g, draw));
     fds_plan *plan;
-    TRY(fds_plan_sample(FDS_SAMPLER_LEVERAGE, g->players, NULL, eval_drawn(g, count), seed, &plan,
-                        err));
+    TRY(fds_plan_sample(FDS_SAMPLER_LEVERAGE, g->players, NULL, eval_drawn(g, count),
+                        eval_plan_seed(g, draw), &plan, err));
     const fds__solving solving = {.table = g->sides[utility].table,
                                   .plan = plan,
                                   .ls = {.adjust = FDS_ADJUST_COUNTS, .groups = g->groups},
@@ -223,6 +230,37 @@ static void set_cost(const work *w, const fds_params *params, const fds__baselin
     w->cost->has_converged = report->has_converged;
 }
 
+/* The permutations that fit into a budget, at least one: their number of sub-models is linear. */
+static fds_status fit_permutations(const eval_game *g, fds_params *params, fds_error *err) {
+    size_t one, two;
+    params->permutations = 1;
+    TRY(fds__baseline_most(params, g->players, g->problem->train->classes, &one, err));
+    params->permutations = 2;
+    TRY(fds__baseline_most(params, g->players, g->problem->train->classes, &two, err));
+    params->permutations = 1;
+    if (two > one && g->budget > one)
+        params->permutations += (g->budget - one) / (two - one);
+    return FDS_OK;
+}
+
+/* On equal terms: the budget's sub-models, all of which are used, scored by their confidence. */
+static fds_status set_terms(const work *w, fds_params *params, fds_error *err) {
+    fds_params scored = *params;
+    fds_error why;
+    scored.scorer = FDS__SCORER_CONFIDENCE;
+    if (!w->method->is_per_sample && fds__baseline_check(&scored, w->game->players, &why) == FDS_OK)
+        params->scorer = FDS__SCORER_CONFIDENCE;
+    params->coalitions = w->game->budget;
+    params->truncate = params->until = 0;
+    return params->permutations ? fit_permutations(w->game, params, err) : FDS_OK;
+}
+
+bool eval_is_equal(const eval_method *m) {
+    if (m->kind == REPORT_OURS || m->kind == REPORT_BEYOND)
+        return !m->is_converged;
+    return fds__baseline_needs_table(m->base) && strcmp(m->base, "cs-shapley") != 0;
+}
+
 static fds_status answer_by_baseline(const work *w, fds_error *err) {
     const eval_game *g = w->game;
     const char *base = w->method->base;
@@ -233,6 +271,8 @@ static fds_status answer_by_baseline(const work *w, fds_error *err) {
         params.scorer = FDS__SCORER_EACH_SAMPLE;
     if (params.permutations && strcmp(base, "freeshap") != 0) /* whose permutations are cheap */
         params.permutations = g->params.permutations;
+    if (g->budget && fds__baseline_needs_table(base))
+        TRY(set_terms(w, &params, err));
     const fds__utility_params utility = fds__utility_params_of(g->problem, &params, NULL);
     const fds__baseline_data data = {.problem = g->problem,
                                      .labels = w->method->is_per_sample ? w->labels

@@ -8,9 +8,16 @@ enum {
     SEEDS = 3,
     PERMUTATIONS = 40,
     TRUTH = 4000,
+    LDS = 100,
+    LDS_SEEDS = 3,
+    LOSS_SEEDS = 1,
+    FLIPPED_SEEDS = 5,
     QUICK_COALITIONS = 300,
     QUICK_PERMUTATIONS = 10,
     QUICK_TRUTH = 600,
+    QUICK_LDS = 40,
+    QUICK_LDS_SEEDS = 2,
+    QUICK_FLIPPED_SEEDS = 1,
     NAME = 256
 };
 
@@ -42,19 +49,28 @@ static fds_params complete(const fds_params *params) {
         p.permutations = p.quick ? QUICK_PERMUTATIONS : PERMUTATIONS;
     if (!fds__is_given(&p, truth))
         p.truth = p.quick ? QUICK_TRUTH : TRUTH;
+    if (!fds__is_given(&p, lds))
+        p.lds = p.quick ? QUICK_LDS : LDS;
+    if (!fds__is_given(&p, lds_seeds))
+        p.lds_seeds = p.quick ? QUICK_LDS_SEEDS : LDS_SEEDS;
+    if (!fds__is_given(&p, loss_seeds))
+        p.loss_seeds = LOSS_SEEDS;
+    if (!p.flipped_seeds)
+        p.flipped_seeds = p.quick ? QUICK_FLIPPED_SEEDS : FLIPPED_SEEDS;
     return p;
 }
 
-/* What takes long and needs no repetition is measured with the first seed only. */
+/* The other removals take long and need no repetition: they are measured with the first seed only.
+ * Flipped labels are spread over the seeds, so that the first ones may have one more. */
 static fds_params params_of(const bench *b, size_t number) {
     fds_params p = b->params;
+    uint64_t seed = number % p.seeds;
     p.data = set_of(b, number);
-    p.seed += number % p.seeds;
-    if (number % p.seeds) {
-        p.top_only = true;
-        p.truth = 0;
+    p.seed += seed;
+    p.top_only |= seed > 0;
+    p.flipped_seeds = (b->params.flipped_seeds + p.seeds - 1 - seed) / p.seeds;
+    if (!p.flipped_seeds)
         p.flipped = 0;
-    }
     return p;
 }
 

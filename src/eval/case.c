@@ -12,7 +12,7 @@
  * Which models evaluate which rows:
  *
  *   retrain:10   every row; bottom and keep_top too, unless top_only is set
- *   retrain      if fds is among the methods: fds, the controls, and rows with one value per player
+ *   retrain      if fds is among the methods: fds, the baselines and the controls
  *
  * Values per sample are those for the label that these models predict.
  *
@@ -32,6 +32,7 @@ typedef struct {
     eval_row rows[EVAL_MOST];
     size_t count;
     eval_truth truth[EVAL_UTILITIES];
+    eval_halves halves[EVAL_UTILITIES];
     json_t *utilities, *json_rows, *pictures;
 } job;
 
@@ -39,8 +40,10 @@ static void job_free(job *j) {
     eval_game_free(&j->game);
     for (size_t i = 0; i < j->count; i++)
         fds__free(j->rows[i].values);
-    for (int u = 0; u < EVAL_UTILITIES; u++)
+    for (int u = 0; u < EVAL_UTILITIES; u++) {
         fds__free(j->truth[u].values);
+        eval_halves_free(&j->halves[u]);
+    }
     json_decref(j->utilities);
     json_decref(j->json_rows);
     json_decref(j->pictures);
@@ -89,7 +92,7 @@ static fds_status choose_rows(job *j, fds_error *err) {
             return fds__fail(err, status, "%s", why.text);
         if (status != FDS_OK)
             continue;
-        j->rows[j->count++] = (eval_row){.method = m, .area = NAN};
+        j->rows[j->count++] = (eval_row){.method = m};
         if ((m->is_fit || strcmp(m->base, "bank") == 0) && !g->problem->input_count)
             return fds__fail(err, FDS_ERR_USAGE, "the explainers need inputs to learn from");
     }
@@ -127,7 +130,7 @@ static fds_status value_all(job *j, fds_error *err) {
 static fds_status solve_truth(const eval_game *g, eval_utility utility, eval_truth *truth,
                               double *again, fds_error *err) {
     const uint32_t *labels = g->sides[utility].predicted;
-    size_t half = MAX((size_t)g->params.truth / 4 * 2, (size_t)2);
+    size_t half = eval_truth_half(g);
     fds_agreement agreement;
     TRY(eval_least_squares(g, utility, EVAL_DRAW_TRUTH, half, labels, truth->values, NULL, err));
     TRY(eval_least_squares(g, utility, EVAL_DRAW_TRUTH_AGAIN, half, labels, again, NULL, err));
@@ -162,9 +165,26 @@ static fds_status find_truth(job *j, eval_utility utility, fds_error *err) {
 
 /* ---- measures ---- */
 
-/* Losses by a utility function. The row's values are overwritten where it is not its own. */
-static fds_status measure_by(const job *j, const eval_row *row, eval_utility utility, json_t *list,
-                             fds_error *err) {
+/* The half coalitions of each utility function. */
+static fds_status make_halves(job *j, fds_error *err) {
+    const eval_game *g = &j->game;
+    for (int u = 0; u < EVAL_UTILITIES && g->params.lds; u++) {
+        if (!g->sides[u].utility)
+            continue;
+        eval_tell(g, "half coalitions by %s", eval_utility_name((eval_utility)u));
+        TRY(eval_halves_make(g, (eval_utility)u, &j->halves[u], err));
+    }
+    return FDS_OK;
+}
+
+/* What is measured of a row by each utility function: lists of JSON. */
+typedef struct {
+    json_t *losses, *losses_other_seed, *lds, *lds_other_seeds;
+} measured;
+
+/* The row's values are overwritten where the utility function is not its own. */
+static fds_status measure_by(const job *j, const eval_row *row, eval_utility utility,
+                             const measured *to, fds_error *err) {
     const eval_game *g = &j->game;
     const eval_method *m = row->method;
     bool is_top_only = utility == EVAL_UTILITY_CONVERGED || g->params.top_only;
@@ -172,49 +192,71 @@ static fds_status measure_by(const job *j, const eval_row *row, eval_utility uti
         TRY(eval_answers(g, m, g->sides[utility].predicted, row->values, NULL, err));
     for (int removal = FDS_REMOVAL_TOP;
          removal <= (is_top_only ? FDS_REMOVAL_TOP : FDS_REMOVAL_KEEP_TOP); removal++)
-        TRY(eval_measure_losses(g, utility, (fds_removal)removal, row->values, eval_columns(g, m),
-                                list, err));
-    return FDS_OK;
+        TRY(eval_measure_losses(g, utility, EVAL_MODELS_OWN, (fds_removal)removal, row->values,
+                                eval_columns(g, m), to->losses, err));
+    if (g->params.loss_seeds)
+        TRY(eval_measure_losses(g, utility, EVAL_MODELS_OTHER, FDS_REMOVAL_TOP, row->values,
+                                eval_columns(g, m), to->losses_other_seed, err));
+    return eval_measure_lds(g, utility, &j->halves[utility], row->values, eval_columns(g, m),
+                            to->lds, to->lds_other_seeds, err);
 }
 
-static json_t *describe_row(const eval_row *row, json_t *losses, json_t *agreement) {
+/* Over the seeds that have one. */
+static json_t *describe_areas(const eval_row *row, json_t **terms) {
+    report_stat parts[EVAL_FLIPS];
+    for (size_t k = 0; k < row->area_count; k++)
+        parts[k] = (report_stat){1, row->areas[k], NAN, NAN};
+    const report_stat all = report_pool(parts, row->area_count);
+    *terms = json_null();
+    if (isnan(all.mean))
+        return json_null();
+    *terms = json_pack("{s:b, s:I}", "is_equal", row->is_equal, "sub_models",
+                       (json_int_t)row->area_models);
+    return json_pack("{s:I, s:f, s:o, s:o}", "count", (json_int_t)all.count, "mean", all.mean, "sd",
+                     fds__json_real(all.sd), "samples",
+                     report_numbers(row->areas, row->area_count));
+}
+
+/* Takes over what was measured. */
+static json_t *describe_row(const eval_row *row, const measured *of, json_t *agreement) {
     const eval_method *m = row->method;
     const eval_cost *cost = &row->cost;
     json_t *timing =
         json_pack("{s:o, s:o, s:b}", "prepare_s", fds__json_real(cost->prepare_s), "answer_ms",
                   fds__json_real(cost->answer_ms), "was_resumed", cost->was_resumed);
-    json_t *permutations = json_null();
+    json_t *permutations = json_null(), *terms, *areas = describe_areas(row, &terms);
     if (cost->permutations)
         permutations =
             json_pack("{s:I, s:o}", "sampled", (json_int_t)cost->permutations, "has_converged",
                       cost->has_rule ? json_boolean(cost->has_converged) : json_null());
-    return json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:I, s:o, s:o}", "method", m->name,
-                     "title", m->title, "kind", report_kind_name(m->kind), "is_per_sample",
-                     m->is_per_sample, "utility", eval_utility_name(eval_own_utility(m)), "losses",
-                     losses, "agreement", agreement, "auc", fds__json_real(row->area), "sub_models",
-                     (json_int_t)cost->sub_models, "permutations", permutations, "timing", timing);
+    return json_pack(
+        "{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "method",
+        m->name, "title", m->title, "kind", report_kind_name(m->kind), "is_per_sample",
+        m->is_per_sample, "utility", eval_utility_name(eval_own_utility(m)), "losses", of->losses,
+        "losses_other_seed", of->losses_other_seed, "lds", of->lds, "lds_other_seeds",
+        of->lds_other_seeds, "agreement", agreement, "auc", areas, "auc_terms", terms, "sub_models",
+        (json_int_t)cost->sub_models, "permutations", permutations, "timing", timing);
 }
 
 static fds_status measure_row(const job *j, const eval_row *row, fds_error *err) {
     const eval_method *m = row->method;
     eval_utility own = eval_own_utility(m), other = (eval_utility)!own;
     bool is_by_both = j->game.sides[other].utility &&
-                      (m->is_converged || !m->is_per_sample || m->kind == REPORT_CONTROL);
-    json_t *losses = json_array(), *agreement = NULL;
+                      (m->is_converged || (m->kind != REPORT_OURS && m->kind != REPORT_BEYOND));
+    const measured to = {json_array(), json_array(), json_array(), json_array()};
+    json_t *agreement = NULL;
     fds_status status =
         eval_measure_agreement(&j->game, m, row->values, j->truth[own].values, &agreement, err);
     if (status == FDS_OK)
-        status = measure_by(j, row, own, losses, err);
+        status = measure_by(j, row, own, &to, err);
     if (status == FDS_OK && is_by_both)
-        status = measure_by(j, row, other, losses, err);
+        status = measure_by(j, row, other, &to, err);
+    json_t *json = describe_row(row, &to, agreement);
     if (status != FDS_OK) {
-        json_decref(losses);
-        json_decref(agreement);
+        json_decref(json);
         return status;
     }
-    return fds__json_append(j->json_rows, describe_row(row, losses, agreement))
-               ? FDS_OK
-               : fds__fail_json(err);
+    return fds__json_append(j->json_rows, json) ? FDS_OK : fds__fail_json(err);
 }
 
 static fds_status measure_all(job *j, fds_error *err) {
@@ -222,7 +264,8 @@ static fds_status measure_all(job *j, fds_error *err) {
     j->json_rows = json_array();
     for (int u = 0; u < EVAL_UTILITIES; u++)
         if (j->game.sides[u].utility)
-            TRY(eval_measure_utility(&j->game, (eval_utility)u, &j->truth[u], j->utilities, err));
+            TRY(eval_measure_utility(&j->game, (eval_utility)u, &j->truth[u], &j->halves[u],
+                                     j->utilities, err));
     for (size_t i = 0; i < j->count; i++) {
         eval_tell(&j->game, "removals by %s (%zu of %zu)", j->rows[i].method->name, i + 1,
                   j->count);
@@ -302,6 +345,7 @@ static fds_status run(job *j, fds_error *err) {
         TRY(find_truth(j, (eval_utility)u, err));
     if (g->params.flipped > 0)
         TRY(eval_flipped(g, j->rows, j->count, err));
+    TRY(make_halves(j, err));
     TRY(measure_all(j, err));
     TRY(draw_all(j, err));
     return write_result(j, err);

@@ -10,6 +10,7 @@
  *   folder.c    the folder of a case: the lock, settings.json, METHOD.json
  *   game.c      what is valued: a problem, and utility functions with their tables
  *   answers.c   the values of one method, and what they cost
+ *   lds.c       the linear datamodeling score
  *   measure.c   value losses and agreement, as JSON
  *   flipped.c   the game with wrong labels
  *
@@ -68,11 +69,14 @@ eval_utility eval_own_utility(const eval_method *method);
 typedef struct eval_side {
     fds_utility *utility; /* NULL: not used */
     fds_table *table;
+    /* NULL for another seed's models */
     uint32_t *predicted; /* (tests) labels, by the model of all players */
     double *rise;        /* (tests) v(N) - v(0) of that label */
 } eval_side;
 
-/* The caller sets the first members, up to dir. */
+enum { EVAL_OTHERS = 16 }; /* the greatest `lds_seeds` and `loss_seeds` */
+
+/* The caller sets the first members, up to budget. */
 typedef struct eval_game {
     const char *name; /* of the data, "mnist" */
     const fds_problem *problem;
@@ -80,9 +84,14 @@ typedef struct eval_game {
     const eval_lists *lists;
     const fds_events *events;
     char dir[FDS__PATH_MAX];
+    /* sub-models of every method that trains any, of 10 epochs and scored by their confidence; 0:
+     * each method has its own setting */
+    size_t budget;
     size_t players, tests;
     fds_groups *groups; /* of players, by label */
     eval_side sides[EVAL_UTILITIES];
+    /* the same with other seeds of the sub-models: other initial networks and mini-batches */
+    eval_side others[EVAL_UTILITIES][EVAL_OTHERS];
 } eval_game;
 
 /* Makes everything except the tables and what is read from them; writes nothing. */
@@ -90,6 +99,8 @@ fds_status eval_game_make(eval_game *game, bool is_converged, fds_error *err);
 /* Opens the tables in the folder dir, with the models of all players and of none. */
 fds_status eval_game_open(eval_game *game, fds_error *err);
 void eval_game_free(eval_game *game);
+/* Seed number k of others than the game's own, which is number 0. */
+uint64_t eval_other_seed(const eval_game *game, size_t k);
 /* Sets in the parameters of a fit or baseline what is the same for all methods. */
 void eval_set_params(const eval_game *game, fds_params *params);
 
@@ -153,10 +164,16 @@ json_t *eval_describe_settings(const eval_game *game);
 fds_status eval_answers(const eval_game *game, const eval_method *method, const uint32_t *labels,
                         double *values, eval_cost *cost, fds_error *err);
 
+/* Whether a method can be held to a game's budget. fds has converged models, cs-shapley is defined by
+ * accuracies; others train no sub-models. */
+bool eval_is_equal(const eval_method *method);
+
 /* Which coalitions are sampled: ls gets those that fds and afds learn from, so that only the
  * explainer differs; the two halves of the truth get others. */
 typedef enum eval_draw { EVAL_DRAW_METHODS, EVAL_DRAW_TRUTH, EVAL_DRAW_TRUTH_AGAIN } eval_draw;
 
+/* How many coalitions each half of the truth has drawn. */
+size_t eval_truth_half(const eval_game *game);
 /* count, or as many as there are besides the empty and the full one. */
 size_t eval_drawn(const eval_game *game, size_t count);
 /* values (players, tests) for labels by least squares on eval_drawn coalitions. used (or NULL): how
@@ -165,11 +182,41 @@ fds_status eval_least_squares(const eval_game *game, eval_utility utility, eval_
                               size_t count, const uint32_t *labels, double *values, size_t *used,
                               fds_error *err);
 
+/* The seed of a draw's plan. */
+uint64_t eval_plan_seed(const eval_game *game, eval_draw draw);
+
 /* Draws the largest contributors to a few predictions, by a fitted method, into dir/name. */
 fds_status eval_picture(const eval_game *game, const char *method, const char *name,
                         fds_error *err);
 
+/* ---- lds.c ---- */
+
+/* Half coalitions, and what the models of a utility function answer for them: the probability of the
+ * predicted label. */
+typedef struct eval_halves {
+    fds_plan *plan; /* NULL: not measured */
+    double *own;    /* (rows, tests) by the models of the game's own seed */
+    double *other;  /* (rows, tests) mean over other seeds, or NULL */
+} eval_halves;
+
+/* A plan of `lds` different coalitions of about half of the players, none of which fds, afds, ls or the
+ * truth has drawn; fewer where there are not so many, NULL where there are fewer than three. */
+fds_status eval_halves_plan(const eval_game *game, fds_plan **out, fds_error *err);
+/* Trains the models, all of which the tables keep. */
+fds_status eval_halves_make(const eval_game *game, eval_utility utility, eval_halves *out,
+                            fds_error *err);
+void eval_halves_free(eval_halves *halves);
+/* Appends the scores of values (players, columns) to lists; other is not used without other
+ * seeds. */
+fds_status eval_measure_lds(const eval_game *game, eval_utility utility, const eval_halves *halves,
+                            const double *values, size_t columns, json_t *own, json_t *other,
+                            fds_error *err);
+
 /* ---- measure.c ---- */
+
+/* Whose models measure a loss: those of the game's own seed, or of `loss_seeds` other seeds, whose
+ * mean it is. */
+typedef enum eval_models { EVAL_MODELS_OWN, EVAL_MODELS_OTHER } eval_models;
 
 /* The values of a utility function that are taken for the truth. */
 typedef struct eval_truth {
@@ -178,12 +225,18 @@ typedef struct eval_truth {
     double correlation; /* of one half with the other */
 } eval_truth;
 
+/* Adds count, mean, sd (n - 1; NaN for one) and samples to an entry, and the entry, which it takes
+ * over, to list. */
+fds_status eval_add_summary(json_t *list, json_t *entry, const double *samples, size_t count,
+                            fds_error *err);
 /* Appends to list the item of "utilities" for a utility function. */
 fds_status eval_measure_utility(const eval_game *game, eval_utility utility,
-                                const eval_truth *truth, json_t *list, fds_error *err);
+                                const eval_truth *truth, const eval_halves *halves, json_t *list,
+                                fds_error *err);
 /* Appends to list the losses by one utility function and removal, for each set of test samples. */
-fds_status eval_measure_losses(const eval_game *game, eval_utility utility, fds_removal removal,
-                               const double *values, size_t columns, json_t *list, fds_error *err);
+fds_status eval_measure_losses(const eval_game *game, eval_utility utility, eval_models models,
+                               fds_removal removal, const double *values, size_t columns,
+                               json_t *list, fds_error *err);
 /* "agreement" of a row. truth (players, tests) of its own utility function, or NULL. */
 fds_status eval_measure_agreement(const eval_game *game, const eval_method *method,
                                   const double *values, const double *truth, json_t **out,
@@ -191,15 +244,21 @@ fds_status eval_measure_agreement(const eval_game *game, const eval_method *meth
 
 /* ---- case.c, flipped.c ---- */
 
+enum { EVAL_FLIPS = 16 }; /* the greatest `flipped_seeds` of a case */
+
 /* A method that is compared. */
 typedef struct eval_row {
     const eval_method *method;
     double *values; /* (players, eval_columns) */
     eval_cost cost;
-    double area; /* how well it finds wrong labels; NaN: not measured */
+    /* how well it finds wrong labels, with each seed of `flipped_seeds`; NaN: not measured */
+    double areas[EVAL_FLIPS];
+    size_t area_count;
+    size_t area_models; /* sub-models that it used, with the last seed */
+    bool is_equal;      /* they and their scores are those of the others */
 } eval_row;
 
-/* Sets the area of each row. */
+/* Sets the areas of each row. */
 fds_status eval_flipped(const eval_game *game, eval_row *rows, size_t count, fds_error *err);
 
 /* Measures a case in the folder dir, or what is left to do; changes nothing in a finished one.

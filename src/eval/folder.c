@@ -94,10 +94,13 @@ json_t *eval_describe_data(const eval_game *g) {
 
 json_t *eval_describe_settings(const eval_game *g) {
     const fds_params *p = &g->params;
-    return json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:f, s:o}", "seed", (json_int_t)p->seed,
-                     "network", p->model, "explainer", fds__choice(p, explainer), "coalitions",
-                     (json_int_t)p->coalitions, "permutations", (json_int_t)p->permutations,
-                     "truth", (json_int_t)p->truth, "flipped", p->flipped, "shares",
+    return json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:o}", "seed",
+                     (json_int_t)p->seed, "network", p->model, "explainer",
+                     fds__choice(p, explainer), "coalitions", (json_int_t)p->coalitions,
+                     "permutations", (json_int_t)p->permutations, "truth", (json_int_t)p->truth,
+                     "lds", (json_int_t)p->lds, "lds_seeds", (json_int_t)p->lds_seeds, "loss_seeds",
+                     (json_int_t)p->loss_seeds, "flipped", p->flipped, "flipped_seeds",
+                     (json_int_t)p->flipped_seeds, "shares",
                      report_numbers(g->lists->shares, g->lists->share_count));
 }
 

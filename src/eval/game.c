@@ -6,6 +6,8 @@
  *   retrain:10   dir/retrain-10/   networks trained for 10 epochs, as afds trains them
  *   retrain      dir/retrain/      and until they have converged, as fds does
  *
+ * Each has a table for every other seed of its sub-models too, dir/retrain-10-other-1/ and so on.
+ *
  * So v(N) of each is, to the bit, what the service model of such a fit answers. */
 #include "eval/eval.h"
 
@@ -26,23 +28,45 @@ void eval_set_params(const eval_game *g, fds_params *params) {
     params->threads = g->params.threads;
 }
 
+/* Far from the seeds of other cases, though nothing depends on that. */
+uint64_t eval_other_seed(const eval_game *g, size_t k) { return g->params.seed + 1000 * k; }
+
+static size_t count_others(const eval_game *g) {
+    return (size_t)MAX(g->params.lds ? g->params.lds_seeds : 0, g->params.loss_seeds);
+}
+
+static void side_free(eval_side *side) {
+    fds_table_free(side->table);
+    fds_utility_free(side->utility);
+    fds__free(side->predicted);
+    fds__free(side->rise);
+}
+
 void eval_game_free(eval_game *g) {
     for (int u = 0; u < EVAL_UTILITIES; u++) {
-        fds_table_free(g->sides[u].table);
-        fds_utility_free(g->sides[u].utility);
-        fds__free(g->sides[u].predicted);
-        fds__free(g->sides[u].rise);
+        side_free(&g->sides[u]);
+        for (size_t k = 0; k < EVAL_OTHERS; k++)
+            side_free(&g->others[u][k]);
     }
     fds_groups_free(g->groups);
 }
 
 /* ---- making ---- */
 
-static fds_status make_utility(eval_game *g, eval_utility which, fds_error *err) {
+static fds_status make_utility(const eval_game *g, eval_utility which, uint64_t seed,
+                               fds_utility **out, fds_error *err) {
     fds_params params = fds__params_default(FDS__JOB_VALUE);
     eval_set_params(g, &params);
+    params.seed = seed;
     const fds__utility_params p = fds__utility_params_of(g->problem, &params, names[which]);
-    return fds__utility_of(g->problem, &p, (unsigned)params.threads, &g->sides[which].utility, err);
+    return fds__utility_of(g->problem, &p, (unsigned)params.threads, out, err);
+}
+
+static fds_status make_side(eval_game *g, eval_utility which, fds_error *err) {
+    TRY(make_utility(g, which, g->params.seed, &g->sides[which].utility, err));
+    for (size_t k = 0; k < count_others(g); k++)
+        TRY(make_utility(g, which, eval_other_seed(g, k + 1), &g->others[which][k].utility, err));
+    return FDS_OK;
 }
 
 fds_status eval_game_make(eval_game *g, bool is_converged, fds_error *err) {
@@ -51,9 +75,9 @@ fds_status eval_game_make(eval_game *g, bool is_converged, fds_error *err) {
     g->params.model = fds__network_of(g->problem, &g->params);
     if (!g->params.coalitions)
         g->params.coalitions = PER_PLAYER * g->players;
-    TRY(make_utility(g, EVAL_UTILITY_EPOCHS, err));
+    TRY(make_side(g, EVAL_UTILITY_EPOCHS, err));
     if (is_converged)
-        TRY(make_utility(g, EVAL_UTILITY_CONVERGED, err));
+        TRY(make_side(g, EVAL_UTILITY_CONVERGED, err));
     return fds_groups_by_label(g->problem->train, g->problem->players, &g->groups, err);
 }
 
@@ -93,9 +117,20 @@ static fds_status open_side(eval_game *g, eval_utility which, fds_error *err) {
     return status;
 }
 
+static fds_status open_other(eval_game *g, eval_utility which, size_t k, fds_error *err) {
+    eval_side *side = &g->others[which][k];
+    char name[64], path[FDS__PATH_MAX];
+    snprintf(name, sizeof name, "%s-other-%zu", folders[which], k + 1);
+    TRY(fds__path_join(path, sizeof path, g->dir, name, err));
+    return fds_table_open(path, side->utility, FDS_STORE_F32, g->events, &side->table, err);
+}
+
 fds_status eval_game_open(eval_game *g, fds_error *err) {
-    for (int u = 0; u < EVAL_UTILITIES; u++)
+    for (int u = 0; u < EVAL_UTILITIES; u++) {
         if (g->sides[u].utility)
             TRY(open_side(g, (eval_utility)u, err));
+        for (size_t k = 0; k < EVAL_OTHERS && g->others[u][k].utility; k++)
+            TRY(open_other(g, (eval_utility)u, k, err));
+    }
     return FDS_OK;
 }

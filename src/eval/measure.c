@@ -5,7 +5,8 @@
  * Losses are those of fds_value_loss for the true labels, over two sets of test samples: those that
  * the model of all players classifies correctly under the same utility function, and all of them. A
  * set without samples is left out. Means and standard deviations (n - 1) are taken in the order of
- * the test samples.
+ * the test samples. The numbers of the single samples are written too, so that a report can compare
+ * two methods sample by sample.
  *
  * gap = sum over test samples of |sum phi - (v(N) - v(0))|, divided by the sum of |v(N) - v(0)|.
  */
@@ -38,85 +39,133 @@ static size_t count_in(const subset *s) {
     return count;
 }
 
-/* Of losses (tests), over a set of at least one. sd of one is NaN. */
-static void summarise(const subset *s, const double *losses, double *mean, double *sd) {
-    double count = (double)count_in(s), sum = 0, squares = 0;
-    for (size_t x = 0; x < s->game->tests; x++)
+/* sd of one is NaN. */
+static void summarise(const double *samples, size_t count, double *mean, double *sd) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += samples[i];
+    *mean = sum / (double)count;
+    for (size_t i = 0; i < count; i++)
+        squares += (samples[i] - *mean) * (samples[i] - *mean);
+    *sd = count > 1 ? sqrt(squares / (double)(count - 1)) : NAN;
+}
+
+/* Moves the losses (tests) of a set to the front, in the order of the test samples. */
+static void gather(const subset *s, const double *losses, double *out) {
+    for (size_t x = 0, count = 0; x < s->game->tests; x++)
         if (is_in(s, x))
-            sum += losses[x];
-    *mean = sum / count;
-    for (size_t x = 0; x < s->game->tests; x++)
-        if (is_in(s, x))
-            squares += (losses[x] - *mean) * (losses[x] - *mean);
-    *sd = count > 1 ? sqrt(squares / (count - 1)) : NAN;
+            out[count++] = losses[x];
+}
+
+fds_status eval_add_summary(json_t *list, json_t *entry, const double *samples, size_t count,
+                            fds_error *err) {
+    double mean, sd;
+    summarise(samples, count, &mean, &sd);
+    bool is_whole = fds__json_put(entry, "count", json_integer((json_int_t)count)) &&
+                    fds__json_put(entry, "mean", fds__json_real(mean)) &&
+                    fds__json_put(entry, "sd", fds__json_real(sd)) &&
+                    fds__json_put(entry, "samples", report_numbers(samples, count));
+    entry = fds__json_keep_if(entry, is_whole);
+    return fds__json_append(list, entry) ? FDS_OK : fds__fail_json(err);
 }
 
 /* ---- losses ---- */
 
-/* With all players. */
-static json_t *describe_base(const subset *s, const double *losses) {
-    double mean, sd;
-    summarise(s, losses, &mean, &sd);
-    return json_pack("{s:s, s:I, s:o, s:o}", "set", set_names[s->set], "count",
-                     (json_int_t)count_in(s), "mean", fds__json_real(mean), "sd",
-                     fds__json_real(sd));
+/* losses (shares, tests), the mean over the models' seeds. again: scratch of the same size. */
+static fds_status find_losses(const eval_game *g, eval_utility utility, eval_models models,
+                              fds_removal removal, const double *values, size_t columns,
+                              const double *shares, size_t share_count, double *losses,
+                              double *again, fds_error *err) {
+    size_t seeds = models == EVAL_MODELS_OWN ? 1 : (size_t)g->params.loss_seeds;
+    for (size_t k = 0; k < seeds; k++) {
+        const eval_side *side =
+            models == EVAL_MODELS_OWN ? &g->sides[utility] : &g->others[utility][k];
+        TRY(fds_value_loss(side->table, removal, values, columns, g->problem->test_labels, shares,
+                           share_count, (unsigned)g->params.threads, again, NULL, g->events, err));
+        for (size_t i = 0; i < share_count * g->tests; i++)
+            losses[i] = k ? losses[i] + again[i] : again[i];
+    }
+    for (size_t i = 0; seeds > 1 && i < share_count * g->tests; i++)
+        losses[i] /= (double)seeds;
+    return FDS_OK;
+}
+
+/* Of the models of all players. */
+static fds_status measure_base(const eval_game *g, eval_utility utility, eval_models models,
+                               json_t *list, fds_error *err) {
+    const double none = 0; /* share removed, so the values do not matter */
+    OWNED double *losses = NULL, *again = NULL, *values = NULL;
+    TRY(NEW(losses, g->tests, err));
+    TRY(NEW(again, g->tests, err));
+    TRY(NEW(values, g->players, err));
+    TRY(find_losses(g, utility, models, FDS_REMOVAL_TOP, values, 1, &none, 1, losses, again, err));
+    for (subset s = {g, utility, SET_CORRECT}; s.set < SETS; s.set++)
+        if (count_in(&s)) {
+            gather(&s, losses, again);
+            TRY(eval_add_summary(list, json_pack("{s:s}", "set", set_names[s.set]), again,
+                                 count_in(&s), err));
+        }
+    return FDS_OK;
 }
 
 fds_status eval_measure_utility(const eval_game *g, eval_utility utility, const eval_truth *truth,
-                                json_t *list, fds_error *err) {
-    const double none = 0; /* share removed, so the values do not matter */
-    double *losses = fds__alloc_zero(g->tests + g->players, sizeof *losses);
-    if (!losses)
-        return fds__fail_nomem(err, (g->tests + g->players) * sizeof *losses);
-    fds_status status = fds_value_loss(g->sides[utility].table, FDS_REMOVAL_TOP, losses + g->tests,
-                                       1, g->problem->test_labels, &none, 1,
-                                       (unsigned)g->params.threads, losses, NULL, g->events, err);
-    json_t *bases = json_array();
-    subset s = {g, utility, SET_CORRECT};
-    size_t correct = count_in(&s);
-    for (; s.set < SETS && status == FDS_OK; s.set++)
-        if (count_in(&s) && !fds__json_append(bases, describe_base(&s, losses)))
-            status = fds__fail_json(err);
-    fds__free(losses);
-    if (status != FDS_OK) {
-        json_decref(bases);
-        return status;
-    }
-    json_t *known = json_null();
+                                const eval_halves *halves, json_t *list, fds_error *err) {
+    const subset correct = {g, utility, SET_CORRECT};
+    json_t *known = json_null(), *losses = json_array(), *others = json_array();
+    json_t *lds = json_array(), *lds_others = json_array(); /* of the truth */
     if (truth->values)
         known = json_pack("{s:I, s:o}", "coalitions", (json_int_t)truth->coalitions, "correlation",
                           fds__json_real(truth->correlation));
-    json_t *item = json_pack("{s:s, s:I, s:o, s:o}", "utility", eval_utility_name(utility),
-                             "correct", (json_int_t)correct, "losses", bases, "truth", known);
+    fds_status status = measure_base(g, utility, EVAL_MODELS_OWN, losses, err);
+    if (status == FDS_OK && g->params.loss_seeds)
+        status = measure_base(g, utility, EVAL_MODELS_OTHER, others, err);
+    if (status == FDS_OK && truth->values)
+        status =
+            eval_measure_lds(g, utility, halves, truth->values, g->tests, lds, lds_others, err);
+    json_t *item =
+        json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "utility", eval_utility_name(utility),
+                  "correct", (json_int_t)count_in(&correct), "losses", losses, "losses_other_seed",
+                  others, "lds", lds, "lds_other_seeds", lds_others, "truth", known);
+    if (status != FDS_OK) {
+        json_decref(item);
+        return status;
+    }
     return fds__json_append(list, item) ? FDS_OK : fds__fail_json(err);
 }
 
-/* losses (shares, tests) */
-static json_t *describe_losses(const subset *s, const char *removal, const double *losses) {
+/* losses (shares, tests); scratch[tests]. NULL: out of memory. */
+static json_t *describe_losses(const subset *s, const char *removal, const double *losses,
+                               double *scratch) {
     double means[EVAL_MOST], sds[EVAL_MOST];
-    size_t shares = s->game->lists->share_count;
-    for (size_t k = 0; k < shares; k++)
-        summarise(s, losses + k * s->game->tests, &means[k], &sds[k]);
-    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o}", "utility", eval_utility_name(s->utility),
-                     "removal", removal, "set", set_names[s->set], "count", (json_int_t)count_in(s),
-                     "mean", report_numbers(means, shares), "sd", report_numbers(sds, shares));
+    size_t shares = s->game->lists->share_count, count = count_in(s);
+    json_t *samples = json_array();
+    bool is_whole = true;
+    for (size_t k = 0; k < shares; k++) {
+        gather(s, losses + k * s->game->tests, scratch);
+        summarise(scratch, count, &means[k], &sds[k]);
+        is_whole &= fds__json_append(samples, report_numbers(scratch, count));
+    }
+    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o}", "utility",
+                     eval_utility_name(s->utility), "removal", removal, "set", set_names[s->set],
+                     "count", (json_int_t)count, "mean", report_numbers(means, shares), "sd",
+                     report_numbers(sds, shares), "samples", fds__json_keep_if(samples, is_whole));
 }
 
-fds_status eval_measure_losses(const eval_game *g, eval_utility utility, fds_removal removal,
-                               const double *values, size_t columns, json_t *list, fds_error *err) {
+fds_status eval_measure_losses(const eval_game *g, eval_utility utility, eval_models models,
+                               fds_removal removal, const double *values, size_t columns,
+                               json_t *list, fds_error *err) {
     static const char *const removals[] = {"top", "bottom", "keep_top"};
     const eval_lists *l = g->lists;
-    double *losses = fds__alloc_zero(l->share_count * g->tests, sizeof *losses);
-    if (!losses)
-        return fds__fail_nomem(err, l->share_count * g->tests * sizeof *losses);
-    fds_status status = fds_value_loss(g->sides[utility].table, removal, values, columns,
-                                       g->problem->test_labels, l->shares, l->share_count,
-                                       (unsigned)g->params.threads, losses, NULL, g->events, err);
-    for (subset s = {g, utility, SET_CORRECT}; s.set < SETS && status == FDS_OK; s.set++)
-        if (count_in(&s) && !fds__json_append(list, describe_losses(&s, removals[removal], losses)))
-            status = fds__fail_json(err);
-    fds__free(losses);
-    return status;
+    OWNED double *losses = NULL, *again = NULL;
+    TRY(NEW(losses, l->share_count * g->tests, err));
+    TRY(NEW(again, l->share_count * g->tests, err));
+    TRY(find_losses(g, utility, models, removal, values, columns, l->shares, l->share_count, losses,
+                    again, err));
+    for (subset s = {g, utility, SET_CORRECT}; s.set < SETS; s.set++)
+        if (count_in(&s) &&
+            !fds__json_append(list, describe_losses(&s, removals[removal], losses, again)))
+            return fds__fail_json(err);
+    return FDS_OK;
 }
 
 /* ---- agreement ---- */

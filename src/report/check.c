@@ -12,7 +12,7 @@
 #define MAX_BYTES ((size_t)256 << 20)
 #define MAX_NUMBER 1e15
 #define MAX_COUNT 2147483647
-enum { MAX_ITEMS = 4096, PLACE = 160 };
+enum { MAX_ITEMS = 4096, MAX_SAMPLES = 1000000, PLACE = 160 };
 
 /* ---- shapes ---- */
 
@@ -29,37 +29,64 @@ static const struct {
              {'c', "a whole number from 0 to 2147483647", NULL},
              {'n', "a number of at most 1e15", NULL},
              {'{', "an object", NULL},
+             {'s', "a list of at most 1000000 numbers or nulls", NULL},
              {'[', "a list of at most 4096", NULL},
              {'S', "\"correct\" or \"all\"", "|correct|all|"},
              {'R', "\"top\" or \"bottom\" or \"keep_top\"", "|top|bottom|keep_top|"},
              {'K', "\"ours\" or \"beyond\" or \"paper\" or \"other\" or \"control\"",
               "|ours|beyond|paper|other|control|"}};
 
+#define STAT "set:S count:c mean:?n sd:?n"
+#define LOSS "{utility:t removal:R set:S count:c mean:[?n] sd:[?n] samples:?[s]}"
+#define SCORE "{utility:t coalitions:c count:c mean:?n sd:?n samples:?s}"
 static const char case_shape[] =
     "{fds:t machine:{processor:t processors:c instructions:t threads:c}"
     " data:{name:t source:t classes:c players:c tests:c inputs:c}"
     " settings:{seed:w shares:[n]}"
-    " utilities:[=utility {utility:t losses:[=set {set:S count:c mean:?n sd:?n}]"
-    "  truth:!{coalitions:c correlation:?n}}]"
+    " utilities:[=utility {utility:t losses:[=set {" STAT "}]"
+    "  losses_other_seed:?[=set {" STAT "}]"
+    "  lds:?[=utility " SCORE "] lds_other_seeds:?[=utility " SCORE
+    "] truth:!{coalitions:c correlation:?n}}]"
     " rows:[=method {method:t title:t kind:K is_per_sample:f utility:t"
-    "  losses:[=utility,removal,set {utility:t removal:R set:S count:c mean:[?n] sd:[?n]}]"
+    "  losses:[=utility,removal,set " LOSS "] losses_other_seed:?[=utility,removal,set " LOSS "]"
+    "  lds:?[=utility " SCORE "] lds_other_seeds:?[=utility " SCORE "]"
     "  agreement:?{correlation:?n class_correlation:?n relative_error:?n efficiency_gap:?n}"
-    "  auc:?n sub_models:?n permutations:!{sampled:c has_converged:?f}"
+    "  auc:?{count:c mean:?n sd:?n samples:?s} auc_terms:?{is_equal:f sub_models:c}"
+    "  sub_models:?n permutations:!{sampled:c has_converged:?f}"
     "  timing:?{prepare_s:?n answer_ms:?n was_resumed:f}}]"
     " pictures:[{method:t file:t}]}";
 
+#undef STAT
+#undef LOSS
+#undef SCORE
+
 /* what is read to compare reports */
 #define STAT "?{mean:n sd:?n count:c}"
+#define LOSS "{utility:t removal:R set:S mean:[?n] error:[?n]}"
+#define SCORE "{utility:t mean:?n error:?n}"
 static const char report_shape[] =
     "{fds:t data:[=name {name:t players:c tests:c inputs:c seeds:[w] settings:{shares:[n]}"
     "  utilities:[=utility {utility:t losses:[=set {set:S mean:?n error:?n}]}]"
-    "  rows:[=method {method:t losses:[=utility,removal,set {utility:t removal:R set:S mean:[?n]"
-    " error:[?n]}]"
+    "  rows:[=method {method:t losses:[=utility,removal,set " LOSS "]"
+    "   losses_other_seed:?[=utility,removal,set " LOSS "]"
+    "   lds:?[=utility " SCORE "] lds_other_seeds:?[=utility " SCORE "]"
     "   agreement:?{correlation:" STAT " class_correlation:" STAT " relative_error:" STAT
     "    efficiency_gap:" STAT "}"
     "   auc:" STAT " sub_models:" STAT "}]}]}";
 
 /* ---- checks ---- */
+
+static bool are_samples(const json_t *json) {
+    if (!json_is_array(json) || json_array_size(json) > MAX_SAMPLES)
+        return false;
+    for (size_t i = 0; i < json_array_size(json); i++) {
+        const json_t *item = json_array_get(json, i);
+        if (!json_is_null(item) &&
+            !(json_is_number(item) && fabs(json_number_value(item)) <= MAX_NUMBER))
+            return false;
+    }
+    return true;
+}
 
 static bool is_of_type(const json_t *json, char letter, const char *choices) {
     char choice[PLACE];
@@ -75,6 +102,8 @@ static bool is_of_type(const json_t *json, char letter, const char *choices) {
                json_integer_value(json) <= MAX_COUNT;
     case 'n':
         return json_is_number(json) && fabs(json_number_value(json)) <= MAX_NUMBER;
+    case 's':
+        return are_samples(json);
     case '{':
         return json_is_object(json);
     case '[':
@@ -154,7 +183,7 @@ static fds_status check(const char *path, const char *place, const json_t *json,
  * number for each share, and shares ascend. prefix: "data[0]." or "". */
 static fds_status check_data(const char *path, const char *prefix, const json_t *json,
                              fds_error *err) {
-    static const char *const lists[] = {"mean", "sd", "error"};
+    static const char *const members[] = {"mean", "sd", "error", "samples"};
     const json_t *shares = report_at(json, "settings/shares"), *row, *loss;
     double last = 0;
     for (size_t i = 0; i < json_array_size(shares); i++) {
@@ -167,16 +196,17 @@ static fds_status check_data(const char *path, const char *prefix, const json_t 
         last = share;
     }
     for (size_t r = 0; (row = json_array_get(report_at(json, "rows"), r)); r++)
-        for (size_t i = 0; (loss = json_array_get(report_at(row, "losses"), i)); i++)
-            for (size_t k = 0; k < 3; k++) {
-                const json_t *numbers = json_object_get(loss, lists[k]);
-                if (numbers && json_array_size(numbers) != json_array_size(shares))
-                    return fds__fail(
-                        err, FDS_ERR_FORMAT,
-                        "%s: %srows[%zu].losses[%zu].%s has %zu numbers; there are %zu shares",
-                        path, prefix, r, i, lists[k], json_array_size(numbers),
-                        json_array_size(shares));
-            }
+        for (size_t o = 0; o < 2; o++)
+            for (size_t i = 0; (loss = json_array_get(report_at(row, report_lists[o]), i)); i++)
+                for (size_t k = 0; k < sizeof members / sizeof *members; k++) {
+                    const json_t *numbers = json_object_get(loss, members[k]);
+                    if (numbers && json_array_size(numbers) != json_array_size(shares))
+                        return fds__fail(err, FDS_ERR_FORMAT,
+                                         "%s: %srows[%zu].%s[%zu].%s has %zu numbers; there are "
+                                         "%zu shares",
+                                         path, prefix, r, report_lists[o], i, members[k],
+                                         json_array_size(numbers), json_array_size(shares));
+                }
     return FDS_OK;
 }
 

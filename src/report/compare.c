@@ -91,7 +91,9 @@ static void compare_scope(comparison *c, const json_t *before, const json_t *aft
 }
 
 static void compare_settings(comparison *c, const json_t *before, const json_t *after) {
-    static const char *const keys[] = {"coalitions", "permutations", "truth", "flipped", NULL};
+    static const char *const keys[] = {"coalitions", "permutations",  "truth",
+                                       "lds",        "lds_seeds",     "loss_seeds",
+                                       "flipped",    "flipped_seeds", NULL};
     compare_numbers(c, keys, before, after);
     compare_text(c, "network", before, after);
     compare_text(c, "explainer", before, after);
@@ -101,11 +103,13 @@ static void compare_settings(comparison *c, const json_t *before, const json_t *
 
 /* "loss by retrain:10, top 10 %, correct"; with all players, removal "": "loss by retrain:10,
  * correct" */
-static const char *name_loss(comparison *c, const char *utility, const char *removal, double share,
-                             const char *set) {
+static const char *name_loss(comparison *c, const char *list, const char *utility,
+                             const char *removal, double share, const char *set) {
     c->what.used = 0;
     draw_markup(&c->what, "loss by ");
     draw_markup(&c->what, utility);
+    if (strcmp(list, "losses") != 0)
+        draw_markup(&c->what, " of another seed");
     if (*removal) {
         fds__text_print(&c->what, ", %s ", removal);
         fds__text_digits(&c->what, 6, 100 * share);
@@ -115,19 +119,20 @@ static const char *name_loss(comparison *c, const char *utility, const char *rem
     return c->what.data;
 }
 
-static void compare_losses(comparison *c, const json_t *before, const json_t *after,
-                           const json_t *shares_before, const json_t *shares_after) {
+static void compare_losses(comparison *c, const char *list, const json_t *before,
+                           const json_t *after, const json_t *shares_before,
+                           const json_t *shares_after) {
     const json_t *old;
-    for (size_t i = 0; (old = json_array_get(report_at(before, "losses"), i)); i++) {
+    for (size_t i = 0; (old = json_array_get(report_at(before, list), i)); i++) {
         const char *utility = report_text_of(old, "utility"),
                    *removal = report_text_of(old, "removal"), *set = report_text_of(old, "set");
-        const json_t *new = report_losses(after, utility, removal, set, NULL);
+        const json_t *new = report_find_entry(after, list, utility, removal, set, NULL);
         for (size_t k = 0; new &&k < json_array_size(shares_before); k++)
             for (size_t m = 0; m < json_array_size(shares_after); m++) {
                 double share = report_number_at(shares_before, k);
                 if (fabs(share - report_number_at(shares_after, m)) <= 1e-9)
-                    compare(c, name_loss(c, utility, removal, share, set), report_stat_of(old, k),
-                            report_stat_of(new, m));
+                    compare(c, name_loss(c, list, utility, removal, share, set),
+                            report_stat_of(old, k), report_stat_of(new, m));
             }
     }
 }
@@ -142,9 +147,23 @@ static void compare_bases(comparison *c, const json_t *before, const json_t *aft
         for (size_t i = 0; (old = json_array_get(report_at(of, "losses"), i)); i++) {
             const char *set = report_text_of(old, "set");
             const json_t *new = report_find(report_at(other, "losses"), "set", set, NULL);
-            compare(c, name_loss(c, utility, "", 0, set), report_stat_of(old, 0),
+            compare(c, name_loss(c, "losses", utility, "", 0, set), report_stat_of(old, 0),
                     report_stat_of(new, 0));
         }
+    }
+}
+
+/* Linear datamodeling scores. */
+static void compare_scores(comparison *c, const char *list, const char *what, const json_t *before,
+                           const json_t *after) {
+    const json_t *old;
+    for (size_t i = 0; (old = json_array_get(report_at(before, list), i)); i++) {
+        const char *utility = report_text_of(old, "utility");
+        c->what.used = 0;
+        draw_markup(&c->what, what);
+        draw_markup(&c->what, utility);
+        compare(c, c->what.data, report_stat_of(old, 0),
+                report_stat_of(report_find_entry(after, list, utility, "", "", NULL), 0));
     }
 }
 
@@ -175,8 +194,11 @@ static void compare_data(comparison *c, const json_t *before, const json_t *afte
         c->method = report_text_of(old, "method");
         new = report_find(others, "method", c->method, NULL);
         if (new) {
-            compare_losses(c, old, new, report_at(before, "settings/shares"),
-                           report_at(after, "settings/shares"));
+            for (size_t i = 0; i < 2; i++)
+                compare_losses(c, report_lists[i], old, new, report_at(before, "settings/shares"),
+                               report_at(after, "settings/shares"));
+            compare_scores(c, "lds", "LDS by ", old, new);
+            compare_scores(c, "lds_other_seeds", "LDS by other seeds of ", old, new);
             compare_stats(c, old, new);
         } else
             tell_missing(c, true);

@@ -151,7 +151,7 @@ static void name_chart(const chart *c, fds__text *title) {
 
 static bool has_chart(const chart *c, const char *removal) {
     for (size_t i = 0; i < c->count; i++)
-        if (report_losses(row_at(c, i), c->v.utility, removal, c->v.set, NULL))
+        if (report_find_entry(row_at(c, i), "losses", c->v.utility, removal, c->v.set, NULL))
             return true;
     return false;
 }

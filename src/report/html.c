@@ -91,9 +91,11 @@ bool report_any_row(const report_view *v, bool (*is)(const report_view *v, const
     return false;
 }
 
+const char *report_list(const report_view *v) { return v->list ? v->list : "losses"; }
+
 const json_t *report_entry(const report_view *v, const json_t *row, size_t *at) {
     const char *utility = v->utility ? v->utility : report_text_of(row, "utility");
-    return report_losses(row, utility, v->removal, v->set, at);
+    return report_find_entry(row, report_list(v), utility, v->removal, v->set, at);
 }
 
 /* ---- names ---- */
@@ -107,6 +109,12 @@ void report_utility(fds__text *html, const char *utility) {
         draw_text(html, " epochs");
     } else
         draw_text(html, utility);
+}
+
+const char *report_models(const char *utility) {
+    return strcmp(utility, "retrain") == 0      ? "converged models"
+           : strcmp(utility, "retrain:10") == 0 ? "models of 10 epochs"
+                                                : utility;
 }
 
 const char *report_removal(const char *removal) {

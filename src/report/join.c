@@ -10,36 +10,27 @@
 #include <math.h>
 #include <string.h>
 
-/* The cases of one data set, and scratch for a number of each. */
-typedef struct case_group {
-    const json_t **cases;
-    const char **dirs;
-    report_stat *parts;
-    size_t count;
-    bool is_failed; /* memory ran out: a result lacks something */
-} case_group;
-
-static void put(case_group *g, json_t *object, const char *key, json_t *value) {
+static void put(report_cases *g, json_t *object, const char *key, json_t *value) {
     g->is_failed |= !fds__json_put(object, key, value);
 }
 
-static void append(case_group *g, json_t *list, json_t *value) {
+static void append(report_cases *g, json_t *list, json_t *value) {
     g->is_failed |= !fds__json_append(list, value);
 }
 
 /* ---- one number per case ---- */
 
 /* The row of a method in a case, or NULL. */
-static const json_t *row_of(const case_group *g, size_t i, const char *method) {
+static const json_t *row_of(const report_cases *g, size_t i, const char *method) {
     return report_find(report_at(g->cases[i], "rows"), "method", method, NULL);
 }
 
-static const json_t *utility_of(const case_group *g, size_t i, const char *utility) {
+static const json_t *utility_of(const report_cases *g, size_t i, const char *utility) {
     return report_find(report_at(g->cases[i], "utilities"), "utility", utility, NULL);
 }
 
 /* {mean, sd, count} of the parts, or null. */
-static json_t *describe_stat(const case_group *g) {
+static json_t *describe_stat(const report_cases *g) {
     report_stat all = report_pool(g->parts, g->count);
     if (isnan(all.mean))
         return json_null();
@@ -47,14 +38,21 @@ static json_t *describe_stat(const case_group *g) {
                      (json_int_t)all.count);
 }
 
+/* The AUC is one number for each flip of labels, of which a case has several. */
+static json_t *join_areas(const report_cases *g, const char *method) {
+    for (size_t i = 0; i < g->count; i++)
+        g->parts[i] = report_stat_of(report_at(row_of(g, i, method), "auc"), 0);
+    return describe_stat(g);
+}
+
 /* The number at a path in the rows of a method. */
-static json_t *join_number(const case_group *g, const char *method, const char *path) {
+static json_t *join_number(const report_cases *g, const char *method, const char *path) {
     for (size_t i = 0; i < g->count; i++)
         g->parts[i] = (report_stat){1, report_number_of(row_of(g, i, method), path), NAN, NAN};
     return describe_stat(g);
 }
 
-static json_t *join_agreement(case_group *g, const char *method) {
+static json_t *join_agreement(report_cases *g, const char *method) {
     static const char *const paths[] = {"agreement/correlation", "agreement/class_correlation",
                                         "agreement/relative_error", "agreement/efficiency_gap"};
     json_t *out = json_object();
@@ -70,9 +68,20 @@ static json_t *join_agreement(case_group *g, const char *method) {
     return json_null();
 }
 
+/* On which terms the AUC was measured. */
+static json_t *join_terms(const report_cases *g, const char *method) {
+    const json_t *is_equal = NULL;
+    for (size_t i = 0; i < g->count && !is_equal; i++)
+        is_equal = report_at(row_of(g, i, method), "auc_terms/is_equal");
+    if (!is_equal)
+        return json_null();
+    return json_pack("{s:O, s:o}", "is_equal", is_equal, "sub_models",
+                     join_number(g, method, "auc_terms/sub_models"));
+}
+
 /* How many permutations were sampled, and whether the method's own rule stopped it in all seeds;
  * null where it has none. */
-static json_t *join_permutations(const case_group *g, const char *method) {
+static json_t *join_permutations(const report_cases *g, const char *method) {
     json_t *sampled = join_number(g, method, "permutations/sampled");
     const json_t *has_converged = json_null();
     if (!sampled || json_is_null(sampled))
@@ -86,7 +95,7 @@ static json_t *join_permutations(const case_group *g, const char *method) {
 }
 
 /* The seconds of an interrupted method lack a part: they count only where there are no others. */
-static json_t *join_timing(case_group *g, const char *method) {
+static json_t *join_timing(report_cases *g, const char *method) {
     bool has_whole = false, has_any = false;
     for (size_t i = 0; i < g->count; i++) {
         const json_t *timing = report_at(row_of(g, i, method), "timing");
@@ -108,76 +117,10 @@ static json_t *join_timing(case_group *g, const char *method) {
     return out;
 }
 
-/* ---- losses ---- */
-
-/* The entry of a case that matches one of the losses of a method (NULL: with all players). */
-static const json_t *entry_like(const case_group *g, size_t i, const char *method,
-                                const char *utility, const json_t *loss) {
-    const char *set = report_text_of(loss, "set");
-    if (method)
-        return report_losses(row_of(g, i, method), report_text_of(loss, "utility"),
-                             report_text_of(loss, "removal"), set, NULL);
-    return report_find(report_at(utility_of(g, i, utility), "losses"), "set", set, NULL);
-}
-
-/* One of the losses with all players, from the first case that has it. */
-static json_t *join_base(case_group *g, const char *utility, const json_t *first) {
-    json_t *by_seed = json_array();
-    for (size_t i = 0; i < g->count; i++) {
-        g->parts[i] = report_stat_of(entry_like(g, i, NULL, utility, first), 0);
-        append(g, by_seed, fds__json_real(g->parts[i].mean));
-    }
-    report_stat all = report_pool(g->parts, g->count);
-    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "set", report_text_of(first, "set"), "count",
-                     (json_int_t)all.count, "mean", fds__json_real(all.mean), "sd",
-                     fds__json_real(all.sd), "error", fds__json_real(all.error), "by_seed",
-                     by_seed);
-}
-
-/* One entry of a row's losses, from the first case that has it. by_seed: the means of each case by
- * share, null for a case without the entry. */
-static json_t *join_loss(case_group *g, const char *method, const json_t *first) {
-    json_t *mean = json_array(), *sd = json_array(), *error = json_array(), *by_seed = json_array();
-    double count = 0;
-    for (size_t k = 0; k < json_array_size(report_at(first, "mean")); k++) {
-        for (size_t i = 0; i < g->count; i++)
-            g->parts[i] = report_stat_of(entry_like(g, i, method, NULL, first), k);
-        report_stat all = report_pool(g->parts, g->count);
-        count = fmax(count, all.count);
-        append(g, mean, fds__json_real(all.mean));
-        append(g, sd, fds__json_real(all.sd));
-        append(g, error, fds__json_real(all.error));
-    }
-    for (size_t i = 0; i < g->count; i++) {
-        const json_t *entry = entry_like(g, i, method, NULL, first);
-        append(g, by_seed, entry ? json_incref(json_object_get(entry, "mean")) : json_null());
-    }
-    return json_pack("{s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o}", "utility",
-                     report_text_of(first, "utility"), "removal", report_text_of(first, "removal"),
-                     "set", report_text_of(first, "set"), "count", (json_int_t)count, "mean", mean,
-                     "sd", sd, "error", error, "by_seed", by_seed);
-}
-
-/* Every entry of the losses of a method (NULL: of a utility function) that any case has, once. */
-static json_t *join_losses(case_group *g, const char *method, const char *utility) {
-    json_t *out = json_array();
-    for (size_t i = 0; i < g->count; i++) {
-        const json_t *holder = method ? row_of(g, i, method) : utility_of(g, i, utility), *entry;
-        for (size_t k = 0; (entry = json_array_get(report_at(holder, "losses"), k)); k++) {
-            bool is_new = true;
-            for (size_t before = 0; before < i; before++)
-                is_new &= !entry_like(g, before, method, utility, entry);
-            if (is_new)
-                append(g, out, method ? join_loss(g, method, entry) : join_base(g, utility, entry));
-        }
-    }
-    return out;
-}
-
 /* ---- rows ---- */
 
 /* What the paper reports, which is for REPORT_PAPER_PLAYERS players. */
-static json_t *describe_paper(const case_group *g, const char *method) {
+static json_t *describe_paper(const report_cases *g, const char *method) {
     const json_t *data = report_at(g->cases[0], "data");
     const report_paper_row *row = report_paper_find(report_text_of(data, "name"), method);
     if (!row || report_number_of(data, "players") != REPORT_PAPER_PLAYERS)
@@ -189,15 +132,18 @@ static json_t *describe_paper(const case_group *g, const char *method) {
                      row->seconds > 0 ? json_real(row->seconds) : json_null());
 }
 
-static json_t *join_row(case_group *g, const json_t *first) {
+static json_t *join_row(report_cases *g, const json_t *first) {
     const char *method = report_text_of(first, "method");
     static const char *const same[] = {"method", "title", "kind", "is_per_sample", "utility"};
     json_t *out = json_object();
     for (size_t k = 0; k < sizeof same / sizeof *same; k++)
         g->is_failed |= !fds__json_share(out, same[k], json_object_get(first, same[k]));
-    put(g, out, "losses", join_losses(g, method, NULL));
+    const report_holder row = report_row_of(method);
+    for (const char *const *list = report_lists; *list; list++)
+        put(g, out, *list, report_join_entries(g, &row, *list));
     put(g, out, "agreement", join_agreement(g, method));
-    put(g, out, "auc", join_number(g, method, "auc"));
+    put(g, out, "auc", join_areas(g, method));
+    put(g, out, "auc_terms", join_terms(g, method));
     put(g, out, "sub_models", join_number(g, method, "sub_models"));
     put(g, out, "permutations", join_permutations(g, method));
     put(g, out, "timing", join_timing(g, method));
@@ -206,7 +152,7 @@ static json_t *join_row(case_group *g, const json_t *first) {
 }
 
 /* How well the halves of the truth agree, over the seeds that have one. */
-static json_t *join_truth(const case_group *g, const char *utility) {
+static json_t *join_truth(const report_cases *g, const char *utility) {
     const json_t *coalitions = NULL;
     for (size_t i = 0; i < g->count; i++) {
         const json_t *truth = report_at(utility_of(g, i, utility), "truth");
@@ -219,15 +165,19 @@ static json_t *join_truth(const case_group *g, const char *utility) {
     return json_pack("{s:O, s:o}", "coalitions", coalitions, "correlation", describe_stat(g));
 }
 
-static json_t *join_utility(case_group *g, const json_t *first) {
+static json_t *join_utility(report_cases *g, const json_t *first) {
     const char *utility = report_text_of(first, "utility");
-    return json_pack("{s:s, s:o, s:o}", "utility", utility, "losses", join_losses(g, NULL, utility),
-                     "truth", join_truth(g, utility));
+    const report_holder of = report_utility_of(utility);
+    json_t *out = json_pack("{s:s}", "utility", utility);
+    for (const char *const *list = report_lists; *list; list++)
+        put(g, out, *list, report_join_entries(g, &of, *list));
+    put(g, out, "truth", join_truth(g, utility));
+    return out;
 }
 
 /* The entries of the list key of all cases, each once by its member name, as make joins them. */
-static json_t *join_list(case_group *g, const char *key, const char *name,
-                         json_t *(*make)(case_group *g, const json_t *first)) {
+static json_t *join_list(report_cases *g, const char *key, const char *name,
+                         json_t *(*make)(report_cases *g, const json_t *first)) {
     json_t *out = json_array();
     const json_t *entry;
     for (size_t i = 0; i < g->count; i++)
@@ -240,7 +190,7 @@ static json_t *join_list(case_group *g, const char *key, const char *name,
 /* ---- a data set ---- */
 
 /* Pictures of the first case that has any; only those whose files are there. */
-static json_t *join_pictures(case_group *g) {
+static json_t *join_pictures(report_cases *g) {
     json_t *out = json_array();
     const json_t *picture;
     for (size_t i = 0; i < g->count && json_array_size(out) == 0; i++)
@@ -260,12 +210,25 @@ static json_t *join_pictures(case_group *g) {
     return out;
 }
 
+/* How often labels were flipped, in all cases together. */
+static json_t *count_flips(const report_cases *g) {
+    json_int_t count = 0;
+    for (size_t i = 0; i < g->count; i++)
+        if (report_number_of(g->cases[i], "settings/flipped") > 0)
+            count += json_integer_value(report_at(g->cases[i], "settings/flipped_seeds"));
+    return json_integer(count);
+}
+
 /* The settings of a case without its seed. Truth and flipped labels may be 0 in some seeds: then
  * they are those of the first case that has them. */
-static json_t *join_settings(case_group *g, size_t i) {
+static json_t *join_settings(report_cases *g, size_t i) {
     json_t *out = json_object(), *value;
     const char *key;
     json_object_foreach((json_t *)(uintptr_t)report_at(g->cases[i], "settings"), key, value) {
+        if (strcmp(key, "flipped_seeds") == 0) {
+            put(g, out, key, count_flips(g));
+            continue;
+        }
         bool may_be_zero = strcmp(key, "truth") == 0 || strcmp(key, "flipped") == 0;
         for (size_t k = 0; may_be_zero && json_number_value(value) == 0 && k < g->count; k++) {
             json_t *other = json_object_get(report_at(g->cases[k], "settings"), key);
@@ -278,14 +241,15 @@ static json_t *join_settings(case_group *g, size_t i) {
     return out;
 }
 
-static fds_status fail_difference(const case_group *g, size_t i, const char *what, fds_error *err) {
+static fds_status fail_difference(const report_cases *g, size_t i, const char *what,
+                                  fds_error *err) {
     return fds__fail(err, FDS_ERR_USAGE,
                      "%s/case.json: %s; cases of \"%.60s\" in one report may differ in their seeds "
                      "alone",
                      g->dirs[i], what, report_text_of(g->cases[i], "data/name"));
 }
 
-static fds_status check_settings(case_group *g, size_t i, fds_error *err) {
+static fds_status check_settings(report_cases *g, size_t i, fds_error *err) {
     json_t *before = join_settings(g, 0), *now = join_settings(g, i);
     char what[300];
     fds_status status = FDS_OK;
@@ -299,7 +263,7 @@ static fds_status check_settings(case_group *g, size_t i, fds_error *err) {
 }
 
 /* Rows of one method say the same about it in all cases. */
-static fds_status check_rows(const case_group *g, size_t i, size_t before, fds_error *err) {
+static fds_status check_rows(const report_cases *g, size_t i, size_t before, fds_error *err) {
     static const char *const same[] = {"title", "kind", "is_per_sample", "utility"};
     const json_t *row;
     for (size_t r = 0; (row = json_array_get(report_at(g->cases[i], "rows"), r)); r++) {
@@ -321,7 +285,7 @@ static json_int_t seed_of(const json_t *of_case) {
     return json_integer_value(report_at(of_case, "settings/seed"));
 }
 
-static fds_status check_group(case_group *g, fds_error *err) {
+static fds_status check_group(report_cases *g, fds_error *err) {
     for (size_t i = 1; i < g->count; i++) {
         char what[300];
         for (size_t before = 0; before < i; before++)
@@ -340,7 +304,7 @@ static fds_status check_group(case_group *g, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status join_group(case_group *g, json_t **out, fds_error *err) {
+static fds_status join_group(report_cases *g, json_t **out, fds_error *err) {
     TRY(check_group(g, err));
     json_t *data = json_object(), *seeds = json_array(), *value;
     const char *key;
@@ -351,8 +315,11 @@ static fds_status join_group(case_group *g, json_t **out, fds_error *err) {
     put(g, data, "seeds", seeds);
     put(g, data, "settings", join_settings(g, 0));
     put(g, data, "utilities", join_list(g, "utilities", "utility", join_utility));
-    put(g, data, "rows", join_list(g, "rows", "method", join_row));
+    json_t *rows = join_list(g, "rows", "method", join_row);
+    report_join_differences(g, rows);
+    put(g, data, "rows", rows);
     put(g, data, "pictures", join_pictures(g));
+    put(g, data, "findings", report_findings(data));
     *out = fds__json_keep_if(data, !g->is_failed);
     return *out ? FDS_OK : fds__fail_json(err);
 }
@@ -379,7 +346,7 @@ static const char *name_of(const json_t *of_case) { return report_text_of(of_cas
 
 /* Joins the cases of each name. */
 static fds_status join_cases(json_t *const *cases, const char *const *dirs, size_t count,
-                             case_group *g, json_t *list, fds_error *err) {
+                             report_cases *g, json_t *list, fds_error *err) {
     for (size_t i = 0; i < count; i++) {
         json_t *data;
         g->count = 0;
@@ -413,8 +380,9 @@ fds_status report_join(const char *const *dirs, size_t count, const char *comman
         return fds__fail(err, FDS_ERR_USAGE,
                          "a report needs the folder of at least one finished case");
     json_t **cases = fds__alloc_zero(count, sizeof *cases), *list = json_array(), *report = NULL;
-    case_group g = {fds__alloc_zero(count, sizeof *g.cases), fds__alloc_zero(count, sizeof *g.dirs),
-                    fds__alloc_zero(count, sizeof *g.parts), 0, false};
+    report_cases g = {fds__alloc_zero(count, sizeof *g.cases),
+                      fds__alloc_zero(count, sizeof *g.dirs),
+                      fds__alloc_zero(count, sizeof *g.parts), 0, false};
     fds_status status = cases && list && g.cases && g.dirs && g.parts
                             ? read_cases(dirs, count, cases, err)
                             : fds__fail_json(err);

@@ -77,11 +77,11 @@ const json_t *report_find(const json_t *list, const char *key, const char *text,
     return entry;
 }
 
-const json_t *report_losses(const json_t *row, const char *utility, const char *removal,
-                            const char *set, size_t *at) {
+const json_t *report_find_entry(const json_t *row, const char *list, const char *utility,
+                                const char *removal, const char *set, size_t *at) {
     const json_t *entry;
     size_t i = 0;
-    while ((entry = json_array_get(report_at(row, "losses"), i)) &&
+    while ((entry = json_array_get(report_at(row, list), i)) &&
            (strcmp(report_text_of(entry, "utility"), utility) != 0 ||
             strcmp(report_text_of(entry, "removal"), removal) != 0 ||
             strcmp(report_text_of(entry, "set"), set) != 0))

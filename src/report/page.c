@@ -83,10 +83,10 @@ static void write_heads(const report_view *v) { fill_each(v, "head"); }
 
 /* ---- a utility function ---- */
 
-/* Whether a row of the table has values from another utility function, own. */
+/* Whether a row of the table has values from another utility function, own, by its sub-models. */
 static bool is_other(const report_view *v, const json_t *row) {
-    return !is_control(v, row) && strcmp(report_text_of(row, "utility"), v->own) == 0 &&
-           report_entry(v, row, NULL);
+    return !is_control(v, row) && report_number_of(row, "sub_models/mean") > 0 &&
+           strcmp(report_text_of(row, "utility"), v->own) == 0 && report_entry(v, row, NULL);
 }
 
 static size_t count_others(const report_view *v) {
@@ -140,6 +140,65 @@ static void write_utilities(const report_view *v) {
             report_fill(&view, i < count ? "utility" : "removal");
     }
 }
+
+/* The same, but training starts from the initial networks of other seeds. */
+static void write_other_seeds(const report_view *v) {
+    const json_t *list = report_at(v->data, "utilities");
+    report_view view = *v;
+    view.list = report_lists[1];
+    for (size_t u = 0; u < json_array_size(list); u++) {
+        view.utility = report_text_of(json_array_get(list, u), "utility");
+        if (report_has_losses(&view))
+            report_fill(&view, "losses");
+    }
+}
+
+static bool has_other_seeds(const report_view *v) {
+    const json_t *list = report_at(v->data, "utilities");
+    report_view view = *v;
+    view.list = report_lists[1];
+    for (size_t u = 0; u < json_array_size(list); u++) {
+        view.utility = report_text_of(json_array_get(list, u), "utility");
+        if (report_has_losses(&view))
+            return true;
+    }
+    return false;
+}
+
+/* ---- what was found ---- */
+
+/* Names of methods stand between backquotes. */
+static void add_sentences(fds__text *html, const char *text) {
+    bool is_code = false;
+    while (*text) {
+        char part[1024];
+        size_t length = MIN(strcspn(text, "`"), sizeof part - 1);
+        while (length && length == sizeof part - 1 && (text[length] & 0xC0) == 0x80)
+            length--; /* not within a character */
+        snprintf(part, sizeof part, "%.*s", (int)length, text);
+        draw_text(html, part);
+        text += length;
+        if (*text == '`') {
+            is_code = !is_code;
+            draw_markup(html, is_code ? "<code>" : "</code>");
+            text++;
+        }
+    }
+    draw_markup(html, is_code ? "</code>" : "");
+}
+
+static void write_findings(const report_view *v) {
+    const json_t *finding;
+    for (size_t i = 0; (finding = json_array_get(report_at(v->data, "findings"), i)); i++) {
+        draw_markup(v->html, "<li><b>");
+        draw_text(v->html, report_text_of(finding, "about"));
+        draw_markup(v->html, ".</b> ");
+        add_sentences(v->html, report_text_of(finding, "text"));
+        draw_markup(v->html, "</li>\n");
+    }
+}
+
+static void write_found(const report_view *v) { fill_each(v, "found"); }
 
 /* ---- settings ---- */
 
@@ -200,25 +259,29 @@ static void write_settings(const report_view *v) {
     }
 }
 
-const report_slot report_page_slots[] = {{"style", write_style, NULL, NULL},
-                                         {"methods", write_methods, NULL, NULL},
-                                         {"names", write_names, NULL, NULL},
-                                         {"links", write_links, NULL, NULL},
-                                         {"one_seed", NULL, has_one_seed, NULL},
-                                         {"paper", NULL, has_paper, NULL},
-                                         {"controls", NULL, has_controls, NULL},
-                                         {"data", write_data, NULL, NULL},
-                                         {"number", write_number, NULL, NULL},
-                                         {"utilities", write_utilities, NULL, "correct"},
-                                         {"utility", write_utility, NULL, NULL},
-                                         {"removal", write_removal, NULL, NULL},
-                                         {"others", write_others, NULL, NULL},
-                                         {"titles", write_titles, NULL, NULL},
-                                         {"own", write_own, NULL, NULL},
-                                         {"several", NULL, has_several, NULL},
-                                         {"heads", write_heads, NULL, NULL},
-                                         {"settings", write_settings, NULL, NULL},
-                                         {.name = NULL}};
+const report_slot report_page_slots[] = {
+    {"style", write_style, NULL, NULL},
+    {"methods", write_methods, NULL, NULL},
+    {"names", write_names, NULL, NULL},
+    {"links", write_links, NULL, NULL},
+    {"one_seed", NULL, has_one_seed, NULL},
+    {"paper", NULL, has_paper, NULL},
+    {"controls", NULL, has_controls, NULL},
+    {"data", write_data, NULL, NULL},
+    {"number", write_number, NULL, NULL},
+    {"found", write_found, NULL, NULL},
+    {"findings", write_findings, NULL, NULL},
+    {"other_seeds", write_other_seeds, has_other_seeds, "correct"},
+    {"utilities", write_utilities, NULL, "correct"},
+    {"utility", write_utility, NULL, NULL},
+    {"removal", write_removal, NULL, NULL},
+    {"others", write_others, NULL, NULL},
+    {"titles", write_titles, NULL, NULL},
+    {"own", write_own, NULL, NULL},
+    {"several", NULL, has_several, NULL},
+    {"heads", write_heads, NULL, NULL},
+    {"settings", write_settings, NULL, NULL},
+    {.name = NULL}};
 
 fds_status report_page(const json_t *report, fds__text *html, fds_error *err) {
     fds_status status = FDS_OK;

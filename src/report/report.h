@@ -4,7 +4,8 @@
  *
  *   check.c      reads and checks case.json and report.json
  *   numbers.c    numbers in them, and statistics over seeds
- *   join.c       report.json from cases
+ *   join.c       report.json from cases; entries.c what is measured on test samples, and how far
+ *                methods are apart; findings.c what was found, in sentences
  *   csv.c        the same as CSV
  *   page.c       report.html; tables.c its tables, figures.c its charts and pictures, html.c what
  *                fills the parts of assets/page.html
@@ -43,6 +44,48 @@ typedef struct report_paper_row {
 
 /* What the paper reports for a method on a data set, or NULL. */
 const report_paper_row *report_paper_find(const char *data, const char *method);
+
+/* ---- entries.c ---- */
+
+/* The cases of one data set, and scratch for a number of each. */
+typedef struct report_cases {
+    const json_t **cases;
+    const char **dirs;
+    struct report_stat *parts;
+    size_t count;
+    bool is_failed; /* memory ran out: a result lacks something */
+} report_cases;
+
+/* What has entries in a case: the item of the list kind whose member key is name. */
+typedef struct report_holder {
+    const char *kind, *key, *name;
+} report_holder;
+
+static inline report_holder report_row_of(const char *method) {
+    return (report_holder){"rows", "method", method};
+}
+static inline report_holder report_utility_of(const char *utility) {
+    return (report_holder){"utilities", "utility", utility};
+}
+
+/* The lists of a row that have entries, and the methods that others should beat: NULL-terminated. */
+extern const char *const report_lists[], *const report_references[];
+bool report_is_reference(const char *method);
+
+/* Every entry of a list that any case has, once. */
+json_t *report_join_entries(report_cases *cases, const report_holder *of, const char *list);
+/* Adds "against" and "behind" to the entries of joined rows. */
+void report_join_differences(report_cases *cases, json_t *rows);
+/* Whether a joined row is ahead of all others, at a place in its entry of a list: by more than
+ * REPORT_ERRORS standard errors of each difference. */
+enum { REPORT_ERRORS = 2 };
+bool report_is_ahead(const json_t *rows, const char *list, const json_t *row, const json_t *entry,
+                     size_t at);
+
+/* ---- findings.c ---- */
+
+/* What was found on a joined data set: a list of {"about", "text"}; NULL: out of memory. */
+json_t *report_findings(const json_t *data);
 
 /* ---- join.c, csv.c, page.c ---- */
 
@@ -84,9 +127,9 @@ json_t *report_numbers(const double *numbers, size_t count);
 /* The entry of a list of objects whose member key is text, or NULL; at (or NULL) receives its
  * place. */
 const json_t *report_find(const json_t *list, const char *key, const char *text, size_t *at);
-/* The entry of a row's losses, in the same way. */
-const json_t *report_losses(const json_t *row, const char *utility, const char *removal,
-                            const char *set, size_t *at);
+/* The entry of a row's list, "losses", in the same way; removal and set are "" where it has none. */
+const json_t *report_find_entry(const json_t *row, const char *list, const char *utility,
+                                const char *removal, const char *set, size_t *at);
 /* What the paper reports for a row at a share, NaN where it does not; at as above. */
 double report_paper_at(const json_t *row, double share, size_t *at);
 
@@ -103,6 +146,7 @@ typedef struct report_view {
     const json_t *report;
     const json_t *data, *rows, *shares;  /* one data set; NULL: all */
     size_t at;                           /* of data in report.json */
+    const char *list;                    /* of losses; NULL: "losses" */
     const char *utility, *removal, *set; /* of losses; utility NULL: each row's own */
     const char *own;                     /* another utility function */
     size_t place;                        /* of a row or a utility function */
@@ -128,11 +172,14 @@ void report_fill(const report_view *v, const char *part);
 /* Whether some row is so, among those of the view's data set, or of all where it has none. */
 bool report_any_row(const report_view *v, bool (*is)(const report_view *v, const json_t *row));
 
-/* The entry of a row's losses that the view shows, or NULL; at as for report_losses. */
+/* The list of losses that the view shows; the entry of a row, or NULL, with at as for
+ * report_find_entry. */
+const char *report_list(const report_view *v);
 const json_t *report_entry(const report_view *v, const json_t *row, size_t *at);
 
 /* "models trained to convergence", "models trained for 10 epochs" */
 void report_utility(fds__text *html, const char *utility);
+const char *report_models(const char *utility);  /* "models of 10 epochs", "converged models" */
 const char *report_removal(const char *removal); /* "without the most valuable players" */
 void report_counted(fds__text *html, size_t count, const char *one); /* "3 players" */
 

@@ -78,12 +78,11 @@ static void add_rows(const report_view *v, size_t columns, const void *table,
 
 /* ---- losses ---- */
 
-/* A table of losses: its columns, and the best loss of each. */
+/* A table of losses. */
 typedef struct losses {
     const report_view *v;
     const char *usual;               /* the utility function of most rows */
     size_t shares[COLUMNS], columns; /* places in the list of shares */
-    double best[COLUMNS];            /* of the rows that are ranked; NaN: none */
 } losses;
 
 static bool has_entry(const report_view *v, const json_t *row) {
@@ -130,24 +129,9 @@ static void find_shares(losses *t) {
 
 static bool is_top(const report_view *v) { return strcmp(v->removal, "top") == 0; }
 
-/* Losses of different models cannot be compared, and controls are not methods. */
-static bool is_ranked(const losses *t, const json_t *row, const json_t *entry) {
-    return report_kind_of(row) != REPORT_CONTROL &&
-           strcmp(report_text_of(entry, "utility"), t->usual) == 0;
-}
-
-/* The highest loss where the most valuable are removed, the lowest for the other removals. */
 static losses make_losses(const report_view *v) {
-    losses t = {.v = v, .usual = find_usual(v), .best = {NAN, NAN, NAN, NAN}};
-    const json_t *row;
+    losses t = {.v = v, .usual = find_usual(v)};
     find_shares(&t);
-    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++) {
-        const json_t *entry = report_entry(v, row, NULL);
-        for (size_t c = 0; c < t.columns && is_ranked(&t, row, entry); c++) {
-            double mean = report_number_at(report_at(entry, "mean"), t.shares[c]);
-            t.best[c] = is_top(v) ? fmax(t.best[c], mean) : fmin(t.best[c], mean);
-        }
-    }
     return t;
 }
 
@@ -160,14 +144,15 @@ static void add_loss(const losses *t, const json_t *row, size_t r, const json_t 
         add_empty(v->html);
         return;
     }
-    bool is_best = mean == t->best[column] && is_ranked(t, row, entry);
+    const char *list = report_list(v);
+    bool is_ahead = report_is_ahead(v->rows, list, row, entry, share);
     open_cell(v->html, "standard deviation", 2, report_number_at(report_at(entry, "sd"), share));
-    add_number(v, is_best ? "<b>" : "", is_best ? "</b>" : "", 2, "rows/%zu/losses/%zu/mean/%zu", r,
-               at, share);
-    add_number(v, "<i> ± ", "</i>", 2, "rows/%zu/losses/%zu/error/%zu", r, at, share);
+    add_number(v, is_ahead ? "<b>" : "", is_ahead ? "</b>" : "", 2, "rows/%zu/%s/%zu/mean/%zu", r,
+               list, at, share);
+    add_number(v, "<i> ± ", "</i>", 2, "rows/%zu/%s/%zu/error/%zu", r, list, at, share);
     /* the paper reports losses of a row's own models, on samples classified correctly */
-    if (isfinite(report_paper_at(row, report_number_at(v->shares, share), &k)) && is_top(v) &&
-        strcmp(v->set, "correct") == 0 &&
+    if (!v->list && isfinite(report_paper_at(row, report_number_at(v->shares, share), &k)) &&
+        is_top(v) && strcmp(v->set, "correct") == 0 &&
         strcmp(report_text_of(entry, "utility"), report_text_of(row, "utility")) == 0)
         add_number(v, "<small>paper ", "</small>", 2, "rows/%zu/paper/mean/%zu", r, k);
     draw_markup(v->html, "</td>");
@@ -204,29 +189,33 @@ static bool is_used(const report_view *v, const char *utility) {
 static void add_bases(const losses *t) {
     const report_view *v = t->v;
     const json_t *of;
-    draw_markup(v->html, "<tfoot>\n");
+    bool is_open = false;
     for (size_t u = 0; (of = json_array_get(report_at(v->data, "utilities"), u)); u++) {
         size_t at = 0;
-        const json_t *entry = report_find(report_at(of, "losses"), "set", v->set, &at);
+        const char *list = report_list(v);
+        const json_t *entry = report_find(report_at(of, list), "set", v->set, &at);
         if (!is_used(v, report_text_of(of, "utility")) ||
             !isfinite(report_number_of(entry, "mean")) ||
             !isfinite(report_number_of(entry, "count")))
             continue;
+        draw_markup(v->html, is_open ? "" : "<tfoot>\n");
+        is_open = true;
         draw_markup(v->html, "<tr><th scope=\"row\">With all players<small>with ");
         report_utility(v->html, report_text_of(of, "utility"));
         fds__text_print(v->html, "</small></th><td colspan=\"%zu\">", t->columns);
-        add_number(v, "", "", 2, "utilities/%zu/losses/%zu/mean", u, at);
-        add_number(v, "<i> ± ", "</i>", 2, "utilities/%zu/losses/%zu/error", u, at);
-        add_number(v, "<small>test samples: ", "</small>", 0, "utilities/%zu/losses/%zu/count", u,
+        add_number(v, "", "", 2, "utilities/%zu/%s/%zu/mean", u, list, at);
+        add_number(v, "<i> ± ", "</i>", 2, "utilities/%zu/%s/%zu/error", u, list, at);
+        add_number(v, "<small>test samples: ", "</small>", 0, "utilities/%zu/%s/%zu/count", u, list,
                    at);
         draw_markup(v->html, "</td></tr>\n");
     }
-    draw_markup(v->html, "</tfoot>\n");
+    draw_markup(v->html, is_open ? "</tfoot>\n" : "");
 }
 
 static bool is_mixed(const report_view *v) { return !v->utility; }
 static void write_usual(const report_view *v) { report_utility(v->html, find_usual(v)); }
 
+static bool is_restarted(const report_view *v) { return v->list != NULL; }
 static bool is_kept(const report_view *v) { return strcmp(v->removal, "keep_top") == 0; }
 
 /* ", 1 of 3 seeds" where no row has more. */
@@ -262,26 +251,130 @@ static void write_loss_rows(const report_view *v) {
 
 static void write_loss_table(const report_view *v) { report_fill(v, "losses"); }
 
+/* ---- linear datamodeling scores ---- */
+
+/* A column for each utility function and list that any row has. */
+static bool has_score(const report_view *v, const json_t *row) {
+    return report_find_entry(row, v->list, v->utility, "", "", NULL) != NULL;
+}
+
+/* Calls add for each column, with a view of its list and utility function; returns how many. */
+static size_t each_score(const report_view *v, void (*add)(const report_view *v)) {
+    const json_t *of;
+    report_view view = *v;
+    size_t count = 0;
+    for (size_t u = 0; (of = json_array_get(report_at(v->data, "utilities"), u)); u++)
+        for (size_t l = 2; report_lists[l]; l++) {
+            view.list = report_lists[l];
+            view.utility = report_text_of(of, "utility");
+            if (!report_any_row(&view, has_score))
+                continue;
+            count++;
+            if (add)
+                add(&view);
+        }
+    return count;
+}
+
+static bool is_other_seeds(const report_view *v) { return strcmp(v->list, report_lists[2]) != 0; }
+
+static void add_score_head(const report_view *v) {
+    draw_markup(v->html, "<th scope=\"col\">");
+    draw_markup(v->html, is_other_seeds(v) ? "Other seeds" : "Same seed");
+    draw_markup(v->html, "<small>");
+    draw_text(v->html, report_models(v->utility));
+    draw_markup(v->html, "</small></th>");
+}
+
+static void add_score(const report_view *v) {
+    const json_t *row = json_array_get(v->rows, v->place);
+    size_t at = 0;
+    const json_t *entry = report_find_entry(row, v->list, v->utility, "", "", &at);
+    if (!isfinite(report_number_of(entry, "mean"))) {
+        add_empty(v->html);
+        return;
+    }
+    bool is_ahead = report_is_ahead(v->rows, v->list, row, entry, 0);
+    open_cell(v->html, "standard deviation", 3, report_number_of(entry, "sd"));
+    add_number(v, is_ahead ? "<b>" : "", is_ahead ? "</b>" : "", 3, "rows/%zu/%s/%zu/mean",
+               v->place, v->list, at);
+    add_number(v, "<i> ± ", "</i>", 3, "rows/%zu/%s/%zu/error", v->place, v->list, at);
+    draw_markup(v->html, "</td>");
+}
+
+static void add_score_row(const void *table, const json_t *row, size_t r) {
+    (void)row;
+    report_view view = *(const report_view *)table;
+    view.place = r;
+    draw_markup(view.html, "</th>");
+    each_score(&view, add_score);
+}
+
+/* The score of the values that stand for the truth. */
+static void add_truth_score(const report_view *v) {
+    size_t u = 0, at = 0;
+    const json_t *of = report_find(report_at(v->data, "utilities"), "utility", v->utility, &u);
+    const json_t *entry = report_find_entry(of, v->list, v->utility, "", "", &at);
+    if (!isfinite(report_number_of(entry, "mean"))) {
+        add_empty(v->html);
+        return;
+    }
+    draw_markup(v->html, "<td>");
+    add_number(v, "", "", 3, "utilities/%zu/%s/%zu/mean", u, v->list, at);
+    add_number(v, "<i> ± ", "</i>", 3, "utilities/%zu/%s/%zu/error", u, v->list, at);
+    draw_markup(v->html, "</td>");
+}
+
+static bool has_scores(const report_view *v) { return v->data && each_score(v, NULL) > 0; }
+static void write_scores(const report_view *v) { report_fill(v, "scores"); }
+static void write_score_heads(const report_view *v) { each_score(v, add_score_head); }
+static void write_score_rows(const report_view *v) {
+    bool has_truth = false;
+    const json_t *of;
+    add_rows(v, each_score(v, NULL), v, NULL, add_score_row);
+    for (size_t u = 0; (of = json_array_get(report_at(v->data, "utilities"), u)); u++)
+        has_truth |= json_array_size(report_at(of, "lds")) > 0;
+    if (!has_truth)
+        return;
+    draw_markup(v->html, "<tfoot>\n<tr><th scope=\"row\">Values that stand for the truth</th>");
+    each_score(v, add_truth_score);
+    draw_markup(v->html, "</tr>\n</tfoot>\n");
+}
+
+/* The number of half coalitions, of the first entry. */
+static void write_halves(const report_view *v) {
+    const json_t *row;
+    for (size_t r = 0; (row = json_array_get(v->rows, r)); r++)
+        if (isfinite(report_number_of(row, "lds/0/coalitions"))) {
+            add_number(v, "", "", 0, "rows/%zu/lds/0/coalitions", r);
+            return;
+        }
+}
+
 /* ---- one number per method ---- */
 
 typedef struct measure {
     const char *path, *heading, *unit;
     int decimals;
+    bool has_spread; /* show the standard deviation over seeds */
 } measure;
 
 static const measure measures[] = {
-    {"agreement/correlation", "Correlation", "with the truth", 3},
-    {"agreement/class_correlation", "Correlation", "within the class", 3},
-    {"agreement/relative_error", "Error", "relative", 3},
-    {"agreement/efficiency_gap", "Efficiency gap", "relative", 3},
-    {"auc", "Mislabel detection", "AUC", 3},
-    {"sub_models", "Sub-models", "trained", 0},
-    {"timing/prepare_s", "Prepare", "seconds", -1},
-    {"timing/answer_ms", "New sample", "ms", -1},
+    {"agreement/correlation", "Correlation", "with the truth", 3, true},
+    {"agreement/class_correlation", "Correlation", "within the class", 3, true},
+    {"agreement/relative_error", "Error", "relative", 3, true},
+    {"agreement/efficiency_gap", "Efficiency gap", "relative", 3, false},
+    {"auc", "Mislabel detection", "AUC", 3, true},
+    {"sub_models", "Sub-models", "trained", 0, false},
+    {"timing/prepare_s", "Prepare", "seconds", -1, false},
+    {"timing/answer_ms", "New sample", "ms", -1, false},
 };
 enum { MEASURES = sizeof measures / sizeof *measures };
 
-/* The most seeds that a row of the column has; -1: no row has the measure. */
+/* Labels are flipped several times per seed. */
+static bool is_by_flips(const measure *m) { return strcmp(m->path, "auc") == 0; }
+
+/* The most seeds, or flips, that a row of the column has; -1: no row has the measure. */
 static double seeds_of(const report_view *v, const measure *m) {
     double most = -1;
     const json_t *row;
@@ -299,8 +392,14 @@ static void add_remarks(const report_view *v, const json_t *row, size_t r, const
     bool is_baseline = report_kind_of(row) == REPORT_PAPER || report_kind_of(row) == REPORT_OTHER;
     if (strcmp(m->path, "sub_models") == 0 && is_baseline && report_number_of(stat, "mean") > 0)
         draw_markup(v->html, "<small>requested</small>");
+    if (m->has_spread)
+        add_number(v, "<small>sd ", "</small>", 3, "rows/%zu/%s/sd", r, m->path);
+    if (is_by_flips(m) && report_kind_of(row) != REPORT_CONTROL &&
+        json_is_false(report_at(row, "auc_terms/is_equal")))
+        draw_markup(v->html, "<small>own terms</small>");
     if (report_number_of(stat, "count") < seeds_of(v, m))
-        add_number(v, "<small>seeds: ", "</small>", 0, "rows/%zu/%s/count", r, m->path);
+        add_number(v, is_by_flips(m) ? "<small>flips: " : "<small>seeds: ", "</small>", 0,
+                   "rows/%zu/%s/count", r, m->path);
 }
 
 static void add_measure(const report_view *v, const json_t *row, size_t r, const measure *m) {
@@ -351,7 +450,11 @@ static void write_measure_heads(const report_view *v) {
         if (seeds < 0)
             continue;
         fds__text_print(v->html, "<th scope=\"col\">%s<small>%s</small>", m->heading, m->unit);
-        if (seeds < all)
+        if (is_by_flips(m)) {
+            draw_markup(v->html, "<small>");
+            report_counted(v->html, (size_t)seeds, "flip");
+            draw_markup(v->html, "</small>");
+        } else if (seeds < all)
             fds__text_print(v->html, "<small>%.0f of %.0f seeds</small>", seeds, all);
         draw_markup(v->html, "</th>");
     }
@@ -420,11 +523,16 @@ const report_slot report_table_slots[] = {
     {"losses", write_loss_table, NULL, NULL},
     {"usual", write_usual, NULL, NULL},
     {"mixed", NULL, is_mixed, NULL},
+    {"restarted", NULL, is_restarted, NULL},
     {"seeds", write_seeds, NULL, NULL},
     {"top", NULL, is_top, NULL},
     {"kept", NULL, is_kept, NULL},
     {"shares", write_shares, NULL, NULL},
     {"loss_rows", write_loss_rows, NULL, NULL},
+    {"scores", write_scores, has_scores, NULL},
+    {"score_heads", write_score_heads, NULL, NULL},
+    {"score_rows", write_score_rows, NULL, NULL},
+    {"halves", write_halves, NULL, NULL},
     {"measures", write_measures, has_measures, NULL},
     {"truths", write_truths, NULL, NULL},
     {"coalitions", write_coalitions, NULL, NULL},

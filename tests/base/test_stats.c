@@ -90,6 +90,42 @@ static void correlation_of_too_few_or_equal_values_is_unknown(void **state) {
     assert_true(isnan(fds__correlation(rounded, rising, NULL, 4)));
 }
 
+/* 1 - 6 sum d^2 / (n (n^2 - 1)) without ties; with ties, Pearson's of mean ranks by hand. */
+static void spearman_is_that_of_mean_ranks(void **state) {
+    (void)state;
+    static const struct {
+        double a[5], b[5], wanted;
+        size_t count;
+    } cases[] = {
+        {{1, 2, 3, 4, 5}, {2, 1, 4, 3, 5}, 0.8, 5},           /* d^2 = 4: 1 - 24/120 */
+        {{10, 20, 30, 40, 50}, {1, 10, 100, 1e3, 1e9}, 1, 5}, /* any rising function */
+        {{1, 2, 3, 4}, {4, 3, 2, 1}, -1, 4},
+        {{1, 2, 2, 3}, {1, 2, 3, 4}, 0.9486832980505138, 4}, /* 4.5 / sqrt(4.5 * 5) */
+        {{1, 1, 2, 2}, {1, 2, 1, 2}, 0, 4},
+        {{5, 5, 5, 1, 9}, {2, 7, 7, 7, 9}, 0.5, 5}, /* ranks 3 3 3 1 5 and 1 3 3 3 5: 4 / 8 */
+    };
+    fds_error err;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        double found;
+        expect_ok(fds__spearman(cases[i].a, cases[i].b, cases[i].count, &found, &err), &err);
+        if (fabs(found - cases[i].wanted) > 1e-14)
+            fail_msg("case %zu: %.17g, not %.17g", i, found, cases[i].wanted);
+    }
+}
+
+static void spearman_of_equal_values_is_unknown(void **state) {
+    (void)state;
+    static const double rising[] = {1, 2, 3}, equal[] = {7, 7, 7};
+    fds_error err;
+    double found;
+    expect_ok(fds__spearman(rising, equal, 3, &found, &err), &err);
+    assert_true(isnan(found));
+    expect_ok(fds__spearman(rising, rising, 2, &found, &err), &err);
+    assert_true(isnan(found));
+    expect_ok(fds__spearman(rising, rising, 0, &found, &err), &err);
+    assert_true(isnan(found));
+}
+
 /* ---- transposing ---- */
 
 static void transposing_moves_every_number(void **state) {
@@ -159,6 +195,8 @@ int main(void) {
         cmocka_unit_test(the_greatest_is_found_and_the_lowest_place_of_several),
         cmocka_unit_test(correlation_is_pearsons),
         cmocka_unit_test(correlation_of_too_few_or_equal_values_is_unknown),
+        cmocka_unit_test(spearman_is_that_of_mean_ranks),
+        cmocka_unit_test(spearman_of_equal_values_is_unknown),
         cmocka_unit_test(transposing_moves_every_number),
         cmocka_unit_test(every_draw_has_a_seed_of_its_own),
         cmocka_unit_test(products_are_those_of_the_numbers_as_written),

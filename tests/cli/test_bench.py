@@ -43,12 +43,17 @@ def a_report_has_every_method_and_every_number():
     assert [row["method"] for row in data["rows"]] == ROWS
     for row in data["rows"]:
         assert row["auc"]["count"] == 1 and row["agreement"]["correlation"]["count"] == 1, row["method"]
+        assert row["lds"][0]["utility"] == row["utility"] and row["lds"][0]["coalitions"] == 40, row["method"]
+        assert row["lds_other_seeds"] and row["losses_other_seed"], row["method"]
         assert any(entry["removal"] == "keep_top" for entry in row["losses"]), row["method"]
     page = pathlib.Path("mnist.report/report.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and "data:image/png;base64," in page
     assert report["command"].startswith("fds bench ") and report["command"] in page.replace("&#39;", "'")
     assert "mnist.report/report.html" in out and "gfds+" in out and "freeshap/sample" in out
     assert "case 1 of 1" in err
+    assert " lds " in out and "By models of 10 epochs:" in out
+    for finding in data["findings"]:
+        assert finding["text"].split("`")[0] in page, finding
 
 
 @test
@@ -124,6 +129,29 @@ def providers_are_players_too():
 
 
 @test
+def scores_and_other_seeds_can_be_turned_off():
+    few = [*SMALL, "--methods", "ls,random", "--truth", 0, "--flipped", 0, "--top-only", "-q"]
+    fds(*few, "--lds", 0, "--loss-seeds", 0, "-o", "none")
+    fds(*few, "--lds", 20, "--lds-seeds", 0, "-o", "some")
+    row, other = read("none")["data"][0]["rows"][0], read("some")["data"][0]["rows"][0]
+    assert row["lds"] == row["lds_other_seeds"] == row["losses_other_seed"] == []
+    assert other["lds"][0]["coalitions"] == 20 and other["lds_other_seeds"] == [] and other["losses_other_seed"]
+    assert row["losses"][0]["mean"] == other["losses"][0]["mean"]
+    assert "datamodeling score</h3>" not in pathlib.Path("none/report.html").read_text()
+
+
+@test
+def labels_are_flipped_as_often_as_asked():
+    few = [*SMALL, "--methods", "ls,tmc,random", "--truth", 0, "--lds", 0, "--loss-seeds", 0, "--top-only", "-q"]
+    fds(*few, "--seeds", 2, "--flipped-seeds", 3, "-o", "three")
+    (data,) = read("three")["data"]
+    assert data["settings"]["flipped_seeds"] == 3 and [row["auc"]["count"] for row in data["rows"]] == [3] * 3
+    # half of 60 coalitions, and permutations of nine sub-models each
+    assert [row["auc_terms"]["sub_models"]["mean"] for row in data["rows"]] == [32, 29, 0]
+    assert sorted(name for name in os.listdir("three/mnist-0") if "flipped" in name) == ["flipped", "flipped-1"]
+
+
+@test
 def interrupted_it_goes_on():
     few = [*SMALL, "--methods", "afds,tmc,random", "--flipped", 0]
     whole = numbers(fds_json(*few, "-q", "-o", "whole"))
@@ -154,6 +182,8 @@ def mistakes_are_answered_before_any_work():
     refused(["bench", MNIST, "--coalitions", "21"], 2, "even")
     refused(["bench", MNIST, "--seeds", "0"], 2, "--seeds")
     refused(["bench", MNIST, "--flipped", "0.9"], 2, "0.5")
+    refused(["bench", MNIST, "--flipped-seeds", "0"], 2, "--flipped-seeds")
+    refused(["bench", MNIST, "--lds", "10001"], 2, "--lds", "10000")
     refused(["bench", MNIST, MNIST], 2, "same name")
     refused(["bench", "paper"], 1, "mnist", "fds data get")
     refused(["bench", MNIST, "nowhere"], 1, "nowhere")

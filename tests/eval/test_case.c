@@ -37,6 +37,16 @@ static void expect_machine(const json_t *json, unsigned threads) {
     assert_true(number(machine, "threads") == threads);
 }
 
+static void expect_scores(const json_t *list, size_t count) {
+    assert_int_equal(json_array_size(list), count);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *entry = json_array_get(list, i);
+        assert_true(number(entry, "coalitions") == 12 && number(entry, "count") == TESTED);
+        assert_true(fabs(number(entry, "mean")) <= 1);
+        assert_int_equal(json_array_size(json_object_get(entry, "samples")), TESTED);
+    }
+}
+
 static void expect_row(const json_t *json, size_t i, const char *name) {
     const json_t *row = json_array_get(json_object_get(json, "rows"), i);
     const json_t *agreement = json_object_get(row, "agreement");
@@ -44,9 +54,8 @@ static void expect_row(const json_t *json, size_t i, const char *name) {
     eval_method m;
     fds_error err;
     expect_ok(eval_method_find(name, &m, &err), &err);
-    bool is_control = m.kind == REPORT_CONTROL;
     bool is_in_units = m.kind == REPORT_OURS || m.kind == REPORT_BEYOND; /* truly Shapley values */
-    bool is_by_both = !m.is_per_sample || is_control || m.is_converged;
+    bool is_by_both = !is_in_units || m.is_converged;
     assert_string_equal(json_string_value(json_object_get(row, "method")), name);
     assert_string_equal(json_string_value(json_object_get(row, "title")), m.title);
     assert_string_equal(json_string_value(json_object_get(row, "kind")), report_kind_name(m.kind));
@@ -63,7 +72,15 @@ static void expect_row(const json_t *json, size_t i, const char *name) {
     assert_true(m.is_per_sample ? fabs(correlation) <= 1 : !(fabs(correlation) > 1));
     assert_true(isnan(number(agreement, "relative_error")) == !is_in_units);
     assert_true(isnan(number(agreement, "efficiency_gap")) == !is_in_units);
-    assert_true(number(row, "auc") >= 0 && number(row, "auc") <= 1);
+    const json_t *area = json_object_get(row, "auc"), *terms = json_object_get(row, "auc_terms");
+    assert_true(number(area, "mean") >= 0 && number(area, "mean") <= 1);
+    assert_true(number(area, "count") == 2 && number(area, "sd") >= 0);
+    assert_int_equal(json_array_size(json_object_get(area, "samples")), 2);
+    assert_int_equal(json_is_true(json_object_get(terms, "is_equal")), eval_is_equal(&m));
+    expect_scores(json_object_get(row, "lds"), 1 + is_by_both);
+    expect_scores(json_object_get(row, "lds_other_seeds"), 1 + is_by_both);
+    assert_int_equal(json_array_size(json_object_get(row, "losses_other_seed")),
+                     2 * (1 + is_by_both));
     assert_true(number(row, "sub_models") >= 0);
     bool answers_alone = m.is_per_sample && strcmp(name, "ls") != 0; /* without training */
     bool is_prepared = is_in_units || !m.is_per_sample;
@@ -80,6 +97,10 @@ static void a_case_has_everything(void **state) {
     t.params.top_only = false;
     t.params.truth = 80;
     t.params.flipped = 0.2;
+    t.params.flipped_seeds = 2;
+    t.params.lds = 12;
+    t.params.lds_seeds = 2;
+    t.params.loss_seeds = 1;
     run_case(&t, scratch_path("case"));
     json_t *json = read_case(scratch_path("case"));
     const json_t *data = json_object_get(json, "data"), *s = json_object_get(json, "settings");
@@ -101,6 +122,11 @@ static void a_case_has_everything(void **state) {
             json_object_get(json_array_get(json_object_get(json, "utilities"), i), "truth");
         assert_true(number(truth, "coalitions") == 80);
         assert_true(fabs(number(truth, "correlation")) <= 1);
+        const json_t *of = json_array_get(json_object_get(json, "utilities"), i);
+        expect_scores(json_object_get(of, "lds"), 1);
+        expect_scores(json_object_get(of, "lds_other_seeds"), 1);
+        /* better than chance: it is an estimate of this very game */
+        assert_true(number(json_array_get(json_object_get(of, "lds"), 0), "mean") > 0.3);
     }
     expect_machine(json, 1);
     assert_int_equal(json_array_size(json_object_get(json, "rows")), 15);
@@ -177,7 +203,7 @@ static void wrong_labels_may_leave_one_group(void **state) {
         run_case(&t, scratch_path(name));
         json_t *json = read_case(scratch_path(name));
         bool has_area = !json_is_null(json_object_get(find_row(json, "gfds+"), "auc"));
-        assert_true(number(find_row(json, "same-label"), "auc") >= 0);
+        assert_true(number(json_object_get(find_row(json, "same-label"), "auc"), "mean") >= 0);
         with += has_area;
         without += !has_area;
         json_decref(json);
@@ -205,6 +231,8 @@ static void other_settings_are_refused_by_name(void **state) {
     REFUSED(t.params.permutations = 30, "settings.permutations is 20");
     REFUSED(t.params.truth = 2, "settings.truth is 0 in the case, 2 now");
     REFUSED(t.params.flipped = 0.25, "settings.flipped");
+    REFUSED(t.params.lds = 20, "settings.lds is 0 in the case, 20 now");
+    REFUSED(t.params.loss_seeds = 1, "settings.loss_seeds is 0 in the case, 1 now");
     REFUSED(t.params.remove = "10,60,100", "settings.shares[1] is 0.5 in the case, 0.6 now");
     REFUSED(t.params.model = "mlp", "settings.network is \"fc:classes\"");
     REFUSED(t.params.explainer = MLP, "settings.explainer is \"linear\" in the case, \"mlp\" now");

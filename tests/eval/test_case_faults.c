@@ -16,6 +16,8 @@ static void subject_make(subject *s, const char *methods) {
     trial_point(&s->t);
     s->t.params.coalitions = 20;
     s->t.params.truth = 20;
+    s->t.params.lds = 5;
+    s->t.params.lds_seeds = s->t.params.loss_seeds = 1;
     s->t.params.flipped = 0.1;
     s->t.params.top_only = false;
     snprintf(s->dir, sizeof s->dir, "%s", scratch_path("case"));

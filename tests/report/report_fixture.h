@@ -32,7 +32,7 @@ static inline void naive(const double *x, size_t count, double *mean, double *sd
 }
 
 static inline json_t *fixture_losses(size_t seed) {
-    json_t *means = json_array(), *sds = json_array();
+    json_t *means = json_array(), *sds = json_array(), *samples = json_array();
     for (size_t share = 0; share < PARTS; share++) {
         double x[SAMPLES], mean, sd;
         for (size_t i = 0; i < sample_count(seed); i++)
@@ -40,34 +40,52 @@ static inline json_t *fixture_losses(size_t seed) {
         naive(x, sample_count(seed), &mean, &sd);
         json_array_append_new(means, json_real(mean));
         json_array_append_new(sds, json_real(sd));
+        json_array_append_new(samples, report_numbers(x, sample_count(seed)));
     }
-    return json_pack("[{s:s, s:s, s:s, s:i, s:o, s:o}]", "utility", "retrain:10", "removal", "top",
-                     "set", "correct", "count", (int)sample_count(seed), "mean", means, "sd", sds);
+    return json_pack("[{s:s, s:s, s:s, s:i, s:o, s:o, s:o}]", "utility", "retrain:10", "removal",
+                     "top", "set", "correct", "count", (int)sample_count(seed), "mean", means, "sd",
+                     sds, "samples", samples);
+}
+
+/* Linear datamodeling scores: 1/4 or, of the method, 3/4, for all but the last sample, which has
+ * none. */
+static inline json_t *fixture_scores(size_t seed, double score) {
+    json_t *samples = json_array();
+    for (size_t i = 0; i + 1 < sample_count(seed); i++)
+        json_array_append_new(samples, json_real(score));
+    return json_pack("[{s:s, s:i, s:i, s:f, s:f, s:o}]", "utility", "retrain:10", "coalitions", 100,
+                     "count", (int)sample_count(seed) - 1, "mean", score, "sd", 0.0, "samples",
+                     samples);
 }
 
 static inline json_t *fixture_row(size_t seed, const char *method, const char *kind) {
+    bool is_control = strcmp(kind, "control") == 0;
     return json_pack(
-        "{s:s, s:s, s:s, s:b, s:s, s:o, s:{s:f, s:n, s:n, s:n}, s:f, s:i, s:{s:i, s:b}, s:{s:f, "
-        "s:f, s:b}}",
+        "{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:{s:f, s:n, s:n, s:n}, s:{s:i, s:f, s:n, "
+        "s:[f]}, s:{s:b, s:i}, s:i, s:{s:i, s:b}, s:{s:f, s:f, s:b}}",
         "method", method, "title", method, "kind", kind, "is_per_sample", 1, "utility",
-        "retrain:10", "losses", fixture_losses(seed), "agreement", "correlation",
-        0.5 + 0.125 * (double)seed, "class_correlation", "relative_error", "efficiency_gap", "auc",
-        0.75, "sub_models", 100 + (int)seed, "permutations", "sampled", 40 + 20 * (int)seed,
-        "has_converged", seed == 0, "timing", "prepare_s", 10.0 + (double)seed, "answer_ms", 0.5,
-        "was_resumed", 0);
+        "retrain:10", "losses", fixture_losses(seed), "losses_other_seed", fixture_losses(seed),
+        "lds", fixture_scores(seed, is_control ? 0.25 : 0.75), "lds_other_seeds", json_array(),
+        "agreement", "correlation", 0.5 + 0.125 * (double)seed, "class_correlation",
+        "relative_error", "efficiency_gap", "auc", "count", 1, "mean", 0.75, "sd", "samples", 0.75,
+        "auc_terms", "is_equal", !is_control, "sub_models", 52, "sub_models", 100 + (int)seed,
+        "permutations", "sampled", 40 + 20 * (int)seed, "has_converged", seed == 0, "timing",
+        "prepare_s", 10.0 + (double)seed, "answer_ms", 0.5, "was_resumed", 0);
 }
 
 static inline json_t *fixture_case(const char *name, size_t seed) {
     json_t *json = json_pack(
         "{s:s, s:{s:s, s:i, s:s, s:i}, s:s, s:{s:s, s:s, s:i, s:i, s:i, s:i}, "
-        "s:{s:i, s:s, s:i, s:f, s:[f, f]}, s:[{s:s, s:[{s:s, s:i, s:f, s:f}], s:o}], s:[o, o], "
+        "s:{s:i, s:s, s:i, s:f, s:i, s:[f, f]}, s:[{s:s, s:[{s:s, s:i, s:f, s:f}], s:o}], s:[o, "
+        "o], "
         "s:[]}",
         "fds", FDS_VERSION, "machine", "processor", "Quick", "processors", 2, "instructions",
         "avx2", "threads", 2, "kind", "fds bench case", "data", "name", name, "source", name,
         "classes", 10, "players", 100, "tests", 40, "inputs", 300, "settings", "seed", (int)seed,
-        "network", "lenet5", "truth", seed == 0 ? 800 : 0, "flipped", 0.1, "shares", 0.05, 0.5,
-        "utilities", "utility", "retrain:10", "losses", "set", "correct", "count",
-        (int)sample_count(seed), "mean", 0.5 + (double)seed, "sd", 0.25, "truth",
+        "network", "lenet5", "truth", seed == 0 ? 800 : 0, "flipped", 0.1, "flipped_seeds",
+        1 + (int)seed, "shares", 0.05, 0.5, "utilities", "utility", "retrain:10", "losses", "set",
+        "correct", "count", (int)sample_count(seed), "mean", 0.5 + (double)seed, "sd", 0.25,
+        "truth",
         seed == 0 ? json_pack("{s:i, s:f}", "coalitions", 800, "correlation", 0.75) : json_null(),
         "rows", fixture_row(seed, "afds", "ours"), fixture_row(seed, "random", "control"),
         "pictures");

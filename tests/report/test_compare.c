@@ -43,9 +43,10 @@ static size_t compare(json_t *before, json_t *after, double sigmas, heard *h) {
     return compared;
 }
 
-/* Players, tests, inputs, seeds, truth, flipped and the network; of two rows 2 losses, correlation,
- * area and sub-models each; and the loss with all players. */
-enum { SCOPE = 7, ALL = SCOPE + 2 * (PARTS + 3) + 1 };
+/* Players, tests, inputs, seeds, truth, flipped, flipped_seeds and the network; of two rows 2 losses
+ * by each seed's models, LDS, correlation, area and sub-models each; and the loss with all players.
+ */
+enum { SCOPE = 8, ALL = SCOPE + 2 * (2 * PARTS + 4) + 1 };
 
 static void equal_reports_differ_in_nothing(void **state) {
     (void)state;
@@ -170,7 +171,7 @@ static void what_only_one_has_is_reported(void **state) {
     heard h;
     json_t *other = two_seeds();
     json_object_set_new(at(other, "data/0/rows/1"), "method", json_string("tmc"));
-    assert_int_equal(compare(json_incref(other), two_seeds(), 0, &h), SCOPE + PARTS + 4 + 2);
+    assert_int_equal(compare(json_incref(other), two_seeds(), 0, &h), SCOPE + 2 * PARTS + 5 + 2);
     assert_int_equal(h.count, 2);
     assert_string_equal(h.method, "random");
     assert_string_equal(h.what, "only after");
@@ -195,7 +196,7 @@ static void only_what_both_have_is_compared(void **state) {
     heard h;
     json_t *other = two_seeds();
     json_array_set_new(at(other, "data/0/settings/shares"), 1, json_real(0.6));
-    assert_int_equal(compare(two_seeds(), other, 0, &h), ALL - 2);
+    assert_int_equal(compare(two_seeds(), other, 0, &h), ALL - 4);
     other = two_seeds();
     json_array_set_new(at(other, "data/0/rows/0/losses/0/mean"), 0, json_null());
     json_object_set_new(at(other, "data/0/rows/0"), "auc", json_null());

@@ -46,12 +46,18 @@ def make_row(draw, method, title, kind):
     if method == "fds" or kind in ("paper", "control"):
         entries.append(losses(draw, "retrain", "top", 150))
     entries += [dict(entry, set="all", count=200) for entry in entries]
+    utilities = {entry["utility"] for entry in entries}
+    scores = [{"utility": value, "coalitions": 100, "count": 200, "mean": draw.random(), "sd": 0.1}
+              for value in sorted(utilities)]
     return {"method": method, "title": title, "kind": kind, "is_per_sample": kind != "paper",
             "utility": own, "losses": entries,
+            "losses_other_seed": [losses(draw, value, "top", 146) for value in sorted(utilities)],
+            "lds": scores, "lds_other_seeds": [dict(entry, mean=draw.random()) for entry in scores],
             "agreement": {"correlation": draw.uniform(-1, 1), "class_correlation": draw.uniform(-1, 1),
                           "relative_error": None if kind == "paper" else draw.uniform(0, 2),
                           "efficiency_gap": None},
-            "auc": draw.random(), "sub_models": draw.randrange(3000),
+            "auc": {"count": 2, "mean": draw.random(), "sd": 0.1},
+            "auc_terms": {"is_equal": kind == "ours", "sub_models": 1002}, "sub_models": draw.randrange(3000),
             "permutations": {"sampled": 50, "has_converged": method != "tmc"} if kind == "paper" else None,
             "timing": {"prepare_s": 10 ** draw.uniform(-4, 3), "answer_ms": draw.uniform(0, 30),
                        "was_resumed": False}}
@@ -67,8 +73,12 @@ def make_case(name, seed, methods=METHODS):
             "data": {"name": name, "source": "a/" + name, "classes": 10, "players": 100,
                      "tests": 200, "inputs": 3000},
             "settings": {"seed": seed, "network": "lenet5", "explainer": "mlp", "coalitions": 2000,
-                         "truth": 8000 if seed == 0 else 0, "flipped": 0.1, "shares": SHARES},
-            "utilities": [{"utility": "retrain:10", "correct": 146, "losses": base, "truth": truth},
+                         "truth": 8000 if seed == 0 else 0, "flipped": 0.1, "flipped_seeds": 2, "loss_seeds": 1,
+                         "shares": SHARES},
+            "utilities": [{"utility": "retrain:10", "correct": 146, "losses": base,
+                           "losses_other_seed": base[:1], "truth": truth,
+                           "lds": [{"utility": "retrain:10", "coalitions": 100, "count": 200,
+                                    "mean": 0.781, "sd": 0.1}] if truth else []},
                        {"utility": "retrain", "correct": 150, "losses": base, "truth": None}],
             "rows": [make_row(draw, *method) for method in methods],
             "pictures": [{"method": "afds", "file": "afds.png"}]}
@@ -272,32 +282,111 @@ def every_number_in_a_table_is_that_of_the_json():
         check_number(deviation, f"{path}/sd/{share}", report)
 
 
-def mean_at(row, value, share):
-    return next((entry["mean"][share] for entry in row["losses"] if entry["utility"] == value
-                 and entry["removal"] == "top" and entry["set"] == "correct"), 0)
+def bold_rows(table, share, name="losses"):
+    return re.findall(r'<b><span data-path="/data/0/rows/(\d+)/%s/\d+/mean/%d"' % (name, share), table)
+
+
+def flat(cases, means, sd=1.0):
+    """Every method has the same losses with all seeds: means[method], else 1."""
+    for case in cases:
+        for row in case["rows"]:
+            for entry in row["losses"] + row["losses_other_seed"]:
+                entry["mean"] = [means.get(row["method"], 1)] * len(SHARES)
+                entry["sd"] = [sd] * len(SHARES)
+    return cases
 
 
 @test
-def the_greatest_by_the_same_models_is_bold():
-    cases = usual()
-    for case in cases:  # by converged models, greater than all others
-        for entry in case["rows"][0]["losses"]:
-            if entry["utility"] == "retrain":
-                entry["mean"] = [50] * len(SHARES)
-    text, report = make(cases)
+def what_is_ahead_of_all_others_is_bold_and_ties_are_not():
+    # errors of a difference: sqrt(2) / sqrt(2 * 146) = 0.083
+    text, report = make(flat(usual(), {"fds": 50, "ls": 1.3, "random": 0.5}))
     tables = re.findall(r'<table class="losses">.*?</table>', text, re.S)
-    rows = report["data"][0]["rows"]
-    for table, value, ranked in (
-            (tables[0], "retrain:10", lambda row: row["utility"] == "retrain:10"),
-            (tables[2], "retrain:10", lambda row: True), (tables[3], "retrain", lambda row: True)):
-        for share in range(4):
-            at = max((mean_at(row, value, share), r) for r, row in enumerate(rows)
-                     if row["kind"] != "control" and ranked(row))[1]
-            bold = re.findall(r'<b><span data-path="/data/0/rows/(\d+)/losses/\d+/mean/%d"' % share,
-                              table)
-            assert bold == [str(at)], (value, share, bold, at)
+    for share in range(4):
+        assert bold_rows(tables[0], share) == ["0"]  # by converged models
+        assert bold_rows(tables[2], share) == ["0"] and bold_rows(tables[3], share) == ["0"]
     # it stands in the first table nevertheless, and says by what
     assert re.search(r"<code>fds</code><small>with models trained to convergence</small>", tables[0])
+    rows = [row["method"] for row in report["data"][0]["rows"]]
+    for means, ahead in (({"ls": 1.3}, ["ls"]), ({"ls": 1.1}, []), ({"ls": 2, "bank": 1.9}, []),
+                         ({"ls": 2, "same-label": 3}, []), ({"ls": 2, "knn:5/sample": 1.9}, [])):
+        text, report = make(flat(usual(), means))
+        table = re.search(r'<table class="losses">.*?</table>', text, re.S).group()
+        assert [rows[int(r)] for r in bold_rows(table, 0)] == ahead, means
+    # two seeds that disagree widen the error
+    cases = flat(usual(), {"ls": 1.3})
+    for entry in cases[1]["rows"][5]["losses"]:
+        entry["mean"] = [3.3] * len(SHARES)
+    text, _ = make(cases)
+    assert bold_rows(re.search(r'<table class="losses">.*?</table>', text, re.S).group(), 0) == []
+
+
+def found(report, about):
+    return next(finding["text"] for finding in report["data"][0]["findings"] if finding["about"] == about)
+
+
+@test
+def the_page_says_first_what_was_found():
+    text, report = make(flat(usual(), {"ls": 2, "bank": 1.9, "same-label": 1.5, "random": 0.5}))
+    said = found(report, "Value loss, models of 10 epochs")
+    assert said.startswith("Without the most valuable 5 % of the players, `ls` leads with 2.00 ± 0.06 "
+                           "(292 correctly classified test samples, 2 seeds), tied with `bank`. "), said
+    # 0.5, 1 and 1.5, divided by 0.0826
+    assert said.endswith("It is 6.1 standard errors above `same-label` (1.50), 12.1 above `knn:5/sample` "
+                         "(1.00) and 18.2 above `random` (0.50)."), said
+    words = re.sub(r"\s+", " ", re.sub("</?code>", "`", text))
+    assert said in words and words.index(said) < words.index("How to read this")
+    _, report = make(flat(usual(), {"ls": 2, "same-label": 2.5, "knn:5/sample": 1.95}))
+    said = found(report, "Value loss, models of 10 epochs")
+    assert said.endswith("It is 6.1 standard errors below `same-label` (2.50), 0.6 above `knn:5/sample` "
+                         "(1.95) and 12.1 above `random` (1.00). At 5 %, 10 %, 15 %, 20 % and 50 %, no method "
+                         "beats `same-label`. At 5 %, 10 %, 15 %, 20 % and 50 %, no method beats "
+                         "`knn:5/sample`."), said
+    assert "Value loss from other initial networks, models of 10 epochs" in [
+        finding["about"] for finding in report["data"][0]["findings"]]
+
+
+@test
+def differences_are_taken_sample_by_sample():
+    cases = [make_case("mine", 0)]
+    for row in cases[0]["rows"]:
+        by = 0.1 if row["method"] == "ls" else 0
+        for entry in row["losses"]:
+            # samples from 0 to 19, and ls is ahead by 0.1 or 0.12 everywhere
+            numbers = [i % 20 + by + (0.02 if by and i % 2 else 0) for i in range(entry["count"])]
+            mean = sum(numbers) / len(numbers)
+            entry.update(mean=[mean] * len(SHARES), sd=[6.0] * len(SHARES),
+                         samples=[numbers] * len(SHARES))
+    text, report = make(cases)
+    entry = next(row for row in report["data"][0]["rows"] if row["method"] == "ls")["losses"][0]
+    apart = entry["against"][0]
+    assert apart["method"] == "same-label" and abs(apart["mean"][0] - 0.11) < 1e-12
+    assert abs(apart["error"][0] - 0.01 * (146 / 145) ** 0.5 / 146 ** 0.5) < 1e-12  # unpaired: 0.7
+    assert entry["behind"]["best"][0] == "ls" and entry["behind"]["mean"][0] == 0
+    table = re.search(r'<table class="losses">.*?</table>', text, re.S).group()
+    assert bold_rows(table, 0) == ["5"]
+
+
+@test
+def scores_and_wrong_labels_are_told_with_their_terms():
+    cases = usual()
+    for case in cases:
+        for row in case["rows"]:
+            for entry in row["lds"]:
+                entry["mean"] = 0.8 if row["method"] == "ls" else 0.5
+            row["auc"] = {"count": 2, "mean": 0.9 if row["method"] in ("afds", "freeshap") else 0.6, "sd": 0.01,
+                          "samples": [0.9, 0.9] if row["method"] in ("afds", "freeshap") else [0.6, 0.61]}
+    text, report = make(cases)
+    table = re.search(r'<table class="scores">.*?</table>', text, re.S).group()
+    assert re.findall(r'<b><span data-path="/data/0/rows/(\d+)/lds/0/mean"', table) == ["5"]
+    said = found(report, "LDS by models of the same seed, models of 10 epochs")
+    assert said.startswith("`ls` leads with 0.800 ± 0.005 (400 test samples, 2 seeds). It is ")
+    assert said.endswith(" The values that stand for the truth score 0.781 ± 0.007."), said
+    assert "Values that stand for the truth</th><td>" in table
+    said = found(report, "Wrong labels")
+    assert said.startswith("On equal terms, `afds` finds wrong labels best: AUC 0.900, standard deviation")
+    assert ("over 4 flips of labels. On their own terms: `bank` 0.600, `ls` 0.600, `loo` 0.600, `tmc` 0.600, "
+            "`freeshap` 0.900, ") in said, said
+    assert report["data"][0]["settings"]["flipped_seeds"] == 4
 
 
 @test
@@ -316,7 +405,7 @@ def tables_by_one_utility_say_whose_values_come_from_another():
     for start in ("The same over all test samples", "Value loss without the least valuable",
                   "Value loss with the most valuable"):
         assert sum(line.startswith(start) for line in folded) == 2, folded  # of each set of data
-    assert words.count("Bold: the lowest of each column, without the controls") == 4
+    assert words.count("Bold: the lowest of those with the same models") == 4
     assert len(folded) == 6 and "seeds: mean" not in words
 
 
@@ -334,7 +423,7 @@ def charts_of_some_seeds_say_which():
     small = [caption for caption in captions(text) if "curves as above" in caption]
     assert len(small) == 6 and all(caption.endswith(", seed 4 only") for caption in small), small
     assert " ".join(text.split()).count("trained for 10 epochs, 1 of 3 seeds: mean ± standard error. "
-                                     "Bold: the lowest of each column") == 2
+                                     "Bold: the lowest of those with the same models") == 2
     assert not any(" only" in caption for caption in captions(text) if "most valuable players:" in
                    caption)
     assert "Bands show ± 1.96 standard errors." in text and "confidence interval" not in text
@@ -363,7 +452,8 @@ def columns_of_some_seeds_say_how_many():
     check_cells(Page(text), report)
     heads = re.search(r'<table class="measures">.*?</thead>', text, re.S).group()
     assert re.findall(r">([^<>]+)</small><small>1 of 3 seeds</small>", heads) == [
-        "with the truth", "within the class", "relative", "AUC"], heads
+        "with the truth", "within the class", "relative"], heads
+    assert "AUC</small><small>2 flips</small>" in heads
     assert '<small>seeds: <span data-path="/data/0/rows/0/sub_models/count">2</span>' in text
     assert text.count("<small>seeds: ") == 1
 
@@ -434,16 +524,16 @@ def same(text, value):
 def the_csv_has_every_number_of_the_json():
     _, report = make(usual())
     lines = read_csv("out/report.csv")
-    found = {tuple(line[key] for key in list(line)[:8]): line for line in lines}
+    found = {tuple(line[key] for key in [*list(line)[:8], "against"]): line for line in lines}
     assert len(found) == len(lines)
     count = 0
 
-    def expect(key, mean, sd=None, error=None, samples=None):
+    def expect(key, mean, sd=None, error=None, samples=None, against=""):
         nonlocal count
         if mean is None:
-            assert key not in found, key
+            assert (*key, against) not in found, key
             return
-        line = found[key]
+        line = found[(*key, against)]
         count += 1
         assert same(line["mean"], mean) and same(line["sd"], sd), (key, line)
         assert same(line["count"], samples) and same(line["error"], error), (key, line)
@@ -451,11 +541,17 @@ def the_csv_has_every_number_of_the_json():
     for data in report["data"]:
         name, seeds = data["name"], data["seeds"]
         for of in data["utilities"]:
-            for loss in of["losses"]:
-                key = (name, "", "loss", of["utility"], "", loss["set"], "0")
-                expect(key + ("",), loss["mean"], loss["sd"], loss["error"], loss["count"])
-                for seed, mean in zip(seeds, loss["by_seed"]):
-                    expect(key + (str(seed),), mean)
+            for what, entries in (("loss", of["losses"]), ("loss_other_seed", of["losses_other_seed"])):
+                for loss in entries:
+                    key = (name, "", what, of["utility"], "", loss["set"], "0")
+                    expect(key + ("",), loss["mean"], loss["sd"], loss["error"], loss["count"])
+                    for seed, mean in zip(seeds, loss["by_seed"]):
+                        expect(key + (str(seed),), mean)
+            for score in of["lds"]:
+                key = (name, "", "truth_lds", of["utility"], "", "", "")
+                expect(key + ("",), score["mean"], score["sd"], score["error"], score["count"])
+                for seed, number in zip(seeds, score["by_seed"]):
+                    expect(key + (str(seed),), number)
             if of["truth"]:
                 key = (of["utility"], "", "", "", "")
                 expect((name, "", "truth_coalitions") + key, of["truth"]["coalitions"])
@@ -463,14 +559,33 @@ def the_csv_has_every_number_of_the_json():
                 expect((name, "", "truth_correlation") + key, stat["mean"], stat["sd"], None,
                        stat["count"])
         for row in data["rows"]:
-            for loss in row["losses"]:
-                for k, share in enumerate(SHARES):
-                    key = (name, row["method"], "loss", loss["utility"], loss["removal"], loss["set"],
-                           f"{share:g}")
-                    expect(key + ("",), loss["mean"][k], loss["sd"][k], loss["error"][k],
-                           loss["count"])
-                    for seed, means in zip(seeds, loss["by_seed"]):
-                        expect(key + (str(seed),), means[k])
+            for what, entries in (("loss", row["losses"]), ("loss_other_seed", row["losses_other_seed"])):
+                for loss in entries:
+                    for k, share in enumerate(SHARES):
+                        key = (name, row["method"], what, loss["utility"], loss["removal"],
+                               loss["set"], f"{share:g}")
+                        expect(key + ("",), loss["mean"][k], loss["sd"][k], loss["error"][k],
+                               loss["count"])
+                        for seed, means in zip(seeds, loss["by_seed"]):
+                            expect(key + (str(seed),), means[k])
+                        for apart in loss["against"]:
+                            expect(key + ("",), apart["mean"][k], None, apart["error"][k],
+                                   against=apart["method"])
+            for what in ("lds", "lds_other_seeds"):
+                for score in row[what]:
+                    key = (name, row["method"], what, score["utility"], "", "", "")
+                    expect(key + ("",), score["mean"], score["sd"], score["error"], score["count"])
+                    for seed, mean in zip(seeds, score["by_seed"]):
+                        expect(key + (str(seed),), mean)
+                    for apart in score["against"]:
+                        expect(key + ("",), apart["mean"], None, apart["error"],
+                               against=apart["method"])
+            for apart in (row["auc"] or {"against": []})["against"]:
+                expect((name, row["method"], "auc", "", "", "", "", ""), apart["mean"], None,
+                       apart["error"], against=apart["method"])
+            stat = row["auc_terms"]["sub_models"]
+            expect((name, row["method"], "auc_sub_models", "", "", "", "", ""), stat["mean"],
+                   stat["sd"], stat["sd"] / stat["count"] ** 0.5, stat["count"])
             for outer, keys in ((row["agreement"], ("correlation", "class_correlation", "relative_error",
                                                     "efficiency_gap")),
                                 (row, ("auc", "sub_models")),
@@ -507,9 +622,10 @@ def hostile_names_stay_texts():
         case["pictures"] = [{"method": HOSTILE, "file": "afds.png"}]
         for of, value in zip(case["utilities"], (HOSTILE, "retrain:" + HOSTILE)):
             of["utility"] = value
+            of["lds"] = []
         for row in case["rows"]:
             row["utility"] = HOSTILE
-            for entry in row["losses"]:
+            for entry in row["losses"] + row["losses_other_seed"] + row["lds"]:
                 entry["utility"] = {"retrain": "retrain:" + HOSTILE}.get(entry["utility"], HOSTILE)
     text, report = make(cases, command=HOSTILE)
     page = Page(text)
@@ -532,7 +648,8 @@ def hostile_names_stay_texts():
 def what_was_not_measured_is_left_out():
     case = make_case("mine", 7, [("afds", "AFDS", "ours"), ("random", "Random", "control")])
     for row in case["rows"]:
-        row.update(agreement=None, auc=None, sub_models=None, permutations=None, timing=None)
+        row.update(agreement=None, auc=None, sub_models=None, permutations=None, timing=None, lds=[],
+                   lds_other_seeds=[], losses_other_seed=[])
         row["losses"] = [entry for entry in row["losses"]
                          if entry["removal"] == "top" and entry["utility"] == "retrain:10"]
         for entry in row["losses"]:
@@ -566,7 +683,7 @@ def few_shares_and_one_sample_are_enough():
                           ([0.05, 0.1, 0.15, 0.2, 0.5], [5, 10, 15, 20])):
         case["settings"]["shares"] = shares
         for row in case["rows"]:
-            for entry in row["losses"]:
+            for entry in row["losses"] + row["losses_other_seed"]:
                 entry.update(count=1, mean=shares, sd=[None] * len(shares))
         text, report = make([case])
         check_cells(Page(text), report)
@@ -593,6 +710,39 @@ def colours_can_be_told_from_their_ground():
             pair = sorted((light(colours[name]), ground))
             contrast = (pair[1] + 0.05) / (pair[0] + 0.05)
             assert contrast >= least, f"{name}: {contrast:.2f}"
+
+
+@test
+def the_page_of_results_is_written_between_its_marks():
+    script = pathlib.Path(__file__).resolve().parents[2] / "bench" / "results.py"
+    cases = flat(usual(), {"ls": 2, "same-label": 1.5})
+    _, report = make(cases)
+    page = pathlib.Path("page.md")
+
+    def write(text):
+        page.write_text(text)
+        return subprocess.run([sys.executable, "-B", script, "out", "--write", page], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    run = write("# Results\nby hand\n<!-- results: begin -->\nold\n<!-- results: end -->\nrest\n")
+    assert run.returncode == 0, run.stderr
+    text = page.read_text()
+    assert text.startswith("# Results\nby hand\n<!-- results: begin -->\n") and text.endswith("-->\nrest\n")
+    assert "old" not in text and all(len(line) <= 120 or line.startswith("|") for line in text.splitlines())
+    words = " ".join(text.split())
+    for data in report["data"]:
+        for finding in data["findings"]:
+            assert finding["text"] in words, finding
+    # every figure of the table of controls, of least squares
+    row = next(row for row in report["data"][0]["rows"] if row["method"] == "ls")
+    score = row["lds"][0]
+    apart = row["losses"][0]["against"][0]
+    line = next(line for line in text.splitlines() if line.startswith("| Least squares | "))
+    assert line.startswith(f"| Least squares | 2.00 ± 0.06 | {apart['mean'][0] / apart['error'][0]:+.1f} | ")
+    assert f" | {score['mean']:.3f} ± {score['error']:.3f} | " in line, line
+    assert write(text).returncode == 0 and page.read_text() == text
+    run = write("no marks\n")
+    assert run.returncode == 1 and "results: begin" in run.stderr and page.read_text() == "no marks\n"
 
 
 @test
