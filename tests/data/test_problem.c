@@ -235,9 +235,9 @@ static void large_data_gives_the_default_numbers(void **state) {
         bool is_quick;
         size_t players, tests, inputs;
     } cases[] = {{"train", false, 100, 1000, 0},   {"shapley", false, 100, 200, 0},
-                 {"baseline", false, 100, 200, 0}, {"fit", false, 100, 1000, 3000},
+                 {"baseline", false, 100, 200, 0}, {"fit", false, 100, 1000, 6000},
                  {"bench", false, 100, 200, 2000}, {"bench", true, 30, 20, 300}};
-    fds_dataset *train = make_data(5000, false), *test = make_data(1000, false);
+    fds_dataset *train = make_data(8000, false), *test = make_data(1000, false);
     for (size_t i = 0; i < COUNT(cases); i++) {
         fds_params *params = fds_params_create(cases[i].job);
         params->quick = cases[i].is_quick;
@@ -248,8 +248,8 @@ static void large_data_gives_the_default_numbers(void **state) {
         fds_problem_free(p);
         params->players = "all";
         p = make_problem(train, test, params);
-        size_t spared = cases[i].inputs ? least(cases[i].inputs, 1000) : 0; /* at most a fifth */
-        assert_int_equal(fds_problem_players(p), 5000 - spared);
+        size_t spared = cases[i].inputs ? least(cases[i].inputs, 1600) : 0; /* at most a fifth */
+        assert_int_equal(fds_problem_players(p), 8000 - spared);
         assert_int_equal(p->input_count, spared);
         fds_problem_free(p);
         fds_params_free(params);

@@ -69,6 +69,10 @@ static bool watch_progress(void *user, const fds_progress *progress) {
 
 static void watch_log(void *user, fds_log_level level, const char *text) {
     watch *w = user;
+    if (level == FDS_LOG_WARNING) { /* a small explainer of a small game */
+        expect_in(text, "do not pay by them");
+        return;
+    }
     assert_int_equal(level, FDS_LOG_INFO);
     snprintf(w->last, sizeof w->last, "%s", text);
     if (w->from && strstr(text, w->from))
