@@ -77,7 +77,7 @@ typedef struct fds__fit_cost {
     double seconds[FDS__FIT_STAGES];
     uint64_t memory, disk;
     double accuracy; /* expected correlation with the true values (docs/accuracy.md); 0: unknown */
-    const char *accuracy_of; /* what was measured, for people: "explainers ..."; NULL: nothing */
+    const char *accuracy_of; /* what was measured, for people; NULL: nothing */
 } fds__fit_cost;
 fds_status fds__fit_estimate(const fds_problem *problem, const fds_params *params,
                              const fds_events *events, fds__fit_cost *out, fds_error *err);

@@ -103,7 +103,7 @@ def a_plan_says_what_it_would_take_and_writes_nothing():
     about = fds_json("fit", MNIST, *QUICK, "--estimate", "-q")
     assert about["sub_models"] > 100 and about["disk"] > 0 and about["memory"] > 0
     assert about["seconds"]["total"] > 0
-    assert 0.5 < about["accuracy"] < 1 and "least squares" in about["accuracy_of"]
+    assert about["accuracy"] is None  # nothing like it was measured
     assert os.listdir(".") == []
 
 
