@@ -84,8 +84,8 @@ static double base_of(const fds__comparison *d, const fds__calibration *c, size_
 
 /* One step towards the greatest likelihood of errors that are normal with the variance
  * sum_j parts_j terms_j: each part times sum(terms e^2 / variance^2) / sum(terms / variance), which
- * keeps it from falling below 0. False: there is nothing to fit. */
-static bool improve_parts(const fds__comparison *d, const fds__calibration *c, bool is_other,
+ * keeps it from falling below 0. */
+static void improve_parts(const fds__comparison *d, const fds__calibration *c, bool is_other,
                           bool is_same, double parts[FDS__PARTS]) {
     double above[FDS__PARTS] = {0}, below[FDS__PARTS] = {0};
     for (size_t x = 0; x < d->inputs; x++)
@@ -107,24 +107,27 @@ static bool improve_parts(const fds__comparison *d, const fds__calibration *c, b
         }
     for (int j = 0; j < FDS__PARTS; j++)
         parts[j] *= below[j] > 0 ? above[j] / below[j] : 0;
-    return below[0] > 0;
 }
 
-/* Starts with a third of the mean square for each part. Where no input has the relation, the error
- * is the base: the mean square over other inputs. */
+/* The mean square of the relation, or, where no input has it, of those nearest to it. */
+static double nearest_mean(const fds__comparison *d, bool is_other, bool is_same) {
+    double mean = pool(d, UINT32_MAX, is_other, is_same);
+    if (mean < 0)
+        mean = pool(d, UINT32_MAX, is_other, !is_same);
+    if (mean < 0)
+        mean = pool(d, UINT32_MAX, !is_other, is_same);
+    return mean < 0 ? pool(d, UINT32_MAX, !is_other, !is_same) : mean;
+}
+
+/* A relation that no input has keeps the mean square alone. */
 static void fit_parts(const fds__comparison *d, const fds__calibration *c, bool is_other,
                       bool is_same, double parts[FDS__PARTS]) {
     enum { STEPS = 100 };
-    double mean = pool(d, UINT32_MAX, is_other, is_same);
-    bool is_known = mean > 0;
-    parts[0] = mean / 3;
-    parts[1] = parts[2] = 0.01;
-    for (int step = 0; step < STEPS && is_known; step++)
-        is_known = improve_parts(d, c, is_other, is_same, parts);
-    if (!is_known) {
-        parts[0] = parts[2] = 0;
-        parts[1] = 1;
-    }
+    bool is_there = pool(d, UINT32_MAX, is_other, is_same) > 0;
+    parts[0] = nearest_mean(d, is_other, is_same);
+    parts[1] = parts[2] = is_there ? 0.01 : 0;
+    for (int step = 0; step < STEPS && is_there; step++)
+        improve_parts(d, c, is_other, is_same, parts);
 }
 
 fds_status fds__calibrate(const fds__comparison *d, fds__calibration *out, fds_error *err) {

@@ -214,6 +214,7 @@ static fds_status learn_label(void *context, size_t label, unsigned worker, fds_
     TRY(RESERVE(v, n, 1, err));
     if (t->chosen == STRENGTHS) {
         for (size_t i = 0; i < STRENGTHS; i++) {
+            TRY(fds__pool_check(err));
             TRY(solve(s, probes, n, strengths[i], gram, map, err));
             t->errors[i * p->classes + label] = score(t, (uint32_t)label, s, map, a, v);
         }

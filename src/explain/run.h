@@ -5,11 +5,11 @@
  *   run.json               players, every setting, versions, and, once complete, the results
  *   service.safetensors    the service model
  *   utilities/             the table of utilities
- *   explainer.safetensors  the network; missing where the bank alone answers
+ *   explainer.safetensors  the maps of a probe, or the network; missing where the bank answers
  *   players.safetensors    the first sample of each player ("samples"), for pictures
  *   errors.safetensors     standard errors calibrated on validation inputs
  *   metrics.jsonl, curves.svg   how the explainer's training went
- *   models.bank            stored sub-models, if any
+ *   models.bank            stored sub-models: all, those that a probe asks, or none
  *   checkpoint.safetensors during the fit
  *
  * Each is written whole, aside, and put in place in one step (the table and the bank: record by

@@ -28,7 +28,7 @@
 
 #define MAX_BYTES ((size_t)256 << 20)
 #define MAX_FILE ((size_t)8 << 30)
-enum { VERSION = 2, MOST_THREADS = 1024 }; /* the most that deep takes */
+enum { VERSION = 3, MOST_THREADS = 1024 }; /* the most that deep takes */
 
 static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
 static const char *const adjustments[] = {"none", "shrink", "counts"};

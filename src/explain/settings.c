@@ -13,6 +13,7 @@
  * All sub-models learn at beta times lr, as in the paper's experiments. */
 #include "explain/run.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -132,15 +133,20 @@ static fds_status answer_seconds(const fds__fit_settings *s, const fds_problem *
 /* Decides what answers, and how many sub-models are asked. */
 static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
                                    const fds_problem *problem, fds_error *err) {
-    enum { LEAST_PROBES = 4 * FDS__MANY_NETS };
+    enum { LEAST_PROBES = 4 * FDS__MANY_NETS, MOST_PROBES = 64 * FDS__MANY_NETS };
+    const double most_sums = 1 << 25; /* numbers in the normal equations of all labels */
     int at = p->explainer < 0 ? AUTO : p->explainer;
     double each;
     if (at != AUTO && at != PROBE)
         return FDS_OK;
     TRY(answer_seconds(s, problem, &each, err));
     size_t all = s->coalitions + 2;
-    double within = p->answer_ms / 1000 / each; /* four fifths for probes, the rest for the map */
-    size_t probes = (size_t)MIN(0.8 * within, (double)all) / FDS__MANY_NETS * FDS__MANY_NETS;
+    double within = p->answer_ms / 1000 / each;
+    /* a fifth of the time is for all else; the map takes a nanosecond per probe and player */
+    double fit =
+        0.8 * p->answer_ms / 1000 / (each + 1e-9 * (double)fds_players_count(problem->players));
+    fit = MIN(MIN(fit, (double)all), MIN(MOST_PROBES, sqrt(most_sums / problem->train->classes)));
+    size_t probes = (size_t)fit / FDS__MANY_NETS * FDS__MANY_NETS;
     if (at == AUTO && fds__params_need(p, FDS__NEED_NETWORK)) {
         snprintf(s->reason, sizeof s->reason, "a parameter of networks is given");
         settle_explainer(s, p, MLP);
@@ -149,10 +155,9 @@ static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
     if (at == AUTO) {
         at = (double)all <= within ? BANK : probes >= LEAST_PROBES ? PROBE : MLP;
         snprintf(s->reason, sizeof s->reason,
-                 at == MLP ? "a sub-model alone takes about %.3g ms, and answer_ms is %g"
-                           : "all sub-models together would take about %.3g ms, and answer_ms is "
-                             "%g",
-                 1000 * each * (at == MLP ? 1 : (double)all), p->answer_ms);
+                 "%zu sub-models would take about %.3g ms, and answer_ms is %g",
+                 at == MLP ? LEAST_PROBES : all,
+                 1000 * each * (double)(at == MLP ? LEAST_PROBES : all), p->answer_ms);
         settle_explainer(s, p, at);
     }
     if (at == PROBE)

@@ -2,12 +2,13 @@
  * Empirical Bayes. In a group whose values differ by hardly more than their errors, the differences
  * are noise, and a payment by value would pay for it. So in each column and group:
  *
- *     value <- mean + f (value - mean),   f = tau^2 / (tau^2 + variance of the value)
+ *     value <- mean + f (value - mean) + even,   f = tau^2 / (tau^2 + variance of the value)
  *
- * where tau^2 is the spread of the group's values beyond what their variances explain. A value far
- * from the mean, in a group of large spread, stays as it is. The new variance is f times the old
- * one, plus the share of the mean's own. It is computed with a tau^2 that is larger by three
- * quarters of its own standard error: a spread that is too small by chance would promise too much.
+ * where even keeps the sum of the group, and tau^2 is the spread of its values beyond what their
+ * variances explain. A value far from the mean, in a group of large spread, stays as it is. The
+ * new variance is f times the old one, plus the share of the mean's own. It is computed with a
+ * tau^2 that is larger by three quarters of its own standard error: a spread that is too small
+ * by chance would promise too much.
  */
 #include "ls.h"
 
@@ -28,6 +29,7 @@ static void shrink_group(const uint32_t *members, size_t count, size_t width, si
         double off = phi[(members ? members[k] : k) * width + c] - mean;
         squares += off * off;
     }
+    double lost = 0, moved = 0; /* the sum of the group stays */
     double spread = MAX(squares / (double)(count - 1) - noise, 0.0);
     double careful = spread + 0.75 * noise * sqrt(2 / (double)(count - 1));
     for (size_t k = 0; k < count; k++) {
@@ -35,8 +37,15 @@ static void shrink_group(const uint32_t *members, size_t count, size_t width, si
         if (var[at] == 0)
             continue;
         double kept = careful / (careful + var[at]);
-        phi[at] = mean + spread / (spread + var[at]) * (phi[at] - mean);
+        double value = mean + spread / (spread + var[at]) * (phi[at] - mean);
+        lost += phi[at] - value;
+        moved++;
+        phi[at] = value;
         var[at] *= kept + (1 - kept) / (double)count;
+    }
+    for (size_t k = 0; k < count; k++) {
+        size_t at = (members ? members[k] : k) * width + c;
+        phi[at] += var[at] > 0 ? lost / moved : 0;
     }
 }
 

@@ -217,16 +217,22 @@ static fds_status take_carry(fds_payer *p, const json_t *root, fds_error *err) {
     TRY(NEW(all, count, err));
     bool is_good = json_array_size(units) == count && json_array_size(owed) == count;
     for (size_t i = 0; i < count && is_good; i++) {
-        is_good = read_owed(json_string_value(json_array_get(owed, i)), &all[i]);
-        p->earlier_units[i] = json_integer_value(json_array_get(units, i));
+        const json_t *paid = json_array_get(units, i);
+        const fds__fixed most = (fds__fixed)count * FDS__UNIT;
+        p->earlier_units[i] = json_integer_value(paid);
+        is_good = read_owed(json_string_value(json_array_get(owed, i)), &all[i]) &&
+                  all[i] <= most && all[i] >= -most && json_is_integer(paid) &&
+                  llabs(p->earlier_units[i]) <= (long long)FDS__EXACT_MAX;
         sum += is_good ? all[i] : 0;
     }
+    const json_int_t predictions = json_integer_value(json_object_get(root, "predictions"));
+    is_good = is_good && predictions >= 0;
     if (!is_good || sum > 0 || sum < -FDS__UNIT / 2)
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s: \"owed\" must have a text such as 0.8000000000000000 for each of %zu "
                          "payees, with the sum 0",
                          p->path, count);
-    p->earlier = (size_t)json_integer_value(json_object_get(root, "predictions"));
+    p->earlier = (size_t)predictions;
     fds__carry_set(p->carry, all);
     return FDS_OK;
 }

@@ -152,7 +152,10 @@ static bool add_text(void *user, const char *text, size_t size) {
 }
 
 static fds_status write_all(fds__pay_writer *w, const fds_payment *p, fds_error *err) {
-    fds_status status = fds__pay_writer_add(w, p, err);
+    fds_status status = p->result ? fds__pay_writer_add(w, p, err)
+                                  : fds__fail(err, FDS_ERR_USAGE,
+                                              "totals of a payer have no predictions to write; the "
+                                              "payer itself writes them");
     if (status == FDS_OK)
         status = fds__pay_writer_finish(w, p, err);
     if (status == FDS_OK)

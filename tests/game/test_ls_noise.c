@@ -38,7 +38,7 @@ static void values_are_drawn_towards_the_mean_by_their_errors(void **state) {
     fds__ls_shrink_noise(&design, WIDTH, phi, var);
     for (size_t i = 0; i < 20; i++)
         for (size_t c = 0; c < WIDTH; c++) {
-            double mean = 0, noise = 0, squares = 0;
+            double mean = 0, noise = 0, squares = 0, lost = 0;
             for (size_t j = i % 2; j < 20; j += 2) {
                 mean += old[j * WIDTH + c] / 10;
                 noise += old_var[j * WIDTH + c] / 10;
@@ -47,7 +47,10 @@ static void values_are_drawn_towards_the_mean_by_their_errors(void **state) {
                 squares += pow(old[j * WIDTH + c] - mean, 2) / 9;
             double spread = fmax(squares - noise, 0), v = old_var[i * WIDTH + c];
             double careful = spread + 0.75 * noise * sqrt(2.0 / 9), kept = careful / (careful + v);
-            double wanted = mean + spread / (spread + v) * (old[i * WIDTH + c] - mean);
+            for (size_t j = i % 2; j < 20; j += 2) /* what shrinking takes from the sum */
+                lost += (old[j * WIDTH + c] - mean) * old_var[j * WIDTH + c] /
+                        (spread + old_var[j * WIDTH + c]);
+            double wanted = mean + spread / (spread + v) * (old[i * WIDTH + c] - mean) + lost / 10;
             assert_true(fabs(phi[i * WIDTH + c] - wanted) < 1e-14);
             assert_true(fabs(var[i * WIDTH + c] - v * (kept + (1 - kept) / 10)) < 1e-14);
         }
