@@ -118,14 +118,14 @@ static void settle_explainer(fds__fit_settings *s, const fds_params *p, int at) 
 }
 
 /* Seconds that a sub-model takes to answer for one input on a core of the kind that answer_ms is
- * about. Measured: 110 GFLOP/s, and 50 GB/s of weights of 2 bytes. A model of the time, not a
+ * about. Measured: 90 GFLOP/s, and 40 GB/s of weights of 2 bytes. A model of the time, not a
  * measurement, so that the same parameters give the same run on every machine. */
 static fds_status answer_seconds(const fds__fit_settings *s, const fds_problem *problem,
                                  double *seconds, fds_error *err) {
     fds_net *net;
     TRY(fds_net_create(s->utility.network, problem->train->shape, problem->train->classes, &net,
                        err));
-    *seconds = (double)fds_net_flops_forward(net) / 110e9 + 2 * (double)net->weights / 50e9;
+    *seconds = (double)fds_net_flops_forward(net) / 90e9 + 2 * (double)net->weights / 40e9;
     fds_net_free(net);
     return FDS_OK;
 }
@@ -142,9 +142,9 @@ static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
     TRY(answer_seconds(s, problem, &each, err));
     size_t all = s->coalitions + 2;
     double within = p->answer_ms / 1000 / each;
-    /* a fifth of the time is for all else; the map takes a nanosecond per probe and player */
+    /* a tenth of the time is for all else; the map takes a nanosecond per probe and player */
     double fit =
-        0.8 * p->answer_ms / 1000 / (each + 1e-9 * (double)fds_players_count(problem->players));
+        0.9 * p->answer_ms / 1000 / (each + 1e-9 * (double)fds_players_count(problem->players));
     fit = MIN(MIN(fit, (double)all), MIN(MOST_PROBES, sqrt(most_sums / problem->train->classes)));
     size_t probes = (size_t)fit / FDS__MANY_NETS * FDS__MANY_NETS;
     if (at == AUTO && fds__params_need(p, FDS__NEED_NETWORK)) {
