@@ -173,6 +173,8 @@ static fds_status open_whole(fds_run *run, fds_error *err) {
         status = open_parts(run, &why);
     bool is_damage = is_run && (status == FDS_ERR_NOT_FOUND || status == FDS_ERR_FORMAT ||
                                 status == FDS_ERR_SHAPE || status == FDS_ERR_CORRUPT);
+    is_damage =
+        is_damage && !strstr(why.text, "run the same fit again"); /* a bank says so itself */
     if (status != FDS_OK)
         return fds__fail(err, status, "%s%s", why.text,
                          is_damage ? "; run the same fit again to repair it" : "");
