@@ -120,18 +120,27 @@ static double nearest_mean(const fds__comparison *d, bool is_other, bool is_same
 }
 
 /* A relation that no input has keeps the mean square alone. */
-static void fit_parts(const fds__comparison *d, const fds__calibration *c, bool is_other,
-                      bool is_same, double parts[FDS__PARTS]) {
+static fds_status fit_parts(const fds__comparison *d, const fds__calibration *c, size_t which,
+                            const fds_events *events, double parts[FDS__PARTS], fds_error *err) {
     enum { STEPS = 100 };
+    bool is_other = which / 2, is_same = which % 2; /* as relation() has it */
+    double start_s = fds__now_s();
     bool is_there = pool(d, UINT32_MAX, is_other, is_same) > 0;
     parts[0] = nearest_mean(d, is_other, is_same);
     parts[1] = parts[2] = is_there ? 0.01 : 0;
-    for (int step = 0; step < STEPS && is_there; step++)
+    for (size_t step = 1; step <= STEPS && is_there; step++) {
         improve_parts(d, c, is_other, is_same, parts);
+        if (step % 25 == 0)
+            TRY(fds__report(events, "check", "steps", which * STEPS + step, 4 * STEPS, start_s,
+                            err));
+    }
+    return FDS_OK;
 }
 
-fds_status fds__calibrate(const fds__comparison *d, fds__calibration *out, fds_error *err) {
+fds_status fds__calibrate(const fds__comparison *d, const fds_events *events, fds__calibration *out,
+                          fds_error *err) {
     size_t each = d->classes * d->players;
+    fds_status status = FDS_OK;
     bool is_finite = true;
     *out = (fds__calibration){.inputs = d->inputs, .by_spread = d->spreads};
     TRY(RESERVE(out->errors, 2, each, err));
@@ -140,16 +149,18 @@ fds_status fds__calibrate(const fds__comparison *d, fds__calibration *out, fds_e
             calibrate_label(d, y, other, out->errors + other * each + y * d->players);
     for (size_t i = 0; i < 2 * each; i++)
         is_finite = is_finite && isfinite(out->errors[i]);
-    for (size_t r = 0; r < 4 && is_finite; r++) {
-        fit_parts(d, out, r / 2, r % 2, out->parts[r]);
+    for (size_t r = 0; r < 4 && is_finite && status == FDS_OK; r++) {
+        status = fit_parts(d, out, r, events, out->parts[r], err);
         for (int j = 0; j < FDS__PARTS; j++)
             is_finite = is_finite && isfinite(out->parts[r][j]);
     }
-    if (is_finite)
+    if (is_finite && status == FDS_OK)
         return FDS_OK;
     fds__calibration_free(out); /* what cannot be read back must not be written */
-    return fds__fail(err, FDS_ERR_DIVERGED,
-                     "the explainer's values or the least squares' are not finite");
+    return status != FDS_OK
+               ? status
+               : fds__fail(err, FDS_ERR_DIVERGED,
+                           "the explainer's values or the least squares' are not finite");
 }
 
 void fds__calibration_errors(const fds__calibration *c, uint32_t classes, size_t players,

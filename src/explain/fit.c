@@ -362,7 +362,7 @@ static fds_status calibrate(fit *f, fds__comparison *c, fds_error *err) {
     f->report.agreement = mean_agreement(c, false, is_in);
     f->report.within = mean_agreement(c, true, is_in);
     fds__free(is_in);
-    TRY(fds__calibrate(c, &calibration, err));
+    TRY(fds__calibrate(c, f->events, &calibration, err));
     fds_status status = fds__calibration_save(&calibration, f->classes, f->n, path, err);
     fds__calibration_free(&calibration);
     return status;

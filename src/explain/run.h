@@ -184,7 +184,8 @@ typedef struct fds__comparison {
     const uint32_t *player_labels; /* (players) */
 } fds__comparison;
 
-fds_status fds__calibrate(const fds__comparison *comparison, fds__calibration *out, fds_error *err);
+fds_status fds__calibrate(const fds__comparison *comparison, const fds_events *events,
+                          fds__calibration *out, fds_error *err);
 /* Standard errors of an input's values (players) for a label; is_other: another one is predicted.
  * spread: of the probes' answers; 0 for a network. */
 void fds__calibration_errors(const fds__calibration *calibration, uint32_t classes, size_t players,

@@ -44,7 +44,7 @@ static fds__calibration calibrate(sheet *s) {
     fds__calibration c;
     fds_error err;
     const fds__comparison made = comparison(s);
-    expect_ok(fds__calibrate(&made, &c, &err), &err);
+    expect_ok(fds__calibrate(&made, NULL, &c, &err), &err);
     return c;
 }
 
@@ -145,7 +145,7 @@ static void intervals_hold_for_large_values_and_wide_spreads(void **state) {
         fds__calibration c;
         fds_error err;
         size_t held = 0, large = 0, large_held = 0, wide = 0, wide_held = 0;
-        expect_ok(fds__calibrate(&made, &c, &err), &err);
+        expect_ok(fds__calibrate(&made, NULL, &c, &err), &err);
         for (size_t at = 0; at < MANY * CLASS; at++) {
             double errors[EACH];
             uint32_t y = (uint32_t)(at % CLASS);
@@ -246,7 +246,7 @@ static void values_that_are_none_are_refused(void **state) {
         fds_error err = {0};
         *place = which == 1 ? INFINITY : NAN;
         const fds__comparison made = comparison(s);
-        expect_failure(fds__calibrate(&made, &c, &err), FDS_ERR_DIVERGED, &err, "not finite");
+        expect_failure(fds__calibrate(&made, NULL, &c, &err), FDS_ERR_DIVERGED, &err, "not finite");
         assert_null(c.errors);
         *place = kept;
     }
