@@ -14,7 +14,7 @@ FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*
 
 .PHONY: help all demo install test test-asan test-tsan test-kill test-install coverage clang fuzz \
 	format format-check tidy abi clean bench-lane bench-deep bench-value bench-accuracy \
-	bench-explain bench-baselines bench-tangent bench-mislabelled bench-paper bench-growth results
+	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-paper bench-growth results
 
 help:
 	@echo "First steps"
@@ -45,6 +45,7 @@ help:
 	@echo "  make bench-tangent      the tangent kernel against PyTorch: speed and accuracy"
 	@echo "  make bench-value        speed and memory of fds value against the engine's own rate"
 	@echo "  make bench-accuracy     the tables of docs/accuracy.md: values against the truth"
+	@echo "  make bench-money        accuracy where the money goes: GAMES='mnist hospitals'"
 	@echo "  make bench-explain      the four methods end to end, against the truth: an hour (QUICK=--quick)"
 	@echo "  make bench-baselines    baselines: sub-models, seconds, and TMC against PyTorch"
 	@echo "  make bench-mislabelled  how well each method's lowest values find wrong labels"
@@ -133,6 +134,11 @@ bench-accuracy:
 	$(call folder,build-bench)
 	@bench/accuracy.py build-bench small
 	@bench/accuracy.py build-bench large --svg build-bench/accuracy.svg
+
+bench-money:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/money.py build-bench $(GAMES)
 
 bench-explain:
 	@scripts/deps bench
