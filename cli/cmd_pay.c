@@ -140,14 +140,14 @@ static fds_status print_payment(const job *j, const fds_payment *p, fds_error *e
     return FDS_OK;
 }
 
-/* How much of the money may be misallocated. */
+/* How much of the money is probably misallocated. */
 static void print_accuracy(const fds_payment *total) {
     double amount = (double)fds_payment_amount(total, SIZE_MAX),
            part = 100 * fds_payment_misallocated(total, SIZE_MAX) / amount;
     if (isnan(part) && amount > 0)
         printf("%-*s not known, because the errors of the values are not\n", CLI_WIDTH, "accuracy");
     else if (amount > 0)
-        printf("%-*s up to about %.1f of each 100 may be misallocated, by the errors\n", CLI_WIDTH,
+        printf("%-*s about %.1f of each 100 are probably misallocated, by the errors\n", CLI_WIDTH,
                "accuracy", part);
 }
 

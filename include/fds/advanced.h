@@ -211,12 +211,19 @@ FDS_API fds_status fds_exact(const fds_plan *plan, const fds_rows *rows, unsigne
 /* ---- Shapley values by least squares ---- */
 
 /* What is fitted besides plain least squares (docs/accuracy.md compares them):
- *   FDS_ADJUST_NONE    minimises sum_s w(s) (v(s) - v(0) - s'phi)^2 with sum phi = v(1) - v(0)
- *   FDS_ADJUST_SHRINK  and values are shrunk towards the mean of their group
- *   FDS_ADJUST_COUNTS  and a fitted game of known values is a control variate: functions of how
- *                      many members of each group, and how many players, a coalition has
- * Cross-validation on held-out coalitions chooses how strongly. */
-typedef enum fds_adjust { FDS_ADJUST_NONE, FDS_ADJUST_SHRINK, FDS_ADJUST_COUNTS } fds_adjust;
+ *   FDS_ADJUST_NONE     minimises sum_s w(s) (v(s) - v(0) - s'phi)^2 with sum phi = v(1) - v(0)
+ *   FDS_ADJUST_SHRINK   and values are shrunk towards the mean of their group
+ *   FDS_ADJUST_COUNTS   and a fitted game of known values is a control variate: functions of how
+ *                       many members of each group, and how many players, a coalition has
+ *   FDS_ADJUST_CONTROL  the same control variate, but nothing is shrunk: for comparisons, because
+ *                       the errors of other estimates are not in it
+ * The coalitions themselves choose how strongly. */
+typedef enum fds_adjust {
+    FDS_ADJUST_NONE,
+    FDS_ADJUST_SHRINK,
+    FDS_ADJUST_COUNTS,
+    FDS_ADJUST_CONTROL
+} fds_adjust;
 
 typedef struct fds_ls_params {
     fds_adjust adjust;
@@ -233,7 +240,7 @@ typedef struct fds_ls_report {
     size_t features; /* fitted numbers per column */
     double ridge;    /* added because there are few coalitions; 0: none. The greater of */
     double ridge_fit,
-        ridge_rest; /* that of the fitted game (FDS_ADJUST_COUNTS), and that of the rest */
+        ridge_rest; /* that of the fitted game (FDS_ADJUST_COUNTS, _CONTROL), and that of the rest */
     double shrink, shrink_rest; /* strength for the fitted game, and for the rest */
     double control;             /* multiple of the surrogate game; 0: none */
     double explained; /* share of the variance of held-out coalitions that the fit predicts */

@@ -65,9 +65,10 @@ static fds_status make_arrays(fds__bank *bank, fds_error *err) {
                : fds__fail_nomem(err, inputs + scratch + weights);
 }
 
-static fds_status open_bank(fds__bank *bank, const char *path, const fds_net *net,
+static fds_status open_bank(fds__bank *bank, const fds__bank_file *file,
                             const fds_ls_params *params, const fds_ls_report *strengths,
                             unsigned threads, fds_error *err) {
+    const fds_net *net = file->net;
     TRY(fds_net_create(net->text, net->input, net->classes, &bank->net, err));
     TRY(fds__many_create(bank->net, &bank->many, err));
     TRY(fds__bank_slots_init(&bank->slots, bank->net, bank->plan, err));
@@ -76,18 +77,18 @@ static fds_status open_bank(fds__bank *bank, const char *path, const fds_net *ne
     if (params)
         TRY(fds__ls_prepared_create(bank->plan, params, strengths, &bank->solver, err));
     TRY(make_arrays(bank, err));
-    return fds__bank_read(path, bank->net, &bank->slots, fds__many_order(bank->many), bank->workers,
+    return fds__bank_read(file, &bank->slots, fds__many_order(bank->many), bank->workers,
                           bank->groups, err);
 }
 
-fds_status fds__bank_open(const char *path, const fds_net *net, const fds_plan *plan,
+fds_status fds__bank_open(const fds__bank_file *file, const fds_plan *plan,
                           const fds_ls_params *params, const fds_ls_report *strengths,
                           unsigned threads, fds__bank **out, fds_error *err) {
     fds__bank *bank;
     TRY(RESERVE(bank, 1, 1, err));
     bank->plan = plan;
-    snprintf(bank->path, sizeof bank->path, "%s", path); /* for messages */
-    fds_status status = open_bank(bank, path, net, params, strengths, threads, err);
+    snprintf(bank->path, sizeof bank->path, "%s", file->path); /* for messages */
+    fds_status status = open_bank(bank, file, params, strengths, threads, err);
     if (status != FDS_OK) {
         fds__bank_free(bank);
         return status;

@@ -197,8 +197,8 @@ static fds_status read_group(void *context, size_t job, unsigned worker, fds_err
     return FDS_OK;
 }
 
-static fds_status check_file(fds__file *file, const fds_net *net, const fds__bank_slots *slots,
-                             fds_error *err) {
+static fds_status check_file(fds__file *file, const fds__bank_file *what,
+                             const fds__bank_slots *slots, fds_error *err) {
     uint8_t header[FDS__BANK_HEADER];
     fds__record_form form;
     uint64_t size, end = offset_of(slots, slots->count);
@@ -207,10 +207,11 @@ static fds_status check_file(fds__file *file, const fds_net *net, const fds__ban
         return fds__fail(err, FDS_ERR_FORMAT, "%s: %llu bytes are too few for a bank of sub-models",
                          file->path, (unsigned long long)size);
     TRY(fds__file_read_at(file, header, sizeof header, 0, err));
-    TRY(make_form(net, slots, 0, &form, err));
+    TRY(make_form(what->net, slots, what->parameters, &form, err));
     /* the file may be of a plan that begins with this one: its records show that */
     memcpy(form.header + 32, header + 32, 8);
-    memcpy(form.header + 48, header + 48, 24);
+    memcpy(form.header + 48, header + 48, 8);
+    fds__record_seal(form.header, FDS__BANK_HEADER);
     fds__found found = fds__record_check(header, sizeof header);
     TRY(permit(&form, file->path, header, found, err));
     if (found != FDS__FOUND_GOOD)
@@ -230,17 +231,17 @@ static fds_status check_file(fds__file *file, const fds_net *net, const fds__ban
     return FDS_OK;
 }
 
-fds_status fds__bank_read(const char *path, const fds_net *net, const fds__bank_slots *slots,
+fds_status fds__bank_read(const fds__bank_file *what, const fds__bank_slots *slots,
                           const uint32_t *order, unsigned threads, uint16_t *groups,
                           fds_error *err) {
     size_t jobs = (slots->count + FDS__MANY_NETS - 1) / FDS__MANY_NETS;
     unsigned workers = fds__pool_workers(threads, jobs);
     size_t bytes = workers * FDS__MANY_NETS * slots->record_size;
     fds__file file;
-    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
+    TRY(fds__file_open(&file, what->path, FDS__ACCESS_READ, err));
     reader r = {slots, order, &file, fds__alloc(bytes), groups};
     fds_status status =
-        r.records ? check_file(&file, net, slots, err) : fds__fail_nomem(err, bytes);
+        r.records ? check_file(&file, what, slots, err) : fds__fail_nomem(err, bytes);
     if (status == FDS_OK)
         status = fds__pool_run(workers, jobs, read_group, &r, "read", "sub-models", NULL, err);
     fds__free(r.records);

@@ -234,11 +234,19 @@ typedef struct fds__bank fds__bank;
 fds_status fds__bank_fill(const char *path, const fds_utility *utility, fds_table *table,
                           const fds_plan *plan, unsigned threads, const fds_events *events,
                           fds_error *err);
-/* Opens a file that was filled for plan, or for one that begins with it. net: the sub-models'
- * network; params: as for least squares, without a surrogate, or NULL for probes; strengths: what
- * least squares reported in the fit. plan and params->groups must outlive the bank. FDS_ERR_USAGE when the file is of
- * another network or of other coalitions, FDS_ERR_CORRUPT when part of it is missing or damaged. */
-fds_status fds__bank_open(const char *path, const fds_net *net, const fds_plan *plan,
+/* A file of sub-models, and what they must be: their network, and the checksum of the parameters of
+ * the utility function that trained them. */
+typedef struct fds__bank_file {
+    const char *path;
+    const fds_net *net;
+    uint64_t parameters;
+} fds__bank_file;
+
+/* Opens a file that was filled for plan, or for one that begins with it. params: as for least
+ * squares, without a surrogate, or NULL for probes; strengths: what least squares reported in the
+ * fit. plan and params->groups must outlive the bank. FDS_ERR_USAGE when the sub-models are others,
+ * FDS_ERR_CORRUPT when part of the file is missing or damaged. */
+fds_status fds__bank_open(const fds__bank_file *file, const fds_plan *plan,
                           const fds_ls_params *params, const fds_ls_report *strengths,
                           unsigned threads, fds__bank **out, fds_error *err);
 void fds__bank_free(fds__bank *bank);

@@ -454,7 +454,8 @@ fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params
     TRY(fds__fit_read(params, problem, settings, err));
     const fds__utility_params utility = fds__fit_utility(settings);
     if (settings->has_groups)
-        TRY(fds__groups_for(problem, params->group, &utility, events, groups, err));
+        TRY(fds__groups_for(problem, fds__group_by(problem, params, settings->sampler), &utility,
+                            events, groups, err));
     return fds__fit_settle(params, problem, *groups, settings, err);
 }
 

@@ -26,7 +26,7 @@ static fds_status describe(const fds_problem *problem, const fds_params *params,
     bool is_whole =
         json && about && json_object_update(json, about) == 0 &&
         fds__json_put(json, "group",
-                      s.has_groups ? fds__json_string(params->group ? params->group : "label")
+                      s.has_groups ? fds__json_string(fds__group_by(problem, params, s.sampler))
                                    : json_null());
     json_decref(about);
     *out = fds__json_keep_if(json, is_whole);

@@ -120,7 +120,8 @@ static fds_status open_probe(fds_run *run, const char *path, fds_error *err) {
     TRY(fds__probe_load(path, r->settings.probes, r->info.players, r->info.classes, &run->probe,
                         err));
     TRY(fds__fit_plans_make(&r->settings, r->info.players, r->groups, &run->plans, err));
-    return fds__bank_open(bank, run->net, run->plans.probes, NULL, NULL, run->explainer_threads,
+    const fds__bank_file file = {bank, run->net, r->parameters};
+    return fds__bank_open(&file, run->plans.probes, NULL, NULL, run->explainer_threads,
                           &run->probes, err);
 }
 
@@ -209,8 +210,9 @@ static fds_status open_bank(fds_run *run, fds_error *err) {
     if (!run->plans.all)
         TRY(fds__fit_plans_make(&r->settings, r->info.players, r->groups, &run->plans, err));
     const fds_ls_params ls = {.adjust = r->settings.adjust, .groups = r->groups};
-    return fds__bank_open(path, run->net, run->plans.plan, &ls, &r->strengths, run->threads,
-                          &run->bank, err);
+    const fds__bank_file file = {path, run->net, r->parameters};
+    return fds__bank_open(&file, run->plans.plan, &ls, &r->strengths, run->threads, &run->bank,
+                          err);
 }
 
 /* ---- what it is ---- */

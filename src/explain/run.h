@@ -64,8 +64,6 @@ static inline fds__utility_params fds__fit_utility(const fds__fit_settings *sett
     params.kind = settings->kind;
     return params;
 }
-/* The default number of training coalitions. */
-size_t fds__fit_coalitions(fds_sampler sampler, size_t players, size_t groups);
 
 /* ---- training.c ---- */
 
@@ -107,7 +105,7 @@ fds_status fds__bank_slots_init(fds__bank_slots *out, const fds_net *net, const 
                                 fds_error *err);
 void fds__bank_slots_free(fds__bank_slots *slots);
 /* Reads and checks all sub-models of a file: groups (groups, weights, 16) in the given order. */
-fds_status fds__bank_read(const char *path, const fds_net *net, const fds__bank_slots *slots,
+fds_status fds__bank_read(const fds__bank_file *what, const fds__bank_slots *slots,
                           const uint32_t *order, unsigned threads, uint16_t *groups,
                           fds_error *err);
 
@@ -120,6 +118,7 @@ typedef struct fds__run_record {
     fds_groups *groups;         /* or NULL */
     fds__fit_settings settings; /* of the plan and the bank: sampler, coalitions, seed, adjust */
     fds_ls_report strengths;
+    uint64_t parameters; /* checksum of those of the utility function */
     unsigned threads;
     fds__fit_report report;
 } fds__run_record;

@@ -31,7 +31,7 @@
 enum { VERSION = 3, MOST_THREADS = 1024 }; /* the most that deep takes */
 
 static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
-static const char *const adjustments[] = {"none", "shrink", "counts"};
+static const char *const adjustments[] = {"none", "shrink", "counts", "control"};
 
 const char *fds__sampler_name(fds_sampler sampler) { return samplers[sampler]; }
 
@@ -455,6 +455,7 @@ static fds_status read_members(const char *path, fds__run_record *r, fds_error *
             err, FDS_ERR_USAGE,
             "%s: the fit was interrupted: run the same fds fit command again to resume", path);
     read_results(json, r);
+    TRY(fds__json_checksum(json_object_get(json, "utility"), &r->parameters, err));
     TRY(read_groups(path, json_object_get(json, "groups"), r->info.players, &r->groups, err));
     r->info.groups = r->groups ? fds_groups_count(r->groups) : 0;
     return FDS_OK;

@@ -18,10 +18,9 @@
 
 enum {
     EPOCHS = 10,          /* of a sub-model, except in FDS */
-    PER_PLAYER = 20,      /* coalitions per player by default: FDS, AFDS */
-    PER_PLAYER_GFDS = 10, /* GFDS */
-    PER_GROUP = 10,       /* GFDS+, per group */
-    LEAST_COALITIONS = 100,
+    PER_PLAYER_GFDS = 10, /* coalitions per player by default: GFDS */
+    PER_GROUP = 10,       /* per group: GFDS+ */
+    LEAST_GROUPED = 100,
     LEAST_VALIDATION = 20, /* validation coalitions: one in twenty, but not fewer */
     VALIDATION_SHARE = 20,
     VALIDATION_INPUTS = 10, /* one input in ten */
@@ -66,32 +65,35 @@ fds_status fds__fit_default(const char *method, fds_params *params, fds_error *e
 
 /* ---- what follows from the parameters ---- */
 
-/* Leverage draws no coalition twice. */
-static size_t most_coalitions(fds_sampler sampler, size_t players) {
-    return sampler == FDS_SAMPLER_LEVERAGE && players < 32 ? ((size_t)1 << players) - 2
-                                                           : FDS__MAX_ROWS - 2;
-}
-
 static size_t even(size_t count) { return count / 2 * 2; }
 
-size_t fds__fit_coalitions(fds_sampler sampler, size_t players, size_t groups) {
-    size_t count = sampler == FDS_SAMPLER_GFDS_PLUS ? PER_GROUP * groups
-                   : sampler == FDS_SAMPLER_GFDS    ? PER_PLAYER_GFDS * players
-                                                    : PER_PLAYER * players;
-    return MAX(count, (size_t)LEAST_COALITIONS);
+static fds_status default_coalitions(const fds__fit_settings *s, const fds_problem *problem,
+                                     size_t groups, size_t *count, fds_error *err) {
+    const fds__utility_params utility = fds__fit_utility(s);
+    if (!is_grouped(s->sampler))
+        return fds__default_coalitions(problem, &utility, s->sampler, problem->input_count, count,
+                                       err);
+    *count = s->sampler == FDS_SAMPLER_GFDS_PLUS
+                 ? PER_GROUP * groups
+                 : PER_PLAYER_GFDS * fds_players_count(problem->players);
+    *count = MAX(*count, (size_t)LEAST_GROUPED);
+    return FDS_OK;
 }
 
-static void size_plan(fds__fit_settings *s, const fds_params *p, size_t players, size_t groups) {
-    size_t count =
-        p->coalitions ? (size_t)p->coalitions : fds__fit_coalitions(s->sampler, players, groups);
+static fds_status size_plan(fds__fit_settings *s, const fds_params *p, const fds_problem *problem,
+                            size_t groups, fds_error *err) {
+    size_t count = (size_t)p->coalitions;
+    if (!count)
+        TRY(default_coalitions(s, problem, groups, &count, err));
     size_t validation = even(MAX(count / VALIDATION_SHARE, (size_t)LEAST_VALIDATION));
-    size_t most = most_coalitions(s->sampler, players);
+    size_t most = fds__most_coalitions(s->sampler, fds_players_count(problem->players));
     if (count + validation > most) { /* a small game: all coalitions, a twentieth for validation */
         validation = even(MAX(most / VALIDATION_SHARE, (size_t)2));
         count = most > validation ? MIN(count, most - validation) : 0;
     }
     s->coalitions = count;
     s->validation_coalitions = validation;
+    return FDS_OK;
 }
 
 static void settle_explainer(fds__fit_settings *s, const fds_params *p, int at) {
@@ -266,7 +268,7 @@ fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
                            const fds_groups *groups, fds__fit_settings *s, fds_error *err) {
     size_t players = fds_players_count(problem->players);
     assert(!groups || fds_groups_players(groups) == players);
-    size_plan(s, params, players, groups ? fds_groups_count(groups) : 0);
+    TRY(size_plan(s, params, problem, groups ? fds_groups_count(groups) : 0, err));
     if (s->coalitions < 2)
         return fds__fail(
             err, FDS_ERR_USAGE,

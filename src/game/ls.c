@@ -15,19 +15,19 @@ fds_status fds_least_squares_check(const fds_plan *plan, const fds_ls_params *pa
     if (plan->is_exact)
         return fds__fail(err, FDS_ERR_USAGE, "least squares need a plan of sampled coalitions");
     assert(plan->players > 1); /* fds_plan_sample has checked that */
-    if ((int)params->adjust < FDS_ADJUST_NONE || params->adjust > FDS_ADJUST_COUNTS)
+    if ((int)params->adjust < FDS_ADJUST_NONE || params->adjust > FDS_ADJUST_CONTROL)
         return fds__fail(err, FDS_ERR_USAGE, "there is no adjustment number %d, only 0 to %d",
-                         (int)params->adjust, FDS_ADJUST_COUNTS);
+                         (int)params->adjust, FDS_ADJUST_CONTROL);
     if (params->groups && fds_groups_players(params->groups) != plan->players)
         return fds__fail(err, FDS_ERR_SHAPE, "the groups are of %zu players, the plan of %zu",
                          fds_groups_players(params->groups), plan->players);
-    if (plan->groups && params->adjust == FDS_ADJUST_COUNTS)
+    if (plan->groups && fds__ls_with_fit(params->adjust))
         return fds__fail(err, FDS_ERR_USAGE,
                          "counts of groups do not apply where whole groups are players: choose "
                          "plain or shrunk least squares");
     size_t features;
-    return fds__design_count(plan, fds__ls_groups(plan, params),
-                             params->adjust == FDS_ADJUST_COUNTS, &features, err);
+    return fds__design_count(plan, fds__ls_groups(plan, params), fds__ls_with_fit(params->adjust),
+                             &features, err);
 }
 
 static fds_status check_rows(const fds_rows *rows, const fds_ls_params *params, fds_error *err) {
@@ -41,7 +41,7 @@ static fds_status check_rows(const fds_rows *rows, const fds_ls_params *params, 
 
 uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *params, size_t columns,
                                   unsigned threads) {
-    bool with_fit = params->adjust == FDS_ADJUST_COUNTS;
+    bool with_fit = fds__ls_with_fit(params->adjust);
     uint64_t n = plan->players, pairs = plan->rows / (plan->is_paired ? 2 : 1);
     size_t f = 0;
     if (fds__design_count(plan, fds__ls_groups(plan, params), with_fit, &f, NULL) != FDS_OK)

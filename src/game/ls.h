@@ -5,6 +5,7 @@
  *   ls_design.c  rows of the regression from coalitions
  *   ls_solver.c  the normal equations with the efficiency constraint, solved once for all columns
  *   ls_choose.c  how strongly to shrink, chosen by leaving pairs out
+ *   ls_rest.c    how strongly to shrink what the fitted game leaves, chosen by an estimate of the risk
  *   ls_parts.c   everything that does not depend on the columns
  *   ls_columns.c values and errors of the columns, in chunks
  *   ls_noise.c   values whose differences are mostly noise, drawn towards the mean of their group
@@ -17,7 +18,7 @@
  *   constraint nothing else of a pair depends on phi. In a plan without pairs each coalition
  *   counts as one, with D = f(s) and U = v(s) - v(0).
  *
- * The model of FDS_ADJUST_COUNTS. g(s) = s'b + sum_j h_j(s) approximates v, where each h_j is a
+ * The model of FDS_ADJUST_COUNTS and FDS_ADJUST_CONTROL. g(s) = s'b + sum_j h_j(s) approximates v, where each h_j is a
  * step function of the number of members of one group, or of all players, in s. The Shapley values
  * of g are known: b_i, and for a step over a group of k players 1/k for each member. So phi(v) =
  * phi(g) + phi(v - g), and shrunk least squares with the Shapley kernel's weights give the last
@@ -119,6 +120,11 @@ void fds__solver_leverage(const fds__solver *solver, const double *d, size_t cou
 void fds__solver_apply(const fds__solver *solver, const double *b, const double *total,
                        size_t width, double *theta);
 
+/* Whether a game g is fitted first. */
+static inline bool fds__ls_with_fit(fds_adjust adjust) {
+    return adjust == FDS_ADJUST_COUNTS || adjust == FDS_ADJUST_CONTROL;
+}
+
 typedef struct fds__ls_choice {
     fds__penalty fit, rest; /* of g, and of v - g */
     double control, explained;
@@ -127,6 +133,23 @@ typedef struct fds__ls_choice {
 fds_status fds__ls_choose(const fds__design *design, const fds__gram *gram, const fds_rows *rows,
                           const fds_ls_params *params, unsigned threads, fds__ls_choice *out,
                           fds_error *err);
+
+/* ---- ls_rest.c ---- */
+
+/* What the fitted game leaves, on the first L pairs and C columns of a sample. */
+typedef struct fds__ls_rest {
+    const fds__design *design;
+    const fds__solver *fit;
+    const double *kernel, *cross; /* (n, n), (n, F): as in fds__gram */
+    size_t pairs, columns;
+    const double *rows; /* (L, F): D */
+    double *errors;     /* (L, C): U - D theta; it is overwritten */
+    const double *b;    /* (n, C): Z'W(U - D theta) over all pairs */
+} fds__ls_rest;
+
+/* are_few: of coalitions, so that a ridge is needed. */
+fds_status fds__ls_choose_rest(const fds__ls_rest *rest, bool are_few, unsigned threads,
+                               fds__penalty *out, fds_error *err);
 
 /* ---- ls_parts.c ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How strongly to shrink, and which share of a surrogate game to subtract: the choice that best
- * predicts coalitions that the fit has not seen.
+ * predicts coalitions that the fit has not seen. What the fitted game leaves: ls_rest.c.
  *
  * Each pair is left out in turn. Least squares need no second fit for that: the pair's error is
  * then e / (1 - leverage). It counts by the share of coalitions of its size that are unseen. A
@@ -12,7 +12,6 @@
 #include <string.h>
 
 static const double fit_strengths[] = {0, 1, 2, 5, 10, 20, 40, 80, 160, 320, 1280};
-static const double rest_strengths[] = {0, 10, 30, 100, 300, 1000};
 static const double ridge_strengths[] = {0.01, 0.1, 1, 3, 10, 30, 100};
 enum { RUNS = 16, RUN = FDS__LS_SAMPLE / RUNS, MOST_STRENGTHS = 11 };
 
@@ -220,7 +219,9 @@ static size_t list_candidates(const fds__design *d, fds_adjust adjust, fds__pena
             list[count++] = (fds__penalty){.ridge = ridge_strengths[i], .shrink = even};
         return count;
     }
-    for (size_t i = 0; i < sizeof fit_strengths / sizeof *fit_strengths; i++)
+    size_t strengths =
+        adjust == FDS_ADJUST_CONTROL ? 1 : sizeof fit_strengths / sizeof *fit_strengths;
+    for (size_t i = 0; i < strengths; i++)
         list[count++] = (fds__penalty){.shrink = fit_strengths[i]};
     return count;
 }
@@ -268,21 +269,25 @@ static fds_status choose_rest(search *s, const fds__gram *gram, sums *game, unsi
                               const stage *fit, fds__ls_choice *out, fds_error *err) {
     const fds__design *d = s->design;
     int n = (int)d->players, f = (int)d->features, w = (int)s->columns;
-    fds__penalty list[MOST_STRENGTHS];
-    size_t count = sizeof rest_strengths / sizeof *rest_strengths;
     OWNED double *theta = NULL, *errors = NULL;
-    double score;
-    for (size_t i = 0; i < count; i++)
-        list[i] = (fds__penalty){.ridge = are_few(d), .shrink = rest_strengths[i]};
+    fds__solver solver = {0};
     TRY(try_penalty(s, fit, out->fit, false, &theta, &errors, err));
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, w, f, -1, gram->cross, f, theta, w, 1,
                 game->kernel, w);
-    const stage rest = {.size = d->players,
-                        .gram = gram->kernel,
-                        .weights = d->kernel,
-                        .kept = errors,
-                        .b = game->kernel};
-    return choose_or_ridge(s, &rest, list, count, 1, threads, &out->rest, &score, err);
+    const fds__ls_rest rest = {.design = d,
+                               .fit = &solver,
+                               .kernel = gram->kernel,
+                               .cross = gram->cross,
+                               .pairs = s->left_out,
+                               .columns = s->columns,
+                               .rows = s->rows,
+                               .errors = errors,
+                               .b = game->kernel};
+    fds_status status = fds__solver_create(d, gram->mild, d->features, out->fit, &solver, err);
+    if (status == FDS_OK)
+        status = fds__ls_choose_rest(&rest, are_few(d), threads, &out->rest, err);
+    fds__solver_free(&solver);
+    return status;
 }
 
 /* The error of dividing v(1) - v(0) evenly, against which "explained" is measured. */
@@ -323,7 +328,11 @@ static fds_status choose_all(search *s, const fds__gram *gram, const fds_ls_para
         TRY(choose(s, &first, chosen, 1, 1, threads, chosen, &score, err));
     }
     out->explained = even > 0 ? 1 - score / even : 1;
-    return with_fit ? choose_rest(s, gram, game, threads, &first, out, err) : FDS_OK;
+    if (with_fit)
+        TRY(choose_rest(s, gram, game, threads, &first, out, err));
+    if (params->adjust == FDS_ADJUST_CONTROL)
+        out->rest.shrink = 0;
+    return FDS_OK;
 }
 
 fds_status fds__ls_choose(const fds__design *d, const fds__gram *gram, const fds_rows *rows,

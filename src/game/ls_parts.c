@@ -23,15 +23,12 @@ void fds__ls_add_fit(const fds__design *d, const double *theta, size_t width, do
     }
 }
 
-/* from_fit = (P - rest.q cross) fit.q, by which a pair influences the values through the fit. */
-static fds_status make_influence(fds__ls_parts *l, fds_error *err) {
+/* from_fit = (P - rest.q cross) fit.q, by which a pair influences the values through the fit; inner
+ * (n, F) = cross fit.q. */
+static fds_status make_influence(fds__ls_parts *l, const double *inner, fds_error *err) {
     const fds__design *d = &l->design;
     int n = (int)d->players, f = (int)d->features;
-    OWNED double *inner = NULL;
-    TRY(NEW(inner, d->players * d->features, err));
     TRY(NEW(l->from_fit, d->players * d->features, err));
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, f, f, 1, l->gram.cross, f, l->fit.q,
-                f, 0, inner, f);
     fds__ls_add_fit(d, l->fit.q, d->features, l->from_fit);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, f, n, -1, l->rest.q, n, inner, f, 1,
                 l->from_fit, f);
@@ -84,9 +81,13 @@ static fds_status make_bias(fds__ls_parts *l, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status make_leverage(fds__ls_parts *l, fds_error *err) {
+/* What a pair's own target adds to its prediction: through the fit, and through the rest, whose
+ * target then lacks the fit's part. inner (n, F) = cross fit.q. */
+static fds_status make_leverage(fds__ls_parts *l, const double *inner, fds_error *err) {
     const fds__design *d = &l->design;
-    OWNED double *rows = NULL, *scratch = NULL; /* (block, F) */
+    const int n = (int)d->players, f = (int)d->features;
+    OWNED double *rows = NULL, *scratch = NULL, *less = NULL; /* (block, F), (block, n) */
+    TRY(NEW(less, FDS__LS_BLOCK * d->players, err));
     TRY(NEW(rows, FDS__LS_BLOCK * d->features, err));
     TRY(NEW(scratch, FDS__LS_BLOCK * d->features, err));
     TRY(NEW(l->leverage, d->pairs, err));
@@ -99,6 +100,12 @@ static fds_status make_leverage(fds__ls_parts *l, fds_error *err) {
         TRY(fds__design_report(d, "leverage", first + count, start_s, err));
         if (!l->with_fit)
             continue;
+        /* scratch has z' rest.q */
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)count, n, f, 1, rows, f, inner, f,
+                    0, less, n);
+        for (size_t i = 0; i < count; i++)
+            l->leverage[first + i] -= d->mild[first + i] * cblas_ddot(n, scratch + i * d->players,
+                                                                      1, less + i * d->players, 1);
         fds__solver_leverage(&l->fit, rows, count, d->features, d->mild + first, scratch, of_fit);
         for (size_t i = 0; i < count; i++)
             l->leverage[first + i] += of_fit[i];
@@ -108,11 +115,12 @@ static fds_status make_leverage(fds__ls_parts *l, fds_error *err) {
 
 fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params,
                                const fds_events *events, fds__ls_parts *l, fds_error *err) {
-    l->with_fit = params->adjust == FDS_ADJUST_COUNTS;
+    l->with_fit = fds__ls_with_fit(params->adjust);
     TRY(fds__design_create(plan, fds__ls_groups(plan, params), l->with_fit, events, &l->design,
                            err));
     /* with fewer pairs, standard errors say too little */
-    l->with_prior = params->adjust != FDS_ADJUST_NONE && l->design.pairs >= 2 * l->design.players;
+    l->with_prior = (params->adjust == FDS_ADJUST_SHRINK || params->adjust == FDS_ADJUST_COUNTS) &&
+                    l->design.pairs >= 2 * l->design.players;
     return fds__gram_create(&l->design, &l->gram, err);
 }
 
@@ -125,9 +133,17 @@ fds_status fds__ls_parts_solve(fds__ls_parts *l, fds_error *err) {
 }
 
 fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err) {
-    TRY(make_leverage(l, err));
+    const fds__design *d = &l->design;
+    const int n = (int)d->players, f = (int)d->features;
+    OWNED double *inner = NULL;
+    if (l->with_fit) {
+        TRY(NEW(inner, d->players * d->features, err));
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, f, f, 1, l->gram.cross, f,
+                    l->fit.q, f, 0, inner, f);
+    }
+    TRY(make_leverage(l, inner, err));
     TRY(make_bias(l, err));
-    return l->with_fit ? make_influence(l, err) : FDS_OK;
+    return l->with_fit ? make_influence(l, inner, err) : FDS_OK;
 }
 
 void fds__ls_influence(const fds__ls_parts *l, size_t first, size_t count, double *rows,

@@ -60,7 +60,7 @@ static fds_status keep_blocks(fds__ls_parts *l, fds_error *err) {
 
 static fds_status prepare(fds__ls_prepared *p, const fds_plan *plan, const fds_ls_report *strengths,
                           fds_error *err) {
-    TRY(take_strengths(strengths, p->params.adjust == FDS_ADJUST_COUNTS, &p->parts.choice, err));
+    TRY(take_strengths(strengths, fds__ls_with_fit(p->params.adjust), &p->parts.choice, err));
     TRY(fds__ls_parts_begin(plan, &p->params, NULL, &p->parts, err));
     TRY(fds__ls_parts_solve(&p->parts, err));
     TRY(fds__ls_parts_errors(&p->parts, err));

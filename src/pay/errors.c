@@ -15,8 +15,10 @@
  *
  *     error of c_i = c / P * sqrt((1 - a_i)^2 u_i^2 + a_i^2 (B^2 + sum of u_j^2 over the others))
  *
- * What is misallocated is half the sum of |c_i - true c_i|; for normal errors the mean of each is
- * sqrt(2 / pi) times its standard error.
+ * What is misallocated is half the sum of |c_i - true c_i|. Its mean, for true values t_i that are
+ * normal around phi_i with standard deviation e_i: with signed, sqrt(2 / pi) times half the sum of the
+ * errors; with clip, half the sum of the means of |c p_i / P - c max(t_i, 0) / P'|, where P' is the mean
+ * of the sum of max(t_j, 0). P' is above P, because the truth too has values on either side of zero.
  *
  * evenly: no value is above zero, so the values do not say who is due the money. It may be any one of
  * the n payees: the error of c / n is then c sqrt(n - 1) / n, and c (1 - 1/n) is misallocated. */
@@ -37,6 +39,39 @@ static double clipped_variance(double value, double error) {
     double square =
         value > 0 ? below - a * density(a) + a * a * above : (1 + a * a) * below + a * density(a);
     return error * error * fmax(square, 0);
+}
+
+/* The mean of max(t, 0) for t normal around value. */
+static double clipped_mean(double value, double error) {
+    return error == 0 ? fmax(value, 0)
+                      : value * erfc(-value / error / sqrt(2)) / 2 + error * density(value / error);
+}
+
+/* The mean of |paid - max(t, 0)|, paid being 0 or more. */
+static double clipped_distance(double paid, double value, double error) {
+    if (error == 0)
+        return fabs(paid - fmax(value, 0));
+    double from = -value / error, to = (paid - value) / error;
+    double below = erfc(-from / sqrt(2)) / 2, between = erfc(-to / sqrt(2)) / 2 - below,
+           above = erfc(to / sqrt(2)) / 2; /* P(t < 0), P(0 < t < paid), P(t > paid) */
+    return paid * below + (paid - value) * (between - above) +
+           error * (2 * density(to) - density(from));
+}
+
+/* Of one unit of money. A share also depends on the errors of the others, through their sum. */
+static double misallocated_by_clip(const double *values, const double *errors, size_t count) {
+    double paid = 0, due = 0, all = 0, sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        paid += fmax(values[i], 0);
+        due += clipped_mean(values[i], errors[i]);
+        all += clipped_variance(values[i], errors[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        double part = fmax(values[i], 0) / paid, own = (1 - part) * errors[i];
+        double others = fmax(all - clipped_variance(values[i], errors[i]), 0);
+        sum += clipped_distance(part * due, values[i], sqrt(own * own + part * part * others));
+    }
+    return sum / due / 2;
 }
 
 /* Both of one unit of money. */
@@ -83,8 +118,10 @@ double fds__pay_errors(const double *values, const double *errors, size_t count,
         errors_of_signed(values, errors, count, out);
     else
         errors_of_clip(values, errors, count, out);
+    if (rule == FDS__PAY_RULE_CLIP || rule == FDS__PAY_RULE_CLIP_FOR_SIGNED)
+        misallocated = misallocated_by_clip(values, errors, count);
     for (size_t i = 0; i < count; i++) {
-        misallocated += rule == FDS__PAY_RULE_EVENLY ? 0 : MEAN_OF_NORMAL / 2 * out[i];
+        misallocated += rule == FDS__PAY_RULE_SIGNED ? MEAN_OF_NORMAL / 2 * out[i] : 0;
         out[i] *= (double)amount;
     }
     return misallocated * (double)amount;

@@ -141,29 +141,26 @@ static void write_utilities(const report_view *v) {
     }
 }
 
-/* The same, but training starts from the initial networks of other seeds. */
-static void write_other_seeds(const report_view *v) {
+/* The same, but training starts from the initial networks of other seeds. Returns how many tables
+ * there are; is_look: writes none. */
+static size_t fill_other_seeds(const report_view *v, bool is_look) {
     const json_t *list = report_at(v->data, "utilities");
     report_view view = *v;
+    size_t count = 0;
     view.list = report_lists[1];
     for (size_t u = 0; u < json_array_size(list); u++) {
         view.utility = report_text_of(json_array_get(list, u), "utility");
-        if (report_has_losses(&view))
+        if (!report_has_losses(&view))
+            continue;
+        count++;
+        if (!is_look)
             report_fill(&view, "losses");
     }
+    return count;
 }
 
-static bool has_other_seeds(const report_view *v) {
-    const json_t *list = report_at(v->data, "utilities");
-    report_view view = *v;
-    view.list = report_lists[1];
-    for (size_t u = 0; u < json_array_size(list); u++) {
-        view.utility = report_text_of(json_array_get(list, u), "utility");
-        if (report_has_losses(&view))
-            return true;
-    }
-    return false;
-}
+static void write_other_seeds(const report_view *v) { fill_other_seeds(v, false); }
+static bool has_other_seeds(const report_view *v) { return fill_other_seeds(v, true) > 0; }
 
 /* ---- what was found ---- */
 

@@ -4,6 +4,7 @@
 #include "utility/utility.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -99,6 +100,50 @@ fds_status fds__check_training(const fds_params *params, const char *kind, bool 
     return FDS_OK;
 }
 
+/* ---- how many coalitions ---- */
+
+/* Seconds in which one core trains a sub-model on half of the players' samples and asks it about the
+ * inputs. A model of the time, not a measurement, so that the same parameters give the same
+ * coalitions on every machine. */
+static fds_status sub_model_seconds(const fds_problem *problem, const fds__utility_params *params,
+                                    size_t inputs, double *seconds, fds_error *err) {
+    enum { CONVERGED = 60 };                        /* epochs until a sub-model has, about */
+    const double flops_per_s = 60e9, step_s = 2e-6; /* each mini-batch takes a little longer */
+    fds_train_params train;
+    fds_net *net;
+    TRY(fds__utility_training(params, &train, err));
+    TRY(fds_net_create(params->network, problem->train->shape, problem->train->classes, &net, err));
+    double epochs = train.converge ? CONVERGED : train.epochs;
+    double passes = epochs * (double)problem->sample_count / 2;
+    *seconds = (passes * (double)fds_net_flops_train(net) +
+                (double)inputs * (double)fds_net_flops_forward(net)) /
+                   flops_per_s +
+               passes / train.batch * step_s;
+    fds_net_free(net);
+    return FDS_OK;
+}
+
+size_t fds__most_coalitions(fds_sampler sampler, size_t players) {
+    return sampler == FDS_SAMPLER_LEVERAGE && players < 32 ? ((size_t)1 << players) - 2
+                                                           : FDS__MAX_ROWS - 2;
+}
+
+fds_status fds__default_coalitions(const fds_problem *problem, const fds__utility_params *params,
+                                   fds_sampler sampler, size_t inputs, size_t *count,
+                                   fds_error *err) {
+    enum { PER_PLAYER = 20, LEAST = 200, MOST_QUICK = 4096 };
+    const double quick_s = 60; /* of one core */
+    size_t players = fds_players_count(problem->players);
+    double seconds = INFINITY;
+    bool is_grouped = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
+    if (is_retrain(params->kind) && !is_grouped)
+        TRY(sub_model_seconds(problem, params, inputs, &seconds, err));
+    size_t quick = (size_t)MIN(quick_s / seconds, (double)MOST_QUICK) / 2 * 2;
+    size_t least = MAX(PER_PLAYER * players, (size_t)LEAST);
+    *count = MIN(MAX(least, quick), fds__most_coalitions(sampler, players));
+    return FDS_OK;
+}
+
 /* ---- groups ---- */
 
 bool fds__is_by_model(const char *by) {
@@ -125,14 +170,32 @@ static fds_status group_by_model(const char *number, const fds_problem *problem,
     return status;
 }
 
+const char *fds__group_by(const fds_problem *problem, const fds_params *params,
+                          fds_sampler sampler) {
+    bool are_players = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
+    if (params->group)
+        return params->group;
+    return fds__is_by_provider(problem, params) && !are_players ? "all" : "label";
+}
+
+/* One group of all players. */
+static fds_status group_all(size_t players, fds_groups **out, fds_error *err) {
+    static const char *const names[] = {"all"};
+    OWNED uint32_t *group_of = NULL;
+    TRY(NEW(group_of, players, err));
+    return fds_groups_create(group_of, players, names, out, err);
+}
+
 fds_status fds__groups_for(const fds_problem *problem, const char *by,
                            const fds__utility_params *params, const fds_events *events,
                            fds_groups **out, fds_error *err) {
-    static const char *const words[] = {"label", "provider", "model", NULL};
+    static const char *const words[] = {"label", "provider", "model", "all", NULL};
     char hint[FDS__HINT];
     if (problem->groups)
         return fds__groups_copy(problem->groups, out, err);
-    if (!by || strcmp(by, "label") == 0)
+    if (strcmp(by, "all") == 0)
+        return group_all(fds_players_count(problem->players), out, err);
+    if (strcmp(by, "label") == 0)
         return fds_groups_by_label(problem->train, problem->players, out, err);
     if (strcmp(by, "provider") == 0)
         return fds_groups_by_provider(problem->train, problem->players, out, err);
@@ -141,7 +204,7 @@ fds_status fds__groups_for(const fds_problem *problem, const char *by,
     fds_status status = fds_groups_read(by, problem->players, out, err);
     if (status == FDS_ERR_NOT_FOUND)
         return fds__fail(err, FDS_ERR_NOT_FOUND,
-                         "`group` must be label, provider, model, model:N or a file of lines "
+                         "`group` must be label, provider, model, model:N, all or a file of lines "
                          "PLAYER,GROUP; there is no file %.100s%s",
                          by, fds__hint(by, words, hint));
     return status;

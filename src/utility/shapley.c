@@ -9,8 +9,6 @@
 #include <string.h>
 
 enum {
-    PER_PLAYER = 20, /* coalitions, by default */
-    LEAST_COALITIONS = 200,
     SURROGATE_TIMES = 20,     /* as many coalitions for the surrogate's values */
     MOST_COALITIONS = 1 << 24 /* two days of sub-models, a gigabyte of plan */
 };
@@ -63,7 +61,8 @@ static fds_status read_sampler(job *j, fds_error *err) {
 
 fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
                             const char **name, const char **surrogate, fds_error *err) {
-    static const char *const words[] = {"none", "shrink", "counts", "kernel", "entk", NULL};
+    static const char *const words[] = {"none",   "shrink", "counts", "control",
+                                        "kernel", "entk",   NULL};
     bool is_grouped = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
     char hint[FDS__HINT];
     if (!text)
@@ -72,15 +71,16 @@ fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *a
                   strlen(text + 4) < 8 && strspn(text + 4, "0123456789") == strlen(text + 4);
     *name = text;
     *surrogate = is_knn || strcmp(text, "kernel") == 0 || strcmp(text, "entk") == 0 ? text : NULL;
-    *adjust = strcmp(text, "none") == 0     ? FDS_ADJUST_NONE
-              : strcmp(text, "shrink") == 0 ? FDS_ADJUST_SHRINK
-                                            : FDS_ADJUST_COUNTS;
+    *adjust = strcmp(text, "none") == 0      ? FDS_ADJUST_NONE
+              : strcmp(text, "shrink") == 0  ? FDS_ADJUST_SHRINK
+              : strcmp(text, "control") == 0 ? FDS_ADJUST_CONTROL
+                                             : FDS_ADJUST_COUNTS;
     if (*adjust == FDS_ADJUST_COUNTS && !*surrogate && strcmp(text, "counts") != 0)
         return fds__fail(
             err, FDS_ERR_USAGE,
-            "`adjust` must be none, shrink, counts, knn:K, kernel or entk (got %.60s)%s", text,
-            fds__hint(text, words, hint));
-    if (is_grouped && *adjust == FDS_ADJUST_COUNTS)
+            "`adjust` must be none, shrink, counts, control, knn:K, kernel or entk (got %.60s)%s",
+            text, fds__hint(text, words, hint));
+    if (is_grouped && *adjust >= FDS_ADJUST_COUNTS)
         return fds__fail(
             err, FDS_ERR_USAGE,
             "`adjust` %s does not apply where whole groups are players; use none or shrink", text);
@@ -150,19 +150,14 @@ static fds_status make_groups(job *j, fds_error *err) {
     if (!j->is_grouped && (j->is_exact || j->adjust == FDS_ADJUST_NONE))
         return FDS_OK;
     const fds__utility_params p = fds__utility_params_of(j->problem, j->params, j->game.kind);
-    TRY(fds__groups_for(j->problem, j->params->group, &p, j->events, &j->groups, err));
+    TRY(fds__groups_for(j->problem, fds__group_by(j->problem, j->params, j->sampler), &p, j->events,
+                        &j->groups, err));
     if (j->is_grouped && fds_groups_count(j->groups) == 1)
         return fds__fail(
             err, FDS_ERR_USAGE,
             "`sampler` %s needs two groups or more, and `group` %s makes one of all players",
-            fds__choice(j->params, sampler), j->params->group ? j->params->group : "label");
+            fds__choice(j->params, sampler), fds__group_by(j->problem, j->params, j->sampler));
     return FDS_OK;
-}
-
-/* How many coalitions a sampler can draw: leverage repeats none. */
-static size_t most_coalitions(const job *j) {
-    size_t n = players(j);
-    return j->sampler == FDS_SAMPLER_LEVERAGE && n < 32 ? ((size_t)1 << n) - 2 : SIZE_MAX;
 }
 
 static fds_status sample(const job *j, size_t count, fds_plan **out, fds_error *err) {
@@ -175,8 +170,10 @@ static fds_status sample_plans(job *j, fds_error *err) {
     if (n == 1)
         return fds__fail(err, FDS_ERR_USAGE,
                          "there is only one player, and nothing to sample: use `method` exact");
+    const fds__utility_params p = fds__utility_params_of(j->problem, j->params, j->game.kind);
     if (!count)
-        count = MIN(MAX(n * PER_PLAYER, (size_t)LEAST_COALITIONS), most_coalitions(j));
+        TRY(fds__default_coalitions(j->problem, &p, j->sampler, j->problem->test_count, &count,
+                                    err));
     fds_status status = sample(j, count, &j->plan, err);
     if (status == FDS_ERR_LIMIT && err)
         return fds__fail(err, status, "`coalitions` %zu: %s", count, err->text);
@@ -187,7 +184,7 @@ static fds_status sample_plans(job *j, fds_error *err) {
         return FDS_OK;
     /* plans of one seed are nested: the shorter plan's coalitions are among these */
     count = MIN(count * SURROGATE_TIMES, (size_t)MOST_COALITIONS);
-    return sample(j, MIN(count, most_coalitions(j)), &j->values_plan, err);
+    return sample(j, MIN(count, fds__most_coalitions(j->sampler, n)), &j->values_plan, err);
 }
 
 static fds_status make_plans(job *j, fds_error *err) {
@@ -349,8 +346,8 @@ static json_t *json_fit(const job *j) {
         return json_null();
     return json_pack("{s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:o}", "pairs", (json_int_t)r->pairs,
                      "features", (json_int_t)r->features, "is_complete",
-                     fds_plan_rows(j->plan) - 2 == most_coalitions(j), "explained",
-                     fds__json_real(r->explained), "shrink", fds__json_real(r->shrink),
+                     fds_plan_rows(j->plan) - 2 == fds__most_coalitions(j->sampler, players(j)),
+                     "explained", fds__json_real(r->explained), "shrink", fds__json_real(r->shrink),
                      "shrink_rest", fds__json_real(r->shrink_rest), "surrogate_share",
                      fds__json_real(r->control), "ridge", fds__json_real(r->ridge));
 }
@@ -369,7 +366,7 @@ static json_t *json_groups(const job *j) {
     if (!j->groups)
         return json_null();
     return json_pack("{s:o, s:I}", "by",
-                     fds__json_string(j->params->group ? j->params->group : "label"), "count",
+                     fds__json_string(fds__group_by(j->problem, j->params, j->sampler)), "count",
                      (json_int_t)fds_groups_count(j->groups));
 }
 

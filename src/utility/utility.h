@@ -228,8 +228,19 @@ fds_status fds__check_even(const fds_params *params, fds_sampler sampler, fds_er
 /* FDS_ERR_USAGE for parameters of training where no network is trained. */
 fds_status fds__check_training(const fds_params *params, const char *kind, bool has_network,
                                bool has_training, fds_error *err);
+/* How many coalitions a sampler can draw: leverage repeats none. */
+size_t fds__most_coalitions(fds_sampler sampler, size_t players);
+/* How many are drawn unless the caller says: 20 per player and, where sub-models that answer for so
+ * many inputs are quick to train, up to 4,096. */
+fds_status fds__default_coalitions(const fds_problem *problem, const fds__utility_params *params,
+                                   fds_sampler sampler, size_t inputs, size_t *count,
+                                   fds_error *err);
 bool fds__is_by_model(const char *by); /* "model" or "model:N" */
-/* The problem's groups, or groups by "label", "provider", "model", "model:N" or a file. */
+/* The parameter "group", or its default: one group of all where providers are the players, because
+ * their commonest label says little of them, unless groups are players; "label" otherwise. */
+const char *fds__group_by(const fds_problem *problem, const fds_params *params,
+                          fds_sampler sampler);
+/* The problem's groups, or groups by "label", "provider", "model", "model:N", "all" or a file. */
 fds_status fds__groups_for(const fds_problem *problem, const char *by,
                            const fds__utility_params *params, const fds_events *events,
                            fds_groups **out, fds_error *err);

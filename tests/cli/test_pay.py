@@ -169,7 +169,7 @@ def shares_have_errors():
         assert math.isclose(one["misallocated"], sum(errors) * math.sqrt(2 / math.pi) / 2)
     assert math.isclose(about["misallocated"], sum(one["misallocated"] for one in about["inputs"]))
     out, _ = pay("--index", "0..1", "--amount", "100")
-    assert f"up to about {about['misallocated'] / 2:.1f} of each 100 may be misallocated" in out
+    assert f"about {about['misallocated'] / 2:.1f} of each 100 are probably misallocated" in out
     best = about["inputs"][0]["shares"][0]
     assert re.search(rf"^   1 .* {best['amount']}  ± {best['amount_error']:.2f}$", out, re.M), out
     check_width(out.replace(the_run(), "run").replace(MNIST, "mnist"))

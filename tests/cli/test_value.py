@@ -236,7 +236,8 @@ def the_three_formats_say_the_same():
 
 @test
 def text_says_what_the_json_says():
-    args = ["value", MNIST, "--players", 30, "--test", 20, "--model", "logistic", "-o", "v.csv"]
+    args = ["value", MNIST, "--players", 30, "--test", 20, "--model", "logistic", "--coalitions", 600,
+            "-o", "v.csv"]
     out, err = fds(*args, "--top", 5)
     about = fds_json(*args)
     check_width(out.replace(MNIST, "mnist"))

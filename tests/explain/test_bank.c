@@ -59,12 +59,18 @@ static void fill(const subject *s, unsigned threads) {
     expect_ok(try_fill(s, s->plan, threads, NULL, &err), &err);
 }
 
+static fds__bank_file the_file(const subject *s) {
+    const char *text = s->value->text;
+    return (fds__bank_file){scratch_path("bank"), fds__utility_network(s->value),
+                            fds_checksum(text, strlen(text))};
+}
+
 static fds_status try_open(const subject *s, const fds_plan *plan, unsigned threads,
                            fds__bank **bank, fds_error *err) {
     fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = s->groups};
     fds_ls_report strengths = {.shrink = 5, .shrink_rest = 10};
-    return fds__bank_open(scratch_path("bank"), fds__utility_network(s->value), plan, &params,
-                          &strengths, threads, bank, err);
+    const fds__bank_file file = the_file(s);
+    return fds__bank_open(&file, plan, &params, &strengths, threads, bank, err);
 }
 
 static fds__bank *open_bank(const subject *s, unsigned threads) {
@@ -121,15 +127,14 @@ static void answers_are_those_of_least_squares_on_the_table(void **state) {
     uint32_t labels[INPUTS];
     some_labels(labels);
     fill(&s, 2);
-    for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
+    for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++) {
         fds_ls_params params = {.adjust = adjust, .groups = s.groups};
         double right[2][SIZE], got[2][SIZE];
         fds__bank *bank = NULL;
         fds_error err;
         fds_ls_report report = solve_table(&s, &params, labels, right[0], right[1]);
-        expect_ok(fds__bank_open(scratch_path("bank"), fds__utility_network(s.value), s.plan,
-                                 &params, &report, 2, &bank, &err),
-                  &err);
+        const fds__bank_file file = the_file(&s);
+        expect_ok(fds__bank_open(&file, s.plan, &params, &report, 2, &bank, &err), &err);
         expect_ok(fds__bank_explain(bank, s.value->data->inputs, labels, got[0], got[1], &err),
                   &err);
         double off = farthest(got[0], right[0], SIZE), off_error = farthest(got[1], right[1], SIZE);
@@ -386,6 +391,7 @@ static void other_files_are_told_apart(void **state) {
     fds_utility_free(other.value);
     params = smaller("retrain:4");
     other.value = make_value(&s.g, &params, 1);
+    expect_failure(try_open(&other, s.plan, 1, &bank, &err), FDS_ERR_USAGE, &err, "in another way");
     remove_table();
     expect_failure(try_fill(&other, s.plan, 1, NULL, &err), FDS_ERR_USAGE, &err, "in another way");
 

@@ -135,9 +135,8 @@ static void coalitions_follow_from_players(void **state) {
     (void)state;
     static const struct {
         const char *method;
-        size_t count; /* 20 a player, 10 a player, 10 a group but not below 100 */
-    } wanted[] = {
-        {"fds", 20 * PLAYERS}, {"afds", 20 * PLAYERS}, {"gfds", 10 * PLAYERS}, {"gfds+", 100}};
+        size_t count; /* sub-models are quick; 10 a player, 10 a group but not below 100 */
+    } wanted[] = {{"fds", 4096}, {"afds", 4096}, {"gfds", 10 * PLAYERS}, {"gfds+", 100}};
     for (size_t i = 0; i < COUNT(wanted); i++) {
         task t = task_make(wanted[i].method);
         t.params.coalitions = 0;

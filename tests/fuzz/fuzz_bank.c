@@ -49,8 +49,10 @@ static void ask(void) {
     double values[PLAYERS], errors[PLAYERS];
     fds__bank *bank = NULL;
     fds_error err = {0};
-    fds_status status = fds__bank_open(fuzz_path("bank"), fds__utility_network(game.value),
-                                       game.plan, &params, &strengths, 1, &bank, &err);
+    const char *text = game.value->text;
+    const fds__bank_file file = {fuzz_path("bank"), fds__utility_network(game.value),
+                                 fds_checksum(text, strlen(text))};
+    fds_status status = fds__bank_open(&file, game.plan, &params, &strengths, 1, &bank, &err);
     if (status == FDS_OK)
         status = fds__bank_explain(bank, &inputs, &label, values, errors, &err);
     if (status != FDS_OK && !err.text[0])

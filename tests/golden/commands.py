@@ -22,9 +22,11 @@ OLD_TO_NEW = {
 }
 
 # Least squares with --adjust shrink, counts and beyond: values are drawn towards the mean of their
-# group by what their errors say, and the fit itself shrinks less (docs/accuracy.md).
+# group by what their errors say, the fit itself shrinks less, and what it leaves is shrunk by an
+# estimate of the risk (docs/accuracy.md).
 LESS_NOISE = """
-    ls ls-lenet5 ls-cnn ls-kernel ls-paired ls-leverage ls-gfds ls-true ls-all-labels ls-more
+    ls ls-draw ls-predicted-global adjust-counts group-file value-retrain value-kernel value-entk
+    value-entk-2 value-entk-lenet5 ls-lenet5 ls-cnn ls-kernel ls-paired ls-leverage ls-gfds ls-true ls-all-labels ls-more
     adjust-shrink adjust-knn adjust-kernel adjust-entk group-provider group-model group-model-3
     value-retrain-3 value-retrain-sgd value-knn value-knn-model store-f16 ls-csv
     ls-csv-all-labels ls-json ls-csv-global ls-shops-all fit-fds-explain fit-fds-csv
