@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plays the game of fds in another program, written from docs/ alone, and compares the results.
 
-1. Sub-models: ten coalitions of a run (LeNet-5) and of two tables (MLP) are trained again in
-   PyTorch, from the exported initial network and in the order of docs/game.md. At least 99 % of all
-   probabilities must agree to 1e-4.
+1. Sub-models: ten coalitions of a run (LeNet-5) and of each of three tables (MLP, linear) are
+   trained again in PyTorch, from the exported initial network and in the order of docs/game.md. At
+   least 99 % of all probabilities must agree to 1e-4.
 2. Values: those of cs-shapley, and of tmc and exact under the utilities kernel and entk, are
    computed again as docs/baselines.md defines them. Each must agree to 1e-6.
 
@@ -115,6 +115,14 @@ def mlp_of_providers_trains_to_the_same_probabilities():
     fds("value", SHOPS, "--model", "mlp", "--players", "providers", "--coalitions", 200,
         "--utility", "retrain:10", "--table", "t")
     compare("mlp of shops", Game("t", read_shops()), "t", list(read_table("t")[1])[2:])
+
+
+@test
+def training_ends_where_the_loss_no_longer_falls():
+    """At a hundred times the usual learning rate a linear model runs out of patience."""
+    fds("value", SHOPS, "--model", "logistic", "--players", 60, "--lr", 0.01, "--coalitions", 200,
+        "--utility", "retrain", "--table", "t")
+    compare("logistic of shops", Game("t", read_shops()), "t", list(read_table("t")[1])[2:])
 
 
 # ---- utility functions: docs/baselines.md ----
