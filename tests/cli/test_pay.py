@@ -166,7 +166,10 @@ def shares_have_errors():
     for one in about["inputs"]:
         errors = [s["amount_error"] for s in one["shares"]]
         assert min(errors) > 0
-        assert math.isclose(one["misallocated"], sum(errors) * math.sqrt(2 / math.pi) / 2)
+        assert 0 < one["misallocated"] < 100
+    signed = pay_json("--index", "0", "--amount", "100", "--policy", "signed")["inputs"][0]
+    errors = sum(s["amount_error"] for s in signed["shares"])
+    assert math.isclose(signed["misallocated"], errors * math.sqrt(2 / math.pi) / 2)
     assert math.isclose(about["misallocated"], sum(one["misallocated"] for one in about["inputs"]))
     out, _ = pay("--index", "0..1", "--amount", "100")
     assert f"about {about['misallocated'] / 2:.1f} of each 100 are probably misallocated" in out
