@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Accuracy where the money is: the tables "Where the money goes" of docs/accuracy.md.
 
-Usage: bench/money.py BUILD_FOLDER [GAME...] [--truth M] [--tests N] [--coalitions M] [--work FOLDER]
+Usage: bench/money.py BUILD_FOLDER [GAME...] [--truth M] [--tests N] [--coalitions M] [--draws D] [--work FOLDER]
 
 A game is a set of pictures with 100 single pictures as players (mnist, fashion-mnist, cifar10), or one of
   digits            scikit-learn's 8x8 digits, 100 players
@@ -9,7 +9,9 @@ A game is a set of pictures with 100 single pictures as players (mnist, fashion-
   digit-providers   the 8x8 digits, divided among 20 providers of unequal size
   mnist-providers   MNIST, divided among 20 providers of 50 to 2,000 digits
 
-For each game `fds fit` runs with default settings, and answers for test samples that no model has seen.
+For each game `fds fit` runs with default settings, and answers for test samples that no model has seen. Where
+providers are the players it does so for D draws of the coalitions, of which the tables give the mean: one draw has the
+same errors in all predictions, whose greatest value is often that of the same provider.
 Beside the default answer: the bank of all sub-models, and least squares on the same coalitions, with
 --adjust counts and none. The truth is the mean of two estimates that shrink nothing (--adjust control), each on
 M coalitions that nothing else uses; half their difference is its own error. With 12 players it uses nearly
@@ -27,6 +29,7 @@ import argparse
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -86,24 +89,32 @@ class Game:
         if self.is_table and not os.path.exists(self.data):
             os.makedirs(self.data)
             make_tables(name, self.data, self.fds)
-        self.options = ["--players", "providers" if name.endswith("s") and name != "digits" else "100"]
+        self.by_provider = name.endswith("s") and name != "digits"
+        self.options = ["--players", "providers" if self.by_provider else "100"]
         self.run, self.report = self.fit(args.coalitions, "--keep-models")
         with open(os.path.join(self.run, "run.json"), encoding="utf-8") as file:
             record = json.load(file)
         self.count, self.coalitions = len(record["players"]), record["coalitions"]["count"]
         tests = args.tests or (TESTS if self.is_table else 200)
         self.index = f"0..{tests - 1}"
+        self.draws = range(args.draws if self.by_provider else 1)
+        self.answered = {0: self.run}  # by draw: the run with default settings
+        for draw in self.draws[1:]:
+            self.answered[draw] = self.fit(args.coalitions, "--keep-models", "--draw", str(draw))[0]
 
     def call(self, *command):
         print("#", " ".join(command), file=sys.stderr, flush=True)
         return subprocess.run([self.fds, *command, "--quiet"], check=True, text=True, stdout=subprocess.PIPE).stdout
 
-    def fit(self, coalitions, *options):
-        """(the run, its report)"""
+    def fit(self, coalitions, *options, like=None):
+        """(the run, its report). like: a run of the same sub-models, which are not trained again."""
         if coalitions:
             options = (*options, "--coalitions", str(coalitions))
         name = "-".join(["run", *options]).replace("--", "")
         run = os.path.join(self.folder, name)
+        if like and not os.path.exists(run):
+            shutil.copytree(os.path.join(like, "utilities"), os.path.join(run, "utilities"))
+            shutil.copy(os.path.join(like, "models.bank"), run)
         return run, json.loads(self.call("fit", self.data, *self.options, *options, "-o", run, "--json"))
 
     def explain(self, run, *options):
@@ -116,7 +127,8 @@ class Game:
         networks of tables: by a bank, because the inputs that a fit takes from the players are no players."""
         how = ["--draw", str(draw), "--adjust", adjust]
         if self.is_table:
-            return self.explain(self.fit(coalitions, "--explainer", "bank", *how)[0])
+            like = self.answered.get(draw)
+            return self.explain(self.fit(coalitions, "--explainer", "bank", *how, like=like)[0])
         path = os.path.join(self.folder, f"{coalitions}.{draw}.{adjust}.npy")
         self.call("value", self.data, *self.options, "--index", self.index, "--utility", "retrain", *how,
                   "--coalitions", str(coalitions), "--table", os.path.join(self.folder, "truth.table"), "-o", path)
@@ -130,7 +142,8 @@ class Game:
 
 
 def correlations(a, b):
-    return np.array([np.corrcoef(x, y)[0, 1] for x, y in zip(a, b)])
+    """Of each prediction; values that are all alike correlate with nothing."""
+    return np.array([np.corrcoef(x, y)[0, 1] if x.std() > 0 else 0 for x, y in zip(a, b)])
 
 
 def money(values):
@@ -169,19 +182,30 @@ def latency(build, game):
     return f" One answer takes {out.split()[0]} ms (p50, one thread)."
 
 
+def expected(game):
+    """What `fds pay` expects to be misallocated by the default answer, of 100."""
+    about = json.loads(game.call("pay", game.run, "--index", game.index, "--amount", "100", "--summary", "--json"))
+    return 100 * about["misallocated"] / float(about["total_amount"])
+
+
 def measure(args, name):
     game = Game(args, name)
     coalitions = min(args.truth, 2 ** min(game.count, 40) - 2)
     truth, truth_errors, halves = game.truth(coalitions)
-    answers = {"default: " + game.report["explainer"]: game.explain(game.run)}
+    over = lambda answer: np.concatenate([answer(draw) for draw in game.draws], axis=1)
+    answers = {"default: " + game.report["explainer"]: over(lambda draw: game.explain(game.answered[draw]))}
     if game.report["explainer"] != "bank":
-        answers["bank"] = game.explain(game.run, "--by", "bank")
+        answers["bank"] = over(lambda draw: game.explain(game.answered[draw], "--by", "bank"))
     for adjust in ("counts", "none"):
-        answers[f"least squares, `{adjust}`"] = game.estimate(game.coalitions, 0, adjust)
-    print(f"\n**{name}**: {game.count} players, {game.coalitions:,} coalitions, {len(truth)} test samples, truth from "
-          f"twice {coalitions:,}. The fit took {game.report['seconds']['total']:.0f} s.{latency(args.build, game)}\n")
+        count = args.coalitions if game.is_table else game.coalitions  # a table's run has them by default
+        answers[f"least squares, `{adjust}`"] = over(lambda draw: game.estimate(count, draw, adjust))
+    draws = f"{len(game.draws)} draws, " if len(game.draws) > 1 else ""
+    print(f"\n**{name}**: {game.count} players, {game.coalitions:,} coalitions, {draws}{len(truth)} test samples, truth "
+          f"from twice {coalitions:,}. The fit took {game.report['seconds']['total']:.0f} s.{latency(args.build, game)} "
+          f"`fds pay` expects {expected(game):.1f} of 100 to be misallocated.\n")
     print("| answer | correlation | worst 5 % | misallocated, of 100 | worst | error of the top player (rms) |\n"
           "| --- | --- | --- | --- | --- | --- |")
+    truth, truth_errors = (np.tile(x, (len(game.draws), 1)) for x in (truth, truth_errors))
     for key, found in answers.items():
         accuracy_row(key, found[0], truth)
     print(f"| the truth's own error | {1 - (1 - correlations(*halves).mean()) / 4:.3f} |  | "
@@ -200,6 +224,7 @@ def main():
     parser.add_argument("--truth", type=int, default=12000, help="coalitions of each of the two estimates")
     parser.add_argument("--tests", type=int, help="test samples [200; of a table 150]")
     parser.add_argument("--coalitions", type=int, help="of the fit; default: 20 per player")
+    parser.add_argument("--draws", type=int, default=8, help="draws of the coalitions, with providers as players [8]")
     parser.add_argument("--work", default="build-bench/money", help="keeps runs and tables")
     args = parser.parse_args()
     for name in args.games or DEFAULTS:

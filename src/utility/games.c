@@ -132,7 +132,7 @@ fds_status fds__default_coalitions(const fds_problem *problem, const fds__utilit
                                    fds_sampler sampler, size_t inputs, size_t *count,
                                    fds_error *err) {
     enum { PER_PLAYER = 20, LEAST = 200, MOST_QUICK = 4096 };
-    const double quick_s = 60; /* of one core */
+    const double quick_s = 36; /* of one core */
     size_t players = fds_players_count(problem->players);
     double seconds = INFINITY;
     bool is_grouped = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
