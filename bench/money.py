@@ -9,20 +9,19 @@ A game is a set of pictures with 100 single pictures as players (mnist, fashion-
   digit-providers   the 8x8 digits, divided among 20 providers of unequal size
   mnist-providers   MNIST, divided among 20 providers of 50 to 2,000 digits
 
-For each game `fds fit` runs with default settings, and answers for test samples that no model has seen. Where
-providers are the players it does so for D draws of the coalitions, of which the tables give the mean: one draw has the
-same errors in all predictions, whose greatest value is often that of the same provider.
+For each game `fds fit` runs with default settings, and answers for test samples that no model has seen. For tables
+it does so with D draws of the coalitions, and the results have the mean over them: one draw has the same errors in all
+predictions, whose greatest value is often that of the same player.
 Beside the default answer: the bank of all sub-models, and least squares on the same coalitions, with
 --adjust counts and none. The truth is the mean of two estimates that shrink nothing (--adjust control), each on
-M coalitions that nothing else uses; half their difference is its own error. With 12 players it uses nearly
-all coalitions.
+M coalitions drawn apart from the others; half their difference is its own error. With 12 players each has
+nearly all coalitions.
 
   misallocated   of each 100 paid by the policy clip, what goes elsewhere than by the truth
   covered        how often value +- 1.96 errors holds the truth, whose error is added in quadrature, for
                  tenths of the values by size, the smallest first, and for the greatest value of each
-                 prediction. What is shrunk is counted by the value that is stated, which is what its
-                 errors are about; plain least squares by the true value. (Of an estimate without bias,
-                 those that are stated as large are often those whose error is large.)
+                 prediction. Size is that of the stated value; for plain least squares, that of the true
+                 value. (Without shrinkage, many values are stated as large because their error is.)
 Tables of sub-models stay in the work folder: an interrupted run resumes. Prints Markdown.
 """
 import argparse
@@ -39,6 +38,7 @@ import digits
 
 Z95 = 1.96
 TESTS = 150  # of a table
+TRUTH_DRAWS = (7, 8)
 PICTURES = ("mnist", "fashion-mnist", "cifar10")
 GAMES = (*PICTURES, "digits", "hospitals", "digit-providers", "mnist-providers")
 DEFAULTS = ("mnist", "digits", "hospitals", "digit-providers")
@@ -89,15 +89,14 @@ class Game:
         if self.is_table and not os.path.exists(self.data):
             os.makedirs(self.data)
             make_tables(name, self.data, self.fds)
-        self.by_provider = name.endswith("s") and name != "digits"
-        self.options = ["--players", "providers" if self.by_provider else "100"]
+        self.options = ["--players", "providers" if name.endswith("s") and name != "digits" else "100"]
         self.run, self.report = self.fit(args.coalitions, "--keep-models")
         with open(os.path.join(self.run, "run.json"), encoding="utf-8") as file:
             record = json.load(file)
         self.count, self.coalitions = len(record["players"]), record["coalitions"]["count"]
         tests = args.tests or (TESTS if self.is_table else 200)
         self.index = f"0..{tests - 1}"
-        self.draws = range(args.draws if self.by_provider else 1)
+        self.draws = [0, *range(11, 10 + args.draws)] if self.is_table else [0]
         self.answered = {0: self.run}  # by draw: the run with default settings
         for draw in self.draws[1:]:
             self.answered[draw] = self.fit(args.coalitions, "--keep-models", "--draw", str(draw))[0]
@@ -136,7 +135,7 @@ class Game:
 
     def truth(self, coalitions):
         """(values, their standard errors, the two estimates)."""
-        halves = [self.estimate(coalitions, draw, "control") for draw in (7, 8)]
+        halves = [self.estimate(coalitions, draw, "control") for draw in TRUTH_DRAWS]
         return ((halves[0][0] + halves[1][0]) / 2, np.hypot(halves[0][1], halves[1][1]) / 2,
                 (halves[0][0], halves[1][0]))
 
@@ -183,7 +182,7 @@ def latency(build, game):
 
 
 def expected(game):
-    """What `fds pay` expects to be misallocated by the default answer, of 100."""
+    """What `fds pay` expects to be misallocated by the default answer (the first draw), of 100."""
     about = json.loads(game.call("pay", game.run, "--index", game.index, "--amount", "100", "--summary", "--json"))
     return 100 * about["misallocated"] / float(about["total_amount"])
 
@@ -223,8 +222,8 @@ def main():
     parser.add_argument("games", nargs="*", metavar="GAME", help=", ".join(GAMES))
     parser.add_argument("--truth", type=int, default=12000, help="coalitions of each of the two estimates")
     parser.add_argument("--tests", type=int, help="test samples [200; of a table 150]")
-    parser.add_argument("--coalitions", type=int, help="of the fit; default: 20 per player")
-    parser.add_argument("--draws", type=int, default=8, help="draws of the coalitions, with providers as players [8]")
+    parser.add_argument("--coalitions", type=int, help="of the fit [the default of fds fit]")
+    parser.add_argument("--draws", type=int, default=8, help="draws of the coalitions of a table [8]")
     parser.add_argument("--work", default="build-bench/money", help="keeps runs and tables")
     args = parser.parse_args()
     for name in args.games or DEFAULTS:

@@ -215,9 +215,9 @@ FDS_API fds_status fds_exact(const fds_plan *plan, const fds_rows *rows, unsigne
  *   FDS_ADJUST_SHRINK   and values are shrunk towards the mean of their group
  *   FDS_ADJUST_COUNTS   and a fitted game of known values is a control variate: functions of how
  *                       many members of each group, and how many players, a coalition has
- *   FDS_ADJUST_CONTROL  the same control variate, but nothing is shrunk: for comparisons, because
- *                       the errors of other estimates are not in it
- * The coalitions themselves choose how strongly. */
+ *   FDS_ADJUST_CONTROL  the same control variate, and nothing is shrunk: a reference to compare
+ *                       estimates with
+ * How strongly is estimated from the coalitions. */
 typedef enum fds_adjust {
     FDS_ADJUST_NONE,
     FDS_ADJUST_SHRINK,

@@ -446,10 +446,12 @@ static fds_status read_members(const char *path, fds__run_record *r, fds_error *
     r->settings.utility.train.seed = (uint64_t)whole_at(json_object_get(json, "utility"), "seed");
     if (!r->info.method || !r->info.explainer || !read_data(json, &r->info) ||
         !read_players(json, &r->info) || !read_coalitions(json, &r->settings) ||
-        r->threads > MOST_THREADS)
-        return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: data, players, coalitions, threads or explainer are missing or wrong",
-                         path);
+        !json_is_object(json_object_get(json, "utility")) || r->threads > MOST_THREADS)
+        return fds__fail(
+            err, FDS_ERR_FORMAT,
+            "%s: data, players, utility, coalitions, threads or explainer are missing or "
+            "wrong",
+            path);
     if (!json_object_get(json, "results"))
         return fds__fail(
             err, FDS_ERR_USAGE,

@@ -56,7 +56,12 @@ uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *par
     uint64_t choosing = f * f + (f + left_out) * sample + f * left_out;
     uint64_t solving = FDS__LS_BLOCK * (f + 2 * width + n) + (2 * f + 4 * n) * width;
     uint64_t sums = (f + n + left_out) * sample * (params->control ? 2 : 1) + left_out * f;
-    return sizeof(double) * (fixed + sums + workers * MAX(choosing, solving) + 4 * pairs);
+    /* choosing the shrinkage of the rest: what all strengths share, and each worker's */
+    uint64_t risk = f * sample + left_out * sample + f * f + n * n + 3 * n * left_out + n * sample;
+    uint64_t each = n * left_out + n * sample + n * n;
+    uint64_t rest = with_fit ? risk + MAX(2 * left_out * f, MIN(workers, (uint64_t)6) * each) : 0;
+    uint64_t most = MAX(workers * MAX(choosing, solving), rest);
+    return sizeof(double) * (fixed + sums + most + 4 * pairs);
 }
 
 static fds_status run(fds__ls_parts *parts, const fds_plan *plan, const fds_rows *rows,

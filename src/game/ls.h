@@ -5,7 +5,7 @@
  *   ls_design.c  rows of the regression from coalitions
  *   ls_solver.c  the normal equations with the efficiency constraint, solved once for all columns
  *   ls_choose.c  how strongly to shrink, chosen by leaving pairs out
- *   ls_rest.c    how strongly to shrink what the fitted game leaves, chosen by an estimate of the risk
+ *   ls_rest.c    how strongly to shrink what the fitted game leaves, chosen by its risk
  *   ls_parts.c   everything that does not depend on the columns
  *   ls_columns.c values and errors of the columns, in chunks
  *   ls_noise.c   values whose differences are mostly noise, drawn towards the mean of their group
@@ -18,7 +18,7 @@
  *   constraint nothing else of a pair depends on phi. In a plan without pairs each coalition
  *   counts as one, with D = f(s) and U = v(s) - v(0).
  *
- * The model of FDS_ADJUST_COUNTS and FDS_ADJUST_CONTROL. g(s) = s'b + sum_j h_j(s) approximates v, where each h_j is a
+ * The model of FDS_ADJUST_COUNTS and _CONTROL. g(s) = s'b + sum_j h_j(s) approximates v, where each h_j is a
  * step function of the number of members of one group, or of all players, in s. The Shapley values
  * of g are known: b_i, and for a step over a group of k players 1/k for each member. So phi(v) =
  * phi(g) + phi(v - g), and shrunk least squares with the Shapley kernel's weights give the last
@@ -147,9 +147,9 @@ typedef struct fds__ls_rest {
     const double *b;    /* (n, C): Z'W(U - D theta) over all pairs */
 } fds__ls_rest;
 
-/* are_few: of coalitions, so that a ridge is needed. */
-fds_status fds__ls_choose_rest(const fds__ls_rest *rest, bool are_few, unsigned threads,
-                               fds__penalty *out, fds_error *err);
+/* are_few: coalitions, so that a ridge is needed; is_shrunk: otherwise the strength is 0. */
+fds_status fds__ls_choose_rest(const fds__ls_rest *rest, bool are_few, bool is_shrunk,
+                               unsigned threads, fds__penalty *out, fds_error *err);
 
 /* ---- ls_parts.c ---- */
 

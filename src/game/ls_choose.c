@@ -265,27 +265,32 @@ static void subtract(const search *s, sums *game, const sums *surrogate, double 
 }
 
 /* How strongly to shrink what the fitted game leaves. */
-static fds_status choose_rest(search *s, const fds__gram *gram, sums *game, unsigned threads,
-                              const stage *fit, fds__ls_choice *out, fds_error *err) {
+static fds_status choose_rest(const search *s, const fds__gram *gram, sums *game, unsigned threads,
+                              const stage *fit, bool is_shrunk, fds__ls_choice *out,
+                              fds_error *err) {
     const fds__design *d = s->design;
-    int n = (int)d->players, f = (int)d->features, w = (int)s->columns;
+    const size_t n = d->players, f = d->features, w = s->columns;
     OWNED double *theta = NULL, *errors = NULL;
     fds__solver solver = {0};
-    TRY(try_penalty(s, fit, out->fit, false, &theta, &errors, err));
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, w, f, -1, gram->cross, f, theta, w, 1,
-                game->kernel, w);
-    const fds__ls_rest rest = {.design = d,
-                               .fit = &solver,
-                               .kernel = gram->kernel,
-                               .cross = gram->cross,
-                               .pairs = s->left_out,
-                               .columns = s->columns,
-                               .rows = s->rows,
-                               .errors = errors,
-                               .b = game->kernel};
-    fds_status status = fds__solver_create(d, gram->mild, d->features, out->fit, &solver, err);
-    if (status == FDS_OK)
-        status = fds__ls_choose_rest(&rest, are_few(d), threads, &out->rest, err);
+    TRY(NEW(theta, f * w, err));
+    TRY(NEW(errors, s->left_out * w, err));
+    fds_status status = fds__solver_create(d, gram->mild, f, out->fit, &solver, err);
+    if (status == FDS_OK) {
+        fds__solver_apply(&solver, fit->b, fit->total, w, theta);
+        stage_errors(s, fit, &solver, theta, false, NULL, NULL, errors);
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)w, (int)f, -1,
+                    gram->cross, (int)f, theta, (int)w, 1, game->kernel, (int)w);
+        const fds__ls_rest rest = {.design = d,
+                                   .fit = &solver,
+                                   .kernel = gram->kernel,
+                                   .cross = gram->cross,
+                                   .pairs = s->left_out,
+                                   .columns = w,
+                                   .rows = s->rows,
+                                   .errors = errors,
+                                   .b = game->kernel};
+        status = fds__ls_choose_rest(&rest, are_few(d), is_shrunk, threads, &out->rest, err);
+    }
     fds__solver_free(&solver);
     return status;
 }
@@ -328,11 +333,9 @@ static fds_status choose_all(search *s, const fds__gram *gram, const fds_ls_para
         TRY(choose(s, &first, chosen, 1, 1, threads, chosen, &score, err));
     }
     out->explained = even > 0 ? 1 - score / even : 1;
-    if (with_fit)
-        TRY(choose_rest(s, gram, game, threads, &first, out, err));
-    if (params->adjust == FDS_ADJUST_CONTROL)
-        out->rest.shrink = 0;
-    return FDS_OK;
+    return with_fit ? choose_rest(s, gram, game, threads, &first,
+                                  params->adjust != FDS_ADJUST_CONTROL, out, err)
+                    : FDS_OK;
 }
 
 fds_status fds__ls_choose(const fds__design *d, const fds__gram *gram, const fds_rows *rows,

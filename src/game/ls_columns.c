@@ -144,7 +144,7 @@ static fds_status sum_errors(ls *l, scratch *t, unsigned worker, size_t column, 
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, b, w, f, -1, design, f, t->theta, w,
                     1, t->u, w);
         for (size_t i = 0; i < count; i++) {
-            /* both fits are shrunk, so a value never depends on one pair alone */
+            /* a value hardly depends on one pair alone; if it does, this keeps it finite */
             double rest = MAX(1 - l->parts->leverage[first + i], 0.1);
             double share = d->unseen[first + i] / (rest * rest);
             for (size_t c = 0; c < width; c++)

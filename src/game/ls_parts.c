@@ -87,7 +87,7 @@ static fds_status make_leverage(fds__ls_parts *l, const double *inner, fds_error
     const fds__design *d = &l->design;
     const int n = (int)d->players, f = (int)d->features;
     OWNED double *rows = NULL, *scratch = NULL, *less = NULL; /* (block, F), (block, n) */
-    TRY(NEW(less, FDS__LS_BLOCK * d->players, err));
+    TRY(NEW(less, l->with_fit ? FDS__LS_BLOCK * d->players : 1, err));
     TRY(NEW(rows, FDS__LS_BLOCK * d->features, err));
     TRY(NEW(scratch, FDS__LS_BLOCK * d->features, err));
     TRY(NEW(l->leverage, d->pairs, err));

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How strongly to shrink what the fitted game g leaves, v - g: the strength of the least risk.
  *
- * The values are phi_l = P theta + Q_l b, with b = Z'W(U - D theta), and Q_l the solver of strength l.
- * Without shrinkage, l = 0, they have no bias, so that the risk of another strength, its expected
- * squared error, can be estimated by its distance from them (Stein):
+ * The values are phi_l = P theta + Q_l b, with b = Z'W(U - D theta), and Q_l the solver of strength
+ * l. Without shrinkage, l = 0, they have no bias (but for a ridge, where coalitions are few), so that
+ * the risk of another strength, its expected squared error, can be estimated by its distance from
+ * them (Stein):
  *
  *     risk(l) = |phi_l - phi_0|^2 + sum_i (2 a_l,i . a_0,i - |a_0,i|^2) e_i^2
  *
- * where a_l,i is the influence of pair i on the values, and e_i its error left out of the fit, squared
- * and times the share of unseen coalitions of its size. Where all coalitions are known the errors
- * count nothing, and nothing is shrunk. (Held-out coalitions cannot choose: they are mostly of middle
- * sizes, whose prediction says little about the small and large ones that decide the values.) */
+ * where a_l,i is the influence of pair i on the values, and e_i^2 the squared error of pair i when it
+ * is left out, times the share of unseen coalitions of its size. Where all coalitions are known the
+ * errors count nothing, and nothing is shrunk. (Held-out coalitions cannot choose: they are mostly of
+ * middle sizes, whose prediction says little about the small and large ones that decide the values.) */
 #include "ls.h"
 
 #include <cblas.h>
@@ -28,9 +29,17 @@ typedef struct {
     double *on_b;        /* (n, L): influence on b */
     double *plain;       /* (n, C): Q_0 b */
     double *influence;   /* (n, L): a_0 */
-    double *squares;     /* (L): e_i^2, summed over the columns */
+    double *squares;     /* (L): e_i^2, summed over the columns; for all pairs of its size */
+    double start_s;
     double risks[STRENGTHS];
 } search;
+
+/* Between two products; their number is small. */
+static fds_status report(const search *s, size_t done, fds_error *err) {
+    enum { PRODUCTS = 3 };
+    return fds__report(s->r->design->events, "shrinkage", "products", done, PRODUCTS, s->start_s,
+                       err);
+}
 
 /* The influence of a solver, out (n, L), and what it makes of b, phi (n, C). */
 static void apply(const search *s, const fds__solver *q, double *out, double *phi) {
@@ -53,6 +62,7 @@ static fds_status pass_through_fit(search *s, double *of_fit, fds_error *err) {
     fds__weigh(r->rows, pairs, f, d->mild, weighted);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)f, (int)pairs, (int)f, 1, r->fit->q,
                 (int)f, weighted, (int)f, 0, theta, (int)pairs);
+    TRY(report(s, 1, err));
     fds__ls_add_fit(d, theta, pairs, s->through_fit);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)pairs, (int)f, -1, r->cross,
                 (int)f, theta, (int)pairs, 0, s->on_b, (int)pairs);
@@ -64,25 +74,44 @@ static fds_status pass_through_fit(search *s, double *of_fit, fds_error *err) {
     return FDS_OK;
 }
 
+static size_t pair_size(const fds__design *d, size_t pair) {
+    size_t rows = d->plan->is_paired ? 2 : 1;
+    size_t size = fds_coalition_size(fds_plan_coalition(d->plan, 2 + pair * rows), d->players);
+    return d->plan->is_paired ? MIN(size, d->players - size) : size;
+}
+
+/* How many pairs of the plan each pair of the sample stands for. The first pairs of a plan have more
+ * of the small sizes, of which there are few coalitions. */
+static fds_status count_sizes(const fds__ls_rest *r, double *times, fds_error *err) {
+    const fds__design *d = r->design;
+    OWNED double *all = NULL, *sampled = NULL; /* (n + 1): pairs of each size */
+    TRY(NEW(all, d->players + 1, err));
+    TRY(NEW(sampled, d->players + 1, err));
+    for (size_t i = 0; i < d->pairs; i++)
+        all[pair_size(d, i)]++;
+    for (size_t i = 0; i < r->pairs; i++)
+        sampled[pair_size(d, i)]++;
+    for (size_t i = 0; i < r->pairs; i++)
+        times[i] = all[pair_size(d, i)] / sampled[pair_size(d, i)];
+    return FDS_OK;
+}
+
 /* Errors of the pairs, with no shrinkage, as if each were left out; errors (L, C) is U - D theta. */
-static fds_status square_errors(search *s, const fds__solver *q, const double *of_fit,
-                                fds_error *err) {
+static fds_status square_errors(search *s, const double *of_fit, fds_error *err) {
     const fds__ls_rest *r = s->r;
     const fds__design *d = r->design;
     const size_t n = d->players;
-    OWNED double *passed = NULL; /* (n, L): Q_0 times the influence on b */
-    TRY(NEW(passed, n * r->pairs, err));
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)r->pairs, (int)n, 1, q->q,
-                (int)n, s->on_b, (int)r->pairs, 0, passed, (int)r->pairs);
+    TRY(count_sizes(r, s->squares, err));
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)r->pairs, (int)r->columns, (int)n,
                 -1, r->rows, (int)d->features, s->plain, (int)r->columns, 1, r->errors,
                 (int)r->columns);
     for (size_t i = 0; i < r->pairs; i++) {
-        const double *e = r->errors + i * r->columns;
-        double own =
-            of_fit[i] + cblas_ddot((int)n, r->rows + i * d->features, 1, passed + i, (int)r->pairs);
+        const double *e = r->errors + i * r->columns, *row = r->rows + i * d->features;
+        double own = of_fit[i]; /* its leverage; a_0 - through_fit is Q_0 times what b gets */
+        for (size_t j = 0; j < n; j++)
+            own += row[j] * (s->influence[j * r->pairs + i] - s->through_fit[j * r->pairs + i]);
         double rest = MAX(1 - own, 0.1); /* as in ls_columns.c */
-        s->squares[i] = d->unseen[i] * cblas_ddot((int)r->columns, e, 1, e, 1) / (rest * rest);
+        s->squares[i] *= d->unseen[i] * cblas_ddot((int)r->columns, e, 1, e, 1) / (rest * rest);
     }
     return FDS_OK;
 }
@@ -110,7 +139,7 @@ static fds_status estimate_risk(void *context, size_t job, unsigned worker, fds_
         distance += (phi[i] - s->plain[i]) * (phi[i] - s->plain[i]);
     for (size_t i = 0; i < n * pairs; i++)
         noise += (2 * influence[i] - s->influence[i]) * s->influence[i] * s->squares[i % pairs];
-    s->risks[job] = distance + noise * (double)s->r->design->pairs / (double)pairs;
+    s->risks[job] = distance + noise;
     return FDS_OK;
 }
 
@@ -125,24 +154,33 @@ static fds_status prepare(search *s, const fds__solver *plain, fds_error *err) {
     TRY(NEW(s->plain, n * s->r->columns, err));
     TRY(NEW(s->squares, pairs, err));
     TRY(pass_through_fit(s, of_fit, err));
+    TRY(report(s, 2, err));
     apply(s, plain, s->influence, s->plain);
-    return square_errors(s, plain, of_fit, err);
+    TRY(report(s, 3, err));
+    return square_errors(s, of_fit, err);
 }
 
-fds_status fds__ls_choose_rest(const fds__ls_rest *rest, bool are_few, unsigned threads,
-                               fds__penalty *out, fds_error *err) {
-    search s = {.r = rest, .ridge = are_few};
-    fds__solver plain = {0};
-    fds_status status = make_solver(&s, 0, &plain, err);
-    if (status == FDS_ERR_DIVERGED && !are_few) {
-        fds__solver_free(&plain);
-        plain = (fds__solver){0};
-        s.ridge = 1;
-        status = make_solver(&s, 0, &plain, err);
+/* Without a penalty if that has a unique solution, else with a ridge. */
+static fds_status make_plain(search *s, fds__solver *plain, fds_error *err) {
+    fds_error why;
+    fds_status status = make_solver(s, 0, plain, &why);
+    if (status == FDS_ERR_DIVERGED && s->ridge == 0) {
+        fds__solver_free(plain);
+        *plain = (fds__solver){0};
+        s->ridge = 1;
+        return make_solver(s, 0, plain, err);
     }
-    if (status == FDS_OK)
+    return status == FDS_OK ? FDS_OK : fds__fail(err, status, "%s", why.text);
+}
+
+fds_status fds__ls_choose_rest(const fds__ls_rest *rest, bool are_few, bool is_shrunk,
+                               unsigned threads, fds__penalty *out, fds_error *err) {
+    search s = {.r = rest, .ridge = are_few, .start_s = fds__now_s()};
+    fds__solver plain = {0};
+    fds_status status = make_plain(&s, &plain, err);
+    if (status == FDS_OK && is_shrunk)
         status = prepare(&s, &plain, err);
-    if (status == FDS_OK)
+    if (status == FDS_OK && is_shrunk)
         status = fds__pool_run(threads, STRENGTHS, estimate_risk, &s, "shrinkage", "strengths",
                                rest->design->events, err);
     size_t best = 0;

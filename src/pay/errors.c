@@ -69,7 +69,9 @@ static double misallocated_by_clip(const double *values, const double *errors, s
     for (size_t i = 0; i < count; i++) {
         double part = fmax(values[i], 0) / paid, own = (1 - part) * errors[i];
         double others = fmax(all - clipped_variance(values[i], errors[i]), 0);
-        sum += clipped_distance(part * due, values[i], sqrt(own * own + part * part * others));
+        /* what it would get of the truth's sum if its own value were exact */
+        double fair = part * (due - clipped_mean(values[i], errors[i]) + fmax(values[i], 0));
+        sum += clipped_distance(fair, values[i], sqrt(own * own + part * part * others));
     }
     return sum / due / 2;
 }

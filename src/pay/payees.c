@@ -49,6 +49,10 @@ static fds_status find(fds__payees *p, const fds_result *r, size_t *first, fds_e
             first[p->count++] = i;
         p->payee_of[i] = payee;
     }
+    if (p->by == FDS__PAY_BY_GROUP && p->count == 1 && r->players > 1)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`by` group: all players are one group, which would get everything; use "
+                         "player or provider");
     return FDS_OK;
 }
 

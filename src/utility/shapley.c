@@ -9,8 +9,9 @@
 #include <string.h>
 
 enum {
-    SURROGATE_TIMES = 20,     /* as many coalitions for the surrogate's values */
-    MOST_COALITIONS = 1 << 24 /* two days of sub-models, a gigabyte of plan */
+    SURROGATE_TIMES = 20,      /* as many coalitions for the surrogate's values, */
+    SURROGATE_PER_PLAYER = 20, /* but times this many at most */
+    MOST_COALITIONS = 1 << 24  /* two days of sub-models, a gigabyte of plan */
 };
 
 typedef struct {
@@ -183,7 +184,8 @@ static fds_status sample_plans(job *j, fds_error *err) {
     if (!j->surrogate.kind || strncmp(j->surrogate.kind, "knn:", 4) == 0)
         return FDS_OK;
     /* plans of one seed are nested: the shorter plan's coalitions are among these */
-    count = MIN(count * SURROGATE_TIMES, (size_t)MOST_COALITIONS);
+    size_t usual = MIN(count, n * SURROGATE_PER_PLAYER);
+    count = MAX(count, MIN(usual * SURROGATE_TIMES, (size_t)MOST_COALITIONS));
     return sample(j, MIN(count, fds__most_coalitions(j->sampler, n)), &j->values_plan, err);
 }
 

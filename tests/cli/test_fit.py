@@ -235,6 +235,9 @@ def players_leave_samples_for_the_explainer():
     assert about["players"] == {"kind": "providers", "count": 4, "samples": 128}
     assert about["inputs"] == 32 and about["test"] == {**about["test"], "count": 40,
                                                        "set_aside": True}
+    assert about["group"] == "all" and about["groups"] == 1  # labels say little of providers
+    refused(["pay", "p", "--index", 0, "--amount", 1, "--by", "group", "-q"], 2,
+            "--by group: all players are one group")
     about = json.loads(fds("fit", "t.csv", "--players", 10, "--inputs", 50, *options, "-o", "n",
                            "--json", "-q")[0])
     assert about["inputs"] == 50 and about["players"]["count"] == 10

@@ -235,6 +235,30 @@ def the_three_formats_say_the_same():
 
 
 @test
+def more_coalitions_where_sub_models_are_quick_and_never_more_than_there_are():
+    write_csv("t.csv", rows=200, providers=6)
+    quick = fds_json("value", "t.csv", "--players", "providers", "--estimate")
+    assert quick["sampling"]["coalitions"] == 2 ** 6 - 2 and quick["groups"] == {"by": "all", "count": 1}
+    quick = fds_json("value", "t.csv", "--players", 20, "--estimate")
+    assert quick["sampling"]["coalitions"] == 4096 and quick["groups"]["by"] == "label"
+    slow = fds_json("value", MNIST, "--players", 30, "--model", "cnn", "--utility", "retrain", "--estimate")
+    assert slow["sampling"]["coalitions"] == 600  # 20 per player
+    none = fds_json("value", MNIST, "--players", 5, "--utility", "knn:3", "--sampler", "kernel", "--estimate")
+    assert none["sampling"]["coalitions"] == 200
+
+
+@test
+def control_shrinks_nothing():
+    args = ["value", MNIST, "--players", 30, "--test", 5, "--model", "logistic", "--coalitions", 400, "--table", "t"]
+    control = fds_json(*args, "--adjust", "control")
+    assert control["fit"]["shrink"] == control["fit"]["shrink_rest"] == 0
+    counts = fds_json(*args, "--adjust", "counts")
+    spread = [sum(p["value"] ** 2 for p in about["ranking"]) for about in (counts, control)]
+    assert spread[0] < spread[1]
+    refused([*args, "--sampler", "gfds", "--adjust", "control"], 2, "--adjust control does not apply")
+
+
+@test
 def text_says_what_the_json_says():
     args = ["value", MNIST, "--players", 30, "--test", 20, "--model", "logistic", "--coalitions", 600,
             "-o", "v.csv"]

@@ -6,7 +6,7 @@
 
 #include "fixture.h"
 
-static const char *const adjust_names[] = {"plain", "shrink", "counts"};
+static const char *const adjust_names[] = {"plain", "shrink", "counts", "control"};
 static const char *const sampler_names[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
 
 static inline size_t bit(size_t mask, size_t i) { return mask >> i & 1; }

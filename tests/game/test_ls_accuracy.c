@@ -53,7 +53,7 @@ static void errors_of_small_games_hold_the_truth(void **state) {
     for (int is_random = 0; is_random < 2; is_random++) {
         subject s = make_subject(is_random);
         for (fds_sampler sampler = FDS_SAMPLER_PAIRED; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
-            for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
+            for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++) {
                 tally t = {0};
                 for (uint64_t seed = 0; seed < (IS_SLOW_BUILD ? 50 : 200); seed++) {
                     fds_plan *plan = sampled_plan(sampler, N, NULL, 200, seed);
@@ -116,7 +116,7 @@ static void errors_hold_the_truth_as_often_as_they_say(void **state) {
     fds_rows rows = {1, read_teams, &game};
     fds_groups *groups = groups_in_turn(MANY, GROUPS);
     for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
-        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++) {
             tally t = {0};
             for (uint64_t seed = 0; seed < (IS_SLOW_BUILD ? 20 : 100); seed++) {
                 fds_plan *plan = sampled_plan(sampler, MANY, NULL, COALITIONS, seed);
@@ -156,7 +156,7 @@ static void errors_fall_as_coalitions_become_many(void **state) {
     static const size_t counts[] = {40, 100, 250, 600, (1 << N) - 2};
     for (int is_random = 0; is_random < 2; is_random++) {
         subject s = make_subject(is_random);
-        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++) {
             double off[COUNT(counts)];
             for (size_t i = 0; i < COUNT(counts); i++)
                 off[i] = error_of(&s, adjust, counts[i]);

@@ -34,8 +34,8 @@ static void values_sum_to_what_all_have_over_none(void **state) {
                 fds_groups *groups = groups_in_turn(n, 2);
                 bool by_group = sampler >= FDS_SAMPLER_GFDS;
                 fds_plan *plan = sampled_plan(sampler, n, by_group ? groups : NULL, count, 1);
-                for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
-                    if (by_group && adjust == FDS_ADJUST_COUNTS)
+                for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++) {
+                    if (by_group && adjust >= FDS_ADJUST_COUNTS)
                         continue;
                     fds_ls_params params = {.adjust = adjust, .groups = groups};
                     solve_array(plan, &game, &params, values, NULL);
@@ -96,7 +96,7 @@ static void check_symmetry(fds_sampler sampler, fds_adjust adjust, uint64_t seed
 static void renamed_players_keep_their_values(void **state) {
     (void)state;
     for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
-        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++)
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++)
             for (uint64_t seed = 0; seed < 5; seed++)
                 check_symmetry(sampler, adjust, seed);
 }
@@ -161,9 +161,9 @@ static void check_few(fds_sampler sampler, size_t n, size_t count) {
     double none[COLUMNS], all[COLUMNS];
     hash_read(&game, 0, 0, 0, COLUMNS, none, NULL);
     hash_read(&game, 0, 1, 0, COLUMNS, all, NULL);
-    for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++)
+    for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++)
         for (size_t grouping = 0; grouping < 3; grouping++) {
-            if (own && adjust == FDS_ADJUST_COUNTS)
+            if (own && adjust >= FDS_ADJUST_COUNTS)
                 continue;
             fds_groups *groups = groups_in_turn(n, grouping == 0 ? 1 : grouping == 1 ? n : 2);
             fds_ls_params params = {.adjust = adjust, .groups = groups};
@@ -209,7 +209,7 @@ static void two_and_three_players(void **state) {
     for (size_t n = 2; n <= 3; n++)
         for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
             for (size_t count = 1; count <= n; count++)
-                for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
+                for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++) {
                     fds_rng rng = fds_rng_make(4, 3400, n, 0);
                     double *v = random_values((size_t)1 << n, &rng), values[3], errors[3], exact[3];
                     array_game game = {n, 1, v};
@@ -239,8 +239,8 @@ static void a_constant_game_is_worth_nothing(void **state) {
     for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_GFDS_PLUS; sampler++) {
         fds_groups *groups = groups_for(sampler, N);
         fds_plan *plan = sampled_plan(sampler, N, groups, 40, 1);
-        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
-            if (groups && adjust == FDS_ADJUST_COUNTS)
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++) {
+            if (groups && adjust >= FDS_ADJUST_COUNTS)
                 continue;
             solve_array(plan, &(array_game){N, COLUMNS, v}, &(fds_ls_params){.adjust = adjust},
                         values, errors);
@@ -260,7 +260,7 @@ static void huge_and_tiny_games_are_the_same_game(void **state) {
     double *v = rough_values(N, COLUMNS, 0.1, &rng), *scaled = need(COLUMNS << N, sizeof *v);
     fds_groups *groups = groups_in_turn(N, 3);
     for (fds_sampler sampler = FDS_SAMPLER_KERNEL; sampler <= FDS_SAMPLER_LEVERAGE; sampler++)
-        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++)
+        for (fds_adjust adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++)
             for (size_t count = 10; count <= 100; count *= 10) {
                 fds_plan *plan = sampled_plan(sampler, N, NULL, count, 1);
                 fds_ls_params params = {.adjust = adjust, .groups = groups};

@@ -472,8 +472,7 @@ static void counts_are_the_fitted_game_and_the_rest(void **state) {
     each_subject(check_counts);
 }
 
-/* Both fits lose the pair. Their leverage together is exact where neither shrinks, and nearly so
- * otherwise. */
+/* Both fits lose the pair, which a single division by 1 - leverage says nearly. */
 static void check_counts_errors(subject *s) {
     double got[N], errors[N], least = INFINITY, greatest = 0;
     real all[N], without[N], squares[N] = {0};
