@@ -18,9 +18,9 @@
  *   constraint nothing else of a pair depends on phi. In a plan without pairs each coalition
  *   counts as one, with D = f(s) and U = v(s) - v(0).
  *
- * The model of FDS_ADJUST_COUNTS and _CONTROL. g(s) = s'b + sum_j h_j(s) approximates v, where each h_j is a
- * step function of the number of members of one group, or of all players, in s. The Shapley values
- * of g are known: b_i, and for a step over a group of k players 1/k for each member. So phi(v) =
+ * The model of FDS_ADJUST_COUNTS and _CONTROL. g(s) = s'b + sum_j h_j(s) approximates v, where each
+ * h_j is a step function of the number of members of one group, or of all players, in s. The Shapley
+ * values of g are known: b_i, and for a step over a group of k players 1/k for each member. So phi(v) =
  * phi(g) + phi(v - g), and shrunk least squares with the Shapley kernel's weights give the last
  * term. g is fitted with milder weights (their square root), which lowers the variance; the last
  * term removes the bias as the number of coalitions grows.
