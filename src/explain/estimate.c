@@ -133,8 +133,18 @@ static fds_status time_explainer(const question *q, double *seconds, size_t *mem
 
 /* ---- accuracy ---- */
 
-/* Promises only what was measured for this very case (docs/accuracy.md): 100 single digits of MNIST
- * as players, converged sub-models, 20 coalitions per player. */
+/* Correlations with the truth (docs/accuracy.md), of the bank and of a probe; the least of the sets. */
+static const struct {
+    fds_shape shape;
+    double bank, probe;
+    const char *of;
+} measured[] = {
+    {{1, 28, 28}, 0.982, 0.981, "100 pictures of MNIST or Fashion-MNIST as players"},
+    {{3, 32, 32}, 0.977, 0.949, "100 pictures of CIFAR-10 as players"},
+};
+
+/* Promises only what was measured for such a case: 100 single pictures as players, converged
+ * sub-models, 20 coalitions per player. */
 static void expect_accuracy(const question *q, const fds_problem *problem, fds__fit_cost *out) {
     enum { MEASURED_PLAYERS = 100, PER_PLAYER = 20 };
     const fds__fit_settings *s = &q->settings;
@@ -142,10 +152,11 @@ static void expect_accuracy(const question *q, const fds_problem *problem, fds__
                         problem->train->is_image && s->sampler == FDS_SAMPLER_LEVERAGE &&
                         s->adjust == FDS_ADJUST_COUNTS && strcmp(s->kind, "retrain") == 0 &&
                         s->coalitions >= PER_PLAYER * q->n && (s->is_bank || s->probes);
-    if (!was_measured)
-        return;
-    out->accuracy = s->is_bank ? 0.988 : 0.985;
-    out->accuracy_of = "100 digits of MNIST as players";
+    for (size_t i = 0; was_measured && i < sizeof measured / sizeof *measured; i++)
+        if (fds__shape_equal(problem->train->shape, measured[i].shape)) {
+            out->accuracy = s->is_bank ? measured[i].bank : measured[i].probe;
+            out->accuracy_of = measured[i].of;
+        }
 }
 
 /* ---- all of it ---- */

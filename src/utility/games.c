@@ -131,7 +131,7 @@ size_t fds__most_coalitions(fds_sampler sampler, size_t players) {
 fds_status fds__default_coalitions(const fds_problem *problem, const fds__utility_params *params,
                                    fds_sampler sampler, size_t inputs, size_t *count,
                                    fds_error *err) {
-    enum { PER_PLAYER = 20, LEAST = 200, MOST_QUICK = 4096 };
+    enum { PER_PLAYER = 20, LEAST = 1000, MOST_QUICK = 4096 };
     const double quick_s = 36; /* of one core */
     size_t players = fds_players_count(problem->players);
     double seconds = INFINITY;

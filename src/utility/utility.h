@@ -230,8 +230,8 @@ fds_status fds__check_training(const fds_params *params, const char *kind, bool 
                                bool has_training, fds_error *err);
 /* How many coalitions a sampler can draw: leverage repeats none. */
 size_t fds__most_coalitions(fds_sampler sampler, size_t players);
-/* How many are drawn unless the caller says: 20 per player, and up to 4,096 if sub-models are quick
- * to train and to ask about so many inputs. */
+/* How many are drawn unless the caller says: 20 per player, at least 1,000, and up to 4,096 if
+ * sub-models are quick to train and to ask about so many inputs. */
 fds_status fds__default_coalitions(const fds_problem *problem, const fds__utility_params *params,
                                    fds_sampler sampler, size_t inputs, size_t *count,
                                    fds_error *err);

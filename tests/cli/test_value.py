@@ -242,9 +242,11 @@ def more_coalitions_where_sub_models_are_quick_and_never_more_than_there_are():
     quick = fds_json("value", "t.csv", "--players", 20, "--estimate")
     assert quick["sampling"]["coalitions"] == 4096 and quick["groups"]["by"] == "label"
     slow = fds_json("value", MNIST, "--players", 30, "--model", "cnn", "--utility", "retrain", "--estimate")
-    assert slow["sampling"]["coalitions"] == 600  # 20 per player
+    assert slow["sampling"]["coalitions"] == 1000
+    many = fds_json("value", MNIST, "--players", 60, "--model", "cnn", "--utility", "retrain", "--estimate")
+    assert many["sampling"]["coalitions"] == 1200  # 20 per player
     none = fds_json("value", MNIST, "--players", 5, "--utility", "knn:3", "--sampler", "kernel", "--estimate")
-    assert none["sampling"]["coalitions"] == 200
+    assert none["sampling"]["coalitions"] == 1000
 
 
 @test
