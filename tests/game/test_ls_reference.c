@@ -429,13 +429,20 @@ static void set_steps(problem *p, const subject *s, const step *steps, size_t co
         }
 }
 
-/* phi(g) + phi(v - g), g fitted with the milder weights, as if case left_out were not there. */
-static void solve_counts(const subject *s, const fds_ls_report *report, int left_out, real *phi) {
+/* phi(g) + phi(v - g), g fitted with the milder weights, as if case left_out were not there, and as if
+ * the target of case bumped were higher by 1. errors: of the targets of all cases, or NULL. */
+static void solve_counts(const subject *s, const fds_ls_report *report, int left_out, int bumped,
+                         real *phi, real *errors) {
     step steps[16];
     size_t count = list_steps(s->groups, steps);
     real theta[32];
     problem fit = make_problem(s->plan, &s->game, COLUMN, count);
     problem rest = make_problem(s->plan, &s->game, COLUMN, 0);
+    for (size_t r = 0; r < fit.rows; r++) /* a target is (v(s) - v(1-s)) / 2, or v(s) */
+        if ((int)(r / fit.per_case) == bumped) {
+            fit.u[r] += r % fit.per_case ? -1 : 1;
+            rest.u[r] += r % fit.per_case ? -1 : 1;
+        }
     set_steps(&fit, s, steps, count);
     set_weights(&fit, s->plan, true);
     set_penalty(&fit, s->groups, N, report->shrink, 0);
@@ -446,12 +453,19 @@ static void solve_counts(const subject *s, const fds_ls_report *report, int left
     rest.total = 0;
     set_penalty(&rest, s->groups, N, report->shrink_rest, 0);
     reference_solve(&rest, left_out, phi);
+    for (size_t r = 0; errors && r < rest.rows; r++) {
+        real e = rest.u[r], sign = r % rest.per_case ? -1 : 1;
+        for (size_t j = 0; j < N; j++)
+            e -= rest.d[r * N + j] * phi[j];
+        errors[r / rest.per_case] =
+            (sign > 0 ? 0 : errors[r / rest.per_case]) + sign * e / (real)rest.per_case;
+    }
     for (size_t i = 0; i < N; i++) {
         phi[i] += theta[i];
         for (size_t j = 0; j < count; j++)
             phi[i] += is_member(s, &steps[j], i) ? theta[N + j] / (real)steps[j].of : 0;
     }
-    assert_int_equal(report->features, N + count);
+    assert_true(!report->features || report->features == N + count);
     problem_free(&fit);
     problem_free(&rest);
 }
@@ -461,7 +475,7 @@ static void check_counts(subject *s) {
     real wanted[N];
     fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = s->groups};
     fds_ls_report report = solve_array(s->plan, &s->game, &params, got, errors);
-    solve_counts(s, &report, NONE, wanted);
+    solve_counts(s, &report, NONE, NONE, wanted, NULL);
     assert_true(report.ridge == 0);
     for (size_t i = 0; i < N; i++)
         assert_true(fabs(got[i] - (double)wanted[i]) <= 1e-9);
@@ -479,9 +493,9 @@ static void check_counts_errors(subject *s) {
     fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = s->groups};
     fds_ls_report report = solve_array(s->plan, &s->game, &params, got, errors);
     problem p = make_problem(s->plan, &s->game, COLUMN, 0);
-    solve_counts(s, &report, NONE, all);
+    solve_counts(s, &report, NONE, NONE, all, NULL);
     for (size_t c = 0; c < report.pairs; c++) {
-        solve_counts(s, &report, (int)c, without);
+        solve_counts(s, &report, (int)c, NONE, without, NULL);
         for (size_t i = 0; i < N; i++)
             squares[i] += p.unseen[c] * (without[i] - all[i]) * (without[i] - all[i]);
     }
@@ -500,6 +514,56 @@ static void check_counts_errors(subject *s) {
 static void counts_errors_are_near_those_of_the_jackknife(void **state) {
     (void)state;
     each_subject(check_counts_errors);
+}
+
+/* ---- the risk by which the rest is shrunk ---- */
+
+enum { MOST_PAIRS = 256 };
+
+/* By differences: everything is linear in the targets. */
+static real naive_risk(const subject *s, double fit_strength, double strength) {
+    const fds_ls_report by = {.shrink = fit_strength, .shrink_rest = strength},
+                        plainly = {.shrink = fit_strength};
+    problem p = make_problem(s->plan, &s->game, COLUMN, 0);
+    size_t pairs = p.rows / p.per_case;
+    real plain[N], shrunk[N], risk = 0, bumped[N], others[N];
+    real errors[MOST_PAIRS], after[MOST_PAIRS];
+    assert_true(pairs <= MOST_PAIRS);
+    solve_counts(s, &by, NONE, NONE, shrunk, NULL);
+    solve_counts(s, &plainly, NONE, NONE, plain, errors);
+    for (size_t i = 0; i < N; i++)
+        risk += (shrunk[i] - plain[i]) * (shrunk[i] - plain[i]);
+    for (size_t c = 0; c < pairs; c++) {
+        solve_counts(s, &by, NONE, (int)c, bumped, NULL);
+        solve_counts(s, &plainly, NONE, (int)c, others, after);
+        real left = fmaxl(after[c] - errors[c], 0.1L); /* 1 - leverage */
+        for (size_t i = 0; i < N; i++) {
+            real a = bumped[i] - shrunk[i], a0 = others[i] - plain[i];
+            risk += (2 * a * a0 - a0 * a0) * p.unseen[c] * errors[c] * errors[c] / (left * left);
+        }
+    }
+    problem_free(&p);
+    return risk;
+}
+
+static void check_risk(subject *s) {
+    static const double strengths[] = {0, 10, 30, 100, 300, 1000};
+    double got[N];
+    real least = INFINITY, chosen = NAN;
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = s->groups};
+    fds_ls_report report = solve_array(s->plan, &s->game, &params, got, NULL);
+    for (size_t k = 0; k < COUNT(strengths); k++) {
+        real risk = naive_risk(s, report.shrink, strengths[k]);
+        least = fminl(least, risk);
+        if (report.shrink_rest == strengths[k])
+            chosen = risk;
+    }
+    assert_true(chosen <= least + 1e-9L * fabsl(least));
+}
+
+static void the_rest_is_shrunk_by_the_strength_of_least_risk(void **state) {
+    (void)state;
+    each_subject(check_risk);
 }
 
 /* ---- many columns ---- */
@@ -541,6 +605,7 @@ int main(void) {
         cmocka_unit_test(the_strength_is_the_weakest_that_predicts_nearly_best),
         cmocka_unit_test(counts_are_the_fitted_game_and_the_rest),
         cmocka_unit_test(counts_errors_are_near_those_of_the_jackknife),
+        cmocka_unit_test(the_rest_is_shrunk_by_the_strength_of_least_risk),
         cmocka_unit_test(the_choice_of_many_columns_is_that_of_one),
     };
     return cmocka_run_group_tests_name("game/ls_reference", tests, NULL, NULL);
