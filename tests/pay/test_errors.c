@@ -119,6 +119,16 @@ static void two_payees_by_hand(void **state) {
     assert_true(fabs(misallocated - 3.5 * 0.79788456080286536) < 1e-9);
 }
 
+/* One payee gets everything, whatever its value; beside one that is surely below zero, nearly so. */
+static void what_nobody_else_may_be_due_is_not_misallocated(void **state) {
+    (void)state;
+    double out[2];
+    const double one[] = {0.1}, its_error[] = {0.1};
+    assert_true(fabs(fds__pay_errors(one, its_error, 1, 100, FDS__PAY_RULE_CLIP, out)) < 1e-9);
+    const double two[] = {0.1, -0.05}, errors[] = {0.1, 0.02};
+    assert_true(fds__pay_errors(two, errors, 2, 100, FDS__PAY_RULE_CLIP, out) < 1);
+}
+
 /* Where no value is above zero, any one of the payees may be due everything. */
 static void without_a_value_above_zero_anyone_may_be_due_it(void **state) {
     (void)state;
@@ -135,6 +145,7 @@ int main(void) {
         cmocka_unit_test(exact_values_have_no_error),
         cmocka_unit_test(errors_that_are_not_known_stay_so),
         cmocka_unit_test(two_payees_by_hand),
+        cmocka_unit_test(what_nobody_else_may_be_due_is_not_misallocated),
         cmocka_unit_test(without_a_value_above_zero_anyone_may_be_due_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
