@@ -60,14 +60,16 @@ static fds_params complete(const fds_params *params) {
     return p;
 }
 
-/* The other removals take long and need no repetition: they are measured with the first seed only.
- * Flipped labels are spread over the seeds, so that the first ones may have one more. */
+/* The other removals, and the loss from other initial networks, take long and need no repetition:
+ * they are measured with the first seed only. Flipped labels are spread over the seeds, so that the
+ * first ones may have one more. */
 static fds_params params_of(const bench *b, size_t number) {
     fds_params p = b->params;
     uint64_t seed = number % p.seeds;
     p.data = set_of(b, number);
     p.seed += seed;
     p.top_only |= seed > 0;
+    p.loss_seeds = seed > 0 ? 0 : p.loss_seeds;
     p.flipped_seeds = (b->params.flipped_seeds + p.seeds - 1 - seed) / p.seeds;
     if (!p.flipped_seeds)
         p.flipped = 0;

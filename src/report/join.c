@@ -219,8 +219,8 @@ static json_t *count_flips(const report_cases *g) {
     return json_integer(count);
 }
 
-/* The settings of a case without its seed. Truth and flipped labels may be 0 in some seeds: then
- * they are those of the first case that has them. */
+/* The settings of a case without its seed. Truth, flipped labels and loss_seeds may be 0 in some
+ * seeds: then they are those of the first case that has them. */
 static json_t *join_settings(report_cases *g, size_t i) {
     json_t *out = json_object(), *value;
     const char *key;
@@ -229,7 +229,8 @@ static json_t *join_settings(report_cases *g, size_t i) {
             put(g, out, key, count_flips(g));
             continue;
         }
-        bool may_be_zero = strcmp(key, "truth") == 0 || strcmp(key, "flipped") == 0;
+        bool may_be_zero = strcmp(key, "truth") == 0 || strcmp(key, "flipped") == 0 ||
+                           strcmp(key, "loss_seeds") == 0;
         for (size_t k = 0; may_be_zero && json_number_value(value) == 0 && k < g->count; k++) {
             json_t *other = json_object_get(report_at(g->cases[k], "settings"), key);
             value = other ? other : value;
