@@ -49,7 +49,7 @@ help:
 	@echo "  make bench-explain      the four methods end to end, against the truth: an hour (QUICK=--quick)"
 	@echo "  make bench-baselines    baselines: sub-models, seconds, and TMC against PyTorch"
 	@echo "  make bench-mislabelled  how well each method's lowest values find wrong labels"
-	@echo "  make bench-paper        the paper's tables in full, with a report: three and a half hours"
+	@echo "  make bench-paper        the paper's tables in full, with a report: some hours"
 	@echo "  make results            the same, and write its tables and findings to docs/results.md"
 	@echo "  make bench-growth       how cost and error grow with players and coalitions"
 
