@@ -46,9 +46,17 @@ class Game:
         """Whether a player's label is the one that was predicted: (tests, players)."""
         rows = {}
         with open(self.run("labels", *options, ending="csv"), newline="", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                rows.setdefault(row["test"], []).append(row["label"] == row["player_label"])
+            for row in csv.DictReader(file):  # the largest value of a test first
+                number = self.players.index(row["player"])
+                rows.setdefault(row["test"], [False] * len(self.players))[number] = row["label"] == row["player_label"]
         return np.array(list(rows.values()))
+
+    @property
+    def players(self):
+        """Their names, in the order of the values."""
+        with open(os.path.join(self.folder, "table/samples.csv"), newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["role"] == "player"]
+        return [f"sample {row['sample']}" for row in sorted(rows, key=lambda row: int(row["player"]))]
 
 
 def correlation(a, b):

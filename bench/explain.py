@@ -54,19 +54,21 @@ class Truth:
 
     def __init__(self, fds, data, kind, work, size):
         self.fds, self.data = fds, data
-        self.value = ["--utility", kind] + (["--lr", "0.001"] if kind == "retrain" else [])
+        self.value = ["--utility", kind]
         self.folder = os.path.join(work, f"{data}-{kind.replace(':', '')}")
         os.makedirs(self.folder, exist_ok=True)
         plain = ("--sampler", "leverage", "--adjust", "none", "--draw", "1000", "--coalitions", str(size))
         self.truth = np.load(self.ask("truth.npy", *plain))[0]
-        self.images, labels, players = [], [], []
+        self.images, labels, label_of = [], [], {}
         with open(self.ask("truth.csv", *plain), newline="", encoding="utf-8") as file:
             for row in csv.DictReader(file):
                 if not self.images or self.images[-1] != row["test"]:
                     self.images.append(row["test"])
                     labels.append(row["label"])
-                if len(self.images) == 1:
-                    players.append(row["player_label"])
+                label_of[row["player"]] = row["player_label"]
+        with open(os.path.join(self.folder, "table/samples.csv"), newline="", encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["role"] == "player"]
+        players = [label_of[f"sample {row['sample']}"] for row in sorted(rows, key=lambda row: int(row["player"]))]
         self.same = np.array(labels)[:, None] == np.array(players)[None]
         of_class = np.array([[p == q for q in players] for p in players], float)
         self.classes = self.truth @ of_class / of_class.sum(0)
