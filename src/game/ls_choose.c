@@ -27,10 +27,10 @@ typedef struct {
     double *total;  /* (C): v(1) - v(0) */
 } sums;
 
-/* One of the two fits: of g, or of the rest. */
+/* What is fitted first: g or, without one, the values. */
 typedef struct {
     size_t size;
-    const double *gram, *weights, *kept, *total; /* total NULL: 0 */
+    const double *gram, *weights, *kept, *total;
     const double *b;
 } stage;
 
@@ -142,10 +142,10 @@ static double inner(const search *s, const double *weights, const double *a, con
     return sum;
 }
 
-/* Errors of a penalty; the caller frees *theta (size, C) and *errors (left_out, C), even after a
+/* Errors of a penalty, each pair left out; the caller frees *theta (size, C) and *errors (left_out, C), even after a
  * failure. */
-static fds_status try_penalty(const search *s, const stage *g, fds__penalty penalty,
-                              bool is_left_out, double **theta, double **errors, fds_error *err) {
+static fds_status try_penalty(const search *s, const stage *g, fds__penalty penalty, double **theta,
+                              double **errors, fds_error *err) {
     fds__solver solver = {0};
     TRY(NEW(*theta, g->size * (s->columns + s->left_out) + s->left_out, err));
     TRY(NEW(*errors, s->left_out * s->columns, err));
@@ -153,7 +153,7 @@ static fds_status try_penalty(const search *s, const stage *g, fds__penalty pena
     if (status == FDS_OK) {
         double *scratch = *theta + g->size * s->columns;
         fds__solver_apply(&solver, g->b, g->total, s->columns, *theta);
-        stage_errors(s, g, &solver, *theta, is_left_out, scratch, scratch + g->size * s->left_out,
+        stage_errors(s, g, &solver, *theta, true, scratch, scratch + g->size * s->left_out,
                      *errors);
     }
     fds__solver_free(&solver);
@@ -164,7 +164,7 @@ static fds_status score_candidate(void *context, size_t i, unsigned worker, fds_
     search *s = context;
     OWNED double *theta = NULL, *errors = NULL;
     (void)worker;
-    fds_status status = try_penalty(s, s->stage, s->candidates[i], true, &theta, &errors, err);
+    fds_status status = try_penalty(s, s->stage, s->candidates[i], &theta, &errors, err);
     if (status == FDS_OK)
         s->scores[i] = inner(s, s->stage->weights, errors, errors);
     if (status != FDS_ERR_DIVERGED)
@@ -249,8 +249,8 @@ static fds_status choose_control(const search *s, const stage *g, const sums *ga
     of_surrogate.kept = surrogate->kept;
     of_surrogate.total = surrogate->total;
     of_surrogate.b = g->b == game->mild ? surrogate->mild : surrogate->kernel;
-    TRY(try_penalty(s, g, penalty, true, &theta, &errors, err));
-    TRY(try_penalty(s, &of_surrogate, penalty, true, &surrogate_theta, &surrogate_errors, err));
+    TRY(try_penalty(s, g, penalty, &theta, &errors, err));
+    TRY(try_penalty(s, &of_surrogate, penalty, &surrogate_theta, &surrogate_errors, err));
     double own = inner(s, g->weights, surrogate_errors, surrogate_errors);
     double all = inner(s, g->weights, surrogate->kept, surrogate->kept);
     /* where least squares predict the surrogate exactly, its errors are rounding and of no use */
