@@ -16,7 +16,8 @@ static const double ridge_strengths[] = {0.01, 0.1, 1, 3, 10, 30, 100};
 enum { RUNS = 16, RUN = FDS__LS_SAMPLE / RUNS, MOST_STRENGTHS = 11 };
 
 /* Errors of left-out pairs hardly depend on the shrinkage of the fit, but the bias of the greatest
- * values does: the weakest shrinkage is taken whose error is at most this many times the least. */
+ * values does: the weakest shrinkage is taken whose error is at most this many times the least.
+ * With few coalitions noise is the greater danger, and the shrinkage of the least error is taken. */
 static const double tolerance = 1.25;
 
 /* Sums over the pairs of a game or of its surrogate, in one allocation. */
@@ -325,7 +326,7 @@ static fds_status choose_all(search *s, const fds__gram *gram, const fds_ls_para
     fds__penalty list[MOST_STRENGTHS], *chosen = with_fit ? &out->fit : &out->rest;
     double score, even = even_error(s, &first);
     size_t count = list_candidates(d, params->adjust, list);
-    double worse = params->adjust == FDS_ADJUST_NONE ? 1 : tolerance;
+    double worse = params->adjust == FDS_ADJUST_NONE || are_few(d) ? 1 : tolerance;
     TRY(choose_or_ridge(s, &first, list, count, worse, threads, chosen, &score, err));
     if (surrogate) {
         TRY(choose_control(s, &first, game, surrogate, *chosen, &out->control, err));

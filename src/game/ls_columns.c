@@ -213,8 +213,10 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
         TRY(sum_errors(l, t, worker, column, width, err));
         add_bias(l, t, width);
     }
-    if (l->parts->with_prior)
+    if (l->parts->with_prior) {
         fds__ls_shrink_noise(&l->parts->design, width, t->phi, t->var);
+        fds__ls_add_winners_curse(l->parts->design.players, width, t->phi, t->var);
+    }
     store(l, t, column, width);
     return FDS_OK;
 }

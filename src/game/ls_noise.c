@@ -9,6 +9,10 @@
  * new variance is f times the old one, plus the share of the mean's own. It is computed with a
  * tau^2 that is larger by three quarters of its own standard error: a spread that is too small
  * by chance would promise too much.
+ *
+ * The greatest value of a column suffers from the winner's curse: among values that their errors
+ * cannot tell apart, the greatest is the one with the luckiest error. How large that error is
+ * expected to be is added to the stated one in quadrature.
  */
 #include "ls.h"
 
@@ -55,5 +59,43 @@ void fds__ls_shrink_noise(const fds__design *d, size_t width, double *phi, doubl
         size_t count = d->groups ? fds_groups_members(d->groups, g, &members) : d->players;
         for (size_t c = 0; count >= LEAST_MEMBERS && c < width; c++)
             shrink_group(members, count, width, c, phi, var);
+    }
+}
+
+/* ---- the winner's curse ---- */
+
+static double normal_share(double x) { return erfc(-x / sqrt(2)) / 2; }
+
+/* The expected error of the greatest estimate, given that no other one is greater: estimates are
+ * normal around the values found. An integral over the error, in steps of half a standard error. */
+static double expected_luck(const double *phi, const double *var, size_t players, size_t width,
+                            size_t top) {
+    enum { STEPS = 17 };
+    double weight[STEPS], error = sqrt(var[top * width]), sum = 0, all = 0;
+    for (int s = 0; s < STEPS; s++)
+        weight[s] = exp(-pow((s - STEPS / 2) / 2.0, 2) / 2);
+    for (size_t k = 0; k < players; k++) {
+        double lead = phi[top * width] - phi[k * width], other = sqrt(var[k * width]);
+        bool is_far = lead > STEPS / 4 * error + 6 * other;
+        for (int s = 0; k != top && !is_far && s < STEPS; s++) {
+            double ahead = lead + (s - STEPS / 2) / 2.0 * error;
+            weight[s] *= other > 0 ? normal_share(ahead / other) : ahead >= 0;
+        }
+    }
+    for (int s = 0; s < STEPS; s++) {
+        sum += weight[s] * (s - STEPS / 2) / 2.0 * error;
+        all += weight[s];
+    }
+    return sum / all;
+}
+
+void fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, double *var) {
+    for (size_t c = 0; c < width; c++) {
+        size_t top = 0;
+        for (size_t k = 1; k < players; k++)
+            if (phi[k * width + c] > phi[top * width + c])
+                top = k;
+        double luck = expected_luck(phi + c, var + c, players, width, top);
+        var[top * width + c] += luck * luck;
     }
 }
