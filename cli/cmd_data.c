@@ -68,7 +68,7 @@ const cli_command cli_data_get = {
 
 /* ---- fds data show: one part of a source, counted ---- */
 
-enum { CLASSES_SHOWN = 100, CHANNELS_SHOWN = 10, PROVIDERS_SHOWN = 10 };
+enum { CLASSES_SHOWN = 100, CHANNELS_SHOWN = 10, PROVIDERS_SHOWN = 30 };
 
 typedef struct {
     const char *name;
@@ -76,15 +76,15 @@ typedef struct {
     size_t count;
     fds_shape shape;
     uint32_t classes, providers;
-    size_t *by_class;    /* (classes) how many samples each has */
-    size_t *by_provider; /* (providers) */
-    float *stats;        /* (4, channels): min, max, mean, std */
+    size_t *by_class;      /* (classes) how many samples each has */
+    fds_holding *holdings; /* (providers) */
+    float *stats;          /* (4, channels): min, max, mean, std */
 } part;
 
 static void part_free(part *p) {
     fds_dataset_free(p->data);
     free(p->by_class);
-    free(p->by_provider);
+    free(p->holdings);
     free(p->stats);
 }
 
@@ -95,15 +95,14 @@ static fds_status part_count(part *p, fds_error *err) {
     p->providers = fds_dataset_providers(p->data);
     size_t channels = p->shape.channels;
     p->by_class = cli_alloc(p->classes, sizeof *p->by_class, err);
-    p->by_provider = cli_alloc(p->providers, sizeof *p->by_provider, err);
+    p->holdings = cli_alloc(p->providers, sizeof *p->holdings, err);
     p->stats = cli_alloc(channels * 4, sizeof *p->stats, err);
-    if (!p->by_class || !p->by_provider || !p->stats)
+    if (!p->by_class || !p->holdings || !p->stats)
         return FDS_ERR_NOMEM;
-    for (size_t i = 0; i < p->count; i++) {
+    for (size_t i = 0; i < p->count; i++)
         p->by_class[fds_dataset_label(p->data, i)]++;
-        if (p->providers)
-            p->by_provider[fds_dataset_provider(p->data, i)]++;
-    }
+    if (p->providers)
+        CLI_TRY(fds_dataset_holdings(p->data, p->holdings, err));
     return fds_dataset_stats(p->data, NULL, p->count, p->stats, p->stats + channels,
                              p->stats + 2 * channels, p->stats + 3 * channels, err);
 }
@@ -158,22 +157,20 @@ static void print_classes(const part *parts, size_t count) {
     print_more(classes, shown, "classes (all with --json)");
 }
 
+/* A provider may copy samples to seem larger, or take those of others. */
 static void print_providers(const part *p) {
     uint32_t providers = p->providers;
     uint32_t shown = providers < PROVIDERS_SHOWN ? providers : PROVIDERS_SHOWN;
-    size_t smallest = SIZE_MAX, largest = 0;
-    for (uint32_t i = 0; i < providers; i++) {
-        smallest = p->by_provider[i] < smallest ? p->by_provider[i] : smallest;
-        largest = p->by_provider[i] > largest ? p->by_provider[i] : largest;
-    }
     int width = name_width(p->data, shown, "provider", fds_dataset_provider_name);
     char name[CLI_NAME_SIZE];
-    printf("\n%u provider%s, with %zu to %zu samples each\n", providers, providers == 1 ? "" : "s",
-           smallest, largest);
-    printf("%-*s  %8s\n", width, "provider", p->name);
-    for (uint32_t i = 0; i < shown; i++)
-        printf("%s  %8zu\n", cli_name(fds_dataset_provider_name(p->data, i), width, name),
-               p->by_provider[i]);
+    printf("\n%-*s  %8s  %7s  %8s  %s\n", width, "provider", p->name, "classes", "repeated",
+           "shared with others");
+    for (uint32_t i = 0; i < shown; i++) {
+        const fds_holding *h = &p->holdings[i];
+        printf("%s  %8zu  %7zu  %8zu  %18zu\n",
+               cli_name(fds_dataset_provider_name(p->data, i), width, name), h->samples, h->classes,
+               h->repeated, h->shared);
+    }
     print_more(providers, shown, "providers (all with --json)");
 }
 
@@ -210,13 +207,25 @@ static void print_stats(const part *p, bool is_first) {
 
 /* ---- as JSON ---- */
 
-/* [{"name": ..., "count": ...}, ...] */
-static json_t *json_counts(const fds_dataset *data, const size_t *counts, uint32_t count,
-                           const char *(*name_of)(const fds_dataset *, uint32_t)) {
+static json_t *json_classes(const part *p) {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < count; i++)
-        json_array_append_new(list, json_pack("{s:o, s:I}", "name", json_string(name_of(data, i)),
-                                              "count", (json_int_t)counts[i]));
+    for (uint32_t i = 0; i < p->classes; i++)
+        json_array_append_new(list, json_pack("{s:o, s:I}", "name",
+                                              json_string(fds_dataset_class_name(p->data, i)),
+                                              "count", (json_int_t)p->by_class[i]));
+    return list;
+}
+
+static json_t *json_providers(const part *p) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < p->providers; i++) {
+        const fds_holding *h = &p->holdings[i];
+        json_array_append_new(
+            list, json_pack("{s:o, s:I, s:I, s:I, s:I}", "name",
+                            json_string(fds_dataset_provider_name(p->data, i)), "count",
+                            (json_int_t)h->samples, "classes", (json_int_t)h->classes, "repeated",
+                            (json_int_t)h->repeated, "shared", (json_int_t)h->shared));
+    }
     return list;
 }
 
@@ -230,14 +239,12 @@ static json_t *json_part(const part *p) {
                                         (double)p->stats[c], "max", (double)p->stats[channels + c],
                                         "mean", (double)p->stats[2 * channels + c], "std",
                                         (double)p->stats[3 * channels + c]));
-    return json_pack(
-        "{s:s, s:I, s:[i,i,i], s:s, s:s, s:o, s:o, s:o}", "source", fds_dataset_source(p->data),
-        "count", (json_int_t)p->count, "shape", (int)channels, (int)p->shape.height,
-        (int)p->shape.width, "kind", fds_dataset_is_image(p->data) ? "images" : "features",
-        "values", fds_dataset_is_bytes(p->data) ? "bytes" : "floats", "classes",
-        json_counts(p->data, p->by_class, p->classes, fds_dataset_class_name), "providers",
-        json_counts(p->data, p->by_provider, p->providers, fds_dataset_provider_name), "channels",
-        stats);
+    return json_pack("{s:s, s:I, s:[i,i,i], s:s, s:s, s:o, s:o, s:o}", "source",
+                     fds_dataset_source(p->data), "count", (json_int_t)p->count, "shape",
+                     (int)channels, (int)p->shape.height, (int)p->shape.width, "kind",
+                     fds_dataset_is_image(p->data) ? "images" : "features", "values",
+                     fds_dataset_is_bytes(p->data) ? "bytes" : "floats", "classes", json_classes(p),
+                     "providers", json_providers(p), "channels", stats);
 }
 
 /* ---- the contact sheet ---- */
@@ -339,13 +346,14 @@ const cli_command cli_data_show = {
     .usage = "DATA [options]",
     .summary = "describe a data set, and draw its images",
     .about = "Reads all of DATA and says what is in it: the parts and their shapes, how many "
-             "samples each class and each provider has, and the range, mean and standard "
-             "deviation of every channel.\n\n"
+             "samples each class and each provider has, which samples providers repeat or "
+             "share, and the range, mean and standard deviation of every channel.\n\n"
              "DATA is the name of a fetched set (fds data get) or a path: a folder of IDX, "
-             "CIFAR-10 or NPY files, a folder of pictures with one folder per class, a single "
-             ".npy file, or a .csv file.",
+             "CIFAR-10 or NPY files, a folder of pictures with one folder per class (or one per "
+             "provider, with class folders in it), a single .npy file, or a .csv file.",
     .examples = "  fds data show mnist --png digits.png\n"
-                "  fds data show sales.csv --label outcome --provider shop\n",
+                "  fds data show sales.csv --label outcome --provider shop\n"
+                "  fds data show scans --owners owners.csv\n",
     .own = show_own,
     .own_count = CLI_COUNT(show_own),
     .run = run_show,

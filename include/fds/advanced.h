@@ -43,6 +43,15 @@ FDS_API fds_status fds_dataset_stats(const fds_dataset *ds, const uint32_t *inde
                                      float *min, float *max, float *mean, float *std,
                                      fds_error *err);
 
+/* What a provider has. */
+typedef struct fds_holding {
+    size_t samples, classes;
+    size_t repeated; /* samples with the values of an earlier one of the same provider */
+    size_t shared;   /* samples whose values another provider has too */
+} fds_holding;
+/* out[providers]. */
+FDS_API fds_status fds_dataset_holdings(const fds_dataset *ds, fds_holding *out, fds_error *err);
+
 /* Draws the samples of index (images only) as a PNG of the given number of columns, each scaled up
  * to at least 80 pixels, with its class name below. */
 FDS_API fds_status fds_dataset_draw(const fds_dataset *ds, const uint32_t *index, size_t count,

@@ -156,11 +156,15 @@ float fds__decimal_product(float a, float b);
 /* Reads a regular file of at most limit bytes and adds a NUL; the caller fds__frees *data. */
 fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
                           fds_error *err);
-/* The same, and unpacks a file that begins with gzip's magic number. limit is of the result, which
- * may not take more than half of the memory either: readers copy it. Reports to events (stage
- * "read"), which may cancel it. */
+/* The same, and unpacks a file that begins with the magic number of gzip or Zstandard. limit is of
+ * the result, which may not take more than half of the memory either: readers copy it. Reports to
+ * events (stage "read"), which may cancel it. path "-": standard input. */
 fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *events,
                              uint8_t **data, size_t *size, fds_error *err);
+/* zstd.c: for the function above. */
+fds_status fds__unpack_zstd(const char *path, const uint8_t *data, size_t size, size_t limit,
+                            const fds_events *events, uint8_t **out, size_t *out_size,
+                            fds_error *err);
 /* Bytes between two reports. */
 #define FDS__READ_STEP ((size_t)16 << 20)
 

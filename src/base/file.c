@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,38 @@ static fds_status read_whole(const char *path, size_t limit, const fds_events *e
     fds_status status = read_open(&file, limit, events, data, size, err);
     fds__file_close(&file);
     return status;
+}
+
+/* Waits for more; hears a cancellation meanwhile. */
+static fds_status wait_for_input(size_t used, double start_s, const fds_events *events,
+                                 fds_error *err) {
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    do
+        TRY(fds__report(events, "read", "bytes", used, used, start_s, err));
+    while (poll(&input, 1, 200) == 0);
+    return FDS_OK;
+}
+
+static fds_status read_input(size_t limit, const fds_events *events, uint8_t **data, size_t *size,
+                             fds_error *err) {
+    const double start_s = fds__now_s();
+    OWNED void *buffer = NULL;
+    size_t capacity = 0, used = 0;
+    for (ssize_t got = 1; got != 0;) {
+        TRY(fds__grow(&buffer, &capacity, used + ((size_t)1 << 16) + 1, 1, err));
+        TRY(wait_for_input(used, start_s, events, err));
+        got = io_fails() ? -1 : read(STDIN_FILENO, (uint8_t *)buffer + used, capacity - used - 1);
+        if (got < 0 && errno != EINTR && errno != EAGAIN)
+            return fds__fail_errno(err, "read", "standard input");
+        used += got > 0 ? (size_t)got : 0;
+        if (used > limit)
+            return fail_too_large(err, "standard input", used, limit);
+    }
+    ((uint8_t *)buffer)[used] = 0;
+    *data = buffer;
+    *size = used;
+    buffer = NULL; /* the caller's now */
+    return FDS_OK;
 }
 
 fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t *size,
@@ -159,9 +192,14 @@ fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *e
     uint8_t *raw = NULL;
     size_t raw_size = 0, half = fds__memory_bytes() / 2, most = MIN(limit, half);
     size_t slack = most / 1000 + 1024; /* gzip may add so much to data that it cannot pack */
-    fds_status status = read_whole(path, most + slack, events, &raw, &raw_size, err);
+    fds_status status = strcmp(path, "-") == 0
+                            ? read_input(most + slack, events, &raw, &raw_size, err)
+                            : read_whole(path, most + slack, events, &raw, &raw_size, err);
     if (raw_size >= 2 && raw[0] == 0x1f && raw[1] == 0x8b) {
         status = gunzip(path, raw, raw_size, most, events, data, size, err);
+        fds__free(raw);
+    } else if (raw_size >= 4 && memcmp(raw, "\x28\xb5\x2f\xfd", 4) == 0) {
+        status = fds__unpack_zstd(path, raw, raw_size, most, events, data, size, err);
         fds__free(raw);
     } else if (raw_size > most) {
         status = fail_too_large(err, path, raw_size, most);

@@ -21,6 +21,8 @@
 #define FDS__MAX_PICTURE ((size_t)64 << 20) /* bytes of one PNG or JPEG file; and its pixels */
 #define FDS__MAX_TEXT ((size_t)1 << 20)     /* bytes of a list of names or checksums */
 
+typedef struct fds__preparation fds__preparation;
+
 struct fds_dataset {
     char *source;
     size_t count, sample_size; /* sample_size = channels * height * width */
@@ -34,7 +36,9 @@ struct fds_dataset {
     uint32_t classes;
     char **provider_names; /* (providers) */
     uint32_t providers;
-    char **feature_names; /* (channels): of the columns of a CSV file; or NULL */
+    char **feature_names;          /* (channels): of the columns of a CSV file; or NULL */
+    char **sample_names;           /* (count): ids of a CSV file, paths of pictures; or NULL */
+    fds__preparation *preparation; /* of a CSV file of training samples; or NULL */
 };
 
 /* A file's contents, with its path for messages. data ends in a NUL that size does not count. */
@@ -52,10 +56,20 @@ typedef struct fds__names {
 
 /* ---- open.c ---- */
 
+/* What to do with missing values. */
+typedef enum { FDS__MISSING_MEAN, FDS__MISSING_DROP, FDS__MISSING_ERROR } fds__missing;
+
 typedef struct fds__data_options {
     const char *label_column;    /* CSV; NULL: "label" */
     const char *provider_column; /* CSV; NULL: "provider" where there is such a column */
     const char *labels_file;     /* NPY labels of a single NPY file; NULL: beside it by name */
+    const char *owners_file;     /* who owns which sample; NULL: as the data says */
+    const char *test_file;       /* CSV: the test part; NULL: as the data says */
+    const char *id_column;       /* CSV; NULL: none */
+    const char *drop;            /* CSV: columns to leave out, separated by commas; or NULL */
+    const char *categorical;     /* CSV: columns of levels, the same; NULL: those with text */
+    char separator;              /* CSV; 0: found */
+    fds__missing missing;        /* CSV */
 } fds__data_options;
 
 typedef struct fds__dataset_info {
@@ -143,6 +157,56 @@ size_t fds__utf8_mark(const uint8_t *data, size_t size);
 /* One name per line; blank lines do not count. */
 fds_status fds__names_read(const char *path, fds__names *names, fds_error *err);
 
+/* ---- scan.c ---- */
+
+#define FDS__SEPARATORS ",;\t|"
+
+typedef struct fds__scanner {
+    const char *path;
+    char *at, *end;
+    size_t line; /* from 1 */
+    char separator;
+} fds__scanner;
+
+typedef struct fds__field {
+    char *text; /* in the file's bytes, as they are */
+    size_t length;
+    bool is_quoted;
+} fds__field;
+
+/* separator 0: found. */
+fds_status fds__scan_begin(const fds__blob *file, char separator, fds__scanner *s, fds_error *err);
+/* Goes to the next line that is not blank; false: there is none. */
+bool fds__scan_line(fds__scanner *s);
+fds_status fds__scan_field(fds__scanner *s, fds__field *field, bool *is_last, fds_error *err);
+/* Makes the field a text, in place and trimmed; the scanner must be behind it. */
+char *fds__field_text(const fds__field *field);
+const char *fds__separator_name(char separator); /* "a comma" */
+
+/* ---- prepare.c ---- */
+
+/* How the columns of a CSV file become features. JSON: {"id": name or null, "columns": [{"name",
+ * "mean" of numbers or "levels" of text, "has_rare", "has_missing"}, ...]}. */
+void fds__preparation_free(fds__preparation *p);
+json_t *fds__preparation_json(const fds__preparation *p); /* p NULL: null */
+/* path: for messages. */
+fds_status fds__preparation_parse(const json_t *json, const char *path, fds__preparation **out,
+                                  fds_error *err);
+
+/* ---- rows.c ---- */
+
+/* New samples without labels, from a file of CSV or NPY; path "-": standard input. CSV needs the
+ * preparation of the training samples. */
+fds_status fds__data_rows(const char *path, const fds__preparation *p, fds_shape shape,
+                          uint32_t classes, const fds_events *events, fds_dataset **out,
+                          fds_error *err);
+
+/* ---- owners.c ---- */
+
+/* Gives every sample the provider that the file names for it. Splits a CSV file's bytes in place. */
+fds_status fds__owners_parse(const fds__blob *file, const fds_events *events, fds_dataset *ds,
+                             fds_error *err);
+
 /* ---- groups.c ---- */
 
 #define FDS__MAX_PLAYERS ((size_t)1 << 20)
@@ -191,11 +255,14 @@ fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_
  * is NULL before. Splits the bytes in place. */
 fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds__data_options *options,
                           const fds_events *events, fds_dataset **out, fds_error *err);
+fds_status fds__npy_values(const fds__blob *values, fds_dataset **out, fds_error *err);
+/* One text per item of an array of numbers or texts. */
+fds_status fds__npy_texts(const fds__blob *file, fds__names *out, fds_error *err);
 /* One or two folders of class folders, which share the numbers of classes. */
 fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
                             fds_dataset **out, fds_error *err);
-/* True when a folder has a subfolder with a PNG or JPEG file in it. */
-fds_status fds__folder_has_pictures(const char *dir, bool *found, fds_error *err);
+/* How deep the pictures of a folder are: 1 in CLASS, 2 in PROVIDER/CLASS, 0: there are none. */
+fds_status fds__folder_depth(const char *dir, int *depth, fds_error *err);
 /* Single picture files (PNG, JPEG) as a finished dataset of the given shape and number of classes;
  * labels are 0. Gray and colour are converted; another size is FDS_ERR_SHAPE. */
 fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape shape,
@@ -208,7 +275,7 @@ fds_status fds__data_open(const char *where, const fds__data_options *options,
                           const fds_events *events, fds_dataset **train, fds_dataset **test,
                           fds_error *err);
 
-/* The path of a file in dir in the spelling that exists: packed (.gz) or not, IDX also with a dot
+/* The path of a file in dir in the spelling that exists: packed (.gz, .zst) or not, IDX also with a dot
  * (train-images.idx3-ubyte). False: none exists, and path has the usual spelling. */
 bool fds__data_find(const char *dir, const char *usual, char path[FDS__PATH_MAX]);
 

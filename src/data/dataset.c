@@ -61,6 +61,8 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__dir_list_free(ds->class_names, ds->class_names ? ds->classes : 0);
     fds__dir_list_free(ds->provider_names, ds->provider_names ? ds->providers : 0);
     fds__dir_list_free(ds->feature_names, ds->feature_names ? ds->shape.channels : 0);
+    fds__dir_list_free(ds->sample_names, ds->sample_names ? ds->count : 0);
+    fds__preparation_free(ds->preparation);
     fds__free(ds);
 }
 
@@ -228,6 +230,8 @@ fds_status fds__dataset_relabel(const fds_dataset *ds, const uint16_t *labels, f
     fds_status status = fds__dataset_set_classes(copy, ds->class_names, ds->classes, err);
     if (status == FDS_OK && ds->feature_names)
         status = fds__names_copy(ds->feature_names, ds->shape.channels, &copy->feature_names, err);
+    if (status == FDS_OK && ds->sample_names)
+        status = fds__names_copy(ds->sample_names, ds->count, &copy->sample_names, err);
     if (status == FDS_OK && ds->provider_ids)
         status = fds__dataset_set_providers(copy, ds->provider_ids, ds->provider_names,
                                             ds->providers, err);

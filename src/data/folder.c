@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Pictures as samples: those in class folders, DIR/CLASS/NAME.png (or .jpg, .jpeg), and single
- * files.
+ * Pictures as samples: those in class folders, DIR/CLASS/NAME.png (or .jpg, .jpeg), in class folders
+ * of providers, DIR/PROVIDER/CLASS/NAME.png, and single files.
  *
  * All pictures of a folder have one size. They are read as colour; if none has colour, the dataset
- * has one channel. Classes and pictures are in the byte order of their names. */
+ * has one channel. Providers, classes and pictures are in the byte order of their names. A sample's
+ * name is its path within DIR. */
 #include "data/data.h"
 
 #include <string.h>
@@ -14,13 +15,14 @@ typedef struct {
     const char *dir;
     const fds_events *events;
     double start_s;
-    fds__names classes; /* its subfolders */
-    uint32_t *class_of; /* subfolder to label */
+    fds__names classes, providers; /* of each class folder; without providers the list is empty */
+    uint32_t *class_of, *provider_of; /* class folder to number */
     uint32_t width, height;
     bool colour;
-    uint8_t *pixels;  /* (count, 3, height, width) */
-    uint16_t *labels; /* (count) */
-    size_t count, pixels_capacity, labels_capacity;
+    uint8_t *pixels;     /* (count, 3, height, width) */
+    uint32_t *folder_of; /* (count) the number of the class folder */
+    fds__names names;    /* (count) */
+    size_t count, pixels_capacity, folders_capacity;
 } part;
 
 static bool is_picture_name(const char *name) {
@@ -28,6 +30,8 @@ static bool is_picture_name(const char *name) {
     return dot && (strcasecmp(dot, ".png") == 0 || strcasecmp(dot, ".jpg") == 0 ||
                    strcasecmp(dot, ".jpeg") == 0);
 }
+
+/* ---- folders ---- */
 
 /* The subfolders of dir, by name. */
 static fds_status list_subfolders(const char *dir, fds__names *out, fds_error *err) {
@@ -47,31 +51,126 @@ static fds_status list_subfolders(const char *dir, fds__names *out, fds_error *e
     return status;
 }
 
-static fds_status has_picture(const char *dir, const char *name, bool *found, fds_error *err) {
-    char path[FDS__PATH_MAX];
+static fds_status has_picture(const char *dir, bool *found, fds_error *err) {
     fds__names files;
-    TRY(fds__path_join(path, sizeof path, dir, name, err));
-    TRY(fds__dir_list(path, &files.items, &files.count, err));
+    TRY(fds__dir_list(dir, &files.items, &files.count, err));
     for (size_t i = 0; i < files.count; i++)
         *found = *found || is_picture_name(files.items[i]);
     fds__names_free(&files);
     return FDS_OK;
 }
 
-fds_status fds__folder_has_pictures(const char *dir, bool *found, fds_error *err) {
+/* Whether folders at that depth below dir have pictures in them. */
+static fds_status has_pictures(const char *dir, int depth, bool *found, fds_error *err) {
+    fds__names folders;
+    char path[FDS__PATH_MAX];
+    if (depth == 0)
+        return has_picture(dir, found, err);
+    TRY(list_subfolders(dir, &folders, err));
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < folders.count && status == FDS_OK && !*found; i++) {
+        status = fds__path_join(path, sizeof path, dir, folders.items[i], err);
+        if (status == FDS_OK)
+            status = has_pictures(path, depth - 1, found, err);
+    }
+    fds__names_free(&folders);
+    return status;
+}
+
+fds_status fds__folder_depth(const char *dir, int *depth, fds_error *err) {
+    bool found = false;
+    for (*depth = 1; *depth <= 2; ++*depth) {
+        TRY(has_pictures(dir, *depth, &found, err));
+        if (found)
+            return FDS_OK;
+    }
+    *depth = 0;
+    return FDS_OK;
+}
+
+/* Names of folders are not trimmed as those of CSV files are: they would name another folder. */
+static fds_status check_name(const char *dir, const char *name, fds_error *err) {
+    const char *fault = fds__name_fault(name);
+    if (!fault && (strspn(name, " \t") || strchr(" \t", name[strlen(name) - 1])))
+        fault = "the name begins or ends with white space; rename the folder";
+    return fault ? fds__fail(err, FDS_ERR_FORMAT, "%s/%s: %s", dir, name, fault) : FDS_OK;
+}
+
+static fds_status list_classes(part *p, const char *dir, const char *provider, fds_error *err) {
     fds__names classes;
-    *found = false;
     TRY(list_subfolders(dir, &classes, err));
     fds_status status = FDS_OK;
-    for (size_t i = 0; i < classes.count && status == FDS_OK && !*found; i++)
-        status = has_picture(dir, classes.items[i], found, err);
+    for (size_t i = 0; i < classes.count && status == FDS_OK; i++) {
+        status = check_name(dir, classes.items[i], err);
+        if (status == FDS_OK)
+            status = fds__names_add(&p->classes, classes.items[i], err);
+        if (status == FDS_OK && provider)
+            status = fds__names_add(&p->providers, provider, err);
+    }
     fds__names_free(&classes);
     return status;
 }
 
+static fds_status list_providers(part *p, fds_error *err) {
+    fds__names providers;
+    char path[FDS__PATH_MAX];
+    TRY(list_subfolders(p->dir, &providers, err));
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < providers.count && status == FDS_OK; i++) {
+        status = check_name(p->dir, providers.items[i], err);
+        if (status == FDS_OK)
+            status = fds__path_join(path, sizeof path, p->dir, providers.items[i], err);
+        if (status == FDS_OK)
+            status = list_classes(p, path, providers.items[i], err);
+    }
+    fds__names_free(&providers);
+    return status;
+}
+
+static fds_status list_folders(part *p, fds_error *err) {
+    int depth;
+    TRY(fds__folder_depth(p->dir, &depth, err));
+    return depth == 2 ? list_providers(p, err) : list_classes(p, p->dir, NULL, err);
+}
+
+/* Numbers the classes of all parts together, or the providers. */
+static fds_status number(part *parts, size_t count, bool are_providers, fds__names *names,
+                         fds_error *err) {
+    const fds__numbering how = {.limit = are_providers ? FDS__MAX_PROVIDERS : FDS__MAX_CLASSES,
+                                .what = are_providers ? "provider" : "class",
+                                .source = parts[0].dir,
+                                .events = parts[0].events};
+    OWNED const char **texts = NULL;
+    OWNED uint32_t *ids = NULL;
+    size_t total = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        total += are_providers ? parts[i].providers.count : parts[i].classes.count;
+    if (!total)
+        return FDS_OK;
+    TRY(NEW(texts, total, err));
+    TRY(NEW(ids, total, err));
+    for (size_t i = 0; i < count; i++) {
+        const fds__names *own = are_providers ? &parts[i].providers : &parts[i].classes;
+        for (size_t k = 0; k < own->count; k++)
+            texts[at++] = own->items[k];
+    }
+    TRY(fds__names_number(texts, total, &how, ids, names, err));
+    at = 0;
+    for (size_t i = 0; i < count; i++) {
+        const fds__names *own = are_providers ? &parts[i].providers : &parts[i].classes;
+        uint32_t **to = are_providers ? &parts[i].provider_of : &parts[i].class_of;
+        TRY(NEW(*to, own->count, err));
+        memcpy(*to, ids + at, own->count * sizeof *ids);
+        at += own->count;
+    }
+    return FDS_OK;
+}
+
+/* ---- pictures ---- */
+
 /* Adds a decoded picture as three planes. */
 static fds_status add_picture(part *p, const char *path, const fds__picture *picture,
-                              uint32_t label, fds_error *err) {
+                              uint32_t folder, fds_error *err) {
     if (p->count == 0) {
         p->width = picture->width;
         p->height = picture->height;
@@ -85,83 +184,69 @@ static fds_status add_picture(part *p, const char *path, const fds__picture *pic
     size_t plane = (size_t)p->width * p->height, needed;
     if (!fds__mul(p->count + 1, 3 * plane, &needed))
         return fds__fail(err, FDS_ERR_LIMIT, "%s: too many pictures", p->dir);
-    void *pixels = p->pixels, *labels = p->labels;
+    void *pixels = p->pixels, *folders = p->folder_of;
     fds_status status = fds__grow(&pixels, &p->pixels_capacity, needed, 1, err);
     p->pixels = pixels;
     if (status == FDS_OK)
-        status = fds__grow(&labels, &p->labels_capacity, p->count + 1, sizeof *p->labels, err);
-    p->labels = labels;
+        status = fds__grow(&folders, &p->folders_capacity, p->count + 1, sizeof *p->folder_of, err);
+    p->folder_of = folders;
     TRY(status);
     fds__picture_planes(picture, 3, p->pixels + p->count * 3 * plane);
     p->colour = p->colour || picture->channels == 3;
-    p->labels[p->count++] = (uint16_t)label;
+    p->folder_of[p->count++] = folder;
     return FDS_OK;
 }
 
-static fds_status read_picture(part *p, const char *path, uint32_t label, fds_error *err) {
+static fds_status read_picture(part *p, const char *path, uint32_t folder, fds_error *err) {
+    const char *name = path + strlen(p->dir) + 1, *fault = fds__name_fault(name);
     fds__picture picture;
+    if (fault)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: %s", path, fault);
+    TRY(fds__names_add(&p->names, name, err));
     TRY(fds__picture_read(path, &picture, err));
-    fds_status status = add_picture(p, path, &picture, label, err);
+    fds_status status = add_picture(p, path, &picture, folder, err);
     fds__free(picture.pixels);
     return status;
 }
 
-static fds_status read_class(part *p, size_t number, fds_error *err) {
-    char dir[FDS__PATH_MAX], path[FDS__PATH_MAX];
+static fds_status read_folder(part *p, size_t folder, fds_error *err) {
+    char provider[FDS__PATH_MAX], dir[FDS__PATH_MAX], path[FDS__PATH_MAX];
+    const char *above = p->dir;
     fds__names files;
-    TRY(fds__path_join(dir, sizeof dir, p->dir, p->classes.items[number], err));
+    if (p->providers.count) {
+        TRY(fds__path_join(provider, sizeof provider, p->dir, p->providers.items[folder], err));
+        above = provider;
+    }
+    TRY(fds__path_join(dir, sizeof dir, above, p->classes.items[folder], err));
     TRY(fds__dir_list(dir, &files.items, &files.count, err));
     fds_status status = FDS_OK;
     for (size_t i = 0; i < files.count && status == FDS_OK; i++) {
         if (!is_picture_name(files.items[i]))
             continue;
-        status = fds__report(p->events, "read", "class folders", number, p->classes.count,
+        status = fds__report(p->events, "read", "class folders", folder, p->classes.count,
                              p->start_s, err);
         if (status == FDS_OK)
             status = fds__path_join(path, sizeof path, dir, files.items[i], err);
         if (status == FDS_OK)
-            status = read_picture(p, path, p->class_of[number], err);
+            status = read_picture(p, path, (uint32_t)folder, err);
     }
     fds__names_free(&files);
     return status;
 }
 
-/* Folder names are not trimmed as those of CSV files are: they would name another folder. */
-static fds_status check_class_name(const char *dir, const char *name, fds_error *err) {
-    const char *fault = fds__name_fault(name);
-    if (!fault && (strspn(name, " \t") || strchr(" \t", name[strlen(name) - 1])))
-        fault = "the name begins or ends with white space; rename the folder";
-    return fault ? fds__fail(err, FDS_ERR_FORMAT, "%s/%s: %s", dir, name, fault) : FDS_OK;
-}
+/* ---- datasets ---- */
 
-/* Numbers the classes of all parts together; class_of of the first part owns the numbers of all. */
-static fds_status number_classes(part *parts, size_t count, fds__names *classes, fds_error *err) {
-    size_t total = 0, at = 0;
-    for (size_t i = 0; i < count; i++)
-        total += parts[i].classes.count;
-    const char **texts = fds__alloc_zero(total, sizeof *texts);
-    uint32_t *ids = fds__alloc_zero(total, sizeof *ids);
-    parts[0].class_of = ids;
-    fds_status status = texts && ids ? FDS_OK : fds__fail_nomem(err, total * sizeof *texts);
-    for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        parts[i].class_of = ids + at;
-        for (size_t k = 0; k < parts[i].classes.count && status == FDS_OK; k++) {
-            texts[at++] = parts[i].classes.items[k];
-            status = check_class_name(parts[i].dir, parts[i].classes.items[k], err);
-        }
-    }
-    const fds__numbering how = {.limit = FDS__MAX_CLASSES,
-                                .what = "class",
-                                .source = parts[0].dir,
-                                .events = parts[0].events};
-    if (status == FDS_OK)
-        status = fds__names_number(texts, total, &how, ids, classes, err);
-    fds__free(texts);
-    return status;
+static fds_status set_owners(const part *p, const fds__names *providers, fds_dataset *ds,
+                             fds_error *err) {
+    OWNED uint32_t *ids = NULL;
+    TRY(NEW(ids, p->count, err));
+    for (size_t i = 0; i < p->count; i++)
+        ids[i] = p->provider_of[p->folder_of[i]];
+    return fds__dataset_set_providers(ds, ids, providers->items, (uint32_t)providers->count, err);
 }
 
 static fds_status make_dataset(const part *p, bool colour, const fds__names *classes,
-                               fds_dataset **out, fds_error *err) {
+                               const fds__names *providers, fds_dataset **out, fds_error *err) {
     fds_shape shape = {colour ? 3 : 1, p->height, p->width};
     if (p->count == 0)
         return fds__fail(err, FDS_ERR_SHAPE, "%s: no PNG or JPEG pictures in its subfolders",
@@ -169,41 +254,57 @@ static fds_status make_dataset(const part *p, bool colour, const fds__names *cla
     TRY(fds__dataset_new(p->dir, p->count, shape, true, out, err));
     fds_dataset *ds = *out; /* the caller frees it on failure */
     size_t stride = (size_t)3 * p->width * p->height;
-    for (size_t i = 0; i < p->count; i++)
+    for (size_t i = 0; i < p->count; i++) {
         memcpy(ds->bytes + i * ds->sample_size, p->pixels + i * stride, ds->sample_size);
-    memcpy(ds->labels, p->labels, p->count * sizeof *p->labels);
-    return fds__dataset_set_classes(ds, classes->items, classes->count, err);
+        ds->labels[i] = (uint16_t)p->class_of[p->folder_of[i]];
+    }
+    TRY(fds__names_copy(p->names.items, p->count, &ds->sample_names, err));
+    TRY(fds__dataset_set_classes(ds, classes->items, classes->count, err));
+    return p->providers.count ? set_owners(p, providers, ds, err) : FDS_OK;
+}
+
+static fds_status read_parts(part *parts, size_t count, fds__names *classes, fds__names *providers,
+                             fds_dataset **out, fds_error *err) {
+    bool colour = false;
+    for (size_t i = 0; i < count; i++)
+        TRY(list_folders(&parts[i], err));
+    TRY(number(parts, count, false, classes, err));
+    TRY(number(parts, count, true, providers, err));
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < parts[i].classes.count; k++)
+            TRY(read_folder(&parts[i], k, err));
+        colour = colour || parts[i].colour;
+    }
+    for (size_t i = 0; i < count; i++)
+        TRY(make_dataset(&parts[i], colour, classes, providers, &out[i], err));
+    return FDS_OK;
+}
+
+static void free_part(part *p) {
+    fds__names_free(&p->classes);
+    fds__names_free(&p->providers);
+    fds__names_free(&p->names);
+    fds__free(p->class_of);
+    fds__free(p->provider_of);
+    fds__free(p->pixels);
+    fds__free(p->folder_of);
 }
 
 fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
                             fds_dataset **out, fds_error *err) {
     assert((count == 1 || count == 2) && !out[0] && !out[count - 1]);
     part parts[2] = {{0}};
-    fds__names classes = {0};
-    fds_status status = FDS_OK;
-    bool colour = false;
-    for (size_t i = 0; i < count && status == FDS_OK; i++) {
+    fds__names classes = {0}, providers = {0};
+    for (size_t i = 0; i < count; i++)
         parts[i] = (part){.dir = dirs[i], .events = events, .start_s = fds__now_s()};
-        status = list_subfolders(dirs[i], &parts[i].classes, err);
-    }
-    if (status == FDS_OK)
-        status = number_classes(parts, count, &classes, err);
-    for (size_t i = 0; i < count && status == FDS_OK; i++) {
-        for (size_t k = 0; k < parts[i].classes.count && status == FDS_OK; k++)
-            status = read_class(&parts[i], k, err);
-        colour = colour || parts[i].colour;
-    }
-    for (size_t i = 0; i < count && status == FDS_OK; i++)
-        status = make_dataset(&parts[i], colour, &classes, &out[i], err);
+    fds_status status = read_parts(parts, count, &classes, &providers, out, err);
     for (size_t i = 0; i < count; i++) {
-        fds__names_free(&parts[i].classes);
-        fds__free(parts[i].pixels);
-        fds__free(parts[i].labels);
+        free_part(&parts[i]);
         if (status != FDS_OK)
             fds__dataset_drop(&out[i]);
     }
     fds__names_free(&classes);
-    fds__free(parts[0].class_of);
+    fds__names_free(&providers);
     return status;
 }
 

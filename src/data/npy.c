@@ -8,15 +8,18 @@
  *      values   in row-major order or, with fortran_order, first index fastest
  *
  * Values: (n, features), (n, height, width), (n, channels, height, width), or (n, height, width,
- * channels) where the last is 1 or 3 and the second is not. Labels: (n) or (n, 1), any integers. */
+ * channels) where the last is 1 or 3 and the second is not. Labels: (n) or (n, 1), any integers.
+ * Names of providers: (n) or (n, 1), integers or texts ('<U12', UTF-32; '|S12', bytes). */
 #include "data/data.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_RANK = 4, MAX_DIGITS = 15 };
 
 typedef struct {
-    char kind; /* 'u', 'i' or 'f' */
+    char kind; /* 'u', 'i', 'f', 'U' or 'S' */
     unsigned item_size;
     bool big_endian, fortran, has_descr, has_order, has_shape;
     unsigned rank;
@@ -82,6 +85,15 @@ static fds_status parse_descr(cursor *c, npy_array *a) {
                          "%s: byte %zu: arrays of records are not supported", c->file->path, c->at);
     char text[16];
     TRY(parse_string(c, text, sizeof text));
+    size_t digits = text[0] ? strspn(text + 2, "0123456789") : 0;
+    if (text[0] && strchr("<>|", text[0]) && strchr("US", text[1]) && digits >= 1 && digits <= 4 &&
+        !text[2 + digits]) {
+        a->kind = text[1];
+        a->item_size = (unsigned)atoi(text + 2) * (a->kind == 'U' ? 4 : 1);
+        a->big_endian = text[0] == '>';
+        a->has_descr = true;
+        return FDS_OK;
+    }
     for (int i = 0; known[i]; i++) {
         if (!strchr("<>|", text[0]) || !text[0] || strcmp(text + 1, known[i]) != 0)
             continue;
@@ -282,29 +294,108 @@ static fds_status copy_labels(const fds__blob *file, const npy_array *a, fds_dat
     return FDS_OK;
 }
 
+static fds_status make_values(const fds__blob *file, const npy_array *x, fds_dataset **out,
+                              fds_error *err) {
+    layout l;
+    bool is_bytes = x->kind == 'u' && x->item_size == 1;
+    if (!is_bytes && x->kind != 'f')
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "%s: samples of type %c%u; use uint8, float32 or float64", file->path,
+                         x->kind, x->item_size);
+    TRY(find_layout(file, x, &l, err));
+    fds_shape shape = {(uint32_t)l.size[0], (uint32_t)l.size[1], (uint32_t)l.size[2]};
+    TRY(fds__dataset_new(file->path, x->dims[0], shape, is_bytes, out, err));
+    copy_values(x, &l, *out);
+    return FDS_OK;
+}
+
+fds_status fds__npy_values(const fds__blob *values, fds_dataset **out, fds_error *err) {
+    npy_array x;
+    TRY(parse_array(values, &x, err));
+    return make_values(values, &x, out, err);
+}
+
 fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
                           fds_error *err) {
     npy_array x, y;
-    layout l;
     TRY(parse_array(values, &x, err));
     TRY(parse_array(labels, &y, err));
-    bool is_bytes = x.kind == 'u' && x.item_size == 1;
-    if (!is_bytes && x.kind != 'f')
-        return fds__fail(err, FDS_ERR_UNSUPPORTED,
-                         "%s: samples of type %c%u; use uint8, float32 or float64", values->path,
-                         x.kind, x.item_size);
-    TRY(find_layout(values, &x, &l, err));
-    if (y.kind == 'f' || y.rank < 1 || y.rank > 2 || (y.rank == 2 && y.dims[1] != 1))
+    if ((y.kind != 'i' && y.kind != 'u') || y.rank < 1 || y.rank > 2 ||
+        (y.rank == 2 && y.dims[1] != 1))
         return fds__fail(err, FDS_ERR_SHAPE, "%s: labels must be integers of shape (n) or (n, 1)",
                          labels->path);
-    if (x.dims[0] != y.dims[0])
+    if (x.rank && x.dims[0] != y.dims[0])
         return fds__fail(err, FDS_ERR_SHAPE, "%s has %zu samples, but %s has %zu labels",
                          values->path, x.dims[0], labels->path, y.dims[0]);
-    fds_shape shape = {(uint32_t)l.size[0], (uint32_t)l.size[1], (uint32_t)l.size[2]};
-    TRY(fds__dataset_new(values->path, x.dims[0], shape, is_bytes, out, err));
-    copy_values(&x, &l, *out);
+    TRY(make_values(values, &x, out, err));
     fds_status status = copy_labels(labels, &y, *out, err);
     if (status != FDS_OK)
         fds__dataset_drop(out);
     return status;
+}
+
+/* ---- texts ---- */
+
+enum { LONGEST_TEXT = 1024 };
+
+/* Appends a character as UTF-8; false: it is none. */
+static bool put_utf8(uint32_t code, char *out, size_t *used) {
+    if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+        return false;
+    if (code < 0x80) {
+        out[(*used)++] = (char)code;
+        return true;
+    }
+    int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+    static const uint8_t marks[] = {0, 0xc0, 0xe0, 0xf0};
+    out[(*used)++] = (char)(marks[more] | code >> (6 * more));
+    while (more--)
+        out[(*used)++] = (char)(0x80 | (code >> (6 * more) & 0x3f));
+    return true;
+}
+
+/* Item i as a text; numpy pads texts with zeros. */
+static bool get_text(const npy_array *a, size_t i, char out[4 * LONGEST_TEXT + 1]) {
+    const uint8_t *at = a->items + i * a->item_size;
+    size_t used = 0, step = a->kind == 'U' ? 4 : 1;
+    if (a->kind == 'i' || a->kind == 'u') {
+        unsigned unused = 64 - 8 * a->item_size;
+        uint64_t bits = get_bits(a, i) << unused;
+        int64_t number;
+        memcpy(&number, &bits, sizeof number);
+        return a->kind == 'i' ? sprintf(out, "%" PRId64, number >> unused) > 0
+                              : sprintf(out, "%" PRIu64, bits >> unused) > 0;
+    }
+    for (size_t k = 0; k < a->item_size && k < LONGEST_TEXT * step; k += step) {
+        uint32_t code = at[k];
+        for (unsigned b = 1; b < step; b++)
+            code = a->big_endian ? code << 8 | at[k + b] : code | (uint32_t)at[k + b] << (8 * b);
+        if (!code)
+            break;
+        if (step == 1)
+            out[used++] = (char)code;
+        else if (!put_utf8(code, out, &used))
+            return false;
+    }
+    out[used] = 0;
+    return true;
+}
+
+fds_status fds__npy_texts(const fds__blob *file, fds__names *out, fds_error *err) {
+    npy_array a;
+    char text[4 * LONGEST_TEXT + 1];
+    TRY(parse_array(file, &a, err));
+    if (a.kind == 'f' || a.rank < 1 || a.rank > 2 || (a.rank == 2 && a.dims[1] != 1))
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: must be integers or texts of shape (n) or (n, 1)",
+                         file->path);
+    for (size_t i = 0; i < a.dims[0]; i++) {
+        const char *fault = get_text(&a, i, text) ? fds__name_fault(text) : "not a text";
+        if (!fault && !*fds__name_trim(text))
+            fault = "empty";
+        if (fault)
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: item %zu (from 0): %s", file->path, i,
+                             fault);
+        TRY(fds__names_add(out, fds__name_trim(text), err));
+    }
+    return FDS_OK;
 }

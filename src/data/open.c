@@ -4,10 +4,12 @@
  * A folder is, by the first of these that it has:
  *   train-images-idx3-ubyte[.gz]   IDX     (also train-images.idx3-ubyte), t10k-* its test part
  *   data_batch_*.bin               CIFAR-10, test_batch.bin its test part
- *   x_train.npy, or x.npy          NPY,    y_* the labels, x_test.npy its test part
+ *   x_train.npy, or x.npy          NPY,    y_* the labels, x_test.npy its test part,
+ *                                          provider_train.npy or provider.npy the providers
  *   train.csv[.gz]                 CSV,    test.csv[.gz] its test part
  *   train/CLASS/NAME.png           pictures, test/ their test part
  *   CLASS/NAME.png                 pictures
+ * where PROVIDER/CLASS/NAME.png may stand for CLASS/NAME.png.
  * A file is, by its first bytes, IDX images or NPY; else by its name, CSV or a CIFAR-10 batch. */
 #include "data/data.h"
 
@@ -20,8 +22,9 @@ typedef fds_status (*pair_parser)(const fds__blob *values, const fds__blob *labe
 typedef struct {
     const fds__data_options *options;
     const fds_events *events;
-    fds_dataset *parts[2]; /* training, test */
-    fds__names classes;    /* from a list of names beside the data */
+    fds_dataset *parts[2];      /* training, test */
+    fds__names classes;         /* from a list of names beside the data */
+    char owners[FDS__PATH_MAX]; /* a list of providers beside the data; or "" */
 } source;
 
 /* ---- reading files into blobs ---- */
@@ -54,7 +57,11 @@ static fds_status check_options(const source *s, const char *path, bool is_csv, 
         bool fits;
     } rows[] = {{s->options->label_column, "--label", "CSV data", is_csv},
                 {s->options->provider_column, "--provider", "CSV data", is_csv},
-                {s->options->labels_file, "--labels", "a single NPY file", is_npy_file}};
+                {s->options->labels_file, "--labels", "a single NPY file", is_npy_file},
+                {s->options->test_file, "--test-file", "CSV data", is_csv},
+                {s->options->id_column, "--id", "CSV data", is_csv},
+                {s->options->drop, "--drop", "CSV data", is_csv},
+                {s->options->categorical, "--categorical", "CSV data", is_csv}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].value && !rows[i].fits)
             return fds__fail(err, FDS_ERR_USAGE, "%s: %s is only for %s", path, rows[i].name,
@@ -67,11 +74,11 @@ static bool exists_in(const char *dir, const char *name, char path[FDS__PATH_MAX
 }
 
 bool fds__data_find(const char *dir, const char *usual, char path[FDS__PATH_MAX]) {
-    static const char *const ends[] = {"", ".gz"};
-    for (int i = 0; i < 4; i++) {
+    static const char *const ends[] = {"", ".gz", ".zst"};
+    for (int i = 0; i < 6; i++) {
         char name[64], *mark;
-        snprintf(name, sizeof name, "%s%s", usual, ends[i % 2]);
-        if (i >= 2 && (mark = strstr(name, "-idx")))
+        snprintf(name, sizeof name, "%s%s", usual, ends[i % 3]);
+        if (i >= 3 && (mark = strstr(name, "-idx")))
             *mark = '.';
         if (exists_in(dir, name, path))
             return true;
@@ -145,10 +152,18 @@ static fds_status open_npy_folder(source *s, const char *dir, bool *found, fds_e
         exists_in(dir, names[i][1], labels);
         TRY(read_pair(s, fds__npy_parse, values, labels, &s->parts[part], err));
     }
+    bool has_owners = exists_in(dir, "provider_train.npy", s->owners) ||
+                      exists_in(dir, "provider.npy", s->owners);
+    if (!*found || !has_owners)
+        s->owners[0] = 0;
     return FDS_OK;
 }
 
-static fds_status read_tables(source *s, const char *const *paths, size_t count, fds_error *err) {
+/* test: a table beside the training table, or NULL; the option comes first. */
+static fds_status read_tables(source *s, const char *train, const char *test, fds_error *err) {
+    const char *given = s->options ? s->options->test_file : NULL;
+    const char *const paths[] = {train, given ? given : test};
+    size_t count = paths[1] ? 2 : 1;
     fds__blob tables[2] = {{0}};
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++)
@@ -166,18 +181,21 @@ static fds_status open_csv_folder(source *s, const char *dir, bool *found, fds_e
     if (!*found)
         return FDS_OK;
     bool has_test = fds__data_find(dir, "test.csv", test);
-    return read_tables(s, (const char *[]){train, test}, has_test ? 2 : 1, err);
+    return read_tables(s, train, has_test ? test : NULL, err);
 }
 
 static fds_status open_picture_folder(source *s, const char *dir, bool *found, fds_error *err) {
     char train[FDS__PATH_MAX], test[FDS__PATH_MAX];
-    if (exists_in(dir, "train", train) && fds__path_is_dir(train)) {
-        TRY(fds__folder_has_pictures(train, found, err));
+    int depth = 0;
+    if (exists_in(dir, "train", train) && fds__path_is_dir(train))
+        TRY(fds__folder_depth(train, &depth, err));
+    *found = depth > 0;
+    if (*found) {
         size_t count = exists_in(dir, "test", test) && fds__path_is_dir(test) ? 2 : 1;
-        if (*found)
-            return fds__folder_read((const char *[]){train, test}, count, s->events, s->parts, err);
+        return fds__folder_read((const char *[]){train, test}, count, s->events, s->parts, err);
     }
-    TRY(fds__folder_has_pictures(dir, found, err));
+    TRY(fds__folder_depth(dir, &depth, err));
+    *found = depth > 0;
     return *found ? fds__folder_read(&dir, 1, s->events, s->parts, err) : FDS_OK;
 }
 
@@ -264,7 +282,7 @@ static fds_status open_binary(source *s, const fds__blob *file, fds_error *err) 
     if (!is_npy && !is_idx && !ends_in(file->path, ".bin"))
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s: unknown format; NPY and IDX files are known by their first bytes, "
-                         "others by name: .csv, .csv.gz, .bin (CIFAR-10)",
+                         "others by name: .csv, .csv.gz, .csv.zst, .bin (CIFAR-10)",
                          file->path);
     TRY(check_options(s, file->path, false, is_npy, err));
     if (is_npy || is_idx)
@@ -273,9 +291,9 @@ static fds_status open_binary(source *s, const fds__blob *file, fds_error *err) 
 }
 
 static fds_status open_file(source *s, const char *path, fds_error *err) {
-    if (ends_in(path, ".csv") || ends_in(path, ".csv.gz")) {
+    if (ends_in(path, ".csv") || ends_in(path, ".csv.gz") || ends_in(path, ".csv.zst")) {
         TRY(check_options(s, path, true, false, err));
-        return read_tables(s, &path, 1, err);
+        return read_tables(s, path, NULL, err);
     }
     fds__blob file = {0};
     TRY(read_blob(s, path, &file, err));
@@ -285,6 +303,14 @@ static fds_status open_file(source *s, const char *path, fds_error *err) {
 }
 
 /* ---- opening ---- */
+
+static fds_status read_owners(source *s, const char *path, fds_error *err) {
+    fds__blob file = {0};
+    TRY(read_blob(s, path, &file, err));
+    fds_status status = fds__owners_parse(&file, s->events, s->parts[0], err);
+    fds__free(file.data);
+    return status;
+}
 
 /* The path of a known set, or where itself if it is a file or folder. */
 static fds_status resolve(const char *where, char path[FDS__PATH_MAX], fds_error *err) {
@@ -330,6 +356,9 @@ fds_status fds__data_open(const char *where, const fds__data_options *options,
         fds__path_is_dir(path) ? open_folder(&s, path, err) : open_file(&s, path, err);
     if (status == FDS_OK)
         status = fds__dataset_finish(s.parts[0], s.parts[1], &s.classes, err);
+    const char *owners = options && options->owners_file ? options->owners_file : s.owners;
+    if (status == FDS_OK && *owners)
+        status = read_owners(&s, owners, err);
     for (int i = 0; i < 2 && status == FDS_OK && s.parts[i]; i++)
         status = set_source(s.parts[i], path, err);
     fds__names_free(&s.classes);
@@ -344,12 +373,24 @@ fds_status fds__data_open(const char *where, const fds__data_options *options,
     return status;
 }
 
+/* The place of a choice of the parameter sep; -1: none. */
+static char separator_of(int sep) { return sep < 1 ? 0 : FDS__SEPARATORS[sep - 1]; }
+
 fds_status fds_data_open(const char *where, const fds_params *params, const fds_events *events,
                          fds_dataset **train, fds_dataset **test, fds_error *err) {
     fds__data_options options = {0};
     char hint[FDS__HINT];
     if (params)
-        options = (fds__data_options){params->label, params->provider, params->labels};
+        options = (fds__data_options){.label_column = params->label,
+                                      .provider_column = params->provider,
+                                      .labels_file = params->labels,
+                                      .owners_file = params->owners,
+                                      .test_file = params->test_file,
+                                      .id_column = params->id,
+                                      .drop = params->drop,
+                                      .categorical = params->categorical,
+                                      .separator = separator_of(params->sep),
+                                      .missing = (fds__missing)MAX(params->missing, 0)};
     fds_status status = fds__data_open(where, &options, events, train, test, err);
     if (status == FDS_ERR_NOT_FOUND && !strchr(where, '/'))
         return fds__fail(err, status, "%s%s", err ? err->text : "",

@@ -75,7 +75,7 @@ fds_status fds_players_points(const fds_dataset *ds, const uint32_t *index, size
         p->samples[i] = index ? index[i] : (uint32_t)i;
         snprintf(name, sizeof name, "sample %u", p->samples[i]);
         p->first[i + 1] = i + 1;
-        status = name_player(p, i, name, err);
+        status = name_player(p, i, ds->sample_names ? ds->sample_names[p->samples[i]] : name, err);
     }
     if (status != FDS_OK)
         fds_players_free(p);
@@ -106,9 +106,11 @@ static fds_status deal_out(const fds_dataset *ds, const uint32_t *sorted, size_t
 fds_status fds_players_providers(const fds_dataset *ds, const uint32_t *index, size_t count,
                                  fds_players **out, fds_error *err) {
     if (!ds->provider_ids)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "%s has no providers; a CSV file names them in a column \"provider\"",
-                         ds->source);
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "%s has no providers; a CSV file names them in a column \"provider\", folders of "
+            "pictures as PROVIDER/CLASS/NAME.png, and any data with --owners FILE",
+            ds->source);
     uint32_t *sorted = NULL;
     TRY(sorted_index(ds, index, count, &sorted, err));
     size_t *place = fds__alloc_zero(ds->providers, sizeof *place); /* first: samples owned */

@@ -144,6 +144,45 @@ static void folders_and_siblings_by_name(void **state) {
 }
 
 /* Headers that NumPy would not write, or that lie. */
+/* provider_train.npy beside the samples, or the option. */
+static void providers_are_integers_or_texts(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *first, *second;
+    } files[] = {{"npy/owners_U.npy", "Z\xc3\xbcrich", "B"},
+                 {"npy/owners_U_big.npy", "Z\xc3\xbcrich", "B"},
+                 {"npy/owners_S.npy", "north", "B"},
+                 {"npy/labels_i8.npy", NULL, NULL}};
+    fds_dataset *train, *test;
+    put_folder("set");
+    copy_kept("npy/nhw_f4.npy", "set/x_train.npy");
+    copy_kept("npy/labels_i8.npy", "set/y_train.npy");
+    for (size_t f = 0; f < COUNT(files); f++) {
+        copy_kept(files[f].file, "set/provider_train.npy");
+        open_ok(scratch_path("set"), NULL, &train, &test);
+        assert_int_equal(train->providers, 2);
+        expect_shape(train, 2, 1, 4, 5);
+        for (size_t i = 0; i < 2 && files[f].first; i++)
+            assert_string_equal(fds_dataset_provider_name(train, train->provider_ids[i]),
+                                i ? files[f].second : files[f].first);
+        fds_dataset_free(train);
+    }
+    static const struct {
+        const char *file, *part;
+        fds_status status;
+    } mistakes[] = {
+        {"npy/owners_bad.npy", "item 1 (from 0): the name has a control", FDS_ERR_FORMAT},
+        {"npy/owners_empty.npy", "item 1 (from 0): empty", FDS_ERR_FORMAT},
+        {"npy/labels_float.npy", "must be integers or texts", FDS_ERR_SHAPE},
+        {"npy/labels_three.npy", "has 3 providers, but", FDS_ERR_SHAPE},
+    };
+    for (size_t m = 0; m < COUNT(mistakes); m++) {
+        copy_kept(mistakes[m].file, "set/provider_train.npy");
+        open_fails(scratch_path("set"), NULL, mistakes[m].status, mistakes[m].part);
+    }
+    files_fail("npy/nhw_f4.npy", "npy/owners_U.npy", FDS_ERR_SHAPE, "labels must be integers");
+}
+
 static void headers_are_read_strictly(void **state) {
     (void)state;
     static const struct {
@@ -207,6 +246,7 @@ int main(void) {
         TEST(values_that_are_no_finite_numbers_name_the_sample),
         TEST(what_does_not_fit_is_refused),
         TEST(folders_and_siblings_by_name),
+        TEST(providers_are_integers_or_texts),
         TEST(headers_are_read_strictly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

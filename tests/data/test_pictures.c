@@ -177,6 +177,62 @@ static void class_folders_with_unclear_names_are_refused(void **state) {
     }
 }
 
+static void expect_owner(const fds_dataset *ds, size_t sample, const char *name) {
+    assert_string_equal(fds_dataset_provider_name(ds, ds->provider_ids[sample]), name);
+}
+
+static void folders_of_providers_hold_class_folders(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    static const char *const files[] = {"train/North/cat/1.png", "train/North/dog/1.png",
+                                        "train/South/cat/1.png", "test/cat/9.png"};
+    put_folder("train/North/cat");
+    put_folder("train/North/dog");
+    put_folder("train/South/cat");
+    put_folder("test/cat");
+    for (size_t i = 0; i < COUNT(files); i++)
+        put_png(files[i], 4, 4, 1);
+    open_ok(scratch, NULL, &train, &test);
+    expect_shape(train, 3, 1, 4, 4);
+    assert_int_equal(train->classes, 2);
+    assert_int_equal(train->providers, 2);
+    expect_owner(train, 1, "North");
+    expect_owner(train, 2, "South");
+    assert_int_equal(train->labels[1], 1);
+    assert_string_equal(train->sample_names[2], "South/cat/1.png");
+    assert_null(test->provider_ids);
+    fds_dataset_free(train);
+    fds_dataset_free(test);
+    open_ok(scratch_path("train"), NULL, &train,
+            &test); /* the folder itself, without a test part */
+    assert_int_equal(train->providers, 2);
+    fds_dataset_free(train);
+    put_folder("train/So\x01uth/cat");
+    put_png("train/So\x01uth/cat/1.png", 4, 4, 1);
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "control character");
+}
+
+static void owners_of_pictures_are_known_by_path_or_name(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    char path[512];
+    snprintf(path, sizeof path, "%s", scratch_path("owners.csv"));
+    fds__data_options options = {.owners_file = path};
+    put_folder("set/cat");
+    put_folder("set/dog");
+    put_png("set/cat/1.png", 4, 4, 1);
+    put_png("set/cat/2.png", 4, 4, 1);
+    put_png("set/dog/1.png", 4, 4, 1);
+    put_text("owners.csv", "file,owner\ncat/1.png,A\n2.png,B\ndog/1.png,A\n");
+    open_ok(scratch_path("set"), &options, &train, &test);
+    expect_owner(train, 0, "A");
+    expect_owner(train, 1, "B");
+    expect_owner(train, 2, "A");
+    fds_dataset_free(train);
+    put_text("owners.csv", "0,A\n1.png,B\n"); /* two pictures have that name */
+    open_fails(scratch_path("set"), &options, FDS_ERR_FORMAT, "\"1.png\" is no training sample");
+}
+
 static void one_colour_picture_makes_all_of_both_parts_colour(void **state) {
     (void)state;
     fds_dataset *train, *test;
@@ -327,6 +383,8 @@ int main(void) {
         TEST(a_png_written_is_the_png_read_and_always_the_same_bytes),
         TEST(class_folders_become_classes_in_the_order_of_their_bytes),
         TEST(class_folders_with_unclear_names_are_refused),
+        TEST(folders_of_providers_hold_class_folders),
+        TEST(owners_of_pictures_are_known_by_path_or_name),
         TEST(one_colour_picture_makes_all_of_both_parts_colour),
         TEST(pictures_that_do_not_fit_are_named),
         TEST(a_png_that_lies_about_its_size_is_refused),

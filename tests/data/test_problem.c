@@ -379,7 +379,8 @@ static void players_are_a_number_all_or_providers(void **state) {
            "`players` must be a whole number from 1, all or providers (got provider); did you mean "
            "\"providers\"?");
     refuse(train, NULL, PARAMS("shapley", "players", "providers"),
-           "memory has no providers; a CSV file names them in a column \"provider\"");
+           "memory has no providers; a CSV file names them in a column \"provider\", folders of "
+           "pictures as PROVIDER/CLASS/NAME.png, and any data with --owners FILE");
     fds_dataset_free(train);
 }
 
