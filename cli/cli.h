@@ -176,6 +176,8 @@ fds_status cli_answer_make(const cli_args *args, cli_answer *out, fds_error *err
 void cli_answer_free(cli_answer *answer);
 #define CLI_ANSWER_ABOUT                                                                           \
     "RUN is a folder that fds fit has made. IMAGE is a PNG or JPEG file of the size of the run's " \
-    "samples; --index takes samples of its data instead, whose true labels are known."
+    "samples; --rows takes new samples from a CSV or NPY file; --index takes samples of the "      \
+    "run's "                                                                                       \
+    "data, whose true labels are known."
 
 #endif

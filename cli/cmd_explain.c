@@ -13,7 +13,8 @@ static const cli_option own[] = {
     CLI_OWN('o', "output", output, "FILE",
             "output file of all values, .csv, .npy or .json [no file]"),
     CLI_OWN(0, "png", png, "FILE",
-            "draw a figure: a row per input, then its ten greatest contributors"),
+            "draw a figure: a row per input with its ten greatest contributors, or bars if inputs "
+            "are no images"),
     CLI_OWN(0, "top", top, "N", "number of greatest and of lowest contributors to show [5]"),
 };
 
@@ -27,15 +28,16 @@ void cli_answer_free(cli_answer *a) {
 
 fds_status cli_answer_check(const cli_args *args, fds_error *err) {
     static const char *const of_data[] = {"data", "label", "provider", "labels"};
-    char index[16], value[16];
+    char index[16], rows[16], value[16];
     CLI_TRY(fds_params_get(args->params, "index", index, sizeof index, err));
-    bool has_index = strcmp(index, "auto") != 0;
-    if (args->more_count && has_index)
+    CLI_TRY(fds_params_get(args->params, "rows", rows, sizeof rows, err));
+    bool has_index = strcmp(index, "auto") != 0, has_rows = strcmp(rows, "auto") != 0;
+    if ((args->more_count > 0) + has_index + has_rows > 1)
+        return cli_fail(err, FDS_ERR_USAGE, "give pictures, --index or --rows, only one of them");
+    if (!args->more_count && !has_index && !has_rows)
         return cli_fail(err, FDS_ERR_USAGE,
-                        "\"%s\" and --index: give pictures or --index, not both", args->more[0]);
-    if (!args->more_count && !has_index)
-        return cli_fail(err, FDS_ERR_USAGE,
-                        "nothing to explain: give an image or --index, for example --index 0");
+                        "nothing to explain: give an image, --index or --rows, for example "
+                        "--index 0");
     for (size_t i = 0; i < CLI_COUNT(of_data) && !has_index; i++) {
         CLI_TRY(fds_params_get(args->params, of_data[i], value, sizeof value, err));
         if (strcmp(value, "auto") != 0)
@@ -148,7 +150,7 @@ const cli_command cli_explain = {
     .operand = "RUN",
     .takes_more = true,
     .missing = "name the folder that fds fit made, for example: fds explain mnist.run --index 0",
-    .usage = "RUN (IMAGE... | --index WHICH) [options]",
+    .usage = "RUN (IMAGE... | --index WHICH | --rows FILE) [options]",
     .summary = "show what each player contributed to a prediction",
     .about =
         "Prints the prediction of a run's service model, and how much every player's data "
@@ -156,7 +158,8 @@ const cli_command cli_explain = {
         "standard errors. Trains nothing. The values for an input sum to what all players together "
         "add to the probability.\n\n" CLI_ANSWER_ABOUT,
     .examples = "  fds explain mnist.run --index 0..9 --png figure.png\n"
-                "  fds explain mnist.run seven.png --target 1 -o values.csv\n",
+                "  fds explain mnist.run seven.png --target 1 -o values.csv\n"
+                "  fds explain sales.run --rows new.csv --png bars.png\n",
     .own = own,
     .own_count = CLI_COUNT(own),
     .run = run,

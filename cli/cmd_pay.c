@@ -354,7 +354,7 @@ const cli_command cli_pay = {
     .takes_more = true,
     .missing = "name the folder that fds fit made, for example: fds pay mnist.run --index 0 "
                "--amount 100.00",
-    .usage = "RUN (IMAGE... | --index WHICH) --amount MONEY [options]",
+    .usage = "RUN (IMAGE... | --index WHICH | --rows FILE) --amount MONEY",
     .summary = "divide money for predictions among players or providers",
     .about =
         "Divides an amount of money for each input in proportion to the values of fds explain. The "

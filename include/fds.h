@@ -358,7 +358,7 @@ FDS_API fds_status fds_input_pictures(const fds_run *run, const char *const *pat
 FDS_API fds_status fds_input_samples(const fds_run *run, const fds_dataset *ds,
                                      const uint32_t *index, size_t count, fds_input **out,
                                      fds_error *err);
-/* Samples of the run's own data, as the parameters "index" and "data" say. */
+/* Samples of the run's own data (parameters "index", "data"), or new ones of a file ("rows"). */
 FDS_API fds_status fds_input_open(const fds_run *run, const fds_params *params,
                                   const fds_events *events, fds_input **out, fds_error *err);
 /* Inputs first .. first+count-1 of another, which must outlive them. */
@@ -370,7 +370,7 @@ FDS_API size_t fds_input_count(const fds_input *input);
 /* Values of all players for each input. params (or NULL): "target", "by". */
 FDS_API fds_status fds_run_explain(fds_run *run, const fds_input *input, const fds_params *params,
                                    const fds_events *events, fds_result **out, fds_error *err);
-/* The paper's figure as a PNG: a row per input, then its greatest contributors. */
+/* A PNG: a row per input with its greatest contributors, or bars if inputs are no images. */
 FDS_API fds_status fds_run_draw(fds_run *run, const fds_input *input, const fds_result *result,
                                 uint32_t columns, const char *png_path, fds_error *err);
 

@@ -4,6 +4,7 @@
  *
  *   canvas.c  a picture to draw on
  *   sheet.c   samples of a dataset as one picture
+ *   result.c  values of a result as bars
  *   chart.c   curves as SVG; bars.c bars
  *   markup.c  texts and numbers in SVG and HTML
  */
@@ -49,6 +50,11 @@ fds_status draw_brush_make(const fds_dataset *ds, const uint32_t *index, size_t 
 /* The sample must lie within the canvas. */
 void draw_canvas_sample(fds__picture *canvas, const draw_brush *brush, size_t sample, uint32_t left,
                         uint32_t top);
+
+/* ---- result.c ---- */
+
+/* A PNG with the most greatest values of each prediction. */
+fds_status draw_result(const fds_result *r, size_t most, const char *png_path, fds_error *err);
 
 /* ---- chart.c, bars.c ---- */
 

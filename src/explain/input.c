@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inputs of a run, which are pictures, samples of a dataset, or samples of the run's own data by
- * number, and its answers for them as a result. */
+ * The inputs of a run, which are pictures, samples of a dataset, samples of the run's own data by
+ * number, or new rows of a file, and its answers for them as a result. */
 #include "explain/run.h"
 
 #include <math.h>
@@ -59,8 +59,8 @@ static fds_status fill_pictures(fds_input *in, const fds_run *run, const char *c
     if (!info.is_image)
         return fds__fail(
             err, FDS_ERR_USAGE,
-            "the run was fitted on feature vectors, not on images: choose samples of the data by "
-            "`index`");
+            "the run was fitted on feature vectors, not on images: give new ones by `rows`, or "
+            "choose samples of the data by `index`");
     TRY(RESERVE(in->names, in->count, 1, err));
     for (size_t i = 0; i < in->count; i++) {
         in->index[i] = (uint32_t)i;
@@ -166,17 +166,33 @@ fds_status fds_input_part(const fds_input *whole, size_t first, size_t count, fd
 
 /* ---- samples of the run's own data ---- */
 
+/* How to read the data: as the parameters say, else as when the run was fitted. */
+static fds_status read_as(const fds_run *run, const fds_params *params, fds_params *how,
+                          fds_error *err) {
+    for (const char *const *name = fds__run_reading; *name; name++) {
+        const char *given = !strcmp(*name, "label")      ? params->label
+                            : !strcmp(*name, "provider") ? params->provider
+                            : !strcmp(*name, "labels")   ? params->labels
+                                                         : NULL;
+        const char *value = given ? given : fds__run_origin(run, *name);
+        if (value)
+            TRY(fds_params_set(how, *name, value, err));
+    }
+    return FDS_OK;
+}
+
 /* The data that the run was fitted on, where it is now. */
 static fds_status open_data(const fds_run *run, const fds_params *params, const fds_events *events,
                             fds_dataset *parts[2], fds_error *err) {
-    fds_params how = *params;
     const char *path = params->data ? params->data : fds__run_origin(run, "path");
-    how.label = params->label ? params->label : fds__run_origin(run, "label");
-    how.provider = params->provider ? params->provider : fds__run_origin(run, "provider");
-    how.labels = params->labels ? params->labels : fds__run_origin(run, "labels");
     fds_error why = {0};
-    fds_status status = fds_data_open(path ? path : fds__run_get_info(run).source, &how, events,
-                                      &parts[0], &parts[1], &why);
+    fds_params *how = fds_params_create("show");
+    fds_status status =
+        how ? read_as(run, params, how, &why) : fds__fail_nomem(&why, sizeof(fds_params));
+    if (status == FDS_OK)
+        status = fds_data_open(path ? path : fds__run_get_info(run).source, how, events, &parts[0],
+                               &parts[1], &why);
+    fds_params_free(how);
     if (status == FDS_OK)
         return fds__run_check_data(run, parts[0], err);
     bool has_moved = status == FDS_ERR_NOT_FOUND && !params->data;
@@ -194,13 +210,60 @@ static fds_status fill_numbered(fds_input *in, const fds_run *run, const fds_par
     return fill_samples(in, run, in->own[in->is_test], index, err);
 }
 
+/* ---- new rows ---- */
+
+static fds_status read_rows(const fds_run *run, const char *path, const fds_events *events,
+                            fds_dataset **out, fds_error *err) {
+    const fds__run_info info = fds__run_get_info(run);
+    const json_t *json = fds__run_preparation(run);
+    fds__preparation *preparation = NULL;
+    if (json_is_object(json))
+        TRY(fds__preparation_parse(json, fds__run_folder(run), &preparation, err));
+    fds_status status =
+        fds__data_rows(path, preparation, info.shape, info.classes, events, out, err);
+    fds__preparation_free(preparation);
+    return status;
+}
+
+static fds_status name_rows(fds_input *in, fds_error *err) {
+    TRY(RESERVE(in->names, in->count, 1, err));
+    for (size_t i = 0; i < in->count; i++) {
+        char number[32];
+        snprintf(number, sizeof number, "row %zu", i + 1);
+        const char *name = in->ds->sample_names ? in->ds->sample_names[i] : number;
+        in->index[i] = (uint32_t)i;
+        if (!(in->names[i] = fds__strdup(name)))
+            return fds__fail_nomem(err, strlen(name) + 1);
+    }
+    return FDS_OK;
+}
+
+static fds_status open_rows(const fds_run *run, const char *path, const fds_events *events,
+                            fds_input **out, fds_error *err) {
+    fds_dataset *ds = NULL;
+    fds_input *in = NULL;
+    TRY(read_rows(run, path, events, &ds, err));
+    fds_status status = create(ds->count, &in, err);
+    if (status != FDS_OK) {
+        fds_dataset_free(ds);
+        return finish(status, in, out);
+    }
+    in->ds = in->own[0] = ds;
+    return finish(name_rows(in, err), in, out);
+}
+
 fds_status fds_input_open(const fds_run *run, const fds_params *params, const fds_events *events,
                           fds_input **out, fds_error *err) {
     uint32_t *index = NULL;
     size_t count;
     fds_input *in = NULL;
+    if (params->index && params->rows)
+        return fds__fail(err, FDS_ERR_USAGE, "`index` and `rows` exclude each other");
+    if (params->rows)
+        return open_rows(run, params->rows, events, out, err);
     if (!params->index)
-        return fds__fail(err, FDS_ERR_USAGE, "nothing to explain: give an image or `index`");
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "nothing to explain: give an image, `index` or `rows`");
     fds_status status = fds__samples_list(params->index, &index, &count, err);
     if (status == FDS_OK)
         status = create(count, &in, err);
@@ -384,9 +447,7 @@ fds_status fds_run_draw(fds_run *run, const fds_input *in, const fds_result *r, 
                         const char *png_path, fds_error *err) {
     const fds__run_info info = fds__run_get_info(run);
     if (!info.is_image)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "the run was fitted on feature vectors, not on images: no figure can be drawn");
+        return draw_result(r, columns, png_path, err);
     float *probs;
     TRY(RESERVE(probs, in->count, info.classes, err));
     /* the figure shows the probability of the predicted label alone */

@@ -247,8 +247,16 @@ size_t fds__run_player_size(const fds_run *run, size_t i) {
 
 const char *fds__run_folder(const fds_run *run) { return run->dir; }
 
+const char *const fds__run_reading[] = {"label",     "provider", "labels", "owners",
+                                        "test_file", "id",       "drop",   "categorical",
+                                        "missing",   "sep",      NULL};
+
 const char *fds__run_origin(const fds_run *run, const char *key) {
     return json_string_value(json_object_get(json_object_get(run->record.json, "origin"), key));
+}
+
+const json_t *fds__run_preparation(const fds_run *run) {
+    return json_object_get(run->record.json, "preparation");
 }
 
 const char *fds__run_class_name(const fds_run *run, uint32_t label) {

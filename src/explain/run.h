@@ -156,8 +156,12 @@ uint32_t fds__run_player_group(const fds_run *run,
                                size_t i); /* or FDS__UNKNOWN: it has no groups */
 const char *fds__run_folder(const fds_run *run);
 
-/* Where the data was and how it was read: "path", "label", "provider" or "labels"; NULL: default. */
+/* The parameters that say how data is read; ends with NULL. */
+extern const char *const fds__run_reading[];
+/* Where the data was, "path", or one of these; NULL: default. */
 const char *fds__run_origin(const fds_run *run, const char *key);
+/* How rows become features; null in JSON: the run was not fitted on a CSV file. */
+const json_t *fds__run_preparation(const fds_run *run);
 
 /* ---- calibrate.c ---- */
 

@@ -80,16 +80,27 @@ static json_t *describe_players(const fds_problem *problem) {
     return list;
 }
 
+/* A parameter as text, of files the whole path; null: not set. */
+static json_t *describe_setting(const fds_params *params, const char *name, bool is_file) {
+    char text[FDS__PATH_MAX];
+    if (fds_params_get(params, name, text, sizeof text, NULL) != FDS_OK || !strcmp(text, "auto"))
+        return json_null();
+    char *path = is_file ? realpath(text, NULL) : NULL;
+    json_t *json = fds__json_string(path ? path : text);
+    free(path);
+    return json;
+}
+
 /* Where the data is and how it is read: samples of it can then be explained later. */
 static json_t *describe_origin(const fds_dataset *train, const fds_params *params) {
     char *path = realpath(train->source, NULL);
-    char *labels = params->labels ? realpath(params->labels, NULL) : NULL;
-    json_t *origin =
-        json_pack("{s:o, s:o, s:o, s:o}", "path", fds__json_string(path ? path : train->source),
-                  "label", fds__json_string(params->label), "provider",
-                  fds__json_string(params->provider), "labels", fds__json_string(labels));
+    json_t *origin = json_pack("{s:o}", "path", fds__json_string(path ? path : train->source));
+    for (const char *const *name = fds__run_reading; *name; name++) {
+        bool is_file =
+            !strcmp(*name, "labels") || !strcmp(*name, "owners") || !strcmp(*name, "test_file");
+        json_object_set_new(origin, *name, describe_setting(params, *name, is_file));
+    }
     free(path);
-    free(labels);
     return origin;
 }
 
@@ -123,14 +134,15 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
         "{s:s, s:I, s:I, s:I}", "sampler", samplers[s->sampler], "count", (json_int_t)s->coalitions,
         "validation", (json_int_t)s->validation_coalitions, "seed", (json_int_t)s->plan_seed);
     /* differences are reported in this order: causes before their consequences */
-    *out = json_pack("{s:s, s:i, s:s, s:o, s:o, s:s, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o, s:o}",
-                     "format", "fds run", "version", VERSION, "method", s->method, "data",
-                     describe_data(problem->train), "players", describe_players(problem), "adjust",
-                     adjustments[s->adjust], "groups", describe_groups(groups), "inputs", "count",
-                     (json_int_t)utility->inputs, "validation", (json_int_t)s->validation_inputs,
-                     "explainer", describe_explainer(&s->explainer, s->probes), "keep_models",
-                     s->keeps_models, "utility", about, "coalitions", coalitions, "origin",
-                     describe_origin(problem->train, params));
+    *out = json_pack(
+        "{s:s, s:i, s:s, s:o, s:o, s:s, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o, s:o, s:o}", "format",
+        "fds run", "version", VERSION, "method", s->method, "data", describe_data(problem->train),
+        "players", describe_players(problem), "adjust", adjustments[s->adjust], "groups",
+        describe_groups(groups), "inputs", "count", (json_int_t)utility->inputs, "validation",
+        (json_int_t)s->validation_inputs, "explainer", describe_explainer(&s->explainer, s->probes),
+        "keep_models", s->keeps_models, "utility", about, "coalitions", coalitions, "origin",
+        describe_origin(problem->train, params), "preparation",
+        fds__preparation_json(problem->train->preparation));
     return *out ? FDS_OK : fds__fail_json(err);
 }
 

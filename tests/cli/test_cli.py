@@ -275,16 +275,16 @@ def data_show_draws_a_contact_sheet():
 
 
 @test
-def data_show_lists_ten_providers_and_how_many_more():
-    write_csv("t.csv", rows=130, providers=13)
+def data_show_lists_thirty_providers_and_how_many_more():
+    write_csv("t.csv", rows=330, providers=33)
     out, _ = fds("data", "show", "t.csv")
     check_width(out)
     assert re.search(r"^x1 +train .*\nx2 +train ", out, re.M), out
     assert [c["name"] for c in fds_json("data", "show", "t.csv")["train"]["channels"]] == ["x1", "x2"]
-    assert "13 providers, with 10 to 10 samples each" in out
-    assert out.count("\nshop-") == 10 and "... and 3 more providers" in out
+    assert re.search(r"^shop-0 +10 +1 +0 +0$", out, re.M), out
+    assert out.count("\nshop-") == 30 and "... and 3 more providers" in out
     assert "no test part" in out
-    assert len(fds_json("data", "show", "t.csv")["train"]["providers"]) == 13
+    assert len(fds_json("data", "show", "t.csv")["train"]["providers"]) == 33
     refused(["data", "show", "t.csv", "--png", "a.png"], fds_code_of_no_images(), "image")
 
 

@@ -391,7 +391,8 @@ def data_without_a_test_part_is_counted_itself():
     assert "no test part: --index counts all of its samples" in err
     assert out.startswith("sample 119: label ") and "provider" in out
     refused(["explain", "run", "--index", 120, "-q"], 2, "--index 120", "0 to 119")
-    refused(["explain", "run", "--index", 0, "--png", "f.png", "-q"], 2, "feature vectors", "no figure")
+    fds("explain", "run", "--index", 0, "--png", "f.png", "-q")  # bars
+    assert pathlib.Path("f.png").read_bytes().startswith(b"\x89PNG")
     write_png("0.png", 28, 28, digit(0)[0])
     refused(["explain", "run", "0.png"], 2, "feature vectors", "--index")
     os.rename("t.csv", "moved.csv")
@@ -431,7 +432,7 @@ def mistakes_in_the_options_are_answered_before_any_work():
             (["fit", "none", "-o", "r", "--players", "sum"], ["--players sum"]),
             (["explain"], ["RUN is missing"]),
             (["explain", "run"], ["give an image", "--index 0"]),
-            (["explain", "run", "a.png", "--index", 0], ["not both"]),
+            (["explain", "run", "a.png", "--index", 0], ["only one of them"]),
             (["explain", "run", "a.png", "--data", "d"], ["--data needs --index"]),
             (["explain", "run", "--index", 0, "-o", "v.txt"], ["-o v.txt"]),
             (["explain", "run", "--indx", 0], ['did you mean "--index"?'])):

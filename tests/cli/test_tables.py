@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables and providers as people have them, from the file to the money: ids, text, missing values, new rows."""
+import random
+import struct
+
+from harness import *  # noqa: F403
+
+
+FIT = ["--method", "afds", "--coalitions", 20, "--threads", 1, "-q"]
+
+
+def write_sales(path, rows=160, separator=";"):
+    """An id, a shop, numbers with decimal commas and holes, text; colour and price tell the classes apart."""
+    chance = random.Random(1)
+    lines = ["order;shop;price;colour;city;returned"]
+    for i in range(rows):
+        is_returned = i % 3 == 0
+        price = "" if i % 10 == 7 else f"{10 + 5 * is_returned + chance.random():.2f}".replace(".", ",")
+        colour = chance.choice(["red", "blue"]) if is_returned else "green"
+        lines.append(f"R{i:03};Shop {i % 5};{price};{colour};{chance.choice('ABC')};{'yes' if is_returned else 'no'}")
+    pathlib.Path(path).write_text("\n".join(lines).replace(";", separator) + "\n")
+
+
+SALES = ["--label", "returned", "--provider", "shop", "--id", "order"]
+
+
+@test
+def a_table_with_text_and_holes_is_fitted_explained_and_paid():
+    write_sales("sales.csv")
+    shown = fds_json("data", "show", "sales.csv", *SALES)["train"]
+    names = [channel["name"] for channel in shown["channels"]]
+    assert names == ["price", "price=missing", "colour=blue", "colour=green", "colour=red", "city=A", "city=B", "city=C"]
+    assert [p["count"] for p in shown["providers"]] == [32] * 5
+    fds("fit", "sales.csv", *SALES, "--players", "providers", *FIT, "-o", "s.run")
+    pathlib.Path("new.csv").write_text("colour,city,price,order,note\ngreen,A,10.2,N1,x\nviolet,Z,,N2,y\n")
+    answer = fds_json("explain", "s.run", "--rows", "new.csv", "--png", "bars.png")
+    assert [i["input"] for i in answer["inputs"]] == ["N1", "N2"], answer
+    assert answer["inputs"][0]["ranking"][0]["player"].startswith("Shop ")
+    with open("bars.png", "rb") as file:
+        width, height = struct.unpack(">2I", file.read(24)[16:])
+    assert width == 802 and height > 200, (width, height)
+    paid = fds_json("pay", "s.run", "--rows", "new.csv", "--amount", "10.00")
+    assert len(paid["inputs"]) == 2
+    assert fds_json("explain", "s.run", "--index", 3)["inputs"]  # the data is read as before
+
+
+@test
+def new_rows_are_the_samples_they_were():
+    write_sales("sales.csv")
+    fds("fit", "sales.csv", *SALES, "--players", 20, *FIT, "-o", "s.run")
+    lines = pathlib.Path("sales.csv").read_text().split("\n")
+    pathlib.Path("new.csv").write_text("\n".join([lines[0], lines[8], lines[30]]) + "\n")
+    by_rows = fds_json("explain", "s.run", "--rows", "new.csv")["inputs"]
+    by_index = fds_json("explain", "s.run", "--index", "7,29")["inputs"]
+    assert [i["ranking"] for i in by_rows] == [i["ranking"] for i in by_index]
+    assert by_rows[0]["ranking"][0]["player"].startswith("R"), by_rows[0]["ranking"][0]  # ids are names
+
+
+@test
+def rows_may_be_an_array_or_standard_input():
+    write_csv("t.csv", rows=120)
+    fds("fit", "t.csv", "--players", 20, *FIT, "-o", "t.run")
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }"
+    header += b" " * (64 - (10 + len(header) + 1) % 64) + b"\n"
+    values = struct.pack("<4f", 1.5, -1, 0.5, 0)
+    pathlib.Path("x.npy").write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header + values)
+    by_array = fds_json("explain", "t.run", "--rows", "x.npy")["inputs"]
+    ran = subprocess.run([FDS, "explain", "t.run", "--rows", "-", "--json"], input=b"x2;x1\n-1;1,5\n0;0,5\n",
+                         stdout=subprocess.PIPE, check=True, env=environment())
+    by_input = json.loads(ran.stdout)["inputs"]
+    assert [i["ranking"] for i in by_array] == [i["ranking"] for i in by_input]
+    assert by_input[1]["input"] == "row 2"
+
+
+@test
+def rows_that_do_not_fit_are_refused():
+    write_csv("t.csv", rows=120)
+    fds("fit", "t.csv", "--players", 20, *FIT, "-o", "t.run")
+    pathlib.Path("new.csv").write_text("x1,y\n1,2\n")
+    refused(["explain", "t.run", "--rows", "new.csv"], 1, 'no column is named "x2"', 'the columns are "x1", "y"')
+    pathlib.Path("new.csv").write_text("x1,x2\n1,many\n")
+    refused(["explain", "t.run", "--rows", "new.csv"], 1, 'line 2, column "x2": "many" is not a finite number')
+    refused(["explain", "t.run", "--rows", "new.csv", "--index", 0], 2, "only one of them")
+    refused(["explain", "t.run"], 2, "nothing to explain: give an image, --index or --rows")
+    refused(["explain", "t.run", "--rows", "none.csv"], 1, "none.csv")
+
+
+@test
+def owners_of_digits_are_players():
+    lines = ["sample,owner"] + [f"{i},Clinic {i % 4}" for i in range(300)]
+    pathlib.Path("owners.csv").write_text("\n".join(lines) + "\n")
+    shown = fds_json("data", "show", MNIST, "--owners", "owners.csv")["train"]["providers"]
+    assert [p["count"] for p in shown] == [75] * 4 and shown[0]["classes"] == 10
+    fds("fit", MNIST, "--owners", "owners.csv", "--players", "providers", "--model", "mlp", *FIT, "-o", "m.run")
+    answer = fds_json("explain", "m.run", "--index", "0..1", "--png", "figure.png")
+    assert {place["player"] for place in answer["inputs"][0]["ranking"]} == {f"Clinic {i}" for i in range(4)}
+    pathlib.Path("owners.csv").write_text("\n".join(lines[:-1]) + "\n")
+    refused(["fit", MNIST, "--owners", "owners.csv", "--players", "providers", "-o", "x", "-q"], 1,
+            "1 of 300 training samples have no provider, the first is sample 299")
+
+
+main()
