@@ -54,10 +54,10 @@ FDS_API fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index,
 /* A network's plan: layers, shapes, where each weight lies. Shareable.
  *
  * Text: layers separated by commas; blanks around them are allowed.
- *   conv:OxK[pP]   O filters of K x K, zero padding P (0, below K), stride 1, with bias
- *   relu           max(0, x)
- *   maxpool[:K]    K x K windows (2), stride K, incomplete windows dropped
- *   fc:O           fully connected with bias; the first one flattens its input; O may be "classes"
+ *   conv:OxK[pP][sS]  O filters of K x K, zero padding P (0, below K), stride S (1), with bias
+ *   relu              max(0, x)
+ *   maxpool[:K]       K x K windows (2), stride K, incomplete windows dropped
+ *   fc:O              fully connected with bias; the first one flattens its input; O may be "classes"
  * It must end in fc with as many outputs as there are classes. The presets
  * logistic, mlp, lenet5 and cnn stand for such texts. */
 typedef struct fds_net fds_net;

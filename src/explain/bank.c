@@ -24,8 +24,6 @@ struct fds__bank {
     uint16_t *groups;         /* (groups, weights, 16) */
     size_t group_count;
     unsigned workers;
-    float *scratch; /* (workers, scratch_size) */
-    size_t scratch_size;
     float *inputs;  /* (FDS__MANY_INPUTS, input size) */
     float *answers; /* (FDS__MANY_INPUTS, groups, 16): probabilities of the inputs' labels */
     double *rows;   /* (FDS__MANY_INPUTS, rows of the plan): the same by row */
@@ -35,7 +33,6 @@ struct fds__bank {
 void fds__bank_free(fds__bank *bank) {
     if (!bank)
         return;
-    fds__free(bank->scratch);
     fds__free(bank->rows);
     fds__free(bank->inputs);
     fds__free(bank->answers);
@@ -53,16 +50,11 @@ static fds_status make_arrays(fds__bank *bank, fds_error *err) {
     size_t nets = bank->group_count * FDS__MANY_NETS;
     size_t inputs = FDS__MANY_INPUTS * fds__many_input_size(bank->many) * sizeof(float);
     size_t weights = nets * bank->slots.weights * sizeof *bank->groups;
-    bank->scratch_size = (fds__many_scratch(bank->many) + 15) / 16 * 16; /* multiples of 64 bytes */
-    size_t scratch = bank->workers * bank->scratch_size * sizeof *bank->scratch;
     TRY(RESERVE(bank->answers, FDS__MANY_INPUTS, nets, err));
     TRY(RESERVE(bank->rows, FDS__MANY_INPUTS, fds_plan_rows(bank->plan), err));
     bank->inputs = fds__alloc_aligned(inputs);
-    bank->scratch = fds__alloc_aligned(scratch);
     bank->groups = fds__alloc_aligned(weights);
-    return bank->inputs && bank->scratch && bank->groups
-               ? FDS_OK
-               : fds__fail_nomem(err, inputs + scratch + weights);
+    return bank->inputs && bank->groups ? FDS_OK : fds__fail_nomem(err, inputs + weights);
 }
 
 static fds_status open_bank(fds__bank *bank, const fds__bank_file *file,
@@ -70,10 +62,10 @@ static fds_status open_bank(fds__bank *bank, const fds__bank_file *file,
                             unsigned threads, fds_error *err) {
     const fds_net *net = file->net;
     TRY(fds_net_create(net->text, net->input, net->classes, &bank->net, err));
-    TRY(fds__many_create(bank->net, &bank->many, err));
     TRY(fds__bank_slots_init(&bank->slots, bank->net, bank->plan, err));
     bank->group_count = (bank->slots.count + FDS__MANY_NETS - 1) / FDS__MANY_NETS;
     bank->workers = fds__pool_workers(threads, bank->group_count);
+    TRY(fds__many_create(bank->net, bank->workers, &bank->many, err));
     if (params)
         TRY(fds__ls_prepared_create(bank->plan, params, strengths, &bank->solver, err));
     TRY(make_arrays(bank, err));
@@ -109,9 +101,9 @@ typedef struct {
 static fds_status run_group(void *context, size_t group, unsigned worker, fds_error *err) {
     question *q = context;
     fds__bank *bank = q->bank;
-    const float *probs =
-        fds__many_run(bank->many, bank->groups + group * bank->slots.weights * FDS__MANY_NETS,
-                      bank->inputs, q->count, bank->scratch + worker * bank->scratch_size);
+    const float *probs = fds__many_run(bank->many, worker,
+                                       bank->groups + group * bank->slots.weights * FDS__MANY_NETS,
+                                       bank->inputs, q->count);
     if (!probs)
         return fds__fail(
             err, FDS_ERR_DIVERGED,

@@ -1,212 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One network's workspace: a plan of stages, an arena, and forward and backward for a group of up
- * to 16 samples.
- *
- * Layout: (channel, row, column, lane), one sample per lane. The number of lanes is the next power
- * of two of the number of samples; with fewer than 16 lanes, one vector holds several neighbouring
- * columns of a row, so that a convolution computes few empty lanes. The numbers of a sample do not
- * depend on the number of lanes; sums over samples (gradients of weights) go over the lanes in a
- * fixed order. Rows are rounded up to whole vectors. Nothing uses what a convolution computes
- * beyond a row's end: the gradient there is and stays zero.
+ * Forward and backward of a network's stages, for groups of up to 16 samples. plan.c has the layout,
+ * layers.c the stages that are neither products nor maps.
  */
 #include "lane/workspace.h"
-#include "base/isa.h"
 
 #include <string.h>
-
-static size_t round_up(size_t n) { return (n + FDS__LANES - 1) / FDS__LANES * FDS__LANES; }
-
-/* ---- plan ---- */
-
-/* Layers to stages: relu and maxpool become one map. A map follows every convolution: it copies the
- * output to the layout of the next stage. */
-static void plan_stages(fds_lane *lane) {
-    const fds_net *net = lane->net;
-    bool weights_before = false;
-    lane_stage *last = NULL;
-    for (uint32_t i = 0; i < net->layer_count; i++) {
-        const fds__layer *layer = &net->layers[i];
-        const bool is_conv = layer->kind == FDS__LAYER_CONV, is_fc = layer->kind == FDS__LAYER_FC;
-        const bool is_pool = layer->kind == FDS__LAYER_MAXPOOL, has_weights = is_conv || is_fc;
-        const bool is_relu = layer->kind == FDS__LAYER_RELU;
-        if (is_relu && last && last->kind != LANE_STAGE_CONV) {
-            last->relu = true;
-            continue;
-        }
-        if (is_pool && last && last->kind == LANE_STAGE_MAP && last->pool == 1) {
-            last->pool = layer->kernel;
-            continue;
-        }
-        if (has_weights && last && last->kind == LANE_STAGE_CONV)
-            lane->stages[lane->stage_count++] =
-                (lane_stage){.kind = LANE_STAGE_MAP, .pool = 1, .input_grad = true};
-        last = &lane->stages[lane->stage_count++];
-        *last = (lane_stage){
-            .kind = is_conv ? LANE_STAGE_CONV
-                    : is_fc ? LANE_STAGE_FC
-                            : LANE_STAGE_MAP,
-            .layer = has_weights ? layer : NULL,
-            .pool = is_pool ? layer->kernel : 1,
-            .relu = is_relu,
-            .input_grad = weights_before,
-        };
-        weights_before |= has_weights;
-    }
-}
-
-/* The shapes between stages, with the padding and width that the stage after them needs. */
-static void plan_bounds(fds_lane *lane) {
-    fds_shape shape = lane->net->input;
-    for (uint32_t i = 0; i <= lane->stage_count; i++) {
-        fds__boundary *b = &lane->bounds[i];
-        const lane_stage *reader = i < lane->stage_count ? &lane->stages[i] : NULL;
-        *b = (fds__boundary){.shape = shape};
-        b->wide = !reader || reader->kind == LANE_STAGE_FC;
-        if (!reader)
-            break;
-        if (reader->kind == LANE_STAGE_CONV)
-            b->pad = reader->layer->padding;
-        if (reader->kind == LANE_STAGE_MAP)
-            shape = (fds_shape){shape.channels, shape.height / reader->pool,
-                                shape.width / reader->pool};
-        else
-            shape = reader->layer->out;
-    }
-}
-
-/* Zeroes all but the first rows x columns of every channel: borders and the ends of rows. */
-static void clear_around(const fds__boundary *b, float *buffer, size_t rows, size_t columns) {
-    const size_t from = b->pad * b->column, to = from + columns * b->column;
-    const size_t height = b->shape.height + 2 * b->pad;
-    if (rows == height && columns * b->column == b->row)
-        return;
-    for (size_t n = 0; n < b->shape.channels * height; n++, buffer += b->row) {
-        const size_t h = n % height;
-        if (h < b->pad || h >= b->pad + rows) {
-            memset(buffer, 0, b->row * sizeof(float));
-        } else {
-            memset(buffer, 0, from * sizeof(float));
-            memset(buffer + to, 0, (b->row - to) * sizeof(float));
-        }
-    }
-}
-
-/* Strides for a number of lanes, and zeros around the input of convolutions. */
-static void lay_out(fds_lane *lane, uint32_t lanes) {
-    if (lane->lanes == lanes)
-        return;
-    lane->lanes = lanes;
-    for (uint32_t i = 0; i <= lane->stage_count; i++) {
-        fds__boundary *b = &lane->bounds[i];
-        b->column = b->wide ? FDS__LANES : lanes;
-        b->row = round_up((b->shape.width + 2 * b->pad) * b->column);
-        b->plane = (b->shape.height + 2 * b->pad) * b->row;
-        b->origin = b->pad * (b->row + b->column);
-        clear_around(b, b->value, b->shape.height, b->shape.width);
-        /* the last row's last vector may reach beyond it: no infinity may be left there */
-        memset(b->value + b->shape.channels * b->plane, 0, FDS__LANES * sizeof(float));
-    }
-}
-
-static size_t bound_size(const fds__boundary *b) {
-    return (size_t)b->shape.channels * (b->shape.height + 2 * b->pad) *
-               (b->shape.width + 2 * b->pad) * FDS__LANES +
-           FDS__LANES * FDS__LANES; /* the last vectors of a row may reach beyond the last row */
-}
-
-/* A stage's scratch, in floats: partial sums of filters, or the transposed input and a tail. */
-static size_t scratch_size(const lane_stage *s) {
-    if (s->kind == LANE_STAGE_CONV)
-        return MAX((size_t)FDS__FILTER_TILE * s->layer->in.channels * s->layer->kernel *
-                       s->layer->kernel,
-                   (size_t)s->layer->out.channels) *
-               FDS__LANES;
-    if (s->kind == LANE_STAGE_FC)
-        return FDS__LANES * (round_up(s->layer->in.channels) + s->layer->out.channels);
-    return 0;
-}
-
-/* In backward, the map after a convolution is the last to read the convolution's output, and
- * overwrites it with the gradient, which saves cache. The network's input needs no gradient. */
-static bool has_own_grad(const fds_lane *lane, uint32_t i) {
-    return i > 0 && (lane->keeps_values || lane->stages[i - 1].kind != LANE_STAGE_CONV);
-}
-
-static fds_status allocate(fds_lane *lane, fds_error *err) {
-    size_t values = 0, scratch = 0, weights = round_up(lane->net->weights);
-    for (uint32_t i = 0; i <= lane->stage_count; i++)
-        values += bound_size(&lane->bounds[i]) * (has_own_grad(lane, i) ? 2 : 1);
-    for (uint32_t i = 0; i < lane->stage_count; i++)
-        scratch = MAX(scratch, scratch_size(&lane->stages[i]));
-    lane->arena_size = values + scratch + 3 * weights;
-    lane->arena = fds__alloc_aligned(lane->arena_size * sizeof(float));
-    if (!lane->arena)
-        return fds__fail_nomem(err, lane->arena_size * sizeof(float));
-    float *at = lane->arena;
-    for (uint32_t i = 0; i <= lane->stage_count; i++) {
-        lane->bounds[i].value = lane->bounds[i].grad = at;
-        at += bound_size(&lane->bounds[i]);
-        if (has_own_grad(lane, i)) {
-            lane->bounds[i].grad = at;
-            at += bound_size(&lane->bounds[i]);
-        }
-    }
-    lane->scratch = at;
-    lane->grad = at + scratch;
-    lane->m = lane->grad + weights;
-    lane->v = lane->m + weights;
-    return FDS_OK;
-}
-
-static void choose_tiles(fds_lane *lane) {
-    fds__tile (*tile)(uint32_t, uint32_t) = lane->kernels->tile;
-    for (uint32_t i = 0; i < lane->stage_count; i++) {
-        lane_stage *s = &lane->stages[i];
-        if (s->kind == LANE_STAGE_CONV) {
-            s->forward = tile(s->layer->out.channels, s->layer->out.width);
-            s->backward = tile(s->layer->in.channels, s->layer->out.width);
-        } else if (s->kind == LANE_STAGE_FC) {
-            s->forward = tile(s->layer->out.channels, 1);
-            s->backward = tile(FDS__LANES, s->layer->in.channels / FDS__LANES);
-            s->weights = tile(s->layer->out.channels, s->layer->in.channels / FDS__LANES);
-            s->tail = tile(s->layer->out.channels, 1);
-        }
-    }
-}
-
-fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err) {
-    fds__isa_set isa;
-    TRY(fds__isa_choose(&isa, err));
-    fds_lane *lane;
-    TRY(NEW(lane, 1, err));
-    lane->net = net;
-    lane->kernels = FDS__ISA_PICK(isa, fds__kernels);
-    lane->keeps_values = keeps_values;
-    plan_stages(lane);
-    plan_bounds(lane);
-    fds_status status = allocate(lane, err);
-    if (status != FDS_OK) {
-        fds_lane_free(lane);
-        return status;
-    }
-    choose_tiles(lane);
-    lay_out(lane, FDS__LANES);
-    *out = lane;
-    return FDS_OK;
-}
-
-fds_status fds_lane_create(const fds_net *net, fds_lane **out, fds_error *err) {
-    return lane_create(net, false, out, err);
-}
-
-void fds_lane_free(fds_lane *lane) {
-    if (!lane)
-        return;
-    fds__free(lane->arena);
-    fds__free(lane->places);
-    fds__free(lane);
-}
 
 /* ---- forward ---- */
 
@@ -237,7 +36,7 @@ static void gather(fds_lane *lane, const fds_inputs *inputs, const uint32_t *mem
 }
 
 static uint32_t row_vectors(const fds__boundary *b) {
-    return (uint32_t)(round_up(b->shape.width * b->column) / FDS__LANES);
+    return (uint32_t)(lane_round_up(b->shape.width * b->column) / FDS__LANES);
 }
 
 /* Computes rows of the output, from first on. */
@@ -290,10 +89,13 @@ static fds__map map_of(const fds_lane *lane, const lane_stage *s, const fds__bou
 
 /* A convolution and the map after it, one row of windows at a time: the map finds what the
  * convolution has written in the first-level cache. Rows that no window covers are not computed. */
-static void conv_map_forward(fds_lane *lane, const lane_stage *conv, const fds__boundary *in,
-                             const float *weights) {
-    const lane_stage *s = conv + 1;
-    const fds__boundary *mid = in + 1, *out = in + 2;
+static void conv_map_forward(fds_lane *lane, uint32_t i, const float *weights) {
+    const lane_stage *conv = &lane->stages[i], *s = conv + 1;
+    const fds__boundary *in = &lane->bounds[conv->in], *mid = &lane->bounds[i + 1], *out = mid + 1;
+    if (conv->unfolded) {
+        lane_fold_weights(conv, weights);
+        weights = conv->weights_own;
+    }
     fds__map map = map_of(lane, s, mid, out);
     map.height = 1;
     for (uint32_t h = 0; h < out->shape.height; h++) {
@@ -329,22 +131,30 @@ static void fc_forward(fds_lane *lane, const lane_stage *s, const fds__boundary 
 
 void fds__lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                        uint32_t count, const float *weights) {
-    uint32_t lanes = 1;
+    uint32_t lanes = lane->net->is_plain ? 1 : FDS__LANES;
     while (lanes < count)
         lanes *= 2;
-    lay_out(lane, lanes);
+    lane_lay_out(lane, lanes);
     gather(lane, inputs, members, count);
     for (uint32_t i = 0; i < lane->stage_count; i++) {
         const lane_stage *s = &lane->stages[i];
-        const fds__boundary *in = &lane->bounds[i], *out = in + 1;
-        if (s->kind == LANE_STAGE_CONV) {
-            conv_map_forward(lane, s, in, weights);
+        const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
+        fds__map map;
+        switch (s->kind) {
+        case LANE_STAGE_CONV:
+            conv_map_forward(lane, i, weights);
             i++; /* the map is done too */
-        } else if (s->kind == LANE_STAGE_FC) {
-            fc_forward(lane, s, in, out, weights);
-        } else {
-            fds__map map = map_of(lane, s, in, out);
+            break;
+        case LANE_STAGE_MAP:
+            map = map_of(lane, s, in, out);
             lane->kernels->map_forward(&map);
+            break;
+        case LANE_STAGE_FC:
+            fc_forward(lane, s, in, out, weights);
+            break;
+        case LANE_STAGE_FOLD:
+            lane_fold_forward(s, in, out);
+            break;
         }
     }
 }
@@ -403,6 +213,8 @@ static void conv_backward(fds_lane *lane, const lane_stage *s, const fds__bounda
     const uint32_t vectors = row_vectors(out);
     const size_t filters = (size_t)l->out.channels * l->in.channels * l->kernel * l->kernel;
     float *biases = each ? each + filters * FDS__LANES : lane->scratch;
+    float *grad = s->unfolded ? s->grad_own : lane->grad;
+    const bool adds = add && !s->unfolded;
     lane->kernels->filter_grad(&(fds__filter_grad){
         .out_channels = l->out.channels,
         .in_channels = l->in.channels,
@@ -416,17 +228,21 @@ static void conv_backward(fds_lane *lane, const lane_stage *s, const fds__bounda
         .x_plane = in->plane,
         .x_row = in->row,
         .shift = in->column,
-        .add = add,
-        .grad = lane->grad + l->weight,
+        .add = adds,
+        .grad = grad + l->weight,
         .partial = lane->scratch,
         .each = each,
     });
     lane->kernels->sum_planes(out->grad, l->out.channels, out->plane, out->row, l->out.height,
                               vectors, biases);
     if (!each)
-        lane->kernels->sum_lanes(biases, l->out.channels, add, lane->grad + l->bias);
+        lane->kernels->sum_lanes(biases, l->out.channels, adds, grad + l->bias);
+    if (s->unfolded && each)
+        lane_fold_clear(s, each);
+    else if (s->unfolded)
+        lane_unfold_grad(s, add, lane->grad);
     if (s->input_grad)
-        conv_backward_input(lane, s, in, out, weights);
+        conv_backward_input(lane, s, in, out, s->unfolded ? s->weights_own : weights);
 }
 
 /* The gradient of the weights, 16 inputs per vector, from the transposed input. The remaining
@@ -435,7 +251,7 @@ static void fc_backward_weights(fds_lane *lane, const lane_stage *s, const fds__
                                 const fds__boundary *out, uint32_t count, bool add) {
     const fds__layer *l = s->layer;
     const size_t inputs = l->in.channels, whole = inputs / FDS__LANES * FDS__LANES;
-    const size_t row = round_up(inputs);
+    const size_t row = lane_round_up(inputs);
     float *x = lane->scratch, *tail = x + FDS__LANES * row;
     lane->kernels->lanes_to_rows(in->value, inputs, x, row);
     fds__product p = {
@@ -473,7 +289,7 @@ static void fc_backward_input(fds_lane *lane, const lane_stage *s, const fds__bo
                               const fds__boundary *out, const float *weights, uint32_t count) {
     const fds__layer *l = s->layer;
     const size_t inputs = l->in.channels, whole = inputs / FDS__LANES * FDS__LANES;
-    const size_t row = round_up(inputs);
+    const size_t row = lane_round_up(inputs);
     float *dx = lane->scratch;
     fds__product p = {
         .tile = s->backward,
@@ -526,21 +342,30 @@ static void map_backward(fds_lane *lane, const lane_stage *s, const fds__boundar
     fds__map map = map_of(lane, s, in, out);
     lane->kernels->map_backward(&map);
     /* the loss does not depend on what no window covers */
-    clear_around(in, in->grad, (size_t)out->shape.height * s->pool,
-                 (size_t)out->shape.width * s->pool);
+    lane_clear_around(in, in->grad, (size_t)out->shape.height * s->pool,
+                      (size_t)out->shape.width * s->pool);
 }
 
 static void backward(fds_lane *lane, const float *weights, uint32_t count, bool add,
                      float *const *each) {
     for (uint32_t i = lane->stage_count; i-- > 0;) {
         const lane_stage *s = &lane->stages[i];
-        const fds__boundary *in = &lane->bounds[i], *out = in + 1;
-        if (s->kind == LANE_STAGE_CONV) {
+        const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
+        switch (s->kind) {
+        case LANE_STAGE_CONV:
             conv_backward(lane, s, in, out, weights, add, each ? each[i] : NULL);
-        } else if (s->kind == LANE_STAGE_FC) {
+            break;
+        case LANE_STAGE_MAP:
+            if (s->input_grad)
+                map_backward(lane, s, in, out);
+            break;
+        case LANE_STAGE_FC:
             fc_backward(lane, s, in, out, weights, count, add, each != NULL);
-        } else if (s->input_grad) {
-            map_backward(lane, s, in, out);
+            break;
+        case LANE_STAGE_FOLD:
+            if (s->input_grad)
+                lane_fold_backward(s, in, out);
+            break;
         }
     }
 }

@@ -3,12 +3,14 @@
  * lane: the engine for thousands of small networks. A thread trains one network; the samples of a
  * mini-batch are side by side in the processor's vector lanes.
  *
- *   text.c      a network's text to its plan
- *   lane.c      one network's workspace: forward and backward for a group of samples
+ *   text.c      a network's text to its layers, tensors and shapes
+ *   plan.c      one network's workspace: stages and memory
+ *   lane.c      forward and backward of the stages for a mini-batch
+ *   layers.c    the stages of layers that are neither products nor maps
  *   train.c     epochs, their order, optimizer, stopping rule; prediction
  *   tangent.c   the neural tangent kernel
  *   many.c      a few inputs, many networks; many_kernel.c its arithmetic
- *   kernels.c   the arithmetic, compiled for each instruction set
+ *   kernels.c   the arithmetic, compiled for each instruction set; layer_kernels.c that of layers.c
  */
 #ifndef FDS_LANE_H
 #define FDS_LANE_H
@@ -26,9 +28,9 @@ typedef enum fds__layer_kind {
 
 typedef struct fds__layer {
     fds__layer_kind kind;
-    fds_shape in, out;        /* fc: in and out are features x 1 x 1 */
-    uint32_t kernel, padding; /* conv; maxpool: kernel */
-    size_t weight, bias;      /* conv, fc: offsets into the weights, in floats */
+    fds_shape in, out;                /* fc: in and out are features x 1 x 1 */
+    uint32_t kernel, padding, stride; /* conv; pools: kernel */
+    size_t weight, bias;              /* conv, fc: offsets into the weights, in floats */
 } fds__layer;
 
 struct fds_net {
@@ -39,6 +41,9 @@ struct fds_net {
     fds_tensor_info tensors[2 * FDS__MAX_LAYERS];
     char names[2 * FDS__MAX_LAYERS][16]; /* of the tensors */
     size_t weights;
+    /* conv without strides, relu, maxpool and fc only: fewer than 16 samples take fewer lanes, and
+     * many.c has 16 networks side by side */
+    bool is_plain;
 };
 
 struct fds_inputs {
@@ -73,29 +78,29 @@ size_t fds__lane_bytes(const fds_lane *lane); /* of memory that it has allocated
  *
  * One input must not cost more than reading all weights once. So the vector lanes hold 16 networks,
  * not samples: (weight, 16) and (channel, row, column, 16). Weights are halves (IEEE 754, 16 bits,
- * all finite), which are half as much to read as floats. The bits are those of the lane engine with
- * the same weights. */
+ * all finite), which are half as much to read as floats. Networks that are not plain are evaluated
+ * one after another by the lane engine. The bits are those of the lane engine with the same
+ * weights, in either case. */
 enum {
     FDS__MANY_NETS = 16,   /* networks of a group */
     FDS__MANY_INPUTS = 12, /* the most inputs at a time */
 };
 
-typedef struct fds__many fds__many; /* shareable */
+typedef struct fds__many fds__many;
 
-/* net must outlive the result. */
-fds_status fds__many_create(const fds_net *net, fds__many **out, fds_error *err);
+/* net must outlive the result. Each of the workers, numbered from 0, has its own memory. */
+fds_status fds__many_create(const fds_net *net, unsigned workers, fds__many **out, fds_error *err);
 void fds__many_free(fds__many *many);
 /* (weights): which of the network's weights is at each place of a group's weights. */
 const uint32_t *fds__many_order(const fds__many *many);
-/* Floats of one spread input, and of a worker's scratch. */
+/* Floats of one spread input. */
 size_t fds__many_input_size(const fds__many *many);
-size_t fds__many_scratch(const fds__many *many);
 /* A sample to wide (input_size, zeroed before its first use). */
 void fds__many_spread(const fds__many *many, const float *sample, float *wide);
 /* Probabilities (count, classes, 16) of count <= FDS__MANY_INPUTS inputs (count, input_size) by one
- * group's weights (weights, 16), within scratch (aligned, zeroed before its first use). NULL when
- * an output is infinite or not a number. */
-const float *fds__many_run(const fds__many *many, const uint16_t *weights, const float *inputs,
-                           size_t count, float *scratch);
+ * group's weights (weights, 16), valid until the worker's next call. NULL when an output is
+ * infinite or not a number. */
+const float *fds__many_run(const fds__many *many, unsigned worker, const uint16_t *weights,
+                           const float *inputs, size_t count);
 
 #endif

@@ -7,12 +7,16 @@
  * next step is a convolution that pads. Convolutions take one input at a time; every position uses
  * their weights again, so these are widened to floats once per group. Fully connected layers use a
  * weight once per input, so they take several inputs at a time and the weights as halves.
+ *
+ * A network that is not plain has no steps: the lane engine evaluates network after network, with
+ * the inputs in its lanes.
  */
-#include "lane/lane.h"
 #include "base/isa.h"
 #include "lane/many_kernel.h"
+#include "lane/workspace.h"
 
 #include <math.h>
+#include <string.h>
 
 _Static_assert(FDS__MANY_NETS == FDS__LANES, "one network per lane");
 
@@ -41,7 +45,11 @@ struct fds__many {
     step steps[FDS__MAX_LAYERS];
     bound bounds[FDS__MAX_LAYERS + 1]; /* step i takes bounds[i] to bounds[i + 1] */
     size_t conv_vectors;               /* weights of all convolutions, the first of a group's */
-    size_t scratch;                    /* in floats: those weights widened, then the bounds */
+    size_t scratch; /* in floats: those weights widened, then the bounds. Not plain: the weights of
+                     * one network, then probabilities (FDS__MANY_INPUTS, classes, 16) */
+    unsigned workers;
+    float **scratches; /* (workers) */
+    fds_lane **lanes;  /* (workers), not plain */
 };
 
 /* ---- plan ---- */
@@ -107,39 +115,76 @@ static void plan_weights(fds__many *many) {
     }
 }
 
-fds_status fds__many_create(const fds_net *net, fds__many **out, fds_error *err) {
+static void plan_alone(fds__many *many) {
+    const fds_net *net = many->net;
+    for (uint32_t i = 0; i < net->weights; i++)
+        many->order[i] = i;
+    many->bounds[0].size = fds__shape_size(net->input);
+    many->scratch = net->weights + FDS__MANY_INPUTS * (size_t)net->classes * FDS__LANES;
+}
+
+static fds_status fill_many(fds__many *many, const fds_net *net, fds_error *err) {
     fds__isa_set isa;
     TRY(fds__isa_choose(&isa, err));
-    fds__many *many;
-    TRY(NEW(many, 1, err));
-    fds_status status = NEW(many->order, net->weights, err);
-    if (status != FDS_OK) {
-        fds__many_free(many);
-        return status;
-    }
+    TRY(NEW(many->order, net->weights, err));
+    TRY(NEW(many->scratches, many->workers, err));
+    TRY(NEW(many->lanes, many->workers, err));
     many->net = net;
     many->maps = FDS__ISA_PICK(isa, fds__kernels);
     many->kernels = FDS__ISA_PICK(isa, many_kernels);
-    plan_steps(many);
-    plan_weights(many);
-    plan_bounds(many);
-    *out = many;
+    if (net->is_plain) {
+        plan_steps(many);
+        plan_weights(many);
+        plan_bounds(many);
+    } else {
+        plan_alone(many);
+    }
+    for (unsigned w = 0; w < many->workers; w++) {
+        many->scratches[w] = fds__alloc_aligned(many->scratch * sizeof(float));
+        if (!many->scratches[w])
+            return fds__fail_nomem(err, many->scratch * sizeof(float));
+        if (!net->is_plain)
+            TRY(fds_lane_create(net, &many->lanes[w], err));
+    }
     return FDS_OK;
+}
+
+fds_status fds__many_create(const fds_net *net, unsigned workers, fds__many **out, fds_error *err) {
+    fds__many *many;
+    TRY(NEW(many, 1, err));
+    many->workers = workers;
+    fds_status status = fill_many(many, net, err);
+    if (status == FDS_OK)
+        *out = many;
+    else
+        fds__many_free(many);
+    return status;
 }
 
 void fds__many_free(fds__many *many) {
     if (!many)
         return;
+    for (unsigned w = 0; w < many->workers; w++) {
+        if (many->scratches)
+            fds__free(many->scratches[w]);
+        if (many->lanes)
+            fds_lane_free(many->lanes[w]);
+    }
+    fds__free(many->scratches);
+    fds__free(many->lanes);
     fds__free(many->order);
     fds__free(many);
 }
 
 const uint32_t *fds__many_order(const fds__many *many) { return many->order; }
 size_t fds__many_input_size(const fds__many *many) { return many->bounds[0].size; }
-size_t fds__many_scratch(const fds__many *many) { return many->scratch; }
 
 void fds__many_spread(const fds__many *many, const float *sample, float *wide) {
     const bound *b = &many->bounds[0];
+    if (!many->net->is_plain) {
+        memcpy(wide, sample, b->size * sizeof *wide);
+        return;
+    }
     for (uint32_t c = 0; c < b->shape.channels; c++)
         for (uint32_t h = 0; h < b->shape.height; h++) {
             float *to = wide + b->origin + c * b->plane + h * b->row;
@@ -229,8 +274,35 @@ static void run_fc(const fds__many *many, uint32_t k, const uint16_t *weights, c
         weights + s->weights * FDS__LANES);
 }
 
-const float *fds__many_run(const fds__many *many, const uint16_t *weights, const float *inputs,
-                           size_t count, float *scratch) {
+/* The networks of a group one after another, each with all inputs in the lanes. */
+static const float *run_alone(const fds__many *many, fds_lane *lane, const uint16_t *weights,
+                              const float *inputs, size_t count, float *scratch) {
+    const fds_net *net = many->net;
+    const fds_inputs x = {.count = count, .size = many->bounds[0].size, .values = (float *)inputs};
+    uint32_t members[FDS__MANY_INPUTS];
+    float *own = scratch, *probs = scratch + net->weights;
+    bool is_finite = true;
+    for (uint32_t i = 0; i < count; i++)
+        members[i] = i;
+    unsigned before = fds__tiny_flush();
+    for (uint32_t n = 0; n < FDS__MANY_NETS && is_finite; n++) {
+        for (size_t w = 0; w < net->weights; w++)
+            own[w] = (float)fds__half_to_double(weights[w * FDS__MANY_NETS + n]);
+        fds__lane_forward(lane, &x, members, (uint32_t)count, own);
+        float *z = lane->bounds[lane->stage_count].value; /* (classes, 16) */
+        for (size_t i = 0; i < net->classes * count; i++)
+            is_finite &= isfinite(z[i / count * FDS__LANES + i % count]);
+        lane->kernels->softmax(z, net->classes, (uint32_t)count, NULL, NULL);
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < net->classes; k++)
+                probs[(i * net->classes + k) * FDS__MANY_NETS + n] = z[k * FDS__LANES + i];
+    }
+    fds__tiny_restore(before);
+    return is_finite ? probs : NULL;
+}
+
+static const float *run_together(const fds__many *many, const uint16_t *weights,
+                                 const float *inputs, size_t count, float *scratch) {
     const bound *last = &many->bounds[many->step_count];
     many->kernels->widen(weights, many->conv_vectors, scratch);
     for (size_t i = 0; i < count; i++)
@@ -245,4 +317,12 @@ const float *fds__many_run(const fds__many *many, const uint16_t *weights, const
     for (size_t i = 0; i < count; i++)
         many->maps->softmax(z + i * last->size, many->net->classes, FDS__LANES, NULL, NULL);
     return z;
+}
+
+const float *fds__many_run(const fds__many *many, unsigned worker, const uint16_t *weights,
+                           const float *inputs, size_t count) {
+    float *scratch = many->scratches[worker];
+    return many->net->is_plain
+               ? run_together(many, weights, inputs, count, scratch)
+               : run_alone(many, many->lanes[worker], weights, inputs, count, scratch);
 }

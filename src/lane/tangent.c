@@ -35,7 +35,7 @@ enum {
 /* A layer's part of the sum: <left, left'>, times <right, right'> + 1 where there is a right.
  * Offsets and counts are in features of a group. */
 typedef struct {
-    uint32_t stage;
+    uint32_t stage, in;                    /* in: the boundary that the stage reads */
     size_t left, each, right, right_count; /* left: (outputs, each) */
 } term;
 
@@ -53,7 +53,7 @@ typedef struct {
     const float *weights;
     const fds_inputs *a, *b;
     float *kernel; /* (a, b) */
-    term terms[FDS__MAX_LAYERS];
+    term terms[LANE_MAX_STAGES];
     uint32_t term_count;
     size_t features;      /* of a group */
     size_t first, groups; /* of a: in memory now */
@@ -66,13 +66,13 @@ typedef struct {
 static void plan(tangent *t, const fds_lane *lane) {
     for (uint32_t i = 0; i < lane->stage_count; i++) {
         const lane_stage *s = &lane->stages[i];
-        if (s->kind == LANE_STAGE_MAP)
+        if (s->kind != LANE_STAGE_CONV && s->kind != LANE_STAGE_FC)
             continue;
         const fds__layer *l = s->layer;
         bool is_conv = s->kind == LANE_STAGE_CONV;
         size_t inputs = (size_t)l->in.channels * l->kernel * l->kernel;
         term *m = &t->terms[t->term_count++];
-        *m = (term){.stage = i, .left = t->features};
+        *m = (term){.stage = i, .in = s->in, .left = t->features};
         m->each = is_conv ? l->out.channels * (inputs + 1) : l->out.channels;
         m->right = m->left + m->each * t->net->classes;
         m->right_count = is_conv ? 0 : l->in.channels;
@@ -136,14 +136,14 @@ static void collect(const tangent *t, fds_lane *lane, const fds_inputs *inputs, 
                     float *features) {
     const term *end = t->terms + t->term_count;
     uint32_t members[FDS__LANES];
-    float *each[2 * FDS__MAX_LAYERS] = {NULL};
+    float *each[LANE_MAX_STAGES] = {NULL};
     for (uint32_t l = 0; l < FDS__LANES; l++) {
         size_t i = group * FDS__LANES + l;
         members[l] = i < inputs->count ? (uint32_t)i : 0;
     }
     fds__lane_forward(lane, inputs, members, FDS__LANES, t->weights);
     for (const term *m = t->terms; m < end; m++)
-        memcpy(features + m->right * FDS__LANES, lane->bounds[m->stage].value,
+        memcpy(features + m->right * FDS__LANES, lane->bounds[m->in].value,
                m->right_count * FDS__LANES * sizeof(float));
     for (uint32_t c = 0; c < t->net->classes; c++) {
         for (const term *m = t->terms; m < end; m++)

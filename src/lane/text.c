@@ -3,7 +3,7 @@
  * A network's text to its plan. Grammar (fds.h, section 4):
  *
  *     network = preset | layer *("," layer)
- *     layer   = "conv:" O "x" K ["p" P] | "relu" | "maxpool" [":" K] | "fc:" (O | "classes")
+ *     layer   = "conv:" O "x" K ["p" P] ["s" S] | "relu" | "maxpool" [":" K] | "fc:" (O | "classes")
  *
  * Blanks around layers are allowed. A message gives the position of a mistake, counted from 1.
  */
@@ -78,6 +78,9 @@ static fds_status read_layer(reader *r, fds__layer *layer) {
         TRY(number(r, 1, 255, "the filter's size", &layer->kernel));
         if (take(r, "p"))
             TRY(number(r, 0, 254, "the padding", &layer->padding));
+        layer->stride = 1;
+        if (take(r, "s"))
+            TRY(number(r, 1, 255, "the stride", &layer->stride));
         if (layer->padding >= layer->kernel)
             return mistake(r, start, "the padding must be smaller than the filter");
     } else if (take(r, "relu")) {
@@ -92,9 +95,10 @@ static fds_status read_layer(reader *r, fds__layer *layer) {
         if (!take(r, "classes"))
             TRY(number(r, 1, 1u << 20, "how many outputs or \"classes\"", &layer->out.channels));
     } else {
-        return mistake(r, start,
-                       "expected a layer (conv:6x5p2, relu, maxpool, fc:120) or a preset "
-                       "(logistic, mlp, lenet5, cnn) alone");
+        return mistake(
+            r, start,
+            "expected a layer (conv:6x5p2, conv:6x5p2s2, relu, maxpool, fc:120) or a preset "
+            "(logistic, mlp, lenet5, cnn) alone");
     }
     skip_blanks(r);
     if (*r->at && *r->at != ',')
@@ -118,8 +122,9 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
             return mistake(r, start, "a window of %ux%u does not fit its input of %ux%u",
                            layer->kernel, layer->kernel, height, width);
         if (layer->kind == FDS__LAYER_CONV)
-            layer->out = (fds_shape){layer->out.channels, height - layer->kernel + 1,
-                                     width - layer->kernel + 1};
+            layer->out =
+                (fds_shape){layer->out.channels, (height - layer->kernel) / layer->stride + 1,
+                            (width - layer->kernel) / layer->stride + 1};
         else
             layer->out = (fds_shape){in.channels, height / layer->kernel, width / layer->kernel};
         break;
@@ -186,6 +191,7 @@ static fds_status read_network(reader *r, fds_net *net) {
         }
         if (layer->kind == FDS__LAYER_CONV || layer->kind == FDS__LAYER_FC)
             TRY(add_weights(r, start, net, module, layer));
+        net->is_plain &= layer->stride <= 1;
         shape = layer->out;
         net->layer_count++;
         module++;
@@ -216,6 +222,8 @@ static fds_status write_text(fds_net *net, fds_error *err) {
             fds__text_print(&text, "%s%s", comma, l->kind == FDS__LAYER_RELU ? "relu" : "maxpool");
         if (l->padding)
             fds__text_print(&text, "p%u", l->padding);
+        if (l->stride > 1)
+            fds__text_print(&text, "s%u", l->stride);
         if (l->kind == FDS__LAYER_MAXPOOL && l->kernel != 2)
             fds__text_print(&text, ":%u", l->kernel);
     }
@@ -239,6 +247,7 @@ fds_status fds_net_create(const char *text, fds_shape input, uint32_t classes, f
     TRY(NEW(net, 1, err));
     net->input = input;
     net->classes = classes;
+    net->is_plain = true;
     reader r = {text, text, err};
     fds_status status = read_network(&r, net);
     if (status == FDS_OK)

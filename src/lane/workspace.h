@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A network's workspace: shared by lane.c, train.c and tangent.c. */
+ * A network's workspace, which the files of the engine share. */
 #ifndef FDS_LANE_WORKSPACE_H
 #define FDS_LANE_WORKSPACE_H
 
@@ -17,22 +17,35 @@ typedef struct fds__boundary {
 } fds__boundary;
 
 /* One step of the plan. relu is part of the stage before it, after its maxpool: the two commute. */
+#define LANE_NO_PLACE UINT32_MAX
+
 typedef struct lane_stage {
-    enum { LANE_STAGE_CONV, LANE_STAGE_MAP, LANE_STAGE_FC } kind;
-    const fds__layer *layer; /* conv, fc */
+    enum { LANE_STAGE_CONV, LANE_STAGE_MAP, LANE_STAGE_FC, LANE_STAGE_FOLD } kind;
+    uint32_t in; /* the boundary that it reads; it writes the one after its own number */
+    const fds__layer *layer; /* conv, fc: without a stride */
+    fds_shape out;           /* map: see the boundary */
     uint32_t pool;           /* map: 1 for none */
     bool relu;               /* map, fc */
     bool input_grad;         /* a layer before it has weights */
     fds__tile forward, backward, weights, tail;
+    /* A convolution with a stride (plan.c): unfolded is the layer of the text, layer is folded. Its
+     * filters, then biases, and their gradient are weights_own and grad_own. */
+    const fds__layer *unfolded; /* or NULL */
+    fds__layer folded;
+    uint32_t fold; /* fold, conv: F */
+    float *weights_own, *grad_own;
+    uint32_t *places; /* (filters of layer): which of the text's filters, LANE_NO_PLACE: a zero */
 } lane_stage;
+
+enum { LANE_MAX_STAGES = 4 * FDS__MAX_LAYERS };
 
 struct fds_lane {
     const fds_net *net;
     const fds__kernels *kernels;
     uint32_t stage_count, lanes; /* lanes: of the group that the boundaries are laid out for */
     bool keeps_values;           /* backward leaves all values as they are */
-    lane_stage stages[2 * FDS__MAX_LAYERS];
-    fds__boundary bounds[2 * FDS__MAX_LAYERS + 1]; /* stage i takes bounds[i] to bounds[i + 1] */
+    lane_stage stages[LANE_MAX_STAGES];
+    fds__boundary bounds[LANE_MAX_STAGES + 1]; /* stage i takes bounds[in] to bounds[i + 1] */
     float *arena;
     size_t arena_size;   /* in floats */
     float *grad, *m, *v; /* (weights) */
@@ -45,6 +58,14 @@ struct fds_lane {
 
 /* As fds_lane_create; with keeps_values (more memory) one forward serves several backward passes. */
 fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err);
+static inline size_t lane_round_up(size_t n) {
+    return (n + FDS__LANES - 1) / FDS__LANES * FDS__LANES;
+}
+/* Strides for a number of lanes, and zeros around the input of convolutions. */
+void lane_lay_out(fds_lane *lane, uint32_t lanes);
+/* Zeroes all but the first rows x columns of every channel: borders and the ends of rows. */
+void lane_clear_around(const fds__boundary *b, float *buffer, size_t rows, size_t columns);
+
 /* Forward for at most 16 inputs: the logits are in the last boundary's value, (classes, 16). */
 void fds__lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                        uint32_t count, const float *weights);
@@ -58,6 +79,19 @@ double fds__lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32
  * 16). */
 void fds__lane_backward_each(fds_lane *lane, uint32_t output, const float *weights,
                              float *const *each);
+
+/* ---- layers.c ---- */
+
+void lane_fold_forward(const lane_stage *s, const fds__boundary *in, const fds__boundary *out);
+void lane_fold_backward(const lane_stage *s, const fds__boundary *in, const fds__boundary *out);
+/* Fills places. */
+void lane_fold_plan(lane_stage *s);
+/* Filters and biases of the text's layer to those of the folded one, zeros in between. */
+void lane_fold_weights(const lane_stage *s, const float *weights);
+/* The gradient of the folded layer to that of the text's. */
+void lane_unfold_grad(const lane_stage *s, bool add, float *grad);
+/* Zeroes the gradients (filters, 16) by weights that the text's layer does not have. */
+void lane_fold_clear(const lane_stage *s, float *each);
 
 /* FDS_ERR_SHAPE unless the network takes samples of the shape that the inputs have. */
 fds_status lane_check_shape(const fds_net *net, const fds_inputs *inputs, fds_error *err);

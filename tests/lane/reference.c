@@ -17,7 +17,10 @@ static int read_layer(const char *text, ref_layer *l) {
     if (sscanf(text, "conv:%zux%zu%n", &l->out_c, &l->kernel, &used) == 2) {
         int more = 0;
         l->kind = REF_CONV;
+        l->stride = 1;
         if (sscanf(text + used, "p%zu%n", &l->padding, &more) == 1)
+            used += more;
+        if (sscanf(text + used, "s%zu%n", &l->stride, &more) == 1)
             used += more;
     } else if (strncmp(text, "relu", 4) == 0) {
         l->kind = REF_RELU;
@@ -39,8 +42,8 @@ static void shape_layer(ref_net *net, ref_layer *l, size_t c, size_t h, size_t w
     size_t fan_in = 0;
     switch (l->kind) {
     case REF_CONV:
-        l->out_h = h + 2 * l->padding - l->kernel + 1;
-        l->out_w = w + 2 * l->padding - l->kernel + 1;
+        l->out_h = (h + 2 * l->padding - l->kernel) / l->stride + 1;
+        l->out_w = (w + 2 * l->padding - l->kernel) / l->stride + 1;
         fan_in = c * l->kernel * l->kernel;
         break;
     case REF_RELU:
@@ -98,17 +101,18 @@ void ref_free(ref_net *net) {
 /* ---- the layers: forward, then backward ---- */
 
 /* Calls for every term of a convolution: y[at_y] += weights[at_w] * x[at_x]. */
-#define FOR_CONV(l)                                                                          \
-    for (size_t o = 0; o < (l)->out_c; o++)                                                  \
-        for (size_t i = 0; i < (l)->out_h; i++)                                              \
-            for (size_t j = 0; j < (l)->out_w; j++)                                          \
-                for (size_t c = 0; c < (l)->in_c; c++)                                       \
-                    for (size_t a = 0; a < (l)->kernel; a++)                                 \
-                        for (size_t b = 0; b < (l)->kernel; b++)                             \
-                            if (i + a >= (l)->padding && i + a < (l)->in_h + (l)->padding && \
-                                j + b >= (l)->padding && j + b < (l)->in_w + (l)->padding)
+#define FOR_CONV(l)                                              \
+    for (size_t o = 0; o < (l)->out_c; o++)                      \
+        for (size_t i = 0; i < (l)->out_h; i++)                  \
+            for (size_t j = 0; j < (l)->out_w; j++)              \
+                for (size_t c = 0; c < (l)->in_c; c++)           \
+                    for (size_t a = 0; a < (l)->kernel; a++)     \
+                        for (size_t b = 0; b < (l)->kernel; b++) \
+                            if (ROW(l) < (l)->in_h && COLUMN(l) < (l)->in_w)
+#define ROW(l) (i * (l)->stride + a - (l)->padding) /* wraps below 0 */
+#define COLUMN(l) (j * (l)->stride + b - (l)->padding)
 #define AT_Y(l) ((o * (l)->out_h + i) * (l)->out_w + j)
-#define AT_X(l) ((c * (l)->in_h + i + a - (l)->padding) * (l)->in_w + j + b - (l)->padding)
+#define AT_X(l) ((c * (l)->in_h + ROW(l)) * (l)->in_w + COLUMN(l))
 #define AT_W(l) ((l)->weight + ((o * (l)->in_c + c) * (l)->kernel + a) * (l)->kernel + b)
 
 static void conv_forward(const ref_layer *l, const double *w, const double *x) {

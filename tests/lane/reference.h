@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A network in double precision with naive loops, written from the definition of the layers in
- * fds.h alone: the tests compare the engine with it. */
+ * docs/models.md alone: the tests compare the engine with it. */
 #ifndef FDS_TEST_REFERENCE_H
 #define FDS_TEST_REFERENCE_H
 
@@ -13,7 +13,7 @@ typedef enum { REF_CONV, REF_RELU, REF_MAXPOOL, REF_FC } ref_kind;
 
 typedef struct {
     ref_kind kind;
-    size_t kernel, padding;
+    size_t kernel, padding, stride;
     size_t in_c, in_h, in_w, out_c, out_h, out_w;
     size_t weight, bias; /* offsets within the weights */
     double *out;         /* (out_c, out_h, out_w) of the last sample */

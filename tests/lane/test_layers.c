@@ -45,6 +45,10 @@ static const network networks[] = {
     {"conv:4x4p3,conv:6x4p1,relu,conv:3x6p5,maxpool,fc:5", {1, 8, 9}, 5, true, false},
     {"conv:18x2p1,relu,conv:19x5p4,maxpool,conv:2x3,relu,fc:3", {7, 4, 6}, 3, false, false},
     {"conv:3x1,maxpool,maxpool,fc:2", {1, 6, 7}, 2, true, false}, /* rows and columns dropped */
+    {"conv:5x3p1s2,relu,conv:7x3p1s2,relu,maxpool,fc:6", {2, 13, 14}, 6, true, false},
+    {"conv:4x5p2s3,conv:3x2s4,relu,fc:3", {1, 29, 31}, 3, false, false},
+    {"maxpool,conv:6x1s2,relu,conv:5x7p3s2,fc:4", {3, 17, 20}, 4, false, false},
+    {"conv:3x2p1s3,relu,conv:2x3p2s5,relu,fc:2", {2, 8, 9}, 2, false, false},
     {"conv:8x3,relu,fc:1", {1, 5, 4}, 1, false, false}, /* one class: no loss, no gradient */
 };
 

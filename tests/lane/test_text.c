@@ -48,6 +48,9 @@ static void the_grammar_is_taken(void **state) {
     expect_text("conv:3x1p0,fc:2", (fds_shape){1, 2, 2}, 2, "conv:3x1,fc:2", 6 + 26);
     expect_text("maxpool:2,fc:2", (fds_shape){1, 5, 4}, 2, "maxpool,fc:2", 10);
     expect_text("maxpool:3,fc:2", (fds_shape){1, 5, 7}, 2, "maxpool:3,fc:2", 6);
+    expect_text("conv:3x2p1s1,fc:2", (fds_shape){1, 3, 3}, 2, "conv:3x2p1,fc:2", 15 + 98);
+    expect_text("conv:3x2s2, conv:2x3p1s3 ,fc:2", (fds_shape){1, 9, 8}, 2,
+                "conv:3x2s2,conv:2x3p1s3,fc:2", 15 + 56 + 18);
     expect_text("fc:5,relu,fc:classes", (fds_shape){7, 1, 1}, 3, "fc:5,relu,fc:3", 40 + 18);
 }
 
@@ -121,6 +124,10 @@ static void every_mistake_is_answered_with_its_place(void **state) {
         {"conv:6x5p,fc:10", 10},
         {"conv:6x5q2,fc:10", 9},
         {"conv:6x5p2p2,fc:10", 11},
+        {"conv:6x5s0,fc:10", 10},
+        {"conv:6x5p2s,fc:10", 12},
+        {"conv:6x5s2p2,fc:10", 11}, /* the padding comes first */
+        {"conv:6x5s256,fc:10", 10},
         {"conv:6X5,fc:10", 7},
         {"conv:-6x5,fc:10", 6},
         {"conv:+6x5,fc:10", 6},
@@ -278,10 +285,10 @@ static void garbage_is_answered_with_a_status(void **state) {
         for (uint64_t p = 0; p < parts * 3 && i % 3 == 1; p++) /* any bytes */
             text[p] = (char)(1 + fds_rng_below(&rng, 255));
         if (i % 3 == 2) { /* a good text with a few bytes changed */
-            strcpy(text, "conv:6x5p2,relu,maxpool,conv:16x3,relu,maxpool:3,fc:12,relu,fc:10");
+            strcpy(text, "conv:6x5p2s2,relu,maxpool,conv:16x3,relu,maxpool:3,fc:12,relu,fc:10");
             for (uint64_t p = 0; p <= parts % 3; p++)
                 text[fds_rng_below(&rng, strlen(text))] =
-                    "0123456789:,xp cfr"[fds_rng_below(&rng, 18)];
+                    "0123456789:,xps cfr"[fds_rng_below(&rng, 19)];
         }
         check_any(text, shape, &taken);
     }

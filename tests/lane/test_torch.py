@@ -10,6 +10,7 @@ sample's 200, each also shifted by one pixel in the four directions.
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -82,8 +83,9 @@ def sequential(text, channels, height, width):
         name, _, rest = word.partition(":")
         if name == "conv":
             filters, _, rest = rest.partition("x")
-            kernel, _, padding = rest.partition("p")
-            layer = torch.nn.Conv2d(shape[0], int(filters), int(kernel), padding=int(padding or 0))
+            kernel, padding, stride = re.fullmatch(r"(\d+)(?:p(\d+))?(?:s(\d+))?", rest).groups()
+            layer = torch.nn.Conv2d(shape[0], int(filters), int(kernel), padding=int(padding or 0),
+                                    stride=int(stride or 1))
         elif name == "relu":
             layer = torch.nn.ReLU()
         elif name == "maxpool":
@@ -162,6 +164,7 @@ def main():
     cases = [("lenet5", LENET5, mnist, 100, "adam"), ("lenet5", LENET5, mnist, 100, "sgd"),
              ("cnn", CNN, mnist, 100, "adam"), ("mlp", "mlp", mnist, 97, "adam"),
              ("logistic", "logistic", mnist, 33, "sgd"),
+             ("strides", "conv:8x5p2s2,relu,conv:16x3p1s2,relu,fc:10", mnist, 100, "adam"),
              ("odd shapes", "conv:5x3p1,relu,maxpool:3,conv:7x4p2,relu,fc:19,relu,fc:5", odd, 41,
               "adam")]
     print(f"1..{len(cases)}")

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One network's workspace: a plan of stages and an arena.
+ *
+ * Layout: (channel, row, column, lane), one sample per lane. In a plain network the number of lanes
+ * is the next power of two of the number of samples; with fewer than 16 lanes, one vector holds
+ * several neighbouring columns of a row, so that a convolution computes few empty lanes. Other
+ * networks always have 16 lanes. The numbers of a sample do not depend on the number of lanes; sums
+ * over samples (gradients of weights) go over the lanes in a fixed order. Rows are rounded up to
+ * whole vectors. Nothing uses what a convolution computes beyond a row's end: the gradient there is
+ * and stays zero.
+ *
+ * A convolution with stride S becomes two stages. LANE_STAGE_FOLD turns each channel into F x F
+ * channels, F = min(S, K): channel (c, a, b) has the pixels (S i + a, S j + b) of channel c. On
+ * these, the convolution has stride 1 and filters of ceil(K / S), with zeros where K is no multiple
+ * of S.
+ */
+#include "lane/workspace.h"
+#include "base/isa.h"
+
+#include <string.h>
+
+/* ---- plan ---- */
+
+/* Adds a stage that reads what the last one has written. A map follows every convolution: it copies
+ * the output to the layout of the next stage. */
+static lane_stage *add_stage(fds_lane *lane, lane_stage stage) {
+    const bool after_conv =
+        lane->stage_count && lane->stages[lane->stage_count - 1].kind == LANE_STAGE_CONV;
+    if (after_conv && stage.kind != LANE_STAGE_MAP)
+        add_stage(lane, (lane_stage){.kind = LANE_STAGE_MAP, .pool = 1, .input_grad = true});
+    stage.in = lane->stage_count;
+    lane->stages[lane->stage_count] = stage;
+    return &lane->stages[lane->stage_count++];
+}
+
+/* A convolution with a stride, as a fold and a convolution without one. */
+static void add_folded(fds_lane *lane, const fds__layer *l, bool input_grad) {
+    const uint32_t fold = MIN(l->stride, l->kernel);
+    const uint32_t kernel = (l->kernel + l->stride - 1) / l->stride;
+    const fds_shape folded = {l->in.channels * fold * fold, l->out.height + kernel - 1,
+                              l->out.width + kernel - 1};
+    add_stage(lane, (lane_stage){.kind = LANE_STAGE_FOLD,
+                                 .layer = l,
+                                 .out = folded,
+                                 .fold = fold,
+                                 .input_grad = input_grad});
+    lane_stage *conv = add_stage(lane, (lane_stage){.kind = LANE_STAGE_CONV,
+                                                    .unfolded = l,
+                                                    .out = l->out,
+                                                    .fold = fold,
+                                                    .input_grad = input_grad});
+    conv->folded =
+        (fds__layer){.kind = FDS__LAYER_CONV,
+                     .in = folded,
+                     .out = l->out,
+                     .kernel = kernel,
+                     .stride = 1,
+                     .bias = (size_t)l->out.channels * folded.channels * kernel * kernel};
+    conv->layer = &conv->folded;
+}
+
+/* Layers to stages: relu and maxpool become one map, relu after fc is part of it. */
+static void plan_stages(fds_lane *lane) {
+    const fds_net *net = lane->net;
+    bool weights_before = false;
+    for (uint32_t i = 0; i < net->layer_count; i++) {
+        const fds__layer *layer = &net->layers[i];
+        lane_stage *last = lane->stage_count ? &lane->stages[lane->stage_count - 1] : NULL;
+        lane_stage stage = {.layer = layer, .out = layer->out, .input_grad = weights_before};
+        switch (layer->kind) {
+        case FDS__LAYER_CONV:
+            stage.kind = LANE_STAGE_CONV;
+            if (layer->stride > 1)
+                add_folded(lane, layer, weights_before);
+            else
+                add_stage(lane, stage);
+            weights_before = true;
+            break;
+        case FDS__LAYER_FC:
+            stage.kind = LANE_STAGE_FC;
+            add_stage(lane, stage);
+            weights_before = true;
+            break;
+        case FDS__LAYER_RELU:
+            stage.kind = LANE_STAGE_MAP, stage.pool = 1, stage.relu = true;
+            if (last && (last->kind == LANE_STAGE_MAP || last->kind == LANE_STAGE_FC))
+                last->relu = true;
+            else
+                add_stage(lane, stage);
+            break;
+        case FDS__LAYER_MAXPOOL:
+            stage.kind = LANE_STAGE_MAP, stage.pool = layer->kernel;
+            if (last && last->kind == LANE_STAGE_MAP && last->pool == 1)
+                last->pool = layer->kernel;
+            else
+                add_stage(lane, stage);
+            break;
+        }
+    }
+}
+
+/* The shapes between stages, with the padding and width that the stages that read them need. */
+static void plan_bounds(fds_lane *lane) {
+    fds__boundary *b = lane->bounds;
+    b[0].shape = lane->net->input;
+    for (uint32_t i = 0; i < lane->stage_count; i++) {
+        const lane_stage *s = &lane->stages[i];
+        fds_shape in = b[s->in].shape;
+        if (s->kind == LANE_STAGE_CONV)
+            b[s->in].pad = s->layer->padding;
+        if (s->kind == LANE_STAGE_FC)
+            b[s->in].wide = true;
+        b[i + 1].shape = s->kind != LANE_STAGE_MAP
+                             ? s->out
+                             : (fds_shape){in.channels, in.height / s->pool, in.width / s->pool};
+    }
+    b[lane->stage_count].wide = true;
+}
+
+void lane_clear_around(const fds__boundary *b, float *buffer, size_t rows, size_t columns) {
+    const size_t from = b->pad * b->column, to = from + columns * b->column;
+    const size_t height = b->shape.height + 2 * b->pad;
+    if (rows == height && columns * b->column == b->row)
+        return;
+    for (size_t n = 0; n < b->shape.channels * height; n++, buffer += b->row) {
+        const size_t h = n % height;
+        if (h < b->pad || h >= b->pad + rows) {
+            memset(buffer, 0, b->row * sizeof(float));
+        } else {
+            memset(buffer, 0, from * sizeof(float));
+            memset(buffer + to, 0, (b->row - to) * sizeof(float));
+        }
+    }
+}
+
+void lane_lay_out(fds_lane *lane, uint32_t lanes) {
+    if (lane->lanes == lanes)
+        return;
+    lane->lanes = lanes;
+    for (uint32_t i = 0; i <= lane->stage_count; i++) {
+        fds__boundary *b = &lane->bounds[i];
+        b->column = b->wide ? FDS__LANES : lanes;
+        b->row = lane_round_up((b->shape.width + 2 * b->pad) * b->column);
+        b->plane = (b->shape.height + 2 * b->pad) * b->row;
+        b->origin = b->pad * (b->row + b->column);
+        lane_clear_around(b, b->value, b->shape.height, b->shape.width);
+        /* the last row's last vector may reach beyond it: no infinity may be left there */
+        memset(b->value + b->shape.channels * b->plane, 0, FDS__LANES * sizeof(float));
+    }
+}
+
+static size_t bound_size(const fds__boundary *b) {
+    return (size_t)b->shape.channels * (b->shape.height + 2 * b->pad) *
+               (b->shape.width + 2 * b->pad) * FDS__LANES +
+           FDS__LANES * FDS__LANES; /* the last vectors of a row may reach beyond the last row */
+}
+
+/* A stage's scratch, in floats: partial sums of filters, or the transposed input and a tail. */
+static size_t scratch_size(const lane_stage *s) {
+    if (s->kind == LANE_STAGE_CONV)
+        return MAX((size_t)FDS__FILTER_TILE * s->layer->in.channels * s->layer->kernel *
+                       s->layer->kernel,
+                   (size_t)s->layer->out.channels) *
+               FDS__LANES;
+    if (s->kind == LANE_STAGE_FC)
+        return FDS__LANES * (lane_round_up(s->layer->in.channels) + s->layer->out.channels);
+    return 0;
+}
+
+/* In backward, the map after a convolution is the last to read the convolution's output, and
+ * overwrites it with the gradient, which saves cache. The network's input needs no gradient. */
+static bool has_own_grad(const fds_lane *lane, uint32_t i) {
+    return i > 0 && (lane->keeps_values || lane->stages[i - 1].kind != LANE_STAGE_CONV);
+}
+
+/* Floats of a folded convolution's own weights, of their gradient, or of their places. */
+static size_t folded_size(const lane_stage *s) {
+    return s->unfolded ? lane_round_up(s->folded.bias + s->folded.out.channels) : 0;
+}
+
+static fds_status allocate(fds_lane *lane, fds_error *err) {
+    size_t values = 0, scratch = 0, folded = 0, weights = lane_round_up(lane->net->weights);
+    for (uint32_t i = 0; i <= lane->stage_count; i++)
+        values += bound_size(&lane->bounds[i]) * (has_own_grad(lane, i) ? 2 : 1);
+    for (uint32_t i = 0; i < lane->stage_count; i++) {
+        scratch = MAX(scratch, scratch_size(&lane->stages[i]));
+        folded += 3 * folded_size(&lane->stages[i]);
+    }
+    lane->arena_size = values + scratch + folded + 3 * weights;
+    lane->arena = fds__alloc_aligned(lane->arena_size * sizeof(float));
+    if (!lane->arena)
+        return fds__fail_nomem(err, lane->arena_size * sizeof(float));
+    float *at = lane->arena;
+    for (uint32_t i = 0; i <= lane->stage_count; i++) {
+        lane->bounds[i].value = lane->bounds[i].grad = at;
+        at += bound_size(&lane->bounds[i]);
+        if (has_own_grad(lane, i)) {
+            lane->bounds[i].grad = at;
+            at += bound_size(&lane->bounds[i]);
+        }
+    }
+    for (uint32_t i = 0; i < lane->stage_count; i++) {
+        lane_stage *s = &lane->stages[i];
+        s->weights_own = at;
+        s->grad_own = at + folded_size(s);
+        s->places = (uint32_t *)(void *)(at + 2 * folded_size(s));
+        at += 3 * folded_size(s);
+        if (s->unfolded)
+            lane_fold_plan(s);
+    }
+    lane->scratch = at;
+    lane->grad = at + scratch;
+    lane->m = lane->grad + weights;
+    lane->v = lane->m + weights;
+    return FDS_OK;
+}
+
+static void choose_tiles(fds_lane *lane) {
+    fds__tile (*tile)(uint32_t, uint32_t) = lane->kernels->tile;
+    for (uint32_t i = 0; i < lane->stage_count; i++) {
+        lane_stage *s = &lane->stages[i];
+        if (s->kind == LANE_STAGE_CONV) {
+            s->forward = tile(s->layer->out.channels, s->layer->out.width);
+            s->backward = tile(s->layer->in.channels, s->layer->out.width);
+        } else if (s->kind == LANE_STAGE_FC) {
+            s->forward = tile(s->layer->out.channels, 1);
+            s->backward = tile(FDS__LANES, s->layer->in.channels / FDS__LANES);
+            s->weights = tile(s->layer->out.channels, s->layer->in.channels / FDS__LANES);
+            s->tail = tile(s->layer->out.channels, 1);
+        }
+    }
+}
+
+fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fds_error *err) {
+    fds__isa_set isa;
+    TRY(fds__isa_choose(&isa, err));
+    fds_lane *lane;
+    TRY(NEW(lane, 1, err));
+    lane->net = net;
+    lane->kernels = FDS__ISA_PICK(isa, fds__kernels);
+    lane->keeps_values = keeps_values;
+    plan_stages(lane);
+    plan_bounds(lane);
+    fds_status status = allocate(lane, err);
+    if (status != FDS_OK) {
+        fds_lane_free(lane);
+        return status;
+    }
+    choose_tiles(lane);
+    lane_lay_out(lane, FDS__LANES);
+    *out = lane;
+    return FDS_OK;
+}
+
+fds_status fds_lane_create(const fds_net *net, fds_lane **out, fds_error *err) {
+    return lane_create(net, false, out, err);
+}
+
+void fds_lane_free(fds_lane *lane) {
+    if (!lane)
+        return;
+    fds__free(lane->arena);
+    fds__free(lane->places);
+    fds__free(lane);
+}
