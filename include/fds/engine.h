@@ -55,8 +55,10 @@ FDS_API fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index,
  *
  * Text: layers separated by commas; blanks around them are allowed.
  *   conv:OxK[pP][sS]  O filters of K x K, zero padding P (0, below K), stride S (1), with bias
- *   relu              max(0, x)
+ *   relu, tanh, gelu  max(0, x), tanh(x), and the Gaussian error linear unit (by tanh)
  *   maxpool[:K]       K x K windows (2), stride K, incomplete windows dropped
+ *   avgpool[:K]       the same with the mean of a window
+ *   globalpool        the mean over the whole image, by channel
  *   fc:O              fully connected with bias; the first one flattens its input; O may be "classes"
  * It must end in fc with as many outputs as there are classes. The presets
  * logistic, mlp, lenet5 and cnn stand for such texts. */

@@ -6,12 +6,11 @@
  */
 #include "base/isa.h"
 #include "lane/kernels.h"
+#include "lane/series.h"
 #include "lane/simd.h"
 
 #include <string.h>
 
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
 #define UNROLL_TAPS _Pragma("GCC unroll 5")
 #define PARTS (FDS__LANES / VW) /* registers per 16 lanes */
 
@@ -488,48 +487,6 @@ static void lanes_to_rows(const float *in, size_t count, float *out, size_t out_
 
 /* ---- softmax ----------------------------------------------------------------------------- */
 
-/* c[0] + c[1] x + c[2] x^2 + ... */
-INLINE double polynomial(const double *c, int terms, double x) {
-    double sum = c[terms - 1];
-    UNROLL
-    for (int i = terms - 2; i >= 0; i--)
-        sum = sum * x + c[i];
-    return sum;
-}
-
-/* exp(x) for x <= 0 in plain double arithmetic, so that the bits do not depend on a libm: 2^n times
- * the series of the rest, which lies within ln 2 / 2 of 0. */
-INLINE float exp_nonpositive(float x) {
-    static const double series[] = {1.0,      1.0,       1.0 / 2,   1.0 / 6,
-                                    1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040};
-    const double round = 0x1.8p52; /* adding it leaves no place for a fraction */
-    double t = (double)x * 1.4426950408889634;
-    t = t > -1000.0 ? t : -1000.0;
-    double n = (t + round) - round;
-    uint64_t bits = (uint64_t)((int64_t)n + 1023) << 52;
-    double scale;
-    memcpy(&scale, &bits, sizeof scale);
-    return (float)(scale * polynomial(series, 8, (t - n) * 0.6931471805599453));
-}
-
-/* log(x) for x >= 1: the exponent, and 2 atanh((m-1)/(m+1)) of the mantissa between sqrt(1/2) and
- * sqrt(2). */
-INLINE float log_positive(float x) {
-    static const double series[] = {1.0, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13};
-    uint64_t bits;
-    double m = x;
-    memcpy(&bits, &m, sizeof bits);
-    int64_t exponent = (int64_t)(bits >> 52) - 1023;
-    bits = (bits & 0xfffffffffffffull) | (1023ull << 52);
-    memcpy(&m, &bits, sizeof m);
-    if (m > 1.4142135623730951) {
-        m *= 0.5;
-        exponent++;
-    }
-    double s = (m - 1.0) / (m + 1.0);
-    return (float)((double)exponent * 0.6931471805599453 + 2.0 * s * polynomial(series, 7, s * s));
-}
-
 static void softmax(float *z, uint32_t classes, uint32_t lanes, const uint16_t *labels,
                     float *loss) {
     float top[FDS__LANES], sum[FDS__LANES];
@@ -545,7 +502,7 @@ static void softmax(float *z, uint32_t classes, uint32_t lanes, const uint16_t *
             loss[l] = top[l] - z[labels[l] * FDS__LANES + l];
     for (uint32_t k = 0; k < classes; k++) {
         for (int l = 0; l < FDS__LANES; l++) {
-            float e = exp_nonpositive(z[k * FDS__LANES + l] - top[l]);
+            float e = (float)exp_nonpositive((double)(z[k * FDS__LANES + l] - top[l]));
             z[k * FDS__LANES + l] = e;
             sum[l] += e;
         }
@@ -555,7 +512,7 @@ static void softmax(float *z, uint32_t classes, uint32_t lanes, const uint16_t *
             z[k * FDS__LANES + l] /= sum[l];
     if (labels)
         for (uint32_t l = 0; l < lanes; l++)
-            loss[l] += log_positive(sum[l]);
+            loss[l] += (float)log_positive((double)sum[l]);
 }
 
 /* ---- steps ------------------------------------------------------------------------------- */

@@ -152,9 +152,8 @@ void fds__lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t 
         case LANE_STAGE_FC:
             fc_forward(lane, s, in, out, weights);
             break;
-        case LANE_STAGE_FOLD:
-            lane_fold_forward(s, in, out);
-            break;
+        default:
+            lane_layer_forward(lane, i);
         }
     }
 }
@@ -362,10 +361,9 @@ static void backward(fds_lane *lane, const float *weights, uint32_t count, bool 
         case LANE_STAGE_FC:
             fc_backward(lane, s, in, out, weights, count, add, each != NULL);
             break;
-        case LANE_STAGE_FOLD:
+        default:
             if (s->input_grad)
-                lane_fold_backward(s, in, out);
-            break;
+                lane_layer_backward(lane, i);
         }
     }
 }

@@ -23,7 +23,11 @@ typedef enum fds__layer_kind {
     FDS__LAYER_CONV,
     FDS__LAYER_RELU,
     FDS__LAYER_MAXPOOL,
-    FDS__LAYER_FC
+    FDS__LAYER_FC, /* the kinds up to here may be part of a plain network */
+    FDS__LAYER_AVGPOOL,
+    FDS__LAYER_GLOBALPOOL,
+    FDS__LAYER_TANH,
+    FDS__LAYER_GELU
 } fds__layer_kind;
 
 typedef struct fds__layer {

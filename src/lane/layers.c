@@ -12,6 +12,11 @@ static float *row_at(const fds__boundary *b, float *buffer, uint32_t c, uint32_t
     return buffer + b->origin + c * b->plane + h * b->row;
 }
 
+/* Row n, counted over all channels. */
+static float *row_number(const fds__boundary *b, float *buffer, uint32_t n) {
+    return row_at(b, buffer, n / b->shape.height, n % b->shape.height);
+}
+
 /* ---- folds: see plan.c ---- */
 
 /* The pixel of the input at which (row, column) of a folded channel is; false in the padding. */
@@ -21,7 +26,7 @@ static bool fold_place(const lane_stage *s, uint32_t place, uint32_t offset, uin
     return *at < size;
 }
 
-void lane_fold_forward(const lane_stage *s, const fds__boundary *in, const fds__boundary *out) {
+static void fold_forward(const lane_stage *s, const fds__boundary *in, const fds__boundary *out) {
     const uint32_t f = s->fold, height = in->shape.height, width = in->shape.width;
     for (uint32_t c = 0; c < out->shape.channels; c++)
         for (uint32_t i = 0; i < out->shape.height; i++) {
@@ -41,7 +46,7 @@ void lane_fold_forward(const lane_stage *s, const fds__boundary *in, const fds__
 }
 
 /* A pixel is at one place of the folded channels at most: nothing adds up. */
-void lane_fold_backward(const lane_stage *s, const fds__boundary *in, const fds__boundary *out) {
+static void fold_backward(const lane_stage *s, const fds__boundary *in, const fds__boundary *out) {
     const uint32_t f = s->fold, height = in->shape.height, width = in->shape.width;
     memset(in->grad, 0, in->shape.channels * in->plane * sizeof(float));
     for (uint32_t c = 0; c < out->shape.channels; c++)
@@ -91,4 +96,98 @@ void lane_fold_clear(const lane_stage *s, float *each) {
     for (size_t n = 0; n < s->folded.bias; n++)
         if (s->places[n] == LANE_NO_PLACE)
             memset(each + n * FDS__LANES, 0, FDS__LANES * sizeof *each);
+}
+
+/* ---- average pooling ---- */
+
+/* A window's size: that of the layer, or the whole image. */
+static void average_window(const lane_stage *s, uint32_t *height, uint32_t *width) {
+    const bool is_global = s->layer->kind == FDS__LAYER_GLOBALPOOL;
+    *height = is_global ? s->layer->in.height : s->layer->kernel;
+    *width = is_global ? s->layer->in.width : s->layer->kernel;
+}
+
+static void average_forward(const fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                            const fds__boundary *out) {
+    uint32_t height, width;
+    average_window(s, &height, &width);
+    for (uint32_t c = 0; c < out->shape.channels; c++)
+        for (uint32_t h = 0; h < out->shape.height; h++) {
+            const float *from = row_at(in, in->value, c, h * height);
+            float *to = row_at(out, out->value, c, h);
+            for (uint32_t w = 0; w < out->shape.width; w++)
+                lane->layer_kernels->average(from + w * width * FDS__LANES, in->row, height, width,
+                                             to + w * FDS__LANES);
+        }
+}
+
+static void average_backward(const lane_stage *s, const fds__boundary *in,
+                             const fds__boundary *out) {
+    uint32_t height, width;
+    average_window(s, &height, &width);
+    const float scale = 1.0f / ((float)height * (float)width);
+    memset(in->grad, 0, in->shape.channels * in->plane * sizeof(float));
+    for (uint32_t c = 0; c < out->shape.channels; c++)
+        for (uint32_t h = 0; h < out->shape.height * height; h++) {
+            const float *from = row_at(out, out->grad, c, h / height);
+            float *to = row_at(in, in->grad, c, h);
+            for (uint32_t w = 0; w < out->shape.width * width; w++)
+                for (uint32_t l = 0; l < FDS__LANES; l++)
+                    to[w * FDS__LANES + l] = scale * from[w / width * FDS__LANES + l];
+        }
+}
+
+/* ---- number by number ---- */
+
+static void activate(const fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                     const fds__boundary *out) {
+    const lane_layer_kernels *k = lane->layer_kernels;
+    for (uint32_t n = 0; n < in->shape.channels * in->shape.height; n++)
+        (s->kind == LANE_STAGE_TANH ? k->tanh_forward : k->gelu_forward)(
+            row_number(in, in->value, n), row_number(out, out->value, n),
+            (size_t)in->shape.width * FDS__LANES);
+}
+
+/* The slope of tanh follows from its output, that of gelu from its input. */
+static void activate_backward(const fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                              const fds__boundary *out) {
+    const lane_layer_kernels *k = lane->layer_kernels;
+    const bool is_tanh = s->kind == LANE_STAGE_TANH;
+    for (uint32_t n = 0; n < in->shape.channels * in->shape.height; n++)
+        (is_tanh ? k->tanh_backward : k->gelu_backward)(
+            is_tanh ? row_number(out, out->value, n) : row_number(in, in->value, n),
+            row_number(out, out->grad, n), row_number(in, in->grad, n),
+            (size_t)in->shape.width * FDS__LANES);
+}
+
+/* ---- all of them ---- */
+
+void lane_layer_forward(fds_lane *lane, uint32_t i) {
+    const lane_stage *s = &lane->stages[i];
+    const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
+    switch (s->kind) {
+    case LANE_STAGE_FOLD:
+        fold_forward(s, in, out);
+        break;
+    case LANE_STAGE_AVERAGE:
+        average_forward(lane, s, in, out);
+        break;
+    default:
+        activate(lane, s, in, out);
+    }
+}
+
+void lane_layer_backward(fds_lane *lane, uint32_t i) {
+    const lane_stage *s = &lane->stages[i];
+    const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
+    switch (s->kind) {
+    case LANE_STAGE_FOLD:
+        fold_backward(s, in, out);
+        break;
+    case LANE_STAGE_AVERAGE:
+        average_backward(s, in, out);
+        break;
+    default:
+        activate_backward(lane, s, in, out);
+    }
 }

@@ -96,6 +96,16 @@ static void plan_stages(fds_lane *lane) {
             else
                 add_stage(lane, stage);
             break;
+        case FDS__LAYER_AVGPOOL:
+        case FDS__LAYER_GLOBALPOOL:
+            stage.kind = LANE_STAGE_AVERAGE;
+            add_stage(lane, stage);
+            break;
+        case FDS__LAYER_TANH:
+        case FDS__LAYER_GELU:
+            stage.kind = layer->kind == FDS__LAYER_TANH ? LANE_STAGE_TANH : LANE_STAGE_GELU;
+            add_stage(lane, stage);
+            break;
         }
     }
 }
@@ -239,6 +249,7 @@ fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fd
     TRY(NEW(lane, 1, err));
     lane->net = net;
     lane->kernels = FDS__ISA_PICK(isa, fds__kernels);
+    lane->layer_kernels = FDS__ISA_PICK(isa, lane_layer_kernels);
     lane->keeps_values = keeps_values;
     plan_stages(lane);
     plan_bounds(lane);

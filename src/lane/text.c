@@ -3,7 +3,8 @@
  * A network's text to its plan. Grammar (fds.h, section 4):
  *
  *     network = preset | layer *("," layer)
- *     layer   = "conv:" O "x" K ["p" P] ["s" S] | "relu" | "maxpool" [":" K] | "fc:" (O | "classes")
+ *     layer   = "conv:" O "x" K ["p" P] ["s" S] | "fc:" (O | "classes")
+ *             | "maxpool" [":" K] | "avgpool" [":" K] | "globalpool" | "relu" | "tanh" | "gelu"
  *
  * Blanks around layers are allowed. A message gives the position of a mistake, counted from 1.
  */
@@ -66,40 +67,65 @@ static fds_status number(reader *r, uint32_t least, uint32_t most, const char *w
     return FDS_OK;
 }
 
+/* The names of the kinds, as they are written. */
+static const char *const names[] = {
+    [FDS__LAYER_CONV] = "conv",       [FDS__LAYER_RELU] = "relu",
+    [FDS__LAYER_MAXPOOL] = "maxpool", [FDS__LAYER_FC] = "fc",
+    [FDS__LAYER_AVGPOOL] = "avgpool", [FDS__LAYER_GLOBALPOOL] = "globalpool",
+    [FDS__LAYER_TANH] = "tanh",       [FDS__LAYER_GELU] = "gelu",
+};
+enum { KINDS = sizeof names / sizeof *names };
+
+static fds_status read_conv(reader *r, const char *start, fds__layer *layer) {
+    layer->stride = 1;
+    TRY(number(r, 1, 65535, "how many filters", &layer->out.channels));
+    if (!take(r, "x"))
+        return mistake(r, r->at, "expected \"x\" and the filter's size, as in conv:6x5p2");
+    TRY(number(r, 1, 255, "the filter's size", &layer->kernel));
+    if (take(r, "p"))
+        TRY(number(r, 0, 254, "the padding", &layer->padding));
+    if (take(r, "s"))
+        TRY(number(r, 1, 255, "the stride", &layer->stride));
+    if (layer->padding >= layer->kernel)
+        return mistake(r, start, "the padding must be smaller than the filter");
+    return FDS_OK;
+}
+
+/* What follows the name of a layer. Whether it takes more: see the grammar. */
+static fds_status read_rest(reader *r, const char *start, fds__layer *layer) {
+    const bool has_rest = take(r, ":");
+    switch (layer->kind) {
+    case FDS__LAYER_CONV:
+        if (!has_rest)
+            return mistake(r, start, "expected filters and their size, as in conv:6x5p2");
+        return read_conv(r, start, layer);
+    case FDS__LAYER_FC:
+        if (!has_rest)
+            return mistake(r, start, "expected a number of outputs, as in fc:120 or fc:classes");
+        if (take(r, "classes"))
+            return FDS_OK;
+        return number(r, 1, 1u << 20, "how many outputs or \"classes\"", &layer->out.channels);
+    case FDS__LAYER_MAXPOOL:
+    case FDS__LAYER_AVGPOOL:
+        layer->kernel = 2;
+        return has_rest ? number(r, 1, 255, "the window's size", &layer->kernel) : FDS_OK;
+    default:
+        return has_rest ? mistake(r, r->at - 1, "%s takes no number", names[layer->kind]) : FDS_OK;
+    }
+}
+
 /* One layer's text; shapes come later. For fc, out.channels 0 stands for "classes". */
 static fds_status read_layer(reader *r, fds__layer *layer) {
     const char *start = r->at;
-    *layer = (fds__layer){0};
-    if (take(r, "conv:")) {
-        layer->kind = FDS__LAYER_CONV;
-        TRY(number(r, 1, 65535, "how many filters", &layer->out.channels));
-        if (!take(r, "x"))
-            return mistake(r, r->at, "expected \"x\" and the filter's size, as in conv:6x5p2");
-        TRY(number(r, 1, 255, "the filter's size", &layer->kernel));
-        if (take(r, "p"))
-            TRY(number(r, 0, 254, "the padding", &layer->padding));
-        layer->stride = 1;
-        if (take(r, "s"))
-            TRY(number(r, 1, 255, "the stride", &layer->stride));
-        if (layer->padding >= layer->kernel)
-            return mistake(r, start, "the padding must be smaller than the filter");
-    } else if (take(r, "relu")) {
-        layer->kind = FDS__LAYER_RELU;
-    } else if (take(r, "maxpool")) {
-        layer->kind = FDS__LAYER_MAXPOOL;
-        layer->kernel = 2;
-        if (take(r, ":"))
-            TRY(number(r, 1, 255, "the window's size", &layer->kernel));
-    } else if (take(r, "fc:")) {
-        layer->kind = FDS__LAYER_FC;
-        if (!take(r, "classes"))
-            TRY(number(r, 1, 1u << 20, "how many outputs or \"classes\"", &layer->out.channels));
-    } else {
-        return mistake(
-            r, start,
-            "expected a layer (conv:6x5p2, conv:6x5p2s2, relu, maxpool, fc:120) or a preset "
-            "(logistic, mlp, lenet5, cnn) alone");
-    }
+    int kind = 0;
+    while (kind < KINDS && !take(r, names[kind]))
+        kind++;
+    if (kind == KINDS)
+        return mistake(r, start,
+                       "expected a layer (conv:6x5p2s1, maxpool, avgpool, globalpool, relu, tanh, "
+                       "gelu, fc:120) or a preset (logistic, mlp, lenet5, cnn) alone");
+    *layer = (fds__layer){.kind = (fds__layer_kind)kind};
+    TRY(read_rest(r, start, layer));
     skip_blanks(r);
     if (*r->at && *r->at != ',')
         return mistake(r, r->at, "expected a comma or the end");
@@ -116,6 +142,7 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
     switch (layer->kind) {
     case FDS__LAYER_CONV:
     case FDS__LAYER_MAXPOOL:
+    case FDS__LAYER_AVGPOOL:
         if (flat)
             return mistake(r, start, "an image layer cannot come after fc");
         if (layer->kernel > height || layer->kernel > width)
@@ -128,7 +155,14 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
         else
             layer->out = (fds_shape){in.channels, height / layer->kernel, width / layer->kernel};
         break;
+    case FDS__LAYER_GLOBALPOOL:
+        if (flat)
+            return mistake(r, start, "an image layer cannot come after fc");
+        layer->out = (fds_shape){in.channels, 1, 1};
+        break;
     case FDS__LAYER_RELU:
+    case FDS__LAYER_TANH:
+    case FDS__LAYER_GELU:
         layer->out = in;
         break;
     case FDS__LAYER_FC: {
@@ -191,7 +225,7 @@ static fds_status read_network(reader *r, fds_net *net) {
         }
         if (layer->kind == FDS__LAYER_CONV || layer->kind == FDS__LAYER_FC)
             TRY(add_weights(r, start, net, module, layer));
-        net->is_plain &= layer->stride <= 1;
+        net->is_plain &= layer->kind <= FDS__LAYER_FC && layer->stride <= 1;
         shape = layer->out;
         net->layer_count++;
         module++;
@@ -213,18 +247,16 @@ static fds_status write_text(fds_net *net, fds_error *err) {
     fds__text text = {0};
     for (uint32_t i = 0; i < net->layer_count; i++) {
         const fds__layer *l = &net->layers[i];
-        const char *comma = i ? "," : "";
+        fds__text_print(&text, "%s%s", i ? "," : "", names[l->kind]);
         if (l->kind == FDS__LAYER_CONV)
-            fds__text_print(&text, "%sconv:%ux%u", comma, l->out.channels, l->kernel);
-        else if (l->kind == FDS__LAYER_FC)
-            fds__text_print(&text, "%sfc:%u", comma, l->out.channels);
-        else
-            fds__text_print(&text, "%s%s", comma, l->kind == FDS__LAYER_RELU ? "relu" : "maxpool");
+            fds__text_print(&text, ":%ux%u", l->out.channels, l->kernel);
+        if (l->kind == FDS__LAYER_FC)
+            fds__text_print(&text, ":%u", l->out.channels);
         if (l->padding)
             fds__text_print(&text, "p%u", l->padding);
         if (l->stride > 1)
             fds__text_print(&text, "s%u", l->stride);
-        if (l->kind == FDS__LAYER_MAXPOOL && l->kernel != 2)
+        if ((l->kind == FDS__LAYER_MAXPOOL || l->kind == FDS__LAYER_AVGPOOL) && l->kernel != 2)
             fds__text_print(&text, ":%u", l->kernel);
     }
     net->text = text.data;

@@ -5,6 +5,7 @@
 
 #include "lane/kernels.h"
 #include "lane/lane.h"
+#include "lane/layer_kernels.h"
 
 /* The numbers between two stages for a group of samples: (channels, height + 2 pad, width + 2 pad,
  * lanes). A row is rounded up to 16 floats. */
@@ -20,7 +21,15 @@ typedef struct fds__boundary {
 #define LANE_NO_PLACE UINT32_MAX
 
 typedef struct lane_stage {
-    enum { LANE_STAGE_CONV, LANE_STAGE_MAP, LANE_STAGE_FC, LANE_STAGE_FOLD } kind;
+    enum {
+        LANE_STAGE_CONV,
+        LANE_STAGE_MAP,
+        LANE_STAGE_FC,
+        LANE_STAGE_FOLD, /* from here on: layers.c */
+        LANE_STAGE_AVERAGE,
+        LANE_STAGE_TANH,
+        LANE_STAGE_GELU,
+    } kind;
     uint32_t in; /* the boundary that it reads; it writes the one after its own number */
     const fds__layer *layer; /* conv, fc: without a stride */
     fds_shape out;           /* map: see the boundary */
@@ -42,6 +51,7 @@ enum { LANE_MAX_STAGES = 4 * FDS__MAX_LAYERS };
 struct fds_lane {
     const fds_net *net;
     const fds__kernels *kernels;
+    const lane_layer_kernels *layer_kernels;
     uint32_t stage_count, lanes; /* lanes: of the group that the boundaries are laid out for */
     bool keeps_values;           /* backward leaves all values as they are */
     lane_stage stages[LANE_MAX_STAGES];
@@ -82,8 +92,9 @@ void fds__lane_backward_each(fds_lane *lane, uint32_t output, const float *weigh
 
 /* ---- layers.c ---- */
 
-void lane_fold_forward(const lane_stage *s, const fds__boundary *in, const fds__boundary *out);
-void lane_fold_backward(const lane_stage *s, const fds__boundary *in, const fds__boundary *out);
+/* Stage number i. Backward writes the gradient of the boundary that it reads. */
+void lane_layer_forward(fds_lane *lane, uint32_t i);
+void lane_layer_backward(fds_lane *lane, uint32_t i);
 /* Fills places. */
 void lane_fold_plan(lane_stage *s);
 /* Filters and biases of the text's layer to those of the folded one, zeros in between. */

@@ -5,34 +5,51 @@
 #include "reference.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- the text ---- */
 
+/* Takes a word and, after a colon, a number; returns how many characters, 0 for none. */
+static int read_word(const char *text, const char *word, size_t *number) {
+    const size_t length = strlen(word);
+    int used = 0;
+    if (strncmp(text, word, length) != 0)
+        return 0;
+    if (number && text[length] == ':' && sscanf(text + length, ":%zu%n", number, &used) != 1)
+        return 0;
+    return (int)length + used;
+}
+
 /* One layer's text, up to a comma or the end; returns its length, 0 for a mistake. */
 static int read_layer(const char *text, ref_layer *l) {
-    int used = 0;
+    static const struct {
+        const char *word;
+        ref_kind kind;
+        bool has_number;
+    } words[] = {{"relu", REF_RELU, false},      {"tanh", REF_TANH, false},
+                 {"gelu", REF_GELU, false},      {"globalpool", REF_GLOBALPOOL, false},
+                 {"maxpool", REF_MAXPOOL, true}, {"avgpool", REF_AVGPOOL, true}};
+    int used = 0, more = 0;
     if (sscanf(text, "conv:%zux%zu%n", &l->out_c, &l->kernel, &used) == 2) {
-        int more = 0;
         l->kind = REF_CONV;
         l->stride = 1;
         if (sscanf(text + used, "p%zu%n", &l->padding, &more) == 1)
             used += more;
         if (sscanf(text + used, "s%zu%n", &l->stride, &more) == 1)
             used += more;
-    } else if (strncmp(text, "relu", 4) == 0) {
-        l->kind = REF_RELU;
-        used = 4;
-    } else if (strncmp(text, "maxpool", 7) == 0) {
-        l->kind = REF_MAXPOOL;
-        l->kernel = 2;
-        used = 7;
-        if (text[7] == ':' && sscanf(text, "maxpool:%zu%n", &l->kernel, &used) != 1)
-            return 0;
-    } else if (sscanf(text, "fc:%zu%n", &l->out_c, &used) == 1) {
+        return used;
+    }
+    if (sscanf(text, "fc:%zu%n", &l->out_c, &used) == 1) {
         l->kind = REF_FC;
+        return used;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words && !used; i++) {
+        l->kind = words[i].kind;
+        l->kernel = 2;
+        used = read_word(text, words[i].word, words[i].has_number ? &l->kernel : NULL);
     }
     return used;
 }
@@ -47,9 +64,15 @@ static void shape_layer(ref_net *net, ref_layer *l, size_t c, size_t h, size_t w
         fan_in = c * l->kernel * l->kernel;
         break;
     case REF_RELU:
+    case REF_TANH:
+    case REF_GELU:
         l->out_c = c, l->out_h = h, l->out_w = w;
         break;
+    case REF_GLOBALPOOL:
+        l->out_c = c, l->out_h = l->out_w = 1;
+        break;
     case REF_MAXPOOL:
+    case REF_AVGPOOL:
         l->out_c = c, l->out_h = h / l->kernel, l->out_w = w / l->kernel;
         break;
     case REF_FC:
@@ -194,6 +217,45 @@ static void pool_backward(const ref_layer *l, const double *x, double *d_x) {
         d_x[pool_place(l, x, at, NULL)] += l->d_out[at];
 }
 
+/* Adds to every output the share of the input at (c, row, column) of its window, or to the input
+ * the share of the output's gradient. */
+static void average(const ref_layer *l, const double *x, double *d_x) {
+    const bool is_global = l->kind == REF_GLOBALPOOL;
+    const size_t kh = is_global ? l->in_h : l->kernel, kw = is_global ? l->in_w : l->kernel;
+    for (size_t at = 0; at < l->out_c * l->out_h * l->out_w; at++) {
+        size_t c = at / (l->out_h * l->out_w), i = at / l->out_w % l->out_h, j = at % l->out_w;
+        if (!d_x)
+            l->out[at] = 0;
+        for (size_t n = 0; n < kh * kw; n++) {
+            size_t from = (c * l->in_h + i * kh + n / kw) * l->in_w + j * kw + n % kw;
+            if (d_x)
+                d_x[from] += l->d_out[at] / (double)(kh * kw);
+            else
+                l->out[at] += x[from] / (double)(kh * kw);
+        }
+    }
+}
+
+static double activation(ref_kind kind, double x) {
+    const double scale = sqrt(2 / acos(-1));
+    return kind == REF_TANH ? tanh(x) : x / 2 * (1 + tanh(scale * (x + 0.044715 * x * x * x)));
+}
+
+static double activation_slope(ref_kind kind, double x) {
+    const double scale = sqrt(2 / acos(-1)), t = tanh(scale * (x + 0.044715 * x * x * x));
+    return kind == REF_TANH
+               ? 1 - tanh(x) * tanh(x)
+               : (1 + t) / 2 + x / 2 * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
+}
+
+static void activate(const ref_layer *l, const double *x, double *d_x) {
+    for (size_t i = 0; i < l->in_c * l->in_h * l->in_w; i++)
+        if (d_x)
+            d_x[i] += l->d_out[i] * activation_slope(l->kind, x[i]);
+        else
+            l->out[i] = activation(l->kind, x[i]);
+}
+
 /* ---- the network ---- */
 
 const double *ref_forward(ref_net *net, const double *weights, const double *x) {
@@ -212,6 +274,14 @@ const double *ref_forward(ref_net *net, const double *weights, const double *x) 
             break;
         case REF_FC:
             fc_forward(l, weights, x);
+            break;
+        case REF_AVGPOOL:
+        case REF_GLOBALPOOL:
+            average(l, x, NULL);
+            break;
+        case REF_TANH:
+        case REF_GELU:
+            activate(l, x, NULL);
             break;
         }
         x = l->out;
@@ -244,8 +314,12 @@ double ref_loss(ref_net *net, const double *weights, const double *x, size_t lab
             fc_backward(l, weights, in, scale, gradient, d_in);
         else if (l->kind == REF_RELU && d_in)
             relu_backward(l, in, d_in);
-        else if (d_in)
+        else if (l->kind == REF_MAXPOOL && d_in)
             pool_backward(l, in, d_in);
+        else if ((l->kind == REF_AVGPOOL || l->kind == REF_GLOBALPOOL) && d_in)
+            average(l, in, d_in);
+        else if (d_in)
+            activate(l, in, d_in);
     }
     return loss;
 }

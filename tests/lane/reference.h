@@ -9,7 +9,16 @@
 
 enum { REF_MAX_LAYERS = 32 };
 
-typedef enum { REF_CONV, REF_RELU, REF_MAXPOOL, REF_FC } ref_kind;
+typedef enum {
+    REF_CONV,
+    REF_RELU,
+    REF_MAXPOOL,
+    REF_FC,
+    REF_AVGPOOL,
+    REF_GLOBALPOOL,
+    REF_TANH,
+    REF_GELU
+} ref_kind;
 
 typedef struct {
     ref_kind kind;

@@ -49,6 +49,11 @@ static const network networks[] = {
     {"conv:4x5p2s3,conv:3x2s4,relu,fc:3", {1, 29, 31}, 3, false, false},
     {"maxpool,conv:6x1s2,relu,conv:5x7p3s2,fc:4", {3, 17, 20}, 4, false, false},
     {"conv:3x2p1s3,relu,conv:2x3p2s5,relu,fc:2", {2, 8, 9}, 2, false, false},
+    {"conv:5x3p1,tanh,avgpool,conv:7x3p1,gelu,avgpool:3,fc:6", {2, 13, 14}, 6, true, false},
+    {"avgpool:3,conv:6x3s2,gelu,globalpool,fc:9,tanh,fc:4", {3, 20, 25}, 4, false, false},
+    {"tanh,fc:17,gelu,fc:5", {9, 1, 1}, 5, true, false},
+    {"conv:4x3,globalpool,relu,fc:3", {1, 9, 6}, 3, false, false},
+    {"conv:4x1,avgpool:1,maxpool,gelu,relu,fc:3", {2, 5, 7}, 3, false, false},
     {"conv:8x3,relu,fc:1", {1, 5, 4}, 1, false, false}, /* one class: no loss, no gradient */
 };
 

@@ -15,6 +15,7 @@ static const struct {
     {"conv:5x4p2,maxpool,relu,fc:classes", {1, 8, 9}, 2},
     {"maxpool,conv:3x1,relu,conv:2x3p2,fc:classes", {2, 9, 8}, 5},
     {"conv:7x5,relu,fc:classes", {3, 6, 5}, 17},
+    {"conv:4x3p1,tanh,avgpool,conv:3x2,gelu,globalpool,fc:5,tanh,fc:classes", {2, 7, 6}, 3},
     {"conv:3x3p1s2,relu,conv:4x1s2,fc:classes", {2, 7, 10}, 3},
 };
 

@@ -51,6 +51,8 @@ static void the_grammar_is_taken(void **state) {
     expect_text("conv:3x2p1s1,fc:2", (fds_shape){1, 3, 3}, 2, "conv:3x2p1,fc:2", 15 + 98);
     expect_text("conv:3x2s2, conv:2x3p1s3 ,fc:2", (fds_shape){1, 9, 8}, 2,
                 "conv:3x2s2,conv:2x3p1s3,fc:2", 15 + 56 + 18);
+    expect_text("conv:3x1,tanh,avgpool:2,gelu,avgpool:3 , globalpool,fc:2", (fds_shape){1, 9, 8}, 2,
+                "conv:3x1,tanh,avgpool,gelu,avgpool:3,globalpool,fc:2", 6 + 8);
     expect_text("fc:5,relu,fc:classes", (fds_shape){7, 1, 1}, 3, "fc:5,relu,fc:3", 40 + 18);
 }
 
@@ -140,6 +142,13 @@ static void every_mistake_is_answered_with_its_place(void **state) {
         {"maxpool:0,fc:10", 9},
         {"maxpool:x,fc:10", 9},
         {"maxpool2,fc:10", 8},
+        {"avgpool:0,fc:10", 9},
+        {"avgpool:29,fc:10", 1},
+        {"globalpool:2,fc:10", 11},
+        {"tanh:1,fc:10", 5},
+        {"gelus,fc:10", 5},
+        {"fc:4,avgpool,fc:10", 6},
+        {"fc:4,globalpool,fc:10", 6},
         {"relu,fc", 6},
         {"relu,fc:", 9},
         {"relu,fc:0", 9},
@@ -269,9 +278,10 @@ static void check_any(const char *text, fds_shape shape, size_t *taken) {
 static void garbage_is_answered_with_a_status(void **state) {
     (void)state;
     static const char *const words[] = {
-        "conv:",      "relu",   "maxpool", "fc:",        "classes", "x",   "p", ":",
-        ",",          ",",      " ",       "1",          "2",       "5",   "0", "10",
-        "4294967295", "lenet5", "fc:10",   "conv:3x3p1", "\xff",    "%s%n"};
+        "conv:",      "relu",   "maxpool", "avgpool",    "globalpool", "tanh", "gelu",
+        "s2",         "fc:",    "classes", "x",          "p",          ":",    ",",
+        ",",          " ",      "1",       "2",          "5",          "0",    "10",
+        "4294967295", "lenet5", "fc:10",   "conv:3x3p1", "\xff",       "%s%n"};
     size_t taken = 0;
     for (uint64_t i = 0; i < 10000; i++) {
         fds_rng rng = fds_rng_make(1, 1003, i, 0);
@@ -285,7 +295,7 @@ static void garbage_is_answered_with_a_status(void **state) {
         for (uint64_t p = 0; p < parts * 3 && i % 3 == 1; p++) /* any bytes */
             text[p] = (char)(1 + fds_rng_below(&rng, 255));
         if (i % 3 == 2) { /* a good text with a few bytes changed */
-            strcpy(text, "conv:6x5p2s2,relu,maxpool,conv:16x3,relu,maxpool:3,fc:12,relu,fc:10");
+            strcpy(text, "conv:6x5p2s2,tanh,avgpool,conv:16x3,relu,maxpool:3,fc:12,relu,fc:10");
             for (uint64_t p = 0; p <= parts % 3; p++)
                 text[fds_rng_below(&rng, strlen(text))] =
                     "0123456789:,xps cfr"[fds_rng_below(&rng, 19)];

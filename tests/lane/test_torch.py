@@ -27,6 +27,10 @@ LENET5 = ("conv:6x5p2,relu,maxpool,conv:16x5,relu,maxpool,"
           "fc:120,relu,fc:84,relu,fc:10")
 CNN = "conv:16x5p2,relu,maxpool,conv:32x5p2,relu,maxpool,fc:10"
 
+PLAIN = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh,
+         "gelu": lambda: torch.nn.GELU(approximate="tanh"),
+         "globalpool": lambda: torch.nn.AdaptiveAvgPool2d(1)}
+
 
 def read_idx(path):
     if not os.path.exists(path):
@@ -86,10 +90,12 @@ def sequential(text, channels, height, width):
             kernel, padding, stride = re.fullmatch(r"(\d+)(?:p(\d+))?(?:s(\d+))?", rest).groups()
             layer = torch.nn.Conv2d(shape[0], int(filters), int(kernel), padding=int(padding or 0),
                                     stride=int(stride or 1))
-        elif name == "relu":
-            layer = torch.nn.ReLU()
+        elif name in PLAIN:
+            layer = PLAIN[name]()
         elif name == "maxpool":
             layer = torch.nn.MaxPool2d(int(rest or 2))
+        elif name == "avgpool":
+            layer = torch.nn.AvgPool2d(int(rest or 2))
         else:
             if not flat:
                 layers.append(torch.nn.Flatten())
@@ -165,6 +171,10 @@ def main():
              ("cnn", CNN, mnist, 100, "adam"), ("mlp", "mlp", mnist, 97, "adam"),
              ("logistic", "logistic", mnist, 33, "sgd"),
              ("strides", "conv:8x5p2s2,relu,conv:16x3p1s2,relu,fc:10", mnist, 100, "adam"),
+             ("average pooling and tanh", "conv:6x5p2,tanh,avgpool,conv:16x5,tanh,avgpool:2,fc:10",
+              mnist, 100, "adam"),
+             ("gelu and global pooling", "conv:8x3p1s2,gelu,conv:16x3p1,gelu,globalpool,fc:10", mnist,
+              100, "adam"),
              ("odd shapes", "conv:5x3p1,relu,maxpool:3,conv:7x4p2,relu,fc:19,relu,fc:5", odd, 41,
               "adam")]
     print(f"1..{len(cases)}")
