@@ -59,6 +59,8 @@ FDS_API fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index,
  *   maxpool[:K]       K x K windows (2), stride K, incomplete windows dropped
  *   avgpool[:K]       the same with the mean of a window
  *   globalpool        the mean over the whole image, by channel
+ *   residual(LAYERS)  x plus the output of the layers; where they change the shape, x is projected
+ *                     by a 1 x 1 convolution (after fc: by a fully connected layer)
  *   fc:O              fully connected with bias; the first one flattens its input; O may be "classes"
  * It must end in fc with as many outputs as there are classes. The presets
  * logistic, mlp, lenet5 and cnn stand for such texts. */

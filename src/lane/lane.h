@@ -27,7 +27,9 @@ typedef enum fds__layer_kind {
     FDS__LAYER_AVGPOOL,
     FDS__LAYER_GLOBALPOOL,
     FDS__LAYER_TANH,
-    FDS__LAYER_GELU
+    FDS__LAYER_GELU,
+    FDS__LAYER_FORK, /* begin and end of a residual block; before the end may come the projection */
+    FDS__LAYER_JOIN
 } fds__layer_kind;
 
 typedef struct fds__layer {
@@ -35,6 +37,7 @@ typedef struct fds__layer {
     fds_shape in, out;                /* fc: in and out are features x 1 x 1 */
     uint32_t kernel, padding, stride; /* conv; pools: kernel */
     size_t weight, bias;              /* conv, fc: offsets into the weights, in floats */
+    bool is_skip;                     /* conv, fc: projects the input of the block */
 } fds__layer;
 
 struct fds_net {
@@ -43,7 +46,7 @@ struct fds_net {
     uint32_t classes, layer_count, tensor_count;
     fds__layer layers[FDS__MAX_LAYERS];
     fds_tensor_info tensors[2 * FDS__MAX_LAYERS];
-    char names[2 * FDS__MAX_LAYERS][16]; /* of the tensors */
+    char names[2 * FDS__MAX_LAYERS][32]; /* of the tensors */
     size_t weights;
     /* conv without strides, relu, maxpool and fc only: fewer than 16 samples take fewer lanes, and
      * many.c has 16 networks side by side */

@@ -38,6 +38,11 @@ static void gelu_backward(const float *x, const float *dy, float *dx, size_t cou
     }
 }
 
+static void add(const float *a, const float *b, float *y, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = a[i] + b[i];
+}
+
 /* ---- average pooling ---- */
 
 static void average(const float *x, size_t row, uint32_t height, uint32_t width, float *y) {
@@ -55,5 +60,6 @@ const lane_layer_kernels FDS__ISA_TABLE(lane_layer_kernels) = {
     .tanh_backward = tanh_backward,
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
+    .add = add,
     .average = average,
 };

@@ -13,6 +13,7 @@ typedef struct lane_layer_kernels {
     /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
     void (*gelu_forward)(const float *x, float *y, size_t count);
     void (*gelu_backward)(const float *x, const float *dy, float *dx, size_t count);
+    void (*add)(const float *a, const float *b, float *y, size_t count); /* y may be a or b */
     /* y[16] = the mean over a window of vectors; rows of x are row floats apart */
     void (*average)(const float *x, size_t row, uint32_t height, uint32_t width, float *y);
 } lane_layer_kernels;

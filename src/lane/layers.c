@@ -160,17 +160,40 @@ static void activate_backward(const fds_lane *lane, const lane_stage *s, const f
             (size_t)in->shape.width * FDS__LANES);
 }
 
+/* ---- residual blocks ---- */
+
+/* out = a, or a + b: all of one shape, each with its own layout. */
+static void copy_rows(const fds__boundary *a, float *from, const fds__boundary *out, float *to) {
+    for (uint32_t n = 0; n < out->shape.channels * out->shape.height; n++)
+        memcpy(row_number(out, to, n), row_number(a, from, n),
+               (size_t)out->shape.width * FDS__LANES * sizeof *to);
+}
+
+static void add_rows(const fds_lane *lane, const fds__boundary *a, float *from_a,
+                     const fds__boundary *b, float *from_b, const fds__boundary *out, float *to) {
+    for (uint32_t n = 0; n < out->shape.channels * out->shape.height; n++)
+        lane->layer_kernels->add(row_number(a, from_a, n), row_number(b, from_b, n),
+                                 row_number(out, to, n), (size_t)out->shape.width * FDS__LANES);
+}
+
 /* ---- all of them ---- */
 
 void lane_layer_forward(fds_lane *lane, uint32_t i) {
     const lane_stage *s = &lane->stages[i];
     const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
+    const fds__boundary *other = &lane->bounds[s->other];
     switch (s->kind) {
     case LANE_STAGE_FOLD:
         fold_forward(s, in, out);
         break;
     case LANE_STAGE_AVERAGE:
         average_forward(lane, s, in, out);
+        break;
+    case LANE_STAGE_FORK:
+        copy_rows(in, in->value, out, out->value);
+        break;
+    case LANE_STAGE_JOIN:
+        add_rows(lane, in, in->value, other, other->value, out, out->value);
         break;
     default:
         activate(lane, s, in, out);
@@ -180,12 +203,21 @@ void lane_layer_forward(fds_lane *lane, uint32_t i) {
 void lane_layer_backward(fds_lane *lane, uint32_t i) {
     const lane_stage *s = &lane->stages[i];
     const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
+    const fds__boundary *other = &lane->bounds[s->other];
     switch (s->kind) {
     case LANE_STAGE_FOLD:
         fold_backward(s, in, out);
         break;
     case LANE_STAGE_AVERAGE:
         average_backward(s, in, out);
+        break;
+    case LANE_STAGE_FORK:
+        add_rows(lane, out, out->grad, other, other->grad, in, in->grad);
+        break;
+    case LANE_STAGE_JOIN:
+        copy_rows(out, out->grad, in, in->grad);
+        if (s->has_skip)
+            copy_rows(out, out->grad, other, other->grad);
         break;
     default:
         activate_backward(lane, s, in, out);

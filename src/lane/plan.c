@@ -22,13 +22,19 @@
 
 /* ---- plan ---- */
 
-/* Adds a stage that reads what the last one has written. A map follows every convolution: it copies
- * the output to the layout of the next stage. */
+/* A map follows every convolution: it copies the output to the layout of the next stage. */
+static void end_conv(fds_lane *lane) {
+    if (!lane->stage_count || lane->stages[lane->stage_count - 1].kind != LANE_STAGE_CONV)
+        return;
+    lane->stages[lane->stage_count] = (lane_stage){
+        .kind = LANE_STAGE_MAP, .in = lane->stage_count, .pool = 1, .input_grad = true};
+    lane->stage_count++;
+}
+
+/* Adds a stage that reads what the last one has written. */
 static lane_stage *add_stage(fds_lane *lane, lane_stage stage) {
-    const bool after_conv =
-        lane->stage_count && lane->stages[lane->stage_count - 1].kind == LANE_STAGE_CONV;
-    if (after_conv && stage.kind != LANE_STAGE_MAP)
-        add_stage(lane, (lane_stage){.kind = LANE_STAGE_MAP, .pool = 1, .input_grad = true});
+    if (stage.kind != LANE_STAGE_MAP)
+        end_conv(lane);
     stage.in = lane->stage_count;
     lane->stages[lane->stage_count] = stage;
     return &lane->stages[lane->stage_count++];
@@ -60,53 +66,84 @@ static void add_folded(fds_lane *lane, const fds__layer *l, bool input_grad) {
     conv->layer = &conv->folded;
 }
 
-/* Layers to stages: relu and maxpool become one map, relu after fc is part of it. */
+/* A residual block: what its end must know of its begin. */
+typedef struct {
+    uint32_t fork; /* stage */
+    bool has_skip; /* a projection */
+    uint32_t end;  /* has_skip: the boundary that the last layer before the projection writes */
+    bool weights_before;
+} block;
+
+static void add_skip(fds_lane *lane, const fds__layer *layer, block *b) {
+    end_conv(lane);
+    b->has_skip = true;
+    b->end = lane->stage_count;
+    if (layer->stride > 1)
+        add_folded(lane, layer, b->weights_before);
+    else
+        add_stage(lane, (lane_stage){.kind = layer->kind == FDS__LAYER_FC ? LANE_STAGE_FC
+                                                                          : LANE_STAGE_CONV,
+                                     .layer = layer,
+                                     .out = layer->out,
+                                     .input_grad = b->weights_before});
+    lane->stages[b->end].in = lane->stages[b->fork].in;
+}
+
+/* Without a projection, the gradient of the skip is that of the sum. With one, the projection
+ * writes it to the boundary that the fork reads. */
+static void add_join(fds_lane *lane, lane_stage stage, const block *b) {
+    lane_stage *fork = &lane->stages[b->fork];
+    stage.other = b->has_skip ? b->end : fork->in;
+    stage.has_skip = b->has_skip;
+    add_stage(lane, stage);
+    fork->other = b->has_skip ? fork->in : lane->stage_count;
+}
+
+/* relu and maxpool become one map, relu after fc is part of it. */
+static void add_map(fds_lane *lane, lane_stage stage) {
+    lane_stage *last = lane->stage_count ? &lane->stages[lane->stage_count - 1] : NULL;
+    const bool is_relu = stage.layer->kind == FDS__LAYER_RELU;
+    const bool after_map = last && last->kind == LANE_STAGE_MAP;
+    stage.pool = is_relu ? 1 : stage.layer->kernel;
+    stage.relu = is_relu;
+    if (is_relu && (after_map || (last && last->kind == LANE_STAGE_FC)))
+        last->relu = true;
+    else if (!is_relu && after_map && last->pool == 1)
+        last->pool = stage.pool;
+    else
+        add_stage(lane, stage);
+}
+
 static void plan_stages(fds_lane *lane) {
+    static const lane_stage_kind kinds[] = {
+        [FDS__LAYER_CONV] = LANE_STAGE_CONV,       [FDS__LAYER_FC] = LANE_STAGE_FC,
+        [FDS__LAYER_AVGPOOL] = LANE_STAGE_AVERAGE, [FDS__LAYER_GLOBALPOOL] = LANE_STAGE_AVERAGE,
+        [FDS__LAYER_TANH] = LANE_STAGE_TANH,       [FDS__LAYER_GELU] = LANE_STAGE_GELU,
+        [FDS__LAYER_FORK] = LANE_STAGE_FORK,       [FDS__LAYER_JOIN] = LANE_STAGE_JOIN,
+        [FDS__LAYER_RELU] = LANE_STAGE_MAP,        [FDS__LAYER_MAXPOOL] = LANE_STAGE_MAP,
+    };
     const fds_net *net = lane->net;
     bool weights_before = false;
+    block b = {0};
     for (uint32_t i = 0; i < net->layer_count; i++) {
         const fds__layer *layer = &net->layers[i];
-        lane_stage *last = lane->stage_count ? &lane->stages[lane->stage_count - 1] : NULL;
-        lane_stage stage = {.layer = layer, .out = layer->out, .input_grad = weights_before};
-        switch (layer->kind) {
-        case FDS__LAYER_CONV:
-            stage.kind = LANE_STAGE_CONV;
-            if (layer->stride > 1)
-                add_folded(lane, layer, weights_before);
-            else
-                add_stage(lane, stage);
-            weights_before = true;
-            break;
-        case FDS__LAYER_FC:
-            stage.kind = LANE_STAGE_FC;
+        const lane_stage stage = {.kind = kinds[layer->kind],
+                                  .layer = layer,
+                                  .out = layer->out,
+                                  .input_grad = weights_before};
+        if (layer->is_skip)
+            add_skip(lane, layer, &b);
+        else if (layer->kind == FDS__LAYER_JOIN)
+            add_join(lane, stage, &b);
+        else if (layer->kind == FDS__LAYER_RELU || layer->kind == FDS__LAYER_MAXPOOL)
+            add_map(lane, stage);
+        else if (layer->stride > 1)
+            add_folded(lane, layer, weights_before);
+        else
             add_stage(lane, stage);
-            weights_before = true;
-            break;
-        case FDS__LAYER_RELU:
-            stage.kind = LANE_STAGE_MAP, stage.pool = 1, stage.relu = true;
-            if (last && (last->kind == LANE_STAGE_MAP || last->kind == LANE_STAGE_FC))
-                last->relu = true;
-            else
-                add_stage(lane, stage);
-            break;
-        case FDS__LAYER_MAXPOOL:
-            stage.kind = LANE_STAGE_MAP, stage.pool = layer->kernel;
-            if (last && last->kind == LANE_STAGE_MAP && last->pool == 1)
-                last->pool = layer->kernel;
-            else
-                add_stage(lane, stage);
-            break;
-        case FDS__LAYER_AVGPOOL:
-        case FDS__LAYER_GLOBALPOOL:
-            stage.kind = LANE_STAGE_AVERAGE;
-            add_stage(lane, stage);
-            break;
-        case FDS__LAYER_TANH:
-        case FDS__LAYER_GELU:
-            stage.kind = layer->kind == FDS__LAYER_TANH ? LANE_STAGE_TANH : LANE_STAGE_GELU;
-            add_stage(lane, stage);
-            break;
-        }
+        if (layer->kind == FDS__LAYER_FORK)
+            b = (block){.fork = lane->stage_count - 1, .weights_before = weights_before};
+        weights_before |= layer->kind == FDS__LAYER_CONV || layer->kind == FDS__LAYER_FC;
     }
 }
 

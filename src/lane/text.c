@@ -5,6 +5,7 @@
  *     network = preset | layer *("," layer)
  *     layer   = "conv:" O "x" K ["p" P] ["s" S] | "fc:" (O | "classes")
  *             | "maxpool" [":" K] | "avgpool" [":" K] | "globalpool" | "relu" | "tanh" | "gelu"
+ *             | "residual(" layer *("," layer) ")"
  *
  * Blanks around layers are allowed. A message gives the position of a mistake, counted from 1.
  */
@@ -28,6 +29,15 @@ static const struct {
 typedef struct {
     const char *text, *at;
     fds_error *err;
+    /* what the next layer is added to */
+    fds_net *net;
+    fds_shape shape;
+    bool is_flat;        /* after fc */
+    uint32_t module;     /* its number in the torch.nn.Sequential, in which a Flatten stands before
+                          * the first fc */
+    const char *block;   /* where the residual block begins; NULL: outside of one */
+    uint32_t block_fork; /* the block's first layer */
+    uint32_t block_module;
 } reader;
 
 /* A message that quotes the text and gives the position. */
@@ -73,8 +83,8 @@ static const char *const names[] = {
     [FDS__LAYER_MAXPOOL] = "maxpool", [FDS__LAYER_FC] = "fc",
     [FDS__LAYER_AVGPOOL] = "avgpool", [FDS__LAYER_GLOBALPOOL] = "globalpool",
     [FDS__LAYER_TANH] = "tanh",       [FDS__LAYER_GELU] = "gelu",
+    [FDS__LAYER_FORK] = "residual(",  [FDS__LAYER_JOIN] = ")",
 };
-enum { KINDS = sizeof names / sizeof *names };
 
 static fds_status read_conv(reader *r, const char *start, fds__layer *layer) {
     layer->stride = 1;
@@ -118,32 +128,28 @@ static fds_status read_rest(reader *r, const char *start, fds__layer *layer) {
 static fds_status read_layer(reader *r, fds__layer *layer) {
     const char *start = r->at;
     int kind = 0;
-    while (kind < KINDS && !take(r, names[kind]))
+    while (kind < FDS__LAYER_FORK && !take(r, names[kind]))
         kind++;
-    if (kind == KINDS)
+    if (kind == FDS__LAYER_FORK)
         return mistake(r, start,
                        "expected a layer (conv:6x5p2s1, maxpool, avgpool, globalpool, relu, tanh, "
-                       "gelu, fc:120) or a preset (logistic, mlp, lenet5, cnn) alone");
+                       "gelu, residual(...), fc:120) or a preset (logistic, mlp, lenet5, cnn) "
+                       "alone");
     *layer = (fds__layer){.kind = (fds__layer_kind)kind};
-    TRY(read_rest(r, start, layer));
-    skip_blanks(r);
-    if (*r->at && *r->at != ',')
-        return mistake(r, r->at, "expected a comma or the end");
-    return FDS_OK;
+    return read_rest(r, start, layer);
 }
 
 /* ---- shapes ---- */
 
-/* The shapes of a layer with input in. flat: it comes after fc. */
-static fds_status shape_layer(const reader *r, const char *start, fds_shape in, bool flat,
-                              uint32_t classes, fds__layer *layer) {
+/* The shapes of a layer with input in. */
+static fds_status shape_layer(const reader *r, const char *start, fds_shape in, fds__layer *layer) {
     uint32_t height = in.height + 2 * layer->padding, width = in.width + 2 * layer->padding;
     layer->in = in;
     switch (layer->kind) {
     case FDS__LAYER_CONV:
     case FDS__LAYER_MAXPOOL:
     case FDS__LAYER_AVGPOOL:
-        if (flat)
+        if (r->is_flat)
             return mistake(r, start, "an image layer cannot come after fc");
         if (layer->kernel > height || layer->kernel > width)
             return mistake(r, start, "a window of %ux%u does not fit its input of %ux%u",
@@ -156,21 +162,25 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
             layer->out = (fds_shape){in.channels, height / layer->kernel, width / layer->kernel};
         break;
     case FDS__LAYER_GLOBALPOOL:
-        if (flat)
+        if (r->is_flat)
             return mistake(r, start, "an image layer cannot come after fc");
         layer->out = (fds_shape){in.channels, 1, 1};
         break;
     case FDS__LAYER_RELU:
     case FDS__LAYER_TANH:
     case FDS__LAYER_GELU:
+    case FDS__LAYER_FORK:
+    case FDS__LAYER_JOIN:
         layer->out = in;
         break;
     case FDS__LAYER_FC: {
         size_t features = fds__shape_size(in);
+        if (r->block && !r->is_flat)
+            return mistake(r, start, "fc in a residual block needs an fc before the block");
         if (features > UINT32_MAX)
             return mistake(r, start, "its input is too large");
         layer->in = (fds_shape){(uint32_t)features, 1, 1};
-        layer->out = (fds_shape){layer->out.channels ? layer->out.channels : classes, 1, 1};
+        layer->out = (fds_shape){layer->out.channels ? layer->out.channels : r->net->classes, 1, 1};
         break;
     }
     }
@@ -179,65 +189,130 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
     return FDS_OK;
 }
 
-static void add_tensor(fds_net *net, uint32_t module, const char *what, uint32_t rank,
+/* module: its name in PyTorch, "3" or "3.body.0" */
+static void add_tensor(fds_net *net, const char *module, const char *what, uint32_t rank,
                        const uint32_t dims[4], size_t *offset) {
     uint32_t i = net->tensor_count++;
     size_t count = 1;
     for (uint32_t d = 0; d < rank; d++)
         count *= dims[d];
-    snprintf(net->names[i], sizeof net->names[i], "%u.%s", module, what);
+    snprintf(net->names[i], sizeof net->names[i], "%s.%s", module, what);
     net->tensors[i] = (fds_tensor_info){net->names[i], rank, {0}, net->weights, count};
     memcpy(net->tensors[i].dims, dims, rank * sizeof *dims);
     *offset = net->weights;
     net->weights += count;
 }
 
-/* Tensors are named by the module's number in the equivalent torch.nn.Sequential, in which a
- * Flatten stands before the first fc. */
-static fds_status add_weights(const reader *r, const char *start, fds_net *net, uint32_t module,
-                              fds__layer *layer) {
+static fds_status add_weights(const reader *r, const char *start, fds__layer *layer) {
+    fds_net *net = r->net;
     uint32_t out = layer->out.channels, k = layer->kernel, in = layer->in.channels;
     bool conv = layer->kind == FDS__LAYER_CONV;
     uint32_t dims[4] = {out, in, k, k};
     uint64_t count = (uint64_t)out * in; /* each below 2^32 */
+    char module[24];
     if (count > FDS__MAX_WEIGHTS || count * (conv ? k * k : 1) + net->weights > FDS__MAX_WEIGHTS)
         return mistake(r, start, "the network has too many weights (more than 2^28)");
+    if (layer->is_skip)
+        snprintf(module, sizeof module, "%u.skip", r->block_module);
+    else if (r->block)
+        snprintf(module, sizeof module, "%u.body.%u", r->block_module, r->module);
+    else
+        snprintf(module, sizeof module, "%u", r->module);
     add_tensor(net, module, "weight", conv ? 4 : 2, dims, &layer->weight);
     add_tensor(net, module, "bias", 1, dims, &layer->bias);
     return FDS_OK;
 }
 
-static fds_status read_network(reader *r, fds_net *net) {
-    fds_shape shape = net->input;
-    uint32_t module = 0;
-    bool flat = false;
+/* ---- layer by layer ---- */
+
+/* Adds a layer that takes input in. */
+static fds_status add_layer(reader *r, const char *start, fds_shape in, fds__layer layer) {
+    fds_net *net = r->net;
+    if (net->layer_count == FDS__MAX_LAYERS)
+        return mistake(r, start, "more than 64 layers");
+    TRY(shape_layer(r, start, in, &layer));
+    if (layer.kind == FDS__LAYER_FC && !r->is_flat) {
+        r->is_flat = true;
+        r->module++;
+    }
+    if (layer.kind == FDS__LAYER_CONV || layer.kind == FDS__LAYER_FC)
+        TRY(add_weights(r, start, &layer));
+    net->is_plain &= layer.kind <= FDS__LAYER_FC && layer.stride <= 1;
+    net->layers[net->layer_count++] = layer;
+    r->shape = layer.out;
+    return FDS_OK;
+}
+
+static fds_status open_block(reader *r, const char *start) {
+    if (r->block)
+        return mistake(r, start, "a residual block cannot contain another");
+    r->block = start;
+    r->block_fork = r->net->layer_count;
+    r->block_module = r->module;
+    r->module = 0;
+    return add_layer(r, start, r->shape, (fds__layer){.kind = FDS__LAYER_FORK});
+}
+
+/* The stride that turns images of from into images of to; 0: there is none. */
+static uint32_t projection_stride(fds_shape from, fds_shape to) {
+    for (uint32_t s = 1; s <= 255; s++)
+        if ((from.height - 1) / s + 1 == to.height && (from.width - 1) / s + 1 == to.width)
+            return s;
+    return 0;
+}
+
+/* After ")". Where the block changes the shape, its input is projected. */
+static fds_status close_block(reader *r) {
+    const fds_shape from = r->net->layers[r->block_fork].in, to = r->shape;
+    if (!fds__shape_equal(from, to)) {
+        fds__layer skip = {.kind = r->is_flat ? FDS__LAYER_FC : FDS__LAYER_CONV,
+                           .out = to,
+                           .kernel = r->is_flat ? 0 : 1,
+                           .stride = r->is_flat ? 0 : projection_stride(from, to),
+                           .is_skip = true};
+        if (!r->is_flat && !skip.stride)
+            return mistake(r, r->block,
+                           "the block turns images of %ux%u into %ux%u, which no stride of a 1x1 "
+                           "convolution does for its input",
+                           from.height, from.width, to.height, to.width);
+        TRY(add_layer(r, r->block, from, skip));
+    }
+    TRY(add_layer(r, r->block, to, (fds__layer){.kind = FDS__LAYER_JOIN}));
+    r->block = NULL;
+    r->module = r->block_module + 1;
+    return FDS_OK;
+}
+
+static fds_status read_network(reader *r) {
     for (;;) {
         skip_blanks(r);
         const char *start = r->at;
-        if (net->layer_count == FDS__MAX_LAYERS)
-            return mistake(r, start, "more than 64 layers");
-        fds__layer *layer = &net->layers[net->layer_count];
-        TRY(read_layer(r, layer));
-        TRY(shape_layer(r, start, shape, flat, net->classes, layer));
-        if (layer->kind == FDS__LAYER_FC && !flat) {
-            flat = true;
-            module++;
+        fds__layer layer;
+        if (take(r, names[FDS__LAYER_FORK])) {
+            TRY(open_block(r, start));
+            continue;
         }
-        if (layer->kind == FDS__LAYER_CONV || layer->kind == FDS__LAYER_FC)
-            TRY(add_weights(r, start, net, module, layer));
-        net->is_plain &= layer->kind <= FDS__LAYER_FC && layer->stride <= 1;
-        shape = layer->out;
-        net->layer_count++;
-        module++;
-        if (!*r->at) {
-            if (layer->kind == FDS__LAYER_FC && shape.channels == net->classes)
+        TRY(read_layer(r, &layer));
+        TRY(add_layer(r, start, r->shape, layer));
+        r->module++;
+        skip_blanks(r);
+        if (r->block && take(r, names[FDS__LAYER_JOIN])) {
+            TRY(close_block(r));
+            skip_blanks(r);
+        }
+        if (!*r->at && !r->block) {
+            const fds__layer *last = &r->net->layers[r->net->layer_count - 1];
+            if (last->kind == FDS__LAYER_FC && last->out.channels == r->net->classes)
                 return FDS_OK;
             return mistake(
                 r, start,
                 "the last layer must be fc with one output per class: fc:%u or fc:classes",
-                net->classes);
+                r->net->classes);
         }
-        r->at++; /* the comma */
+        if (*r->at != ',')
+            return mistake(r, r->at, "expected a comma or %s",
+                           r->block ? "\")\", the end of the residual block" : "the end");
+        r->at++;
     }
 }
 
@@ -247,7 +322,10 @@ static fds_status write_text(fds_net *net, fds_error *err) {
     fds__text text = {0};
     for (uint32_t i = 0; i < net->layer_count; i++) {
         const fds__layer *l = &net->layers[i];
-        fds__text_print(&text, "%s%s", i ? "," : "", names[l->kind]);
+        if (l->is_skip)
+            continue;
+        bool has_comma = i && l[-1].kind != FDS__LAYER_FORK && l->kind != FDS__LAYER_JOIN;
+        fds__text_print(&text, "%s%s", has_comma ? "," : "", names[l->kind]);
         if (l->kind == FDS__LAYER_CONV)
             fds__text_print(&text, ":%ux%u", l->out.channels, l->kernel);
         if (l->kind == FDS__LAYER_FC)
@@ -280,8 +358,8 @@ fds_status fds_net_create(const char *text, fds_shape input, uint32_t classes, f
     net->input = input;
     net->classes = classes;
     net->is_plain = true;
-    reader r = {text, text, err};
-    fds_status status = read_network(&r, net);
+    reader r = {.text = text, .at = text, .err = err, .net = net, .shape = input};
+    fds_status status = read_network(&r);
     if (status == FDS_OK)
         status = write_text(net, err);
     if (status == FDS_OK)

@@ -17,20 +17,27 @@ typedef struct fds__boundary {
     float *value, *grad;
 } fds__boundary;
 
+typedef enum lane_stage_kind {
+    LANE_STAGE_CONV,
+    LANE_STAGE_MAP,
+    LANE_STAGE_FC,
+    LANE_STAGE_FOLD, /* from here on: layers.c */
+    LANE_STAGE_AVERAGE,
+    LANE_STAGE_TANH,
+    LANE_STAGE_GELU,
+    LANE_STAGE_FORK, /* the begin of a residual block: a copy */
+    LANE_STAGE_JOIN, /* its end: a sum */
+} lane_stage_kind;
+
 /* One step of the plan. relu is part of the stage before it, after its maxpool: the two commute. */
 #define LANE_NO_PLACE UINT32_MAX
 
 typedef struct lane_stage {
-    enum {
-        LANE_STAGE_CONV,
-        LANE_STAGE_MAP,
-        LANE_STAGE_FC,
-        LANE_STAGE_FOLD, /* from here on: layers.c */
-        LANE_STAGE_AVERAGE,
-        LANE_STAGE_TANH,
-        LANE_STAGE_GELU,
-    } kind;
-    uint32_t in; /* the boundary that it reads; it writes the one after its own number */
+    lane_stage_kind kind;
+    uint32_t in;    /* the boundary that it reads; it writes the one after its own number */
+    uint32_t other; /* join: the other boundary that it reads; fork: the boundary that has
+                              * the gradient of the skip */
+    bool has_skip;  /* join: a projection writes what it reads */
     const fds__layer *layer; /* conv, fc: without a stride */
     fds_shape out;           /* map: see the boundary */
     uint32_t pool;           /* map: 1 for none */

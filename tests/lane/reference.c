@@ -31,7 +31,8 @@ static int read_layer(const char *text, ref_layer *l) {
         bool has_number;
     } words[] = {{"relu", REF_RELU, false},      {"tanh", REF_TANH, false},
                  {"gelu", REF_GELU, false},      {"globalpool", REF_GLOBALPOOL, false},
-                 {"maxpool", REF_MAXPOOL, true}, {"avgpool", REF_AVGPOOL, true}};
+                 {"residual(", REF_FORK, false}, {"maxpool", REF_MAXPOOL, true},
+                 {"avgpool", REF_AVGPOOL, true}};
     int used = 0, more = 0;
     if (sscanf(text, "conv:%zux%zu%n", &l->out_c, &l->kernel, &used) == 2) {
         l->kind = REF_CONV;
@@ -59,14 +60,10 @@ static void shape_layer(ref_net *net, ref_layer *l, size_t c, size_t h, size_t w
     size_t fan_in = 0;
     switch (l->kind) {
     case REF_CONV:
+    case REF_SKIP:
         l->out_h = (h + 2 * l->padding - l->kernel) / l->stride + 1;
         l->out_w = (w + 2 * l->padding - l->kernel) / l->stride + 1;
         fan_in = c * l->kernel * l->kernel;
-        break;
-    case REF_RELU:
-    case REF_TANH:
-    case REF_GELU:
-        l->out_c = c, l->out_h = h, l->out_w = w;
         break;
     case REF_GLOBALPOOL:
         l->out_c = c, l->out_h = l->out_w = 1;
@@ -79,13 +76,32 @@ static void shape_layer(ref_net *net, ref_layer *l, size_t c, size_t h, size_t w
         l->out_h = l->out_w = 1;
         fan_in = c * h * w;
         break;
+    default:
+        l->out_c = c, l->out_h = h, l->out_w = w;
     }
     l->weight = net->weights;
     l->bias = l->weight + l->out_c * fan_in;
     if (fan_in)
         net->weights = l->bias + l->out_c;
-    l->out = calloc(l->out_c * l->out_h * l->out_w, sizeof(double));
-    l->d_out = calloc(l->out_c * l->out_h * l->out_w, sizeof(double));
+    l->out = calloc(REF_MAX_BATCH * l->out_c * l->out_h * l->out_w, sizeof(double));
+    l->d_out = calloc(REF_MAX_BATCH * l->out_c * l->out_h * l->out_w, sizeof(double));
+}
+
+/* The end of a block: where it changes the shape, a 1x1 convolution of the block's input with the
+ * smallest stride that gives the shape; of features that is a fully connected layer. */
+static void close_block(ref_net *net, size_t fork) {
+    const ref_layer *from = &net->layer[fork], *last = &net->layer[net->layers - 1];
+    const size_t c = last->out_c, h = last->out_h, w = last->out_w;
+    if (from->in_c != c || from->in_h != h || from->in_w != w) {
+        ref_layer *skip = &net->layer[net->layers++];
+        *skip = (ref_layer){.kind = REF_SKIP, .out_c = c, .kernel = 1, .stride = 1, .fork = fork};
+        while ((from->in_h - 1) / skip->stride + 1 != h || (from->in_w - 1) / skip->stride + 1 != w)
+            skip->stride++;
+        shape_layer(net, skip, from->in_c, from->in_h, from->in_w);
+    }
+    ref_layer *join = &net->layer[net->layers++];
+    *join = (ref_layer){.kind = REF_JOIN, .fork = fork};
+    shape_layer(net, join, c, h, w);
 }
 
 ref_net *ref_create(const char *text, size_t channels, size_t height, size_t width) {
@@ -93,17 +109,29 @@ ref_net *ref_create(const char *text, size_t channels, size_t height, size_t wid
     if (!net)
         return NULL;
     net->input = channels * height * width;
-    for (;; text++) { /* over the comma */
+    for (size_t fork = 0;; text++) { /* over the comma */
         ref_layer *l = &net->layer[net->layers];
-        int used = net->layers < REF_MAX_LAYERS ? read_layer(text, l) : 0;
+        int used = net->layers + 4 < REF_MAX_LAYERS ? read_layer(text, l) : 0;
         text += used;
+        if (used) {
+            shape_layer(net, l, channels, height, width);
+            net->layers++;
+        }
+        if (used && l->kind == REF_FORK) {
+            fork = net->layers - 1;
+            text--; /* no comma after the parenthesis */
+            continue;
+        }
+        if (used && *text == ')') {
+            close_block(net, fork);
+            text++;
+        }
         if (!used || (*text && *text != ',')) {
             ref_free(net);
             return NULL;
         }
-        shape_layer(net, l, channels, height, width);
+        l = &net->layer[net->layers - 1];
         channels = l->out_c, height = l->out_h, width = l->out_w;
-        net->layers++;
         if (!*text)
             break;
     }
@@ -258,68 +286,133 @@ static void activate(const ref_layer *l, const double *x, double *d_x) {
 
 /* ---- the network ---- */
 
-const double *ref_forward(ref_net *net, const double *weights, const double *x) {
-    net->kink = INFINITY;
-    for (size_t n = 0; n < net->layers; n++) {
-        const ref_layer *l = &net->layer[n];
-        switch (l->kind) {
-        case REF_CONV:
-            conv_forward(l, weights, x);
-            break;
-        case REF_RELU:
-            relu_forward(l, x, &net->kink);
-            break;
-        case REF_MAXPOOL:
-            pool_forward(l, x, &net->kink);
-            break;
-        case REF_FC:
-            fc_forward(l, weights, x);
-            break;
-        case REF_AVGPOOL:
-        case REF_GLOBALPOOL:
-            average(l, x, NULL);
-            break;
-        case REF_TANH:
-        case REF_GELU:
-            activate(l, x, NULL);
-            break;
-        }
-        x = l->out;
+/* The layer as sample number b sees it. */
+static ref_layer layer_of(const ref_net *net, size_t n, size_t b) {
+    ref_layer l = net->layer[n];
+    l.out += b * l.out_c * l.out_h * l.out_w;
+    l.d_out += b * l.out_c * l.out_h * l.out_w;
+    return l;
+}
+
+/* The layer whose output layer n takes; SIZE_MAX: the sample itself. A block's projection takes
+ * what the block takes. The other one that the end of a block takes: see other_of. */
+static size_t input_of(const ref_net *net, size_t n) {
+    return (net->layer[n].kind == REF_SKIP ? net->layer[n].fork : n) - 1;
+}
+
+static size_t other_of(const ref_net *net, size_t join) {
+    return net->layer[join - 1].kind == REF_SKIP ? join - 2 : net->layer[join].fork - 1;
+}
+
+static const double *values_of(const ref_net *net, size_t n, const double *x, size_t b) {
+    return n == SIZE_MAX ? x + b * net->input : layer_of(net, n, b).out;
+}
+
+static void forward_one(ref_net *net, size_t n, const double *weights, const double *x, size_t b) {
+    const ref_layer l = layer_of(net, n, b);
+    const double *in = values_of(net, input_of(net, n), x, b);
+    const size_t size = l.in_c * l.in_h * l.in_w;
+    switch (l.kind) {
+    case REF_CONV:
+    case REF_SKIP:
+        conv_forward(&l, weights, in);
+        break;
+    case REF_RELU:
+        relu_forward(&l, in, &net->kink);
+        break;
+    case REF_MAXPOOL:
+        pool_forward(&l, in, &net->kink);
+        break;
+    case REF_FC:
+        fc_forward(&l, weights, in);
+        break;
+    case REF_AVGPOOL:
+    case REF_GLOBALPOOL:
+        average(&l, in, NULL);
+        break;
+    case REF_TANH:
+    case REF_GELU:
+        activate(&l, in, NULL);
+        break;
+    case REF_FORK:
+    case REF_JOIN:
+        for (size_t i = 0; i < size; i++)
+            l.out[i] = in[i] + (l.kind == REF_JOIN ? values_of(net, other_of(net, n), x, b)[i] : 0);
+        break;
     }
-    return x;
+}
+
+/* Adds to the gradients of what layer n takes, and to those of its weights. */
+static void backward_one(const ref_net *net, size_t n, const double *weights, const double *x,
+                         size_t b, double scale, double *gradient) {
+    const ref_layer l = layer_of(net, n, b);
+    const size_t from = input_of(net, n), size = l.in_c * l.in_h * l.in_w;
+    const double *in = values_of(net, from, x, b);
+    double *d_in = from == SIZE_MAX ? NULL : layer_of(net, from, b).d_out;
+    if (l.kind == REF_CONV || l.kind == REF_SKIP)
+        conv_backward(&l, weights, in, scale, gradient, d_in);
+    else if (l.kind == REF_FC)
+        fc_backward(&l, weights, in, scale, gradient, d_in);
+    else if (l.kind == REF_RELU && d_in)
+        relu_backward(&l, in, d_in);
+    else if (l.kind == REF_MAXPOOL && d_in)
+        pool_backward(&l, in, d_in);
+    else if ((l.kind == REF_AVGPOOL || l.kind == REF_GLOBALPOOL) && d_in)
+        average(&l, in, d_in);
+    else if ((l.kind == REF_TANH || l.kind == REF_GELU) && d_in)
+        activate(&l, in, d_in);
+    for (size_t i = 0; d_in && (l.kind == REF_FORK || l.kind == REF_JOIN) && i < size; i++)
+        d_in[i] += l.d_out[i];
+    const size_t other = l.kind == REF_JOIN ? other_of(net, n) : SIZE_MAX;
+    for (size_t i = 0; other != SIZE_MAX && i < size; i++)
+        layer_of(net, other, b).d_out[i] += l.d_out[i];
+}
+
+static void forward(ref_net *net, const double *weights, const double *x, size_t count) {
+    net->kink = INFINITY;
+    for (size_t n = 0; n < net->layers; n++)
+        for (size_t b = 0; b < count; b++)
+            forward_one(net, n, weights, x, b);
+}
+
+/* The sum of the losses, and its gradient by the outputs. */
+static double losses(ref_net *net, const size_t *labels, size_t count) {
+    double all = 0;
+    for (size_t b = 0; b < count; b++) {
+        const ref_layer l = layer_of(net, net->layers - 1, b);
+        double most = l.out[0], sum = 0;
+        for (size_t i = 0; i < net->classes; i++)
+            most = fmax(most, l.out[i]);
+        for (size_t i = 0; i < net->classes; i++)
+            sum += exp(l.out[i] - most);
+        all += log(sum) + most - l.out[labels[b]];
+        for (size_t i = 0; i < net->classes; i++) /* softmax minus the label's indicator */
+            l.d_out[i] = exp(l.out[i] - most) / sum - (i == labels[b]);
+    }
+    return all;
+}
+
+static void backward(ref_net *net, const double *weights, const double *x, size_t count,
+                     double scale, double *gradient) {
+    for (size_t n = 0; n + 1 < net->layers; n++) {
+        const ref_layer *l = &net->layer[n];
+        memset(l->d_out, 0, count * l->out_c * l->out_h * l->out_w * sizeof(double));
+    }
+    for (size_t n = net->layers; n-- > 0;)
+        for (size_t b = 0; b < count; b++)
+            backward_one(net, n, weights, x, b, scale, gradient);
+}
+
+const double *ref_forward(ref_net *net, const double *weights, const double *x) {
+    forward(net, weights, x, 1);
+    return net->layer[net->layers - 1].out;
 }
 
 double ref_loss(ref_net *net, const double *weights, const double *x, size_t label, double scale,
                 double *gradient) {
-    const double *logits = ref_forward(net, weights, x);
-    double most = logits[0], sum = 0;
-    for (size_t i = 0; i < net->classes; i++)
-        most = fmax(most, logits[i]);
-    for (size_t i = 0; i < net->classes; i++)
-        sum += exp(logits[i] - most);
-    double loss = log(sum) + most - logits[label];
-    if (!gradient)
-        return loss;
-    for (size_t i = 0; i < net->classes; i++) /* softmax minus the label's indicator */
-        net->layer[net->layers - 1].d_out[i] = exp(logits[i] - most) / sum - (i == label);
-    for (size_t n = net->layers; n-- > 0;) {
-        const ref_layer *l = &net->layer[n];
-        const double *in = n ? net->layer[n - 1].out : x;
-        double *d_in = n ? net->layer[n - 1].d_out : NULL;
-        if (d_in)
-            memset(d_in, 0, l->in_c * l->in_h * l->in_w * sizeof *d_in);
-        if (l->kind == REF_CONV)
-            conv_backward(l, weights, in, scale, gradient, d_in);
-        else if (l->kind == REF_FC)
-            fc_backward(l, weights, in, scale, gradient, d_in);
-        else if (l->kind == REF_RELU && d_in)
-            relu_backward(l, in, d_in);
-        else if (l->kind == REF_MAXPOOL && d_in)
-            pool_backward(l, in, d_in);
-        else if ((l->kind == REF_AVGPOOL || l->kind == REF_GLOBALPOOL) && d_in)
-            average(l, in, d_in);
-        else if (d_in)
-            activate(l, in, d_in);
-    }
+    forward(net, weights, x, 1);
+    const double loss = losses(net, &label, 1);
+    if (gradient)
+        backward(net, weights, x, 1, scale, gradient);
     return loss;
 }

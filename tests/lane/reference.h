@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { REF_MAX_LAYERS = 32 };
+enum { REF_MAX_LAYERS = 48, REF_MAX_BATCH = 40 };
 
 typedef enum {
     REF_CONV,
@@ -17,7 +17,10 @@ typedef enum {
     REF_AVGPOOL,
     REF_GLOBALPOOL,
     REF_TANH,
-    REF_GELU
+    REF_GELU,
+    REF_FORK, /* the begin of a residual block */
+    REF_SKIP, /* a projection: conv or fc of the block's input */
+    REF_JOIN  /* its end */
 } ref_kind;
 
 typedef struct {
@@ -25,15 +28,16 @@ typedef struct {
     size_t kernel, padding, stride;
     size_t in_c, in_h, in_w, out_c, out_h, out_w;
     size_t weight, bias; /* offsets within the weights */
-    double *out;         /* (out_c, out_h, out_w) of the last sample */
+    size_t fork;         /* skip, join: the layer that begins the block */
+    double *out;         /* (REF_MAX_BATCH, out_c, out_h, out_w) of the last samples */
     double *d_out;       /* gradient of the loss by it */
 } ref_layer;
 
 typedef struct {
     size_t input, classes, weights, layers;
     ref_layer layer[REF_MAX_LAYERS];
-    /* of the last sample: how near it came to a point where the loss has no derivative, that is a
-     * relu's input to 0 or the two greatest values of a pooling window to each other (exact
+    /* of the last samples: how near they came to a point where the loss has no derivative, that is
+     * a relu's input to 0 or the two greatest values of a pooling window to each other (exact
      * equality does not count: a rule decides it) */
     double kink;
 } ref_net;

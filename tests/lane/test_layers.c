@@ -54,6 +54,19 @@ static const network networks[] = {
     {"tanh,fc:17,gelu,fc:5", {9, 1, 1}, 5, true, false},
     {"conv:4x3,globalpool,relu,fc:3", {1, 9, 6}, 3, false, false},
     {"conv:4x1,avgpool:1,maxpool,gelu,relu,fc:3", {2, 5, 7}, 3, false, false},
+    {"conv:5x3p1,residual(conv:5x3p1,relu,conv:5x3p1),relu,fc:4", {2, 7, 8}, 4, true, false},
+    {"residual(conv:6x3p1s2,gelu,conv:6x3p1),relu,residual(relu),globalpool,fc:3",
+     {2, 9, 8},
+     3,
+     true,
+     false},
+    {"conv:4x3,residual(relu,conv:7x1),residual(conv:7x2p1,maxpool),fc:9,residual(tanh,fc:5),"
+     "residual(relu,fc:5,fc:5),relu,fc:3",
+     {1, 9, 10},
+     3,
+     false,
+     false},
+    {"residual(maxpool,tanh),conv:3x2,residual(avgpool),fc:2", {2, 10, 8}, 2, false, false},
     {"conv:8x3,relu,fc:1", {1, 5, 4}, 1, false, false}, /* one class: no loss, no gradient */
 };
 

@@ -16,6 +16,9 @@ static const struct {
     {"maxpool,conv:3x1,relu,conv:2x3p2,fc:classes", {2, 9, 8}, 5},
     {"conv:7x5,relu,fc:classes", {3, 6, 5}, 17},
     {"conv:4x3p1,tanh,avgpool,conv:3x2,gelu,globalpool,fc:5,tanh,fc:classes", {2, 7, 6}, 3},
+    {"residual(conv:3x3p1s2,relu,conv:3x3p1),relu,fc:5,residual(relu,fc:4),fc:classes",
+     {2, 6, 7},
+     3},
     {"conv:3x3p1s2,relu,conv:4x1s2,fc:classes", {2, 7, 10}, 3},
 };
 

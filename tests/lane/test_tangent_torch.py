@@ -8,8 +8,8 @@ import json
 import subprocess
 import tempfile
 
-from test_torch import (CNN, LENET5, WITNESS, np, random_images, read_mnist, read_safetensors,
-                        sequential, torch)
+from test_torch import (CNN, LENET5, RESIDUAL, WITNESS, np, random_images, read_mnist,
+                        read_safetensors, sequential, torch)
 
 ROWS, COLUMNS = 30, 50  # that are looked at, of the kernel of 30 samples with all images
 
@@ -42,7 +42,7 @@ def compare(text, images):
         values = torch.from_numpy(values.astype(np.float32)) / scale
         return (values.reshape(-1, *shape) - mean) / std
 
-    model = sequential(meta["fds.network"], *shape)
+    model, _ = sequential(meta["fds.network"], tuple(shape))
     model.load_state_dict(init)
     columns = np.linspace(0, ours.shape[1] - 1, COLUMNS).astype(int)
     a, b = normalised(images["x_train"][index]), normalised(images["x_test"][columns])
@@ -57,6 +57,7 @@ def main():
     mnist, source = read_mnist()
     odd = random_images(3, 17, 13, 5)
     cases = [("lenet5", LENET5, mnist), ("cnn", CNN, mnist), ("mlp", "mlp", mnist),
+             ("residual blocks", RESIDUAL, mnist),
              ("odd shapes", "conv:5x3p1,relu,maxpool:3,conv:7x4p2,relu,fc:19,relu,fc:5", odd)]
     print(f"1..{len(cases)}")
     for number, (name, text, images) in enumerate(cases, 1):

@@ -53,6 +53,13 @@ static void the_grammar_is_taken(void **state) {
                 "conv:3x2s2,conv:2x3p1s3,fc:2", 15 + 56 + 18);
     expect_text("conv:3x1,tanh,avgpool:2,gelu,avgpool:3 , globalpool,fc:2", (fds_shape){1, 9, 8}, 2,
                 "conv:3x1,tanh,avgpool,gelu,avgpool:3,globalpool,fc:2", 6 + 8);
+    expect_text("conv:3x1, residual( conv:3x3p1 ,relu, conv:3x3p1 ) ,relu,fc:2",
+                (fds_shape){1, 4, 4}, 2, "conv:3x1,residual(conv:3x3p1,relu,conv:3x3p1),relu,fc:2",
+                6 + 84 + 84 + 98);
+    expect_text("residual(conv:3x3p1s2,relu),fc:2", (fds_shape){2, 5, 4}, 2,
+                "residual(conv:3x3p1s2,relu),fc:2", 57 + 9 + 38); /* 9: the projection */
+    expect_text("fc:5,residual(relu,fc:4),fc:2", (fds_shape){3, 1, 1}, 2,
+                "fc:5,residual(relu,fc:4),fc:2", 20 + 24 + 24 + 10);
     expect_text("fc:5,relu,fc:classes", (fds_shape){7, 1, 1}, 3, "fc:5,relu,fc:3", 40 + 18);
 }
 
@@ -89,6 +96,25 @@ static void tensors_are_named_and_laid_out_as_in_pytorch(void **state) {
 }
 
 /* 416,520 multiply-adds, by hand; adding the biases is 6*784 + 16*100 + 214 more. */
+static void tensors_of_a_block_are_named_body_and_skip(void **state) {
+    (void)state;
+    static const char *const wanted[] = {
+        "0.weight",      "0.bias",        "1.body.0.weight", "1.body.0.bias", "1.body.2.weight",
+        "1.body.2.bias", "1.skip.weight", "1.skip.bias",     "4.weight",      "4.bias"};
+    fds_net *net;
+    fds_error err;
+    expect_ok(fds_net_create("conv:4x3,residual(conv:6x3p1s2,relu,conv:6x3p1),relu,fc:classes",
+                             mnist, 10, &net, &err),
+              &err);
+    assert_int_equal(fds_net_tensors(net), COUNT(wanted));
+    for (size_t i = 0; i < COUNT(wanted); i++)
+        assert_string_equal(fds_net_tensor(net, i).name, wanted[i]);
+    assert_int_equal(fds_net_tensor(net, 6).dims[0], 6); /* 1.skip.weight: (6, 4, 1, 1) */
+    assert_int_equal(fds_net_tensor(net, 6).dims[1], 4);
+    assert_int_equal(fds_net_tensor(net, 6).dims[3], 1);
+    fds_net_free(net);
+}
+
 static void flops_are_those_of_the_definition(void **state) {
     (void)state;
     fds_net *net;
@@ -142,6 +168,19 @@ static void every_mistake_is_answered_with_its_place(void **state) {
         {"maxpool:0,fc:10", 9},
         {"maxpool:x,fc:10", 9},
         {"maxpool2,fc:10", 8},
+        {"residual,fc:10", 1},
+        {"residual(),fc:10", 10},
+        {"residual(,relu),fc:10", 10},
+        {"residual(relu,),fc:10", 15},
+        {"residual(relu", 14}, /* no end */
+        {"residual(relu,fc:10", 15},
+        {"residual(relu;tanh),fc:10", 14},
+        {"relu),fc:10", 5},
+        {"residual(relu)relu,fc:10", 15},
+        {"residual(relu,residual(relu)),fc:10", 15},     /* one in another */
+        {"fc:3,residual(fc:10)", 15},                    /* does not end in fc */
+        {"relu,residual(fc:4),fc:10", 15},               /* flattens within the block */
+        {"relu,residual(conv:2x12),fc:10", 6},       /* 28 x 28 to 17 x 17: no stride */
         {"avgpool:0,fc:10", 9},
         {"avgpool:29,fc:10", 1},
         {"globalpool:2,fc:10", 11},
@@ -278,10 +317,14 @@ static void check_any(const char *text, fds_shape shape, size_t *taken) {
 static void garbage_is_answered_with_a_status(void **state) {
     (void)state;
     static const char *const words[] = {
-        "conv:",      "relu",   "maxpool", "avgpool",    "globalpool", "tanh", "gelu",
-        "s2",         "fc:",    "classes", "x",          "p",          ":",    ",",
-        ",",          " ",      "1",       "2",          "5",          "0",    "10",
-        "4294967295", "lenet5", "fc:10",   "conv:3x3p1", "\xff",       "%s%n"};
+        "conv:",      "relu",      "maxpool", "avgpool",
+        "globalpool", "tanh",      "gelu",    "s2",
+        "fc:",        "classes",   "x",       "p",
+        ":",          ",",         ",",       " ",
+        "1",          "2",         "5",       "0",
+        "10",         "residual(", ")",       "residual(relu,conv:3x3p1s2)",
+        "4294967295", "lenet5",    "fc:10",   "conv:3x3p1",
+        "\xff",       "%s%n"};
     size_t taken = 0;
     for (uint64_t i = 0; i < 10000; i++) {
         fds_rng rng = fds_rng_make(1, 1003, i, 0);
@@ -310,6 +353,7 @@ int main(void) {
         cmocka_unit_test(presets_are_written_out),
         cmocka_unit_test(the_grammar_is_taken),
         cmocka_unit_test(tensors_are_named_and_laid_out_as_in_pytorch),
+        cmocka_unit_test(tensors_of_a_block_are_named_body_and_skip),
         cmocka_unit_test(flops_are_those_of_the_definition),
         cmocka_unit_test(every_mistake_is_answered_with_its_place),
         cmocka_unit_test(long_texts_keep_the_place),

@@ -27,6 +27,8 @@ LENET5 = ("conv:6x5p2,relu,maxpool,conv:16x5,relu,maxpool,"
           "fc:120,relu,fc:84,relu,fc:10")
 CNN = "conv:16x5p2,relu,maxpool,conv:32x5p2,relu,maxpool,fc:10"
 
+RESIDUAL = ("conv:8x3p1s2,relu,residual(conv:8x3p1,relu,conv:8x3p1),relu,"
+            "residual(conv:16x3p1s2,relu,conv:16x3p1),relu,globalpool,fc:10")
 PLAIN = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh,
          "gelu": lambda: torch.nn.GELU(approximate="tanh"),
          "globalpool": lambda: torch.nn.AdaptiveAvgPool2d(1)}
@@ -80,30 +82,60 @@ def read_safetensors(path):
     return tensors, meta
 
 
-def sequential(text, channels, height, width):
-    """The torch.nn.Sequential that the network's text stands for."""
-    layers, shape, flat = [], (channels, height, width), False
-    for word in text.split(","):
-        name, _, rest = word.partition(":")
-        if name == "conv":
-            filters, _, rest = rest.partition("x")
-            kernel, padding, stride = re.fullmatch(r"(\d+)(?:p(\d+))?(?:s(\d+))?", rest).groups()
-            layer = torch.nn.Conv2d(shape[0], int(filters), int(kernel), padding=int(padding or 0),
-                                    stride=int(stride or 1))
-        elif name in PLAIN:
-            layer = PLAIN[name]()
-        elif name == "maxpool":
-            layer = torch.nn.MaxPool2d(int(rest or 2))
-        elif name == "avgpool":
-            layer = torch.nn.AvgPool2d(int(rest or 2))
-        else:
-            if not flat:
-                layers.append(torch.nn.Flatten())
-                shape, flat = (int(np.prod(shape)),), True
-            layer = torch.nn.Linear(shape[0], int(rest))
-        layers.append(layer)
-        shape = tuple(layer(torch.zeros(1, *shape)).shape[1:])
-    return torch.nn.Sequential(*layers)
+class Residual(torch.nn.Module):
+    def __init__(self, body, skip):
+        super().__init__()
+        self.body, self.skip = body, skip
+
+    def forward(self, x):
+        return self.body(x) + self.skip(x)
+
+
+def projection(before, after):
+    """What a residual block adds to its body's output, which has the shape after."""
+    if before == after:
+        return torch.nn.Identity()
+    if len(before) == 1:
+        return torch.nn.Linear(before[0], after[0])
+    stride = next(s for s in range(1, 256)
+                  if tuple((n - 1) // s + 1 for n in before[1:]) == after[1:])
+    return torch.nn.Conv2d(before[0], after[0], 1, stride=stride)
+
+
+def split(text):
+    """The layers of a text: commas within parentheses do not count."""
+    return re.findall(r"(?:[^,(]|\([^)]*\))+", text)
+
+
+def make_layer(word, shape):
+    name, rest = re.fullmatch(r"([a-z]+):?(.*)", word).groups()
+    if name == "conv":
+        filters, kernel, padding, stride = re.fullmatch(
+            r"(\d+)x(\d+)(?:p(\d+))?(?:s(\d+))?", rest).groups()
+        return torch.nn.Conv2d(shape[0], int(filters), int(kernel), padding=int(padding or 0),
+                               stride=int(stride or 1))
+    if name == "residual":
+        body, after = sequential(rest[1:-1], shape)
+        return Residual(body, projection(shape, after))
+    if name == "maxpool":
+        return torch.nn.MaxPool2d(int(rest or 2))
+    if name == "avgpool":
+        return torch.nn.AvgPool2d(int(rest or 2))
+    if name == "fc":
+        return torch.nn.Linear(shape[0], int(rest))
+    return PLAIN[name]()
+
+
+def sequential(text, shape):
+    """The torch.nn.Sequential that the network's text stands for, and the shape of its output."""
+    layers = []
+    for word in split(text):
+        if word.startswith("fc") and len(shape) > 1:
+            layers.append(torch.nn.Flatten())
+            shape = (int(np.prod(shape)),)
+        layers.append(make_layer(word, shape))
+        shape = tuple(layers[-1](torch.zeros(1, *shape)).shape[1:])
+    return torch.nn.Sequential(*layers), shape
 
 
 def train(model, x, y, epochs, optimizer):
@@ -138,7 +170,7 @@ def compare(text, images, samples, optimizer):
         values = torch.from_numpy(values.astype(np.float32)) / scale
         return (values.reshape(-1, channels, height, width) - mean) / std
 
-    model = sequential(meta["fds.network"], channels, height, width)
+    model, _ = sequential(meta["fds.network"], (channels, height, width))
     model.load_state_dict(init)
     x_test = normalised(images["x_test"])
     with torch.no_grad():
@@ -175,6 +207,7 @@ def main():
               mnist, 100, "adam"),
              ("gelu and global pooling", "conv:8x3p1s2,gelu,conv:16x3p1,gelu,globalpool,fc:10", mnist,
               100, "adam"),
+             ("residual blocks", RESIDUAL, mnist, 100, "adam"),
              ("odd shapes", "conv:5x3p1,relu,maxpool:3,conv:7x4p2,relu,fc:19,relu,fc:5", odd, 41,
               "adam")]
     print(f"1..{len(cases)}")
