@@ -59,6 +59,8 @@ FDS_API fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index,
  *   maxpool[:K]       K x K windows (2), stride K, incomplete windows dropped
  *   avgpool[:K]       the same with the mean of a window
  *   globalpool        the mean over the whole image, by channel
+ *   batchnorm         normalises each channel: by the mini-batch in training, by running statistics,
+ *                     which are among the weights, in evaluation
  *   residual(LAYERS)  x plus the output of the layers; where they change the shape, x is projected
  *                     by a 1 x 1 convolution (after fc: by a fully connected layer)
  *   fc:O              fully connected with bias; the first one flattens its input; O may be "classes"
@@ -83,7 +85,8 @@ FDS_API fds_tensor_info fds_net_tensor(const fds_net *net, size_t i);
 /* Multiplications and additions that one sample needs, by definition of the layers. */
 FDS_API uint64_t fds_net_flops_forward(const fds_net *net);
 FDS_API uint64_t fds_net_flops_train(const fds_net *net);
-/* Initial weights: uniform in +-1/sqrt(fan in), weights and biases, as PyTorch's layers start. */
+/* Initial weights: uniform in +-1/sqrt(fan in), weights and biases, as PyTorch's layers start;
+ * batchnorm starts with weights and variances of 1, biases and means of 0. */
 FDS_API void fds_net_init(const fds_net *net, uint64_t seed, float *weights);
 
 /* Normalised samples ready for the engine, with their labels. Shareable. The id of a sample is its

@@ -93,7 +93,7 @@ static fds_status make_workers(gshapley *g, fds_error *err) {
     TRY(baseline_check_memory(job, err));
     for (worker *w = g->workers; w < g->workers + g->worker_count; w++) {
         TRY(fds_lane_create(net, &w->lane, err));
-        TRY(fds__lane_reserve(w->lane, most, err));
+        TRY(fds__lane_reserve(w->lane, most, most, err));
         w->weights = baseline_alloc(job, net->weights, 1, sizeof *w->weights);
         w->probs = baseline_alloc(job, inputs, job->classes, sizeof *w->probs);
         w->answers = baseline_alloc(job, inputs, job->classes, sizeof *w->answers);

@@ -129,33 +129,65 @@ static void fc_forward(fds_lane *lane, const lane_stage *s, const fds__boundary 
         lane->kernels->relu_forward(out->value, (size_t)l->out.channels * FDS__LANES);
 }
 
-void fds__lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
-                       uint32_t count, const float *weights) {
-    uint32_t lanes = lane->net->is_plain ? 1 : FDS__LANES;
-    while (lanes < count)
-        lanes *= 2;
-    lane_lay_out(lane, lanes);
-    gather(lane, inputs, members, count);
-    for (uint32_t i = 0; i < lane->stage_count; i++) {
-        const lane_stage *s = &lane->stages[i];
-        const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
-        fds__map map;
-        switch (s->kind) {
-        case LANE_STAGE_CONV:
-            conv_map_forward(lane, i, weights);
-            i++; /* the map is done too */
-            break;
-        case LANE_STAGE_MAP:
-            map = map_of(lane, s, in, out);
-            lane->kernels->map_forward(&map);
-            break;
-        case LANE_STAGE_FC:
-            fc_forward(lane, s, in, out, weights);
-            break;
-        default:
-            lane_layer_forward(lane, i);
+/* One stage of the group at work. A convolution does the map after it too. */
+static void forward_stage(fds_lane *lane, uint32_t i, const float *weights) {
+    const lane_stage *s = &lane->stages[i];
+    const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
+    fds__map map;
+    switch (s->kind) {
+    case LANE_STAGE_CONV:
+        conv_map_forward(lane, i, weights);
+        break;
+    case LANE_STAGE_MAP:
+        map = map_of(lane, s, in, out);
+        lane->kernels->map_forward(&map);
+        break;
+    case LANE_STAGE_FC:
+        fc_forward(lane, s, in, out, weights);
+        break;
+    default:
+        lane_layer_forward(lane, i, weights);
+    }
+}
+
+static uint32_t groups_of(size_t count) {
+    return (uint32_t)((count + FDS__LANES - 1) / FDS__LANES);
+}
+
+/* The samples of group g when all groups have count. */
+static uint32_t size_of(size_t count, size_t g) {
+    return (uint32_t)MIN(count - g * FDS__LANES, (size_t)FDS__LANES);
+}
+
+/* All groups of the count members through all stages; group 0 is at work afterwards. */
+static void forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members, size_t count,
+                    const float *weights) {
+    const uint32_t groups = groups_of(count);
+    for (uint32_t g = 0; g < groups; g++) {
+        const uint32_t size = size_of(count, g);
+        uint32_t lanes = lane->net->is_plain ? 1 : FDS__LANES;
+        while (lanes < size)
+            lanes *= 2;
+        lane_use_group(lane, g);
+        lane_lay_out(lane, lanes);
+        gather(lane, inputs, members + g * FDS__LANES, size);
+    }
+    for (uint32_t i = 0; i < lane->stage_count;
+         i += lane->stages[i].kind == LANE_STAGE_CONV ? 2 : 1) {
+        if (lane->stages[i].kind == LANE_STAGE_NORM)
+            lane_norm_measure(lane, i, weights, count);
+        for (uint32_t g = 0; g < groups; g++) {
+            lane_use_group(lane, g);
+            forward_stage(lane, i, weights);
         }
     }
+    lane_use_group(lane, 0);
+}
+
+void fds__lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                       uint32_t count, const float *weights) {
+    lane->is_training = false;
+    forward(lane, inputs, members, count, weights);
 }
 
 /* ---- backward ---- */
@@ -345,27 +377,51 @@ static void map_backward(fds_lane *lane, const lane_stage *s, const fds__boundar
                       (size_t)out->shape.width * s->pool);
 }
 
-static void backward(fds_lane *lane, const float *weights, uint32_t count, bool add,
+/* One stage of the group at work, which has count samples. */
+static void backward_stage(fds_lane *lane, uint32_t i, const float *weights, uint32_t count,
+                           bool add, float *const *each) {
+    const lane_stage *s = &lane->stages[i];
+    const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
+    switch (s->kind) {
+    case LANE_STAGE_CONV:
+        conv_backward(lane, s, in, out, weights, add, each ? each[i] : NULL);
+        break;
+    case LANE_STAGE_MAP:
+        if (s->input_grad)
+            map_backward(lane, s, in, out);
+        break;
+    case LANE_STAGE_FC:
+        fc_backward(lane, s, in, out, weights, count, add, each != NULL);
+        break;
+    default:
+        if (s->input_grad)
+            lane_layer_backward(lane, i, weights, count);
+    }
+}
+
+/* The mini-batch's mean takes back what the bias adds: its gradient is 0 and nothing but rounding is
+ * computed, which Adam would turn into whole steps. */
+static void clear_bias(fds_lane *lane, const lane_stage *s) {
+    const fds__layer *l = s->unfolded ? s->unfolded : s->layer;
+    const bool has_bias = s->kind == LANE_STAGE_CONV || s->kind == LANE_STAGE_FC;
+    if (has_bias && lane->stages[s->normalised_by].is_batch)
+        memset(lane->grad + l->bias, 0, l->out.channels * sizeof(float));
+}
+
+/* All groups of count samples through all stages; group 0 is at work afterwards. */
+static void backward(fds_lane *lane, const float *weights, size_t count, bool add,
                      float *const *each) {
     for (uint32_t i = lane->stage_count; i-- > 0;) {
-        const lane_stage *s = &lane->stages[i];
-        const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
-        switch (s->kind) {
-        case LANE_STAGE_CONV:
-            conv_backward(lane, s, in, out, weights, add, each ? each[i] : NULL);
-            break;
-        case LANE_STAGE_MAP:
-            if (s->input_grad)
-                map_backward(lane, s, in, out);
-            break;
-        case LANE_STAGE_FC:
-            fc_backward(lane, s, in, out, weights, count, add, each != NULL);
-            break;
-        default:
-            if (s->input_grad)
-                lane_layer_backward(lane, i);
+        if (lane->stages[i].kind == LANE_STAGE_NORM)
+            lane_norm_sum(lane, i, count);
+        for (uint32_t g = 0; g < groups_of(count); g++) {
+            lane_use_group(lane, g);
+            backward_stage(lane, i, weights, size_of(count, g), add || g > 0, each);
         }
+        if (lane->stages[i].normalised_by)
+            clear_bias(lane, &lane->stages[i]);
     }
+    lane_use_group(lane, 0);
 }
 
 /* Probabilities to the gradient of the mean loss: (p - 1[label]) / batch, 0 in empty lanes. */
@@ -380,21 +436,37 @@ static void loss_gradient(fds_lane *lane, uint32_t count, size_t batch) {
     }
 }
 
+/* Forward and backward for count members, a part of a mini-batch of batch samples. */
+static double backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                       size_t count, size_t batch, const float *weights, bool add) {
+    double loss = 0;
+    forward(lane, inputs, members, count, weights);
+    for (uint32_t g = 0; g < groups_of(count); g++) {
+        const uint32_t size = size_of(count, g);
+        lane_use_group(lane, g);
+        for (uint32_t l = 0; l < size; l++)
+            lane->labels[l] = inputs->labels[members[g * FDS__LANES + l]];
+        lane->kernels->softmax(lane->bounds[lane->stage_count].value, lane->net->classes, size,
+                               lane->labels, lane->losses);
+        for (uint32_t l = 0; l < size; l++)
+            loss += (double)lane->losses[l];
+        loss_gradient(lane, size, batch);
+    }
+    backward(lane, weights, count, add, NULL);
+    return loss;
+}
+
+/* The groups of a mini-batch go one after another, which keeps their numbers in the cache, unless
+ * batchnorm needs all of them at once. */
 double fds__lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                           size_t count, const float *weights) {
+    const size_t part = lane->net->has_batchnorm ? count : FDS__LANES;
     double loss = 0;
-    for (size_t first = 0; first < count; first += FDS__LANES) {
-        uint32_t group = (uint32_t)MIN(count - first, (size_t)FDS__LANES);
-        for (uint32_t l = 0; l < group; l++)
-            lane->labels[l] = inputs->labels[members[first + l]];
-        fds__lane_forward(lane, inputs, members + first, group, weights);
-        lane->kernels->softmax(lane->bounds[lane->stage_count].value, lane->net->classes, group,
-                               lane->labels, lane->losses);
-        for (uint32_t l = 0; l < group; l++)
-            loss += (double)lane->losses[l];
-        loss_gradient(lane, group, count);
-        backward(lane, weights, group, first > 0, NULL);
-    }
+    assert(groups_of(MIN(part, count)) <= lane->group_count);
+    lane->is_training = true;
+    for (size_t first = 0; first < count; first += part)
+        loss += backprop(lane, inputs, members + first, MIN(count - first, part), count, weights,
+                         first > 0);
     return loss;
 }
 

@@ -18,6 +18,7 @@
 #include "base/base.h"
 
 #define FDS__MAX_LAYERS 64u
+#define FDS__MAX_TENSORS (4 * FDS__MAX_LAYERS) /* batchnorm has four */
 
 typedef enum fds__layer_kind {
     FDS__LAYER_CONV,
@@ -28,6 +29,7 @@ typedef enum fds__layer_kind {
     FDS__LAYER_GLOBALPOOL,
     FDS__LAYER_TANH,
     FDS__LAYER_GELU,
+    FDS__LAYER_BATCHNORM,
     FDS__LAYER_FORK, /* begin and end of a residual block; before the end may come the projection */
     FDS__LAYER_JOIN
 } fds__layer_kind;
@@ -36,7 +38,8 @@ typedef struct fds__layer {
     fds__layer_kind kind;
     fds_shape in, out;                /* fc: in and out are features x 1 x 1 */
     uint32_t kernel, padding, stride; /* conv; pools: kernel */
-    size_t weight, bias;              /* conv, fc: offsets into the weights, in floats */
+    size_t weight, bias;              /* conv, fc, batchnorm: offsets into the weights, in floats */
+    size_t mean, variance;            /* batchnorm: the same, of the running statistics */
     bool is_skip;                     /* conv, fc: projects the input of the block */
 } fds__layer;
 
@@ -45,9 +48,16 @@ struct fds_net {
     fds_shape input;
     uint32_t classes, layer_count, tensor_count;
     fds__layer layers[FDS__MAX_LAYERS];
-    fds_tensor_info tensors[2 * FDS__MAX_LAYERS];
-    char names[2 * FDS__MAX_LAYERS][32]; /* of the tensors */
+    fds_tensor_info tensors[FDS__MAX_TENSORS];
+    char names[FDS__MAX_TENSORS][32]; /* of the tensors */
+    struct {
+        size_t fan_in; /* uniform in +-1/sqrt(fan in); 0: all have the value */
+        float value;
+        bool is_statistic;
+    } starts[FDS__MAX_TENSORS]; /* how the tensors are initialised */
     size_t weights;
+    size_t trained; /* the optimizer's weights; the running statistics come behind them */
+    bool has_batchnorm;
     /* conv without strides, relu, maxpool and fc only: fewer than 16 samples take fewer lanes, and
      * many.c has 16 networks side by side */
     bool is_plain;
@@ -78,7 +88,7 @@ static inline size_t fds__net_features(const fds_net *net) {
 }
 
 /* Allocates what training on that many members needs: training then allocates nothing. */
-fds_status fds__lane_reserve(fds_lane *lane, size_t members, fds_error *err);
+fds_status fds__lane_reserve(fds_lane *lane, size_t members, size_t batch, fds_error *err);
 size_t fds__lane_bytes(const fds_lane *lane); /* of memory that it has allocated */
 
 /* ---- many.c: a few inputs for thousands of networks of one architecture ----

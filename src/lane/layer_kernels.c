@@ -55,6 +55,45 @@ static void average(const float *x, size_t row, uint32_t height, uint32_t width,
         y[l] = (float)(sum[l] / ((double)height * (double)width));
 }
 
+/* ---- batchnorm ---- */
+
+static void sum(const float *x, size_t vectors, double mean, double *sums) {
+    (void)mean;
+    for (size_t v = 0; v < vectors; v++)
+        for (size_t l = 0; l < FDS__LANES; l++)
+            sums[l] += (double)x[v * FDS__LANES + l];
+}
+
+static void sum_squares(const float *x, size_t vectors, double mean, double *sums) {
+    for (size_t v = 0; v < vectors; v++)
+        for (size_t l = 0; l < FDS__LANES; l++) {
+            const double d = (double)x[v * FDS__LANES + l] - mean;
+            sums[l] += d * d;
+        }
+}
+
+static void sum_products(const float *dy, const float *x, size_t vectors, double mean, double *sums,
+                         double *products) {
+    for (size_t v = 0; v < vectors; v++)
+        for (size_t l = 0; l < FDS__LANES; l++) {
+            const double d = (double)dy[v * FDS__LANES + l];
+            sums[l] += d;
+            products[l] += d * ((double)x[v * FDS__LANES + l] - mean);
+        }
+}
+
+static void normalise(const float *x, double mean, double scale, double shift, float *y,
+                      size_t count) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = (float)(((double)x[i] - mean) * scale + shift);
+}
+
+static void normalise_backward(const float *x, const float *dy, double mean, double a, double b,
+                               double c, float *dx, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        dx[i] = (float)(a * (double)dy[i] - b - c * ((double)x[i] - mean));
+}
+
 const lane_layer_kernels FDS__ISA_TABLE(lane_layer_kernels) = {
     .tanh_forward = tanh_forward,
     .tanh_backward = tanh_backward,
@@ -62,4 +101,9 @@ const lane_layer_kernels FDS__ISA_TABLE(lane_layer_kernels) = {
     .gelu_backward = gelu_backward,
     .add = add,
     .average = average,
+    .sum = sum,
+    .sum_squares = sum_squares,
+    .sum_products = sum_products,
+    .normalise = normalise,
+    .normalise_backward = normalise_backward,
 };

@@ -5,6 +5,7 @@
  */
 #include "lane/workspace.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Where row h of channel c is, from the first pixel on. */
@@ -160,6 +161,117 @@ static void activate_backward(const fds_lane *lane, const lane_stage *s, const f
             (size_t)in->shape.width * FDS__LANES);
 }
 
+/* ---- batchnorm ---- */
+
+#define NORM_EPSILON 1e-5
+
+/* One number per channel and sample is too little for a variance: such a mini-batch is normalised
+ * with the running statistics, which it leaves as they are. */
+static bool norm_uses_batch(const fds_lane *lane, const fds__boundary *b, size_t count) {
+    return lane->is_training && count * b->shape.height * b->shape.width > 1;
+}
+
+/* A channel's sum over the samples of all groups, in the order of groups, then lanes; a lane's sum
+ * is in the order of rows. is_squared: of the squared differences from the mean. */
+static double norm_total(const fds_lane *lane, uint32_t in, uint32_t channel, size_t count,
+                         double mean, bool is_squared) {
+    double total = 0;
+    for (size_t first = 0; first < count; first += FDS__LANES) {
+        const fds__boundary *b = &lane->groups[first / FDS__LANES * (lane->stage_count + 1) + in];
+        double sums[FDS__LANES] = {0};
+        for (uint32_t h = 0; h < b->shape.height; h++)
+            (is_squared ? lane->layer_kernels->sum_squares : lane->layer_kernels->sum)(
+                row_at(b, b->value, channel, h), b->shape.width, mean, sums);
+        for (uint32_t l = 0; l < MIN(count - first, (size_t)FDS__LANES); l++)
+            total += sums[l];
+    }
+    return total;
+}
+
+void lane_norm_measure(fds_lane *lane, uint32_t i, const float *weights, size_t count) {
+    lane_stage *s = &lane->stages[i];
+    const fds__boundary *b = &lane->groups[s->in];
+    const uint32_t channels = b->shape.channels;
+    const double n = (double)count * b->shape.height * b->shape.width;
+    const float *means = weights + s->layer->mean, *variances = weights + s->layer->variance;
+    s->is_batch = norm_uses_batch(lane, b, count);
+    for (uint32_t c = 0; c < channels; c++) {
+        double mean = (double)means[c], variance = (double)variances[c], unbiased = variance;
+        if (s->is_batch) {
+            mean = norm_total(lane, s->in, c, count, 0, false) / n;
+            const double squares = norm_total(lane, s->in, c, count, mean, true);
+            variance = squares / n;
+            unbiased = squares / (n - 1);
+        }
+        if (lane->is_training) {
+            lane->grad[s->layer->mean + c] = (float)mean;
+            lane->grad[s->layer->variance + c] = (float)unbiased;
+        }
+        s->norm[c] = mean;
+        s->norm[channels + c] = 1.0 / sqrt(variance + NORM_EPSILON);
+    }
+}
+
+static void norm_forward(const fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                         const fds__boundary *out, const float *weights) {
+    const float *scale = weights + s->layer->weight, *shift = weights + s->layer->bias;
+    const double *mean = s->norm, *inverse = mean + in->shape.channels;
+    for (uint32_t n = 0; n < in->shape.channels * in->shape.height; n++) {
+        const uint32_t c = n / in->shape.height;
+        lane->layer_kernels->normalise(
+            row_number(in, in->value, n), mean[c], (double)scale[c] * inverse[c], (double)shift[c],
+            row_number(out, out->value, n), (size_t)in->shape.width * FDS__LANES);
+    }
+}
+
+void lane_norm_sum(fds_lane *lane, uint32_t i, size_t count) {
+    const lane_stage *s = &lane->stages[i];
+    const uint32_t channels = s->out.channels;
+    const double n = (double)count * s->out.height * s->out.width;
+    for (uint32_t c = 0; c < channels; c++) {
+        double total[2] = {0}; /* of dy, and of dy (x - mean) */
+        for (size_t first = 0; first < count; first += FDS__LANES) {
+            const fds__boundary *group =
+                lane->groups + first / FDS__LANES * (lane->stage_count + 1);
+            const fds__boundary *in = &group[s->in], *out = &group[i + 1];
+            double sums[2][FDS__LANES] = {{0}};
+            for (uint32_t h = 0; h < s->out.height; h++)
+                lane->layer_kernels->sum_products(row_at(out, out->grad, c, h),
+                                                  row_at(in, in->value, c, h), s->out.width,
+                                                  s->norm[c], sums[0], sums[1]);
+            for (uint32_t l = 0; l < MIN(count - first, (size_t)FDS__LANES); l++)
+                total[0] += sums[0][l], total[1] += sums[1][l];
+        }
+        total[1] *= s->norm[channels + c];
+        lane->grad[s->layer->bias + c] = (float)total[0];
+        lane->grad[s->layer->weight + c] = (float)total[1];
+        s->norm[2 * channels + c] = total[0] / n;
+        s->norm[3 * channels + c] = total[1] / n;
+    }
+}
+
+/* dx = weight / deviation * (dy - mean of dy - x^ * mean of dy x^), x^ the normalised x. With the
+ * running statistics, which do not depend on x, only the first term. Lanes without a sample must
+ * have no gradient. */
+static void norm_backward(const fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                          const fds__boundary *out, const float *weights, uint32_t count) {
+    const uint32_t channels = in->shape.channels;
+    const double *mean = s->norm, *inverse = mean + channels, *terms = inverse + channels;
+    for (uint32_t n = 0; n < channels * in->shape.height; n++) {
+        const uint32_t c = n / in->shape.height;
+        const double a = (double)weights[s->layer->weight + c] * inverse[c];
+        const double share = s->is_batch ? a : 0.0;
+        float *dx = row_number(in, in->grad, n);
+        lane->layer_kernels->normalise_backward(
+            row_number(in, in->value, n), row_number(out, out->grad, n), mean[c], a,
+            share * terms[c], share * inverse[c] * terms[channels + c], dx,
+            (size_t)in->shape.width * FDS__LANES);
+        for (uint32_t w = 0; w < in->shape.width; w++)
+            for (uint32_t l = count; l < FDS__LANES; l++)
+                dx[w * FDS__LANES + l] = 0.0f;
+    }
+}
+
 /* ---- residual blocks ---- */
 
 /* out = a, or a + b: all of one shape, each with its own layout. */
@@ -178,7 +290,7 @@ static void add_rows(const fds_lane *lane, const fds__boundary *a, float *from_a
 
 /* ---- all of them ---- */
 
-void lane_layer_forward(fds_lane *lane, uint32_t i) {
+void lane_layer_forward(fds_lane *lane, uint32_t i, const float *weights) {
     const lane_stage *s = &lane->stages[i];
     const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
     const fds__boundary *other = &lane->bounds[s->other];
@@ -188,6 +300,9 @@ void lane_layer_forward(fds_lane *lane, uint32_t i) {
         break;
     case LANE_STAGE_AVERAGE:
         average_forward(lane, s, in, out);
+        break;
+    case LANE_STAGE_NORM:
+        norm_forward(lane, s, in, out, weights);
         break;
     case LANE_STAGE_FORK:
         copy_rows(in, in->value, out, out->value);
@@ -200,7 +315,7 @@ void lane_layer_forward(fds_lane *lane, uint32_t i) {
     }
 }
 
-void lane_layer_backward(fds_lane *lane, uint32_t i) {
+void lane_layer_backward(fds_lane *lane, uint32_t i, const float *weights, uint32_t count) {
     const lane_stage *s = &lane->stages[i];
     const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
     const fds__boundary *other = &lane->bounds[s->other];
@@ -210,6 +325,9 @@ void lane_layer_backward(fds_lane *lane, uint32_t i) {
         break;
     case LANE_STAGE_AVERAGE:
         average_backward(s, in, out);
+        break;
+    case LANE_STAGE_NORM:
+        norm_backward(lane, s, in, out, weights, count);
         break;
     case LANE_STAGE_FORK:
         add_rows(lane, out, out->grad, other, other->grad, in, in->grad);

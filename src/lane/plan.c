@@ -121,6 +121,7 @@ static void plan_stages(fds_lane *lane) {
         [FDS__LAYER_TANH] = LANE_STAGE_TANH,       [FDS__LAYER_GELU] = LANE_STAGE_GELU,
         [FDS__LAYER_FORK] = LANE_STAGE_FORK,       [FDS__LAYER_JOIN] = LANE_STAGE_JOIN,
         [FDS__LAYER_RELU] = LANE_STAGE_MAP,        [FDS__LAYER_MAXPOOL] = LANE_STAGE_MAP,
+        [FDS__LAYER_BATCHNORM] = LANE_STAGE_NORM,
     };
     const fds_net *net = lane->net;
     bool weights_before = false;
@@ -143,7 +144,21 @@ static void plan_stages(fds_lane *lane) {
             add_stage(lane, stage);
         if (layer->kind == FDS__LAYER_FORK)
             b = (block){.fork = lane->stage_count - 1, .weights_before = weights_before};
-        weights_before |= layer->kind == FDS__LAYER_CONV || layer->kind == FDS__LAYER_FC;
+        weights_before |= layer->kind == FDS__LAYER_CONV || layer->kind == FDS__LAYER_FC ||
+                          layer->kind == FDS__LAYER_BATCHNORM;
+    }
+}
+
+/* A bias shifts what batchnorm shifts back. */
+static void find_normalised(fds_lane *lane) {
+    for (uint32_t i = 1; i < lane->stage_count; i++) {
+        const lane_stage *s = &lane->stages[i];
+        uint32_t before = i - 1; /* a convolution and the map that copies its output, or fc */
+        if (s->kind == LANE_STAGE_NORM && lane->stages[before].kind == LANE_STAGE_MAP &&
+            lane->stages[before].pool == 1 && !lane->stages[before].relu && before > 0)
+            before--;
+        if (s->kind == LANE_STAGE_NORM && !lane->stages[before].relu)
+            lane->stages[before].normalised_by = i;
     }
 }
 
@@ -221,38 +236,53 @@ static bool has_own_grad(const fds_lane *lane, uint32_t i) {
     return i > 0 && (lane->keeps_values || lane->stages[i - 1].kind != LANE_STAGE_CONV);
 }
 
-/* Floats of a folded convolution's own weights, of their gradient, or of their places. */
-static size_t folded_size(const lane_stage *s) {
+/* Floats of a folded convolution's own weights, of their gradient, or of their places; a third of
+ * batchnorm's doubles. */
+static size_t own_size(const lane_stage *s) {
+    if (s->kind == LANE_STAGE_NORM)
+        return lane_round_up(3 * (size_t)s->out.channels);
     return s->unfolded ? lane_round_up(s->folded.bias + s->folded.out.channels) : 0;
 }
 
-static fds_status allocate(fds_lane *lane, fds_error *err) {
-    size_t values = 0, scratch = 0, folded = 0, weights = lane_round_up(lane->net->weights);
+/* Floats of a group's values and gradients. */
+static size_t values_size(const fds_lane *lane) {
+    size_t size = 0;
     for (uint32_t i = 0; i <= lane->stage_count; i++)
-        values += bound_size(&lane->bounds[i]) * (has_own_grad(lane, i) ? 2 : 1);
+        size += bound_size(&lane->bounds[i]) * (has_own_grad(lane, i) ? 2 : 1);
+    return size;
+}
+
+static void place_values(const fds_lane *lane, fds__boundary *bounds, float *at) {
+    for (uint32_t i = 0; i <= lane->stage_count; i++) {
+        bounds[i].value = bounds[i].grad = at;
+        at += bound_size(&bounds[i]);
+        if (has_own_grad(lane, i)) {
+            bounds[i].grad = at;
+            at += bound_size(&bounds[i]);
+        }
+    }
+}
+
+static fds_status allocate(fds_lane *lane, fds_error *err) {
+    const size_t values = values_size(lane), weights = lane_round_up(lane->net->weights);
+    size_t scratch = 0, own = 0;
     for (uint32_t i = 0; i < lane->stage_count; i++) {
         scratch = MAX(scratch, scratch_size(&lane->stages[i]));
-        folded += 3 * folded_size(&lane->stages[i]);
+        own += 3 * own_size(&lane->stages[i]);
     }
-    lane->arena_size = values + scratch + folded + 3 * weights;
+    lane->arena_size = values + scratch + own + 3 * weights;
     lane->arena = fds__alloc_aligned(lane->arena_size * sizeof(float));
     if (!lane->arena)
         return fds__fail_nomem(err, lane->arena_size * sizeof(float));
-    float *at = lane->arena;
-    for (uint32_t i = 0; i <= lane->stage_count; i++) {
-        lane->bounds[i].value = lane->bounds[i].grad = at;
-        at += bound_size(&lane->bounds[i]);
-        if (has_own_grad(lane, i)) {
-            lane->bounds[i].grad = at;
-            at += bound_size(&lane->bounds[i]);
-        }
-    }
+    place_values(lane, lane->bounds, lane->arena);
+    float *at = lane->arena + values;
     for (uint32_t i = 0; i < lane->stage_count; i++) {
         lane_stage *s = &lane->stages[i];
         s->weights_own = at;
-        s->grad_own = at + folded_size(s);
-        s->places = (uint32_t *)(void *)(at + 2 * folded_size(s));
-        at += 3 * folded_size(s);
+        s->grad_own = at + own_size(s);
+        s->places = (uint32_t *)(void *)(at + 2 * own_size(s));
+        at += 3 * own_size(s);
+        s->norm = (double *)(void *)s->weights_own;
         if (s->unfolded)
             lane_fold_plan(s);
     }
@@ -260,6 +290,34 @@ static fds_status allocate(fds_lane *lane, fds_error *err) {
     lane->grad = at + scratch;
     lane->m = lane->grad + weights;
     lane->v = lane->m + weights;
+    return FDS_OK;
+}
+
+/* The first group's memory is in the arena. All groups have 16 lanes, as batchnorm is not plain, so
+ * the layout of the first is that of the others. */
+fds_status lane_reserve_groups(fds_lane *lane, size_t batch, fds_error *err) {
+    const size_t groups = (batch + FDS__LANES - 1) / FDS__LANES, size = lane->stage_count + 1;
+    if (groups <= lane->group_count)
+        return FDS_OK;
+    const size_t values = values_size(lane), more_size = (groups - 1) * values;
+    fds__boundary *bounds;
+    TRY(NEW(bounds, groups * size, err));
+    float *more = fds__alloc_aligned(more_size * sizeof *more);
+    if (!more) {
+        fds__free(bounds);
+        return fds__fail_nomem(err, more_size * sizeof *more);
+    }
+    for (size_t g = 0; g < groups; g++) {
+        memcpy(bounds + g * size, lane->bounds, size * sizeof *bounds);
+        if (g)
+            place_values(lane, bounds + g * size, more + (g - 1) * values);
+    }
+    fds__free(lane->groups);
+    fds__free(lane->more);
+    lane->groups = lane->bounds = bounds;
+    lane->group_count = groups;
+    lane->more = more;
+    lane->more_size = more_size;
     return FDS_OK;
 }
 
@@ -289,8 +347,14 @@ fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fd
     lane->layer_kernels = FDS__ISA_PICK(isa, lane_layer_kernels);
     lane->keeps_values = keeps_values;
     plan_stages(lane);
-    plan_bounds(lane);
-    fds_status status = allocate(lane, err);
+    find_normalised(lane);
+    lane->group_count = 1;
+    fds_status status = NEW(lane->groups, lane->stage_count + 1, err);
+    lane->bounds = lane->groups;
+    if (status == FDS_OK) {
+        plan_bounds(lane);
+        status = allocate(lane, err);
+    }
     if (status != FDS_OK) {
         fds_lane_free(lane);
         return status;
@@ -309,6 +373,8 @@ void fds_lane_free(fds_lane *lane) {
     if (!lane)
         return;
     fds__free(lane->arena);
+    fds__free(lane->groups);
+    fds__free(lane->more);
     fds__free(lane->places);
     fds__free(lane);
 }

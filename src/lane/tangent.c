@@ -280,6 +280,11 @@ fds_status fds__net_tangent(const fds_net *net, const float *weights, const fds_
                             const fds_inputs *b, unsigned threads, float *kernel,
                             const fds_events *events, fds_error *err) {
     tangent t = {.net = net, .weights = weights, .a = a, .b = b, .kernel = kernel};
+    if (net->has_batchnorm)
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "%.200s: the tangent kernel does not know batchnorm; use a network "
+                         "without it",
+                         net->text);
     TRY(lane_check_shape(net, a, err));
     TRY(lane_check_shape(net, b, err));
     if (!a->count || !b->count)

@@ -5,6 +5,7 @@
  *     network = preset | layer *("," layer)
  *     layer   = "conv:" O "x" K ["p" P] ["s" S] | "fc:" (O | "classes")
  *             | "maxpool" [":" K] | "avgpool" [":" K] | "globalpool" | "relu" | "tanh" | "gelu"
+ *             | "batchnorm"
  *             | "residual(" layer *("," layer) ")"
  *
  * Blanks around layers are allowed. A message gives the position of a mistake, counted from 1.
@@ -79,11 +80,17 @@ static fds_status number(reader *r, uint32_t least, uint32_t most, const char *w
 
 /* The names of the kinds, as they are written. */
 static const char *const names[] = {
-    [FDS__LAYER_CONV] = "conv",       [FDS__LAYER_RELU] = "relu",
-    [FDS__LAYER_MAXPOOL] = "maxpool", [FDS__LAYER_FC] = "fc",
-    [FDS__LAYER_AVGPOOL] = "avgpool", [FDS__LAYER_GLOBALPOOL] = "globalpool",
-    [FDS__LAYER_TANH] = "tanh",       [FDS__LAYER_GELU] = "gelu",
-    [FDS__LAYER_FORK] = "residual(",  [FDS__LAYER_JOIN] = ")",
+    [FDS__LAYER_CONV] = "conv",
+    [FDS__LAYER_RELU] = "relu",
+    [FDS__LAYER_MAXPOOL] = "maxpool",
+    [FDS__LAYER_FC] = "fc",
+    [FDS__LAYER_AVGPOOL] = "avgpool",
+    [FDS__LAYER_GLOBALPOOL] = "globalpool",
+    [FDS__LAYER_TANH] = "tanh",
+    [FDS__LAYER_GELU] = "gelu",
+    [FDS__LAYER_BATCHNORM] = "batchnorm",
+    [FDS__LAYER_FORK] = "residual(",
+    [FDS__LAYER_JOIN] = ")",
 };
 
 static fds_status read_conv(reader *r, const char *start, fds__layer *layer) {
@@ -131,10 +138,11 @@ static fds_status read_layer(reader *r, fds__layer *layer) {
     while (kind < FDS__LAYER_FORK && !take(r, names[kind]))
         kind++;
     if (kind == FDS__LAYER_FORK)
-        return mistake(r, start,
-                       "expected a layer (conv:6x5p2s1, maxpool, avgpool, globalpool, relu, tanh, "
-                       "gelu, residual(...), fc:120) or a preset (logistic, mlp, lenet5, cnn) "
-                       "alone");
+        return mistake(
+            r, start,
+            "expected a layer (conv:6x5p2s1, maxpool, avgpool, globalpool, relu, tanh, "
+            "gelu, batchnorm, residual(...), fc:120) or a preset (logistic, mlp, lenet5, cnn) "
+            "alone");
     *layer = (fds__layer){.kind = (fds__layer_kind)kind};
     return read_rest(r, start, layer);
 }
@@ -169,6 +177,7 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
     case FDS__LAYER_RELU:
     case FDS__LAYER_TANH:
     case FDS__LAYER_GELU:
+    case FDS__LAYER_BATCHNORM:
     case FDS__LAYER_FORK:
     case FDS__LAYER_JOIN:
         layer->out = in;
@@ -189,28 +198,39 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
     return FDS_OK;
 }
 
-/* module: its name in PyTorch, "3" or "3.body.0" */
+/* A tensor and how it starts; module: its name in PyTorch, "3" or "3.body.0". The offsets of
+ * statistics are counted from the first of them until all layers are read. */
 static void add_tensor(fds_net *net, const char *module, const char *what, uint32_t rank,
-                       const uint32_t dims[4], size_t *offset) {
+                       const uint32_t dims[4], size_t fan_in, float value, size_t *offset) {
+    const bool is_statistic = strncmp(what, "running", 7) == 0;
     uint32_t i = net->tensor_count++;
     size_t count = 1;
     for (uint32_t d = 0; d < rank; d++)
         count *= dims[d];
+    *offset = is_statistic ? net->weights - net->trained : net->trained;
     snprintf(net->names[i], sizeof net->names[i], "%s.%s", module, what);
-    net->tensors[i] = (fds_tensor_info){net->names[i], rank, {0}, net->weights, count};
+    net->tensors[i] = (fds_tensor_info){net->names[i], rank, {0}, *offset, count};
     memcpy(net->tensors[i].dims, dims, rank * sizeof *dims);
-    *offset = net->weights;
+    net->starts[i].fan_in = fan_in;
+    net->starts[i].value = value;
+    net->starts[i].is_statistic = is_statistic;
     net->weights += count;
+    net->trained += is_statistic ? 0 : count;
 }
 
 static fds_status add_weights(const reader *r, const char *start, fds__layer *layer) {
     fds_net *net = r->net;
     uint32_t out = layer->out.channels, k = layer->kernel, in = layer->in.channels;
-    bool conv = layer->kind == FDS__LAYER_CONV;
-    uint32_t dims[4] = {out, in, k, k};
-    uint64_t count = (uint64_t)out * in; /* each below 2^32 */
+    const bool is_conv = layer->kind == FDS__LAYER_CONV,
+               is_norm = layer->kind == FDS__LAYER_BATCHNORM;
+    const uint32_t dims[4] = {out, in, k, k};
+    uint64_t count = is_norm ? 4 : (uint64_t)out * in; /* each below 2^32 */
     char module[24];
-    if (count > FDS__MAX_WEIGHTS || count * (conv ? k * k : 1) + net->weights > FDS__MAX_WEIGHTS)
+    if (count > FDS__MAX_WEIGHTS || count * (is_conv   ? k * k
+                                             : is_norm ? out
+                                                       : 1) +
+                                            net->weights >
+                                        FDS__MAX_WEIGHTS)
         return mistake(r, start, "the network has too many weights (more than 2^28)");
     if (layer->is_skip)
         snprintf(module, sizeof module, "%u.skip", r->block_module);
@@ -218,9 +238,27 @@ static fds_status add_weights(const reader *r, const char *start, fds__layer *la
         snprintf(module, sizeof module, "%u.body.%u", r->block_module, r->module);
     else
         snprintf(module, sizeof module, "%u", r->module);
-    add_tensor(net, module, "weight", conv ? 4 : 2, dims, &layer->weight);
-    add_tensor(net, module, "bias", 1, dims, &layer->bias);
+    if (is_norm) {
+        add_tensor(net, module, "weight", 1, dims, 0, 1, &layer->weight);
+        add_tensor(net, module, "bias", 1, dims, 0, 0, &layer->bias);
+        add_tensor(net, module, "running_mean", 1, dims, 0, 0, &layer->mean);
+        add_tensor(net, module, "running_var", 1, dims, 0, 1, &layer->variance);
+        return FDS_OK;
+    }
+    const size_t fan_in = (size_t)in * (is_conv ? k * k : 1);
+    add_tensor(net, module, "weight", is_conv ? 4 : 2, dims, fan_in, 0, &layer->weight);
+    add_tensor(net, module, "bias", 1, dims, fan_in, 0, &layer->bias);
     return FDS_OK;
+}
+
+/* The running statistics lie behind all trained weights. */
+static void place_statistics(fds_net *net) {
+    for (uint32_t i = 0; i < net->tensor_count; i++)
+        net->tensors[i].offset += net->starts[i].is_statistic ? net->trained : 0;
+    for (uint32_t i = 0; i < net->layer_count; i++) {
+        net->layers[i].mean += net->trained;
+        net->layers[i].variance += net->trained;
+    }
 }
 
 /* ---- layer by layer ---- */
@@ -235,8 +273,10 @@ static fds_status add_layer(reader *r, const char *start, fds_shape in, fds__lay
         r->is_flat = true;
         r->module++;
     }
-    if (layer.kind == FDS__LAYER_CONV || layer.kind == FDS__LAYER_FC)
+    if (layer.kind == FDS__LAYER_CONV || layer.kind == FDS__LAYER_FC ||
+        layer.kind == FDS__LAYER_BATCHNORM)
         TRY(add_weights(r, start, &layer));
+    net->has_batchnorm |= layer.kind == FDS__LAYER_BATCHNORM;
     net->is_plain &= layer.kind <= FDS__LAYER_FC && layer.stride <= 1;
     net->layers[net->layer_count++] = layer;
     r->shape = layer.out;
@@ -302,8 +342,10 @@ static fds_status read_network(reader *r) {
         }
         if (!*r->at && !r->block) {
             const fds__layer *last = &r->net->layers[r->net->layer_count - 1];
-            if (last->kind == FDS__LAYER_FC && last->out.channels == r->net->classes)
+            if (last->kind == FDS__LAYER_FC && last->out.channels == r->net->classes) {
+                place_statistics(r->net);
                 return FDS_OK;
+            }
             return mistake(
                 r, start,
                 "the last layer must be fc with one output per class: fc:%u or fc:classes",
@@ -409,11 +451,11 @@ uint64_t fds_net_flops_train(const fds_net *net) {
 void fds_net_init(const fds_net *net, uint64_t seed, float *weights) {
     for (uint32_t i = 0; i < net->tensor_count; i++) {
         const fds_tensor_info *t = &net->tensors[i];
-        const fds_tensor_info *weight = t->rank == 1 ? t - 1 : t; /* a bias follows its weight */
-        size_t fan_in = weight->count / weight->dims[0];
+        const size_t fan_in = net->starts[i].fan_in;
         double bound = 1.0 / sqrt((double)fan_in);
         fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_INIT, i, 0);
         for (size_t j = 0; j < t->count; j++)
-            weights[t->offset + j] = (float)(bound * (2.0 * fds_rng_unit(&rng) - 1.0));
+            weights[t->offset + j] =
+                fan_in ? (float)(bound * (2.0 * fds_rng_unit(&rng) - 1.0)) : net->starts[i].value;
     }
 }

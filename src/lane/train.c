@@ -122,19 +122,30 @@ fds_status fds_inputs_order(const fds_inputs *inputs, const uint32_t *members, s
 /* The scratch and the order of an epoch's members lie in one array. */
 enum { MEMBER_BYTES = sizeof(place) + sizeof(uint32_t) };
 
-fds_status fds__lane_reserve(fds_lane *lane, size_t members, fds_error *err) {
+fds_status fds__lane_reserve(fds_lane *lane, size_t members, size_t batch, fds_error *err) {
+    if (lane->net->has_batchnorm)
+        TRY(lane_reserve_groups(lane, MIN(members, batch), err));
     return fds__grow(&lane->places, &lane->place_capacity, members, MEMBER_BYTES, err);
 }
 
 size_t fds__lane_bytes(const fds_lane *lane) {
-    return sizeof *lane + lane->arena_size * sizeof(float) + lane->place_capacity * MEMBER_BYTES;
+    return sizeof *lane + (lane->arena_size + lane->more_size) * sizeof(float) +
+           lane->group_count * (lane->stage_count + 1) * sizeof *lane->bounds +
+           lane->place_capacity * MEMBER_BYTES;
 }
 
 /* ---- training ---- */
 
+/* The last mini-batch's statistics, which backprop puts in the place of a gradient, go into the
+ * running ones as in PyTorch, with momentum 0.1. */
+static void keep_statistics(const fds_lane *lane, float *weights) {
+    for (size_t i = lane->net->trained; i < lane->net->weights; i++)
+        weights[i] += 0.1f * (lane->grad[i] - weights[i]);
+}
+
 static void take_step(fds_lane *lane, const fds_train_params *p, float *weights, uint64_t t) {
     fds__optimizer_step step = {
-        .count = lane->net->weights,
+        .count = lane->net->trained,
         .w = weights,
         .m = lane->m,
         .v = lane->v,
@@ -198,6 +209,7 @@ static fds_status run_epochs(fds_lane *lane, const fds_inputs *inputs, const uin
             unsigned before = fds__tiny_flush();
             sum += fds__lane_backprop(lane, inputs, order + first, batch, weights);
             take_step(lane, p, weights, ++t);
+            keep_statistics(lane, weights);
             fds__tiny_restore(before);
             if (t % STEPS_PER_REPORT != 0)
                 continue;
@@ -231,7 +243,7 @@ fds_status fds_lane_train(fds_lane *lane, const fds_inputs *inputs, const uint32
     TRY(check_batch(lane->net, inputs, members, count, err));
     if (!count)
         return FDS_OK;
-    TRY(fds__lane_reserve(lane, count, err));
+    TRY(fds__lane_reserve(lane, count, params->batch, err));
     TRY(run_epochs(lane, inputs, members, count, params, weights, report, events, err));
     for (size_t i = 0; i < lane->net->weights; i++)
         if (!isfinite(weights[i]))

@@ -25,6 +25,7 @@ typedef enum lane_stage_kind {
     LANE_STAGE_AVERAGE,
     LANE_STAGE_TANH,
     LANE_STAGE_GELU,
+    LANE_STAGE_NORM, /* batchnorm */
     LANE_STAGE_FORK, /* the begin of a residual block: a copy */
     LANE_STAGE_JOIN, /* its end: a sum */
 } lane_stage_kind;
@@ -51,6 +52,12 @@ typedef struct lane_stage {
     uint32_t fold; /* fold, conv: F */
     float *weights_own, *grad_own;
     uint32_t *places; /* (filters of layer): which of the text's filters, LANE_NO_PLACE: a zero */
+    /* Batchnorm: norm (4, channels) has the mean and 1 / the standard deviation that it normalises
+     * with, and, after lane_norm_sum, the means of dy and of dy times the normalised x. is_batch:
+     * these statistics are the mini-batch's. */
+    double *norm;
+    bool is_batch;
+    uint32_t normalised_by; /* conv, fc: the batchnorm directly after it; 0: none */
 } lane_stage;
 
 enum { LANE_MAX_STAGES = 4 * FDS__MAX_LAYERS };
@@ -62,7 +69,13 @@ struct fds_lane {
     uint32_t stage_count, lanes; /* lanes: of the group that the boundaries are laid out for */
     bool keeps_values;           /* backward leaves all values as they are */
     lane_stage stages[LANE_MAX_STAGES];
-    fds__boundary bounds[LANE_MAX_STAGES + 1]; /* stage i takes bounds[in] to bounds[i + 1] */
+    /* Stage i takes bounds[in] to bounds[i + 1], of the group at work. With batchnorm all groups of
+     * a mini-batch go through the stages side by side: groups (group_count, stage_count + 1). */
+    fds__boundary *bounds, *groups;
+    size_t group_count;
+    bool is_training; /* batchnorm takes the mini-batch's statistics */
+    float *more;      /* memory of all groups but the first */
+    size_t more_size; /* in floats */
     float *arena;
     size_t arena_size;   /* in floats */
     float *grad, *m, *v; /* (weights) */
@@ -78,6 +91,11 @@ fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fd
 static inline size_t lane_round_up(size_t n) {
     return (n + FDS__LANES - 1) / FDS__LANES * FDS__LANES;
 }
+/* Memory for the groups of a mini-batch, for networks with batchnorm. */
+fds_status lane_reserve_groups(fds_lane *lane, size_t batch, fds_error *err);
+static inline void lane_use_group(fds_lane *lane, size_t group) {
+    lane->bounds = lane->groups + group * (lane->stage_count + 1);
+}
 /* Strides for a number of lanes, and zeros around the input of convolutions. */
 void lane_lay_out(fds_lane *lane, uint32_t lanes);
 /* Zeroes all but the first rows x columns of every channel: borders and the ends of rows. */
@@ -86,7 +104,9 @@ void lane_clear_around(const fds__boundary *b, float *buffer, size_t rows, size_
 /* Forward for at most 16 inputs: the logits are in the last boundary's value, (classes, 16). */
 void fds__lane_forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                        uint32_t count, const float *weights);
-/* lane->grad becomes the gradient of a mini-batch's mean loss. Returns the sum of the losses. */
+/* lane->grad becomes the gradient of a mini-batch's mean loss, and has the mini-batch's statistics
+ * at the places of running ones. Returns the sum of the losses. With batchnorm, the members must
+ * have been reserved (fds__lane_reserve). */
 double fds__lane_backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                           size_t count, const float *weights);
 /* The gradients of one output of the network, for each input apart, after a forward of 16 inputs in
@@ -99,9 +119,13 @@ void fds__lane_backward_each(fds_lane *lane, uint32_t output, const float *weigh
 
 /* ---- layers.c ---- */
 
-/* Stage number i. Backward writes the gradient of the boundary that it reads. */
-void lane_layer_forward(fds_lane *lane, uint32_t i);
-void lane_layer_backward(fds_lane *lane, uint32_t i);
+/* Stage number i, of a group of count samples. Backward writes the gradient of the boundary that it reads. */
+void lane_layer_forward(fds_lane *lane, uint32_t i, const float *weights);
+void lane_layer_backward(fds_lane *lane, uint32_t i, const float *weights, uint32_t count);
+/* Batchnorm, before its forward and backward: the mean and deviation that it normalises with, and
+ * the gradients of its weights, of all count samples in the groups. */
+void lane_norm_measure(fds_lane *lane, uint32_t i, const float *weights, size_t count);
+void lane_norm_sum(fds_lane *lane, uint32_t i, size_t count);
 /* Fills places. */
 void lane_fold_plan(lane_stage *s);
 /* Filters and biases of the text's layer to those of the folded one, zeros in between. */

@@ -291,7 +291,7 @@ static json_t *json_names(char *const *names, size_t count) {
 fds_status fds_model_save(const fds_model *model, const char *path, fds_error *err) {
     const fds_net *net = model->net;
     fds_shape in = net->input;
-    fds__tensor tensors[2 * FDS__MAX_LAYERS];
+    fds__tensor tensors[FDS__MAX_TENSORS];
     for (uint32_t i = 0; i < net->tensor_count; i++) {
         const fds_tensor_info *t = &net->tensors[i];
         tensors[i] =

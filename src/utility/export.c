@@ -77,7 +77,7 @@ fds_status fds__export_samples(const char *dir, const fds_utility *utility, cons
 
 static fds_status write_network(const char *path, const fds_net *net, uint64_t seed,
                                 fds_error *err) {
-    fds__tensor tensors[2 * FDS__MAX_LAYERS];
+    fds__tensor tensors[FDS__MAX_TENSORS];
     const fds__meta meta[] = {{"format", "pt"}, {"fds.network", net->text}};
     OWNED float *weights = NULL;
     TRY(NEW(weights, net->weights, err));

@@ -102,7 +102,7 @@ static void retrain_free(void *self) {
 static fds_status set_worker(const retrain *r, scratch *d, size_t *memory, fds_error *err) {
     size_t samples = r->data->samples->count;
     TRY(fds_lane_create(r->net, &d->lane, err));
-    TRY(fds__lane_reserve(d->lane, samples, err));
+    TRY(fds__lane_reserve(d->lane, samples, r->train.batch, err));
     TRY(NEW(d->weights, r->net->weights, err));
     TRY(NEW(d->members, samples, err));
     *memory += sizeof *d + fds__lane_bytes(d->lane) + r->net->weights * sizeof *d->weights +

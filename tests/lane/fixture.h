@@ -110,6 +110,15 @@ typedef struct {
     fds_inputs *inputs;
 } subject;
 
+/* Batchnorm starts with ones and zeros, which would hide mistakes: moves them a little. */
+static inline void subject_stir(subject *t, size_t tensor, uint64_t seed) {
+    const fds_tensor_info info = fds_net_tensor(t->net, tensor);
+    fds_rng rng = fds_rng_make(seed, 1004, tensor, 0);
+    for (size_t i = info.offset; i < info.offset + info.count; i++)
+        if (t->w[i] == 0 || t->w[i] == 1)
+            t->w[i] += (float)(fds_rng_unit(&rng) - 0.5) / 2;
+}
+
 /* The network with initial weights, and no samples yet. */
 static inline subject subject_bare(const char *text, fds_shape shape, uint32_t classes,
                                    uint64_t seed) {
@@ -124,6 +133,8 @@ static inline subject subject_bare(const char *text, fds_shape shape, uint32_t c
     t.w = need(t.weights, sizeof *t.w);
     t.wd = need(t.weights, sizeof *t.wd);
     fds_net_init(t.net, seed, t.w);
+    for (size_t i = 0; i < fds_net_tensors(t.net); i++)
+        subject_stir(&t, i, seed);
     for (size_t i = 0; i < t.weights; i++)
         t.wd[i] = t.w[i];
     return t;
@@ -149,6 +160,7 @@ static inline subject subject_make(const char *text, fds_shape shape, uint32_t c
 /* The mean loss of the members as one mini-batch, and its gradient (weights). */
 static inline double lane_gradient(fds_lane *lane, const subject *t, const uint32_t *members,
                                    size_t count, float *gradient) {
+    expect_ok(fds__lane_reserve(lane, count, count, NULL), NULL);
     unsigned before = fds__tiny_flush();
     double sum = fds__lane_backprop(lane, t->inputs, members, count, t->w);
     fds__tiny_restore(before);

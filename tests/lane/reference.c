@@ -29,10 +29,10 @@ static int read_layer(const char *text, ref_layer *l) {
         const char *word;
         ref_kind kind;
         bool has_number;
-    } words[] = {{"relu", REF_RELU, false},      {"tanh", REF_TANH, false},
-                 {"gelu", REF_GELU, false},      {"globalpool", REF_GLOBALPOOL, false},
-                 {"residual(", REF_FORK, false}, {"maxpool", REF_MAXPOOL, true},
-                 {"avgpool", REF_AVGPOOL, true}};
+    } words[] = {{"relu", REF_RELU, false},           {"tanh", REF_TANH, false},
+                 {"gelu", REF_GELU, false},           {"globalpool", REF_GLOBALPOOL, false},
+                 {"batchnorm", REF_BATCHNORM, false}, {"residual(", REF_FORK, false},
+                 {"maxpool", REF_MAXPOOL, true},      {"avgpool", REF_AVGPOOL, true}};
     int used = 0, more = 0;
     if (sscanf(text, "conv:%zux%zu%n", &l->out_c, &l->kernel, &used) == 2) {
         l->kind = REF_CONV;
@@ -83,6 +83,12 @@ static void shape_layer(ref_net *net, ref_layer *l, size_t c, size_t h, size_t w
     l->bias = l->weight + l->out_c * fan_in;
     if (fan_in)
         net->weights = l->bias + l->out_c;
+    if (l->kind == REF_BATCHNORM) {
+        l->bias = l->weight + c;
+        net->weights += 2 * c;
+        l->mean = net->statistics; /* for now */
+        net->statistics += 2 * c;
+    }
     l->out = calloc(REF_MAX_BATCH * l->out_c * l->out_h * l->out_w, sizeof(double));
     l->d_out = calloc(REF_MAX_BATCH * l->out_c * l->out_h * l->out_w, sizeof(double));
 }
@@ -136,6 +142,9 @@ ref_net *ref_create(const char *text, size_t channels, size_t height, size_t wid
             break;
     }
     net->classes = channels;
+    for (size_t n = 0; n < net->layers; n++)
+        net->layer[n].mean += net->weights;
+    net->weights += net->statistics;
     return net;
 }
 
@@ -304,8 +313,8 @@ static size_t other_of(const ref_net *net, size_t join) {
     return net->layer[join - 1].kind == REF_SKIP ? join - 2 : net->layer[join].fork - 1;
 }
 
-static const double *values_of(const ref_net *net, size_t n, const double *x, size_t b) {
-    return n == SIZE_MAX ? x + b * net->input : layer_of(net, n, b).out;
+static double *values_of(const ref_net *net, size_t n, const double *x, size_t b) {
+    return n == SIZE_MAX ? (double *)x + b * net->input : layer_of(net, n, b).out;
 }
 
 static void forward_one(ref_net *net, size_t n, const double *weights, const double *x, size_t b) {
@@ -333,6 +342,8 @@ static void forward_one(ref_net *net, size_t n, const double *weights, const dou
     case REF_TANH:
     case REF_GELU:
         activate(&l, in, NULL);
+        break;
+    case REF_BATCHNORM: /* not one by one */
         break;
     case REF_FORK:
     case REF_JOIN:
@@ -368,15 +379,85 @@ static void backward_one(const ref_net *net, size_t n, const double *weights, co
         layer_of(net, other, b).d_out[i] += l.d_out[i];
 }
 
+/* The mean and variance that channel c of a batchnorm normalises with, and how many numbers there
+ * are. One alone has no variance: the running statistics serve. */
+static size_t norm_of(const ref_net *net, size_t n, const double *weights, const double *x,
+                      size_t count, size_t c, double *mean, double *variance) {
+    const ref_layer *l = &net->layer[n];
+    const size_t map = l->in_h * l->in_w, all = count * map;
+    *mean = weights[l->mean + c];
+    *variance = weights[l->mean + l->in_c + c];
+    if (!net->is_training || all == 1)
+        return 0;
+    *mean = *variance = 0;
+    for (size_t i = 0; i < all; i++)
+        *mean += values_of(net, n - 1, x, i / map)[c * map + i % map] / (double)all;
+    for (size_t i = 0; i < all; i++)
+        *variance +=
+            pow(values_of(net, n - 1, x, i / map)[c * map + i % map] - *mean, 2) / (double)all;
+    return all;
+}
+
+static void norm_forward(const ref_net *net, size_t n, const double *weights, const double *x,
+                         size_t count) {
+    const ref_layer *l = &net->layer[n];
+    const size_t map = l->in_h * l->in_w;
+    for (size_t c = 0; c < l->in_c; c++) {
+        double mean, variance;
+        norm_of(net, n, weights, x, count, c, &mean, &variance);
+        for (size_t i = 0; i < count * map; i++) {
+            double value = values_of(net, n - 1, x, i / map)[c * map + i % map];
+            layer_of(net, n, i / map).out[c * map + i % map] =
+                (value - mean) / sqrt(variance + 1e-5) * weights[l->weight + c] +
+                weights[l->bias + c];
+        }
+    }
+}
+
+static void norm_backward(const ref_net *net, size_t n, const double *weights, const double *x,
+                          size_t count, double scale, double *gradient) {
+    const ref_layer *l = &net->layer[n];
+    const size_t map = l->in_h * l->in_w;
+    for (size_t c = 0; c < l->in_c; c++) {
+        double mean, variance, sum = 0, product = 0;
+        size_t all = norm_of(net, n, weights, x, count, c, &mean, &variance);
+        const double deviation = sqrt(variance + 1e-5);
+        for (size_t i = 0; i < count * map; i++) {
+            double d = layer_of(net, n, i / map).d_out[c * map + i % map];
+            sum += d;
+            product +=
+                d * (values_of(net, n - 1, x, i / map)[c * map + i % map] - mean) / deviation;
+        }
+        gradient[l->bias + c] += scale * sum;
+        gradient[l->weight + c] += scale * product;
+        if (net->is_training) {
+            gradient[l->mean + c] = mean;
+            gradient[l->mean + l->in_c + c] =
+                all ? variance * (double)all / (double)(all - 1) : variance;
+        }
+        for (size_t i = 0; n && i < count * map; i++) {
+            size_t at = c * map + i % map;
+            double d = layer_of(net, n, i / map).d_out[at];
+            if (all)
+                d -= (sum + product * (layer_of(net, n - 1, i / map).out[at] - mean) / deviation) /
+                     (double)all;
+            layer_of(net, n - 1, i / map).d_out[at] += d * weights[l->weight + c] / deviation;
+        }
+    }
+}
+
 static void forward(ref_net *net, const double *weights, const double *x, size_t count) {
     net->kink = INFINITY;
-    for (size_t n = 0; n < net->layers; n++)
+    for (size_t n = 0; n < net->layers; n++) {
+        if (net->layer[n].kind == REF_BATCHNORM)
+            norm_forward(net, n, weights, x, count);
         for (size_t b = 0; b < count; b++)
             forward_one(net, n, weights, x, b);
+    }
 }
 
 /* The sum of the losses, and its gradient by the outputs. */
-static double losses(ref_net *net, const size_t *labels, size_t count) {
+static double losses(ref_net *net, const uint16_t *labels, size_t count) {
     double all = 0;
     for (size_t b = 0; b < count; b++) {
         const ref_layer l = layer_of(net, net->layers - 1, b);
@@ -398,21 +479,39 @@ static void backward(ref_net *net, const double *weights, const double *x, size_
         const ref_layer *l = &net->layer[n];
         memset(l->d_out, 0, count * l->out_c * l->out_h * l->out_w * sizeof(double));
     }
-    for (size_t n = net->layers; n-- > 0;)
+    for (size_t n = net->layers; n-- > 0;) {
+        if (net->layer[n].kind == REF_BATCHNORM)
+            norm_backward(net, n, weights, x, count, scale, gradient);
         for (size_t b = 0; b < count; b++)
             backward_one(net, n, weights, x, b, scale, gradient);
+    }
 }
 
 const double *ref_forward(ref_net *net, const double *weights, const double *x) {
+    net->is_training = false;
     forward(net, weights, x, 1);
     return net->layer[net->layers - 1].out;
 }
 
 double ref_loss(ref_net *net, const double *weights, const double *x, size_t label, double scale,
                 double *gradient) {
+    net->is_training = false;
     forward(net, weights, x, 1);
-    const double loss = losses(net, &label, 1);
+    const uint16_t only = (uint16_t)label;
+    const double loss = losses(net, &only, 1);
     if (gradient)
         backward(net, weights, x, 1, scale, gradient);
     return loss;
+}
+
+double ref_batch(ref_net *net, const double *weights, const double *x, const uint16_t *labels,
+                 size_t count, double *gradient) {
+    net->is_training = true;
+    forward(net, weights, x, count);
+    const double loss = losses(net, labels, count);
+    if (gradient) {
+        memset(gradient, 0, net->weights * sizeof *gradient);
+        backward(net, weights, x, count, 1 / (double)count, gradient);
+    }
+    return loss / (double)count;
 }

@@ -4,6 +4,7 @@
 #ifndef FDS_TEST_REFERENCE_H
 #define FDS_TEST_REFERENCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ typedef enum {
     REF_GLOBALPOOL,
     REF_TANH,
     REF_GELU,
+    REF_BATCHNORM,
     REF_FORK, /* the begin of a residual block */
     REF_SKIP, /* a projection: conv or fc of the block's input */
     REF_JOIN  /* its end */
@@ -28,6 +30,7 @@ typedef struct {
     size_t kernel, padding, stride;
     size_t in_c, in_h, in_w, out_c, out_h, out_w;
     size_t weight, bias; /* offsets within the weights */
+    size_t mean;         /* batchnorm: of the running means, the running variances behind them */
     size_t fork;         /* skip, join: the layer that begins the block */
     double *out;         /* (REF_MAX_BATCH, out_c, out_h, out_w) of the last samples */
     double *d_out;       /* gradient of the loss by it */
@@ -35,6 +38,8 @@ typedef struct {
 
 typedef struct {
     size_t input, classes, weights, layers;
+    size_t statistics; /* of the weights, the last ones: not trained */
+    bool is_training;  /* of the last samples */
     ref_layer layer[REF_MAX_LAYERS];
     /* of the last samples: how near they came to a point where the loss has no derivative, that is
      * a relu's input to 0 or the two greatest values of a pooling window to each other (exact
@@ -52,5 +57,9 @@ const double *ref_forward(ref_net *net, const double *weights, const double *x);
  * derivative of the loss to it. */
 double ref_loss(ref_net *net, const double *weights, const double *x, size_t label, double scale,
                 double *gradient);
+/* The mean loss of count samples as a mini-batch in training. With a gradient (weights): it becomes
+ * that of the mean loss, and has the mini-batch's statistics in the places of running ones. */
+double ref_batch(ref_net *net, const double *weights, const double *x, const uint16_t *labels,
+                 size_t count, double *gradient);
 
 #endif

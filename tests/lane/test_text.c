@@ -177,9 +177,9 @@ static void every_mistake_is_answered_with_its_place(void **state) {
         {"residual(relu;tanh),fc:10", 14},
         {"relu),fc:10", 5},
         {"residual(relu)relu,fc:10", 15},
-        {"residual(relu,residual(relu)),fc:10", 15},     /* one in another */
-        {"fc:3,residual(fc:10)", 15},                    /* does not end in fc */
-        {"relu,residual(fc:4),fc:10", 15},               /* flattens within the block */
+        {"residual(relu,residual(relu)),fc:10", 15}, /* one in another */
+        {"fc:3,residual(fc:10)", 15},                /* does not end in fc */
+        {"relu,residual(fc:4),fc:10", 15},           /* flattens within the block */
         {"relu,residual(conv:2x12),fc:10", 6},       /* 28 x 28 to 17 x 17: no stride */
         {"avgpool:0,fc:10", 9},
         {"avgpool:29,fc:10", 1},

@@ -60,7 +60,7 @@ static void write_order(const char *folder, const fds_inputs *inputs, const uint
 
 static void write_init(const char *folder, const fds_net *net, const float *weights) {
     char path[FDS__PATH_MAX];
-    fds__tensor tensors[2 * FDS__MAX_LAYERS];
+    fds__tensor tensors[FDS__MAX_TENSORS];
     fds_error err = {0};
     for (size_t i = 0; i < fds_net_tensors(net); i++) {
         fds_tensor_info t = fds_net_tensor(net, i);
