@@ -28,7 +28,7 @@ typedef struct fds_train_params {
                       * fallen by more than min_delta below its best for patience epochs */
     float loss_bound, min_delta;
     uint32_t patience;
-    uint64_t seed; /* initial weights and order of mini-batches */
+    uint64_t seed; /* initial weights, order of mini-batches, dropout */
 } fds_train_params;
 
 /* Adam, lr 1e-3, batch 16, 10 epochs; for converge: bound 0.01, delta 1e-4, patience 10. */
@@ -61,6 +61,8 @@ FDS_API fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index,
  *   globalpool        the mean over the whole image, by channel
  *   batchnorm         normalises each channel: by the mini-batch in training, by running statistics,
  *                     which are among the weights, in evaluation
+ *   dropout:P         in training 0 with probability P, else x / (1 - P); a function of (seed, epoch,
+ *                     id of the sample, layer, unit)
  *   residual(LAYERS)  x plus the output of the layers; where they change the shape, x is projected
  *                     by a 1 x 1 convolution (after fc: by a fully connected layer)
  *   fc:O              fully connected with bias; the first one flattens its input; O may be "classes"

@@ -171,6 +171,8 @@ static void forward(fds_lane *lane, const fds_inputs *inputs, const uint32_t *me
         lane_use_group(lane, g);
         lane_lay_out(lane, lanes);
         gather(lane, inputs, members + g * FDS__LANES, size);
+        if (lane->is_training && !lane->net->is_plain)
+            lane_drop_draw(lane, inputs, members + g * FDS__LANES, size);
     }
     for (uint32_t i = 0; i < lane->stage_count;
          i += lane->stages[i].kind == LANE_STAGE_CONV ? 2 : 1) {

@@ -30,6 +30,7 @@ typedef enum fds__layer_kind {
     FDS__LAYER_TANH,
     FDS__LAYER_GELU,
     FDS__LAYER_BATCHNORM,
+    FDS__LAYER_DROPOUT,
     FDS__LAYER_FORK, /* begin and end of a residual block; before the end may come the projection */
     FDS__LAYER_JOIN
 } fds__layer_kind;
@@ -40,6 +41,7 @@ typedef struct fds__layer {
     uint32_t kernel, padding, stride; /* conv; pools: kernel */
     size_t weight, bias;              /* conv, fc, batchnorm: offsets into the weights, in floats */
     size_t mean, variance;            /* batchnorm: the same, of the running statistics */
+    uint32_t rate;                    /* dropout: in thousandths */
     bool is_skip;                     /* conv, fc: projects the input of the block */
 } fds__layer;
 

@@ -43,6 +43,11 @@ static void add(const float *a, const float *b, float *y, size_t count) {
         y[i] = a[i] + b[i];
 }
 
+static void multiply(const float *a, const float *b, float *y, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        y[i] = a[i] * b[i];
+}
+
 /* ---- average pooling ---- */
 
 static void average(const float *x, size_t row, uint32_t height, uint32_t width, float *y) {
@@ -100,6 +105,7 @@ const lane_layer_kernels FDS__ISA_TABLE(lane_layer_kernels) = {
     .gelu_forward = gelu_forward,
     .gelu_backward = gelu_backward,
     .add = add,
+    .multiply = multiply,
     .average = average,
     .sum = sum,
     .sum_squares = sum_squares,

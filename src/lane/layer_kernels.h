@@ -14,6 +14,7 @@ typedef struct lane_layer_kernels {
     void (*gelu_forward)(const float *x, float *y, size_t count);
     void (*gelu_backward)(const float *x, const float *dy, float *dx, size_t count);
     void (*add)(const float *a, const float *b, float *y, size_t count); /* y may be a or b */
+    void (*multiply)(const float *a, const float *b, float *y, size_t count);
     /* y[16] = the mean over a window of vectors; rows of x are row floats apart */
     void (*average)(const float *x, size_t row, uint32_t height, uint32_t width, float *y);
     /* Batchnorm. sums[l] += each lane's sum over vectors of x, of (x - mean)^2, and of dy and

@@ -272,6 +272,42 @@ static void norm_backward(const fds_lane *lane, const lane_stage *s, const fds__
     }
 }
 
+/* ---- dropout ---- */
+
+/* A unit of a sample is dropped by a number that is a function of (seed, epoch, dropout layer,
+ * sample, unit): neither the mini-batch nor the coalition matters. Lanes without a sample are 0. */
+void lane_drop_draw(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                    uint32_t count) {
+    uint32_t number = 0;
+    for (uint32_t i = 0; i < lane->stage_count; i++) {
+        const lane_stage *s = &lane->stages[i];
+        if (s->kind != LANE_STAGE_DROP)
+            continue;
+        const size_t units = fds__shape_size(s->out);
+        const double rate = s->layer->rate / 1000.0;
+        const float scale = (float)(1.0 / (1.0 - rate));
+        float *mask = lane->bounds[i + 1].mask;
+        memset(mask, 0, units * FDS__LANES * sizeof *mask);
+        for (uint32_t l = 0; l < count; l++) {
+            fds_rng rng =
+                fds_rng_make(lane->seed, FDS__PURPOSE_DROPOUT, 256 * (uint64_t)lane->epoch + number,
+                             inputs->ids[members[l]]);
+            for (size_t u = 0; u < units; u++)
+                mask[u * FDS__LANES + l] = fds_rng_unit(&rng) < rate ? 0.0f : scale;
+        }
+        number++;
+    }
+}
+
+/* Value forward, gradient backward: both are multiplied with the mask. */
+static void drop(const fds_lane *lane, const fds__boundary *a, float *from, const fds__boundary *b,
+                 float *to, const float *mask) {
+    const size_t row = (size_t)a->shape.width * FDS__LANES;
+    for (uint32_t n = 0; n < a->shape.channels * a->shape.height; n++)
+        lane->layer_kernels->multiply(row_number(a, from, n), mask + n * row, row_number(b, to, n),
+                                      row);
+}
+
 /* ---- residual blocks ---- */
 
 /* out = a, or a + b: all of one shape, each with its own layout. */
@@ -304,6 +340,12 @@ void lane_layer_forward(fds_lane *lane, uint32_t i, const float *weights) {
     case LANE_STAGE_NORM:
         norm_forward(lane, s, in, out, weights);
         break;
+    case LANE_STAGE_DROP:
+        if (lane->is_training)
+            drop(lane, in, in->value, out, out->value, out->mask);
+        else
+            copy_rows(in, in->value, out, out->value);
+        break;
     case LANE_STAGE_FORK:
         copy_rows(in, in->value, out, out->value);
         break;
@@ -328,6 +370,12 @@ void lane_layer_backward(fds_lane *lane, uint32_t i, const float *weights, uint3
         break;
     case LANE_STAGE_NORM:
         norm_backward(lane, s, in, out, weights, count);
+        break;
+    case LANE_STAGE_DROP:
+        if (lane->is_training)
+            drop(lane, out, out->grad, in, in->grad, out->mask);
+        else
+            copy_rows(out, out->grad, in, in->grad);
         break;
     case LANE_STAGE_FORK:
         add_rows(lane, out, out->grad, other, other->grad, in, in->grad);

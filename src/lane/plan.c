@@ -121,7 +121,7 @@ static void plan_stages(fds_lane *lane) {
         [FDS__LAYER_TANH] = LANE_STAGE_TANH,       [FDS__LAYER_GELU] = LANE_STAGE_GELU,
         [FDS__LAYER_FORK] = LANE_STAGE_FORK,       [FDS__LAYER_JOIN] = LANE_STAGE_JOIN,
         [FDS__LAYER_RELU] = LANE_STAGE_MAP,        [FDS__LAYER_MAXPOOL] = LANE_STAGE_MAP,
-        [FDS__LAYER_BATCHNORM] = LANE_STAGE_NORM,
+        [FDS__LAYER_BATCHNORM] = LANE_STAGE_NORM,  [FDS__LAYER_DROPOUT] = LANE_STAGE_DROP,
     };
     const fds_net *net = lane->net;
     bool weights_before = false;
@@ -244,11 +244,17 @@ static size_t own_size(const lane_stage *s) {
     return s->unfolded ? lane_round_up(s->folded.bias + s->folded.out.channels) : 0;
 }
 
-/* Floats of a group's values and gradients. */
+/* Floats of the mask that dropout writes beside boundary i. */
+static size_t mask_size(const fds_lane *lane, uint32_t i) {
+    const bool is_drop = i && lane->stages[i - 1].kind == LANE_STAGE_DROP;
+    return is_drop ? fds__shape_size(lane->bounds[i].shape) * FDS__LANES : 0;
+}
+
+/* Floats of a group's values, gradients and masks. */
 static size_t values_size(const fds_lane *lane) {
     size_t size = 0;
     for (uint32_t i = 0; i <= lane->stage_count; i++)
-        size += bound_size(&lane->bounds[i]) * (has_own_grad(lane, i) ? 2 : 1);
+        size += bound_size(&lane->bounds[i]) * (has_own_grad(lane, i) ? 2 : 1) + mask_size(lane, i);
     return size;
 }
 
@@ -260,6 +266,8 @@ static void place_values(const fds_lane *lane, fds__boundary *bounds, float *at)
             bounds[i].grad = at;
             at += bound_size(&bounds[i]);
         }
+        bounds[i].mask = at;
+        at += mask_size(lane, i);
     }
 }
 

@@ -5,7 +5,7 @@
  *     network = preset | layer *("," layer)
  *     layer   = "conv:" O "x" K ["p" P] ["s" S] | "fc:" (O | "classes")
  *             | "maxpool" [":" K] | "avgpool" [":" K] | "globalpool" | "relu" | "tanh" | "gelu"
- *             | "batchnorm"
+ *             | "batchnorm" | "dropout:0" ["." up to three digits]
  *             | "residual(" layer *("," layer) ")"
  *
  * Blanks around layers are allowed. A message gives the position of a mistake, counted from 1.
@@ -80,17 +80,12 @@ static fds_status number(reader *r, uint32_t least, uint32_t most, const char *w
 
 /* The names of the kinds, as they are written. */
 static const char *const names[] = {
-    [FDS__LAYER_CONV] = "conv",
-    [FDS__LAYER_RELU] = "relu",
-    [FDS__LAYER_MAXPOOL] = "maxpool",
-    [FDS__LAYER_FC] = "fc",
-    [FDS__LAYER_AVGPOOL] = "avgpool",
-    [FDS__LAYER_GLOBALPOOL] = "globalpool",
-    [FDS__LAYER_TANH] = "tanh",
-    [FDS__LAYER_GELU] = "gelu",
-    [FDS__LAYER_BATCHNORM] = "batchnorm",
-    [FDS__LAYER_FORK] = "residual(",
-    [FDS__LAYER_JOIN] = ")",
+    [FDS__LAYER_CONV] = "conv",           [FDS__LAYER_RELU] = "relu",
+    [FDS__LAYER_MAXPOOL] = "maxpool",     [FDS__LAYER_FC] = "fc",
+    [FDS__LAYER_AVGPOOL] = "avgpool",     [FDS__LAYER_GLOBALPOOL] = "globalpool",
+    [FDS__LAYER_TANH] = "tanh",           [FDS__LAYER_GELU] = "gelu",
+    [FDS__LAYER_BATCHNORM] = "batchnorm", [FDS__LAYER_DROPOUT] = "dropout",
+    [FDS__LAYER_FORK] = "residual(",      [FDS__LAYER_JOIN] = ")",
 };
 
 static fds_status read_conv(reader *r, const char *start, fds__layer *layer) {
@@ -105,6 +100,24 @@ static fds_status read_conv(reader *r, const char *start, fds__layer *layer) {
         TRY(number(r, 1, 255, "the stride", &layer->stride));
     if (layer->padding >= layer->kernel)
         return mistake(r, start, "the padding must be smaller than the filter");
+    return FDS_OK;
+}
+
+/* A decimal number below 1, with at most three digits after the point. */
+static fds_status read_rate(reader *r, fds__layer *layer) {
+    const char *start = r->at;
+    uint32_t place = 1000;
+    bool is_right = take(r, "0");
+    if (is_right && take(r, ".")) {
+        is_right = *r->at >= '0' && *r->at <= '9';
+        for (; *r->at >= '0' && *r->at <= '9'; r->at++) {
+            is_right &= place > 1;
+            layer->rate += (place /= 10) * (uint32_t)(*r->at - '0');
+        }
+    }
+    if (!is_right)
+        return mistake(r, start,
+                       "expected the share to drop, from 0 to 0.999 with at most three decimals");
     return FDS_OK;
 }
 
@@ -126,6 +139,10 @@ static fds_status read_rest(reader *r, const char *start, fds__layer *layer) {
     case FDS__LAYER_AVGPOOL:
         layer->kernel = 2;
         return has_rest ? number(r, 1, 255, "the window's size", &layer->kernel) : FDS_OK;
+    case FDS__LAYER_DROPOUT:
+        if (!has_rest)
+            return mistake(r, start, "expected the share to drop, as in dropout:0.5");
+        return read_rate(r, layer);
     default:
         return has_rest ? mistake(r, r->at - 1, "%s takes no number", names[layer->kind]) : FDS_OK;
     }
@@ -138,11 +155,11 @@ static fds_status read_layer(reader *r, fds__layer *layer) {
     while (kind < FDS__LAYER_FORK && !take(r, names[kind]))
         kind++;
     if (kind == FDS__LAYER_FORK)
-        return mistake(
-            r, start,
-            "expected a layer (conv:6x5p2s1, maxpool, avgpool, globalpool, relu, tanh, "
-            "gelu, batchnorm, residual(...), fc:120) or a preset (logistic, mlp, lenet5, cnn) "
-            "alone");
+        return mistake(r, start,
+                       "expected a layer (conv:6x5p2s1, maxpool, avgpool, globalpool, relu, tanh, "
+                       "gelu, batchnorm, dropout:0.5, residual(...), fc:120) or a preset "
+                       "(logistic, mlp, lenet5, cnn) "
+                       "alone");
     *layer = (fds__layer){.kind = (fds__layer_kind)kind};
     return read_rest(r, start, layer);
 }
@@ -178,6 +195,7 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
     case FDS__LAYER_TANH:
     case FDS__LAYER_GELU:
     case FDS__LAYER_BATCHNORM:
+    case FDS__LAYER_DROPOUT:
     case FDS__LAYER_FORK:
     case FDS__LAYER_JOIN:
         layer->out = in;
@@ -372,6 +390,8 @@ static fds_status write_text(fds_net *net, fds_error *err) {
             fds__text_print(&text, ":%ux%u", l->out.channels, l->kernel);
         if (l->kind == FDS__LAYER_FC)
             fds__text_print(&text, ":%u", l->out.channels);
+        if (l->kind == FDS__LAYER_DROPOUT)
+            fds__text_print(&text, ":%g", l->rate / 1000.0);
         if (l->padding)
             fds__text_print(&text, "p%u", l->padding);
         if (l->stride > 1)

@@ -199,10 +199,12 @@ static fds_status run_epochs(fds_lane *lane, const fds_inputs *inputs, const uin
     stopper stop = {.best = INFINITY};
     uint64_t t = 0;
     double start_s = fds__now_s();
+    lane->seed = p->seed;
     memset(lane->m, 0, lane->net->weights * sizeof(float));
     memset(lane->v, 0, lane->net->weights * sizeof(float));
     for (uint32_t epoch = 0; epoch < p->epochs && !report->converged; epoch++) {
         put_in_order(inputs, members, count, p->seed, epoch, scratch, order);
+        lane->epoch = epoch;
         double sum = 0;
         for (size_t first = 0; first < count; first += p->batch) {
             size_t batch = MIN(count - first, (size_t)p->batch);

@@ -15,6 +15,7 @@ typedef struct fds__boundary {
     bool wide;                         /* 16 lanes for every group: fully connected layers */
     size_t column, row, plane, origin; /* strides in floats; origin: of the first pixel within */
     float *value, *grad;
+    float *mask; /* after dropout: (channels, height, width, 16), what it multiplies with */
 } fds__boundary;
 
 typedef enum lane_stage_kind {
@@ -26,6 +27,7 @@ typedef enum lane_stage_kind {
     LANE_STAGE_TANH,
     LANE_STAGE_GELU,
     LANE_STAGE_NORM, /* batchnorm */
+    LANE_STAGE_DROP,
     LANE_STAGE_FORK, /* the begin of a residual block: a copy */
     LANE_STAGE_JOIN, /* its end: a sum */
 } lane_stage_kind;
@@ -73,7 +75,9 @@ struct fds_lane {
      * a mini-batch go through the stages side by side: groups (group_count, stage_count + 1). */
     fds__boundary *bounds, *groups;
     size_t group_count;
-    bool is_training; /* batchnorm takes the mini-batch's statistics */
+    bool is_training; /* batchnorm takes the mini-batch's statistics, dropout drops */
+    uint64_t seed;    /* of dropout, with the epoch */
+    uint32_t epoch;
     float *more;      /* memory of all groups but the first */
     size_t more_size; /* in floats */
     float *arena;
@@ -122,6 +126,9 @@ void fds__lane_backward_each(fds_lane *lane, uint32_t output, const float *weigh
 /* Stage number i, of a group of count samples. Backward writes the gradient of the boundary that it reads. */
 void lane_layer_forward(fds_lane *lane, uint32_t i, const float *weights);
 void lane_layer_backward(fds_lane *lane, uint32_t i, const float *weights, uint32_t count);
+/* Draws the masks of the group at work, for count members in training. */
+void lane_drop_draw(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                    uint32_t count);
 /* Batchnorm, before its forward and backward: the mean and deviation that it normalises with, and
  * the gradients of its weights, of all count samples in the groups. */
 void lane_norm_measure(fds_lane *lane, uint32_t i, const float *weights, size_t count);

@@ -4,6 +4,8 @@
  * values in row-major order, relu's derivative at 0 is 0. */
 #include "reference.h"
 
+#include <fds/engine.h>
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -47,6 +49,10 @@ static int read_layer(const char *text, ref_layer *l) {
         l->kind = REF_FC;
         return used;
     }
+    if (sscanf(text, "dropout:%lf%n", &l->rate, &used) == 1) {
+        l->kind = REF_DROPOUT;
+        return used;
+    }
     for (size_t i = 0; i < sizeof words / sizeof *words && !used; i++) {
         l->kind = words[i].kind;
         l->kernel = 2;
@@ -79,6 +85,8 @@ static void shape_layer(ref_net *net, ref_layer *l, size_t c, size_t h, size_t w
     default:
         l->out_c = c, l->out_h = h, l->out_w = w;
     }
+    for (const ref_layer *other = net->layer; other < l; other++)
+        l->drop += l->kind == REF_DROPOUT && other->kind == REF_DROPOUT;
     l->weight = net->weights;
     l->bias = l->weight + l->out_c * fan_in;
     if (fan_in)
@@ -293,6 +301,18 @@ static void activate(const ref_layer *l, const double *x, double *d_x) {
             l->out[i] = activation(l->kind, x[i]);
 }
 
+/* What dropout multiplies the units of sample b with: 0, or 1 / (1 - rate). */
+static void drop(const ref_net *net, const ref_layer *l, size_t b, const double *from, double *to,
+                 bool adds) {
+    fds_rng rng = fds_rng_make(net->seed, 14, 256 * (uint64_t)net->epoch + l->drop,
+                               net->ids ? net->ids[b] : b);
+    for (size_t i = 0; i < l->in_c * l->in_h * l->in_w; i++) {
+        bool is_dropped = net->is_training && fds_rng_unit(&rng) < l->rate;
+        double factor = is_dropped ? 0 : net->is_training ? 1 / (1 - l->rate) : 1;
+        to[i] = (adds ? to[i] : 0) + factor * from[i];
+    }
+}
+
 /* ---- the network ---- */
 
 /* The layer as sample number b sees it. */
@@ -345,6 +365,9 @@ static void forward_one(ref_net *net, size_t n, const double *weights, const dou
         break;
     case REF_BATCHNORM: /* not one by one */
         break;
+    case REF_DROPOUT:
+        drop(net, &l, b, in, l.out, false);
+        break;
     case REF_FORK:
     case REF_JOIN:
         for (size_t i = 0; i < size; i++)
@@ -372,6 +395,8 @@ static void backward_one(const ref_net *net, size_t n, const double *weights, co
         average(&l, in, d_in);
     else if ((l.kind == REF_TANH || l.kind == REF_GELU) && d_in)
         activate(&l, in, d_in);
+    else if (l.kind == REF_DROPOUT && d_in)
+        drop(net, &l, b, l.d_out, d_in, true);
     for (size_t i = 0; d_in && (l.kind == REF_FORK || l.kind == REF_JOIN) && i < size; i++)
         d_in[i] += l.d_out[i];
     const size_t other = l.kind == REF_JOIN ? other_of(net, n) : SIZE_MAX;
@@ -505,7 +530,8 @@ double ref_loss(ref_net *net, const double *weights, const double *x, size_t lab
 }
 
 double ref_batch(ref_net *net, const double *weights, const double *x, const uint16_t *labels,
-                 size_t count, double *gradient) {
+                 const uint32_t *ids, size_t count, double *gradient) {
+    net->ids = ids;
     net->is_training = true;
     forward(net, weights, x, count);
     const double loss = losses(net, labels, count);

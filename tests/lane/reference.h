@@ -20,6 +20,7 @@ typedef enum {
     REF_TANH,
     REF_GELU,
     REF_BATCHNORM,
+    REF_DROPOUT,
     REF_FORK, /* the begin of a residual block */
     REF_SKIP, /* a projection: conv or fc of the block's input */
     REF_JOIN  /* its end */
@@ -31,6 +32,8 @@ typedef struct {
     size_t in_c, in_h, in_w, out_c, out_h, out_w;
     size_t weight, bias; /* offsets within the weights */
     size_t mean;         /* batchnorm: of the running means, the running variances behind them */
+    double rate;         /* dropout */
+    size_t drop;         /* dropout: its number among the layers of this kind */
     size_t fork;         /* skip, join: the layer that begins the block */
     double *out;         /* (REF_MAX_BATCH, out_c, out_h, out_w) of the last samples */
     double *d_out;       /* gradient of the loss by it */
@@ -40,6 +43,9 @@ typedef struct {
     size_t input, classes, weights, layers;
     size_t statistics; /* of the weights, the last ones: not trained */
     bool is_training;  /* of the last samples */
+    uint64_t seed;     /* of dropout, set by the caller */
+    uint32_t epoch;
+    const uint32_t *ids; /* of the last samples; NULL: 0, 1, ... */
     ref_layer layer[REF_MAX_LAYERS];
     /* of the last samples: how near they came to a point where the loss has no derivative, that is
      * a relu's input to 0 or the two greatest values of a pooling window to each other (exact
@@ -60,6 +66,6 @@ double ref_loss(ref_net *net, const double *weights, const double *x, size_t lab
 /* The mean loss of count samples as a mini-batch in training. With a gradient (weights): it becomes
  * that of the mean loss, and has the mini-batch's statistics in the places of running ones. */
 double ref_batch(ref_net *net, const double *weights, const double *x, const uint16_t *labels,
-                 size_t count, double *gradient);
+                 const uint32_t *ids, size_t count, double *gradient);
 
 #endif

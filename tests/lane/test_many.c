@@ -68,6 +68,7 @@ static void answers_have_the_bits_of_the_lane_engine(void **state) {
         {"conv:5x3p1,tanh,avgpool,conv:7x2,gelu,globalpool,fc:classes", {2, 9, 10}},
         {"residual(conv:6x3p1s2,gelu,conv:6x3p1),relu,residual(relu),fc:classes", {2, 9, 8}},
         {"conv:4x3p1,batchnorm,relu,residual(conv:6x3p1s2,batchnorm),fc:classes", {2, 9, 9}},
+        {"dropout:0.5,fc:12,tanh,dropout:0.25,fc:classes", {4, 3, 1}},
         {"conv:4x4p3,maxpool:2,fc:33,relu,fc:classes", {1, 8, 17}},
     };
     for (size_t k = IS_SLOW_BUILD ? 1 : 0; k < COUNT(nets); k++) {

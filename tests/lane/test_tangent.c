@@ -19,6 +19,7 @@ static const struct {
     {"residual(conv:3x3p1s2,relu,conv:3x3p1),relu,fc:5,residual(relu,fc:4),fc:classes",
      {2, 6, 7},
      3},
+    {"conv:3x3,tanh,dropout:0.5,fc:classes", {1, 5, 4}, 2},
     {"conv:3x3p1s2,relu,conv:4x1s2,fc:classes", {2, 7, 10}, 3},
 };
 

@@ -60,6 +60,8 @@ static void the_grammar_is_taken(void **state) {
                 "residual(conv:3x3p1s2,relu),fc:2", 57 + 9 + 38); /* 9: the projection */
     expect_text("fc:5,residual(relu,fc:4),fc:2", (fds_shape){3, 1, 1}, 2,
                 "fc:5,residual(relu,fc:4),fc:2", 20 + 24 + 24 + 10);
+    expect_text("dropout:0.50,fc:5,dropout:0.125 ,batchnorm, dropout:0,fc:2", (fds_shape){3, 1, 1},
+                2, "dropout:0.5,fc:5,dropout:0.125,batchnorm,dropout:0,fc:2", 20 + 20 + 12);
     expect_text("fc:5,relu,fc:classes", (fds_shape){7, 1, 1}, 3, "fc:5,relu,fc:3", 40 + 18);
 }
 
@@ -168,6 +170,14 @@ static void every_mistake_is_answered_with_its_place(void **state) {
         {"maxpool:0,fc:10", 9},
         {"maxpool:x,fc:10", 9},
         {"maxpool2,fc:10", 8},
+        {"dropout,fc:10", 1},
+        {"dropout:,fc:10", 9},
+        {"dropout:1,fc:10", 9},
+        {"dropout:.5,fc:10", 9},
+        {"dropout:0.,fc:10", 9},
+        {"dropout:0.1234,fc:10", 9},
+        {"dropout:0.5x,fc:10", 12},
+        {"batchnorm:2,fc:10", 10},
         {"residual,fc:10", 1},
         {"residual(),fc:10", 10},
         {"residual(,relu),fc:10", 10},
@@ -317,14 +327,14 @@ static void check_any(const char *text, fds_shape shape, size_t *taken) {
 static void garbage_is_answered_with_a_status(void **state) {
     (void)state;
     static const char *const words[] = {
-        "conv:",      "relu",      "maxpool", "avgpool",
-        "globalpool", "tanh",      "gelu",    "s2",
-        "fc:",        "classes",   "x",       "p",
-        ":",          ",",         ",",       " ",
-        "1",          "2",         "5",       "0",
-        "10",         "residual(", ")",       "residual(relu,conv:3x3p1s2)",
-        "4294967295", "lenet5",    "fc:10",   "conv:3x3p1",
-        "\xff",       "%s%n"};
+        "conv:",      "relu",        "maxpool",    "avgpool",
+        "globalpool", "tanh",        "gelu",       "s2",
+        "fc:",        "classes",     "x",          "p",
+        ":",          ",",           ",",          " ",
+        "1",          "2",           "5",          "0",
+        "10",         "residual(",   ")",          "residual(relu,conv:3x3p1s2)",
+        "batchnorm",  "dropout:0.5", "4294967295", "lenet5",
+        "fc:10",      "conv:3x3p1",  "\xff",       "%s%n"};
     size_t taken = 0;
     for (uint64_t i = 0; i < 10000; i++) {
         fds_rng rng = fds_rng_make(1, 1003, i, 0);

@@ -8,6 +8,7 @@ Images: 1,000 of MNIST's test digits where the set has been fetched ($FDS_DATA/m
 sample's 200, each also shifted by one pixel in the four directions.
 """
 import gzip
+import itertools
 import json
 import os
 import re
@@ -86,6 +87,39 @@ def read_safetensors(path):
     return tensors, meta
 
 
+def philox(seed, purpose, a, b):
+    """The stream of random numbers, as docs/game.md defines it."""
+    mask, block = 2**64 - 1, 0
+    while True:
+        c, k = [a, b, 0, block], [seed, purpose]
+        for _ in range(10):
+            x, y = c[0] * 0xD2E7470EE14C6C93, c[2] * 0xCA5A826395121157
+            c = [(y >> 64) ^ c[1] ^ k[0], y & mask, (x >> 64) ^ c[3] ^ k[1], x & mask]
+            k = [(k[0] + 0x9E3779B97F4A7C15) & mask, (k[1] + 0xBB67AE8584CAA73B) & mask]
+        yield from c
+        block += 1
+
+
+class Dropout(torch.nn.Module):
+    """Drops the units that docs/game.md says; epoch and the samples' ids are set for each batch."""
+    seed, epoch, ids = 5, 0, []
+
+    def __init__(self, rate, number):
+        super().__init__()
+        self.rate, self.number = rate, number
+
+    def kept(self, sample, units):
+        stream = philox(self.seed, 14, 256 * self.epoch + self.number, sample)
+        return [(next(stream) >> 11) * 2.0**-53 >= self.rate for _ in range(units)]
+
+    def forward(self, x):
+        if not self.training:
+            return x
+        units = int(np.prod(x.shape[1:]))
+        kept = torch.tensor([self.kept(sample, units) for sample in self.ids]).reshape(x.shape)
+        return x * kept / (1 - self.rate)
+
+
 class Residual(torch.nn.Module):
     def __init__(self, body, skip):
         super().__init__()
@@ -111,7 +145,7 @@ def split(text):
     return re.findall(r"(?:[^,(]|\([^)]*\))+", text)
 
 
-def make_layer(word, shape):
+def make_layer(word, shape, drops):
     name, rest = re.fullmatch(r"([a-z]+):?(.*)", word).groups()
     if name == "conv":
         filters, kernel, padding, stride = re.fullmatch(
@@ -119,7 +153,7 @@ def make_layer(word, shape):
         return torch.nn.Conv2d(shape[0], int(filters), int(kernel), padding=int(padding or 0),
                                stride=int(stride or 1))
     if name == "residual":
-        body, after = sequential(rest[1:-1], shape)
+        body, after = sequential(rest[1:-1], shape, drops)
         return Residual(body, projection(shape, after))
     if name == "maxpool":
         return torch.nn.MaxPool2d(int(rest or 2))
@@ -128,29 +162,33 @@ def make_layer(word, shape):
     if name == "batchnorm":
         norm = torch.nn.BatchNorm1d if len(shape) == 1 else torch.nn.BatchNorm2d
         return norm(shape[0])
+    if name == "dropout":
+        return Dropout(float(rest), next(drops))
     if name == "fc":
         return torch.nn.Linear(shape[0], int(rest))
     return PLAIN[name]()
 
 
-def sequential(text, shape):
-    """The torch.nn.Sequential that the network's text stands for, and the shape of its output."""
-    layers = []
+def sequential(text, shape, drops=None):
+    """The torch.nn.Sequential that the network's text stands for, and the shape of its output;
+    drops counts its dropout layers."""
+    layers, drops = [], drops or itertools.count()
     for word in split(text):
         if word.startswith("fc") and len(shape) > 1:
             layers.append(torch.nn.Flatten())
             shape = (int(np.prod(shape)),)
-        layers.append(make_layer(word, shape))
+        layers.append(make_layer(word, shape, drops))
         shape = tuple(layers[-1].eval()(torch.zeros(1, *shape)).shape[1:])
     return torch.nn.Sequential(*layers), shape
 
 
-def train(model, x, y, epochs, optimizer):
+def train(model, x, y, ids, epochs, optimizer):
     loss = torch.nn.CrossEntropyLoss()
     model.train()
-    for order in epochs:
+    for Dropout.epoch, order in enumerate(epochs):
         for first in range(0, len(order), 16):
             batch = order[first:first + 16]
+            Dropout.ids = [ids[i] for i in batch]
             optimizer.zero_grad()
             loss(model(x[batch]), y[batch]).backward()
             optimizer.step()
@@ -196,7 +234,7 @@ def compare(text, images, samples, optimizer):
     y = torch.from_numpy(images["y_train"][order["index"]].astype(np.int64))
     steps = {"adam": lambda p: torch.optim.Adam(p, lr=1e-3),
              "sgd": lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9, weight_decay=1e-3)}
-    train(model, x, y, order["epochs"], steps[optimizer](model.parameters()))
+    train(model, x, y, order["index"], order["epochs"], steps[optimizer](model.parameters()))
     with torch.no_grad():
         theirs = torch.softmax(model(x_test), 1).numpy()
     probs = probs.reshape(theirs.shape)
@@ -226,6 +264,8 @@ def main():
              ("batchnorm of features", "fc:64,batchnorm,relu,fc:10", mnist, 100, "sgd"),
              ("a residual network", RESNET, mnist, 100, "adam"),
              ("a residual network", RESNET, mnist, 97, "sgd"),
+             ("dropout", "conv:4x5s2,relu,maxpool:3,dropout:0.25,fc:40,relu,dropout:0.5,fc:10", mnist,
+              100, "adam"),
              ("odd shapes", "conv:5x3p1,relu,maxpool:3,conv:7x4p2,relu,fc:19,relu,fc:5", odd, 41,
               "adam")]
     print(f"1..{len(cases)}")

@@ -18,6 +18,11 @@ static const struct {
      "residual(conv:6x3p1,batchnorm),relu,avgpool,fc:5",
      {1, 9, 10},
      5},
+    {"dropout:0.3,fc:30,relu,dropout:0.5,fc:4", {9, 1, 1}, 4},
+    {"conv:4x3p1,batchnorm,gelu,dropout:0.25,conv:5x3s2,residual(batchnorm,tanh,dropout:0),"
+     "globalpool,dropout:0.125,fc:3",
+     {1, 7, 8},
+     3},
 };
 
 /* A network with samples none of which, in a mini-batch of all, comes near to a kink. */
@@ -26,7 +31,7 @@ static subject subject_batch(size_t i, size_t count) {
         subject t = subject_bare(networks[i].text, networks[i].shape, networks[i].classes, seed);
         t.s = samples_normal(networks[i].shape, networks[i].classes, count, seed);
         t.inputs = samples_inputs(&t.s, NULL, 0);
-        ref_batch(t.ref, t.wd, t.s.xd, t.s.labels, count, NULL);
+        ref_batch(t.ref, t.wd, t.s.xd, t.s.labels, NULL, count, NULL);
         if (t.ref->kink > 2e-6)
             return t;
         subject_free(&t);
@@ -63,7 +68,7 @@ static void mini_batches_agree_with_the_reference(void **state) {
             members[i] = i;
         double *wanted = need(t.weights, sizeof *wanted);
         float *got = need(t.weights, sizeof *got), *first = need(t.weights, sizeof *first);
-        double right = ref_batch(t.ref, t.wd, t.s.xd, t.s.labels, count, wanted);
+        double right = ref_batch(t.ref, t.wd, t.s.xd, t.s.labels, NULL, count, wanted);
         for (size_t i = 0; i < COUNT(isa_names); i++) {
             if (!isa_use(isa_names[i]))
                 continue;
@@ -92,7 +97,7 @@ static void the_reference_agrees_with_finite_differences(void **state) {
     for (size_t n = 0; n < COUNT(networks); n++) {
         subject t = subject_batch(n, 5);
         double *gradient = need(t.weights, sizeof *gradient), most = 0;
-        ref_batch(t.ref, t.wd, t.s.xd, t.s.labels, 5, gradient);
+        ref_batch(t.ref, t.wd, t.s.xd, t.s.labels, NULL, 5, gradient);
         const size_t trained = t.weights - t.ref->statistics;
         for (size_t i = 0; i < trained; i++)
             most = fmax(most, fabs(gradient[i]));
@@ -102,7 +107,7 @@ static void the_reference_agrees_with_finite_differences(void **state) {
             double at[3]; /* the loss around here */
             for (int k = 0; k < 3; k++) {
                 t.wd[i] = kept + (k - 1) * h;
-                at[k] = ref_batch(t.ref, t.wd, t.s.xd, t.s.labels, 5, NULL);
+                at[k] = ref_batch(t.ref, t.wd, t.s.xd, t.s.labels, NULL, 5, NULL);
             }
             t.wd[i] = kept;
             if (fabs(at[2] - 2 * at[1] + at[0]) / h > near)
@@ -167,13 +172,14 @@ static void simulate(const subject *t, const fds_train_params *p, double *w) {
     for (uint32_t epoch = 0; epoch < p->epochs; epoch++) {
         fds_error err;
         expect_ok(fds_inputs_order(t->inputs, members, count, p->seed, epoch, order, &err), &err);
+        t->ref->seed = p->seed, t->ref->epoch = epoch;
         for (size_t i = 0; i < count; i++) {
             memcpy(x + i * t->s.size, t->s.xd + order[i] * t->s.size, t->s.size * sizeof *x);
             labels[i] = t->s.labels[order[i]];
         }
         for (size_t first = 0; first < count; first += p->batch) {
             const size_t size = MIN(count - first, (size_t)p->batch);
-            ref_batch(t->ref, w, x + first * t->s.size, labels + first, size, g);
+            ref_batch(t->ref, w, x + first * t->s.size, labels + first, order + first, size, g);
             for (size_t i = 0; i < t->weights; i++)
                 w[i] += i < trained ? -(double)p->lr * g[i] : 0.1 * (g[i] - w[i]);
         }
