@@ -405,8 +405,7 @@ static void backward_stage(fds_lane *lane, uint32_t i, const float *weights, uin
  * computed, which Adam would turn into whole steps. */
 static void clear_bias(fds_lane *lane, const lane_stage *s) {
     const fds__layer *l = s->unfolded ? s->unfolded : s->layer;
-    const bool has_bias = s->kind == LANE_STAGE_CONV || s->kind == LANE_STAGE_FC;
-    if (has_bias && lane->stages[s->normalised_by].is_batch)
+    if (lane->stages[s->normalised_by].is_batch)
         memset(lane->grad + l->bias, 0, l->out.channels * sizeof(float));
 }
 

@@ -149,16 +149,17 @@ static void plan_stages(fds_lane *lane) {
     }
 }
 
-/* A bias shifts what batchnorm shifts back. */
+/* Finds the layers whose bias batchnorm takes back: fc, or a convolution with its map, that copies
+ * only, directly before it. */
 static void find_normalised(fds_lane *lane) {
     for (uint32_t i = 1; i < lane->stage_count; i++) {
-        const lane_stage *s = &lane->stages[i];
-        uint32_t before = i - 1; /* a convolution and the map that copies its output, or fc */
-        if (s->kind == LANE_STAGE_NORM && lane->stages[before].kind == LANE_STAGE_MAP &&
-            lane->stages[before].pool == 1 && !lane->stages[before].relu && before > 0)
+        lane_stage *before = &lane->stages[i - 1];
+        if (lane->stages[i].kind != LANE_STAGE_NORM || before->relu)
+            continue;
+        if (before->kind == LANE_STAGE_MAP && before->pool == 1 && i > 1)
             before--;
-        if (s->kind == LANE_STAGE_NORM && !lane->stages[before].relu)
-            lane->stages[before].normalised_by = i;
+        if (before->kind == LANE_STAGE_CONV || before->kind == LANE_STAGE_FC)
+            before->normalised_by = i;
     }
 }
 

@@ -32,15 +32,16 @@ typedef enum lane_stage_kind {
     LANE_STAGE_JOIN, /* its end: a sum */
 } lane_stage_kind;
 
-/* One step of the plan. relu is part of the stage before it, after its maxpool: the two commute. */
 #define LANE_NO_PLACE UINT32_MAX
 
+/* One step of the plan. relu is part of the stage before it, after its maxpool: the two commute. */
 typedef struct lane_stage {
     lane_stage_kind kind;
-    uint32_t in;    /* the boundary that it reads; it writes the one after its own number */
-    uint32_t other; /* join: the other boundary that it reads; fork: the boundary that has
-                              * the gradient of the skip */
-    bool has_skip;  /* join: a projection writes what it reads */
+    uint32_t in; /* the boundary that it reads; it writes the one after its own number */
+    /* The end of a residual block: the other boundary that it reads. Its begin: the boundary that
+     * has the gradient of the skip. */
+    uint32_t other;
+    bool has_skip;           /* join: a projection writes what it reads */
     const fds__layer *layer; /* conv, fc: without a stride */
     fds_shape out;           /* map: see the boundary */
     uint32_t pool;           /* map: 1 for none */
