@@ -25,16 +25,23 @@ static fds_plan *paired(size_t players, size_t count, uint64_t seed) {
     return plan;
 }
 
-/* Vectors; the coalitions of so small a game repeat themselves. */
-static subject make_subject(size_t coalitions) {
+/* Vectors; the coalitions of so small a game repeat themselves. network: NULL for the usual one. */
+static subject make_subject_of(const char *network, size_t coalitions) {
     subject s = {.g = game_vectors(PLAYERS, INPUTS, CLASSES, 1)};
     fds__utility_params params = smaller("retrain:3");
     fds_error err;
+    params.network = network ? network : params.network;
     s.value = make_value(&s.g, &params, 3);
     s.plan = paired(PLAYERS, coalitions, 4);
     expect_ok(fds_groups_by_label(s.g.train, s.g.players, &s.groups, &err), &err);
     return s;
 }
+
+static subject make_subject(size_t coalitions) { return make_subject_of(NULL, coalitions); }
+
+/* Not plain: its sub-models are evaluated one by one, with running statistics of their own. */
+static const char normalised[] =
+    "fc:6,batchnorm,tanh,residual(fc:6,dropout:0.25,batchnorm),gelu,fc:classes";
 
 static void free_subject(subject *s) {
     fds_groups_free(s->groups);
@@ -120,10 +127,9 @@ static double farthest(const double *a, const double *b, size_t count) {
 }
 
 /* 16 bits change a probability by less than 1e-3; the values are of the same order. */
-static void answers_are_those_of_least_squares_on_the_table(void **state) {
-    (void)state;
+static void expect_answers_of_the_table(const char *network) {
     enum { SIZE = INPUTS * PLAYERS };
-    subject s = make_subject(200);
+    subject s = make_subject_of(network, 200);
     uint32_t labels[INPUTS];
     some_labels(labels);
     fill(&s, 2);
@@ -147,10 +153,19 @@ static void answers_are_those_of_least_squares_on_the_table(void **state) {
     free_subject(&s);
 }
 
-static void bits_do_not_depend_on_threads_or_company(void **state) {
+static void answers_are_those_of_least_squares_on_the_table(void **state) {
     (void)state;
+    expect_answers_of_the_table(NULL);
+}
+
+static void answers_with_batchnorm_are_those_of_least_squares_on_the_table(void **state) {
+    (void)state;
+    expect_answers_of_the_table(normalised);
+}
+
+static void expect_bits_for_any_threads_and_company(const char *network) {
     enum { SIZE = INPUTS * PLAYERS };
-    subject s = make_subject(60);
+    subject s = make_subject_of(network, 60);
     uint32_t labels[INPUTS];
     double first[2 * SIZE];
     fds_error err;
@@ -179,6 +194,16 @@ static void bits_do_not_depend_on_threads_or_company(void **state) {
         fds__bank_free(bank);
     }
     free_subject(&s);
+}
+
+static void bits_do_not_depend_on_threads_or_company(void **state) {
+    (void)state;
+    expect_bits_for_any_threads_and_company(NULL);
+}
+
+static void nor_do_bits_with_batchnorm(void **state) {
+    (void)state;
+    expect_bits_for_any_threads_and_company(normalised);
 }
 
 /* A fit keeps more coalitions than it learns from. */
@@ -488,7 +513,9 @@ static void every_fault_is_told_and_leaves_nothing_behind(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(answers_are_those_of_least_squares_on_the_table),
+        IN_SCRATCH(answers_with_batchnorm_are_those_of_least_squares_on_the_table),
         IN_SCRATCH(bits_do_not_depend_on_threads_or_company),
+        IN_SCRATCH(nor_do_bits_with_batchnorm),
         IN_SCRATCH(a_plan_that_the_file_begins_with_is_answered_for),
         IN_SCRATCH(a_file_of_an_earlier_build_is_read_and_written_to_the_byte),
         IN_SCRATCH(the_bytes_do_not_depend_on_threads),

@@ -156,10 +156,10 @@ static fds_status ask(void *context, size_t job, unsigned worker, fds_error *err
     return fds_utility_eval(a->value, worker, &s, a->probs[job], err);
 }
 
-static void the_answer_depends_on_the_coalition_alone(void **state) {
-    (void)state;
+static void expect_function_of_the_coalition(const char *network) {
     game g = game_digits(PLAYERS, INPUTS);
     fds__utility_params p = small("retrain:3");
+    p.network = network ? network : p.network;
     static float first[ASKED][INPUTS * CLASSES], again[ASKED][INPUTS * CLASSES];
     fds_utility *value = make_value(&g, &p, 3), *other = make_value(&g, &p, 1);
     for (size_t i = 0; i < ASKED; i++)
@@ -179,6 +179,17 @@ static void the_answer_depends_on_the_coalition_alone(void **state) {
     fds_utility_free(value);
     fds_utility_free(other);
     game_free(&g);
+}
+
+static void the_answer_depends_on_the_coalition_alone(void **state) {
+    (void)state;
+    expect_function_of_the_coalition(NULL);
+}
+
+static void so_it_does_with_batchnorm_and_dropout(void **state) {
+    (void)state;
+    expect_function_of_the_coalition("conv:3x3p1s2,batchnorm,relu,residual(conv:3x3p1,batchnorm),"
+                                     "avgpool,dropout:0.25,fc:classes");
 }
 
 /* Nor on the order in which the players are named. */
@@ -223,6 +234,7 @@ int main(void) {
         IN_SCRATCH(all_providers_together_are_the_service_model),
         IN_SCRATCH(a_coalition_is_a_network_trained_on_its_samples),
         cmocka_unit_test(the_answer_depends_on_the_coalition_alone),
+        cmocka_unit_test(so_it_does_with_batchnorm_and_dropout),
         cmocka_unit_test(the_order_of_the_players_does_not_matter),
         cmocka_unit_test(divergence_names_the_coalition),
     };
