@@ -19,6 +19,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
 
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -239,6 +240,33 @@ fds_status fds__out_sweep(const char *path, fds_error *err);
  * FDS_ERR_NOT_FOUND: no such program or folder. FDS_ERR_EXTERNAL: the program failed. */
 fds_status fds__run_program(const char *const argv[], const char *cwd, fds_error *err);
 
+/* A program that answers over pipes: child.c. pid 0, and all else -1 or 0: none is running. Belongs to one thread at a
+ * time. */
+enum { FDS__CHILD_LINES = 20, FDS__CHILD_LINE = 200 };
+typedef struct fds__child {
+    pid_t pid;         /* 0: none */
+    int to, from, log; /* its standard input, output and error; -1: closed */
+    char lines[FDS__CHILD_LINES + 1][FDS__CHILD_LINE]; /* the last ones of its standard error */
+    size_t line_count, line_used;                      /* complete lines; bytes of the next one */
+} fds__child;
+
+/* Runs a command of the shell in a process group of its own, with one thread (OMP_NUM_THREADS) and
+ * PYTHONHASHSEED=0. */
+fds_status fds__child_start(fds__child *child, const char *command, fds_error *err);
+/* All size bytes within limit_s. FDS_ERR_EXTERNAL, with the reason as in "it ended with exit code 1",
+ * unless the child does its part; FDS_ERR_CANCELLED within a parallel loop (fds__pool_check). */
+fds_status fds__child_write(fds__child *child, const void *data, size_t size, double limit_s,
+                            fds_error *err);
+fds_status fds__child_read(fds__child *child, void *data, size_t size, double limit_s,
+                           fds_error *err);
+/* Closes its input, which tells it to end. */
+void fds__child_hang_up(fds__child *child);
+/* The same, gives it so long to end by itself, and kills what is left of its group. Its lines remain. */
+void fds__child_stop(fds__child *child, double patience_s);
+/* The last lines of its standard error, at most 20, the oldest first. */
+size_t fds__child_lines(const fds__child *child);
+const char *fds__child_line(const fds__child *child, size_t i);
+
 /* ---- threads ---- */
 
 /* Job number job of a parallel loop, run on worker number worker (0 .. threads-1; the calling
@@ -386,6 +414,18 @@ fds_status fds__safetensors_check(const char *path, const fds__safetensors *file
 const char *fds__safetensors_meta(const fds__safetensors *file, const char *key); /* or NULL */
 fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, size_t count,
                                   const fds__meta *meta, size_t meta_count, fds_error *err);
+/* The same in memory, behind before bytes for the caller, who fds__frees *data; size: of both. dtype:
+ * of the tensors, a type of 4 bytes. */
+fds_status fds__safetensors_pack(const char *dtype, const fds__tensor *tensors, size_t count,
+                                 const fds__meta *meta, size_t meta_count, size_t before,
+                                 uint8_t **data, size_t *size, fds_error *err);
+
+/* ---- NPY: NumPy's format, version 1.0 ---- */
+
+enum { FDS__NPY_HEADER = 256 };
+/* The header of a file of numbers in C order: descr as in "<f8", shape as in "(2, 3)". Returns its
+ * size, a multiple of 64. */
+size_t fds__npy_header(const char *descr, const char *shape, char out[FDS__NPY_HEADER]);
 
 /* ---- instruction sets: isa.c ---- */
 

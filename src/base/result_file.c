@@ -22,7 +22,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { BUFFER = 1 << 16, NPY_ALIGN = 64 };
+enum { BUFFER = 1 << 16 };
 
 typedef struct {
     const fds_result *r;
@@ -110,20 +110,10 @@ static void add_shape(const fds_result *r, char *text, size_t size) {
                  r->players);
 }
 
-/* Magic number, version 1.0, length of the rest in two bytes; then a dictionary, padded with blanks
- * and a newline so that the numbers begin at a multiple of 64. */
 static void add_npy_header(writer *w) {
-    char shape[100], header[4 * NPY_ALIGN];
+    char shape[100], header[FDS__NPY_HEADER];
     add_shape(w->r, shape, sizeof shape);
-    int used = snprintf(header, sizeof header,
-                        "\x93NUMPY%c%c%c%c{'descr': '<f8', 'fortran_order': False, 'shape': %s, }",
-                        1, 0, 0, 0, shape);
-    size_t size = ((size_t)used + 1 + NPY_ALIGN - 1) / NPY_ALIGN * NPY_ALIGN;
-    memset(header + used, ' ', size - (size_t)used);
-    header[size - 1] = '\n';
-    header[8] = (char)((size - 10) & 0xff);
-    header[9] = (char)((size - 10) >> 8);
-    fds__text_add(&w->text, header, size);
+    fds__text_add(&w->text, header, fds__npy_header("<f8", shape, header));
 }
 
 static fds_status write_npy(writer *w, fds_error *err) {

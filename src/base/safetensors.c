@@ -246,8 +246,8 @@ const char *fds__safetensors_meta(const fds__safetensors *file, const char *key)
 /* ---- writing ---- */
 
 /* NULL: out of memory, or a text is not UTF-8. */
-static char *make_header(const fds__tensor *tensors, size_t count, const fds__meta *meta,
-                         size_t meta_count) {
+static char *make_header(const char *dtype, const fds__tensor *tensors, size_t count,
+                         const fds__meta *meta, size_t meta_count) {
     json_t *header = json_object(), *metadata = json_object();
     bool right = json_object_set_new(header, "__metadata__", metadata) == 0;
     for (size_t i = 0; right && i < meta_count; i++)
@@ -258,7 +258,7 @@ static char *make_header(const fds__tensor *tensors, size_t count, const fds__me
         json_t *shape = json_array();
         for (uint32_t d = 0; d < tensors[i].rank; d++)
             right &= json_array_append_new(shape, json_integer(tensors[i].dims[d])) == 0;
-        json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", "F32", "shape", shape,
+        json_t *entry = json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtype, "shape", shape,
                                   "data_offsets", at, end);
         right &= json_object_set_new(header, tensors[i].name, entry) == 0;
         at = end;
@@ -268,13 +268,16 @@ static char *make_header(const fds__tensor *tensors, size_t count, const fds__me
     return text;
 }
 
+/* The header's length, with the blanks that make values begin at a multiple of 64 bytes. */
+static uint64_t padded(const char *header) { return (8 + strlen(header) + 63) / 64 * 64 - 8; }
+
 fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, size_t count,
                                   const fds__meta *meta, size_t meta_count, fds_error *err) {
-    OWNED char *header = make_header(tensors, count, meta, meta_count);
+    OWNED char *header = make_header("F32", tensors, count, meta, meta_count);
     if (!header)
         return fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's header", path);
     const size_t used = strlen(header);
-    const uint64_t length = (8 + used + 63) / 64 * 64 - 8;
+    const uint64_t length = padded(header);
     uint8_t blanks[64];
     memset(blanks, ' ', sizeof blanks);
     fds__out *out = NULL;
@@ -291,4 +294,26 @@ fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, 
         return fds__out_commit(out, err);
     fds__out_abort(out);
     return status;
+}
+
+fds_status fds__safetensors_pack(const char *dtype, const fds__tensor *tensors, size_t count,
+                                 const fds__meta *meta, size_t meta_count, size_t before,
+                                 uint8_t **data, size_t *size, fds_error *err) {
+    OWNED char *header = make_header(dtype, tensors, count, meta, meta_count);
+    if (!header)
+        return fds__fail_json(err);
+    const uint64_t length = padded(header);
+    size_t all = before + 8 + length;
+    for (size_t i = 0; i < count; i++)
+        all += tensor_bytes(&tensors[i]);
+    TRY(NEW(*data, all, err));
+    uint8_t *at = *data + before;
+    memcpy(at, &length, 8);
+    memset(at + 8, ' ', length);
+    memcpy(at + 8, header, strlen(header));
+    at += 8 + length;
+    for (size_t i = 0; i < count; at += tensor_bytes(&tensors[i++]))
+        memcpy(at, tensors[i].values, tensor_bytes(&tensors[i]));
+    *size = all;
+    return FDS_OK;
 }

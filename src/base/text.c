@@ -158,3 +158,21 @@ void fds__text_csv(fds__text *text, const char *field) {
 fds_status fds__text_check(const fds__text *text, fds_error *err) {
     return text->is_failed || !text->data ? fds__fail_nomem(err, text->used + 1024) : FDS_OK;
 }
+
+/* ---- NPY ---- */
+
+/* Magic number, version 1.0, length of the rest in two bytes; then a dictionary, padded with blanks
+ * and a newline so that the numbers begin at a multiple of 64. */
+size_t fds__npy_header(const char *descr, const char *shape, char out[FDS__NPY_HEADER]) {
+    enum { ALIGN = 64 };
+    int used = snprintf(out, FDS__NPY_HEADER,
+                        "\x93NUMPY%c%c%c%c{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                        1, 0, 0, 0, descr, shape);
+    size_t size = ((size_t)used + 1 + ALIGN - 1) / ALIGN * ALIGN;
+    assert(size <= FDS__NPY_HEADER);
+    memset(out + used, ' ', size - (size_t)used);
+    out[size - 1] = '\n';
+    out[8] = (char)((size - 10) & 0xff);
+    out[9] = (char)((size - 10) >> 8);
+    return size;
+}
