@@ -75,10 +75,12 @@ static void print_explainer(const json_t *r) {
 
 static void print_report(const cli_args *args, const json_t *r) {
     (void)args;
-    const char *name = cli_get_text(r, "run");
-    char count[CLI_NUMBER_SIZE], *run = cli_quote(1, &name);
+    const char *name = cli_get_text(r, "run"), *utility = cli_get_text(r, "utility");
+    const char *words[] = {name, "--index", "0", "--utility", utility};
+    bool is_program = strncmp(utility, "command:", 8) == 0; /* a run does not start it by itself */
+    char count[CLI_NUMBER_SIZE], *run = cli_quote(is_program ? 5 : 3, words);
     printf("%-*s %s\n", CLI_WIDTH, "run", name);
-    printf("%-*s fds explain %s --index 0\n", CLI_WIDTH, "next", run ? run : name);
+    printf("%-*s fds explain %s\n", CLI_WIDTH, "next", run ? run : name);
     free(run);
     printf("%-*s accuracy %.1f %% on the inputs, %.1f %% on %s test samples%s\n", CLI_WIDTH,
            "service", 100 * cli_get_number(r, "service_accuracy"),

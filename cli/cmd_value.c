@@ -187,6 +187,9 @@ static void print_diagnostics(const json_t *about, const cli_args *args) {
                cli_get_number(about, "probability_with_none"),
                cli_get_number(about, "probability_with_all"));
     print_fit(about);
+    if (cli_get_number(about, "noise") > 0)
+        printf("%-*s %.2g standard deviation of an answer\n", CLI_WIDTH, "noise",
+               cli_get_number(about, "noise"));
     if (*cli_get_text(about, "game.table"))
         printf("%-*s %s\n", CLI_WIDTH, "table", cli_get_text(about, "game.table"));
     if (args->output)

@@ -339,11 +339,12 @@ FDS_API fds_status fds_fit_estimate(const fds_problem *problem, const fds_params
 /* A fitted run, ready to answer. */
 typedef struct fds_run fds_run;
 
-/* params (or NULL): threads. */
+/* params (or NULL): threads, and the utility of a run whose service model is a program. */
 FDS_API fds_status fds_run_open(const char *dir, const fds_params *params, fds_run **out,
                                 fds_error *err);
 FDS_API void fds_run_free(fds_run *run);
 FDS_API const char *fds_run_describe(const fds_run *run); /* run.json; the text is the run's */
+/* NULL where a program is the service model. */
 FDS_API const fds_model *fds_run_service(const fds_run *run);
 /* The first sample of each player, with its label: for pictures. */
 FDS_API const fds_dataset *fds_run_samples(const fds_run *run);

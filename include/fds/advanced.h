@@ -98,6 +98,19 @@ FDS_API fds_status fds_utility_create(const fds_problem *problem, const fds_para
                                       unsigned workers, fds_utility **out, fds_error *err);
 FDS_API void fds_utility_free(fds_utility *utility);
 
+/* A utility function of one's own: eval writes probs[inputs * classes] for the problem's test
+ * samples, by a model of the coalition's samples, which are numbers of samples of the training data,
+ * ascending; none for the empty coalition. worker is below the number of workers, and each number is
+ * used by one thread at a time. Equal samples must give equal bits. A failure is a status other than
+ * FDS_OK, with the reason in err->text. */
+typedef fds_status (*fds_utility_callback)(void *context, unsigned worker, const uint32_t *samples,
+                                           size_t count, float *probs, fds_error *err);
+/* Makes one. text says what the answers depend on besides the data: it goes into the description of
+ * tables, so that results of different functions do not mix. workers, problem: as above. */
+FDS_API fds_status fds_utility_custom(const fds_problem *problem, const char *text,
+                                      fds_utility_callback eval, void *context, unsigned workers,
+                                      fds_utility **out, fds_error *err);
+
 typedef struct fds_utility_info {
     size_t players, inputs;
     uint32_t classes;

@@ -303,7 +303,7 @@ static fds_status run(const baseline_method *m, baseline_job *job, fds_error *er
     TRY(fds__players_labels(problem->train, problem->players, labels, err));
     job->player_labels = labels;
     for (size_t i = 0; job->errors && i < job->players * job->columns; i++)
-        job->errors[i] = m->is_exact ? 0 : NAN;
+        job->errors[i] = m->is_exact && !job->params->allow_noise ? 0 : NAN;
     TRY(m->most ? run_with_table(m, job, err) : m->run(job, err));
     for (size_t i = 0; i < job->players * job->columns; i++)
         if (!isfinite(job->values[i]))

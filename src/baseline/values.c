@@ -107,6 +107,7 @@ static fds_status open_game(job *j, const fds_params *params, const char *table,
         TRY(fds__baseline_estimate(&j->params, j->game.table, &j->game.cost, err));
         return is_look ? FDS_OK : fds__game_announce(&j->game, true, 0, j->events, err);
     }
+    j->utility.events = j->events;
     if (j->game.kind)
         TRY(fds__utility_of(j->problem, &j->utility, (unsigned)params->threads, &j->game.utility,
                             err));
@@ -223,7 +224,7 @@ static json_t *describe(const job *j, uint64_t seed, bool is_done) {
 
 static fds_status fill_result(job *j, uint64_t seed, fds_result *r, fds_error *err) {
     r->is_mean = !is_each(j);
-    r->is_exact = j->method->is_exact;
+    r->is_exact = j->method->is_exact && !j->params.allow_noise; /* noise has no known error here */
     TRY(compute(j, r, err));
     if (!j->game.table && !j->is_for_labels)
         j->report.seconds += j->game.seconds;

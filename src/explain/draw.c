@@ -51,8 +51,8 @@ static uint32_t predicted_label(const figure *f, size_t i) {
 static fds_status predict(figure *f, fds_error *err) {
     float *probs;
     TRY(RESERVE(probs, f->players, f->classes, err));
-    fds_status status = fds_model_predict(fds_run_service(f->run), fds_run_samples(f->run), NULL,
-                                          f->players, 0, probs, NULL, err);
+    fds_status status =
+        fds__run_predict(f->run, fds_run_samples(f->run), NULL, f->players, 0, probs, NULL, err);
     for (size_t i = 0; i < f->players && status == FDS_OK; i++)
         f->predicted[i] = fds__argmax_f32(probs + i * f->classes, f->classes);
     fds__free(probs);

@@ -208,7 +208,7 @@ static fds_status run(question *q, const fds_problem *problem, const fds_params 
                       fds__fit_cost *out, fds_error *err) {
     TRY(fds__fit_prepare(problem, params, q->caller, &q->settings, &q->groups, err));
     TRY(fds__fit_plans_make(&q->settings, q->n, q->groups, &q->plans, err));
-    TRY(fds__fit_utility_create(&q->settings, problem, &q->order, &q->utility, err));
+    TRY(fds__fit_utility_create(&q->settings, problem, q->caller, &q->order, &q->utility, err));
     q->start_s = fds__now_s();
     return estimate(q, problem, out, err);
 }

@@ -12,6 +12,7 @@
  *   curves.c      metrics.jsonl and the picture of the curves
  *   bank.c        stored sub-models, and answers from them
  *   probe.c       an explainer that sees the answers of a few hundred sub-models
+ *   program.c     a program of the user's as the service model
  *   calibrate.c   standard errors from validation inputs
  *   run.c         a fitted run, and its answers; run_json.c its run.json; draw.c the paper's figure
  *   estimate.c    what a fit would take

@@ -93,7 +93,7 @@ static fds_status open_fit(fit *f, fds_error *err) {
     TRY(fds__fit_plans_make(s, f->n, f->groups, &f->plans, err));
     const fds_ls_params ls = {.adjust = s->adjust, .groups = f->groups};
     TRY(fds_least_squares_check(f->plans.plan, &ls, err));
-    TRY(fds__fit_utility_create(s, f->problem, &f->order, &f->utility, err));
+    TRY(fds__fit_utility_create(s, f->problem, f->events, &f->order, &f->utility, err));
     TRY(fds__run_record_describe(s, f->problem, f->params, f->groups, f->utility, &f->description,
                                  err));
     TRY(fds__run_record_compare(f->dir, f->description, f->events, &f->report.was_resumed,
@@ -155,7 +155,8 @@ static fds_status train_service(void *context, size_t job, unsigned worker, fds_
 static fds_status save_service(const fit *f, fds_error *err) {
     char path[FDS__PATH_MAX];
     TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_SERVICE, err));
-    TRY(fds_model_save(f->service, path, err));
+    TRY(f->service ? fds_model_save(f->service, path, err)
+                   : fds__service_program_save(path, f->utility, f->problem, err));
     return save_players(f, err);
 }
 
@@ -192,7 +193,8 @@ static fds_status train_all(fit *f, fds_error *err) {
     const fds__service_sink sink = {take_service, f};
     f->utility->data->service = &sink;
     fds_status status = train_sub_models(f, err);
-    if (status == FDS_OK && !f->service)
+    bool is_program = fds__command_of(f->settings.kind); /* is the service model itself */
+    if (status == FDS_OK && !f->service && !is_program)
         status = fds__pool_run(1, 1, train_service, f, "service model", "models", f->events, err);
     f->utility->data->service = NULL;
     return status;
@@ -223,7 +225,12 @@ static fds_status solve(fit *f, fds_error *err) {
                                   .events = f->events};
     TRY(RESERVE(f->values, f->n * f->columns, 1, err));
     TRY(RESERVE(f->errors, f->n * f->columns, 1, err));
-    return fds__table_solve(&solving, NULL, false, f->values, f->errors, &f->strengths, err);
+    double noise;
+    TRY(fds__utility_noise(f->utility, f->table, f->plans.plan, f->events, &noise, err));
+    TRY(fds__table_solve(&solving, NULL, false, f->values, f->errors, &f->strengths, err));
+    bool is_grouped = s->sampler == FDS_SAMPLER_GFDS || s->sampler == FDS_SAMPLER_GFDS_PLUS;
+    fds__noise_add(noise, false, is_grouped, f->n, f->n * f->columns, f->errors);
+    return FDS_OK;
 }
 
 /* out[j * n + i] = in[i * columns + j]; by blocks, for the cache */
@@ -375,8 +382,9 @@ static void warn_of_agreement(const fit *f) {
         return;
     fds__log(f->events, FDS_LOG_WARNING,
              "on validation inputs the explainer's values correlate with those of least squares by "
-             "only %.2f: do not pay by them. More `inputs`%s or `explainer` bank would help",
-             f->report.agreement, f->settings.probes ? ", a larger `answer_ms`" : "");
+             "only %.2f: do not pay by them. More `inputs`%s%s would help",
+             f->report.agreement, f->settings.probes ? ", a larger `answer_ms`" : "",
+             fds__command_of(f->settings.kind) ? "" : " or `explainer` bank");
 }
 
 static fds_status check(fit *f, fds_error *err) {

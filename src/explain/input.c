@@ -346,9 +346,10 @@ static fds_status choose_answerer(question *q, const fds_params *params, fds_err
 
 static fds_status solve(question *q, fds_result *r, const fds_events *events, fds_error *err) {
     size_t n = r->players;
+    size_t chunk = fds__run_has_program(q->run) ? q->in->count : CHUNK; /* it starts for each */
     double start_s = fds__now_s();
     for (size_t done = 0; done < q->in->count;) {
-        size_t count = MIN(q->in->count - done, (size_t)CHUNK);
+        size_t count = MIN(q->in->count - done, chunk);
         fds__answers part = {.labels = q->labels + done,
                              .probs = q->probs + done * r->classes,
                              .full = r->full + done,
@@ -431,7 +432,9 @@ fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *
     fds_result *r;
     TRY(choose_answerer(&q, params, err));
     TRY(fds__result_create(info.method, info.players, in->count, info.classes, &r, err));
+    fds__run_set_events(run, events);
     fds_status status = fill(&q, params, events, r, err);
+    fds__run_set_events(run, NULL);
     fds__free(q.labels);
     fds__free(q.probs);
     if (status != FDS_OK)

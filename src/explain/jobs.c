@@ -2,6 +2,8 @@
  * The public functions of fits: their reports and estimates as JSON. */
 #include "explain/run.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 static json_t *describe_seconds(const double seconds[FDS__FIT_STAGES]) {
@@ -17,11 +19,11 @@ static fds_status describe(const fds_problem *problem, const fds_params *params,
                            fds_error *err) {
     fds__fit_settings s;
     TRY(fds__fit_read(params, problem, &s, err));
-    json_t *json =
-        json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:I}", "version", FDS_VERSION, "method", s.method,
-                  "utility", fds__json_string(s.kind), "network",
-                  fds__json_string(s.utility.network), "sampler", fds__sampler_name(s.sampler),
-                  "adjust", fds__json_string(s.adjust_name), "seed", (json_int_t)params->seed);
+    json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:I}", "version", FDS_VERSION,
+                             "method", s.method, "utility", fds__json_string(s.kind), "network",
+                             fds__json_string(fds__command_of(s.kind) ? NULL : s.utility.network),
+                             "sampler", fds__sampler_name(s.sampler), "adjust",
+                             fds__json_string(s.adjust_name), "seed", (json_int_t)params->seed);
     json_t *about = fds__problem_json(problem);
     bool is_whole =
         json && about && json_object_update(json, about) == 0 &&
@@ -45,6 +47,38 @@ static fds_status join(json_t *parts[], size_t count, char **out, fds_error *err
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
+/* The accuracy of a run's service model on the test samples, and its mean loss. */
+static fds_status score(fds_run *run, const fds_problem *problem, unsigned threads, double *loss,
+                        double *accuracy, const fds_events *events, fds_error *err) {
+    const size_t count = problem->test_count, classes = problem->train->classes;
+    if (!fds__run_has_program(run))
+        return fds_model_score(fds_run_service(run), problem->test, problem->tests, count, threads,
+                               loss, accuracy, events, err);
+    OWNED float *probs = NULL;
+    TRY(RESERVE(probs, count, classes, err));
+    TRY(fds__run_predict(run, problem->test, problem->tests, count, threads, probs, events, err));
+    *loss = *accuracy = 0;
+    for (size_t i = 0; i < count; i++) {
+        const float *p = probs + i * classes;
+        *loss -= log(MAX((double)p[problem->test_labels[i]], (double)FLT_MIN)) / (double)count;
+        *accuracy +=
+            (fds__argmax_f32(p, (uint32_t)classes) == problem->test_labels[i]) / (double)count;
+    }
+    return FDS_OK;
+}
+
+static json_t *describe_service(const fds_run *run, const fds_problem *problem, double loss,
+                                double accuracy) {
+    const fds__run_info info = fds__run_get_info(run);
+    const fds_model *model = fds_run_service(run);
+    return json_pack("{s:{s:I, s:b, s:o, s:o}, s:s, s:b, s:o, s:o}", "test", "count",
+                     (json_int_t)problem->test_count, "set_aside", !problem->has_test_part, "loss",
+                     fds__json_real(loss), "accuracy", fds__json_real(accuracy), "explainer",
+                     info.explainer, "models_kept", info.has_bank, "groups",
+                     info.groups ? json_integer((json_int_t)info.groups) : json_null(), "weights",
+                     model ? json_integer((json_int_t)fds_model_weight_count(model)) : json_null());
+}
+
 static fds_status score_service(const char *dir, const fds_problem *problem,
                                 const fds_params *params, const fds_events *events, json_t **out,
                                 fds_error *err) {
@@ -53,16 +87,11 @@ static fds_status score_service(const char *dir, const fds_problem *problem,
     unsigned threads = (unsigned)params->threads;
     TRY(fds__run_open(dir, threads, &run, err));
     fds_status status =
-        fds_model_score(fds_run_service(run), problem->test, problem->tests, problem->test_count,
-                        threads, &loss, &accuracy, events, err);
-    const fds__run_info info = fds__run_get_info(run);
+        fds__run_has_program(run) ? fds__run_use_program(run, params->utility, err) : FDS_OK;
+    if (status == FDS_OK)
+        status = score(run, problem, threads, &loss, &accuracy, events, err);
     if (status == FDS_OK) {
-        *out = json_pack("{s:{s:I, s:b, s:o, s:o}, s:s, s:b, s:o, s:I}", "test", "count",
-                         (json_int_t)problem->test_count, "set_aside", !problem->has_test_part,
-                         "loss", fds__json_real(loss), "accuracy", fds__json_real(accuracy),
-                         "explainer", info.explainer, "models_kept", info.has_bank, "groups",
-                         info.groups ? json_integer((json_int_t)info.groups) : json_null(),
-                         "weights", (json_int_t)fds_model_weight_count(fds_run_service(run)));
+        *out = describe_service(run, problem, loss, accuracy);
         status = *out ? FDS_OK : fds__fail_json(err);
     }
     fds_run_free(run);
@@ -111,5 +140,12 @@ fds_status fds_fit_estimate(const fds_problem *problem, const fds_params *params
 }
 
 fds_status fds_run_open(const char *dir, const fds_params *params, fds_run **out, fds_error *err) {
-    return fds__run_open(dir, params ? (unsigned)params->threads : 0, out, err);
+    fds_run *run;
+    TRY(fds__run_open(dir, params ? (unsigned)params->threads : 0, &run, err));
+    fds_status status = fds__run_use_program(run, params ? params->utility : NULL, err);
+    if (status == FDS_OK)
+        *out = run;
+    else
+        fds_run_free(run);
+    return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A fitted run, opened to answer: the service model gives the predicted label and v(1), its untrained
- * network v(0); the explainer, or the bank, divides the difference. */
+ * network v(0), or a program both; the explainer, or the bank, divides the difference. */
 #include "explain/run.h"
 
 #include <string.h>
@@ -9,6 +9,7 @@
 enum {
     CHUNK_VALUES = 1 << 22, /* values of all labels and players in memory at a time */
     CHUNK_INPUTS = 256,
+    PROGRAM_INPUTS = 1 << 14, /* a program starts anew for each chunk */
 };
 
 struct fds_run {
@@ -16,7 +17,9 @@ struct fds_run {
     fds__run_record record;
     char *text;
     unsigned threads, explainer_threads;
+    fds__service_program *program; /* or */
     fds_model *service;
+    const fds_events *events; /* of starting the program; or NULL */
     fds_net *net;
     fds_lane *lane;
     float *initial;            /* weights of the untrained network */
@@ -47,6 +50,7 @@ void fds_run_free(fds_run *run) {
     fds__free(run->initial);
     fds_net_free(run->net);
     fds_model_free(run->service);
+    fds__service_program_free(run->program);
     fds_dataset_free(run->samples);
     fds__free(run->raw);
     fds__free(run->text);
@@ -60,6 +64,10 @@ static fds_status open_service(fds_run *run, fds_error *err) {
     const fds__run_record *r = &run->record;
     char path[FDS__PATH_MAX];
     TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_SERVICE, err));
+    const json_t *about = json_object_get(r->json, "utility");
+    if (json_object_get(about, "command"))
+        return fds__service_program_load(path, about, r->info.players, r->info.classes,
+                                         r->info.shape, &run->program, err);
     TRY(fds_model_load(path, &run->service, err));
     const fds__model_info info = fds__model_get_info(run->service);
     if (!fds__shape_equal(info.shape, r->info.shape) || info.classes != r->info.classes)
@@ -146,7 +154,8 @@ static fds_status open_explainer(fds_run *run, fds_error *err) {
     size_t each = r->info.players * r->info.classes;
     if (run->probe)
         return FDS_OK;
-    run->chunk = MAX((size_t)1, MIN((size_t)CHUNK_INPUTS, CHUNK_VALUES / each));
+    size_t most = run->program ? PROGRAM_INPUTS : CHUNK_INPUTS;
+    run->chunk = MAX((size_t)1, MIN(most, CHUNK_VALUES / each));
     return RESERVE(run->raw, run->chunk, each, err);
 }
 
@@ -268,6 +277,35 @@ const char *fds__run_class_name(const fds_run *run, uint32_t label) {
 const fds_dataset *fds_run_samples(const fds_run *run) { return run->samples; }
 const fds_model *fds_run_service(const fds_run *run) { return run->service; }
 
+bool fds__run_has_program(const fds_run *run) { return run->program; }
+fds_status fds__run_use_program(fds_run *run, const char *utility, fds_error *err) {
+    if (!utility)
+        return FDS_OK;
+    if (!run->program)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`utility` does not apply: the service model of %s is a network",
+                         run->dir);
+    return fds__service_program_use(run->program, utility, err);
+}
+
+void fds__run_set_events(fds_run *run, const fds_events *events) { run->events = events; }
+
+fds_status fds__run_predict(fds_run *run, const fds_dataset *ds, const uint32_t *index,
+                            size_t count, unsigned threads, float *probs, const fds_events *events,
+                            fds_error *err) {
+    if (!run->program)
+        return fds_model_predict(run->service, ds, index, count, threads, probs, events, err);
+    const fds_inputs *x;
+    fds_utility *owner = NULL;
+    float *empty;
+    TRY(RESERVE(empty, count, run->record.info.classes, err));
+    fds_status status = fds__service_program_ask(run->program, ds, index, count, events, empty,
+                                                 probs, &x, &owner, err);
+    fds_utility_free(owner);
+    fds__free(empty);
+    return status;
+}
+
 static bool answers_by_bank(const fds_run *run, fds__answerer by) {
     return by == FDS__ANSWERER_BANK || (!run->explainer && !run->probe);
 }
@@ -388,28 +426,46 @@ static void normalise_part(const fds_run *run, const part *p, const fds__answers
     }
 }
 
+/* v(1) and v(0) of a part's inputs, from the service model. */
+static fds_status ask_model(fds_run *run, const part *p, fds_error *err) {
+    TRY(fds_lane_predict(run->lane, p->x, 0, p->count, fds__model_weights(run->service), p->full,
+                         err));
+    return fds_lane_predict(run->lane, p->x, 0, p->count, run->initial, p->empty, err);
+}
+
+/* Answers for a part whose ends are known. */
+static fds_status divide(fds_run *run, fds__answerer by, bool is_given, const part *p,
+                         const fds__answers *out, fds_error *err) {
+    keep_ends(run, p, is_given, out);
+    TRY(answers_by_bank(run, by) ? explain_by_bank(run, p, out, err)
+        : run->probe             ? explain_by_probe(run, p, out, err)
+                                 : explain_by_network(run, p, out, err));
+    normalise_part(run, p, out);
+    if (out->errors && !answers_by_bank(run, by))
+        find_errors(run, p, out);
+    return FDS_OK;
+}
+
 static fds_status explain_part(fds_run *run, fds__answerer by, const fds_dataset *ds,
                                const uint32_t *index, bool is_given, part *p,
                                const fds__answers *out, fds_error *err) {
-    const fds__model_info info = fds__model_get_info(run->service);
-    fds_inputs *x;
-    TRY(fds_inputs_create(ds, index, p->count, info.mean, info.std, &x, err));
-    p->x = x;
-    fds_status status =
-        fds_lane_predict(run->lane, x, 0, p->count, fds__model_weights(run->service), p->full, err);
-    if (status == FDS_OK)
-        status = fds_lane_predict(run->lane, x, 0, p->count, run->initial, p->empty, err);
-    if (status == FDS_OK) {
-        keep_ends(run, p, is_given, out);
-        status = answers_by_bank(run, by) ? explain_by_bank(run, p, out, err)
-                 : run->probe             ? explain_by_probe(run, p, out, err)
-                                          : explain_by_network(run, p, out, err);
+    fds_inputs *own = NULL;
+    fds_utility *owner = NULL;
+    fds_status status;
+    if (run->program) {
+        status = fds__service_program_ask(run->program, ds, index, p->count, run->events, p->empty,
+                                          p->full, &p->x, &owner, err);
+    } else {
+        const fds__model_info info = fds__model_get_info(run->service);
+        status = fds_inputs_create(ds, index, p->count, info.mean, info.std, &own, err);
+        p->x = own;
+        if (status == FDS_OK)
+            status = ask_model(run, p, err);
     }
     if (status == FDS_OK)
-        normalise_part(run, p, out);
-    if (status == FDS_OK && out->errors && !answers_by_bank(run, by))
-        find_errors(run, p, out);
-    fds_inputs_free(x);
+        status = divide(run, by, is_given, p, out, err);
+    fds_inputs_free(own);
+    fds_utility_free(owner);
     return status;
 }
 

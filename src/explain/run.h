@@ -3,7 +3,7 @@
  * What the files of fits and runs share. The folder of a run:
  *
  *   run.json               players, every setting, versions, and, once complete, the results
- *   service.safetensors    the service model
+ *   service.safetensors    the service model; where a program is one (program.c), what it learns from
  *   utilities/             the table of utilities
  *   explainer.safetensors  the maps of a probe, or the network; missing where the bank answers
  *   players.safetensors    the first sample of each player ("samples"), for pictures
@@ -32,7 +32,7 @@
 /* The parameters of a fit with defaults filled in. */
 typedef struct fds__fit_settings {
     const char *method;
-    char kind[32];               /* the utility function of sub-models */
+    char kind[1024];             /* the utility function of sub-models */
     fds__utility_params utility; /* how they are trained, except for its kind */
     fds_sampler sampler;
     fds_adjust adjust;
@@ -83,7 +83,8 @@ void fds__fit_order(const fds__fit_settings *settings, const uint32_t *inputs, s
                     uint32_t *order);
 /* The utility function of the inputs in that order. The caller frees both, after a failure too. */
 fds_status fds__fit_utility_create(const fds__fit_settings *settings, const fds_problem *problem,
-                                   uint32_t **order, fds_utility **out, fds_error *err);
+                                   const fds_events *events, uint32_t **order, fds_utility **out,
+                                   fds_error *err);
 
 /* ---- bank_file.c ---- */
 
@@ -108,6 +109,30 @@ void fds__bank_slots_free(fds__bank_slots *slots);
 fds_status fds__bank_read(const fds__bank_file *what, const fds__bank_slots *slots,
                           const uint32_t *order, unsigned threads, uint16_t *groups,
                           fds_error *err);
+
+/* ---- program.c: a program of the user's as the service model ---- */
+
+typedef struct fds__service_program fds__service_program;
+
+/* Writes the samples of all players, with their labels and players. */
+fds_status fds__service_program_save(const char *path, const fds_utility *utility,
+                                     const fds_problem *problem, fds_error *err);
+/* about: the utility function's parameters in run.json, whose texts must outlive it. It starts nothing
+ * before it is told a program: what a file names is not run. */
+fds_status fds__service_program_load(const char *path, const json_t *about, size_t players,
+                                     uint32_t classes, fds_shape shape, fds__service_program **out,
+                                     fds_error *err);
+void fds__service_program_free(fds__service_program *program);
+/* kind: "command:PROGRAM" */
+fds_status fds__service_program_use(fds__service_program *program, const char *kind,
+                                    fds_error *err);
+/* Starts the program and asks it about samples of ds, without and with the data of all players:
+ * empty and full (count, classes). *x: the samples, normalised; the caller frees *owner, which has
+ * them. FDS_ERR_CONFLICT when it is not the program of the fit. */
+fds_status fds__service_program_ask(const fds__service_program *program, const fds_dataset *ds,
+                                    const uint32_t *index, size_t count, const fds_events *events,
+                                    float *empty, float *full, const fds_inputs **x,
+                                    fds_utility **owner, fds_error *err);
 
 /* ---- run_json.c ---- */
 
@@ -155,6 +180,15 @@ size_t fds__run_player_size(const fds_run *run, size_t i); /* its samples */
 uint32_t fds__run_player_group(const fds_run *run,
                                size_t i); /* or FDS__UNKNOWN: it has no groups */
 const char *fds__run_folder(const fds_run *run);
+bool fds__run_has_program(const fds_run *run); /* as its service model */
+/* The program, as the parameter "utility" has it; NULL changes nothing. */
+fds_status fds__run_use_program(fds_run *run, const char *utility, fds_error *err);
+/* Of starting a program, until it is set again; NULL: none. */
+void fds__run_set_events(fds_run *run, const fds_events *events);
+/* The service model's probabilities (count, classes). */
+fds_status fds__run_predict(fds_run *run, const fds_dataset *ds, const uint32_t *index,
+                            size_t count, unsigned threads, float *probs, const fds_events *events,
+                            fds_error *err);
 
 /* The parameters that say how data is read; ends with NULL. */
 extern const char *const fds__run_reading[];

@@ -143,6 +143,12 @@ static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
     double each;
     if (at != AUTO && at != PROBE)
         return FDS_OK;
+    if (fds__command_of(s->kind)) {
+        snprintf(s->reason, sizeof s->reason,
+                 "a program answers for coalitions, and it has no sub-models to keep");
+        settle_explainer(s, p, MLP);
+        return FDS_OK;
+    }
     TRY(answer_seconds(s, problem, &each, err));
     size_t all = s->coalitions + 2;
     double within = p->answer_ms / 1000 / each;
@@ -173,7 +179,7 @@ static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
 static void settle_utility(fds__fit_settings *s, const fds_problem *problem, const fds_params *p) {
     bool is_fds = strcmp(s->method, "fds") == 0;
     if (p->utility)
-        snprintf(s->kind, sizeof s->kind, "%s", p->utility);
+        snprintf(s->kind, sizeof s->kind, "%s", p->utility); /* check_settings: it fits */
     else if (is_fds)
         snprintf(s->kind, sizeof s->kind, "retrain");
     else
@@ -186,12 +192,27 @@ static void settle_utility(fds__fit_settings *s, const fds_problem *problem, con
 
 static fds_status check_settings(const fds_params *p, const fds__fit_settings *s, fds_error *err) {
     const fds__explainer_params *e = &s->explainer;
-    if (strncmp(s->kind, "retrain", 7) != 0)
+    const bool is_command = fds__command_of(s->kind);
+    if (strncmp(s->kind, "retrain", 7) != 0 && !is_command)
         return fds__fail(
             err, FDS_ERR_USAGE,
-            "`utility` must be retrain or retrain:K, because the service model answers for all "
-            "players (got %.60s)",
+            "`utility` must be retrain, retrain:K or command:PROGRAM, because the service model "
+            "answers for all players (got %.60s)",
             s->kind);
+    if (p->utility && strlen(p->utility) >= sizeof s->kind)
+        return fds__fail(err, FDS_ERR_USAGE, "`utility` must have less than %zu characters",
+                         sizeof s->kind);
+    if (p->utility && p->epochs)
+        return fds__fail(err, FDS_ERR_USAGE, "`epochs` does not apply: `utility` is %.60s",
+                         s->kind);
+    if (is_command && (s->is_bank || p->explainer == PROBE || p->keep_models))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s needs sub-models whose weights can be kept, and `utility` command has "
+                         "none; use `explainer` mlp, cnn, resnet18, resnet50, linear or auto",
+                         p->keep_models ? "`keep_models`"
+                         : s->is_bank   ? "`explainer` bank"
+                                        : "`explainer` probe");
+    TRY(fds__check_training(p, s->kind, !is_command, !is_command, err));
     if (p->weights && strncmp(e->network, "resnet", 6) != 0)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`weights` needs `explainer` resnet18 or resnet50 (got %s)", e->network);
@@ -258,7 +279,8 @@ fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
     settle_utility(s, problem, params);
     settle_explainer(s, params, params->explainer < 0 ? AUTO : params->explainer);
     TRY(check_settings(params, s, err));
-    return fds__network_check(problem, s->utility.network, NULL, err);
+    return fds__command_of(s->kind) ? FDS_OK
+                                    : fds__network_check(problem, s->utility.network, NULL, err);
 }
 
 fds_status fds_fit_check(const fds_params *params, fds_error *err) {

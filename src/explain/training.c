@@ -53,8 +53,10 @@ void fds__fit_order(const fds__fit_settings *s, const uint32_t *inputs, size_t c
 }
 
 fds_status fds__fit_utility_create(const fds__fit_settings *s, const fds_problem *problem,
-                                   uint32_t **order, fds_utility **out, fds_error *err) {
-    const fds__utility_params params = fds__fit_utility(s);
+                                   const fds_events *events, uint32_t **order, fds_utility **out,
+                                   fds_error *err) {
+    fds__utility_params params = fds__fit_utility(s);
+    params.events = events;
     TRY(RESERVE(*order, problem->input_count, 1, err));
     fds__fit_order(s, problem->inputs, problem->input_count, *order);
     return fds__utility_create(&params, problem->train, problem->players, problem->train, *order,

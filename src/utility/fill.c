@@ -11,6 +11,7 @@
  * another. fds__table_sync syncs the last segment of each: at once, or, where many small fills
  * follow each other, after a few seconds.
  */
+#include "utility/external.h"
 #include "utility/table.h"
 
 /* A coalition to compute. */
@@ -256,6 +257,8 @@ static fds_status fill_missing(fds_table *table, const fds_plan *plan, unsigned 
         status = fill(table, plan, &list, workers_for(table, threads, list.count), is_synced,
                       events, err);
     fds__free(list.tasks);
+    if (status != FDS_OK)
+        fds__utility_log(table->utility, events);
     return status;
 }
 

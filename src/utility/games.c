@@ -16,6 +16,8 @@
 static bool is_retrain(const char *kind) { return kind && strncmp(kind, "retrain", 7) == 0; }
 
 bool fds__has_training(const char *kind) {
+    if (fds__command_of(kind))
+        return false; /* whatever the program is called */
     return is_retrain(kind) || (kind && (strncmp(kind, "entk:", 5) == 0 || strstr(kind, "@model")));
 }
 
@@ -61,6 +63,7 @@ fds__utility_params fds__utility_params_of(const fds_problem *problem, const fds
     p.train.optimizer = params->optimizer == 1 ? FDS_OPTIMIZER_SGD : FDS_OPTIMIZER_ADAM;
     p.train.seed = params->seed;
     p.beta = (float)params->beta;
+    p.allow_noise = params->allow_noise;
     return p;
 }
 
@@ -97,6 +100,16 @@ fds_status fds__check_training(const fds_params *params, const char *kind, bool 
     if (wrong)
         return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply: %s%s trains no network", wrong,
                          kind ? "`utility` " : "method ", kind ? kind : params->method);
+    if (params->allow_noise && !fds__command_of(kind))
+        return fds__fail(err, FDS_ERR_USAGE, "`allow_noise` needs `utility` command:PROGRAM");
+    if (fds__command_of(kind))
+        TRY(fds__command_check(&(fds__utility_params){.kind = kind}, 0, err));
+    if (fds__command_of(kind) && fds__is_by_model(params->group))
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`group` %.60s needs a network as the service model, and `utility` command "
+            "has none; use label, provider, all or a file",
+            params->group);
     return FDS_OK;
 }
 
@@ -212,8 +225,7 @@ fds_status fds__groups_for(const fds_problem *problem, const char *by,
 
 /* ---- tables ---- */
 
-/* Removes a folder that has a table and nothing else. */
-static void remove_table(const char *dir) {
+void fds__temporary_remove(const char *dir) {
     DIR *folder = opendir(dir);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         char path[FDS__PATH_MAX + 300];
@@ -225,8 +237,7 @@ static void remove_table(const char *dir) {
     rmdir(dir);
 }
 
-/* A new folder in the nearest existing folder above path. */
-static fds_status make_temporary(const char *path, char out[FDS__PATH_MAX], fds_error *err) {
+fds_status fds__temporary_make(const char *path, char out[FDS__PATH_MAX], fds_error *err) {
     char folder[FDS__PATH_MAX];
     const char *home = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%s", path ? path : home && *home ? home : "/tmp");
@@ -267,14 +278,15 @@ void fds__game_close(fds__game *g) {
     fds_table_free(g->table);
     fds_utility_free(g->utility);
     if (g->is_temporary)
-        remove_table(g->dir);
+        fds__temporary_remove(g->dir);
     *g = (fds__game){.kind = g->kind};
 }
 
 fds_status fds__game_open(fds__game *g, const fds_problem *problem, const fds_params *params,
                           const char *table, bool is_look, const fds_events *events,
                           fds_error *err) {
-    const fds__utility_params p = fds__utility_params_of(problem, params, g->kind);
+    fds__utility_params p = fds__utility_params_of(problem, params, g->kind);
+    p.events = events;
     fds_store store = params->store == 1 ? FDS_STORE_F16 : FDS_STORE_F32;
     double start_s = fds__now_s();
     TRY(fds__utility_of(problem, &p, (unsigned)params->threads, &g->utility, err));
@@ -283,7 +295,7 @@ fds_status fds__game_open(fds__game *g, const fds_problem *problem, const fds_pa
         if ((size_t)snprintf(g->dir, sizeof g->dir, "%s", table) >= sizeof g->dir)
             return fds__fail(err, FDS_ERR_USAGE, "path too long: %.100s...", table);
     } else {
-        TRY(make_temporary(table, g->dir, err));
+        TRY(fds__temporary_make(table, g->dir, err));
         g->is_temporary = true;
     }
     TRY(fds_table_open(g->dir, g->utility, store, events, &g->table, err));
@@ -379,6 +391,27 @@ fds_status fds__table_solve(const fds__solving *s, const uint32_t *labels, bool 
                                                         errors, report, s->events, err);
     fds_table_view_free(view);
     return status;
+}
+
+/* The variance of an exact value over that of an answer, sum over s of the squared coefficient of
+ * v(s): 1/(n C(n-1, |s|-1)) with player i, 1/(n C(n-1, |s|)) without. The answer for no players has
+ * no noise. */
+static double exact_share(size_t n) {
+    double binomial = 1, sum = 0;
+    for (size_t k = 0; k < n; k++) {
+        sum += 1 / binomial;
+        binomial *= (double)(n - 1 - k) / (double)(k + 1);
+    }
+    return (2 * sum - 1) / ((double)n * (double)n);
+}
+
+void fds__noise_add(double noise, bool is_exact, bool is_grouped, size_t players, size_t count,
+                    double *errors) {
+    double n = (double)players, share = is_grouped ? 1
+                                        : is_exact ? exact_share(players)
+                                                   : 1 / n / n;
+    for (size_t i = 0; noise > 0 && i < count; i++)
+        errors[i] = sqrt(errors[i] * errors[i] + share * noise);
 }
 
 fds_status fds__table_ends(fds_table *table, const fds_plan *plan, double *empty, double *full,

@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum { CONVERGE_EPOCHS = 1000 }; /* the cap of "retrain" */
-enum { NAMED_PLAYERS = 3 };      /* in a message */
 
 typedef struct {
     fds_lane *lane;
@@ -129,26 +128,6 @@ fds_status fds__retrain_create(fds__utility_making *making, fds_error *err) {
 
 /* ---- answering ---- */
 
-/* Names the coalition in the error. */
-static fds_status fail_diverged(const fds__utility_data *data, const uint64_t *coalition,
-                                fds_error *err) {
-    if (!err)
-        return FDS_ERR_DIVERGED;
-    char names[200] = "";
-    size_t size = 0;
-    for (size_t p = 0, players = fds_players_count(data->players); p < players; p++) {
-        if (!fds_coalition_has(coalition, p))
-            continue;
-        size_t used = strlen(names);
-        if (size < NAMED_PLAYERS)
-            snprintf(names + used, sizeof names - used, "%s%.50s", size ? ", " : "",
-                     fds_players_name(data->players, p));
-        size++;
-    }
-    return fds__fail(err, FDS_ERR_DIVERGED, "the coalition of %zu players (%s%s): %s", size, names,
-                     size > NAMED_PLAYERS ? ", ..." : "", err->text);
-}
-
 static fds_status retrain_eval(const void *self, unsigned worker, const uint64_t *coalition,
                                float *probs, fds_error *err) {
     const retrain *r = self;
@@ -166,7 +145,7 @@ static fds_status retrain_eval(const void *self, unsigned worker, const uint64_t
         status = data->sink->take(data->sink->context, worker, coalition, d->weights, err);
     if (status == FDS_OK && data->service && count == data->samples->count)
         status = data->service->take(data->service->context, d->weights, &report, err);
-    return status == FDS_ERR_DIVERGED ? fail_diverged(data, coalition, err) : status;
+    return status == FDS_ERR_DIVERGED ? fds__utility_fail(data, coalition, status, err) : status;
 }
 
 const fds__utility_kind fds__retrain_kind = {.eval = retrain_eval, .free = retrain_free};

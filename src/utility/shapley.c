@@ -5,6 +5,7 @@
  * knn:K, kernel, entk) it does the same for a cheap game over the same plan. */
 #include "utility/utility.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ typedef struct {
     size_t weights;               /* of the network; 0: there is none */
     fds__labels labels;
     double *ends; /* (2, tests, classes): of no and of all players */
+    double noise; /* variance of a program's answers; 0: it has none */
     fds_ls_report report;
 } job;
 
@@ -328,6 +330,7 @@ static fds_status solve(job *j, const uint32_t *labels, bool is_mean, size_t cou
             : fds__table_solve(&s, labels, is_mean, scratch, scratch + size, report, err));
     fds__transpose(scratch, n, count, values);
     fds__transpose(scratch + size, n, count, errors);
+    fds__noise_add(j->noise, j->is_exact, j->is_grouped, n, size, errors);
     return FDS_OK;
 }
 
@@ -401,7 +404,9 @@ static json_t *describe_result(const job *j) {
         fds__json_put(about, "correctly_classified", json_integer((json_int_t)j->labels.right)) &&
         fds__json_put(about, "probability_with_none", fds__json_real(j->labels.empty)) &&
         fds__json_put(about, "probability_with_all", fds__json_real(j->labels.full)) &&
-        fds__json_put(about, "fit", json_fit(j));
+        fds__json_put(about, "fit", json_fit(j)) &&
+        fds__json_put(about, "noise",
+                      j->params->allow_noise ? fds__json_real(sqrt(j->noise)) : json_null());
     return fds__json_keep_if(about, is_whole);
 }
 
@@ -426,7 +431,7 @@ void fds__label_predictions(const fds_problem *problem, const fds__labels *label
 static fds_status fill_result(job *j, fds_result *r, fds_error *err) {
     fds_ls_report of_mean;
     r->is_mean = j->is_mean;
-    r->is_exact = j->is_exact;
+    r->is_exact = j->is_exact && !j->params->allow_noise;
     r->has_all_labels = j->is_all;
     TRY(solve(j, j->labels.labels, true, 1, r->means, r->mean_errors, &of_mean, err));
     if (j->is_mean) {
@@ -458,6 +463,7 @@ static fds_status run(job *j, const char *table, fds_result **out, fds_error *er
     fds_result *r;
     TRY(prepare(j, table, false, err));
     TRY(fill_games(j, err));
+    TRY(fds__utility_noise(j->game.utility, j->game.table, j->plan, j->events, &j->noise, err));
     TRY(find_labels(j, err));
     TRY(fds__problem_result(j->problem, j->is_exact ? "exact" : "ls", columns(j), &r, err));
     fds_status status = fill_result(j, r, err);

@@ -10,7 +10,7 @@
 
 /* Part of every text. Increment it whenever the same parameters give other answers than before. */
 enum { ANSWERS_VERSION = 1 };
-enum { USUAL_EPOCHS = 10 };
+enum { USUAL_EPOCHS = 10, NAMED_PLAYERS = 3 }; /* named in a message */
 
 fds__utility_params fds__utility_params_default(void) {
     fds__utility_params params = {
@@ -25,21 +25,16 @@ fds__utility_params fds__utility_params_default(void) {
 
 /* ---- kinds ---- */
 
-typedef struct {
-    const char *name, *ending;        /* "knn", "@model": what stands before and after ":K" */
-    bool with_number, without_number; /* which are allowed */
-    const fds__utility_kind *kind;
-    fds_status (*check)(const fds__utility_params *params, uint32_t number, fds_error *err);
-    fds_status (*create)(fds__utility_making *making, fds_error *err);
-} kind_row;
-
-static const kind_row kinds[] = {
+static const fds__utility_row kinds[] = {
     {"retrain", "", true, true, &fds__retrain_kind, fds__retrain_check, fds__retrain_create},
     {"knn", "", true, false, &fds__knn_kind, NULL, fds__knn_create},
     {"knn", "@model", true, false, &fds__knn_kind, fds__features_check, fds__knn_model_create},
     {"kernel", "", false, true, &fds__kernel_kind, NULL, fds__kernel_create},
     {"entk", "", true, true, &fds__entk_kind, fds__entk_check, fds__entk_create},
 };
+/* What follows "command:" is the program, whatever it looks like. */
+static const fds__utility_row command_row = {
+    "command", "", false, false, &fds__command_kind, fds__command_check, fds__command_create};
 
 /* The first length characters: digits and nothing else. */
 static bool read_number(const char *text, size_t length, uint32_t *number) {
@@ -49,12 +44,14 @@ static bool read_number(const char *text, size_t length, uint32_t *number) {
     return *number >= 1 && *number <= FDS__MAX_UTILITY_K;
 }
 
-static fds_status read_kind(const char *text, const kind_row **row, uint32_t *number,
+static fds_status read_kind(const char *text, const fds__utility_row **row, uint32_t *number,
                             fds_error *err) {
     const size_t length = text ? strcspn(text, ":@") : 0, body = text ? strcspn(text, "@") : 0;
     const bool has_number = body > length;
-    *row = NULL;
+    *row = fds__command_of(text) ? &command_row : NULL;
     *number = 0;
+    if (*row)
+        return FDS_OK;
     for (size_t i = 0; text && i < sizeof kinds / sizeof *kinds; i++)
         if (strlen(kinds[i].name) == length && memcmp(kinds[i].name, text, length) == 0 &&
             strcmp(kinds[i].ending, text + body) == 0)
@@ -63,7 +60,8 @@ static fds_status read_kind(const char *text, const kind_row **row, uint32_t *nu
         return fds__fail(
             err, FDS_ERR_USAGE,
             "unknown utility function \"%.100s\"; there are \"retrain\", \"retrain:K\", "
-            "\"knn:K\", \"knn:K@model\", \"kernel\", \"entk\" and \"entk:K\"",
+            "\"knn:K\", \"knn:K@model\", \"kernel\", \"entk\", \"entk:K\" and "
+            "\"command:PROGRAM\"",
             text ? text : "");
     if (has_number && !read_number(text + length + 1, body - length - 1, number))
         return fds__fail(
@@ -76,7 +74,7 @@ static fds_status read_kind(const char *text, const kind_row **row, uint32_t *nu
 
 fds_status fds__utility_training(const fds__utility_params *params, fds_train_params *train,
                                  fds_error *err) {
-    const kind_row *row;
+    const fds__utility_row *row;
     uint32_t number;
     TRY(read_kind(params->kind, &row, &number, err));
     bool trains = row->kind == &fds__retrain_kind || (row->kind == &fds__entk_kind && number);
@@ -262,15 +260,39 @@ fds_status fds__utility_about(json_t *about, json_t *part, fds_error *err) {
     return is_added ? FDS_OK : fds__fail_json(err);
 }
 
+fds_status fds__utility_fail(const fds__utility_data *data, const uint64_t *coalition,
+                             fds_status status, fds_error *err) {
+    if (!err)
+        return status;
+    char names[200] = "";
+    size_t size = 0;
+    for (size_t p = 0, players = fds_players_count(data->players); p < players; p++) {
+        if (!fds_coalition_has(coalition, p))
+            continue;
+        size_t used = strlen(names);
+        if (size < NAMED_PLAYERS)
+            snprintf(names + used, sizeof names - used, "%s%.50s", size ? ", " : "",
+                     fds_players_name(data->players, p));
+        size++;
+    }
+    return fds__fail(err, status, "the coalition of %zu players (%s%s): %s", size, names,
+                     size > NAMED_PLAYERS ? ", ..." : "", err->text);
+}
+
 /* ---- utility functions ---- */
 
-static fds_status make_kind(fds_utility *utility, const kind_row *row,
-                            const fds__utility_params *params, uint32_t number, fds_error *err) {
+static fds_status make_kind(fds_utility *utility, const fds__utility_row *row,
+                            const fds__utility_params *params, const fds_dataset *train,
+                            const fds_dataset *test, uint32_t number, fds_error *err) {
     char name[32];
     int at = snprintf(name, sizeof name, number ? "%s:%u" : "%s", row->name, number);
     snprintf(name + at, sizeof name - (size_t)at, "%s", row->ending);
-    fds__utility_making making = {
-        params, utility->data, number, NULL, 0, describe_data(utility->data, name)};
+    fds__utility_making making = {.params = params,
+                                  .data = utility->data,
+                                  .train = train,
+                                  .test = test,
+                                  .number = number,
+                                  .about = describe_data(utility->data, name)};
     fds_status status = making.about ? row->create(&making, err) : fds__fail_json(err);
     utility->kind = row->kind;
     utility->self = making.self;
@@ -288,9 +310,10 @@ fds_status fds__utility_create(const fds__utility_params *params, const fds_data
                                const fds_players *players, const fds_dataset *test,
                                const uint32_t *inputs, size_t input_count, unsigned workers,
                                fds_utility **out, fds_error *err) {
-    const kind_row *row;
-    uint32_t number;
-    TRY(read_kind(params->kind, &row, &number, err));
+    const fds__utility_row *row = &fds__custom_row;
+    uint32_t number = 0;
+    if (!params->callback)
+        TRY(read_kind(params->kind, &row, &number, err));
     if (workers > FDS__MAX_UTILITY_WORKERS)
         return fds__fail(err, FDS_ERR_LIMIT, "%u workers, at most %u are allowed", workers,
                          FDS__MAX_UTILITY_WORKERS);
@@ -310,7 +333,7 @@ fds_status fds__utility_create(const fds__utility_params *params, const fds_data
         status = fill_data(utility->data, train, test, inputs, input_count, err);
     }
     if (status == FDS_OK)
-        status = make_kind(utility, row, params, number, err);
+        status = make_kind(utility, row, params, train, test, number, err);
     if (status == FDS_OK)
         *out = utility;
     else

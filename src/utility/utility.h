@@ -9,6 +9,8 @@
  *   kernel.c      kernel regression, a cheap surrogate
  *   entk.c        kernel regression with a network's tangent kernel
  *   regression.c  the part that these two share
+ *   command.c     answers of a program of the user's; external.h lists its files
+ *   custom.c      answers of a callback
  *   grouping.c    groups of players from labels, providers, models and files
  *   record.c      files of records, for the table and the bank; declared in record.h
  *   table.c       the table of utilities on disk; table.h lists its files
@@ -32,11 +34,17 @@ typedef struct fds__utility_params {
      *               players as in "retrain:10"
      * "kernel"      kernel regression on the samples; a cheap surrogate
      * "entk"        the same with the tangent kernel of the initial network
-     * "entk:K"      the same with the network trained on all players as in "retrain:K" */
+     * "entk:K"      the same with the network trained on all players as in "retrain:K"
+     * "command:..." what a program of the user's answers */
     const char *kind;
-    const char *network;    /* retrain, @model, entk: as in fds_model_train */
-    fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
-    float beta;             /* every network is trained at beta times lr */
+    const char *network;           /* retrain, @model, entk: as in fds_model_train */
+    fds_train_params train;        /* retrain: all but epochs and converge, which kind decides */
+    float beta;                    /* every network is trained at beta times lr */
+    bool allow_noise;              /* command: its answers may differ when it is asked again */
+    const fds_events *events;      /* command: of starting the program; or NULL */
+    fds_utility_callback callback; /* answers instead of a kind; or NULL */
+    void *callback_context;
+    const char *callback_name;
 } fds__utility_params;
 
 /* "retrain:10", lenet5, Adam, lr 1e-4 and beta 10 as in the paper. */
@@ -131,6 +139,7 @@ static inline void fds__utility_add(size_t count, double a, const double *restri
 typedef struct fds__utility_making {
     const fds__utility_params *params;
     const fds__utility_data *data;
+    const fds_dataset *train, *test; /* what data was made from */
     uint32_t number;
     void *self;
     size_t memory;
@@ -139,6 +148,31 @@ typedef struct fds__utility_making {
 
 /* Adds the members of part to about, and frees part; part NULL: out of memory. */
 fds_status fds__utility_about(json_t *about, json_t *part, fds_error *err);
+
+/* A kind by its name: "knn" "@model" for "knn:K@model". */
+typedef struct fds__utility_row {
+    const char *name, *ending;        /* what stands before and after ":K" */
+    bool with_number, without_number; /* which are allowed */
+    const fds__utility_kind *kind;
+    fds_status (*check)(const fds__utility_params *params, uint32_t number, fds_error *err);
+    fds_status (*create)(fds__utility_making *making, fds_error *err);
+} fds__utility_row;
+
+/* Puts the coalition in front of the error: "the coalition of 2 players (a, b): ...". */
+fds_status fds__utility_fail(const fds__utility_data *data, const uint64_t *coalition,
+                             fds_status status, fds_error *err);
+
+extern const fds__utility_row fds__custom_row;
+extern const fds__utility_kind fds__command_kind;
+/* The program and its arguments; NULL for another kind. */
+const char *fds__command_of(const char *kind);
+fds_status fds__command_check(const fds__utility_params *params, uint32_t number, fds_error *err);
+fds_status fds__command_create(fds__utility_making *making, fds_error *err);
+/* The variance of a program's answers from one time to the next, where noise is allowed: asks for
+ * rows of a filled table again. Else 0. */
+fds_status fds__utility_noise(const fds_utility *utility, const fds_table *table,
+                              const fds_plan *plan, const fds_events *events, double *variance,
+                              fds_error *err);
 
 extern const fds__utility_kind fds__retrain_kind, fds__knn_kind, fds__kernel_kind, fds__entk_kind;
 /* Training for number epochs or, with 0, until it converges. */
@@ -225,7 +259,8 @@ fds_status fds__utility_of(const fds_problem *problem, const fds__utility_params
                            unsigned workers, fds_utility **out, fds_error *err);
 /* FDS_ERR_USAGE for an odd number of coalitions with a sampler that draws pairs. */
 fds_status fds__check_even(const fds_params *params, fds_sampler sampler, fds_error *err);
-/* FDS_ERR_USAGE for parameters of training where no network is trained. */
+/* FDS_ERR_USAGE for parameters of training where no network is trained, and for those of a program
+ * where there is none. */
 fds_status fds__check_training(const fds_params *params, const char *kind, bool has_network,
                                bool has_training, fds_error *err);
 /* How many coalitions a sampler can draw: leverage repeats none. */
@@ -261,6 +296,10 @@ fds_status fds__game_open(fds__game *game, const fds_problem *problem, const fds
                           const char *table, bool is_look, const fds_events *events,
                           fds_error *err);
 void fds__game_close(fds__game *game);
+/* A new folder in the nearest existing folder above path (NULL: that of temporary files); and the
+ * removal of a folder that has files only. */
+fds_status fds__temporary_make(const char *path, char out[FDS__PATH_MAX], fds_error *err);
+void fds__temporary_remove(const char *dir);
 /* Logs what filling will take (memory 0: not known); FDS_ERR_IO when the disk is too small. */
 fds_status fds__game_announce(const fds__game *game, bool is_most, uint64_t memory,
                               const fds_events *events, fds_error *err);
@@ -302,6 +341,11 @@ typedef struct fds__solving {
 /* values and errors (players, columns), columns as fds_table_view_create has them. */
 fds_status fds__table_solve(const fds__solving *solving, const uint32_t *labels, bool is_mean,
                             double *values, double *errors, fds_ls_report *report, fds_error *err);
+/* Adds to standard errors what answers whose variance is noise make of the values: to those of exact
+ * values all of it, to those of least squares that of v(N), because the jackknife over the pairs sees
+ * the rest. is_grouped: whole groups are players, for which it adds the greatest that it can be. */
+void fds__noise_add(double noise, bool is_exact, bool is_grouped, size_t players, size_t count,
+                    double *errors);
 /* The utilities of no and of all players, (inputs, classes) each: rows 0 and 1 of a plan. */
 fds_status fds__table_ends(fds_table *table, const fds_plan *plan, double *empty, double *full,
                            fds_error *err);

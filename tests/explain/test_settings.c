@@ -334,7 +334,7 @@ static void mistakes_are_named_before_any_work(void **state) {
         {"afds", weights_for_mlp, FDS_ERR_USAGE, "resnet18 or resnet50 (got mlp)"},
         {"afds", weights_for_bank, FDS_ERR_USAGE, "`weights` needs `explainer` auto, mlp,"},
         {"afds", warm_bank, FDS_ERR_USAGE, "`warm_up` needs `explainer` auto, mlp,"},
-        {"afds", knn, FDS_ERR_USAGE, "`utility` must be retrain or retrain:K"},
+        {"afds", knn, FDS_ERR_USAGE, "`utility` must be retrain, retrain:K or command:PROGRAM"},
         {"afds", kernel_bank, FDS_ERR_USAGE, "(got kernel)"},
         {"afds", by_group, FDS_ERR_USAGE, "it applies to gfds+"},
         {"gfds", by_group, FDS_ERR_USAGE, "it applies to gfds+"},
