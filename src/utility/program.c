@@ -26,6 +26,7 @@ typedef struct {
 
 struct fds__program {
     const char *command;
+    char *line; /* what the shell gets */
     fds__hello hello;
     char name[FDS__PROGRAM_NAME], fingerprint[FDS__PROGRAM_NAME];
     unsigned workers;
@@ -111,7 +112,7 @@ static fds_status begin(fds__program *p, process *one, fds_error *err) {
     OWNED uint8_t *frame = NULL;
     size_t size;
     TRY(fds__message_hello(&p->hello, &frame, &size, err));
-    TRY(fds__child_start(&one->child, p->command, err));
+    TRY(fds__child_start(&one->child, p->line, err));
     one->asked = 0;
     TRY(fds__child_write(&one->child, frame, size, p->first_s, err));
     return hear_ready(p, one, err);
@@ -188,6 +189,22 @@ fds_status fds__program_ask(fds__program *p, unsigned worker, const uint32_t *sa
 
 /* ---- opening and closing ---- */
 
+/* Whether the command line is one program with its arguments: then it replaces the shell, and its end
+ * and its files are the program's own. */
+static bool is_simple(const char *command) {
+    const char *start = command + strspn(command, " \t");
+    size_t word = strcspn(start, " \t");
+    return !strpbrk(command, ";&|(){}`\n") && !memchr(start, '=', word) &&
+           !(word == 4 && memcmp(start, "exec", 4) == 0);
+}
+
+static fds_status make_line(fds__program *p, fds_error *err) {
+    size_t size = strlen(p->command) + sizeof "exec ";
+    TRY(NEW(p->line, size, err));
+    snprintf(p->line, size, "%s%s", is_simple(p->command) ? "exec " : "", p->command);
+    return FDS_OK;
+}
+
 /* In a loop of one job, so that it can be cancelled. */
 static fds_status start_first(void *context, size_t job, unsigned worker, fds_error *err) {
     fds__program *p = context;
@@ -212,7 +229,9 @@ fds_status fds__program_open(const char *command, const fds__hello *hello, unsig
                         .least_s = seconds_from("FDS_COMMAND_LEAST_S", LEAST_S),
                         .failed = {.to = -1, .from = -1, .log = -1},
                         .lock = PTHREAD_MUTEX_INITIALIZER};
-    fds_status status = NEW(p->processes, workers, err);
+    fds_status status = make_line(p, err);
+    if (status == FDS_OK)
+        status = NEW(p->processes, workers, err);
     for (unsigned w = 0; status == FDS_OK && w < workers; w++)
         p->processes[w].child = p->failed;
     if (status == FDS_OK)
@@ -237,5 +256,6 @@ void fds__program_close(fds__program *p) {
         fds__child_stop(&p->processes[w].child, MAX(until_s - fds__now_s(), 0.0));
     pthread_mutex_destroy(&p->lock);
     fds__free(p->processes);
+    fds__free(p->line);
     fds__free(p);
 }
