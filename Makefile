@@ -13,7 +13,7 @@ FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*
 	examples/*.c)
 
 .PHONY: help all demo install test test-asan test-tsan test-kill test-install coverage clang fuzz \
-	format format-check tidy abi clean bench-lane bench-deep bench-value bench-accuracy \
+	format format-check tidy abi clean bench-lane bench-deep bench-value bench-external bench-accuracy \
 	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-paper bench-growth results
 
 help:
@@ -44,6 +44,7 @@ help:
 	@echo "  make bench-deep         the engine for large networks against PyTorch"
 	@echo "  make bench-tangent      the tangent kernel against PyTorch: speed and accuracy"
 	@echo "  make bench-value        speed and memory of fds value against the engine's own rate"
+	@echo "  make bench-external     what asking a program of the user's costs per evaluation"
 	@echo "  make bench-accuracy     the tables of docs/accuracy.md: values against the truth"
 	@echo "  make bench-money        accuracy where the money goes: GAMES='mnist hospitals'"
 	@echo "  make bench-explain      the four methods end to end, against the truth: an hour (QUICK=--quick)"
@@ -128,6 +129,10 @@ bench-deep:
 bench-value:
 	$(call folder,build-bench)
 	@bench/value.py build-bench
+
+bench-external:
+	$(call folder,build-bench)
+	@bench/external.py build-bench
 
 bench-accuracy:
 	@scripts/deps bench

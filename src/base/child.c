@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { PIPE_BYTES = 1 << 18 };
 enum { SLICE_MS = 50, RING = FDS__CHILD_LINES + 1 }; /* of a wait; places of lines */
 static const double LAST_S = 0.5; /* that an ending child gets until its end is looked at */
 
@@ -157,6 +158,9 @@ fds_status fds__child_start(fds__child *c, const char *command, fds_error *err) 
         fcntl(in[1], F_SETFL, O_NONBLOCK) != 0 || fcntl(out[0], F_SETFL, O_NONBLOCK) != 0 ||
         fcntl(log[0], F_SETFL, O_NONBLOCK) != 0)
         failed = errno ? errno : EIO;
+    /* a large answer then takes few turns; where that is not allowed, more */
+    (void)fcntl(in[1], F_SETPIPE_SZ, PIPE_BYTES);
+    (void)fcntl(out[0], F_SETPIPE_SZ, PIPE_BYTES);
     if (!failed)
         failed = spawn(command, in[0], out[1], log[1], environment, &c->pid);
     close_one(&in[0]);
