@@ -123,7 +123,8 @@ FDS_API fds_utility_info fds_utility_get_info(const fds_utility *utility);
 
 /* probs[inputs * classes] of one coalition (a set of bits, as under Games), on worker number
  * worker: each number is used by one thread at a time. Without players: the network as initialised
- * (retrain), 0 for every label (knn), or equal probabilities (kernel, entk). */
+ * (retrain), 0 for every label (knn), equal probabilities (kernel, entk), or the shares of the
+ * classes among all players' samples (command). */
 FDS_API fds_status fds_utility_eval(const fds_utility *utility, unsigned worker,
                                     const uint64_t *coalition, float *probs, fds_error *err);
 

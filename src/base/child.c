@@ -78,6 +78,7 @@ static void close_one(int *fd) {
 /* Both ends above the standard files, whose numbers the child's ends get. */
 static bool make_pipe(int ends[2]) {
     int low[2] = {-1, -1};
+    errno = EIO; /* of a fault */
     if (fds__fault(FDS__FAULT_IO) || pipe2(low, O_CLOEXEC) != 0)
         return false;
     for (int i = 0; i < 2; i++) {
@@ -157,7 +158,7 @@ fds_status fds__child_start(fds__child *c, const char *command, fds_error *err) 
     if (!make_pipe(in) || !make_pipe(out) || !make_pipe(log) ||
         fcntl(in[1], F_SETFL, O_NONBLOCK) != 0 || fcntl(out[0], F_SETFL, O_NONBLOCK) != 0 ||
         fcntl(log[0], F_SETFL, O_NONBLOCK) != 0)
-        failed = errno ? errno : EIO;
+        failed = errno;
     /* a large answer then takes few turns; where that is not allowed, more */
     (void)fcntl(in[1], F_SETPIPE_SZ, PIPE_BYTES);
     (void)fcntl(out[0], F_SETPIPE_SZ, PIPE_BYTES);

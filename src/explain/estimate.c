@@ -222,6 +222,8 @@ fds_status fds__fit_estimate(const fds_problem *problem, const fds_params *param
                   .events = {.progress = report_trials, .user = &q}};
     *out = (fds__fit_cost){0};
     fds_status status = run(&q, problem, params, out, err);
+    if (status != FDS_OK && q.utility)
+        fds__utility_log(q.utility, events);
     fds__free(q.probs);
     fds_utility_free(q.utility);
     fds__free(q.order);

@@ -220,5 +220,8 @@ fds_status fds__service_program_ask(const fds__service_program *p, const fds_dat
     TRY(check_program(p, *owner, err));
     asking a = {.utility = *owner, .ends = {empty, full}};
     *x = (*owner)->data->inputs;
-    return fds__pool_run(1, 2, ask_end, &a, "program", "answers", events, err);
+    fds_status status = fds__pool_run(1, 2, ask_end, &a, "program", "answers", events, err);
+    if (status != FDS_OK)
+        fds__utility_log(*owner, events);
+    return status;
 }

@@ -67,7 +67,5 @@ fds_status fds__program_ask(fds__program *program, unsigned worker, const uint32
                             size_t count, const bool *has_class, float *probs, fds_error *err);
 /* What the last process that failed wrote to its standard error goes to events, once. */
 void fds__program_log(fds__program *program, const fds_events *events);
-/* The same for a utility function of any kind. */
-void fds__utility_log(const fds_utility *utility, const fds_events *events);
 
 #endif

@@ -11,7 +11,6 @@
  * another. fds__table_sync syncs the last segment of each: at once, or, where many small fills
  * follow each other, after a few seconds.
  */
-#include "utility/external.h"
 #include "utility/table.h"
 
 /* A coalition to compute. */

@@ -168,6 +168,9 @@ extern const fds__utility_kind fds__command_kind;
 const char *fds__command_of(const char *kind);
 fds_status fds__command_check(const fds__utility_params *params, uint32_t number, fds_error *err);
 fds_status fds__command_create(fds__utility_making *making, fds_error *err);
+/* After a failure: what the program wrote to its standard error goes to events. Nothing for other
+ * kinds. */
+void fds__utility_log(const fds_utility *utility, const fds_events *events);
 /* The variance of a program's answers from one time to the next, where noise is allowed: asks for
  * rows of a filled table again. Else 0. */
 fds_status fds__utility_noise(const fds_utility *utility, const fds_table *table,
