@@ -29,7 +29,6 @@ PYTHON = "/usr/bin/python3"
 WORKERS = ROOT / "examples/workers"
 PLAYERS = 6
 VALUE = ["value", "shops.csv", "--players", "providers", "--test", 8, "-q"]
-os.environ["TMPDIR"] = "/tmp"
 
 
 def worker(*options):
@@ -41,6 +40,8 @@ def value(utility, *options):
 
 
 def data(providers=PLAYERS):
+    """Data, and a folder for temporary files that the test removes, whatever was killed."""
+    os.environ["TMPDIR"] = os.getcwd()
     write_csv("shops.csv", rows=60, providers=providers)
 
 
@@ -294,7 +295,7 @@ def silence_ends_at_the_limit():
 
 @test
 def probabilities_of_classes_that_a_coalition_lacks_are_refused():
-    write_csv("shops.csv", rows=60, providers=3)
+    data(providers=3)
     fds(*value(worker(), "--method", "exact", "--table", "t"))
     out, err = fds(*value(worker("--fault", "missing"), "--method", "exact", "--threads", 1), code=1)
     assert "it must be 0, because the coalition has no sample of that class" in err, err
@@ -405,7 +406,6 @@ def nothing_is_left_behind():
     os.environ["TMPDIR"] = str(folder)
     fds(*value(worker(), "--method", "exact", "--table", "t"))
     fds(*value(worker("--fault", "die"), "--method", "exact", "--table", "u"), code=1)
-    os.environ["TMPDIR"] = "/tmp"
     assert not list(folder.iterdir())
 
 
