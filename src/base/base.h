@@ -162,7 +162,10 @@ fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t
  * events (stage "read"), which may cancel it. path "-": standard input. */
 fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *events,
                              uint8_t **data, size_t *size, fds_error *err);
-/* zstd.c: for the function above. */
+/* unpack.c: for the function above. */
+fds_status fds__unpack_gzip(const char *path, const uint8_t *data, size_t size, size_t limit,
+                            const fds_events *events, uint8_t **out, size_t *out_size,
+                            fds_error *err);
 fds_status fds__unpack_zstd(const char *path, const uint8_t *data, size_t size, size_t limit,
                             const fds_events *events, uint8_t **out, size_t *out_size,
                             fds_error *err);

@@ -20,7 +20,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-#include <zlib.h>
 
 /* ---- system calls; tests can make each one fail ---- */
 
@@ -118,75 +117,6 @@ fds_status fds__file_read(const char *path, size_t limit, uint8_t **data, size_t
     return read_whole(path, limit, NULL, data, size, err);
 }
 
-static void *zlib_alloc(void *unused, unsigned count, unsigned size) {
-    (void)unused;
-    return fds__alloc_zero(count, size);
-}
-static void zlib_free(void *unused, void *memory) {
-    (void)unused;
-    fds__free(memory);
-}
-
-/* Unpacks the whole stream; the result grows as needed up to limit. */
-static fds_status inflate_all(z_stream *z, const char *path, size_t limit, const fds_events *events,
-                              uint8_t **data, size_t *size, fds_error *err) {
-    const double start_s = fds__now_s();
-    const size_t in_size = z->avail_in;
-    OWNED uint8_t *buffer = NULL;
-    size_t capacity = 0, used = 0;
-    int code = Z_OK;
-    while (code != Z_STREAM_END) {
-        TRY(fds__report(events, "read", "bytes", z->total_in, in_size, start_s, err));
-        if (used + 2 > capacity) {
-            /* one byte over the limit to notice that there is more, one for the NUL */
-            capacity = MIN(MAX(used + used / 2, (size_t)1 << 16), limit) + 2;
-            uint8_t *grown = fds__realloc(buffer, capacity);
-            if (!grown)
-                return fds__fail_nomem(err, capacity);
-            buffer = grown;
-        }
-        z->next_out = buffer + used;
-        z->avail_out = (uInt)MIN(capacity - 1 - used, FDS__READ_STEP);
-        code = inflate(z, Z_NO_FLUSH);
-        used = (size_t)(z->next_out - buffer);
-        if (used > limit)
-            return fds__fail(err, FDS_ERR_LIMIT, "%s: more than %zu bytes when unpacked", path,
-                             limit);
-        if (code == Z_MEM_ERROR)
-            return fds__fail_nomem(err, capacity);
-        if (code == Z_BUF_ERROR || (code == Z_OK && z->avail_in == 0 && z->avail_out > 0))
-            return fds__fail(err, FDS_ERR_FORMAT, "%s: gzip data is cut off after %zu bytes", path,
-                             in_size);
-        if (code != Z_OK && code != Z_STREAM_END)
-            return fds__fail(err, FDS_ERR_FORMAT, "%s: gzip data is damaged near byte %lu: %s",
-                             path, z->total_in, z->msg ? z->msg : "unknown");
-    }
-    if (z->avail_in > 0)
-        return fds__fail(err, FDS_ERR_FORMAT, "%s: %u bytes after the end of the gzip data", path,
-                         z->avail_in);
-    buffer[used] = 0;
-    *data = buffer;
-    *size = used;
-    buffer = NULL; /* the caller's now */
-    return FDS_OK;
-}
-
-static fds_status gunzip(const char *path, const uint8_t *in, size_t in_size, size_t limit,
-                         const fds_events *events, uint8_t **data, size_t *size, fds_error *err) {
-    if (in_size > UINT32_MAX)
-        return fds__fail(err, FDS_ERR_UNSUPPORTED,
-                         "%s: gzip files of 4 GiB or more are not supported", path);
-    z_stream z = {.zalloc = zlib_alloc,
-                  .zfree = zlib_free,
-                  .next_in = (Bytef *)in,
-                  .avail_in = (uInt)in_size};
-    if (inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
-        return fds__fail_nomem(err, sizeof z);
-    fds_status status = inflate_all(&z, path, limit, events, data, size, err);
-    inflateEnd(&z);
-    return status;
-}
-
 fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *events,
                              uint8_t **data, size_t *size, fds_error *err) {
     uint8_t *raw = NULL;
@@ -196,7 +126,7 @@ fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *e
                             ? read_input(most + slack, events, &raw, &raw_size, err)
                             : read_whole(path, most + slack, events, &raw, &raw_size, err);
     if (raw_size >= 2 && raw[0] == 0x1f && raw[1] == 0x8b) {
-        status = gunzip(path, raw, raw_size, most, events, data, size, err);
+        status = fds__unpack_gzip(path, raw, raw_size, most, events, data, size, err);
         fds__free(raw);
     } else if (raw_size >= 4 && memcmp(raw, "\x28\xb5\x2f\xfd", 4) == 0) {
         status = fds__unpack_zstd(path, raw, raw_size, most, events, data, size, err);
