@@ -320,6 +320,27 @@ static const char *why_useless(const sheet *s, const sheet_column *column) {
     return is_unnamed && column->counting == s->rows ? "it counts the rows" : NULL;
 }
 
+static int by_bytes(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* Features are known by the names of their columns. */
+static fds_status check_names(const sheet *s, fds_error *err) {
+    OWNED const char **names = NULL;
+    size_t count = 0;
+    TRY(NEW(names, s->count, err));
+    for (size_t c = 0; c < s->count; c++)
+        if (s->columns[c].role == SHEET_FEATURE)
+            names[count++] = s->columns[c].name;
+    qsort(names, count, sizeof *names, by_bytes);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: line 1: two columns are named \"%.60s\"; rename one", s->path,
+                             names[i]);
+    return FDS_OK;
+}
+
 static fds_status choose_features(sheet *s, const fds_events *events, fds_error *err) {
     size_t features = 0;
     for (size_t c = 0; c < s->count; c++) {
@@ -342,6 +363,7 @@ static fds_status choose_features(sheet *s, const fds_events *events, fds_error 
                      s->path, column->name, column->missing, s->rows);
         features++;
     }
+    TRY(check_names(s, err));
     return features ? FDS_OK
                     : fds__fail(err, FDS_ERR_FORMAT, "%s: line 1: no columns with values", s->path);
 }

@@ -105,6 +105,8 @@ static const oddity oddities[] = {
     {"x,y,label\n1,2,a\n", {.drop = "y, x"}, NULL, "no columns with values"},
     {"x,y,label\n1,2,a\n", {.drop = "z"}, NULL, "no column is named \"z\""},
     /* headers and lines */
+    {"x,x,label\n1,2,a\n", {0}, NULL, "two columns are named \"x\"; rename one"},
+    {"x,label,,\n1,a,,\n2,b,,\n", {0}, "x | 1, 2 | a b", NULL},
     {"x,Label\n1,a\n", {0}, NULL, "did you mean \"Label\"?"},
     {"5.1,3.5,0\n4.9,3.0,1\n", {0}, NULL, "the columns are \"5.1\", \"3.5\", \"0\""},
     {"x,label\r1,a\r2,b\r", {0}, "x | 1, 2 | a b", NULL},
