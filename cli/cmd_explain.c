@@ -15,6 +15,10 @@ static const cli_option own[] = {
     CLI_OWN(0, "png", png, "FILE",
             "draw a figure: a row per input with its ten greatest contributors, or bars if inputs "
             "are no images"),
+    CLI_OWN(0, "jsonl", jsonl, NULL,
+            "answer line by line: each line of standard input is a new sample, a JSON object with "
+            "the columns of the run's data or an array of its numbers; each answer is a line of "
+            "JSON"),
     CLI_OWN(0, "top", top, "N", "number of greatest and of lowest contributors to show [5]"),
 };
 
@@ -114,6 +118,62 @@ static fds_status show_text(const cli_args *args, const fds_result *r, size_t to
     return status;
 }
 
+/* ---- line by line ---- */
+
+/* The one input of an answer as a line of JSON. */
+static fds_status print_line(const fds_result *r, fds_error *err) {
+    char *text = NULL;
+    CLI_TRY(fds_result_json(r, &text, err));
+    json_t *json = json_loads(text, 0, NULL);
+    const json_t *input = json_array_get(json_object_get(json, "inputs"), 0);
+    char *line = input ? json_dumps(input, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+    json_decref(json);
+    fds_text_free(text);
+    if (!line)
+        return cli_fail(err, FDS_ERR_NOMEM, "out of memory");
+    bool is_printed = puts(line) >= 0 && fflush(stdout) == 0;
+    free(line);
+    return is_printed ? FDS_OK : cli_fail(err, FDS_ERR_IO, "cannot write to standard output");
+}
+
+static fds_status answer_line(const cli_args *args, fds_run *run, const char *text,
+                              fds_error *err) {
+    fds_input *input = NULL;
+    fds_result *result = NULL;
+    fds_status status = fds_input_json(run, text, &input, err);
+    if (status == FDS_OK)
+        status = fds_run_explain(run, input, args->params, NULL, &result, err);
+    if (status == FDS_OK)
+        status = print_line(result, err);
+    fds_result_free(result);
+    fds_input_free(input);
+    return status;
+}
+
+/* A line that cannot be answered is answered by {"error": text}; the next one may be right. */
+static fds_status answer_lines(const cli_args *args, fds_error *err) {
+    fds_run *run = NULL;
+    char *line = NULL;
+    size_t capacity = 0;
+    CLI_TRY(fds_run_open(args->operand, args->params, &run, err));
+    fds_status status = FDS_OK;
+    while (status == FDS_OK && getline(&line, &capacity, stdin) >= 0) {
+        if (!line[strspn(line, " \t\r\n")])
+            continue;
+        status = answer_line(args, run, line, err);
+        if (status == FDS_OK || status == FDS_ERR_IO || status == FDS_ERR_NOMEM)
+            continue;
+        json_t *json = json_pack("{s:s}", "error", err->text);
+        status = json_dumpf(json, stdout, JSON_COMPACT) == 0 && puts("") >= 0 && fflush(stdout) == 0
+                     ? FDS_OK
+                     : cli_fail(err, FDS_ERR_IO, "cannot write to standard output");
+        json_decref(json);
+    }
+    free(line);
+    fds_run_free(run);
+    return status;
+}
+
 /* ---- all of it ---- */
 
 static fds_status work(const cli_args *args, cli_answer *a, size_t top, fds_error *err) {
@@ -133,6 +193,13 @@ static fds_status work(const cli_args *args, cli_answer *a, size_t top, fds_erro
 static fds_status run(cli_args *args, fds_error *err) {
     cli_answer a = {0};
     size_t top;
+    if (args->jsonl) {
+        if (args->json || args->png || args->output || args->more_count)
+            return cli_fail(err, FDS_ERR_USAGE,
+                            "--jsonl reads samples from standard input and prints their answers; "
+                            "leave out images, --json, --png and -o");
+        return answer_lines(args, err);
+    }
     CLI_TRY(cli_answer_check(args, err));
     CLI_TRY(cli_number("top", args->top, 1000000, TOP, &top, err));
     if (args->png)
@@ -159,7 +226,8 @@ const cli_command cli_explain = {
         "add to the probability.\n\n" CLI_ANSWER_ABOUT,
     .examples = "  fds explain mnist.run --index 0..9 --png figure.png\n"
                 "  fds explain mnist.run seven.png --target 1 -o values.csv\n"
-                "  fds explain sales.run --rows new.csv --png bars.png\n",
+                "  fds explain sales.run --rows new.csv --png bars.png\n"
+                "  echo '{\"price\": 9.5}' | fds explain sales.run --jsonl\n",
     .own = own,
     .own_count = CLI_COUNT(own),
     .run = run,

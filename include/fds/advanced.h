@@ -286,6 +286,13 @@ FDS_API fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
                                      double *errors, fds_ls_report *report,
                                      const fds_events *events, fds_error *err);
 
+/* ==== Single inputs ========================================================================= */
+
+/* One new sample: a JSON object with the columns of the CSV file that the run was fitted on, such as
+ * {"price": 9.5, "colour": "red"}, or an array of all numbers of a sample. */
+FDS_API fds_status fds_input_json(const fds_run *run, const char *json, fds_input **out,
+                                  fds_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -201,6 +201,10 @@ fds_status fds__data_rows(const char *path, const fds__preparation *p, fds_shape
                           uint32_t classes, const fds_events *events, fds_dataset **out,
                           fds_error *err);
 
+/* One sample: a JSON object with the columns of the preparation, or an array of numbers. */
+fds_status fds__data_json(const char *text, const fds__preparation *p, fds_shape shape,
+                          uint32_t classes, fds_dataset **out, fds_error *err);
+
 /* ---- owners.c ---- */
 
 /* Gives every sample the provider that the file names for it. Splits a CSV file's bytes in place. */

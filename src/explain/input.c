@@ -212,15 +212,17 @@ static fds_status fill_numbered(fds_input *in, const fds_run *run, const fds_par
 
 /* ---- new rows ---- */
 
-static fds_status read_rows(const fds_run *run, const char *path, const fds_events *events,
-                            fds_dataset **out, fds_error *err) {
+/* text: one sample as JSON, or NULL for the file at path. */
+static fds_status read_rows(const fds_run *run, const char *path, const char *text,
+                            const fds_events *events, fds_dataset **out, fds_error *err) {
     const fds__run_info info = fds__run_get_info(run);
     const json_t *json = fds__run_preparation(run);
     fds__preparation *preparation = NULL;
     if (json_is_object(json))
         TRY(fds__preparation_parse(json, fds__run_folder(run), &preparation, err));
     fds_status status =
-        fds__data_rows(path, preparation, info.shape, info.classes, events, out, err);
+        text ? fds__data_json(text, preparation, info.shape, info.classes, out, err)
+             : fds__data_rows(path, preparation, info.shape, info.classes, events, out, err);
     fds__preparation_free(preparation);
     return status;
 }
@@ -238,11 +240,11 @@ static fds_status name_rows(fds_input *in, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status open_rows(const fds_run *run, const char *path, const fds_events *events,
-                            fds_input **out, fds_error *err) {
+static fds_status open_rows(const fds_run *run, const char *path, const char *text,
+                            const fds_events *events, fds_input **out, fds_error *err) {
     fds_dataset *ds = NULL;
     fds_input *in = NULL;
-    TRY(read_rows(run, path, events, &ds, err));
+    TRY(read_rows(run, path, text, events, &ds, err));
     fds_status status = create(ds->count, &in, err);
     if (status != FDS_OK) {
         fds_dataset_free(ds);
@@ -260,7 +262,7 @@ fds_status fds_input_open(const fds_run *run, const fds_params *params, const fd
     if (params->index && params->rows)
         return fds__fail(err, FDS_ERR_USAGE, "`index` and `rows` exclude each other");
     if (params->rows)
-        return open_rows(run, params->rows, events, out, err);
+        return open_rows(run, params->rows, NULL, events, out, err);
     if (!params->index)
         return fds__fail(err, FDS_ERR_USAGE,
                          "nothing to explain: give an image, `index` or `rows`");
@@ -271,6 +273,10 @@ fds_status fds_input_open(const fds_run *run, const fds_params *params, const fd
         status = fill_numbered(in, run, params, events, index, err);
     fds__free(index);
     return finish(status, in, out);
+}
+
+fds_status fds_input_json(const fds_run *run, const char *json, fds_input **out, fds_error *err) {
+    return open_rows(run, NULL, json, NULL, out, err);
 }
 
 /* ---- answers ---- */

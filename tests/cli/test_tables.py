@@ -73,6 +73,33 @@ def rows_may_be_an_array_or_standard_input():
 
 
 @test
+def one_process_answers_line_by_line():
+    write_sales("sales.csv")
+    fds("fit", "sales.csv", *SALES, "--players", "providers", *FIT, "-o", "s.run")
+    process = subprocess.Popen([FDS, "explain", "s.run", "--jsonl"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               env=environment(), text=True)
+
+    def ask(line):
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    pathlib.Path("new.csv").write_text("order,price,colour,city\nN1,10.5,green,A\nN2,,violet,B\n")
+    by_rows = fds_json("explain", "s.run", "--rows", "new.csv")["inputs"]
+    one = ask('{"order": "N1", "price": 10.5, "colour": "green", "city": "A"}')
+    assert one == by_rows[0], (one, by_rows[0])
+    assert "must be a number or null" in ask('{"price": "much"}')["error"]
+    assert "no member is a column" in ask('{"cost": 1}')["error"]
+    assert "3 numbers, but a sample of the run has 8" in ask("[1, 2, 3]")["error"]
+    assert "error" in ask("{")
+    two = ask('{"order": "N2", "price": null, "colour": "violet", "city": "B"}')
+    assert two["ranking"] == by_rows[1]["ranking"]
+    process.stdin.close()
+    assert process.wait(timeout=20) == 0
+    refused(["explain", "s.run", "--jsonl", "--json"], 2, "--jsonl reads samples from standard input")
+
+
+@test
 def rows_that_do_not_fit_are_refused():
     write_csv("t.csv", rows=120)
     fds("fit", "t.csv", "--players", 20, *FIT, "-o", "t.run")
