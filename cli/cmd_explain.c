@@ -2,10 +2,13 @@
  * fds explain: what each player contributed to each prediction, from a fitted run; and what it shares with pay. */
 #include "cli.h"
 
+#include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TOP = 5, FIGURE_COLUMNS = 10 };
 
@@ -120,6 +123,50 @@ static fds_status show_text(const cli_args *args, const fds_result *r, size_t to
 
 /* ---- line by line ---- */
 
+/* Lines of standard input. A FILE would not hear a signal while it waits. */
+typedef struct {
+    char *data;
+    size_t used, capacity, line; /* line: bytes of the current one, with its end */
+} lines;
+
+/* Waits for input, until a signal asks to stop. */
+static fds_status wait_for_input(const cli_args *args, fds_error *err) {
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    const fds_progress nothing = {.stage = "wait", .unit = "lines"}; /* of 0: not shown */
+    int ready;
+    do {
+        if (args->events->progress(args->events->user, &nothing))
+            return cli_fail(err, FDS_ERR_CANCELLED, "no more lines are read");
+        ready = poll(&input, 1, 200);
+    } while (ready == 0 || (ready < 0 && errno == EINTR));
+    return FDS_OK;
+}
+
+/* The next line, NUL-terminated in place; NULL: there is none. */
+static fds_status next_line(const cli_args *args, lines *in, char **out, fds_error *err) {
+    char *end;
+    memmove(in->data, in->data + in->line, in->used - in->line);
+    in->used -= in->line;
+    in->line = 0;
+    *out = NULL;
+    for (ssize_t got = 1; !(end = memchr(in->data, '\n', in->used)) && got > 0;) {
+        if (in->used + 1 >= in->capacity) {
+            char *grown = realloc(in->data, in->capacity * 2);
+            if (!grown)
+                return cli_fail(err, FDS_ERR_NOMEM, "out of memory");
+            in->data = grown;
+            in->capacity *= 2;
+        }
+        CLI_TRY(wait_for_input(args, err));
+        got = read(STDIN_FILENO, in->data + in->used, in->capacity - in->used - 1);
+        in->used += got > 0 ? (size_t)got : 0;
+    }
+    in->line = end ? (size_t)(end - in->data) + 1 : in->used;
+    in->data[end ? in->line - 1 : in->used] = 0;
+    *out = in->line ? in->data : NULL;
+    return FDS_OK;
+}
+
 /* The one input of an answer as a line of JSON. */
 static fds_status print_line(const fds_result *r, fds_error *err) {
     char *text = NULL;
@@ -154,10 +201,10 @@ static fds_status answer_line(const cli_args *args, fds_run *run, const char *te
 static fds_status answer_lines(const cli_args *args, fds_error *err) {
     fds_run *run = NULL;
     char *line = NULL;
-    size_t capacity = 0;
-    CLI_TRY(fds_run_open(args->operand, args->params, &run, err));
-    fds_status status = FDS_OK;
-    while (status == FDS_OK && getline(&line, &capacity, stdin) >= 0) {
+    lines in = {.data = cli_alloc(1 << 16, 1, err), .capacity = 1 << 16};
+    fds_status status =
+        in.data ? fds_run_open(args->operand, args->params, &run, err) : FDS_ERR_NOMEM;
+    while (status == FDS_OK && (status = next_line(args, &in, &line, err)) == FDS_OK && line) {
         if (!line[strspn(line, " \t\r\n")])
             continue;
         status = answer_line(args, run, line, err);
@@ -169,7 +216,7 @@ static fds_status answer_lines(const cli_args *args, fds_error *err) {
                      : cli_fail(err, FDS_ERR_IO, "cannot write to standard output");
         json_decref(json);
     }
-    free(line);
+    free(in.data);
     fds_run_free(run);
     return status;
 }
@@ -194,10 +241,14 @@ static fds_status run(cli_args *args, fds_error *err) {
     cli_answer a = {0};
     size_t top;
     if (args->jsonl) {
-        if (args->json || args->png || args->output || args->more_count)
+        char index[8], rows[8];
+        CLI_TRY(fds_params_get(args->params, "index", index, sizeof index, err));
+        CLI_TRY(fds_params_get(args->params, "rows", rows, sizeof rows, err));
+        if (args->json || args->png || args->output || args->more_count ||
+            strcmp(index, "auto") != 0 || strcmp(rows, "auto") != 0)
             return cli_fail(err, FDS_ERR_USAGE,
                             "--jsonl reads samples from standard input and prints their answers; "
-                            "leave out images, --json, --png and -o");
+                            "leave out images, --index, --rows, --json, --png and -o");
         return answer_lines(args, err);
     }
     CLI_TRY(cli_answer_check(args, err));

@@ -53,6 +53,10 @@ static fds_status inflate_all(z_stream *z, const char *path, size_t limit, const
                              limit);
         if (code == Z_MEM_ERROR)
             return fds__fail_nomem(err, capacity);
+        bool has_more = code == Z_STREAM_END && z->avail_in >= 2 && z->next_in[0] == 0x1f &&
+                        z->next_in[1] == 0x8b; /* files may be packed one after another */
+        if (has_more)
+            code = inflateReset(z);
         if (code == Z_BUF_ERROR || (code == Z_OK && z->avail_in == 0 && z->avail_out > 0))
             return fds__fail(err, FDS_ERR_FORMAT, "%s: gzip data is cut off after %zu bytes", path,
                              in_size);

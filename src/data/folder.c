@@ -60,31 +60,38 @@ static fds_status has_picture(const char *dir, bool *found, fds_error *err) {
     return FDS_OK;
 }
 
-/* Whether folders at that depth below dir have pictures in them. */
-static fds_status has_pictures(const char *dir, int depth, bool *found, fds_error *err) {
+/* Whether folders at that depth below dir have pictures in them; where receives the first one. */
+static fds_status has_pictures(const char *dir, int depth, bool *found, char where[FDS__PATH_MAX],
+                               fds_error *err) {
     fds__names folders;
     char path[FDS__PATH_MAX];
-    if (depth == 0)
+    if (depth == 0) {
+        snprintf(where, FDS__PATH_MAX, "%s", dir);
         return has_picture(dir, found, err);
+    }
     TRY(list_subfolders(dir, &folders, err));
     fds_status status = FDS_OK;
     for (size_t i = 0; i < folders.count && status == FDS_OK && !*found; i++) {
         status = fds__path_join(path, sizeof path, dir, folders.items[i], err);
         if (status == FDS_OK)
-            status = has_pictures(path, depth - 1, found, err);
+            status = has_pictures(path, depth - 1, found, where, err);
     }
     fds__names_free(&folders);
     return status;
 }
 
 fds_status fds__folder_depth(const char *dir, int *depth, fds_error *err) {
-    bool found = false;
-    for (*depth = 1; *depth <= 2; ++*depth) {
-        TRY(has_pictures(dir, *depth, &found, err));
-        if (found)
-            return FDS_OK;
-    }
-    *depth = 0;
+    char where[2][FDS__PATH_MAX];
+    bool found[2] = {false, false};
+    for (int i = 0; i < 2; i++)
+        TRY(has_pictures(dir, i + 1, &found[i], where[i], err));
+    if (found[0] && found[1])
+        return fds__fail(
+            err, FDS_ERR_FORMAT,
+            "%.400s: pictures in %.400s and, deeper, in %.400s; they must be in class folders, or "
+            "all in class folders of providers",
+            dir, where[0], where[1]);
+    *depth = found[0] ? 1 : found[1] ? 2 : 0;
     return FDS_OK;
 }
 

@@ -85,8 +85,8 @@ static fds_status parse_descr(cursor *c, npy_array *a) {
                          "%s: byte %zu: arrays of records are not supported", c->file->path, c->at);
     char text[16];
     TRY(parse_string(c, text, sizeof text));
-    size_t digits = text[0] ? strspn(text + 2, "0123456789") : 0;
-    if (text[0] && strchr("<>|", text[0]) && strchr("US", text[1]) && digits >= 1 && digits <= 4 &&
+    size_t digits = strlen(text) > 2 ? strspn(text + 2, "0123456789") : 0;
+    if (digits && strchr("<>|", text[0]) && strchr("US", text[1]) && digits >= 1 && digits <= 4 &&
         !text[2 + digits]) {
         a->kind = text[1];
         a->item_size = (unsigned)atoi(text + 2) * (a->kind == 'U' ? 4 : 1);

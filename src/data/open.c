@@ -315,8 +315,13 @@ static fds_status read_owners(source *s, const char *path, fds_error *err) {
 /* The path of a known set, or where itself if it is a file or folder. */
 static fds_status resolve(const char *where, char path[FDS__PATH_MAX], fds_error *err) {
     if (fds__path_exists(where)) {
-        int size = snprintf(path, FDS__PATH_MAX, "%s", where);
-        return size < FDS__PATH_MAX ? FDS_OK : fds__fail(err, FDS_ERR_USAGE, "path too long");
+        size_t size = strlen(where);
+        while (size > 1 && where[size - 1] == '/')
+            size--;
+        if (size >= FDS__PATH_MAX)
+            return fds__fail(err, FDS_ERR_USAGE, "path too long");
+        snprintf(path, FDS__PATH_MAX, "%.*s", (int)size, where);
+        return FDS_OK;
     }
     const char *const *known = fds_data_known();
     while (*known && strcmp(*known, where) != 0)

@@ -109,6 +109,7 @@ static fds_status learn_column(const sheet *s, const sheet_column *column, const
 static fds_status learn(const sheet *s, const fds_events *events, fds__preparation *p,
                         fds_error *err) {
     const sheet_column *id = sheet_find(s, SHEET_ID);
+    p->separator = s->start.separator;
     if (id && !(p->id = fds__strdup(id->name)))
         return fds__fail_nomem(err, strlen(id->name) + 1);
     TRY(NEW(p->columns, s->count, err));
@@ -196,18 +197,43 @@ static void apply_column(const prepared_column *p, const sheet_column *from, siz
     }
 }
 
+static const sheet_column *find_feature(const sheet *s, const char *name) {
+    for (size_t k = 0; k < s->count; k++)
+        if (s->columns[k].role == SHEET_FEATURE && strcmp(s->columns[k].name, name) == 0)
+            return &s->columns[k];
+    return NULL;
+}
+
 void fds__prepare_apply(const fds__preparation *p, const sheet *s, float *out) {
     size_t at = 0;
     memset(out, 0, s->rows * p->features * sizeof *out);
     for (size_t c = 0; c < p->count; c++) {
-        const sheet_column *from = NULL;
-        for (size_t k = 0; k < s->count; k++)
-            if (s->columns[k].role == SHEET_FEATURE &&
-                strcmp(s->columns[k].name, p->columns[c].name) == 0)
-                from = &s->columns[k];
+        const sheet_column *from = find_feature(s, p->columns[c].name);
         assert(from);
         apply_column(&p->columns[c], from, s->rows, p->features, out + at);
         at += feature_count(&p->columns[c]);
+    }
+}
+
+void fds__prepare_warn(const fds__preparation *p, const sheet *s, const fds_events *events) {
+    for (size_t c = 0; c < p->count; c++) {
+        const prepared_column *column = &p->columns[c];
+        const sheet_column *from = find_feature(s, column->name);
+        size_t missing = 0, unknown = 0;
+        for (size_t r = 0; r < s->rows; r++) {
+            bool is_missing = column->is_text ? !*from->texts.items[r] : isnan(from->values[r]);
+            missing += is_missing;
+            unknown += column->is_text && !is_missing &&
+                       find_level(column, from->texts.items[r]) >= column->levels.count;
+        }
+        if (missing)
+            fds__log(events, FDS_LOG_WARNING,
+                     "%s: column \"%.60s\": %zu of %zu values are missing%s", s->path, column->name,
+                     missing, s->rows, column->is_text ? "" : "; the mean takes their place");
+        if (unknown)
+            fds__log(events, FDS_LOG_WARNING,
+                     "%s: column \"%.60s\": %zu of %zu values are rare or unknown to the run",
+                     s->path, column->name, unknown, s->rows);
     }
 }
 
@@ -228,7 +254,9 @@ json_t *fds__preparation_json(const fds__preparation *p) {
     json_t *columns = json_array();
     for (size_t c = 0; c < p->count; c++)
         json_array_append_new(columns, column_json(&p->columns[c]));
-    return json_pack("{s:o, s:o}", "id", fds__json_string(p->id), "columns", columns);
+    const char separator[] = {p->separator, 0};
+    return json_pack("{s:o, s:s, s:o}", "id", fds__json_string(p->id), "separator", separator,
+                     "columns", columns);
 }
 
 static fds_status parse_levels(const json_t *levels, prepared_column *p, bool *is_good,
@@ -261,6 +289,8 @@ static fds_status parse_column(const json_t *json, prepared_column *p, bool *is_
 static fds_status parse(const json_t *json, const char *path, fds__preparation *p, fds_error *err) {
     const json_t *columns = json_object_get(json, "columns");
     const char *id = json_string_value(json_object_get(json, "id"));
+    const char *separator = json_string_value(json_object_get(json, "separator"));
+    p->separator = separator && strspn(separator, FDS__SEPARATORS) == 1 ? separator[0] : 0;
     if (id && !(p->id = fds__strdup(id)))
         return fds__fail_nomem(err, strlen(id) + 1);
     TRY(NEW(p->columns, json_array_size(columns), err));

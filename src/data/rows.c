@@ -6,15 +6,25 @@
 #include <math.h>
 #include <string.h>
 
+/* That of the training table, unless the first line has others and not that. */
+static char separator_of(const fds__blob *file, char usual) {
+    const char *text = (const char *)file->data;
+    size_t length = strcspn(text, "\r\n");
+    bool has_usual = memchr(text, usual, length),
+         has_other = strcspn(text, FDS__SEPARATORS) < length;
+    return has_usual || !has_other ? usual : 0;
+}
+
 static fds_status read_sheet(const fds__blob *file, const fds__preparation *p,
                              const fds_events *events, sheet *s, fds_dataset **out,
                              fds_error *err) {
     fds_shape shape = {(uint32_t)p->features, 1, 1};
-    TRY(sheet_open(file, 0, s, err));
+    TRY(sheet_open(file, separator_of(file, p->separator), s, err));
     TRY(sheet_prepare(s, p, err));
     TRY(sheet_read(s, FDS__MISSING_MEAN, events, err));
     TRY(fds__dataset_new(file->path, s->rows, shape, false, out, err));
     fds__prepare_apply(p, s, (*out)->floats);
+    fds__prepare_warn(p, s, events);
     const sheet_column *id = sheet_find(s, SHEET_ID);
     return id ? fds__names_copy(id->texts.items, s->rows, &(*out)->sample_names, err) : FDS_OK;
 }
@@ -88,7 +98,10 @@ static fds_status read_member(const json_t *json, const prepared_column *p, floa
                               sheet_column *column, fds_error *err) {
     const json_t *value = json_object_get(json, p->name);
     *column = (sheet_column){.name = p->name, .is_text = p->is_text, .values = number};
-    bool is_missing = !value || json_is_null(value);
+    if (!value)
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "JSON: \"%.60s\" is missing; give null if it is not known", p->name);
+    bool is_missing = json_is_null(value);
     bool fits = is_missing || (p->is_text ? json_is_string(value) : json_is_number(value));
     if (!fits)
         return fds__fail(err, FDS_ERR_FORMAT, "JSON: \"%.60s\" must be a %s or null", p->name,
@@ -99,21 +112,10 @@ static fds_status read_member(const json_t *json, const prepared_column *p, floa
                : FDS_OK;
 }
 
-static fds_status check_members(const json_t *json, const fds__preparation *p, fds_error *err) {
-    size_t known = 0;
-    for (size_t c = 0; c < p->count; c++)
-        known += json_object_get(json, p->columns[c].name) != NULL;
-    return known ? FDS_OK
-                 : fds__fail(err, FDS_ERR_FORMAT,
-                             "JSON: no member is a column of the run's data, such as \"%.60s\"",
-                             p->columns[0].name);
-}
-
 static fds_status read_object(const json_t *json, const fds__preparation *p, fds_dataset **out,
                               fds_error *err) {
     OWNED sheet_column *columns = NULL;
     OWNED float *numbers = NULL;
-    TRY(check_members(json, p, err));
     TRY(NEW(columns, p->count, err));
     TRY(NEW(numbers, p->count, err));
     const sheet s = {.columns = columns, .count = p->count, .rows = 1};

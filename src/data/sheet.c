@@ -121,6 +121,9 @@ static fds_status fail_no_column(const sheet *s, const char *name, const char *m
 
 static fds_status read_header(sheet *s, fds_error *err) {
     size_t capacity = 0, line = s->start.line;
+    if (s->start.at >= s->start.end)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: empty; the first line must name the columns",
+                         s->path);
     for (bool is_last = false; !is_last;) {
         fds__field field;
         void *columns = s->columns;
@@ -175,8 +178,19 @@ static fds_status each_name(sheet *s, const char *list,
     return FDS_OK;
 }
 
+/* All columns of that name. */
 static fds_status drop_column(sheet *s, const char *name, fds_error *err) {
-    return set_role(s, name, SHEET_DROPPED, "", err);
+    bool found = false;
+    for (size_t c = 0; c < s->count; c++) {
+        sheet_column *column = &s->columns[c];
+        if (strcmp(column->name, name) != 0)
+            continue;
+        if (column->role != SHEET_FEATURE && column->role != SHEET_DROPPED)
+            return set_role(s, name, SHEET_DROPPED, "", err); /* says why not */
+        column->role = SHEET_DROPPED;
+        found = true;
+    }
+    return found ? FDS_OK : fail_no_column(s, name, "", err);
 }
 
 static fds_status make_text(sheet *s, const char *name, fds_error *err) {
@@ -414,7 +428,8 @@ fds_status sheet_follow(sheet *s, const sheet *first, fds_error *err) {
     drop_all(s);
     for (size_t f = 0; f < first->count; f++) {
         const sheet_column *of = &first->columns[f];
-        if (of->role != SHEET_DROPPED)
+        bool is_needed = of->role == SHEET_FEATURE || of->role == SHEET_LABEL;
+        if (is_needed || (of->role != SHEET_DROPPED && find_free(s, of->name)))
             TRY(take_column(s, of->name, of->role, of->is_text, first->path, err));
     }
     return FDS_OK;
@@ -471,10 +486,15 @@ static fds_status read_row(sheet *s, const fds__field *fields, size_t line, cons
                            fds_error *err) {
     fds__missing missing = *(const fds__missing *)how;
     bool is_whole = true;
-    for (size_t c = 0; c < s->count; c++)
-        is_whole = is_whole && (s->columns[c].role == SHEET_DROPPED || !is_missing(fields[c]));
-    if (!is_whole && missing == FDS__MISSING_DROP)
+    for (size_t c = 0; c < s->count; c++) {
+        bool is_feature = s->columns[c].role == SHEET_FEATURE; /* a label may be "none" */
+        bool is_absent = is_feature ? is_missing(fields[c]) : trimmed(fields[c]).length == 0;
+        is_whole = is_whole && (s->columns[c].role == SHEET_DROPPED || !is_absent);
+    }
+    if (!is_whole && missing == FDS__MISSING_DROP) {
+        s->left_out++;
         return FDS_OK;
+    }
     for (size_t c = 0; c < s->count; c++) {
         sheet_column *column = &s->columns[c];
         if (column->role == SHEET_FEATURE)
@@ -487,14 +507,13 @@ static fds_status read_row(sheet *s, const fds__field *fields, size_t line, cons
 }
 
 fds_status sheet_read(sheet *s, fds__missing missing, const fds_events *events, fds_error *err) {
-    size_t before = s->rows;
     s->rows = 0;
     TRY(each_row(s, read_row, &missing, events, err));
     if (!s->rows)
         return fds__fail(err, FDS_ERR_SHAPE, "%s: no samples below the header%s", s->path,
-                         before ? " without missing values" : "");
-    if (before > s->rows)
+                         s->left_out ? " without missing values" : "");
+    if (s->left_out)
         fds__log(events, FDS_LOG_WARNING, "%s: %zu of %zu rows are left out: values are missing",
-                 s->path, before - s->rows, before);
+                 s->path, s->left_out, s->rows + s->left_out);
     return FDS_OK;
 }

@@ -36,6 +36,7 @@ typedef struct sheet {
     fds__scanner start; /* at the first line of values */
     sheet_column *columns;
     size_t count, rows;
+    size_t left_out; /* rows with missing values */
     locale_t locale; /* C, whatever the program's own is */
 } sheet;
 
@@ -68,7 +69,8 @@ typedef struct {
 } prepared_column;
 
 struct fds__preparation {
-    char *id; /* the column that names samples; or NULL */
+    char *id;       /* the column that names samples; or NULL */
+    char separator; /* of the training table */
     prepared_column *columns;
     size_t count, features;
 };
@@ -80,5 +82,7 @@ fds_status fds__prepare_learn(const sheet *s, const fds_events *events, fds__pre
 fds_status fds__prepare_names(const fds__preparation *p, fds__names *out, fds_error *err);
 /* out (rows, features). Levels that p does not know are rare, or none of its levels. */
 void fds__prepare_apply(const fds__preparation *p, const sheet *s, float *out);
+/* Tells of missing values and unknown levels. */
+void fds__prepare_warn(const fds__preparation *p, const sheet *s, const fds_events *events);
 
 #endif

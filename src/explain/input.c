@@ -175,7 +175,7 @@ static fds_status read_as(const fds_run *run, const fds_params *params, fds_para
                             : !strcmp(*name, "labels")   ? params->labels
                                                          : NULL;
         const char *value = given ? given : fds__run_origin(run, *name);
-        if (value)
+        if (value && strcmp(*name, "owners") != 0) /* the run knows its providers */
             TRY(fds_params_set(how, *name, value, err));
     }
     return FDS_OK;
@@ -212,6 +212,25 @@ static fds_status fill_numbered(fds_input *in, const fds_run *run, const fds_par
 
 /* ---- new rows ---- */
 
+static float greatest(const fds_dataset *ds) {
+    float most = 0;
+    for (size_t i = 0; ds->floats && i < ds->count * ds->sample_size; i++)
+        most = fmaxf(most, ds->floats[i]);
+    return most;
+}
+
+/* Bytes 0 to 255 saved as floats would be other pictures. */
+static fds_status check_range(const fds_run *run, const fds_dataset *ds, fds_error *err) {
+    float most = greatest(ds);
+    return most > 1 && greatest(fds_run_samples(run)) <= 1
+               ? fds__fail(
+                     err, FDS_ERR_FORMAT,
+                     "%s: values up to %g, but those of the run are from 0 to 1; save pictures "
+                     "as uint8, or divide by 255",
+                     ds->source, (double)most)
+               : FDS_OK;
+}
+
 /* text: one sample as JSON, or NULL for the file at path. */
 static fds_status read_rows(const fds_run *run, const char *path, const char *text,
                             const fds_events *events, fds_dataset **out, fds_error *err) {
@@ -224,6 +243,10 @@ static fds_status read_rows(const fds_run *run, const char *path, const char *te
         text ? fds__data_json(text, preparation, info.shape, info.classes, out, err)
              : fds__data_rows(path, preparation, info.shape, info.classes, events, out, err);
     fds__preparation_free(preparation);
+    if (status == FDS_OK && info.is_image)
+        status = check_range(run, *out, err);
+    if (status != FDS_OK)
+        fds_dataset_free(*out);
     return status;
 }
 
@@ -315,7 +338,7 @@ static fds_status choose_labels(question *q, const char *target, fds_error *err)
     if (strcmp(target, "true") == 0) {
         if (!q->in->truth)
             return fds__fail(err, FDS_ERR_USAGE,
-                             "`target` true: the true labels of pictures are not known");
+                             "`target` true: the true labels of these inputs are not known");
         memcpy(q->labels, q->in->truth, q->in->count * sizeof *q->labels);
         return FDS_OK;
     }

@@ -67,26 +67,30 @@ void fds__ls_shrink_noise(const fds__design *d, size_t width, double *phi, doubl
 static double normal_share(double x) { return erfc(-x / sqrt(2)) / 2; }
 
 /* The expected error of the greatest estimate, given that no other one is greater: estimates are
- * normal around the values found. An integral over the error, in steps of half a standard error. */
+ * normal around the values found. An integral over the error, in steps of half a standard error;
+ * logarithms, because thousands of others may come near. */
 static double expected_luck(const double *phi, const double *var, size_t players, size_t width,
                             size_t top) {
     enum { STEPS = 17 };
-    double weight[STEPS], error = sqrt(var[top * width]), sum = 0, all = 0;
+    double logs[STEPS], error = sqrt(var[top * width]), sum = 0, all = 0, most = -INFINITY;
     for (int s = 0; s < STEPS; s++)
-        weight[s] = exp(-pow((s - STEPS / 2) / 2.0, 2) / 2);
+        logs[s] = -pow((s - STEPS / 2) / 2.0, 2) / 2;
     for (size_t k = 0; k < players; k++) {
         double lead = phi[top * width] - phi[k * width], other = sqrt(var[k * width]);
         bool is_far = lead > STEPS / 4 * error + 6 * other;
         for (int s = 0; k != top && !is_far && s < STEPS; s++) {
             double ahead = lead + (s - STEPS / 2) / 2.0 * error;
-            weight[s] *= other > 0 ? normal_share(ahead / other) : ahead >= 0;
+            logs[s] += log(other > 0 ? normal_share(ahead / other) : ahead >= 0);
         }
     }
-    for (int s = 0; s < STEPS; s++) {
-        sum += weight[s] * (s - STEPS / 2) / 2.0 * error;
-        all += weight[s];
+    for (int s = 0; s < STEPS; s++)
+        most = fmax(most, logs[s]);
+    for (int s = 0; s < STEPS && most > -INFINITY; s++) {
+        double weight = exp(logs[s] - most);
+        sum += weight * (s - STEPS / 2) / 2.0 * error;
+        all += weight;
     }
-    return sum / all;
+    return all > 0 ? sum / all : 0;
 }
 
 void fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, double *var) {

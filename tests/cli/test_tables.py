@@ -33,6 +33,7 @@ def a_table_with_text_and_holes_is_fitted_explained_and_paid():
     assert [p["count"] for p in shown["providers"]] == [32] * 5
     fds("fit", "sales.csv", *SALES, "--players", "providers", *FIT, "-o", "s.run")
     pathlib.Path("new.csv").write_text("colour,city,price,order,note\ngreen,A,10.2,N1,x\nviolet,Z,,N2,y\n")
+    assert "are missing; the mean" in fds("explain", "s.run", "--rows", "new.csv")[1]
     answer = fds_json("explain", "s.run", "--rows", "new.csv", "--png", "bars.png")
     assert [i["input"] for i in answer["inputs"]] == ["N1", "N2"], answer
     assert answer["inputs"][0]["ranking"][0]["player"].startswith("Shop ")
@@ -89,7 +90,7 @@ def one_process_answers_line_by_line():
     one = ask('{"order": "N1", "price": 10.5, "colour": "green", "city": "A"}')
     assert one == by_rows[0], (one, by_rows[0])
     assert "must be a number or null" in ask('{"price": "much"}')["error"]
-    assert "no member is a column" in ask('{"cost": 1}')["error"]
+    assert '"price" is missing; give null' in ask('{"cost": 1}')["error"]
     assert "3 numbers, but a sample of the run has 8" in ask("[1, 2, 3]")["error"]
     assert "error" in ask("{")
     two = ask('{"order": "N2", "price": null, "colour": "violet", "city": "B"}')
@@ -97,6 +98,15 @@ def one_process_answers_line_by_line():
     process.stdin.close()
     assert process.wait(timeout=20) == 0
     refused(["explain", "s.run", "--jsonl", "--json"], 2, "--jsonl reads samples from standard input")
+    refused(["explain", "s.run", "--jsonl", "--index", 0], 2, "--jsonl reads samples from standard input")
+    waiting = subprocess.Popen([FDS, "explain", "s.run", "--jsonl"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, env=environment(), text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    waiting.stdin.write("[]\n")
+    waiting.stdin.flush()
+    assert "error" in waiting.stdout.readline()
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.wait(timeout=20) == 128 + signal.SIGINT
 
 
 @test
@@ -110,6 +120,15 @@ def rows_that_do_not_fit_are_refused():
     refused(["explain", "t.run", "--rows", "new.csv", "--index", 0], 2, "only one of them")
     refused(["explain", "t.run"], 2, "nothing to explain: give an image, --index or --rows")
     refused(["explain", "t.run", "--rows", "none.csv"], 1, "none.csv")
+
+
+@test
+def columns_of_numbers_may_be_levels_and_a_label_may_be_none():
+    lines = ["zip,x,label"] + [f"{i % 3},{i},{('none', 'mild')[i % 2]}" for i in range(40)] + ["1,,mild"]
+    pathlib.Path("t.csv").write_text("\n".join(lines) + "\n")
+    shown = fds_json("data", "show", "t.csv", "--categorical", "zip", "--missing", "drop")["train"]
+    assert [c["name"] for c in shown["channels"]] == ["zip=0", "zip=1", "zip=2", "x"]
+    assert {c["name"]: c["count"] for c in shown["classes"]} == {"none": 20, "mild": 20}
 
 
 @test

@@ -127,7 +127,7 @@ static void mistakes_are_named_by_line_and_column(void **state) {
         const char *text, *part;
         fds_status status;
     } mistakes[] = {
-        {"", "no column is named \"label\"", FDS_ERR_FORMAT},
+        {"", "empty; the first line must name the columns", FDS_ERR_FORMAT},
         {"a,b\n1,2\n", "no column is named \"label\"", FDS_ERR_FORMAT},
         {"label\na\n", "no columns with values", FDS_ERR_FORMAT},
         {"label,provider\na,b\n", "no columns with values", FDS_ERR_FORMAT},
@@ -251,17 +251,21 @@ static void reading_a_large_table_can_be_cancelled(void **state) {
     assert_null(train);
 }
 
-static void put_gzip(const char *name, const char *text) {
-    gzFile file = gzopen(scratch_path(name), "wb");
+/* mode: "wb", or "ab" for one more member behind those that the file has. */
+static void put_gzip_as(const char *name, const char *text, const char *mode) {
+    gzFile file = gzopen(scratch_path(name), mode);
     assert_non_null(file);
     assert_int_equal(gzputs(file, text), strlen(text));
     assert_int_equal(gzclose(file), Z_OK);
 }
 
+static void put_gzip(const char *name, const char *text) { put_gzip_as(name, text, "wb"); }
+
 static void a_folder_may_have_its_tables_packed(void **state) {
     (void)state;
     fds_dataset *train, *test;
-    put_gzip("train.csv.gz", "x,label\n1,b\n2,c\n");
+    put_gzip("train.csv.gz", "x,label\n1,b\n");
+    put_gzip_as("train.csv.gz", "2,c\n", "ab");
     open_ok(scratch, NULL, &train, &test);
     expect_shape(train, 2, 1, 1, 1);
     assert_null(test);

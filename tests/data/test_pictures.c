@@ -207,6 +207,14 @@ static void folders_of_providers_hold_class_folders(void **state) {
             &test); /* the folder itself, without a test part */
     assert_int_equal(train->providers, 2);
     fds_dataset_free(train);
+    char slashed[512];
+    snprintf(slashed, sizeof slashed, "%s/", scratch_path("train"));
+    open_ok(slashed, NULL, &train, &test);
+    assert_string_equal(train->sample_names[2], "South/cat/1.png");
+    fds_dataset_free(train);
+    put_png("train/South/logo.png", 4, 4, 1);
+    open_fails(scratch, NULL, FDS_ERR_FORMAT, "/South and, deeper, in");
+    assert_int_equal(unlink(scratch_path("train/South/logo.png")), 0);
     put_folder("train/So\x01uth/cat");
     put_png("train/So\x01uth/cat/1.png", 4, 4, 1);
     open_fails(scratch, NULL, FDS_ERR_FORMAT, "control character");

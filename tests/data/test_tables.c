@@ -104,6 +104,7 @@ static const oddity oddities[] = {
     {"id,x,label\nA7,5,a\nA7,6,b\n", {.id_column = "id"}, NULL, "two rows have the id \"A7\""},
     {"x,y,label\n1,2,a\n", {.drop = "y, x"}, NULL, "no columns with values"},
     {"x,y,label\n1,2,a\n", {.drop = "z"}, NULL, "no column is named \"z\""},
+    {"x,y,x,label\n1,2,3,a\n", {.drop = "x,x"}, "y | 2 | a", NULL},
     /* headers and lines */
     {"x,x,label\n1,2,a\n", {0}, NULL, "two columns are named \"x\"; rename one"},
     {"x,label,,\n1,a,,\n2,b,,\n", {0}, "x | 1, 2 | a b", NULL},
@@ -114,6 +115,7 @@ static const oddity oddities[] = {
     {"\xff\xfex\0,\0", {0}, NULL, "the text is UTF-16; save it as \"CSV UTF-8\""},
     {"x,label\n1,a,\n2,b,\n", {0}, NULL, "line 2: 3 fields, but the header has 2"},
     {"x,label,provider\n1,a,Shop 1\n2,b,shop 1\n", {0}, "x | 1, 2 | a b | Shop 1, shop 1", NULL},
+    {"", {0}, NULL, "empty"},
     {"x,label\n\"1\n2\",a\n3,b\n4,b\n", {0}, NULL, "line 2, column \"x\""},
 };
 
@@ -203,6 +205,15 @@ static void a_test_table_is_prepared_as_the_training_table(void **state) {
     fds_dataset_free(test);
     put_text("d/test.csv", "x,label\n1,a\n");
     open_fails(scratch_path("d"), NULL, FDS_ERR_FORMAT, "no column is named \"c\"");
+    put_text("d/train.csv", "x,c,label,provider,id\n1,red,a,P,7\n2,blue,b,Q,8\n");
+    put_text("d/test.csv", "x,c,label\n1,red,a\n"); /* whose samples need no owner, nor an id */
+    fds__data_options named = {.id_column = "id"};
+    open_ok(scratch_path("d"), &named, &train, &test);
+    assert_null(test->provider_ids);
+    assert_null(test->sample_names);
+    fds_dataset_free(train);
+    fds_dataset_free(test);
+    put_text("d/train.csv", "x,c,label\n1,red,a\n2,blue,b\n");
     put_text("d/test.csv", "x,c,label\nmany,red,a\n");
     open_fails(scratch_path("d"), NULL, FDS_ERR_FORMAT,
                "test.csv: line 2, column \"x\": \"many\" is not a finite number");

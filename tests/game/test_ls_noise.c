@@ -138,6 +138,21 @@ static void the_greatest_value_allows_for_its_luck(void **state) {
     assert_true(plain < 0.89 * DRAWS && widened > 0.90 * DRAWS);
 }
 
+/* Thousands of equal values: weights would underflow. */
+static void the_luck_among_thousands_is_finite(void **state) {
+    (void)state;
+    enum { MANY = 5000 };
+    double *phi = need(MANY, sizeof *phi), *var = need(MANY, sizeof *var);
+    for (int is_exact = 0; is_exact < 2; is_exact++) {
+        for (size_t i = 0; i < MANY; i++)
+            var[i] = i || !is_exact ? 1 : 0;
+        fds__ls_add_winners_curse(MANY, 1, phi, var);
+        assert_true(is_exact ? var[0] == 0 : var[0] > 5 && var[0] < 17);
+    }
+    free(phi);
+    free(var);
+}
+
 /* Of two estimates it has a closed form: a^2 / s f(lead / s) / F(lead / s), where a^2 is the variance
  * of the greater one and s^2 the sum of both. */
 static void the_luck_of_the_greater_of_two_is_exact(void **state) {
@@ -158,6 +173,7 @@ int main(void) {
         cmocka_unit_test(exact_values_stay),
         cmocka_unit_test(noise_goes_and_intervals_hold),
         cmocka_unit_test(the_greatest_value_allows_for_its_luck),
+        cmocka_unit_test(the_luck_among_thousands_is_finite),
         cmocka_unit_test(the_luck_of_the_greater_of_two_is_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
