@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Tables as people have them: other separators, decimal commas, text, missing values, dates, ids. Each
- * is read rightly, or refused with the advice that helps. */
+ * is read correctly, or refused with the advice that helps. */
 #include "fixture.h"
 
 /* What was read, on one line: "a b=x b=y | 1 0 1, 2 1 0 | cat dog | shop 1, shop 2 | id 7, id 8". */
@@ -119,7 +119,7 @@ static const oddity oddities[] = {
     {"x,label\n\"1\n2\",a\n3,b\n4,b\n", {0}, NULL, "line 2, column \"x\""},
 };
 
-static void oddities_are_read_rightly_or_refused_with_advice(void **state) {
+static void oddities_are_read_correctly_or_refused_with_advice(void **state) {
     (void)state;
     char text[1024];
     for (size_t i = 0; i < COUNT(oddities); i++) {
@@ -268,7 +268,7 @@ static void owners_by_number_and_by_id(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(oddities_are_read_rightly_or_refused_with_advice),
+        TEST(oddities_are_read_correctly_or_refused_with_advice),
         TEST(columns_of_which_nearly_all_values_differ_are_refused),
         TEST(rare_levels_are_joined),
         TEST(a_test_table_is_prepared_as_the_training_table),
