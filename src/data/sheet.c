@@ -109,12 +109,10 @@ static fds_status fail_no_column(const sheet *s, const char *name, const char *m
     const char **names = fds__alloc_zero(s->count + 1, sizeof *names);
     for (size_t c = 0; names && c < s->count; c++)
         names[c] = s->columns[c].name;
-    fds_status status =
-        fds__fail(err, FDS_ERR_FORMAT,
-                  "%s: line %zu: no column is named \"%.60s\"%s; the columns are "
-                  "%s%s",
-                  s->path, (size_t)1, name, names ? fds__hint(name, names, hint) : "",
-                  describe_columns(s, columns, sizeof columns), more);
+    fds_status status = fds__fail(
+        err, FDS_ERR_FORMAT, "%s: line 1: no column is named \"%.60s\"; the columns are %s%s%s",
+        s->path, name, describe_columns(s, columns, sizeof columns), more,
+        names ? fds__hint(name, names, hint) : "");
     fds__free(names);
     return status;
 }
