@@ -59,7 +59,8 @@ fds_status cli_answer_check(const cli_args *args, fds_error *err) {
 fds_status cli_answer_make(const cli_args *args, cli_answer *out, fds_error *err) {
     CLI_TRY(fds_run_open(args->operand, args->params, &out->run, err));
     CLI_TRY(args->more_count
-                ? fds_input_pictures(out->run, args->more, args->more_count, &out->input, err)
+                ? fds_input_pictures(out->run, args->more, args->more_count, args->params,
+                                     &out->input, err)
                 : fds_input_open(out->run, args->params, args->events, &out->input, err));
     CLI_TRY(fds_run_explain(out->run, out->input, args->params, args->events, &out->result, err));
     fds_terminal_clear();

@@ -216,7 +216,8 @@ static fds_status explain(job *j, size_t block, fds_result **out, fds_error *err
     size_t first = block * BLOCK, left = j->inputs - first, count = left < BLOCK ? left : BLOCK;
     fds_input *part;
     CLI_TRY(j->input ? fds_input_part(j->input, first, count, &part, err)
-                     : fds_input_pictures(j->run, j->args->more + first, count, &part, err));
+                     : fds_input_pictures(j->run, j->args->more + first, count, j->args->params,
+                                          &part, err));
     double start_s = now_s();
     fds_status status = fds_run_explain(j->run, part, j->args->params, &events, out, err);
     j->seconds += now_s() - start_s;

@@ -352,9 +352,10 @@ FDS_API const fds_dataset *fds_run_samples(const fds_run *run);
 /* What is asked about: pictures, or samples of a dataset. */
 typedef struct fds_input fds_input;
 
-/* PNG or JPEG files of the run's size; gray and colour are turned into each other. */
+/* PNG or JPEG files of the run's size; gray and colour are turned into each other. params (or NULL):
+ * "resize" scales pictures of other sizes. */
 FDS_API fds_status fds_input_pictures(const fds_run *run, const char *const *paths, size_t count,
-                                      fds_input **out, fds_error *err);
+                                      const fds_params *params, fds_input **out, fds_error *err);
 /* Samples of ds, which must outlive it. */
 FDS_API fds_status fds_input_samples(const fds_run *run, const fds_dataset *ds,
                                      const uint32_t *index, size_t count, fds_input **out,

@@ -56,6 +56,11 @@ typedef struct fds__names {
 
 /* ---- open.c ---- */
 
+/* Of a picture in pixels; 0: as it is. */
+typedef struct fds__size {
+    uint32_t width, height;
+} fds__size;
+
 /* What to do with missing values. */
 typedef enum { FDS__MISSING_MEAN, FDS__MISSING_DROP, FDS__MISSING_ERROR } fds__missing;
 
@@ -70,6 +75,7 @@ typedef struct fds__data_options {
     const char *categorical;     /* CSV: columns of levels, the same; NULL: those with text */
     char separator;              /* CSV; 0: found */
     fds__missing missing;        /* CSV */
+    fds__size size;              /* pictures in folders */
 } fds__data_options;
 
 typedef struct fds__dataset_info {
@@ -263,14 +269,14 @@ fds_status fds__npy_values(const fds__blob *values, fds_dataset **out, fds_error
 /* One text per item of an array of numbers or texts. */
 fds_status fds__npy_texts(const fds__blob *file, fds__names *out, fds_error *err);
 /* One or two folders of class folders, which share the numbers of classes. */
-fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
-                            fds_dataset **out, fds_error *err);
+fds_status fds__folder_read(const char *const *dirs, size_t count, fds__size size,
+                            const fds_events *events, fds_dataset **out, fds_error *err);
 /* How deep the pictures of a folder are: 1 in CLASS, 2 in PROVIDER/CLASS, 0: there are none. */
 fds_status fds__folder_depth(const char *dir, int *depth, fds_error *err);
 /* Single picture files (PNG, JPEG) as a finished dataset of the given shape and number of classes;
- * labels are 0. Gray and colour are converted; another size is FDS_ERR_SHAPE. */
+ * labels are 0. Gray and colour are converted; another size is FDS_ERR_SHAPE unless is_scaled. */
 fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape shape,
-                              uint32_t classes, fds_dataset **out, fds_error *err);
+                              uint32_t classes, bool is_scaled, fds_dataset **out, fds_error *err);
 
 /* ---- open.c ---- */
 
@@ -283,7 +289,7 @@ fds_status fds__data_open(const char *where, const fds__data_options *options,
  * (train-images.idx3-ubyte). False: none exists, and path has the usual spelling. */
 bool fds__data_find(const char *dir, const char *usual, char path[FDS__PATH_MAX]);
 
-/* ---- image.c, jpeg.c ---- */
+/* ---- image.c, jpeg.c, resize.c ---- */
 
 /* Rows from the top, channels interleaved; the owner fds__frees pixels. */
 typedef struct fds__picture {
@@ -297,6 +303,10 @@ fds_status fds__picture_decode(const fds__blob *file, fds__picture *out, fds_err
 fds_status fds__jpeg_decode(const fds__blob *file, fds__picture *out, fds_error *err);
 /* Interleaved pixels to planes (channels, height, width); converts between gray and colour. */
 void fds__picture_planes(const fds__picture *picture, uint32_t channels, uint8_t *out);
+/* Scales a picture in its place. */
+fds_status fds__picture_resize(fds__picture *picture, fds__size size, fds_error *err);
+/* "32x24"; NULL: as it is. */
+fds_status fds__size_parse(const char *text, fds__size *out, fds_error *err);
 /* The same pixels give the same bytes. */
 fds_status fds__png_encode(const fds__picture *picture, uint8_t **data, size_t *size,
                            fds_error *err);

@@ -2,7 +2,7 @@
  * Pictures as samples: those in class folders, DIR/CLASS/NAME.png (or .jpg, .jpeg), in class folders
  * of providers, DIR/PROVIDER/CLASS/NAME.png, and single files.
  *
- * All pictures of a folder have one size. They are read as colour; if none has colour, the dataset
+ * All pictures of a folder have one size, or are scaled to one. They are read as colour; if none has colour, the dataset
  * has one channel. Providers, classes and pictures are in the byte order of their names. A sample's
  * name is its path within DIR. */
 #include "data/data.h"
@@ -17,6 +17,7 @@ typedef struct {
     double start_s;
     fds__names classes, providers; /* of each class folder; without providers the list is empty */
     uint32_t *class_of, *provider_of; /* class folder to number */
+    fds__size size;                   /* to scale to */
     uint32_t width, height;
     bool colour;
     uint8_t *pixels;     /* (count, 3, height, width) */
@@ -186,8 +187,8 @@ static fds_status add_picture(part *p, const char *path, const fds__picture *pic
         return fds__fail(
             err, FDS_ERR_SHAPE,
             "%s: %u x %u pixels, but the pictures before it have %u x %u; all pictures "
-            "must have the same size",
-            path, picture->width, picture->height, p->width, p->height);
+            "must have the same size, or be scaled to one: `resize` %ux%u",
+            path, picture->width, picture->height, p->width, p->height, p->width, p->height);
     size_t plane = (size_t)p->width * p->height, needed;
     if (!fds__mul(p->count + 1, 3 * plane, &needed))
         return fds__fail(err, FDS_ERR_LIMIT, "%s: too many pictures", p->dir);
@@ -211,7 +212,9 @@ static fds_status read_picture(part *p, const char *path, uint32_t folder, fds_e
         return fds__fail(err, FDS_ERR_FORMAT, "%s: %s", path, fault);
     TRY(fds__names_add(&p->names, name, err));
     TRY(fds__picture_read(path, &picture, err));
-    fds_status status = add_picture(p, path, &picture, folder, err);
+    fds_status status = fds__picture_resize(&picture, p->size, err);
+    if (status == FDS_OK)
+        status = add_picture(p, path, &picture, folder, err);
     fds__free(picture.pixels);
     return status;
 }
@@ -297,13 +300,13 @@ static void free_part(part *p) {
     fds__free(p->folder_of);
 }
 
-fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_events *events,
-                            fds_dataset **out, fds_error *err) {
+fds_status fds__folder_read(const char *const *dirs, size_t count, fds__size size,
+                            const fds_events *events, fds_dataset **out, fds_error *err) {
     assert((count == 1 || count == 2) && !out[0] && !out[count - 1]);
     part parts[2] = {{0}};
     fds__names classes = {0}, providers = {0};
     for (size_t i = 0; i < count; i++)
-        parts[i] = (part){.dir = dirs[i], .events = events, .start_s = fds__now_s()};
+        parts[i] = (part){.dir = dirs[i], .size = size, .events = events, .start_s = fds__now_s()};
     fds_status status = read_parts(parts, count, &classes, &providers, out, err);
     for (size_t i = 0; i < count; i++) {
         free_part(&parts[i]);
@@ -317,22 +320,25 @@ fds_status fds__folder_read(const char *const *dirs, size_t count, const fds_eve
 
 /* ---- single files ---- */
 
-static fds_status read_one(const char *path, fds_dataset *ds, size_t i, fds_error *err) {
+static fds_status read_one(const char *path, bool is_scaled, fds_dataset *ds, size_t i,
+                           fds_error *err) {
+    const fds__size size = {ds->shape.width, ds->shape.height};
     fds__picture picture;
     TRY(fds__picture_read(path, &picture, err));
-    fds_status status = FDS_OK;
-    if (picture.width == ds->shape.width && picture.height == ds->shape.height)
+    fds_status status = is_scaled ? fds__picture_resize(&picture, size, err) : FDS_OK;
+    if (status == FDS_OK && picture.width == ds->shape.width && picture.height == ds->shape.height)
         fds__picture_planes(&picture, ds->shape.channels, ds->bytes + i * ds->sample_size);
-    else
+    else if (status == FDS_OK)
         status = fds__fail(err, FDS_ERR_SHAPE,
-                           "%s: %u x %u pixels (width x height), but must have %u x %u", path,
-                           picture.width, picture.height, ds->shape.width, ds->shape.height);
+                           "%s: %u x %u pixels (width x height), but must have %u x %u; `resize` "
+                           "scales it",
+                           path, picture.width, picture.height, size.width, size.height);
     fds__free(picture.pixels);
     return status;
 }
 
 fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape shape,
-                              uint32_t classes, fds_dataset **out, fds_error *err) {
+                              uint32_t classes, bool is_scaled, fds_dataset **out, fds_error *err) {
     if (shape.channels != 1 && shape.channels != 3)
         return fds__fail(err, FDS_ERR_SHAPE,
                          "pictures have 1 channel or 3, but the samples must be %u x %u x %u",
@@ -342,7 +348,7 @@ fds_status fds__data_pictures(const char *const *paths, size_t count, fds_shape 
     ds->classes = classes;
     fds_status status = FDS_OK;
     for (size_t i = 0; i < count && status == FDS_OK; i++)
-        status = read_one(paths[i], ds, i, err);
+        status = read_one(paths[i], is_scaled, ds, i, err);
     if (status == FDS_OK)
         status = fds__dataset_finish(ds, NULL, NULL, err);
     if (status != FDS_OK)

@@ -47,25 +47,29 @@ static fds_status read_pair(const source *s, pair_parser parse, const char *valu
     return status;
 }
 
+typedef enum { KIND_OTHER, KIND_CSV, KIND_NPY_FILE, KIND_PICTURES } kind;
+
 /* Checks that the given options are for this kind of data. */
-static fds_status check_options(const source *s, const char *path, bool is_csv, bool is_npy_file,
-                                fds_error *err) {
+static fds_status check_options(const source *s, const char *path, kind is, fds_error *err) {
     if (!s->options)
         return FDS_OK;
+    static const char *const kinds[] = {"", "CSV data", "a single NPY file", "folders of pictures"};
     const struct {
-        const char *value, *name, *kind;
-        bool fits;
-    } rows[] = {{s->options->label_column, "--label", "CSV data", is_csv},
-                {s->options->provider_column, "--provider", "CSV data", is_csv},
-                {s->options->labels_file, "--labels", "a single NPY file", is_npy_file},
-                {s->options->test_file, "--test-file", "CSV data", is_csv},
-                {s->options->id_column, "--id", "CSV data", is_csv},
-                {s->options->drop, "--drop", "CSV data", is_csv},
-                {s->options->categorical, "--categorical", "CSV data", is_csv}};
+        bool is_given;
+        const char *name;
+        kind fits;
+    } rows[] = {{s->options->label_column, "--label", KIND_CSV},
+                {s->options->provider_column, "--provider", KIND_CSV},
+                {s->options->labels_file, "--labels", KIND_NPY_FILE},
+                {s->options->test_file, "--test-file", KIND_CSV},
+                {s->options->id_column, "--id", KIND_CSV},
+                {s->options->drop, "--drop", KIND_CSV},
+                {s->options->categorical, "--categorical", KIND_CSV},
+                {s->options->size.width, "--resize", KIND_PICTURES}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (rows[i].value && !rows[i].fits)
+        if (rows[i].is_given && rows[i].fits != is)
             return fds__fail(err, FDS_ERR_USAGE, "%s: %s is only for %s", path, rows[i].name,
-                             rows[i].kind);
+                             kinds[rows[i].fits]);
     return FDS_OK;
 }
 
@@ -185,6 +189,7 @@ static fds_status open_csv_folder(source *s, const char *dir, bool *found, fds_e
 }
 
 static fds_status open_picture_folder(source *s, const char *dir, bool *found, fds_error *err) {
+    const fds__size size = s->options ? s->options->size : (fds__size){0};
     char train[FDS__PATH_MAX], test[FDS__PATH_MAX];
     int depth = 0;
     if (exists_in(dir, "train", train) && fds__path_is_dir(train))
@@ -192,31 +197,32 @@ static fds_status open_picture_folder(source *s, const char *dir, bool *found, f
     *found = depth > 0;
     if (*found) {
         size_t count = exists_in(dir, "test", test) && fds__path_is_dir(test) ? 2 : 1;
-        return fds__folder_read((const char *[]){train, test}, count, s->events, s->parts, err);
+        return fds__folder_read((const char *[]){train, test}, count, size, s->events, s->parts,
+                                err);
     }
     TRY(fds__folder_depth(dir, &depth, err));
     *found = depth > 0;
-    return *found ? fds__folder_read(&dir, 1, s->events, s->parts, err) : FDS_OK;
+    return *found ? fds__folder_read(&dir, 1, size, s->events, s->parts, err) : FDS_OK;
 }
 
 static fds_status open_folder(source *s, const char *dir, fds_error *err) {
     typedef fds_status (*folder_opener)(source *, const char *, bool *, fds_error *);
     static const struct {
         folder_opener open;
-        bool is_csv;
+        kind is;
         const char *names_file; /* class names, where the data has none */
-    } formats[] = {{open_idx_folder, false, "classes.txt"},
-                   {open_cifar_folder, false, "batches.meta.txt"},
-                   {open_npy_folder, false, "classes.txt"},
-                   {open_csv_folder, true, NULL},
-                   {open_picture_folder, false, NULL}};
+    } formats[] = {{open_idx_folder, KIND_OTHER, "classes.txt"},
+                   {open_cifar_folder, KIND_OTHER, "batches.meta.txt"},
+                   {open_npy_folder, KIND_OTHER, "classes.txt"},
+                   {open_csv_folder, KIND_CSV, NULL},
+                   {open_picture_folder, KIND_PICTURES, NULL}};
     char path[FDS__PATH_MAX];
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         bool found = false;
         TRY(formats[i].open(s, dir, &found, err));
         if (!found)
             continue;
-        TRY(check_options(s, dir, formats[i].is_csv, false, err));
+        TRY(check_options(s, dir, formats[i].is, err));
         bool has_names = formats[i].names_file && exists_in(dir, formats[i].names_file, path);
         return has_names ? fds__names_read(path, &s->classes, err) : FDS_OK;
     }
@@ -284,7 +290,7 @@ static fds_status open_binary(source *s, const fds__blob *file, fds_error *err) 
                          "%s: unknown format; NPY and IDX files are known by their first bytes, "
                          "others by name: .csv, .csv.gz, .csv.zst, .bin (CIFAR-10)",
                          file->path);
-    TRY(check_options(s, file->path, false, is_npy, err));
+    TRY(check_options(s, file->path, is_npy ? KIND_NPY_FILE : KIND_OTHER, err));
     if (is_npy || is_idx)
         return open_pair(s, file, is_npy ? fds__npy_parse : fds__idx_parse, err);
     return fds__cifar_parse(file, 1, &s->parts[0], err);
@@ -292,7 +298,7 @@ static fds_status open_binary(source *s, const fds__blob *file, fds_error *err) 
 
 static fds_status open_file(source *s, const char *path, fds_error *err) {
     if (ends_in(path, ".csv") || ends_in(path, ".csv.gz") || ends_in(path, ".csv.zst")) {
-        TRY(check_options(s, path, true, false, err));
+        TRY(check_options(s, path, KIND_CSV, err));
         return read_tables(s, path, NULL, err);
     }
     fds__blob file = {0};
@@ -396,6 +402,7 @@ fds_status fds_data_open(const char *where, const fds_params *params, const fds_
                                       .categorical = params->categorical,
                                       .separator = separator_of(params->sep),
                                       .missing = (fds__missing)MAX(params->missing, 0)};
+    TRY(fds__size_parse(params ? params->resize : NULL, &options.size, err));
     fds_status status = fds__data_open(where, &options, events, train, test, err);
     if (status == FDS_ERR_NOT_FOUND && !strchr(where, '/'))
         return fds__fail(err, status, "%s%s", err ? err->text : "",

@@ -54,7 +54,7 @@ static fds_status finish(fds_status status, fds_input *in, fds_input **out) {
 /* ---- pictures ---- */
 
 static fds_status fill_pictures(fds_input *in, const fds_run *run, const char *const *paths,
-                                fds_error *err) {
+                                bool is_scaled, fds_error *err) {
     const fds__run_info info = fds__run_get_info(run);
     if (!info.is_image)
         return fds__fail(
@@ -68,19 +68,21 @@ static fds_status fill_pictures(fds_input *in, const fds_run *run, const char *c
         if (!in->names[i])
             return fds__fail_nomem(err, strlen(paths[i]) + 1);
     }
-    TRY(fds__data_pictures(paths, in->count, info.shape, info.classes, &in->own[0], err));
+    is_scaled |= fds__run_origin(run, "resize") != NULL;
+    TRY(fds__data_pictures(paths, in->count, info.shape, info.classes, is_scaled, &in->own[0],
+                           err));
     in->ds = in->own[0];
     return FDS_OK;
 }
 
 fds_status fds_input_pictures(const fds_run *run, const char *const *paths, size_t count,
-                              fds_input **out, fds_error *err) {
+                              const fds_params *params, fds_input **out, fds_error *err) {
     fds_input *in = NULL;
     if (!count)
         return fds__fail(err, FDS_ERR_USAGE, "nothing to explain: give an image or `index`");
     fds_status status = create(count, &in, err);
     if (status == FDS_OK)
-        status = fill_pictures(in, run, paths, err);
+        status = fill_pictures(in, run, paths, params && params->is_scaled, err);
     return finish(status, in, out);
 }
 

@@ -258,7 +258,7 @@ const char *fds__run_folder(const fds_run *run) { return run->dir; }
 
 const char *const fds__run_reading[] = {"label",     "provider", "labels", "owners",
                                         "test_file", "id",       "drop",   "categorical",
-                                        "missing",   "sep",      NULL};
+                                        "missing",   "sep",      "resize", NULL};
 
 const char *fds__run_origin(const fds_run *run, const char *key) {
     return json_string_value(json_object_get(json_object_get(run->record.json, "origin"), key));

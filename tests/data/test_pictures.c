@@ -313,7 +313,7 @@ static void a_png_that_lies_about_its_size_is_refused(void **state) {
 static fds_dataset *pictures_of(fds_shape shape, const char *const *paths, size_t count) {
     fds_error err = {0};
     fds_dataset *ds = NULL;
-    expect_ok(fds__data_pictures(paths, count, shape, 7, &ds, &err), &err);
+    expect_ok(fds__data_pictures(paths, count, shape, 7, false, &ds, &err), &err);
     expect_shape(ds, count, shape.channels, shape.height, shape.width);
     assert_int_equal(fds__dataset_get_info(ds).classes, 7);
     return ds;
@@ -359,7 +359,7 @@ static void refuse_picture(const char *name, fds_shape shape, fds_status status,
     fds_error err = {0};
     fds_dataset *ds = NULL;
     const char *const paths[] = {scratch_path("good.png"), scratch_path(name)};
-    assert_int_equal(fds__data_pictures(paths, 2, shape, 10, &ds, &err), status);
+    assert_int_equal(fds__data_pictures(paths, 2, shape, 10, false, &ds, &err), status);
     expect_in(err.text, part);
     assert_null(ds);
 }
@@ -379,7 +379,7 @@ static void single_pictures_that_do_not_fit_are_named(void **state) {
     refuse_picture("none.png", shape, FDS_ERR_NOT_FOUND, "none.png");
     refuse_picture("good.png", (fds_shape){4, 5, 4}, FDS_ERR_SHAPE, "4 x 5 x 4");
     fds_dataset *ds = NULL;
-    assert_int_equal(fds__data_pictures(NULL, 0, shape, 10, &ds, NULL), FDS_ERR_SHAPE);
+    assert_int_equal(fds__data_pictures(NULL, 0, shape, 10, false, &ds, NULL), FDS_ERR_SHAPE);
 }
 
 int main(void) {

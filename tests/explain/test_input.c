@@ -200,6 +200,23 @@ static void write_picture(const char *path, size_t number) {
     expect_ok(fds__png_write(&picture, path, &err), &err);
 }
 
+/* A picture of another size is refused, or scaled if that is asked for. */
+static void scale_picture(const fds_run *run) {
+    static const char *const paths[] = {"large.png"};
+    uint8_t pixels[4 * SIDE * SIDE] = {0};
+    const fds__picture picture = {2 * SIDE, 2 * SIDE, 1, pixels};
+    fds_params *params = fds_params_create("explain");
+    fds_input *input = NULL;
+    fds_error err;
+    expect_ok(fds__png_write(&picture, paths[0], &err), &err);
+    expect_failure(fds_input_pictures(run, paths, 1, params, &input, &err), FDS_ERR_SHAPE, &err,
+                   "large.png: 8 x 8 pixels");
+    expect_ok(fds_params_set(params, "resize", "true", &err), &err);
+    expect_ok(fds_input_pictures(run, paths, 1, params, &input, &err), &err);
+    fds_input_free(input);
+    fds_params_free(params);
+}
+
 /* No data is opened for them: there need not be any. */
 static void pictures_are_explained_without_data(void **state) {
     (void)state;
@@ -224,7 +241,7 @@ static void pictures_are_explained_without_data(void **state) {
     fit_run("run", data);
     remove_run("pictures");
     expect_ok(fds_run_open("run", NULL, &run, &err), &err);
-    expect_ok(fds_input_pictures(run, paths, COUNT(paths), &input, &err), &err);
+    expect_ok(fds_input_pictures(run, paths, COUNT(paths), NULL, &input, &err), &err);
     fds_result *result = explain(run, input, "predicted");
     assert_int_equal(fds_result_predictions(result), COUNT(paths));
     for (size_t k = 0; k < COUNT(paths); k++) {
@@ -238,6 +255,7 @@ static void pictures_are_explained_without_data(void **state) {
     expect_ok(fds_run_draw(run, input, result, 3, "figure.png", &err), &err);
     fds_result_free(result);
     fds_input_free(input);
+    scale_picture(run);
     expect_failure(try_index(run, asked, &input, &err), FDS_ERR_NOT_FOUND, &err, "pictures");
     fds_run_free(run);
 }
