@@ -168,13 +168,14 @@ static fds_status next_line(const cli_args *args, lines *in, char **out, fds_err
     return FDS_OK;
 }
 
-/* The one input of an answer as a line of JSON. */
-static fds_status print_line(const fds_result *r, fds_error *err) {
+/* The one input of an answer as a line of JSON; number: of the line that asked, from 1. */
+static fds_status print_line(const fds_result *r, size_t number, fds_error *err) {
     char *text = NULL;
     CLI_TRY(fds_result_json(r, &text, err));
     json_t *json = json_loads(text, 0, NULL);
-    const json_t *input = json_array_get(json_object_get(json, "inputs"), 0);
-    char *line = input ? json_dumps(input, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+    json_t *input = json_array_get(json_object_get(json, "inputs"), 0);
+    bool is_numbered = json_object_set_new(input, "line", json_integer((json_int_t)number)) == 0;
+    char *line = is_numbered ? json_dumps(input, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(json);
     fds_text_free(text);
     if (!line)
@@ -184,7 +185,7 @@ static fds_status print_line(const fds_result *r, fds_error *err) {
     return is_printed ? FDS_OK : cli_fail(err, FDS_ERR_IO, "cannot write to standard output");
 }
 
-static fds_status answer_line(const cli_args *args, fds_run *run, const char *text,
+static fds_status answer_line(const cli_args *args, fds_run *run, const char *text, size_t number,
                               fds_error *err) {
     fds_input *input = NULL;
     fds_result *result = NULL;
@@ -192,26 +193,29 @@ static fds_status answer_line(const cli_args *args, fds_run *run, const char *te
     if (status == FDS_OK)
         status = fds_run_explain(run, input, args->params, NULL, &result, err);
     if (status == FDS_OK)
-        status = print_line(result, err);
+        status = print_line(result, number, err);
     fds_result_free(result);
     fds_input_free(input);
     return status;
 }
 
-/* A line that cannot be answered is answered by {"error": text}; the next one may be right. */
+/* A line that cannot be answered is answered by {"error": text, "line": number}; the next one may be
+ * right. */
 static fds_status answer_lines(const cli_args *args, fds_error *err) {
     fds_run *run = NULL;
     char *line = NULL;
+    size_t number = 0;
     lines in = {.data = cli_alloc(1 << 16, 1, err), .capacity = 1 << 16};
     fds_status status =
         in.data ? fds_run_open(args->operand, args->params, &run, err) : FDS_ERR_NOMEM;
     while (status == FDS_OK && (status = next_line(args, &in, &line, err)) == FDS_OK && line) {
+        number++;
         if (!line[strspn(line, " \t\r\n")])
             continue;
-        status = answer_line(args, run, line, err);
+        status = answer_line(args, run, line, number, err);
         if (status == FDS_OK || status == FDS_ERR_IO || status == FDS_ERR_NOMEM)
             continue;
-        json_t *json = json_pack("{s:s}", "error", err->text);
+        json_t *json = json_pack("{s:s, s:I}", "error", err->text, "line", (json_int_t)number);
         status = json_dumpf(json, stdout, JSON_COMPACT) == 0 && puts("") >= 0 && fflush(stdout) == 0
                      ? FDS_OK
                      : cli_fail(err, FDS_ERR_IO, "cannot write to standard output");

@@ -366,12 +366,14 @@ static bool get_text(const npy_array *a, size_t i, char out[4 * LONGEST_TEXT + 1
         return a->kind == 'i' ? sprintf(out, "%" PRId64, number >> unused) > 0
                               : sprintf(out, "%" PRIu64, bits >> unused) > 0;
     }
-    for (size_t k = 0; k < a->item_size && k < LONGEST_TEXT * step; k += step) {
+    for (size_t k = 0; k < a->item_size; k += step) {
         uint32_t code = at[k];
         for (unsigned b = 1; b < step; b++)
             code = a->big_endian ? code << 8 | at[k + b] : code | (uint32_t)at[k + b] << (8 * b);
         if (!code)
             break;
+        if (k == LONGEST_TEXT * step)
+            return false;
         if (step == 1)
             out[used++] = (char)code;
         else if (!put_utf8(code, out, &used))
@@ -389,7 +391,8 @@ fds_status fds__npy_texts(const fds__blob *file, fds__names *out, fds_error *err
         return fds__fail(err, FDS_ERR_SHAPE, "%s: must be integers or texts of shape (n) or (n, 1)",
                          file->path);
     for (size_t i = 0; i < a.dims[0]; i++) {
-        const char *fault = get_text(&a, i, text) ? fds__name_fault(text) : "not a text";
+        const char *fault = get_text(&a, i, text) ? fds__name_fault(text)
+                                                  : "not a text of at most 1,024 characters";
         if (!fault && !*fds__name_trim(text))
             fault = "empty";
         if (fault)

@@ -64,21 +64,21 @@ static size_t find_first(const entry *list, size_t count, const char *name) {
     return first < count && strcmp(list[first].name, name) == 0 ? first : count;
 }
 
-/* The sample that a key stands for: its whole name, its name without folders if no other sample has
- * that, or its number. */
-static bool find_sample(const owners *o, const char *key, uint32_t *sample) {
+/* The sample that a key stands for: its whole name, its name without folders, or its number. Returns
+ * how many there are: 2 for two or more of a name without folders. */
+static int find_sample(const owners *o, const char *key, uint32_t *sample) {
     size_t count = o->ds->count, at;
     if (o->full && (at = find_first(o->full, count, key)) < count) {
         *sample = o->full[at].sample;
-        return true;
+        return 1;
     }
     if (o->base && (at = find_first(o->base, count, key)) < count) {
         *sample = o->base[at].sample;
-        return at + 1 == count || strcmp(o->base[at + 1].name, key) != 0;
+        return at + 1 < count && strcmp(o->base[at + 1].name, key) == 0 ? 2 : 1;
     }
     size_t digits = strspn(key, "0123456789");
     if (!digits || digits > 10 || key[digits])
-        return false;
+        return 0;
     unsigned long long number = strtoull(key, NULL, 10);
     *sample = (uint32_t)number;
     return number < count;
@@ -113,7 +113,13 @@ static fds_status take_line(owners *o, fds__scanner *scan, bool is_first, fds_er
             line, count);
     char *key = fds__field_text(&fields[0]), *owner = fds__field_text(&fields[1]);
     const char *fault = *owner ? fds__name_fault(owner) : "no provider after the sample";
-    if (!find_sample(o, key, &sample))
+    int found = find_sample(o, key, &sample);
+    if (found > 1)
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: line %zu: several samples are named \"%.100s\"; give their folder as "
+                         "well, such as \"%.150s\"",
+                         o->path, line, key, o->ds->sample_names[sample]);
+    if (!found)
         return is_first ? FDS_OK : fail_unknown(o, line, key, err);
     if (fault)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: %s", o->path, line, fault);

@@ -153,6 +153,14 @@ static fds_status add_level(const char *column, const char *level, fds__names *o
     return status;
 }
 
+/* The usual name, or the other one if a level has that. */
+static const char *unlike_levels(const prepared_column *p, const char *usual, const char *other) {
+    for (size_t k = 0; k < p->levels.count; k++)
+        if (strcmp(p->levels.items[k], usual) == 0)
+            return other;
+    return usual;
+}
+
 fds_status fds__prepare_names(const fds__preparation *p, fds__names *out, fds_error *err) {
     for (size_t c = 0; c < p->count; c++) {
         const prepared_column *column = &p->columns[c];
@@ -161,9 +169,9 @@ fds_status fds__prepare_names(const fds__preparation *p, fds__names *out, fds_er
         for (size_t k = 0; k < column->levels.count; k++)
             TRY(add_level(column->name, column->levels.items[k], out, err));
         if (column->has_rare)
-            TRY(add_level(column->name, "other", out, err));
+            TRY(add_level(column->name, unlike_levels(column, "other", "(other)"), out, err));
         if (column->has_missing)
-            TRY(add_level(column->name, "missing", out, err));
+            TRY(add_level(column->name, unlike_levels(column, "missing", "(missing)"), out, err));
     }
     return FDS_OK;
 }

@@ -112,6 +112,18 @@ static fds_status read_member(const json_t *json, const prepared_column *p, floa
                : FDS_OK;
 }
 
+/* A text or an integer. */
+static fds_status read_id(const json_t *id, fds_dataset *ds, fds_error *err) {
+    char number[32], *name = number;
+    const char *text = json_string_value(id);
+    if (!text && !json_is_integer(id))
+        return FDS_OK;
+    snprintf(number, sizeof number, "%lld", (long long)json_integer_value(id));
+    if (text)
+        name = (char *)(uintptr_t)text;
+    return fds__names_copy(&name, 1, &ds->sample_names, err);
+}
+
 static fds_status read_object(const json_t *json, const fds__preparation *p, fds_dataset **out,
                               fds_error *err) {
     OWNED sheet_column *columns = NULL;
@@ -127,11 +139,7 @@ static fds_status read_object(const json_t *json, const fds__preparation *p, fds
         fds__prepare_apply(p, &s, (*out)->floats);
     for (size_t c = 0; c < p->count; c++)
         fds__names_free(&columns[c].texts);
-    const char *id = p->id ? json_string_value(json_object_get(json, p->id)) : NULL;
-    char *const name = (char *)(uintptr_t)id;
-    if (status == FDS_OK && id)
-        status = fds__names_copy(&name, 1, &(*out)->sample_names, err);
-    return status;
+    return status == FDS_OK && p->id ? read_id(json_object_get(json, p->id), *out, err) : status;
 }
 
 fds_status fds__data_json(const char *text, const fds__preparation *p, fds_shape shape,

@@ -163,19 +163,6 @@ static fds_status set_role(sheet *s, const char *name, sheet_role role, const ch
     return FDS_OK;
 }
 
-/* Calls set for every name of a list, separated by commas. */
-static fds_status each_name(sheet *s, const char *list,
-                            fds_status (*set)(sheet *, const char *, fds_error *), fds_error *err) {
-    char name[FDS__PATH_MAX];
-    while (list && *list) {
-        size_t length = strcspn(list, ",");
-        snprintf(name, sizeof name, "%.*s", (int)MIN(length, sizeof name - 1), list);
-        TRY(set(s, fds__name_trim(name), err));
-        list += length + (list[length] == ',');
-    }
-    return FDS_OK;
-}
-
 /* All columns of that name. */
 static fds_status drop_column(sheet *s, const char *name, fds_error *err) {
     bool found = false;
@@ -205,6 +192,26 @@ static bool has_column(const sheet *s, const char *name) {
         if (strcmp(s->columns[c].name, name) == 0)
             return true;
     return false;
+}
+
+/* Calls set for every name of a list, separated by commas. Names may have commas themselves: the
+ * longest start of the list that names a column is taken. */
+static fds_status each_name(sheet *s, const char *list,
+                            fds_status (*set)(sheet *, const char *, fds_error *), fds_error *err) {
+    while (list && *list) {
+        char name[FDS__PATH_MAX];
+        size_t first = strcspn(list, ","), length = strlen(list);
+        do {
+            snprintf(name, sizeof name, "%.*s", (int)MIN(length, sizeof name - 1), list);
+            if (length == first || has_column(s, fds__name_trim(name)))
+                break;
+            while (list[--length] != ',')
+                continue;
+        } while (true);
+        TRY(set(s, fds__name_trim(name), err));
+        list += length + (list[length] == ',');
+    }
+    return FDS_OK;
 }
 
 static fds_status set_roles(sheet *s, const fds__data_options *o, fds_error *err) {

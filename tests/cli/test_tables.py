@@ -88,11 +88,14 @@ def one_process_answers_line_by_line():
     pathlib.Path("new.csv").write_text("order,price,colour,city\nN1,10.5,green,A\nN2,,violet,B\n")
     by_rows = fds_json("explain", "s.run", "--rows", "new.csv")["inputs"]
     one = ask('{"order": "N1", "price": 10.5, "colour": "green", "city": "A"}')
+    assert one.pop("line") == 1
     assert one == by_rows[0], (one, by_rows[0])
     assert "must be a number or null" in ask('{"price": "much"}')["error"]
     assert '"price" is missing; give null' in ask('{"cost": 1}')["error"]
     assert "3 numbers, but a sample of the run has 8" in ask("[1, 2, 3]")["error"]
     assert "error" in ask("{")
+    numbered = ask('{"order": 17, "price": 10.5, "colour": "green", "city": "A"}')
+    assert (numbered["input"], numbered["line"]) == ("17", 6), numbered
     two = ask('{"order": "N2", "price": null, "colour": "violet", "city": "B"}')
     assert two["ranking"] == by_rows[1]["ranking"]
     process.stdin.close()

@@ -104,6 +104,9 @@ static const oddity oddities[] = {
     {"id,x,label\nA7,5,a\nA7,6,b\n", {.id_column = "id"}, NULL, "two rows have the id \"A7\""},
     {"x,y,label\n1,2,a\n", {.drop = "y, x"}, NULL, "no columns with values"},
     {"x,y,label\n1,2,a\n", {.drop = "z"}, NULL, "no column is named \"z\""},
+    {"\"x,y\",x,z,label\n1,2,3,a\n", {.drop = "x,y,z"}, "x | 2 | a", NULL},
+    {"\"x,y\",x,z,label\n1,2,3,a\n", {.drop = "z,x"}, "x,y | 1 | a", NULL},
+    {"t,label\nmissing,a\n,b\n", {0}, "t=missing t=(missing) | 1 0, 0 1 | a b", NULL},
     {"x,y,x,label\n1,2,3,a\n", {.drop = "x,x"}, "y | 2 | a", NULL},
     /* headers and lines */
     {"x,x,label\n1,2,a\n", {0}, NULL, "two columns are named \"x\"; rename one"},
