@@ -94,6 +94,8 @@ static fds_status make_dataset(const reading *d, const sheet *s, const numbers *
     fds__prepare_apply(d->preparation, s, ds->floats);
     for (size_t i = 0; i < s->rows; i++)
         ds->labels[i] = (uint16_t)n->labels[row + i];
+    TRY(NEW(ds->sample_lines, s->rows, err));
+    memcpy(ds->sample_lines, s->lines, s->rows * sizeof *s->lines);
     fds_status status = fds__prepare_names(d->preparation, &names, err);
     if (status == FDS_OK)
         status = fds__names_copy(names.items, names.count, &ds->feature_names, err);

@@ -38,6 +38,7 @@ struct fds_dataset {
     uint32_t providers;
     char **feature_names;          /* (channels): of the columns of a CSV file; or NULL */
     char **sample_names;           /* (count): ids of a CSV file, paths of pictures; or NULL */
+    uint32_t *sample_lines;        /* (count): of a CSV file, from 1; or NULL */
     fds__preparation *preparation; /* of a CSV file of training samples; or NULL */
 };
 
@@ -132,6 +133,11 @@ bool fds__samples_has(const uint32_t *index, size_t count, uint32_t sample);
  * index[count] is ascending. */
 fds_status fds__split_part(const fds_dataset *ds, size_t first, size_t count, uint64_t seed,
                            uint32_t *index, fds_error *err);
+
+/* Parts all samples into folds: fold[count] is 0 .. folds-1. Every fold has an equal share of each
+ * class, up to one sample. */
+fds_status fds__split_folds(const fds_dataset *ds, uint32_t folds, uint64_t seed, uint32_t *fold,
+                            fds_error *err);
 
 /* The parameter "index": the samples of "3,5..9", in the order of the text; the caller frees *out. */
 fds_status fds__samples_list(const char *text, uint32_t **out, size_t *count, fds_error *err);

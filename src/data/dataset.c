@@ -62,6 +62,7 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__dir_list_free(ds->provider_names, ds->provider_names ? ds->providers : 0);
     fds__dir_list_free(ds->feature_names, ds->feature_names ? ds->shape.channels : 0);
     fds__dir_list_free(ds->sample_names, ds->sample_names ? ds->count : 0);
+    fds__free(ds->sample_lines);
     fds__preparation_free(ds->preparation);
     fds__free(ds);
 }

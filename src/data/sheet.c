@@ -22,6 +22,7 @@ void sheet_free(sheet *s) {
         fds__free(s->columns[c].texts.items);
     }
     fds__free(s->columns);
+    fds__free(s->lines);
 }
 
 sheet_column *sheet_find(const sheet *s, sheet_role role) {
@@ -487,6 +488,15 @@ static fds_status keep_feature(const sheet *s, sheet_column *column, const fds__
     return status;
 }
 
+static fds_status keep_line(sheet *s, size_t line, fds_error *err) {
+    void *lines = s->lines;
+    fds_status status = fds__grow(&lines, &s->lines_capacity, s->rows + 1, sizeof *s->lines, err);
+    s->lines = lines;
+    if (status == FDS_OK)
+        s->lines[s->rows++] = (uint32_t)MIN(line, (size_t)UINT32_MAX);
+    return status;
+}
+
 static fds_status read_row(sheet *s, const fds__field *fields, size_t line, const void *how,
                            fds_error *err) {
     fds__missing missing = *(const fds__missing *)how;
@@ -507,8 +517,7 @@ static fds_status read_row(sheet *s, const fds__field *fields, size_t line, cons
         else if (column->role != SHEET_DROPPED)
             TRY(keep_name(s, column, &fields[c], line, err));
     }
-    s->rows++;
-    return FDS_OK;
+    return keep_line(s, line, err);
 }
 
 fds_status sheet_read(sheet *s, fds__missing missing, const fds_events *events, fds_error *err) {

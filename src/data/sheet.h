@@ -37,6 +37,8 @@ typedef struct sheet {
     sheet_column *columns;
     size_t count, rows;
     size_t left_out; /* rows with missing values */
+    uint32_t *lines; /* (rows) where each begins in the file, from 1 */
+    size_t lines_capacity;
     locale_t locale; /* C, whatever the program's own is */
 } sheet;
 

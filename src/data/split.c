@@ -26,6 +26,15 @@ static int by_group_then_key(const void *left, const void *right) {
     return a->sample < b->sample ? -1 : a->sample > b->sample;
 }
 
+/* A ticket for each sample, by class and then by key. */
+static void make_tickets(const fds_dataset *ds, uint64_t seed, ticket *tickets) {
+    for (uint32_t i = 0; i < ds->count; i++) {
+        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_SPLIT, i, 0);
+        tickets[i] = (ticket){fds_rng_u64(&rng), i, ds->labels[i]};
+    }
+    qsort(tickets, ds->count, sizeof *tickets, by_group_then_key);
+}
+
 fds_status fds__split_part(const fds_dataset *ds, size_t first, size_t count, uint64_t seed,
                            uint32_t *index, fds_error *err) {
     if (count == 0 || count > ds->count - first)
@@ -34,11 +43,7 @@ fds_status fds__split_part(const fds_dataset *ds, size_t first, size_t count, ui
     ticket *tickets = fds__alloc_zero(ds->count, sizeof *tickets);
     if (!tickets)
         return fds__fail_nomem(err, ds->count * sizeof *tickets);
-    for (uint32_t i = 0; i < ds->count; i++) {
-        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_SPLIT, i, 0);
-        tickets[i] = (ticket){fds_rng_u64(&rng), i, ds->labels[i]};
-    }
-    qsort(tickets, ds->count, sizeof *tickets, by_group_then_key);
+    make_tickets(ds, seed, tickets);
     uint32_t class = UINT32_MAX, rank = 0;
     for (size_t i = 0; i < ds->count; i++) {
         rank = tickets[i].group == class ? rank + 1 : 0;
@@ -68,6 +73,19 @@ fds_status fds_split_test(const fds_dataset *ds, size_t test_count, uint64_t see
             ds->source, test_count, ds->count - 1);
     TRY(fds__split_part(ds, 0, test_count, seed, test, err));
     return fds__split_part(ds, test_count, ds->count - test_count, seed, train, err);
+}
+
+fds_status fds__split_folds(const fds_dataset *ds, uint32_t folds, uint64_t seed, uint32_t *fold,
+                            fds_error *err) {
+    if (folds < 2 || folds > ds->count)
+        return fds__fail(err, FDS_ERR_USAGE, "%s: %u folds of %zu samples: must be 2 to %zu",
+                         ds->source, folds, ds->count, ds->count);
+    OWNED ticket *tickets = NULL;
+    TRY(NEW(tickets, ds->count, err));
+    make_tickets(ds, seed, tickets);
+    for (size_t i = 0; i < ds->count; i++) /* dealt like cards, class by class */
+        fold[tickets[i].sample] = (uint32_t)(i % folds);
+    return FDS_OK;
 }
 
 /* ---- by number ---- */

@@ -114,6 +114,35 @@ static void test_and_rest_are_all_samples_once(void **state) {
     fds_dataset_free(ds);
 }
 
+static void folds_share_every_class_evenly(void **state) {
+    (void)state;
+    fds_dataset *ds = uneven();
+    uint32_t fold[SAMPLES], again[SAMPLES], other[SAMPLES];
+    fds_error err = {0};
+    for (uint32_t folds = 2; folds <= SAMPLES; folds += 7) {
+        size_t counts[SAMPLES][3] = {{0}};
+        assert_int_equal(fds__split_folds(ds, folds, 3, fold, &err), FDS_OK);
+        for (size_t i = 0; i < SAMPLES; i++) {
+            assert_true(fold[i] < folds);
+            counts[fold[i]][ds->labels[i]]++;
+        }
+        for (uint32_t f = 0; f < folds; f++)
+            for (int c = 0; c < 3; c++) {
+                static const size_t all[3] = {100, 15, 5};
+                assert_in_range(counts[f][c], all[c] / folds, all[c] / folds + 1);
+            }
+    }
+    assert_int_equal(fds__split_folds(ds, 10, 3, fold, &err), FDS_OK);
+    assert_int_equal(fds__split_folds(ds, 10, 3, again, &err), FDS_OK);
+    assert_int_equal(fds__split_folds(ds, 10, 4, other, &err), FDS_OK);
+    assert_memory_equal(fold, again, sizeof fold);
+    assert_memory_not_equal(fold, other, sizeof fold);
+    assert_int_equal(fds__split_folds(ds, 1, 3, fold, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds__split_folds(ds, SAMPLES + 1, 3, fold, &err), FDS_ERR_USAGE);
+    expect_in(err.text, "2 to 120");
+    fds_dataset_free(ds);
+}
+
 static void impossible_numbers_are_refused(void **state) {
     (void)state;
     fds_dataset *ds = uneven();
@@ -135,6 +164,7 @@ int main(void) {
         TEST(the_seed_decides_and_nothing_else),
         TEST(no_sample_is_favoured),
         TEST(test_and_rest_are_all_samples_once),
+        TEST(folds_share_every_class_evenly),
         TEST(impossible_numbers_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,19 @@ static void a_test_table_is_prepared_as_the_training_table(void **state) {
                "test.csv: line 2, column \"x\": \"many\" is not a finite number");
 }
 
+/* Blank lines, line breaks within quotes and rows left out do not shift the numbers. */
+static void samples_know_their_lines(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    const fds__data_options options = {.missing = FDS__MISSING_DROP, .drop = "note"};
+    put_text("a.csv", "x,note,label\n1,a,p\n\n2,\"two\nlines\",q\n,c,p\n4,d,q\n");
+    open_ok(scratch_path("a.csv"), &options, &train, &test);
+    static const uint32_t lines[] = {2, 4, 7};
+    assert_int_equal(train->count, COUNT(lines));
+    assert_memory_equal(train->sample_lines, lines, sizeof lines);
+    fds_dataset_free(train);
+}
+
 /* ---- owners ---- */
 
 static void expect_owner(const fds_dataset *ds, size_t sample, const char *name) {
@@ -275,6 +288,7 @@ int main(void) {
         TEST(columns_of_which_nearly_all_values_differ_are_refused),
         TEST(rare_levels_are_joined),
         TEST(a_test_table_is_prepared_as_the_training_table),
+        TEST(samples_know_their_lines),
         TEST(owners_by_number_and_by_id),
     };
     return cmocka_run_group_tests_name("data/tables", tests, NULL, NULL);
