@@ -60,6 +60,49 @@ FDS_API fds_status fds_datamodeling_scores(const fds_plan *plan, const double *v
  * another, ties counting half; NaN when all or none are marked. values[players]. */
 FDS_API double fds_ranking_area(const double *values, const bool *is_marked, size_t players);
 
+/* ---- Audits of data ---- */
+
+/* A value for every sample of a dataset, by K-fold valuation with nearest neighbours, to find wrong
+ * labels and harmful data: docs/audit.md. Shareable. */
+typedef struct fds_audit fds_audit;
+
+/* The data that params (of the job "audit") name; or a dataset, which must outlive the audit. */
+FDS_API fds_status fds_audit_open(const fds_params *params, const fds_events *events,
+                                  fds_audit **out, fds_error *err);
+FDS_API fds_status fds_audit_create(const fds_dataset *ds, const fds_params *params,
+                                    const fds_events *events, fds_audit **out, fds_error *err);
+FDS_API void fds_audit_free(fds_audit *audit);
+/* What fds_audit_open would take, as JSON, from a few samples; freed by fds_text_free. */
+FDS_API fds_status fds_audit_estimate(const fds_params *params, const fds_events *events,
+                                      char **json, fds_error *err);
+
+/* What is said of a sample. Texts belong to the audit. */
+typedef struct fds_audit_row {
+    size_t sample;             /* its number in the data, from 0 */
+    size_t line;               /* in a CSV file, from 1; 0: there is none */
+    const char *id, *provider; /* id: of a CSV file, or the path of a picture; or NULL */
+    const char *label, *predicted;
+    double probability, label_probability; /* of the predicted label, and of its own */
+    double value, standard_error;
+    bool is_suspect;  /* its value is below 0: predictions are better without it */
+    size_t twin;      /* a sample with the same values and another label; sample itself: none */
+    char reason[256]; /* in words */
+} fds_audit_row;
+
+FDS_API size_t fds_audit_count(const fds_audit *audit);
+FDS_API size_t fds_audit_suspects(const fds_audit *audit);
+/* The sample of a rank, from 0, the lowest value first; false after the last. */
+FDS_API bool fds_audit_row_at(const fds_audit *audit, size_t rank, fds_audit_row *out);
+/* All of it as JSON, to be freed by fds_text_free. */
+FDS_API fds_status fds_audit_json(const fds_audit *audit, char **out, fds_error *err);
+/* Writes rows.csv, providers.csv (where the data names providers), report.html and audit.json to the
+ * folder dir, which is new, empty or holds an earlier audit: FDS_ERR_CONFLICT if it holds other files.
+ * command: how to repeat it, for the report; or NULL. */
+FDS_API fds_status fds_audit_save(const fds_audit *audit, const char *dir, const char *command,
+                                  fds_error *err);
+/* FDS_ERR_CONFLICT before any work. */
+FDS_API fds_status fds_audit_check_folder(const char *dir, fds_error *err);
+
 /* ---- Methods compared ---- */
 
 /* A case is one set of data with one seed: every method computes values for the same test

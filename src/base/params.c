@@ -29,6 +29,7 @@ typedef struct {
 #define EXPLAIN FDS__JOB_EXPLAIN
 #define PAY FDS__JOB_PAY
 #define SHOW FDS__JOB_SHOW
+#define AUDIT FDS__JOB_AUDIT
 #define ROW(kind, field, jobs_, ...)           \
     {.type = TYPE_##kind,                      \
      .place = FDS__PLACE_##field,              \
@@ -52,9 +53,9 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static const struct {
     const char *name;
     unsigned job;
-} jobs[] = {{"train", TRAIN},     {"shapley", VALUE}, {"baseline", VALUE},
-            {"value", VALUE},     {"fit", FIT},       {"bench", BENCH},
-            {"explain", EXPLAIN}, {"pay", PAY},       {"show", SHOW}};
+} jobs[] = {{"train", TRAIN}, {"shapley", VALUE}, {"baseline", VALUE},  {"value", VALUE},
+            {"fit", FIT},     {"bench", BENCH},   {"explain", EXPLAIN}, {"pay", PAY},
+            {"show", SHOW},   {"audit", AUDIT}};
 
 static unsigned job_of(const char *name) {
     for (size_t i = 0; name && i < sizeof jobs / sizeof *jobs; i++)

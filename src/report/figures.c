@@ -307,8 +307,7 @@ static void write_seconds(const report_view *v) {
 
 /* ---- pictures ---- */
 
-/* data:image/png;base64,... */
-static void add_png(fds__text *html, const uint8_t *data, size_t size) {
+void report_png(fds__text *html, const uint8_t *data, size_t size) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     draw_markup(html, "data:image/png;base64,");
     for (size_t i = 0; i < size; i += 3) {
@@ -337,7 +336,7 @@ static fds_status add_picture(const report_view *v, const json_t *picture) {
     draw_markup(v->html, "<figure class=\"picture\">\n<div class=\"scroll\" tabindex=\"0\"><img "
                          "alt=\"Test samples, each followed by "
                          "training samples\" src=\"");
-    add_png(v->html, data, size);
+    report_png(v->html, data, size);
     draw_markup(v->html, "\"></div>\n<figcaption>");
     draw_text(v->html, row ? report_text_of(row, "title") : method);
     draw_markup(v->html, "</figcaption>\n</figure>\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of assets/page.html filled in, and names as they stand in the page. The build makes C
+ * The parts of assets/page.html and audit.html filled in, and names as they stand in the page. The build makes C
  * arrays of the files in assets/.
  */
 #include "report/report.h"
@@ -12,7 +12,7 @@
 
 static const report_slot *find_slot(const char *name, size_t length) {
     static const report_slot *const lists[] = {report_page_slots, report_table_slots,
-                                               report_figure_slots};
+                                               report_figure_slots, report_audit_slots};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const report_slot *slot = lists[i]; slot->name; slot++)
             if (strlen(slot->name) == length && memcmp(slot->name, name, length) == 0)
@@ -78,6 +78,7 @@ void report_fill(const report_view *v, const char *part) {
     char head[32];
     snprintf(head, sizeof head, "{{=%s}}\n", part);
     const char *text = strstr(report_page_html, head);
+    text = text ? text : strstr(report_audit_html, head);
     assert(text); /* there is such a part */
     fill(v, text + strlen(head), true);
 }

@@ -11,6 +11,7 @@
  *                fills the parts of assets/page.html
  *   paper.c      what the paper reports
  *   report.c     writes the three files
+ *   audit.c      the page of an audit of data, from audit.json; assets/audit.html has its text
  *   compare.c    differences between two report.json
  *
  * Paths within report.json are JSON pointers: every number in a table of the page stands in an
@@ -152,6 +153,8 @@ typedef struct report_view {
     size_t place;                        /* of a row or a utility function */
     fds_status *status; /* becomes the first failure, except that html is out of memory */
     fds_error *err;
+    const struct report_picture *pictures; /* (picture_count) of an audit */
+    size_t picture_count;
 } report_view;
 
 /* What fills {{name}}, and whether {{#name}} is shown. With a set, both get a view of the losses of
@@ -164,10 +167,12 @@ typedef struct report_slot {
 } report_slot;
 
 /* Each ends with a slot without a name. */
-extern const report_slot report_page_slots[], report_table_slots[], report_figure_slots[];
-extern const char report_page_html[], report_style_css[]; /* assets/ */
+extern const report_slot report_page_slots[], report_table_slots[], report_figure_slots[],
+    report_audit_slots[];
+extern const char report_page_html[], report_style_css[], report_audit_html[],
+    report_audit_css[]; /* assets/ */
 
-/* Adds a part of page.html. */
+/* Adds a part of page.html or audit.html. */
 void report_fill(const report_view *v, const char *part);
 /* Whether some row is so, among those of the view's data set, or of all where it has none. */
 bool report_any_row(const report_view *v, bool (*is)(const report_view *v, const json_t *row));
@@ -182,6 +187,23 @@ void report_utility(fds__text *html, const char *utility);
 const char *report_models(const char *utility);  /* "models of 10 epochs", "converged models" */
 const char *report_removal(const char *removal); /* "without the most valuable players" */
 void report_counted(fds__text *html, size_t count, const char *one); /* "3 players" */
+
+/* ---- audit.c ---- */
+
+/* A PNG. */
+typedef struct report_picture {
+    uint8_t *data;
+    size_t size;
+} report_picture;
+
+/* pictures[count]: of the first rows; none where samples are no images. */
+fds_status report_audit(const json_t *audit, const report_picture *pictures, size_t count,
+                        fds__text *html, fds_error *err);
+
+/* ---- figures.c ---- */
+
+/* data:image/png;base64,... */
+void report_png(fds__text *html, const uint8_t *data, size_t size);
 
 /* ---- tables.c ---- */
 

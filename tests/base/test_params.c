@@ -26,6 +26,7 @@ typedef struct {
 #define EXPLAIN FDS__JOB_EXPLAIN
 #define PAY FDS__JOB_PAY
 #define SHOW FDS__JOB_SHOW
+#define AUDIT FDS__JOB_AUDIT
 #define PARAM(kind_, field_, jobs_, ...) \
     {.kind = KIND_##kind_,               \
      .place = FDS__PLACE_##field_,       \
@@ -40,8 +41,9 @@ static const row rows[] = {
 static const struct {
     const char *name;
     unsigned bit;
-} jobs[] = {{"train", TRAIN}, {"shapley", VALUE},   {"baseline", VALUE}, {"fit", FIT},
-            {"bench", BENCH}, {"explain", EXPLAIN}, {"pay", PAY},        {"show", SHOW}};
+} jobs[] = {{"train", TRAIN}, {"shapley", VALUE}, {"baseline", VALUE},
+            {"fit", FIT},     {"bench", BENCH},   {"explain", EXPLAIN},
+            {"pay", PAY},     {"show", SHOW},     {"audit", AUDIT}};
 
 static const char *name_of(const row *r) { return r->name ? r->name : r->field; }
 
