@@ -111,3 +111,17 @@ fds_status cli_check_folder(const char *option, const char *path, fds_error *err
     snprintf(what, sizeof what, "%s %s", option, path);
     return check_folder(what, folder, err);
 }
+
+void cli_name_folder(const cli_args *args, const char *ending, char *folder, size_t size) {
+    size_t length = strlen(args->operand);
+    while (length > 1 && args->operand[length - 1] == '/')
+        length--;
+    const char *start = args->operand + length;
+    while (start > args->operand && start[-1] != '/')
+        start--;
+    int stem = (int)strcspn(start, "./");
+    if (args->output)
+        snprintf(folder, size, "%s", args->output);
+    else
+        snprintf(folder, size, "%.*s.%s", stem ? stem : 4, stem ? start : "data", ending);
+}

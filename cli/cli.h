@@ -73,8 +73,8 @@ struct cli_command {
     fds_status (*run)(cli_args *args, fds_error *err);
 };
 
-extern const cli_command cli_data_get, cli_data_show, cli_train, cli_value, cli_fit, cli_explain,
-    cli_pay, cli_bench;
+extern const cli_command cli_data_get, cli_data_show, cli_data_audit, cli_train, cli_value, cli_fit,
+    cli_explain, cli_pay, cli_bench;
 extern const cli_command *const cli_commands[]; /* NULL-terminated */
 
 /* Fills args from the words after the name of the subcommand. */
@@ -162,6 +162,9 @@ fds_status cli_check_output(const char *option, const char *path, const char *en
                             const cli_args *args, fds_error *err);
 /* The same for a folder, which need not be there. */
 fds_status cli_check_folder(const char *option, const char *path, fds_error *err);
+
+/* The output folder: that of -o, else DATA.ending here, without DATA's own ending. */
+void cli_name_folder(const cli_args *args, const char *ending, char *folder, size_t size);
 
 /* ---- what explain and pay share ---- */
 

@@ -232,20 +232,6 @@ static fds_status list_sets(const cli_args *args, const char ***out, size_t *cou
     return FDS_OK;
 }
 
-static void name_folder(const cli_args *args, char folder[FOLDER_SIZE]) {
-    size_t length = strlen(args->operand);
-    while (length > 1 && args->operand[length - 1] == '/')
-        length--;
-    const char *start = args->operand + length;
-    while (start > args->operand && start[-1] != '/')
-        start--;
-    int size = (int)strcspn(start, "./");
-    if (args->output)
-        snprintf(folder, FOLDER_SIZE, "%s", args->output);
-    else
-        snprintf(folder, FOLDER_SIZE, "%.*s.report", size ? size : 5, size ? start : "bench");
-}
-
 /* ---- all of it ---- */
 
 static fds_status work(const cli_args *args, const char *folder, fds_error *err) {
@@ -263,7 +249,7 @@ static fds_status work(const cli_args *args, const char *folder, fds_error *err)
 
 static fds_status run(cli_args *args, fds_error *err) {
     char folder[FOLDER_SIZE];
-    name_folder(args, folder);
+    cli_name_folder(args, "report", folder, sizeof folder);
     CLI_TRY(cli_check_folder("-o", folder, err));
     CLI_TRY(check_compare(args, folder, err));
     return work(args, folder, err);

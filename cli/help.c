@@ -283,7 +283,10 @@ static void bash(void) {
         for (size_t k = i; cli_commands[k]; k++)
             if (strncmp(cli_commands[k]->name, name, (size_t)first_word(name) + 1) == 0)
                 each_option(cli_commands[k], complete_option, NULL);
-        printf("%s\" ;;\n", strchr(name, ' ') ? "get show" : "");
+        for (size_t k = i; strchr(name, ' ') && cli_commands[k]; k++)
+            if (strncmp(cli_commands[k]->name, name, (size_t)first_word(name) + 1) == 0)
+                printf("%s ", strchr(cli_commands[k]->name, ' ') + 1);
+        printf("\" ;;\n");
     }
     printf("    *) options=\"");
     for (size_t i = 0; cli_commands[i]; i++) {

@@ -15,9 +15,9 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-const cli_command *const cli_commands[] = {&cli_data_get, &cli_data_show, &cli_fit,
-                                           &cli_explain,  &cli_pay,       &cli_value,
-                                           &cli_train,    &cli_bench,     NULL};
+const cli_command *const cli_commands[] = {
+    &cli_data_get, &cli_data_show, &cli_data_audit, &cli_fit,   &cli_explain,
+    &cli_pay,      &cli_value,     &cli_train,      &cli_bench, NULL};
 
 /* ---- signals ---- */
 
