@@ -57,6 +57,13 @@ FDS_API fds_status fds_dataset_holdings(const fds_dataset *ds, fds_holding *out,
 FDS_API fds_status fds_dataset_draw(const fds_dataset *ds, const uint32_t *index, size_t count,
                                     uint32_t columns, const char *png_path, fds_error *err);
 
+/* Names for the samples of a dataset in memory, names[count], which are copied: players and results
+ * then have them. */
+FDS_API fds_status fds_dataset_name_samples(fds_dataset *ds, const char *const *names,
+                                            fds_error *err);
+/* Its name, or NULL: the data names none. */
+FDS_API const char *fds_dataset_sample_name(const fds_dataset *ds, size_t i);
+
 /* A partition of the players into groups 0 .. count-1, none empty. Shareable. */
 typedef struct fds_groups fds_groups;
 
@@ -83,6 +90,22 @@ FDS_API fds_status fds_groups_by_model(const fds_model *model, const fds_dataset
 /* From a text file with one line "PLAYER,GROUP" for each player, by the players' names. */
 FDS_API fds_status fds_groups_read(const char *path, const fds_players *players, fds_groups **out,
                                    fds_error *err);
+
+/* The samples of a problem, by number instead of by params. All belong to train and are ascending;
+ * none may be both. */
+typedef struct fds_selection {
+    const uint32_t
+        *samples; /* of the players: each is one, or with "players" providers each owner */
+    size_t sample_count;
+    const uint32_t *inputs; /* training inputs of an explainer, for fds_fit; else NULL */
+    size_t input_count;
+    const fds_groups *groups; /* of the players, copied; NULL: as the parameter "group" says */
+} fds_selection;
+/* As fds_problem_create. All samples of test are test samples; test may be NULL for fds_fit, whose
+ * report then has no scores. */
+FDS_API fds_status fds_problem_select(const fds_dataset *train, const fds_dataset *test,
+                                      const fds_selection *chosen, const fds_params *params,
+                                      const fds_events *events, fds_problem **out, fds_error *err);
 
 /* ==== Utilities ============================================================================= */
 
@@ -285,6 +308,35 @@ FDS_API fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
                                      const fds_ls_params *params, unsigned threads, double *values,
                                      double *errors, fds_ls_report *report,
                                      const fds_events *events, fds_error *err);
+
+/* ==== Results =============================================================================== */
+
+/* All values and standard errors of a result: values and errors [predictions * players], prediction
+ * by prediction; either may be NULL. */
+FDS_API void fds_result_copy(const fds_result *result, double *values, double *errors);
+/* The samples of a player, and its group in the run, UINT32_MAX: it has none. */
+FDS_API size_t fds_result_player_samples(const fds_result *result, size_t player);
+FDS_API uint32_t fds_result_player_group(const fds_result *result, size_t player);
+
+/* Values of one's own, or of a result that was kept elsewhere. What may be NULL is not known. */
+typedef struct fds_values {
+    const char *method;
+    size_t players, predictions;
+    uint32_t classes;
+    const char *const *class_names;  /* (classes) */
+    const char *const *player_names; /* (players) */
+    const char *const *providers;    /* (players), or NULL; each may be NULL */
+    const char *const *inputs;       /* (predictions) names, or NULL */
+    const uint32_t *player_labels;   /* (players) below classes */
+    const uint32_t *player_samples;  /* (players) how many, or NULL: 1 each */
+    const uint32_t *player_groups;   /* (players), or NULL */
+    const uint32_t *labels;          /* (predictions) that the values explain, or NULL */
+    const double *values;            /* (predictions, players) */
+    const double *errors;            /* (predictions, players) standard errors, or NULL */
+    bool is_exact;
+} fds_values;
+/* Everything is copied. */
+FDS_API fds_status fds_result_create(const fds_values *values, fds_result **out, fds_error *err);
 
 /* ==== Single inputs ========================================================================= */
 

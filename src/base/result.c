@@ -112,6 +112,50 @@ void fds__result_average(fds_result *r) {
     }
 }
 
+static fds_status name_values(const fds_values *v, fds_result *r, fds_error *err) {
+    for (uint32_t c = 0; c < v->classes; c++)
+        TRY(fds__result_name_class(r, c, v->class_names[c], err));
+    for (size_t i = 0; i < v->players; i++) {
+        TRY(fds__result_name_player(r, i, v->player_names[i], v->providers ? v->providers[i] : NULL,
+                                    v->player_labels[i],
+                                    v->player_samples ? v->player_samples[i] : 1, err));
+        if (v->player_groups)
+            r->player_groups[i] = v->player_groups[i];
+    }
+    for (size_t k = 0; k < v->predictions; k++) {
+        TRY(fds__result_name_input(r, k, v->inputs ? v->inputs[k] : NULL, err));
+        if (v->labels)
+            r->labels[k] = v->labels[k];
+    }
+    return FDS_OK;
+}
+
+fds_status fds_result_create(const fds_values *v, fds_result **out, fds_error *err) {
+    fds_result *r;
+    if (!v->method || !v->players || !v->predictions || !v->classes || !v->class_names ||
+        !v->player_names || !v->player_labels || !v->values)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "a result needs a method, players with names and labels, classes, and at "
+                         "least one prediction with values");
+    for (size_t i = 0; i < v->players; i++)
+        if (v->player_labels[i] >= v->classes)
+            return fds__fail(err, FDS_ERR_USAGE, "player %zu: label %u, there are %u classes", i,
+                             v->player_labels[i], v->classes);
+    TRY(fds__result_create(v->method, v->players, v->predictions, v->classes, &r, err));
+    r->is_exact = v->is_exact;
+    for (size_t i = 0; i < v->players * v->predictions; i++) {
+        r->values[i] = v->values[i];
+        r->errors[i] = v->errors ? v->errors[i] : v->is_exact ? 0 : (double)NAN;
+    }
+    fds_status status = name_values(v, r, err);
+    fds__result_average(r);
+    if (status == FDS_OK)
+        *out = r;
+    else
+        fds_result_free(r);
+    return status;
+}
+
 /* ---- reading ---- */
 
 static const char *name_at(char *const *names, size_t i, size_t count) {
@@ -188,6 +232,22 @@ double fds_result_check_error(const fds_result *r, size_t k, size_t i) {
 double fds_result_mean(const fds_result *r, size_t i) { return number_at(r->means, i, r->players); }
 double fds_result_mean_error(const fds_result *r, size_t i) {
     return number_at(r->mean_errors, i, r->players);
+}
+
+void fds_result_copy(const fds_result *r, double *values, double *errors) {
+    size_t size = r->players * r->predictions * sizeof *r->values;
+    if (values && size)
+        memcpy(values, r->values, size);
+    if (errors && size)
+        memcpy(errors, r->errors, size);
+}
+
+size_t fds_result_player_samples(const fds_result *r, size_t i) {
+    return i < r->players ? r->player_sizes[i] : 0;
+}
+
+uint32_t fds_result_player_group(const fds_result *r, size_t i) {
+    return i < r->players ? r->player_groups[i] : UINT32_MAX;
 }
 
 const char *fds_result_describe(const fds_result *result) {

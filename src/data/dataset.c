@@ -209,6 +209,20 @@ fds_status fds_dataset_create(const fds_arrays *a, fds_dataset **out, fds_error 
     return status;
 }
 
+fds_status fds_dataset_name_samples(fds_dataset *ds, const char *const *names, fds_error *err) {
+    char **copy;
+    for (size_t i = 0; i < ds->count; i++) {
+        const char *fault = fds__name_fault(names[i]);
+        if (fault)
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: name of sample %zu (from 0): %s", ds->source,
+                             i, fault);
+    }
+    TRY(fds__names_copy((char *const *)(uintptr_t)names, ds->count, &copy, err));
+    fds__dir_list_free(ds->sample_names, ds->sample_names ? ds->count : 0);
+    ds->sample_names = copy;
+    return FDS_OK;
+}
+
 fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *bytes,
                                const float *floats, const uint16_t *labels, uint32_t classes,
                                const char *const *class_names, fds_dataset **out, fds_error *err) {
@@ -283,6 +297,10 @@ const char *fds_dataset_provider_name(const fds_dataset *ds, uint32_t provider) 
 
 const char *fds_dataset_feature_name(const fds_dataset *ds, size_t feature) {
     return ds->feature_names && feature < ds->shape.channels ? ds->feature_names[feature] : NULL;
+}
+
+const char *fds_dataset_sample_name(const fds_dataset *ds, size_t i) {
+    return ds->sample_names && i < ds->count ? ds->sample_names[i] : NULL;
 }
 
 void fds_dataset_sample(const fds_dataset *ds, size_t i, float *out) {

@@ -294,6 +294,14 @@ static fds_status warn_of_classes(const making *m, fds_error *err) {
 
 /* ---- making one ---- */
 
+static fds_status warn(const making *m, fds_error *err) {
+    if (!m->events)
+        return FDS_OK;
+    TRY(warn_of_classes(m, err));
+    warn_of_providers(m);
+    return FDS_OK;
+}
+
 static fds_status make(making *m, fds_error *err) {
     TRY(check_index(m, err));
     TRY(read_players(m, err));
@@ -301,10 +309,7 @@ static fds_status make(making *m, fds_error *err) {
     TRY(choose_samples(m, err));
     TRY(check_tests(m, err));
     TRY(make_players(m, err));
-    if (!m->events)
-        return FDS_OK;
-    TRY(warn_of_classes(m, err));
-    warn_of_providers(m);
+    TRY(warn(m, err));
     if (!m->p->has_test_part && m->p->has_named_tests)
         fds__log(m->events, FDS_LOG_INFO,
                  "the data has no test part: `index` counts all of its samples");
@@ -315,9 +320,63 @@ static fds_status make(making *m, fds_error *err) {
     return FDS_OK;
 }
 
+/* ---- samples that the caller names ---- */
+
+static fds_status copy_numbers(const fds_dataset *ds, const uint32_t *index, size_t count,
+                               const char *what, uint32_t **out, fds_error *err) {
+    for (size_t i = 0; i < count; i++)
+        if (index[i] >= ds->count || (i && index[i] <= index[i - 1]))
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "%s must be ascending numbers of samples below %zu (got %u)", what,
+                             ds->count, index[i]);
+    TRY(NEW(*out, count, err));
+    memcpy(*out, index, count * sizeof *index);
+    return FDS_OK;
+}
+
+/* All samples of the test data. */
+static fds_status take_all_tests(fds_problem *p, fds_error *err) {
+    p->test_count = p->test->count;
+    TRY(NEW(p->tests, p->test_count, err));
+    TRY(NEW(p->test_labels, p->test_count, err));
+    for (size_t i = 0; i < p->test_count; i++) {
+        p->tests[i] = (uint32_t)i;
+        p->test_labels[i] = p->test->labels[i];
+    }
+    return FDS_OK;
+}
+
+static fds_status make_selected(making *m, const fds_selection *chosen, fds_error *err) {
+    fds_problem *p = m->p;
+    TRY(read_players(m, err));
+    p->sample_count = chosen->sample_count;
+    p->input_count = m->has_inputs ? chosen->input_count : 0;
+    if (!p->sample_count)
+        return fds__fail(err, FDS_ERR_USAGE, "a problem needs samples of players");
+    if (!p->has_test_part && !m->has_inputs)
+        return fds__fail(err, FDS_ERR_USAGE, "a problem needs test samples");
+    TRY(copy_numbers(p->train, chosen->samples, p->sample_count, "samples of players", &p->samples,
+                     err));
+    if (p->input_count)
+        TRY(copy_numbers(p->train, chosen->inputs, p->input_count, "training inputs", &p->inputs,
+                         err));
+    if (p->has_test_part)
+        TRY(take_all_tests(p, err));
+    TRY(make_players(m, err));
+    if (chosen->groups && fds_groups_players(chosen->groups) != fds_players_count(p->players))
+        return fds__fail(err, FDS_ERR_USAGE, "groups of %zu players: there are %zu",
+                         fds_groups_players(chosen->groups), fds_players_count(p->players));
+    if (chosen->groups)
+        TRY(fds__groups_copy(chosen->groups, &p->groups, err));
+    return warn(m, err);
+}
+
+/* ---- all of it ---- */
+
+/* chosen NULL: as params say. */
 static fds_status create(const fds_dataset *train, const fds_dataset *test,
-                         const fds_params *params, const fds_events *events, fds_problem **out,
-                         fds_error *err) {
+                         const fds_selection *chosen, const fds_params *params,
+                         const fds_events *events, fds_problem **out, fds_error *err) {
     fds_problem *p = fds__alloc_zero(1, sizeof *p);
     if (!p)
         return fds__fail_nomem(err, sizeof *p);
@@ -328,7 +387,7 @@ static fds_status create(const fds_dataset *train, const fds_dataset *test,
                 .params = params,
                 .events = events,
                 .has_inputs = params->job == FDS__JOB_FIT || params->job == FDS__JOB_BENCH};
-    fds_status status = make(&m, err);
+    fds_status status = chosen ? make_selected(&m, chosen, err) : make(&m, err);
     if (status != FDS_OK)
         fds_problem_free(p);
     else
@@ -349,16 +408,28 @@ static fds_status check_classes(const fds_dataset *train, const fds_dataset *tes
     return FDS_OK;
 }
 
+static fds_status check_data(const fds_dataset *train, const fds_dataset *test,
+                             const fds_params *params, fds_error *err) {
+    if (!train || !params)
+        return fds__fail(err, FDS_ERR_USAGE, "a problem needs training data and parameters");
+    if (!test)
+        return FDS_OK;
+    TRY(fds__dataset_check_pair(train, test, err));
+    return check_classes(train, test, err);
+}
+
 fds_status fds_problem_create(const fds_dataset *train, const fds_dataset *test,
                               const fds_params *params, const fds_events *events, fds_problem **out,
                               fds_error *err) {
-    if (!train || !params)
-        return fds__fail(err, FDS_ERR_USAGE, "a problem needs training data and parameters");
-    if (test) {
-        TRY(fds__dataset_check_pair(train, test, err));
-        TRY(check_classes(train, test, err));
-    }
-    return create(train, test, params, events, out, err);
+    TRY(check_data(train, test, params, err));
+    return create(train, test, NULL, params, events, out, err);
+}
+
+fds_status fds_problem_select(const fds_dataset *train, const fds_dataset *test,
+                              const fds_selection *chosen, const fds_params *params,
+                              const fds_events *events, fds_problem **out, fds_error *err) {
+    TRY(check_data(train, test, params, err));
+    return create(train, test, chosen, params, events, out, err);
 }
 
 fds_status fds_problem_open(const fds_params *params, const fds_events *events, fds_problem **out,
@@ -373,7 +444,7 @@ fds_status fds_problem_open(const fds_params *params, const fds_events *events, 
     if (params->job == FDS__JOB_TRAIN)
         TRY(fds__params_check(params, "train", NULL, err));
     TRY(fds_data_open(params->data, params, events, &train, &test, err));
-    fds_status status = create(train, test, params, events, out, err);
+    fds_status status = create(train, test, NULL, params, events, out, err);
     if (status != FDS_OK) {
         fds_dataset_free(train);
         fds_dataset_free(test);

@@ -51,6 +51,9 @@ static fds_status join(json_t *parts[], size_t count, char **out, fds_error *err
 static fds_status score(fds_run *run, const fds_problem *problem, unsigned threads, double *loss,
                         double *accuracy, const fds_events *events, fds_error *err) {
     const size_t count = problem->test_count, classes = problem->train->classes;
+    *loss = *accuracy = NAN;
+    if (!count)
+        return FDS_OK;
     if (!fds__run_has_program(run))
         return fds_model_score(fds_run_service(run), problem->test, problem->tests, count, threads,
                                loss, accuracy, events, err);
