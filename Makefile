@@ -12,7 +12,7 @@ TIDY = src/*/*.c cli/*.c # what is given to clang-tidy
 FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c \
 	examples/*.c)
 
-.PHONY: help all demo install test test-asan test-tsan test-kill test-install coverage clang fuzz \
+.PHONY: help all demo install python test test-asan test-tsan test-kill test-install coverage clang fuzz \
 	format format-check tidy abi clean bench-lane bench-deep bench-value bench-external bench-accuracy \
 	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-paper bench-growth results
 
@@ -22,6 +22,7 @@ help:
 	@echo "  make test          build and run all tests, or those of ROOMS='base|utility'"
 	@echo "  make all           build only: build/cli/fds, build/src/libfds.so"
 	@echo "  make install       install the command, the library, its headers and fds.pc (DESTDIR, PREFIX)"
+	@echo "  make python        build the Python package, install it into build/python, test it"
 	@echo "  make clean         remove all build folders"
 	@echo
 	@echo "Before a change lands (.ci/run does all of these)"
@@ -77,6 +78,11 @@ demo: all
 
 test: all
 	@tests/run build $(call chosen,build)
+
+# On Debian's own Python, whatever comes first on the PATH; PYTEST='-k result' chooses tests.
+python: all
+	@scripts/deps python
+	@python/check build $(PYTEST)
 
 # Into an empty folder, and programs outside this tree against it.
 test-install:

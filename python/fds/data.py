@@ -1,0 +1,460 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data for the library: arrays, tensors and DataFrames in, datasets out; and data sets by name or path."""
+from __future__ import annotations
+
+import contextlib
+import csv
+import ctypes as c
+import os
+import pathlib
+import tempfile
+from typing import Any, Iterator, Optional, Sequence, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _lib
+from ._call import READING, Call, Params, ProgressLike, check_names
+
+PathLike = Union[str, "os.PathLike[str]"]
+Array = npt.NDArray[Any]
+
+
+def is_path(data: Any) -> bool:
+    return isinstance(data, (str, os.PathLike))
+
+
+def is_frame(data: Any) -> bool:
+    return hasattr(data, "columns") and hasattr(data, "iloc") and hasattr(data, "dtypes")
+
+
+# ---- arrays ----
+
+def to_array(data: Any, what: str) -> Array:
+    """NumPy array of anything like one; tensors leave their device and their graph."""
+    if hasattr(data, "toarray") and hasattr(data, "nnz"):
+        raise _lib.UnsupportedError(f"{what} is a sparse matrix: give {what}.toarray()")
+    if hasattr(data, "detach") and hasattr(data, "cpu"):
+        data = data.detach().cpu().numpy()
+    try:
+        array = np.asarray(data)
+    except ValueError as why:
+        raise _lib.ShapeError(f"{what} is not an array: {why}") from None
+    if array.dtype == object:
+        kinds = sorted({type(item).__name__ for item in array.ravel()[:1000]})
+        try:
+            array = array.astype(np.float64) if what != "y" and "labels" not in what else np.array(array.tolist())
+        except (TypeError, ValueError):
+            raise _lib.FormatError(f"{what} has values of the types {', '.join(kinds)}: give numbers, or a "
+                                   "DataFrame, whose text columns are prepared") from None
+    return array
+
+
+def check_values(values: Array, what: str) -> None:
+    """Refuses NaN, infinity and what no 32-bit float holds, and says where it is."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        number = values[place]
+        name = "NaN" if np.isnan(number) else "infinity or too large for a 32-bit float"
+        advice = ("; fill missing values first, or give a DataFrame, whose missing values are prepared"
+                  if np.isnan(number) else "")
+        raise _lib.FormatError(f"{what} has {name} at sample {place[0]}, position {place[1:]}{advice}")
+
+
+def to_samples(data: Any, what: str = "X") -> Array:
+    """(n, channels, height, width), or (n, features, 1, 1), C order; uint8 or float32."""
+    array = to_array(data, what)
+    if array.dtype.kind not in "fiub":
+        raise _lib.FormatError(f"{what} has the type {array.dtype}: give numbers, or a DataFrame, whose text columns "
+                               "are prepared")
+    if array.ndim < 2 or array.ndim > 4:
+        raise _lib.ShapeError(f"{what} has the shape {array.shape}: give (samples, features), (samples, height, "
+                              "width) or (samples, channels, height, width)")
+    if 0 in array.shape:
+        raise _lib.ShapeError(f"{what} is empty: its shape is {array.shape}")
+    array = arrange(array)
+    if array.dtype != np.uint8:
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32)
+        check_values(array, what)
+    return np.ascontiguousarray(array)
+
+
+def is_channels_last(shape: Sequence[int]) -> bool:
+    """(n, height, width, channels), as the reader of NPY files decides."""
+    return len(shape) == 4 and shape[3] in (1, 3) and shape[1] not in (1, 3)
+
+
+def arrange(array: Array) -> Array:
+    if array.ndim == 2:
+        return array[:, :, None, None]
+    if array.ndim == 3:
+        return array[:, None]
+    return np.moveaxis(array, 3, 1) if is_channels_last(array.shape) else array
+
+
+def to_labels(labels: Any, count: int, what: str = "y") -> Array:
+    """One label per sample: whole numbers, texts or booleans."""
+    if hasattr(labels, "cat") and hasattr(labels, "to_numpy"):
+        labels = labels.to_numpy()
+    array = to_array(labels, f"{what} (labels)" if what != "y" else what)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise _lib.ShapeError(f"{what} has the shape {array.shape}: give one label per sample, ({count},)")
+    if len(array) != count:
+        raise _lib.ShapeError(f"{what} has {len(array)} labels for {count} samples")
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            raise _lib.FormatError(f"{what} has NaN or infinity at sample {int(np.argmin(np.isfinite(array)))}")
+        if not (array == np.round(array)).all():
+            raise _lib.UnsupportedError(f"{what} has numbers such as {array[array != np.round(array)][0]}, which are no "
+                                        "classes: give labels of classes")
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iubUS":
+        raise _lib.FormatError(f"{what} has the type {array.dtype}: labels are whole numbers, texts or booleans")
+    return array.astype(str) if array.dtype.kind == "S" else array
+
+
+def to_classes(*labels: Array) -> Array:
+    """All classes in order."""
+    kinds = {"U" if array.dtype.kind == "U" else "i" for array in labels}
+    if len(kinds) > 1:
+        raise _lib.UsageError("the labels of training and test samples are of different types: texts and numbers")
+    found: Array = np.unique(np.concatenate([np.unique(array) for array in labels]))
+    return found
+
+
+def to_names(values: Any, count: int, what: str) -> list[str]:
+    """One text per sample."""
+    array = np.asarray(values, dtype=object).ravel() if not isinstance(values, str) else np.array([values])
+    if len(array) != count:
+        raise _lib.ShapeError(f"{what} has {len(array)} entries for {count} samples")
+    for i, value in enumerate(array):
+        if value is None or value != value:
+            raise _lib.FormatError(f"{what} is missing for sample {i}")
+    return [str(value).strip() for value in array]
+
+
+def label_name(label: Any) -> str:
+    return str(label.item() if hasattr(label, "item") else label)
+
+
+# ---- datasets ----
+
+class Dataset:
+    """Samples with labels, in the library's memory.
+
+    `Dataset(X, y)` copies arrays, tensors or a DataFrame; `open_data` reads files. Most functions take arrays
+    directly; a `Dataset` is for looking, and for data that many calls share.
+
+    >>> data = fds.Dataset([[0.0, 1.0], [2.0, 3.0]], ["cat", "dog"], providers=["A", "B"])
+    >>> len(data), data.shape, data.classes.tolist(), data.providers
+    (2, (2,), ['cat', 'dog'], ['A', 'B'])
+    """
+
+    def __init__(self, X: Any, y: Any = None, *, providers: Any = None, names: Optional[Sequence[str]] = None,
+                 classes: Any = None) -> None:
+        if is_frame(X):
+            with frame_files(X, y, providers=providers, names=names) as (path, how):
+                self._adopt(_open(path, how, None)[0], how.classes)
+            return
+        samples = to_samples(X)
+        count = len(samples)
+        labels = np.zeros(count, np.int64) if y is None else to_labels(y, count)
+        self.classes: Array = to_classes(labels) if classes is None else np.asarray(classes)
+        owners = None if providers is None else to_names(providers, count, "providers")
+        self._handle = create(samples, labels, self.classes, owners,
+                              None if names is None else to_names(names, count, "names"))
+
+    def _adopt(self, handle: _lib.Handle, classes: Any = None) -> None:
+        self._handle = handle
+        names = [_lib.text(_lib.lib().fds_dataset_class_name(handle.pointer, i))
+                 for i in range(_lib.lib().fds_dataset_classes(handle.pointer))]
+        by_name = {} if classes is None else {label_name(label): label for label in classes}
+        self.classes = restore_classes(names) if not by_name else np.array([by_name.get(n, n) for n in names])
+
+    @classmethod
+    def _of(cls, handle: _lib.Handle) -> Dataset:
+        self = cls.__new__(cls)
+        self._adopt(handle)
+        return self
+
+    def __len__(self) -> int:
+        return int(_lib.lib().fds_dataset_count(self._handle.pointer))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of a sample: (features,) or (channels, height, width)."""
+        s = _lib.lib().fds_dataset_shape(self._handle.pointer)
+        return (s.channels, s.height, s.width) if self.is_image else (s.channels,)
+
+    @property
+    def is_image(self) -> bool:
+        return bool(_lib.lib().fds_dataset_is_image(self._handle.pointer))
+
+    @property
+    def source(self) -> str:
+        """Where it was read from, or "memory"."""
+        return _lib.text(_lib.lib().fds_dataset_source(self._handle.pointer))
+
+    @property
+    def providers(self) -> list[str]:
+        """The names of all providers; none where the data names none."""
+        count = _lib.lib().fds_dataset_providers(self._handle.pointer)
+        return [_lib.text(_lib.lib().fds_dataset_provider_name(self._handle.pointer, i)) for i in range(count)]
+
+    @property
+    def features(self) -> Optional[list[str]]:
+        """The names of the features of a table, as it was prepared; else None."""
+        count = 0 if self.is_image else self.shape[0]
+        names = [_lib.text_or_none(_lib.lib().fds_dataset_feature_name(self._handle.pointer, i)) for i in range(count)]
+        return None if not names or names[0] is None else [name or "" for name in names]
+
+    @property
+    def X(self) -> Array:
+        """The samples as float32 (bytes as 0 to 1), a copy."""
+        out = np.empty((len(self), *self.shape), np.float32)
+        for i in range(len(self)):
+            _lib.lib().fds_dataset_sample(self._handle.pointer, i, out[i].ctypes.data)
+        return out
+
+    @property
+    def y(self) -> Array:
+        """The label of each sample."""
+        numbers = [_lib.lib().fds_dataset_label(self._handle.pointer, i) for i in range(len(self))]
+        found: Array = self.classes[numbers]
+        return found
+
+    @property
+    def owners(self) -> Optional[Array]:
+        """The provider of each sample; None where the data names none."""
+        names = self.providers
+        if not names:
+            return None
+        return np.array([names[_lib.lib().fds_dataset_provider(self._handle.pointer, i)] for i in range(len(self))])
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.shape))
+        owners = f", {len(self.providers)} providers" if self.providers else ""
+        return f"Dataset({self.source}: {len(self)} samples of {shape}, {len(self.classes)} classes{owners})"
+
+
+def restore_classes(names: Sequence[str]) -> Array:
+    """Classes of a file or a run: numbers if all of them are, else texts."""
+    if names and all(name.isdecimal() and str(int(name)) == name for name in names):
+        return np.array([int(name) for name in names])
+    return np.array(list(names))
+
+
+def create(samples: Array, labels: Array, classes: Array, providers: Optional[Sequence[str]],
+           names: Optional[Sequence[str]]) -> _lib.Handle:
+    """fds_dataset of arrays, which are copied."""
+    if len(classes) > 65535:
+        raise _lib.LimitError(f"{len(classes)} classes: at most 65535 are possible")
+    numbers = np.searchsorted(classes, labels)
+    if not (classes[np.minimum(numbers, len(classes) - 1)] == labels).all():
+        unknown = [label for label in np.unique(labels) if label not in set(classes.tolist())]
+        raise _lib.UsageError(f"label {label_name(unknown[0])!r} is not among the classes of the training samples")
+    raw = np.ascontiguousarray(numbers, np.uint16)
+    class_names = _lib.strings([label_name(label) for label in classes])
+    owner_names, owner_of = np.unique(np.array(providers if providers is not None else []), return_inverse=True)
+    owners, owner_list = np.ascontiguousarray(owner_of, np.uint32), _lib.strings([str(n) for n in owner_names])
+    arrays = _lib.Arrays(count=len(samples), shape=_lib.Shape(*samples.shape[1:]), labels=raw.ctypes.data,
+                         classes=len(classes), class_names=class_names)
+    setattr(arrays, "bytes" if samples.dtype == np.uint8 else "floats", samples.ctypes.data)
+    if providers is not None:
+        arrays.providers, arrays.provider_count = owners.ctypes.data, len(owner_names)
+        arrays.provider_names = owner_list
+    made = _lib.Handle.make("fds_dataset_create", "fds_dataset_free", c.byref(arrays))
+    if names is not None:
+        _lib.call("fds_dataset_name_samples", made.pointer, _lib.strings(names))
+    return made
+
+
+# ---- files ----
+
+def _open(path: PathLike, how: Any, progress: ProgressLike) -> tuple[_lib.Handle, Optional[_lib.Handle]]:
+    given = how.parameters if isinstance(how, Table) else how
+    params = Params("show", given)
+    train, test = c.c_void_p(), c.c_void_p()
+    with Call(progress) as events:
+        _lib.call("fds_data_open", _lib.encode(path), params.pointer, events, c.byref(train), c.byref(test))
+    made = _lib.Handle(train, "fds_dataset_free")
+    return made, _lib.Handle(test, "fds_dataset_free") if test.value else None
+
+
+def open_data(where: PathLike, *, progress: ProgressLike = None,
+              **reading: Any) -> tuple[Dataset, Optional[Dataset]]:
+    """Opens data by the name of a fetched set ("mnist") or by path; returns (train, test), test or None.
+
+    `reading` says how, as for the command: `label`, `provider`, `owners`, `id`, `drop`, `categorical`,
+    `missing`, `sep`, `test_file`, `labels` (docs/data.md).
+    """
+    check_names(reading, READING, "open_data")
+    train, test = _open(where, reading, progress)
+    return Dataset._of(train), Dataset._of(test) if test else None
+
+
+def get_data(name: str, *, source: Optional[PathLike] = None, progress: ProgressLike = None) -> pathlib.Path:
+    """Fetches "mnist", "fashion-mnist" or "cifar10", checks it, and returns where it is now. `source`: a folder
+    that has the files already."""
+    out = c.create_string_buffer(4096)
+    with Call(progress) as events:
+        _lib.call("fds_data_get", name.encode(), _lib.encode(source), out, len(out), events)
+    return pathlib.Path(os.fsdecode(out.value))
+
+
+# ---- DataFrames: the library prepares them as it does CSV files ----
+
+class Table:
+    """How a written table is read."""
+
+    def __init__(self) -> None:
+        self.parameters: dict[str, Any] = {"label": "fds.label", "sep": "comma"}
+        self.classes: Optional[Array] = None
+        self.counts: tuple[int, int, int] = (0, 0, 0)
+
+
+def column_names(frame: Any) -> list[str]:
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) != len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise _lib.FormatError(f"the DataFrame has several columns named {twice[0]!r}")
+    return names
+
+
+def frame_names(frame: Any) -> Optional[list[str]]:
+    """The index of a DataFrame as names, unless it just counts the rows, or names two alike."""
+    index = frame.index
+    if type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1:
+        return None
+    names = [str(name) for name in index]
+    return names if len(set(names)) == len(names) else None
+
+
+def cell(value: Any) -> str:
+    """A value as the reader of CSV files takes it; missing ones are empty."""
+    if value is None or value != value:
+        return ""
+    if isinstance(value, (bool, np.bool_)):
+        return "1" if value else "0"
+    if isinstance(value, (float, np.floating)):
+        return repr(float(value))
+    return str(value)
+
+
+def frame_columns(frame: Any) -> list[list[str]]:
+    found = []
+    for name in frame.columns:
+        column = frame[name]
+        values = column.astype(object).tolist() if hasattr(column, "astype") else list(column)
+        found.append([cell(None if type(v).__name__ == "NAType" else v) for v in values])
+    return found
+
+
+def categorical_columns(frame: Any) -> list[str]:
+    return [str(name) for name in frame.columns if type(frame[name].dtype).__name__ == "CategoricalDtype"]
+
+
+def write_table(path: PathLike, frame: Any, extra: Sequence[tuple[str, Sequence[str]]]) -> None:
+    columns = [*frame_columns(frame), *(list(values) for _, values in extra)]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*column_names(frame), *(name for name, _ in extra)])
+        writer.writerows(zip(*columns))
+
+
+def take_column(frame: Any, given: Any, what: str) -> tuple[Any, Any]:
+    """`given` may name a column: the frame without it, and its values."""
+    if not isinstance(given, str):
+        return frame, given
+    if given not in frame.columns:
+        import difflib
+        near = difflib.get_close_matches(given, [str(n) for n in frame.columns], 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise _lib.UsageError(f"{what}: there is no column {given!r}{hint}; the columns are "
+                              f"{', '.join(column_names(frame))}")
+    return frame.drop(columns=[given]), frame[given].to_numpy()
+
+
+@contextlib.contextmanager
+def frame_files(X: Any, y: Any, *, Xtest: Any = None, ytest: Any = None, inputs: Any = None, inputs_y: Any = None,
+                providers: Any = None, names: Any = None, reading: Optional[dict[str, Any]] = None
+                ) -> Iterator[tuple[str, Table]]:
+    """Writes frames as tables that the library reads: the training rows, then the inputs of an explainer, in
+    one file; test rows in another."""
+    import pandas as pd
+    reading = dict(reading or {})
+    parts = [("X", X, y, providers)]
+    if inputs is not None:
+        parts.append(("inputs", inputs, inputs_y, None))
+    if Xtest is not None:
+        parts.append(("Xtest", Xtest, ytest, None))
+    frames: dict[str, Any] = {}
+    labels: dict[str, Any] = {}
+    owners: dict[str, Any] = {}
+    ids: dict[str, Optional[list[str]]] = {}
+    for what, frame, given, owner in parts:
+        if not is_frame(frame):
+            raise _lib.UsageError(f"X is a DataFrame, so {what} must be one too, with the same columns")
+        frame, owner = take_column(frame, owner, "providers")
+        label_column = y if isinstance(y, str) and y in frame.columns else given
+        frame, found = take_column(frame, label_column, "y")
+        if what != "X" and isinstance(providers, str) and providers in frame.columns:
+            frame = frame.drop(columns=[providers])
+        if reading.get("missing") == "drop":
+            whole = frame.notna().all(axis=1).to_numpy()
+            frame = frame[whole]
+            found = None if found is None else np.asarray(found, dtype=object)[whole].tolist()
+            owner = None if owner is None else np.asarray(owner, dtype=object)[whole]
+        if not len(frame):
+            raise _lib.ShapeError(f"{what} has no rows")
+        frames[what], owners[what] = frame, owner
+        labels[what] = None if found is None else to_labels(np.asarray(found), len(frame), "y" if what == "X" else what)
+        ids[what] = frame_names(frame)
+        if list(frame.columns) != list(frames["X"].columns):
+            lacking = [n for n in frames["X"].columns if n not in frame.columns]
+            if lacking:
+                raise _lib.ShapeError(f"{what} lacks the column {lacking[0]!r} of X")
+            frames[what] = frame[list(frames["X"].columns)]
+    table = Table()
+    if labels["X"] is None:
+        labels["X"] = np.zeros(len(frames["X"]), np.int64)
+    table.classes = to_classes(*(found for found in labels.values() if found is not None))
+    for what in frames:
+        if labels[what] is None:
+            labels[what] = np.full(len(frames[what]), table.classes[0])
+    if names is not None:
+        ids["X"] = to_names(names, len(frames["X"]), "names")
+    categorical = reading.pop("categorical", None)
+    words = [categorical] if isinstance(categorical, str) else list(categorical or [])
+    found_levels = [*words, *(n for n in categorical_columns(frames["X"]) if n not in words)]
+    reading.pop("missing", None) if reading.get("missing") == "drop" else None
+    table.parameters.update(reading)
+    if found_levels and found_levels != ["auto"]:
+        table.parameters["categorical"] = ",".join(found_levels)
+    with tempfile.TemporaryDirectory(prefix="fds-table-") as folder:
+        first = ["X", "inputs"] if inputs is not None else ["X"]
+        whole = pd.concat([frames[what] for what in first], ignore_index=True) if len(first) > 1 else frames["X"]
+        extra = [("fds.label", [label_name(label) for what in first for label in labels[what]])]
+        if owners["X"] is not None:
+            owner_names = to_names(owners["X"], len(frames["X"]), "providers")
+            rest = len(whole) - len(owner_names)
+            extra.append(("fds.provider", owner_names + owner_names[:1] * rest))
+            table.parameters["provider"] = "fds.provider"
+        if ids["X"] is not None:
+            extra.append(("fds.id", [*ids["X"], *(f"input {i}" for i in range(len(whole) - len(ids["X"])))]))
+            table.parameters["id"] = "fds.id"
+        path = os.path.join(folder, "train.csv")
+        write_table(path, whole, extra)
+        if "Xtest" in frames:
+            extra = [("fds.label", [label_name(label) for label in labels["Xtest"]])]
+            if ids["X"] is not None:
+                extra.append(("fds.id", ids["Xtest"] or [f"test {i}" for i in range(len(frames["Xtest"]))]))
+            table.parameters["test_file"] = os.path.join(folder, "test.csv")
+            write_table(table.parameters["test_file"], frames["Xtest"], extra)
+        table.counts = (len(frames["X"]), len(frames["inputs"]) if "inputs" in frames else 0,
+                        len(frames["Xtest"]) if "Xtest" in frames else 0)
+        yield path, table
