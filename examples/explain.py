@@ -15,7 +15,7 @@ if __name__ == "__main__":
     X, y = load_digits(return_X_y=True)
     X = X.reshape(-1, 8, 8) / 16
     clinics = np.array([f"clinic {i % 12 + 1}" for i in range(240)])
-    explainer = fds.Explainer("mlp", coalitions=400, random_state=0, run="digits.run")
+    explainer = fds.Explainer("mlp", coalitions=400, random_state=0, run="clinics.run")
     explainer.fit(X[:240], y[:240], inputs=X[240:1200], providers=clinics)
     values = explainer.explain(X[1200:1210], y[1200:1210])
     print(values[0])

@@ -91,11 +91,11 @@ class Params(_lib.Handle):
                 self.set(name, value)
 
     def set(self, name: str, value: Any) -> None:
-        _lib.call("fds_params_set", self.pointer, name.encode(), _lib.encode(as_text(value)))
+        _lib.call("fds_params_set", self, name.encode(), _lib.encode(as_text(value)))
 
     def get(self, name: str) -> str:
         out = c.create_string_buffer(4096)
-        _lib.call("fds_params_get", self.pointer, name.encode(), out, len(out))
+        _lib.call("fds_params_get", self, name.encode(), out, len(out))
         return _lib.text(out.value)
 
 

@@ -255,13 +255,16 @@ class ConflictError(Error):
 
 
 ERRORS: dict[str, type[Error]] = {kind.status: kind for kind in Error.__subclasses__()}
+for _kind in (Error, *ERRORS.values()):
+    _kind.__module__ = "fds"  # where users find it
 
 # The names of parameters in Python, where they differ from those of the library.
 PYTHON_NAMES = {"seed": "random_state", "threads": "n_jobs", "group": "groups"}
 
 
 def explain_text(text: str) -> str:
-    """A message with the names that parameters have in Python."""
+    """A message with the names that parameters have in Python, and a worker's command line as what it is."""
+    text = re.sub(r'the program exec "\$FDS_PYTHON" -c "\$FDS_START" \w*', "the model", text)
     return re.sub(r"`(\w+)`", lambda match: f"`{PYTHON_NAMES.get(match[1], match[1])}`", text)
 
 
@@ -369,6 +372,7 @@ class Handle:
 
     def __init__(self, pointer: c.c_void_p, free: str, *keep: Any) -> None:
         self.pointer, self.keep = pointer, keep
+        self._as_parameter_ = pointer  # a call keeps the object that it is given
         self._free = weakref.finalize(self, _release, free, pointer.value, keep)
 
     @classmethod

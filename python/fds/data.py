@@ -114,7 +114,11 @@ def to_labels(labels: Any, count: int, what: str = "y") -> Array:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iubUS":
         raise _lib.FormatError(f"{what} has the type {array.dtype}: labels are whole numbers, texts or booleans")
-    return array.astype(str) if array.dtype.kind == "S" else array
+    array = array.astype(str) if array.dtype.kind == "S" else array
+    if array.dtype.kind == "U":
+        for i in np.flatnonzero(np.char.str_len(np.char.strip(array)) == 0):
+            raise _lib.FormatError(f"{what} is missing at sample {i}: its label is an empty text")
+    return array
 
 
 def to_classes(*labels: Array) -> Array:
@@ -132,7 +136,7 @@ def to_names(values: Any, count: int, what: str) -> list[str]:
     if len(array) != count:
         raise _lib.ShapeError(f"{what} has {len(array)} entries for {count} samples")
     for i, value in enumerate(array):
-        if value is None or value != value:
+        if value is None or value != value or not str(value).strip():
             raise _lib.FormatError(f"{what} is missing for sample {i}")
     return [str(value).strip() for value in array]
 
@@ -170,8 +174,8 @@ class Dataset:
 
     def _adopt(self, handle: _lib.Handle, classes: Any = None) -> None:
         self._handle = handle
-        names = [_lib.text(_lib.lib().fds_dataset_class_name(handle.pointer, i))
-                 for i in range(_lib.lib().fds_dataset_classes(handle.pointer))]
+        names = [_lib.text(_lib.lib().fds_dataset_class_name(handle, i))
+                 for i in range(_lib.lib().fds_dataset_classes(handle))]
         by_name = {} if classes is None else {label_name(label): label for label in classes}
         self.classes = restore_classes(names) if not by_name else np.array([by_name.get(n, n) for n in names])
 
@@ -182,34 +186,34 @@ class Dataset:
         return self
 
     def __len__(self) -> int:
-        return int(_lib.lib().fds_dataset_count(self._handle.pointer))
+        return int(_lib.lib().fds_dataset_count(self._handle))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Of a sample: (features,) or (channels, height, width)."""
-        s = _lib.lib().fds_dataset_shape(self._handle.pointer)
+        s = _lib.lib().fds_dataset_shape(self._handle)
         return (s.channels, s.height, s.width) if self.is_image else (s.channels,)
 
     @property
     def is_image(self) -> bool:
-        return bool(_lib.lib().fds_dataset_is_image(self._handle.pointer))
+        return bool(_lib.lib().fds_dataset_is_image(self._handle))
 
     @property
     def source(self) -> str:
         """Where it was read from, or "memory"."""
-        return _lib.text(_lib.lib().fds_dataset_source(self._handle.pointer))
+        return _lib.text(_lib.lib().fds_dataset_source(self._handle))
 
     @property
     def providers(self) -> list[str]:
         """The names of all providers; none where the data names none."""
-        count = _lib.lib().fds_dataset_providers(self._handle.pointer)
-        return [_lib.text(_lib.lib().fds_dataset_provider_name(self._handle.pointer, i)) for i in range(count)]
+        count = _lib.lib().fds_dataset_providers(self._handle)
+        return [_lib.text(_lib.lib().fds_dataset_provider_name(self._handle, i)) for i in range(count)]
 
     @property
     def features(self) -> Optional[list[str]]:
         """The names of the features of a table, as it was prepared; else None."""
         count = 0 if self.is_image else self.shape[0]
-        names = [_lib.text_or_none(_lib.lib().fds_dataset_feature_name(self._handle.pointer, i)) for i in range(count)]
+        names = [_lib.text_or_none(_lib.lib().fds_dataset_feature_name(self._handle, i)) for i in range(count)]
         return None if not names or names[0] is None else [name or "" for name in names]
 
     @property
@@ -217,13 +221,13 @@ class Dataset:
         """The samples as float32 (bytes as 0 to 1), a copy."""
         out = np.empty((len(self), *self.shape), np.float32)
         for i in range(len(self)):
-            _lib.lib().fds_dataset_sample(self._handle.pointer, i, out[i].ctypes.data)
+            _lib.lib().fds_dataset_sample(self._handle, i, out[i].ctypes.data)
         return out
 
     @property
     def y(self) -> Array:
         """The label of each sample."""
-        numbers = [_lib.lib().fds_dataset_label(self._handle.pointer, i) for i in range(len(self))]
+        numbers = [_lib.lib().fds_dataset_label(self._handle, i) for i in range(len(self))]
         found: Array = self.classes[numbers]
         return found
 
@@ -233,7 +237,7 @@ class Dataset:
         names = self.providers
         if not names:
             return None
-        return np.array([names[_lib.lib().fds_dataset_provider(self._handle.pointer, i)] for i in range(len(self))])
+        return np.array([names[_lib.lib().fds_dataset_provider(self._handle, i)] for i in range(len(self))])
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.shape))
@@ -269,7 +273,7 @@ def create(samples: Array, labels: Array, classes: Array, providers: Optional[Se
         arrays.provider_names = owner_list
     made = _lib.Handle.make("fds_dataset_create", "fds_dataset_free", c.byref(arrays))
     if names is not None:
-        _lib.call("fds_dataset_name_samples", made.pointer, _lib.strings(names))
+        _lib.call("fds_dataset_name_samples", made, _lib.strings(names))
     return made
 
 
@@ -280,7 +284,7 @@ def _open(path: PathLike, how: Any, progress: ProgressLike) -> tuple[_lib.Handle
     params = Params("show", given)
     train, test = c.c_void_p(), c.c_void_p()
     with Call(progress) as events:
-        _lib.call("fds_data_open", _lib.encode(path), params.pointer, events, c.byref(train), c.byref(test))
+        _lib.call("fds_data_open", _lib.encode(path), params, events, c.byref(train), c.byref(test))
     made = _lib.Handle(train, "fds_dataset_free")
     return made, _lib.Handle(test, "fds_dataset_free") if test.value else None
 
@@ -399,6 +403,7 @@ def frame_files(X: Any, y: Any, *, Xtest: Any = None, ytest: Any = None, inputs:
     for what, frame, given, owner in parts:
         if not is_frame(frame):
             raise _lib.UsageError(f"X is a DataFrame, so {what} must be one too, with the same columns")
+        column_names(frame)  # two of one name are refused
         frame, owner = take_column(frame, owner, "providers")
         label_column = y if isinstance(y, str) and y in frame.columns else given
         frame, found = take_column(frame, label_column, "y")

@@ -34,7 +34,7 @@ class Run:
         self._lock = threading.Lock()  # fds_run belongs to one thread at a time
         self._params = Params("explain", {"threads": common(None, n_jobs)["threads"], "utility": utility})
         self._open()
-        self.about: dict[str, Any] = json.loads(_lib.text(_lib.lib().fds_run_describe(self._handle.pointer)))
+        self.about: dict[str, Any] = json.loads(_lib.text(_lib.lib().fds_run_describe(self._handle)))
         names = [str(name) for name in self.about["data"]["classes"]]
         by_name = {} if classes is None else {label_name(label): label for label in classes}
         self.classes: Array = restore_classes(names) if not by_name else np.array([by_name.get(n, n) for n in names])
@@ -46,7 +46,7 @@ class Run:
             self.use(model)
 
     def _open(self) -> None:
-        self._handle = _lib.Handle.make("fds_run_open", "fds_run_free", _lib.encode(self.path), self._params.pointer)
+        self._handle = _lib.Handle.make("fds_run_open", "fds_run_free", _lib.encode(self.path), self._params)
 
     def use(self, model: Any) -> Run:
         """The model that the run was fitted with: it answers for new inputs."""
@@ -69,7 +69,7 @@ class Run:
     def samples(self) -> Array:
         """The first sample of each player."""
         if self._samples is None:
-            data = _lib.lib().fds_run_samples(self._handle.pointer)
+            data = _lib.lib().fds_run_samples(self._handle)
             out = np.empty((_lib.lib().fds_dataset_count(data), *self.about["data"]["shape"]), np.float32)
             for i in range(len(out)):
                 _lib.lib().fds_dataset_sample(data, i, out[i].ctypes.data)
@@ -93,8 +93,8 @@ class Run:
         with self._lock:
             ask, pictures, is_new = self._inputs(X, y, index, params, progress)
             with Call(progress) as events:
-                found = _lib.Handle.make("fds_run_explain", "fds_result_free", self._handle.pointer, ask.pointer,
-                                         params.pointer, events)
+                found = _lib.Handle.make("fds_run_explain", "fds_result_free", self._handle, ask,
+                                         params, events)
         result = read(found, self.classes)
         if is_new and names is None:
             names = [f"input {i}" for i in range(len(result._values))]
@@ -115,7 +115,7 @@ class Run:
         run = self._handle
         if index is not None:
             with Call(progress) as events:
-                return _lib.Handle.make("fds_input_open", "fds_input_free", run.pointer, params.pointer, events,
+                return _lib.Handle.make("fds_input_open", "fds_input_free", run, params, events,
                                         keep=(run,)), None, False
         if is_frame(X) and self.about.get("preparation"):
             return self._rows(X, params, progress), None, False
@@ -123,7 +123,7 @@ class Run:
             X = [X]
         if isinstance(X, (list, tuple)) and X and isinstance(X[0], (str, os.PathLike)):
             paths = _lib.strings([os.fspath(path) for path in X])
-            return _lib.Handle.make("fds_input_pictures", "fds_input_free", run.pointer, paths, len(X),
+            return _lib.Handle.make("fds_input_pictures", "fds_input_free", run, paths, len(X),
                                     keep=(run,)), None, False
         samples = to_samples(X.to_numpy() if is_frame(X) else X)
         if tuple(samples.shape[1:]) != tuple(self.about["data"]["shape"]):
@@ -133,7 +133,7 @@ class Run:
         order = np.argsort(self.classes)
         data = create(samples, labels, self.classes[order], None, None)
         pictures = samples / (255.0 if samples.dtype == np.uint8 else 1.0) if self.is_image else None
-        return _lib.Handle.make("fds_input_samples", "fds_input_free", run.pointer, data.pointer, None, len(samples),
+        return _lib.Handle.make("fds_input_samples", "fds_input_free", run, data, None, len(samples),
                                 keep=(run, data)), pictures, True
 
     def _rows(self, X: Any, params: Params, progress: ProgressLike) -> _lib.Handle:
@@ -146,7 +146,7 @@ class Run:
             write_table(path, X, extra)
             params.set("rows", path)
             with Call(progress) as events:
-                return _lib.Handle.make("fds_input_open", "fds_input_free", self._handle.pointer, params.pointer,
+                return _lib.Handle.make("fds_input_open", "fds_input_free", self._handle, params,
                                         events, keep=(self._handle,))
 
     def __repr__(self) -> str:
@@ -239,13 +239,13 @@ class Explainer:
         grouping = self.groups if groups is None else groups
         if isinstance(grouping, str):
             job.set("group", grouping)
-        _lib.call("fds_fit_check", job.pointer)
+        _lib.call("fds_fit_check", job)
         problem = build(job, self._params, X, y, Xtest=Xtest, ytest=ytest, inputs=None if numbers is not None else inputs,
                         inputs_y=inputs_y, providers=providers, names=names, groups=grouping, progress=self.progress)
         utility = set_model(job, self.model, problem)
         folder = self._folder()
         with Call(self.progress) as events:
-            report = _lib.json_of("fds_fit", _lib.encode(folder), problem.handle.pointer, job.pointer, events)
+            report = _lib.json_of("fds_fit", _lib.encode(folder), problem.handle, job, events)
         self.report_: dict[str, Any] = json.loads(report)
         if inputs is not None and numbers is None and inputs_y is None:
             self.report_["service_accuracy"] = None  # the labels of the inputs are not known

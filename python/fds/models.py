@@ -27,8 +27,9 @@ import numpy as np
 from . import _lib
 from ._call import log
 
-COMMAND = ('exec "$FDS_PYTHON" -c "import os, sys; sys.path.append(os.environ[\'FDS_PACKAGE\']); '
-           'from fds.worker import main; main()" ')
+# The environment has the rest, so that the line, which tables record, is the same everywhere.
+COMMAND = 'exec "$FDS_PYTHON" -c "$FDS_START" '
+START = "import os, sys; sys.path.append(os.environ['FDS_PACKAGE']); from fds.worker import main; main()"
 _folder: Optional[str] = None
 _lock = threading.Lock()
 
@@ -152,7 +153,7 @@ def folder() -> str:
         if _folder is None:
             _folder = tempfile.mkdtemp(prefix="fds-models-")
             atexit.register(clean_up)
-        os.environ.update(FDS_MODELS=_folder, FDS_PYTHON=sys.executable,
+        os.environ.update(FDS_MODELS=_folder, FDS_PYTHON=sys.executable, FDS_START=START,
                           FDS_PACKAGE=str(pathlib.Path(__file__).resolve().parents[1]))
     return _folder
 

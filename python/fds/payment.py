@@ -49,14 +49,14 @@ def pay(result: Result, amount: Optional[Money] = None, *, total: Optional[Money
         raise _lib.UsageError("`amount` (for each prediction) or `total` (for all) is needed, for example \"100.00\"")
     params = Params("pay", {**given, "by": by})
     source = result._handle()
-    payment = _lib.Handle.make("fds_pay", "fds_payment_free", source.pointer, params.pointer, keep=(source,))
+    payment = _lib.Handle.make("fds_pay", "fds_payment_free", source, params, keep=(source,))
     if save is not None:
-        _lib.call("fds_payment_save", payment.pointer, _lib.encode(save))
+        _lib.call("fds_payment_save", payment, _lib.encode(save))
     return table(payment, result, by, summary)
 
 
 def table(payment: _lib.Handle, result: Result, by: str, summary: bool) -> Any:
-    library, p = _lib.lib(), payment.pointer
+    library, p = _lib.lib(), payment
     decimals, payees = library.fds_payment_decimals(p), library.fds_payment_payees(p)
     names = [_lib.text(library.fds_payment_payee(p, i)) for i in range(payees)]
 

@@ -78,7 +78,8 @@ def waterfall(result: Any, max_display: int, ax: Any) -> Any:
     ax.set_yticks(range(len(steps)), [name for name, _ in steps])
     ax.axvline(start, color=GREY, linestyle=":", linewidth=1)
     ax.axvline(at, color="black", linestyle=":", linewidth=1)
-    ax.margins(x=0.12)
+    ax.use_sticky_edges = False
+    ax.margins(x=0.1, y=0.03)
     ax.set_xlabel("utility, from none of the players to all")
     ax.set_title(title(result), fontsize=10)
     return ax

@@ -69,16 +69,16 @@ def select(train: _lib.Handle, test: Optional[_lib.Handle], players: int, inputs
     chosen = _lib.Selection(mine.ctypes.data, players, theirs.ctypes.data if inputs else None, inputs,
                             groups.pointer if groups else None)
     with Call(progress) as events:
-        return _lib.Handle.make("fds_problem_select", "fds_problem_free", train.pointer,
-                                test.pointer if test else None, c.byref(chosen), params.pointer, events,
+        return _lib.Handle.make("fds_problem_select", "fds_problem_free", train,
+                                test if test else None, c.byref(chosen), params, events,
                                 keep=(train, test))
 
 
 def choose(train: _lib.Handle, test: Optional[_lib.Handle], params: Params, progress: ProgressLike) -> _lib.Handle:
     """Players, tests and inputs as the parameters say."""
     with Call(progress) as events:
-        return _lib.Handle.make("fds_problem_create", "fds_problem_free", train.pointer,
-                                test.pointer if test else None, params.pointer, events, keep=(train, test))
+        return _lib.Handle.make("fds_problem_create", "fds_problem_free", train,
+                                test if test else None, params, events, keep=(train, test))
 
 
 def build(params: Params, given: dict[str, Any], X: Any, y: Any, *, Xtest: Any = None, ytest: Any = None,
@@ -111,9 +111,9 @@ def is_chosen(given: dict[str, Any], Xtest: Any, inputs: Any) -> bool:
 def of_files(params: Params, where: Any, progress: ProgressLike) -> Problem:
     params.set("data", where)
     with Call(progress) as events:
-        handle = _lib.Handle.make("fds_problem_open", "fds_problem_free", params.pointer, events)
+        handle = _lib.Handle.make("fds_problem_open", "fds_problem_free", params, events)
     library = _lib.lib()
-    train = _lib.lib().fds_problem_train(handle.pointer)
+    train = _lib.lib().fds_problem_train(handle)
     names = [_lib.text(library.fds_dataset_class_name(train, i)) for i in range(library.fds_dataset_classes(train))]
     return Problem(handle, restore_classes(names), (), "float64")
 

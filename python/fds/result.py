@@ -58,11 +58,11 @@ class Result:
                  method: str = "own", exact: bool = False) -> None:
         self._values: Floats = np.atleast_2d(np.array(values, dtype=np.float64))
         self._single = np.ndim(values) == 1
+        if np.ndim(values) > 2:
+            raise _lib.ShapeError(f"values have the shape {np.shape(values)}: give (players,) or (predictions, players)")
         predictions, players = self._values.shape
         if not players or not predictions:
             raise _lib.ShapeError("a result needs at least one value")
-        if np.ndim(values) > 2:
-            raise _lib.ShapeError(f"values have the shape {np.shape(values)}: give (players,) or (predictions, players)")
         unknown = np.zeros_like(self._values) if exact else np.full_like(self._values, np.nan)
         self._stderr: Floats = unknown if stderr is None else np.atleast_2d(np.array(stderr, dtype=np.float64))
         if self._stderr.shape != self._values.shape:
@@ -299,7 +299,7 @@ class Result:
 
     def save(self, path: Any) -> None:
         """Writes .csv, .npy or .json, as the path ends, in the formats of the command."""
-        _lib.call("fds_result_save", self._handle().pointer, _lib.encode(path))
+        _lib.call("fds_result_save", self._handle(), _lib.encode(path))
 
     def _handle(self) -> _lib.Handle:
         """The same as fds_result: what the library pays by."""
@@ -388,7 +388,7 @@ def pandas() -> Any:
 
 def read(handle: _lib.Handle, classes: Optional[Array]) -> Result:
     """The result of a call. classes: the user's own labels; None: texts, or numbers."""
-    library, r = _lib.lib(), handle.pointer
+    library, r = _lib.lib(), handle
     players, predictions = library.fds_result_players(r), library.fds_result_predictions(r)
     values, errors = np.empty((predictions, players)), np.empty((predictions, players))
     library.fds_result_copy(r, values.ctypes.data, errors.ctypes.data)

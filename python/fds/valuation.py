@@ -65,13 +65,13 @@ def value(X: Any, y: Any = None, Xtest: Any = None, ytest: Any = None, *, model:
         job.set("group", groups)
     if utility is not None:
         job.set("utility", utility)
-    _lib.call("fds_value_check", job.pointer, _lib.encode(table))
+    _lib.call("fds_value_check", job, _lib.encode(table))
     problem = build(job, params, X, y, Xtest=Xtest, ytest=ytest, providers=providers, names=names, groups=groups,
                     progress=progress)
     set_model(job, model, problem)
     with Call(progress) as events:
         found = _lib.Handle.make("fds_shapley" if is_shapley else "fds_baseline", "fds_result_free",
-                                 problem.handle.pointer, job.pointer, _lib.encode(table), events)
+                                 problem.handle, job, _lib.encode(table), events)
     result = read(found, problem.classes)
     if problem.pictures is not None and problem.tests is not None and not result._single:
         result._samples = problem.pictures

@@ -64,10 +64,9 @@ def seed_all(seed: int) -> None:
 
 def fresh(model: Any, seed: int) -> Any:
     """A new, unfitted copy, whose random numbers depend on the seed alone."""
-    try:
-        from sklearn.base import clone
-        copied = clone(model, safe=False)
-    except ImportError:
+    if "sklearn" in sys.modules:
+        copied = sys.modules["sklearn.base"].clone(model, safe=False)
+    else:
         copied = copy.deepcopy(model)
     if hasattr(copied, "get_params") and hasattr(copied, "set_params"):
         unset = [name for name, value in copied.get_params(deep=True).items()
