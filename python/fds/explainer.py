@@ -16,7 +16,7 @@ from . import _lib, models
 from ._call import READING, Call, Params, ProgressLike, check_names, common, parameters
 from .data import (Array, PathLike, create, frame_names, is_frame, label_name, restore_classes, to_labels, to_names,
                    to_samples, write_table)
-from .problem import build, set_model
+from .problem import announce_model, build, set_model
 from .result import Result, read
 
 OWN = ("model", "groups", "n_jobs", "random_state", "run", "progress")
@@ -239,6 +239,7 @@ class Explainer:
         grouping = self.groups if groups is None else groups
         if isinstance(grouping, str):
             job.set("group", grouping)
+        announce_model(job, self.model, self._params.get("utility"))
         _lib.call("fds_fit_check", job)
         problem = build(job, self._params, X, y, Xtest=Xtest, ytest=ytest, inputs=None if numbers is not None else inputs,
                         inputs_y=inputs_y, providers=providers, names=names, groups=grouping, progress=self.progress)

@@ -56,6 +56,8 @@ def describe(item: Any, seen: tuple[int, ...] = ()) -> Any:
         return ["dict", *sorted(([describe(k, seen), describe(v, seen)] for k, v in item.items()), key=str)]
     if isinstance(item, functools.partial):
         return ["partial", describe(item.func, seen), describe(item.args, seen), describe(item.keywords, seen)]
+    if isinstance(item, types.ModuleType):
+        return f"module {item.__name__}"
     if isinstance(item, types.MethodType):
         return ["method", item.__name__, describe(item.__self__, seen)]
     if isinstance(item, (type, types.FunctionType)):
@@ -73,7 +75,10 @@ def describe_object(item: Any, seen: tuple[int, ...]) -> Any:
     elif hasattr(item, "__dict__"):
         state = vars(item)
     else:
-        state = pickle.dumps(item, protocol=4)
+        try:
+            state = pickle.dumps(item, protocol=4)
+        except Exception:  # pack says what is wrong with a model that cannot travel
+            state = None
     return ["object", describe_code(type(item), seen), describe(state, seen)]
 
 
@@ -189,7 +194,6 @@ def kind_of(classes: Any) -> str:
 def command(model: Any, classes: Any, shape: tuple[int, ...], dtype: str) -> str:
     """The utility function of a model: "command:..." that starts workers. classes: the labels that it sees;
     shape: of a sample as the user has it, () for a vector; dtype: of the samples."""
-    check_model(model)
     blob, main = pack(model)
     name = identity(model, classes, shape, dtype)
     spec = {"model": blob, "main": main, "path": list(sys.path), "name": model_name(model),

@@ -193,12 +193,23 @@ def of_frames(params: Params, given: dict[str, Any], X: Any, y: Any, Xtest: Any,
     return Problem(handle, data.classes, (), "float64")
 
 
-def set_model(params: Params, model: Any, problem_of: Any) -> Optional[str]:
-    """Gives a text of a network as `model`, and an object as `utility`; returns the latter."""
-    if model is None:
-        return None
+def announce_model(params: Params, model: Any, utility: Optional[str]) -> None:
+    """Gives a text of a network as `model`, and says that an object will answer, so that parameters can be checked
+    before any data is read."""
+    if utility is not None:
+        params.set("utility", utility)
     if isinstance(model, str):
         params.set("model", model)
+    elif model is not None:
+        if utility is not None:
+            raise _lib.UsageError("`model` is an object, which is the utility function: leave out `utility`")
+        models.check_model(model)
+        params.set("utility", "command:model")
+
+
+def set_model(params: Params, model: Any, problem_of: Any) -> Optional[str]:
+    """Gives an object as `utility`, and returns that."""
+    if model is None or isinstance(model, str):
         return None
     utility = models.command(model, problem_of.classes, problem_of.shape, problem_of.dtype)
     params.set("utility", utility)

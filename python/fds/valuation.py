@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 from . import _lib
 from ._call import READING, Call, Params, ProgressLike, check_names, common, parameters
-from .problem import build, set_model
+from .problem import announce_model, build, set_model
 from .result import Result, read
 
 
@@ -63,8 +63,7 @@ def value(X: Any, y: Any = None, Xtest: Any = None, ytest: Any = None, *, model:
             job.set(name, given)
     if isinstance(groups, str):
         job.set("group", groups)
-    if utility is not None:
-        job.set("utility", utility)
+    announce_model(job, model, utility)
     _lib.call("fds_value_check", job, _lib.encode(table))
     problem = build(job, params, X, y, Xtest=Xtest, ytest=ytest, providers=providers, names=names, groups=groups,
                     progress=progress)
