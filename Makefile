@@ -137,8 +137,10 @@ bench-value:
 	@bench/value.py build-bench
 
 bench-external:
+	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/external.py build-bench
+	@bench/external.py build-bench --python
 
 bench-accuracy:
 	@scripts/deps bench

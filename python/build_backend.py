@@ -92,6 +92,14 @@ def write_wheel(directory, add_package):
     return name
 
 
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    folder = pathlib.Path(metadata_directory, f"fds-{version()}.dist-info")
+    folder.mkdir()
+    (folder / "METADATA").write_text(metadata())
+    (folder / "WHEEL").write_text(wheel_file())
+    return folder.name
+
+
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory(prefix="fds-build-") as folder:
         library = compile_library(folder).read_bytes()

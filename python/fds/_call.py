@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from typing import Any, Callable, Iterator, Mapping, Optional, Union
 
 from . import _lib
@@ -123,7 +124,9 @@ class Bar:
     def __call__(self, stage: str, done: int, total: int, unit: str = "") -> None:
         if self.bar is None or stage != self.stage:
             self.close()
-            from tqdm.auto import tqdm
+            with warnings.catch_warnings():  # a notebook without widgets has a plain bar
+                warnings.simplefilter("ignore")
+                from tqdm.auto import tqdm
             self.bar, self.stage = tqdm(total=total, desc=stage, unit=f" {unit}", leave=False), stage
         self.bar.update(done - self.bar.n)
 

@@ -187,8 +187,8 @@ class Explainer:
 
     @staticmethod
     def _known() -> set[str]:
-        return {p.name for p in parameters("fit", hidden=True)} - {"data", "seed", "threads", "group", "model", "inputs",
-                                                                  "test"} | {"test"}
+        own = {"data", "seed", "threads", "group", "model", "inputs"}
+        return {p.name for p in parameters("fit", hidden=True)} - own
 
     # ---- scikit-learn's manners ----
 
@@ -242,7 +242,8 @@ class Explainer:
         announce_model(job, self.model, self._params.get("utility"))
         _lib.call("fds_fit_check", job)
         problem = build(job, self._params, X, y, Xtest=Xtest, ytest=ytest, inputs=None if numbers is not None else inputs,
-                        inputs_y=inputs_y, providers=providers, names=names, groups=grouping, progress=self.progress)
+                        inputs_y=inputs_y, providers=providers, names=names, groups=grouping, is_fit=True,
+                        progress=self.progress)
         utility = set_model(job, self.model, problem)
         folder = self._folder()
         with Call(self.progress) as events:

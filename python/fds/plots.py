@@ -8,7 +8,7 @@ from typing import Any, Optional
 import numpy as np
 
 from . import _lib
-from .data import label_name
+from .data import label_name, to_names
 
 POSITIVE, NEGATIVE, GREY = "#1f77b4", "#d62728", "#999999"
 
@@ -118,38 +118,34 @@ def show(ax: Any, sample: Any, text: str, color: str) -> None:
     ax.set_yticks([])
 
 
-def removal_curve(result: Any, model: Any, X: Any, y: Any, Xtest: Any, ytest: Any, steps: int,
+def removal_curve(result: Any, model: Any, X: Any, y: Any, Xtest: Any, ytest: Any, providers: Any, steps: int,
                   ascending: bool) -> tuple[Any, Any, Any]:
     """Shares of players removed, and the accuracies: by value, and in a random order."""
-    X, y = np.asarray(X), np.asarray(y)
-    n = len(result.names)
-    by_index = np.argsort(result.indices)
-    values = result.values[by_index]
-    whole = result._take(by_index)
-    if whole.providers is not None and len(X) != n:
-        raise _lib.UsageError("plot_removal draws players that are rows of X")
-    if len(X) != n:
-        raise _lib.ShapeError(f"X has {len(X)} rows, the result {n} players")
-    orders = [np.argsort(values if ascending else -values, kind="stable"), np.random.default_rng(0).permutation(n)]
+    X, y, n = np.asarray(X), np.asarray(y), len(result.names)
+    whole = result.sort("index")
+    owners = np.arange(n) if providers is None else np.asarray(to_names(providers, len(X), "providers"))
+    names = np.arange(n) if providers is None else whole.names
+    if len(X) != len(owners):
+        raise _lib.ShapeError(f"X has {len(X)} rows, the result {n} players; for players that are providers, give "
+                              "`providers`")
+    orders = [np.argsort(whole.values if ascending else -whole.values, kind="stable"),
+              np.random.default_rng(0).permutation(n)]
     shares = np.linspace(0, 0.9, steps)
-    curves = []
-    for order in orders:
-        curve = []
-        for share in shares:
-            kept = np.sort(order[int(round(share * n)):])
-            labels = np.unique(y[kept])
-            if len(labels) < 2:
-                curve.append(float(np.mean(np.asarray(ytest) == labels[0])))
-                continue
-            fitted = copy.deepcopy(model).fit(X[kept], y[kept])
-            curve.append(float(np.mean(np.asarray(fitted.predict(Xtest)) == np.asarray(ytest))))
-        curves.append(np.array(curve))
-    return shares, curves[0], curves[1]
+    curves = [[accuracy(model, X, y, Xtest, ytest, np.isin(owners, names[order[min(int(round(share * n)), n - 1):]]))
+               for share in shares] for order in orders]
+    return shares, np.array(curves[0]), np.array(curves[1])
 
 
-def removal(result: Any, model: Any, X: Any, y: Any, Xtest: Any, ytest: Any, steps: int, ascending: bool,
-            ax: Any) -> Any:
-    shares, ours, chance = removal_curve(result, model, X, y, Xtest, ytest, steps, ascending)
+def accuracy(model: Any, X: Any, y: Any, Xtest: Any, ytest: Any, kept: Any) -> float:
+    """On the test samples, of a copy of the model that is fitted on the rows that are kept."""
+    labels = np.unique(y[kept])
+    found = labels[0] if len(labels) < 2 else copy.deepcopy(model).fit(X[kept], y[kept]).predict(Xtest)
+    return float(np.mean(np.asarray(found) == np.asarray(ytest)))
+
+
+def removal(result: Any, model: Any, X: Any, y: Any, Xtest: Any, ytest: Any, providers: Any, steps: int,
+            ascending: bool, ax: Any) -> Any:
+    shares, ours, chance = removal_curve(result, model, X, y, Xtest, ytest, providers, steps, ascending)
     ax = axes(ax)
     ax.plot(100 * shares, ours, marker="o", color=POSITIVE,
             label=f"{'least' if ascending else 'most'} valuable first ({result.method})")

@@ -83,14 +83,17 @@ def choose(train: _lib.Handle, test: Optional[_lib.Handle], params: Params, prog
 
 def build(params: Params, given: dict[str, Any], X: Any, y: Any, *, Xtest: Any = None, ytest: Any = None,
           inputs: Any = None, inputs_y: Any = None, providers: Any = None, names: Any = None, groups: Any = None,
-          progress: ProgressLike = None) -> Problem:
-    """The problem of the user's data. given: the parameters that the user named."""
+          is_fit: bool = False, progress: ProgressLike = None) -> Problem:
+    """The problem of the user's data. given: the parameters that the user named; is_fit: an explainer needs inputs, else
+    test samples are needed."""
     if is_path(X):
-        if y is not None or Xtest is not None or providers is not None:
-            raise _lib.UsageError("y, Xtest and providers belong to data in memory; for files, name `label`, `test_file` "
-                                  "and `provider`")
+        if any(part is not None for part in (y, Xtest, providers, inputs, names)):
+            raise _lib.UsageError("y, Xtest, inputs, providers and names belong to data in memory; for files, name `label`, "
+                                  "`test_file`, `provider` and `id`, and give `inputs` as a number")
         return of_files(params, X, progress)
     if isinstance(X, Dataset):
+        if any(part is not None for part in (y, ytest, providers, inputs, names)):
+            raise _lib.UsageError("X is a Dataset, which has its labels, providers and names; give `inputs` as a number")
         return of_datasets(params, given, X, Xtest, progress)
     if providers is not None and given.get("players") is None:
         params.set("players", "providers")
@@ -98,14 +101,14 @@ def build(params: Params, given: dict[str, Any], X: Any, y: Any, *, Xtest: Any =
     if by_provider and providers is None:
         raise _lib.UsageError("players=\"providers\" needs `providers`, one per row of X")
     if is_frame(X):
-        return of_frames(params, given, X, y, Xtest, ytest, inputs, inputs_y, providers, names, groups, progress)
-    return of_arrays(params, given, X, y, Xtest, ytest, inputs, inputs_y, providers, names, groups, progress)
+        return of_frames(params, given, X, y, Xtest, ytest, inputs, inputs_y, providers, names, groups, is_fit, progress)
+    return of_arrays(params, given, X, y, Xtest, ytest, inputs, inputs_y, providers, names, groups, is_fit, progress)
 
 
-def is_chosen(given: dict[str, Any], Xtest: Any, inputs: Any) -> bool:
-    """Whether the library chooses players among the rows, or all rows are of players."""
-    players = given.get("players")
-    return players not in (None, "all", "providers") or (Xtest is None and inputs is None)
+def is_chosen(given: dict[str, Any], others: Any) -> bool:
+    """Whether the library chooses players among the rows, or all rows are of players. others: the samples that a job
+    needs besides those of players, if they are given."""
+    return given.get("players") not in (None, "all", "providers") or others is None
 
 
 def of_files(params: Params, where: Any, progress: ProgressLike) -> Problem:
@@ -130,7 +133,7 @@ def of_datasets(params: Params, given: dict[str, Any], train: Dataset, test: Any
 
 
 def of_arrays(params: Params, given: dict[str, Any], X: Any, y: Any, Xtest: Any, ytest: Any, inputs: Any,
-              inputs_y: Any, providers: Any, names: Any, groups: Any, progress: ProgressLike) -> Problem:
+              inputs_y: Any, providers: Any, names: Any, groups: Any, is_fit: bool, progress: ProgressLike) -> Problem:
     if y is None:
         raise _lib.UsageError("y is missing: the label of each sample")
     shape, dtype = user_shape(X)
@@ -156,7 +159,7 @@ def of_arrays(params: Params, given: dict[str, Any], X: Any, y: Any, Xtest: Any,
                    None if owners is None else owners + owners[:1] * extra,
                    None if called is None else called + [f"input {i}" for i in range(extra)])
     test = create(parts["Xtest"], labels["Xtest"], classes, None, None) if "Xtest" in parts else None
-    if is_chosen(given, Xtest, inputs):
+    if is_chosen(given, inputs if is_fit else Xtest):
         if given.get("players") is None:
             params.set("players", "all")
         if groups is not None and not isinstance(groups, str):
@@ -171,7 +174,7 @@ def of_arrays(params: Params, given: dict[str, Any], X: Any, y: Any, Xtest: Any,
 
 
 def of_frames(params: Params, given: dict[str, Any], X: Any, y: Any, Xtest: Any, ytest: Any, inputs: Any,
-              inputs_y: Any, providers: Any, names: Any, groups: Any, progress: ProgressLike) -> Problem:
+              inputs_y: Any, providers: Any, names: Any, groups: Any, is_fit: bool, progress: ProgressLike) -> Problem:
     if y is None:
         raise _lib.UsageError("y is missing: the label of each row, or the name of its column")
     reading = {name: given[name] for name in READING if given.get(name) is not None}
@@ -183,7 +186,7 @@ def of_frames(params: Params, given: dict[str, Any], X: Any, y: Any, Xtest: Any,
         data = Dataset.__new__(Dataset)
         data._adopt(train, table.classes)
         rows, extra, _ = table.counts
-        if is_chosen(given, Xtest, inputs):
+        if is_chosen(given, inputs if is_fit else Xtest):
             if given.get("players") is None:
                 params.set("players", "all")
             handle = choose(train, test, params, progress)

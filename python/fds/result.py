@@ -367,13 +367,13 @@ class Result:
         from . import plots
         return plots.contact_sheet(self, columns, rows)
 
-    def plot_removal(self, model: Any, X: Any, y: Any, Xtest: Any, ytest: Any, *, steps: int = 10,
-                     ascending: bool = False, ax: Any = None) -> Any:
+    def plot_removal(self, model: Any, X: Any, y: Any, Xtest: Any, ytest: Any, *, providers: Any = None,
+                     steps: int = 10, ascending: bool = False, ax: Any = None) -> Any:
         """Accuracy of the model as the most valuable players (ascending: the least) are removed, beside a random
-        order. model: an object with fit and predict; X, y: the samples that the players are rows of, or of which
-        they are the providers."""
+        order. model: an object with fit and predict; X, y: the samples of the players; providers: their owners, if
+        these are the players."""
         from . import plots
-        return plots.removal(self._one(), model, X, y, Xtest, ytest, steps, ascending, ax)
+        return plots.removal(self._one(), model, X, y, Xtest, ytest, providers, steps, ascending, ax)
 
 
 def pandas() -> Any:

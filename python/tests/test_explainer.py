@@ -173,6 +173,21 @@ def test_inputs_may_be_a_number(blobs):
     assert len(ex.players_) + 20 + 12 == 60 and ex.report_["service_accuracy"] is not None
 
 
+def test_without_inputs_some_rows_are_taken(blobs):
+    X, y, Xtest, ytest = blobs
+    ex = fds.Explainer("logistic", coalitions=40).fit(X, y, Xtest=Xtest, ytest=ytest)
+    assert len(ex.players_) == 48 and ex.report_["test"]["count"] == 60
+    data = fds.Explainer("logistic", coalitions=40, players=20).fit(fds.Dataset(X, y), inputs=15)
+    assert len(data.players_) == 20 and data.report_["inputs"] == 15
+
+
+def test_a_dataset_takes_no_other_data(blobs):
+    X, y, Xtest, _ = blobs
+    for how in (dict(inputs=Xtest), dict(y=y), dict(providers=y), dict(names=y)):
+        with pytest.raises(fds.UsageError, match="Dataset"):
+            fds.Explainer("logistic").fit(fds.Dataset(X, y), **how)
+
+
 def test_labels_of_inputs_give_the_accuracy(blobs):
     X, y, _, _ = blobs
     ex = fds.Explainer("logistic", coalitions=40).fit(X[:8], y[:8], inputs=X[8:], inputs_y=y[8:])

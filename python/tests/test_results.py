@@ -209,11 +209,22 @@ def test_a_removal_curve_is_the_accuracy_of_what_remains(blobs):
     from fds.plots import removal_curve
     X, y, Xtest, ytest = blobs
     values = fds.value(X[:30], y[:30], Xtest, ytest, method="knn:3")
-    shares, ours, chance = removal_curve(values.sort(), GaussianNB(), X[:30], y[:30], Xtest, ytest, 4, False)
+    shares, ours, chance = removal_curve(values.sort(), GaussianNB(), X[:30], y[:30], Xtest, ytest, None, 4, False)
     kept = np.sort(np.argsort(-values.values, kind="stable")[int(round(shares[2] * 30)):])
     expected = (GaussianNB().fit(X[kept], y[kept]).predict(Xtest) == ytest).mean()
     assert ours[2] == expected and ours[0] == chance[0] and len(shares) == 4
     ax = values.plot_removal(GaussianNB(), X[:30], y[:30], Xtest, ytest, steps=3, ascending=True)
     assert "least valuable first" in ax.get_legend().get_texts()[0].get_text()
-    with pytest.raises(fds.ShapeError):
+    with pytest.raises(fds.ShapeError, match="providers"):
         values.plot_removal(GaussianNB(), X, y, Xtest, ytest)
+
+
+def test_a_removal_curve_of_providers(blobs):
+    from sklearn.naive_bayes import GaussianNB
+    from fds.plots import removal_curve
+    X, y, Xtest, ytest = blobs
+    owners = np.array(["a", "b", "c", "d"])[np.arange(60) % 4]
+    values = fds.Result([0.1, 0.4, 0.2, 0.3], names=["a", "b", "c", "d"])
+    _, ours, _ = removal_curve(values.sort(), GaussianNB(), X, y, Xtest, ytest, owners, 2, True)
+    kept = [np.ones(60, bool), owners == "b"]  # one player is never removed
+    assert ours.tolist() == [(GaussianNB().fit(X[k], y[k]).predict(Xtest) == ytest).mean() for k in kept]
