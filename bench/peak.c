@@ -8,16 +8,24 @@
 #include <cblas.h>
 #include <dnnl.h>
 #include <stdlib.h>
+#include <time.h>
+
+/* Processor time: other processes on a busy machine do not count. */
+static double process_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 static double best_gflops(int n, bool onednn, float *a, float *b, float *c) {
     double best = 1e30;
     for (int i = 0; i < 10; i++) {
-        double start = fds__now_s();
+        double start = process_s();
         if (onednn)
             dnnl_sgemm('N', 'N', n, n, n, 1, a, n, b, n, 0, c, n);
         else
             cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1, a, n, b, n, 0, c, n);
-        best = MIN(best, fds__now_s() - start);
+        best = MIN(best, process_s() - start);
     }
     return 2e-9 * n * n * n / best;
 }

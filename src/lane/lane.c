@@ -98,8 +98,13 @@ static void conv_map_forward(fds_lane *lane, uint32_t i, const float *weights) {
     }
     fds__map map = map_of(lane, s, mid, out);
     map.height = 1;
-    for (uint32_t h = 0; h < out->shape.height; h++) {
-        conv_forward(lane, conv, in, mid, weights, h * s->pool, s->pool);
+    if (conv->is_wide)
+        lane_winograd_filters(lane, conv, weights);
+    for (uint32_t h = 0, done = 0; h < out->shape.height; h++) {
+        if (!conv->is_wide)
+            conv_forward(lane, conv, in, mid, weights, h * s->pool, s->pool);
+        for (; conv->is_wide && done < (h + 1) * s->pool; done += 2)
+            lane_winograd_forward(lane, conv, in, mid, weights, done / 2);
         lane->kernels->map_forward(&map);
         map.x += s->pool * mid->row;
         map.y += out->row;
@@ -201,6 +206,10 @@ static void conv_backward_input(fds_lane *lane, const lane_stage *s, const fds__
     const fds__layer *l = s->layer;
     const uint32_t k = l->kernel;
     const size_t filter = (size_t)l->in.channels * k * k;
+    if (s->is_wide) {
+        lane_winograd_backward_input(lane, s, in, out, weights);
+        return;
+    }
     if (lane->lanes == FDS__LANES && k > 1 && k <= FDS__INPUT_KERNEL) {
         lane->kernels->input_grad(&(fds__input_grad){
             .out_channels = l->out.channels,
@@ -248,24 +257,27 @@ static void conv_backward(fds_lane *lane, const lane_stage *s, const fds__bounda
     float *biases = each ? each + filters * FDS__LANES : lane->scratch;
     float *grad = s->unfolded ? s->grad_own : lane->grad;
     const bool adds = add && !s->unfolded;
-    lane->kernels->filter_grad(&(fds__filter_grad){
-        .out_channels = l->out.channels,
-        .in_channels = l->in.channels,
-        .kernel = l->kernel,
-        .rows = l->out.height,
-        .vectors = vectors,
-        .dy = out->grad,
-        .dy_plane = out->plane,
-        .dy_row = out->row,
-        .x = in->value,
-        .x_plane = in->plane,
-        .x_row = in->row,
-        .shift = in->column,
-        .add = adds,
-        .grad = grad + l->weight,
-        .partial = lane->scratch,
-        .each = each,
-    });
+    if (s->is_wide && !each)
+        lane_winograd_backward_filters(lane, s, in, out, add);
+    else
+        lane->kernels->filter_grad(&(fds__filter_grad){
+            .out_channels = l->out.channels,
+            .in_channels = l->in.channels,
+            .kernel = l->kernel,
+            .rows = l->out.height,
+            .vectors = vectors,
+            .dy = out->grad,
+            .dy_plane = out->plane,
+            .dy_row = out->row,
+            .x = in->value,
+            .x_plane = in->plane,
+            .x_row = in->row,
+            .shift = in->column,
+            .add = adds,
+            .grad = grad + l->weight,
+            .partial = lane->scratch,
+            .each = each,
+        });
     lane->kernels->sum_planes(out->grad, l->out.channels, out->plane, out->row, l->out.height,
                               vectors, biases);
     if (!each)

@@ -6,11 +6,13 @@
  *   text.c      a network's text to its layers, tensors and shapes
  *   plan.c      one network's workspace: stages and memory
  *   lane.c      forward and backward of the stages for a mini-batch
+ *   winograd.c  convolutions with many channels
  *   layers.c    the stages of layers that are neither products nor maps
  *   train.c     epochs, their order, optimizer, stopping rule; prediction
  *   tangent.c   the neural tangent kernel
  *   many.c      a few inputs, many networks; many_kernel.c its arithmetic
- *   kernels.c   the arithmetic, compiled for each instruction set; layer_kernels.c that of layers.c
+ *   kernels.c   the arithmetic, compiled for each instruction set; layer_kernels.c that of layers.c,
+ *               winograd_kernels.c that of winograd.c
  */
 #ifndef FDS_LANE_H
 #define FDS_LANE_H
@@ -45,6 +47,13 @@ typedef struct fds__layer {
     bool is_skip;                     /* conv, fc: projects the input of the block */
 } fds__layer;
 
+/* A convolution that Winograd's algorithm computes (winograd.c). With fewer channels the transforms
+ * take what it saves. */
+static inline bool fds__layer_is_wide(const fds__layer *l) {
+    return l->kind == FDS__LAYER_CONV && l->kernel == 3 && l->stride == 1 && l->in.channels >= 32 &&
+           l->out.channels >= 32;
+}
+
 struct fds_net {
     char *text;
     fds_shape input;
@@ -60,8 +69,8 @@ struct fds_net {
     size_t weights;
     size_t trained; /* the optimizer's weights; the running statistics come behind them */
     bool has_batchnorm;
-    /* conv without strides, relu, maxpool and fc only: fewer than 16 samples take fewer lanes, and
-     * many.c has 16 networks side by side */
+    /* conv without strides that is not wide, relu, maxpool and fc only: fewer than 16 samples take
+     * fewer lanes, and many.c has 16 networks side by side */
     bool is_plain;
 };
 

@@ -222,10 +222,11 @@ static size_t bound_size(const fds__boundary *b) {
 /* A stage's scratch, in floats: partial sums of filters, or the transposed input and a tail. */
 static size_t scratch_size(const lane_stage *s) {
     if (s->kind == LANE_STAGE_CONV)
-        return MAX((size_t)FDS__FILTER_TILE * s->layer->in.channels * s->layer->kernel *
+        return (s->is_wide ? lane_winograd_scratch(s) : 0) +
+               MAX((size_t)FDS__FILTER_TILE * s->layer->in.channels * s->layer->kernel *
                        s->layer->kernel,
                    (size_t)s->layer->out.channels) *
-               FDS__LANES;
+                   FDS__LANES;
     if (s->kind == LANE_STAGE_FC)
         return FDS__LANES * (lane_round_up(s->layer->in.channels) + s->layer->out.channels);
     return 0;
@@ -335,8 +336,11 @@ static void choose_tiles(fds_lane *lane) {
     for (uint32_t i = 0; i < lane->stage_count; i++) {
         lane_stage *s = &lane->stages[i];
         if (s->kind == LANE_STAGE_CONV) {
+            s->is_wide = !s->unfolded && fds__layer_is_wide(s->layer);
             s->forward = tile(s->layer->out.channels, s->layer->out.width);
             s->backward = tile(s->layer->in.channels, s->layer->out.width);
+            if (s->is_wide)
+                lane_winograd_plan(lane, s);
         } else if (s->kind == LANE_STAGE_FC) {
             s->forward = tile(s->layer->out.channels, 1);
             s->backward = tile(FDS__LANES, s->layer->in.channels / FDS__LANES);
@@ -354,6 +358,7 @@ fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fd
     lane->net = net;
     lane->kernels = FDS__ISA_PICK(isa, fds__kernels);
     lane->layer_kernels = FDS__ISA_PICK(isa, lane_layer_kernels);
+    lane->winograd = FDS__ISA_PICK(isa, lane_winograd_kernels);
     lane->keeps_values = keeps_values;
     plan_stages(lane);
     find_normalised(lane);
@@ -362,13 +367,13 @@ fds_status lane_create(const fds_net *net, bool keeps_values, fds_lane **out, fd
     lane->bounds = lane->groups;
     if (status == FDS_OK) {
         plan_bounds(lane);
+        choose_tiles(lane);
         status = allocate(lane, err);
     }
     if (status != FDS_OK) {
         fds_lane_free(lane);
         return status;
     }
-    choose_tiles(lane);
     lane_lay_out(lane, FDS__LANES);
     *out = lane;
     return FDS_OK;

@@ -36,6 +36,8 @@ static inline void v_store(float *p, vf a) { X86(storeu_ps)(p, a); }
 static inline vf v_set1(float a) { return X86(set1_ps)(a); }
 static inline vf v_fma(vf a, vf b, vf c) { return X86(fmadd_ps)(a, b, c); }
 static inline vf v_add(vf a, vf b) { return X86(add_ps)(a, b); }
+static inline vf v_sub(vf a, vf b) { return X86(sub_ps)(a, b); }
+static inline vf v_mul(vf a, vf b) { return X86(mul_ps)(a, b); }
 static inline vf v_max(vf a, vf b) { return X86(max_ps)(a, b); } /* a > b ? a : b */
 /* a == b ? c : 0, a == b ? 0 : c, and a > 0 ? c : 0 */
 static inline vf v_if_equal(vf a, vf b, vf c) { return V_WHERE(a, _CMP_EQ_OQ, b, c); }
@@ -98,6 +100,8 @@ static inline vf v_set1(float a) { return (vf){{a, a, a, a}}; }
 /* fmaf rounds once everywhere, and is fast where the processor has such an instruction */
 static inline vf v_fma(vf a, vf b, vf c) { V_EACH(fmaf(a.f[i], b.f[i], c.f[i])); }
 static inline vf v_add(vf a, vf b) { V_EACH(a.f[i] + b.f[i]); }
+static inline vf v_sub(vf a, vf b) { V_EACH(a.f[i] - b.f[i]); }
+static inline vf v_mul(vf a, vf b) { V_EACH(a.f[i] * b.f[i]); }
 static inline vf v_max(vf a, vf b) { V_EACH(a.f[i] > b.f[i] ? a.f[i] : b.f[i]); }
 static inline vf v_if_equal(vf a, vf b, vf c) { V_EACH(a.f[i] == b.f[i] ? c.f[i] : 0.0f); }
 static inline vf v_unless_equal(vf a, vf b, vf c) { V_EACH(a.f[i] == b.f[i] ? 0.0f : c.f[i]); }

@@ -295,7 +295,8 @@ static fds_status add_layer(reader *r, const char *start, fds_shape in, fds__lay
         layer.kind == FDS__LAYER_BATCHNORM)
         TRY(add_weights(r, start, &layer));
     net->has_batchnorm |= layer.kind == FDS__LAYER_BATCHNORM;
-    net->is_plain &= layer.kind <= FDS__LAYER_FC && layer.stride <= 1;
+    net->is_plain &=
+        layer.kind <= FDS__LAYER_FC && layer.stride <= 1 && !fds__layer_is_wide(&layer);
     net->layers[net->layer_count++] = layer;
     r->shape = layer.out;
     return FDS_OK;

@@ -6,6 +6,7 @@
 #include "lane/kernels.h"
 #include "lane/lane.h"
 #include "lane/layer_kernels.h"
+#include "lane/winograd_kernels.h"
 
 /* The numbers between two stages for a group of samples: (channels, height + 2 pad, width + 2 pad,
  * lanes). A row is rounded up to 16 floats. */
@@ -61,6 +62,10 @@ typedef struct lane_stage {
     double *norm;
     bool is_batch;
     uint32_t normalised_by; /* conv, fc: the batchnorm directly after it; 0: none */
+    /* A wide convolution (winograd.c): tiles that go through it together, forward and for the
+     * gradients of the input and of the filters. */
+    bool is_wide;
+    uint32_t run, run_input, run_filters;
 } lane_stage;
 
 enum { LANE_MAX_STAGES = 4 * FDS__MAX_LAYERS };
@@ -69,6 +74,7 @@ struct fds_lane {
     const fds_net *net;
     const fds__kernels *kernels;
     const lane_layer_kernels *layer_kernels;
+    const lane_winograd_kernels *winograd;
     uint32_t stage_count, lanes; /* lanes: of the group that the boundaries are laid out for */
     bool keeps_values;           /* backward leaves all values as they are */
     lane_stage stages[LANE_MAX_STAGES];
@@ -142,6 +148,20 @@ void lane_fold_weights(const lane_stage *s, const float *weights);
 void lane_unfold_grad(const lane_stage *s, bool add, float *grad);
 /* Zeroes the gradients (filters, 16) by weights that the text's layer does not have. */
 void lane_fold_clear(const lane_stage *s, float *each);
+
+/* ---- winograd.c: wide convolutions ---- */
+
+/* Chooses runs and tiles; the floats of scratch that the stage then needs. */
+void lane_winograd_plan(const fds_lane *lane, lane_stage *s);
+size_t lane_winograd_scratch(const lane_stage *s);
+/* Forward: first the filters, then rows of tiles, each two rows of the output. */
+void lane_winograd_filters(fds_lane *lane, const lane_stage *s, const float *weights);
+void lane_winograd_forward(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                           const fds__boundary *out, const float *weights, uint32_t row);
+void lane_winograd_backward_filters(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                                    const fds__boundary *out, bool add);
+void lane_winograd_backward_input(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
+                                  const fds__boundary *out, const float *weights);
 
 /* FDS_ERR_SHAPE unless the network takes samples of the shape that the inputs have. */
 fds_status lane_check_shape(const fds_net *net, const fds_inputs *inputs, fds_error *err);

@@ -16,6 +16,7 @@ static const struct {
     {"logistic", {1, 9, 9}, 3},
     {"conv:3x1,maxpool,maxpool:3,fc:classes", {2, 15, 18}, 4}, /* windows drop rows and columns */
     {"conv:5x4p2,relu,conv:3x3p2,maxpool,relu,maxpool,fc:classes", {1, 9, 12}, 3},
+    {"conv:32x2,relu,conv:35x3p1,relu,maxpool,conv:33x3p2,fc:classes", {2, 10, 8}, 4}, /* wide */
 };
 
 enum { FIRST = IS_SLOW_BUILD }; /* without lenet5 then */

@@ -67,6 +67,16 @@ static const network networks[] = {
      false,
      false},
     {"residual(maxpool,tanh),conv:3x2,residual(avgpool),fc:2", {2, 10, 8}, 2, false, false},
+    /* wide convolutions, of 3x3 from 32 channels or more to as many */
+    {"conv:32x2,conv:33x3p1,relu,fc:3", {2, 5, 8}, 3, true, false},
+    {"conv:34x1,relu,conv:32x3,conv:47x3p2,maxpool:3,relu,fc:4", {3, 9, 7}, 4, false, false},
+    {"conv:32x1,conv:32x3p2,conv:65x3,maxpool,fc:2", {1, 3, 2}, 2, false, false},
+    {"conv:48x3p1,relu,conv:64x3p1,relu,maxpool,conv:32x3p1,globalpool,fc:5",
+     {3, 16, 14},
+     5,
+     false,
+     true},
+    {"conv:32x1,residual(conv:32x3p1,relu,conv:40x3p1),relu,fc:3", {2, 6, 7}, 3, false, false},
     {"conv:8x3,relu,fc:1", {1, 5, 4}, 1, false, false}, /* one class: no loss, no gradient */
 };
 
@@ -342,6 +352,8 @@ static void ties_follow_the_first_maximum_and_zero_is_off(void **state) {
         check_ties("conv:3x3p1,maxpool,relu,fc:3", (fds_shape){1, 9, 8}, constant, 3);
         check_ties("conv:3x2p1,relu,maxpool,conv:4x3p2,maxpool,fc:3", (fds_shape){2, 9, 7},
                    constant, 4);
+        check_ties("conv:32x1,relu,conv:33x3p1,relu,maxpool,fc:3", (fds_shape){1, 6, 7}, constant,
+                   6);
         check_ties("fc:9,relu,fc:3", (fds_shape){7, 1, 1}, constant, 5);
     }
 }

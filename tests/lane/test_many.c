@@ -65,6 +65,7 @@ static void answers_have_the_bits_of_the_lane_engine(void **state) {
         {"conv:5x3p1,relu,conv:7x2,maxpool:3,relu,fc:classes", {3, 9, 11}},
         {"maxpool,conv:1x3p2,conv:9x1,relu,relu,maxpool:1,fc:17,fc:classes", {2, 13, 10}},
         {"conv:5x3p1s2,relu,conv:7x2s3,maxpool,fc:classes", {3, 19, 21}},
+        {"conv:32x1,relu,conv:34x3p1,maxpool,fc:classes", {2, 5, 7}}, /* wide */
         {"conv:5x3p1,tanh,avgpool,conv:7x2,gelu,globalpool,fc:classes", {2, 9, 10}},
         {"residual(conv:6x3p1s2,gelu,conv:6x3p1),relu,residual(relu),fc:classes", {2, 9, 8}},
         {"conv:4x3p1,batchnorm,relu,residual(conv:6x3p1s2,batchnorm),fc:classes", {2, 9, 9}},

@@ -8,7 +8,7 @@ import json
 import subprocess
 import tempfile
 
-from test_torch import (CNN, LENET5, RESIDUAL, WITNESS, np, random_images, read_mnist,
+from test_torch import (CNN, LENET5, RESIDUAL, WIDE, WITNESS, np, random_images, read_mnist,
                         read_safetensors, sequential, torch)
 
 ROWS, COLUMNS = 30, 50  # that are looked at, of the kernel of 30 samples with all images
@@ -57,7 +57,7 @@ def main():
     mnist, source = read_mnist()
     odd = random_images(3, 17, 13, 5)
     cases = [("lenet5", LENET5, mnist), ("cnn", CNN, mnist), ("mlp", "mlp", mnist),
-             ("residual blocks", RESIDUAL, mnist),
+             ("residual blocks", RESIDUAL, mnist), ("wide convolutions", WIDE, mnist),
              ("odd shapes", "conv:5x3p1,relu,maxpool:3,conv:7x4p2,relu,fc:19,relu,fc:5", odd)]
     print(f"1..{len(cases)}")
     for number, (name, text, images) in enumerate(cases, 1):
