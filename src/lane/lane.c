@@ -407,6 +407,9 @@ static void backward_stage(fds_lane *lane, uint32_t i, const float *weights, uin
     case LANE_STAGE_FC:
         fc_backward(lane, s, in, out, weights, count, add, each != NULL);
         break;
+    case LANE_STAGE_EMBED:
+        lane_embed_backward(lane, i, count, add);
+        break;
     default:
         if (s->input_grad)
             lane_layer_backward(lane, i, weights, count);

@@ -33,6 +33,7 @@ typedef enum fds__layer_kind {
     FDS__LAYER_GELU,
     FDS__LAYER_BATCHNORM,
     FDS__LAYER_DROPOUT,
+    FDS__LAYER_EMBED,
     FDS__LAYER_FORK, /* begin and end of a residual block; before the end may come the projection */
     FDS__LAYER_JOIN
 } fds__layer_kind;
@@ -41,9 +42,11 @@ typedef struct fds__layer {
     fds__layer_kind kind;
     fds_shape in, out;                /* fc: in and out are features x 1 x 1 */
     uint32_t kernel, padding, stride; /* conv; pools: kernel */
-    size_t weight, bias;              /* conv, fc, batchnorm: offsets into the weights, in floats */
+    size_t weight, bias;              /* conv, fc, batchnorm: offsets into the weights, in floats;
+                                       * embed: weight */
     size_t mean, variance;            /* batchnorm: the same, of the running statistics */
     uint32_t rate;                    /* dropout: in thousandths */
+    uint32_t tokens;                  /* embed: how many there are */
     bool is_skip;                     /* conv, fc: projects the input of the block */
 } fds__layer;
 
@@ -53,6 +56,10 @@ static inline bool fds__layer_is_wide(const fds__layer *l) {
     return l->kind == FDS__LAYER_CONV && l->kernel == 3 && l->stride == 1 && l->in.channels >= 32 &&
            l->out.channels >= 32;
 }
+
+/* Whether a network's text begins with embed: its inputs are numbers of tokens, which must not be
+ * normalised. */
+bool fds__text_takes_tokens(const char *text);
 
 struct fds_net {
     char *text;

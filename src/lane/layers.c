@@ -308,6 +308,43 @@ static void drop(const fds_lane *lane, const fds__boundary *a, float *from, cons
                                       row);
 }
 
+/* ---- embeddings ---- */
+
+/* lane_check_tokens has seen the numbers. */
+static size_t token_at(float value) { return (size_t)(value + 0.5f); }
+
+static void embed_forward(const lane_stage *s, const fds__boundary *in, const fds__boundary *out,
+                          const float *weights) {
+    const size_t tokens = fds__shape_size(in->shape), width = out->shape.width;
+    for (size_t t = 0; t < tokens; t++)
+        for (size_t l = 0; l < FDS__LANES; l++) {
+            const float *from = weights + s->layer->weight +
+                                token_at(in->value[t * FDS__LANES + l]) * s->out.channels;
+            float *to =
+                out->value + out->origin + t / width * out->row + t % width * FDS__LANES + l;
+            for (uint32_t d = 0; d < s->out.channels; d++)
+                to[d * out->plane] = from[d];
+        }
+}
+
+/* Tokens in order, the samples of each in the order of the lanes. */
+void lane_embed_backward(fds_lane *lane, uint32_t i, uint32_t count, bool add) {
+    const lane_stage *s = &lane->stages[i];
+    const fds__boundary *in = &lane->bounds[s->in], *out = &lane->bounds[i + 1];
+    const size_t tokens = fds__shape_size(in->shape), width = out->shape.width;
+    float *grad = lane->grad + s->layer->weight;
+    if (!add)
+        memset(grad, 0, (size_t)s->layer->tokens * s->out.channels * sizeof *grad);
+    for (size_t t = 0; t < tokens; t++)
+        for (size_t l = 0; l < count; l++) {
+            float *to = grad + token_at(in->value[t * FDS__LANES + l]) * s->out.channels;
+            const float *from =
+                out->grad + out->origin + t / width * out->row + t % width * FDS__LANES + l;
+            for (uint32_t d = 0; d < s->out.channels; d++)
+                to[d] += from[d * out->plane];
+        }
+}
+
 /* ---- residual blocks ---- */
 
 /* out = a, or a + b: all of one shape, each with its own layout. */
@@ -339,6 +376,9 @@ void lane_layer_forward(fds_lane *lane, uint32_t i, const float *weights) {
         break;
     case LANE_STAGE_NORM:
         norm_forward(lane, s, in, out, weights);
+        break;
+    case LANE_STAGE_EMBED:
+        embed_forward(s, in, out, weights);
         break;
     case LANE_STAGE_DROP:
         if (lane->is_training)

@@ -122,6 +122,7 @@ static void plan_stages(fds_lane *lane) {
         [FDS__LAYER_FORK] = LANE_STAGE_FORK,       [FDS__LAYER_JOIN] = LANE_STAGE_JOIN,
         [FDS__LAYER_RELU] = LANE_STAGE_MAP,        [FDS__LAYER_MAXPOOL] = LANE_STAGE_MAP,
         [FDS__LAYER_BATCHNORM] = LANE_STAGE_NORM,  [FDS__LAYER_DROPOUT] = LANE_STAGE_DROP,
+        [FDS__LAYER_EMBED] = LANE_STAGE_EMBED,
     };
     const fds_net *net = lane->net;
     bool weights_before = false;
@@ -145,7 +146,7 @@ static void plan_stages(fds_lane *lane) {
         if (layer->kind == FDS__LAYER_FORK)
             b = (block){.fork = lane->stage_count - 1, .weights_before = weights_before};
         weights_before |= layer->kind == FDS__LAYER_CONV || layer->kind == FDS__LAYER_FC ||
-                          layer->kind == FDS__LAYER_BATCHNORM;
+                          layer->kind == FDS__LAYER_BATCHNORM || layer->kind == FDS__LAYER_EMBED;
     }
 }
 

@@ -285,6 +285,10 @@ fds_status fds__net_tangent(const fds_net *net, const float *weights, const fds_
                          "%.200s: the tangent kernel does not know batchnorm; use a network "
                          "without it",
                          net->text);
+    if (net->layers[0].kind == FDS__LAYER_EMBED)
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "%.200s: the tangent kernel does not know embed; use a network without it",
+                         net->text);
     TRY(lane_check_shape(net, a, err));
     TRY(lane_check_shape(net, b, err));
     if (!a->count || !b->count)

@@ -2,7 +2,7 @@
  *
  * A network's text to its plan. Grammar (fds.h, section 4):
  *
- *     network = preset | layer *("," layer)
+ *     network = preset | ["embed:" V "x" D ","] layer *("," layer)
  *     layer   = "conv:" O "x" K ["p" P] ["s" S] | "fc:" (O | "classes")
  *             | "maxpool" [":" K] | "avgpool" [":" K] | "globalpool" | "relu" | "tanh" | "gelu"
  *             | "batchnorm" | "dropout:0" ["." up to three digits]
@@ -80,13 +80,26 @@ static fds_status number(reader *r, uint32_t least, uint32_t most, const char *w
 
 /* The names of the kinds, as they are written. */
 static const char *const names[] = {
-    [FDS__LAYER_CONV] = "conv",           [FDS__LAYER_RELU] = "relu",
-    [FDS__LAYER_MAXPOOL] = "maxpool",     [FDS__LAYER_FC] = "fc",
-    [FDS__LAYER_AVGPOOL] = "avgpool",     [FDS__LAYER_GLOBALPOOL] = "globalpool",
-    [FDS__LAYER_TANH] = "tanh",           [FDS__LAYER_GELU] = "gelu",
-    [FDS__LAYER_BATCHNORM] = "batchnorm", [FDS__LAYER_DROPOUT] = "dropout",
-    [FDS__LAYER_FORK] = "residual(",      [FDS__LAYER_JOIN] = ")",
+    [FDS__LAYER_CONV] = "conv",
+    [FDS__LAYER_RELU] = "relu",
+    [FDS__LAYER_MAXPOOL] = "maxpool",
+    [FDS__LAYER_FC] = "fc",
+    [FDS__LAYER_AVGPOOL] = "avgpool",
+    [FDS__LAYER_GLOBALPOOL] = "globalpool",
+    [FDS__LAYER_TANH] = "tanh",
+    [FDS__LAYER_GELU] = "gelu",
+    [FDS__LAYER_BATCHNORM] = "batchnorm",
+    [FDS__LAYER_DROPOUT] = "dropout",
+    [FDS__LAYER_EMBED] = "embed",
+    [FDS__LAYER_FORK] = "residual(",
+    [FDS__LAYER_JOIN] = ")",
 };
+
+bool fds__text_takes_tokens(const char *text) {
+    reader r = {.at = text};
+    skip_blanks(&r);
+    return take(&r, names[FDS__LAYER_EMBED]);
+}
 
 static fds_status read_conv(reader *r, const char *start, fds__layer *layer) {
     layer->stride = 1;
@@ -101,6 +114,15 @@ static fds_status read_conv(reader *r, const char *start, fds__layer *layer) {
     if (layer->padding >= layer->kernel)
         return mistake(r, start, "the padding must be smaller than the filter");
     return FDS_OK;
+}
+
+static fds_status read_embed(reader *r, const char *start, fds__layer *layer) {
+    if (r->net->layer_count)
+        return mistake(r, start, "embed must be the first layer: it takes numbers of tokens");
+    TRY(number(r, 1, 1u << 20, "how many tokens there are", &layer->tokens));
+    if (!take(r, "x"))
+        return mistake(r, r->at, "expected \"x\" and the numbers per token, as in embed:5000x16");
+    return number(r, 1, 65535, "the numbers per token", &layer->out.channels);
 }
 
 /* A decimal number below 1, with at most three digits after the point. */
@@ -143,6 +165,10 @@ static fds_status read_rest(reader *r, const char *start, fds__layer *layer) {
         if (!has_rest)
             return mistake(r, start, "expected the share to drop, as in dropout:0.5");
         return read_rate(r, layer);
+    case FDS__LAYER_EMBED:
+        if (!has_rest)
+            return mistake(r, start, "expected tokens and numbers per token, as in embed:5000x16");
+        return read_embed(r, start, layer);
     default:
         return has_rest ? mistake(r, r->at - 1, "%s takes no number", names[layer->kind]) : FDS_OK;
     }
@@ -155,11 +181,11 @@ static fds_status read_layer(reader *r, fds__layer *layer) {
     while (kind < FDS__LAYER_FORK && !take(r, names[kind]))
         kind++;
     if (kind == FDS__LAYER_FORK)
-        return mistake(r, start,
-                       "expected a layer (conv:6x5p2s1, maxpool, avgpool, globalpool, relu, tanh, "
-                       "gelu, batchnorm, dropout:0.5, residual(...), fc:120) or a preset "
-                       "(logistic, mlp, lenet5, cnn) "
-                       "alone");
+        return mistake(
+            r, start,
+            "expected a layer (conv:6x5p2s1, maxpool, avgpool, globalpool, relu, tanh, "
+            "gelu, batchnorm, dropout:0.5, residual(...), fc:120; embed:5000x16 first) or a "
+            "preset (logistic, mlp, lenet5, cnn) alone");
     *layer = (fds__layer){.kind = (fds__layer_kind)kind};
     return read_rest(r, start, layer);
 }
@@ -185,6 +211,15 @@ static fds_status shape_layer(const reader *r, const char *start, fds_shape in, 
                             (width - layer->kernel) / layer->stride + 1};
         else
             layer->out = (fds_shape){in.channels, height / layer->kernel, width / layer->kernel};
+        break;
+    case FDS__LAYER_EMBED: /* features are a row of tokens */
+        if (in.channels > 1 && (in.height > 1 || in.width > 1))
+            return mistake(r, start,
+                           "embed takes features or images of one channel, not images of %u",
+                           in.channels);
+        layer->out = in.height * in.width > 1
+                         ? (fds_shape){layer->out.channels, in.height, in.width}
+                         : (fds_shape){layer->out.channels, 1, in.channels};
         break;
     case FDS__LAYER_GLOBALPOOL:
         if (r->is_flat)
@@ -241,8 +276,9 @@ static fds_status add_weights(const reader *r, const char *start, fds__layer *la
     uint32_t out = layer->out.channels, k = layer->kernel, in = layer->in.channels;
     const bool is_conv = layer->kind == FDS__LAYER_CONV,
                is_norm = layer->kind == FDS__LAYER_BATCHNORM;
-    const uint32_t dims[4] = {out, in, k, k};
-    uint64_t count = is_norm ? 4 : (uint64_t)out * in; /* each below 2^32 */
+    const bool is_embed = layer->kind == FDS__LAYER_EMBED;
+    const uint32_t dims[4] = {is_embed ? layer->tokens : out, is_embed ? out : in, k, k};
+    uint64_t count = is_norm ? 4 : (uint64_t)dims[0] * dims[1]; /* each below 2^32 */
     char module[24];
     if (count > FDS__MAX_WEIGHTS || count * (is_conv   ? k * k
                                              : is_norm ? out
@@ -261,6 +297,10 @@ static fds_status add_weights(const reader *r, const char *start, fds__layer *la
         add_tensor(net, module, "bias", 1, dims, 0, 0, &layer->bias);
         add_tensor(net, module, "running_mean", 1, dims, 0, 0, &layer->mean);
         add_tensor(net, module, "running_var", 1, dims, 0, 1, &layer->variance);
+        return FDS_OK;
+    }
+    if (is_embed) {
+        add_tensor(net, module, "weight", 2, dims, 1, 0, &layer->weight);
         return FDS_OK;
     }
     const size_t fan_in = (size_t)in * (is_conv ? k * k : 1);
@@ -292,7 +332,7 @@ static fds_status add_layer(reader *r, const char *start, fds_shape in, fds__lay
         r->module++;
     }
     if (layer.kind == FDS__LAYER_CONV || layer.kind == FDS__LAYER_FC ||
-        layer.kind == FDS__LAYER_BATCHNORM)
+        layer.kind == FDS__LAYER_BATCHNORM || layer.kind == FDS__LAYER_EMBED)
         TRY(add_weights(r, start, &layer));
     net->has_batchnorm |= layer.kind == FDS__LAYER_BATCHNORM;
     net->is_plain &=
@@ -389,6 +429,8 @@ static fds_status write_text(fds_net *net, fds_error *err) {
         fds__text_print(&text, "%s%s", has_comma ? "," : "", names[l->kind]);
         if (l->kind == FDS__LAYER_CONV)
             fds__text_print(&text, ":%ux%u", l->out.channels, l->kernel);
+        if (l->kind == FDS__LAYER_EMBED)
+            fds__text_print(&text, ":%ux%u", l->tokens, l->out.channels);
         if (l->kind == FDS__LAYER_FC)
             fds__text_print(&text, ":%u", l->out.channels);
         if (l->kind == FDS__LAYER_DROPOUT)
@@ -460,13 +502,14 @@ uint64_t fds_net_flops_forward(const fds_net *net) {
     return flops;
 }
 
-/* Forward, gradient of the weights, and gradient of the input for all but the first layer. */
+/* Forward, gradient of the weights, and gradient of the input for all but the first layer with
+ * weights. */
 uint64_t fds_net_flops_train(const fds_net *net) {
     uint64_t forward = fds_net_flops_forward(net);
-    for (uint32_t i = 0; i < net->layer_count; i++)
+    for (uint32_t i = 0; i < net->layer_count && net->layers->kind != FDS__LAYER_EMBED; i++)
         if (layer_flops(&net->layers[i]))
             return 3 * forward - layer_flops(&net->layers[i]);
-    return forward;
+    return 3 * forward;
 }
 
 void fds_net_init(const fds_net *net, uint64_t seed, float *weights) {

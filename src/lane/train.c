@@ -62,6 +62,21 @@ fds_status lane_check_shape(const fds_net *net, const fds_inputs *inputs, fds_er
     return FDS_OK;
 }
 
+fds_status lane_check_tokens(const fds_net *net, const fds_inputs *inputs, size_t input,
+                             fds_error *err) {
+    const fds__layer *first = &net->layers[0];
+    const float *values = inputs->values + input * inputs->size;
+    for (size_t i = 0; first->kind == FDS__LAYER_EMBED && i < inputs->size; i++)
+        /* bytes are seen as 0..1 and come back with an error of rounding */
+        if (!(fabsf(values[i] - roundf(values[i])) < 1e-3f) || roundf(values[i]) < 0 ||
+            roundf(values[i]) >= (float)first->tokens)
+            return fds__fail(err, FDS_ERR_SHAPE,
+                             "sample %u: token %zu is %g, but embed takes whole numbers from 0 to "
+                             "%u",
+                             inputs->ids[input], i, (double)values[i], first->tokens - 1);
+    return FDS_OK;
+}
+
 static fds_status check_members(const fds_inputs *inputs, const uint32_t *members, size_t count,
                                 fds_error *err) {
     for (size_t i = 0; i < count; i++)
@@ -77,6 +92,8 @@ static fds_status check_batch(const fds_net *net, const fds_inputs *inputs, cons
                               size_t count, fds_error *err) {
     TRY(lane_check_shape(net, inputs, err));
     TRY(check_members(inputs, members, count, err));
+    for (size_t i = 0; i < count; i++)
+        TRY(lane_check_tokens(net, inputs, members[i], err));
     for (size_t i = 0; i < count; i++)
         if (inputs->labels[members[i]] >= net->classes)
             return fds__fail(err, FDS_ERR_SHAPE,
@@ -266,6 +283,8 @@ static fds_status evaluate(fds_lane *lane, const fds_inputs *inputs, size_t firs
     if (first > inputs->count || count > inputs->count - first)
         return fds__fail(err, FDS_ERR_USAGE, "inputs %zu to %zu: there are only %zu", first,
                          first + count, inputs->count);
+    for (size_t i = first; i < first + count; i++)
+        TRY(lane_check_tokens(lane->net, inputs, i, err));
     /* the last stage is fully connected: it reads and writes (numbers, 16) */
     const fds__boundary *b = &lane->bounds[lane->stage_count - (wanted == FEATURES)];
     const size_t numbers = fds__shape_size(b->shape);

@@ -29,6 +29,7 @@ typedef enum lane_stage_kind {
     LANE_STAGE_GELU,
     LANE_STAGE_NORM, /* batchnorm */
     LANE_STAGE_DROP,
+    LANE_STAGE_EMBED,
     LANE_STAGE_FORK, /* the begin of a residual block: a copy */
     LANE_STAGE_JOIN, /* its end: a sum */
 } lane_stage_kind;
@@ -133,6 +134,8 @@ void fds__lane_backward_each(fds_lane *lane, uint32_t output, const float *weigh
 /* Stage number i, of a group of count samples. Backward writes the gradient of the boundary that it reads. */
 void lane_layer_forward(fds_lane *lane, uint32_t i, const float *weights);
 void lane_layer_backward(fds_lane *lane, uint32_t i, const float *weights, uint32_t count);
+/* The gradient of an embedding's weights, of a group of count samples. */
+void lane_embed_backward(fds_lane *lane, uint32_t i, uint32_t count, bool add);
 /* Draws the masks of the group at work, for count members in training. */
 void lane_drop_draw(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                     uint32_t count);
@@ -163,7 +166,10 @@ void lane_winograd_backward_filters(fds_lane *lane, const lane_stage *s, const f
 void lane_winograd_backward_input(fds_lane *lane, const lane_stage *s, const fds__boundary *in,
                                   const fds__boundary *out, const float *weights);
 
-/* FDS_ERR_SHAPE unless the network takes samples of the shape that the inputs have. */
+/* FDS_ERR_SHAPE unless the network takes samples of the shape that the inputs have; of tokens, unless
+ * they are whole numbers that it knows (in lane_check_tokens, for one sample). */
 fds_status lane_check_shape(const fds_net *net, const fds_inputs *inputs, fds_error *err);
+fds_status lane_check_tokens(const fds_net *net, const fds_inputs *inputs, size_t input,
+                             fds_error *err);
 
 #endif

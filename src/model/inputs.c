@@ -13,6 +13,20 @@ static void normalise(float *values, fds_shape shape, const float *mean, const f
             *values = (float)(((double)*values - mean[c]) / std[c]);
 }
 
+fds_status fds__inputs_scale(const fds_dataset *ds, const uint32_t *index, size_t count,
+                             const char *network, float *mean, float *std, fds_error *err) {
+    const bool takes_tokens = network && fds__text_takes_tokens(network);
+    TRY(fds_dataset_stats(ds, index, count, NULL, NULL, mean, std, err));
+    for (uint32_t c = 0; c < ds->shape.channels; c++)
+        if (takes_tokens) {
+            mean[c] = 0.0f;
+            std[c] = ds->bytes ? 1.0f / 255.0f : 1.0f;
+        } else if (!(std[c] > 0)) { /* a constant channel is only shifted */
+            std[c] = 1.0f;
+        }
+    return FDS_OK;
+}
+
 fds_status fds_inputs_create(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const float *mean, const float *std, fds_inputs **out,
                              fds_error *err) {

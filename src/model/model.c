@@ -143,10 +143,8 @@ static fds_status fill_model(fds_model *model, const fds_dataset *ds, const uint
                              size_t count, const fds_train_params *params, const float *weights,
                              fds_train_report *report, const fds_events *events, fds_error *err) {
     size_t size = model->net->weights * sizeof(float);
-    TRY(fds_dataset_stats(ds, index, count, NULL, NULL, model->mean, model->std, err));
-    for (uint32_t c = 0; c < ds->shape.channels; c++)
-        if (!(model->std[c] > 0)) /* a constant channel is only shifted */
-            model->std[c] = 1.0f;
+    TRY(fds__inputs_scale(ds, index, count, fds_net_text(model->net), model->mean, model->std,
+                          err));
     for (uint32_t k = 0; k < ds->classes; k++)
         TRY(take_name(ds, k, &model->class_names[k], err));
     if (weights)

@@ -12,6 +12,11 @@
 #include "data/data.h"
 #include "lane/lane.h"
 
+/* What samples are normalised with before a network: mean and standard deviation of each channel of
+ * the samples of index; the numbers of tokens (a text that begins with embed) stay as they are.
+ * network may be NULL. */
+fds_status fds__inputs_scale(const fds_dataset *ds, const uint32_t *index, size_t count,
+                             const char *network, float *mean, float *std, fds_error *err);
 /* The model that fds_model_train would make, from weights already trained that way. */
 fds_status fds__model_create(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const char *network, const fds_train_params *params,

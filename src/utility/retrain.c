@@ -73,6 +73,15 @@ static fds_status describe(json_t *about, const fds_net *net, const fds_train_pa
             json_pack("{s:s, s:f, s:f, s:f}", "optimizer", "adam", "beta1", fds__decimal(p->beta1),
                       "beta2", fds__decimal(p->beta2), "epsilon", fds__decimal(p->epsilon));
     TRY(fds__utility_about(about, part, err));
+    if (fds__text_takes_tokens(fds_net_text(net)))
+        TRY(fds__utility_about(about, json_pack("{s:s}", "normalisation", "none: token numbers"),
+                               err));
+    for (uint32_t i = 0; i < net->layer_count; i++)
+        if (fds__layer_is_wide(&net->layers[i])) { /* other last digits than version 0.1 */
+            TRY(fds__utility_about(about, json_pack("{s:s}", "wide_convolutions", "winograd"),
+                                   err));
+            break;
+        }
     if (!p->converge)
         return FDS_OK;
     part =

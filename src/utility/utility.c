@@ -134,7 +134,7 @@ static fds_status check_finite(const fds_inputs *inputs, const char *source, fds
 
 static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
                             const fds_dataset *test, const uint32_t *inputs, size_t input_count,
-                            fds_error *err) {
+                            const char *network, fds_error *err) {
     const uint32_t *own;
     size_t count = 0, at = 0;
     OWNED uint32_t *owner_of = NULL, *index = NULL; /* owner_of: 0 for none, else the player + 1 */
@@ -153,10 +153,7 @@ static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
             data->owner[at++] = owner_of[i] - 1;
         }
     assert(at == count); /* no sample has two owners */
-    TRY(fds_dataset_stats(train, index, count, NULL, NULL, mean, std, err));
-    for (uint32_t c = 0; c < train->shape.channels; c++)
-        if (!(std[c] > 0)) /* a constant channel is only shifted, as in fds_model_train */
-            std[c] = 1.0f;
+    TRY(fds__inputs_scale(train, index, count, network, mean, std, err));
     TRY(fds_inputs_create(train, index, count, mean, std, &data->samples, err));
     TRY(fds_inputs_create(test, inputs, input_count, mean, std, &data->inputs, err));
     TRY(check_finite(data->samples, train->source, err));
@@ -330,7 +327,7 @@ fds_status fds__utility_create(const fds__utility_params *params, const fds_data
     if (status == FDS_OK) {
         *utility->data = (fds__utility_data){
             .players = players, .classes = utility->classes, .workers = utility->workers};
-        status = fill_data(utility->data, train, test, inputs, input_count, err);
+        status = fill_data(utility->data, train, test, inputs, input_count, params->network, err);
     }
     if (status == FDS_OK)
         status = make_kind(utility, row, params, train, test, number, err);

@@ -36,6 +36,7 @@ typedef struct {
     float *x;           /* (count, size) */
     double *xd;         /* the same */
     uint16_t *labels;   /* (count) */
+    size_t tokens;      /* 0, or: the values are whole numbers below it */
 } samples;
 
 static inline samples samples_make(fds_shape shape, uint32_t classes, size_t count) {
@@ -46,7 +47,8 @@ static inline samples samples_make(fds_shape shape, uint32_t classes, size_t cou
                      size,
                      need(count * size, sizeof(float)),
                      need(count * size, sizeof(double)),
-                     need(count, sizeof(uint16_t))};
+                     need(count, sizeof(uint16_t)),
+                     0};
 }
 
 static inline void samples_free(samples *s) {
@@ -55,10 +57,11 @@ static inline void samples_free(samples *s) {
     free(s->labels);
 }
 
-/* Sample i from the normal distribution, with any label. */
+/* Sample i from the normal distribution, or of any tokens, with any label. */
 static inline void samples_draw(samples *s, size_t i, fds_rng *rng) {
     for (size_t j = i * s->size; j < (i + 1) * s->size; j++)
-        s->xd[j] = s->x[j] = (float)fds_rng_normal(rng);
+        s->xd[j] = s->x[j] =
+            s->tokens ? (float)fds_rng_below(rng, (uint32_t)s->tokens) : (float)fds_rng_normal(rng);
     s->labels[i] = (uint16_t)fds_rng_below(rng, s->classes);
 }
 
@@ -146,6 +149,7 @@ static inline subject subject_make(const char *text, fds_shape shape, uint32_t c
                                    size_t count, uint64_t seed) {
     subject t = subject_bare(text, shape, classes, seed);
     t.s = samples_make(shape, classes, count);
+    t.s.tokens = t.ref->layer[0].tokens;
     for (size_t i = 0; i < count; i++) {
         fds_rng rng = fds_rng_make(seed, 1000, i, 0);
         do {

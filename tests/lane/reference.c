@@ -53,6 +53,10 @@ static int read_layer(const char *text, ref_layer *l) {
         l->kind = REF_DROPOUT;
         return used;
     }
+    if (sscanf(text, "embed:%zux%zu%n", &l->tokens, &l->out_c, &used) == 2) {
+        l->kind = REF_EMBED;
+        return used;
+    }
     for (size_t i = 0; i < sizeof words / sizeof *words && !used; i++) {
         l->kind = words[i].kind;
         l->kernel = 2;
@@ -82,6 +86,10 @@ static void shape_layer(ref_net *net, ref_layer *l, size_t c, size_t h, size_t w
         l->out_h = l->out_w = 1;
         fan_in = c * h * w;
         break;
+    case REF_EMBED: /* features are a row of tokens */
+        l->out_h = h * w > 1 ? h : 1;
+        l->out_w = h * w > 1 ? w : c;
+        break;
     default:
         l->out_c = c, l->out_h = h, l->out_w = w;
     }
@@ -91,6 +99,8 @@ static void shape_layer(ref_net *net, ref_layer *l, size_t c, size_t h, size_t w
     l->bias = l->weight + l->out_c * fan_in;
     if (fan_in)
         net->weights = l->bias + l->out_c;
+    if (l->kind == REF_EMBED)
+        net->weights += l->tokens * l->out_c;
     if (l->kind == REF_BATCHNORM) {
         l->bias = l->weight + c;
         net->weights += 2 * c;
@@ -281,6 +291,19 @@ static void average(const ref_layer *l, const double *x, double *d_x) {
     }
 }
 
+/* Every token becomes its row of weights; or the gradient of the rows. */
+static void embed(const ref_layer *l, const double *w, const double *x, double scale, double *d_w) {
+    const size_t tokens = l->out_h * l->out_w;
+    for (size_t t = 0; t < tokens; t++)
+        for (size_t d = 0; d < l->out_c; d++) {
+            const size_t at = l->weight + (size_t)x[t] * l->out_c + d;
+            if (d_w)
+                d_w[at] += scale * l->d_out[d * tokens + t];
+            else
+                l->out[d * tokens + t] = w[at];
+        }
+}
+
 static double activation(ref_kind kind, double x) {
     const double scale = sqrt(2 / acos(-1));
     return kind == REF_TANH ? tanh(x) : x / 2 * (1 + tanh(scale * (x + 0.044715 * x * x * x)));
@@ -365,6 +388,9 @@ static void forward_one(ref_net *net, size_t n, const double *weights, const dou
         break;
     case REF_BATCHNORM: /* not one by one */
         break;
+    case REF_EMBED:
+        embed(&l, weights, in, 0, NULL);
+        break;
     case REF_DROPOUT:
         drop(net, &l, b, in, l.out, false);
         break;
@@ -387,6 +413,8 @@ static void backward_one(const ref_net *net, size_t n, const double *weights, co
         conv_backward(&l, weights, in, scale, gradient, d_in);
     else if (l.kind == REF_FC)
         fc_backward(&l, weights, in, scale, gradient, d_in);
+    else if (l.kind == REF_EMBED)
+        embed(&l, weights, in, scale, gradient);
     else if (l.kind == REF_RELU && d_in)
         relu_backward(&l, in, d_in);
     else if (l.kind == REF_MAXPOOL && d_in)

@@ -21,6 +21,7 @@ typedef enum {
     REF_GELU,
     REF_BATCHNORM,
     REF_DROPOUT,
+    REF_EMBED,
     REF_FORK, /* the begin of a residual block */
     REF_SKIP, /* a projection: conv or fc of the block's input */
     REF_JOIN  /* its end */
@@ -34,6 +35,7 @@ typedef struct {
     size_t mean;         /* batchnorm: of the running means, the running variances behind them */
     double rate;         /* dropout */
     size_t drop;         /* dropout: its number among the layers of this kind */
+    size_t tokens;       /* embed: how many there are */
     size_t fork;         /* skip, join: the layer that begins the block */
     double *out;         /* (REF_MAX_BATCH, out_c, out_h, out_w) of the last samples */
     double *d_out;       /* gradient of the loss by it */

@@ -77,6 +77,12 @@ static const network networks[] = {
      false,
      true},
     {"conv:32x1,residual(conv:32x3p1,relu,conv:40x3p1),relu,fc:3", {2, 6, 7}, 3, false, false},
+    /* embeddings of tokens: features, and an image */
+    {"embed:7x5,globalpool,fc:3", {6, 1, 1}, 3, true, false},
+    {"embed:11x3,fc:4", {5, 1, 1}, 4, true, false},
+    {"embed:40x9,conv:6x3p1,relu,globalpool,fc:5,tanh,fc:2", {13, 1, 1}, 2, false, false},
+    {"embed:3x4,conv:5x3p1,gelu,maxpool,fc:3", {1, 5, 6}, 3, false, false},
+    {"embed:2x1,residual(tanh,conv:3x1),fc:2", {1, 1, 1}, 2, false, false},
     {"conv:8x3,relu,fc:1", {1, 5, 4}, 1, false, false}, /* one class: no loss, no gradient */
 };
 
