@@ -55,6 +55,8 @@ FDS_API fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index,
  *
  * Text: layers separated by commas; blanks around them are allowed.
  *   conv:OxK[pP][sS]  O filters of K x K, zero padding P (0, below K), stride S (1), with bias
+ *   embed:VxD         only as the first layer: inputs are numbers of V tokens, each becomes D channels;
+ *                     features are a row of tokens: D x 1 x features
  *   relu, tanh, gelu  max(0, x), tanh(x), and the Gaussian error linear unit (by tanh)
  *   maxpool[:K]       K x K windows (2), stride K, incomplete windows dropped
  *   avgpool[:K]       the same with the mean of a window
@@ -87,8 +89,8 @@ FDS_API fds_tensor_info fds_net_tensor(const fds_net *net, size_t i);
 /* Multiplications and additions that one sample needs, by definition of the layers. */
 FDS_API uint64_t fds_net_flops_forward(const fds_net *net);
 FDS_API uint64_t fds_net_flops_train(const fds_net *net);
-/* Initial weights: uniform in +-1/sqrt(fan in), weights and biases, as PyTorch's layers start;
- * batchnorm starts with weights and variances of 1, biases and means of 0. */
+/* Initial weights: uniform in +-1/sqrt(fan in), weights and biases, as PyTorch's layers start; embed
+ * is uniform in +-1; batchnorm starts with weights and variances of 1, biases and means of 0. */
 FDS_API void fds_net_init(const fds_net *net, uint64_t seed, float *weights);
 
 /* Normalised samples ready for the engine, with their labels. Shareable. The id of a sample is its

@@ -310,20 +310,23 @@ static void drop(const fds_lane *lane, const fds__boundary *a, float *from, cons
 
 /* ---- embeddings ---- */
 
-/* lane_check_tokens has seen the numbers. */
-static size_t token_at(float value) { return (size_t)(value + 0.5f); }
+/* The vector of a token. lane_check_tokens has seen the numbers of training and prediction; many.c
+ * checks nothing, and finds that the output is no number. */
+static const float *vector_of(const lane_stage *s, float token, const float *weights) {
+    const bool is_known = token > -0.5f && token < (float)s->layer->tokens - 0.5f;
+    return is_known ? weights + (size_t)(token + 0.5f) * s->out.channels : NULL;
+}
 
 static void embed_forward(const lane_stage *s, const fds__boundary *in, const fds__boundary *out,
                           const float *weights) {
     const size_t tokens = fds__shape_size(in->shape), width = out->shape.width;
     for (size_t t = 0; t < tokens; t++)
         for (size_t l = 0; l < FDS__LANES; l++) {
-            const float *from = weights + s->layer->weight +
-                                token_at(in->value[t * FDS__LANES + l]) * s->out.channels;
+            const float *from = vector_of(s, in->value[t * FDS__LANES + l], weights);
             float *to =
                 out->value + out->origin + t / width * out->row + t % width * FDS__LANES + l;
             for (uint32_t d = 0; d < s->out.channels; d++)
-                to[d * out->plane] = from[d];
+                to[d * out->plane] = from ? from[d] : NAN;
         }
 }
 
@@ -337,7 +340,7 @@ void lane_embed_backward(fds_lane *lane, uint32_t i, uint32_t count, bool add) {
         memset(grad, 0, (size_t)s->layer->tokens * s->out.channels * sizeof *grad);
     for (size_t t = 0; t < tokens; t++)
         for (size_t l = 0; l < count; l++) {
-            float *to = grad + token_at(in->value[t * FDS__LANES + l]) * s->out.channels;
+            float *to = grad + (size_t)(in->value[t * FDS__LANES + l] + 0.5f) * s->out.channels;
             const float *from =
                 out->grad + out->origin + t / width * out->row + t % width * FDS__LANES + l;
             for (uint32_t d = 0; d < s->out.channels; d++)
@@ -378,7 +381,7 @@ void lane_layer_forward(fds_lane *lane, uint32_t i, const float *weights) {
         norm_forward(lane, s, in, out, weights);
         break;
     case LANE_STAGE_EMBED:
-        embed_forward(s, in, out, weights);
+        embed_forward(s, in, out, weights + s->layer->weight);
         break;
     case LANE_STAGE_DROP:
         if (lane->is_training)

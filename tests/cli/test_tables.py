@@ -135,6 +135,33 @@ def columns_of_numbers_may_be_levels_and_a_label_may_be_none():
 
 
 @test
+def sentences_of_tokens_are_learnt_by_an_embedding():
+    """Twelve tokens of 40 each; the class is the residue mod 4 that most have. Their sizes say nothing about it."""
+    chance, lines = random.Random(3), ["shop," + ",".join(f"t{i}" for i in range(12)) + ",topic"]
+    for i in range(600):
+        topic = chance.randrange(4)
+        residues = [topic if chance.random() < 0.6 else chance.randrange(4) for _ in range(12)]
+        tokens = [4 * chance.randrange(10) + residue for residue in residues]
+        lines.append(f"Shop {i % 6}," + ",".join(map(str, tokens)) + f",topic {topic}")
+    pathlib.Path("tokens.csv").write_text("\n".join(lines) + "\n")
+    columns = ["--label", "topic", "--provider", "shop", "--players", "providers"]
+    accuracy = []
+    for model in ("embed:40x8,globalpool,fc:classes", "embed:40x8,conv:16x3p1,relu,globalpool,fc:classes", "logistic"):
+        report = fds_json("train", "tokens.csv", *columns, "--model", model, "--epochs", 30, "--lr", 0.01, "-o",
+                          "m.safetensors")
+        accuracy.append(report["test"]["accuracy"])
+    print(f"# accuracy: mean of vectors {accuracy[0]}, convolution {accuracy[1]}, logistic on the numbers {accuracy[2]}")
+    assert min(accuracy[:2]) > 0.9 and accuracy[2] < 0.5, accuracy
+    fds("fit", "tokens.csv", *columns, "--model", "embed:40x8,globalpool,fc:classes", *FIT, "-o", "t.run")
+    pathlib.Path("new.csv").write_text(lines[0].split(",", 1)[1].rsplit(",", 1)[0] + "\n" + ",".join(["1"] * 12) + "\n")
+    answer = fds_json("explain", "t.run", "--rows", "new.csv")["inputs"][0]
+    assert answer["ranking"][0]["player"].startswith("Shop "), answer
+    pathlib.Path("tokens.csv").write_text("\n".join(lines).replace(",39,", ",40,") + "\n")
+    refused(["train", "tokens.csv", *columns, "--model", "embed:40x8,globalpool,fc:classes", "-o", "x.safetensors",
+             "-q"], 1, "is 40, but embed takes whole numbers from 0 to 39")
+
+
+@test
 def owners_of_digits_are_players():
     lines = ["sample,owner"] + [f"{i},Clinic {i % 4}" for i in range(300)]
     pathlib.Path("owners.csv").write_text("\n".join(lines) + "\n")

@@ -58,6 +58,11 @@ static void the_grammar_is_taken(void **state) {
                 6 + 84 + 84 + 98);
     expect_text("residual(conv:3x3p1s2,relu),fc:2", (fds_shape){2, 5, 4}, 2,
                 "residual(conv:3x3p1s2,relu),fc:2", 57 + 9 + 38); /* 9: the projection */
+    expect_text(" embed:9x4,globalpool,fc:2", (fds_shape){5, 1, 1}, 2, "embed:9x4,globalpool,fc:2",
+                36 + 10);
+    expect_text("embed:9x4,fc:2", (fds_shape){5, 1, 1}, 2, "embed:9x4,fc:2", 36 + 42);
+    expect_text("embed:9x4,maxpool,fc:2", (fds_shape){1, 5, 6}, 2, "embed:9x4,maxpool,fc:2",
+                36 + 50);
     expect_text("fc:5,residual(relu,fc:4),fc:2", (fds_shape){3, 1, 1}, 2,
                 "fc:5,residual(relu,fc:4),fc:2", 20 + 24 + 24 + 10);
     expect_text("dropout:0.50,fc:5,dropout:0.125 ,batchnorm, dropout:0,fc:2", (fds_shape){3, 1, 1},
@@ -177,6 +182,14 @@ static void every_mistake_is_answered_with_its_place(void **state) {
         {"dropout:0.,fc:10", 9},
         {"dropout:0.1234,fc:10", 9},
         {"dropout:0.5x,fc:10", 12},
+        {"embed,fc:10", 1},
+        {"embed:5,fc:10", 8},
+        {"embed:0x3,fc:10", 7},
+        {"embed:5x0,fc:10", 9},
+        {"embed:1048577x3,fc:10", 7},
+        {"embed:1048576x65535,fc:10", 1},
+        {"relu,embed:5x3,fc:10", 6},
+        {"residual(embed:5x3),fc:10", 10},
         {"batchnorm:2,fc:10", 10},
         {"residual,fc:10", 1},
         {"residual(),fc:10", 10},
@@ -327,14 +340,15 @@ static void check_any(const char *text, fds_shape shape, size_t *taken) {
 static void garbage_is_answered_with_a_status(void **state) {
     (void)state;
     static const char *const words[] = {
-        "conv:",      "relu",        "maxpool",    "avgpool",
-        "globalpool", "tanh",        "gelu",       "s2",
-        "fc:",        "classes",     "x",          "p",
-        ":",          ",",           ",",          " ",
-        "1",          "2",           "5",          "0",
-        "10",         "residual(",   ")",          "residual(relu,conv:3x3p1s2)",
-        "batchnorm",  "dropout:0.5", "4294967295", "lenet5",
-        "fc:10",      "conv:3x3p1",  "\xff",       "%s%n"};
+        "conv:",      "relu",      "maxpool",     "avgpool",
+        "globalpool", "tanh",      "gelu",        "s2",
+        "fc:",        "classes",   "x",           "p",
+        ":",          ",",         ",",           " ",
+        "1",          "2",         "5",           "0",
+        "10",         "residual(", ")",           "residual(relu,conv:3x3p1s2)",
+        "batchnorm",  "embed:5x3", "dropout:0.5", "4294967295",
+        "lenet5",     "fc:10",     "conv:3x3p1",  "\xff",
+        "%s%n"};
     size_t taken = 0;
     for (uint64_t i = 0; i < 10000; i++) {
         fds_rng rng = fds_rng_make(1, 1003, i, 0);

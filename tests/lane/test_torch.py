@@ -77,6 +77,14 @@ def random_images(channels, height, width, classes):
             "x_test": make(200), "y_test": np.arange(200, dtype=np.uint8) % classes}
 
 
+def random_tokens(kind, *shape):
+    """Sentences or images of 30 tokens; the label is the residue mod 3 that most of them have."""
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 30, size=(700, *shape)).astype(kind)
+    y = np.array([np.bincount(s.reshape(-1).astype(int) % 3).argmax() for s in x], np.uint8)
+    return {"x_train": x[:200], "y_train": y[:200], "x_test": x[200:], "y_test": y[200:]}
+
+
 def read_safetensors(path):
     with open(path, "rb") as file:
         data = file.read()
@@ -124,6 +132,14 @@ class Dropout(torch.nn.Module):
         return x * kept / (1 - self.rate)
 
 
+class Tokens(torch.nn.Embedding):
+    """Features are a row of tokens, and vectors become channels."""
+    def forward(self, x):
+        size = x.shape[2:] if x.shape[1] == 1 else (1, x.shape[1])
+        vectors = super().forward(x.flatten(1).round().long())
+        return vectors.transpose(1, 2).reshape(len(x), self.embedding_dim, *size)
+
+
 class Residual(torch.nn.Module):
     def __init__(self, body, skip):
         super().__init__()
@@ -156,6 +172,8 @@ def make_layer(word, shape, drops):
             r"(\d+)x(\d+)(?:p(\d+))?(?:s(\d+))?", rest).groups()
         return torch.nn.Conv2d(shape[0], int(filters), int(kernel), padding=int(padding or 0),
                                stride=int(stride or 1))
+    if name == "embed":
+        return Tokens(*map(int, rest.split("x")))
     if name == "residual":
         body, after = sequential(rest[1:-1], shape, drops)
         return Residual(body, projection(shape, after))
@@ -274,6 +292,14 @@ def main():
              ("four wide convolutions", DEEP_WIDE, mnist, 100, "adam"),
              ("dropout", "conv:4x5s2,relu,maxpool:3,dropout:0.25,fc:40,relu,dropout:0.5,fc:10", mnist,
               100, "adam"),
+             ("an embedding", "embed:30x8,globalpool,fc:3", random_tokens(np.float32, 11), 200, "adam"),
+             ("an embedding of bytes", "embed:40x5,fc:20,relu,fc:3", random_tokens(np.uint8, 7), 97,
+              "sgd"),
+             ("an embedding with convolutions",
+              "embed:30x6,conv:8x3p1,relu,conv:9x3p1,gelu,globalpool,fc:3",
+              random_tokens(np.float32, 11), 100, "adam"),
+             ("an image of tokens", "embed:30x6,conv:8x3,relu,fc:3", random_tokens(np.uint8, 5, 6),
+              150, "adam"),
              ("odd shapes", "conv:5x3p1,relu,maxpool:3,conv:7x4p2,relu,fc:19,relu,fc:5", odd, 41,
               "adam")]
     print(f"1..{len(cases)}")

@@ -18,6 +18,8 @@ static const struct {
      "residual(conv:6x3p1,batchnorm),relu,avgpool,fc:5",
      {1, 9, 10},
      5},
+    {"embed:9x4,conv:5x3p1,batchnorm,relu,globalpool,fc:3", {7, 1, 1}, 3},
+    {"embed:6x3,dropout:0.25,fc:4", {5, 1, 1}, 4},
     {"dropout:0.3,fc:30,relu,dropout:0.5,fc:4", {9, 1, 1}, 4},
     {"conv:4x3p1,batchnorm,gelu,dropout:0.25,conv:5x3s2,residual(batchnorm,tanh,dropout:0),"
      "globalpool,dropout:0.125,fc:3",
@@ -29,7 +31,12 @@ static const struct {
 static subject subject_batch(size_t i, size_t count) {
     for (uint64_t seed = 10 * i + 1;; seed++) {
         subject t = subject_bare(networks[i].text, networks[i].shape, networks[i].classes, seed);
-        t.s = samples_normal(networks[i].shape, networks[i].classes, count, seed);
+        t.s = samples_make(networks[i].shape, networks[i].classes, count);
+        t.s.tokens = t.ref->layer[0].tokens;
+        for (size_t k = 0; k < count; k++) {
+            fds_rng rng = fds_rng_make(seed, 1000, k, 0);
+            samples_draw(&t.s, k, &rng);
+        }
         t.inputs = samples_inputs(&t.s, NULL, 0);
         ref_batch(t.ref, t.wd, t.s.xd, t.s.labels, NULL, count, NULL);
         if (t.ref->kink > 2e-6)
@@ -234,6 +241,31 @@ static void the_tangent_kernel_refuses_batchnorm(void **state) {
     subject_free(&t);
 }
 
+static void wrong_tokens_are_named(void **state) {
+    (void)state;
+    subject t = subject_make("embed:7x3,globalpool,fc:2", (fds_shape){4, 1, 1}, 2, 5, 1);
+    fds_lane *lane = subject_lane(&t);
+    fds_error err = {0};
+    const float wrong[] = {7, -1, 2.5f, NAN, INFINITY, 1e30f};
+    const uint32_t all[] = {0, 1, 2, 3, 4};
+    fds_train_params p = fds_train_params_default();
+    float out[10], kernel[25];
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        t.inputs->values[3 * 4 + 1] = wrong[i];
+        assert_int_equal(fds_lane_predict(lane, t.inputs, 0, 5, t.w, out, &err), FDS_ERR_SHAPE);
+        expect_in(err.text, "sample 3: token 1 is ");
+        expect_in(err.text, "but embed takes whole numbers from 0 to 6");
+        assert_int_equal(fds_lane_train(lane, t.inputs, all, 5, &p, t.w, NULL, NULL, &err),
+                         FDS_ERR_SHAPE);
+    }
+    expect_ok(fds_lane_predict(lane, t.inputs, 0, 3, t.w, out, &err), &err);
+    assert_int_equal(fds__net_tangent(t.net, t.w, t.inputs, t.inputs, 1, kernel, NULL, &err),
+                     FDS_ERR_UNSUPPORTED);
+    expect_in(err.text, "does not know embed");
+    fds_lane_free(lane);
+    subject_free(&t);
+}
+
 static void without_memory_a_mini_batch_is_not_begun(void **state) {
     (void)state;
     subject t = subject_batch(1, 33);
@@ -304,6 +336,7 @@ int main(void) {
         cmocka_unit_test(evaluation_agrees_with_the_reference),
         cmocka_unit_test(training_keeps_running_statistics),
         cmocka_unit_test(the_tangent_kernel_refuses_batchnorm),
+        cmocka_unit_test(wrong_tokens_are_named),
         cmocka_unit_test(without_memory_a_mini_batch_is_not_begun),
         cmocka_unit_test_setup_teardown(a_residual_network_learns_digits_and_survives_its_file,
                                         scratch_setup, scratch_teardown),
