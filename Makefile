@@ -14,7 +14,7 @@ FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*
 
 .PHONY: help all demo install python test test-asan test-tsan test-kill test-install coverage clang fuzz \
 	format format-check tidy abi clean bench-lane bench-deep bench-value bench-external bench-accuracy \
-	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-paper bench-growth results
+	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-audit bench-paper bench-growth results
 
 help:
 	@echo "First steps"
@@ -51,6 +51,7 @@ help:
 	@echo "  make bench-explain      the four methods end to end, against the truth: an hour (QUICK=--quick)"
 	@echo "  make bench-baselines    baselines: sub-models, seconds, and TMC against PyTorch"
 	@echo "  make bench-mislabelled  how well each method's lowest values find wrong labels"
+	@echo "  make bench-audit        how well fds data audit finds wrong labels in tables"
 	@echo "  make bench-paper        the paper's tables in full, with a report: some hours"
 	@echo "  make results            the same, and write its tables and findings to docs/results.md"
 	@echo "  make bench-growth       how cost and error grow with players and coalitions"
@@ -172,6 +173,11 @@ bench-mislabelled:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/mislabelled.py build-bench
+
+bench-audit:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/audit.py build-bench --least 0.8
 
 bench-paper:
 	@scripts/deps bench

@@ -23,7 +23,7 @@ FOREIGN = {"--abbrev", "--cflags", "--epoch", "--format", "--libs", "--man", "--
            "--options", "--tags", "--verbose"}
 # files that the text makes up
 INVENTED = {"room/room.h", "src/room/room.h", "src/baseline/NAME.c"}
-COMMANDS = ["data get", "data show", "fit", "explain", "pay", "value", "train", "bench"]
+COMMANDS = ["data get", "data show", "data audit", "fit", "explain", "pay", "value", "train", "bench"]
 
 
 def lines_of(page):
