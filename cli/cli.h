@@ -35,7 +35,7 @@ typedef struct cli_args {
     const char **more;   /* the others, where the subcommand takes several */
     size_t more_count;
     fds_params *params; /* NULL for a subcommand without a job */
-    const char *output, *png, *table, *compare, *from;
+    const char *output, *png, *table, *compare, *from, *export_task;
     const char *top, *count, *columns; /* numbers, checked where they are used */
     bool all, estimate, json, jsonl, quiet;
     const char *command; /* the whole command line, quoted as a shell needs it */

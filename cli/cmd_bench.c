@@ -17,6 +17,9 @@ static const cli_option own[] = {
             "output folder: the report and all its data [DATA.report]"),
     CLI_OWN(0, "compare", compare, "JSON",
             "report.json of an earlier run: show what has changed beyond noise"),
+    CLI_OWN(0, "export-task", export_task, "FOLDER",
+            "write players, test samples and wrong labels of each case as NPY files for other "
+            "programs, and stop; --values compares what these compute"),
 };
 
 /* ---- report.json ---- */
@@ -234,14 +237,26 @@ static fds_status list_sets(const cli_args *args, const char ***out, size_t *cou
 
 /* ---- all of it ---- */
 
+static fds_status show_export(const cli_args *args, fds_error *err) {
+    fds_terminal_clear();
+    if (args->json)
+        return cli_print_json(json_pack("{s:s}", "folder", args->export_task), err);
+    printf("written  %s: a folder per case, described in its task.json\n", args->export_task);
+    return FDS_OK;
+}
+
 static fds_status work(const cli_args *args, const char *folder, fds_error *err) {
     const char **sets;
     size_t count;
     CLI_TRY(list_sets(args, &sets, &count, err));
     fds_status status =
-        fds_bench(folder, sets, count, args->params, args->command, args->events, err);
+        args->export_task
+            ? fds_bench_export(args->export_task, sets, count, args->params, args->events, err)
+            : fds_bench(folder, sets, count, args->params, args->command, args->events, err);
     free(sets);
     CLI_TRY(status);
+    if (args->export_task)
+        return show_export(args, err);
     fds_terminal_clear();
     CLI_TRY(show_report(folder, args->json, err));
     return args->compare ? show_changes(args->compare, folder, err) : FDS_OK;
@@ -251,6 +266,8 @@ static fds_status run(cli_args *args, fds_error *err) {
     char folder[FOLDER_SIZE];
     cli_name_folder(args, "report", folder, sizeof folder);
     CLI_TRY(cli_check_folder("-o", folder, err));
+    if (args->export_task)
+        CLI_TRY(cli_check_folder("--export-task", args->export_task, err));
     CLI_TRY(check_compare(args, folder, err));
     return work(args, folder, err);
 }
@@ -279,7 +296,9 @@ const cli_command cli_bench = {
         "same-label and random.",
     .examples = "  fds bench paper --quick\n"
                 "  fds bench mnist --methods afds,tmc,random --seeds 1 -o few.report\n"
-                "  fds bench sales.csv --label outcome --compare before/report.json\n",
+                "  fds bench sales.csv --label outcome --compare before/report.json\n"
+                "  fds bench iris.csv --quick --export-task iris.task\n"
+                "  fds bench iris.csv --quick --values mine=values.npy\n",
     .own = own,
     .own_count = CLI_COUNT(own),
     .run = run,

@@ -119,6 +119,13 @@ FDS_API fds_status fds_bench(const char *dir, const char *const *data, size_t co
                              const fds_params *params, const char *command,
                              const fds_events *events, fds_error *err);
 
+/* Writes what these cases value, players' samples, test samples and wrong labels, to a folder for
+ * each in dir, as NPY files and task.json: docs/bench.md. Other programs can then compute values for
+ * exactly these cases, which the parameter "values" compares. */
+FDS_API fds_status fds_bench_export(const char *dir, const char *const *data, size_t count,
+                                    const fds_params *params, const fds_events *events,
+                                    fds_error *err);
+
 /* Joins the finished cases of dirs (several seeds of one set of data become one) into the folder
  * out: report.html, which needs no other file, report.json and report.csv. command: how to repeat
  * it. */

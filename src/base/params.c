@@ -19,7 +19,7 @@ typedef struct {
     unsigned jobs;
     const char *name, *value, *choices, *standard, *automatic, *help, *methods, *needs;
     double min, max;
-    bool is_above, is_even, advanced, operand, is_common;
+    bool is_above, is_even, advanced, operand, is_common, repeats;
 } row;
 
 #define TRAIN FDS__JOB_TRAIN
@@ -296,13 +296,23 @@ static fds_status fail_unknown(const fds_params *params, const char *name, fds_e
                      fds__hint(name, names, hint));
 }
 
+/* Two lines; NULL: out of memory. */
+static char *join_lines(const char *old, const char *text) {
+    size_t size = strlen(old) + strlen(text) + 2;
+    char *both = fds__alloc(size);
+    if (both)
+        snprintf(both, size, "%s\n%s", old, text);
+    return both;
+}
+
 fds_status fds_params_set(fds_params *params, const char *name, const char *text, fds_error *err) {
     const row *r = params ? find(params->job, name) : NULL;
     if (!r)
         return fail_unknown(params, name, err);
     text = text ? text : "";
     char *copy = NULL, *old = own_text(params, r);
-    if (r->type == TYPE_TEXT && !(copy = fds__strdup(text)))
+    if (r->type == TYPE_TEXT &&
+        !(copy = r->repeats && old ? join_lines(old, text) : fds__strdup(text)))
         return fds__fail_nomem(err, strlen(text) + 1);
     fds_status status = assign(params, r, copy ? copy : text, err);
     fds__free(status == FDS_OK ? old : copy);

@@ -272,6 +272,9 @@ fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_
 fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds__data_options *options,
                           const fds_events *events, fds_dataset **out, fds_error *err);
 fds_status fds__npy_values(const fds__blob *values, fds_dataset **out, fds_error *err);
+/* Numbers of any shape, in row-major order; the caller fds__frees *out. */
+fds_status fds__npy_doubles(const fds__blob *file, size_t dims[4], unsigned *rank, double **out,
+                            fds_error *err);
 /* One text per item of an array of numbers or texts. */
 fds_status fds__npy_texts(const fds__blob *file, fds__names *out, fds_error *err);
 /* One or two folders of class folders, which share the numbers of classes. */

@@ -315,6 +315,36 @@ fds_status fds__npy_values(const fds__blob *values, fds_dataset **out, fds_error
     return make_values(values, &x, out, err);
 }
 
+static double get_double(const npy_array *a, size_t i) {
+    uint64_t bits = get_bits(a, i);
+    double wide;
+    memcpy(&wide, &bits, sizeof wide);
+    if (a->kind == 'f')
+        return a->item_size == 8 ? wide : (double)get_float(a, i);
+    unsigned unused = 64 - 8 * a->item_size; /* bits above the number */
+    return a->kind == 'i' ? (double)((int64_t)(bits << unused) >> unused) : (double)bits;
+}
+
+fds_status fds__npy_doubles(const fds__blob *file, size_t dims[4], unsigned *rank, double **out,
+                            fds_error *err) {
+    npy_array a;
+    TRY(parse_array(file, &a, err));
+    if (a.rank < 1 || strchr("US", a.kind))
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: must be an array of numbers", file->path);
+    size_t count = 1;
+    for (unsigned d = 0; d < a.rank; d++)
+        count *= dims[d] = a.dims[d];
+    *rank = a.rank;
+    TRY(NEW(*out, count, err));
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0, rest = i;
+        for (unsigned d = a.rank; d-- > 0; rest /= a.dims[d])
+            at += rest % a.dims[d] * a.strides[d];
+        (*out)[i] = get_double(&a, at);
+    }
+    return FDS_OK;
+}
+
 fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
                           fds_error *err) {
     npy_array x, y;

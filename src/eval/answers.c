@@ -5,6 +5,7 @@
  *   fds, afds, gfds, gfds+   a fit in dir/METHOD.run, then the answers of its explainer
  *   bank                     the answers of the sub-models that the fit of afds keeps
  *   ls                       least squares on the table of sub-models trained for 10 epochs
+ *   outside                  a file
  *   all others               fds__baseline, on the same table
  *
  * The cost of a method is kept in METHOD.json: when a case is resumed, the values are computed again
@@ -256,6 +257,8 @@ static fds_status set_terms(const work *w, fds_params *params, fds_error *err) {
 }
 
 bool eval_is_equal(const eval_method *m) {
+    if (m->is_outside)
+        return false;
     if (m->kind == REPORT_OURS || m->kind == REPORT_BEYOND)
         return !m->is_converged;
     return fds__baseline_needs_table(m->base) && strcmp(m->base, "cs-shapley") != 0;
@@ -291,6 +294,11 @@ static fds_status answer_by_baseline(const work *w, fds_error *err) {
 /* ---- any ---- */
 
 static fds_status answer(const work *w, fds_error *err) {
+    if (w->method->is_outside) {
+        if (w->cost)
+            *w->cost = (eval_cost){.prepare_s = NAN, .answer_ms = NAN};
+        return eval_outside_answer(w->game, w->method, w->values, err);
+    }
     if (w->method->is_fit || strcmp(w->method->base, "bank") == 0)
         return answer_by_fit(w, err);
     return strcmp(w->method->base, "ls") == 0 ? answer_by_ls(w, err) : answer_by_baseline(w, err);

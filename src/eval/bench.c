@@ -185,13 +185,57 @@ static fds_status write_report(const bench *b, const char *command, fds_error *e
     return status;
 }
 
+/* A file has the values of one case. */
+static fds_status check_outside(const bench *b, const eval_lists *lists, fds_error *err) {
+    char name[NAME];
+    for (size_t i = 0; i < lists->method_count && case_count(b) > 1; i++)
+        if (lists->methods[i].is_outside && !fds__path_is_dir(lists->methods[i].path))
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "`values` %s: %s has the values of one case, and there are %zu; use "
+                             "`seeds` 1 and one data set, or a folder with %s-%llu.npy and so on",
+                             lists->methods[i].name, lists->methods[i].path, case_count(b),
+                             name_of(set_of(b, 0), name), (unsigned long long)b->params.seed);
+    return FDS_OK;
+}
+
 static fds_status run(bench *b, const char *command, fds_error *err) {
     eval_lists unused;
     TRY(eval_lists_read(&b->params, &unused, err));
+    TRY(check_outside(b, &unused, err));
     TRY(name_folders(b, err));
     TRY(check_cases(b, err));
     TRY(run_cases(b, err));
     return write_report(b, command, err);
+}
+
+static fds_status export_case(const bench *b, size_t number, fds_error *err) {
+    const fds_params params = params_of(b, number);
+    char name[NAME];
+    fds_problem *problem;
+    TRY(fds_problem_open(&params, b->events, &problem, err));
+    eval_game g = {.name = name_of(params.data, name), .problem = problem, .params = params};
+    snprintf(g.dir, sizeof g.dir, "%s", b->dirs[number]);
+    fds_status status = eval_game_make(&g, false, err);
+    if (status == FDS_OK)
+        status = eval_task_write(&g, err);
+    eval_game_free(&g);
+    fds_problem_free(problem);
+    return status;
+}
+
+fds_status fds_bench_export(const char *dir, const char *const *data, size_t count,
+                            const fds_params *params, const fds_events *events, fds_error *err) {
+    bench b = {
+        .dir = dir, .sets = data, .set_count = count, .params = complete(params), .events = events};
+    fds_status status = name_folders(&b, err);
+    if (status == FDS_OK)
+        status = check_cases(&b, err);
+    for (size_t i = 0; status == FDS_OK && i < case_count(&b); i++) {
+        fds__log(events, FDS_LOG_INFO, "task %zu of %zu: %s", i + 1, case_count(&b), b.dirs[i]);
+        status = export_case(&b, i, err);
+    }
+    fds__free(b.dirs);
+    return status;
 }
 
 fds_status fds_bench(const char *dir, const char *const *data, size_t count,

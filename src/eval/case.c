@@ -65,8 +65,8 @@ static fds_status check_method(const eval_method *m, const eval_game *g, fds_err
             "method \"%s\": all players have the same label, and it compares groups of "
             "players by label; leave it out",
             m->name);
-    if (fds__baseline_default(m->base, &params, &why) != FDS_OK)
-        return FDS_OK; /* ours */
+    if (m->is_outside || fds__baseline_default(m->base, &params, &why) != FDS_OK)
+        return FDS_OK; /* ours, or already computed */
     if (m->is_per_sample)
         params.scorer = FDS__SCORER_EACH_SAMPLE;
     TRY(fds__baseline_check(&params, g->players, err));
@@ -80,13 +80,22 @@ static fds_status check_method(const eval_method *m, const eval_game *g, fds_err
     return FDS_OK;
 }
 
+/* Reads the file once, before any work, and learns from it which values there are. */
+static fds_status check_outside(const eval_game *g, eval_method *m, fds_error *err) {
+    OWNED double *values = NULL;
+    uint64_t unused;
+    return eval_outside_read(g, m, &values, &m->is_per_sample, &unused, err);
+}
+
 /* A row for each method; of the default methods, for those that can value these players. */
 static fds_status choose_rows(job *j, fds_error *err) {
     const eval_game *g = &j->game;
     const fds_dataset *train = g->problem->train;
     for (size_t i = 0; i < j->lists.method_count; i++) {
-        const eval_method *m = &j->lists.methods[i];
+        eval_method *m = &j->lists.methods[i];
         fds_error why;
+        if (m->is_outside)
+            TRY(check_outside(g, m, err));
         fds_status status = check_method(m, g, &why);
         if (status != FDS_OK && g->params.methods)
             return fds__fail(err, status, "%s", why.text);

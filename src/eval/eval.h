@@ -13,6 +13,9 @@
  *   lds.c       the linear datamodeling score
  *   measure.c   value losses and agreement, as JSON
  *   flipped.c   the game with wrong labels
+ *   outside.c   values that other programs have computed
+ *   task.c      what is valued, in files for other programs
+ *   audit.h     audits of data
  *
  * case.json is all that a report is made from; docs/bench.md has its keys.
  */
@@ -36,6 +39,8 @@ typedef struct eval_method {
     bool is_fit;        /* by fds__fit: fds, afds, gfds, gfds+ */
     bool is_per_sample; /* values differ from test sample to test sample */
     bool is_converged;  /* its own utility function is "retrain", else "retrain:10" */
+    bool is_outside;    /* values from a file */
+    char path[1024];    /* of that file or folder */
 } eval_method;
 
 /* FDS_ERR_USAGE, with what would be right, for an unknown name. */
@@ -52,6 +57,27 @@ typedef struct eval_lists {
 
 fds_status eval_lists_read(const fds_params *params, eval_lists *out, fds_error *err);
 bool eval_has_method(const eval_lists *lists, const char *name);
+
+/* ---- outside.c ---- */
+
+typedef struct eval_game eval_game;
+
+/* Adds the method of "NAME=PATH", length bytes. */
+fds_status eval_outside_add(eval_lists *lists, const char *text, size_t length, fds_error *err);
+/* Whether there are values for this game, which may be that with wrong labels. */
+fds_status eval_outside_find(const eval_game *game, const eval_method *method, bool *is_there,
+                             fds_error *err);
+/* *values (players) or (tests, players), which the caller frees; the checksum of the file. */
+fds_status eval_outside_read(const eval_game *game, const eval_method *method, double **values,
+                             bool *is_per_sample, uint64_t *checksum, fds_error *err);
+/* values (players, eval_columns). */
+fds_status eval_outside_answer(const eval_game *game, const eval_method *method, double *values,
+                               fds_error *err);
+
+/* ---- task.c ---- */
+
+/* Writes the task of a game that is made to its folder. */
+fds_status eval_task_write(const eval_game *game, fds_error *err);
 
 /* ---- game.c ---- */
 
@@ -77,7 +103,7 @@ typedef struct eval_side {
 enum { EVAL_OTHERS = 16 }; /* the greatest `lds_seeds` and `loss_seeds` */
 
 /* The caller sets the first members, up to budget. */
-typedef struct eval_game {
+struct eval_game {
     const char *name; /* of the data, "mnist" */
     const fds_problem *problem;
     fds_params params; /* of the job "bench", complete, for this data set and seed */
@@ -92,7 +118,7 @@ typedef struct eval_game {
     eval_side sides[EVAL_UTILITIES];
     /* the same with other seeds of the sub-models: other initial networks and mini-batches */
     eval_side others[EVAL_UTILITIES][EVAL_OTHERS];
-} eval_game;
+};
 
 /* Makes everything except the tables and what is read from them; writes nothing. */
 fds_status eval_game_make(eval_game *game, bool is_converged, fds_error *err);
@@ -258,6 +284,9 @@ typedef struct eval_row {
     bool is_equal;      /* they and their scores are those of the others */
 } eval_row;
 
+/* The training data of flip number k of a game: is_flipped (players) says whose labels are wrong. */
+fds_status eval_flip(const eval_game *game, size_t k, bool *is_flipped, fds_dataset **train,
+                     fds_error *err);
 /* Sets the areas of each row. */
 fds_status eval_flipped(const eval_game *game, eval_row *rows, size_t count, fds_error *err);
 

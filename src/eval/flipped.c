@@ -38,7 +38,8 @@ static void flipped_free(flipped *f) {
 
 /* ---- wrong labels ---- */
 
-static fds_status choose_players(flipped *f, const eval_game *of, uint64_t seed, fds_error *err) {
+static fds_status choose_players(const eval_game *of, uint64_t seed, bool *is_flipped,
+                                 fds_error *err) {
     uint32_t *permutation = fds__alloc_zero(of->players, sizeof *permutation);
     if (!permutation)
         return fds__fail_nomem(err, of->players * sizeof *permutation);
@@ -49,7 +50,7 @@ static fds_status choose_players(flipped *f, const eval_game *of, uint64_t seed,
         permutation[i] = (uint32_t)i;
     fds_rng_shuffle(&rng, permutation, of->players);
     for (size_t i = 0; i < count; i++)
-        f->is_flipped[permutation[i]] = true;
+        is_flipped[permutation[i]] = true;
     fds__free(permutation);
     return FDS_OK;
 }
@@ -60,9 +61,11 @@ static uint16_t wrong_label(uint64_t seed, uint32_t sample, uint16_t label, uint
     return (uint16_t)(other + (other >= label));
 }
 
-static fds_status flip(flipped *f, const eval_game *of, uint64_t seed, fds_error *err) {
+fds_status eval_flip(const eval_game *of, size_t k, bool *is_flipped, fds_dataset **train,
+                     fds_error *err) {
     const fds_dataset *ds = of->problem->train;
-    TRY(choose_players(f, of, seed, err));
+    uint64_t seed = eval_other_seed(of, k);
+    TRY(choose_players(of, seed, is_flipped, err));
     uint16_t *labels = fds__alloc_zero(ds->count, sizeof *labels);
     if (!labels)
         return fds__fail_nomem(err, ds->count * sizeof *labels);
@@ -70,10 +73,10 @@ static fds_status flip(flipped *f, const eval_game *of, uint64_t seed, fds_error
     for (size_t p = 0; p < of->players; p++) {
         const uint32_t *index;
         size_t count = fds_players_samples(of->problem->players, p, &index);
-        for (size_t i = 0; f->is_flipped[p] && i < count; i++)
+        for (size_t i = 0; is_flipped[p] && i < count; i++)
             labels[index[i]] = wrong_label(seed, index[i], labels[index[i]], ds->classes);
     }
-    fds_status status = fds__dataset_relabel(ds, labels, &f->train, err);
+    fds_status status = fds__dataset_relabel(ds, labels, train, err);
     fds__free(labels);
     return status;
 }
@@ -113,6 +116,12 @@ static fds_status measure(flipped *f, eval_row *row, size_t k, fds_error *err) {
     row->is_equal = eval_is_equal(row->method);
     if (eval_lacks_groups(g, row->method)) /* wrong labels may be the same for all */
         return FDS_OK;
+    if (row->method->is_outside) {
+        bool is_there;
+        TRY(eval_outside_find(g, row->method, &is_there, err));
+        if (!is_there)
+            return FDS_OK;
+    }
     TRY(eval_answers(g, row->method, g->problem->test_labels, f->values, &cost, err));
     for (size_t i = 0; i < g->players; i++) {
         double sum = 0;
@@ -131,7 +140,7 @@ static fds_status run(flipped *f, const eval_game *of, size_t k, eval_row *rows,
     f->values = fds__alloc_zero(of->players * of->tests, sizeof *f->values);
     if (!f->is_flipped || !f->values)
         return fds__fail_nomem(err, of->players * of->tests * sizeof *f->values);
-    TRY(flip(f, of, eval_other_seed(of, k), err));
+    TRY(eval_flip(of, k, f->is_flipped, &f->train, err));
     TRY(open_game(f, of, k, err));
     for (size_t i = 0; i < count; i++) {
         eval_tell(of, "%s with wrong labels %zu (%zu of %zu)", rows[i].method->name, k + 1, i + 1,

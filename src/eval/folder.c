@@ -104,11 +104,24 @@ json_t *eval_describe_settings(const eval_game *g) {
                      report_numbers(g->lists->shares, g->lists->share_count));
 }
 
-static json_t *describe_methods(const eval_lists *lists) {
+/* Names; those of values from files with the files' checksums. */
+static json_t *describe_methods(const eval_game *g) {
+    const eval_lists *lists = g->lists;
     json_t *list = json_array();
     bool is_whole = true;
-    for (size_t i = 0; i < lists->method_count; i++)
-        is_whole &= fds__json_append(list, json_string(lists->methods[i].name));
+    for (size_t i = 0; i < lists->method_count; i++) {
+        const eval_method *m = &lists->methods[i];
+        char name[80];
+        OWNED double *values = NULL;
+        bool unused;
+        uint64_t sum = 0;
+        snprintf(name, sizeof name, "%s", m->name);
+        if (m->is_outside) {
+            is_whole &= eval_outside_read(g, m, &values, &unused, &sum, NULL) == FDS_OK;
+            snprintf(name, sizeof name, "%.40s=%016llx", m->name, (unsigned long long)sum);
+        }
+        is_whole &= fds__json_append(list, json_string(name));
+    }
     return fds__json_keep_if(list, is_whole);
 }
 
@@ -145,9 +158,9 @@ static fds_status describe(const eval_game *g, json_t **out, fds_error *err) {
     TRY(fds__json_parse("the parameters of the utility function", text, strlen(text), &value, err));
     *out = json_pack("{s:s, s:i, s:o, s:o, s:o, s:b, s:b, s:o, s:s, s:s}", "format", FORMAT,
                      "version", 1, "data", eval_describe_data(g), "settings",
-                     eval_describe_settings(g), "methods", describe_methods(g->lists),
-                     "is_both_ways", !g->params.top_only, "is_converged", false, "value", value,
-                     "tests_sha256", tests, "inputs_sha256", inputs);
+                     eval_describe_settings(g), "methods", describe_methods(g), "is_both_ways",
+                     !g->params.top_only, "is_converged", false, "value", value, "tests_sha256",
+                     tests, "inputs_sha256", inputs);
     return *out ? FDS_OK : fds__fail_json(err);
 }
 

@@ -190,5 +190,10 @@ fds_status eval_lists_read(const fds_params *params, eval_lists *out, fds_error 
         TRY(read_methods(params->methods, out, err));
     for (const char *const *name = fds_bench_methods(); !params->methods && *name; name++)
         TRY(add_method(out, *name, err));
+    for (const char *at = params->values; at && *at; at += strspn(at, "\n")) {
+        size_t length = strcspn(at, "\n");
+        TRY(eval_outside_add(out, at, length, err));
+        at += length;
+    }
     return read_shares(params->remove, out, err);
 }

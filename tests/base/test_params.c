@@ -16,7 +16,7 @@ typedef struct {
     unsigned jobs;
     const char *field, *name, *value, *choices, *standard, *automatic, *help, *methods, *needs;
     double min, max;
-    bool is_above, is_even, advanced, operand, is_common;
+    bool is_above, is_even, advanced, operand, is_common, repeats;
 } row;
 
 #define TRAIN FDS__JOB_TRAIN
