@@ -311,6 +311,8 @@ fds_status fds_params_set(fds_params *params, const char *name, const char *text
         return fail_unknown(params, name, err);
     text = text ? text : "";
     char *copy = NULL, *old = own_text(params, r);
+    if (r->repeats)
+        TRY(check_text(r, text, err));
     if (r->type == TYPE_TEXT &&
         !(copy = r->repeats && old ? join_lines(old, text) : fds__strdup(text)))
         return fds__fail_nomem(err, strlen(text) + 1);

@@ -38,8 +38,11 @@ typedef struct {
 
 static void job_free(job *j) {
     eval_game_free(&j->game);
-    for (size_t i = 0; i < j->count; i++)
+    for (size_t i = 0; i < j->count; i++) {
         fds__free(j->rows[i].values);
+        json_decref(j->rows[i].precision);
+        json_decref(j->rows[i].recall);
+    }
     for (int u = 0; u < EVAL_UTILITIES; u++) {
         fds__free(j->truth[u].values);
         eval_halves_free(&j->halves[u]);
@@ -188,7 +191,7 @@ static fds_status make_halves(job *j, fds_error *err) {
 
 /* What is measured of a row by each utility function: lists of JSON. */
 typedef struct {
-    json_t *losses, *losses_other_seed, *lds, *lds_other_seeds;
+    json_t *losses, *losses_other_seed, *lds, *lds_other_seeds, *curves;
 } measured;
 
 /* The row's values are overwritten where the utility function is not its own. */
@@ -239,12 +242,13 @@ static json_t *describe_row(const eval_row *row, const measured *of, json_t *agr
             json_pack("{s:I, s:o}", "sampled", (json_int_t)cost->permutations, "has_converged",
                       cost->has_rule ? json_boolean(cost->has_converged) : json_null());
     return json_pack(
-        "{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "method",
-        m->name, "title", m->title, "kind", report_kind_name(m->kind), "is_per_sample",
+        "{s:s, s:s, s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}",
+        "method", m->name, "title", m->title, "kind", report_kind_name(m->kind), "is_per_sample",
         m->is_per_sample, "utility", eval_utility_name(eval_own_utility(m)), "losses", of->losses,
         "losses_other_seed", of->losses_other_seed, "lds", of->lds, "lds_other_seeds",
-        of->lds_other_seeds, "agreement", agreement, "auc", areas, "auc_terms", terms, "sub_models",
-        (json_int_t)cost->sub_models, "permutations", permutations, "timing", timing);
+        of->lds_other_seeds, "curves", of->curves, "agreement", agreement, "auc", areas,
+        "auc_terms", terms, "sub_models", (json_int_t)cost->sub_models, "permutations",
+        permutations, "timing", timing);
 }
 
 static fds_status measure_row(const job *j, const eval_row *row, fds_error *err) {
@@ -252,7 +256,7 @@ static fds_status measure_row(const job *j, const eval_row *row, fds_error *err)
     eval_utility own = eval_own_utility(m), other = (eval_utility)!own;
     bool is_by_both = j->game.sides[other].utility &&
                       (m->is_converged || (m->kind != REPORT_OURS && m->kind != REPORT_BEYOND));
-    const measured to = {json_array(), json_array(), json_array(), json_array()};
+    const measured to = {json_array(), json_array(), json_array(), json_array(), json_array()};
     json_t *agreement = NULL;
     fds_status status =
         eval_measure_agreement(&j->game, m, row->values, j->truth[own].values, &agreement, err);
@@ -260,6 +264,8 @@ static fds_status measure_row(const job *j, const eval_row *row, fds_error *err)
         status = measure_by(j, row, own, &to, err);
     if (status == FDS_OK && is_by_both)
         status = measure_by(j, row, other, &to, err);
+    if (status == FDS_OK)
+        status = eval_measure_curves(&j->game, row, to.curves, err);
     json_t *json = describe_row(row, &to, agreement);
     if (status != FDS_OK) {
         json_decref(json);

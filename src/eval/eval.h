@@ -13,6 +13,7 @@
  *   lds.c       the linear datamodeling score
  *   measure.c   value losses and agreement, as JSON
  *   flipped.c   the game with wrong labels
+ *   curves.c    accuracy without players, precision and recall of wrong labels
  *   outside.c   values that other programs have computed
  *   task.c      what is valued, in files for other programs
  *   audit.h     audits of data
@@ -282,11 +283,33 @@ typedef struct eval_row {
     size_t area_count;
     size_t area_models; /* sub-models that it used, with the last seed */
     bool is_equal;      /* they and their scores are those of the others */
+    json_t *precision,
+        *recall; /* of wrong labels: for each share, a number for each flip; or NULL */
 } eval_row;
 
 /* The training data of flip number k of a game: is_flipped (players) says whose labels are wrong. */
 fds_status eval_flip(const eval_game *game, size_t k, bool *is_flipped, fds_dataset **train,
                      fds_error *err);
+/* ---- curves.c, removal.c ---- */
+
+/* values (players, eval_columns) become means over the test samples for their true labels
+ * (players). cost: as for eval_answers. */
+fds_status eval_global_values(const eval_game *game, const eval_method *method, eval_cost *cost,
+                              double *values, fds_error *err);
+/* Appends the curves of a row to a list. */
+fds_status eval_measure_curves(const eval_game *game, const eval_row *row, json_t *list,
+                               fds_error *err);
+/* Adds a flip to the row's precision and recall. values, is_flipped (players). */
+fds_status eval_measure_detection(const eval_game *game, const double *values,
+                                  const bool *is_flipped, eval_row *row, fds_error *err);
+/* A share of the players in whole ones. */
+size_t eval_whole_players(double share, size_t players);
+/* accuracy (share_count) on the table's inputs, by values (players). */
+fds_status eval_removal_accuracy(fds_table *table, fds_removal removal, const double *values,
+                                 const uint32_t *labels, const double *shares, size_t share_count,
+                                 unsigned threads, double *accuracy, const fds_events *events,
+                                 fds_error *err);
+
 /* Sets the areas of each row. */
 fds_status eval_flipped(const eval_game *game, eval_row *rows, size_t count, fds_error *err);
 

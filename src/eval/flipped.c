@@ -109,7 +109,6 @@ static fds_status open_game(flipped *f, const eval_game *of, size_t k, fds_error
 
 static fds_status measure(flipped *f, eval_row *row, size_t k, fds_error *err) {
     const eval_game *g = &f->game;
-    size_t columns = eval_columns(g, row->method);
     eval_cost cost;
     row->areas[k] = NAN;
     row->area_count = k + 1;
@@ -122,16 +121,10 @@ static fds_status measure(flipped *f, eval_row *row, size_t k, fds_error *err) {
         if (!is_there)
             return FDS_OK;
     }
-    TRY(eval_answers(g, row->method, g->problem->test_labels, f->values, &cost, err));
-    for (size_t i = 0; i < g->players; i++) {
-        double sum = 0;
-        for (size_t c = 0; c < columns; c++)
-            sum += f->values[i * columns + c];
-        f->values[i] = sum / (double)columns; /* in place: row i is not before i */
-    }
+    TRY(eval_global_values(g, row->method, &cost, f->values, err));
     row->areas[k] = fds_ranking_area(f->values, f->is_flipped, g->players);
     row->area_models = cost.sub_models;
-    return FDS_OK;
+    return eval_measure_detection(g, f->values, f->is_flipped, row, err);
 }
 
 static fds_status run(flipped *f, const eval_game *of, size_t k, eval_row *rows, size_t count,

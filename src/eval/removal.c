@@ -87,13 +87,13 @@ static void sort_players(const job *j, size_t column, place *ranking) {
 }
 
 /* Halves are rounded up, also those that the binary form of a share misses (0.29 of 50). */
-static size_t whole_players(double share, size_t players) {
+size_t eval_whole_players(double share, size_t players) {
     return (size_t)floor(share * (double)players + 0.5 + 1e-9);
 }
 
 /* Adds to row the players of ranking that remain. */
 static void keep(const job *j, const place *ranking, double share, uint64_t *row) {
-    size_t count = whole_players(share, j->players), first = 0, end = j->players;
+    size_t count = eval_whole_players(share, j->players), first = 0, end = j->players;
     if (j->removal == FDS_REMOVAL_TOP)
         first = count;
     else
@@ -166,5 +166,51 @@ fds_status fds_value_loss(fds_table *table, fds_removal removal, const double *v
     fds_plan_free(plan);
     if (status == FDS_OK && trained)
         *trained = fds__table_count(table) - before;
+    return status;
+}
+
+/* ---- accuracy ---- */
+
+static fds_status read_accuracy(const job *j, const fds_plan *plan, double *accuracy,
+                                fds_error *err) {
+    size_t classes = fds__table_utility(j->table)->classes;
+    OWNED double *probs = NULL;
+    fds_table_view *view;
+    TRY(NEW(probs, j->inputs * classes, err));
+    TRY(fds_table_view_create(j->table, plan, NULL, false, 1, &view, err));
+    fds_rows rows = fds_table_view_rows(view);
+    fds_status status = FDS_OK;
+    for (size_t r = 0; r < fds_plan_rows(plan) && status == FDS_OK; r++) {
+        size_t correct = 0;
+        status = rows.read(rows.context, 0, r, 0, j->inputs * classes, probs, err);
+        for (size_t i = 0; i < j->inputs; i++)
+            correct += fds__argmax(probs + i * classes, (uint32_t)classes) == j->labels[i];
+        accuracy[r] = (double)correct / (double)j->inputs;
+    }
+    fds_table_view_free(view);
+    return status;
+}
+
+fds_status eval_removal_accuracy(fds_table *table, fds_removal removal, const double *values,
+                                 const uint32_t *labels, const double *shares, size_t share_count,
+                                 unsigned threads, double *accuracy, const fds_events *events,
+                                 fds_error *err) {
+    const fds_utility *of = fds__table_utility(table);
+    const job j = {.table = table,
+                   .removal = removal,
+                   .values = values,
+                   .players = of->players,
+                   .inputs = of->inputs,
+                   .columns = 1,
+                   .labels = labels,
+                   .shares = shares,
+                   .share_count = share_count};
+    fds_plan *plan;
+    TRY(check(&j, err));
+    TRY(make_plan(&j, &plan, err));
+    fds_status status = fds_table_fill(table, plan, threads, events, err);
+    if (status == FDS_OK)
+        status = read_accuracy(&j, plan, accuracy, err);
+    fds_plan_free(plan);
     return status;
 }

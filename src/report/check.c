@@ -51,6 +51,7 @@ static const char case_shape[] =
     "  losses:[=utility,removal,set " LOSS "] losses_other_seed:?[=utility,removal,set " LOSS "]"
     "  lds:?[=utility " SCORE "] lds_other_seeds:?[=utility " SCORE "]"
     "  agreement:?{correlation:?n class_correlation:?n relative_error:?n efficiency_gap:?n}"
+    "  curves:?[=measure,removal {measure:t removal:t samples:[s]}]"
     "  auc:?{count:c mean:?n sd:?n samples:?s} auc_terms:?{is_equal:f sub_models:c}"
     "  sub_models:?n permutations:!{sampled:c has_converged:?f}"
     "  timing:?{prepare_s:?n answer_ms:?n was_resumed:f}}]"

@@ -143,6 +143,20 @@ static void add_utility(fds__text *csv, const json_t *data, const json_t *of) {
     add_stat(csv, l, report_at(of, "truth/correlation"));
 }
 
+/* Accuracy, precision, recall. */
+static void add_curves(fds__text *csv, const json_t *data, const json_t *row) {
+    const json_t *entry;
+    for (size_t i = 0; (entry = json_array_get(report_at(row, "curves"), i)); i++) {
+        line l = make_line(data, row, report_text_of(entry, "measure"));
+        l.removal = report_text_of(entry, "removal");
+        for (size_t k = 0; k < json_array_size(report_at(entry, "mean")); k++) {
+            l.share = report_number_at(report_at(data, "settings/shares"), k);
+            l.stat = report_stat_of(entry, k);
+            add_line(csv, &l);
+        }
+    }
+}
+
 static void add_paper(fds__text *csv, const json_t *data, const json_t *row) {
     line l = make_line(data, row, "paper_seconds");
     const json_t *paper = report_at(row, "paper");
@@ -184,6 +198,7 @@ fds_status report_csv(const json_t *report, fds__text *csv, fds_error *err) {
                 add_stat(csv, l, report_at(row, stats[k]));
                 add_against(csv, l, report_at(row, stats[k]), 0);
             }
+            add_curves(csv, data, row);
             add_stat(csv, make_line(data, row, "auc_sub_models"),
                      report_at(row, "auc_terms/sub_models"));
             add_paper(csv, data, row);

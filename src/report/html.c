@@ -12,7 +12,8 @@
 
 static const report_slot *find_slot(const char *name, size_t length) {
     static const report_slot *const lists[] = {report_page_slots, report_table_slots,
-                                               report_figure_slots, report_audit_slots};
+                                               report_figure_slots, report_audit_slots,
+                                               report_curve_slots};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (const report_slot *slot = lists[i]; slot->name; slot++)
             if (strlen(slot->name) == length && memcmp(slot->name, name, length) == 0)

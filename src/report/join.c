@@ -141,6 +141,7 @@ static json_t *join_row(report_cases *g, const json_t *first) {
     const report_holder row = report_row_of(method);
     for (const char *const *list = report_lists; *list; list++)
         put(g, out, *list, report_join_entries(g, &row, *list));
+    put(g, out, "curves", report_join_curves(g, method, first));
     put(g, out, "agreement", join_agreement(g, method));
     put(g, out, "auc", join_areas(g, method));
     put(g, out, "auc_terms", join_terms(g, method));

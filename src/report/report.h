@@ -9,6 +9,7 @@
  *   csv.c        the same as CSV
  *   page.c       report.html; tables.c its tables, figures.c its charts and pictures, html.c what
  *                fills the parts of assets/page.html
+ *   curves.c     accuracy, precision and recall against shares of players
  *   paper.c      what the paper reports
  *   report.c     writes the three files
  *   audit.c      the page of an audit of data, from audit.json; assets/audit.html has its text
@@ -168,7 +169,7 @@ typedef struct report_slot {
 
 /* Each ends with a slot without a name. */
 extern const report_slot report_page_slots[], report_table_slots[], report_figure_slots[],
-    report_audit_slots[];
+    report_audit_slots[], report_curve_slots[];
 extern const char report_page_html[], report_style_css[], report_audit_html[],
     report_audit_css[]; /* assets/ */
 
@@ -187,6 +188,11 @@ void report_utility(fds__text *html, const char *utility);
 const char *report_models(const char *utility);  /* "models of 10 epochs", "converged models" */
 const char *report_removal(const char *removal); /* "without the most valuable players" */
 void report_counted(fds__text *html, size_t count, const char *one); /* "3 players" */
+
+/* ---- curves.c ---- */
+
+/* The curves of a method that its row in the first case has. */
+json_t *report_join_curves(const report_cases *cases, const char *method, const json_t *first);
 
 /* ---- audit.c ---- */
 

@@ -544,7 +544,10 @@ static void texts_are_copied_and_replaced(void **state) {
             strcpy(text, "changed");
             expect(p, info.name, "first");
             set(p, info.name, "\xc3\xa4, \"b\"\n");
-            expect(p, info.name, "\xc3\xa4, \"b\"\n");
+            if (strcmp(info.name, "values") == 0) /* which may be given several times */
+                expect(p, info.name, "first\n\xc3\xa4, \"b\"\n");
+            else
+                expect(p, info.name, "\xc3\xa4, \"b\"\n");
             refuse(p, info.name, "", "is empty; it must be ");
         }
         fds_params_free(p); /* a leak or a text freed twice shows under the sanitizer */

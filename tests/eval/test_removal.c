@@ -132,6 +132,48 @@ static void losses_are_those_of_models_without_the_removed(void **state) {
     game_free(&g);
 }
 
+/* The share of inputs whose likeliest label is the true one, by the same models. */
+static double naive_accuracy(const call *c, size_t count) {
+    uint64_t coalition[(MOST_PLAYERS + 63) / 64] = {0};
+    size_t classes = c->value->classes, correct = 0;
+    float *probs = need(c->value->inputs * classes, sizeof *probs);
+    fds_error err = {0};
+    for (size_t i = 0; i < c->value->players; i++)
+        if (takes_part(c, 0, i, count))
+            coalition[i / 64] |= (uint64_t)1 << i % 64;
+    expect_ok(fds_utility_eval(c->value, 0, coalition, probs, &err), &err);
+    for (size_t i = 0; i < c->value->inputs; i++) {
+        size_t best = 0;
+        for (size_t y = 1; y < classes; y++)
+            best = probs[i * classes + y] > probs[i * classes + best] ? y : best;
+        correct += best == c->labels[i];
+    }
+    free(probs);
+    return (double)correct / (double)c->value->inputs;
+}
+
+static void accuracies_are_those_of_models_without_the_removed(void **state) {
+    (void)state;
+    static const size_t counts[] = {0, 1, 3, 5, 8, 10};
+    game g = game_vectors(10, 5, 3, 5);
+    fds__utility_params p = smaller("retrain:2");
+    fds_utility *value = make_value(&g, &p, 1);
+    fds_table *table = open_table(value, "table");
+    for (size_t w = 0; w < COUNT(ways); w++) {
+        call c = call_of(value, ways[w], 1, w);
+        double accuracy[MOST_SHARES];
+        fds_error err = {0};
+        expect_ok(eval_removal_accuracy(table, c.way, c.values, c.labels, c.shares, c.share_count,
+                                        1, accuracy, NULL, &err),
+                  &err);
+        for (size_t k = 0; k < c.share_count; k++)
+            assert_true(accuracy[k] == naive_accuracy(&c, counts[k]));
+    }
+    fds_table_free(table);
+    fds_utility_free(value);
+    game_free(&g);
+}
+
 /* Players who own several samples go as one. */
 static void providers_are_removed_whole(void **state) {
     (void)state;
@@ -510,6 +552,7 @@ static void faults_leak_nothing_and_can_be_overcome(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(losses_are_those_of_models_without_the_removed),
+        IN_SCRATCH(accuracies_are_those_of_models_without_the_removed),
         IN_SCRATCH(providers_are_removed_whole),
         IN_SCRATCH(coalitions_of_several_words),
         IN_SCRATCH(ties_go_by_number),
