@@ -95,7 +95,7 @@ FDS_API fds_status fds_groups_read(const char *path, const fds_players *players,
  * none may be both. */
 typedef struct fds_selection {
     const uint32_t
-        *samples; /* of the players: each is one, or with "players" providers each owner */
+        *samples; /* of the players: each is one, or each owner is ("players" providers) */
     size_t sample_count;
     const uint32_t *inputs; /* training inputs of an explainer, for fds_fit; else NULL */
     size_t input_count;

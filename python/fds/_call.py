@@ -37,7 +37,7 @@ class Parameter:
 # What Python decides by other means: data, files and their columns are arguments, not names.
 HIDDEN = {"data", "label", "labels", "provider", "owners", "test_file", "id", "drop", "sep", "seed", "threads",
           "utility", "global", "rows", "summary"}
-READING = {"label", "labels", "provider", "owners", "test_file", "id", "drop", "sep", "missing", "categorical"}
+READING = {"label", "labels", "provider", "owners", "test_file", "id", "drop", "sep", "missing", "categorical", "resize"}
 
 
 def parameters(job: str = "fit", hidden: bool = False) -> list[Parameter]:

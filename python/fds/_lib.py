@@ -2,7 +2,7 @@
 """libfds by ctypes: where it is, its functions, and its errors as exceptions.
 
 `FUNCTIONS` has one line for each function: what it returns, its name, and its arguments, by the letters of
-`TYPES`. tests/test_surface.py compares every line with the C headers. ctypes releases the GIL during a call.
+`TYPES`. tests/test_abi.py compares every line with the C headers. ctypes releases the GIL during a call.
 """
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ v fds_run_free p
 s fds_run_describe p
 p fds_run_samples p
 p fds_problem_train p
-i fds_input_pictures p N z P e
+i fds_input_pictures p N z p P e
 i fds_input_samples p p U z P e
 i fds_input_open p p E P e
 v fds_input_free p

@@ -77,15 +77,15 @@ class Run:
         return self._samples
 
     def explain(self, X: Any = None, y: Any = None, *, index: Any = None, target: Any = "predicted",
-                by: Optional[str] = None, check: bool = False, names: Any = None,
+                by: Optional[str] = None, check: bool = False, names: Any = None, resize: bool = False,
                 progress: ProgressLike = False) -> Result:
         """Values of all players for each sample of X, or for the test samples `index` of the run's data.
 
         X: arrays, tensors, a DataFrame with the columns of the training data, or paths of pictures. y: the true
         labels, if they are known. target: "predicted", "true", or a class. by: "explainer" or "bank". check: also
-        ask the sub-models that the run keeps (`result.check`).
+        ask the sub-models that the run keeps (`result.check`). resize: scale pictures of another size.
         """
-        given = {"target": label_name(target), "by": by, "check": check or None,
+        given = {"target": label_name(target), "by": by, "check": check or None, "resize": resize or None,
                  "index": index if index is None or isinstance(index, str) else ",".join(map(str, np.atleast_1d(index)))}
         if target == "true" and y is None and index is None:
             raise _lib.UsageError("target \"true\" needs y, the true labels")
@@ -123,7 +123,7 @@ class Run:
             X = [X]
         if isinstance(X, (list, tuple)) and X and isinstance(X[0], (str, os.PathLike)):
             paths = _lib.strings([os.fspath(path) for path in X])
-            return _lib.Handle.make("fds_input_pictures", "fds_input_free", run, paths, len(X),
+            return _lib.Handle.make("fds_input_pictures", "fds_input_free", run, paths, len(X), params,
                                     keep=(run,)), None, False
         samples = to_samples(X.to_numpy() if is_frame(X) else X)
         if tuple(samples.shape[1:]) != tuple(self.about["data"]["shape"]):

@@ -54,7 +54,7 @@ def bar(result: Any, max_display: int, ax: Any) -> Any:
             color=[POSITIVE if v >= 0 else NEGATIVE for v in chosen.values], ecolor="#444444")
     ax.set_yticks(places, [name_of(chosen, i) for i in range(len(chosen))])
     ax.axvline(0, color="black", linewidth=0.8)
-    ax.set_xlabel("value" if not left else f"value ({left} others have smaller ones)")
+    ax.set_xlabel("value" if not left else f"value ({left} others are nearer to zero)")
     ax.set_title(title(result), fontsize=10)
     return ax
 
@@ -79,7 +79,7 @@ def waterfall(result: Any, max_display: int, ax: Any) -> Any:
     ax.axvline(start, color=GREY, linestyle=":", linewidth=1)
     ax.axvline(at, color="black", linestyle=":", linewidth=1)
     ax.use_sticky_edges = False
-    ax.margins(x=0.1, y=0.03)
+    ax.margins(x=0.14, y=0.03)
     ax.set_xlabel("utility, from none of the players to all")
     ax.set_title(title(result), fontsize=10)
     return ax

@@ -2,10 +2,14 @@
 """What all tests share. Ends with a line that .ci/run counts: `N passed, N failed`."""
 import os
 
+import hypothesis
 import numpy as np
 import pytest
 
 import fds
+
+hypothesis.settings.register_profile("fds", database=None, deadline=None)  # nothing is written beside the sources
+hypothesis.settings.load_profile("fds")
 
 os.environ.setdefault("FDS_COMMAND_FIRST_S", "120")  # a worker that hangs must not stop the tests for an hour
 counts = {"passed": 0, "failed": 0, "skipped": 0}

@@ -239,6 +239,10 @@ def test_pictures_are_explained_from_files(tmp_path):
     paths = [tmp_path / "0.png", str(tmp_path / "1.png")]
     assert (ex.explain(paths).values == ex.explain(X[50:52]).values).all()
     assert ex.explain(paths[0]).values.shape == (1, 8)
+    Image.fromarray(X[50].repeat(2, 0).repeat(2, 1)).save(tmp_path / "large.png")
+    with pytest.raises(fds.Error, match="16"):
+        ex.explain(tmp_path / "large.png")
+    assert ex.explain(tmp_path / "large.png", resize=True).values == pytest.approx(ex.explain(X[50:51]).values, abs=0.02)
 
 
 def test_threads_do_not_disturb_each_other(fitted, blobs):

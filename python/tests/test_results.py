@@ -156,7 +156,7 @@ def test_bars_are_the_greatest_values(one):
     widths = [bar.get_width() for bar in ax.patches]
     assert widths == [0.75, 0.5, -0.25]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["c  (0)", "b  (0)", "a  (1)"]
-    assert "1 others" in ax.get_xlabel()
+    assert "1 others are" in ax.get_xlabel()
     with pytest.raises(fds.UsageError, match="max_display"):
         one.plot_bar(max_display=0)
 
