@@ -318,7 +318,7 @@ class Table:
     def __init__(self) -> None:
         self.parameters: dict[str, Any] = {"label": "fds.label", "sep": "comma"}
         self.classes: Optional[Array] = None
-        self.counts: tuple[int, int, int] = (0, 0, 0)
+        self.counts = (0, 0)  # of the rows of X, and of the inputs
 
 
 def column_names(frame: Any) -> list[str]:
@@ -383,83 +383,101 @@ def take_column(frame: Any, given: Any, what: str) -> tuple[Any, Any]:
     return frame.drop(columns=[given]), frame[given].to_numpy()
 
 
+class Part:
+    """The rows of one frame: X, the inputs of an explainer, or test samples."""
+
+    def __init__(self, what: str, frame: Any, labels: Any, owners: Any = None) -> None:
+        self.what, self.frame, self.labels, self.owners = what, frame, labels, owners
+        self.names: Optional[list[str]] = None
+
+    def take_columns(self, label: Any, provider: Any) -> None:
+        """Labels and owners that are columns leave the frame."""
+        if not is_frame(self.frame):
+            raise _lib.UsageError(f"X is a DataFrame, so {self.what} must be one too, with the same columns")
+        column_names(self.frame)  # two of one name are refused
+        is_first = self.what == "X"
+        if isinstance(label, str) and (is_first or label in self.frame.columns):
+            self.frame, self.labels = take_column(self.frame, label, "y")
+        if isinstance(provider, str) and (is_first or provider in self.frame.columns):
+            self.frame, owners = take_column(self.frame, provider, "providers")
+            self.owners = owners if is_first else None
+
+    def drop_missing(self) -> None:
+        whole = self.frame.notna().all(axis=1).to_numpy()
+        self.frame = self.frame[whole]
+        for name in ("labels", "owners"):
+            if getattr(self, name) is not None:
+                setattr(self, name, np.asarray(getattr(self, name), dtype=object)[whole].tolist())
+
+    def check(self, columns: list[Any]) -> None:
+        """Its columns in the order of X; one label per row."""
+        if not len(self.frame):
+            raise _lib.ShapeError(f"{self.what} has no rows")
+        for name in columns:
+            if name not in self.frame.columns:
+                raise _lib.ShapeError(f"{self.what} lacks the column {name!r} of X")
+        self.frame = self.frame[columns]
+        self.names = frame_names(self.frame)
+        if self.labels is not None:
+            self.labels = to_labels(np.asarray(self.labels), len(self.frame), "y" if self.what == "X" else self.what)
+
+
+def frame_parts(parts: list[Part], y: Any, providers: Any, is_dropping: bool) -> None:
+    """Checks the parts together; those without labels get one of the classes, as none will be read."""
+    for part in parts:
+        part.take_columns(y, providers)
+        if is_dropping:
+            part.drop_missing()
+        part.check(list(parts[0].frame.columns))
+    if parts[0].labels is None:
+        parts[0].labels = np.zeros(len(parts[0].frame), np.int64)
+    first = to_classes(*(part.labels for part in parts if part.labels is not None))[0]
+    for part in parts:
+        if part.labels is None:
+            part.labels = np.full(len(part.frame), first)
+
+
+def write_parts(path: PathLike, parts: list[Part], table: Table, with_names: bool) -> None:
+    """Rows of one table: labels, and owners and names where they are known."""
+    import pandas as pd
+    extra = [("fds.label", [label_name(label) for part in parts for label in part.labels])]
+    if parts[0].owners is not None:
+        owners = to_names(parts[0].owners, len(parts[0].frame), "providers")
+        extra.append(("fds.provider", owners + owners[:1] * sum(len(part.frame) for part in parts[1:])))
+        table.parameters["provider"] = "fds.provider"
+    if with_names:
+        extra.append(("fds.id", [name for part in parts for name in (
+            part.names or [f"{part.what} {i}" for i in range(len(part.frame))])]))
+        table.parameters["id"] = "fds.id"
+    write_table(path, pd.concat([part.frame for part in parts], ignore_index=True), extra)
+
+
 @contextlib.contextmanager
 def frame_files(X: Any, y: Any, *, Xtest: Any = None, ytest: Any = None, inputs: Any = None, inputs_y: Any = None,
                 providers: Any = None, names: Any = None, reading: Optional[dict[str, Any]] = None
                 ) -> Iterator[tuple[str, Table]]:
     """Writes frames as tables that the library reads: the training rows, then the inputs of an explainer, in
     one file; test rows in another."""
-    import pandas as pd
-    reading = dict(reading or {})
-    parts = [("X", X, y, providers)]
-    if inputs is not None:
-        parts.append(("inputs", inputs, inputs_y, None))
-    if Xtest is not None:
-        parts.append(("Xtest", Xtest, ytest, None))
-    frames: dict[str, Any] = {}
-    labels: dict[str, Any] = {}
-    owners: dict[str, Any] = {}
-    ids: dict[str, Optional[list[str]]] = {}
-    for what, frame, given, owner in parts:
-        if not is_frame(frame):
-            raise _lib.UsageError(f"X is a DataFrame, so {what} must be one too, with the same columns")
-        column_names(frame)  # two of one name are refused
-        frame, owner = take_column(frame, owner, "providers")
-        label_column = y if isinstance(y, str) and y in frame.columns else given
-        frame, found = take_column(frame, label_column, "y")
-        if what != "X" and isinstance(providers, str) and providers in frame.columns:
-            frame = frame.drop(columns=[providers])
-        if reading.get("missing") == "drop":
-            whole = frame.notna().all(axis=1).to_numpy()
-            frame = frame[whole]
-            found = None if found is None else np.asarray(found, dtype=object)[whole].tolist()
-            owner = None if owner is None else np.asarray(owner, dtype=object)[whole]
-        if not len(frame):
-            raise _lib.ShapeError(f"{what} has no rows")
-        frames[what], owners[what] = frame, owner
-        labels[what] = None if found is None else to_labels(np.asarray(found), len(frame), "y" if what == "X" else what)
-        ids[what] = frame_names(frame)
-        if list(frame.columns) != list(frames["X"].columns):
-            lacking = [n for n in frames["X"].columns if n not in frame.columns]
-            if lacking:
-                raise _lib.ShapeError(f"{what} lacks the column {lacking[0]!r} of X")
-            frames[what] = frame[list(frames["X"].columns)]
-    table = Table()
-    if labels["X"] is None:
-        labels["X"] = np.zeros(len(frames["X"]), np.int64)
-    table.classes = to_classes(*(found for found in labels.values() if found is not None))
-    for what in frames:
-        if labels[what] is None:
-            labels[what] = np.full(len(frames[what]), table.classes[0])
+    table, reading = Table(), dict(reading or {})
+    first = [Part("X", X, None if isinstance(y, str) else y, providers)]
+    first += [] if inputs is None else [Part("inputs", inputs, inputs_y)]
+    tests = [] if Xtest is None else [Part("Xtest", Xtest, ytest)]
+    is_dropping = reading.get("missing") == "drop"
+    frame_parts(first + tests, y, providers, is_dropping)
     if names is not None:
-        ids["X"] = to_names(names, len(frames["X"]), "names")
-    categorical = reading.pop("categorical", None)
-    words = [categorical] if isinstance(categorical, str) else list(categorical or [])
-    found_levels = [*words, *(n for n in categorical_columns(frames["X"]) if n not in words)]
-    reading.pop("missing", None) if reading.get("missing") == "drop" else None
-    table.parameters.update(reading)
-    if found_levels and found_levels != ["auto"]:
-        table.parameters["categorical"] = ",".join(found_levels)
+        first[0].names = to_names(names, len(first[0].frame), "names")
+    table.classes = to_classes(*(part.labels for part in first + tests))
+    table.counts = (len(first[0].frame), sum(len(part.frame) for part in first[1:]))
+    levels = reading.pop("categorical", None)
+    levels = [levels] if isinstance(levels, str) else list(levels or [])
+    levels += [name for name in categorical_columns(first[0].frame) if name not in levels]
+    table.parameters.update({name: v for name, v in reading.items() if not (name == "missing" and is_dropping)})
+    if levels and levels != ["auto"]:
+        table.parameters["categorical"] = ",".join(levels)
     with tempfile.TemporaryDirectory(prefix="fds-table-") as folder:
-        first = ["X", "inputs"] if inputs is not None else ["X"]
-        whole = pd.concat([frames[what] for what in first], ignore_index=True) if len(first) > 1 else frames["X"]
-        extra = [("fds.label", [label_name(label) for what in first for label in labels[what]])]
-        if owners["X"] is not None:
-            owner_names = to_names(owners["X"], len(frames["X"]), "providers")
-            rest = len(whole) - len(owner_names)
-            extra.append(("fds.provider", owner_names + owner_names[:1] * rest))
-            table.parameters["provider"] = "fds.provider"
-        if ids["X"] is not None:
-            extra.append(("fds.id", [*ids["X"], *(f"input {i}" for i in range(len(whole) - len(ids["X"])))]))
-            table.parameters["id"] = "fds.id"
-        path = os.path.join(folder, "train.csv")
-        write_table(path, whole, extra)
-        if "Xtest" in frames:
-            extra = [("fds.label", [label_name(label) for label in labels["Xtest"]])]
-            if ids["X"] is not None:
-                extra.append(("fds.id", ids["Xtest"] or [f"test {i}" for i in range(len(frames["Xtest"]))]))
-            table.parameters["test_file"] = os.path.join(folder, "test.csv")
-            write_table(table.parameters["test_file"], frames["Xtest"], extra)
-        table.counts = (len(frames["X"]), len(frames["inputs"]) if "inputs" in frames else 0,
-                        len(frames["Xtest"]) if "Xtest" in frames else 0)
+        path, test_path = (os.path.join(folder, name) for name in ("train.csv", "test.csv"))
+        write_parts(path, first, table, first[0].names is not None)
+        if tests:
+            write_parts(test_path, tests, table, first[0].names is not None)
+            table.parameters["test_file"] = test_path
         yield path, table

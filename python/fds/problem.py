@@ -185,7 +185,7 @@ def of_frames(params: Params, given: dict[str, Any], X: Any, y: Any, Xtest: Any,
             params.set(name, value)
         data = Dataset.__new__(Dataset)
         data._adopt(train, table.classes)
-        rows, extra, _ = table.counts
+        rows, extra = table.counts
         if is_chosen(given, inputs if is_fit else Xtest):
             if given.get("players") is None:
                 params.set("players", "all")

@@ -342,6 +342,38 @@ def test_a_killed_program_goes_on_with_the_same_bits(tmp_path, whole):
     assert finish(tmp_path)[0] == whole[0]
 
 
+FIT = """
+import sys
+sys.path.insert(0, {tests!r})
+import numpy as np, fds
+from reference import Centroids
+rng = np.random.default_rng(0)
+y = np.arange(60) % 3
+X = rng.normal(size=(60, 2)) + y[:, None]
+def progress(stage, done, total):
+    if done >= 10:
+        print("ready", flush=True)
+ex = fds.Explainer(Centroids(pause=0.02), coalitions=60, run="r", n_jobs=1, random_state=1, progress=progress,
+                   explainer_epochs=3)
+ex.fit(X[:8], y[:8], inputs=X[8:40]).explain(X[40:]).save("v.npy")
+"""
+
+
+def test_a_killed_fit_goes_on_with_the_same_bits(tmp_path):
+    program = [sys.executable, "-c", FIT.format(tests=str(TESTS))]
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+    killed = subprocess.Popen(program, cwd=tmp_path / "killed", stdout=subprocess.PIPE)
+    killed.stdout.readline()
+    killed.kill()
+    killed.wait()
+    assert not (tmp_path / "killed" / "v.npy").exists()
+    for name in ("whole", "killed"):
+        subprocess.run(program, cwd=tmp_path / name, check=True, stdout=subprocess.DEVNULL)
+    whole, again = ((tmp_path / name / "v.npy").read_bytes() for name in ("whole", "killed"))
+    assert whole == again
+
+
 def test_ctrl_c_stops_within_a_second_and_the_table_is_whole(tmp_path, whole):
     process = start(tmp_path, 0.03)
     process.stdout.readline()
