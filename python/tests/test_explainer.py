@@ -20,7 +20,7 @@ from reference import Centroids
 def own(blobs, tmp_path_factory):
     """An explainer of a model of the user's."""
     X, y, Xtest, ytest = blobs
-    return fds.Explainer(Centroids(), coalitions=80, random_state=0, n_jobs=2, run=tmp_path_factory.mktemp("own") / "run",
+    return fds.Explainer(Centroids(), coalitions=80, random_state=0, n_jobs=1, run=tmp_path_factory.mktemp("own") / "run",
                          explainer_epochs=30).fit(X[:10], y[:10], inputs=X[10:])
 
 
@@ -289,7 +289,7 @@ def test_the_example_of_the_page_runs(tmp_path):
     """The first program of docs/python.md, with fewer samples and coalitions."""
     text = EXAMPLE.read_text().split("```python\n")[1].split("```")[0]
     small = {"train_size=200": "train_size=20", "coalitions=4000": "coalitions=40", "Xr[:1000]": "Xr[:60]",
-             "max_iter=500": "max_iter=20", "Xt, yt, Xr, yr,": "Xt, yt, Xr[:50], yr[:50],",
+             "max_iter=500": "max_iter=20", "n_jobs=2": "n_jobs=1", "Xt, yt, Xr, yr,": "Xt, yt, Xr[:50], yr[:50],",
              'method="banzhaf"': 'method="banzhaf", coalitions=60'}
     for old, new in small.items():
         assert old in text

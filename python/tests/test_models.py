@@ -305,22 +305,22 @@ rng = np.random.default_rng(0)
 y = np.arange(40) % 3
 X = rng.normal(size=(40, 2)) + y[:, None]
 def progress(stage, done, total):
-    if done >= 20:
+    if done >= 4:
         print("ready", flush=True)
-r = fds.value(X[:12], y[:12], X[20:], y[20:], model=Centroids(pause={pause}), coalitions=120, table="t", n_jobs=2,
+r = fds.value(X[:12], y[:12], X[20:], y[20:], model=Centroids(), coalitions=120, table="t", n_jobs=2,
               random_state=1, progress=progress)
 r.save("v.npy")
 """
 
 
-def start(folder, pause):
-    program = LONG.format(tests=str(TESTS), pause=pause)
-    return subprocess.Popen([sys.executable, "-c", program], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True)
+def start(folder, program=LONG, pause=0.3):
+    """A program that will be stopped: it would take some time."""
+    return subprocess.Popen([sys.executable, "-c", program.format(tests=str(TESTS))], cwd=folder, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "FDS_TEST_PAUSE": str(pause)})
 
 
 def finish(folder):
-    done = start(folder, 0.03)
+    done = start(folder, pause=0)
     _, errors = done.communicate(timeout=300)
     assert done.returncode == 0, errors
     table = sorted(path for path in (folder / "t").iterdir() if path.suffix == ".seg")
@@ -334,7 +334,7 @@ def whole(tmp_path_factory):
 
 def test_a_killed_program_goes_on_with_the_same_bits(tmp_path, whole):
     for _ in range(2):
-        process = start(tmp_path, 0.03)
+        process = start(tmp_path)
         process.stdout.readline()
         process.kill()
         process.wait()
@@ -351,31 +351,32 @@ rng = np.random.default_rng(0)
 y = np.arange(60) % 3
 X = rng.normal(size=(60, 2)) + y[:, None]
 def progress(stage, done, total):
-    if done >= 10:
+    if done >= 4:
         print("ready", flush=True)
-ex = fds.Explainer(Centroids(pause=0.02), coalitions=60, run="r", n_jobs=1, random_state=1, progress=progress,
+ex = fds.Explainer(Centroids(), coalitions=60, run="r", n_jobs=1, random_state=1, progress=progress,
                    explainer_epochs=3)
 ex.fit(X[:8], y[:8], inputs=X[8:40]).explain(X[40:]).save("v.npy")
 """
 
 
 def test_a_killed_fit_goes_on_with_the_same_bits(tmp_path):
-    program = [sys.executable, "-c", FIT.format(tests=str(TESTS))]
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
-    killed = subprocess.Popen(program, cwd=tmp_path / "killed", stdout=subprocess.PIPE)
+    killed = start(tmp_path / "killed", FIT)
     killed.stdout.readline()
     killed.kill()
     killed.wait()
     assert not (tmp_path / "killed" / "v.npy").exists()
     for name in ("whole", "killed"):
-        subprocess.run(program, cwd=tmp_path / name, check=True, stdout=subprocess.DEVNULL)
+        done = start(tmp_path / name, FIT, pause=0)
+        _, errors = done.communicate(timeout=300)
+        assert done.returncode == 0, errors
     whole, again = ((tmp_path / name / "v.npy").read_bytes() for name in ("whole", "killed"))
     assert whole == again
 
 
 def test_ctrl_c_stops_within_a_second_and_the_table_is_whole(tmp_path, whole):
-    process = start(tmp_path, 0.03)
+    process = start(tmp_path)
     process.stdout.readline()
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
