@@ -142,6 +142,7 @@ void cli_print_problem(const json_t *about);
 /* A ranking of players; widths come from all of them. */
 typedef struct cli_columns_of_players {
     int player, label, provider; /* 0: no such column */
+    bool is_regression;
 } cli_player_columns;
 cli_player_columns cli_measure_players(const fds_result *result);
 /* Both end without a newline, after the last of these columns; the return value is their width. */
@@ -150,6 +151,9 @@ void cli_print_player(const fds_result *result, const cli_player_columns *column
                       size_t player);
 /* What was predicted for an input and is explained. */
 void cli_print_prediction(const fds_result *result, size_t prediction);
+/* A value as it is shown, and the width of a column of them. Those of a regression may be of any size. */
+const char *cli_value_text(const fds_result *result, double value, char out[CLI_NUMBER_SIZE]);
+int cli_value_width(const fds_result *result);
 /* The lines about the run and its answers; seconds: NaN for those of the result. */
 fds_status cli_print_answers(const fds_result *result, size_t inputs, double seconds,
                              fds_error *err);

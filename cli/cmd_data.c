@@ -2,6 +2,7 @@
  * fds data get: fetches a known set.  fds data show: what is in a set, in words and as a picture. */
 #include "cli.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,8 @@ typedef struct {
     size_t *by_class;      /* (classes) how many samples each has */
     fds_holding *holdings; /* (providers) */
     float *stats;          /* (4, channels): min, max, mean, std */
+    double targets[4];     /* the same of a regression's targets */
+    double *means;         /* (providers) of targets */
 } part;
 
 static void part_free(part *p) {
@@ -86,6 +89,27 @@ static void part_free(part *p) {
     free(p->by_class);
     free(p->holdings);
     free(p->stats);
+    free(p->means);
+}
+
+static bool is_regression(const part *p) { return fds_dataset_is_regression(p->data); }
+
+static void count_targets(part *p) {
+    double *t = p->targets, count = (double)p->count;
+    t[0] = INFINITY;
+    t[1] = -INFINITY;
+    for (size_t i = 0; i < p->count; i++) {
+        double target = fds_dataset_target(p->data, i);
+        uint32_t provider = fds_dataset_provider(p->data, i);
+        t[0] = fmin(t[0], target);
+        t[1] = fmax(t[1], target);
+        t[2] += target / count;
+        if (provider < p->providers)
+            p->means[provider] += target / (double)p->holdings[provider].samples;
+    }
+    for (size_t i = 0; i < p->count; i++)
+        t[3] += pow(fds_dataset_target(p->data, i) - t[2], 2) / count;
+    t[3] = sqrt(t[3]);
 }
 
 static fds_status part_count(part *p, fds_error *err) {
@@ -97,12 +121,15 @@ static fds_status part_count(part *p, fds_error *err) {
     p->by_class = cli_alloc(p->classes, sizeof *p->by_class, err);
     p->holdings = cli_alloc(p->providers, sizeof *p->holdings, err);
     p->stats = cli_alloc(channels * 4, sizeof *p->stats, err);
-    if (!p->by_class || !p->holdings || !p->stats)
+    p->means = cli_alloc(p->providers, sizeof *p->means, err);
+    if (!p->by_class || !p->holdings || !p->stats || !p->means)
         return FDS_ERR_NOMEM;
     for (size_t i = 0; i < p->count; i++)
         p->by_class[fds_dataset_label(p->data, i)]++;
     if (p->providers)
         CLI_TRY(fds_dataset_holdings(p->data, p->holdings, err));
+    if (is_regression(p))
+        count_targets(p);
     return fds_dataset_stats(p->data, NULL, p->count, p->stats, p->stats + channels,
                              p->stats + 2 * channels, p->stats + 3 * channels, err);
 }
@@ -157,19 +184,30 @@ static void print_classes(const part *parts, size_t count) {
     print_more(classes, shown, "classes (all with --json)");
 }
 
+static void print_targets(const part *parts, size_t count) {
+    printf("\ntarget  %10s  %10s  %10s  %10s\n", "min", "max", "mean", "std");
+    for (size_t i = 0; i < count; i++)
+        printf("%-6s  %10.4g  %10.4g  %10.4g  %10.4g\n", parts[i].name, parts[i].targets[0],
+               parts[i].targets[1], parts[i].targets[2], parts[i].targets[3]);
+}
+
 /* A provider may copy samples to seem larger, or take those of others. */
 static void print_providers(const part *p) {
     uint32_t providers = p->providers;
     uint32_t shown = providers < PROVIDERS_SHOWN ? providers : PROVIDERS_SHOWN;
     int width = name_width(p->data, shown, "provider", fds_dataset_provider_name);
     char name[CLI_NAME_SIZE];
-    printf("\n%-*s  %8s  %7s  %8s  %s\n", width, "provider", p->name, "classes", "repeated",
-           "shared with others");
+    printf("\n%-*s  %8s  %*s  %8s  %s\n", width, "provider", p->name, is_regression(p) ? 11 : 7,
+           is_regression(p) ? "mean target" : "classes", "repeated", "shared with others");
     for (uint32_t i = 0; i < shown; i++) {
         const fds_holding *h = &p->holdings[i];
-        printf("%s  %8zu  %7zu  %8zu  %18zu\n",
-               cli_name(fds_dataset_provider_name(p->data, i), width, name), h->samples, h->classes,
-               h->repeated, h->shared);
+        printf("%s  %8zu  ", cli_name(fds_dataset_provider_name(p->data, i), width, name),
+               h->samples);
+        if (is_regression(p))
+            printf("%11.5g", p->means[i]);
+        else
+            printf("%7zu", h->classes);
+        printf("  %8zu  %18zu\n", h->repeated, h->shared);
     }
     print_more(providers, shown, "providers (all with --json)");
 }
@@ -221,10 +259,12 @@ static json_t *json_providers(const part *p) {
     for (uint32_t i = 0; i < p->providers; i++) {
         const fds_holding *h = &p->holdings[i];
         json_array_append_new(
-            list, json_pack("{s:o, s:I, s:I, s:I, s:I}", "name",
+            list, json_pack("{s:o, s:I, s:o, s:I, s:I}", "name",
                             json_string(fds_dataset_provider_name(p->data, i)), "count",
-                            (json_int_t)h->samples, "classes", (json_int_t)h->classes, "repeated",
-                            (json_int_t)h->repeated, "shared", (json_int_t)h->shared));
+                            (json_int_t)h->samples, is_regression(p) ? "mean_target" : "classes",
+                            is_regression(p) ? json_real(p->means[i])
+                                             : json_integer((json_int_t)h->classes),
+                            "repeated", (json_int_t)h->repeated, "shared", (json_int_t)h->shared));
     }
     return list;
 }
@@ -239,12 +279,17 @@ static json_t *json_part(const part *p) {
                                         (double)p->stats[c], "max", (double)p->stats[channels + c],
                                         "mean", (double)p->stats[2 * channels + c], "std",
                                         (double)p->stats[3 * channels + c]));
+    json_t *labels = is_regression(p)
+                         ? json_pack("{s:f, s:f, s:f, s:f}", "min", p->targets[0], "max",
+                                     p->targets[1], "mean", p->targets[2], "std", p->targets[3])
+                         : json_classes(p);
     return json_pack("{s:s, s:I, s:[i,i,i], s:s, s:s, s:o, s:o, s:o}", "source",
                      fds_dataset_source(p->data), "count", (json_int_t)p->count, "shape",
                      (int)channels, (int)p->shape.height, (int)p->shape.width, "kind",
                      fds_dataset_is_image(p->data) ? "images" : "features", "values",
-                     fds_dataset_is_bytes(p->data) ? "bytes" : "floats", "classes", json_classes(p),
-                     "providers", json_providers(p), "channels", stats);
+                     fds_dataset_is_bytes(p->data) ? "bytes" : "floats",
+                     is_regression(p) ? "targets" : "classes", labels, "providers",
+                     json_providers(p), "channels", stats);
 }
 
 /* ---- the contact sheet ---- */
@@ -291,7 +336,7 @@ static fds_status show_json(const cli_args *args, const part *parts, size_t coun
 static void show_text(const cli_args *args, const part *parts, size_t count, size_t drawn) {
     printf("data    %s\n\n", fds_dataset_source(parts[0].data));
     print_parts(parts, count);
-    print_classes(parts, count);
+    (is_regression(&parts[0]) ? print_targets : print_classes)(parts, count);
     for (size_t i = 0; i < count; i++)
         if (parts[i].providers)
             print_providers(&parts[i]);

@@ -69,13 +69,18 @@ fds_status cli_answer_make(const cli_args *args, cli_answer *out, fds_error *err
 
 /* ---- text ---- */
 
+static void print_value(const fds_result *r, double value, double error) {
+    char text[2][CLI_NUMBER_SIZE];
+    printf("  %*s  \u00b1 %s", cli_value_width(r), cli_value_text(r, value, text[0]),
+           cli_value_text(r, error, text[1]));
+}
+
 static void print_place(const fds_result *r, const cli_player_columns *w, bool has_check, size_t k,
                         size_t rank, size_t player) {
     cli_print_player(r, w, rank, player);
-    printf("  %9.6f  \u00b1 %.6f", fds_result_value(r, k, player), fds_result_error(r, k, player));
+    print_value(r, fds_result_value(r, k, player), fds_result_error(r, k, player));
     if (has_check)
-        printf("  %9.6f  \u00b1 %.6f", fds_result_check(r, k, player),
-               fds_result_check_error(r, k, player));
+        print_value(r, fds_result_check(r, k, player), fds_result_check_error(r, k, player));
     putchar('\n');
 }
 
@@ -87,9 +92,10 @@ static void print_input(const fds_result *r, const cli_player_columns *w, bool h
         printf("correlation with the sub-models' answer: %.3f\n",
                fds_result_check_correlation(r, k));
     cli_print_players_head(w);
-    printf("  %9s  %s", "value", has_check ? "\u00b1 error  " : "standard error");
+    printf("  %*s  %s", cli_value_width(r), "value",
+           has_check ? "\u00b1 error  " : "standard error");
     if (has_check)
-        printf("  %9s  \u00b1 error", "bank");
+        printf("  %*s  \u00b1 error", cli_value_width(r), "bank");
     putchar('\n');
     for (size_t rank = 0; rank < shown; rank++)
         print_place(r, w, has_check, k, rank, order[rank]);

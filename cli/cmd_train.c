@@ -11,6 +11,12 @@ static const cli_option own[] = {
 
 static void print_score(const json_t *report, const char *name, const char *remark) {
     const json_t *score = cli_get(report, name);
+    if (json_is_number(cli_get(score, "r2"))) {
+        printf("%-*s mean squared error %.6g, R2 %.4f, %llu samples%s\n", CLI_WIDTH, name,
+               cli_get_number(score, "mean_squared_error"), cli_get_number(score, "r2"),
+               (unsigned long long)cli_get_count(score, "count"), remark);
+        return;
+    }
     printf("%-*s loss %.4f, accuracy %.2f %%, %llu samples%s\n", CLI_WIDTH, name,
            cli_get_number(score, "loss"), 100 * cli_get_number(score, "accuracy"),
            (unsigned long long)cli_get_count(score, "count"), remark);

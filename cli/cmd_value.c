@@ -25,13 +25,21 @@ static const cli_option own[] = {
 
 /* ---- the ranking ---- */
 
+/* The unit of values; those of classes are called as they are. */
+static const char *score_name(const char *score) {
+    return strcmp(score, "squared") == 0  ? "squared error"
+           : strcmp(score, "kernel") == 0 ? "kernel score"
+                                          : score;
+}
+
 static void print_place(const fds_result *r, const cli_player_columns *w, size_t rank,
                         size_t player) {
+    char text[CLI_NUMBER_SIZE];
     double error = fds_result_mean_error(r, player);
     cli_print_player(r, w, rank, player);
-    printf("  %9.6f", fds_result_mean(r, player));
+    printf("  %*s", cli_value_width(r), cli_value_text(r, fds_result_mean(r, player), text));
     if (!fds_result_is_exact(r) && !isnan(error))
-        printf("  \u00b1 %.6f", error);
+        printf("  \u00b1 %s", cli_value_text(r, error, text));
     putchar('\n');
 }
 
@@ -46,14 +54,19 @@ static fds_status print_ranking(const fds_result *r, const json_t *about, size_t
         return FDS_ERR_NOMEM;
     fds_status status = fds_result_rank(r, SIZE_MAX, order, err);
     if (*scorer && fds_result_is_mean(r))
-        printf("Value (in %s) on %llu test sample%s:\n", scorer, (unsigned long long)tests,
-               tests == 1 ? "" : "s");
+        printf("Value (in %s) on %llu test sample%s:\n", score_name(scorer),
+               (unsigned long long)tests, tests == 1 ? "" : "s");
+    else if (fds_result_is_regression(r))
+        printf("Mean value (in %s) for the %s of %llu test sample%s:\n",
+               score_name(cli_get_text(about, "score")),
+               strcmp(cli_get_text(about, "target"), "true") == 0 ? "true target" : "prediction",
+               (unsigned long long)tests, tests == 1 ? "" : "s");
     else
         printf("Mean value (in probability) for the %s label of %llu test sample%s:\n",
                strcmp(cli_get_text(about, "target"), "true") == 0 ? "true" : "predicted",
                (unsigned long long)tests, tests == 1 ? "" : "s");
     cli_print_players_head(&w);
-    printf("  %9s%s\n", "value",
+    printf("  %*s%s\n", cli_value_width(r), "value",
            fds_result_is_exact(r) || isnan(fds_result_mean_error(r, 0)) ? "" : "  standard error");
     for (size_t i = 0; i < shown && status == FDS_OK; i++)
         print_place(r, &w, i, order[i]);
@@ -181,8 +194,14 @@ static void print_diagnostics(const json_t *about, const cli_args *args) {
     if (json_is_integer(cli_get(about, "correctly_classified")))
         printf(", %.1f %% correctly classified",
                100.0 * cli_get_number(about, "correctly_classified") / (double)tests);
+    if (json_is_number(cli_get(about, "mean_squared_error")))
+        printf(", mean squared error %.6g", cli_get_number(about, "mean_squared_error"));
     putchar('\n');
-    if (!json_is_object(found))
+    if (*cli_get_text(about, "score") && json_is_number(cli_get(about, "utility_with_all")))
+        printf("%-*s %.6g with no players, %.6g with all\n", CLI_WIDTH, "utility",
+               cli_get_number(about, "utility_with_none"),
+               cli_get_number(about, "utility_with_all"));
+    else if (!json_is_object(found))
         printf("%-*s %.4f with no players, %.4f with all\n", CLI_WIDTH, "probability",
                cli_get_number(about, "probability_with_none"),
                cli_get_number(about, "probability_with_all"));
@@ -339,6 +358,7 @@ const cli_command cli_value = {
     .examples = "  fds value mnist --players 100 --test 50 --coalitions 1000 -o values.csv\n"
                 "  fds value sales.csv --label outcome --provider shop --players providers \\\n"
                 "      --method exact --global -o shops.csv\n"
+                "  fds value houses.csv --task regression --label price --players providers\n"
                 "  fds value mnist --method tmc --permutations 200 -o tmc.csv\n",
     .own = own,
     .own_count = CLI_COUNT(own),

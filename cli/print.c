@@ -234,7 +234,8 @@ static int widen(int width, const char *name, int most) {
 }
 
 cli_player_columns cli_measure_players(const fds_result *r) {
-    cli_player_columns w = {6, 5, 0};
+    cli_player_columns w = {6, 5, 0, fds_result_is_regression(r)};
+    w.label += w.is_regression; /* "target" */
     for (size_t i = 0; i < fds_result_players(r); i++) {
         const char *provider = fds_result_provider(r, i);
         w.player = widen(w.player, fds_result_player(r, i), PLAYER_WIDTH);
@@ -246,7 +247,8 @@ cli_player_columns cli_measure_players(const fds_result *r) {
 }
 
 int cli_print_players_head(const cli_player_columns *w) {
-    printf("rank  %-*s  %-*s", w->player, "player", w->label, "label");
+    printf("rank  %-*s  %-*s", w->player, "player", w->label,
+           w->is_regression ? "target" : "label");
     if (w->provider)
         printf("  %-*s", w->provider, "provider");
     return 6 + w->player + 2 + w->label + (w->provider ? 2 + w->provider : 0);
@@ -262,8 +264,32 @@ void cli_print_player(const fds_result *r, const cli_player_columns *w, size_t r
         printf("  %s", cli_name(provider ? provider : "", w->provider, name));
 }
 
+const char *cli_value_text(const fds_result *r, double value, char out[CLI_NUMBER_SIZE]) {
+    snprintf(out, CLI_NUMBER_SIZE, fds_result_is_regression(r) ? "%.6g" : "%.6f", value);
+    return out;
+}
+
+int cli_value_width(const fds_result *r) { return fds_result_is_regression(r) ? 12 : 9; }
+
+/* The numbers of a regression. */
+static void print_regression(const fds_result *r, size_t k) {
+    const char *truth = fds_result_truth(r, k), *predicted = fds_result_predicted(r, k);
+    char name[CLI_NAME_SIZE], none[CLI_NUMBER_SIZE], all[CLI_NUMBER_SIZE];
+    printf("%s: prediction %s", cli_name(fds_result_input(r, k), 0, name),
+           predicted ? predicted : "?");
+    if (truth)
+        printf(", true target %s", truth);
+    printf("\nutility for the target %s: %s with no players, %s with all\n", fds_result_label(r, k),
+           cli_value_text(r, fds_result_empty(r, k), none),
+           cli_value_text(r, fds_result_full(r, k), all));
+}
+
 void cli_print_prediction(const fds_result *r, size_t k) {
     char name[CLI_NAME_SIZE];
+    if (fds_result_is_regression(r)) {
+        print_regression(r, k);
+        return;
+    }
     const char *truth = fds_result_truth(r, k), *predicted = fds_result_predicted(r, k);
     printf("%s: ", cli_name(fds_result_input(r, k), 0, name));
     printf("label %s", cli_name(predicted ? predicted : "?", 0, name));

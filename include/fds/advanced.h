@@ -43,6 +43,14 @@ FDS_API fds_status fds_dataset_stats(const fds_dataset *ds, const uint32_t *inde
                                      float *min, float *max, float *mean, float *std,
                                      fds_error *err);
 
+/* Makes ds a dataset of a regression: targets[count] are to be predicted, in place of labels. */
+FDS_API fds_status fds_dataset_set_targets(fds_dataset *ds, const double *targets, fds_error *err);
+FDS_API bool fds_dataset_is_regression(const fds_dataset *ds);
+FDS_API double fds_dataset_target(const fds_dataset *ds, size_t i); /* NaN: there is none */
+
+/* Whether the labels of a result are targets, as text; values are of a score, not of a probability. */
+FDS_API bool fds_result_is_regression(const fds_result *result);
+
 /* What a provider has. */
 typedef struct fds_holding {
     size_t samples, classes;

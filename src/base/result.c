@@ -8,7 +8,7 @@
 
 /* All names are in one array that begins at player_names. */
 static size_t name_count(const fds_result *r) {
-    return 2 * r->players + r->classes + r->predictions;
+    return 2 * r->players + r->class_count + r->predictions;
 }
 
 void fds_result_free(fds_result *r) {
@@ -19,6 +19,7 @@ void fds_result_free(fds_result *r) {
     fds__free(r->player_names);
     fds__free(r->player_labels);
     fds__free(r->values);
+    fds__free(r->numbers);
     fds__free(r->checks);
     fds__free(r->check_errors);
     fds__free(r->method);
@@ -37,7 +38,7 @@ static fds_status make_arrays(fds_result *r, fds_error *err) {
     TRY(NEW(r->player_names, name_count(r), err));
     r->provider_names = r->player_names + n;
     r->class_names = r->provider_names + n;
-    r->input_names = r->class_names + r->classes;
+    r->input_names = r->class_names + r->class_count;
     TRY(NEW(r->player_labels, 3 * n + 4 * k, err));
     r->player_sizes = r->player_labels + n;
     r->player_groups = r->player_sizes + n;
@@ -62,6 +63,8 @@ fds_status fds__result_create(const char *method, size_t players, size_t predict
     r->players = players;
     r->predictions = predictions;
     r->classes = classes;
+    /* a regression has a number for each player, and three for each prediction */
+    r->class_count = classes ? classes : players + 3 * predictions;
     r->method = fds__strdup(method);
     r->about = json_object();
     if (!r->method || !r->about || make_arrays(r, NULL) != FDS_OK) {
@@ -102,6 +105,39 @@ fds_status fds__result_name_input(fds_result *r, size_t prediction, const char *
                                   fds_error *err) {
     return set_name(&r->input_names[prediction], name, err);
 }
+
+/* ---- regression ---- */
+
+fds_status fds__result_regression(fds_result *r, fds_error *err) {
+    assert(!r->classes && !r->numbers);
+    r->is_regression = true;
+    return NEW(r->numbers, r->class_count, err);
+}
+
+fds_status fds__result_number(fds_result *r, double number, uint32_t *label, fds_error *err) {
+    enum { DIGITS = 7 }; /* in texts; files have all of them */
+    fds__text text = {0};
+    assert(r->is_regression && r->classes < r->class_count);
+    fds__text_digits(&text, DIGITS, number);
+    fds__text_add(&text, "", 1);
+    fds_status status = fds__text_check(&text, err);
+    if (status == FDS_OK)
+        status = set_name(&r->class_names[r->classes], text.data, err);
+    fds__free(text.data);
+    TRY(status);
+    r->numbers[r->classes] = number;
+    *label = r->classes++;
+    return FDS_OK;
+}
+
+json_t *fds__result_json_label(const fds_result *r, uint32_t label) {
+    if (r->is_regression)
+        return label < r->classes ? fds__json_real(r->numbers[label]) : json_null();
+    return fds__json_string(label < r->classes && r->class_names[label] ? r->class_names[label]
+                                                                        : NULL);
+}
+
+bool fds_result_is_regression(const fds_result *r) { return r->is_regression; }
 
 void fds__result_average(fds_result *r) {
     for (size_t i = 0; i < r->players; i++) {
@@ -291,14 +327,16 @@ fds_status fds_result_rank(const fds_result *r, size_t k, size_t *order, fds_err
 /* ---- JSON ---- */
 
 json_t *fds__result_json_prediction(const fds_result *r, size_t k) {
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "input",
-        fds__json_string(fds_result_input(r, k)), "sample",
-        r->samples[k] == FDS__UNKNOWN ? json_null() : json_integer(r->samples[k]), "predicted",
-        fds__json_string(fds_result_predicted(r, k)), "confidence",
-        fds__json_real(r->confidence[k]), "true", fds__json_string(fds_result_truth(r, k)), "label",
-        fds__json_string(fds_result_label(r, k)), "probability_with_none",
-        fds__json_real(r->empty[k]), "probability_with_all", fds__json_real(r->full[k]));
+    const char *none = r->is_regression ? "utility_with_none" : "probability_with_none";
+    const char *all = r->is_regression ? "utility_with_all" : "probability_with_all";
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "input",
+                     fds__json_string(fds_result_input(r, k)), "sample",
+                     r->samples[k] == FDS__UNKNOWN ? json_null() : json_integer(r->samples[k]),
+                     "predicted", fds__result_json_label(r, r->predicted[k]), "confidence",
+                     fds__json_real(r->confidence[k]), "true",
+                     fds__result_json_label(r, r->truth[k]), "label",
+                     fds__result_json_label(r, r->labels[k]), none, fds__json_real(r->empty[k]),
+                     all, fds__json_real(r->full[k]));
 }
 
 static json_t *json_place(const fds_result *r, size_t k, size_t rank, size_t i) {
@@ -307,7 +345,7 @@ static json_t *json_place(const fds_result *r, size_t k, size_t rank, size_t i) 
     json_t *item =
         json_pack("{s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "rank", (json_int_t)(rank + 1), "player",
                   fds__json_string(r->player_names[i]), "label",
-                  fds__json_string(fds_result_player_label(r, i)), "provider",
+                  fds__result_json_label(r, r->player_labels[i]), "provider",
                   fds__json_string(r->provider_names[i]), "samples", (json_int_t)r->player_sizes[i],
                   "value", fds__json_real(is_mean ? r->means[i] : r->values[at]), "standard_error",
                   fds__json_real(is_mean ? r->mean_errors[i] : r->errors[at]));

@@ -17,15 +17,18 @@ struct fds_result {
     bool has_all_labels; /* classes predictions per test */
     size_t players, predictions;
     uint32_t classes;
-    char **player_names;           /* (players) */
-    char **provider_names;         /* (players), or NULL each */
-    uint32_t *player_labels;       /* (players) most frequent label of its samples */
-    uint32_t *player_sizes;        /* (players) how many samples */
-    uint32_t *player_groups;       /* (players) group in the run, or FDS__UNKNOWN */
-    char **class_names;            /* (classes) */
-    char **input_names;            /* (predictions), or NULL each: "test sample 7" */
-    uint32_t *samples;             /* (predictions) number of the test sample, or FDS__UNKNOWN */
-    uint32_t *labels;              /* (predictions) label that the values explain */
+    size_t class_count;      /* for which there is memory */
+    bool is_regression;      /* labels are targets: classes are numbers, as many as are in use */
+    char **player_names;     /* (players) */
+    char **provider_names;   /* (players), or NULL each */
+    uint32_t *player_labels; /* (players) most frequent label of its samples */
+    uint32_t *player_sizes;  /* (players) how many samples */
+    uint32_t *player_groups; /* (players) group in the run, or FDS__UNKNOWN */
+    char **class_names;      /* (classes); in a regression (players + 3 predictions) */
+    double *numbers;         /* the same, of a regression; or NULL */
+    char **input_names;      /* (predictions), or NULL each: "test sample 7" */
+    uint32_t *samples;       /* (predictions) number of the test sample, or FDS__UNKNOWN */
+    uint32_t *labels;        /* (predictions) label that the values explain */
     uint32_t *predicted, *truth;   /* (predictions), or FDS__UNKNOWN */
     double *confidence;            /* (predictions) probability of the predicted label, or NaN */
     double *empty, *full;          /* (predictions) utility of no and of all players, or NaN */
@@ -47,6 +50,11 @@ fds_status fds__result_name_class(fds_result *result, uint32_t label, const char
                                   fds_error *err);
 fds_status fds__result_name_input(fds_result *result, size_t prediction, const char *name,
                                   fds_error *err);
+/* Makes a result without classes one of a regression, and a number one of its labels. */
+fds_status fds__result_regression(fds_result *result, fds_error *err);
+fds_status fds__result_number(fds_result *result, double number, uint32_t *label, fds_error *err);
+/* A label as JSON: its name, or its number; label FDS__UNKNOWN: null. */
+json_t *fds__result_json_label(const fds_result *result, uint32_t label);
 /* Means of values over predictions; their errors are known for one prediction only. */
 void fds__result_average(fds_result *result);
 /* A prediction without its players: input, sample, predicted, confidence, ...; NULL: no memory. */

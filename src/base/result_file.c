@@ -63,6 +63,17 @@ static void add_field(fds__text *text, const char *field) {
     fds__text_add(text, ",", 1);
 }
 
+/* A number is none of the texts that a spreadsheet might take for a formula. */
+static void add_label(fds__text *text, const fds_result *r, uint32_t label) {
+    if (!r->is_regression) {
+        add_field(text, label < r->classes && r->class_names[label] ? r->class_names[label] : "?");
+        return;
+    }
+    if (label < r->classes)
+        fds__text_double(text, r->numbers[label]);
+    fds__text_add(text, ",", 1);
+}
+
 static void add_line(writer *w, size_t k, size_t rank) {
     const fds_result *r = w->r;
     size_t i = w->order[rank], at = k * r->players + i;
@@ -72,11 +83,11 @@ static void add_line(writer *w, size_t k, size_t rank) {
             fds__text_print(text, "%u,", r->samples[k]);
         else
             add_field(text, r->input_names[k]);
-        add_field(text, fds_result_label(r, k));
+        add_label(text, r, r->labels[k]);
     }
     fds__text_print(text, "%zu,", rank + 1);
     add_field(text, r->player_names[i]);
-    add_field(text, fds_result_player_label(r, i));
+    add_label(text, r, r->player_labels[i]);
     add_field(text, r->provider_names[i]);
     fds__text_print(text, "%u,", r->player_sizes[i]);
     fds__text_double(text, r->values[at]);
@@ -132,7 +143,7 @@ static json_t *json_players(const fds_result *r) {
     for (size_t i = 0; i < r->players && is_whole; i++)
         is_whole = fds__json_append(
             list, json_pack("{s:o, s:o, s:o, s:I}", "name", fds__json_string(r->player_names[i]),
-                            "label", fds__json_string(fds_result_player_label(r, i)), "provider",
+                            "label", fds__result_json_label(r, r->player_labels[i]), "provider",
                             fds__json_string(r->provider_names[i]), "samples",
                             (json_int_t)r->player_sizes[i]));
     return fds__json_keep_if(list, is_whole);
@@ -141,7 +152,7 @@ static json_t *json_players(const fds_result *r) {
 static json_t *json_classes(const fds_result *r) {
     json_t *list = json_array();
     bool is_whole = list;
-    for (uint32_t c = 0; c < r->classes && is_whole; c++)
+    for (uint32_t c = 0; c < r->classes && !r->is_regression && is_whole; c++)
         is_whole = fds__json_append(list, fds__json_string(r->class_names[c]));
     return fds__json_keep_if(list, is_whole);
 }
@@ -162,7 +173,7 @@ static json_t *json_prediction(const fds_result *r, size_t k) {
     return json_pack("{s:o, s:o, s:o, s:o}", "test",
                      r->samples[k] == FDS__UNKNOWN ? fds__json_string(r->input_names[k])
                                                    : json_integer(r->samples[k]),
-                     "label", fds__json_string(fds_result_label(r, k)), "values", values,
+                     "label", fds__result_json_label(r, r->labels[k]), "values", values,
                      "standard_errors", errors);
 }
 

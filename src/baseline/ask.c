@@ -87,6 +87,7 @@ static fds_status read_all(asker *a, const fds_plan *plan, size_t count, fds_err
     fds_table_view *view;
     TRY(fds_table_view_create(data->table, plan, a->reads_all ? NULL : data->labels, false, workers,
                               &view, err));
+    fds__table_view_aim(view, data->aim);
     a->rows = fds_table_view_rows(view);
     a->probs = fds__alloc_zero(workers * a->rows.columns, sizeof *a->probs);
     fds_status status =

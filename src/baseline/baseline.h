@@ -48,6 +48,7 @@ fds_status fds__baseline_estimate(const fds_params *params, const fds_table *tab
 typedef struct fds__baseline_data {
     const fds_problem *problem;
     const uint32_t *labels; /* (tests): the labels that are scored, usually the true ones */
+    const fds__aim *aim;    /* of a regression, which is scored by it; or NULL */
     /* gshapley: the network and its seed; freeshap, knn: how to create "entk" and "knn:K"; NULL: as
      * fds__utility_params_default has them */
     const fds__utility_params *utility;
@@ -198,6 +199,7 @@ typedef struct baseline_method {
     bool (*is_named)(const char *text); /* or NULL: by name */
     const char *numbers;                /* what must follow in the name, for messages; or NULL */
     bool by_class;                      /* the columns of its game are accuracies by class */
+    bool needs_classes;                 /* it means nothing for a regression */
     bool is_exact;                      /* nothing is drawn: standard errors are 0 */
     unsigned scorers;                   /* a bit each; 0: all */
     const char *why;                    /* no others */

@@ -47,5 +47,6 @@ const baseline_method baseline_random = {
 const baseline_method baseline_same_label = {
     .name = "same-label",
     .about = "whether the labels agree, a control",
+    .needs_classes = true,
     .run = run_same_label,
 };

@@ -319,6 +319,7 @@ const baseline_method baseline_cs_shapley = {
     .permutations = 1000,
     .until = 0.05,
     .truncate = 0.01,
+    .needs_classes = true,
     .run = run,
     .most = most,
 };

@@ -188,5 +188,6 @@ const baseline_method baseline_freeshap = {
     .about = "Shapley values of kernel regression",
     .takes = "permutations until truncate draw utility " BASELINE_TRAINING,
     .permutations = 200,
+    .needs_classes = true,
     .run = run,
 };

@@ -236,5 +236,6 @@ const baseline_method baseline_gshapley = {
     .takes = "permutations until draw model",
     .permutations = 1000,
     .until = 0.05,
+    .needs_classes = true,
     .run = run,
 };

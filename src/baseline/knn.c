@@ -57,5 +57,6 @@ const baseline_method baseline_knn = {
     .why =
         "the utility of a coalition is the share of the label among K neighbours; use confidence, "
         "or per_sample",
+    .needs_classes = true,
     .run = run,
 };

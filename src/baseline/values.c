@@ -24,7 +24,13 @@ static void job_free(job *j) {
     fds__game_close(&j->game);
     fds__free(j->labels.labels);
     fds__free(j->labels.predicted);
+    fds__aim_free(&j->labels.aim);
     fds__free(j->ends);
+}
+
+/* Before there is a problem, as the parameters say. */
+static bool is_regression(const job *j) {
+    return j->problem ? j->problem->train->targets != NULL : j->params.task == 1;
 }
 
 static bool is_each(const job *j) { return j->params.scorer == FDS__SCORER_EACH_SAMPLE; }
@@ -52,7 +58,7 @@ static fds_status check_target(job *j, fds_error *err) {
         return fds__fail(err, FDS_ERR_USAGE,
                          "`target` predicted needs `per_sample`: %s uses the true labels",
                          fds__choice(p, scorer));
-    j->use_truth = p->target == 1 || (p->target < 0 && !is_each(j));
+    j->use_truth = p->target == 1 || (p->target < 0 && (!is_each(j) || is_regression(j)));
     return FDS_OK;
 }
 
@@ -67,12 +73,36 @@ static fds_status check_scoring(const fds_params *p, fds_error *err) {
     return FDS_OK;
 }
 
+/* The game of a regression has no scorer but the score. */
+static fds_status check_regression(job *j, fds_error *err) {
+    if (j->method->needs_classes)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`method` %s needs classes, and `task` regression has none; use ls, exact, "
+            "loo, tmc, beta:A,B, banzhaf, ame, group-testing or random",
+            j->params.method);
+    if (fds__is_given(&j->params, scorer))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`scorer` needs classes, and `task` regression has none; use `score`");
+    if (j->method->epsilon > 0 && !j->params.coalitions && j->params.score == 0)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "%s needs `coalitions` with `score` squared, which has no bound from which "
+            "their number would follow; or use `score` kernel",
+            j->params.method);
+    if (!is_each(j))
+        j->params.scorer = FDS__SCORER_CONFIDENCE; /* the mean over the test samples */
+    return FDS_OK;
+}
+
 static fds_status check(job *j, const fds_params *params, fds_error *err) {
     char takes[256];
     TRY(fds__baseline_default(params->method, &j->params, err)); /* or lists the methods */
     j->method = baseline_find(params->method);
     TRY(check_scoring(params, err));
     j->params = baseline_complete(j->method, params);
+    if (is_regression(j))
+        TRY(check_regression(j, err));
     TRY(check_target(j, err));
     choose_utility(j);
     snprintf(takes, sizeof takes, "scorer per_sample %s %s %s",
@@ -148,7 +178,9 @@ static fds_status find_labels(job *j, fds_error *err) {
     if (status == FDS_OK && j->game.table)
         status = fds__table_ends(j->game.table, plan, j->ends, j->ends + size, err);
     fds_plan_free(plan);
-    if (status == FDS_OK)
+    if (status == FDS_OK && is_regression(j))
+        fds__aim_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
+    else if (status == FDS_OK)
         fds__label_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
     return status;
 }
@@ -159,6 +191,7 @@ static fds_status compute(job *j, fds_result *r, fds_error *err) {
     size_t n = r->players, size = n * r->predictions;
     const fds__baseline_data data = {.problem = j->problem,
                                      .labels = j->labels.labels,
+                                     .aim = is_regression(j) ? &j->labels.aim : NULL,
                                      .utility = &j->utility,
                                      .table = j->game.table,
                                      .made = j->game.utility};
@@ -178,12 +211,12 @@ static fds_status compute(job *j, fds_result *r, fds_error *err) {
 static json_t *describe_settings(const job *j) {
     static const char *const scorers[] = {"accuracy", "confidence", "cross-entropy", "confidence"};
     const fds_params *p = &j->params;
+    const char *scorer = is_regression(j) ? fds__choice(p, score) : scorers[p->scorer];
     bool has_bound = j->method->epsilon > 0 && !p->coalitions;
     return json_pack(
-        "{s:s, s:b, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I}", "scorer", scorers[p->scorer],
-        "per_sample", is_each(j), "permutations",
-        (json_int_t)(j->method->permutations ? p->permutations : 0), "until",
-        fds__json_real(p->until), "truncate", fds__json_real(p->truncate), "coalitions",
+        "{s:s, s:b, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:I}", "scorer", scorer, "per_sample",
+        is_each(j), "permutations", (json_int_t)(j->method->permutations ? p->permutations : 0),
+        "until", fds__json_real(p->until), "truncate", fds__json_real(p->truncate), "coalitions",
         (json_int_t)(j->method->least_coalitions ? p->coalitions : 0), "epsilon",
         fds__json_real(has_bound ? p->epsilon : NAN), "delta",
         fds__json_real(has_bound ? p->delta : NAN), "form",
@@ -210,15 +243,9 @@ static json_t *describe(const job *j, uint64_t seed, bool is_done) {
                   fds__game_json(&j->game, is_done), "baseline", "settings", describe_settings(j),
                   "found", is_done ? describe_report(&j->report) : json_null());
     json_t *problem = fds__problem_json(j->problem);
-    json_t *known =
-        json_pack("{s:o, s:o, s:o}", "correctly_classified",
-                  is_known ? json_integer((json_int_t)j->labels.right) : json_null(),
-                  "probability_with_none", fds__json_real(is_known ? j->labels.empty : NAN),
-                  "probability_with_all", fds__json_real(is_known ? j->labels.full : NAN));
-    bool is_whole = about && problem && known && json_object_update(about, problem) == 0 &&
-                    json_object_update(about, known) == 0;
+    bool is_whole = about && problem && json_object_update(about, problem) == 0 &&
+                    fds__labels_describe(&j->labels, &j->params, is_known, about);
     json_decref(problem);
-    json_decref(known);
     return fds__json_keep_if(about, is_whole);
 }
 
@@ -231,7 +258,10 @@ static fds_status fill_result(job *j, uint64_t seed, fds_result *r, fds_error *e
     fds__result_average(r);
     if (j->use_truth) /* only for the report: most of what it needs is in the table now */
         TRY(find_labels(j, err));
-    fds__label_predictions(j->problem, &j->labels, j->ends, r);
+    if (is_regression(j))
+        TRY(fds__aim_predictions(j->problem, &j->labels, j->use_truth, j->ends, r, err));
+    else
+        fds__label_predictions(j->problem, &j->labels, j->ends, r);
     json_decref(r->about);
     r->about = describe(j, seed, true);
     return r->about ? FDS_OK : fds__fail_json(err);
@@ -247,7 +277,10 @@ static fds_status run(job *j, const fds_params *params, const char *table, fds_r
     j->labels.predicted = fds__alloc_zero(tests, sizeof *j->labels.predicted);
     if (!j->labels.labels || !j->labels.predicted)
         return fds__fail_nomem(err, tests * sizeof *j->labels.labels);
-    fds__label_result(j->problem, true, NULL, NULL, &j->labels);
+    if (is_regression(j))
+        TRY(fds__aim_make(j->problem, params, j->game.utility, &j->labels, err));
+    else
+        fds__label_result(j->problem, true, NULL, NULL, &j->labels);
     if (!j->use_truth)
         TRY(find_labels(j, err));
     TRY(fds__problem_result(j->problem, params->method, is_each(j) ? tests : 1, &r, err));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * CSV: one sample per line. sheet.c reads the columns, prepare.c makes features of them.
  *
- * Classes are the distinct labels, sorted: by value when all are integers, else by bytes. Classes
+ * In a regression, labels are targets: numbers. Otherwise classes are the distinct labels, sorted: by value when all are integers, else by bytes. Classes
  * and providers of a training and a test table are numbered together; levels and means come from
  * the training table. */
 #include "data/sheet.h"
@@ -49,7 +49,8 @@ static fds_status check_classes(const reading *d, size_t classes, fds_error *err
     return fds__fail(
         err, FDS_ERR_FORMAT,
         "%s: column \"%.60s\" has %zu different values in %zu rows: these are no classes; "
-        "choose another column with --label, or divide its numbers into a few ranges",
+        "--task regression takes them as numbers to predict; else choose another column with "
+        "--label, or divide its numbers into a few ranges",
         s->path, sheet_find(s, SHEET_LABEL)->name, classes, s->rows);
 }
 
@@ -79,7 +80,8 @@ static fds_status check_ids(const sheet *s, const fds_events *events, fds_error 
 /* ---- tables to datasets ---- */
 
 typedef struct {
-    uint32_t *labels, *providers; /* (rows of all tables); providers: NULL without any */
+    /* (rows of all tables); labels: NULL in a regression, providers: NULL without any */
+    uint32_t *labels, *providers;
     fds__names classes, provider_names;
 } numbers;
 
@@ -92,7 +94,7 @@ static fds_status make_dataset(const reading *d, const sheet *s, const numbers *
     TRY(fds__dataset_new(s->path, s->rows, shape, false, out, err));
     fds_dataset *ds = *out; /* the caller frees it on failure */
     fds__prepare_apply(d->preparation, s, ds->floats);
-    for (size_t i = 0; i < s->rows; i++)
+    for (size_t i = 0; n->labels && i < s->rows; i++)
         ds->labels[i] = (uint16_t)n->labels[row + i];
     TRY(NEW(ds->sample_lines, s->rows, err));
     memcpy(ds->sample_lines, s->lines, s->rows * sizeof *s->lines);
@@ -103,7 +105,8 @@ static fds_status make_dataset(const reading *d, const sheet *s, const numbers *
     if (status == FDS_OK && id)
         status = fds__names_copy(id->texts.items, s->rows, &ds->sample_names, err);
     TRY(status);
-    TRY(fds__dataset_set_classes(ds, n->classes.items, n->classes.count, err));
+    TRY(n->labels ? fds__dataset_set_classes(ds, n->classes.items, n->classes.count, err)
+                  : fds_dataset_set_targets(ds, sheet_find(s, SHEET_LABEL)->targets, err));
     return n->providers && sheet_find(s, SHEET_PROVIDER)
                ? fds__dataset_set_providers(ds, n->providers + row, n->provider_names.items,
                                             (uint32_t)n->provider_names.count, err)
@@ -113,8 +116,10 @@ static fds_status make_dataset(const reading *d, const sheet *s, const numbers *
 static fds_status make_datasets(const reading *d, const fds_events *events, fds_dataset **out,
                                 fds_error *err) {
     numbers n = {0};
-    fds_status status = number_column(d, SHEET_LABEL, events, &n.labels, &n.classes, err);
-    if (status == FDS_OK)
+    fds_status status = FDS_OK;
+    if (!d->sheets[0].is_regression)
+        status = number_column(d, SHEET_LABEL, events, &n.labels, &n.classes, err);
+    if (status == FDS_OK && n.labels)
         status = check_classes(d, n.classes.count, err);
     if (status == FDS_OK && sheet_find(&d->sheets[0], SHEET_PROVIDER))
         status = number_column(d, SHEET_PROVIDER, events, &n.providers, &n.provider_names, err);

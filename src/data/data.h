@@ -31,6 +31,7 @@ struct fds_dataset {
     uint8_t *bytes; /* (count, channels, height, width); exactly one of bytes, floats */
     float *floats;
     uint16_t *labels;       /* (count) */
+    double *targets;        /* (count) of a regression, whose labels are all 0; or NULL */
     uint32_t *provider_ids; /* (count) or NULL */
     char **class_names;     /* (classes) */
     uint32_t classes;
@@ -75,6 +76,7 @@ typedef struct fds__data_options {
     const char *drop;            /* CSV: columns to leave out, separated by commas; or NULL */
     const char *categorical;     /* CSV: columns of levels, the same; NULL: those with text */
     char separator;              /* CSV; 0: found */
+    bool is_regression;          /* CSV, NPY: labels are targets */
     fds__missing missing;        /* CSV */
     fds__size size;              /* pictures in folders */
 } fds__data_options;
@@ -114,6 +116,10 @@ fds_status fds__dataset_set_classes(fds_dataset *ds, char *const *names, size_t 
                                     fds_error *err);
 fds_status fds__dataset_set_providers(fds_dataset *ds, const uint32_t *ids, char *const *names,
                                       uint32_t count, fds_error *err);
+/* Mean and standard deviation of the targets of index (NULL: 0 .. count-1); a deviation of 0 is
+ * given as 1. */
+void fds__dataset_target_stats(const fds_dataset *ds, const uint32_t *index, size_t count,
+                               double *mean, double *std);
 /* Whether a model that is trained on the one can be tested on the other. */
 fds_status fds__dataset_check_pair(const fds_dataset *train, const fds_dataset *test,
                                    fds_error *err);
@@ -267,6 +273,9 @@ fds_status fds__cifar_parse(const fds__blob *batches, size_t count, fds_dataset 
                             fds_error *err);
 fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
                           fds_error *err);
+/* The same with targets of a regression instead of labels. */
+fds_status fds__npy_parse_targets(const fds__blob *values, const fds__blob *targets,
+                                  fds_dataset **out, fds_error *err);
 /* One or two tables (training, test), which share the numbers of classes and providers; out[count]
  * is NULL before. Splits the bytes in place. */
 fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds__data_options *options,

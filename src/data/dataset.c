@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Squared errors stay far from infinity. */
+static const double MOST_TARGET = 1e30;
+
 /* ---- creating and freeing ---- */
 
 static fds_status check_shape(const char *source, size_t count, fds_shape s, fds_error *err) {
@@ -57,6 +60,7 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__free(ds->bytes);
     fds__free(ds->floats);
     fds__free(ds->labels);
+    fds__free(ds->targets);
     fds__free(ds->provider_ids);
     fds__dir_list_free(ds->class_names, ds->class_names ? ds->classes : 0);
     fds__dir_list_free(ds->provider_names, ds->provider_names ? ds->providers : 0);
@@ -85,6 +89,10 @@ fds_status fds__dataset_check_pair(const fds_dataset *train, const fds_dataset *
         return fds__fail(err, FDS_ERR_SHAPE, "%s: training samples are %s, test samples %s",
                          train->source, train->bytes ? "bytes" : "floats",
                          test->bytes ? "bytes" : "floats");
+    if (!train->targets != !test->targets)
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: %s samples have targets, %s samples have labels",
+                         train->source, train->targets ? "training" : "test",
+                         train->targets ? "test" : "training");
     return FDS_OK;
 }
 
@@ -339,6 +347,49 @@ void fds__samples_sort(uint32_t *index, size_t count) {
 
 bool fds__samples_has(const uint32_t *index, size_t count, uint32_t sample) {
     return bsearch(&sample, index, count, sizeof *index, by_number);
+}
+
+/* ---- targets ---- */
+
+fds_status fds_dataset_set_targets(fds_dataset *ds, const double *targets, fds_error *err) {
+    static const char *const names[] = {"target"};
+    for (size_t i = 0; i < ds->count; i++)
+        if (!isfinite(targets[i]) || fabs(targets[i]) > MOST_TARGET)
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s: sample %zu (from 0): the target %g is not a finite number of at "
+                             "most %g",
+                             ds->source, i, targets[i], MOST_TARGET);
+    double *copy = fds__alloc_zero(ds->count, sizeof *copy);
+    if (!copy)
+        return fds__fail_nomem(err, ds->count * sizeof *copy);
+    memcpy(copy, targets, ds->count * sizeof *copy);
+    memset(ds->labels, 0, ds->count * sizeof *ds->labels);
+    fds__free(ds->targets);
+    ds->targets = copy;
+    fds__dir_list_free(ds->class_names, ds->class_names ? ds->classes : 0);
+    ds->class_names = NULL;
+    return fds__dataset_set_classes(ds, (char *const *)(uintptr_t)names, 1, err);
+}
+
+bool fds_dataset_is_regression(const fds_dataset *ds) { return ds->targets != NULL; }
+
+double fds_dataset_target(const fds_dataset *ds, size_t i) {
+    return ds->targets && i < ds->count ? ds->targets[i] : (double)NAN;
+}
+
+void fds__dataset_target_stats(const fds_dataset *ds, const uint32_t *index, size_t count,
+                               double *mean, double *std) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += ds->targets[index ? index[i] : i];
+    *mean = sum / (double)count;
+    for (size_t i = 0; i < count; i++) {
+        double away = ds->targets[index ? index[i] : i] - *mean;
+        squares += away * away;
+    }
+    *std = sqrt(squares / (double)count);
+    if (!(*std > 0))
+        *std = 1;
 }
 
 /* ---- statistics ---- */

@@ -237,6 +237,18 @@ static float get_float(const npy_array *a, size_t i) {
     return a->item_size == 8 ? (float)wide : narrow;
 }
 
+static double get_double(const npy_array *a, size_t i) {
+    uint64_t bits = get_bits(a, i);
+    unsigned unused = 64 - 8 * a->item_size;
+    double wide;
+    if (a->kind == 'u')
+        return (double)bits;
+    if (a->kind == 'i') /* the shift left and right extends the sign */
+        return (double)((int64_t)(bits << unused) >> unused);
+    memcpy(&wide, &bits, sizeof wide);
+    return a->item_size == 8 ? wide : (double)get_float(a, i);
+}
+
 /* Channels, rows and columns of a sample: how many, and how far apart in the file. */
 typedef struct {
     size_t size[3], stride[3];
@@ -315,16 +327,6 @@ fds_status fds__npy_values(const fds__blob *values, fds_dataset **out, fds_error
     return make_values(values, &x, out, err);
 }
 
-static double get_double(const npy_array *a, size_t i) {
-    uint64_t bits = get_bits(a, i);
-    double wide;
-    memcpy(&wide, &bits, sizeof wide);
-    if (a->kind == 'f')
-        return a->item_size == 8 ? wide : (double)get_float(a, i);
-    unsigned unused = 64 - 8 * a->item_size; /* bits above the number */
-    return a->kind == 'i' ? (double)((int64_t)(bits << unused) >> unused) : (double)bits;
-}
-
 fds_status fds__npy_doubles(const fds__blob *file, size_t dims[4], unsigned *rank, double **out,
                             fds_error *err) {
     npy_array a;
@@ -345,23 +347,46 @@ fds_status fds__npy_doubles(const fds__blob *file, size_t dims[4], unsigned *ran
     return FDS_OK;
 }
 
-fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
-                          fds_error *err) {
+/* Integers or floats. */
+static fds_status copy_targets(const npy_array *a, fds_dataset *ds, fds_error *err) {
+    OWNED double *targets = NULL;
+    TRY(NEW(targets, ds->count, err));
+    for (size_t i = 0; i < ds->count; i++)
+        targets[i] = get_double(a, i);
+    return fds_dataset_set_targets(ds, targets, err);
+}
+
+static fds_status parse_pair(const fds__blob *values, const fds__blob *labels, bool is_regression,
+                             fds_dataset **out, fds_error *err) {
     npy_array x, y;
     TRY(parse_array(values, &x, err));
     TRY(parse_array(labels, &y, err));
-    if ((y.kind != 'i' && y.kind != 'u') || y.rank < 1 || y.rank > 2 ||
-        (y.rank == 2 && y.dims[1] != 1))
-        return fds__fail(err, FDS_ERR_SHAPE, "%s: labels must be integers of shape (n) or (n, 1)",
-                         labels->path);
+    bool is_number = y.kind == 'i' || y.kind == 'u' || (is_regression && y.kind == 'f');
+    if (!is_number || y.rank < 1 || y.rank > 2 || (y.rank == 2 && y.dims[1] != 1))
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: %s of shape (n) or (n, 1)%s", labels->path,
+                         is_regression ? "targets must be numbers" : "labels must be integers",
+                         y.kind == 'f' && !is_regression
+                             ? "; --task regression takes floats as numbers to predict"
+                             : "");
     if (x.rank && x.dims[0] != y.dims[0])
         return fds__fail(err, FDS_ERR_SHAPE, "%s has %zu samples, but %s has %zu labels",
                          values->path, x.dims[0], labels->path, y.dims[0]);
     TRY(make_values(values, &x, out, err));
-    fds_status status = copy_labels(labels, &y, *out, err);
+    fds_status status =
+        is_regression ? copy_targets(&y, *out, err) : copy_labels(labels, &y, *out, err);
     if (status != FDS_OK)
         fds__dataset_drop(out);
     return status;
+}
+
+fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
+                          fds_error *err) {
+    return parse_pair(values, labels, false, out, err);
+}
+
+fds_status fds__npy_parse_targets(const fds__blob *values, const fds__blob *targets,
+                                  fds_dataset **out, fds_error *err) {
+    return parse_pair(values, targets, true, out, err);
 }
 
 /* ---- texts ---- */

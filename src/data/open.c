@@ -144,6 +144,10 @@ static fds_status open_cifar_folder(source *s, const char *dir, bool *found, fds
     return status;
 }
 
+static pair_parser npy_parser(const source *s) {
+    return s->options && s->options->is_regression ? fds__npy_parse_targets : fds__npy_parse;
+}
+
 static fds_status open_npy_folder(source *s, const char *dir, bool *found, fds_error *err) {
     static const char *const names[3][2] = {
         {"x_train.npy", "y_train.npy"}, {"x.npy", "y.npy"}, {"x_test.npy", "y_test.npy"}};
@@ -154,7 +158,7 @@ static fds_status open_npy_folder(source *s, const char *dir, bool *found, fds_e
             continue;
         *found = true;
         exists_in(dir, names[i][1], labels);
-        TRY(read_pair(s, fds__npy_parse, values, labels, &s->parts[part], err));
+        TRY(read_pair(s, npy_parser(s), values, labels, &s->parts[part], err));
     }
     bool has_owners = exists_in(dir, "provider_train.npy", s->owners) ||
                       exists_in(dir, "provider.npy", s->owners);
@@ -292,7 +296,7 @@ static fds_status open_binary(source *s, const fds__blob *file, fds_error *err) 
                          file->path);
     TRY(check_options(s, file->path, is_npy ? KIND_NPY_FILE : KIND_OTHER, err));
     if (is_npy || is_idx)
-        return open_pair(s, file, is_npy ? fds__npy_parse : fds__idx_parse, err);
+        return open_pair(s, file, is_npy ? npy_parser(s) : fds__idx_parse, err);
     return fds__cifar_parse(file, 1, &s->parts[0], err);
 }
 
@@ -365,6 +369,11 @@ fds_status fds__data_open(const char *where, const fds__data_options *options,
     source s = {.options = options, .events = events};
     fds_status status =
         fds__path_is_dir(path) ? open_folder(&s, path, err) : open_file(&s, path, err);
+    if (status == FDS_OK && options && options->is_regression && !s.parts[0]->targets)
+        status = fds__fail(err, FDS_ERR_USAGE,
+                           "%s: --task regression needs targets that are numbers: a CSV file, or "
+                           "NPY files x and y",
+                           path);
     if (status == FDS_OK)
         status = fds__dataset_finish(s.parts[0], s.parts[1], &s.classes, err);
     const char *owners = options && options->owners_file ? options->owners_file : s.owners;
@@ -401,6 +410,7 @@ fds_status fds_data_open(const char *where, const fds_params *params, const fds_
                                       .drop = params->drop,
                                       .categorical = params->categorical,
                                       .separator = separator_of(params->sep),
+                                      .is_regression = params->task == 1,
                                       .missing = (fds__missing)MAX(params->missing, 0)};
     TRY(fds__size_parse(params ? params->resize : NULL, &options.size, err));
     fds_status status = fds__data_open(where, &options, events, train, test, err);

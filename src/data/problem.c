@@ -399,7 +399,7 @@ static fds_status check_classes(const fds_dataset *train, const fds_dataset *tes
     if (train->classes != test->classes)
         return fds__fail(err, FDS_ERR_SHAPE, "training samples have %u classes, test samples %u",
                          train->classes, test->classes);
-    for (uint32_t c = 0; c < train->classes; c++)
+    for (uint32_t c = 0; !train->targets && c < train->classes; c++)
         if (strcmp(train->class_names[c], test->class_names[c]) != 0)
             return fds__fail(err, FDS_ERR_SHAPE,
                              "class %u is \"%.100s\" in the training data, \"%.100s\" in the test "
@@ -466,12 +466,14 @@ const fds_dataset *fds_problem_train(const fds_problem *p) { return p->train; }
 const fds_dataset *fds_problem_test(const fds_problem *p) { return p->test; }
 
 json_t *fds__problem_json(const fds_problem *p) {
-    return json_pack(
-        "{s:o, s:{s:s, s:I, s:I}, s:I, s:b, s:I}", "data", fds__json_string(p->train->source),
-        "players", "kind", p->by_provider ? "providers" : "samples", "count",
-        (json_int_t)fds_players_count(p->players), "samples", (json_int_t)p->sample_count, "tests",
-        (json_int_t)p->test_count, "tests_set_aside", !p->has_test_part && !p->has_named_tests,
-        "inputs", (json_int_t)p->input_count);
+    return json_pack("{s:s, s:o, s:{s:s, s:I, s:I}, s:I, s:b, s:I}", "task",
+                     p->train->targets ? "regression" : "classification", "data",
+                     fds__json_string(p->train->source), "players", "kind",
+                     p->by_provider ? "providers" : "samples", "count",
+                     (json_int_t)fds_players_count(p->players), "samples",
+                     (json_int_t)p->sample_count, "tests", (json_int_t)p->test_count,
+                     "tests_set_aside", !p->has_test_part && !p->has_named_tests, "inputs",
+                     (json_int_t)p->input_count);
 }
 
 const char *fds_problem_describe(const fds_problem *problem) {
@@ -492,15 +494,26 @@ const char *fds__player_provider(const fds_problem *p, size_t player) {
 
 /* ---- results ---- */
 
+static double mean_target(const fds_dataset *ds, const uint32_t *index, size_t count) {
+    double mean, std;
+    fds__dataset_target_stats(ds, index, count, &mean, &std);
+    return mean;
+}
+
 static fds_status name_result(const fds_problem *p, fds_result *r, fds_error *err) {
+    if (p->train->targets)
+        TRY(fds__result_regression(r, err));
     for (size_t i = 0; i < r->players; i++) {
         const uint32_t *index;
+        uint32_t label = p->player_labels[i];
         size_t samples = fds_players_samples(p->players, i, &index);
+        if (p->train->targets) /* one sample: its own */
+            TRY(fds__result_number(r, mean_target(p->train, index, samples), &label, err));
         const char *name = fds_players_name(p->players, i);
         TRY(fds__result_name_player(r, i, name, p->by_provider ? name : fds__player_provider(p, i),
-                                    p->player_labels[i], samples, err));
+                                    label, samples, err));
     }
-    for (uint32_t c = 0; c < r->classes; c++)
+    for (uint32_t c = 0; c < r->classes && !r->is_regression; c++)
         TRY(fds__result_name_class(r, c, fds_dataset_class_name(p->train, c), err));
     return FDS_OK;
 }
@@ -508,8 +521,8 @@ static fds_status name_result(const fds_problem *p, fds_result *r, fds_error *er
 fds_status fds__problem_result(const fds_problem *p, const char *method, size_t predictions,
                                fds_result **out, fds_error *err) {
     fds_result *r;
-    TRY(fds__result_create(method, fds_players_count(p->players), predictions, p->train->classes,
-                           &r, err));
+    TRY(fds__result_create(method, fds_players_count(p->players), predictions,
+                           p->train->targets ? 0 : p->train->classes, &r, err));
     fds_status status = name_result(p, r, err);
     if (status != FDS_OK)
         fds_result_free(r);

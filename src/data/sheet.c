@@ -19,6 +19,7 @@ enum { MOST_COLUMNS = FDS__MAX_SIDE + 4 };
 void sheet_free(sheet *s) {
     for (size_t c = 0; c < s->count; c++) {
         fds__free(s->columns[c].values);
+        fds__free(s->columns[c].targets);
         fds__free(s->columns[c].texts.items);
     }
     fds__free(s->columns);
@@ -59,7 +60,7 @@ static bool is_missing(fds__field f) {
 
 /* A finite number in the notation of C; the decimal point may be a comma if that separates no
  * fields. */
-static bool read_number(const sheet *s, fds__field f, float *out) {
+static bool read_double(const sheet *s, fds__field f, double *out) {
     char text[64], *end;
     f = trimmed(f);
     if (!f.length || f.length >= sizeof text)
@@ -71,8 +72,15 @@ static bool read_number(const sheet *s, fds__field f, float *out) {
         *comma = '.';
     if (text[strspn(text, "+-.0123456789eE")])
         return false;
-    *out = (float)strtod_l(text, &end, s->locale);
+    *out = strtod_l(text, &end, s->locale);
     return end != text && !*end && isfinite(*out);
+}
+
+static bool read_number(const sheet *s, fds__field f, float *out) {
+    double number;
+    bool is_number = read_double(s, f, &number);
+    *out = is_number ? (float)number : NAN;
+    return is_number && isfinite(*out);
 }
 
 /* 2024-01-31, 31.01.2024, 1/31/24, also with a time behind. */
@@ -217,6 +225,7 @@ static fds_status each_name(sheet *s, const char *list,
 
 static fds_status set_roles(sheet *s, const fds__data_options *o, fds_error *err) {
     const char *label = o->label_column ? o->label_column : "label";
+    s->is_regression = o->is_regression;
     TRY(set_role(s, label, SHEET_LABEL, "; give the column of labels with --label", err));
     bool is_provider = has_column(s, "provider") && strcmp(label, "provider") != 0;
     if (o->provider_column || is_provider)
@@ -432,6 +441,7 @@ static void drop_all(sheet *s) {
 
 fds_status sheet_follow(sheet *s, const sheet *first, fds_error *err) {
     drop_all(s);
+    s->is_regression = first->is_regression;
     for (size_t f = 0; f < first->count; f++) {
         const sheet_column *of = &first->columns[f];
         bool is_needed = of->role == SHEET_FEATURE || of->role == SHEET_LABEL;
@@ -459,6 +469,29 @@ static fds_status keep_name(const sheet *s, sheet_column *column, const fds__fie
         return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu, column \"%.60s\": %s", s->path, line,
                          column->name, fault);
     return fds__names_push(&column->texts, name, err);
+}
+
+static fds_status keep_target(const sheet *s, sheet_column *column, const fds__field *field,
+                              size_t line, fds_error *err) {
+    double number;
+    if (is_missing(*field))
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: line %zu, column \"%.60s\": the target is missing; --missing drop "
+                         "leaves the row out",
+                         s->path, line, column->name);
+    if (!read_double(s, *field, &number))
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: line %zu, column \"%.60s\": \"%.*s\" is not a finite number, and "
+                         "--task regression needs one; without it, labels are classes",
+                         s->path, line, column->name, (int)MIN(field->length, (size_t)60),
+                         field->text);
+    void *targets = column->targets;
+    fds_status status =
+        fds__grow(&targets, &column->targets_capacity, s->rows + 1, sizeof number, err);
+    column->targets = targets;
+    if (status == FDS_OK)
+        column->targets[s->rows] = number;
+    return status;
 }
 
 static fds_status keep_feature(const sheet *s, sheet_column *column, const fds__field *field,
@@ -502,9 +535,11 @@ static fds_status read_row(sheet *s, const fds__field *fields, size_t line, cons
     fds__missing missing = *(const fds__missing *)how;
     bool is_whole = true;
     for (size_t c = 0; c < s->count; c++) {
-        bool is_feature = s->columns[c].role == SHEET_FEATURE; /* a label may be "none" */
-        bool is_absent = is_feature ? is_missing(fields[c]) : trimmed(fields[c]).length == 0;
-        is_whole = is_whole && (s->columns[c].role == SHEET_DROPPED || !is_absent);
+        sheet_role role = s->columns[c].role;
+        bool is_value = role == SHEET_FEATURE || (role == SHEET_LABEL && s->is_regression);
+        /* a label may be "none" */
+        bool is_absent = is_value ? is_missing(fields[c]) : trimmed(fields[c]).length == 0;
+        is_whole = is_whole && (role == SHEET_DROPPED || !is_absent);
     }
     if (!is_whole && missing == FDS__MISSING_DROP) {
         s->left_out++;
@@ -514,6 +549,8 @@ static fds_status read_row(sheet *s, const fds__field *fields, size_t line, cons
         sheet_column *column = &s->columns[c];
         if (column->role == SHEET_FEATURE)
             TRY(keep_feature(s, column, &fields[c], line, missing == FDS__MISSING_MEAN, err));
+        else if (column->role == SHEET_LABEL && s->is_regression)
+            TRY(keep_target(s, column, &fields[c], line, err));
         else if (column->role != SHEET_DROPPED)
             TRY(keep_name(s, column, &fields[c], line, err));
     }

@@ -29,6 +29,8 @@ typedef struct sheet_column {
     float *values;                            /* (rows) of a feature of numbers; missing: NaN */
     size_t values_capacity;
     fds__names texts; /* (rows) otherwise, in the file's bytes; missing: "" */
+    double *targets;  /* (rows) of the labels of a regression */
+    size_t targets_capacity;
 } sheet_column;
 
 typedef struct sheet {
@@ -39,7 +41,8 @@ typedef struct sheet {
     size_t left_out; /* rows with missing values */
     uint32_t *lines; /* (rows) where each begins in the file, from 1 */
     size_t lines_capacity;
-    locale_t locale; /* C, whatever the program's own is */
+    bool is_regression; /* labels are numbers */
+    locale_t locale;    /* C, whatever the program's own is */
 } sheet;
 
 /* Reads the header. The file must outlive the sheet. The caller frees it after a failure too. */

@@ -276,6 +276,10 @@ fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
     s->threads = params->threads ? (unsigned)params->threads : fds_processors();
     s->explainer_threads = params->explainer_threads ? params->explainer_threads : s->threads;
     s->plan_seed = fds__draw_seed(params->seed, params->draw);
+    if (params->task == 1 || (problem && problem->train->targets))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`task` regression: no explainer has learnt to explain regressions yet; "
+                         "fds value computes the values of test samples");
     settle_utility(s, problem, params);
     settle_explainer(s, params, params->explainer < 0 ? AUTO : params->explainer);
     TRY(check_settings(params, s, err));

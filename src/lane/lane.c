@@ -452,6 +452,20 @@ static void loss_gradient(fds_lane *lane, uint32_t count, size_t batch) {
     }
 }
 
+/* Of a regression: the squared error, returned, and its gradient 2 (z - target) / batch. */
+static double squared_error(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
+                            uint32_t count, size_t batch) {
+    const fds__boundary *last = &lane->bounds[lane->stage_count];
+    const float scale = 2.0f / (float)batch;
+    double loss = 0;
+    for (uint32_t l = 0; l < FDS__LANES; l++) {
+        float away = l < count ? last->value[l] - inputs->targets[members[l]] : 0.0f;
+        last->grad[l] = away * scale;
+        loss += (double)away * (double)away;
+    }
+    return loss;
+}
+
 /* Forward and backward for count members, a part of a mini-batch of batch samples. */
 static double backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t *members,
                        size_t count, size_t batch, const float *weights, bool add) {
@@ -460,6 +474,10 @@ static double backprop(fds_lane *lane, const fds_inputs *inputs, const uint32_t 
     for (uint32_t g = 0; g < groups_of(count); g++) {
         const uint32_t size = size_of(count, g);
         lane_use_group(lane, g);
+        if (lane->net->is_regression) {
+            loss += squared_error(lane, inputs, members + g * FDS__LANES, size, batch);
+            continue;
+        }
         for (uint32_t l = 0; l < size; l++)
             lane->labels[l] = inputs->labels[members[g * FDS__LANES + l]];
         lane->kernels->softmax(lane->bounds[lane->stage_count].value, lane->net->classes, size,

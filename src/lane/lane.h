@@ -76,6 +76,7 @@ struct fds_net {
     size_t weights;
     size_t trained; /* the optimizer's weights; the running statistics come behind them */
     bool has_batchnorm;
+    bool is_regression; /* one output, which is the prediction: no softmax, mean squared error */
     /* conv without strides that is not wide, relu, maxpool and fc only: fewer than 16 samples take
      * fewer lanes, and many.c has 16 networks side by side */
     bool is_plain;
@@ -87,8 +88,13 @@ struct fds_inputs {
     uint32_t classes;
     float *values;    /* (count, size) */
     uint16_t *labels; /* (count) */
+    float *targets;   /* (count) of a regression; or NULL */
     uint32_t *ids;    /* (count) */
 };
+
+/* fds_net_create; a regression has one output, which "classes" then stands for. */
+fds_status fds__net_create(const char *text, fds_shape input, uint32_t classes, bool is_regression,
+                           fds_net **out, fds_error *err);
 
 /* The empirical neural tangent kernel of all a with all b, kernel (a, b), a mean over outputs:
  *     K(x, x') = 1/classes * sum over outputs c of <d f_c(x) / d weights, d f_c(x') / d weights>
@@ -132,7 +138,7 @@ const uint32_t *fds__many_order(const fds__many *many);
 size_t fds__many_input_size(const fds__many *many);
 /* A sample to wide (input_size, zeroed before its first use). */
 void fds__many_spread(const fds__many *many, const float *sample, float *wide);
-/* Probabilities (count, classes, 16) of count <= FDS__MANY_INPUTS inputs (count, input_size) by one
+/* Probabilities, or predictions of a regression, (count, classes, 16) of count <= FDS__MANY_INPUTS inputs (count, input_size) by one
  * group's weights (weights, 16), valid until the worker's next call. NULL when an output is
  * infinite or not a number. */
 const float *fds__many_run(const fds__many *many, unsigned worker, const uint16_t *weights,

@@ -292,7 +292,8 @@ static const float *run_alone(const fds__many *many, fds_lane *lane, const uint1
         float *z = lane->bounds[lane->stage_count].value; /* (classes, 16) */
         for (size_t i = 0; i < net->classes * count; i++)
             is_finite &= isfinite(z[i / count * FDS__LANES + i % count]);
-        lane->kernels->softmax(z, net->classes, (uint32_t)count, NULL, NULL);
+        if (!net->is_regression)
+            lane->kernels->softmax(z, net->classes, (uint32_t)count, NULL, NULL);
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < net->classes; k++)
                 probs[(i * net->classes + k) * FDS__MANY_NETS + n] = z[k * FDS__LANES + i];
@@ -314,7 +315,7 @@ static const float *run_together(const fds__many *many, const uint16_t *weights,
     for (size_t i = 0; i < count * last->size; i++)
         if (!isfinite(z[i]))
             return NULL;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !many->net->is_regression; i++)
         many->maps->softmax(z + i * last->size, many->net->classes, FDS__LANES, NULL, NULL);
     return z;
 }

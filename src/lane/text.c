@@ -405,6 +405,9 @@ static fds_status read_network(reader *r) {
                 place_statistics(r->net);
                 return FDS_OK;
             }
+            if (r->net->is_regression)
+                return mistake(r, start,
+                               "the last layer of a regression must have one output: fc:1");
             return mistake(
                 r, start,
                 "the last layer must be fc with one output per class: fc:%u or fc:classes",
@@ -448,6 +451,12 @@ static fds_status write_text(fds_net *net, fds_error *err) {
 
 fds_status fds_net_create(const char *text, fds_shape input, uint32_t classes, fds_net **out,
                           fds_error *err) {
+    return fds__net_create(text, input, classes, false, out, err);
+}
+
+fds_status fds__net_create(const char *text, fds_shape input, uint32_t classes, bool is_regression,
+                           fds_net **out, fds_error *err) {
+    classes = is_regression ? 1 : classes;
     if (!input.channels || !input.height || !input.width ||
         (uint64_t)input.channels * input.height > FDS__MAX_ACTIVATIONS ||
         (uint64_t)input.channels * input.height * input.width > FDS__MAX_ACTIVATIONS)
@@ -462,6 +471,7 @@ fds_status fds_net_create(const char *text, fds_shape input, uint32_t classes, f
     TRY(NEW(net, 1, err));
     net->input = input;
     net->classes = classes;
+    net->is_regression = is_regression;
     net->is_plain = true;
     reader r = {.text = text, .at = text, .err = err, .net = net, .shape = input};
     fds_status status = read_network(&r);

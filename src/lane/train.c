@@ -92,6 +92,10 @@ static fds_status check_batch(const fds_net *net, const fds_inputs *inputs, cons
                               size_t count, fds_error *err) {
     TRY(lane_check_shape(net, inputs, err));
     TRY(check_members(inputs, members, count, err));
+    if (net->is_regression != (inputs->targets != NULL) && count)
+        return fds__fail(err, FDS_ERR_SHAPE, "the network predicts %s, but the samples have %s",
+                         net->is_regression ? "numbers" : "classes",
+                         net->is_regression ? "labels" : "targets");
     for (size_t i = 0; i < count; i++)
         TRY(lane_check_tokens(net, inputs, members[i], err));
     for (size_t i = 0; i < count; i++)
@@ -299,7 +303,7 @@ static fds_status evaluate(fds_lane *lane, const fds_inputs *inputs, size_t firs
         for (size_t i = 0; wanted != LOGITS && i < numbers * group; i++)
             if (!isfinite(z[i / group * FDS__LANES + i % group]))
                 odd = MIN(odd, first + done + i % group);
-        if (wanted == PROBABILITIES)
+        if (wanted == PROBABILITIES && !lane->net->is_regression)
             lane->kernels->softmax(z, lane->net->classes, group, NULL, NULL);
         for (uint32_t l = 0; l < group; l++)
             for (size_t k = 0; k < numbers; k++)

@@ -61,12 +61,23 @@ fds_status fds_inputs_create(const fds_dataset *ds, const uint32_t *index, size_
     return FDS_OK;
 }
 
+fds_status fds__inputs_set_targets(fds_inputs *inputs, const fds_dataset *ds, double mean,
+                                   double std, fds_error *err) {
+    if (!ds->targets)
+        return FDS_OK;
+    TRY(NEW(inputs->targets, inputs->count, err));
+    for (size_t i = 0; i < inputs->count; i++)
+        inputs->targets[i] = (float)((ds->targets[inputs->ids[i]] - mean) / std);
+    return FDS_OK;
+}
+
 void fds_inputs_free(fds_inputs *inputs) {
     if (!inputs)
         return;
     fds__free(inputs->values);
     fds__free(inputs->labels);
     fds__free(inputs->ids);
+    fds__free(inputs->targets);
     fds__free(inputs);
 }
 

@@ -8,6 +8,8 @@
  *     fds.classes    names, in the order of the outputs
  *     fds.mean       by channel, with bytes seen as 0..1; an input is (x - mean) / std
  *     fds.std
+ *     fds.target     of a regression: mean and standard deviation of the targets; a prediction is
+ *                    mean + std times the output
  *     fds.training   how it was trained, for people
  */
 #include "model/model.h"
@@ -20,6 +22,7 @@ struct fds_model {
     fds_net *net;
     float *weights;    /* (net->weights), with mean and std behind them */
     float *mean, *std; /* (channels) */
+    double target_mean, target_std;
     char **class_names;
     char *training;
     char sha256[65];
@@ -68,6 +71,9 @@ fds__model_info fds__model_get_info(const fds_model *model) {
         .mean = model->mean,
         .std = model->std,
         .sha256 = model->sha256,
+        .is_regression = model->net->is_regression,
+        .target_mean = model->target_mean,
+        .target_std = model->target_std,
     };
 }
 
@@ -116,7 +122,10 @@ static fds_status train_weights(fds_model *model, const fds_dataset *ds, const u
     for (size_t i = 0; i < count; i++)
         members[i] = (uint32_t)i;
     TRY(fds_inputs_create(ds, index, count, model->mean, model->std, &inputs, err));
-    fds_status status = fds_lane_create(model->net, &lane, err);
+    fds_status status =
+        fds__inputs_set_targets(inputs, ds, model->target_mean, model->target_std, err);
+    if (status == FDS_OK)
+        status = fds_lane_create(model->net, &lane, err);
     if (status == FDS_OK) {
         fds_net_init(model->net, params->seed, model->weights);
         status = fds_lane_train(lane, inputs, members, count, params, model->weights, report,
@@ -145,6 +154,8 @@ static fds_status fill_model(fds_model *model, const fds_dataset *ds, const uint
     size_t size = model->net->weights * sizeof(float);
     TRY(fds__inputs_scale(ds, index, count, fds_net_text(model->net), model->mean, model->std,
                           err));
+    if (ds->targets)
+        fds__dataset_target_stats(ds, index, count, &model->target_mean, &model->target_std);
     for (uint32_t k = 0; k < ds->classes; k++)
         TRY(take_name(ds, k, &model->class_names[k], err));
     if (weights)
@@ -165,7 +176,7 @@ static fds_status make_model(const fds_dataset *ds, const uint32_t *index, size_
     TRY(fds_train_params_check(params, err));
     if (!count)
         return fds__fail(err, FDS_ERR_USAGE, "a model needs at least one sample to train on");
-    TRY(fds_net_create(network, ds->shape, ds->classes, &net, err));
+    TRY(fds__net_for(network, ds, &net, err));
     TRY(model_create(net, &model, err));
     fds_status status = fill_model(model, ds, index, count, params, weights, report, events, err);
     if (status != FDS_OK)
@@ -218,6 +229,8 @@ static fds_status predict_chunk(void *context, size_t job, unsigned worker, fds_
     fds_status status = fds_lane_predict(p->lanes[worker], inputs, 0, count, p->model->weights,
                                          p->probs + first * p->model->net->classes, err);
     fds_inputs_free(inputs);
+    for (size_t i = first; p->model->net->is_regression && i < first + count; i++)
+        p->probs[i] = (float)(p->model->target_mean + p->model->target_std * (double)p->probs[i]);
     return status;
 }
 
@@ -240,12 +253,32 @@ fds_status fds_model_predict(const fds_model *model, const fds_dataset *ds, cons
     return status;
 }
 
+/* The mean squared error, and in the place of accuracy R2, the share of the targets' variance that
+ * the predictions explain. */
+static void score_regression(const fds_dataset *ds, const uint32_t *index, size_t count,
+                             const float *predictions, double *loss, double *accuracy) {
+    double mean, std, error = 0;
+    fds__dataset_target_stats(ds, index, count, &mean, &std);
+    for (size_t i = 0; i < count; i++) {
+        double away = (double)predictions[i] - ds->targets[index ? index[i] : i];
+        error += away * away / (double)count;
+    }
+    if (loss)
+        *loss = error;
+    if (accuracy)
+        *accuracy = 1 - error / (std * std);
+}
+
 fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const uint32_t *index,
                            size_t count, unsigned threads, double *loss, double *accuracy,
                            const fds_events *events, fds_error *err) {
     const uint32_t classes = model->net->classes;
     if (!count)
         return fds__fail(err, FDS_ERR_USAGE, "no samples to score");
+    if (model->net->is_regression != (ds->targets != NULL))
+        return fds__fail(err, FDS_ERR_SHAPE, "the model predicts %s, but %s has %s",
+                         ds->targets ? "classes" : "numbers", ds->source,
+                         ds->targets ? "targets" : "labels");
     if (ds->classes > classes)
         return fds__fail(err, FDS_ERR_SHAPE, "the model has %u classes, %s has %u", classes,
                          ds->source, ds->classes);
@@ -254,6 +287,10 @@ fds_status fds_model_score(const fds_model *model, const fds_dataset *ds, const 
         return fds__fail_nomem(err, count * classes * sizeof *probs);
     TRY(fds_model_predict(model, ds, index, count, threads, probs, events, err));
     double losses = 0;
+    if (model->net->is_regression) {
+        score_regression(ds, index, count, probs, loss, accuracy);
+        return FDS_OK;
+    }
     size_t correct = 0;
     for (size_t i = 0; i < count; i++) {
         const float *p = probs + i * classes;
@@ -301,6 +338,9 @@ fds_status fds_model_save(const fds_model *model, const char *path, fds_error *e
     OWNED char *classes = take_text(json_names(model->class_names, net->classes));
     OWNED char *mean = take_text(json_floats(model->mean, in.channels));
     OWNED char *std = take_text(json_floats(model->std, in.channels));
+    OWNED char *target = net->is_regression
+                             ? take_text(json_pack("[f, f]", model->target_mean, model->target_std))
+                             : NULL;
     fds__meta meta[] = {
         {"format", "pt"},
         {"fds.network", net->text},
@@ -309,11 +349,12 @@ fds_status fds_model_save(const fds_model *model, const char *path, fds_error *e
         {"fds.mean", mean},
         {"fds.std", std},
         {"fds.training", model->training},
+        {"fds.target", target},
     };
-    if (!input || !classes || !mean || !std)
+    if (!input || !classes || !mean || !std || (net->is_regression && !target))
         return fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's metadata", path);
     return fds__safetensors_write(path, tensors, net->tensor_count, meta,
-                                  sizeof meta / sizeof *meta, err);
+                                  sizeof meta / sizeof *meta - !net->is_regression, err);
 }
 
 /* The JSON array under a metadata key; the caller frees it (json_decref). */
@@ -349,6 +390,23 @@ static fds_status meta_floats(const char *path, const fds__safetensors *file, co
     }
     json_decref(array);
     return status;
+}
+
+static fds_status meta_target(const char *path, const fds__safetensors *file, fds_model *model,
+                              fds_error *err) {
+    json_t *array;
+    TRY(meta_array(path, file, "fds.target", &array, err));
+    model->target_mean = json_number_value(json_array_get(array, 0));
+    model->target_std = json_number_value(json_array_get(array, 1));
+    bool is_right = json_array_size(array) == 2 && json_is_number(json_array_get(array, 0)) &&
+                    isfinite(model->target_mean) && isfinite(model->target_std) &&
+                    model->target_std > 0;
+    json_decref(array);
+    return is_right ? FDS_OK
+                    : fds__fail(err, FDS_ERR_FORMAT,
+                                "%s: metadata \"fds.target\" must be a mean and a standard "
+                                "deviation above 0",
+                                path);
 }
 
 static fds_status meta_shape(const char *path, const fds__safetensors *file, fds_shape *shape,
@@ -398,7 +456,8 @@ static fds_status load_net(const char *path, const fds__safetensors *file, size_
                          "%s: metadata \"fds.network\" is missing: not a model of fds", path);
     TRY(meta_shape(path, file, &shape, err));
     uint32_t outputs = classes > UINT32_MAX ? 0 : (uint32_t)classes;
-    fds_status status = fds_net_create(network, shape, outputs, net, &detail);
+    bool is_regression = fds__safetensors_meta(file, "fds.target");
+    fds_status status = fds__net_create(network, shape, outputs, is_regression, net, &detail);
     if (status != FDS_OK)
         return fds__fail(err, status == FDS_ERR_NOMEM ? status : FDS_ERR_FORMAT, "%s: %s", path,
                          detail.text);
@@ -422,6 +481,8 @@ static fds_status fill_from_file(const char *path, const fds__safetensors *file,
     }
     TRY(meta_floats(path, file, "fds.mean", model->mean, net->input.channels, -INFINITY, err));
     TRY(meta_floats(path, file, "fds.std", model->std, net->input.channels, 0, err));
+    if (net->is_regression)
+        TRY(meta_target(path, file, model, err));
     for (uint32_t i = 0; i < net->tensor_count; i++)
         memcpy(model->weights + net->tensors[i].offset,
                fds__safetensors_find(file, net->tensors[i].name)->values,

@@ -17,6 +17,15 @@
  * network may be NULL. */
 fds_status fds__inputs_scale(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const char *network, float *mean, float *std, fds_error *err);
+/* Gives inputs of a dataset of a regression their targets, (target - mean) / std; nothing for
+ * another dataset. */
+fds_status fds__inputs_set_targets(fds_inputs *inputs, const fds_dataset *ds, double mean,
+                                   double std, fds_error *err);
+/* The network for a dataset: with one output per class, or that of a regression. */
+static inline fds_status fds__net_for(const char *text, const fds_dataset *ds, fds_net **out,
+                                      fds_error *err) {
+    return fds__net_create(text, ds->shape, ds->classes, ds->targets != NULL, out, err);
+}
 /* The model that fds_model_train would make, from weights already trained that way. */
 fds_status fds__model_create(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const char *network, const fds_train_params *params,
@@ -34,7 +43,9 @@ typedef struct fds__model_info {
     uint32_t classes;
     size_t weights;
     const float *mean, *std; /* [channels] */
-    const char *sha256;      /* of the weights' bytes, 64 hexadecimal digits */
+    bool is_regression;
+    double target_mean, target_std; /* a regression predicts mean + std times the output */
+    const char *sha256;             /* of the weights' bytes, 64 hexadecimal digits */
 } fds__model_info;
 
 fds__model_info fds__model_get_info(const fds_model *model);

@@ -26,9 +26,12 @@ static fds_train_params training_of(const fds_params *p) {
     return t;
 }
 
-static json_t *describe_score(size_t count, double loss, double accuracy) {
-    return json_pack("{s:I, s:o, s:o}", "count", (json_int_t)count, "loss", fds__json_real(loss),
-                     "accuracy", fds__json_real(accuracy));
+static json_t *describe_score(const fds_problem *problem, size_t count, double loss,
+                              double accuracy) {
+    bool is_regression = problem->train->targets;
+    return json_pack("{s:I, s:o, s:o}", "count", (json_int_t)count,
+                     is_regression ? "mean_squared_error" : "loss", fds__json_real(loss),
+                     is_regression ? "r2" : "accuracy", fds__json_real(accuracy));
 }
 
 static fds_status describe(const fds_problem *problem, const fds_params *params,
@@ -41,13 +44,14 @@ static fds_status describe(const fds_problem *problem, const fds_params *params,
                         &train_accuracy, events, err));
     TRY(fds_model_score(model, problem->test, problem->tests, tested, threads, &test_loss,
                         &test_accuracy, events, err));
-    json_t *about = json_pack(
-        "{s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:s}", "version", FDS_VERSION, "layers",
-        fds_model_network(model), "weights", (json_int_t)fds_model_weight_count(model), "epochs",
-        (json_int_t)report->epochs, "converged", report->converged, "seconds",
-        fds__json_real(seconds), "train", describe_score(trained, train_loss, train_accuracy),
-        "test", describe_score(tested, test_loss, test_accuracy), "params",
-        fds__params_json(params), "sha256", fds_model_sha256(model));
+    json_t *about =
+        json_pack("{s:s, s:s, s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:s}", "version", FDS_VERSION,
+                  "layers", fds_model_network(model), "weights",
+                  (json_int_t)fds_model_weight_count(model), "epochs", (json_int_t)report->epochs,
+                  "converged", report->converged, "seconds", fds__json_real(seconds), "train",
+                  describe_score(problem, trained, train_loss, train_accuracy), "test",
+                  describe_score(problem, tested, test_loss, test_accuracy), "params",
+                  fds__params_json(params), "sha256", fds_model_sha256(model));
     json_t *of = fds__problem_json(problem);
     bool is_whole = about && of && json_object_update(about, of) == 0 &&
                     fds__json_put(about, "network", fds__json_string(network_of(problem, params)));

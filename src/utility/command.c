@@ -6,7 +6,7 @@
  *
  * Two answers follow from the rules and are given here, without the program: the empty coalition
  * has the shares of the classes among all players' samples, and a coalition of one class is sure of
- * it.
+ * it. In a regression, the empty coalition predicts the mean of all players' targets.
  *
  * The answer of all players, the first few answers, and one in a hundred after them are asked for a
  * second time from a process that computes nothing else. They must agree in every bit, unless noise
@@ -80,6 +80,17 @@ static fds_status write_values(const char *dir, const char *name, const fds_data
     return write_npy(dir, name, "<f4", shape, values, size, err);
 }
 
+/* As they are in the data. */
+static fds_status write_targets(const char *dir, const fds_dataset *ds, const fds_inputs *samples,
+                                const char *shape, fds_error *err) {
+    OWNED double *targets = NULL;
+    TRY(NEW(targets, samples->count, err));
+    for (size_t i = 0; i < samples->count; i++)
+        targets[i] = ds->targets[samples->ids[i]];
+    return write_npy(dir, "targets.npy", "<f8", shape, targets, samples->count * sizeof *targets,
+                     err);
+}
+
 static fds_status write_folder(const fds__utility_making *making, const char *dir, char hex[2][65],
                                fds_error *err) {
     const fds_inputs *samples = making->data->samples;
@@ -92,7 +103,8 @@ static fds_status write_folder(const fds__utility_making *making, const char *di
     snprintf(shape, sizeof shape, "(%zu,)", samples->count);
     TRY(write_values(dir, "samples.npy", making->train, samples, hex[0], err));
     TRY(write_values(dir, "inputs.npy", making->test, making->data->inputs, hex[1], err));
-    TRY(write_npy(dir, "labels.npy", "<i4", shape, labels, size, err));
+    TRY(making->train->targets ? write_targets(dir, making->train, samples, shape, err)
+                               : write_npy(dir, "labels.npy", "<i4", shape, labels, size, err));
     return write_npy(dir, "players.npy", "<i4", shape, making->data->owner, size, err);
 }
 
@@ -153,6 +165,8 @@ static fds_status make_arrays(command *c, size_t *memory, fds_error *err) {
         c->prior[data->samples->labels[i]] += 1;
     for (uint32_t y = 0; y < data->classes; y++)
         c->prior[y] /= (float)samples;
+    if (data->is_regression)
+        c->prior[0] = 0; /* standardised: the mean */
     TRY(NEW(c->second, 1, err));
     c->second->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     *memory = sizeof *c + values * sizeof(float) +
@@ -168,6 +182,7 @@ static fds_status open_program(command *c, const fds__utility_making *making, fd
                               .inputs = data->inputs->count,
                               .shape = data->samples->shape,
                               .classes = data->classes,
+                              .is_regression = data->is_regression,
                               .seed = making->params->train.seed};
     return fds__program_open(c->command, &hello, data->workers + 1, making->params->events,
                              &c->program, err);
@@ -181,6 +196,10 @@ fds_status fds__command_create(fds__utility_making *making, fds_error *err) {
     making->self = c;
     c->data = making->data;
     c->allow_noise = making->params->allow_noise;
+    if (c->allow_noise && c->data->is_regression)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`allow_noise` does not apply with `task` regression: how much noise of "
+                         "predictions changes values is not known");
     if (!(c->command = fds__strdup(text)))
         return fds__fail_nomem(err, strlen(text) + 1);
     if (c->data->samples->count > INT32_MAX)
@@ -209,17 +228,17 @@ fds_status fds__command_create(fds__utility_making *making, fds_error *err) {
 static bool answers_itself(const command *c, const scratch *s, size_t count, float *probs) {
     const uint32_t classes = c->data->classes;
     const uint16_t *labels = c->data->samples->labels;
-    uint32_t different = 0;
+    uint32_t different = 0, needed = c->data->is_regression ? 1 : 2;
     memset(s->has_class, 0, classes * sizeof *s->has_class);
     for (size_t i = 0; i < count; i++) {
         bool *has = &s->has_class[labels[s->members[i]]];
         different += !*has;
         *has = true;
     }
-    for (size_t i = 0; different < 2 && i < c->data->inputs->count; i++)
+    for (size_t i = 0; different < needed && i < c->data->inputs->count; i++)
         for (uint32_t y = 0; y < classes; y++)
             probs[i * classes + y] = count ? (float)s->has_class[y] : c->prior[y];
-    return different < 2;
+    return different < needed;
 }
 
 /* Whether this answer is asked for again. */
@@ -267,6 +286,7 @@ static fds_status command_eval(const void *self, unsigned worker, const uint64_t
         fds__program_ask(c->program, worker, s->members, count, s->has_class, probs, err);
     if (status == FDS_OK && needs_check(c, coalition, count))
         status = check_again(c, s, count, probs, err);
+    fds__utility_standardise(c->data, probs);
     return status == FDS_ERR_EXTERNAL ? fds__utility_fail(c->data, coalition, status, err) : status;
 }
 

@@ -58,6 +58,7 @@ static fds_status custom_eval(const void *self, unsigned worker, const uint64_t 
                       (double)probs[i], i / c->data->classes, i % c->data->classes);
             return fds__utility_fail(c->data, coalition, FDS_ERR_EXTERNAL, err);
         }
+    fds__utility_standardise(c->data, probs);
     return FDS_OK;
 }
 

@@ -5,7 +5,8 @@
  *
  *   samples.csv          role,row,sample,label,player: first the players' samples, then the inputs.
  *                        row: the place of a sample among the players' samples, or of an input in
- *                        the table. sample: its number in the data. label: its class, from 0.
+ *                        the table. sample: its number in the data. label: its class, from 0,
+ *                        or its target.
  *                        player: the owner of a player's sample, empty for an input
  *   initial.safetensors  the weights that every network starts from; only where there is a network
  *   coalitions.csv       role,weight,players: players has one character per player, 1 for a member
@@ -46,19 +47,28 @@ static fds_status finish(fds_status status, fds__text *text, fds__out *out, fds_
 
 /* ---- samples ---- */
 
+static void add_label(fds__text *text, const fds_dataset *ds, const fds_inputs *in, size_t i) {
+    if (ds->targets)
+        fds__text_double(text, ds->targets[in->ids[i]]);
+    else
+        fds__text_print(text, "%u", in->labels[i]);
+}
+
 static fds_status write_samples(const fds__utility_data *data, size_t validation, const char *role,
                                 fds__text *text, fds__out *out, fds_error *err) {
     const fds_inputs *own = data->samples, *in = data->inputs;
     fds__text_print(text, "role,row,sample,label,player\n");
     for (size_t i = 0; i < own->count; i++) {
-        fds__text_print(text, "player,%zu,%u,%u,%u\n", i, own->ids[i], own->labels[i],
-                        data->owner[i]);
+        fds__text_print(text, "player,%zu,%u,", i, own->ids[i]);
+        add_label(text, data->train, own, i);
+        fds__text_print(text, ",%u\n", data->owner[i]);
         TRY(pass_on(text, out, false, err));
     }
     for (size_t i = 0; i < in->count; i++) {
         bool is_validation = i >= in->count - validation;
-        fds__text_print(text, "%s,%zu,%u,%u,\n", is_validation ? "validation" : role, i, in->ids[i],
-                        in->labels[i]);
+        fds__text_print(text, "%s,%zu,%u,", is_validation ? "validation" : role, i, in->ids[i]);
+        add_label(text, data->test, in, i);
+        fds__text_add(text, ",\n", 2);
         TRY(pass_on(text, out, false, err));
     }
     return FDS_OK;
@@ -101,9 +111,7 @@ fds_status fds__export_initial(const char *dir, const fds_utility *utility, fds_
     TRY(fds__json_parse("parameters", utility->text, strlen(utility->text), &about, err));
     const char *network = json_string_value(json_object_get(about, "network"));
     uint64_t seed = (uint64_t)json_integer_value(json_object_get(about, "seed"));
-    fds_status status = network ? fds_net_create(network, utility->data->samples->shape,
-                                                 utility->classes, &net, err)
-                                : FDS_OK;
+    fds_status status = network ? fds__net_for(network, utility->data->train, &net, err) : FDS_OK;
     if (status == FDS_OK && net)
         status = write_network(path, net, seed, err);
     fds_net_free(net);

@@ -18,10 +18,12 @@ enum { FDS__PROTOCOL = 1, FDS__PROGRAM_NAME = 200 };
 
 /* What a program is told before anything else. */
 typedef struct fds__hello {
-    const char *folder; /* with samples.npy, labels.npy, players.npy and inputs.npy */
+    const char
+        *folder; /* with samples.npy, labels.npy or targets.npy, players.npy and inputs.npy */
     size_t samples, players, inputs;
     fds_shape shape;
     uint32_t classes;
+    bool is_regression;
     uint64_t seed;
 } fds__hello;
 
@@ -37,6 +39,7 @@ typedef struct fds__answer_form {
     size_t inputs;
     uint32_t classes;
     const bool *has_class; /* (classes): whether the coalition has a sample of it */
+    bool is_regression;    /* predictions (inputs) instead of probabilities (inputs, classes) */
 } fds__answer_form;
 
 /* The length of a frame, from its first 8 bytes; FDS_ERR_EXTERNAL if it is more than an answer of so

@@ -41,8 +41,7 @@ fds_status fds__network_check(const fds_problem *problem, const char *network, s
     fds_net *net = NULL;
     if (!problem) /* its shape is not known yet */
         return FDS_OK;
-    fds_status status =
-        fds_net_create(network, problem->train->shape, problem->train->classes, &net, err);
+    fds_status status = fds__net_for(network, problem->train, &net, err);
     if (status == FDS_OK && weights)
         *weights = fds_net_weights(net);
     fds_net_free(net);
@@ -125,7 +124,7 @@ static fds_status sub_model_seconds(const fds_problem *problem, const fds__utili
     fds_train_params train;
     fds_net *net;
     TRY(fds__utility_training(params, &train, err));
-    TRY(fds_net_create(params->network, problem->train->shape, problem->train->classes, &net, err));
+    TRY(fds__net_for(params->network, problem->train, &net, err));
     double epochs = train.converge ? CONVERGED : train.epochs;
     double passes = epochs * (double)problem->sample_count / 2;
     *seconds = (passes * (double)fds_net_flops_train(net) +
@@ -188,7 +187,9 @@ const char *fds__group_by(const fds_problem *problem, const fds_params *params,
     bool are_players = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
     if (params->group)
         return params->group;
-    return fds__is_by_provider(problem, params) && !are_players ? "all" : "label";
+    bool is_regression = problem && problem->train->targets;
+    return (fds__is_by_provider(problem, params) || is_regression) && !are_players ? "all"
+                                                                                   : "label";
 }
 
 /* One group of all players. */
@@ -208,6 +209,10 @@ fds_status fds__groups_for(const fds_problem *problem, const char *by,
         return fds__groups_copy(problem->groups, out, err);
     if (strcmp(by, "all") == 0)
         return group_all(fds_players_count(problem->players), out, err);
+    if (strcmp(by, "label") == 0 && problem->train->targets)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`group` label needs classes, and `task` regression has none; use "
+                         "provider, model, all or a file");
     if (strcmp(by, "label") == 0)
         return fds_groups_by_label(problem->train, problem->players, out, err);
     if (strcmp(by, "provider") == 0)
@@ -385,6 +390,7 @@ fds_status fds__table_solve(const fds__solving *s, const uint32_t *labels, bool 
                             double *values, double *errors, fds_ls_report *report, fds_error *err) {
     fds_table_view *view;
     TRY(fds_table_view_create(s->table, s->plan, labels, is_mean, s->threads, &view, err));
+    fds__table_view_aim(view, s->aim);
     const fds_rows rows = fds_table_view_rows(view);
     fds_status status = s->is_exact ? fds_exact(s->plan, &rows, s->threads, values, s->events, err)
                                     : fds_least_squares(s->plan, &rows, &s->ls, s->threads, values,
@@ -434,9 +440,25 @@ fds_status fds__plan_ends(size_t players, fds_plan **out, fds_error *err) {
 
 /* ---- labels ---- */
 
+bool fds__labels_describe(const fds__labels *labels, const fds_params *params, bool is_known,
+                          json_t *about) {
+    double empty = is_known ? labels->empty : NAN, full = is_known ? labels->full : NAN;
+    if (labels->aim.targets)
+        return fds__json_put(about, "score", json_string(fds__choice(params, score))) &&
+               fds__json_put(about, "mean_squared_error",
+                             fds__json_real(is_known ? labels->error : NAN)) &&
+               fds__json_put(about, "utility_with_none", fds__json_real(empty)) &&
+               fds__json_put(about, "utility_with_all", fds__json_real(full));
+    return fds__json_put(about, "correctly_classified",
+                         is_known ? json_integer((json_int_t)labels->right) : json_null()) &&
+           fds__json_put(about, "probability_with_none", fds__json_real(empty)) &&
+           fds__json_put(about, "probability_with_all", fds__json_real(full));
+}
+
 void fds__label_result(const fds_problem *problem, bool use_truth, const double *empty,
                        const double *full, fds__labels *out) {
     uint32_t classes = problem->train->classes;
+    assert(!problem->train->targets);
     out->right = 0;
     out->empty = out->full = 0;
     for (size_t i = 0; i < problem->test_count; i++) {

@@ -4,7 +4,9 @@
  *
  *     v(s) = 1/K  sum over k = 1 .. min(K, |s|) of 1[label of the k-th nearest is y],
  *
- * so that the utility of the empty coalition is 0. Its Shapley values are known exactly: Jia et
+ * so that the utility of the empty coalition is 0. In a regression it predicts 1/K times the sum of
+ * the standardised targets of these samples: where there are fewer than K, the mean of all players'
+ * targets stands for the others. Its Shapley values are known exactly: Jia et
  * al., "Efficient task-specific data valuation for nearest neighbor algorithms", VLDB 2019, Theorem
  * 1. Distances are Euclidean, on normalised values ("knn:K") or on the features of a network
  * trained on all players' samples ("knn:K@model"; features.c). Of two samples at the same distance,
@@ -114,11 +116,17 @@ static fds_status knn_eval(const void *self, unsigned worker, const uint64_t *co
         float *votes = probs + i * data->classes; /* counted, then divided */
         for (uint32_t y = 0; y < data->classes; y++)
             votes[y] = 0;
+        double sum = 0; /* of targets */
         for (size_t j = 0, found = 0; j < samples && found < n->k; j++)
             if (fds_coalition_has(coalition, data->owner[order[j]])) {
                 votes[data->samples->labels[order[j]]] += 1;
+                sum += data->is_regression ? (double)data->samples->targets[order[j]] : 0;
                 found++;
             }
+        if (data->is_regression) {
+            votes[0] = (float)(sum / n->k);
+            continue;
+        }
         for (uint32_t y = 0; y < data->classes; y++)
             votes[y] /= (float)n->k;
     }
@@ -146,6 +154,9 @@ static void recurse(const knn *n, const uint32_t *order, uint32_t label, double 
 
 fds_status fds__utility_knn_label(const fds_utility *utility, size_t input, uint32_t label,
                                   double *values, fds_error *err) {
+    if (utility->data->is_regression)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "exact values by recursion are of classes, not of a regression");
     if (utility->kind != &fds__knn_kind)
         return fds__fail(err, FDS_ERR_USAGE,
                          "only the utility functions \"knn:K\" and \"knn:K@model\" have exact "

@@ -6,10 +6,12 @@
  * (base/safetensors.c). The fields of a message are the texts of the file's metadata, "type" among
  * them:
  *
- *   to the program    hello   protocol, folder, samples, players, inputs, classes, shape, seed
+ *   to the program    hello   protocol, folder, samples, players, inputs, classes, shape, seed; task
+ *                             ("regression") if it is one
  *                     eval    id, seed; tensor "samples" (count) I32: positions in samples.npy
  *   from the program  ready   protocol, name, fingerprint
- *                     answer  id; tensor "probabilities" (inputs, classes) F32
+ *                     answer  id; tensor "probabilities" (inputs, classes) F32, or of a regression
+ *                             "predictions" (inputs) F32
  *                     error   text, retry ("true" or "false")
  *
  * Whatever a program sends is judged here and nowhere else.
@@ -46,10 +48,11 @@ fds_status fds__message_hello(const fds__hello *h, uint8_t **frame, size_t *size
     snprintf(text[5], sizeof text[5], "%u,%u,%u", h->shape.channels, h->shape.height,
              h->shape.width);
     snprintf(text[6], sizeof text[6], "%" PRIu64, h->seed);
-    const fds__meta meta[] = {{"type", "hello"},    {"protocol", text[0]}, {"folder", h->folder},
-                              {"samples", text[1]}, {"players", text[2]},  {"inputs", text[3]},
-                              {"classes", text[4]}, {"shape", text[5]},    {"seed", text[6]}};
-    return pack(NULL, meta, sizeof meta / sizeof *meta, frame, size, err);
+    const fds__meta meta[] = {{"type", "hello"},     {"protocol", text[0]}, {"folder", h->folder},
+                              {"samples", text[1]},  {"players", text[2]},  {"inputs", text[3]},
+                              {"classes", text[4]},  {"shape", text[5]},    {"seed", text[6]},
+                              {"task", "regression"}};
+    return pack(NULL, meta, sizeof meta / sizeof *meta - !h->is_regression, frame, size, err);
 }
 
 fds_status fds__message_eval(uint64_t id, uint64_t seed, const uint32_t *samples, size_t count,
@@ -162,6 +165,26 @@ static fds_status check_row(const fds__answer_form *form, size_t input, const fl
     return FDS_OK;
 }
 
+static fds_status read_predictions(const fds__safetensors *m, size_t inputs, float *predictions,
+                                   fds_error *err) {
+    const fds__tensor *t = fds__safetensors_find(m, "predictions");
+    if (!t)
+        return fds__fail(err, FDS_ERR_EXTERNAL,
+                         "its answer has no tensor \"predictions\" of type F32");
+    if (t->rank != 1 || t->dims[0] != inputs)
+        return fds__fail(err, FDS_ERR_EXTERNAL,
+                         "its predictions have %u dimensions, the first of %u; they must have one, "
+                         "of %zu inputs",
+                         t->rank, t->dims[0], inputs);
+    for (size_t i = 0; i < inputs; i++)
+        if (!isfinite(t->values[i]))
+            return fds__fail(err, FDS_ERR_EXTERNAL,
+                             "input %zu: the prediction is %g; it must be a finite number", i,
+                             (double)t->values[i]);
+    memcpy(predictions, t->values, inputs * sizeof *predictions);
+    return FDS_OK;
+}
+
 static fds_status read_answer(const fds__safetensors *m, const fds__answer_form *form, float *probs,
                               bool *is_fatal, fds_error *err) {
     const fds__tensor *t = fds__safetensors_find(m, "probabilities");
@@ -172,6 +195,8 @@ static fds_status read_answer(const fds__safetensors *m, const fds__answer_form 
     if (!id || strcmp(id, wanted) != 0)
         return fds__fail(err, FDS_ERR_EXTERNAL, "it answered question \"%.20s\" instead of \"%s\"",
                          id ? id : "", wanted);
+    if (form->is_regression)
+        return read_predictions(m, form->inputs, probs, err);
     if (!t)
         return fds__fail(err, FDS_ERR_EXTERNAL,
                          "its answer has no tensor \"probabilities\" of type F32");

@@ -125,7 +125,8 @@ static fds_status ask_once(fds__program *p, process *one, const uint32_t *sample
     size_t size;
     if (!one->child.pid)
         TRY(begin(p, one, err));
-    const fds__answer_form form = {++one->asked, p->hello.inputs, p->hello.classes, has_class};
+    const fds__answer_form form = {++one->asked, p->hello.inputs, p->hello.classes, has_class,
+                                   p->hello.is_regression};
     double limit_s = answer_limit(p), start_s = fds__now_s();
     TRY(fds__message_eval(form.id, p->hello.seed, samples, count, &frame, &size, err));
     TRY(fds__child_write(&one->child, frame, size, limit_s, err));

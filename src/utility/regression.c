@@ -5,6 +5,9 @@
  *
  *     (K_SS + ridge I) B = Y_S        scores(x) = K_xS B        v = softmax(sharpness scores)
  *
+ * For a dataset of targets Y has one column, the standardised targets, and the score is the
+ * prediction.
+ *
  * kernel.c and entk.c fill in all kernel values, once; a coalition then costs one Cholesky
  * factorisation. It is done here, since the bits of a library's would depend on the processor.
  * Without samples all scores are 0 and all labels equally likely.
@@ -130,6 +133,10 @@ static void gather(const fds__regression *r, struct fds__regression_worker *d, s
         for (size_t j = i; j < count; j++)
             d->factor[i * count + j] = r->between[d->members[i] * n + d->members[j]];
         d->factor[i * count + i] += r->ridge;
+        if (r->data->is_regression) {
+            d->b[i] = (double)r->data->samples->targets[d->members[i]];
+            continue;
+        }
         for (size_t y = 0; y < classes; y++)
             d->b[i * classes + y] = -r->shift;
         d->b[i * classes + r->data->samples->labels[d->members[i]]] += 1.0;
@@ -163,7 +170,8 @@ fds_status fds__regression_eval(const void *self, unsigned worker, const uint64_
         for (size_t i = 0; i < count; i++)
             fds__utility_add(classes, r->inputs[x * n + d->members[i]], d->b + i * classes,
                              d->scores);
-        fds__regression_probs(r, d->scores);
+        if (!r->data->is_regression)
+            fds__regression_probs(r, d->scores);
         for (size_t y = 0; y < classes; y++)
             probs[x * classes + y] = (float)d->scores[y];
     }

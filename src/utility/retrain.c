@@ -125,7 +125,7 @@ fds_status fds__retrain_create(fds__utility_making *making, fds_error *err) {
     making->self = r;
     r->data = data;
     r->train = fds__retrain_training(making->params, making->number);
-    TRY(fds_net_create(making->params->network, data->samples->shape, data->classes, &r->net, err));
+    TRY(fds__net_for(making->params->network, making->train, &r->net, err));
     TRY(NEW(r->start, r->net->weights, err));
     TRY(NEW(r->workers, data->workers, err));
     fds_net_init(r->net, r->train.seed, r->start);
@@ -190,7 +190,7 @@ fds_status fds__retrain_network(const fds__utility_making *making, uint32_t numb
                                 float **weights, fds_error *err) {
     const fds__utility_data *data = making->data;
     fds_train_params params = fds__retrain_training(making->params, number);
-    TRY(fds_net_create(making->params->network, data->samples->shape, data->classes, net, err));
+    TRY(fds__net_for(making->params->network, making->train, net, err));
     TRY(NEW(*weights, (*net)->weights, err));
     fds_net_init(*net, params.seed, *weights);
     if (!number)

@@ -42,11 +42,17 @@ static void job_free(job *j) {
     fds_groups_free(j->groups);
     fds__free(j->labels.labels);
     fds__free(j->labels.predicted);
+    fds__aim_free(&j->labels.aim);
     fds__free(j->ends);
 }
 
 static unsigned threads(const job *j) { return (unsigned)j->params->threads; }
 static size_t players(const job *j) { return fds_players_count(j->problem->players); }
+
+/* Before there is a problem, as the parameters say. */
+static bool is_regression(const job *j) {
+    return j->problem ? j->problem->train->targets != NULL : j->params->task == 1;
+}
 
 /* ---- before any work ---- */
 
@@ -99,14 +105,23 @@ static fds_status read_adjust(job *j, fds_error *err) {
                          "`adjust` %s needs players of one sample each, not providers; use counts, "
                          "kernel or entk",
                          j->adjust_name);
+    if (is_regression(j) && j->surrogate.kind && strncmp(j->surrogate.kind, "knn:", 4) == 0)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`adjust` %s needs classes, and `task` regression has none; use counts, "
+                         "kernel or entk",
+                         j->adjust_name);
     return FDS_OK;
 }
 
 static fds_status read_target(job *j, fds_error *err) {
     const fds_params *p = j->params;
     j->is_mean = p->global;
-    j->use_truth = p->target == 1 || (p->target < 0 && p->global);
+    j->use_truth = p->target == 1 || (p->target < 0 && (p->global || is_regression(j)));
     j->is_all = p->target == 2;
+    if (j->is_all && is_regression(j))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`target` all needs classes, and `task` regression has none; use true or "
+                         "predicted");
     if (j->is_all && p->global)
         return fds__fail(
             err, FDS_ERR_USAGE,
@@ -261,6 +276,11 @@ static fds_status find_labels(job *j, fds_error *err) {
     TRY(NEW(j->labels.predicted, tests, err));
     TRY(NEW(j->ends, 2 * size, err));
     TRY(fds__table_ends(j->game.table, j->plan, j->ends, j->ends + size, err));
+    if (is_regression(j)) {
+        TRY(fds__aim_make(j->problem, j->params, j->game.utility, &j->labels, err));
+        fds__aim_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
+        return FDS_OK;
+    }
     fds__label_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
     return FDS_OK;
 }
@@ -294,6 +314,7 @@ static fds__solving solving(const job *j, fds_table *table, const fds_plan *plan
         .plan = plan,
         .is_exact = j->is_exact,
         .ls = {.adjust = j->adjust, .groups = j->adjust == FDS_ADJUST_NONE ? NULL : j->groups},
+        .aim = &j->labels.aim,
         .threads = threads(j),
         .events = j->events};
 }
@@ -309,6 +330,7 @@ static fds_status solve_with_surrogate(job *j, const uint32_t *labels, bool is_m
                        : knn_values(j, labels, is_mean, count, known, err));
     TRY(fds_table_view_create(j->surrogate.table, j->plan, labels, is_mean, threads(j), &view,
                               err));
+    fds__table_view_aim(view, &j->labels.aim);
     const fds_rows control = fds_table_view_rows(view);
     s.ls.control = &control;
     s.ls.control_values = known;
@@ -400,10 +422,7 @@ static json_t *describe(const job *j, bool is_filled) {
 static json_t *describe_result(const job *j) {
     json_t *about = describe(j, true);
     bool is_whole =
-        about &&
-        fds__json_put(about, "correctly_classified", json_integer((json_int_t)j->labels.right)) &&
-        fds__json_put(about, "probability_with_none", fds__json_real(j->labels.empty)) &&
-        fds__json_put(about, "probability_with_all", fds__json_real(j->labels.full)) &&
+        about && fds__labels_describe(&j->labels, j->params, true, about) &&
         fds__json_put(about, "fit", json_fit(j)) &&
         fds__json_put(about, "noise",
                       j->params->allow_noise ? fds__json_real(sqrt(j->noise)) : json_null());
@@ -444,7 +463,10 @@ static fds_status fill_result(job *j, fds_result *r, fds_error *err) {
     }
     if (!j->is_exact)
         warn_of_ridge(j);
-    fds__label_predictions(j->problem, &j->labels, j->ends, r);
+    if (is_regression(j))
+        TRY(fds__aim_predictions(j->problem, &j->labels, j->use_truth, j->ends, r, err));
+    else
+        fds__label_predictions(j->problem, &j->labels, j->ends, r);
     json_decref(r->about);
     r->about = describe_result(j);
     return r->about ? FDS_OK : fds__fail_json(err);

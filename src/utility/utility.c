@@ -156,6 +156,10 @@ static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
     TRY(fds__inputs_scale(train, index, count, network, mean, std, err));
     TRY(fds_inputs_create(train, index, count, mean, std, &data->samples, err));
     TRY(fds_inputs_create(test, inputs, input_count, mean, std, &data->inputs, err));
+    data->is_regression = train->targets != NULL;
+    if (data->is_regression)
+        fds__dataset_target_stats(train, index, count, &data->target_mean, &data->target_std);
+    TRY(fds__inputs_set_targets(data->samples, train, data->target_mean, data->target_std, err));
     TRY(check_finite(data->samples, train->source, err));
     return check_finite(data->inputs, test->source, err);
 }
@@ -222,6 +226,11 @@ double fds__utility_distance2(const float *a, const float *b, size_t count) {
     return sum_terms(a, b, count, true);
 }
 
+void fds__utility_standardise(const fds__utility_data *data, float *predictions) {
+    for (size_t i = 0; data->is_regression && i < data->inputs->count; i++)
+        predictions[i] = (float)(((double)predictions[i] - data->target_mean) / data->target_std);
+}
+
 /* ---- the text ---- */
 
 /* The samples' values, labels, numbers and owners. */
@@ -229,7 +238,10 @@ static void hash_samples(const fds__utility_data *data, char hex[65]) {
     const fds_inputs *in = data->samples;
     char parts[4 * 64 + 1];
     fds_sha256_hex(in->values, in->count * in->size * sizeof *in->values, parts);
-    fds_sha256_hex(in->labels, in->count * sizeof *in->labels, parts + 64);
+    if (in->targets)
+        fds_sha256_hex(in->targets, in->count * sizeof *in->targets, parts + 64);
+    else
+        fds_sha256_hex(in->labels, in->count * sizeof *in->labels, parts + 64);
     fds_sha256_hex(in->ids, in->count * sizeof *in->ids, parts + 128);
     fds_sha256_hex(data->owner, in->count * sizeof *data->owner, parts + 192);
     fds_sha256_hex(parts, 4 * 64, hex);
@@ -249,6 +261,15 @@ static json_t *describe_data(const fds__utility_data *data, const char *kind) {
                      (json_int_t)data->samples->count, "samples_sha256", samples, "inputs",
                      (json_int_t)data->inputs->count, "inputs_sha256", inputs, "normalisation",
                      "channel mean and standard deviation of the players' samples");
+}
+
+static fds_status describe_targets(const fds__utility_data *data, json_t *about, fds_error *err) {
+    if (!data->is_regression)
+        return FDS_OK;
+    return fds__utility_about(about,
+                              json_pack("{s:s, s:f, s:f}", "task", "regression", "target_mean",
+                                        data->target_mean, "target_std", data->target_std),
+                              err);
 }
 
 fds_status fds__utility_about(json_t *about, json_t *part, fds_error *err) {
@@ -290,7 +311,10 @@ static fds_status make_kind(fds_utility *utility, const fds__utility_row *row,
                                   .test = test,
                                   .number = number,
                                   .about = describe_data(utility->data, name)};
-    fds_status status = making.about ? row->create(&making, err) : fds__fail_json(err);
+    fds_status status =
+        making.about ? describe_targets(utility->data, making.about, err) : fds__fail_json(err);
+    if (status == FDS_OK)
+        status = row->create(&making, err);
     utility->kind = row->kind;
     utility->self = making.self;
     if (status == FDS_OK &&
@@ -325,8 +349,11 @@ fds_status fds__utility_create(const fds__utility_params *params, const fds_data
     utility->workers = workers ? workers : fds_processors();
     fds_status status = NEW(utility->data, 1, err);
     if (status == FDS_OK) {
-        *utility->data = (fds__utility_data){
-            .players = players, .classes = utility->classes, .workers = utility->workers};
+        *utility->data = (fds__utility_data){.players = players,
+                                             .train = train,
+                                             .test = test,
+                                             .classes = utility->classes,
+                                             .workers = utility->workers};
         status = fill_data(utility->data, train, test, inputs, input_count, params->network, err);
     }
     if (status == FDS_OK)

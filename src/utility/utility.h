@@ -17,6 +17,7 @@
  *   games.c       a utility function with its table; checks of parameters
  *   export.c      the game in files for other programs
  *   shapley.c     Shapley values of a problem
+ *   targets.c     regression: the score of a prediction, and targets in results
  */
 #ifndef FDS_UTILITY_H
 #define FDS_UTILITY_H
@@ -101,10 +102,13 @@ struct fds_utility {
  * the order of the players. */
 struct fds__utility_data {
     const fds_players *players;
+    const fds_dataset *train, *test;
     fds_inputs *samples; /* of all players, normalised by their own channel statistics */
     uint32_t *owner;     /* (samples->count): the player of each */
     fds_inputs *inputs;  /* normalised in the same way */
-    uint32_t classes;
+    uint32_t classes;    /* 1 in a regression: answers are standardised predictions */
+    bool is_regression;
+    double target_mean, target_std; /* of the players' samples */
     unsigned workers;
     const fds__sink *sink;            /* or NULL */
     const fds__service_sink *service; /* or NULL */
@@ -118,6 +122,9 @@ size_t fds__utility_members(const fds__utility_data *data, const uint64_t *coali
  * (*first)[p + 1] - 1], ascending. The caller frees both, even after a failure. */
 fds_status fds__utility_by_player(const fds__utility_data *data, uint32_t **members, size_t **first,
                                   fds_error *err);
+
+/* Predictions (inputs) in the units of the targets become standardised; nothing for classes. */
+void fds__utility_standardise(const fds__utility_data *data, float *predictions);
 
 /* Every player has samples, and all are samples of the dataset. */
 fds_status fds__players_check(const fds_dataset *ds, const fds_players *players, fds_error *err);
@@ -329,6 +336,19 @@ fds_status fds__export_initial(const char *dir, const fds_utility *utility, fds_
 fds_status fds__export_coalitions(const char *dir, const fds_plan *plan, const fds_plan *validation,
                                   fds_error *err);
 
+/* ---- targets.c ---- */
+
+/* What the predictions of a regression are compared with. */
+typedef struct fds__aim {
+    double *targets;  /* (inputs) standardised; NULL: labels are classes */
+    double mean, std; /* by which they are */
+    bool is_kernel;   /* the score */
+} fds__aim;
+
+/* v(s) of an input, from the standardised prediction of s. */
+double fds__aim_score(const fds__aim *aim, size_t input, double prediction);
+void fds__aim_free(fds__aim *aim);
+
 /* ---- games.c: from a table to values ---- */
 
 /* How a filled table becomes values. */
@@ -337,6 +357,7 @@ typedef struct fds__solving {
     const fds_plan *plan;
     bool is_exact;
     fds_ls_params ls;
+    const fds__aim *aim; /* of a regression; or NULL */
     unsigned threads;
     const fds_events *events;
 } fds__solving;
@@ -359,15 +380,30 @@ fds_status fds__plan_ends(size_t players, fds_plan **out, fds_error *err);
 typedef struct fds__labels {
     uint32_t *labels, *predicted; /* (tests) */
     size_t right;                 /* test samples that are correctly classified */
-    double empty, full;           /* mean probability of the labels with no and with all players */
+    double empty, full;           /* mean utility of the labels with no and with all players */
+    fds__aim aim;                 /* of a regression, where all labels are 0 */
+    double error;                 /* mean squared error of all players together */
 } fds__labels;
 
 /* From (tests, classes) of no and of all players; full NULL: the true labels are explained. */
 void fds__label_result(const fds_problem *problem, bool use_truth, const double *empty,
                        const double *full, fds__labels *out);
+/* Adds what all players together reach; false: out of memory. */
+bool fds__labels_describe(const fds__labels *labels, const fds_params *params, bool is_known,
+                          json_t *about);
 /* Samples, labels and, with ends (2, tests, classes), probabilities of a result's predictions. */
 void fds__label_predictions(const fds_problem *problem, const fds__labels *labels,
                             const double *ends, fds_result *result);
+
+/* The same of a regression: the aim at the true targets; then, from (tests) of no and of all players,
+ * the results and, unless use_truth, the aim at what all players predict. utility may be NULL. */
+fds_status fds__aim_make(const fds_problem *problem, const fds_params *params,
+                         const fds_utility *utility, fds__labels *labels, fds_error *err);
+void fds__aim_result(const fds_problem *problem, bool use_truth, const double *empty,
+                     const double *full, fds__labels *out);
+fds_status fds__aim_predictions(const fds_problem *problem, const fds__labels *labels,
+                                bool use_truth, const double *ends, fds_result *result,
+                                fds_error *err);
 
 /* ---- shapley.c ---- */
 
@@ -379,6 +415,12 @@ fds_status fds__shapley_check(const fds_params *params, fds_error *err);
 fds_status fds__shapley_estimate(const fds_problem *problem, const fds_params *params,
                                  const char *table, const fds_events *events, json_t **out,
                                  fds_error *err);
+
+/* ---- view.c ---- */
+
+/* Makes the view one of a regression: columns of inputs are their scores. The aim must outlive it;
+ * NULL: nothing is done. */
+void fds__table_view_aim(fds_table_view *view, const fds__aim *aim);
 
 /* ---- table.c ---- */
 

@@ -21,6 +21,7 @@ struct fds_table_view {
     const fds_table *table;
     const fds_plan *plan;
     const uint32_t *labels;
+    const fds__aim *aim; /* or NULL */
     bool is_mean;
     size_t columns;
     uint32_t *slots; /* (rows) */
@@ -80,7 +81,7 @@ static double labelled(const fds_table_view *view, const uint8_t *record, size_t
     const fds__layout *layout = &view->table->layout;
     double value;
     fds__segment_get(layout, record, input * layout->classes + view->labels[input], 1, &value);
-    return value;
+    return view->aim ? fds__aim_score(view->aim, input, value) : value;
 }
 
 static fds_status read_row(void *context, unsigned worker, size_t row, size_t first, size_t count,
@@ -161,6 +162,10 @@ fds_status fds_table_view_create(const fds_table *table, const fds_plan *plan,
     else
         fds_table_view_free(view);
     return status;
+}
+
+void fds__table_view_aim(fds_table_view *view, const fds__aim *aim) {
+    view->aim = aim && aim->targets ? aim : NULL;
 }
 
 fds_rows fds_table_view_rows(fds_table_view *view) {

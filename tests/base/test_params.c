@@ -142,10 +142,11 @@ static void methods_and_needs_name_what_there_is(void **state) {
         }
         if (!r->needs)
             continue;
+        char needed[64];
         size_t length = strcspn(r->needs, "=");
-        snprintf(word, sizeof word, "%.*s", (int)length, r->needs);
+        snprintf(needed, sizeof needed, "%.*s", (int)length, r->needs);
         for (size_t j = 0; j < COUNT(jobs); j++) {
-            const row *other = find_row(jobs[j].bit, word);
+            const row *other = find_row(jobs[j].bit, needed);
             if (!(jobs[j].bit & r->jobs))
                 continue;
             if (!other || other == r)

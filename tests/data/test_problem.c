@@ -487,7 +487,8 @@ static void expect_described(const fds_problem *p, const char *kind) {
     json_t *root = json_loads(fds_problem_describe(p), JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
     const json_t *players = json_object_get(root, "players");
-    assert_int_equal(json_object_size(root), 5);
+    assert_int_equal(json_object_size(root), 6);
+    assert_string_equal(json_string_value(json_object_get(root, "task")), "classification");
     assert_string_equal(json_string_value(json_object_get(root, "data")), p->train->source);
     assert_string_equal(json_string_value(json_object_get(players, "kind")), kind);
     assert_int_equal(json_integer_value(json_object_get(players, "count")), fds_problem_players(p));

@@ -24,7 +24,7 @@ static uint8_t *copy(const uint8_t *data, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const bool has_class[CLASSES] = {true, false, true};
-    const fds__answer_form form = {1, INPUTS, CLASSES, has_class};
+    const fds__answer_form form = {1, INPUTS, CLASSES, has_class, false};
     char name[FDS__PROGRAM_NAME], fingerprint[FDS__PROGRAM_NAME];
     float probs[INPUTS * CLASSES];
     bool is_fatal;

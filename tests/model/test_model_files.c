@@ -2,6 +2,8 @@
  * Malformed model files: each is answered with a status that names what is wrong. */
 #include "model_fixture.h"
 
+#include <math.h>
+
 static size_t files_tried;
 
 /* One black image is answered with probabilities. */
@@ -61,6 +63,38 @@ static void every_flipped_bit_gives_a_status(void **state) {
     assert_true(taken > 100 && taken < files_tried); /* weights may have any finite value */
     expect_ok(try_bytes(file.bytes, file.size, &err), &err);
     free(file.bytes);
+}
+
+/* A model of a regression keeps the mean and the deviation of its targets. */
+static void models_of_numbers_are_read_as_they_were(void **state) {
+    (void)state;
+    fds_dataset *ds = make_dataset();
+    double targets[SAMPLES];
+    for (size_t i = 0; i < SAMPLES; i++)
+        targets[i] = 1000.0 + 10.0 * (double)fds_dataset_label(ds, i);
+    fds_error err;
+    expect_ok(fds_dataset_set_targets(ds, targets, &err), &err);
+    fds_model *model = make_model(ds), *again = NULL;
+    float a[SAMPLES], b[SAMPLES];
+    double loss, r2, sum = 0;
+    expect_ok(fds_model_save(model, scratch_path("numbers"), &err), &err);
+    expect_ok(fds_model_load(scratch_path("numbers"), &again, &err), &err);
+    expect_ok(fds_model_predict(model, ds, NULL, SAMPLES, 1, a, NULL, &err), &err);
+    expect_ok(fds_model_predict(again, ds, NULL, SAMPLES, 2, b, NULL, &err), &err);
+    assert_memory_equal(a, b, sizeof a);
+    expect_ok(fds_model_score(again, ds, NULL, SAMPLES, 1, &loss, &r2, NULL, &err), &err);
+    for (size_t i = 0; i < SAMPLES; i++)
+        sum += pow((double)a[i] - targets[i], 2) / SAMPLES;
+    assert_true(fabs(loss - sum) < 1e-9 * sum && r2 > 0.5 && r2 < 1); /* in units of the targets */
+    assert_true(fds__model_get_info(again).is_regression);
+    fds_dataset *classes = make_dataset();
+    assert_int_equal(fds_model_score(again, classes, NULL, SAMPLES, 1, &loss, &r2, NULL, &err),
+                     FDS_ERR_SHAPE);
+    expect_in(err.text, "the model predicts numbers, but");
+    fds_dataset_free(classes);
+    fds_model_free(model);
+    fds_model_free(again);
+    fds_dataset_free(ds);
 }
 
 static void every_cut_off_file_is_refused(void **state) {
@@ -316,6 +350,7 @@ static int count_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(every_flipped_bit_gives_a_status),
+        IN_SCRATCH(models_of_numbers_are_read_as_they_were),
         IN_SCRATCH(every_cut_off_file_is_refused),
         IN_SCRATCH(lying_header_lengths_are_refused),
         IN_SCRATCH(wrong_tensors_are_named),

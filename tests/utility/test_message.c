@@ -48,7 +48,7 @@ static uint8_t *pack(const message *m, size_t *size) {
 
 static fds_status read_answer(const message *m, const bool *has_class, float *probs, bool *is_fatal,
                               fds_error *err) {
-    const fds__answer_form form = {7, INPUTS, CLASSES, has_class};
+    const fds__answer_form form = {7, INPUTS, CLASSES, has_class, false};
     size_t size;
     uint8_t *data = pack(m, &size);
     return fds__message_answer(data, size, &form, probs, is_fatal, err);
@@ -75,6 +75,35 @@ static void a_right_answer_is_taken_bit_for_bit(void **state) {
     assert_false(is_fatal);
     m.values[0] = 0.24995f; /* within the slack */
     expect_ok(read_answer(&m, all_classes, probs, &is_fatal, &err), &err);
+}
+
+static fds_status read_predictions(const message *m, float *out, fds_error *err) {
+    const fds__answer_form form = {7, INPUTS, 1, all_classes, true};
+    bool is_fatal;
+    size_t size;
+    uint8_t *data = pack(m, &size);
+    return fds__message_answer(data, size, &form, out, &is_fatal, err);
+}
+
+/* Of a regression: one number for each input, of any size. */
+static void predictions_are_finite_numbers(void **state) {
+    (void)state;
+    message m = good_answer();
+    float out[INPUTS] = {-1};
+    fds_error err = {0};
+    expect_failure(read_predictions(&m, out, &err), FDS_ERR_EXTERNAL, &err,
+                   "no tensor \"predictions\"");
+    m.tensor = "predictions";
+    expect_failure(read_predictions(&m, out, &err), FDS_ERR_EXTERNAL, &err,
+                   "they must have one, of 3 inputs");
+    m.rank = 1;
+    m.dims[0] = INPUTS;
+    m.values[1] = -1e6f;
+    expect_ok(read_predictions(&m, out, &err), &err);
+    assert_memory_equal(out, m.values, sizeof out);
+    m.values[2] = NAN;
+    expect_failure(read_predictions(&m, out, &err), FDS_ERR_EXTERNAL, &err,
+                   "input 2: the prediction is nan; it must be a finite number");
 }
 
 static void wrong_answers_are_refused(void **state) {
@@ -190,7 +219,7 @@ static void ready_has_a_name_and_a_fingerprint(void **state) {
 static void damaged_messages_are_survived(void **state) {
     (void)state;
     const message m = good_answer();
-    const fds__answer_form form = {7, INPUTS, CLASSES, all_classes};
+    const fds__answer_form form = {7, INPUTS, CLASSES, all_classes, false};
     size_t size;
     uint8_t *whole = pack(&m, &size);
     for (size_t at = 0; at < 2 * size; at++)
@@ -256,6 +285,7 @@ static void frames_have_their_length_and_their_fields(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_right_answer_is_taken_bit_for_bit),
+        cmocka_unit_test(predictions_are_finite_numbers),
         cmocka_unit_test(wrong_answers_are_refused),
         cmocka_unit_test(an_error_without_retry_is_fatal),
         cmocka_unit_test(a_class_without_samples_has_probability_0),
