@@ -82,11 +82,17 @@ static void print_report(const cli_args *args, const json_t *r) {
     printf("%-*s %s\n", CLI_WIDTH, "run", name);
     printf("%-*s fds explain %s\n", CLI_WIDTH, "next", run ? run : name);
     free(run);
-    printf("%-*s accuracy %.1f %% on the inputs, %.1f %% on %s test samples%s\n", CLI_WIDTH,
-           "service", 100 * cli_get_number(r, "service_accuracy"),
-           100 * cli_get_number(r, "test.accuracy"),
-           cli_count(cli_get_count(r, "test.count"), count),
-           cli_get_flag(r, "test.set_aside") ? " set aside" : "");
+    if (json_is_number(cli_get(r, "service_r2")))
+        printf("%-*s R2 %.3f on the inputs, %.3f on %s test samples%s\n", CLI_WIDTH, "service",
+               cli_get_number(r, "service_r2"), cli_get_number(r, "test.r2"),
+               cli_count(cli_get_count(r, "test.count"), count),
+               cli_get_flag(r, "test.set_aside") ? " set aside" : "");
+    else
+        printf("%-*s accuracy %.1f %% on the inputs, %.1f %% on %s test samples%s\n", CLI_WIDTH,
+               "service", 100 * cli_get_number(r, "service_accuracy"),
+               100 * cli_get_number(r, "test.accuracy"),
+               cli_count(cli_get_count(r, "test.count"), count),
+               cli_get_flag(r, "test.set_aside") ? " set aside" : "");
     print_explainer(r);
     if (!isnan(cli_get_number(r, "agreement")))
         printf("%-*s %.3f correlation with least squares on validation inputs\n", CLI_WIDTH,

@@ -13,7 +13,7 @@
 #include <time.h>
 
 enum { TOP = 10, MONEY_SIZE = 32 };
-enum { LINE_COLUMNS = 80, VALUE_COLUMNS = 9, LEAST_MONEY = 9, MOST_PAYEE = 30 };
+enum { LINE_COLUMNS = 80, LEAST_MONEY = 9, MOST_PAYEE = 30 };
 enum {
     BLOCK = 256,
     MOST_KEPT = 1 << 20, /* values, and what a prediction takes besides */
@@ -92,20 +92,20 @@ static void print_error(const fds_payment *p, size_t k, size_t who) {
 static cli_player_columns player_columns(const job *j, int money_columns) {
     cli_player_columns w = cli_measure_players(j->last);
     int used = 6 + w.player + 2 + w.label + 2 + w.provider;
-    if (used + 2 + VALUE_COLUMNS + 2 + money_columns + 4 + money_columns >= LINE_COLUMNS)
+    if (used + 2 + cli_value_width(j->last) + 2 + money_columns + 4 + money_columns >= LINE_COLUMNS)
         w.provider = 0;
     return w;
 }
 
 static void print_shares(const job *j, const fds_payment *p, size_t k) {
-    char text[MONEY_SIZE], name[CLI_NAME_SIZE], others[64];
-    int width = money_width(j, p, k), named = payee_width(p);
+    char text[MONEY_SIZE], name[CLI_NAME_SIZE], others[64], number[CLI_NUMBER_SIZE];
+    int width = money_width(j, p, k), named = payee_width(p), room = cli_value_width(j->last);
     const cli_player_columns w = player_columns(j, width);
     size_t payees = fds_payment_payees(p), shown = j->top < payees ? j->top : payees;
     bool by_player = strcmp(j->by, "player") == 0;
     int64_t total = fds_payment_amount(p, k), rest = total;
     int before = by_player ? cli_print_players_head(&w) : printf("rank  %-*s", named, j->by);
-    printf("  %9s  %*s%s\n", "value", width, "share",
+    printf("  %*s  %*s%s\n", room, "value", width, "share",
            isnan(fds_payment_misallocated(p, k)) ? "" : "  \u00b1 error");
     for (size_t rank = 0; rank < shown; rank++) {
         size_t who = j->order[rank];
@@ -115,15 +115,18 @@ static void print_shares(const job *j, const fds_payment *p, size_t k) {
             printf("%4zu  %s", rank + 1, cli_name(fds_payment_payee(p, who), named, name));
         rest -= fds_payment_share(p, k, who);
         double value = fds_payment_value(p, k, who);
-        printf("  %9.*f  %*s", fabs(value) < 99 ? 6 : 3, value, width, /* sums may be large */
-               money(j, fds_payment_share(p, k, who), text));
+        if (w.is_regression)
+            printf("  %*s", room, cli_value_text(j->last, value, number));
+        else
+            printf("  %*.*f", room, fabs(value) < 99 ? 6 : 3, value); /* sums may be large */
+        printf("  %*s", width, money(j, fds_payment_share(p, k, who), text));
         print_error(p, k, who);
         putchar('\n');
     }
     snprintf(others, sizeof others, "... and %zu others", payees - shown);
     if (shown < payees)
-        printf("      %-*s  %9s  %*s\n", before - 6, others, "", width, money(j, rest, text));
-    printf("      %-*s  %9s  %*s\n", before - 6, "sum", "", width, money(j, total, text));
+        printf("      %-*s  %*s  %*s\n", before - 6, others, room, "", width, money(j, rest, text));
+    printf("      %-*s  %*s  %*s\n", before - 6, "sum", room, "", width, money(j, total, text));
 }
 
 static fds_status print_payment(const job *j, const fds_payment *p, fds_error *err) {

@@ -65,7 +65,9 @@ static fds_status add_bar(figure *f, size_t k, size_t player, fds_error *err) {
     if (error > 0)
         draw_canvas_fill(&f->canvas, x_of(f, value - error), middle - 1,
                          x_of(f, value + error) - x_of(f, value - error) + 1, 2, draw_ink);
-    snprintf(number, sizeof number, "%.4f \u00b1 %.4f", value, error / 1.96);
+    snprintf(number, sizeof number,
+             fds_result_is_regression(f->r) ? "%.4g \u00b1 %.2g" : "%.4f \u00b1 %.4f", value,
+             error / 1.96);
     TRY(draw_canvas_text(&f->canvas, fds_result_player(f->r, player), &ink, MARGIN, f->top + 2,
                          NAMES - 12, err));
     TRY(draw_canvas_text(&f->canvas, number, &soft, MARGIN + NAMES + BARS + 12, f->top + 2,
@@ -77,8 +79,12 @@ static fds_status add_bar(figure *f, size_t k, size_t player, fds_error *err) {
 static fds_status add_prediction(figure *f, size_t k, fds_error *err) {
     static const draw_type type = {TEXT + 1, draw_ink, false};
     char heading[512];
-    snprintf(heading, sizeof heading, "%.200s: label %.100s, probability %.3f with all players",
-             fds_result_input(f->r, k), fds_result_label(f->r, k), fds_result_full(f->r, k));
+    if (fds_result_is_regression(f->r))
+        snprintf(heading, sizeof heading, "%.200s: target %.100s, utility %.4g with all players",
+                 fds_result_input(f->r, k), fds_result_label(f->r, k), fds_result_full(f->r, k));
+    else
+        snprintf(heading, sizeof heading, "%.200s: label %.100s, probability %.3f with all players",
+                 fds_result_input(f->r, k), fds_result_label(f->r, k), fds_result_full(f->r, k));
     TRY(draw_canvas_text(&f->canvas, heading, &type, MARGIN, f->top + 2, NAMES + BARS + NUMBERS,
                          err));
     f->top += HEADING;

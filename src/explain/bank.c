@@ -61,7 +61,7 @@ static fds_status open_bank(fds__bank *bank, const fds__bank_file *file,
                             const fds_ls_params *params, const fds_ls_report *strengths,
                             unsigned threads, fds_error *err) {
     const fds_net *net = file->net;
-    TRY(fds_net_create(net->text, net->input, net->classes, &bank->net, err));
+    TRY(fds__net_create(net->text, net->input, net->classes, net->is_regression, &bank->net, err));
     TRY(fds__bank_slots_init(&bank->slots, bank->net, bank->plan, err));
     bank->group_count = (bank->slots.count + FDS__MANY_NETS - 1) / FDS__MANY_NETS;
     bank->workers = fds__pool_workers(threads, bank->group_count);
@@ -94,6 +94,7 @@ fds_status fds__bank_open(const fds__bank_file *file, const fds_plan *plan,
 typedef struct {
     fds__bank *bank;
     const uint32_t *labels;  /* (count) */
+    const fds__aim *aim;     /* of a regression; or NULL */
     size_t first, count;     /* of the inputs that are evaluated together */
     double *values, *errors; /* (count, players); errors may be NULL */
 } question;
@@ -121,10 +122,12 @@ static fds_status run_group(void *context, size_t group, unsigned worker, fds_er
 static fds_status solve_input(void *context, size_t i, unsigned worker, fds_error *err) {
     question *q = context;
     fds__bank *bank = q->bank;
-    size_t players = fds_plan_players(bank->plan);
+    size_t players = fds_plan_players(bank->plan), rows = fds_plan_rows(bank->plan);
+    double *row = bank->rows + i * rows;
     (void)worker;
-    return fds__ls_prepared_solve(bank->solver, bank->rows + i * fds_plan_rows(bank->plan), 1,
-                                  q->values + i * players,
+    for (size_t r = 0; q->aim && r < rows; r++)
+        row[r] = fds__aim_score(q->aim, q->first + i, row[r]);
+    return fds__ls_prepared_solve(bank->solver, row, 1, q->values + i * players,
                                   q->errors ? q->errors + i * players : NULL, err);
 }
 
@@ -158,10 +161,11 @@ static question ask(fds__bank *bank, const fds_inputs *x, const uint32_t *labels
 }
 
 fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
-                             double *values, double *errors, fds_error *err) {
+                             const fds__aim *aim, double *values, double *errors, fds_error *err) {
     size_t players = fds_plan_players(bank->plan);
     for (size_t first = 0; first < x->count; first += FDS__MANY_INPUTS) {
         question q = ask(bank, x, labels, first);
+        q.aim = aim;
         q.values = values + first * players;
         q.errors = errors ? errors + first * players : NULL;
         TRY(evaluate(&q, x, err));

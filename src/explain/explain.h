@@ -55,8 +55,9 @@ typedef enum fds__fit_stage {
 const char *fds__fit_stage_name(fds__fit_stage stage);
 
 typedef struct fds__fit_report {
-    size_t sub_models;       /* in the table: training and validation coalitions, v(0) and v(1) */
-    double service_accuracy; /* on the explainer's inputs, which it has not seen */
+    size_t sub_models; /* in the table: training and validation coalitions, v(0) and v(1) */
+    /* on the explainer's inputs, which it has not seen; of a regression R2 */
+    double service_accuracy;
     uint32_t epochs, best_epoch;
     /* Of the explainer; NaN without one, and the correlations where all values are equal. */
     double loss;      /* the paper's, on validation inputs and coalitions */
@@ -92,6 +93,8 @@ typedef struct fds__run_info {
     uint32_t classes;
     fds_shape shape;
     bool is_image, has_bank;
+    bool is_regression;
+    fds__aim aim; /* of a regression, without targets */
 } fds__run_info;
 
 /* threads: 0 for those of the fit. A run belongs to one thread. */
@@ -114,6 +117,7 @@ typedef struct fds__answers {
     double *full, *empty; /* (count) v(1) and v(0) of that label; may be NULL */
     double *values;       /* (count, players) they add up to full - empty */
     double *errors;       /* (count, players) standard errors; may be NULL */
+    double *targets;      /* (count) of a regression: standardised, given or what is predicted */
 } fds__answers;
 
 /* Values of the samples of index (NULL: all count) of ds. is_given: for the labels in answers, which
@@ -251,11 +255,12 @@ fds_status fds__bank_open(const fds__bank_file *file, const fds_plan *plan,
                           const fds_ls_params *params, const fds_ls_report *strengths,
                           unsigned threads, fds__bank **out, fds_error *err);
 void fds__bank_free(fds__bank *bank);
-/* Values and standard errors (count, players), errors may be NULL, of inputs for their labels; x
+/* Values and standard errors (count, players), errors may be NULL, of inputs for their labels, or of a
+ * regression (aim not NULL) for its targets; x
  * normalised like the sub-models' samples. The bits of an input's values depend neither on threads
  * nor on the other inputs. */
 fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
-                             double *values, double *errors, fds_error *err);
+                             const fds__aim *aim, double *values, double *errors, fds_error *err);
 /* Values (count, players) by a probe of all rows of the plan, and the variance of their answers
  * (count). */
 fds_status fds__bank_probe(fds__bank *bank, const fds__probe *probe, const fds_inputs *x,

@@ -30,6 +30,8 @@ typedef struct {
     uint32_t *predicted;       /* (inputs) */
     double *empty, *full;      /* (inputs, classes) */
     double *values, *errors;   /* (n, columns), by least squares */
+    fds__aim aim;              /* of a regression: at what all players predict */
+    uint32_t *zeros;           /* (inputs) its labels */
     float *targets;            /* (inputs, classes, n): the values, transposed */
     fds__explainer *explainer; /* or */
     fds__probe *probe;
@@ -47,6 +49,8 @@ static void fit_free(fit *f) {
     fds__free(f->empty);
     fds__free(f->full);
     fds__free(f->predicted);
+    fds__aim_free(&f->aim);
+    fds__free(f->zeros);
     json_decref(f->description);
     fds_table_view_free(f->view);
     fds_table_view_free(f->validation_view);
@@ -160,12 +164,32 @@ static fds_status save_service(const fit *f, fds_error *err) {
     return save_players(f, err);
 }
 
+/* Of a regression: the values are those for what the service model predicts. */
+static fds_status aim_at_predictions(fit *f, fds_error *err) {
+    double mean, std, error = 0;
+    f->aim = (fds__aim){.mean = f->utility->data->target_mean,
+                        .std = f->utility->data->target_std,
+                        .is_kernel = f->params->score == 1};
+    TRY(RESERVE(f->aim.targets, f->inputs, 1, err));
+    TRY(RESERVE(f->zeros, f->inputs, 1, err));
+    fds__dataset_target_stats(f->train, f->order, f->inputs, &mean, &std);
+    for (size_t x = 0; x < f->inputs; x++) {
+        f->aim.targets[x] = f->full[x];
+        double away = f->aim.mean + f->aim.std * f->full[x] - f->train->targets[f->order[x]];
+        error += away * away / (double)f->inputs;
+    }
+    f->report.service_accuracy = 1 - error / (std * std);
+    return FDS_OK;
+}
+
 /* v(0) and v(1) of every input and label, and which label is predicted. */
 static fds_status read_ends(fit *f, fds_error *err) {
     TRY(RESERVE(f->empty, f->columns, 1, err));
     TRY(RESERVE(f->full, f->columns, 1, err));
     TRY(RESERVE(f->predicted, f->inputs, 1, err));
     TRY(fds__table_ends(f->table, f->plans.plan, f->empty, f->full, err));
+    if (f->train->targets)
+        return aim_at_predictions(f, err);
     size_t right = 0;
     for (size_t x = 0; x < f->inputs; x++) {
         f->predicted[x] = fds__argmax(f->full + x * f->classes, f->classes);
@@ -221,13 +245,14 @@ static fds_status solve(fit *f, fds_error *err) {
     const fds__solving solving = {.table = f->table,
                                   .plan = f->plans.plan,
                                   .ls = {.adjust = s->adjust, .groups = f->groups},
+                                  .aim = &f->aim,
                                   .threads = s->threads,
                                   .events = f->events};
     TRY(RESERVE(f->values, f->n * f->columns, 1, err));
     TRY(RESERVE(f->errors, f->n * f->columns, 1, err));
     double noise;
     TRY(fds__utility_noise(f->utility, f->table, f->plans.plan, f->events, &noise, err));
-    TRY(fds__table_solve(&solving, NULL, false, f->values, f->errors, &f->strengths, err));
+    TRY(fds__table_solve(&solving, f->zeros, false, f->values, f->errors, &f->strengths, err));
     bool is_grouped = s->sampler == FDS_SAMPLER_GFDS || s->sampler == FDS_SAMPLER_GFDS_PLUS;
     fds__noise_add(noise, false, is_grouped, f->n, f->n * f->columns, f->errors);
     return FDS_OK;

@@ -15,6 +15,7 @@ struct fds_input {
     fds_dataset *own[2]; /* what it owns: the data and its test part, if any */
     uint32_t *index;     /* (count) samples of ds */
     uint32_t *truth;     /* (count) true labels as the run numbers them; NULL: not known */
+    double *targets;     /* (count) of a regression; NULL: not known */
     char **names;        /* (count) of pictures; NULL: samples */
     bool is_test;        /* samples of a test part */
     size_t count;
@@ -28,6 +29,7 @@ void fds_input_free(fds_input *in) {
     fds__free(in->names);
     fds__free(in->index);
     fds__free(in->truth);
+    fds__free(in->targets);
     fds_dataset_free(in->own[0]);
     fds_dataset_free(in->own[1]);
     fds__free(in);
@@ -99,6 +101,17 @@ static uint32_t find_class(const fds_run *run, const char *name) {
 /* Labels of ds by their names in the run: two data sets may number them differently. */
 static fds_status map_labels(const fds_run *run, const fds_dataset *ds, fds_input *in,
                              fds_error *err) {
+    bool is_regression = fds__run_get_info(run).is_regression;
+    if (is_regression != (ds->targets != NULL))
+        return fds__fail(err, FDS_ERR_USAGE, "%s has %s, but the run explains %s", ds->source,
+                         ds->targets ? "targets" : "labels",
+                         is_regression ? "a regression" : "classes");
+    if (is_regression) {
+        TRY(RESERVE(in->targets, in->count, 1, err));
+        for (size_t i = 0; i < in->count; i++)
+            in->targets[i] = ds->targets[in->index[i]];
+        return FDS_OK;
+    }
     TRY(RESERVE(in->truth, in->count, 1, err));
     for (size_t i = 0; i < in->count; i++) {
         const char *name = fds_dataset_class_name(ds, ds->labels[in->index[i]]);
@@ -144,6 +157,10 @@ static fds_status fill_part(fds_input *in, const fds_input *whole, size_t first,
     if (whole->truth) {
         TRY(RESERVE(in->truth, in->count, 1, err));
         memcpy(in->truth, whole->truth + first, in->count * sizeof *in->truth);
+    }
+    if (whole->targets) {
+        TRY(RESERVE(in->targets, in->count, 1, err));
+        memcpy(in->targets, whole->targets + first, in->count * sizeof *in->targets);
     }
     if (!whole->names)
         return FDS_OK;
@@ -312,7 +329,8 @@ typedef struct {
     fds__answerer by;
     bool is_given, has_check;
     uint32_t *labels; /* (count) */
-    float *probs;     /* (count, classes) */
+    float *probs;     /* (count, classes); of a regression standardised predictions */
+    double *targets;  /* (count) of a regression: standardised; or NULL */
 } question;
 
 static fds_status fail_target(const fds_run *run, uint32_t classes, const char *target,
@@ -332,11 +350,31 @@ static fds_status fail_target(const fds_run *run, uint32_t classes, const char *
     return status;
 }
 
+/* The targets of a regression that are explained: what is predicted, the true ones, or a number. */
+static fds_status choose_targets(question *q, const char *target, fds_error *err) {
+    const fds__aim aim = fds__run_get_info(q->run).aim;
+    char *end = NULL;
+    double number = fds__read_double(target, &end);
+    bool is_true = strcmp(target, "true") == 0;
+    if (is_true && !q->in->targets)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`target` true: the true targets of these inputs are not known");
+    if (!is_true && (end == target || *end || !isfinite(number)))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`target` must be predicted, true or a number in a regression (got %.60s)",
+                         target);
+    for (size_t i = 0; i < q->in->count; i++)
+        q->targets[i] = ((is_true ? q->in->targets[i] : number) - aim.mean) / aim.std;
+    return FDS_OK;
+}
+
 static fds_status choose_labels(question *q, const char *target, fds_error *err) {
     uint32_t classes = fds__run_get_info(q->run).classes;
     q->is_given = target && strcmp(target, "predicted") != 0;
     if (!q->is_given)
         return FDS_OK;
+    if (q->targets)
+        return choose_targets(q, target, err);
     if (strcmp(target, "true") == 0) {
         if (!q->in->truth)
             return fds__fail(err, FDS_ERR_USAGE,
@@ -382,7 +420,8 @@ static fds_status solve(question *q, fds_result *r, const fds_events *events, fd
     for (size_t done = 0; done < q->in->count;) {
         size_t count = MIN(q->in->count - done, chunk);
         fds__answers part = {.labels = q->labels + done,
-                             .probs = q->probs + done * r->classes,
+                             .targets = q->targets ? q->targets + done : NULL,
+                             .probs = q->probs + done * (q->targets ? 1 : r->classes),
                              .full = r->full + done,
                              .empty = r->empty + done,
                              .values = r->values + done * n,
@@ -402,21 +441,44 @@ static fds_status solve(question *q, fds_result *r, const fds_events *events, fd
     return FDS_OK;
 }
 
+/* The numbers of a prediction. */
+static fds_status name_targets(const question *q, size_t k, fds_result *r, fds_error *err) {
+    const fds__aim aim = fds__run_get_info(q->run).aim;
+    double predicted = aim.mean + aim.std * (double)q->probs[k];
+    TRY(fds__result_number(r, predicted, &r->predicted[k], err));
+    if (q->in->targets)
+        TRY(fds__result_number(r, q->in->targets[k], &r->truth[k], err));
+    r->labels[k] = r->predicted[k];
+    return q->is_given
+               ? fds__result_number(r, aim.mean + aim.std * q->targets[k], &r->labels[k], err)
+               : FDS_OK;
+}
+
 static fds_status name_result(const question *q, fds_result *r, fds_error *err) {
     const fds_run *run = q->run;
-    for (size_t i = 0; i < r->players; i++)
+    if (q->targets)
+        TRY(fds__result_regression(r, err));
+    for (size_t i = 0; i < r->players; i++) {
+        uint32_t label = fds__run_player_label(run, i);
+        if (q->targets)
+            TRY(fds__result_number(r, fds__run_player_target(run, i), &label, err));
         TRY(fds__result_name_player(r, i, fds__run_player_name(run, i),
-                                    fds__run_player_provider(run, i), fds__run_player_label(run, i),
+                                    fds__run_player_provider(run, i), label,
                                     fds__run_player_size(run, i), err));
+    }
     for (size_t i = 0; i < r->players; i++)
         r->player_groups[i] = fds__run_player_group(run, i);
-    for (uint32_t c = 0; c < r->classes; c++)
+    for (uint32_t c = 0; !q->targets && c < r->classes; c++)
         TRY(fds__result_name_class(r, c, fds__run_class_name(run, c), err));
     for (size_t k = 0; k < r->predictions; k++) {
         char name[64];
         snprintf(name, sizeof name, "%ssample %u", q->in->is_test ? "test " : "", q->in->index[k]);
         TRY(fds__result_name_input(r, k, q->in->names ? q->in->names[k] : name, err));
         r->samples[k] = q->in->names ? FDS__UNKNOWN : q->in->index[k];
+        if (q->targets) {
+            TRY(name_targets(q, k, r, err));
+            continue;
+        }
         r->labels[k] = q->labels[k];
         r->truth[k] = q->in->truth ? q->in->truth[k] : FDS__UNKNOWN;
         r->predicted[k] = fds__argmax_f32(q->probs + k * r->classes, r->classes);
@@ -428,7 +490,8 @@ static fds_status name_result(const question *q, fds_result *r, fds_error *err) 
 static json_t *describe(const question *q, const fds_result *r, double seconds) {
     const fds__run_info info = fds__run_get_info(q->run);
     return json_pack(
-        "{s:s, s:o, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:f}", "version", FDS_VERSION, "run",
+        "{s:s, s:s, s:o, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:f}", "version", FDS_VERSION, "task",
+        info.is_regression ? "regression" : "classification", "run",
         fds__json_string(fds__run_folder(q->run)), "method", info.method, "data", info.source,
         "explainer", info.explainer, "players", (json_int_t)r->players, "by",
         q->by == FDS__ANSWERER_BANK ? "bank" : "explainer", "errors",
@@ -442,7 +505,9 @@ static fds_status fill(question *q, const fds_params *params, const fds_events *
     size_t count = q->in->count;
     double start_s = fds__now_s();
     TRY(RESERVE(q->labels, count, 1, err));
-    TRY(RESERVE(q->probs, count, r->classes, err));
+    TRY(RESERVE(q->probs, count, fds__run_get_info(q->run).classes, err));
+    if (fds__run_get_info(q->run).is_regression)
+        TRY(RESERVE(q->targets, count, 1, err));
     if (q->has_check) {
         TRY(RESERVE(r->checks, count, r->players, err));
         TRY(RESERVE(r->check_errors, count, r->players, err));
@@ -462,12 +527,14 @@ fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *
     question q = {.run = run, .in = in};
     fds_result *r;
     TRY(choose_answerer(&q, params, err));
-    TRY(fds__result_create(info.method, info.players, in->count, info.classes, &r, err));
+    TRY(fds__result_create(info.method, info.players, in->count,
+                           info.is_regression ? 0 : info.classes, &r, err));
     fds__run_set_events(run, events);
     fds_status status = fill(&q, params, events, r, err);
     fds__run_set_events(run, NULL);
     fds__free(q.labels);
     fds__free(q.probs);
+    fds__free(q.targets);
     if (status != FDS_OK)
         fds_result_free(r);
     else
@@ -480,7 +547,7 @@ fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *
 fds_status fds_run_draw(fds_run *run, const fds_input *in, const fds_result *r, uint32_t columns,
                         const char *png_path, fds_error *err) {
     const fds__run_info info = fds__run_get_info(run);
-    if (!info.is_image)
+    if (!info.is_image || info.is_regression)
         return draw_result(r, columns, png_path, err);
     float *probs;
     TRY(RESERVE(probs, in->count, info.classes, err));

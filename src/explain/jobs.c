@@ -75,8 +75,9 @@ static json_t *describe_service(const fds_run *run, const fds_problem *problem, 
     const fds__run_info info = fds__run_get_info(run);
     const fds_model *model = fds_run_service(run);
     return json_pack("{s:{s:I, s:b, s:o, s:o}, s:s, s:b, s:o, s:o}", "test", "count",
-                     (json_int_t)problem->test_count, "set_aside", !problem->has_test_part, "loss",
-                     fds__json_real(loss), "accuracy", fds__json_real(accuracy), "explainer",
+                     (json_int_t)problem->test_count, "set_aside", !problem->has_test_part,
+                     info.is_regression ? "mean_squared_error" : "loss", fds__json_real(loss),
+                     info.is_regression ? "r2" : "accuracy", fds__json_real(accuracy), "explainer",
                      info.explainer, "models_kept", info.has_bank, "groups",
                      info.groups ? json_integer((json_int_t)info.groups) : json_null(), "weights",
                      model ? json_integer((json_int_t)fds_model_weight_count(model)) : json_null());
@@ -119,12 +120,13 @@ fds_status fds_fit(const char *dir, const fds_problem *problem, const fds_params
     }
     parts[1] = json_pack(
         "{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:o, s:I, s:o}", "sub_models",
-        (json_int_t)r.sub_models, "service_accuracy", fds__json_real(r.service_accuracy), "loss",
-        fds__json_real(r.loss), "epochs", (json_int_t)r.epochs, "best_epoch",
-        (json_int_t)r.best_epoch, "agreement", fds__json_real(r.agreement),
-        "agreement_within_class", fds__json_real(r.within), "seconds", describe_seconds(r.seconds),
-        "resumed", r.was_resumed, "run", fds__json_string(dir), "probes", (json_int_t)r.probes,
-        "explainer_reason", fds__json_string(r.reason[0] ? r.reason : NULL));
+        (json_int_t)r.sub_models, problem->train->targets ? "service_r2" : "service_accuracy",
+        fds__json_real(r.service_accuracy), "loss", fds__json_real(r.loss), "epochs",
+        (json_int_t)r.epochs, "best_epoch", (json_int_t)r.best_epoch, "agreement",
+        fds__json_real(r.agreement), "agreement_within_class", fds__json_real(r.within), "seconds",
+        describe_seconds(r.seconds), "resumed", r.was_resumed, "run", fds__json_string(dir),
+        "probes", (json_int_t)r.probes, "explainer_reason",
+        fds__json_string(r.reason[0] ? r.reason : NULL));
     return join(parts, 3, report, err);
 }
 

@@ -77,7 +77,11 @@ static fds_status open_service(fds_run *run, fds_error *err) {
                          path, info.shape.channels, info.shape.height, info.shape.width,
                          info.classes, r->info.shape.channels, r->info.shape.height,
                          r->info.shape.width, r->info.classes);
-    TRY(fds_net_create(info.network, r->info.shape, r->info.classes, &run->net, err));
+    if (info.is_regression != r->info.is_regression || info.target_mean != r->info.aim.mean ||
+        info.target_std != r->info.aim.std)
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: the model of another task than the run", path);
+    TRY(fds__net_create(info.network, r->info.shape, r->info.classes, info.is_regression, &run->net,
+                        err));
     TRY(fds_lane_create(run->net, &run->lane, err));
     TRY(RESERVE(run->initial, fds_net_weights(run->net), 1, err));
     fds_net_init(run->net, r->settings.utility.train.seed, run->initial);
@@ -238,6 +242,10 @@ const char *fds__run_player_name(const fds_run *run, size_t i) {
     return name ? name : "?";
 }
 
+double fds__run_player_target(const fds_run *run, size_t i) {
+    return json_number_value(json_object_get(player(run, i), "target"));
+}
+
 uint32_t fds__run_player_label(const fds_run *run, size_t i) {
     return (uint32_t)json_integer_value(json_object_get(player(run, i), "label"));
 }
@@ -256,9 +264,9 @@ size_t fds__run_player_size(const fds_run *run, size_t i) {
 
 const char *fds__run_folder(const fds_run *run) { return run->dir; }
 
-const char *const fds__run_reading[] = {"label",     "provider", "labels", "owners",
-                                        "test_file", "id",       "drop",   "categorical",
-                                        "missing",   "sep",      "resize", NULL};
+const char *const fds__run_reading[] = {"task",      "label",  "provider", "labels",      "owners",
+                                        "test_file", "id",     "drop",     "categorical", "missing",
+                                        "sep",       "resize", NULL};
 
 const char *fds__run_origin(const fds_run *run, const char *key) {
     return json_string_value(json_object_get(json_object_get(run->record.json, "origin"), key));
@@ -359,8 +367,30 @@ typedef struct {
     double *spreads;     /* (count): of the probes' answers; 0 without */
 } part;
 
+/* Of a regression: the scores of what all and no players predict. */
+static void keep_scores(const fds_run *run, const part *p, bool is_given, const fds__answers *out) {
+    fds__aim aim = run->record.info.aim;
+    aim.targets = out->targets;
+    for (size_t x = 0; x < p->count; x++) {
+        size_t at = p->first + x;
+        if (!is_given)
+            aim.targets[at] = (double)p->full[x];
+        out->labels[at] = 0;
+        if (out->probs)
+            out->probs[at] = p->full[x];
+        if (out->full)
+            out->full[at] = fds__aim_score(&aim, at, (double)p->full[x]);
+        if (out->empty)
+            out->empty[at] = fds__aim_score(&aim, at, (double)p->empty[x]);
+    }
+}
+
 static void keep_ends(const fds_run *run, const part *p, bool is_given, const fds__answers *out) {
     uint32_t classes = run->record.info.classes;
+    if (run->record.info.is_regression) {
+        keep_scores(run, p, is_given, out);
+        return;
+    }
     for (size_t x = 0; x < p->count; x++) {
         const float *full = p->full + x * classes, *empty = p->empty + x * classes;
         size_t at = p->first + x;
@@ -412,17 +442,25 @@ static fds_status explain_by_bank(fds_run *run, const part *p, const fds__answer
                                   fds_error *err) {
     size_t at = p->first * run->record.info.players;
     TRY(open_bank(run, err));
-    return fds__bank_explain(run->bank, p->x, out->labels + p->first, out->values + at,
-                             out->errors ? out->errors + at : NULL, err);
+    fds__aim aim = run->record.info.aim;
+    aim.targets = out->targets ? out->targets + p->first : NULL;
+    return fds__bank_explain(run->bank, p->x, out->labels + p->first, aim.targets ? &aim : NULL,
+                             out->values + at, out->errors ? out->errors + at : NULL, err);
 }
 
 /* The bank needs this too: its weights, and so its v(1) and v(0), are rounded to 16 bits. */
 static void normalise_part(const fds_run *run, const part *p, const fds__answers *out) {
     size_t n = run->record.info.players;
+    fds__aim aim = run->record.info.aim;
+    aim.targets = out->targets;
     for (size_t x = 0; x < p->count; x++) {
         size_t at = x * run->record.info.classes + out->labels[p->first + x];
-        fds__normalise((double)p->full[at] - (double)p->empty[at], n,
-                       out->values + (p->first + x) * n);
+        double full = (double)p->full[at], empty = (double)p->empty[at];
+        if (run->record.info.is_regression) {
+            full = fds__aim_score(&aim, p->first + x, full);
+            empty = fds__aim_score(&aim, p->first + x, empty);
+        }
+        fds__normalise(full - empty, n, out->values + (p->first + x) * n);
     }
 }
 
@@ -480,6 +518,8 @@ fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *d
                          ds->source, theirs.channels, theirs.height, theirs.width, ours.channels,
                          ours.height, ours.width);
     TRY(fds__samples_check(ds, index, count, err));
+    if (run->record.info.is_regression && !answers->targets)
+        return fds__fail(err, FDS_ERR_USAGE, "%s: a regression is explained for targets", run->dir);
     size_t chunk = MIN(run->chunk, count), size = chunk * run->record.info.classes;
     float *ends = NULL;
     double *spreads = NULL;

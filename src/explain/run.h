@@ -176,7 +176,8 @@ void fds__run_record_free(fds__run_record *record);
 
 /* ---- run.c ---- */
 
-size_t fds__run_player_size(const fds_run *run, size_t i); /* its samples */
+double fds__run_player_target(const fds_run *run, size_t i); /* mean, of a regression */
+size_t fds__run_player_size(const fds_run *run, size_t i);   /* its samples */
 uint32_t fds__run_player_group(const fds_run *run,
                                size_t i); /* or FDS__UNKNOWN: it has no groups */
 const char *fds__run_folder(const fds_run *run);

@@ -5,7 +5,9 @@
  *   format, version   "fds run", 2
  *   method            a name for the record
  *   data              source, samples, shape, is_image, classes (names)
- *   players           name, label, provider (or null) and samples of each
+ *   players           name, label, provider (or null) and samples of each; in a regression also the
+ *                     mean target
+ *   score             of a regression
  *   adjust            how least squares adjust the values, which may need groups
  *   groups            the group of each player, or null
  *   inputs            count, validation
@@ -62,15 +64,18 @@ static json_t *describe_player(const fds_problem *problem, size_t p) {
     json_t *samples = json_array();
     for (size_t i = 0; samples && i < count; i++)
         samples = append(samples, json_integer(index[i]));
+    double target = NAN, std;
+    if (train->targets)
+        fds__dataset_target_stats(train, index, count, &target, &std);
     const char *provider = train->provider_ids
                                ? fds_dataset_provider_name(train, train->provider_ids[index[0]])
                                : NULL;
-    return json_pack("{s:o, s:I, s:o, s:o, s:o}", "name",
-                     fds__json_string(fds_players_name(problem->players, p)), "label",
-                     (json_int_t)problem->player_labels[p], "provider", fds__json_string(provider),
-                     "provider_id",
-                     provider ? json_integer(train->provider_ids[index[0]]) : json_null(),
-                     "samples", samples);
+    return json_pack(
+        "{s:o, s:o*, s:I, s:o, s:o, s:o}", "name",
+        fds__json_string(fds_players_name(problem->players, p)), "target",
+        train->targets ? json_real(target) : NULL, "label", (json_int_t)problem->player_labels[p],
+        "provider", fds__json_string(provider), "provider_id",
+        provider ? json_integer(train->provider_ids[index[0]]) : json_null(), "samples", samples);
 }
 
 static json_t *describe_players(const fds_problem *problem) {
@@ -135,14 +140,15 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
         "validation", (json_int_t)s->validation_coalitions, "seed", (json_int_t)s->plan_seed);
     /* differences are reported in this order: causes before their consequences */
     *out = json_pack(
-        "{s:s, s:i, s:s, s:o, s:o, s:s, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o, s:o, s:o}", "format",
-        "fds run", "version", VERSION, "method", s->method, "data", describe_data(problem->train),
-        "players", describe_players(problem), "adjust", adjustments[s->adjust], "groups",
-        describe_groups(groups), "inputs", "count", (json_int_t)utility->inputs, "validation",
-        (json_int_t)s->validation_inputs, "explainer", describe_explainer(&s->explainer, s->probes),
-        "keep_models", s->keeps_models, "utility", about, "coalitions", coalitions, "origin",
-        describe_origin(problem->train, params), "preparation",
-        fds__preparation_json(problem->train->preparation));
+        "{s:s, s:i, s:s, s:s*, s:o, s:o, s:s, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o, s:o, s:o}",
+        "format", "fds run", "version", VERSION, "method", s->method, "score",
+        problem->train->targets ? fds__choice(params, score) : NULL, "data",
+        describe_data(problem->train), "players", describe_players(problem), "adjust",
+        adjustments[s->adjust], "groups", describe_groups(groups), "inputs", "count",
+        (json_int_t)utility->inputs, "validation", (json_int_t)s->validation_inputs, "explainer",
+        describe_explainer(&s->explainer, s->probes), "keep_models", s->keeps_models, "utility",
+        about, "coalitions", coalitions, "origin", describe_origin(problem->train, params),
+        "preparation", fds__preparation_json(problem->train->preparation));
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
@@ -388,6 +394,21 @@ static bool read_data(const json_t *json, fds__run_info *r) {
     return r->source && r->classes;
 }
 
+/* A regression has one class; false: its utility function has no mean and deviation of targets. */
+static bool read_task(const json_t *json, fds__run_info *r) {
+    const char *score = text_at(json, "score");
+    const json_t *utility = json_object_get(json, "utility");
+    const char *task = text_at(utility, "task");
+    r->is_regression = task && strcmp(task, "regression") == 0;
+    if (!r->is_regression)
+        return !score;
+    r->aim = (fds__aim){.mean = real_at(utility, "target_mean"),
+                        .std = real_at(utility, "target_std"),
+                        .is_kernel = score && strcmp(score, "kernel") == 0};
+    return score && r->classes == 1 && isfinite(r->aim.mean) && r->aim.std > 0 &&
+           isfinite(r->aim.std);
+}
+
 static bool read_players(const json_t *json, fds__run_info *r) {
     const json_t *list = json_object_get(json, "players");
     r->players = json_array_size(list);
@@ -457,8 +478,9 @@ static fds_status read_members(const char *path, fds__run_record *r, fds_error *
     r->threads = (unsigned)whole_at(json_object_get(json, "machine"), "threads");
     r->settings.utility.train.seed = (uint64_t)whole_at(json_object_get(json, "utility"), "seed");
     if (!r->info.method || !r->info.explainer || !read_data(json, &r->info) ||
-        !read_players(json, &r->info) || !read_coalitions(json, &r->settings) ||
-        !json_is_object(json_object_get(json, "utility")) || r->threads > MOST_THREADS)
+        !read_task(json, &r->info) || !read_players(json, &r->info) ||
+        !read_coalitions(json, &r->settings) || !json_is_object(json_object_get(json, "utility")) ||
+        r->threads > MOST_THREADS)
         return fds__fail(
             err, FDS_ERR_FORMAT,
             "%s: data, players, utility, coalitions, threads or explainer are missing or "

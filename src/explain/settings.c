@@ -125,8 +125,7 @@ static void settle_explainer(fds__fit_settings *s, const fds_params *p, int at) 
 static fds_status answer_seconds(const fds__fit_settings *s, const fds_problem *problem,
                                  double *seconds, fds_error *err) {
     fds_net *net;
-    TRY(fds_net_create(s->utility.network, problem->train->shape, problem->train->classes, &net,
-                       err));
+    TRY(fds__net_for(s->utility.network, problem->train, &net, err));
     /* the lane engine computes 16 lanes for one input */
     const double lanes = net->is_plain ? 1 : FDS__MANY_NETS;
     *seconds = lanes * (double)fds_net_flops_forward(net) / 90e9 + 2 * (double)net->weights / 40e9;
@@ -143,6 +142,11 @@ static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
     double each;
     if (at != AUTO && at != PROBE)
         return FDS_OK;
+    if (problem->train->targets) {
+        snprintf(s->reason, sizeof s->reason, "it is a regression");
+        settle_explainer(s, p, BANK);
+        return FDS_OK;
+    }
     if (fds__command_of(s->kind)) {
         snprintf(s->reason, sizeof s->reason,
                  "a program answers for coalitions, and it has no sub-models to keep");
@@ -220,6 +224,26 @@ static fds_status check_settings(const fds_params *p, const fds__fit_settings *s
     return e->precision == FDS__PRECISION_BF16 ? fds__deep_bf16_check(err) : FDS_OK;
 }
 
+/* The values of a regression are no linear function of predictions, so that a probe would not do; and
+ * what a network would learn from depends on the target. */
+static fds_status check_regression(const fds_params *p, const fds__fit_settings *s,
+                                   fds_error *err) {
+    if (fds__command_of(s->kind))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`task` regression is explained by kept sub-models, and `utility` command "
+                         "has none; fds value computes the values of test samples");
+    if (p->explainer > AUTO && p->explainer != BANK)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`explainer` %s does not explain regressions: its sub-models do; use bank "
+                         "or auto",
+                         fds__choice(p, explainer));
+    if (fds__params_need(p, FDS__NEED_NETWORK))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "parameters of an explaining network do not apply with `task` regression, "
+                         "whose sub-models answer");
+    return FDS_OK;
+}
+
 /* No input may be there twice or belong to a player. */
 static fds_status check_inputs(const fds_problem *problem, fds_error *err) {
     const fds_dataset *train = problem->train;
@@ -276,13 +300,11 @@ fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
     s->threads = params->threads ? (unsigned)params->threads : fds_processors();
     s->explainer_threads = params->explainer_threads ? params->explainer_threads : s->threads;
     s->plan_seed = fds__draw_seed(params->seed, params->draw);
-    if (params->task == 1 || (problem && problem->train->targets))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "`task` regression: no explainer has learnt to explain regressions yet; "
-                         "fds value computes the values of test samples");
     settle_utility(s, problem, params);
     settle_explainer(s, params, params->explainer < 0 ? AUTO : params->explainer);
     TRY(check_settings(params, s, err));
+    if (problem ? problem->train->targets != NULL : params->task == 1)
+        TRY(check_regression(params, s, err));
     return fds__command_of(s->kind) ? FDS_OK
                                     : fds__network_check(problem, s->utility.network, NULL, err);
 }

@@ -42,6 +42,9 @@ static fds_status find(fds__payees *p, const fds_result *r, size_t *first, fds_e
     for (size_t i = 0; i < r->players; i++) {
         if (p->by == FDS__PAY_BY_PROVIDER && !r->provider_names[i])
             return fds__fail(err, FDS_ERR_USAGE, "`by` provider: the data names no providers");
+        if (p->by == FDS__PAY_BY_GROUP && r->is_regression && r->player_groups[i] == FDS__UNKNOWN)
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "`by` group: the run has no groups, and a regression has no labels");
         size_t payee = p->by == FDS__PAY_BY_PLAYER ? p->count : 0;
         while (payee < p->count && !is_same(r, p->by, first[payee], i))
             payee++;

@@ -15,7 +15,7 @@
 
 double fds__aim_score(const fds__aim *aim, size_t input, double prediction) {
     double away = prediction - aim->targets[input], square = away * away;
-    return aim->is_kernel ? exp(-square / 2) : -aim->std * aim->std * square;
+    return aim->is_kernel ? exp(-square / 2) : 0 - aim->std * aim->std * square; /* no -0 */
 }
 
 static double unit(const fds__aim *aim, double z) { return aim->mean + aim->std * z; }

@@ -121,6 +121,50 @@ def what_needs_classes_says_so():
 
 
 @test
+def a_run_explains_and_pays_for_new_rows():
+    write_houses("h.csv")
+    out = fds("fit", "h.csv", *BY, "--method", "afds", "-o", "h.run")[0]
+    check_width(out)
+    assert "R2" in out and "bank: all sub-models answer (chosen because it is a regression)" in out and "%" not in out
+    lines = pathlib.Path("h.csv").read_text().split("\n")
+    pathlib.Path("new.csv").write_text("\n".join([lines[0].rsplit(",", 1)[0], *(line.rsplit(",", 1)[0]
+                                                                                for line in lines[8:10])]) + "\n")
+    by_index = fds_json("explain", "h.run", "--index", "7,8")
+    by_rows = fds_json("explain", "h.run", "--rows", "new.csv")
+    assert [i["ranking"] for i in by_rows["inputs"]] == [i["ranking"] for i in by_index["inputs"]]
+    assert by_rows["inputs"][0]["true"] is None and by_index["inputs"][0]["true"] == float(lines[8].split(",")[3])
+    for i in by_index["inputs"]:  # for what the service model itself predicts, it is exact
+        assert i["label"] == i["predicted"] and i["utility_with_all"] == 0 > i["utility_with_none"]
+        assert math.isclose(sum(p["value"] for p in i["ranking"]), -i["utility_with_none"], rel_tol=1e-9)
+    true = fds_json("explain", "h.run", "--index", 7, "--target", "true")["inputs"][0]
+    assert math.isclose(true["utility_with_all"], -(true["predicted"] - true["true"]) ** 2, rel_tol=1e-6)
+    same = fds_json("explain", "h.run", "--index", 7, "--target", true["true"])["inputs"][0]
+    assert all(math.isclose(a["value"], b["value"], rel_tol=1e-9) for a, b in zip(same["ranking"], true["ranking"]))
+    text = fds("explain", "h.run", "--rows", "new.csv", "--png", "bars.png", "-o", "v.csv")[0]
+    check_width(text)
+    assert "row 1: prediction " in text and "probab" not in text and "label" not in text, text
+    money = fds("pay", "h.run", "--rows", "new.csv", "--amount", "10.00")[0]
+    check_width(money)
+    paid = fds_json("pay", "h.run", "--rows", "new.csv", "--amount", "10.00")
+    assert len(paid["inputs"]) == 2
+    assert fds("fit", "h.csv", *BY, "--method", "afds", "-o", "h.run", "-q")[0]  # it is complete
+    refused(["fit", "h.csv", *BY, "--method", "afds", "--score", "kernel", "-o", "h.run", "-q"], 2, "squared", "kernel")
+    refused(["explain", "h.run", "--index", 7, "--target", "cheap", "-q"], 2, "--target must be predicted, true or a number")
+    refused(["explain", "h.run", "--rows", "new.csv", "--target", "true", "-q"], 2, "true targets of these inputs are not known")
+
+
+@test
+def other_explainers_of_regressions_are_refused_with_the_reason():
+    write_houses("h.csv")
+    for explainer in ("probe", "mlp", "resnet18"):
+        refused(["fit", "h.csv", *BY, "--explainer", explainer, "-o", "x"], 2,
+                f"--explainer {explainer} does not explain regressions", "use bank or auto")
+    refused(["fit", "h.csv", *BY, "--warm-up", "-o", "x"], 2, "do not apply with --task regression")
+    refused(["fit", "h.csv", *BY, "--utility", "command:true", "-o", "x"], 2, "is explained by kept sub-models")
+    assert not os.path.exists("x")
+
+
+@test
 def a_model_is_trained_and_scored():
     write_houses("h.csv")
     arguments = ["train", "h.csv", *HOUSES, "--players", "all", "--epochs", 300, "-o", "m.safetensors"]

@@ -229,7 +229,7 @@ typedef struct {
 } answers;
 
 static inline fds__answers places(answers *a) {
-    return (fds__answers){a->labels, a->probs, a->full, a->empty, a->values, a->errors};
+    return (fds__answers){a->labels, a->probs, a->full, a->empty, a->values, a->errors, NULL};
 }
 
 static inline void ask(fds_run *run, fds__answerer by, const fds_dataset *ds, const uint32_t *index,

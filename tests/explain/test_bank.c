@@ -141,8 +141,9 @@ static void expect_answers_of_the_table(const char *network) {
         fds_ls_report report = solve_table(&s, &params, labels, right[0], right[1]);
         const fds__bank_file file = the_file(&s);
         expect_ok(fds__bank_open(&file, s.plan, &params, &report, 2, &bank, &err), &err);
-        expect_ok(fds__bank_explain(bank, s.value->data->inputs, labels, got[0], got[1], &err),
-                  &err);
+        expect_ok(
+            fds__bank_explain(bank, s.value->data->inputs, labels, NULL, got[0], got[1], &err),
+            &err);
         double off = farthest(got[0], right[0], SIZE), off_error = farthest(got[1], right[1], SIZE);
         print_message("# adjust %d: values differ by at most %.2g, errors by %.2g\n", (int)adjust,
                       off, off_error);
@@ -174,8 +175,9 @@ static void expect_bits_for_any_threads_and_company(const char *network) {
     for (unsigned threads = 1; threads <= 3; threads++) {
         double all[2 * SIZE], alone[2 * PLAYERS];
         fds__bank *bank = open_bank(&s, threads);
-        expect_ok(fds__bank_explain(bank, s.value->data->inputs, labels, all, all + SIZE, &err),
-                  &err);
+        expect_ok(
+            fds__bank_explain(bank, s.value->data->inputs, labels, NULL, all, all + SIZE, &err),
+            &err);
         if (threads == 1)
             memcpy(first, all, sizeof all);
         assert_memory_equal(first, all, sizeof all);
@@ -183,7 +185,7 @@ static void expect_bits_for_any_threads_and_company(const char *network) {
             fds_inputs one = *s.value->data->inputs;
             one.values += x * one.size;
             one.count = 1;
-            expect_ok(fds__bank_explain(bank, &one, labels + x, alone,
+            expect_ok(fds__bank_explain(bank, &one, labels + x, NULL, alone,
                                         x % 2 ? alone + PLAYERS : NULL, &err),
                       &err);
             assert_memory_equal(alone, all + x * PLAYERS, PLAYERS * sizeof *all);
@@ -444,14 +446,14 @@ static void odd_plans_and_inputs_are_told(void **state) {
     fds_inputs x;
     float odd[3] = {0, NAN, 0}, huge[3];
     x = (fds_inputs){.count = 1, .size = 3, .shape = {3, 1, 1}, .classes = CLASSES, .values = odd};
-    expect_failure(fds__bank_explain(bank, &x, labels, values, NULL, &err), FDS_ERR_USAGE, &err,
-                   "input 0: value 1");
+    expect_failure(fds__bank_explain(bank, &x, labels, NULL, values, NULL, &err), FDS_ERR_USAGE,
+                   &err, "input 0: value 1");
     x.values = huge;
     fds_status status = FDS_OK;
     for (int signs = 0; signs < 8 && status == FDS_OK; signs++) { /* some hidden value overflows */
         for (int i = 0; i < 3; i++)
             huge[i] = signs >> i & 1 ? -3e38f : 3e38f;
-        status = fds__bank_explain(bank, &x, labels, values, NULL, &err);
+        status = fds__bank_explain(bank, &x, labels, NULL, values, NULL, &err);
     }
     expect_failure(status, FDS_ERR_DIVERGED, &err, "bank: sub-models ");
     fds__bank_free(bank);
@@ -469,7 +471,7 @@ static fds_status use_bank(const subject *s, fds_error *err) {
     if (status == FDS_OK)
         status = try_open(s, s->plan, 1, &bank, err);
     if (status == FDS_OK)
-        status = fds__bank_explain(bank, s->value->data->inputs, labels, values, errors, err);
+        status = fds__bank_explain(bank, s->value->data->inputs, labels, NULL, values, errors, err);
     fds__bank_free(bank);
     return status;
 }

@@ -54,7 +54,7 @@ static void ask(void) {
                                  fds_checksum(text, strlen(text))};
     fds_status status = fds__bank_open(&file, game.plan, &params, &strengths, 1, &bank, &err);
     if (status == FDS_OK)
-        status = fds__bank_explain(bank, &inputs, &label, values, errors, &err);
+        status = fds__bank_explain(bank, &inputs, &label, NULL, values, errors, &err);
     if (status != FDS_OK && !err.text[0])
         abort();
     fds__bank_free(bank);

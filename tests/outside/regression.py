@@ -228,6 +228,34 @@ def tests_are_the_first_samples_of_the_list():
 
 
 @tap.test
+def answers_of_a_run_are_near_the_exact_values():
+    """fds fit and explain: least squares on most coalitions, for what the service model predicts."""
+    run = os.path.join(FOLDER.name, "d.run")
+    subprocess.run([FDS, "fit", CSV, "--task", "regression", "--label", "target", "--provider", "clinic", "--players",
+                    "providers", "--method", "afds", "--quiet", "-o", run], check=True, capture_output=True)
+    about, rows = game.read_table(f"{run}/utilities")
+    inputs = [row for row in game.read_rows(f"{run}/samples.csv") if row["role"] != "player"]
+    mean, std = about["target_mean"], about["target_std"]
+    place = {s: k for k, s in enumerate(ALL)}
+    f = np.array([mean + std * rows[s][:, 0].astype(np.float64) for s in ALL])
+    v = -(f - f[-1]) ** 2  # (coalitions, inputs)
+    ask = ",".join(row["sample"] for row in inputs)
+    answers = json.loads(subprocess.run([FDS, "explain", run, "--index", ask, "--json", "--quiet"], check=True,
+                                        capture_output=True, text=True).stdout)["inputs"]
+    got, exact = np.empty((len(inputs), PROVIDERS)), np.empty((len(inputs), PROVIDERS))
+    for x, answer in enumerate(answers):
+        assert np.isclose(answer["predicted"], f[-1, x], rtol=1e-5)
+        for player in answer["ranking"]:
+            got[x, int(player["player"][-1])] = player["value"]
+    for i in range(PROVIDERS):
+        exact[:, i] = sum((v[place[tuple(sorted((*s, i)))]] - v[place[s]]) / math.comb(PROVIDERS - 1, len(s))
+                          for s in ALL if i not in s) / PROVIDERS
+    correlation = np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(got, exact)])
+    print(f"# {len(inputs)} inputs: mean correlation with the exact values {correlation:.5f}")
+    assert correlation > 0.99
+
+
+@tap.test
 def a_program_that_fits_the_same_model_gives_the_same_values():
     """command:PROGRAM: linear regression by a worker, and the same in this process."""
     worker = os.path.join(FOLDER.name, "worker.py")
