@@ -135,6 +135,16 @@ bool fds__samples_has(const uint32_t *index, size_t count, uint32_t sample);
 
 /* ---- split.c ---- */
 
+typedef struct fds__split_how {
+    uint64_t seed;
+    bool is_proportional;    /* to the frequencies of classes; else balanced */
+    const uint32_t *without; /* (left_out) samples that are not on the list, ascending */
+    size_t left_out;
+} fds__split_how;
+
+/* The samples first .. first+count-1 of a list (split.c); index[count] is ascending. */
+fds_status fds__split(const fds_dataset *ds, const fds__split_how *how, size_t first, size_t count,
+                      uint32_t *index, fds_error *err);
 /* The samples first .. first+count-1 of the list of which fds_split_balanced chooses a prefix;
  * index[count] is ascending. */
 fds_status fds__split_part(const fds_dataset *ds, size_t first, size_t count, uint64_t seed,
@@ -248,6 +258,7 @@ struct fds_problem {
     size_t sample_count, input_count, test_count;
     uint32_t *test_labels; /* (test_count) the true ones */
     size_t set_aside;      /* test samples that are taken from train */
+    bool is_proportional;  /* test samples follow the frequencies of classes */
     fds_groups *groups;    /* or NULL: as the parameter "group" says */
     char *text;
 };

@@ -3,7 +3,8 @@
  * The problem: who the players are, which samples test, which an explainer learns from. All are
  * parts of the balanced list of one seed (split.c): its first T samples are test samples, where the
  * data has no test part, the next P belong to players, and the next I are the training inputs of an
- * explainer. */
+ * explainer. With `test_balance` no, test samples are the first ones of the proportional list, and the
+ * others those of the balanced list of what remains. */
 #include "data/data.h"
 
 #include <stdlib.h>
@@ -18,6 +19,7 @@ typedef struct {
     const fds_params *params;
     const fds_events *events;
     bool has_inputs; /* an explainer needs some */
+    uint32_t *aside; /* (set_aside) of a proportional list, ascending; or NULL */
     size_t wanted;   /* players, where a number is given */
 } making;
 
@@ -82,6 +84,8 @@ static size_t most_inputs(const making *m) {
 static fds_status count_set_aside(making *m, fds_error *err) {
     const fds_dataset *ds = m->p->train;
     m->p->set_aside = (size_t)m->params->test;
+    if (!m->p->set_aside && m->p->is_proportional)
+        m->p->set_aside = MAX(ds->count / 5, (size_t)1);
     if (m->p->set_aside)
         return FDS_OK;
     size_t *by_class = fds__alloc_zero(ds->classes, sizeof *by_class), smallest = SIZE_MAX;
@@ -98,11 +102,23 @@ static fds_status count_set_aside(making *m, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status choose(const making *m, const fds_dataset *ds, size_t first, size_t count,
-                         uint32_t **out, fds_error *err) {
+static fds_status choose(const making *m, const fds_dataset *ds, const fds__split_how *how,
+                         size_t first, size_t count, uint32_t **out, fds_error *err) {
+    fds__split_how seeded = *how;
+    seeded.seed = m->params->seed;
     *out = fds__alloc_zero(count, sizeof **out);
-    return *out ? fds__split_part(ds, first, count, m->params->seed, *out, err)
+    return *out ? fds__split(ds, &seeded, first, count, *out, err)
                 : fds__fail_nomem(err, count * sizeof **out);
+}
+
+/* Samples of train that are not set aside, from number first on. */
+static fds_status choose_rest(const making *m, size_t first, size_t count, uint32_t **out,
+                              fds_error *err) {
+    const fds_problem *p = m->p;
+    if (m->aside)
+        return choose(m, p->train, &(fds__split_how){.without = m->aside, .left_out = p->set_aside},
+                      first, count, out, err);
+    return choose(m, p->train, &(fds__split_how){0}, p->set_aside + first, count, out, err);
 }
 
 /* The samples of the parameter index, in its order. */
@@ -117,8 +133,8 @@ static fds_status take_named(making *m, fds_error *err) {
     return FDS_OK;
 }
 
-/* As many as the parameter test says, balanced by class. */
-static fds_status choose_balanced(making *m, size_t have, fds_error *err) {
+/* As many as the parameter test says, balanced by class or by the frequencies of classes. */
+static fds_status choose_some(making *m, size_t have, fds_error *err) {
     fds_problem *p = m->p;
     size_t count = (size_t)m->params->test, most = SIZE_MAX;
     if (count > have)
@@ -128,7 +144,8 @@ static fds_status choose_balanced(making *m, size_t have, fds_error *err) {
     if (m->params->job == FDS__JOB_VALUE || m->params->job == FDS__JOB_BENCH)
         most = usual(m, TESTS, QUICK_TESTS);
     p->test_count = count ? count : MIN(most, have);
-    return choose(m, p->test, 0, p->test_count, &p->tests, err);
+    return choose(m, p->test, &(fds__split_how){.is_proportional = p->is_proportional}, 0,
+                  p->test_count, &p->tests, err);
 }
 
 static fds_status choose_tests(making *m, fds_error *err) {
@@ -142,8 +159,11 @@ static fds_status choose_tests(making *m, fds_error *err) {
                              "%s has %zu samples and no test part: %zu test samples leave none to "
                              "learn from",
                              p->train->source, p->train->count, have);
+        if (p->is_proportional)
+            TRY(choose(m, p->train, &(fds__split_how){.is_proportional = true}, 0, have, &m->aside,
+                       err));
     }
-    TRY(m->params->index ? take_named(m, err) : choose_balanced(m, have, err));
+    TRY(m->params->index ? take_named(m, err) : choose_some(m, have, err));
     p->test_labels = fds__alloc_zero(p->test_count, sizeof *p->test_labels);
     if (!p->test_labels)
         return fds__fail_nomem(err, p->test_count * sizeof *p->test_labels);
@@ -207,8 +227,9 @@ static fds_status choose_samples(making *m, fds_error *err) {
     TRY(count_players(m, &p->sample_count, err));
     size_t used = p->set_aside + p->sample_count;
     TRY(count_inputs(m, used, &p->input_count, err));
-    TRY(choose(m, p->train, p->set_aside, p->sample_count, &p->samples, err));
-    return p->input_count ? choose(m, p->train, used, p->input_count, &p->inputs, err) : FDS_OK;
+    TRY(choose_rest(m, 0, p->sample_count, &p->samples, err));
+    return p->input_count ? choose_rest(m, p->sample_count, p->input_count, &p->inputs, err)
+                          : FDS_OK;
 }
 
 fds_status fds__players_labels(const fds_dataset *ds, const fds_players *players, uint32_t *labels,
@@ -383,11 +404,13 @@ static fds_status create(const fds_dataset *train, const fds_dataset *test,
     p->train = train;
     p->test = test ? test : train;
     p->has_test_part = test != NULL;
+    p->is_proportional = params->test_balance == 1;
     making m = {.p = p,
                 .params = params,
                 .events = events,
                 .has_inputs = params->job == FDS__JOB_FIT || params->job == FDS__JOB_BENCH};
     fds_status status = chosen ? make_selected(&m, chosen, err) : make(&m, err);
+    fds__free(m.aside);
     if (status != FDS_OK)
         fds_problem_free(p);
     else
@@ -466,14 +489,14 @@ const fds_dataset *fds_problem_train(const fds_problem *p) { return p->train; }
 const fds_dataset *fds_problem_test(const fds_problem *p) { return p->test; }
 
 json_t *fds__problem_json(const fds_problem *p) {
-    return json_pack("{s:s, s:o, s:{s:s, s:I, s:I}, s:I, s:b, s:I}", "task",
+    return json_pack("{s:s, s:o, s:{s:s, s:I, s:I}, s:I, s:b, s:b, s:I}", "task",
                      p->train->targets ? "regression" : "classification", "data",
                      fds__json_string(p->train->source), "players", "kind",
                      p->by_provider ? "providers" : "samples", "count",
                      (json_int_t)fds_players_count(p->players), "samples",
                      (json_int_t)p->sample_count, "tests", (json_int_t)p->test_count,
-                     "tests_set_aside", !p->has_test_part && !p->has_named_tests, "inputs",
-                     (json_int_t)p->input_count);
+                     "tests_set_aside", !p->has_test_part && !p->has_named_tests, "tests_balanced",
+                     !p->is_proportional, "inputs", (json_int_t)p->input_count);
 }
 
 const char *fds_problem_describe(const fds_problem *problem) {

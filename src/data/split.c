@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Choosing samples: balanced by class, or by their numbers.
+ * Choosing samples: balanced by class, by the frequencies of classes, or by their numbers.
  *
  * Every sample has a random key that depends on (seed, sample) alone. Sorted by key, the samples of
- * a class have ranks 0, 1, 2, ... All samples sorted by (rank, key) form a list of which every
- * prefix is as balanced as the classes allow. A choice of count samples is the prefix of that
- * length: choices of one seed are nested. */
+ * a class have ranks 0, 1, 2, ... All samples sorted by (rank, key) form the balanced list, of which
+ * every prefix is as balanced as the classes allow. Sorted by ((rank + 1/2) / size of the class, key)
+ * they form the proportional list: every prefix has the classes in the shares of the whole, up to
+ * rounding. A choice of count samples is the prefix of that length: choices of one seed are nested. */
 #include "data/data.h"
 
 #include <stdlib.h>
@@ -14,48 +15,76 @@ enum { MOST_NAMED = 1000000 }; /* samples of one list */
 
 typedef struct {
     uint64_t key;
-    uint32_t sample, group; /* group: first the class, then the rank within it */
+    uint32_t sample, class, rank; /* rank: within the class */
+    uint32_t size;                /* of the class in a proportional list; 0: balanced */
 } ticket;
 
-static int by_group_then_key(const void *left, const void *right) {
-    const ticket *a = left, *b = right;
-    if (a->group != b->group)
-        return a->group < b->group ? -1 : 1;
+static int by_key(const ticket *a, const ticket *b) {
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
     return a->sample < b->sample ? -1 : a->sample > b->sample;
 }
 
-/* A ticket for each sample, by class and then by key. */
-static void make_tickets(const fds_dataset *ds, uint64_t seed, ticket *tickets) {
-    for (uint32_t i = 0; i < ds->count; i++) {
-        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_SPLIT, i, 0);
-        tickets[i] = (ticket){fds_rng_u64(&rng), i, ds->labels[i]};
-    }
-    qsort(tickets, ds->count, sizeof *tickets, by_group_then_key);
+static int by_class_then_key(const void *left, const void *right) {
+    const ticket *a = left, *b = right;
+    return a->class != b->class ? (a->class < b->class ? -1 : 1) : by_key(a, b);
 }
 
-fds_status fds__split_part(const fds_dataset *ds, size_t first, size_t count, uint64_t seed,
-                           uint32_t *index, fds_error *err) {
-    if (count == 0 || count > ds->count - first)
+static int by_place_then_key(const void *left, const void *right) {
+    const ticket *a = left, *b = right;
+    uint64_t x = a->rank, y = b->rank;
+    if (a->size) { /* (2 rank + 1) / (2 size), without a division */
+        x = (2 * x + 1) * b->size;
+        y = (2 * y + 1) * a->size;
+    }
+    return x != y ? (x < y ? -1 : 1) : by_key(a, b);
+}
+
+/* A ticket for each sample that is not left out, by class and then by key; returns how many. */
+static size_t make_tickets(const fds_dataset *ds, const fds__split_how *how, ticket *tickets) {
+    size_t used = 0;
+    for (uint32_t i = 0; i < ds->count; i++) {
+        fds_rng rng = fds_rng_make(how->seed, FDS__PURPOSE_SPLIT, i, 0);
+        if (!fds__samples_has(how->without, how->left_out, i))
+            tickets[used++] = (ticket){fds_rng_u64(&rng), i, ds->labels[i], 0, 0};
+    }
+    qsort(tickets, used, sizeof *tickets, by_class_then_key);
+    return used;
+}
+
+/* Ranks within classes, of tickets in the order of their classes. */
+static void rank_tickets(ticket *tickets, size_t count, bool is_proportional) {
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first; end < count && tickets[end].class == tickets[first].class; end++)
+            tickets[end].rank = (uint32_t)(end - first);
+        for (size_t i = first; i < end; i++)
+            tickets[i].size = is_proportional ? (uint32_t)(end - first) : 0;
+    }
+}
+
+fds_status fds__split(const fds_dataset *ds, const fds__split_how *how, size_t first, size_t count,
+                      uint32_t *index, fds_error *err) {
+    size_t have = ds->count - how->left_out;
+    if (count == 0 || first > have || count > have - first)
         return fds__fail(err, FDS_ERR_USAGE, "%s: cannot choose %zu samples: must be 1 to %zu",
-                         ds->source, count, ds->count - first);
+                         ds->source, count, first > have ? 0 : have - first);
     ticket *tickets = fds__alloc_zero(ds->count, sizeof *tickets);
     if (!tickets)
         return fds__fail_nomem(err, ds->count * sizeof *tickets);
-    make_tickets(ds, seed, tickets);
-    uint32_t class = UINT32_MAX, rank = 0;
-    for (size_t i = 0; i < ds->count; i++) {
-        rank = tickets[i].group == class ? rank + 1 : 0;
-        class = tickets[i].group;
-        tickets[i].group = rank;
-    }
-    qsort(tickets, ds->count, sizeof *tickets, by_group_then_key);
+    size_t used = make_tickets(ds, how, tickets);
+    assert(used == have);
+    rank_tickets(tickets, used, how->is_proportional);
+    qsort(tickets, used, sizeof *tickets, by_place_then_key);
     for (size_t i = 0; i < count; i++)
         index[i] = tickets[first + i].sample;
     fds__samples_sort(index, count);
     fds__free(tickets);
     return FDS_OK;
+}
+
+fds_status fds__split_part(const fds_dataset *ds, size_t first, size_t count, uint64_t seed,
+                           uint32_t *index, fds_error *err) {
+    return fds__split(ds, &(fds__split_how){.seed = seed}, first, count, index, err);
 }
 
 fds_status fds_split_balanced(const fds_dataset *ds, size_t count, uint64_t seed, uint32_t *index,
@@ -82,7 +111,7 @@ fds_status fds__split_folds(const fds_dataset *ds, uint32_t folds, uint64_t seed
                          ds->source, folds, ds->count, ds->count);
     OWNED ticket *tickets = NULL;
     TRY(NEW(tickets, ds->count, err));
-    make_tickets(ds, seed, tickets);
+    make_tickets(ds, &(fds__split_how){.seed = seed}, tickets);
     for (size_t i = 0; i < ds->count; i++) /* dealt like cards, class by class */
         fold[tickets[i].sample] = (uint32_t)(i % folds);
     return FDS_OK;

@@ -105,6 +105,7 @@ static json_t *describe_origin(const fds_dataset *train, const fds_params *param
             !strcmp(*name, "labels") || !strcmp(*name, "owners") || !strcmp(*name, "test_file");
         json_object_set_new(origin, *name, describe_setting(params, *name, is_file));
     }
+    json_object_set_new(origin, "test_balance", describe_setting(params, "test_balance", false));
     free(path);
     return origin;
 }

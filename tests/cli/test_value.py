@@ -595,4 +595,19 @@ def a_diverging_sub_model_is_said_so_and_leaves_the_old_file():
     assert read("v.csv") == b"the old one"
 
 
+@test
+def tests_may_follow_the_frequencies_of_classes():
+    lines = ["x,label"] + [f"{i / 7},{'b' if i % 10 == 3 else 'a'}" for i in range(100)]
+    pathlib.Path("rare.csv").write_text("\n".join(lines) + "\n")
+    arguments = ["value", "rare.csv", "--players", 8, "--utility", "knn:1", "--coalitions", 20]
+    counts = {}
+    for balance in ("yes", "no"):
+        about = fds_json(*arguments, "--test", 20, "--test-balance", balance, "-o", f"{balance}.json", "--target", "true")
+        assert about["tests_balanced"] == (balance == "yes")
+        labels = [r["label"] for r in json.loads(pathlib.Path(f"{balance}.json").read_text())["results"]]
+        counts[balance] = labels.count("b")
+    assert counts == {"yes": 10, "no": 2}, counts
+    refused([*arguments, "--test-balance", "n"], 2, "--test-balance must be yes or no (got n)")
+
+
 sys.exit(main())

@@ -481,13 +481,47 @@ static void what_is_missing_is_said(void **state) {
     fds_dataset_free(test);
 }
 
+/* ---- frequencies of classes ---- */
+
+static void tests_may_follow_the_frequencies_of_classes(void **state) {
+    (void)state;
+    fds_dataset *ds = make_data(200, false);
+    for (int has_part = 0; has_part < 2; has_part++) {
+        fds_params *params = PARAMS("fit", "test_balance", "no", "test", "50", "players", "60");
+        fds_problem *p = make_problem(ds, has_part ? ds : NULL, params);
+        size_t counts[CLASSES] = {0};
+        for (size_t i = 0; i < p->test_count; i++)
+            counts[p->test_labels[i]]++;
+        assert_true(counts[0] == 20 && counts[1] == 15 && counts[2] == 10 && counts[3] == 5);
+        for (size_t i = 0; !has_part && i < p->test_count; i++) {
+            assert_false(fds__samples_has(p->samples, p->sample_count, p->tests[i]));
+            assert_false(fds__samples_has(p->inputs, p->input_count, p->tests[i]));
+        }
+        size_t players[CLASSES] = {0}; /* these are still balanced */
+        for (size_t i = 0; i < p->sample_count; i++)
+            players[ds->labels[p->samples[i]]]++;
+        assert_true(players[0] == players[1] && players[1] == players[2] && players[3] == 15);
+        assert_non_null(strstr(fds_problem_describe(p), "\"tests_balanced\": false"));
+        fds_problem_free(p);
+        fds_params_free(params);
+    }
+    fds_params *params = PARAMS("value", "test_balance", "no", "players", "all");
+    fds_problem *p = make_problem(ds, NULL, params);
+    assert_int_equal(p->test_count, 40); /* a fifth */
+    assert_int_equal(p->sample_count, 160);
+    fds_problem_free(p);
+    fds_params_free(params);
+    fds_dataset_free(ds);
+}
+
 /* ---- what it holds ---- */
 
 static void expect_described(const fds_problem *p, const char *kind) {
     json_t *root = json_loads(fds_problem_describe(p), JSON_REJECT_DUPLICATES, NULL);
     assert_non_null(root);
     const json_t *players = json_object_get(root, "players");
-    assert_int_equal(json_object_size(root), 6);
+    assert_int_equal(json_object_size(root), 7);
+    assert_true(json_is_true(json_object_get(root, "tests_balanced")) == !p->is_proportional);
     assert_string_equal(json_string_value(json_object_get(root, "task")), "classification");
     assert_string_equal(json_string_value(json_object_get(root, "data")), p->train->source);
     assert_string_equal(json_string_value(json_object_get(players, "kind")), kind);
@@ -876,6 +910,7 @@ int main(void) {
         TEST(players_are_a_number_all_or_providers),
         TEST(other_test_data_is_refused),
         TEST(what_is_missing_is_said),
+        TEST(tests_may_follow_the_frequencies_of_classes),
         TEST(a_problem_describes_itself),
         TEST(results_have_the_names_of_the_problem),
         TEST(arrays_are_copied_and_asked),

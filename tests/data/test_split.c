@@ -2,6 +2,8 @@
  * Splits: balanced, nested, a function of the seed alone; classes that run out. */
 #include "fixture.h"
 
+#include <math.h>
+
 enum { SAMPLES = 120 };
 
 /* 100 samples of class 0, 15 of class 1, 5 of class 2, mixed. */
@@ -42,6 +44,59 @@ static void every_choice_is_as_balanced_as_the_classes_allow(void **state) {
         for (int a = 0; a < 3; a++)
             for (int b = 0; b < 3; b++)
                 assert_true(counts[a] + 1 >= counts[b] || counts[a] == all[a]);
+    }
+    fds_dataset_free(ds);
+}
+
+/* A prefix of T samples of n has T n_c / n of a class, up to one. */
+static void proportional_choices_follow_the_frequencies(void **state) {
+    (void)state;
+    fds_dataset *ds = uneven();
+    uint32_t index[SAMPLES], rest[SAMPLES];
+    size_t counts[3];
+    static const size_t all[3] = {100, 15, 5};
+    fds_error err = {0};
+    for (size_t count = 1; count <= SAMPLES; count++) {
+        const fds__split_how how = {.seed = 5, .is_proportional = true};
+        expect_ok(fds__split(ds, &how, 0, count, index, &err), &err);
+        count_classes(ds, index, count, counts);
+        for (int c = 0; c < 3; c++) {
+            double wanted = (double)count * (double)all[c] / SAMPLES;
+            assert_true(fabs((double)counts[c] - wanted) <= 1);
+        }
+        if (count == SAMPLES)
+            break;
+        /* what is left out appears in no other choice */
+        const fds__split_how others = {.seed = 5, .without = index, .left_out = count};
+        expect_ok(fds__split(ds, &others, 0, SAMPLES - count, rest, &err), &err);
+        count_classes(ds, rest, SAMPLES - count, counts);
+        for (size_t i = 0; i < SAMPLES - count; i++)
+            assert_false(fds__samples_has(index, count, rest[i]));
+        assert_int_equal(fds__split(ds, &others, 1, SAMPLES - count, rest, &err), FDS_ERR_USAGE);
+    }
+    const fds__split_how how = {.seed = 5, .is_proportional = true};
+    expect_ok(fds__split(ds, &how, 0, 24, index, &err), &err);
+    count_classes(ds, index, 24, counts);
+    assert_true(counts[0] == 20 && counts[1] == 3 && counts[2] == 1);
+    fds_dataset_free(ds);
+}
+
+/* The program of docs/game.md gives this list. */
+static void the_proportional_list_is_that_of_the_definition(void **state) {
+    (void)state;
+    static const uint16_t labels[] = {0, 1, 0, 0, 0, 0, 1, 0, 0, 2};
+    static const uint32_t list[] = {5, 4, 1, 3, 9, 0, 2, 6, 7, 8};
+    const uint8_t bytes[10] = {0};
+    fds_dataset *ds = NULL;
+    fds_error err = {0};
+    const fds__split_how how = {.seed = 7, .is_proportional = true};
+    expect_ok(
+        fds__dataset_create(10, (fds_shape){1, 1, 1}, bytes, NULL, labels, 3, NULL, &ds, &err),
+        &err);
+    for (size_t i = 0; i < 10; i++) {
+        uint32_t one;
+        expect_ok(fds__split(ds, &how, i, 1, &one, &err), &err);
+        assert_int_equal(one, list[i]);
     }
     fds_dataset_free(ds);
 }
@@ -160,6 +215,8 @@ static void impossible_numbers_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_choice_is_as_balanced_as_the_classes_allow),
+        TEST(proportional_choices_follow_the_frequencies),
+        TEST(the_proportional_list_is_that_of_the_definition),
         TEST(choices_of_one_seed_are_nested),
         TEST(the_seed_decides_and_nothing_else),
         TEST(no_sample_is_favoured),
