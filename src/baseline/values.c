@@ -25,6 +25,7 @@ static void job_free(job *j) {
     fds__free(j->labels.labels);
     fds__free(j->labels.predicted);
     fds__aim_free(&j->labels.aim);
+    fds__free(j->labels.service);
     fds__free(j->ends);
 }
 
@@ -272,6 +273,7 @@ static fds_status run(job *j, const fds_params *params, const char *table, fds_r
     size_t tests = j->problem->test_count;
     fds_result *r;
     TRY(check(j, params, err));
+    TRY(fds__service_read(j->problem, params, &j->labels, err));
     TRY(open_game(j, params, table, false, err));
     j->labels.labels = fds__alloc_zero(tests, sizeof *j->labels.labels);
     j->labels.predicted = fds__alloc_zero(tests, sizeof *j->labels.predicted);

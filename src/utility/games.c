@@ -449,6 +449,9 @@ bool fds__labels_describe(const fds__labels *labels, const fds_params *params, b
                              fds__json_real(is_known ? labels->error : NAN)) &&
                fds__json_put(about, "utility_with_none", fds__json_real(empty)) &&
                fds__json_put(about, "utility_with_all", fds__json_real(full));
+    if (labels->service &&
+        !fds__json_put(about, "service_probs", fds__json_string(params->service_probs)))
+        return false;
     return fds__json_put(about, "correctly_classified",
                          is_known ? json_integer((json_int_t)labels->right) : json_null()) &&
            fds__json_put(about, "probability_with_none", fds__json_real(empty)) &&
@@ -466,7 +469,8 @@ void fds__label_result(const fds_problem *problem, bool use_truth, const double 
         out->labels[i] = truth;
         if (!full)
             continue;
-        uint32_t predicted = fds__argmax(full + i * classes, classes);
+        const double *answers = out->service ? out->service : full;
+        uint32_t predicted = fds__argmax(answers + i * classes, classes);
         out->right += predicted == truth;
         out->predicted[i] = predicted;
         out->labels[i] = use_truth ? truth : predicted;

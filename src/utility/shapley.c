@@ -43,6 +43,7 @@ static void job_free(job *j) {
     fds__free(j->labels.labels);
     fds__free(j->labels.predicted);
     fds__aim_free(&j->labels.aim);
+    fds__free(j->labels.service);
     fds__free(j->ends);
 }
 
@@ -443,7 +444,8 @@ void fds__label_predictions(const fds_problem *problem, const fds__labels *label
         r->predicted[k] = labels->predicted[x];
         r->empty[k] = ends[x * classes + r->labels[k]];
         r->full[k] = ends[(tests + x) * classes + r->labels[k]];
-        r->confidence[k] = ends[(tests + x) * classes + r->predicted[k]];
+        r->confidence[k] = labels->service ? labels->service[x * classes + r->predicted[k]]
+                                           : ends[(tests + x) * classes + r->predicted[k]];
     }
 }
 
@@ -476,6 +478,7 @@ static fds_status fill_result(job *j, fds_result *r, fds_error *err) {
 
 static fds_status prepare(job *j, const char *table, bool is_look, fds_error *err) {
     TRY(check(j, err));
+    TRY(fds__service_read(j->problem, j->params, &j->labels, err));
     TRY(make_groups(j, err));
     TRY(make_plans(j, err));
     return open_games(j, table, is_look, err);

@@ -16,6 +16,7 @@
  *   table.c       the table of utilities on disk; table.h lists its files
  *   games.c       a utility function with its table; checks of parameters
  *   export.c      the game in files for other programs
+ *   service.c     predictions of a service model that was trained elsewhere
  *   shapley.c     Shapley values of a problem
  *   targets.c     regression: the score of a prediction, and targets in results
  */
@@ -382,9 +383,13 @@ typedef struct fds__labels {
     size_t right;                 /* test samples that are correctly classified */
     double empty, full;           /* mean utility of the labels with no and with all players */
     fds__aim aim;                 /* of a regression, where all labels are 0 */
+    double *service;              /* (tests, classes) of a model trained elsewhere; or NULL */
     double error;                 /* mean squared error of all players together */
 } fds__labels;
 
+/* Reads the parameter "service_probs" to out->service, which the caller frees. */
+fds_status fds__service_read(const fds_problem *problem, const fds_params *params, fds__labels *out,
+                             fds_error *err);
 /* From (tests, classes) of no and of all players; full NULL: the true labels are explained. */
 void fds__label_result(const fds_problem *problem, bool use_truth, const double *empty,
                        const double *full, fds__labels *out);

@@ -610,4 +610,37 @@ def tests_may_follow_the_frequencies_of_classes():
     refused([*arguments, "--test-balance", "n"], 2, "--test-balance must be yes or no (got n)")
 
 
+def write_npy(path, rows, kind="<f4"):
+    """An array of two dimensions, in the format of numpy.save."""
+    shape = f"({len(rows)}, {len(rows[0])})"
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    values = [v for row in rows for v in row]
+    pathlib.Path(path).write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() +
+                                   struct.pack(f"<{len(values)}{'f' if kind == '<f4' else 'B'}", *values))
+
+
+@test
+def labels_of_a_model_trained_elsewhere_are_explained():
+    write_csv("t.csv", rows=60)
+    arguments = ["value", "t.csv", "--players", 8, "--utility", "knn:1", "--seed", 1]
+    rows = [[0.2, 0.7, 0.1] if i % 2 else [0.25, 0.25, 0.5] for i in range(60)]
+    write_npy("p.npy", rows)
+    about = fds_json(*arguments, "--service-probs", "p.npy", "-o", "v.json")
+    assert about["service_probs"] == "p.npy"
+    labels = {r["test"]: r["label"] for r in json.loads(pathlib.Path("v.json").read_text())["results"]}
+    assert len(labels) == about["tests"] and all(y == ("b" if i % 2 else "c") for i, y in labels.items()), labels
+    assert about["correctly_classified"] == sum(y == "abc"[i % 3] for i, y in labels.items())
+    fds(*arguments, "--service-probs", "p.npy", "--method", "loo", "--per-sample")
+    wrong = [(rows[:-1], "59 rows of 3 floats; it must have a row of 3 floats"), ([r[:2] for r in rows], "60 rows of 2"),
+             ([[0.5, 0.5, 0.1]] + rows[1:], "row 0 (from 0): its probabilities sum to 1.1"),
+             ([*rows[:7], [float("nan"), 0, 1], *rows[8:]], "row 7, class 0 (from 0): the probability is nan"),
+             ([*rows[:7], [-0.1, 0.1, 1], *rows[8:]], "it must be from 0 to 1")]
+    for bad, phrase in wrong:
+        write_npy("w.npy", bad)
+        refused([*arguments, "--service-probs", "w.npy", "-q"], 1, "w.npy", phrase)
+    refused([*arguments, "--service-probs", "none.npy", "-q"], 1, "none.npy")
+    refused([*arguments, "--service-probs", "t.csv", "-q"], 1, "not an NPY file")
+
+
 sys.exit(main())
