@@ -316,7 +316,8 @@ r.save("v.npy")
 def start(folder, program=LONG, pause=0.3):
     """A program that will be stopped: it would take some time."""
     return subprocess.Popen([sys.executable, "-c", program.format(tests=str(TESTS))], cwd=folder, text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "FDS_TEST_PAUSE": str(pause)})
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "FDS_TEST_PAUSE": str(pause)},
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # shells may ignore it
 
 
 def finish(folder):
