@@ -277,8 +277,13 @@ static fds_status pay_block(job *j, size_t block, fds_error *err) {
 static fds_status open_job(job *j, fds_error *err) {
     const cli_args *args = j->args;
     CLI_TRY(fds_run_open(args->operand, args->params, &j->run, err));
+    char service[8];
+    CLI_TRY(fds_params_get(args->params, "service_probs", service, sizeof service, err));
     if (!args->more_count)
         CLI_TRY(fds_input_open(j->run, args->params, args->events, &j->input, err));
+    else if (strcmp(service, "auto") != 0) /* a file with a row for each of all pictures */
+        CLI_TRY(
+            fds_input_pictures(j->run, args->more, args->more_count, args->params, &j->input, err));
     j->inputs = j->input ? fds_input_count(j->input) : args->more_count;
     j->blocks = (j->inputs + BLOCK - 1) / BLOCK;
     CLI_TRY(fds_payer_create(args->params, j->inputs, &j->payer, err));

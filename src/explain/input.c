@@ -17,6 +17,8 @@ struct fds_input {
     uint32_t *truth;     /* (count) true labels as the run numbers them; NULL: not known */
     double *targets;     /* (count) of a regression; NULL: not known */
     char **names;        /* (count) of pictures; NULL: samples */
+    uint32_t classes;    /* of service */
+    double *service;     /* (count, classes) what a model trained elsewhere predicts; or NULL */
     bool is_test;        /* samples of a test part */
     size_t count;
 };
@@ -29,6 +31,7 @@ void fds_input_free(fds_input *in) {
     fds__free(in->names);
     fds__free(in->index);
     fds__free(in->truth);
+    fds__free(in->service);
     fds__free(in->targets);
     fds_dataset_free(in->own[0]);
     fds_dataset_free(in->own[1]);
@@ -42,6 +45,21 @@ static fds_status create(size_t count, fds_input **out, fds_error *err) {
     TRY(RESERVE(*out, 1, 1, err));
     (*out)->count = count;
     return RESERVE((*out)->index, count, 1, err);
+}
+
+/* The parameter "service_probs". */
+static fds_status read_service(fds_input *in, const fds_run *run, const fds_params *params,
+                               fds_error *err) {
+    const fds__run_info info = fds__run_get_info(run);
+    const char *path = params ? params->service_probs : NULL;
+    if (!path)
+        return FDS_OK;
+    if (info.is_regression)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`service_probs` needs classes, and the run is a regression");
+    in->classes = info.classes;
+    TRY(RESERVE(in->service, in->count, info.classes, err));
+    return fds__service_load(path, in->count, info.classes, "inputs", in->service, err);
 }
 
 /* Gives the input to the caller, or frees it. */
@@ -85,6 +103,8 @@ fds_status fds_input_pictures(const fds_run *run, const char *const *paths, size
     fds_status status = create(count, &in, err);
     if (status == FDS_OK)
         status = fill_pictures(in, run, paths, params && params->is_scaled, err);
+    if (status == FDS_OK)
+        status = read_service(in, run, params, err);
     return finish(status, in, out);
 }
 
@@ -161,6 +181,12 @@ static fds_status fill_part(fds_input *in, const fds_input *whole, size_t first,
     if (whole->targets) {
         TRY(RESERVE(in->targets, in->count, 1, err));
         memcpy(in->targets, whole->targets + first, in->count * sizeof *in->targets);
+    }
+    if (whole->service) {
+        in->classes = whole->classes;
+        TRY(RESERVE(in->service, in->count, in->classes, err));
+        memcpy(in->service, whole->service + first * in->classes,
+               in->count * in->classes * sizeof *in->service);
     }
     if (!whole->names)
         return FDS_OK;
@@ -303,8 +329,10 @@ fds_status fds_input_open(const fds_run *run, const fds_params *params, const fd
     fds_input *in = NULL;
     if (params->index && params->rows)
         return fds__fail(err, FDS_ERR_USAGE, "`index` and `rows` exclude each other");
-    if (params->rows)
-        return open_rows(run, params->rows, NULL, events, out, err);
+    if (params->rows) {
+        TRY(open_rows(run, params->rows, NULL, events, &in, err));
+        return finish(read_service(in, run, params, err), in, out);
+    }
     if (!params->index)
         return fds__fail(err, FDS_ERR_USAGE,
                          "nothing to explain: give an image, `index` or `rows`");
@@ -313,6 +341,8 @@ fds_status fds_input_open(const fds_run *run, const fds_params *params, const fd
         status = create(count, &in, err);
     if (status == FDS_OK)
         status = fill_numbered(in, run, params, events, index, err);
+    if (status == FDS_OK)
+        status = read_service(in, run, params, err);
     fds__free(index);
     return finish(status, in, out);
 }
@@ -371,6 +401,12 @@ static fds_status choose_targets(question *q, const char *target, fds_error *err
 static fds_status choose_labels(question *q, const char *target, fds_error *err) {
     uint32_t classes = fds__run_get_info(q->run).classes;
     q->is_given = target && strcmp(target, "predicted") != 0;
+    if (!q->is_given && q->in->service) {
+        q->is_given = true;
+        for (size_t i = 0; i < q->in->count; i++)
+            q->labels[i] = fds__argmax(q->in->service + i * classes, classes);
+        return FDS_OK;
+    }
     if (!q->is_given)
         return FDS_OK;
     if (q->targets)
@@ -481,6 +517,8 @@ static fds_status name_result(const question *q, fds_result *r, fds_error *err) 
         }
         r->labels[k] = q->labels[k];
         r->truth[k] = q->in->truth ? q->in->truth[k] : FDS__UNKNOWN;
+        for (uint32_t c = 0; q->in->service && c < r->classes; c++)
+            q->probs[k * r->classes + c] = (float)q->in->service[k * r->classes + c];
         r->predicted[k] = fds__argmax_f32(q->probs + k * r->classes, r->classes);
         r->confidence[k] = (double)q->probs[k * r->classes + r->predicted[k]];
     }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The answers of a service model that was trained elsewhere (the parameter "service_probs"): an NPY
- * array (samples, classes) of probabilities, row i for sample i of the data that test samples are
- * taken from. It says which label is predicted and how sure the model is; utilities are still those
+ * array (samples, classes) of probabilities, a row for each sample of the data that test samples are
+ * taken from, or for each input of a run. It says which label is predicted and how sure the model is; utilities are still those
  * of sub-models. */
 #include "utility/utility.h"
 
 #include <math.h>
+#include <string.h>
 
 static const double SUM_SLACK = 1e-4; /* rounding, in the sum of a row */
 
@@ -28,41 +29,51 @@ static fds_status check_row(const char *path, size_t row, const float *probs, ui
     return FDS_OK;
 }
 
-static fds_status take(const fds_problem *p, const char *path, const fds_dataset *probs,
-                       fds__labels *out, fds_error *err) {
-    const uint32_t classes = p->train->classes;
+static fds_status take(const char *path, const fds_dataset *probs, size_t rows, uint32_t classes,
+                       const char *of, double *out, fds_error *err) {
     const fds_shape s = probs->shape;
-    if (!probs->floats || probs->count != p->test->count ||
-        !fds__shape_equal(s, (fds_shape){classes, 1, 1}))
+    if (!probs->floats || probs->count != rows || !fds__shape_equal(s, (fds_shape){classes, 1, 1}))
         return fds__fail(
             err, FDS_ERR_SHAPE,
             "%s: %zu rows of %zu %s; it must have a row of %u floats, one per class, for "
-            "each of the %zu samples of %s",
+            "each of the %zu %s",
             path, probs->count, probs->sample_size, probs->floats ? "floats" : "bytes", classes,
-            p->test->count, p->has_test_part ? "the test part" : "the data");
-    for (size_t i = 0; i < probs->count; i++)
+            rows, of);
+    for (size_t i = 0; i < rows; i++)
         TRY(check_row(path, i, probs->floats + i * classes, classes, err));
-    TRY(NEW(out->service, p->test_count * classes, err));
-    for (size_t i = 0; i < p->test_count * classes; i++)
-        out->service[i] =
-            (double)probs->floats[(size_t)p->tests[i / classes] * classes + i % classes];
+    for (size_t i = 0; i < rows * classes; i++)
+        out[i] = (double)probs->floats[i];
     return FDS_OK;
+}
+
+fds_status fds__service_load(const char *path, size_t rows, uint32_t classes, const char *of,
+                             double *out, fds_error *err) {
+    fds__blob file = {.path = path};
+    fds_dataset *probs = NULL;
+    TRY(fds__file_read_gz(path, FDS__MAX_FILE, NULL, &file.data, &file.size, err));
+    fds_status status = fds__npy_values(&file, &probs, err);
+    fds__free(file.data);
+    if (status == FDS_OK)
+        status = take(path, probs, rows, classes, of, out, err);
+    fds_dataset_free(probs);
+    return status;
 }
 
 fds_status fds__service_read(const fds_problem *p, const fds_params *params, fds__labels *out,
                              fds_error *err) {
-    fds__blob file = {.path = params->service_probs};
-    fds_dataset *probs = NULL;
-    if (!file.path)
+    const size_t classes = p->train->classes;
+    OWNED double *all = NULL;
+    if (!params->service_probs)
         return FDS_OK;
     if (p->train->targets)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`service_probs` needs classes, and `task` regression has none");
-    TRY(fds__file_read_gz(file.path, FDS__MAX_FILE, NULL, &file.data, &file.size, err));
-    fds_status status = fds__npy_values(&file, &probs, err);
-    fds__free(file.data);
-    if (status == FDS_OK)
-        status = take(p, file.path, probs, out, err);
-    fds_dataset_free(probs);
-    return status;
+    TRY(NEW(all, p->test->count * classes, err));
+    TRY(fds__service_load(params->service_probs, p->test->count, (uint32_t)classes,
+                          p->has_test_part ? "samples of the test part" : "samples of the data",
+                          all, err));
+    TRY(NEW(out->service, p->test_count * classes, err));
+    for (size_t i = 0; i < p->test_count; i++)
+        memcpy(out->service + i * classes, all + p->tests[i] * classes, classes * sizeof *all);
+    return FDS_OK;
 }

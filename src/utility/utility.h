@@ -387,6 +387,9 @@ typedef struct fds__labels {
     double error;                 /* mean squared error of all players together */
 } fds__labels;
 
+/* Reads and checks an NPY file of probabilities to out[rows * classes]; of: what rows stand for. */
+fds_status fds__service_load(const char *path, size_t rows, uint32_t classes, const char *of,
+                             double *out, fds_error *err);
 /* Reads the parameter "service_probs" to out->service, which the caller frees. */
 fds_status fds__service_read(const fds_problem *problem, const fds_params *params, fds__labels *out,
                              fds_error *err);
