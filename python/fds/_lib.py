@@ -98,6 +98,14 @@ v fds_input_free p
 z fds_input_count p
 i fds_run_explain p p p E P e
 i fds_run_draw p p p u s e
+i fds_audit_create p p E P e
+v fds_audit_free p
+z fds_audit_count p
+z fds_audit_suspects p
+b fds_audit_row_at p z p
+i fds_audit_json p S e
+i fds_audit_save p s s e
+i fds_audit_check_folder s e
 i fds_pay p p P e
 v fds_payment_free p
 z fds_payment_payees p
@@ -159,6 +167,13 @@ class Arrays(c.Structure):
 class Selection(c.Structure):
     _fields_ = [("samples", c.c_void_p), ("sample_count", c.c_size_t), ("inputs", c.c_void_p),
                 ("input_count", c.c_size_t), ("groups", c.c_void_p)]
+
+
+class AuditRow(c.Structure):
+    _fields_ = [("sample", c.c_size_t), ("line", c.c_size_t), ("id", c.c_char_p), ("provider", c.c_char_p),
+                ("label", c.c_char_p), ("predicted", c.c_char_p), ("probability", c.c_double),
+                ("label_probability", c.c_double), ("value", c.c_double), ("standard_error", c.c_double),
+                ("is_suspect", c.c_bool), ("twin", c.c_size_t), ("reason", c.c_char * 256)]
 
 
 class Values(c.Structure):

@@ -17,7 +17,7 @@ import fds
 from fds import _lib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HEADERS = "\n".join((ROOT / "include" / name).read_text() for name in ("fds.h", "fds/advanced.h"))
+HEADERS = "\n".join((ROOT / "include" / name).read_text() for name in ("fds.h", "fds/advanced.h", "fds/eval.h"))
 HEADERS = re.sub(r"/\*.*?\*/", " ", HEADERS, flags=re.S)
 
 LETTERS = [  # in this order, by what a type is
@@ -56,12 +56,12 @@ def test_every_function_is_declared_as_in_the_header():
 
 STRUCTS = {"fds_error": _lib.ErrorStruct, "fds_progress": _lib.Progress, "fds_events": _lib.Events,
            "fds_param_info": _lib.ParamInfo, "fds_shape": _lib.Shape, "fds_arrays": _lib.Arrays,
-           "fds_selection": _lib.Selection, "fds_values": _lib.Values}
+           "fds_selection": _lib.Selection, "fds_values": _lib.Values, "fds_audit_row": _lib.AuditRow}
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 def test_structures_have_the_sizes_and_offsets_of_c(tmp_path):
-    lines = ["#include <fds/advanced.h>", "#include <stdio.h>", "int main(void) {"]
+    lines = ["#include <fds/advanced.h>", "#include <fds/eval.h>", "#include <stdio.h>", "int main(void) {"]
     expected = []
     for name, kind in STRUCTS.items():
         lines.append(f'printf("%zu\\n", sizeof({name}));')
