@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import os
 import pickle
 import random
@@ -20,17 +21,77 @@ from typing import Any, BinaryIO, Optional
 import numpy as np
 
 
-def receive(file: BinaryIO) -> Optional[tuple[dict[str, str], dict[str, Any]]]:
-    """The fields and the tensors of the next message; None when there is none."""
-    length = file.read(8)
-    if len(length) < 8:
+LIMIT = 1 << 20  # bytes of a message, besides the numbers of its samples
+DTYPES = {"I32": "<i4", "F32": "<f4"}
+MOST_CLASSES = 65535  # of fds
+
+
+class MessageError(ValueError):
+    """A message that breaks the protocol. Whatever is wrong with one is found here, before it is used."""
+
+
+def read_whole(file: BinaryIO, count: int) -> Optional[bytes]:
+    """Piece by piece, so that a length that lies takes no memory; None: the input ends before."""
+    pieces = []
+    while count:
+        piece = file.read(min(count, LIMIT))
+        if not piece:
+            return None
+        pieces.append(piece)
+        count -= len(piece)
+    return b"".join(pieces)
+
+
+def receive(file: BinaryIO, limit: int = LIMIT) -> Optional[tuple[dict[str, str], dict[str, Any]]]:
+    """The fields and the tensors of the next message, of at most `limit` bytes; None when the input has ended."""
+    length = read_whole(file, 8)
+    if length is None:
         return None
-    blob = file.read(struct.unpack("<Q", length)[0])
-    head = struct.unpack("<Q", blob[:8])[0]
-    header = json.loads(blob[8:8 + head])
-    fields = header.pop("__metadata__")
-    return fields, {name: np.frombuffer(blob[8 + head:][slice(*about["data_offsets"])], "<i4")
-                    for name, about in header.items()}
+    size: int = struct.unpack("<Q", length)[0]
+    if not 8 <= size <= limit:
+        raise MessageError(f"it has {size} bytes, 8 to {limit} are expected")
+    blob = read_whole(file, size)
+    if blob is None:
+        return None
+    head: int = struct.unpack("<Q", blob[:8])[0]
+    if head > size - 8:
+        raise MessageError(f"its header has {head} of {size - 8} bytes")
+    try:
+        header = json.loads(blob[8:8 + head].decode())
+    except (ValueError, RecursionError) as why:
+        raise MessageError(f"its header is not JSON: {str(why)[:80]}") from None
+    fields = header.pop("__metadata__", None) if isinstance(header, dict) else None
+    if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
+        raise MessageError("its __metadata__ is not an object of texts")
+    data = memoryview(blob)[8 + head:]
+    return fields, {name: tensor(name, about, data) for name, about in header.items()}
+
+
+def tensor(name: str, about: Any, data: memoryview) -> Any:
+    """The numbers that an entry of the header describes."""
+    about = about if isinstance(about, dict) else {}
+    dtype, shape, offsets = (about.get(key) for key in ("dtype", "shape", "data_offsets"))
+    is_whole = all(isinstance(v, list) and len(v) <= 8 and all(type(n) is int and n >= 0 for n in v)
+                   for v in (shape, offsets))
+    if not isinstance(dtype, str) or dtype not in DTYPES or not is_whole or len(offsets) != 2:
+        raise MessageError(f"its tensor {name[:40]!r} is not described as the protocol says")
+    begin, end = offsets
+    if end > len(data) or end - begin != 4 * math.prod(shape):
+        raise MessageError(f"its tensor {name[:40]!r} has the bytes {begin} to {end} of {len(data)}, which its shape "
+                           "does not fit")
+    return np.frombuffer(data[begin:end], DTYPES[dtype]).reshape(shape)
+
+
+def number(fields: dict[str, str], name: str, limit: int = 2**64 - 1) -> int:
+    text = fields.get(name, "")
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and int(text) <= limit):
+        raise MessageError(f"its field {name} is {text[:40]!r}, a number up to {limit} is expected")
+    return int(text)
+
+
+def expect(fields: dict[str, str], kind: str) -> None:
+    if fields.get("type") != kind:
+        raise MessageError(f"its type is {fields.get('type', '')[:40]!r}, {kind} is expected")
 
 
 def send(file: BinaryIO, fields: dict[str, str], probabilities: Any = None) -> None:
@@ -106,15 +167,27 @@ class Worker:
     """A model with the data that fds has written."""
 
     def __init__(self, spec: dict[str, Any], hello: dict[str, str]) -> None:
-        folder = hello["folder"]
+        if number(hello, "protocol") != 1 or "folder" not in hello:
+            raise MessageError("hello is not of protocol 1, or names no folder")
+        folder, classes = hello["folder"], number(hello, "classes", MOST_CLASSES)
         samples, self.labels, inputs = (np.load(os.path.join(folder, f"{name}.npy"))
                                         for name in ("samples", "labels", "inputs"))
-        self.classes = np.asarray(spec["classes"]) if spec["classes"] is not None else np.arange(int(hello["classes"]))
-        if len(self.classes) != int(hello["classes"]):
-            self.classes = np.arange(int(hello["classes"]))
+        self.classes = np.asarray(spec["classes"]) if spec["classes"] is not None else np.arange(classes)
+        if len(self.classes) != classes:
+            self.classes = np.arange(classes)
         self.samples = restore(samples, spec["shape"], spec["dtype"])
         self.inputs = restore(inputs, spec["shape"], spec["dtype"])
         self.model = load_model(spec)
+
+    def question(self, fields: dict[str, str], tensors: dict[str, Any]) -> tuple[str, Any, int]:
+        """The id, the samples and the seed of an `eval`."""
+        expect(fields, "eval")
+        chosen = tensors.get("samples")
+        if chosen is None or chosen.dtype != np.int32 or chosen.ndim != 1 or not len(chosen):
+            raise MessageError("eval has no samples")
+        if chosen[0] < 0 or chosen[-1] >= len(self.labels) or (np.diff(chosen) <= 0).any():
+            raise MessageError(f"the samples of eval are not ascending numbers below {len(self.labels)}")
+        return str(number(fields, "id")), chosen, number(fields, "seed")
 
     def answer(self, chosen: Any, seed: int) -> Any:
         seed_all(seed)
@@ -158,33 +231,38 @@ def versions() -> str:
     return ", ".join(found)[:150]
 
 
+def serve(source: BinaryIO, answers: BinaryIO, where: str) -> None:
+    """Answers until the input ends. Whatever goes wrong is told once, by the message `error`; then it ends too."""
+    try:
+        message = receive(source)
+        if message is None:
+            return
+        expect(message[0], "hello")
+        spec = load_spec(where)
+        worker = Worker(spec, message[0])
+        send(answers, {"type": "ready", "protocol": "1", "name": spec["name"],
+                       "fingerprint": f"{spec['fingerprint'][:32]} {versions()}"})
+        limit = LIMIT + 4 * len(worker.labels)
+        while (message := receive(source, limit)) is not None:
+            name, chosen, seed = worker.question(*message)
+            send(answers, {"type": "answer", "id": name}, worker.answer(chosen, seed))
+    except BrokenPipeError:
+        pass  # fds has gone
+    except Exception as why:
+        text = f"a message of fds cannot be read: {why}"
+        if not isinstance(why, MessageError):
+            traceback.print_exc()
+            text = f"{type(why).__name__}: {why}"
+        send(answers, {"type": "error", "text": text[:400], "retry": "false"})
+
+
 def main() -> None:
     source, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # nothing but messages may go to standard output
     os.environ["FDS_WORKER"] = "1"
     if len(sys.argv) != 2:
         sys.exit("usage: python3 -m fds.worker MODEL.pickle (started by fds)")
-    message = receive(source)
-    if message is None:
-        return
-    try:
-        spec = load_spec(sys.argv[1])
-        worker = Worker(spec, message[0])
-    except Exception as why:
-        traceback.print_exc()
-        send(answers, {"type": "error", "text": f"{type(why).__name__}: {why}"[:400], "retry": "false"})
-        return
-    send(answers, {"type": "ready", "protocol": "1", "name": spec["name"],
-                   "fingerprint": f"{spec['fingerprint'][:32]} {versions()}"})
-    while (question := receive(source)) is not None:
-        fields, tensors = question
-        try:
-            found = worker.answer(tensors["samples"], int(fields["seed"]))
-        except Exception as why:
-            traceback.print_exc()
-            send(answers, {"type": "error", "text": f"{type(why).__name__}: {why}"[:400], "retry": "false"})
-            return
-        send(answers, {"type": "answer", "id": fields["id"]}, found)
+    serve(source, answers, sys.argv[1])
 
 
 if __name__ == "__main__":
