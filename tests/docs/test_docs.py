@@ -95,7 +95,7 @@ def options_in_the_text_exist():
 
 @test
 def files_of_the_tree_that_are_named_exist():
-    folders = ("src", "cli", "include", "tests", "examples", "bench")
+    folders = ("src", "cli", "include", "tests", "examples", "bench", "python")
     files = [f"/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.*")]
     wrong = []
     for page in PAGES:
