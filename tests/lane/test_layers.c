@@ -72,7 +72,7 @@ static const network networks[] = {
     {"conv:34x1,relu,conv:32x3,conv:47x3p2,maxpool:3,relu,fc:4", {3, 9, 7}, 4, false, false},
     {"conv:32x1,conv:32x3p2,conv:65x3,maxpool,fc:2", {1, 3, 2}, 2, false, false},
     {"conv:48x3p1,relu,conv:64x3p1,relu,maxpool,conv:32x3p1,globalpool,fc:5",
-     {3, 16, 14},
+     {3, 9, 6},
      5,
      false,
      true},
