@@ -67,7 +67,7 @@ def table(payment: _lib.Handle, result: Result, by: str, summary: bool) -> Any:
         errors = [library.fds_payment_error(p, k, i) for i in range(payees)]
         return {"payee": names, "value": [library.fds_payment_value(p, k, i) for i in range(payees)],
                 "share": [money(library.fds_payment_share(p, k, i)) for i in range(payees)],
-                "error": [error / 10**decimals for error in errors]}
+                "error": [round(error / 10**decimals, decimals + 4) for error in errors]}
 
     pd = pandas()
     several = [ALL] if summary else list(range(len(result._values)))
