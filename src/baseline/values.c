@@ -181,9 +181,11 @@ static fds_status find_labels(job *j, fds_error *err) {
     fds_plan_free(plan);
     if (status == FDS_OK && is_regression(j))
         fds__aim_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
-    else if (status == FDS_OK)
-        fds__label_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
-    return status;
+    if (status != FDS_OK || is_regression(j))
+        return status;
+    fds__label_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
+    fds__labels_warn(j->problem, &j->labels, j->events);
+    return FDS_OK;
 }
 
 /* ---- the values ---- */

@@ -478,3 +478,23 @@ void fds__label_result(const fds_problem *problem, bool use_truth, const double 
         out->full += full[i * classes + out->labels[i]] / (double)problem->test_count;
     }
 }
+
+enum { FEWEST_TESTS = 20 }; /* to say that a model is poor */
+
+void fds__labels_warn(const fds_problem *problem, const fds__labels *labels,
+                      const fds_events *events) {
+    size_t most = 0;
+    for (uint32_t c = 0; c < problem->train->classes; c++) {
+        size_t count = 0;
+        for (size_t i = 0; i < problem->test_count; i++)
+            count += problem->test_labels[i] == c;
+        most = MAX(most, count);
+    }
+    bool is_telling = problem->test_count >= FEWEST_TESTS && most < problem->test_count;
+    if (is_telling && labels->right <= most && !labels->service)
+        fds__log(events, FDS_LOG_WARNING,
+                 "the model of all players classifies %zu of %zu test samples correctly, and the "
+                 "commonest label alone %zu: values of such a model say little. Another `model` or "
+                 "`utility`, more epochs or a higher `lr` may help",
+                 labels->right, problem->test_count, most);
+}

@@ -283,6 +283,7 @@ static fds_status find_labels(job *j, fds_error *err) {
         return FDS_OK;
     }
     fds__label_result(j->problem, j->use_truth, j->ends, j->ends + size, &j->labels);
+    fds__labels_warn(j->problem, &j->labels, j->events);
     return FDS_OK;
 }
 

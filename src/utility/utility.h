@@ -396,6 +396,9 @@ fds_status fds__service_read(const fds_problem *problem, const fds_params *param
 /* From (tests, classes) of no and of all players; full NULL: the true labels are explained. */
 void fds__label_result(const fds_problem *problem, bool use_truth, const double *empty,
                        const double *full, fds__labels *out);
+/* Warns if the model of all players is no better than the commonest label of the test samples. */
+void fds__labels_warn(const fds_problem *problem, const fds__labels *labels,
+                      const fds_events *events);
 /* Adds what all players together reach; false: out of memory. */
 bool fds__labels_describe(const fds__labels *labels, const fds_params *params, bool is_known,
                           json_t *about);

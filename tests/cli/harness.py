@@ -77,6 +77,16 @@ def write_csv(path, rows=120, providers=12, classes="abc", column="provider"):
     pathlib.Path(path).write_text("\n".join(lines) + "\n")
 
 
+def write_npy(path, rows, kind="<f4"):
+    """An array of two dimensions, in the format of numpy.save."""
+    shape = f"({len(rows)}, {len(rows[0])})"
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    values = [v for row in rows for v in row]
+    pathlib.Path(path).write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() +
+                                   struct.pack(f"<{len(values)}{'f' if kind == '<f4' else 'B'}", *values))
+
+
 def digit(number):
     """Pixels and label of a test digit."""
     with gzip.open(os.path.join(MNIST, "t10k-images-idx3-ubyte.gz")) as file:

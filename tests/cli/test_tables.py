@@ -61,7 +61,7 @@ def new_rows_are_the_samples_they_were():
 def rows_may_be_an_array_or_standard_input():
     write_csv("t.csv", rows=120)
     fds("fit", "t.csv", "--players", 20, *FIT, "-o", "t.run")
-    write_array("x.npy", [[1.5, -1], [0.5, 0]])
+    write_npy("x.npy", [[1.5, -1], [0.5, 0]])
     by_array = fds_json("explain", "t.run", "--rows", "x.npy")["inputs"]
     ran = subprocess.run([FDS, "explain", "t.run", "--rows", "-", "--json"], input=b"x2;x1\n-1;1,5\n0;0,5\n",
                          stdout=subprocess.PIPE, check=True, env=environment())
@@ -70,20 +70,12 @@ def rows_may_be_an_array_or_standard_input():
     assert by_input[1]["input"] == "row 2"
 
 
-def write_array(path, rows):
-    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({len(rows)}, {len(rows[0])}), }}".encode()
-    header += b" " * (64 - (10 + len(header) + 1) % 64) + b"\n"
-    values = [number for row in rows for number in row]
-    pathlib.Path(path).write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header +
-                                   struct.pack(f"<{len(values)}f", *values))
-
-
 @test
 def a_model_trained_elsewhere_says_what_is_predicted():
     write_sales("sales.csv")
     fds("fit", "sales.csv", *SALES, "--players", "providers", *FIT, "-o", "s.run")
     classes = json.loads(pathlib.Path("s.run/run.json").read_text())["data"]["classes"]
-    write_array("p.npy", [[0.75, 0.25], [0.125, 0.875], [1, 0]])
+    write_npy("p.npy", [[0.75, 0.25], [0.125, 0.875], [1, 0]])
     about = fds_json("explain", "s.run", "--index", "0..2", "--service-probs", "p.npy")["inputs"]
     assert [one["predicted"] for one in about] == [classes[0], classes[1], classes[0]]
     assert [one["confidence"] for one in about] == [0.75, 0.875, 1]
@@ -92,10 +84,10 @@ def a_model_trained_elsewhere_says_what_is_predicted():
         assert alone["ranking"] == one["ranking"] and alone["label"] == one["label"]
     paid = fds_json("pay", "s.run", "--index", "0..2", "--service-probs", "p.npy", "--amount", "10.00")["inputs"]
     assert [one["label"] for one in paid] == [one["label"] for one in about]
-    write_array("w.npy", [[0.75, 0.25]])
+    write_npy("w.npy", [[0.75, 0.25]])
     refused(["explain", "s.run", "--index", "0..2", "--service-probs", "w.npy", "-q"], 1, "w.npy: 1 rows of 2",
             "each of the 3 inputs")
-    write_array("w.npy", [[0.75, 0.5]])
+    write_npy("w.npy", [[0.75, 0.5]])
     refused(["explain", "s.run", "--index", 0, "--service-probs", "w.npy", "-q"], 1, "w.npy: row 0", "sum to 1.25")
 
 

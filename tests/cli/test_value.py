@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-from harness import MNIST, check_width, fds, fds_json, main, refused, says, start, test, write_csv
+from harness import MNIST, check_width, fds, fds_json, main, refused, says, start, test, write_csv, write_npy
 
 # Sub-models of a millisecond: six digits, ten test samples.
 SMALL = ["value", MNIST, "--players", 6, "--test", 10, "--model", "logistic"]
@@ -610,16 +610,6 @@ def tests_may_follow_the_frequencies_of_classes():
     refused([*arguments, "--test-balance", "n"], 2, "--test-balance must be yes or no (got n)")
 
 
-def write_npy(path, rows, kind="<f4"):
-    """An array of two dimensions, in the format of numpy.save."""
-    shape = f"({len(rows)}, {len(rows[0])})"
-    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (-(len(header) + 11) % 64) + "\n"
-    values = [v for row in rows for v in row]
-    pathlib.Path(path).write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() +
-                                   struct.pack(f"<{len(values)}{'f' if kind == '<f4' else 'B'}", *values))
-
-
 @test
 def labels_of_a_model_trained_elsewhere_are_explained():
     write_csv("t.csv", rows=60)
@@ -641,6 +631,15 @@ def labels_of_a_model_trained_elsewhere_are_explained():
         refused([*arguments, "--service-probs", "w.npy", "-q"], 1, "w.npy", phrase)
     refused([*arguments, "--service-probs", "none.npy", "-q"], 1, "none.npy")
     refused([*arguments, "--service-probs", "t.csv", "-q"], 1, "not an NPY file")
+
+
+@test
+def a_model_that_learnt_nothing_is_warned_about():
+    write_csv("t.csv", rows=120)
+    untrained = ["value", "t.csv", "--players", 12, "--model", "logistic", "--utility", "retrain:1", "--lr", 1e-9]
+    for method in (["--coalitions", 60], ["--method", "loo"]):
+        assert "the commonest label alone 8: values of such a model say little" in fds(*untrained, *method)[1]
+    assert "commonest label" not in fds("value", "t.csv", "--players", 12, "--utility", "knn:1", "--method", "loo")[1]
 
 
 sys.exit(main())
