@@ -153,22 +153,7 @@ static fds_status make_texts(const fds_audit *a, const char *command, fds__text 
 /* ---- the folder ---- */
 
 fds_status fds_audit_check_folder(const char *dir, fds_error *err) {
-    char **found;
-    size_t count;
-    if (!fds__path_exists(dir))
-        return FDS_OK;
-    TRY(fds__dir_list(dir, &found, &count, err));
-    bool is_ours = count == 0;
-    for (size_t i = 0; i < count; i++)
-        is_ours |= strcmp(found[i], MARK) == 0;
-    fds_status status = FDS_OK;
-    if (!is_ours)
-        status = fds__fail(err, FDS_ERR_CONFLICT,
-                           "%s holds \"%.100s\" but no " MARK
-                           ": it is not the folder of an audit; use another folder",
-                           dir, found[0]);
-    fds__dir_list_free(found, count);
-    return status;
+    return fds__path_exists(dir) ? eval_folder_check(dir, MARK, "an audit", err) : FDS_OK;
 }
 
 static fds_status write_files(const char *dir, const fds__text *texts, fds_error *err) {

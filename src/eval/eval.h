@@ -172,6 +172,9 @@ fds_status eval_record_read(const eval_game *game, const char *method, eval_reco
 fds_status eval_record_write(const eval_game *game, const char *method, const eval_cost *cost,
                              fds_error *err);
 
+/* FDS_ERR_CONFLICT if the folder has files but none of the name mark, which every folder of that kind
+ * has; what: "a case". */
+fds_status eval_folder_check(const char *dir, const char *mark, const char *what, fds_error *err);
 /* Creates and locks the folder. FDS_ERR_IO when another process has locked it, FDS_ERR_USAGE when
  * it holds something else. */
 fds_status eval_folder_lock(const char *dir, fds__file *lock, fds_error *err);

@@ -23,22 +23,21 @@
 #define FORMAT "fds bench case"
 #define MAX_BYTES ((size_t)16 << 20)
 
-/* ---- the lock ---- */
+/* ---- the folder ---- */
 
-/* Called before the lock is made, so that nothing is left in a folder that is not ours. */
-static fds_status check_folder(const char *dir, fds_error *err) {
+fds_status eval_folder_check(const char *dir, const char *mark, const char *what, fds_error *err) {
     char **names;
     size_t count;
     TRY(fds__dir_list(dir, &names, &count, err));
     bool is_ours = count == 0;
     for (size_t i = 0; i < count; i++)
-        is_ours |= strcmp(names[i], SETTINGS) == 0;
+        is_ours |= strcmp(names[i], mark) == 0;
     fds_status status = FDS_OK;
     if (!is_ours)
         status = fds__fail(err, FDS_ERR_CONFLICT,
-                           "%s holds \"%.100s\" but no " SETTINGS
-                           ": it is not the folder of a case; use another folder",
-                           dir, names[0]);
+                           "%s holds \"%.100s\" but no %s: it is not the folder of %s; use another "
+                           "folder",
+                           dir, names[0], mark, what);
     fds__dir_list_free(names, count);
     return status;
 }
@@ -46,7 +45,8 @@ static fds_status check_folder(const char *dir, fds_error *err) {
 fds_status eval_folder_lock(const char *dir, fds__file *lock, fds_error *err) {
     char path[FDS__PATH_MAX];
     TRY(fds__mkdirs(dir, err));
-    TRY(check_folder(dir, err));
+    /* before the lock is made, so that nothing is left in a folder that is not ours */
+    TRY(eval_folder_check(dir, SETTINGS, "a case", err));
     TRY(fds__path_join(path, sizeof path, dir, ".lock", err));
     TRY(fds__file_open(lock, path, FDS__ACCESS_CREATE, err));
     return fds__file_lock(lock, dir, err);
