@@ -143,6 +143,7 @@ void cli_print_problem(const json_t *about);
 typedef struct cli_columns_of_players {
     int player, label, provider; /* 0: no such column */
     bool is_regression;
+    bool has_samples; /* players have several samples: their number stands for the label */
 } cli_player_columns;
 cli_player_columns cli_measure_players(const fds_result *result);
 /* Both end without a newline, after the last of these columns; the return value is their width. */

@@ -86,7 +86,8 @@ static void print_place(const fds_result *r, const cli_player_columns *w, bool h
 
 static void print_input(const fds_result *r, const cli_player_columns *w, bool has_check, size_t k,
                         size_t top, const size_t *order) {
-    size_t n = fds_result_players(r), shown = n > 2 * top ? top : n;
+    /* "..." for one or two players saves nothing */
+    size_t n = fds_result_players(r), shown = n > 2 * top + 2 ? top : n;
     cli_print_prediction(r, k);
     if (has_check)
         printf("correlation with the sub-models' answer: %.3f\n",

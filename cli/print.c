@@ -234,21 +234,26 @@ static int widen(int width, const char *name, int most) {
 }
 
 cli_player_columns cli_measure_players(const fds_result *r) {
-    cli_player_columns w = {6, 5, 0, fds_result_is_regression(r)};
+    cli_player_columns w = {.player = 6, .label = 5, .is_regression = fds_result_is_regression(r)};
     w.label += w.is_regression; /* "target" */
     for (size_t i = 0; i < fds_result_players(r); i++) {
         const char *provider = fds_result_provider(r, i);
         w.player = widen(w.player, fds_result_player(r, i), PLAYER_WIDTH);
         w.label = widen(w.label, fds_result_player_label(r, i), LABEL_WIDTH);
+        w.has_samples |= fds_result_player_samples(r, i) > 1;
         if (provider && strcmp(provider, fds_result_player(r, i)) != 0)
             w.provider = widen(w.provider ? w.provider : 8, provider, PROVIDER_WIDTH);
     }
+    if (w.has_samples)
+        w.label = 7;
     return w;
 }
 
 int cli_print_players_head(const cli_player_columns *w) {
     printf("rank  %-*s  %-*s", w->player, "player", w->label,
-           w->is_regression ? "target" : "label");
+           w->has_samples     ? "samples"
+           : w->is_regression ? "target"
+                              : "label");
     if (w->provider)
         printf("  %-*s", w->provider, "provider");
     return 6 + w->player + 2 + w->label + (w->provider ? 2 + w->provider : 0);
@@ -259,7 +264,10 @@ void cli_print_player(const fds_result *r, const cli_player_columns *w, size_t r
     char name[CLI_NAME_SIZE];
     const char *provider = fds_result_provider(r, player);
     printf("%4zu  %s", rank + 1, cli_name(fds_result_player(r, player), w->player, name));
-    printf("  %s", cli_name(fds_result_player_label(r, player), w->label, name));
+    if (w->has_samples)
+        printf("  %*zu", w->label, fds_result_player_samples(r, player));
+    else
+        printf("  %s", cli_name(fds_result_player_label(r, player), w->label, name));
     if (w->provider)
         printf("  %s", cli_name(provider ? provider : "", w->provider, name));
 }
