@@ -199,17 +199,55 @@ static fds_status read_ends(fit *f, fds_error *err) {
     return FDS_OK;
 }
 
+/* The bank and then the table are filled, but for the user sub-models are one count. */
+typedef struct whole_count {
+    const fds_events *events;
+    uint64_t before, total;
+    double began_s;
+} whole_count;
+
+static bool show_whole(void *user, const fds_progress *part) {
+    const whole_count *c = user;
+    fds_progress all = *part;
+    if (strcmp(part->stage, "utilities") == 0 && c->before + part->total <= c->total) {
+        all.done += c->before;
+        all.total = c->total;
+        all.elapsed_s = fds__now_s() - c->began_s;
+    }
+    return c->events->progress(c->events->user, &all);
+}
+
+static void pass_log(void *user, fds_log_level level, const char *text) {
+    const whole_count *c = user;
+    c->events->log(c->events->user, level, text);
+}
+
+static fds_status count_missing(const fit *f, uint64_t *missing, fds_error *err) {
+    fds_table_cost need;
+    TRY(fds_table_estimate(f->table, f->plans.all, f->settings.threads, &need, err));
+    *missing = need.missing;
+    return FDS_OK;
+}
+
 /* Trains the sub-models that the table, or the bank, lacks. The bank has all of them, or the probes
  * only. */
 static fds_status train_sub_models(fit *f, fds_error *err) {
     unsigned threads = f->settings.threads;
+    uint64_t missing;
+    whole_count count = {.events = f->events, .began_s = fds__now_s()};
+    const fds_events events = {.log = f->events && f->events->log ? pass_log : NULL,
+                               .progress = f->events && f->events->progress ? show_whole : NULL,
+                               .user = &count};
+    TRY(count_missing(f, &count.total, err));
     const fds_plan *kept = f->settings.keeps_models ? f->plans.all : f->plans.probes;
     char path[FDS__PATH_MAX];
     if (kept) {
         TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_BANK, err));
-        TRY(fds__bank_fill(path, f->utility, f->table, kept, threads, f->events, err));
+        TRY(fds__bank_fill(path, f->utility, f->table, kept, threads, &events, err));
     }
-    return fds_table_fill(f->table, f->plans.all, threads, f->events, err);
+    TRY(count_missing(f, &missing, err));
+    count.before = count.total - MIN(missing, count.total);
+    return fds_table_fill(f->table, f->plans.all, threads, &events, err);
 }
 
 /* The service model too, which an earlier process may have trained but not saved. */

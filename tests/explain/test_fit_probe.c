@@ -62,6 +62,28 @@ static void only_the_probes_are_kept(void **state) {
     }
 }
 
+static bool count_sub_models(void *user, const fds_progress *p) {
+    fds_progress *last = user;
+    if (strcmp(p->stage, "utilities") != 0)
+        return false;
+    assert_true(!last->total || p->total == last->total);
+    assert_true(p->done >= last->done && p->done <= p->total);
+    *last = *p;
+    return false;
+}
+
+/* Probes are trained first, but the time left is that of all sub-models. */
+static void progress_counts_all_sub_models(void **state) {
+    (void)state;
+    fds_progress last = {0};
+    task t = probing_task("afds");
+    t.events = (fds_events){.progress = count_sub_models, .user = &last};
+    fds__fit_report report = fit(&t, scratch_path("run"));
+    assert_int_equal(last.total, report.sub_models);
+    assert_int_equal(last.done, last.total);
+    task_free(&t);
+}
+
 static void a_stopped_fit_ends_with_the_same_bits(void **state) {
     (void)state;
     static const char *const names[] = {"explainer.safetensors", "errors.safetensors",
@@ -115,6 +137,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(a_probe_answers_much_like_the_bank),
         IN_SCRATCH(only_the_probes_are_kept),
+        IN_SCRATCH(progress_counts_all_sub_models),
         IN_SCRATCH(a_stopped_fit_ends_with_the_same_bits),
         IN_SCRATCH(auto_follows_the_time_of_an_answer),
     };
