@@ -40,9 +40,9 @@ static int widen(int width, const char *text) {
     return columns > width ? columns : width;
 }
 
-/* Three digits that matter of the lowest value. */
+/* Three digits that matter of a value, such as the lowest one. */
 static int decimals_of(double value) {
-    int decimals = value < 0 ? 2 - (int)floor(log10(-value)) : 3;
+    int decimals = value != 0 ? 2 - (int)floor(log10(fabs(value))) : 3;
     return decimals < 3 ? 3 : decimals > 9 ? 9 : decimals;
 }
 
@@ -114,8 +114,11 @@ static void print_providers(const json_t *report) {
     size_t count = json_array_size(list), shown = count < PROVIDERS_SHOWN ? count : PROVIDERS_SHOWN;
     int width = 8;
     char name[CLI_NAME_SIZE];
+    double most = 0; /* all have the decimals of the greatest */
     for (size_t i = 0; i < shown; i++)
         width = widen(width, cli_get_text(json_array_get(list, i), "name"));
+    for (size_t i = 0; i < shown; i++)
+        most = fmax(most, fabs(cli_get_number(json_array_get(list, i), "value_per_sample")));
     width = width < 30 ? width : 30;
     if (!count)
         return;
@@ -123,11 +126,12 @@ static void print_providers(const json_t *report) {
            "value per sample");
     for (size_t i = 0; i < shown; i++) {
         const json_t *p = json_array_get(list, i);
-        printf("%s  %8llu  %8llu  %4.0f %%  %16.3g\n",
+        printf("%s  %8llu  %8llu  %4.0f %%  %16.*f\n",
                cli_name(cli_get_text(p, "name"), width, name),
                (unsigned long long)cli_get_count(p, "samples"),
                (unsigned long long)cli_get_count(p, "suspects"),
-               100 * cli_get_number(p, "share_of_suspects"), cli_get_number(p, "value_per_sample"));
+               100 * cli_get_number(p, "share_of_suspects"), decimals_of(most),
+               cli_get_number(p, "value_per_sample"));
     }
     if (count > shown)
         printf("... and %zu more in providers.csv\n", count - shown);

@@ -42,7 +42,13 @@ static void print_estimate(const cli_args *args, const json_t *r) {
     (void)args;
     char text[CLI_NUMBER_SIZE],
         accuracy[240] = "not known: no measurement is near these parameters";
-    printf("%-*s about %.0f s\n", CLI_WIDTH, "time", cli_get_number(r, "seconds.total"));
+    double seconds = cli_get_number(r, "seconds.total");
+    if (seconds < 100)
+        printf("%-*s about %.0f s\n", CLI_WIDTH, "time", seconds);
+    else if (seconds < 100 * 60)
+        printf("%-*s about %.0f minutes\n", CLI_WIDTH, "time", seconds / 60);
+    else
+        printf("%-*s about %.1f hours\n", CLI_WIDTH, "time", seconds / 3600);
     print_seconds(cli_get(r, "seconds"));
     printf("%-*s %s\n", CLI_WIDTH, "sub-models", cli_count(cli_get_count(r, "sub_models"), text));
     printf("%-*s %s\n", CLI_WIDTH, "memory", cli_bytes(cli_get_count(r, "memory"), text));

@@ -104,6 +104,9 @@ static void print_shares(const job *j, const fds_payment *p, size_t k) {
     size_t payees = fds_payment_payees(p), shown = j->top < payees ? j->top : payees;
     bool by_player = strcmp(j->by, "player") == 0;
     int64_t total = fds_payment_amount(p, k), rest = total;
+    bool are_small = true; /* sums may be large */
+    for (size_t i = 0; i < payees; i++)
+        are_small &= fds_payment_value(p, k, i) > -9.9 && fds_payment_value(p, k, i) < 99;
     int before = by_player ? cli_print_players_head(&w) : printf("rank  %-*s", named, j->by);
     printf("  %*s  %*s%s\n", room, "value", width, "share",
            isnan(fds_payment_misallocated(p, k)) ? "" : "  \u00b1 error");
@@ -118,7 +121,7 @@ static void print_shares(const job *j, const fds_payment *p, size_t k) {
         if (w.is_regression)
             printf("  %*s", room, cli_value_text(j->last, value, number));
         else
-            printf("  %*.*f", room, fabs(value) < 99 ? 6 : 3, value); /* sums may be large */
+            printf("  %*.*f", room, are_small ? 6 : 3, value);
         printf("  %*s", width, money(j, fds_payment_share(p, k, who), text));
         print_error(p, k, who);
         putchar('\n');
