@@ -53,8 +53,10 @@ void draw_canvas_sample(fds__picture *canvas, const draw_brush *brush, size_t sa
 
 /* ---- result.c ---- */
 
-/* A PNG with the most greatest values of each prediction. */
-fds_status draw_result(const fds_result *r, size_t most, const char *png_path, fds_error *err);
+/* A PNG with the most greatest values of each prediction, or with all if there are at most twice as
+ * many. pictures: the inputs, beside their bars, or NULL; index: which samples they are, or NULL. */
+fds_status draw_result(const fds_result *r, const fds_dataset *pictures, const uint32_t *index,
+                       size_t most, const char *png_path, fds_error *err);
 
 /* ---- chart.c, bars.c ---- */
 

@@ -4,8 +4,7 @@
  * service model predicts, its confidence in it, and the label explained where that is another one.
  * Then the input's largest contributors, each with the label of its sample, the label that the
  * service model predicts for it, and its Shapley value. A frame marks contributors whose label is
- * not the one explained. A contributor with several samples, such as a provider, has a picture of
- * one, and its name and the number of samples as caption.
+ * not the one explained. For players with several samples there is draw_result instead.
  */
 #include "explain/run.h"
 
@@ -28,7 +27,6 @@ typedef struct {
     const uint32_t *true_labels; /* or NULL */
     size_t players;
     uint32_t classes, columns;
-    bool are_single;            /* every player is one sample */
     uint32_t *predicted;        /* (players) label that the service model predicts */
     size_t *order;              /* (players) by falling value */
     draw_brush inputs, samples; /* samples: the players' */
@@ -80,8 +78,6 @@ static fds_status measure(figure *f, size_t count, fds_error *err) {
     TRY(widen("100.0 %", &f->text, err));
     for (uint32_t c = 0; c < f->classes && f->text < WIDEST; c++)
         TRY(widen(fds__run_class_name(f->run, c), &f->text, err));
-    for (size_t p = 0; p < f->players && !f->are_single && f->text < WIDEST; p++)
-        TRY(widen(fds__run_player_name(f->run, p), &f->text, err));
     f->text = MIN(f->text, (uint32_t)WIDEST);
     f->cell_width = MAX(width + 2 * FRAME, FRAME + f->key + f->text) + GAP;
     f->cell_height = 2 * FRAME + height + CAPTION + f->lines * draw_line_height(TEXT) + GAP;
@@ -140,17 +136,12 @@ static void draw_frame(figure *f, uint32_t width, uint32_t height) {
 
 static fds_status draw_contributor(figure *f, size_t i, size_t player) {
     uint32_t label = fds__run_player_label(f->run, player);
-    if (f->are_single && label != f->answers->labels[i])
+    if (label != f->answers->labels[i])
         draw_frame(f, f->samples.width, f->samples.height);
     draw_canvas_sample(&f->canvas, &f->samples, player, f->left, f->top);
     f->line = 0;
-    if (f->are_single) {
-        TRY(draw_label(f, "label", label));
-        TRY(draw_label(f, "predicted", f->predicted[player]));
-    } else {
-        TRY(draw_line(f, "owner", fds__run_player_name(f->run, player)));
-        TRY(draw_figure(f, "samples", 0, (double)fds__run_player_size(f->run, player), ""));
-    }
+    TRY(draw_label(f, "label", label));
+    TRY(draw_label(f, "predicted", f->predicted[player]));
     return draw_figure(f, "value", 3, f->answers->values[i * f->players + player], "");
 }
 
@@ -188,8 +179,7 @@ static fds_status draw(figure *f, const uint32_t *index, size_t count, const cha
     TRY(predict(f, err));
     for (size_t i = 0; i < count; i++)
         TRY(draw_row(f, i, index ? index[i] : i));
-    if (f->are_single)
-        TRY(draw_legend(f));
+    TRY(draw_legend(f));
     return fds__png_write(&f->canvas, png_path, err);
 }
 
@@ -202,13 +192,10 @@ fds_status fds__run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *in
                 .true_labels = true_labels,
                 .err = err,
                 .players = info.players,
-                .are_single = true,
                 .classes = info.classes,
                 .columns = (uint32_t)MIN((size_t)columns, info.players)};
     if (columns == 0)
         return fds__fail(err, FDS_ERR_USAGE, "the figure needs at least one column");
-    for (size_t p = 0; p < info.players; p++)
-        f.are_single &= fds__run_player_size(run, p) == 1;
     TRY(draw_brush_make(ds, index, count, PICTURE, &f.inputs, err));
     TRY(draw_brush_make(fds_run_samples(run), NULL, info.players, PICTURE, &f.samples, err));
     fds_status status = draw(&f, index, count, png_path, err);

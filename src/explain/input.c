@@ -20,6 +20,7 @@ struct fds_input {
     uint32_t classes;    /* of service */
     double *service;     /* (count, classes) what a model trained elsewhere predicts; or NULL */
     bool is_test;        /* samples of a test part */
+    bool has_ids;        /* names of samples have the ids or paths that ds has */
     size_t count;
 };
 
@@ -173,6 +174,7 @@ fds_status fds_input_samples(const fds_run *run, const fds_dataset *ds, const ui
 static fds_status fill_part(fds_input *in, const fds_input *whole, size_t first, fds_error *err) {
     in->ds = whole->ds;
     in->is_test = whole->is_test;
+    in->has_ids = whole->has_ids;
     memcpy(in->index, whole->index + first, in->count * sizeof *in->index);
     if (whole->truth) {
         TRY(RESERVE(in->truth, in->count, 1, err));
@@ -249,6 +251,7 @@ static fds_status fill_numbered(fds_input *in, const fds_run *run, const fds_par
                                 const fds_events *events, const uint32_t *index, fds_error *err) {
     TRY(open_data(run, params, events, in->own, err));
     in->is_test = in->own[1] != NULL;
+    in->has_ids = in->own[in->is_test]->sample_names != NULL;
     if (!in->is_test)
         fds__log(events, FDS_LOG_INFO,
                  "the data has no test part: `index` counts all of its samples");
@@ -413,8 +416,10 @@ static fds_status choose_labels(question *q, const char *target, fds_error *err)
         return choose_targets(q, target, err);
     if (strcmp(target, "true") == 0) {
         if (!q->in->truth)
-            return fds__fail(err, FDS_ERR_USAGE,
-                             "`target` true: the true labels of these inputs are not known");
+            return fds__fail(
+                err, FDS_ERR_USAGE,
+                "`target` true: the true labels of these inputs are not known (those of "
+                "samples by `index` are); name a label");
         memcpy(q->labels, q->in->truth, q->in->count * sizeof *q->labels);
         return FDS_OK;
     }
@@ -507,10 +512,13 @@ static fds_status name_result(const question *q, fds_result *r, fds_error *err) 
     for (uint32_t c = 0; !q->targets && c < r->classes; c++)
         TRY(fds__result_name_class(r, c, fds__run_class_name(run, c), err));
     for (size_t k = 0; k < r->predictions; k++) {
-        char name[64];
-        snprintf(name, sizeof name, "%ssample %u", q->in->is_test ? "test " : "", q->in->index[k]);
+        char name[512];
+        uint32_t sample = q->in->index[k];
+        bool has_id = q->in->has_ids;
+        snprintf(name, sizeof name, "%ssample %u%s%.400s", q->in->is_test ? "test " : "", sample,
+                 has_id ? ", " : "", has_id ? q->in->ds->sample_names[sample] : "");
         TRY(fds__result_name_input(r, k, q->in->names ? q->in->names[k] : name, err));
-        r->samples[k] = q->in->names ? FDS__UNKNOWN : q->in->index[k];
+        r->samples[k] = q->in->names ? FDS__UNKNOWN : sample;
         if (q->targets) {
             TRY(name_targets(q, k, r, err));
             continue;
@@ -585,8 +593,11 @@ fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *
 fds_status fds_run_draw(fds_run *run, const fds_input *in, const fds_result *r, uint32_t columns,
                         const char *png_path, fds_error *err) {
     const fds__run_info info = fds__run_get_info(run);
-    if (!info.is_image || info.is_regression)
-        return draw_result(r, columns, png_path, err);
+    bool are_single = true; /* a picture of one sample says nothing of a provider */
+    for (size_t i = 0; i < info.players; i++)
+        are_single &= fds__run_player_size(run, i) == 1;
+    if (!info.is_image || info.is_regression || !are_single)
+        return draw_result(r, info.is_image ? in->ds : NULL, in->index, columns, png_path, err);
     float *probs;
     TRY(RESERVE(probs, in->count, info.classes, err));
     /* the figure shows the probability of the predicted label alone */

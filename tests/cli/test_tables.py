@@ -33,7 +33,9 @@ def a_table_with_text_and_holes_is_fitted_explained_and_paid():
     assert [p["count"] for p in shown["providers"]] == [32] * 5
     fds("fit", "sales.csv", *SALES, "--players", "providers", *FIT, "-o", "s.run")
     pathlib.Path("new.csv").write_text("colour,city,price,order,note\ngreen,A,10.2,N1,x\nviolet,Z,,N2,y\n")
-    assert "are missing; the mean" in fds("explain", "s.run", "--rows", "new.csv")[1]
+    out, notes = fds("explain", "s.run", "--rows", "new.csv")
+    assert "are missing; the mean" in notes
+    assert "rank  player  samples      value  standard error\n" in out, out  # not a label: a shop has many
     answer = fds_json("explain", "s.run", "--rows", "new.csv", "--png", "bars.png")
     assert [i["input"] for i in answer["inputs"]] == ["N1", "N2"], answer
     assert answer["inputs"][0]["ranking"][0]["player"].startswith("Shop ")
@@ -42,7 +44,10 @@ def a_table_with_text_and_holes_is_fitted_explained_and_paid():
     assert width == 802 and height > 200, (width, height)
     paid = fds_json("pay", "s.run", "--rows", "new.csv", "--amount", "10.00")
     assert len(paid["inputs"]) == 2
-    assert fds_json("explain", "s.run", "--index", 3)["inputs"]  # the data is read as before
+    by_index = fds_json("explain", "s.run", "--index", 3)["inputs"]  # the data is read as before
+    assert by_index[0]["input"] == "sample 3, R003" and by_index[0]["sample"] == 3
+    pathlib.Path("one.csv").write_text("colour,city,price\ngreen,A,10.2\n")
+    refused(["explain", "s.run", "--rows", "one.csv", "--target", "true"], 2, "not known", "--index")
 
 
 @test
@@ -188,6 +193,8 @@ def owners_of_digits_are_players():
     fds("fit", MNIST, "--owners", "owners.csv", "--players", "providers", "--model", "mlp", *FIT, "-o", "m.run")
     answer = fds_json("explain", "m.run", "--index", "0..1", "--png", "figure.png")
     assert {place["player"] for place in answer["inputs"][0]["ranking"]} == {f"Clinic {i}" for i in range(4)}
+    with open("figure.png", "rb") as file:  # bars beside each digit
+        assert struct.unpack(">2I", file.read(24)[16:]) == (802 + 112 + 16, 2 * (26 + 112 + 16) + 32)
     pathlib.Path("owners.csv").write_text("\n".join(lines[:-1]) + "\n")
     refused(["fit", MNIST, "--owners", "owners.csv", "--players", "providers", "-o", "x", "-q"], 1,
             "1 of 300 training samples have no provider, the first is sample 299")
