@@ -269,9 +269,13 @@ class Result:
         frames = []
         for k in range(len(self._values)):
             columns: dict[str, Any] = {} if self._single else {"input": self._inputs[k], "explained": self._labels[k]}
-            columns.update(value=self._values[k], stderr=self._stderr[k], label=self.player_labels)
-            if self.providers is not None:
-                columns["provider"] = self.providers
+            columns.update(value=self._values[k], stderr=self._stderr[k])
+            if self.providers is not None and list(self.providers) == list(self.names):  # the players are providers
+                columns["samples"] = self.sizes
+            else:
+                columns["label"] = self.player_labels
+                if self.providers is not None:
+                    columns["provider"] = self.providers
             if self._checks is not None and self._check_stderr is not None:
                 columns.update(check=self._checks[k], check_stderr=self._check_stderr[k])
             frames.append(pd.DataFrame(columns, index=pd.Index(self.names, name="player")))
@@ -427,6 +431,8 @@ def read(handle: _lib.Handle, classes: Optional[Array]) -> Result:
         made._full = np.array([made.about.get("probability_with_all") or np.nan], dtype=float)
     made._inputs = np.array([f"test sample {k}" if name == "?" else name for k, name in enumerate(made._inputs)],
                             dtype=object)
+    if made._single:
+        made._inputs[:] = "all test samples"
     if predictions and not np.isnan(library.fds_result_check(r, 0, 0)):
         made._checks, made._check_stderr = (
             np.array([[getattr(library, f"fds_result_{what}")(r, k, i) for i in range(players)]

@@ -85,6 +85,8 @@ def test_frames(one, many):
     assert frame.loc["c", "value"] == 0.75
     long = many.to_dataframe()
     assert long.shape == (6, 5) and long["input"].tolist() == ["x"] * 3 + ["y"] * 3
+    shops = fds.Result([0.5, 0.25], names=["P", "Q"], providers=["P", "Q"], player_labels=[0, 1], sizes=[3, 4])
+    assert shops.to_dataframe()["samples"].tolist() == [3, 4] and "label" not in shops.to_dataframe()
     assert one.to_dict() == {"b": 0.5, "a": -0.25, "d": 0.0, "c": 0.75}
     with pytest.raises(fds.UsageError, match="choose one"):
         many.to_dict()
@@ -150,6 +152,12 @@ def test_wrong_results_are_refused(values, how, text):
 
 
 # ---- plots ----
+
+def test_values_for_a_test_set_say_so(blobs):
+    X, y, Xtest, ytest = blobs
+    values = fds.value(X[:20], y[:20], Xtest, ytest, model="logistic", coalitions=40)
+    assert values.plot_bar().get_title().startswith("all test samples: v = ")
+
 
 def test_bars_are_the_greatest_values(one):
     ax = one.plot_bar(max_display=3)
