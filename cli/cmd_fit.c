@@ -103,7 +103,8 @@ static void print_report(const cli_args *args, const json_t *r) {
     if (!isnan(cli_get_number(r, "agreement")))
         printf("%-*s %.3f correlation with least squares on validation inputs\n", CLI_WIDTH,
                "agreement", cli_get_number(r, "agreement"));
-    if (!isnan(cli_get_number(r, "agreement_within_class")))
+    bool are_samples = strcmp(cli_get_text(r, "players.kind"), "samples") == 0; /* of one label */
+    if (are_samples && !isnan(cli_get_number(r, "agreement_within_class")))
         printf("%-*s %.3f over the players of the predicted label\n", CLI_WIDTH, "",
                cli_get_number(r, "agreement_within_class"));
     printf("%-*s %s%s\n", CLI_WIDTH, "sub-models", cli_count(cli_get_count(r, "sub_models"), count),
