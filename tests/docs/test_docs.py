@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from tap import main, test  # noqa: E402
 
 FDS = pathlib.Path(sys.argv[1]).resolve()  # tests run in folders of their own
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "tests/README.md"])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "tests/README.md"])
 HISTORY = ROOT / "CHANGELOG.md"  # names options and files as they were
 WIDTH = 120
 # options of other programs, and those that the text makes up
