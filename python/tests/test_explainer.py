@@ -279,7 +279,7 @@ def test_a_call_releases_the_gil(blobs):
     fds.value(X[:30], y[:30], Xtest, ytest, model="mlp", coalitions=400, n_jobs=1)
     stop.set()
     thread.join()
-    assert ticks[0] > 20
+    assert ticks[0] > 5  # on a busy machine too; if the call held it, none
 
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"

@@ -235,4 +235,23 @@ fds_status fds__calibration_save(const fds__calibration *calibration, uint32_t c
 fds_status fds__calibration_load(const char *path, uint32_t classes, size_t players,
                                  fds__calibration *out, fds_error *err);
 
+/* ---- input.c ---- */
+
+struct fds_input {
+    const fds_dataset *ds;
+    fds_dataset *own[2]; /* what it owns: the data and its test part, if any */
+    uint32_t *index;     /* (count) samples of ds */
+    uint32_t *truth;     /* (count) true labels as the run numbers them; NULL: not known */
+    double *targets;     /* (count) of a regression; NULL: not known */
+    char **names;        /* (count) of pictures; NULL: samples */
+    uint32_t classes;    /* of service */
+    double *service;     /* (count, classes) what a model trained elsewhere predicts; or NULL */
+    bool is_test;        /* samples of a test part */
+    bool has_ids;        /* names of samples have the ids or paths that ds has */
+    size_t count;
+};
+
+/* The run's number of a class; its number of classes: it has none of that name. */
+uint32_t fds__run_find_class(const fds_run *run, const char *name);
+
 #endif
