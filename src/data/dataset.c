@@ -346,7 +346,7 @@ void fds__samples_sort(uint32_t *index, size_t count) {
 }
 
 bool fds__samples_has(const uint32_t *index, size_t count, uint32_t sample) {
-    return bsearch(&sample, index, count, sizeof *index, by_number);
+    return count && bsearch(&sample, index, count, sizeof *index, by_number);
 }
 
 /* ---- targets ---- */

@@ -64,7 +64,12 @@ static void ask(fds_run *run, fds__answerer by) {
     fds_error err = {0};
     if (!probs || !values || !errors)
         abort();
-    const fds__answers answers = {labels, probs, full, empty, values, errors};
+    const fds__answers answers = {.labels = labels,
+                                  .probs = probs,
+                                  .full = full,
+                                  .empty = empty,
+                                  .values = values,
+                                  .errors = errors};
     fds_status status =
         fds__run_explain(run, by, fds_run_samples(run), NULL, count, false, &answers, &err);
     if (status != FDS_OK && !err.text[0])
