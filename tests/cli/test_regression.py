@@ -50,7 +50,7 @@ def values_are_of_squared_errors_and_sum_to_their_difference():
     check_width(out)
     assert "Mean value (in squared error) for the true target of 18 test samples:" in out
     assert "probab" not in out and "label" not in out and "mean squared error" in out, out
-    assert out.split("\n")[1].split() == ["rank", "player", "target", "value"], out
+    assert out.split("\n")[1].split() == ["rank", "player", "samples", "value"], out
     about = fds_json("value", "h.csv", *BY, "--method", "exact", "-o", "v.csv")
     assert about["task"] == "regression" and about["score"] == "squared"
     total = sum(place["value"] for place in about["ranking"])

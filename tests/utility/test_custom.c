@@ -5,13 +5,13 @@
 
 #include <stdatomic.h>
 
-enum { PLAYERS = 6, INPUTS = 4, CLASSES = 3 };
+enum { PLAYERS = 6, INPUTS = 4, CLASSES = 3, WORKERS = 2 };
 
 typedef struct {
     game g;
     fds_problem problem;
-    uint32_t sent[PLAYERS];
-    size_t count;
+    uint32_t sent[WORKERS][PLAYERS]; /* the last ones of each worker */
+    size_t count[WORKERS];
     atomic_uint calls;
     bool fails, is_nan;
 } fixture;
@@ -32,10 +32,8 @@ static fds_status answer(void *context, unsigned worker, const uint32_t *samples
     atomic_fetch_add(&f->calls, 1);
     if (f->fails)
         return snprintf(err->text, sizeof err->text, "no luck"), FDS_ERR_EXTERNAL;
-    if (worker == 0) { /* one thread at a time */
-        memcpy(f->sent, samples, count * sizeof *samples);
-        f->count = count;
-    }
+    memcpy(f->sent[worker], samples, count * sizeof *samples);
+    f->count[worker] = count;
     for (size_t i = 0; i < INPUTS * CLASSES; i++)
         probs[i] = f->is_nan ? NAN : (float)(count * 100 + i);
     return FDS_OK;
@@ -52,14 +50,14 @@ static void the_callback_gets_the_samples_and_gives_the_answers(void **state) {
     (void)state;
     fixture f;
     begin(&f);
-    fds_utility *utility = make(&f, 2);
+    fds_utility *utility = make(&f, WORKERS);
     float probs[INPUTS * CLASSES];
     eval(utility, 1, 0x29, probs); /* players 0, 3 and 5 */
-    assert_int_equal(f.count, 3);
-    assert_true(f.sent[0] == 0 && f.sent[1] == 3 && f.sent[2] == 5);
+    assert_int_equal(f.count[1], 3);
+    assert_true(f.sent[1][0] == 0 && f.sent[1][1] == 3 && f.sent[1][2] == 5);
     assert_true(probs[7] == 307);
     eval(utility, 0, 0, probs);
-    assert_true(f.count == 0 && probs[0] == 0);
+    assert_true(f.count[0] == 0 && probs[0] == 0);
     assert_non_null(strstr(fds_utility_get_info(utility).text, "\"name\":\"mine, 1\""));
     fds_utility_free(utility);
     game_free(&f.g);
@@ -102,7 +100,7 @@ static void tables_of_different_texts_do_not_mix(void **state) {
     (void)state;
     fixture f;
     begin(&f);
-    fds_utility *utility = make(&f, 2), *other = NULL;
+    fds_utility *utility = make(&f, WORKERS), *other = NULL;
     fds_table *table = NULL;
     fds_plan *plan = NULL;
     fds_error err = {0};
