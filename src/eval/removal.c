@@ -142,33 +142,6 @@ static fds_status read_losses(const job *j, const fds_plan *plan, double *losses
     return status;
 }
 
-fds_status fds_value_loss(fds_table *table, fds_removal removal, const double *values,
-                          size_t columns, const uint32_t *labels, const double *shares,
-                          size_t share_count, unsigned threads, double *losses, size_t *trained,
-                          const fds_events *events, fds_error *err) {
-    const fds_utility *of = fds__table_utility(table);
-    const job j = {.table = table,
-                   .removal = removal,
-                   .values = values,
-                   .players = of->players,
-                   .inputs = of->inputs,
-                   .columns = columns,
-                   .labels = labels,
-                   .shares = shares,
-                   .share_count = share_count};
-    fds_plan *plan;
-    TRY(check(&j, err));
-    TRY(make_plan(&j, &plan, err));
-    size_t before = fds__table_count(table);
-    fds_status status = fds_table_fill(table, plan, threads, events, err);
-    if (status == FDS_OK)
-        status = read_losses(&j, plan, losses, err);
-    fds_plan_free(plan);
-    if (status == FDS_OK && trained)
-        *trained = fds__table_count(table) - before;
-    return status;
-}
-
 /* ---- accuracy ---- */
 
 static fds_status read_accuracy(const job *j, const fds_plan *plan, double *accuracy,
@@ -191,26 +164,52 @@ static fds_status read_accuracy(const job *j, const fds_plan *plan, double *accu
     return status;
 }
 
+/* ---- both ---- */
+
+typedef fds_status (*reader)(const job *j, const fds_plan *plan, double *out, fds_error *err);
+
+/* Trains what the table lacks, and reads. trained: how many those were; or NULL. */
+static fds_status measure(const job *j, unsigned threads, reader read, double *out, size_t *trained,
+                          const fds_events *events, fds_error *err) {
+    fds_plan *plan;
+    TRY(check(j, err));
+    TRY(make_plan(j, &plan, err));
+    size_t before = fds__table_count(j->table);
+    fds_status status = fds_table_fill(j->table, plan, threads, events, err);
+    if (status == FDS_OK)
+        status = read(j, plan, out, err);
+    fds_plan_free(plan);
+    if (status == FDS_OK && trained)
+        *trained = fds__table_count(j->table) - before;
+    return status;
+}
+
+static job make_job(fds_table *table, fds_removal removal, const double *values, size_t columns,
+                    const uint32_t *labels, const double *shares, size_t share_count) {
+    const fds_utility *of = fds__table_utility(table);
+    return (job){.table = table,
+                 .removal = removal,
+                 .values = values,
+                 .players = of->players,
+                 .inputs = of->inputs,
+                 .columns = columns,
+                 .labels = labels,
+                 .shares = shares,
+                 .share_count = share_count};
+}
+
+fds_status fds_value_loss(fds_table *table, fds_removal removal, const double *values,
+                          size_t columns, const uint32_t *labels, const double *shares,
+                          size_t share_count, unsigned threads, double *losses, size_t *trained,
+                          const fds_events *events, fds_error *err) {
+    const job j = make_job(table, removal, values, columns, labels, shares, share_count);
+    return measure(&j, threads, read_losses, losses, trained, events, err);
+}
+
 fds_status eval_removal_accuracy(fds_table *table, fds_removal removal, const double *values,
                                  const uint32_t *labels, const double *shares, size_t share_count,
                                  unsigned threads, double *accuracy, const fds_events *events,
                                  fds_error *err) {
-    const fds_utility *of = fds__table_utility(table);
-    const job j = {.table = table,
-                   .removal = removal,
-                   .values = values,
-                   .players = of->players,
-                   .inputs = of->inputs,
-                   .columns = 1,
-                   .labels = labels,
-                   .shares = shares,
-                   .share_count = share_count};
-    fds_plan *plan;
-    TRY(check(&j, err));
-    TRY(make_plan(&j, &plan, err));
-    fds_status status = fds_table_fill(table, plan, threads, events, err);
-    if (status == FDS_OK)
-        status = read_accuracy(&j, plan, accuracy, err);
-    fds_plan_free(plan);
-    return status;
+    const job j = make_job(table, removal, values, 1, labels, shares, share_count);
+    return measure(&j, threads, read_accuracy, accuracy, NULL, events, err);
 }
