@@ -162,6 +162,32 @@ static void a_stopped_fit_ends_with_the_same_choice_and_bits(void **state) {
     task_free(&t);
 }
 
+/* The sub-models are there; each allocation after them fails once. */
+static void a_choice_survives_failures(void **state) {
+    (void)state;
+    stopper s = {0};
+    fds_error err = {0};
+    fds_status status = FDS_ERR_NOMEM;
+    uint64_t nth = 0;
+    task t = choosing_task();
+    t.events = (fds_events){.progress = stop, .user = &s};
+    fit(&t, scratch_path("whole"));
+    s = (stopper){.stop_at = s.calls - 1};
+    assert_int_equal(try_fit(&t, scratch_path("run"), NULL, NULL), FDS_ERR_CANCELLED);
+    s = (stopper){0};
+    while (status != FDS_OK) {
+        fds__fault_arm(FDS__FAULT_ALLOC, nth += 3);
+        status = try_fit(&t, scratch_path("run"), NULL, &err);
+        fds__fault_arm(FDS__FAULT_ALLOC, 0);
+        if (status != FDS_OK)
+            expect_told(FDS__FAULT_ALLOC, nth, status, &err);
+    }
+    print_message("# %llu allocations\n", (unsigned long long)nth);
+    assert_true(nth > 100);
+    expect_same_record(scratch_path("run"), scratch_path("whole"));
+    task_free(&t);
+}
+
 static void a_run_that_lost_its_choice_is_refused(void **state) {
     (void)state;
     fds_run *run;
@@ -213,6 +239,7 @@ int main(void) {
         IN_SCRATCH(few_coalitions_take_the_probe),
         IN_SCRATCH(the_reason_has_both_numbers),
         IN_SCRATCH(a_stopped_fit_ends_with_the_same_choice_and_bits),
+        IN_SCRATCH(a_choice_survives_failures),
         IN_SCRATCH(a_run_that_lost_its_choice_is_refused),
         cmocka_unit_test(misallocated_money_is_what_pay_would_move),
     };
