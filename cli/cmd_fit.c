@@ -63,12 +63,14 @@ static void print_estimate(const cli_args *args, const json_t *r) {
 
 static void print_explainer(const json_t *r) {
     const char *name = cli_get_text(r, "explainer"), *reason = cli_get_text(r, "explainer_reason");
-    char count[CLI_NUMBER_SIZE], text[400];
-    if (strcmp(name, "bank") == 0)
+    char count[CLI_NUMBER_SIZE], text[500];
+    bool is_bank = strcmp(name, "bank") == 0;
+    if (cli_get_count(r, "probes"))
+        snprintf(text, sizeof text, "%s: %s sub-models answer%s", name,
+                 cli_count(cli_get_count(r, "probes"), count),
+                 is_bank ? ", by least squares" : ", and a map from them to values");
+    else if (is_bank)
         snprintf(text, sizeof text, "bank: all sub-models answer");
-    else if (cli_get_count(r, "probes"))
-        snprintf(text, sizeof text, "probe: %s sub-models answer, and a map from them to values",
-                 cli_count(cli_get_count(r, "probes"), count));
     else
         snprintf(text, sizeof text, "%s, %llu epochs, best epoch: %llu", name,
                  (unsigned long long)cli_get_count(r, "epochs"),

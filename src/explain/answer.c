@@ -87,14 +87,13 @@ static fds_status choose_labels(question *q, const char *target, fds_error *err)
 
 static fds_status choose_answerer(question *q, const fds_params *params, fds_error *err) {
     const fds__run_info info = fds__run_get_info(q->run);
-    bool is_bank = strcmp(info.explainer, "bank") == 0;
     int by = params ? params->answer_by : -1;
     q->has_check = params && params->check;
-    q->by = by == 1 || is_bank ? FDS__ANSWERER_BANK : FDS__ANSWERER_EXPLAINER;
-    if (is_bank && by == 0)
+    q->by = by == 1 || info.asks_all ? FDS__ANSWERER_BANK : FDS__ANSWERER_EXPLAINER;
+    if (info.asks_all && by == 0)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`by` explainer: the run has none, its sub-models answer");
-    if (q->has_check && is_bank)
+    if (q->has_check && info.asks_all)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`check`: the run's sub-models answer, there is no explainer to check");
     if (q->has_check && by == 1)

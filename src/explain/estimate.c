@@ -193,7 +193,8 @@ static fds_status estimate(question *q, const fds_problem *problem, fds__fit_cos
     TRY(time_values(q, &out->seconds[FDS__FIT_STAGE_VALUES], err));
     q->done++;
     if (s->probes)
-        memory = s->probes * columns * sizeof(float) +
+        memory = (fds__fit_measures(s) ? q->n * columns * sizeof(double) : 0) +
+                 s->probes * columns * sizeof(float) +
                  (q->classes + s->threads) * s->probes * s->probes * sizeof(double);
     else if (!s->is_bank)
         TRY(time_explainer(q, &out->seconds[FDS__FIT_STAGE_EXPLAINER], &memory, err));

@@ -13,7 +13,8 @@
  *   bank.c        stored sub-models, and answers from them
  *   probe.c       an explainer that sees the answers of a few hundred sub-models
  *   program.c     a program of the user's as the service model
- *   calibrate.c   standard errors from validation inputs
+ *   comparison.c  an explainer's values on validation inputs beside those of least squares
+ *   calibrate.c   standard errors from them
  *   run.c         a fitted run, and its answers; run_json.c its run.json; draw.c the paper's figure
  *   estimate.c    what a fit would take
  *
@@ -54,6 +55,14 @@ typedef enum fds__fit_stage {
 } fds__fit_stage;
 const char *fds__fit_stage_name(fds__fit_stage stage);
 
+/* Of explainer auto, where not all sub-models answer in time: the probe and the bank of the same first
+ * sub-models were measured, and the better one answers. */
+typedef struct fds__fit_choice {
+    double probe, bank; /* share of the money that each misallocates on validation inputs; 0..1 */
+    bool is_measured, is_bank;
+    fds_ls_report strengths; /* of the bank's least squares */
+} fds__fit_choice;
+
 typedef struct fds__fit_report {
     size_t sub_models; /* in the table: training and validation coalitions, v(0) and v(1) */
     /* on the explainer's inputs, which it has not seen; of a regression R2 */
@@ -64,8 +73,9 @@ typedef struct fds__fit_report {
     double agreement; /* correlation with least squares on validation inputs, predicted label */
     double within;    /* the same over the players of the predicted label's class */
     double seconds[FDS__FIT_STAGES];
-    size_t probes;    /* sub-models that a probing explainer sees; 0: it is none */
-    char reason[160]; /* why this explainer; "": it was named */
+    size_t probes; /* the first sub-models, if only they answer; 0: all do, or a network */
+    fds__fit_choice choice;
+    char reason[320]; /* why this explainer; "": it was named */
     bool was_resumed; /* an earlier process began the fit */
 } fds__fit_report;
 
@@ -88,7 +98,8 @@ fds_status fds__fit_estimate(const fds_problem *problem, const fds_params *param
 
 typedef struct fds__run_info {
     const char *method, *source; /* source: the data's name or path */
-    const char *explainer;       /* "mlp", ...; "bank": there is no network */
+    const char *explainer;       /* "mlp", ...; "bank": sub-models answer, and no network */
+    bool asks_all;               /* the bank of all sub-models is the only explainer */
     size_t players, groups;
     uint32_t classes;
     fds_shape shape;

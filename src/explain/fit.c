@@ -30,6 +30,7 @@ typedef struct {
     uint32_t *predicted;       /* (inputs) */
     double *empty, *full;      /* (inputs, classes) */
     double *values, *errors;   /* (n, columns), by least squares */
+    double *first;             /* (n, columns), by those of the first sub-models, if these answer */
     fds__aim aim;              /* of a regression: at what all players predict */
     uint32_t *zeros;           /* (inputs) its labels */
     float *targets;            /* (inputs, classes, n): the values, transposed */
@@ -46,6 +47,7 @@ static void fit_free(fit *f) {
     fds__free(f->targets);
     fds__free(f->values);
     fds__free(f->errors);
+    fds__free(f->first);
     fds__free(f->empty);
     fds__free(f->full);
     fds__free(f->predicted);
@@ -229,7 +231,7 @@ static fds_status count_missing(const fit *f, uint64_t *missing, fds_error *err)
     return FDS_OK;
 }
 
-/* Trains the sub-models that the table, or the bank, lacks. The bank has all of them, or the probes
+/* Trains the sub-models that the table, or the bank, lacks. The bank has all of them, or the first
  * only. */
 static fds_status train_sub_models(fit *f, fds_error *err) {
     unsigned threads = f->settings.threads;
@@ -278,19 +280,26 @@ static fds_status fill_utilities(fit *f, fds_error *err) {
 
 /* ---- values by least squares ---- */
 
-static fds_status solve(fit *f, fds_error *err) {
+/* Of one plan; errors may be NULL. */
+static fds_status solve_plan(const fit *f, const fds_plan *plan, double *values, double *errors,
+                             fds_ls_report *strengths, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
     const fds__solving solving = {.table = f->table,
-                                  .plan = f->plans.plan,
+                                  .plan = plan,
                                   .ls = {.adjust = s->adjust, .groups = f->groups},
                                   .aim = &f->aim,
                                   .threads = s->threads,
                                   .events = f->events};
+    return fds__table_solve(&solving, f->zeros, false, values, errors, strengths, err);
+}
+
+static fds_status solve(fit *f, fds_error *err) {
+    const fds__fit_settings *s = &f->settings;
     TRY(RESERVE(f->values, f->n * f->columns, 1, err));
     TRY(RESERVE(f->errors, f->n * f->columns, 1, err));
     double noise;
     TRY(fds__utility_noise(f->utility, f->table, f->plans.plan, f->events, &noise, err));
-    TRY(fds__table_solve(&solving, f->zeros, false, f->values, f->errors, &f->strengths, err));
+    TRY(solve_plan(f, f->plans.plan, f->values, f->errors, &f->strengths, err));
     bool is_grouped = s->sampler == FDS_SAMPLER_GFDS || s->sampler == FDS_SAMPLER_GFDS_PLUS;
     fds__noise_add(noise, false, is_grouped, f->n, f->n * f->columns, f->errors);
     return FDS_OK;
@@ -305,67 +314,7 @@ static void turn(const double *in, size_t n, size_t columns, float *out) {
                 out[j * n + i] = (float)in[i * columns + j];
 }
 
-/* ---- the explainer ---- */
-
-/* Trains and saves the network, or the probe. */
-static fds_status train_explainer(fit *f, const fds__training *training, fds_error *err) {
-    const fds__fit_settings *s = &f->settings;
-    char path[FDS__PATH_MAX];
-    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_EXPLAINER, err));
-    if (s->probes) {
-        TRY(fds__probe_learn(training, s->probes, f->predicted, s->threads, f->events, &f->probe,
-                             err));
-        return fds__probe_save(f->probe, path, err);
-    }
-    TRY(fds__learn(training, &s->explainer, f->dir, f->events, &f->explainer, &f->report, err));
-    return fds__explainer_save(f->explainer, path, err);
-}
-
-static fds_status learn(fit *f, fds_error *err) {
-    const fds_inputs *x = f->utility->data->inputs;
-    TRY(RESERVE(f->targets, f->n * f->columns, 1, err));
-    turn(f->values, f->n, f->columns, f->targets);
-    const fds_rows rows = fds_table_view_rows(f->view),
-                   validation = fds_table_view_rows(f->validation_view);
-    const fds__training training = {
-        .inputs = f->inputs,
-        .validation = f->settings.validation_inputs,
-        .shape = f->train->shape,
-        .x = x->values,
-        .labels = x->labels,
-        .players = f->n,
-        .classes = f->classes,
-        .groups = f->groups,
-        .empty = f->empty,
-        .full = f->full,
-        .targets = f->settings.explainer.objective == FDS__OBJECTIVE_CLOSED ? f->targets : NULL,
-        .plan = f->plans.plan,
-        .validation_plan = f->plans.validation,
-        .rows = &rows,
-        .validation_rows = &validation,
-    };
-    return train_explainer(f, &training, err);
-}
-
-/* ---- the check on validation inputs ---- */
-
-/* The mean correlation with least squares, for the predicted label of each input; over all players,
- * or over those of the label's class. NaN: no input has one. is_in (players) is scratch. */
-static double mean_agreement(const fds__comparison *c, bool is_within, bool *is_in) {
-    size_t counted = 0;
-    double sum = 0;
-    for (size_t x = 0; x < c->inputs; x++) {
-        size_t at = (x * c->classes + c->predicted[x]) * c->players;
-        for (size_t i = 0; i < c->players; i++)
-            is_in[i] = !is_within || c->player_labels[i] == c->predicted[x];
-        double r = fds__correlation(c->values + at, c->targets + at, is_in, c->players);
-        if (!isnan(r)) {
-            sum += r;
-            counted++;
-        }
-    }
-    return counted ? sum / (double)counted : NAN;
-}
+/* ---- what the explainer answers for validation inputs ---- */
 
 static fds_status ask_network(const fit *f, fds__comparison *c, fds_error *err) {
     const fds_inputs *x = f->utility->data->inputs;
@@ -405,12 +354,29 @@ static fds_status ask_probe(const fit *f, fds__comparison *c, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status fill_comparison(fit *f, fds__comparison *c, fds_error *err) {
-    size_t first = f->inputs - c->inputs, columns = c->inputs * f->classes;
+/* As the bank of the first sub-models will, but for the 16 bits of its weights. */
+static fds_status ask_first(const fit *f, fds__comparison *c, fds_error *err) {
+    size_t columns = c->inputs * f->classes;
+    (void)err;
+    for (size_t j = 0; j < columns; j++)
+        for (size_t i = 0; i < f->n; i++)
+            c->values[j * f->n + i] = f->first[i * f->columns + f->columns - columns + j];
+    return FDS_OK;
+}
+
+/* The caller frees *c after a failure too. */
+static fds_status compare(const fit *f, fds__comparison *c, fds_error *err) {
+    size_t inputs = f->settings.validation_inputs, first = f->inputs - inputs,
+           columns = inputs * f->classes;
+    *c = (fds__comparison){.inputs = inputs,
+                           .players = f->n,
+                           .classes = f->classes,
+                           .predicted = f->predicted + first,
+                           .player_labels = f->problem->player_labels};
     TRY(RESERVE(c->values, columns, f->n, err));
     TRY(RESERVE(c->targets, columns, f->n, err));
     TRY(RESERVE(c->errors, columns, f->n, err));
-    TRY(f->probe ? ask_probe(f, c, err) : ask_network(f, c, err));
+    TRY(f->first ? ask_first(f, c, err) : f->probe ? ask_probe(f, c, err) : ask_network(f, c, err));
     for (size_t j = 0; j < columns; j++) {
         size_t column = first * f->classes + j;
         for (size_t i = 0; i < f->n; i++) {
@@ -422,20 +388,93 @@ static fds_status fill_comparison(fit *f, fds__comparison *c, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status calibrate(fit *f, fds__comparison *c, fds_error *err) {
+/* ---- the explainer ---- */
+
+/* The share of the money that the explainer misallocates on validation inputs. */
+static fds_status measure(const fit *f, double *misallocated, fds_error *err) {
+    fds__comparison c;
+    fds_status status = compare(f, &c, err);
+    *misallocated = status == FDS_OK ? fds__comparison_misallocated(&c) : NAN;
+    fds__comparison_free(&c);
+    return status;
+}
+
+/* Chooses between the probe and least squares on the answers of the same sub-models: a map needs many
+ * inputs to learn from, and least squares need many coalitions for each player. */
+static fds_status choose(fit *f, fds_error *err) {
+    fds__fit_choice *choice = &f->report.choice;
+    TRY(measure(f, &choice->probe, err));
+    TRY(RESERVE(f->first, f->n * f->columns, 1, err));
+    TRY(solve_plan(f, f->plans.probes, f->first, NULL, &choice->strengths, err));
+    TRY(measure(f, &choice->bank, err));
+    choice->is_measured = true;
+    choice->is_bank = choice->bank < choice->probe;
+    if (!choice->is_bank) {
+        fds__free(f->first);
+        f->first = NULL;
+    }
+    return FDS_OK;
+}
+
+/* Trains and saves the network, or the probe. */
+static fds_status train_explainer(fit *f, const fds__training *training, fds_error *err) {
+    const fds__fit_settings *s = &f->settings;
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_EXPLAINER, err));
+    if (s->probes) {
+        TRY(fds__probe_learn(training, s->probes, f->predicted, s->threads, f->events, &f->probe,
+                             err));
+        if (fds__fit_measures(s))
+            TRY(choose(f, err));
+        return f->first ? FDS_OK : fds__probe_save(f->probe, path, err);
+    }
+    TRY(fds__learn(training, &s->explainer, f->dir, f->events, &f->explainer, &f->report, err));
+    return fds__explainer_save(f->explainer, path, err);
+}
+
+static fds_status learn(fit *f, fds_error *err) {
+    const fds_inputs *x = f->utility->data->inputs;
+    TRY(RESERVE(f->targets, f->n * f->columns, 1, err));
+    turn(f->values, f->n, f->columns, f->targets);
+    const fds_rows rows = fds_table_view_rows(f->view),
+                   validation = fds_table_view_rows(f->validation_view);
+    const fds__training training = {
+        .inputs = f->inputs,
+        .validation = f->settings.validation_inputs,
+        .shape = f->train->shape,
+        .x = x->values,
+        .labels = x->labels,
+        .players = f->n,
+        .classes = f->classes,
+        .groups = f->groups,
+        .empty = f->empty,
+        .full = f->full,
+        .targets = f->settings.explainer.objective == FDS__OBJECTIVE_CLOSED ? f->targets : NULL,
+        .plan = f->plans.plan,
+        .validation_plan = f->plans.validation,
+        .rows = &rows,
+        .validation_rows = &validation,
+    };
+    return train_explainer(f, &training, err);
+}
+
+/* ---- the check on validation inputs ---- */
+
+static fds_status calibrate(const fit *f, const fds__comparison *c, fds_error *err) {
     fds__calibration calibration;
-    bool *is_in;
     char path[FDS__PATH_MAX];
     TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_ERRORS, err));
-    TRY(fill_comparison(f, c, err));
-    TRY(RESERVE(is_in, f->n, 1, err));
-    f->report.agreement = mean_agreement(c, false, is_in);
-    f->report.within = mean_agreement(c, true, is_in);
-    fds__free(is_in);
     TRY(fds__calibrate(c, f->events, &calibration, err));
     fds_status status = fds__calibration_save(&calibration, f->classes, f->n, path, err);
     fds__calibration_free(&calibration);
     return status;
+}
+
+static fds_status check_values(fit *f, fds__comparison *c, fds_error *err) {
+    TRY(compare(f, c, err));
+    TRY(fds__comparison_agreement(c, false, &f->report.agreement, err));
+    TRY(fds__comparison_agreement(c, true, &f->report.within, err));
+    return f->first ? FDS_OK : calibrate(f, c, err); /* least squares have errors of their own */
 }
 
 /* Says in plain words that the explainer is poor, and what would help. */
@@ -445,23 +484,18 @@ static void warn_of_agreement(const fit *f) {
         return;
     fds__log(f->events, FDS_LOG_WARNING,
              "on validation inputs the explainer's values correlate with those of least squares by "
-             "only %.2f: do not pay by them. More `inputs`%s%s would help",
-             f->report.agreement, f->settings.probes ? ", a larger `answer_ms`" : "",
+             "only %.2f: do not pay by them. %s%s%s would help",
+             f->report.agreement, f->first ? "" : "More `inputs`",
+             f->first             ? "A larger `answer_ms`"
+             : f->settings.probes ? ", a larger `answer_ms`"
+                                  : "",
              fds__command_of(f->settings.kind) ? "" : " or `explainer` bank");
 }
 
 static fds_status check(fit *f, fds_error *err) {
-    size_t validation = f->settings.validation_inputs;
-    fds__comparison c = {.inputs = validation,
-                         .players = f->n,
-                         .classes = f->classes,
-                         .predicted = f->predicted + f->inputs - validation,
-                         .player_labels = f->problem->player_labels};
-    fds_status status = calibrate(f, &c, err);
-    fds__free(c.values);
-    fds__free(c.targets);
-    fds__free(c.errors);
-    fds__free(c.spreads);
+    fds__comparison c;
+    fds_status status = check_values(f, &c, err);
+    fds__comparison_free(&c);
     if (status == FDS_OK)
         warn_of_agreement(f);
     return status;
@@ -530,6 +564,18 @@ fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params
     return fds__fit_settle(params, problem, *groups, settings, err);
 }
 
+/* Why this explainer: what is known before any work, and what was measured. */
+static void give_reason(const fds__fit_settings *s, fds__fit_report *r) {
+    const fds__fit_choice *c = &r->choice;
+    int used = snprintf(r->reason, sizeof r->reason, "%s", s->reason);
+    if (c->is_measured)
+        snprintf(
+            r->reason + used, sizeof r->reason - (size_t)used,
+            "; on %zu validation inputs least squares on %zu misallocate %.1f of each 100, and "
+            "a learnt map from them %.1f",
+            s->validation_inputs, s->probes, 100 * c->bank, 100 * c->probe);
+}
+
 fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_params *params,
                     const fds_events *events, fds__fit_report *report, fds_error *err) {
     fit f = {.dir = dir,
@@ -545,7 +591,7 @@ fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_param
              .report = {.loss = NAN, .agreement = NAN, .within = NAN}};
     fds_status status = run_fit(&f, err);
     f.report.probes = f.settings.probes;
-    memcpy(f.report.reason, f.settings.reason, sizeof f.report.reason);
+    give_reason(&f.settings, &f.report);
     if (status == FDS_OK && report)
         *report = f.report;
     fit_free(&f);

@@ -28,8 +28,8 @@ struct fds_run {
     fds__calibration calibration;
     uint32_t *player_labels; /* (players) */
     fds__fit_plans plans;
-    fds__bank *probes; /* the sub-models that the probe sees */
-    fds__bank *bank;   /* opened for its first answer */
+    fds__bank *first; /* the sub-models that the probe sees, or that answer by least squares */
+    fds__bank *bank;  /* all sub-models, opened for its first answer */
     fds_dataset *samples;
     float *raw; /* (chunk, classes, players) */
     size_t chunk;
@@ -40,7 +40,7 @@ void fds_run_free(fds_run *run) {
     if (!run)
         return;
     fds__bank_free(run->bank);
-    fds__bank_free(run->probes);
+    fds__bank_free(run->first);
     fds__probe_free(run->probe);
     fds__free(run->player_labels);
     fds__fit_plans_free(&run->plans);
@@ -56,6 +56,17 @@ void fds_run_free(fds_run *run) {
     fds__free(run->text);
     fds__run_record_free(&run->record);
     fds__free(run);
+}
+
+/* ---- who answers ---- */
+
+static bool is_by_all(const fds_run *run, fds__answerer by) {
+    return by == FDS__ANSWERER_BANK || run->record.info.asks_all;
+}
+
+/* Sub-models answer by least squares, which have standard errors of their own. */
+static bool has_jackknife(const fds_run *run, fds__answerer by) {
+    return is_by_all(run, by) || run->record.report.choice.is_bank;
 }
 
 /* ---- opening ---- */
@@ -124,40 +135,62 @@ static fds_status open_samples(fds_run *run, fds_error *err) {
     return status;
 }
 
-/* The maps, and the sub-models whose answers they take. */
-static fds_status open_probe(fds_run *run, const char *path, fds_error *err) {
+/* The bank of a plan: of the first sub-models or of all. strengths: of least squares on their answers;
+ * NULL: a probe takes them. */
+static fds_status open_models(fds_run *run, const fds_plan *plan, const fds_ls_report *strengths,
+                              unsigned threads, fds__bank **out, fds_error *err) {
     const fds__run_record *r = &run->record;
-    char bank[FDS__PATH_MAX];
-    TRY(fds__path_join(bank, sizeof bank, run->dir, FDS__RUN_BANK, err));
-    TRY(fds__probe_load(path, r->settings.probes, r->info.players, r->info.classes, &run->probe,
-                        err));
+    char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_BANK, err));
+    const fds_ls_params ls = {.adjust = r->settings.adjust, .groups = r->groups};
+    const fds__bank_file file = {path, run->net, r->parameters};
+    return fds__bank_open(&file, plan, strengths ? &ls : NULL, strengths, threads, out, err);
+}
+
+/* The first sub-models, and, of a probe, the maps from their answers. */
+static fds_status open_first(fds_run *run, const char *path, fds_error *err) {
+    const fds__run_record *r = &run->record;
+    const fds__fit_choice *choice = &r->report.choice;
     TRY(fds__fit_plans_make(&r->settings, r->info.players, r->groups, &run->plans, err));
-    const fds__bank_file file = {bank, run->net, r->parameters};
-    return fds__bank_open(&file, run->plans.probes, NULL, NULL, run->explainer_threads,
-                          &run->probes, err);
+    if (!choice->is_bank)
+        TRY(fds__probe_load(path, r->settings.probes, r->info.players, r->info.classes, &run->probe,
+                            err));
+    return open_models(run, run->plans.probes, choice->is_bank ? &choice->strengths : NULL,
+                       run->explainer_threads, &run->first, err);
+}
+
+static fds_status open_calibration(fds_run *run, fds_error *err) {
+    const fds__run_info *info = &run->record.info;
+    char path[FDS__PATH_MAX];
+    TRY(RESERVE(run->player_labels, info->players, 1, err));
+    for (size_t p = 0; p < info->players; p++)
+        run->player_labels[p] = fds__run_player_label(run, p);
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_ERRORS, err));
+    TRY(fds__calibration_load(path, info->classes, info->players, &run->calibration, err));
+    snprintf(run->error_source, sizeof run->error_source, "calibrated on %zu validation inputs",
+             run->calibration.inputs);
+    return FDS_OK;
 }
 
 static fds_status open_explainer(fds_run *run, fds_error *err) {
     const fds__run_record *r = &run->record;
     char path[FDS__PATH_MAX];
-    if (strcmp(r->info.explainer, "bank") == 0)
+    if (r->info.asks_all)
         return FDS_OK;
     TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_EXPLAINER, err));
     if (r->settings.probes)
-        TRY(open_probe(run, path, err));
+        TRY(open_first(run, path, err));
     else
         TRY(fds__explainer_load(path, r->info.players, r->info.classes, r->info.shape, r->groups,
                                 run->explainer_threads, &run->explainer, err));
-    TRY(RESERVE(run->player_labels, r->info.players, 1, err));
-    for (size_t p = 0; p < r->info.players; p++)
-        run->player_labels[p] = fds__run_player_label(run, p);
-    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_ERRORS, err));
-    TRY(fds__calibration_load(path, r->info.classes, r->info.players, &run->calibration, err));
-    snprintf(run->error_source, sizeof run->error_source, "calibrated on %zu validation inputs",
-             run->calibration.inputs);
-    size_t each = r->info.players * r->info.classes;
-    if (run->probe)
+    if (has_jackknife(run, FDS__ANSWERER_EXPLAINER))
+        snprintf(run->error_source, sizeof run->error_source,
+                 "jackknife over the first %zu sub-models", r->settings.probes);
+    else
+        TRY(open_calibration(run, err));
+    if (run->first)
         return FDS_OK;
+    size_t each = r->info.players * r->info.classes;
     size_t most = run->program ? PROGRAM_INPUTS : CHUNK_INPUTS;
     run->chunk = MAX((size_t)1, MIN(most, CHUNK_VALUES / each));
     return RESERVE(run->raw, run->chunk, each, err);
@@ -212,20 +245,15 @@ fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_e
 
 static fds_status open_bank(fds_run *run, fds_error *err) {
     const fds__run_record *r = &run->record;
-    char path[FDS__PATH_MAX];
     if (run->bank)
         return FDS_OK;
     if (!r->info.has_bank)
         return fds__fail(err, FDS_ERR_USAGE,
                          "%s: the run has no bank of sub-models; fit it with `keep_models`",
                          run->dir);
-    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_BANK, err));
     if (!run->plans.all)
         TRY(fds__fit_plans_make(&r->settings, r->info.players, r->groups, &run->plans, err));
-    const fds_ls_params ls = {.adjust = r->settings.adjust, .groups = r->groups};
-    const fds__bank_file file = {path, run->net, r->parameters};
-    return fds__bank_open(&file, run->plans.plan, &ls, &r->strengths, run->threads, &run->bank,
-                          err);
+    return open_models(run, run->plans.plan, &r->strengths, run->threads, &run->bank, err);
 }
 
 /* ---- what it is ---- */
@@ -314,13 +342,8 @@ fds_status fds__run_predict(fds_run *run, const fds_dataset *ds, const uint32_t 
     return status;
 }
 
-static bool answers_by_bank(const fds_run *run, fds__answerer by) {
-    return by == FDS__ANSWERER_BANK || (!run->explainer && !run->probe);
-}
-
 const char *fds__run_error_source(const fds_run *run, fds__answerer by) {
-    return answers_by_bank(run, by) ? "jackknife over the sub-models of the bank"
-                                    : run->error_source;
+    return is_by_all(run, by) ? "jackknife over the sub-models of the bank" : run->error_source;
 }
 
 /* The first sample of every player must be the same. pair (2, sample_size) is scratch. */
@@ -421,7 +444,7 @@ static fds_status explain_by_network(fds_run *run, const part *p, const fds__ans
 
 static fds_status explain_by_probe(fds_run *run, const part *p, const fds__answers *out,
                                    fds_error *err) {
-    return fds__bank_probe(run->probes, run->probe, p->x, out->labels + p->first,
+    return fds__bank_probe(run->first, run->probe, p->x, out->labels + p->first,
                            out->values + p->first * run->record.info.players, p->spreads, err);
 }
 
@@ -438,13 +461,12 @@ static void find_errors(const fds_run *run, const part *p, const fds__answers *o
     }
 }
 
-static fds_status explain_by_bank(fds_run *run, const part *p, const fds__answers *out,
-                                  fds_error *err) {
+static fds_status explain_by_bank(const fds_run *run, fds__bank *bank, const part *p,
+                                  const fds__answers *out, fds_error *err) {
     size_t at = p->first * run->record.info.players;
-    TRY(open_bank(run, err));
     fds__aim aim = run->record.info.aim;
     aim.targets = out->targets ? out->targets + p->first : NULL;
-    return fds__bank_explain(run->bank, p->x, out->labels + p->first, aim.targets ? &aim : NULL,
+    return fds__bank_explain(bank, p->x, out->labels + p->first, aim.targets ? &aim : NULL,
                              out->values + at, out->errors ? out->errors + at : NULL, err);
 }
 
@@ -475,11 +497,14 @@ static fds_status ask_model(fds_run *run, const part *p, fds_error *err) {
 static fds_status divide(fds_run *run, fds__answerer by, bool is_given, const part *p,
                          const fds__answers *out, fds_error *err) {
     keep_ends(run, p, is_given, out);
-    TRY(answers_by_bank(run, by) ? explain_by_bank(run, p, out, err)
-        : run->probe             ? explain_by_probe(run, p, out, err)
-                                 : explain_by_network(run, p, out, err));
+    if (is_by_all(run, by))
+        TRY(open_bank(run, err));
+    TRY(is_by_all(run, by) ? explain_by_bank(run, run->bank, p, out, err)
+        : run->probe       ? explain_by_probe(run, p, out, err)
+        : run->first       ? explain_by_bank(run, run->first, p, out, err)
+                           : explain_by_network(run, p, out, err));
     normalise_part(run, p, out);
-    if (out->errors && !answers_by_bank(run, by))
+    if (out->errors && !has_jackknife(run, by))
         find_errors(run, p, out);
     return FDS_OK;
 }

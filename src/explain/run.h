@@ -5,11 +5,11 @@
  *   run.json               players, every setting, versions, and, once complete, the results
  *   service.safetensors    the service model; where a program is one (program.c), what it learns from
  *   utilities/             the table of utilities
- *   explainer.safetensors  the maps of a probe, or the network; missing where the bank answers
+ *   explainer.safetensors  the maps of a probe, or the network; missing where a bank answers
  *   players.safetensors    the first sample of each player ("samples"), for pictures
  *   errors.safetensors     standard errors calibrated on validation inputs
  *   metrics.jsonl, curves.svg   how the explainer's training went
- *   models.bank            stored sub-models: all, those that a probe asks, or none
+ *   models.bank            stored sub-models: all, the first that answer, or none
  *   checkpoint.safetensors during the fit
  *
  * Each is written whole, aside, and put in place in one step (the table and the bank: record by
@@ -18,6 +18,8 @@
 #define FDS_EXPLAIN_RUN_H
 
 #include "explain/explain.h"
+
+#include <string.h>
 
 #define FDS__RUN_JSON "run.json"
 #define FDS__RUN_SERVICE "service.safetensors"
@@ -39,7 +41,7 @@ typedef struct fds__fit_settings {
     const char *adjust_name;
     fds__explainer_params explainer;
     bool is_bank, keeps_models, has_groups;
-    size_t probes;    /* rows of the plan that a probing explainer sees; 0: it is none */
+    size_t probes;    /* first rows of the plan, if only they answer; 0: all do, or a network */
     char reason[160]; /* why this explainer, if it was not named */
     size_t coalitions, validation_coalitions; /* to train on, to validate by */
     size_t validation_inputs;
@@ -65,10 +67,15 @@ static inline fds__utility_params fds__fit_utility(const fds__fit_settings *sett
     return params;
 }
 
+/* Whether validation inputs choose between the probe and the bank of the same sub-models. */
+static inline bool fds__fit_measures(const fds__fit_settings *settings) {
+    return settings->probes && strcmp(settings->explainer.network, "auto") == 0;
+}
+
 /* ---- training.c ---- */
 
 /* The coalitions of a fit: all of them, those that train, those that validate; and the first of
- * those that train, whose sub-models are probes. */
+ * those that train, if only their sub-models answer. */
 typedef struct fds__fit_plans {
     fds_plan *all, *plan, *validation;
     fds_plan *probes; /* NULL: there are none */
@@ -198,6 +205,28 @@ const char *fds__run_origin(const fds_run *run, const char *key);
 /* How rows become features; null in JSON: the run was not fitted on a CSV file. */
 const json_t *fds__run_preparation(const fds_run *run);
 
+/* ---- comparison.c ---- */
+
+/* An explainer's values on validation inputs beside those of least squares. */
+typedef struct fds__comparison {
+    size_t inputs, players;
+    uint32_t classes;
+    double *values;                /* (inputs, classes, players) the explainer's */
+    double *targets, *errors;      /* the same of least squares, with standard errors */
+    double *spreads;               /* (inputs, classes) variance of the probes' answers; or NULL */
+    const uint32_t *predicted;     /* (inputs) */
+    const uint32_t *player_labels; /* (players) */
+} fds__comparison;
+
+void fds__comparison_free(fds__comparison *comparison);
+/* The mean correlation with least squares, for the predicted label of each input; over all players,
+ * or over those of the label's class. NaN: no input has one. */
+fds_status fds__comparison_agreement(const fds__comparison *comparison, bool is_within,
+                                     double *agreement, fds_error *err);
+/* The share of the money, 0 to 1, that the explainer gives to other players than least squares do:
+ * paid for the predicted label, the same for each input, in proportion to positive values. */
+double fds__comparison_misallocated(const fds__comparison *comparison);
+
 /* ---- calibrate.c ---- */
 
 enum { FDS__PARTS = 3 };
@@ -210,17 +239,6 @@ typedef struct fds__calibration {
     bool by_spread;              /* the base of the parts is the variance of the probes' answers */
     double parts[4][FDS__PARTS]; /* of the squared error; see calibrate.c */
 } fds__calibration;
-
-/* An explainer's values on validation inputs beside those of least squares. */
-typedef struct fds__comparison {
-    size_t inputs, players;
-    uint32_t classes;
-    double *values;                /* (inputs, classes, players) the explainer's */
-    double *targets, *errors;      /* the same of least squares, with standard errors */
-    double *spreads;               /* (inputs, classes) variance of the probes' answers; or NULL */
-    const uint32_t *predicted;     /* (inputs) */
-    const uint32_t *player_labels; /* (players) */
-} fds__comparison;
 
 fds_status fds__calibrate(const fds__comparison *comparison, const fds_events *events,
                           fds__calibration *out, fds_error *err);

@@ -11,15 +11,16 @@
  *   adjust            how least squares adjust the values, which may need groups
  *   groups            the group of each player, or null
  *   inputs            count, validation
- *   explainer         network and training
+ *   explainer         network and training; network "auto": results.choice says what answers
  *   keep_models
  *   utility           what the sub-models' answers depend on, as in table.json
  *   coalitions        sampler, count, validation, seed
  *   origin            where the data is and how it is read; not part of the settings
  *   machine           version, threads, those that the explainer was trained with, and
  *                     instruction sets; not part of the settings
- *   results           fds__fit_report, the strengths of the least squares, and the sha256 of the
- *                     other files; only when complete
+ *   results           fds__fit_report, the strengths of the least squares, the choice between a
+ *                     probe and a bank of the same sub-models, if there was one, and the sha256 of
+ *                     the other files; only when complete
  *   checksum          of all above
  */
 #include "explain/run.h"
@@ -172,16 +173,26 @@ json_t *fds__fit_seconds_json(const double seconds[FDS__FIT_STAGES]) {
     return fds__json_keep_if(object, is_whole);
 }
 
+static json_t *describe_strengths(const fds_ls_report *r) {
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "ridge_fit", r->ridge_fit, "ridge_rest",
+                     r->ridge_rest, "shrink", r->shrink, "shrink_rest", r->shrink_rest, "explained",
+                     r->explained);
+}
+
+static json_t *describe_choice(const fds__fit_choice *c) {
+    return json_pack("{s:s, s:{s:f, s:f}, s:o}", "explainer", c->is_bank ? "bank" : "probe",
+                     "misallocated", "bank", c->bank, "probe", c->probe, "least_squares",
+                     describe_strengths(&c->strengths));
+}
+
 static json_t *describe_results(const fds__fit_report *r, const fds_ls_report *strengths) {
-    return json_pack("{s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}}",
-                     "sub_models", (json_int_t)r->sub_models, "service_accuracy",
-                     r->service_accuracy, "epochs", (json_int_t)r->epochs, "best_epoch",
-                     (json_int_t)r->best_epoch, "loss", fds__json_real(r->loss), "agreement",
-                     fds__json_real(r->agreement), "within", fds__json_real(r->within), "seconds",
-                     fds__fit_seconds_json(r->seconds), "least_squares", "ridge_fit",
-                     strengths->ridge_fit, "ridge_rest", strengths->ridge_rest, "shrink",
-                     strengths->shrink, "shrink_rest", strengths->shrink_rest, "explained",
-                     strengths->explained);
+    return json_pack("{s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o*}", "sub_models",
+                     (json_int_t)r->sub_models, "service_accuracy", r->service_accuracy, "epochs",
+                     (json_int_t)r->epochs, "best_epoch", (json_int_t)r->best_epoch, "loss",
+                     fds__json_real(r->loss), "agreement", fds__json_real(r->agreement), "within",
+                     fds__json_real(r->within), "seconds", fds__fit_seconds_json(r->seconds),
+                     "least_squares", describe_strengths(strengths), "choice",
+                     r->choice.is_measured ? describe_choice(&r->choice) : NULL);
 }
 
 /* Files with checksums, where they are part of the run: what answers depend on, and what says how the
@@ -427,10 +438,34 @@ static double real_or_nan(const json_t *from, const char *key) {
     return json_is_number(json_object_get(from, key)) ? real_at(from, key) : NAN;
 }
 
+static fds_ls_report read_strengths(const json_t *ls) {
+    fds_ls_report r = {.ridge_fit = real_at(ls, "ridge_fit"),
+                       .ridge_rest = real_at(ls, "ridge_rest"),
+                       .shrink = real_at(ls, "shrink"),
+                       .shrink_rest = real_at(ls, "shrink_rest"),
+                       .explained = real_at(ls, "explained")};
+    r.ridge = MAX(r.ridge_fit, r.ridge_rest);
+    return r;
+}
+
+/* What was chosen, if it was measured. */
+static void read_choice(const json_t *choice, fds__run_record *r) {
+    const json_t *misallocated = json_object_get(choice, "misallocated");
+    const char *explainer = text_at(choice, "explainer");
+    if (!explainer || !fds__fit_measures(&r->settings))
+        return;
+    r->info.explainer = explainer;
+    r->report.choice =
+        (fds__fit_choice){.probe = real_at(misallocated, "probe"),
+                          .bank = real_at(misallocated, "bank"),
+                          .is_measured = true,
+                          .is_bank = strcmp(explainer, "bank") == 0,
+                          .strengths = read_strengths(json_object_get(choice, "least_squares"))};
+}
+
 static void read_results(const json_t *json, fds__run_record *r) {
     const json_t *results = json_object_get(json, "results");
     const json_t *seconds = json_object_get(results, "seconds");
-    const json_t *ls = json_object_get(results, "least_squares");
     r->report = (fds__fit_report){.sub_models = (size_t)whole_at(results, "sub_models"),
                                   .service_accuracy = real_at(results, "service_accuracy"),
                                   .epochs = (uint32_t)whole_at(results, "epochs"),
@@ -440,12 +475,8 @@ static void read_results(const json_t *json, fds__run_record *r) {
                                   .within = real_or_nan(results, "within")};
     for (int s = 0; s < FDS__FIT_STAGES; s++)
         r->report.seconds[s] = real_at(seconds, fds__fit_stage_name((fds__fit_stage)s));
-    r->strengths = (fds_ls_report){.ridge_fit = real_at(ls, "ridge_fit"),
-                                   .ridge_rest = real_at(ls, "ridge_rest"),
-                                   .shrink = real_at(ls, "shrink"),
-                                   .shrink_rest = real_at(ls, "shrink_rest"),
-                                   .explained = real_at(ls, "explained")};
-    r->strengths.ridge = MAX(r->strengths.ridge_fit, r->strengths.ridge_rest);
+    r->strengths = read_strengths(json_object_get(results, "least_squares"));
+    read_choice(json_object_get(results, "choice"), r);
 }
 
 static fds_status read_groups(const char *path, const json_t *list, size_t players,
@@ -474,7 +505,8 @@ static fds_status read_groups(const char *path, const json_t *list, size_t playe
 static fds_status read_members(const char *path, fds__run_record *r, fds_error *err) {
     const json_t *json = r->json;
     r->info.method = text_at(json, "method");
-    r->info.explainer = text_at(json_object_get(json, "explainer"), "network");
+    r->info.explainer = r->settings.explainer.network =
+        text_at(json_object_get(json, "explainer"), "network");
     r->info.has_bank = json_is_true(json_object_get(json, "keep_models"));
     r->threads = (unsigned)whole_at(json_object_get(json, "machine"), "threads");
     r->settings.utility.train.seed = (uint64_t)whole_at(json_object_get(json, "utility"), "seed");
@@ -492,6 +524,9 @@ static fds_status read_members(const char *path, fds__run_record *r, fds_error *
             err, FDS_ERR_USAGE,
             "%s: the fit was interrupted: run the same fds fit command again to resume", path);
     read_results(json, r);
+    if (strcmp(r->info.explainer, "auto") == 0)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: results.choice must say what answers", path);
+    r->info.asks_all = !r->settings.probes && strcmp(r->info.explainer, "bank") == 0;
     TRY(fds__json_checksum(json_object_get(json, "utility"), &r->parameters, err));
     TRY(read_groups(path, json_object_get(json, "groups"), r->info.players, &r->groups, err));
     r->info.groups = r->groups ? fds_groups_count(r->groups) : 0;

@@ -172,7 +172,8 @@ static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
                  "%zu sub-models would take about %.3g ms, and answer_ms is %g",
                  at == MLP ? LEAST_PROBES : all,
                  1000 * each * (double)(at == MLP ? LEAST_PROBES : all), p->answer_ms);
-        settle_explainer(s, p, at);
+        settle_explainer(s, p,
+                         at == PROBE ? AUTO : at); /* fit.c measures whether it is the probe */
     }
     if (at == PROBE)
         s->probes = MAX(probes, MIN((size_t)FDS__MANY_NETS, even(all)));

@@ -124,7 +124,7 @@ static void auto_follows_the_time_of_an_answer(void **state) {
     t.params.answer_ms = 0.003;
     s = settled(&t);
     assert_true(!s.is_bank && !s.keeps_models && s.probes >= 64 && s.probes % 16 == 0);
-    assert_string_equal(s.explainer.network, "probe");
+    assert_true(fds__fit_measures(&s)); /* least squares on their answers may be better */
     t.params.answer_ms = 1e-5;
     s = settled(&t);
     assert_true(!s.is_bank && s.probes == 0);
