@@ -49,8 +49,8 @@ static fds_status check_classes(const reading *d, size_t classes, fds_error *err
     return fds__fail(
         err, FDS_ERR_FORMAT,
         "%s: column \"%.60s\" has %zu different values in %zu rows: these are no classes; "
-        "--task regression takes them as numbers to predict; else choose another column with "
-        "--label, or divide its numbers into a few ranges",
+        "fds value and fds fit take them as numbers to predict with --task regression; else "
+        "choose another column with --label, or divide its numbers into a few ranges",
         s->path, sheet_find(s, SHEET_LABEL)->name, classes, s->rows);
 }
 
