@@ -201,6 +201,7 @@ static void finish_values(work *w) {
         a->errors[i] = error_of(a->values[i], w->squares[i], tests);
         a->values[i] /= tests;
         a->suspects += a->values[i] < 0;
+        a->clear_suspects += a->values[i] + 2 * a->errors[i] < 0;
         a->accuracy += (a->predicted[i] == a->ds->labels[i]) / (double)a->count;
     }
     for (size_t i = 0; a->ds->provider_ids && i < a->count; i++) {
