@@ -68,6 +68,11 @@ static fds_status fail_unknown(const cli_command *command, const char *word, fds
     char bare[MAX_WORD + 1]; /* the word without its dashes and "=value" */
     const char *start = word + strspn(word, "-");
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(start, "="), start);
+    if (strcmp(bare, "task") == 0) /* of other commands */
+        return cli_fail(err, FDS_ERR_USAGE,
+                        "--task does not apply: fds %s needs classes; values for numbers to "
+                        "predict are computed by fds value DATA --task regression",
+                        command->name);
     const char *nearest = fds_nearest(bare, names);
     if (nearest)
         return cli_fail(err, FDS_ERR_USAGE, "unknown option \"%s\": did you mean \"--%s\"?", word,

@@ -150,19 +150,31 @@ static void print_facts(const json_t *report, const char *folder) {
     printf("          %s/report.html\n", folder);
 }
 
+/* What is hardly chance, then what may be. */
+static void print_lead(const json_t *report) {
+    uint64_t suspects = cli_get_count(report, "suspects"),
+             clear = cli_get_count(report, "clear_suspects");
+    char few[CLI_NUMBER_SIZE], all[CLI_NUMBER_SIZE];
+    printf("%s of %s samples %s a value more than two standard errors below 0%s\n",
+           cli_count(clear, few), cli_count(cli_get_count(report, "samples"), all),
+           clear == 1 ? "has" : "have", clear ? ":" : "");
+    if (clear)
+        printf("predictions are better without %s\n", clear == 1 ? "it" : "them");
+    if (suspects > clear)
+        printf("%s%s %s a value below 0 that may be chance\n", cli_count(suspects - clear, few),
+               clear ? " more" : "", suspects - clear == 1 ? "has" : "have");
+}
+
 static fds_status print_text(const fds_audit *audit, const char *folder, size_t top,
                              fds_error *err) {
-    size_t suspects = fds_audit_suspects(audit), count = fds_audit_count(audit);
-    size_t shown = suspects < top ? suspects : top;
+    size_t suspects = fds_audit_suspects(audit), shown = suspects < top ? suspects : top;
     char *text;
-    char few[CLI_NUMBER_SIZE], all[CLI_NUMBER_SIZE];
     CLI_TRY(fds_audit_json(audit, &text, err));
     json_t *report = cli_json(text, err);
     fds_text_free(text);
     if (!report)
         return err->status;
-    printf("%s of %s samples have a value below 0: predictions are better without them\n",
-           cli_count(suspects, few), cli_count(count, all));
+    print_lead(report);
     if (shown)
         print_suspects(audit, shown);
     if (suspects > shown)
@@ -223,8 +235,9 @@ const cli_command cli_data_audit = {
     .summary = "find samples with wrong labels, and who provides them",
     .about =
         "Gives every sample a value: its Shapley value for the predictions of its neighbours' "
-        "labels, by samples of the parts (folds) of the data that it is not in. A value below "
-        "0 means that predictions are better without the sample; its label may be wrong. "
+        "labels, by samples of the parts (folds) of the data that it is not in. A value "
+        "more than two standard errors below 0 means that predictions are better without the "
+        "sample; its label may be wrong. "
         "Prints the most suspicious samples, and writes FOLDER/rows.csv with all of them in "
         "this order, what the model says and a reason in words; providers.csv with the value "
         "and the share of suspects of each provider; and report.html, one file with plots and, "

@@ -73,6 +73,7 @@ enum { CLASSES_SHOWN = 100, CHANNELS_SHOWN = 10, PROVIDERS_SHOWN = 30 };
 
 typedef struct {
     const char *name;
+    bool is_whole; /* lists have all lines */
     fds_dataset *data;
     size_t count;
     fds_shape shape;
@@ -161,14 +162,18 @@ static int name_width(const fds_dataset *data, uint32_t count, const char *headi
     return width < 50 ? width : 50;
 }
 
-static void print_more(uint64_t total, uint64_t shown, const char *what) {
+static uint32_t shown_of(const part *p, uint32_t total, uint32_t usual) {
+    return p->is_whole || total < usual ? total : usual;
+}
+
+static void print_more(uint32_t total, uint32_t shown, const char *what) {
     if (total > shown)
-        printf("... and %llu more %s\n", (unsigned long long)(total - shown), what);
+        printf("... and %u more %s (all with --all)\n", total - shown, what);
 }
 
 static void print_classes(const part *parts, size_t count) {
     uint32_t classes = parts[0].classes;
-    uint32_t shown = classes < CLASSES_SHOWN ? classes : CLASSES_SHOWN;
+    uint32_t shown = shown_of(&parts[0], classes, CLASSES_SHOWN);
     int width = name_width(parts[0].data, shown, "class", fds_dataset_class_name);
     char name[CLI_NAME_SIZE];
     printf("\n%-*s", width, "class");
@@ -181,7 +186,7 @@ static void print_classes(const part *parts, size_t count) {
             printf("  %8zu", c < parts[i].classes ? parts[i].by_class[c] : 0);
         putchar('\n');
     }
-    print_more(classes, shown, "classes (all with --json)");
+    print_more(classes, shown, "classes");
 }
 
 static void print_targets(const part *parts, size_t count) {
@@ -194,7 +199,7 @@ static void print_targets(const part *parts, size_t count) {
 /* A provider may copy samples to seem larger, or take those of others. */
 static void print_providers(const part *p) {
     uint32_t providers = p->providers;
-    uint32_t shown = providers < PROVIDERS_SHOWN ? providers : PROVIDERS_SHOWN;
+    uint32_t shown = shown_of(p, providers, PROVIDERS_SHOWN);
     int width = name_width(p->data, shown, "provider", fds_dataset_provider_name);
     char name[CLI_NAME_SIZE];
     printf("\n%-*s  %8s  %*s  %8s  %s\n", width, "provider", p->name, is_regression(p) ? 11 : 7,
@@ -209,7 +214,7 @@ static void print_providers(const part *p) {
             printf("%7zu", h->classes);
         printf("  %8zu  %18zu\n", h->repeated, h->shared);
     }
-    print_more(providers, shown, "providers (all with --json)");
+    print_more(providers, shown, "providers");
 }
 
 /* The feature's name, else its number. */
@@ -221,8 +226,7 @@ static const char *feature_name(const part *p, uint32_t feature, char number[16]
 
 /* Names are cut so that a line has at most 79 columns. */
 static void print_stats(const part *p, bool is_first) {
-    uint32_t channels = p->shape.channels,
-             shown = channels < CHANNELS_SHOWN ? channels : CHANNELS_SHOWN;
+    uint32_t channels = p->shape.channels, shown = shown_of(p, channels, CHANNELS_SHOWN);
     const char *kind = fds_dataset_is_image(p->data) ? "channel" : "feature";
     char number[16], name[CLI_NAME_SIZE];
     int width = (int)strlen(kind);
@@ -239,8 +243,7 @@ static void print_stats(const part *p, bool is_first) {
                cli_name(feature_name(p, c, number), width, name), p->name, (double)p->stats[c],
                (double)p->stats[channels + c], (double)p->stats[2 * channels + c],
                (double)p->stats[3 * channels + c]);
-    print_more(channels, shown,
-               fds_dataset_is_image(p->data) ? "channels" : "features (all with --json)");
+    print_more(channels, shown, fds_dataset_is_image(p->data) ? "channels" : "features");
 }
 
 /* ---- as JSON ---- */
@@ -362,7 +365,8 @@ static fds_status show_parts(const cli_args *args, part *parts, size_t count, fd
 }
 
 static fds_status run_show(cli_args *args, fds_error *err) {
-    part parts[2] = {{.name = "train"}, {.name = "test"}};
+    part parts[2] = {{.name = "train", .is_whole = args->all},
+                     {.name = "test", .is_whole = args->all}};
     if (!args->png && (args->count || args->columns))
         return cli_fail(err, FDS_ERR_USAGE, "--%s needs --png OUT.png",
                         args->count ? "count" : "columns");
@@ -377,6 +381,8 @@ static fds_status run_show(cli_args *args, fds_error *err) {
 }
 
 static const cli_option show_own[] = {
+    CLI_OWN(0, "all", all, NULL,
+            "list all classes, providers and features, however many there are"),
     CLI_OWN(0, "png", png, "OUT.png",
             "draw a sheet of training images, balanced by class, chosen by --seed"),
     CLI_OWN(0, "count", count, "N", "with --png: how many images [100, or all if there are fewer]"),

@@ -50,6 +50,12 @@ FDS_API double fds_dataset_target(const fds_dataset *ds, size_t i); /* NaN: ther
 
 /* Whether the labels of a result are targets, as text; values are of a score, not of a probability. */
 FDS_API bool fds_result_is_regression(const fds_result *result);
+/* The same targets with all digits: the mean of a player's samples; of a prediction the one that is
+ * explained, what is predicted, and the true one. NaN: not known, or no regression. */
+FDS_API double fds_result_player_target(const fds_result *result, size_t player);
+FDS_API double fds_result_target(const fds_result *result, size_t prediction);
+FDS_API double fds_result_predicted_target(const fds_result *result, size_t prediction);
+FDS_API double fds_result_true_target(const fds_result *result, size_t prediction);
 
 /* What a provider has. */
 typedef struct fds_holding {
@@ -342,6 +348,9 @@ typedef struct fds_values {
     const double *values;            /* (predictions, players) */
     const double *errors;            /* (predictions, players) standard errors, or NULL */
     bool is_exact;
+    const double
+        *player_targets;   /* (players) of a regression, which has no classes and labels; or NULL */
+    const double *targets; /* (predictions) of a regression: explained; NaN, or NULL: not known */
 } fds_values;
 /* Everything is copied. */
 FDS_API fds_status fds_result_create(const fds_values *values, fds_result **out, fds_error *err);

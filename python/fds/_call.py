@@ -68,6 +68,11 @@ def check_names(given: Mapping[str, Any], known: set[str], where: str) -> None:
             raise _lib.UsageError(f"{where} has no parameter `{name}`{hint}")
 
 
+def quoted(name: str) -> str:
+    """As in a list of columns: in quotes if it has a comma or begins with a quote."""
+    return '"' + name.replace('"', '""') + '"' if "," in name or name.startswith('"') else name
+
+
 def as_text(value: Any) -> str:
     """The text of a parameter: True is "true", 0.5 is "0.5", (1, 2) is "1,2"."""
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
@@ -77,7 +82,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
     if isinstance(value, (list, tuple)):
-        return ",".join(as_text(item) for item in value)
+        return ",".join(quoted(as_text(item)) for item in value)
     return str(os.fspath(value)) if isinstance(value, os.PathLike) else str(value)
 
 

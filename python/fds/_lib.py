@@ -40,6 +40,9 @@ s fds_dataset_sample_name p z
 v fds_dataset_sample p z F
 i fds_dataset_create A P e
 i fds_dataset_name_samples p N e
+i fds_dataset_set_targets p G e
+b fds_dataset_is_regression p
+d fds_dataset_target p z
 i fds_data_get s s B z E e
 N fds_data_known
 i fds_problem_open p E P e
@@ -79,6 +82,11 @@ d fds_result_empty p z
 d fds_result_full p z
 d fds_result_check p z z
 d fds_result_check_error p z z
+b fds_result_is_regression p
+d fds_result_player_target p z
+d fds_result_target p z
+d fds_result_predicted_target p z
+d fds_result_true_target p z
 s fds_result_describe p
 v fds_result_copy p G G
 i fds_result_create V P e
@@ -181,7 +189,7 @@ class Values(c.Structure):
                 ("classes", c.c_uint32), ("class_names", NAMES), ("player_names", NAMES), ("providers", NAMES),
                 ("inputs", NAMES), ("player_labels", c.c_void_p), ("player_samples", c.c_void_p),
                 ("player_groups", c.c_void_p), ("labels", c.c_void_p), ("values", c.c_void_p),
-                ("errors", c.c_void_p), ("is_exact", c.c_bool)]
+                ("errors", c.c_void_p), ("is_exact", c.c_bool), ("player_targets", c.c_void_p), ("targets", c.c_void_p)]
 
 
 TYPES: dict[str, Any] = {

@@ -83,7 +83,7 @@ def audit(X: Any, y: Any = None, *, providers: Any = None, names: Any = None, fo
         data = open_data(X, progress=progress, **reading)[0]
     else:
         check_names(reading, set(), "audit of data in memory")
-        data = X if isinstance(X, Dataset) else Dataset(X, y, providers=providers, names=names)
+        data = X if isinstance(X, Dataset) else Dataset(X, y, providers=providers, names=names, task="classification")
     with Call(progress) as events:
         handle = _lib.Handle.make("fds_audit_create", "fds_audit_free", data._handle, job, events,
                                   keep=(data._handle,))

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _lib
-from ._call import READING, Call, Params, ProgressLike, check_names
+from ._call import READING, Call, Params, ProgressLike, check_names, quoted
 
 PathLike = Union[str, "os.PathLike[str]"]
 Array = npt.NDArray[Any]
@@ -94,23 +94,30 @@ def arrange(array: Array) -> Array:
     return np.moveaxis(array, 3, 1) if is_channels_last(array.shape) else array
 
 
-def to_labels(labels: Any, count: int, what: str = "y") -> Array:
-    """One label per sample: whole numbers, texts or booleans."""
-    if hasattr(labels, "cat") and hasattr(labels, "to_numpy"):
-        labels = labels.to_numpy()
-    array = to_array(labels, f"{what} (labels)" if what != "y" else what)
+def one_per_sample(values: Any, count: int, what: str, noun: str) -> Array:
+    """An array of one entry per sample."""
+    if hasattr(values, "cat") and hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    array = to_array(values, f"{what} (labels)" if what != "y" else what)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise _lib.ShapeError(f"{what} has the shape {array.shape}: give one label per sample, ({count},)")
+        raise _lib.ShapeError(f"{what} has the shape {array.shape}: give one {noun} per sample, ({count},)")
     if len(array) != count:
-        raise _lib.ShapeError(f"{what} has {len(array)} labels for {count} samples")
+        raise _lib.ShapeError(f"{what} has {len(array)} {noun}s for {count} samples")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise _lib.FormatError(f"{what} has NaN or infinity at sample {int(np.argmin(np.isfinite(array)))}")
+    return array
+
+
+def to_labels(labels: Any, count: int, what: str = "y") -> Array:
+    """One label per sample: whole numbers, texts or booleans."""
+    array = one_per_sample(labels, count, what, "label")
     if array.dtype.kind == "f":
-        if not np.isfinite(array).all():
-            raise _lib.FormatError(f"{what} has NaN or infinity at sample {int(np.argmin(np.isfinite(array)))}")
         if not (array == np.round(array)).all():
             raise _lib.UnsupportedError(f"{what} has numbers such as {array[array != np.round(array)][0]}, which are no "
-                                        "classes: give labels of classes")
+                                        "classes: give labels of classes; fds.value and fds.Explainer take numbers "
+                                        "to predict with task=\"regression\"")
         array = array.astype(np.int64)
     if array.dtype.kind not in "iubUS":
         raise _lib.FormatError(f"{what} has the type {array.dtype}: labels are whole numbers, texts or booleans")
@@ -119,6 +126,38 @@ def to_labels(labels: Any, count: int, what: str = "y") -> Array:
         for i in np.flatnonzero(np.char.str_len(np.char.strip(array)) == 0):
             raise _lib.FormatError(f"{what} is missing at sample {i}: its label is an empty text")
     return array
+
+
+# ---- regression: numbers to predict ----
+
+NO_CLASSES: Array = np.empty(0)  # the classes of a regression; where labels have these, they are targets
+
+
+def to_targets(targets: Any, count: int, what: str = "y") -> Array:
+    """One finite number per sample."""
+    array = one_per_sample(targets, count, what, "target")
+    if array.dtype.kind not in "fiu":
+        raise _lib.FormatError(f"{what} has the type {array.dtype}: a regression needs numbers to predict")
+    return np.ascontiguousarray(array, np.float64)
+
+
+def is_regression(task: Optional[str], X: Any, y: Any) -> bool:
+    """Whether y has targets: as `task` says, else if it has numbers of which some are not whole."""
+    if task not in (None, "classification", "regression"):
+        raise _lib.UsageError(f"`task` must be \"classification\" or \"regression\" (got {task!r})")
+    if isinstance(X, Dataset):
+        if task is not None and (task == "regression") != X.is_regression:
+            raise _lib.UsageError(f"`task` is {task}, but X is a Dataset with "
+                                  f"{'targets' if X.is_regression else 'labels'}: give the task to fds.Dataset")
+        return X.is_regression
+    if task is not None or is_path(X):
+        return task == "regression"
+    if is_frame(X) and isinstance(y, str):
+        y = X[y] if y in X.columns else None
+    if y is None or hasattr(y, "cat"):
+        return False
+    array = to_array(y, "y")
+    return array.dtype.kind == "f" and bool((np.isfinite(array) & (array != np.round(array))).any())
 
 
 def to_classes(*labels: Array) -> Array:
@@ -156,24 +195,36 @@ class Dataset:
     >>> data = fds.Dataset([[0.0, 1.0], [2.0, 3.0]], ["cat", "dog"], providers=["A", "B"])
     >>> len(data), data.shape, data.classes.tolist(), data.providers
     (2, (2,), ['cat', 'dog'], ['A', 'B'])
+
+    With numbers to predict (`task="regression"`, or y has numbers that are not whole) `y` has these targets, and there
+    are no classes.
+
+    >>> fds.Dataset([[0.0, 1.0], [2.0, 3.0]], [0.5, 1.25]).y.tolist()
+    [0.5, 1.25]
     """
 
     def __init__(self, X: Any, y: Any = None, *, providers: Any = None, names: Optional[Sequence[str]] = None,
-                 classes: Any = None) -> None:
+                 classes: Any = None, task: Optional[str] = None) -> None:
+        has_targets = is_regression(task if classes is None else "classification", X, y)
         if is_frame(X):
-            with frame_files(X, y, providers=providers, names=names) as (path, how):
+            with frame_files(X, y, providers=providers, names=names, has_targets=has_targets) as (path, how):
                 self._adopt(_open(path, how, None)[0], how.classes)
             return
         samples = to_samples(X)
         count = len(samples)
-        labels = np.zeros(count, np.int64) if y is None else to_labels(y, count)
-        self.classes: Array = to_classes(labels) if classes is None else np.asarray(classes)
+        to_y = to_targets if has_targets else to_labels
+        labels = np.zeros(count, np.int64) if y is None else to_y(y, count)
+        self.classes: Array = (NO_CLASSES if has_targets else to_classes(labels) if classes is None
+                               else np.asarray(classes))
         owners = None if providers is None else to_names(providers, count, "providers")
         self._handle = create(samples, labels, self.classes, owners,
                               None if names is None else to_names(names, count, "names"))
 
     def _adopt(self, handle: _lib.Handle, classes: Any = None) -> None:
         self._handle = handle
+        if self.is_regression:
+            self.classes = NO_CLASSES
+            return
         names = [_lib.text(_lib.lib().fds_dataset_class_name(handle, i))
                  for i in range(_lib.lib().fds_dataset_classes(handle))]
         by_name = {} if classes is None else {label_name(label): label for label in classes}
@@ -197,6 +248,11 @@ class Dataset:
     @property
     def is_image(self) -> bool:
         return bool(_lib.lib().fds_dataset_is_image(self._handle))
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether `y` has numbers to predict instead of labels."""
+        return bool(_lib.lib().fds_dataset_is_regression(self._handle))
 
     @property
     def source(self) -> str:
@@ -226,7 +282,9 @@ class Dataset:
 
     @property
     def y(self) -> Array:
-        """The label of each sample."""
+        """The label of each sample; of a regression its target."""
+        if self.is_regression:
+            return np.array([_lib.lib().fds_dataset_target(self._handle, i) for i in range(len(self))])
         numbers = [_lib.lib().fds_dataset_label(self._handle, i) for i in range(len(self))]
         found: Array = self.classes[numbers]
         return found
@@ -242,7 +300,8 @@ class Dataset:
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.shape))
         owners = f", {len(self.providers)} providers" if self.providers else ""
-        return f"Dataset({self.source}: {len(self)} samples of {shape}, {len(self.classes)} classes{owners})"
+        kind = "regression" if self.is_regression else f"{len(self.classes)} classes"
+        return f"Dataset({self.source}: {len(self)} samples of {shape}, {kind}{owners})"
 
 
 def restore_classes(names: Sequence[str]) -> Array:
@@ -254,7 +313,10 @@ def restore_classes(names: Sequence[str]) -> Array:
 
 def create(samples: Array, labels: Array, classes: Array, providers: Optional[Sequence[str]],
            names: Optional[Sequence[str]]) -> _lib.Handle:
-    """fds_dataset of arrays, which are copied."""
+    """fds_dataset of arrays, which are copied. Without classes, labels are targets."""
+    targets = np.ascontiguousarray(labels, np.float64) if not len(classes) else None
+    if targets is not None:
+        labels, classes = np.zeros(len(targets), np.int64), np.zeros(1, np.int64)
     if len(classes) > 65535:
         raise _lib.LimitError(f"{len(classes)} classes: at most 65535 are possible")
     numbers = np.searchsorted(classes, labels)
@@ -272,6 +334,8 @@ def create(samples: Array, labels: Array, classes: Array, providers: Optional[Se
         arrays.providers, arrays.provider_count = owners.ctypes.data, len(owner_names)
         arrays.provider_names = owner_list
     made = _lib.Handle.make("fds_dataset_create", "fds_dataset_free", c.byref(arrays))
+    if targets is not None:
+        _lib.call("fds_dataset_set_targets", made, targets.ctypes.data)
     if names is not None:
         _lib.call("fds_dataset_name_samples", made, _lib.strings(names))
     return made
@@ -294,9 +358,9 @@ def open_data(where: PathLike, *, progress: ProgressLike = None,
     """Opens data by the name of a fetched set ("mnist") or by path; returns (train, test), test or None.
 
     `reading` says how, as for the command: `label`, `provider`, `owners`, `id`, `drop`, `categorical`,
-    `missing`, `sep`, `test_file`, `labels` (docs/data.md).
+    `missing`, `sep`, `test_file`, `labels` (docs/data.md), and `task`: "regression" reads numbers to predict.
     """
-    check_names(reading, READING, "open_data")
+    check_names(reading, READING | {"task"}, "open_data")
     train, test = _open(where, reading, progress)
     return Dataset._of(train), Dataset._of(test) if test else None
 
@@ -409,8 +473,8 @@ class Part:
             if getattr(self, name) is not None:
                 setattr(self, name, np.asarray(getattr(self, name), dtype=object)[whole].tolist())
 
-    def check(self, columns: list[Any]) -> None:
-        """Its columns in the order of X; one label per row."""
+    def check(self, columns: list[Any], has_targets: bool) -> None:
+        """Its columns in the order of X; one label or target per row."""
         if not len(self.frame):
             raise _lib.ShapeError(f"{self.what} has no rows")
         for name in columns:
@@ -419,19 +483,22 @@ class Part:
         self.frame = self.frame[columns]
         self.names = frame_names(self.frame)
         if self.labels is not None:
-            self.labels = to_labels(np.asarray(self.labels), len(self.frame), "y" if self.what == "X" else self.what)
+            to_y = to_targets if has_targets else to_labels
+            self.labels = to_y(np.asarray(self.labels), len(self.frame), "y" if self.what == "X" else self.what)
 
 
-def frame_parts(parts: list[Part], y: Any, providers: Any, is_dropping: bool) -> None:
-    """Checks the parts together; those without labels get one of the classes, as none will be read."""
+def frame_parts(parts: list[Part], y: Any, providers: Any, is_dropping: bool, has_targets: bool) -> None:
+    """Checks the parts together; those without labels get one of them, as none will be read."""
     for part in parts:
         part.take_columns(y, providers)
         if is_dropping:
             part.drop_missing()
-        part.check(list(parts[0].frame.columns))
+        part.check(list(parts[0].frame.columns), has_targets)
     if parts[0].labels is None:
         parts[0].labels = np.zeros(len(parts[0].frame), np.int64)
-    first = to_classes(*(part.labels for part in parts if part.labels is not None))[0]
+    first = parts[0].labels[0]
+    if not has_targets:
+        first = to_classes(*(part.labels for part in parts if part.labels is not None))[0]
     for part in parts:
         if part.labels is None:
             part.labels = np.full(len(part.frame), first)
@@ -454,8 +521,8 @@ def write_parts(path: PathLike, parts: list[Part], table: Table, with_names: boo
 
 @contextlib.contextmanager
 def frame_files(X: Any, y: Any, *, Xtest: Any = None, ytest: Any = None, inputs: Any = None, inputs_y: Any = None,
-                providers: Any = None, names: Any = None, reading: Optional[dict[str, Any]] = None
-                ) -> Iterator[tuple[str, Table]]:
+                providers: Any = None, names: Any = None, reading: Optional[dict[str, Any]] = None,
+                has_targets: bool = False) -> Iterator[tuple[str, Table]]:
     """Writes frames as tables that the library reads: the training rows, then the inputs of an explainer, in
     one file; test rows in another."""
     table, reading = Table(), dict(reading or {})
@@ -463,14 +530,17 @@ def frame_files(X: Any, y: Any, *, Xtest: Any = None, ytest: Any = None, inputs:
     first += [] if inputs is None else [Part("inputs", inputs, inputs_y)]
     tests = [] if Xtest is None else [Part("Xtest", Xtest, ytest)]
     is_dropping = reading.get("missing") == "drop"
-    frame_parts(first + tests, y, providers, is_dropping)
+    frame_parts(first + tests, y, providers, is_dropping, has_targets)
     if names is not None:
         first[0].names = to_names(names, len(first[0].frame), "names")
-    table.classes = to_classes(*(part.labels for part in first + tests))
+    if has_targets:
+        table.parameters["task"] = "regression"
+    else:
+        table.classes = to_classes(*(part.labels for part in first + tests))
     table.counts = (len(first[0].frame), sum(len(part.frame) for part in first[1:]))
-    levels = reading.pop("categorical", None)
-    levels = [levels] if isinstance(levels, str) else list(levels or [])
-    levels += [name for name in categorical_columns(first[0].frame) if name not in levels]
+    listed = reading.pop("categorical", None)
+    levels = [listed] if isinstance(listed, str) else [quoted(str(name)) for name in listed or []]
+    levels += [quoted(name) for name in categorical_columns(first[0].frame) if quoted(name) not in levels]
     table.parameters.update({name: v for name, v in reading.items() if not (name == "missing" and is_dropping)})
     if levels and levels != ["auto"]:
         table.parameters["categorical"] = ",".join(levels)

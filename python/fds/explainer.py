@@ -14,8 +14,8 @@ import numpy as np
 
 from . import _lib, models
 from ._call import READING, Call, Params, ProgressLike, check_names, common, parameters
-from .data import (Array, PathLike, create, frame_names, is_frame, label_name, restore_classes, to_labels, to_names,
-                   to_samples, write_table)
+from .data import (NO_CLASSES, Array, PathLike, create, frame_names, is_frame, is_regression, label_name,
+                   restore_classes, to_labels, to_names, to_samples, to_targets, write_table)
 from .problem import announce_model, build, set_model
 from .result import Result, read
 
@@ -37,7 +37,8 @@ class Run:
         self.about: dict[str, Any] = json.loads(_lib.text(_lib.lib().fds_run_describe(self._handle)))
         names = [str(name) for name in self.about["data"]["classes"]]
         by_name = {} if classes is None else {label_name(label): label for label in classes}
-        self.classes: Array = restore_classes(names) if not by_name else np.array([by_name.get(n, n) for n in names])
+        self.is_regression = self.about["utility"].get("task") == "regression"
+        self.classes: Array = NO_CLASSES if self.is_regression else restore_classes(names) if not by_name else np.array([by_name.get(n, n) for n in names])
         shape = self.about["data"]["shape"]
         self.is_image = bool(self.about["data"]["is_image"])
         self.shape: tuple[int, ...] = tuple(shape) if self.is_image else (shape[0],)
@@ -82,7 +83,7 @@ class Run:
         """Values of all players for each sample of X, or for the test samples `index` of the run's data.
 
         X: arrays, tensors, a DataFrame with the columns of the training data, or paths of pictures. y: the true
-        labels, if they are known. target: "predicted", "true", or a class. by: "explainer" or "bank". check: also
+        labels, if they are known. target: "predicted", "true", or a class (of a regression a number). by: "explainer" or "bank". check: also
         ask the sub-models that the run keeps (`result.check`). resize: scale pictures of another size.
         """
         given = {"target": label_name(target), "by": by, "check": check or None, "resize": resize or None,
@@ -129,9 +130,10 @@ class Run:
         if tuple(samples.shape[1:]) != tuple(self.about["data"]["shape"]):
             raise _lib.ShapeError(f"samples have the shape {tuple(samples.shape[1:])} (channels, height, width), those of "
                                   f"the run {tuple(self.about['data']['shape'])}")
-        labels = np.full(len(samples), self.classes[0]) if y is None else to_labels(y, len(samples))
-        order = np.argsort(self.classes)
-        data = create(samples, labels, self.classes[order], None, None)
+        to_y = to_targets if self.is_regression else to_labels
+        unknown = 0.0 if self.is_regression else self.classes[0]
+        labels = np.full(len(samples), unknown) if y is None else to_y(y, len(samples))
+        data = create(samples, labels, np.sort(self.classes), None, None)
         pictures = samples / (255.0 if samples.dtype == np.uint8 else 1.0) if self.is_image else None
         return _lib.Handle.make("fds_input_samples", "fds_input_free", run, data, None, len(samples),
                                 keep=(run, data)), pictures, True
@@ -150,7 +152,8 @@ class Run:
                                         events, keep=(self._handle,))
 
     def __repr__(self) -> str:
-        return (f"Run({self.path!r}: {len(self.players)} players, {len(self.classes)} classes, method {self.method}, "
+        kind = "regression" if self.is_regression else f"{len(self.classes)} classes"
+        return (f"Run({self.path!r}: {len(self.players)} players, {kind}, method {self.method}, "
                 f"explainer {self.about.get('explainer', {}).get('network', '?')})")
 
 
@@ -163,7 +166,8 @@ class Explainer:
     n_jobs: worker threads or processes; None: one per processor. random_state: the same seed gives the same bits.
     run: the folder to keep the run in; a fit that was interrupted goes on there. None: a temporary one.
     params: all other parameters of a fit, by name (coalitions=4000, method="afds", explainer="mlp");
-        `fds.parameters("fit")` lists them.
+        `fds.parameters("fit")` lists them. task="regression" takes y as numbers to predict; None does if some of
+        them are not whole. A regression needs a network of the library.
 
     After `fit`: `run_` (a `Run`), `report_` (all that came out), `agreement_` (how well the explainer's values
     correlate with least squares on validation inputs; NaN if the sub-models answer themselves), `classes_`,
@@ -239,7 +243,8 @@ class Explainer:
         grouping = self.groups if groups is None else groups
         if isinstance(grouping, str):
             job.set("group", grouping)
-        announce_model(job, self.model, self._params.get("utility"))
+        has_targets = is_regression(self._params.get("task"), X, y)
+        announce_model(job, self.model, self._params.get("utility"), has_targets)
         _lib.call("fds_fit_check", job)
         problem = build(job, self._params, X, y, Xtest=Xtest, ytest=ytest, inputs=None if numbers is not None else inputs,
                         inputs_y=inputs_y, providers=providers, names=names, groups=grouping, is_fit=True,
@@ -250,7 +255,7 @@ class Explainer:
             report = _lib.json_of("fds_fit", _lib.encode(folder), problem.handle, job, events)
         self.report_: dict[str, Any] = json.loads(report)
         if inputs is not None and numbers is None and inputs_y is None:
-            self.report_["service_accuracy"] = None  # the labels of the inputs are not known
+            self.report_["service_r2" if has_targets else "service_accuracy"] = None  # their labels are not known
         self.run_ = Run(folder, utility=utility, n_jobs=self.n_jobs, classes=problem.classes)
         agreement = self.report_.get("agreement")
         self.agreement_ = float("nan") if agreement is None else float(agreement)

@@ -167,7 +167,7 @@ def is_model(item: Any) -> bool:
     return hasattr(item, "fit") and (hasattr(item, "predict_proba") or hasattr(item, "predict"))
 
 
-def check_model(model: Any) -> None:
+def check_model(model: Any, has_targets: bool = False) -> None:
     if os.environ.get("FDS_WORKER"):
         raise _lib.UsageError("this is a worker, which imports the main program to find the class of a model: put what "
                               "the program does under  if __name__ == \"__main__\":")
@@ -176,7 +176,15 @@ def check_model(model: Any) -> None:
     if not is_model(model):
         raise _lib.UsageError(f"model must be the text of a network (\"lenet5\"), an object with fit and predict_proba, "
                               f"or fds.torch_model(...) (got {type(model).__name__})")
-    if not hasattr(model, "predict_proba"):
+    kind = getattr(model, "_estimator_type", None)  # of scikit-learn
+    if has_targets and (kind == "classifier" or isinstance(model, TorchModel) or not hasattr(model, "predict")):
+        raise _lib.UsageError(f"{type(model).__name__} predicts classes, and y has numbers to predict: a regression needs "
+                              "an object with fit and predict, such as sklearn.linear_model.Ridge(), or the text of a "
+                              "network (\"mlp\"), or utility=\"kernel\"")
+    if not has_targets and kind == "regressor":
+        raise _lib.UsageError(f"{type(model).__name__} predicts numbers, and y has labels of classes: give a classifier, "
+                              "or task=\"regression\"")
+    if not has_targets and not hasattr(model, "predict_proba"):
         log.warning("%s has no predict_proba: each of its predictions counts as certain. Probabilities give finer "
                     "values, for example by sklearn.calibration.CalibratedClassifierCV", type(model).__name__)
 

@@ -121,6 +121,8 @@ def show(ax: Any, sample: Any, text: str, color: str) -> None:
 def removal_curve(result: Any, model: Any, X: Any, y: Any, Xtest: Any, ytest: Any, providers: Any, steps: int,
                   ascending: bool) -> tuple[Any, Any, Any]:
     """Shares of players removed, and the accuracies: by value, and in a random order."""
+    if result.task == "regression":
+        raise _lib.UsageError("plot_removal draws accuracy, which needs classes, and the result is of a regression")
     X, y, n = np.asarray(X), np.asarray(y), len(result.names)
     whole = result.sort("index")
     owners = np.arange(n) if providers is None else np.asarray(to_names(providers, len(X), "providers"))

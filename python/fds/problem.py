@@ -9,8 +9,8 @@ import numpy as np
 
 from . import _lib, models
 from ._call import READING, Call, Params, ProgressLike
-from .data import (Array, Dataset, _open, create, frame_files, is_frame, is_path, restore_classes,
-                   to_array, to_classes, to_labels, to_names, to_samples)
+from .data import (NO_CLASSES, Array, Dataset, _open, create, frame_files, is_frame, is_path, restore_classes, to_array,
+                   to_classes, to_labels, to_names, to_samples, to_targets)
 
 
 class Problem:
@@ -117,6 +117,8 @@ def of_files(params: Params, where: Any, progress: ProgressLike) -> Problem:
         handle = _lib.Handle.make("fds_problem_open", "fds_problem_free", params, events)
     library = _lib.lib()
     train = _lib.lib().fds_problem_train(handle)
+    if library.fds_dataset_is_regression(train):
+        return Problem(handle, NO_CLASSES, (), "float64")
     names = [_lib.text(library.fds_dataset_class_name(train, i)) for i in range(library.fds_dataset_classes(train))]
     return Problem(handle, restore_classes(names), (), "float64")
 
@@ -138,18 +140,20 @@ def of_arrays(params: Params, given: dict[str, Any], X: Any, y: Any, Xtest: Any,
         raise _lib.UsageError("y is missing: the label of each sample")
     shape, dtype = user_shape(X)
     parts = {"X": to_samples(X)}
-    labels = {"X": to_labels(y, len(parts["X"]))}
+    has_targets = params.get("task") == "regression"
+    to_y, noun = (to_targets, "targets") if has_targets else (to_labels, "labels")
+    labels = {"X": to_y(y, len(parts["X"]))}
     for what, data, known in (("inputs", inputs, inputs_y), ("Xtest", Xtest, ytest)):
         if data is not None:
             parts[what] = to_samples(data, what)
             if known is not None:
-                labels[what] = to_labels(known, len(parts[what]), f"{what}'s labels")
+                labels[what] = to_y(known, len(parts[what]), f"{what}'s {noun}")
     if Xtest is not None and ytest is None:
         raise _lib.UsageError("ytest is missing: the label of each test sample")
     join(list(parts.values()), list(parts))
-    classes = to_classes(*labels.values())
-    for what in parts:
-        labels.setdefault(what, np.full(len(parts[what]), classes[0]))
+    classes = NO_CLASSES if has_targets else to_classes(*labels.values())
+    for what in parts:  # those of inputs are not read
+        labels.setdefault(what, np.full(len(parts[what]), labels["X"].mean() if has_targets else classes[0]))
     count, extra = len(parts["X"]), len(parts["inputs"]) if "inputs" in parts else 0
     owners = None if providers is None else to_names(providers, count, "providers")
     called = None if names is None else to_names(names, count, "names")
@@ -179,7 +183,7 @@ def of_frames(params: Params, given: dict[str, Any], X: Any, y: Any, Xtest: Any,
         raise _lib.UsageError("y is missing: the label of each row, or the name of its column")
     reading = {name: given[name] for name in READING if given.get(name) is not None}
     with frame_files(X, y, Xtest=Xtest, ytest=ytest, inputs=inputs, inputs_y=inputs_y, providers=providers,
-                     names=names, reading=reading) as (path, table):
+                     names=names, reading=reading, has_targets=params.get("task") == "regression") as (path, table):
         train, test = _open(path, table, progress)
         for name, value in table.parameters.items():
             params.set(name, value)
@@ -196,9 +200,11 @@ def of_frames(params: Params, given: dict[str, Any], X: Any, y: Any, Xtest: Any,
     return Problem(handle, data.classes, (), "float64")
 
 
-def announce_model(params: Params, model: Any, utility: Optional[str]) -> None:
+def announce_model(params: Params, model: Any, utility: Optional[str], has_targets: bool) -> None:
     """Gives a text of a network as `model`, and says that an object will answer, so that parameters can be checked
-    before any data is read."""
+    before any data is read. The same for the task."""
+    if has_targets:
+        params.set("task", "regression")
     if utility is not None:
         params.set("utility", utility)
     if isinstance(model, str):
@@ -206,7 +212,7 @@ def announce_model(params: Params, model: Any, utility: Optional[str]) -> None:
     elif model is not None:
         if utility is not None:
             raise _lib.UsageError("`model` is an object, which is the utility function: leave out `utility`")
-        models.check_model(model)
+        models.check_model(model, has_targets)
         params.set("utility", "command:model")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _lib
-from .data import Array, label_name, restore_classes
+from .data import NO_CLASSES, Array, label_name, restore_classes
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,6 +40,7 @@ class Result:
         values, stderr    Shapley values (or another semivalue) and their standard errors; NaN: not known
         names, indices    of the players; indices count them from 0, as rows of X if these are the players
         player_labels, providers, groups, sizes   of the players: most frequent label, owner, group, samples
+        task              "classification" or "regression": all labels are then numbers, and utilities are scores
         labels            of the predictions: the label that the values explain
         predicted, truth  what the model predicts; the true label, or None
         full, empty       v(N) and v(∅): the utility with all players and with none
@@ -86,6 +87,7 @@ class Result:
         self._check_stderr: Optional[Floats] = None
         self.classes: Array = np.unique([label_name(v) for v in self.player_labels])
         self.method, self.exact, self.about = method, exact, {}  # type: str, bool, dict[str, Any]
+        self.task = "classification"
         self._players = players  # of the whole game, which may be more than are here
         self._samples: Optional[Array] = None  # pictures of the players
         self._pictures: Optional[Array] = None  # pictures of the predictions
@@ -309,14 +311,20 @@ class Result:
         """The same as fds_result: what the library pays by."""
         if len(self.names) != self._players:
             raise _lib.UsageError(f"the result has {len(self.names)} of {self._players} players: use the whole one")
-        names = list(dict.fromkeys([label_name(v) for v in [*self.classes, *self.player_labels]]))
+        has_targets = self.task == "regression"
+        names = [] if has_targets else list(dict.fromkeys([label_name(v) for v in [*self.classes, *self.player_labels]]))
         places = {name: i for i, name in enumerate(names)}
-        numbers = {"player_labels": [places[label_name(v)] for v in self.player_labels], "player_samples": self.sizes,
-                   "labels": [places.get(label_name(v), 2**32 - 1) for v in self._labels]}
+        numbers: dict[str, Any] = {"player_samples": self.sizes}
+        if not has_targets:
+            numbers.update(player_labels=[places[label_name(v)] for v in self.player_labels],
+                           labels=[places.get(label_name(v), 2**32 - 1) for v in self._labels])
         if self.groups is not None:
             numbers["player_groups"] = np.unique(self.groups, return_inverse=True)[1]
         arrays: dict[str, Array] = {name: np.ascontiguousarray(v, np.uint32) for name, v in numbers.items()}
         reals: dict[str, Array] = {"values": np.ascontiguousarray(self._values), "errors": np.ascontiguousarray(self._stderr)}
+        if has_targets:
+            reals["player_targets"] = np.array(self.player_labels, dtype=np.float64)
+            reals["targets"] = np.array([np.nan if v is None else v for v in self._labels], dtype=np.float64)
         texts = {"class_names": names, "player_names": self.names.tolist(), "inputs": self._inputs.tolist(),
                  "providers": None if self.providers is None else self.providers.tolist()}
         lists = {name: _lib.strings(v) for name, v in texts.items() if v is not None}
@@ -337,7 +345,8 @@ class Result:
 
     def _title(self) -> str:
         several = "" if self._single else f", {len(self)} predictions"
-        label = f", label {label_name(self.labels)}" if self._single and self.labels is not None else ""
+        noun = "target" if self.task == "regression" else "label"
+        label = f", {noun} {label_name(self.labels)}" if self._single and self.labels is not None else ""
         return f"{len(self.names)} players{several}{label}, method {self.method}, {self.status}"
 
     def __repr__(self) -> str:
@@ -390,45 +399,71 @@ def pandas() -> Any:
 
 # ---- from the library ----
 
+@dataclasses.dataclass(frozen=True)
+class Labels:
+    """Of players and predictions, as the user has them; of a regression targets."""
+
+    classes: Array
+    players: Array
+    explained: Array
+    predicted: Array
+    truth: Array
+
+
+def read_labels(r: _lib.Handle, players: int, predictions: int, classes: Optional[Array]) -> Labels:
+    library = _lib.lib()
+    texts = [[_lib.text_or_none(library.fds_result_player_label(r, i)) for i in range(players)]]
+    texts += [[_lib.text_or_none(getattr(library, f"fds_result_{what}")(r, k)) for k in range(predictions)]
+              for what in ("label", "predicted", "truth")]
+    seen = {name for part in texts for name in part if name not in (None, "", "?")}
+    known = restore_classes(sorted(map(str, seen))) if classes is None else classes
+    by_name = {label_name(label): label for label in known}
+
+    def label(name: Optional[str]) -> Any:
+        found = by_name.get(name or "", None if name in (None, "?") else name)
+        return found.item() if hasattr(found, "item") else found
+
+    return Labels(known, *(np.array([label(name) for name in part], dtype=object) for part in texts))
+
+
+def read_targets(r: _lib.Handle, players: int, predictions: int) -> Labels:
+    library = _lib.lib()
+    numbers = [[library.fds_result_player_target(r, i) for i in range(players)]]
+    numbers += [[getattr(library, f"fds_result_{what}")(r, k) for k in range(predictions)]
+                for what in ("target", "predicted_target", "true_target")]
+    return Labels(NO_CLASSES, *(np.array([None if np.isnan(v) else v for v in part], dtype=object) for part in numbers))
+
+
 def read(handle: _lib.Handle, classes: Optional[Array]) -> Result:
     """The result of a call. classes: the user's own labels; None: texts, or numbers."""
     library, r = _lib.lib(), handle
     players, predictions = library.fds_result_players(r), library.fds_result_predictions(r)
     values, errors = np.empty((predictions, players)), np.empty((predictions, players))
     library.fds_result_copy(r, values.ctypes.data, errors.ctypes.data)
-    label_names = [_lib.text(library.fds_result_player_label(r, i)) for i in range(players)]
-    seen = {*label_names, *(_lib.text_or_none(getattr(library, f"fds_result_{what}")(r, k)) or ""
-                            for what in ("label", "predicted", "truth") for k in range(predictions))} - {"", "?"}
-    known = restore_classes(sorted(seen)) if classes is None else classes
-    by_name = {label_name(label): label for label in known}
-
-    def label(raw: Optional[bytes]) -> Any:
-        name = _lib.text_or_none(raw)
-        found = by_name.get(name or "", None if name in (None, "?") else name)
-        return found.item() if hasattr(found, "item") else found
-
+    has_targets = bool(library.fds_result_is_regression(r))
+    labels = read_targets(r, players, predictions) if has_targets else read_labels(r, players, predictions, classes)
     owners = [_lib.text_or_none(library.fds_result_provider(r, i)) for i in range(players)]
     groups = [library.fds_result_player_group(r, i) for i in range(players)]
     made = Result(values, stderr=errors, method=_lib.text(library.fds_result_method(r)),
                   names=[_lib.text(library.fds_result_player(r, i)) for i in range(players)],
-                  player_labels=np.array([label(name.encode()) for name in label_names], dtype=object),
+                  player_labels=labels.players,
                   providers=owners if any(owner is not None for owner in owners) else None,
                   groups=None if groups[0] == 2**32 - 1 else groups,
                   sizes=[library.fds_result_player_samples(r, i) for i in range(players)],
                   inputs=[_lib.text(library.fds_result_input(r, k)) for k in range(predictions)],
                   exact=bool(library.fds_result_is_exact(r)))
-    made.classes = known
-    for field, what in (("_labels", "label"), ("_predicted", "predicted"), ("_truth", "truth")):
-        setattr(made, field, np.array([label(getattr(library, f"fds_result_{what}")(r, k))
-                                       for k in range(predictions)], dtype=object))
+    made.task = "regression" if has_targets else "classification"
+    made.classes, made._labels = labels.classes, labels.explained
+    made._predicted, made._truth = labels.predicted, labels.truth
     for field in ("confidence", "empty", "full"):
         setattr(made, f"_{field}", np.array([getattr(library, f"fds_result_{field}")(r, k)
                                              for k in range(predictions)]))
     made.about = json.loads(_lib.text(library.fds_result_describe(r)))
     made._single = bool(library.fds_result_is_mean(r))
-    if made._single and not (made.about.get("baseline") or {}):  # of the mean probability of the true label
-        made._empty = np.array([made.about.get("probability_with_none") or np.nan], dtype=float)
-        made._full = np.array([made.about.get("probability_with_all") or np.nan], dtype=float)
+    if made._single and not (made.about.get("baseline") or {}):  # of the mean probability of the true label, or score
+        kind = "utility" if has_targets else "probability"
+        for field, what in (("_empty", "none"), ("_full", "all")):
+            setattr(made, field, np.array([made.about.get(f"{kind}_with_{what}")], dtype=float))  # None: NaN
     made._inputs = np.array([f"test sample {k}" if name == "?" else name for k, name in enumerate(made._inputs)],
                             dtype=object)
     if made._single:

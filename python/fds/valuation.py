@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from . import _lib
 from ._call import READING, Call, Params, ProgressLike, check_names, common, parameters
+from .data import is_regression
 from .problem import announce_model, build, set_model
 from .result import Result, read
 
@@ -33,7 +34,7 @@ def value(X: Any, y: Any = None, Xtest: Any = None, ytest: Any = None, *, model:
     X, y: arrays, tensors, a DataFrame (y may name its column), a `Dataset`, or the path or name of data.
     Xtest, ytest: test samples; without them the library sets a fifth of X aside.
     model: the text of a network ("lenet5", "mlp", "logistic"); any object with fit and predict_proba, which
-        worker processes fit for every coalition; or `torch_model(...)`.
+        worker processes fit for every coalition (of a regression: fit and predict); or `torch_model(...)`.
     method: "ls", "exact", "tmc", "banzhaf", "beta:1,16", "loo", "knn:5", ...: see `methods()`.
     per_sample: values for each test sample, of the probability of the predicted label (target="true": of the true
         one), instead of one value per player for the whole test set.
@@ -41,12 +42,19 @@ def value(X: Any, y: Any = None, Xtest: Any = None, ytest: Any = None, *, model:
         entry per player.
     table: a folder for the answers of sub-models: the same call resumes there when it was interrupted, and other
         methods use what is there.
-    params: the other parameters of the job, by name; `parameters("value")` lists them.
+    params: the other parameters of the job, by name; `parameters("value")` lists them. task="regression" takes y as
+        numbers to predict; None does if some of them are not whole. Values are then of minus the squared error.
 
     >>> X, y = [[0.0], [0.1], [1.0], [1.1]], [0, 0, 1, 1]
     >>> r = fds.value(X, y, [[0.05], [1.05]], [0, 1], method="knn:1")
     >>> r.values.round(6).tolist(), r.status
     ([0.25, 0.25, 0.25, 0.25], 'exact')
+
+    A regression with two players: their mean, 2, predicts without them, and the nearest sample with both.
+
+    >>> r = fds.value([[0.0], [1.0]], [0.5, 3.5], [[0.0]], [0.5], method="exact", utility="knn:1")
+    >>> r.task, round(r.empty, 6), round(r.full, 6), r.values.round(6).tolist()
+    ('regression', -2.25, 0.0, [5.625, -3.375])
     """
     known = {p.name for p in parameters("value", hidden=True)} - {"data", "seed", "threads", "global", "group",
                                                                  "model", "method", "per_sample", "utility"}
@@ -63,7 +71,7 @@ def value(X: Any, y: Any = None, Xtest: Any = None, ytest: Any = None, *, model:
             job.set(name, given)
     if isinstance(groups, str):
         job.set("group", groups)
-    announce_model(job, model, utility)
+    announce_model(job, model, utility, is_regression(params.get("task"), X, y))
     _lib.call("fds_value_check", job, _lib.encode(table))
     problem = build(job, params, X, y, Xtest=Xtest, ytest=ytest, providers=providers, names=names, groups=groups,
                     progress=progress)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker process: answers for coalitions with a model of the user's, over the protocol of docs/external.md.
 
-The package starts workers by itself. By hand, with a pickled object that has fit and predict_proba:
+The package starts workers by itself. By hand, with a pickled object that has fit and predict_proba (for a regression, fit and predict):
 
     fds value DATA --utility "command:python3 -m fds.worker model.pickle"
 """
@@ -94,12 +94,14 @@ def expect(fields: dict[str, str], kind: str) -> None:
         raise MessageError(f"its type is {fields.get('type', '')[:40]!r}, {kind} is expected")
 
 
-def send(file: BinaryIO, fields: dict[str, str], probabilities: Any = None) -> None:
+def send(file: BinaryIO, fields: dict[str, str], answer: Any = None) -> None:
+    """answer: (inputs, classes) probabilities, or (inputs,) predictions of a regression."""
     header: dict[str, Any] = {"__metadata__": fields}
     data = b""
-    if probabilities is not None:
-        data = np.ascontiguousarray(probabilities, "<f4").tobytes()
-        header["probabilities"] = {"dtype": "F32", "shape": list(probabilities.shape), "data_offsets": [0, len(data)]}
+    if answer is not None:
+        data = np.ascontiguousarray(answer, "<f4").tobytes()
+        header["predictions" if answer.ndim == 1 else "probabilities"] = {
+            "dtype": "F32", "shape": list(answer.shape), "data_offsets": [0, len(data)]}
     text = json.dumps(header).encode()
     blob = struct.pack("<Q", len(text)) + text + data
     file.write(struct.pack("<Q", len(blob)) + blob)
@@ -163,6 +165,15 @@ def predict(model: Any, inputs: Any, present: Any, classes: Any) -> Any:
     return np.asarray(labels[:, None] == classes[None, :], dtype=np.float64)
 
 
+def predict_numbers(model: Any, inputs: Any) -> Any:
+    found = np.asarray(model.predict(inputs), dtype=np.float64)
+    if found.shape == (len(inputs), 1):
+        found = found[:, 0]
+    if found.shape != (len(inputs),):
+        raise ValueError(f"predict returns the shape {found.shape}: one number per input is needed, ({len(inputs)},)")
+    return found
+
+
 class Worker:
     """A model with the data that fds has written."""
 
@@ -170,8 +181,11 @@ class Worker:
         if number(hello, "protocol") != 1 or "folder" not in hello:
             raise MessageError("hello is not of protocol 1, or names no folder")
         folder, classes = hello["folder"], number(hello, "classes", MOST_CLASSES)
+        if hello.get("task", "classification") not in ("classification", "regression"):
+            raise MessageError(f"its task is {hello['task'][:40]!r}, which this worker does not know")
+        self.has_targets = hello.get("task") == "regression"
         samples, self.labels, inputs = (np.load(os.path.join(folder, f"{name}.npy"))
-                                        for name in ("samples", "labels", "inputs"))
+                                        for name in ("samples", "targets" if self.has_targets else "labels", "inputs"))
         self.classes = np.asarray(spec["classes"]) if spec["classes"] is not None else np.arange(classes)
         if len(self.classes) != classes:
             self.classes = np.arange(classes)
@@ -191,11 +205,14 @@ class Worker:
 
     def answer(self, chosen: Any, seed: int) -> Any:
         seed_all(seed)
-        labels = self.classes[self.labels[chosen]]
+        labels = self.labels[chosen] if self.has_targets else self.classes[self.labels[chosen]]
         model = fresh(self.model, seed)
         fitted = (model.fit(self.samples[chosen], labels, random_state=seed % 2**31)
                   if type(model).__name__ == "TorchModel" else model.fit(self.samples[chosen], labels))
-        return predict(fitted if fitted is not None else model, self.inputs, np.unique(labels), self.classes)
+        model = fitted if fitted is not None else model
+        if self.has_targets:
+            return predict_numbers(model, self.inputs)
+        return predict(model, self.inputs, np.unique(labels), self.classes)
 
 
 def load_model(spec: dict[str, Any]) -> Any:

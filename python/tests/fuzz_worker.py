@@ -144,8 +144,10 @@ def read_answers(raw):
         fields, tensors = message
         found.append(fields["type"])
         if found[-1] == "answer":
-            answer = tensors["probabilities"]
-            assert answer.shape == (4, CLASSES) and np.abs(answer.sum(1) - 1).max() < 1e-4
+            (name, answer), = tensors.items()
+            assert name == ("predictions" if answer.ndim == 1 else "probabilities")
+            assert answer.shape in ((4,), (4, CLASSES))
+            assert answer.ndim == 1 or np.abs(answer.sum(1) - 1).max() < 1e-4
         elif found[-1] == "error":
             assert fields["text"] and fields["retry"] == "false"
     assert file.tell() == len(raw)

@@ -26,7 +26,7 @@ LETTERS = [  # in this order, by what a type is
     (r"^char \*\*$", "S"), (r"^const char \*const \*$", "N"), (r"^const char \*$", "s"), (r"^char \*$", "B"),
     (r"^(const )?fds_\w+ \*\*$", "P"), (r"^(const )?fds_(?!status|shape)\w+ \*$", "p"), (r"^fds_shape$", "H"),
     (r"^fds_status$", "i"), (r"^int$", "n"), (r"^bool$", "b"), (r"^uint32_t$", "u"), (r"^size_t$", "z"),
-    (r"^int64_t$", "l"), (r"^double$", "d"), (r"^void$", "v"), (r"^float \*$", "F"), (r"^double \*$", "G"),
+    (r"^int64_t$", "l"), (r"^double$", "d"), (r"^void$", "v"), (r"^float \*$", "F"), (r"^(const )?double \*$", "G"),
     (r"^const uint32_t \*$", "U"),
 ]
 LINES = [line for line in _lib.FUNCTIONS.split("\n") if line]

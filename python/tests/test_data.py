@@ -102,7 +102,6 @@ def test_labels_of_results_are_the_users(blobs):
     ([[1, 2], [3], [4, 5]], Y, fds.Error, ""),
     (np.zeros((3, 2), complex), Y, fds.FormatError, "complex"),
     (np.zeros((3, 2), "datetime64[s]"), Y, fds.FormatError, "datetime64"),
-    (np.eye(3), [0.5, 1, 2], fds.UnsupportedError, "0.5"),
     (np.eye(3), [np.nan, 1, 2], fds.FormatError, "NaN"),
     (np.eye(3), [None, 1, 2], fds.Error, ""),
     (np.eye(3), np.zeros((3, 2)), fds.ShapeError, "one label per sample"),

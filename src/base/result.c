@@ -148,36 +148,59 @@ void fds__result_average(fds_result *r) {
     }
 }
 
-static fds_status name_values(const fds_values *v, fds_result *r, fds_error *err) {
-    for (uint32_t c = 0; c < v->classes; c++)
+static fds_status name_labels(const fds_values *v, fds_result *r, fds_error *err) {
+    for (uint32_t c = 0; c < r->classes; c++)
         TRY(fds__result_name_class(r, c, v->class_names[c], err));
+    for (size_t i = 0; i < v->players; i++)
+        r->player_labels[i] = v->player_labels[i];
+    for (size_t k = 0; v->labels && k < v->predictions; k++)
+        r->labels[k] = v->labels[k];
+    return FDS_OK;
+}
+
+static fds_status number_targets(const fds_values *v, fds_result *r, fds_error *err) {
+    TRY(fds__result_regression(r, err));
+    for (size_t i = 0; i < v->players; i++)
+        TRY(fds__result_number(r, v->player_targets[i], &r->player_labels[i], err));
+    for (size_t k = 0; v->targets && k < v->predictions; k++)
+        if (!isnan(v->targets[k]))
+            TRY(fds__result_number(r, v->targets[k], &r->labels[k], err));
+    return FDS_OK;
+}
+
+static fds_status name_values(const fds_values *v, fds_result *r, fds_error *err) {
+    TRY(v->player_targets ? number_targets(v, r, err) : name_labels(v, r, err));
     for (size_t i = 0; i < v->players; i++) {
         TRY(fds__result_name_player(r, i, v->player_names[i], v->providers ? v->providers[i] : NULL,
-                                    v->player_labels[i],
+                                    r->player_labels[i],
                                     v->player_samples ? v->player_samples[i] : 1, err));
         if (v->player_groups)
             r->player_groups[i] = v->player_groups[i];
     }
-    for (size_t k = 0; k < v->predictions; k++) {
+    for (size_t k = 0; k < v->predictions; k++)
         TRY(fds__result_name_input(r, k, v->inputs ? v->inputs[k] : NULL, err));
-        if (v->labels)
-            r->labels[k] = v->labels[k];
-    }
+    return FDS_OK;
+}
+
+static fds_status check_values(const fds_values *v, fds_error *err) {
+    bool has_labels = v->player_targets || (v->classes && v->class_names && v->player_labels);
+    if (!v->method || !v->players || !v->predictions || !v->player_names || !v->values ||
+        !has_labels)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "a result needs a method, players with names and labels, classes (of a "
+                         "regression: targets), and at least one prediction with values");
+    for (size_t i = 0; i < v->players; i++)
+        if (!v->player_targets && v->player_labels[i] >= v->classes)
+            return fds__fail(err, FDS_ERR_USAGE, "player %zu: label %u, there are %u classes", i,
+                             v->player_labels[i], v->classes);
     return FDS_OK;
 }
 
 fds_status fds_result_create(const fds_values *v, fds_result **out, fds_error *err) {
     fds_result *r;
-    if (!v->method || !v->players || !v->predictions || !v->classes || !v->class_names ||
-        !v->player_names || !v->player_labels || !v->values)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "a result needs a method, players with names and labels, classes, and at "
-                         "least one prediction with values");
-    for (size_t i = 0; i < v->players; i++)
-        if (v->player_labels[i] >= v->classes)
-            return fds__fail(err, FDS_ERR_USAGE, "player %zu: label %u, there are %u classes", i,
-                             v->player_labels[i], v->classes);
-    TRY(fds__result_create(v->method, v->players, v->predictions, v->classes, &r, err));
+    TRY(check_values(v, err));
+    TRY(fds__result_create(v->method, v->players, v->predictions,
+                           v->player_targets ? 0 : v->classes, &r, err));
     r->is_exact = v->is_exact;
     for (size_t i = 0; i < v->players * v->predictions; i++) {
         r->values[i] = v->values[i];
@@ -237,6 +260,25 @@ const char *fds_result_truth(const fds_result *r, size_t k) { return label_at(r,
 
 static double number_at(const double *numbers, size_t i, size_t count) {
     return numbers && i < count ? numbers[i] : (double)NAN;
+}
+
+/* The number of a label of a regression. */
+static double target_at(const fds_result *r, const uint32_t *labels, size_t i, size_t count) {
+    return i < count && r->is_regression ? number_at(r->numbers, labels[i], r->classes)
+                                         : (double)NAN;
+}
+
+double fds_result_player_target(const fds_result *r, size_t i) {
+    return target_at(r, r->player_labels, i, r->players);
+}
+double fds_result_target(const fds_result *r, size_t k) {
+    return target_at(r, r->labels, k, r->predictions);
+}
+double fds_result_predicted_target(const fds_result *r, size_t k) {
+    return target_at(r, r->predicted, k, r->predictions);
+}
+double fds_result_true_target(const fds_result *r, size_t k) {
+    return target_at(r, r->truth, k, r->predictions);
 }
 
 static double cell(const fds_result *r, const double *numbers, size_t k, size_t i) {

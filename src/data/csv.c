@@ -49,8 +49,8 @@ static fds_status check_classes(const reading *d, size_t classes, fds_error *err
     return fds__fail(
         err, FDS_ERR_FORMAT,
         "%s: column \"%.60s\" has %zu different values in %zu rows: these are no classes; "
-        "--task regression takes them as numbers to predict; else choose another column with "
-        "--label, or divide its numbers into a few ranges",
+        "fds value and fds fit take them as numbers to predict with --task regression; else "
+        "choose another column with --label, or divide its numbers into a few ranges",
         s->path, sheet_find(s, SHEET_LABEL)->name, classes, s->rows);
 }
 
@@ -85,6 +85,16 @@ typedef struct {
     fds__names classes, provider_names;
 } numbers;
 
+static fds_status copy_left_out(const sheet *s, fds__left_out *out, fds_error *err) {
+    if (!s->left_out)
+        return FDS_OK;
+    TRY(NEW(out->rows, s->left_out, err));
+    memcpy(out->rows, s->left_rows, s->left_out * sizeof *out->rows);
+    out->count = s->left_out;
+    return s->left_ids.count ? fds__names_copy(s->left_ids.items, s->left_out, &out->names, err)
+                             : FDS_OK;
+}
+
 /* row: the first of the sheet's rows in the numbers. */
 static fds_status make_dataset(const reading *d, const sheet *s, const numbers *n, size_t row,
                                fds_dataset **out, fds_error *err) {
@@ -98,6 +108,7 @@ static fds_status make_dataset(const reading *d, const sheet *s, const numbers *
         ds->labels[i] = (uint16_t)n->labels[row + i];
     TRY(NEW(ds->sample_lines, s->rows, err));
     memcpy(ds->sample_lines, s->lines, s->rows * sizeof *s->lines);
+    TRY(copy_left_out(s, &ds->left_out, err));
     fds_status status = fds__prepare_names(d->preparation, &names, err);
     if (status == FDS_OK)
         status = fds__names_copy(names.items, names.count, &ds->feature_names, err);

@@ -23,6 +23,13 @@
 
 typedef struct fds__preparation fds__preparation;
 
+/* Rows of a CSV file that are no samples, as values are missing. */
+typedef struct fds__left_out {
+    size_t count;
+    uint32_t *rows; /* (count) ascending: which of all rows, from 0 */
+    char **names;   /* (count) their ids, "" where that is missing; or NULL */
+} fds__left_out;
+
 struct fds_dataset {
     char *source;
     size_t count, sample_size; /* sample_size = channels * height * width */
@@ -41,6 +48,7 @@ struct fds_dataset {
     char **sample_names;           /* (count): ids of a CSV file, paths of pictures; or NULL */
     uint32_t *sample_lines;        /* (count): of a CSV file, from 1; or NULL */
     fds__preparation *preparation; /* of a CSV file of training samples; or NULL */
+    fds__left_out left_out;
 };
 
 /* A file's contents, with its path for messages. data ends in a NUL that size does not count. */
@@ -162,7 +170,10 @@ fds_status fds__samples_list(const char *text, uint32_t **out, size_t *count, fd
 
 /* A name is UTF-8 without control characters except tab; readers trim it. Names are equal when
  * their bytes are equal. */
-char *fds__name_trim(char *name);              /* in place, without the white space around it */
+char *fds__name_trim(char *name); /* in place, without the white space around it */
+/* A name in quotes at the start of a list with commas, as CSV has them: copies it, and returns the bytes
+ * up to the next comma or the end; 0: the list does not begin so. */
+size_t fds__name_quoted(const char *list, char *out, size_t size);
 const char *fds__name_fault(const char *name); /* what is wrong with it and what to do; or NULL */
 void fds__names_free(fds__names *names);
 fds_status fds__names_copy(char *const *names, size_t count, char ***out, fds_error *err);

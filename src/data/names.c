@@ -15,6 +15,23 @@ char *fds__name_trim(char *name) {
     return name;
 }
 
+size_t fds__name_quoted(const char *list, char *out, size_t size) {
+    const char *at = list + strspn(list, " \t");
+    size_t used = 0;
+    if (*at++ != '"')
+        return 0;
+    for (; *at && (*at != '"' || at[1] == '"'); at++) {
+        at += *at == '"'; /* of two quotes one remains */
+        if (used + 1 < size)
+            out[used++] = *at;
+    }
+    out[used] = 0;
+    if (*at++ != '"')
+        return 0;
+    at += strspn(at, " \t");
+    return *at == ',' || !*at ? (size_t)(at - list) : 0;
+}
+
 const char *fds__name_fault(const char *name) {
     uint32_t code = 0;
     for (size_t size; *name; name += size) {

@@ -6,7 +6,9 @@
  *         cat/7.png,Clinic B    it is one if it names no sample.
  *   NPY   an array of integers or texts, one per sample in the order of the data
  *
- * Every training sample must have an owner. */
+ * Every training sample must have an owner. Rows of a table that were left out because values are
+ * missing may have one: who writes the list need not know which these are. So numbers count all rows,
+ * and an array may have an entry for each. */
 #include "data/data.h"
 
 #include <stdlib.h>
@@ -22,6 +24,7 @@ typedef struct {
     const char *path;
     fds_dataset *ds;
     entry *full, *base; /* (count) by name, where samples have names */
+    entry *left;        /* (left out) the same */
     const char **owner; /* (count) in the file's bytes; or NULL */
     size_t *line;       /* (count) where that stands */
 } owners;
@@ -38,8 +41,13 @@ static const char *base_of(const char *path) {
 }
 
 static fds_status sort_names(owners *o, fds_error *err) {
+    const fds__left_out *left = &o->ds->left_out;
     if (!o->ds->sample_names)
         return FDS_OK;
+    TRY(NEW(o->left, left->count, err));
+    for (size_t i = 0; i < left->count; i++)
+        o->left[i] = (entry){left->names[i], left->rows[i]};
+    qsort(o->left, left->count, sizeof *o->left, by_name);
     TRY(NEW(o->full, o->ds->count, err));
     TRY(NEW(o->base, o->ds->count, err));
     for (uint32_t i = 0; i < o->ds->count; i++) {
@@ -64,24 +72,57 @@ static size_t find_first(const entry *list, size_t count, const char *name) {
     return first < count && strcmp(list[first].name, name) == 0 ? first : count;
 }
 
-/* The sample that a key stands for: its whole name, its name without folders, or its number. Returns
- * how many there are: 2 for two or more of a name without folders. */
-static int find_sample(const owners *o, const char *key, uint32_t *sample) {
-    size_t count = o->ds->count, at;
-    if (o->full && (at = find_first(o->full, count, key)) < count) {
-        *sample = o->full[at].sample;
-        return 1;
+static size_t all_rows(const fds_dataset *ds) { return ds->count + ds->left_out.count; }
+
+/* How many rows before that one were left out; is_sample: it was not. */
+static size_t left_out_before(const fds_dataset *ds, size_t row, bool *is_sample) {
+    const fds__left_out *left = &ds->left_out;
+    size_t first = 0, end = left->count;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (left->rows[middle] < row)
+            first = middle + 1;
+        else
+            end = middle;
     }
+    *is_sample = first == left->count || left->rows[first] != row;
+    return first;
+}
+
+/* The row of a sample. */
+static size_t row_of(const fds_dataset *ds, size_t sample) {
+    size_t row = sample;
+    for (size_t i = 0; i < ds->left_out.count && ds->left_out.rows[i] <= row; i++)
+        row++;
+    return row;
+}
+
+typedef enum { UNKNOWN, FOUND, AMBIGUOUS, LEFT_OUT } finding;
+
+/* What a key stands for: the whole name of a sample, its name without folders, or its number.
+ * sample[2]: the second is another one that an ambiguous name may mean. */
+static finding find_sample(const owners *o, const char *key, uint32_t sample[2]) {
+    size_t count = o->ds->count, left = o->ds->left_out.count, at;
+    bool is_sample;
+    if (o->full && (at = find_first(o->full, count, key)) < count) {
+        sample[0] = o->full[at].sample;
+        return FOUND;
+    }
+    if (o->left && *key && find_first(o->left, left, key) < left)
+        return LEFT_OUT;
     if (o->base && (at = find_first(o->base, count, key)) < count) {
-        *sample = o->base[at].sample;
-        return at + 1 < count && strcmp(o->base[at + 1].name, key) == 0 ? 2 : 1;
+        sample[0] = o->base[at].sample;
+        if (at + 1 == count || strcmp(o->base[at + 1].name, key) != 0)
+            return FOUND;
+        sample[1] = o->base[at + 1].sample;
+        return AMBIGUOUS;
     }
     size_t digits = strspn(key, "0123456789");
-    if (!digits || digits > 10 || key[digits])
-        return 0;
-    unsigned long long number = strtoull(key, NULL, 10);
-    *sample = (uint32_t)number;
-    return number < count;
+    unsigned long long number = digits && digits <= 10 ? strtoull(key, NULL, 10) : 0;
+    if (!digits || digits > 10 || key[digits] || number >= all_rows(o->ds))
+        return UNKNOWN;
+    sample[0] = (uint32_t)(number - left_out_before(o->ds, number, &is_sample));
+    return is_sample ? FOUND : LEFT_OUT;
 }
 
 static fds_status fail_unknown(const owners *o, size_t line, const char *key, fds_error *err) {
@@ -92,14 +133,14 @@ static fds_status fail_unknown(const owners *o, size_t line, const char *key, fd
     return fds__fail(err, FDS_ERR_FORMAT,
                      "%s: line %zu: \"%.100s\" is no training sample of %s; samples are known by "
                      "number, 0 to %zu%s",
-                     o->path, line, key, o->ds->source, o->ds->count - 1, example);
+                     o->path, line, key, o->ds->source, all_rows(o->ds) - 1, example);
 }
 
 /* Takes a line; is_first: it may be a header. */
 static fds_status take_line(owners *o, fds__scanner *scan, bool is_first, fds_error *err) {
     fds__field fields[2];
     size_t line = scan->line, count = 0;
-    uint32_t sample;
+    uint32_t found[2];
     for (bool is_last = false; !is_last; count++) {
         fds__field field;
         TRY(fds__scan_field(scan, &field, &is_last, err));
@@ -113,14 +154,18 @@ static fds_status take_line(owners *o, fds__scanner *scan, bool is_first, fds_er
             line, count);
     char *key = fds__field_text(&fields[0]), *owner = fds__field_text(&fields[1]);
     const char *fault = *owner ? fds__name_fault(owner) : "no provider after the sample";
-    int found = find_sample(o, key, &sample);
-    if (found > 1)
-        return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: line %zu: several samples are named \"%.100s\"; give their folder as "
-                         "well, such as \"%.150s\"",
-                         o->path, line, key, o->ds->sample_names[sample]);
-    if (!found)
+    finding is = find_sample(o, key, found);
+    if (is == AMBIGUOUS)
+        return fds__fail(
+            err, FDS_ERR_FORMAT,
+            "%s: line %zu: \"%.100s\" is ambiguous: it may be \"%.100s\" or \"%.100s\"; "
+            "give the folder as well",
+            o->path, line, key, o->ds->sample_names[found[0]], o->ds->sample_names[found[1]]);
+    if (is == UNKNOWN)
         return is_first ? FDS_OK : fail_unknown(o, line, key, err);
+    if (is == LEFT_OUT)
+        return FDS_OK;
+    const uint32_t sample = found[0];
     if (fault)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: %s", o->path, line, fault);
     if (o->owner[sample] && strcmp(o->owner[sample], owner) != 0)
@@ -150,7 +195,7 @@ static fds_status check_owners(const owners *o, fds_error *err) {
             missing++;
             first = i;
         }
-    snprintf(number, sizeof number, "sample %zu", first);
+    snprintf(number, sizeof number, "sample %zu", row_of(o->ds, first));
     return missing ? fds__fail(err, FDS_ERR_FORMAT,
                                "%s: %zu of %zu training samples have no provider, the first is %s",
                                o->path, missing, o->ds->count,
@@ -176,12 +221,17 @@ static fds_status set_providers(const owners *o, const fds_events *events, fds_e
 
 static fds_status read_array(owners *o, const fds__blob *file, fds__names *texts, fds_error *err) {
     TRY(fds__npy_texts(file, texts, err));
-    if (texts->count != o->ds->count)
+    const bool has_all = texts->count == all_rows(o->ds);
+    if (texts->count != o->ds->count && !has_all)
         return fds__fail(err, FDS_ERR_SHAPE,
                          "%s has %zu providers, but %s has %zu training samples", o->path,
                          texts->count, o->ds->source, o->ds->count);
-    for (size_t i = 0; i < texts->count; i++)
-        o->owner[i] = texts->items[i];
+    const fds__left_out *left = &o->ds->left_out;
+    for (size_t i = 0, before = 0; i < o->ds->count; i++) {
+        while (has_all && before < left->count && left->rows[before] == i + before)
+            before++;
+        o->owner[i] = texts->items[i + before];
+    }
     return FDS_OK;
 }
 
@@ -209,6 +259,7 @@ fds_status fds__owners_parse(const fds__blob *file, const fds_events *events, fd
     owners o = {.path = file->path, .ds = ds};
     fds_status status = read_owners(&o, file, events, err);
     fds__free(o.full);
+    fds__free(o.left);
     fds__free(o.base);
     fds__free(o.owner);
     fds__free(o.line);

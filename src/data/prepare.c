@@ -140,25 +140,41 @@ fds_status fds__prepare_learn(const sheet *s, const fds_events *events, fds__pre
 
 /* ---- names ---- */
 
-static fds_status add_level(const char *column, const char *level, fds__names *out,
+/* depth: of the parentheses around the level. */
+static fds_status add_level(const char *column, const char *level, size_t depth, fds__names *out,
                             fds_error *err) {
-    size_t size = strlen(column) + strlen(level) + 2;
+    size_t length = strlen(column), size = length + strlen(level) + 2 * depth + 2;
     char *name = fds__alloc_zero(size, 1);
     if (!name)
         return fds__fail_nomem(err, size);
-    snprintf(name, size, "%s=%s", column, level);
+    snprintf(name, size, "%s=%*s%s", column, (int)depth, "", level);
+    memset(name + length + 1, '(', depth);
+    memset(name + size - 1 - depth, ')', depth);
     fds_status status = fds__names_push(out, name, err);
     if (status != FDS_OK)
         fds__free(name);
     return status;
 }
 
-/* The usual name, or the other one if a level has that. */
-static const char *unlike_levels(const prepared_column *p, const char *usual, const char *other) {
-    for (size_t k = 0; k < p->levels.count; k++)
-        if (strcmp(p->levels.items[k], usual) == 0)
-            return other;
-    return usual;
+/* A name in that many parentheses? */
+static bool is_within(const char *name, const char *inner, size_t depth) {
+    size_t length = strlen(inner);
+    return strlen(name) == length + 2 * depth && strspn(name, "(") == depth &&
+           strncmp(name + depth, inner, length) == 0 && strspn(name + depth + length, ")") == depth;
+}
+
+/* Adds a feature that is no level of the column. If a level has its name, it gets parentheses: (other);
+ * and so on. */
+static fds_status add_special(const prepared_column *p, const char *name, fds__names *out,
+                              fds_error *err) {
+    size_t depth = 0;
+    for (bool is_taken = true; is_taken;) {
+        is_taken = false;
+        for (size_t k = 0; k < p->levels.count && !is_taken; k++)
+            is_taken = is_within(p->levels.items[k], name, depth);
+        depth += is_taken;
+    }
+    return add_level(p->name, name, depth, out, err);
 }
 
 fds_status fds__prepare_names(const fds__preparation *p, fds__names *out, fds_error *err) {
@@ -167,11 +183,11 @@ fds_status fds__prepare_names(const fds__preparation *p, fds__names *out, fds_er
         if (!column->is_text)
             TRY(fds__names_add(out, column->name, err));
         for (size_t k = 0; k < column->levels.count; k++)
-            TRY(add_level(column->name, column->levels.items[k], out, err));
+            TRY(add_level(column->name, column->levels.items[k], 0, out, err));
         if (column->has_rare)
-            TRY(add_level(column->name, unlike_levels(column, "other", "(other)"), out, err));
+            TRY(add_special(column, "other", out, err));
         if (column->has_missing)
-            TRY(add_level(column->name, unlike_levels(column, "missing", "(missing)"), out, err));
+            TRY(add_special(column, "missing", out, err));
     }
     return FDS_OK;
 }

@@ -24,6 +24,8 @@ void sheet_free(sheet *s) {
     }
     fds__free(s->columns);
     fds__free(s->lines);
+    fds__free(s->left_rows);
+    fds__free(s->left_ids.items);
 }
 
 sheet_column *sheet_find(const sheet *s, sheet_role role) {
@@ -203,20 +205,27 @@ static bool has_column(const sheet *s, const char *name) {
     return false;
 }
 
-/* Calls set for every name of a list, separated by commas. Names may have commas themselves: the
- * longest start of the list that names a column is taken. */
+/* Copies the longest start of the list that names a column, or the first name; returns its bytes. */
+static size_t longest_name(const sheet *s, const char *list, char *name, size_t size) {
+    size_t first = strcspn(list, ","), length = strlen(list);
+    while (true) {
+        snprintf(name, size, "%.*s", (int)MIN(length, size - 1), list);
+        if (length == first || has_column(s, fds__name_trim(name)))
+            return length;
+        while (list[--length] != ',')
+            continue;
+    }
+}
+
+/* Calls set for every name of a list, separated by commas. Names may have commas themselves: in
+ * quotes, or where no shorter name would do. */
 static fds_status each_name(sheet *s, const char *list,
                             fds_status (*set)(sheet *, const char *, fds_error *), fds_error *err) {
     while (list && *list) {
         char name[FDS__PATH_MAX];
-        size_t first = strcspn(list, ","), length = strlen(list);
-        do {
-            snprintf(name, sizeof name, "%.*s", (int)MIN(length, sizeof name - 1), list);
-            if (length == first || has_column(s, fds__name_trim(name)))
-                break;
-            while (list[--length] != ',')
-                continue;
-        } while (true);
+        size_t length = fds__name_quoted(list, name, sizeof name);
+        if (!length)
+            length = longest_name(s, list, name, sizeof name);
         TRY(set(s, fds__name_trim(name), err));
         list += length + (list[length] == ',');
     }
@@ -530,6 +539,20 @@ static fds_status keep_line(sheet *s, size_t line, fds_error *err) {
     return status;
 }
 
+/* A row that becomes no sample, which lists of owners may still name. */
+static fds_status leave_out(sheet *s, const fds__field *fields, fds_error *err) {
+    void *rows = s->left_rows;
+    fds_status status =
+        fds__grow(&rows, &s->left_capacity, s->left_out + 1, sizeof *s->left_rows, err);
+    s->left_rows = rows;
+    TRY(status);
+    s->left_rows[s->left_out] = (uint32_t)(s->rows + s->left_out);
+    s->left_out++;
+    const sheet_column *id = sheet_find(s, SHEET_ID);
+    return id ? fds__names_push(&s->left_ids, fds__field_text(&fields[id - s->columns]), err)
+              : FDS_OK;
+}
+
 static fds_status read_row(sheet *s, const fds__field *fields, size_t line, const void *how,
                            fds_error *err) {
     fds__missing missing = *(const fds__missing *)how;
@@ -541,10 +564,8 @@ static fds_status read_row(sheet *s, const fds__field *fields, size_t line, cons
         bool is_absent = is_value ? is_missing(fields[c]) : trimmed(fields[c]).length == 0;
         is_whole = is_whole && (role == SHEET_DROPPED || !is_absent);
     }
-    if (!is_whole && missing == FDS__MISSING_DROP) {
-        s->left_out++;
-        return FDS_OK;
-    }
+    if (!is_whole && missing == FDS__MISSING_DROP)
+        return leave_out(s, fields, err);
     for (size_t c = 0; c < s->count; c++) {
         sheet_column *column = &s->columns[c];
         if (column->role == SHEET_FEATURE)

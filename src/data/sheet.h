@@ -38,7 +38,10 @@ typedef struct sheet {
     fds__scanner start; /* at the first line of values */
     sheet_column *columns;
     size_t count, rows;
-    size_t left_out; /* rows with missing values */
+    size_t left_out;     /* rows with missing values */
+    uint32_t *left_rows; /* (left_out) which of all rows, from 0 */
+    fds__names left_ids; /* (left_out) in the file's bytes, where there is a column of ids */
+    size_t left_capacity;
     uint32_t *lines; /* (rows) where each begins in the file, from 1 */
     size_t lines_capacity;
     bool is_regression; /* labels are numbers */

@@ -53,6 +53,12 @@ static fds_status check_params(const fds_params *params, fds_error *err) {
 static fds_status check_data(const fds_dataset *ds, const fds_params *params, fds_error *err) {
     size_t present = 0;
     OWNED bool *has = NULL;
+    if (ds->targets)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "%s has targets, numbers to predict, and an audit needs classes; fds value "
+            "computes values for targets",
+            ds->source);
     TRY(NEW(has, ds->classes, err));
     for (size_t i = 0; i < ds->count; i++) {
         present += !has[ds->labels[i]];
@@ -195,6 +201,7 @@ static void finish_values(work *w) {
         a->errors[i] = error_of(a->values[i], w->squares[i], tests);
         a->values[i] /= tests;
         a->suspects += a->values[i] < 0;
+        a->clear_suspects += a->values[i] + 2 * a->errors[i] < 0;
         a->accuracy += (a->predicted[i] == a->ds->labels[i]) / (double)a->count;
     }
     for (size_t i = 0; a->ds->provider_ids && i < a->count; i++) {

@@ -20,6 +20,7 @@ struct fds_audit {
     const fds_dataset *ds;
     fds_dataset *own; /* the same, where the audit opened it */
     size_t count, suspects;
+    size_t clear_suspects;      /* with values more than two standard errors below 0 */
     uint32_t folds, neighbours; /* neighbours: the K of knn:K */
     uint64_t seed;
     char *utility;

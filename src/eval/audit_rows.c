@@ -243,12 +243,14 @@ static json_t *json_rows(const fds_audit *a) {
 
 json_t *audit_json(const fds_audit *a) {
     json_t *all = audit_describe(a);
-    bool is_whole = all && fds__json_put(all, "seconds", fds__json_real(a->seconds)) &&
-                    fds__json_put(all, "suspects", json_integer((json_int_t)a->suspects)) &&
-                    fds__json_put(all, "accuracy", fds__json_real(a->accuracy)) &&
-                    fds__json_put(all, "confusions", json_confusions(a)) &&
-                    fds__json_put(all, "providers", json_providers(a)) &&
-                    fds__json_put(all, "rows", json_rows(a));
+    bool is_whole =
+        all && fds__json_put(all, "seconds", fds__json_real(a->seconds)) &&
+        fds__json_put(all, "suspects", json_integer((json_int_t)a->suspects)) &&
+        fds__json_put(all, "clear_suspects", json_integer((json_int_t)a->clear_suspects)) &&
+        fds__json_put(all, "accuracy", fds__json_real(a->accuracy)) &&
+        fds__json_put(all, "confusions", json_confusions(a)) &&
+        fds__json_put(all, "providers", json_providers(a)) &&
+        fds__json_put(all, "rows", json_rows(a));
     return fds__json_keep_if(all, is_whole);
 }
 

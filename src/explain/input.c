@@ -31,6 +31,10 @@ static fds_status create(size_t count, fds_input **out, fds_error *err) {
     return RESERVE((*out)->index, count, 1, err);
 }
 
+static const char *class_name(const void *run, uint32_t label) {
+    return fds__run_class_name(run, label);
+}
+
 /* The parameter "service_probs". */
 static fds_status read_service(fds_input *in, const fds_run *run, const fds_params *params,
                                fds_error *err) {
@@ -43,7 +47,12 @@ static fds_status read_service(fds_input *in, const fds_run *run, const fds_para
                          "`service_probs` needs classes, and the run is a regression");
     in->classes = info.classes;
     TRY(RESERVE(in->service, in->count, info.classes, err));
-    return fds__service_load(path, in->count, info.classes, "inputs", in->service, err);
+    const fds__service_form form = {.rows = in->count,
+                                    .classes = info.classes,
+                                    .of = "inputs",
+                                    .names = run,
+                                    .name_of = class_name};
+    return fds__service_load(path, &form, in->service, err);
 }
 
 /* Gives the input to the caller, or frees it. */

@@ -51,11 +51,18 @@ static void write_lead(const report_view *v) {
         draw_markup(v->html, "None: every one of them has a value above 0.");
         return;
     }
-    fds__text_print(v->html, "<b>%zu</b> of %.0f samples (", suspects, samples);
-    add_share(v->html, (double)suspects / samples);
-    draw_markup(v->html, suspects == 1 ? ") has a value below 0: predictions are better without it."
-                                       : ") have values below 0: predictions are better without "
-                                         "them.");
+    size_t clear = (size_t)json_integer_value(report_at(v->report, "clear_suspects"));
+    fds__text_print(v->html, "<b>%zu</b> of %.0f samples (", clear, samples);
+    add_share(v->html, (double)clear / samples);
+    draw_markup(v->html, clear == 1 ? ") has a value more than two standard errors below 0: "
+                                      "predictions are better without it."
+                         : clear    ? ") have values more than two standard errors below 0: "
+                                      "predictions are better without them."
+                                    : ") have values more than two standard errors below 0.");
+    if (suspects > clear)
+        fds__text_print(v->html, " %zu %s%s below 0 by less, which may be chance.",
+                        suspects - clear, clear ? "more " : "",
+                        suspects - clear == 1 ? "is" : "are");
 }
 
 static bool has_rows(const report_view *v) { return suspects_of(v) > 0; }

@@ -387,9 +387,21 @@ typedef struct fds__labels {
     double error;                 /* mean squared error of all players together */
 } fds__labels;
 
-/* Reads and checks an NPY file of probabilities to out[rows * classes]; of: what rows stand for. */
-fds_status fds__service_load(const char *path, size_t rows, uint32_t classes, const char *of,
-                             double *out, fds_error *err);
+/* What a file of probabilities must have. */
+typedef struct fds__service_form {
+    size_t rows;
+    uint32_t classes;
+    const char *of;    /* what rows stand for */
+    const void *names; /* of name_of, the name of a class */
+    const char *(*name_of)(const void *names, uint32_t label);
+} fds__service_form;
+
+/* Reads and checks an NPY or CSV file of probabilities to out[rows * classes]. */
+fds_status fds__service_load(const char *path, const fds__service_form *form, double *out,
+                             fds_error *err);
+/* The same of a file in memory, whose bytes are split in place. */
+fds_status fds__service_parse(const fds__blob *file, const fds__service_form *form, double *out,
+                              fds_error *err);
 /* Reads the parameter "service_probs" to out->service, which the caller frees. */
 fds_status fds__service_read(const fds_problem *problem, const fds_params *params, fds__labels *out,
                              fds_error *err);

@@ -85,10 +85,38 @@ static void what_is_not_known_may_be_left_out(void **state) {
     assert_string_equal(err.text, "player 0: label 1, there are 1 classes");
 }
 
+static void values_of_a_regression_have_targets_for_labels(void **state) {
+    (void)state;
+    fds_result *r;
+    fds_error err = {0};
+    static const double players[] = {0.1, -1.0 / 3}, explained[] = {12345678.9, NAN};
+    fds_values numbers = {.method = "mine",
+                          .players = 2,
+                          .predictions = 2,
+                          .player_names = own_names,
+                          .values = values,
+                          .player_targets = players,
+                          .targets = explained};
+    expect_ok(fds_result_create(&numbers, &r, &err), &err);
+    assert_true(fds_result_is_regression(r));
+    assert_true(fds_result_player_target(r, 0) == 0.1 &&
+                fds_result_player_target(r, 1) == -1.0 / 3);
+    assert_true(fds_result_target(r, 0) == 12345678.9 && isnan(fds_result_target(r, 1)));
+    assert_true(isnan(fds_result_predicted_target(r, 0)) && isnan(fds_result_true_target(r, 0)));
+    assert_true(isnan(fds_result_player_target(r, 2)) && isnan(fds_result_target(r, 2)));
+    assert_string_equal(fds_result_label(r, 1), "?");
+    fds_result_free(r);
+    assert_true(each_fault(FDS__FAULT_ALLOC, make_own, NULL, &numbers) > 8);
+    expect_ok(fds_result_create(&own, &r, &err), &err);
+    assert_true(isnan(fds_result_player_target(r, 0)) && isnan(fds_result_target(r, 0)));
+    fds_result_free(r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(values_of_ones_own_are_a_result),
         TEST(what_is_not_known_may_be_left_out),
+        TEST(values_of_a_regression_have_targets_for_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,13 +31,46 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+def check_lead(out, rows):
+    """Only values beyond two standard errors are called out; in the terminal and on the page."""
+    below = [row for row in rows if float(row["value"]) < 0]
+    clear = [row for row in below if float(row["value"]) < -2 * float(row["standard_error"])]
+    rest = len(below) - len(clear)
+    assert out.startswith(f"{len(clear)} of {len(rows)} samples ha"), out
+    assert " a value more than two standard errors below 0" in out.split("\n")[0]
+    assert ("predictions are better without" in out) == bool(clear), out
+    assert ("that may be chance" in out) == bool(rest), out
+    assert re.search(rf"^{rest} (more )?ha\w+ a value below 0 that may be chance$", out, re.M) or not rest, out
+    page = pathlib.Path("sales.audit/report.html").read_text()
+    lead = re.search(rf"<b>{len(clear)}</b> of {len(rows)} samples .* more than two standard errors below 0[^<]*", page)
+    assert lead and ("better without" in lead[0]) == bool(clear), lead
+    assert bool(re.search(rf" {rest} (more )?(is|are) below 0 by less", lead[0])) == bool(rest), lead[0]
+    assert json.loads(pathlib.Path("sales.audit/audit.json").read_text())["clear_suspects"] == len(clear)
+    return len(clear), rest
+
+
+@test
+def only_values_beyond_two_standard_errors_are_called_out():
+    chance = random.Random(5)
+    flipped = lambda label, share: label if chance.random() >= share else {"yes": "no", "no": "yes"}[label]
+    found = []
+    for noise, gap in ((0.5, 0), (0.03, 3), (0.08, 2.5)):
+        lines = ["x1,x2,label"]
+        for i in range(240):
+            label = "yes" if i % 2 else "no"
+            lines.append(f"{chance.gauss(gap * (i % 2), 1):.3f},{chance.gauss(0, 1):.3f},{flipped(label, noise)}")
+        pathlib.Path("sales.csv").write_text("\n".join(lines) + "\n")
+        found.append(check_lead(fds("data", "audit", "sales.csv")[0], read("sales.audit/rows.csv")))
+    assert any(clear for clear, _ in found) and any(rest for _, rest in found), found
+
+
 @test
 def wrong_labels_come_first_with_line_id_provider_and_reason():
     write_table("sales.csv")
     out, err = fds(*TABLE)
     check_width(out)
-    assert out.startswith("3 of 120 samples have a value below 0"), out
     rows = read("sales.audit/rows.csv")
+    check_lead(out, rows)
     assert list(rows[0]) == COLUMNS and len(rows) == 120
     assert {row["id"] for row in rows[:3]} == {"R005", "R050", "R077"}
     assert [row["rank"] for row in rows] == [str(i + 1) for i in range(120)]

@@ -275,6 +275,17 @@ def data_show_draws_a_contact_sheet():
 
 
 @test
+def data_show_lists_all_features_on_request():
+    names = [f"f{i:02}" for i in range(14)]
+    rows = [",".join([*map(str, range(i, i + 14)), "ab"[i % 2]]) for i in range(6)]
+    pathlib.Path("wide.csv").write_text("\n".join([",".join([*names, "label"]), *rows]) + "\n")
+    out = fds("data", "show", "wide.csv")[0]
+    assert "f09 " in out and "f10 " not in out and "... and 4 more features (all with --all)" in out
+    whole = fds("data", "show", "wide.csv", "--all")[0]
+    assert all(f"\n{name} " in whole for name in names) and "more" not in whole
+
+
+@test
 def data_show_lists_thirty_providers_and_how_many_more():
     write_csv("t.csv", rows=330, providers=33)
     out, _ = fds("data", "show", "t.csv")
@@ -282,7 +293,7 @@ def data_show_lists_thirty_providers_and_how_many_more():
     assert re.search(r"^x1 +train .*\nx2 +train ", out, re.M), out
     assert [c["name"] for c in fds_json("data", "show", "t.csv")["train"]["channels"]] == ["x1", "x2"]
     assert re.search(r"^shop-0 +10 +1 +0 +0$", out, re.M), out
-    assert out.count("\nshop-") == 30 and "... and 3 more providers" in out
+    assert out.count("\nshop-") == 30 and "... and 3 more providers (all with --all)" in out
     assert "no test part" in out
     assert len(fds_json("data", "show", "t.csv")["train"]["providers"]) == 33
     refused(["data", "show", "t.csv", "--png", "a.png"], fds_code_of_no_images(), "image")

@@ -25,7 +25,7 @@ BY = [*HOUSES, "--players", "providers"]
 @test
 def labels_that_are_numbers_point_to_regression():
     write_houses("h.csv")
-    refused(["value", "h.csv", "--label", "price"], 1, "--task regression takes them as numbers to predict")
+    refused(["value", "h.csv", "--label", "price"], 1, "take them as numbers to predict with --task regression")
     refused(["data", "show", "h.csv", "--task", "regresion", "--label", "price"], 2, 'did you mean "regression"?')
     refused(["value", "h.csv", *HOUSES[:2], "--label", "agent"], 1, '"agent 0" is not a finite number')
     refused(["value", MNIST, "--task", "regression"], 2, "--task regression needs targets that are numbers")
@@ -118,6 +118,16 @@ def what_needs_classes_says_so():
     refused(["value", "h.csv", *BY, "--group", "label", "-q"], 2, "--group label needs classes")
     refused(["value", "h.csv", *HOUSES, "--sampler", "gfds", "-q"], 2, "--group label needs classes")
     refused(["value", MNIST, "--score", "kernel"], 2, "--score needs --task regression")
+
+
+@test
+def commands_without_regression_say_what_to_use():
+    write_houses("h.csv")
+    for command in (["bench"], ["data", "audit"]):
+        for task in (["--task", "regression"], ["--task=regression"]):
+            refused([*command, "h.csv", *task, "--label", "price"], 2, "needs classes",
+                    "fds value DATA --task regression")
+        refused([*command, "h.csv", "--label", "price", "-q"], 1, "these are no classes", "fds value and fds fit")
 
 
 @test

@@ -89,6 +89,10 @@ def a_model_trained_elsewhere_says_what_is_predicted():
         assert alone["ranking"] == one["ranking"] and alone["label"] == one["label"]
     paid = fds_json("pay", "s.run", "--index", "0..2", "--service-probs", "p.npy", "--amount", "10.00")["inputs"]
     assert [one["label"] for one in paid] == [one["label"] for one in about]
+    pathlib.Path("p.csv").write_text(f"order,{classes[1]},{classes[0]}\nA,0.25,0.75\nB,0.875,0.125\nC,0,1\n")
+    same = fds_json("explain", "s.run", "--index", "0..2", "--service-probs", "p.csv")["inputs"]
+    assert [(one["predicted"], one["ranking"]) for one in same] == [(one["predicted"], one["ranking"]) for one in about]
+    assert fds_json("pay", "s.run", "--index", "0..2", "--service-probs", "p.csv", "--amount", "10.00")["inputs"] == paid
     write_npy("w.npy", [[0.75, 0.25]])
     refused(["explain", "s.run", "--index", "0..2", "--service-probs", "w.npy", "-q"], 1, "w.npy: 1 rows of 2",
             "each of the 3 inputs")

@@ -611,29 +611,6 @@ def tests_may_follow_the_frequencies_of_classes():
 
 
 @test
-def labels_of_a_model_trained_elsewhere_are_explained():
-    write_csv("t.csv", rows=60)
-    arguments = ["value", "t.csv", "--players", 8, "--utility", "knn:1", "--seed", 1]
-    rows = [[0.2, 0.7, 0.1] if i % 2 else [0.25, 0.25, 0.5] for i in range(60)]
-    write_npy("p.npy", rows)
-    about = fds_json(*arguments, "--service-probs", "p.npy", "-o", "v.json")
-    assert about["service_probs"] == "p.npy"
-    labels = {r["test"]: r["label"] for r in json.loads(pathlib.Path("v.json").read_text())["results"]}
-    assert len(labels) == about["tests"] and all(y == ("b" if i % 2 else "c") for i, y in labels.items()), labels
-    assert about["correctly_classified"] == sum(y == "abc"[i % 3] for i, y in labels.items())
-    fds(*arguments, "--service-probs", "p.npy", "--method", "loo", "--per-sample")
-    wrong = [(rows[:-1], "59 rows of 3 floats; it must have a row of 3 floats"), ([r[:2] for r in rows], "60 rows of 2"),
-             ([[0.5, 0.5, 0.1]] + rows[1:], "row 0 (from 0): its probabilities sum to 1.1"),
-             ([*rows[:7], [float("nan"), 0, 1], *rows[8:]], "row 7, class 0 (from 0): the probability is nan"),
-             ([*rows[:7], [-0.1, 0.1, 1], *rows[8:]], "it must be from 0 to 1")]
-    for bad, phrase in wrong:
-        write_npy("w.npy", bad)
-        refused([*arguments, "--service-probs", "w.npy", "-q"], 1, "w.npy", phrase)
-    refused([*arguments, "--service-probs", "none.npy", "-q"], 1, "none.npy")
-    refused([*arguments, "--service-probs", "t.csv", "-q"], 1, "not an NPY file")
-
-
-@test
 def a_model_that_learnt_nothing_is_warned_about():
     write_csv("t.csv", rows=120)
     untrained = ["value", "t.csv", "--players", 12, "--model", "logistic", "--utility", "retrain:1", "--lr", 1e-9]

@@ -238,9 +238,9 @@ static void owners_of_pictures_are_known_by_path_or_name(void **state) {
     expect_owner(train, 2, "A");
     fds_dataset_free(train);
     put_text("owners.csv", "0,A\n1.png,B\n"); /* two pictures have that name */
-    open_fails(
-        scratch_path("set"), &options, FDS_ERR_FORMAT,
-        "several samples are named \"1.png\"; give their folder as well, such as \"cat/1.png\"");
+    open_fails(scratch_path("set"), &options, FDS_ERR_FORMAT,
+               "\"1.png\" is ambiguous: it may be \"cat/1.png\" or \"dog/1.png\"; give the folder "
+               "as well");
 }
 
 static void one_colour_picture_makes_all_of_both_parts_colour(void **state) {

@@ -282,6 +282,115 @@ static void owners_by_number_and_by_id(void **state) {
     open_fails(scratch_path("a.csv"), &both, FDS_ERR_USAGE, "names the providers of its samples");
 }
 
+/* Who writes a list of owners need not know which rows have missing values. */
+static void owners_of_rows_that_are_left_out_are_ignored(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    char path[512];
+    snprintf(path, sizeof path, "%s", scratch_path("owners.csv"));
+    fds__data_options options = {
+        .owners_file = path, .id_column = "id", .missing = FDS__MISSING_DROP};
+    put_text("a.csv", "id,x,label\nr5,,a\nr6,4,a\nr7,5,a\n,6,b\nr8,NA,b\nr9,7,b\n");
+    static const char *const files[] = {
+        "id,owner\nr5,East\nr6,South\nr7,North\nr8,South\nr9,East\n",
+        "r8,East\nr9,East\nr7,North\nr6,South\n",
+        "row,owner\n0,East\n1,South\n2,North\n3,South\n4,West\n5,East\n",
+        "r9,East\n2,North\n1,South\n",
+    };
+    for (size_t f = 0; f < COUNT(files); f++) {
+        put_text("owners.csv", files[f]);
+        open_ok(scratch_path("a.csv"), &options, &train, &test);
+        assert_int_equal(train->count, 3);
+        assert_int_equal(train->providers, 3);
+        expect_owner(train, 0, "South");
+        expect_owner(train, 1, "North");
+        expect_owner(train, 2, "East");
+        fds_dataset_free(train);
+    }
+    put_text("owners.csv", "1,South\n2,North\n6,East\n");
+    open_fails(scratch_path("a.csv"), &options, FDS_ERR_FORMAT, "by number, 0 to 5");
+    put_text("owners.csv", "1,South\n2,North\nr5,East\n");
+    open_fails(scratch_path("a.csv"), &options, FDS_ERR_FORMAT, "the first is r9");
+    options.id_column = NULL;
+    options.drop = "id";
+    put_text("owners.csv", "1,South\n2,North\n0,East\n3,East\n");
+    open_fails(scratch_path("a.csv"), &options, FDS_ERR_FORMAT, "the first is sample 5");
+}
+
+/* An array has an entry for each sample, or for each row. */
+static void an_array_of_owners_may_have_rows_that_are_left_out(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    char path[512];
+    static const char head[] = "{'descr': '|u1', 'fortran_order': False, 'shape': (%d,), }";
+    snprintf(path, sizeof path, "%s", scratch_path("owners.npy"));
+    const fds__data_options options = {.owners_file = path, .missing = FDS__MISSING_DROP};
+    put_text("a.csv", "x,label\n,a\n4,a\n5,a\n,b\n7,b\n");
+    static const char *const entries[] = {"\x09\x01\x02\x09\x01", "\x01\x02\x01"};
+    for (size_t f = 0; f < COUNT(entries); f++) {
+        char file[128] = "\x93NUMPY\x01";
+        int rows = (int)strlen(entries[f]);
+        int used = snprintf(file + 10, 100, head, rows);
+        file[8] = (char)used;
+        memcpy(file + 10 + used, entries[f], (size_t)rows);
+        put_file("owners.npy", file, (size_t)(10 + used + rows));
+        open_ok(scratch_path("a.csv"), &options, &train, &test);
+        assert_int_equal(train->providers, 2);
+        expect_owner(train, 0, "1");
+        expect_owner(train, 1, "2");
+        expect_owner(train, 2, "1");
+        fds_dataset_free(train);
+    }
+}
+
+/* ---- lists of columns ---- */
+
+static void names_with_commas_are_quoted_in_lists(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    put_text("a.csv", "a,b,\"a,b\",\"\"\"c\",d,label\n1,2,3,4,5,x\n1,2,3,4,5,y\n");
+    static const struct {
+        const char *drop, *first;
+        size_t left;
+    } lists[] = {
+        {"\"a,b\"", "a", 4},       {"a,b", "a", 4}, /* the longest name */
+        {"\"a\",\"b\"", "a,b", 3}, {"\"a\" , b", "a,b", 3},
+        {"\"a,b\",d,a", "b", 2},   {"d,\"a,b\"", "a", 3},
+        {"a,b,\"\"\"c\"", "a", 3}, {"\"c", "a", 4}, /* not closed: a name as it is */
+    };
+    for (size_t i = 0; i < COUNT(lists); i++) {
+        const fds__data_options options = {.drop = lists[i].drop};
+        open_ok(scratch_path("a.csv"), &options, &train, &test);
+        expect_shape(train, 2, (uint32_t)lists[i].left, 1, 1);
+        assert_string_equal(fds_dataset_feature_name(train, 0), lists[i].first);
+        fds_dataset_free(train);
+    }
+    const fds__data_options unknown = {.drop = "\"a,c\""};
+    open_fails(scratch_path("a.csv"), &unknown, FDS_ERR_FORMAT, "no column is named \"a,c\"");
+}
+
+/* ---- names of features ---- */
+
+static void joined_and_missing_levels_are_told_from_levels_of_that_name(void **state) {
+    (void)state;
+    fds_dataset *train, *test;
+    static const char *const names[] = {"c=(other)", "c=missing", "c=other", "c=((other))",
+                                        "c=(missing)"};
+    static const char *const levels[] = {"(other)", "missing", "other"};
+    char *text = need(8192, 1);
+    size_t used = (size_t)sprintf(text, "c,label\nonce,a\n,b\n");
+    for (int i = 0; i < 297; i++)
+        used += (size_t)sprintf(text + used, "%s,a\n", levels[i % 3]);
+    put_file("a.csv", text, used);
+    free(text);
+    open_ok(scratch_path("a.csv"), NULL, &train, &test);
+    expect_shape(train, 299, COUNT(names), 1, 1);
+    for (size_t i = 0; i < COUNT(names); i++)
+        assert_string_equal(fds_dataset_feature_name(train, i), names[i]);
+    assert_true(train->floats[3] == 1 && train->floats[5 + 4] == 1 && train->floats[10] == 1);
+    fds_dataset_free(train);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(oddities_are_read_correctly_or_refused_with_advice),
@@ -290,6 +399,10 @@ int main(void) {
         TEST(a_test_table_is_prepared_as_the_training_table),
         TEST(samples_know_their_lines),
         TEST(owners_by_number_and_by_id),
+        TEST(owners_of_rows_that_are_left_out_are_ignored),
+        TEST(an_array_of_owners_may_have_rows_that_are_left_out),
+        TEST(names_with_commas_are_quoted_in_lists),
+        TEST(joined_and_missing_levels_are_told_from_levels_of_that_name),
     };
     return cmocka_run_group_tests_name("data/tables", tests, NULL, NULL);
 }

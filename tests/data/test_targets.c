@@ -77,7 +77,7 @@ static void numbers_taken_for_classes_point_to_regression(void **state) {
         snprintf(text + strlen(text), sizeof text - strlen(text), "%d,%d.5\n", i, i);
     put_text("n.csv", text);
     open_fails(scratch_path("n.csv"), NULL, FDS_ERR_FORMAT,
-               "these are no classes; --task regression takes them as numbers to predict");
+               "take them as numbers to predict with --task regression");
     fds_dataset *train, *test;
     open_ok(scratch_path("n.csv"), &regression, &train, &test);
     assert_true(fds_dataset_target(train, 29) == 29.5);

@@ -271,6 +271,10 @@ static void mistakes_are_named(void **state) {
     params.folds = FOLDS;
     memset(ds->labels, 0, N * sizeof *ds->labels);
     refuse(ds, &params, "one label");
+    const double targets[N] = {0.5};
+    fds_error err = {0};
+    assert_int_equal(fds_dataset_set_targets(ds, targets, &err), FDS_OK);
+    refuse(ds, &params, "an audit needs classes");
     fds_dataset_free(ds);
 }
 

@@ -493,6 +493,38 @@ def has_sklearn():
     return subprocess.run([PYTHON, "-c", "import sklearn"], capture_output=True).returncode == 0
 
 
+def framed(header, data=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<QQ", 8 + len(text) + len(data), len(text)) + text + data
+
+
+@test
+def the_example_in_python_refuses_broken_messages():
+    if not has_sklearn():
+        raise Skip(f"{PYTHON} has no scikit-learn")
+
+    def says(message, *phrases):
+        done = subprocess.run([PYTHON, WORKERS / "logistic.py"], input=message, capture_output=True, timeout=120)
+        text = done.stderr.decode()
+        assert done.returncode == 1 and not done.stdout, (message[:80], text)
+        assert text.startswith("logistic.py: a message of fds cannot be used: ") and "Traceback" not in text, text
+        assert all(phrase in text for phrase in phrases), (phrases, text)
+
+    hello = {"__metadata__": {"type": "hello", "folder": "none", "classes": "2"}}
+    says(b"\xff" * 8, "its length is 18446744073709551615")
+    says(b"abc", "its length")
+    says(framed(hello)[:-3], "no hello")
+    says(framed(b"[]"), "no hello", "AttributeError")
+    says(framed(b"[" * 100000), "no hello")
+    says(framed({}), "KeyError")
+    says(framed({"__metadata__": {"type": "eval"}}), "it is no hello")
+    says(framed({"__metadata__": {**hello["__metadata__"], "task": "regression"}}), "needs classes")
+    for change in ({"dtype": "F32"}, {"shape": [9]}, {"shape": [-1]}, {"shape": [1, 1]}, {"data_offsets": [0, 4]},
+                   {"data_offsets": [-8, 0]}, {"shape": ["x"]}, {"data_offsets": [2**70, 2**70 + 8]}, {"shape": [2.0]}):
+        samples = {"dtype": "I32", "shape": [2], "data_offsets": [0, 8], **change}
+        says(framed({**hello, "samples": samples}, bytes(8)), "it is no hello")
+    right = {"dtype": "I32", "shape": [2], "data_offsets": [0, 8]}
+    says(framed({**hello, "samples": right}, struct.pack("<2i", 3, 2)), "not ascending and below 0")
 
 
 @test
