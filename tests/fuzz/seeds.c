@@ -134,6 +134,9 @@ int main(int argc, char **argv) {
     }
     corpus = argv[1];
     fuzz_dir_make();
+#ifdef FDS_LEDGER
+    seed_log();
+#endif
     small_task t = small_task_make();
     seed_run(&t, "afds", "linear", "players");
     seed_run(&t, "gfds+", "linear", "groups");
@@ -142,8 +145,5 @@ int main(int argc, char **argv) {
     seed_checkpoint(&t, "explainer", false);
     seed_checkpoint(&t, "warm_up", true);
     small_task_free(&t);
-#ifdef FDS_LEDGER
-    seed_log();
-#endif
     return 0;
 }
