@@ -89,6 +89,16 @@ static inline void fds__free_owned(void *pointer) {
 fds_status fds__grow(void **items, size_t *capacity, size_t needed, size_t item_size,
                      fds_error *err);
 
+/* ---- hashes: hash.c ---- */
+
+typedef struct fds__bytes {
+    const void *data;
+    size_t size;
+} fds__bytes;
+
+/* SHA-256 of the parts, one after the other. */
+void fds__sha256(const fds__bytes *parts, size_t count, uint8_t digest[32]);
+
 /* ---- 16-bit floats: half.c ---- */
 
 uint16_t fds__half_from_float(float value); /* to nearest, ties to even */
@@ -183,6 +193,13 @@ fds_status fds__out_commit(fds__out *out, fds_error *err);
 void fds__out_abort(fds__out *out); /* NULL is fine */
 /* All of these steps for data in memory. */
 fds_status fds__file_write(const char *path, const void *data, size_t size, fds_error *err);
+
+/* For secrets. Writes a new file, complete or not at all, that only its owner can read (mode 0600);
+ * FDS_ERR_CONFLICT if path exists. */
+fds_status fds__file_write_secret(const char *path, const void *data, size_t size, fds_error *err);
+/* The same as fds__file_read; FDS_ERR_USAGE if others than the owner have any access. */
+fds_status fds__file_read_secret(const char *path, size_t limit, uint8_t **data, size_t *size,
+                                 fds_error *err);
 
 /* Removes a file; after a power loss it is still gone. */
 fds_status fds__file_remove(const char *path, fds_error *err);
@@ -319,6 +336,9 @@ enum fds__purpose {
     FDS__PURPOSE_HALF = 13,    /* half coalitions of a benchmark: a = draw */
     FDS__PURPOSE_DROPOUT = 14, /* dropped units: a = 256 epoch + dropout layer, b = sample id */
 };
+
+/* Bytes for secrets, from the system: nobody can foretell or repeat them. At most 256. */
+fds_status fds__random_secret(void *bytes, size_t size, fds_error *err);
 
 /* ---- shapes ---- */
 

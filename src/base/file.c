@@ -146,10 +146,31 @@ fds_status fds__file_read_gz(const char *path, size_t limit, const fds_events *e
     return status;
 }
 
+fds_status fds__file_read_secret(const char *path, size_t limit, uint8_t **data, size_t *size,
+                                 fds_error *err) {
+    fds__file file;
+    struct stat about;
+    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
+    fds_status status = FDS_OK;
+    if (io_fails() || fstat(file.fd, &about) != 0)
+        status = fds__fail_errno(err, "examine", path);
+    else if (about.st_mode & 077)
+        status =
+            fds__fail(err, FDS_ERR_USAGE,
+                      "%s: others have access to this secret (mode %03o); after chmod 600 only "
+                      "its owner has",
+                      path, about.st_mode & 0777u);
+    if (status == FDS_OK)
+        status = read_open(&file, limit, NULL, data, size, err);
+    fds__file_close(&file);
+    return status;
+}
+
 /* ---- writing ---- */
 
 struct fds__out {
     fds__file file; /* path: the target */
+    bool is_secret; /* only its owner can read it, and it replaces nothing */
     char temp[FDS__PATH_MAX + 64], dir[FDS__PATH_MAX];
 };
 
@@ -167,15 +188,16 @@ static int open_aside(fds__out *out, const char *name) {
     do {
         snprintf(out->temp, sizeof out->temp, "%s/.%s.%ld-%u.tmp", out->dir, name, (long)getpid(),
                  atomic_fetch_add(&counter, 1));
-        fd = io_open(out->temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
+        fd = io_open(out->temp, O_WRONLY | O_CREAT | O_EXCL, out->is_secret ? 0600 : 0666);
     } while (fd < 0 && errno == EEXIST);
     return fd;
 }
 
-fds_status fds__out_open(const char *path, fds__out **result, fds_error *err) {
+static fds_status open_out(const char *path, bool is_secret, fds__out **result, fds_error *err) {
     OWNED fds__out *out = NULL;
     struct stat about;
     TRY(NEW(out, 1, err));
+    out->is_secret = is_secret;
     const char *name = split_path(path, out->dir);
     if (!*name || strlen(path) >= FDS__PATH_MAX)
         return fds__fail(err, FDS_ERR_USAGE, "\"%s\" is not a file name", path);
@@ -189,6 +211,10 @@ fds_status fds__out_open(const char *path, fds__out **result, fds_error *err) {
     *result = out;
     out = NULL; /* the caller's now */
     return FDS_OK;
+}
+
+fds_status fds__out_open(const char *path, fds__out **result, fds_error *err) {
+    return open_out(path, false, result, err);
 }
 
 /* At an offset, or with -1 after the last write. */
@@ -232,6 +258,19 @@ fds_status fds__dir_sync(const char *path, fds_error *err) {
     return dir < 0 ? fds__fail_errno(err, "open folder", path) : sync_and_close_dir(dir, path, err);
 }
 
+/* A link, unlike a rename, fails if the target exists. */
+static fds_status put_in_place(const fds__out *out, fds_error *err) {
+    const char *path = out->file.path;
+    if (!io_fails() && (out->is_secret ? link(out->temp, path) : rename(out->temp, path)) == 0) {
+        if (out->is_secret)
+            unlink(out->temp);
+        return FDS_OK;
+    }
+    if (out->is_secret && errno == EEXIST)
+        return fds__fail(err, FDS_ERR_CONFLICT, "%s exists already and is not replaced", path);
+    return fds__fail_errno(err, out->is_secret ? "create" : "replace", path);
+}
+
 fds_status fds__out_commit(fds__out *out, fds_error *err) {
     const char *path = out->file.path;
     fds_status status = FDS_OK;
@@ -245,8 +284,8 @@ fds_status fds__out_commit(fds__out *out, fds_error *err) {
     /* opened before the rename: after it only the sync can fail */
     if (status == FDS_OK && (dir = io_open(out->dir, O_RDONLY | O_DIRECTORY, 0)) < 0)
         status = fds__fail_errno(err, "open folder", out->dir);
-    if (status == FDS_OK && (io_fails() || rename(out->temp, path) != 0))
-        status = fds__fail_errno(err, "replace", path);
+    if (status == FDS_OK)
+        status = put_in_place(out, err);
     if (status != FDS_OK) {
         if (dir >= 0)
             close(dir);
@@ -266,14 +305,23 @@ void fds__out_abort(fds__out *out) {
     fds__free(out);
 }
 
-fds_status fds__file_write(const char *path, const void *data, size_t size, fds_error *err) {
+static fds_status write_whole(const char *path, bool is_secret, const void *data, size_t size,
+                              fds_error *err) {
     fds__out *out;
-    TRY(fds__out_open(path, &out, err));
+    TRY(open_out(path, is_secret, &out, err));
     fds_status status = fds__out_write(out, data, size, err);
     if (status == FDS_OK)
         return fds__out_commit(out, err);
     fds__out_abort(out);
     return status;
+}
+
+fds_status fds__file_write(const char *path, const void *data, size_t size, fds_error *err) {
+    return write_whole(path, false, data, size, err);
+}
+
+fds_status fds__file_write_secret(const char *path, const void *data, size_t size, fds_error *err) {
+    return write_whole(path, true, data, size, err);
 }
 
 /* ---- at offsets ---- */

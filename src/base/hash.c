@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Checksums: XXH3 against accidental damage, SHA-256 for checksums that people compare. */
+ * Checksums: XXH3 against accidental damage, SHA-256 for checksums that people compare
+ * and for logs that nobody can change. */
 #include "base.h"
 
 #include <nettle/sha2.h>
@@ -8,12 +9,18 @@
 
 uint64_t fds_checksum(const void *data, size_t size) { return XXH3_64bits(data, size); }
 
-void fds_sha256_hex(const void *data, size_t size, char hex[65]) {
+void fds__sha256(const fds__bytes *parts, size_t count, uint8_t digest[32]) {
     struct sha256_ctx context;
-    uint8_t digest[SHA256_DIGEST_SIZE];
     sha256_init(&context);
-    sha256_update(&context, size, data);
-    sha256_digest(&context, sizeof digest, digest);
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].size)
+            sha256_update(&context, parts[i].size, parts[i].data);
+    sha256_digest(&context, SHA256_DIGEST_SIZE, digest);
+}
+
+void fds_sha256_hex(const void *data, size_t size, char hex[65]) {
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    fds__sha256(&(fds__bytes){data, size}, 1, digest);
     for (size_t i = 0; i < sizeof digest; i++)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }

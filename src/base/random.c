@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Random numbers on Random123's Philox 4x64-10: key = (seed, purpose), counter = (a, b, 0, block).
- * Not for secrets. */
+ * Not for secrets, which come from the system (fds__random_secret). */
 #include "base.h"
 
 #include <Random123/philox.h>
+#include <errno.h>
 #include <math.h>
+#include <sys/random.h>
 
 fds_rng fds_rng_make(uint64_t seed, uint64_t purpose, uint64_t a, uint64_t b) {
     return (fds_rng){.key = {seed, purpose}, .counter = {a, b, 0, 0}, .used = 4};
@@ -58,4 +60,16 @@ void fds_rng_shuffle(fds_rng *rng, uint32_t *items, size_t count) {
         items[i - 1] = items[j];
         items[j] = kept;
     }
+}
+
+fds_status fds__random_secret(void *bytes, size_t size, fds_error *err) {
+    ssize_t got = -1;
+    assert(size <= 256); /* getrandom gives so many at once, or none */
+    if (fds__fault(FDS__FAULT_IO))
+        errno = EIO;
+    else
+        do
+            got = getrandom(bytes, size, 0);
+        while (got < 0 && errno == EINTR);
+    return got == (ssize_t)size ? FDS_OK : fds__fail_errno(err, "read", "random bytes");
 }

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fds/ledger.h: what customers have paid and providers have earned, in a log that nobody can quietly
+ * change. docs/ledger.md explains the words, the file and the guarantees. Stable within a minor
+ * version.
+ *
+ * A ledger is an SQLite file, or a PostgreSQL database where the path is "postgresql://...". One
+ * process has it open for writing. Money is counted in units of the ledger's own, much finer than the
+ * currency's ("USD/6": millionths of a dollar). Every change is an entry with a number; entries are
+ * never changed, only followed by corrections. A call that returns FDS_OK has put its entries on the
+ * disk.
+ *
+ * Where fds was built without SQLite and libsodium, every function fails with FDS_ERR_UNSUPPORTED.
+ */
+#ifndef FDS_LEDGER_H
+#define FDS_LEDGER_H
+
+#include "../fds.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ==== Opening =============================================================================== */
+
+/* Belongs to one thread at a time. */
+typedef struct fds_ledger fds_ledger;
+
+/* Makes an empty ledger, and its signing key in the new file "PATH.key" (mode 0600). params, of job
+ * "ledger": "currency", "decimals", "origin" (the name of the log), "debts". */
+FDS_API fds_status fds_ledger_create(const char *path, const fds_params *params, fds_error *err);
+
+typedef enum fds_ledger_access { FDS_LEDGER_READ, FDS_LEDGER_WRITE } fds_ledger_access;
+
+/* FDS_ERR_CONFLICT if another process has it open for writing. key: the file of the signing key, NULL
+ * for "PATH.key"; only FDS_LEDGER_WRITE needs it. */
+FDS_API fds_status fds_ledger_open(const char *path, fds_ledger_access access, const char *key,
+                                   fds_ledger **out, fds_error *err);
+FDS_API void fds_ledger_close(fds_ledger *ledger); /* NULL is fine */
+FDS_API const char *fds_ledger_currency(const fds_ledger *ledger); /* "USD" */
+FDS_API int fds_ledger_decimals(const fds_ledger *ledger);         /* of a unit: 6 */
+FDS_API uint64_t fds_ledger_size(const fds_ledger *ledger);        /* entries */
+/* The log's public key, "origin+hash+base64", which verifies receipts and checkpoints. */
+FDS_API const char *fds_ledger_vkey(const fds_ledger *ledger);
+
+/* ==== Accounts ============================================================================== */
+
+typedef enum fds_account_kind {
+    FDS_ACCOUNT_PLATFORM, /* "cash", what came in minus what was paid out; "fees" */
+    FDS_ACCOUNT_CUSTOMER,
+    FDS_ACCOUNT_PROVIDER
+} fds_account_kind;
+
+/* Adds an account; an account of that name and kind is returned as it is. Its number is its identity
+ * forever. Names are UTF-8 without control characters, at most 200 bytes. FDS_ERR_CONFLICT: the name
+ * belongs to an account of another kind. */
+FDS_API fds_status fds_ledger_account(fds_ledger *ledger, fds_account_kind kind, const char *name,
+                                      uint64_t *account, fds_error *err);
+/* FDS_ERR_NOT_FOUND, with the name most like it. */
+FDS_API fds_status fds_ledger_find(const fds_ledger *ledger, const char *name, uint64_t *account,
+                                   fds_error *err);
+FDS_API uint64_t fds_ledger_accounts(const fds_ledger *ledger); /* numbers are 0 .. accounts-1 */
+FDS_API const char *fds_ledger_account_name(const fds_ledger *ledger, uint64_t account);
+FDS_API fds_account_kind fds_ledger_account_kind(const fds_ledger *ledger, uint64_t account);
+/* Units: what the platform owes the account. */
+FDS_API int64_t fds_ledger_balance(const fds_ledger *ledger, uint64_t account);
+
+/* ==== Predictions =========================================================================== */
+
+/* Who is paid for the predictions of a run; frozen once it is added. */
+typedef struct fds_ledger_run {
+    const char *name;         /* of the model: "mnist" */
+    const char *sha256;       /* of the run, hexadecimal: its identity */
+    const char *const *payees; /* (count) names of providers, in the order of the values */
+    size_t count;
+    const char *policy; /* "clip" or "signed"; NULL: clip. signed needs a ledger with debts */
+    uint32_t fee_ppm;   /* the platform's share of an amount, in millionths */
+} fds_ledger_run;
+
+/* Adds a run and the accounts of its payees; a run of that sha256 is returned as it is,
+ * FDS_ERR_CONFLICT if it has other payees, another policy or fee. */
+FDS_API fds_status fds_ledger_add_run(fds_ledger *ledger, const fds_ledger_run *run, uint64_t *number,
+                                      fds_error *err);
+
+/* One prediction that a customer pays for. The arrays are the caller's. */
+typedef struct fds_charge {
+    uint64_t run, customer;
+    int64_t amount;              /* units */
+    const char *label;           /* that was predicted and explained */
+    double confidence;           /* its probability */
+    const double *values;        /* (payees of the run) kept as floats; shares follow from these */
+    const double *errors;        /* standard errors, NaN where not known */
+    uint8_t input[32];           /* SHA-256 of the input; the log has a salted hash of it */
+    const char *key;             /* idempotency key of the customer, at most 255 bytes; or NULL */
+    uint8_t fingerprint[32];     /* SHA-256 of the request, to tell another body under one key */
+    const void *answer;          /* what the customer is told, to be repeated for the key */
+    size_t answer_size;          /* at most 65,536 */
+    /* What became of it. FDS_OK: it is paid, by entry number index. FDS_ERR_USAGE: a mistake in it.
+     * FDS_ERR_LIMIT: the customer's balance is too low. FDS_ERR_CONFLICT: the key stands for another
+     * request. */
+    fds_status status;
+    uint64_t index;
+    bool is_repeated; /* the key was paid before: nothing was paid now */
+    void *first_answer; /* then the answer of that time, to be freed by fds_text_free; else NULL */
+    size_t first_answer_size;
+    char reason[160]; /* for people; empty: none */
+} fds_charge;
+
+/* Pays for all of them in one transaction, in this order; the same key twice is one payment. When it
+ * returns FDS_OK, what became of each stands in it and is on the disk. Otherwise (disk full, ...)
+ * nothing was paid. */
+FDS_API fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, size_t count,
+                                     fds_error *err);
+
+/* ==== Other entries ========================================================================= */
+
+/* Each has a key (or NULL): the same key again changes nothing and gives the first entry's number. */
+
+/* Money that a customer has paid in. ref: of the payment, for people; or NULL. */
+FDS_API fds_status fds_ledger_topup(fds_ledger *ledger, uint64_t customer, int64_t units,
+                                    const char *ref, const char *key, uint64_t *index,
+                                    fds_error *err);
+/* Pays out what an account is owed, rounded down to the currency's own unit; the rest stays. *units:
+ * how much, 0 (and no entry) if it is below minimum or below one such unit. */
+FDS_API fds_status fds_ledger_payout(fds_ledger *ledger, uint64_t account, int64_t minimum,
+                                     const char *ref, const char *key, int64_t *units,
+                                     uint64_t *index, fds_error *err);
+
+typedef struct fds_posting {
+    uint64_t account;
+    int64_t units; /* positive: the platform owes the account more */
+} fds_posting;
+
+/* Mends entry of; postings sum to 0. operators: two different people, who have both agreed. */
+FDS_API fds_status fds_ledger_correct(fds_ledger *ledger, uint64_t of, const fds_posting *postings,
+                                      size_t count, const char *reason,
+                                      const char *const operators[2], const char *key,
+                                      uint64_t *index, fds_error *err);
+
+/* ==== Looking =============================================================================== */
+
+/* One entry as JSON: everything but salts. viewer: an account that may see its own postings only, or
+ * UINT64_MAX for all. To be freed by fds_text_free. */
+FDS_API fds_status fds_ledger_entry(const fds_ledger *ledger, uint64_t index, uint64_t viewer,
+                                    char **json, fds_error *err);
+/* What happened to an account from day to day, both as "2026-11-17" or NULL: CSV with date, entry,
+ * kind, label, amount, standard error, balance. */
+FDS_API fds_status fds_ledger_statement(const fds_ledger *ledger, uint64_t account, const char *from,
+                                        const char *to, fds_write_function write, void *user,
+                                        fds_error *err);
+/* Sums of a provider by day and label: {"earnings":[{"day","label","units","count"}]}. */
+FDS_API fds_status fds_ledger_earnings(const fds_ledger *ledger, uint64_t account, char **json,
+                                       fds_error *err);
+/* format: "hledger", "beancount", "ledger" or "csv". A new file replaces an old one. */
+FDS_API fds_status fds_ledger_export(const fds_ledger *ledger, const char *format, const char *path,
+                                     const fds_events *events, fds_error *err);
+/* A copy of the whole, as of one moment; also while it is open for writing here. */
+FDS_API fds_status fds_ledger_backup(const fds_ledger *ledger, const char *path, fds_error *err);
+
+/* ==== Proof ================================================================================= */
+
+/* Computes everything again: postings, balances, keys, shares from values, hashes, the log and its
+ * signatures. FDS_ERR_CORRUPT names the first entry that does not agree. *report (or NULL): what was
+ * checked, as JSON, to be freed by fds_text_free. vkey: NULL for the ledger's own. */
+FDS_API fds_status fds_ledger_verify(const fds_ledger *ledger, const char *vkey,
+                                     const fds_events *events, char **report, fds_error *err);
+/* The newest signed checkpoint of the log: a C2SP signed note. To be freed by fds_text_free. */
+FDS_API fds_status fds_ledger_checkpoint(const fds_ledger *ledger, char **note, fds_error *err);
+/* A file of the log by its path in C2SP tlog-tiles: "checkpoint", "tile/0/x001/234", "tile/0/000.p/7",
+ * "tile/entries/000". To be freed by fds_text_free. FDS_ERR_NOT_FOUND: there is no such file. */
+FDS_API fds_status fds_ledger_log_file(const fds_ledger *ledger, const char *path, void **data,
+                                       size_t *size, fds_error *err);
+/* A c2sp.org/tlog-proof@v1 of an entry, with the share of one account, its salt and its path in the
+ * tree of shares; it shows nobody else's. To be freed by fds_text_free. */
+FDS_API fds_status fds_ledger_receipt(const fds_ledger *ledger, uint64_t index, uint64_t account,
+                                      char **proof, fds_error *err);
+/* Needs no ledger. *json: what the receipt says, once it is proven. FDS_ERR_CORRUPT if it is not. */
+FDS_API fds_status fds_receipt_verify(const char *proof, size_t size, const char *vkey, char **json,
+                                      fds_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
