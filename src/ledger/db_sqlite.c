@@ -335,7 +335,7 @@ static fds_status compare_schemas(db *d, db *wanted, fds_error *err) {
 }
 
 static fds_status check_pages(db *d, fds_error *err) {
-    db_query *q;
+    db_query *q = NULL;
     bool has_row;
     TRY(db_prepare(d, "PRAGMA integrity_check(1)", &q, err));
     fds_status status = db_next(q, &has_row, err);
