@@ -112,14 +112,18 @@ static fds_status configure(db *d, fds_error *err) {
 fds_status db_open(const char *path, db_access access, db **out, fds_error *err) {
     if (strlen(path) >= FDS__PATH_MAX)
         return fds__fail(err, FDS_ERR_LIMIT, "%.60s...: the path is too long", path);
-    TRY(access == DB_CREATE ? create_file(path, err) : check_file(path, err));
     db *d;
     TRY(NEW(d, 1, err));
+    fds_status status = access == DB_CREATE ? create_file(path, err) : check_file(path, err);
+    if (status != FDS_OK) {
+        fds__free(d);
+        return status;
+    }
     d->access = access;
     snprintf(d->path, sizeof d->path, "%s", path);
     /* a reader may have to recover what a crash has left; SQLite falls back to reading alone */
     int code = sqlite3_open_v2(path, &d->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    fds_status status = code == SQLITE_OK ? configure(d, err) : fail(d, code, err);
+    status = code == SQLITE_OK ? configure(d, err) : fail(d, code, err);
     if (status == FDS_OK)
         *out = d;
     else
