@@ -343,9 +343,11 @@ static fds_status check_pages(db *d, fds_error *err) {
     bool has_row;
     TRY(db_prepare(d, "PRAGMA integrity_check(1)", &q, err));
     fds_status status = db_next(q, &has_row, err);
-    if (status == FDS_OK && (!has_row || strcmp(db_text(q, 0, NULL), "ok") != 0))
-        status = fds__fail(err, FDS_ERR_CORRUPT, "%s is damaged: %s", d->path,
-                           has_row ? db_text(q, 0, NULL) : "it cannot be checked");
+    const char *found = status == FDS_OK && has_row ? db_text(q, 0, NULL) : "";
+    const char *last = strrchr(found, '\n'); /* after a line that says which database */
+    if (status == FDS_OK && strcmp(found, "ok") != 0)
+        status =
+            fds__fail(err, FDS_ERR_CORRUPT, "%s is damaged: %s", d->path, last ? last + 1 : found);
     db_query_free(q);
     return status;
 }
