@@ -14,8 +14,8 @@ static fds_status with_ledger(const cli_args *args, fds_ledger_access access, si
                               size_t most, action act, fds_error *err) {
     fds_ledger *l;
     if (args->more_count < least || args->more_count > most)
-        return cli_fail(err, FDS_ERR_USAGE, "%s after LEDGER: see --help for the right arguments",
-                        args->more_count < least ? "an argument is missing" : "too many arguments");
+        return cli_fail(err, FDS_ERR_USAGE, "too %s arguments after %s: see --help",
+                        args->more_count < least ? "few" : "many", args->operand);
     CLI_TRY(fds_ledger_open(args->operand, access, args->from, &l, err));
     fds_status status = act(args, l, err);
     fds_ledger_close(l);
