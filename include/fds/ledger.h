@@ -36,10 +36,13 @@ typedef enum fds_ledger_access { FDS_LEDGER_READ, FDS_LEDGER_WRITE } fds_ledger_
  * for "PATH.key"; only FDS_LEDGER_WRITE needs it. */
 FDS_API fds_status fds_ledger_open(const char *path, fds_ledger_access access, const char *key,
                                    fds_ledger **out, fds_error *err);
-FDS_API void fds_ledger_close(fds_ledger *ledger); /* NULL is fine */
+FDS_API void fds_ledger_close(fds_ledger *ledger);                 /* NULL is fine */
 FDS_API const char *fds_ledger_currency(const fds_ledger *ledger); /* "USD" */
 FDS_API int fds_ledger_decimals(const fds_ledger *ledger);         /* of a unit: 6 */
 FDS_API uint64_t fds_ledger_size(const fds_ledger *ledger);        /* entries */
+/* Reads "10.00" or "-0.5" as units, exactly. FDS_ERR_USAGE: it is no amount, or has more decimals. */
+FDS_API fds_status fds_ledger_units(const fds_ledger *ledger, const char *text, int64_t *units,
+                                    fds_error *err);
 /* The log's public key, "origin+hash+base64", which verifies receipts and checkpoints. */
 FDS_API const char *fds_ledger_vkey(const fds_ledger *ledger);
 
@@ -69,8 +72,8 @@ FDS_API int64_t fds_ledger_balance(const fds_ledger *ledger, uint64_t account);
 
 /* Who is paid for the predictions of a run; frozen once it is added. */
 typedef struct fds_ledger_run {
-    const char *name;         /* of the model: "mnist" */
-    const char *sha256;       /* of the run, hexadecimal: its identity */
+    const char *name;          /* of the model: "mnist" */
+    const char *sha256;        /* of the run, hexadecimal: its identity */
     const char *const *payees; /* (count) names of providers, in the order of the values */
     size_t count;
     const char *policy; /* "clip" or "signed"; NULL: clip. signed needs a ledger with debts */
@@ -79,28 +82,28 @@ typedef struct fds_ledger_run {
 
 /* Adds a run and the accounts of its payees; a run of that sha256 is returned as it is,
  * FDS_ERR_CONFLICT if it has other payees, another policy or fee. */
-FDS_API fds_status fds_ledger_add_run(fds_ledger *ledger, const fds_ledger_run *run, uint64_t *number,
-                                      fds_error *err);
+FDS_API fds_status fds_ledger_add_run(fds_ledger *ledger, const fds_ledger_run *run,
+                                      uint64_t *number, fds_error *err);
 
 /* One prediction that a customer pays for. The arrays are the caller's. */
 typedef struct fds_charge {
     uint64_t run, customer;
-    int64_t amount;              /* units */
-    const char *label;           /* that was predicted and explained */
-    double confidence;           /* its probability */
-    const double *values;        /* (payees of the run) kept as floats; shares follow from these */
-    const double *errors;        /* standard errors, NaN where not known */
-    uint8_t input[32];           /* SHA-256 of the input; the log has a salted hash of it */
-    const char *key;             /* idempotency key of the customer, at most 255 bytes; or NULL */
-    uint8_t fingerprint[32];     /* SHA-256 of the request, to tell another body under one key */
-    const void *answer;          /* what the customer is told, to be repeated for the key */
-    size_t answer_size;          /* at most 65,536 */
+    int64_t amount;          /* units */
+    const char *label;       /* that was predicted and explained */
+    double confidence;       /* its probability */
+    const double *values;    /* (payees of the run) kept as floats; shares follow from these */
+    const double *errors;    /* standard errors, NaN where not known */
+    uint8_t input[32];       /* SHA-256 of the input; the log has a salted hash of it */
+    const char *key;         /* idempotency key of the customer, at most 255 bytes; or NULL */
+    uint8_t fingerprint[32]; /* SHA-256 of the request, to tell another body under one key */
+    const void *answer;      /* what the customer is told, to be repeated for the key */
+    size_t answer_size;      /* at most 65,536 */
     /* What became of it. FDS_OK: it is paid, by entry number index. FDS_ERR_USAGE: a mistake in it.
      * FDS_ERR_LIMIT: the customer's balance is too low. FDS_ERR_CONFLICT: the key stands for another
      * request. */
     fds_status status;
     uint64_t index;
-    bool is_repeated; /* the key was paid before: nothing was paid now */
+    bool is_repeated;   /* the key was paid before: nothing was paid now */
     void *first_answer; /* then the answer of that time, to be freed by fds_text_free; else NULL */
     size_t first_answer_size;
     char reason[160]; /* for people; empty: none */
@@ -145,9 +148,9 @@ FDS_API fds_status fds_ledger_entry(const fds_ledger *ledger, uint64_t index, ui
                                     char **json, fds_error *err);
 /* What happened to an account from day to day, both as "2026-11-17" or NULL: CSV with date, entry,
  * kind, label, amount, standard error, balance. */
-FDS_API fds_status fds_ledger_statement(const fds_ledger *ledger, uint64_t account, const char *from,
-                                        const char *to, fds_write_function write, void *user,
-                                        fds_error *err);
+FDS_API fds_status fds_ledger_statement(const fds_ledger *ledger, uint64_t account,
+                                        const char *from, const char *to, fds_write_function write,
+                                        void *user, fds_error *err);
 /* Sums of a provider by day and label: {"earnings":[{"day","label","units","count"}]}. */
 FDS_API fds_status fds_ledger_earnings(const fds_ledger *ledger, uint64_t account, char **json,
                                        fds_error *err);

@@ -6,6 +6,8 @@
  * low balance may be sent again: what is paid stays paid, and only the rest is charged. */
 #include "serve/serve.h"
 
+#include <math.h>
+
 enum { LEDGER_KEY = 256, MOST_ANSWER = 65536, LABEL = FDS__NUMBER };
 
 /* ---- before anything is computed ---- */
@@ -68,6 +70,7 @@ static void fill_charge(charges_of_batch *bill, const serve_job *job, const serv
     *c = (fds_charge){.run = m->ledger_run,
                       .customer = job->customer,
                       .amount = job->amount,
+                      .confidence = NAN,
                       .values = b->payee_values + at * payees,
                       .errors = b->payee_errors + at * payees};
     if (m->info.is_regression) {
@@ -75,7 +78,7 @@ static void fill_charge(charges_of_batch *bill, const serve_job *job, const serv
         c->label = bill->labels[place];
     } else {
         c->label = m->class_names[b->labels[at]];
-        c->confidence = (double)b->probs[at * m->info.classes + b->labels[at]];
+        c->confidence = MIN((double)b->probs[at * m->info.classes + b->labels[at]], 1);
     }
     fds__sha256(&(fds__bytes){b->samples + at * size, size * sizeof(float)}, 1, c->input);
     memcpy(c->fingerprint, job->fingerprint, sizeof c->fingerprint);

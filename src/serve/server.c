@@ -72,23 +72,12 @@ static fds_status read_settings(fds_server *s, const fds_params *p, fds_error *e
 
 /* ---- the ledger ---- */
 
-/* The price in units of the ledger, which may be finer than the currency. */
 static fds_status read_price(fds_server *s, const char *text, fds_error *err) {
-    fds__unit unit;
-    int decimals = fds_ledger_decimals(s->ledger);
-    TRY(fds__money_read("price", text, NULL, &unit, &s->set.price, err));
-    for (; unit.decimals < decimals; unit.decimals++)
-        if (__builtin_mul_overflow(s->set.price, (int64_t)10, &s->set.price))
-            return fds__fail(err, FDS_ERR_USAGE, "`price` is too large (%s)", text);
-    for (; unit.decimals > decimals && s->set.price % 10 == 0; unit.decimals--)
-        s->set.price /= 10;
-    if (unit.decimals > decimals || s->set.price < 1)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "`price` must be at least one unit of the ledger, with at most %d decimals "
-            "(got %s)",
-            decimals, text);
-    return FDS_OK;
+    TRY(fds_ledger_units(s->ledger, text, &s->set.price, err));
+    return s->set.price >= 1
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_USAGE,
+                           "`price` must be at least one unit of the ledger (got %s)", text);
 }
 
 static fds_status open_ledger(fds_server *s, const fds_params *p, fds_error *err) {

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The functions of the ledger where fds was built without SQLite or libsodium: all say so. */
+#include "base/base.h"
+#include "fds/ledger.h"
+
+/* The parameters mean nothing here. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+static fds_status fail(fds_error *err) {
+    return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                     "fds was built without ledgers: install libsqlite3-dev and libsodium-dev "
+                     "(scripts/deps build), and build it again");
+}
+
+fds_status fds_ledger_create(const char *path, const fds_params *params, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_open(const char *path, fds_ledger_access access, const char *key,
+                           fds_ledger **out, fds_error *err) {
+    return fail(err);
+}
+void fds_ledger_close(fds_ledger *ledger) {}
+const char *fds_ledger_currency(const fds_ledger *ledger) { return ""; }
+int fds_ledger_decimals(const fds_ledger *ledger) { return 0; }
+uint64_t fds_ledger_size(const fds_ledger *ledger) { return 0; }
+fds_status fds_ledger_units(const fds_ledger *ledger, const char *text, int64_t *units,
+                            fds_error *err) {
+    return fail(err);
+}
+const char *fds_ledger_vkey(const fds_ledger *ledger) { return ""; }
+fds_status fds_ledger_account(fds_ledger *ledger, fds_account_kind kind, const char *name,
+                              uint64_t *account, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_find(const fds_ledger *ledger, const char *name, uint64_t *account,
+                           fds_error *err) {
+    return fail(err);
+}
+uint64_t fds_ledger_accounts(const fds_ledger *ledger) { return 0; }
+const char *fds_ledger_account_name(const fds_ledger *ledger, uint64_t account) { return ""; }
+fds_account_kind fds_ledger_account_kind(const fds_ledger *ledger, uint64_t account) {
+    return FDS_ACCOUNT_PLATFORM;
+}
+int64_t fds_ledger_balance(const fds_ledger *ledger, uint64_t account) { return 0; }
+fds_status fds_ledger_add_run(fds_ledger *ledger, const fds_ledger_run *run, uint64_t *number,
+                              fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, size_t count,
+                             fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_topup(fds_ledger *ledger, uint64_t customer, int64_t units, const char *ref,
+                            const char *key, uint64_t *index, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_payout(fds_ledger *ledger, uint64_t account, int64_t minimum, const char *ref,
+                             const char *key, int64_t *units, uint64_t *index, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_correct(fds_ledger *ledger, uint64_t of, const fds_posting *postings,
+                              size_t count, const char *reason, const char *const operators[2],
+                              const char *key, uint64_t *index, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_entry(const fds_ledger *ledger, uint64_t index, uint64_t viewer, char **json,
+                            fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_statement(const fds_ledger *ledger, uint64_t account, const char *from,
+                                const char *to, fds_write_function write, void *user,
+                                fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_earnings(const fds_ledger *ledger, uint64_t account, char **json,
+                               fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_export(const fds_ledger *ledger, const char *format, const char *path,
+                             const fds_events *events, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_backup(const fds_ledger *ledger, const char *path, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_verify(const fds_ledger *ledger, const char *vkey, const fds_events *events,
+                             char **report, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_checkpoint(const fds_ledger *ledger, char **note, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_log_file(const fds_ledger *ledger, const char *path, void **data,
+                               size_t *size, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_receipt(const fds_ledger *ledger, uint64_t index, uint64_t account,
+                              char **proof, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_receipt_verify(const char *proof, size_t size, const char *vkey, char **json,
+                              fds_error *err) {
+    return fail(err);
+}

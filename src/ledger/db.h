@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a ledger is stored: the few calls of a database that it needs, so that another one can take
+ * the place of SQLite. The SQL of the ledger is a subset that SQLite and PostgreSQL both understand,
+ * with the parameters $1, $2, ... in ascending order.
+ *
+ *   db_sqlite.c   an SQLite file
+ */
+#ifndef FDS_LEDGER_DB_H
+#define FDS_LEDGER_DB_H
+
+#include "base/base.h"
+
+typedef struct db db;
+typedef struct db_query db_query;
+
+/* DB_CREATE makes a new database, which DB_WRITE and DB_READ open. FDS_ERR_CONFLICT: there is one
+ * already; or another process has it open in a way that this access does not allow. */
+typedef enum db_access { DB_READ, DB_WRITE, DB_CREATE } db_access;
+
+fds_status db_open(const char *path, db_access access, db **out, fds_error *err);
+void db_close(db *d); /* after its queries are freed; NULL is fine */
+
+/* Statements without parameters, separated by semicolons. Types of columns are INTEGER (64 bits), REAL
+ * (double), TEXT and BLOB. */
+fds_status db_run(db *d, const char *sql, fds_error *err);
+/* From now on the database itself refuses to change or remove rows of this table. */
+fds_status db_protect(db *d, const char *table, fds_error *err);
+/* One moment of the database until commit or rollback. */
+fds_status db_begin(db *d, fds_error *err);
+/* When it returns FDS_OK, the changes are on the disk; otherwise there are none. */
+fds_status db_commit(db *d, fds_error *err);
+void db_rollback(db *d);
+/* A copy, as of one moment, in the new file path. */
+fds_status db_copy(db *d, const char *path, fds_error *err);
+/* Whether the database's own structures are whole, and are those that make (which creates the tables in
+ * a new one) makes. FDS_ERR_CORRUPT says what is wrong. */
+fds_status db_check(db *d, fds_status (*make)(db *d, fds_error *err), fds_error *err);
+
+fds_status db_prepare(db *d, const char *sql, db_query **out, fds_error *err);
+void db_query_free(db_query *query); /* NULL is fine */
+
+/* Parameters are numbered from 1. Texts and blobs must stay until db_end. A failure shows in the next
+ * db_next. */
+void db_bind_int(db_query *query, int at, int64_t value);
+void db_bind_real(db_query *query, int at, double value);
+void db_bind_text(db_query *query, int at, const char *text);              /* NULL: null */
+void db_bind_blob(db_query *query, int at, const void *data, size_t size); /* data NULL: null */
+void db_bind_null(db_query *query, int at);
+
+/* The next row, if there is one. */
+fds_status db_next(db_query *query, bool *has_row, fds_error *err);
+/* Forgets rows and parameters; the query can be used again. */
+void db_end(db_query *query);
+/* For a query that gives no rows: db_next and db_end. */
+fds_status db_do(db_query *query, fds_error *err);
+
+/* Columns of the present row, from 0. Pointers are valid until the next db_next or db_end. */
+typedef enum db_type { DB_NULL, DB_INT, DB_REAL, DB_TEXT, DB_BLOB } db_type;
+db_type db_type_of(const db_query *query, int column);
+int64_t db_int(const db_query *query, int column);
+double db_real(const db_query *query, int column);
+const char *db_text(const db_query *query, int column, size_t *size);
+const void *db_blob(const db_query *query, int column, size_t *size);
+
+#endif

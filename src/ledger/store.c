@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The tables of a ledger, and its transactions. docs/ledger.md describes the tables.
+ *
+ * Accounts, balances, runs and the edge of the log's tree are in memory while a ledger is open. A
+ * transaction changes memory and database together. If it fails, the database rolls back, and memory
+ * is set back to copies of what was kept last: nothing that could fail again is needed for that. */
+#include "ledger/ledger.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const char *const sql[LEDGER_QUERIES] = {
+    [LEDGER_Q_SIZE] = "SELECT idx, at FROM entry ORDER BY idx DESC LIMIT 1",
+    [LEDGER_Q_ENTRY] = "SELECT " LEDGER_COLUMNS " FROM entry WHERE idx = $1",
+    [LEDGER_Q_ENTRIES] =
+        "SELECT " LEDGER_COLUMNS " FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
+    [LEDGER_Q_ALL] = "SELECT " LEDGER_COLUMNS " FROM entry ORDER BY idx",
+    [LEDGER_Q_KEY] = "SELECT " LEDGER_COLUMNS " FROM entry WHERE customer = $1 AND key = $2",
+    [LEDGER_Q_ADD_ENTRY] = "INSERT INTO entry(" LEDGER_COLUMNS ") VALUES(" LEDGER_PLACES ")",
+    [LEDGER_Q_ACCOUNTS] = "SELECT id, kind, name, balance FROM account ORDER BY id",
+    [LEDGER_Q_ADD_ACCOUNT] = "INSERT INTO account(id, kind, name, balance) VALUES($1, $2, $3, 0)",
+    [LEDGER_Q_SET_BALANCE] = "UPDATE account SET balance = $1 WHERE id = $2",
+    [LEDGER_Q_RUNS] = "SELECT run.id, run.sha256, run.carry, entry.text FROM run JOIN entry ON "
+                      "entry.idx = run.entry ORDER BY run.id",
+    [LEDGER_Q_ADD_RUN] = "INSERT INTO run(id, sha256, entry, carry) VALUES($1, $2, $3, $4)",
+    [LEDGER_Q_SET_CARRY] = "UPDATE run SET carry = $1 WHERE id = $2",
+    [LEDGER_Q_ADD_EARNING] =
+        "INSERT INTO earning(account, day, label, units, n) VALUES($1, $2, $3, $4, $5) ON CONFLICT "
+        "(account, day, label) DO UPDATE SET units = earning.units + excluded.units, n = earning.n "
+        "+ excluded.n",
+    [LEDGER_Q_EARNINGS] =
+        "SELECT day, label, units, n FROM earning WHERE account = $1 ORDER BY day, label",
+    [LEDGER_Q_EARNINGS_OF_DAY] =
+        "SELECT account, label, units, n FROM earning WHERE day = $1 ORDER BY account, label",
+    [LEDGER_Q_COUNT_EARNINGS] = "SELECT count(*) FROM earning",
+    [LEDGER_Q_TILE] = "SELECT hashes FROM tile WHERE level = $1 AND n = $2",
+    [LEDGER_Q_SET_TILE] = "INSERT INTO tile(level, n, hashes) VALUES($1, $2, $3) ON CONFLICT "
+                          "(level, n) DO UPDATE SET hashes = excluded.hashes",
+    [LEDGER_Q_COUNT_TILES] = "SELECT count(*) FROM tile",
+    [LEDGER_Q_CHECKPOINT] = "SELECT day, size, note FROM checkpoint ORDER BY day DESC LIMIT 1",
+    [LEDGER_Q_CHECKPOINTS] = "SELECT day, size, note FROM checkpoint ORDER BY day",
+    [LEDGER_Q_SET_CHECKPOINT] = "INSERT INTO checkpoint(day, size, note) VALUES($1, $2, $3) ON "
+                                "CONFLICT (day) DO UPDATE SET size = excluded.size, note = "
+                                "excluded.note",
+    [LEDGER_Q_META] = "SELECT value FROM meta WHERE name = $1",
+    [LEDGER_Q_ADD_META] = "INSERT INTO meta(name, value) VALUES($1, $2)",
+    [LEDGER_Q_REPEATED] = "SELECT max(idx) FROM entry WHERE key IS NOT NULL GROUP BY customer, key "
+                          "HAVING count(*) > 1 ORDER BY 1 LIMIT 1",
+};
+
+fds_status ledger_make_tables(db *d, fds_error *err) {
+    TRY(db_run(
+        d,
+        "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;"
+        "CREATE TABLE account(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL "
+        "UNIQUE,"
+        " balance INTEGER NOT NULL) STRICT;"
+        "CREATE TABLE entry(idx INTEGER PRIMARY KEY, kind TEXT NOT NULL, at INTEGER NOT NULL,"
+        " run INTEGER, customer INTEGER REFERENCES account(id), amount INTEGER, fee INTEGER,"
+        " label TEXT, confidence REAL, rule TEXT, ref INTEGER, text TEXT, key TEXT,"
+        " fingerprint BLOB, answer BLOB, postings BLOB, vals BLOB, errors BLOB, input BLOB,"
+        " salt BLOB NOT NULL, leaf BLOB NOT NULL, UNIQUE(customer, key)) STRICT;"
+        "CREATE TABLE run(id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE,"
+        " entry INTEGER NOT NULL REFERENCES entry(idx), carry BLOB NOT NULL) STRICT;"
+        "CREATE TABLE earning(account INTEGER NOT NULL REFERENCES account(id), day INTEGER NOT "
+        "NULL,"
+        " label TEXT NOT NULL, units INTEGER NOT NULL, n INTEGER NOT NULL,"
+        " PRIMARY KEY(account, day, label)) STRICT;"
+        "CREATE TABLE tile(level INTEGER NOT NULL, n INTEGER NOT NULL, hashes BLOB NOT NULL,"
+        " PRIMARY KEY(level, n)) STRICT;"
+        "CREATE TABLE checkpoint(day INTEGER PRIMARY KEY, size INTEGER NOT NULL,"
+        " note TEXT NOT NULL) STRICT",
+        err));
+    return db_protect(d, "entry", err);
+}
+
+/* ---- queries ---- */
+
+fds_status ledger_fail(const fds_ledger *l, fds_error *err, const char *format, ...) {
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return fds__fail(err, FDS_ERR_CORRUPT, "%s: %s", l->path, text);
+}
+
+fds_status ledger_query(const fds_ledger *l, enum ledger_query which, db_query **out,
+                        fds_error *err) {
+    db_query **place = ((fds_ledger *)(uintptr_t)l)->queries + which; /* prepared once */
+    if (!*place)
+        TRY(db_prepare(l->db, sql[which], place, err));
+    *out = *place;
+    return FDS_OK;
+}
+
+fds_status ledger_entry_get(const fds_ledger *l, uint64_t index, ledger_entry *out, db_query **row,
+                            fds_error *err) {
+    bool has_row;
+    if (index >= l->state.size)
+        return fds__fail(err, FDS_ERR_NOT_FOUND, "%s has no entry %llu: the last one is %llu",
+                         l->path, (unsigned long long)index, (unsigned long long)l->state.size - 1);
+    TRY(ledger_query(l, LEDGER_Q_ENTRY, row, err));
+    db_bind_int(*row, 1, (int64_t)index);
+    fds_status status = db_next(*row, &has_row, err);
+    if (status == FDS_OK && !has_row)
+        status = ledger_fail(l, err, "entry %llu is missing", (unsigned long long)index);
+    if (status == FDS_OK)
+        status = ledger_entry_read(*row, out, err);
+    if (status != FDS_OK)
+        db_end(*row);
+    return status;
+}
+
+/* ---- the log's tiles in the database ---- */
+
+static fds_status read_tile(void *context, unsigned level, uint64_t n, size_t width,
+                            log_hash *hashes, fds_error *err) {
+    db_query *q;
+    bool has_row;
+    size_t size = 0;
+    TRY(ledger_query(context, LEDGER_Q_TILE, &q, err));
+    db_bind_int(q, 1, level);
+    db_bind_int(q, 2, (int64_t)n);
+    fds_status status = db_next(q, &has_row, err);
+    const void *found = status == FDS_OK && has_row ? db_blob(q, 0, &size) : NULL;
+    if (status == FDS_OK && size < width * sizeof *hashes)
+        status = fds__fail(err, FDS_ERR_NOT_FOUND, "there is no tile %llu of level %u so wide",
+                           (unsigned long long)n, level);
+    if (status == FDS_OK)
+        memcpy(hashes, found, width * sizeof *hashes);
+    db_end(q);
+    return status;
+}
+
+static fds_status write_tile(void *context, unsigned level, uint64_t n, size_t width,
+                             const log_hash *hashes, fds_error *err) {
+    db_query *q;
+    TRY(ledger_query(context, LEDGER_Q_SET_TILE, &q, err));
+    db_bind_int(q, 1, level);
+    db_bind_int(q, 2, (int64_t)n);
+    db_bind_blob(q, 3, hashes, width * sizeof *hashes);
+    return db_do(q, err);
+}
+
+log_store ledger_tiles(const fds_ledger *l) {
+    return (log_store){.context = (void *)(uintptr_t)l, .read = read_tile, .write = write_tile};
+}
+
+/* ---- transactions ---- */
+
+int64_t ledger_system_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+fds_status ledger_read_size(const fds_ledger *l, uint64_t *size, int64_t *at_ms, fds_error *err) {
+    db_query *q;
+    bool has_row;
+    TRY(ledger_query(l, LEDGER_Q_SIZE, &q, err));
+    fds_status status = db_next(q, &has_row, err);
+    *size = status == FDS_OK && has_row ? (uint64_t)db_int(q, 0) + 1 : 0;
+    *at_ms = status == FDS_OK && has_row ? db_int(q, 1) : 0;
+    db_end(q);
+    return status;
+}
+
+static fds_status check_after_failure(fds_ledger *l, fds_error *err) {
+    uint64_t size;
+    int64_t at_ms;
+    TRY(ledger_read_size(l, &size, &at_ms, err));
+    if (size != l->state.size)
+        return fds__fail(err, FDS_ERR_IO, "%s: a commit failed and yet has happened; open it again",
+                         l->path);
+    l->is_doubtful = false;
+    return FDS_OK;
+}
+
+fds_status ledger_begin(fds_ledger *l, fds_error *err) {
+    if (!l->can_write)
+        return fds__fail(err, FDS_ERR_USAGE, "%s is open for reading only", l->path);
+    if (l->is_doubtful)
+        TRY(check_after_failure(l, err));
+    TRY(db_begin(l->db, err));
+    l->kept_accounts = l->state.account_count;
+    l->kept_runs = l->state.run_count;
+    l->kept_size = l->state.size;
+    l->kept_at_ms = l->state.at_ms;
+    l->earning_count = 0;
+    *l->kept_tree = *l->tree;
+    return FDS_OK;
+}
+
+static fds_status flush_balances(fds_ledger *l, fds_error *err) {
+    db_query *q;
+    TRY(ledger_query(l, LEDGER_Q_SET_BALANCE, &q, err));
+    for (size_t i = 0; i < l->state.touched_count; i++) {
+        size_t account = l->state.touched[i];
+        if (l->state.accounts[account].balance == l->state.accounts[account].kept)
+            continue;
+        db_bind_int(q, 1, l->state.accounts[account].balance);
+        db_bind_int(q, 2, (int64_t)account);
+        TRY(db_do(q, err));
+    }
+    return FDS_OK;
+}
+
+static fds_status flush_carries(fds_ledger *l, fds_error *err) {
+    db_query *q;
+    TRY(ledger_query(l, LEDGER_Q_SET_CARRY, &q, err));
+    for (size_t i = 0; i < l->state.run_count; i++) {
+        ledger_run *r = l->state.runs[i];
+        if (!r->is_touched)
+            continue;
+        for (size_t k = 0; k < r->count; k++)
+            r->before[k] = fds__carry_owed(r->carry, k);
+        db_bind_blob(q, 1, r->before, r->count * sizeof *r->before);
+        db_bind_int(q, 2, (int64_t)i);
+        TRY(db_do(q, err));
+    }
+    return FDS_OK;
+}
+
+int ledger_earning_compare(const void *a, const void *b) {
+    const ledger_earning *x = a, *y = b;
+    if (x->account != y->account)
+        return x->account < y->account ? -1 : 1;
+    if (x->day != y->day)
+        return x->day < y->day ? -1 : 1;
+    return strcmp(x->label, y->label);
+}
+
+bool ledger_earnings_merge(ledger_earning *earnings, size_t *count) {
+    size_t used = 0;
+    if (*count)
+        qsort(earnings, *count, sizeof *earnings, ledger_earning_compare);
+    for (size_t i = 0; i < *count; i++) {
+        ledger_earning *last = used ? &earnings[used - 1] : NULL;
+        if (!last || ledger_earning_compare(last, &earnings[i]) != 0)
+            earnings[used++] = earnings[i];
+        else if (__builtin_add_overflow(last->units, earnings[i].units, &last->units))
+            return false;
+        else
+            last->count += earnings[i].count;
+    }
+    *count = used;
+    return true;
+}
+
+static fds_status flush_earnings(fds_ledger *l, fds_error *err) {
+    db_query *q;
+    TRY(ledger_query(l, LEDGER_Q_ADD_EARNING, &q, err));
+    if (!ledger_earnings_merge(l->earnings, &l->earning_count))
+        return fds__fail(err, FDS_ERR_LIMIT, "the earnings of a day are too large");
+    for (size_t i = 0; i < l->earning_count; i++) {
+        const ledger_earning *e = &l->earnings[i];
+        db_bind_int(q, 1, (int64_t)e->account);
+        db_bind_int(q, 2, e->day);
+        db_bind_text(q, 3, e->label);
+        db_bind_int(q, 4, e->units);
+        db_bind_int(q, 5, e->count);
+        TRY(db_do(q, err));
+    }
+    return FDS_OK;
+}
+
+static fds_status flush_log(fds_ledger *l, fds_error *err) {
+    db_query *q;
+    OWNED char *note = NULL;
+    TRY(log_tree_append(l->tree, l->leaves, l->state.size - l->kept_size, &l->store, err));
+    log_hash root = log_tree_root(l->tree);
+    TRY(log_checkpoint_sign(&l->key, l->state.size, &root, &note, err));
+    TRY(ledger_query(l, LEDGER_Q_SET_CHECKPOINT, &q, err));
+    db_bind_int(q, 1, l->state.at_ms / LEDGER_DAY_MS);
+    db_bind_int(q, 2, (int64_t)l->state.size);
+    db_bind_text(q, 3, note);
+    return db_do(q, err);
+}
+
+static fds_status flush(fds_ledger *l, fds_error *err) {
+    TRY(flush_balances(l, err));
+    TRY(flush_carries(l, err));
+    TRY(flush_earnings(l, err));
+    return flush_log(l, err);
+}
+
+fds_status ledger_end(fds_ledger *l, fds_status status, fds_error *err) {
+    bool has_entries = l->state.size > l->kept_size;
+    if (status == FDS_OK && has_entries)
+        status = flush(l, err);
+    if (status == FDS_OK && has_entries) {
+        status = db_commit(l->db, err);
+        l->is_doubtful = status != FDS_OK;
+    }
+    if (status == FDS_OK && has_entries) {
+        ledger_state_keep(&l->state);
+        return FDS_OK;
+    }
+    for (size_t i = 0; i < LEDGER_QUERIES; i++) /* an unfinished one would keep it open */
+        if (l->queries[i])
+            db_end(l->queries[i]);
+    db_rollback(l->db);
+    ledger_state_undo(&l->state, l->kept_accounts, l->kept_runs);
+    l->state.size = l->kept_size;
+    l->state.at_ms = l->kept_at_ms;
+    *l->tree = *l->kept_tree;
+    return status;
+}
+
+/* ---- one entry ---- */
+
+static fds_status make_leaf(fds_ledger *l, ledger_entry *e, const fds_posting *postings,
+                            size_t count, fds_error *err) {
+    log_hash root;
+    if (count) {
+        TRY(ledger_postings_encode(postings, count, &l->bytes, err));
+        e->postings = (fds__bytes){l->bytes.data, l->bytes.used};
+        TRY(ledger_share_hashes(e, &l->state, postings, count, &l->hashes, &l->hash_capacity, err));
+        root = log_root(l->hashes, count);
+    }
+    l->text.used = 0;
+    ledger_leaf_text(e, &l->state, &l->unit, count ? &root : NULL, &l->text);
+    if (fds__text_check(&l->text, err) != FDS_OK) {
+        l->text.is_failed = false;
+        return FDS_ERR_NOMEM;
+    }
+    e->leaf = log_leaf(l->text.data, l->text.used);
+    return FDS_OK;
+}
+
+fds_status ledger_add(fds_ledger *l, ledger_entry *e, const fds_posting *postings, size_t count,
+                      fds_error *err) {
+    db_query *q;
+    void *leaves = l->leaves;
+    size_t new_entries = (size_t)(l->state.size - l->kept_size);
+    fds_status status =
+        fds__grow(&leaves, &l->leaf_capacity, new_entries + 1, sizeof *l->leaves, err);
+    l->leaves = leaves;
+    TRY(status);
+    e->index = l->state.size;
+    e->at_ms = MAX(l->now_ms(), l->state.at_ms);
+    TRY(fds__random_secret(e->salt, sizeof e->salt, err));
+    TRY(make_leaf(l, e, postings, count, err));
+    TRY(ledger_query(l, LEDGER_Q_ADD_ENTRY, &q, err));
+    TRY(ledger_state_post(&l->state, postings, count, err));
+    ledger_entry_bind(e, q);
+    TRY(db_do(q, err));
+    l->leaves[new_entries] = e->leaf;
+    l->state.size++;
+    l->state.at_ms = e->at_ms;
+    return FDS_OK;
+}
