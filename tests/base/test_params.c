@@ -27,6 +27,8 @@ typedef struct {
 #define PAY FDS__JOB_PAY
 #define SHOW FDS__JOB_SHOW
 #define AUDIT FDS__JOB_AUDIT
+#define LEDGER FDS__JOB_LEDGER
+#define SERVE FDS__JOB_SERVE
 #define PARAM(kind_, field_, jobs_, ...) \
     {.kind = KIND_##kind_,               \
      .place = FDS__PLACE_##field_,       \
@@ -41,9 +43,9 @@ static const row rows[] = {
 static const struct {
     const char *name;
     unsigned bit;
-} jobs[] = {{"train", TRAIN}, {"shapley", VALUE}, {"baseline", VALUE},
-            {"fit", FIT},     {"bench", BENCH},   {"explain", EXPLAIN},
-            {"pay", PAY},     {"show", SHOW},     {"audit", AUDIT}};
+} jobs[] = {{"train", TRAIN}, {"shapley", VALUE},   {"baseline", VALUE}, {"fit", FIT},
+            {"bench", BENCH}, {"explain", EXPLAIN}, {"pay", PAY},        {"show", SHOW},
+            {"audit", AUDIT}, {"ledger", LEDGER},   {"serve", SERVE}};
 
 static const char *name_of(const row *r) { return r->name ? r->name : r->field; }
 
