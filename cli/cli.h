@@ -37,6 +37,7 @@ typedef struct cli_args {
     fds_params *params; /* NULL for a subcommand without a job */
     const char *output, *png, *table, *compare, *from, *export_task, *role, *account;
     const char *top, *count, *columns; /* numbers, checked where they are used */
+    const char *ref, *key, *since, *until, *reason, *operators, *format, *vkey; /* of a ledger */
     bool all, estimate, json, jsonl, quiet;
     const char *command; /* the whole command line, quoted as a shell needs it */
     const fds_events *events;
@@ -74,7 +75,7 @@ struct cli_command {
 };
 
 extern const cli_command cli_data_get, cli_data_show, cli_data_audit, cli_train, cli_value, cli_fit,
-    cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key;
+    cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key, cli_ledger[11];
 extern const cli_command *const cli_commands[]; /* NULL-terminated */
 
 /* Fills args from the words after the name of the subcommand. */

@@ -15,9 +15,30 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
-const cli_command *const cli_commands[] = {
-    &cli_data_get, &cli_data_show, &cli_data_audit, &cli_fit,   &cli_explain,   &cli_pay,
-    &cli_value,    &cli_train,     &cli_bench,      &cli_serve, &cli_serve_key, NULL};
+#define LEDGER(i) &cli_ledger[i]
+const cli_command *const cli_commands[] = {&cli_data_get,
+                                           &cli_data_show,
+                                           &cli_data_audit,
+                                           &cli_fit,
+                                           &cli_explain,
+                                           &cli_pay,
+                                           &cli_value,
+                                           &cli_train,
+                                           &cli_bench,
+                                           &cli_serve,
+                                           &cli_serve_key,
+                                           LEDGER(0),
+                                           LEDGER(1),
+                                           LEDGER(2),
+                                           LEDGER(3),
+                                           LEDGER(4),
+                                           LEDGER(5),
+                                           LEDGER(6),
+                                           LEDGER(7),
+                                           LEDGER(8),
+                                           LEDGER(9),
+                                           LEDGER(10),
+                                           NULL};
 
 /* ---- signals ---- */
 
@@ -85,8 +106,8 @@ static bool is_group(const char *word) {
 
 /* "unknown command": suggests what may follow group ("" or "data"). */
 static int fail_unknown(const char *group, const char *word) {
-    char first[16][32];
-    const char *names[20] = {NULL};
+    char first[CLI_COUNT(cli_commands)][32];
+    const char *names[CLI_COUNT(cli_commands) + 3] = {NULL};
     size_t count = 0, skip = *group ? strlen(group) + 1 : 0;
     for (size_t i = 0; cli_commands[i]; i++) {
         const char *name = cli_commands[i]->name;
@@ -160,10 +181,14 @@ static int run(const cli_command *command, int argc, char **argv) {
 
 static int help_group(const char *group) {
     printf("usage: fds %s COMMAND ... [options]\n\n", group);
-    for (size_t i = 0; cli_commands[i]; i++)
-        if (strncmp(cli_commands[i]->name, group, strlen(group)) == 0)
-            cli_wrap(cli_commands[i]->summary, printf("  fds %-18s", cli_commands[i]->name), 24);
-    printf("\nExample:\n  fds data show mnist\n");
+    const char *examples = NULL;
+    for (size_t i = 0; cli_commands[i]; i++) {
+        if (strncmp(cli_commands[i]->name, group, strlen(group)) != 0)
+            continue;
+        cli_wrap(cli_commands[i]->summary, printf("  fds %-18s", cli_commands[i]->name), 24);
+        examples = examples ? examples : cli_commands[i]->examples;
+    }
+    printf("\nExample:\n%.*s\n", (int)strcspn(examples, "\n"), examples);
     return 0;
 }
 

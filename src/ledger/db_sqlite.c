@@ -112,14 +112,18 @@ static fds_status configure(db *d, fds_error *err) {
 fds_status db_open(const char *path, db_access access, db **out, fds_error *err) {
     if (strlen(path) >= FDS__PATH_MAX)
         return fds__fail(err, FDS_ERR_LIMIT, "%.60s...: the path is too long", path);
-    TRY(access == DB_CREATE ? create_file(path, err) : check_file(path, err));
     db *d;
     TRY(NEW(d, 1, err));
+    fds_status status = access == DB_CREATE ? create_file(path, err) : check_file(path, err);
+    if (status != FDS_OK) {
+        fds__free(d);
+        return status;
+    }
     d->access = access;
     snprintf(d->path, sizeof d->path, "%s", path);
     /* a reader may have to recover what a crash has left; SQLite falls back to reading alone */
     int code = sqlite3_open_v2(path, &d->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    fds_status status = code == SQLITE_OK ? configure(d, err) : fail(d, code, err);
+    status = code == SQLITE_OK ? configure(d, err) : fail(d, code, err);
     if (status == FDS_OK)
         *out = d;
     else
@@ -339,9 +343,11 @@ static fds_status check_pages(db *d, fds_error *err) {
     bool has_row;
     TRY(db_prepare(d, "PRAGMA integrity_check(1)", &q, err));
     fds_status status = db_next(q, &has_row, err);
-    if (status == FDS_OK && (!has_row || strcmp(db_text(q, 0, NULL), "ok") != 0))
-        status = fds__fail(err, FDS_ERR_CORRUPT, "%s is damaged: %s", d->path,
-                           has_row ? db_text(q, 0, NULL) : "it cannot be checked");
+    const char *found = status == FDS_OK && has_row ? db_text(q, 0, NULL) : "";
+    const char *last = strrchr(found, '\n'); /* after a line that says which database */
+    if (status == FDS_OK && strcmp(found, "ok") != 0)
+        status =
+            fds__fail(err, FDS_ERR_CORRUPT, "%s is damaged: %s", d->path, last ? last + 1 : found);
     db_query_free(q);
     return status;
 }

@@ -24,7 +24,8 @@ enum {
     HEAD_BYTES = 32768, /* of a request's head, and of what is read at a time */
     GRACE_S = 5,        /* before the rate of an upload is judged */
     WATCH_MS = 100,
-    BACKLOG_POOL = 2 /* threads that read and write */
+    THREADS = 2, /* that read and write; each has its part of the connections */
+    LEAST_FOR_THREADS = 16
 };
 
 typedef enum { PHASE_HEAD, PHASE_BODY, PHASE_WAIT, PHASE_SEND } peer_phase;
@@ -297,10 +298,8 @@ static void add_headers(struct MHD_Response *response, const exchange *x,
 
 static enum MHD_Result send_reply(exchange *x) {
     serve_reply *reply = x->request.reply;
-    if (fds__text_check(&reply->body, NULL) != FDS_OK && reply->status != 200)
-        return MHD_NO; /* no memory even for an error: the connection ends */
     if (reply->body.is_failed)
-        return MHD_NO;
+        return MHD_NO; /* no memory even for an error: the connection ends */
     /* raw tensors behind JSON are no JSON */
     if (reply->json_size != SIZE_MAX)
         reply->type = "application/octet-stream";
@@ -445,10 +444,11 @@ static fds_status start_daemon(struct serve_http *http, const serve_listen *list
         MHD_OPTION_CONNECTION_LIMIT, set->connections, /* */
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, set->connections_each,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, /* */
-        MHD_OPTION_THREAD_POOL_SIZE, (unsigned)BACKLOG_POOL,    /* */
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,                        /* */
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,        /* */
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,      /* */
+        MHD_OPTION_THREAD_POOL_SIZE,
+        set->connections < LEAST_FOR_THREADS ? 0u : (unsigned)THREADS, /* */
+        MHD_OPTION_STRICT_FOR_CLIENT, 1,                               /* */
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,               /* */
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,             /* */
         MHD_OPTION_ARRAY, listen->tls_cert ? tls : none, MHD_OPTION_END);
     if (http->daemon)
         return FDS_OK;

@@ -35,11 +35,11 @@ static fds_status check(const fds_params *p, fds_error *err) {
                          "`ledger` needs `keys`: customers are known by their keys");
     if (p->ledger && !p->price)
         return fds__fail(err, FDS_ERR_USAGE, "`ledger` needs `price`, for example 0.01");
-    if (!p->ledger && (p->price || fds__is_given(p, fee) || p->ledger_key))
+    if (!p->ledger && (p->price || fds__is_given(p, fee) || p->signing_key))
         return fds__fail(err, FDS_ERR_USAGE, "`%s` needs `ledger`",
-                         p->price        ? "price"
-                         : p->ledger_key ? "ledger_key"
-                                         : "fee");
+                         p->price         ? "price"
+                         : p->signing_key ? "signing_key"
+                                          : "fee");
     if (!p->tls_cert != !p->tls_key)
         return fds__fail(err, FDS_ERR_USAGE, "`tls_cert` and `tls_key` go together");
     return FDS_OK;
@@ -83,7 +83,7 @@ static fds_status read_price(fds_server *s, const char *text, fds_error *err) {
 static fds_status open_ledger(fds_server *s, const fds_params *p, fds_error *err) {
     if (!p->ledger)
         return FDS_OK;
-    TRY(fds_ledger_open(p->ledger, FDS_LEDGER_WRITE, p->ledger_key, &s->ledger, err));
+    TRY(fds_ledger_open(p->ledger, FDS_LEDGER_WRITE, p->signing_key, &s->ledger, err));
     return read_price(s, p->price, err);
 }
 

@@ -609,6 +609,54 @@ static void files_never_get_a_standard_descriptor(void **state) {
 
 #define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
 
+/* ---- secrets ---- */
+
+static void a_secret_is_new_and_its_owners_alone(void **state) {
+    (void)state;
+    const char *path = scratch_path("secret");
+    uint8_t *data = NULL;
+    size_t size = 0, before = scratch_entries();
+    struct stat about;
+    fds_error err = {0};
+    mode_t mask = umask(0);
+    assert_int_equal(fds__file_write_secret(path, "psst", 4, &err), FDS_OK);
+    umask(mask);
+    assert_int_equal(scratch_entries(), before + 1);
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    assert_int_equal(fds__file_read_secret(path, 4, &data, &size, &err), FDS_OK);
+    assert_int_equal(size, 4);
+    assert_memory_equal(data, "psst", 5);
+    fds__free(data);
+    assert_int_equal(fds__file_read_secret(path, 3, &data, &size, &err), FDS_ERR_LIMIT);
+    assert_int_equal(fds__file_write_secret(path, "other", 5, &err), FDS_ERR_CONFLICT);
+    scratch_expect(path, "psst");
+    assert_int_equal(chmod(path, 0640), 0);
+    assert_int_equal(fds__file_read_secret(path, 4, &data, &size, &err), FDS_ERR_USAGE);
+    expect_in(err.text, "mode 640");
+    assert_int_equal(fds__file_read_secret(scratch, 4, &data, &size, &err), FDS_ERR_FORMAT);
+    assert_int_equal(scratch_entries(), before + 1);
+    unlink(path);
+}
+
+static void a_secret_that_cannot_be_written_is_not_there(void **state) {
+    (void)state;
+    const char *path = scratch_path("secret");
+    size_t before = scratch_entries();
+    fds_error err = {0};
+    for (uint64_t nth = 1, is_done = 0; !is_done; nth++) {
+        fds__fault_arm(FDS__FAULT_IO, nth);
+        is_done = fds__file_write_secret(path, "psst", 4, &err) == FDS_OK;
+        bool is_all = fds__fault_arm(FDS__FAULT_IO, 0) == 7; /* only the folder's sync failed */
+        assert_int_equal(is_done, nth == 8);
+        assert_int_equal(fds__path_exists(path), is_all);
+        if (is_all)
+            scratch_expect(path, "psst");
+        unlink(path);
+        assert_int_equal(scratch_entries(), before);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(a_file_is_read_whole_with_a_nul_after_it),
@@ -643,6 +691,8 @@ int main(void) {
         IN_SCRATCH(programs_that_cannot_start_are_named),
         IN_SCRATCH(programs_run_in_their_folder_and_keep_quiet),
         IN_SCRATCH(files_never_get_a_standard_descriptor),
+        IN_SCRATCH(a_secret_is_new_and_its_owners_alone),
+        IN_SCRATCH(a_secret_that_cannot_be_written_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,23 @@ static void sha256_gives_the_published_digests(void **state) {
     free(million);
 }
 
+static void parts_have_the_digest_of_the_whole(void **state) {
+    (void)state;
+    const char text[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+    uint8_t whole[32], parts[32];
+    fds__sha256(&(fds__bytes){text, 56}, 1, whole);
+    for (size_t a = 0; a <= 56; a++)
+        for (size_t b = a; b <= 56; b++) {
+            const fds__bytes three[] = {{text, a}, {text + a, b - a}, {text + b, 56 - b}};
+            fds__sha256(three, 3, parts);
+            assert_memory_equal(whole, parts, sizeof whole);
+        }
+    fds__sha256(NULL, 0, whole);
+    fds__sha256(&(fds__bytes){NULL, 0}, 1, parts);
+    assert_memory_equal(whole, parts, sizeof whole);
+    assert_int_equal(whole[0], 0xe3);
+}
+
 static void xxh3_of_nothing_is_the_published_value(void **state) {
     (void)state;
     assert_true(fds_checksum("", 0) == 0x2d06800538d394c2u);
@@ -57,6 +74,7 @@ static void any_flipped_bit_changes_the_checksum(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_gives_the_published_digests),
+        cmocka_unit_test(parts_have_the_digest_of_the_whole),
         cmocka_unit_test(xxh3_of_nothing_is_the_published_value),
         cmocka_unit_test(any_flipped_bit_changes_the_checksum),
     };

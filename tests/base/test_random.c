@@ -268,6 +268,21 @@ static void neighbouring_streams_are_independent(void **state) {
     }
 }
 
+static void secrets_differ_and_a_failure_is_reported(void **state) {
+    (void)state;
+    uint8_t a[256] = {0}, b[256] = {0};
+    fds_error err = {0};
+    assert_int_equal(fds__random_secret(a, sizeof a, &err), FDS_OK);
+    assert_int_equal(fds__random_secret(b, sizeof b, &err), FDS_OK);
+    for (size_t i = 0; i < 256; i += 16) {
+        assert_memory_not_equal(a + i, b + i, 16);
+        assert_memory_not_equal(a + i, (uint8_t[16]){0}, 16);
+    }
+    fds__fault_arm(FDS__FAULT_IO, 1);
+    assert_int_equal(fds__random_secret(a, sizeof a, &err), FDS_ERR_IO);
+    fds__fault_arm(FDS__FAULT_IO, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(philox_gives_the_published_answers),
@@ -282,6 +297,7 @@ int main(void) {
         cmocka_unit_test(streams_do_not_depend_on_the_order_of_calls),
         cmocka_unit_test(every_argument_opens_another_stream),
         cmocka_unit_test(neighbouring_streams_are_independent),
+        cmocka_unit_test(secrets_differ_and_a_failure_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

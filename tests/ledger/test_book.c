@@ -80,9 +80,9 @@ static void a_foreign_key_and_other_files_are_refused(void **state) {
     fds_ledger *l = NULL;
     fds_ledger_close(small_ledger());
     expect_ok(CREATE(scratch_path("m.db"), "origin", "example.com/test"), &err);
-    assert_int_equal(fds_ledger_open(scratch_path("l.db"), FDS_LEDGER_WRITE,
-                                     scratch_path("m.db.key"), &l, &err),
-                     FDS_ERR_CONFLICT);
+    assert_int_equal(
+        fds_ledger_open(scratch_path("l.db"), FDS_LEDGER_WRITE, scratch_path("m.db.key"), &l, &err),
+        FDS_ERR_CONFLICT);
     expect_in(err.text, "is not the key of");
     assert_int_equal(fds_ledger_open(scratch_path("none"), FDS_LEDGER_READ, NULL, &l, &err),
                      FDS_ERR_NOT_FOUND);
@@ -247,9 +247,7 @@ static void a_charge_that_fails_leaves_no_trace_and_others_proceed(void **state)
     uint64_t size = fds_ledger_size(l);
     expect_ok(fds_ledger_charge(l, c, N, &err), &err);
     for (int i = 0; i < N; i++) {
-        fds_status wanted = i == 0 || i == N - 1 ? FDS_OK
-                            : i == 3             ? FDS_ERR_LIMIT
-                                                 : FDS_ERR_USAGE;
+        fds_status wanted = i == 0 || i == N - 1 ? FDS_OK : i == 3 ? FDS_ERR_LIMIT : FDS_ERR_USAGE;
         if (c[i].status != wanted)
             fail_msg("charge %d: %s: %s", i, fds_status_name(c[i].status), c[i].reason);
         assert_int_equal(*c[i].reason != 0, wanted != FDS_OK);
@@ -498,9 +496,8 @@ static void amounts_are_read_exactly(void **state) {
         expect_ok(fds_ledger_units(l, right[i].text, &units, &err), &err);
         assert_true(units == right[i].units);
     }
-    static const char *const wrong[] = {"",    "x",   "1.",  ".5",        "1e3",
-                                        "1,0", "+1",  "--1", "0.0000001", "1 ",
-                                        "-",   "0x1", NULL};
+    static const char *const wrong[] = {"",    "x",         "1.", ".5", "1e3", "1,0", "+1",
+                                        "--1", "0.0000001", "1 ", "-",  "0x1", NULL};
     for (size_t i = 0; i < COUNT(wrong); i++)
         assert_int_equal(fds_ledger_units(l, wrong[i], &units, &err), FDS_ERR_USAGE);
     assert_int_equal(fds_ledger_units(l, "9223372036854.775808", &units, &err), FDS_ERR_LIMIT);

@@ -2,10 +2,9 @@
 """What the tests of fds serve share: a small run, a server on a port that the system chooses, and raw
 requests, because http.client would not send what some tests need.
 
-The programs' arguments are the path of fds and that of ledger-tool. Needs nothing but Python's standard
+The programs' argument is the path of fds. Needs nothing but Python's standard
 library, and talks to 127.0.0.1 alone.
 """
-import contextlib
 import json
 import os
 import pathlib
@@ -14,13 +13,11 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli"))
 from harness import FDS, MNIST, Skip, digit, environment, fds, fds_json, main, test  # noqa: E402, F401
 
-TOOL = os.path.abspath(sys.argv[2])
 # a second of patience is ten here: sanitizers, and machines that do other things
 PATIENCE = 60
 SMALL = ["--players", 12, "--inputs", 60, "--coalitions", 100, "--model", "logistic", "--threads", 1,
@@ -209,10 +206,9 @@ def until(condition, seconds=PATIENCE):
         time.sleep(0.02)
 
 
-def ledger(*words, code=0):
-    done = subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == code, (words, done.stderr)
-    return done.stdout.strip()
+def balance(account="acme", path="a.ledger"):
+    """In units."""
+    return fds_json("ledger", "balance", path, account)["balances"][0]["units"]
 
 
 def make_key(role="customer", account="acme", path="keys.jsonl"):

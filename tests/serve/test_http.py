@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fds serve as clients meet it: every endpoint, statuses, framing, limits, load, signals.
 
-usage: test_http.py FDS LEDGER_TOOL      (FDS_TEST_DATA: the folder with the committed samples)
+usage: test_http.py FDS      (FDS_TEST_DATA: the folder with the committed samples)
 Prints TAP.
 """
 import base64

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fds serve with a ledger: money, keys of idempotency, the log, crashes.
 
-usage: test_paid.py FDS LEDGER_TOOL      (FDS_TEST_DATA: the folder with the committed samples)
+usage: test_paid.py FDS      (FDS_TEST_DATA: the folder with the committed samples)
 Prints TAP.
 """
 import concurrent.futures
@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 
-from server import (PATIENCE, Server, bearer, infer_json, ledger, main, make_key, refused, test, until)
+from server import (PATIENCE, Server, balance, bearer, fds, infer_json, main, make_key, refused, test, until)
 
 PRICE = 10000  # units of 0.01 where there are 6 decimals
 
@@ -24,14 +24,10 @@ def paid_server(*args, **options):
 
 def open_account(units, account="acme"):
     if not os.path.exists("a.ledger"):
-        ledger("a.ledger", "create")
+        fds("ledger", "init", "a.ledger", "-q")
     if units:
-        ledger("a.ledger", "topup", account, units)
+        fds("ledger", "topup", "a.ledger", account, f"{units / 1e6:.6f}", "--new", "-q")
     return make_key(account=account)
-
-
-def balance(account="acme"):
-    return int(ledger("a.ledger", "balance", account))
 
 
 @test
@@ -52,7 +48,7 @@ def predictions_cost_the_price_and_are_on_the_ledger():
         assert s.ask("POST", "/v1/models/mnist:predict", body, auth).json()["predictions"][0]["receipt"] == receipts[-1] + 2
     assert balance() == (100 - 11) * PRICE
     assert balance("fees") == 11 * PRICE // 10
-    ledger("a.ledger", "verify")
+    fds("ledger", "verify", "a.ledger", "-q")
 
 
 @test
@@ -67,7 +63,7 @@ def who_cannot_pay_gets_402_and_pays_nothing():
         refused(s.infer(infer_json(0), headers=[bearer(other), "Idempotency-Key: a"]), 402, "")
         refused(s.infer(infer_json(0)), 401, "a key is needed")
     assert balance() == 0 and balance("broke") == 0
-    ledger("a.ledger", "verify")
+    fds("ledger", "verify", "a.ledger", "-q")
 
 
 @test
@@ -101,11 +97,11 @@ def a_batch_that_a_low_balance_cut_short_goes_on_under_its_key():
     auth = [bearer(key), "Idempotency-Key: batch"]
     with paid_server() as s:
         refused(s.infer(infer_json(0, 1, 2), headers=auth), 402, "2 of 3 samples are paid")
-    ledger("a.ledger", "topup", "acme", 5 * PRICE)
+    fds("ledger", "topup", "a.ledger", "acme", "0.05", "-q")
     with paid_server() as s:
         assert len(s.infer(infer_json(0, 1, 2), headers=auth).outputs()["receipt"]) == 3
     assert balance() == 4 * PRICE
-    ledger("a.ledger", "verify")
+    fds("ledger", "verify", "a.ledger", "-q")
 
 
 @test
@@ -197,7 +193,7 @@ def kill_and_restart_keep_every_acknowledged_payment():
                 for job in jobs:
                     job.result(PATIENCE)
             s.process.wait(PATIENCE)
-    ledger("a.ledger", "verify")
+    fds("ledger", "verify", "a.ledger", "-q")
     paid = 1000000 - balance() // PRICE
     assert len(acknowledged) <= paid <= len(acknowledged) + 3 * 6, (len(acknowledged), paid)
     with paid_server() as s, s.connect() as c:
@@ -227,7 +223,7 @@ def a_ledger_that_cannot_be_written_is_503_and_the_server_recovers():
         assert c.ask("GET", "/v2/health/live").status == 200
         resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         until(lambda: c.ask("POST", "/v2/models/mnist/infer", infer_json(0), [bearer(key)]).status == 200)
-    ledger("a.ledger", "verify")
+    fds("ledger", "verify", "a.ledger", "-q")
     assert balance() == (1000 - codes.count(200) - 1) * PRICE
 
 
