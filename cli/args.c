@@ -137,6 +137,9 @@ static fds_status parse_option(const cli_command *command, int argc, char **argv
 
 static fds_status take_operand(const cli_command *command, const char *word, cli_args *args,
                                fds_error *err) {
+    if (!command->operand)
+        return cli_fail(err, FDS_ERR_USAGE, "\"%s\" is no option: see fds %s --help", word,
+                        command->name);
     if (args->operand && command->takes_more) {
         args->more[args->more_count++] = word;
         return FDS_OK;
@@ -160,7 +163,7 @@ fds_status cli_parse(const cli_command *command, int argc, char **argv, cli_args
         else
             CLI_TRY(take_operand(command, argv[i], args, err));
     }
-    if (!args->operand || !*args->operand)
+    if (command->operand && (!args->operand || !*args->operand))
         return cli_fail(err, FDS_ERR_USAGE, "%s is missing: %s", command->operand,
                         command->missing);
     return FDS_OK;

@@ -35,7 +35,7 @@ typedef struct cli_args {
     const char **more;   /* the others, where the subcommand takes several */
     size_t more_count;
     fds_params *params; /* NULL for a subcommand without a job */
-    const char *output, *png, *table, *compare, *from, *export_task;
+    const char *output, *png, *table, *compare, *from, *export_task, *role, *account;
     const char *top, *count, *columns; /* numbers, checked where they are used */
     const char *ref, *key, *since, *until, *reason, *operators, *format, *vkey; /* of a ledger */
     bool all, estimate, json, jsonl, quiet;
@@ -61,7 +61,7 @@ typedef struct cli_command cli_command;
 struct cli_command {
     const char *name;         /* "data show" */
     const char *job;          /* whose parameters are options; NULL: none */
-    const char *operand;      /* "DATA" */
+    const char *operand;      /* "DATA"; NULL: it takes none */
     bool takes_more;          /* operands after the first */
     const char *missing;      /* after "DATA is missing: ", what would be right */
     const char *usage;        /* after the name, one line */
@@ -75,7 +75,7 @@ struct cli_command {
 };
 
 extern const cli_command cli_data_get, cli_data_show, cli_data_audit, cli_train, cli_value, cli_fit,
-    cli_explain, cli_pay, cli_bench, cli_ledger[11];
+    cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key, cli_ledger[11];
 extern const cli_command *const cli_commands[]; /* NULL-terminated */
 
 /* Fills args from the words after the name of the subcommand. */

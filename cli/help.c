@@ -131,7 +131,8 @@ void cli_help_all(void) {
            fds_version());
     for (size_t i = 0; cli_commands[i]; i++) {
         char call[64];
-        snprintf(call, sizeof call, "%s %s", cli_commands[i]->name, cli_commands[i]->operand);
+        snprintf(call, sizeof call, "%s %s", cli_commands[i]->name,
+                 cli_commands[i]->operand ? cli_commands[i]->operand : "");
         cli_wrap(cli_commands[i]->summary, printf("  fds %-18s", call), 24);
     }
     printf("\n"

@@ -16,10 +16,29 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 #define LEDGER(i) &cli_ledger[i]
-const cli_command *const cli_commands[] = {
-    &cli_data_get, &cli_data_show, &cli_data_audit, &cli_fit,  &cli_explain, &cli_pay,   &cli_value,
-    &cli_train,    &cli_bench,     LEDGER(0),       LEDGER(1), LEDGER(2),    LEDGER(3),  LEDGER(4),
-    LEDGER(5),     LEDGER(6),      LEDGER(7),       LEDGER(8), LEDGER(9),    LEDGER(10), NULL};
+const cli_command *const cli_commands[] = {&cli_data_get,
+                                           &cli_data_show,
+                                           &cli_data_audit,
+                                           &cli_fit,
+                                           &cli_explain,
+                                           &cli_pay,
+                                           &cli_value,
+                                           &cli_train,
+                                           &cli_bench,
+                                           &cli_serve,
+                                           &cli_serve_key,
+                                           LEDGER(0),
+                                           LEDGER(1),
+                                           LEDGER(2),
+                                           LEDGER(3),
+                                           LEDGER(4),
+                                           LEDGER(5),
+                                           LEDGER(6),
+                                           LEDGER(7),
+                                           LEDGER(8),
+                                           LEDGER(9),
+                                           LEDGER(10),
+                                           NULL};
 
 /* ---- signals ---- */
 
@@ -213,6 +232,10 @@ static int dispatch(int argc, char **argv) {
         fds_error err = {0};
         return finish("completion", cli_completion(second, &err), &err);
     }
+    char name[64]; /* of two words before one: fds serve, fds serve key */
+    snprintf(name, sizeof name, "%s %s", first, second ? second : "");
+    if (find_command(name))
+        return run(find_command(name), argc - 3, argv + 3);
     if (find_command(first))
         return run(find_command(first), argc - 2, argv + 2);
     if (!is_group(first))
@@ -223,10 +246,6 @@ static int dispatch(int argc, char **argv) {
     }
     if (is_help(second))
         return help_group(first);
-    char name[64];
-    snprintf(name, sizeof name, "%s %s", first, second);
-    if (find_command(name))
-        return run(find_command(name), argc - 3, argv + 3);
     return fail_unknown(first, second);
 }
 

@@ -31,6 +31,7 @@ typedef struct {
 #define SHOW FDS__JOB_SHOW
 #define AUDIT FDS__JOB_AUDIT
 #define LEDGER FDS__JOB_LEDGER
+#define SERVE FDS__JOB_SERVE
 #define ROW(kind, field, jobs_, ...)           \
     {.type = TYPE_##kind,                      \
      .place = FDS__PLACE_##field,              \
@@ -56,7 +57,7 @@ static const struct {
     unsigned job;
 } jobs[] = {{"train", TRAIN}, {"shapley", VALUE}, {"baseline", VALUE},  {"value", VALUE},
             {"fit", FIT},     {"bench", BENCH},   {"explain", EXPLAIN}, {"pay", PAY},
-            {"show", SHOW},   {"audit", AUDIT},   {"ledger", LEDGER}};
+            {"show", SHOW},   {"audit", AUDIT},   {"ledger", LEDGER},   {"serve", SERVE}};
 
 static unsigned job_of(const char *name) {
     for (size_t i = 0; name && i < sizeof jobs / sizeof *jobs; i++)

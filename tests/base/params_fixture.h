@@ -28,6 +28,7 @@ typedef struct {
 #define SHOW FDS__JOB_SHOW
 #define AUDIT FDS__JOB_AUDIT
 #define LEDGER FDS__JOB_LEDGER
+#define SERVE FDS__JOB_SERVE
 #define PARAM(kind_, field_, jobs_, ...) \
     {.kind = KIND_##kind_,               \
      .place = FDS__PLACE_##field_,       \
@@ -44,7 +45,7 @@ static const struct {
     unsigned bit;
 } jobs[] = {{"train", TRAIN}, {"shapley", VALUE},   {"baseline", VALUE}, {"fit", FIT},
             {"bench", BENCH}, {"explain", EXPLAIN}, {"pay", PAY},        {"show", SHOW},
-            {"audit", AUDIT}, {"ledger", LEDGER}};
+            {"audit", AUDIT}, {"ledger", LEDGER},   {"serve", SERVE}};
 
 static inline const char *name_of(const row *r) { return r->name ? r->name : r->field; }
 

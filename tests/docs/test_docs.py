@@ -23,8 +23,8 @@ FOREIGN = {"--abbrev", "--cflags", "--epoch", "--format", "--libs", "--man", "--
            "--options", "--tags", "--verbose"}
 # files that the text makes up
 INVENTED = {"room/room.h", "src/room/room.h", "src/baseline/NAME.c"}
-COMMANDS = ["data get", "data show", "data audit", "fit", "explain", "pay", "value", "train", "bench", "ledger init",
-            "ledger topup", "ledger balance", "ledger statement", "ledger payout", "ledger correct", "ledger export",
+COMMANDS = ["data get", "data show", "data audit", "fit", "explain", "pay", "value", "train", "bench", "serve key",
+            "serve", "ledger init", "ledger topup", "ledger balance", "ledger statement", "ledger payout", "ledger correct", "ledger export",
             "ledger backup", "ledger verify", "ledger receipt", "ledger verify-receipt"]
 
 

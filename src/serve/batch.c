@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * The queue of jobs and its worker.
+ *
+ * The worker takes everything that waits, up to a bound, and answers it together: one pass through each
+ * model, one transaction of the ledger. There is no timer. While a batch is computed and synced to the
+ * disk, the next one gathers, so batches grow with the load by themselves and a lone request waits for
+ * nobody. */
+#include "serve/serve.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+enum { MOST_JOBS = 512, MOST_SAMPLES = 1024 }; /* of a round; a larger job has one of its own */
+
+/* ---- replies ---- */
+
+void serve_refuse(serve_reply *reply, unsigned status, const char *format, ...) {
+    char text[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fds__free(reply->body.data);
+    *reply = (serve_reply){.status = status, .type = SERVE_JSON, .json_size = SIZE_MAX};
+    oip_write_error(&reply->body, text);
+}
+
+unsigned serve_status(fds_status status) {
+    switch (status) {
+    case FDS_ERR_USAGE:
+    case FDS_ERR_FORMAT:
+    case FDS_ERR_SHAPE:
+        return 400;
+    case FDS_ERR_NOT_FOUND:
+        return 404;
+    case FDS_ERR_LIMIT:
+        return 413;
+    case FDS_ERR_NOMEM:
+        return 503;
+    default:
+        return 500;
+    }
+}
+
+/* ---- the queue ---- */
+
+void serve_job_clear(serve_job *job) {
+    oip_request_free(&job->request);
+    oip_body_free(&job->body);
+    fds__free(job->packed.data);
+    job->packed = (fds__text){0};
+    serve_models_release(job->models);
+    job->models = NULL;
+}
+
+static bool is_held(const serve_queue *q, const serve_job *job) {
+    for (const serve_job *at = q->held; at; at = at->next_held)
+        if (strcmp(at->key, job->key) == 0 && strcmp(at->account, job->account) == 0)
+            return true;
+    return false;
+}
+
+static bool has_key(const serve_job *job) { return job->is_paid && *job->key; }
+
+bool serve_queue_put(fds_server *server, serve_job *job) {
+    serve_queue *q = &server->queue;
+    pthread_mutex_lock(&q->lock);
+    bool is_free = !q->is_ended && (!has_key(job) || !is_held(q, job));
+    if (q->is_ended)
+        serve_refuse(&job->reply, 503, "the server is about to stop");
+    else if (!is_free)
+        serve_refuse(&job->reply, 409, "a request with this Idempotency-Key is in flight");
+    if (is_free) {
+        job->next = NULL;
+        *q->last = job;
+        q->last = &job->next;
+        if (has_key(job)) {
+            job->next_held = q->held;
+            q->held = job;
+        }
+        pthread_cond_signal(&q->is_filled);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return is_free;
+}
+
+/* Waits for work; 0: there will be none. */
+static size_t take(serve_queue *q, serve_job **jobs) {
+    size_t count = 0, samples = 0;
+    pthread_mutex_lock(&q->lock);
+    while (!q->first && !q->is_ended)
+        pthread_cond_wait(&q->is_filled, &q->lock);
+    while (q->first && count < MOST_JOBS &&
+           (count == 0 || samples + q->first->request.count <= MOST_SAMPLES)) {
+        samples += q->first->request.count;
+        jobs[count++] = q->first;
+        q->first = q->first->next;
+    }
+    if (!q->first)
+        q->last = &q->first;
+    pthread_mutex_unlock(&q->lock);
+    return count;
+}
+
+/* Hands all jobs back to their owners, who may free them at once. */
+static void hand_back(serve_queue *q, serve_job **jobs, size_t count) {
+    pthread_mutex_lock(&q->lock);
+    for (serve_job **at = &q->held; *at;)
+        if ((*at)->reply.status)
+            *at = (*at)->next_held;
+        else
+            at = &(*at)->next_held;
+    pthread_mutex_unlock(&q->lock);
+    for (size_t i = 0; i < count; i++)
+        jobs[i]->done(jobs[i]);
+}
+
+/* ---- one model's samples ---- */
+
+static void free_batch(serve_batch *b) {
+    fds__free(b->samples);
+    fds__free(b->labels);
+    fds__free(b->probs);
+    fds__free(b->predictions);
+    fds__free(b->values);
+    fds__free(b->errors);
+    fds__free(b->shares);
+    fds__free(b->payee_values);
+    fds__free(b->payee_errors);
+}
+
+static fds_status reserve(serve_batch *b, fds_error *err) {
+    const serve_model *m = b->model;
+    size_t n = b->count, payees = m->payees->count;
+    TRY(RESERVE(b->samples, n, fds__shape_size(m->info.shape), err));
+    TRY(NEW(b->labels, n, err));
+    TRY(RESERVE(b->probs, n, m->info.classes, err));
+    TRY(NEW(b->predictions, n, err));
+    if (!b->has_values)
+        return FDS_OK;
+    TRY(RESERVE(b->values, n, m->info.players, err));
+    TRY(RESERVE(b->errors, n, m->info.players, err));
+    TRY(RESERVE(b->shares, n, payees, err));
+    TRY(RESERVE(b->payee_values, n, payees, err));
+    return RESERVE(b->payee_errors, n, payees, err);
+}
+
+static fds_status make_dataset(const serve_batch *b, fds_dataset **out, fds_error *err) {
+    OWNED uint16_t *labels = NULL; /* not known: any will do */
+    TRY(NEW(labels, b->count, err));
+    const fds_arrays arrays = {.count = b->count,
+                               .shape = b->model->info.shape,
+                               .floats = b->samples,
+                               .labels = labels,
+                               .classes = b->model->info.classes};
+    return fds_dataset_create(&arrays, out, err);
+}
+
+static fds_status ask(serve_batch *b, const fds_dataset *ds, fds_error *err) {
+    const serve_model *m = b->model;
+    uint32_t classes = m->info.classes;
+    OWNED double *targets = NULL;
+    if (!b->has_values) {
+        TRY(fds_model_predict(fds_run_service(m->run), ds, NULL, b->count, 1, b->probs, NULL, err));
+        for (size_t k = 0; k < b->count; k++)
+            b->labels[k] = fds__argmax_f32(b->probs + k * classes, classes);
+        return FDS_OK;
+    }
+    if (m->info.is_regression)
+        TRY(NEW(targets, b->count, err));
+    const fds__answers answers = {.labels = b->labels,
+                                  .probs = b->probs,
+                                  .values = b->values,
+                                  .errors = b->errors,
+                                  .targets = targets};
+    TRY(fds__run_explain(m->run, FDS__ANSWERER_EXPLAINER, ds, NULL, b->count, false, &answers,
+                         err));
+    for (size_t k = 0; m->info.is_regression && k < b->count; k++)
+        b->predictions[k] = m->info.aim.mean + m->info.aim.std * (double)b->probs[k];
+    return FDS_OK;
+}
+
+/* Values of players as values of payees: sums, and errors as of independent numbers. */
+static void add_up(serve_batch *b) {
+    const fds__payees *p = b->model->payees;
+    for (size_t k = 0; k < b->count; k++) {
+        double *values = b->payee_values + k * p->count, *errors = b->payee_errors + k * p->count;
+        for (size_t i = 0; i < p->players; i++) {
+            double error = b->errors[k * p->players + i];
+            values[p->payee_of[i]] += b->values[k * p->players + i];
+            errors[p->payee_of[i]] += error * error;
+        }
+        for (size_t i = 0; i < p->count; i++)
+            errors[i] = sqrt(errors[i]);
+    }
+}
+
+/* Parts of any amount, without the ledger's rounding to units. */
+static fds_status divide(serve_batch *b, fds__policy policy, fds_error *err) {
+    const int64_t amount = (int64_t)1 << 40;
+    size_t n = b->model->payees->count, left;
+    OWNED int64_t *units = NULL;
+    OWNED fds__fixed *parts = NULL;
+    fds__pay_rule rule;
+    TRY(NEW(units, 2 * n, err));
+    TRY(NEW(parts, n, err));
+    for (size_t k = 0; k < b->count; k++) {
+        TRY(fds__divide(b->payee_values + k * n, n, amount, policy, units + n, units, parts, &left,
+                        &rule, err));
+        for (size_t i = 0; i < n; i++)
+            b->shares[k * n + i] =
+                ((double)units[i] + ldexp((double)parts[i], -64)) / (double)amount;
+    }
+    return FDS_OK;
+}
+
+static fds_status compute(const fds_server *server, serve_batch *b, serve_job **jobs, size_t count,
+                          fds_error *err) {
+    size_t used = 0, size = fds__shape_size(b->model->info.shape);
+    fds_dataset *ds = NULL;
+    TRY(reserve(b, err));
+    for (size_t i = 0; i < count; i++) {
+        jobs[i]->first = used;
+        memcpy(b->samples + used * size, jobs[i]->request.samples,
+               jobs[i]->request.count * size * sizeof *b->samples);
+        used += jobs[i]->request.count;
+    }
+    TRY(make_dataset(b, &ds, err));
+    fds_status status = ask(b, ds, err);
+    fds_dataset_free(ds);
+    TRY(status);
+    if (!b->has_values)
+        return FDS_OK;
+    add_up(b);
+    bool is_signed = strcmp(server->set.policy, "signed") == 0;
+    return divide(b, is_signed ? FDS__POLICY_SIGNED : FDS__POLICY_CLIP, err);
+}
+
+static fds_status compose(const serve_batch *b, serve_job *job, fds_error *err) {
+    const serve_model *m = b->model;
+    size_t at = job->first;
+    const oip_answers answers = {
+        .labels = b->labels + at,
+        .probs = b->probs + at * m->info.classes,
+        .predictions = b->predictions + at,
+        .values = b->has_values ? b->values + at * m->info.players : NULL,
+        .errors = b->has_values ? b->errors + at * m->info.players : NULL,
+        .shares = b->has_values ? b->shares + at * m->payees->count : NULL,
+    };
+    return oip_compose(job->as, &job->request, &answers, &job->body, err);
+}
+
+/* ---- a round ---- */
+
+static void fail(fds_server *server, serve_job *job, fds_status status, const fds_error *err) {
+    serve_log_event(server, "failure", err->text);
+    serve_refuse(&job->reply, status == FDS_ERR_NOMEM ? 503 : 500, "%s", fds_status_text(status));
+    job->reply.retry_s = status == FDS_ERR_NOMEM;
+}
+
+/* Computes for all jobs[i] of one model and composes their answers. */
+static void answer_model(fds_server *server, serve_batch *b, serve_job **jobs, size_t count) {
+    fds_error err = {0};
+    fds_status status = compute(server, b, jobs, count, &err);
+    for (size_t i = 0; i < count; i++) {
+        fds_status own = status == FDS_OK ? compose(b, jobs[i], &err) : status;
+        if (own != FDS_OK)
+            fail(server, jobs[i], own, &err);
+    }
+    atomic_fetch_add(&server->metrics.predictions, status == FDS_OK ? b->count : 0);
+    atomic_fetch_add(&server->metrics.batches, 1);
+}
+
+static void send_free(fds_server *server, serve_job *job) {
+    fds_error err = {0};
+    serve_reply *r = &job->reply;
+    *r = (serve_reply){.status = 200, .type = SERVE_JSON};
+    fds_status status = oip_finish(&job->body, NULL, &r->body, &r->json_size, &err);
+    if (status != FDS_OK)
+        fail(server, job, status, &err);
+}
+
+static void answer_log(fds_server *server, serve_job *job) {
+    fds_error err = {0};
+    void *data = NULL;
+    size_t size = 0;
+    pthread_mutex_lock(&server->ledger_lock);
+    fds_status status = fds_ledger_log_file(server->ledger, job->path, &data, &size, &err);
+    pthread_mutex_unlock(&server->ledger_lock);
+    if (status != FDS_OK) {
+        bool is_there = status != FDS_ERR_NOT_FOUND && status != FDS_ERR_USAGE;
+        serve_refuse(&job->reply, is_there ? serve_status(status) : 404,
+                     "the log has no file \"%.100s\"", job->path);
+        return;
+    }
+    bool is_text = strcmp(job->path, "checkpoint") == 0;
+    job->reply =
+        (serve_reply){.status = 200,
+                      .type = is_text ? "text/plain; charset=utf-8" : "application/octet-stream",
+                      .json_size = SIZE_MAX};
+    fds__text_add(&job->reply.body, data, size);
+    fds_text_free(data);
+}
+
+/* The jobs of one model among those that are not answered yet; *batch begins to describe them. */
+static size_t gather(serve_job **jobs, const serve_batch **batches, size_t count,
+                     const serve_batch *batch, serve_job **group, serve_batch *out) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        serve_job *job = jobs[i];
+        if (job->reply.status || batches[i] || (found && job->model != out->model))
+            continue;
+        out->model = job->model;
+        out->count += job->request.count;
+        out->has_values |= job->is_paid || job->as->is_explained || job->as->is_regression;
+        batches[i] = batch;
+        group[found++] = job;
+    }
+    return found;
+}
+
+static void answer(fds_server *server, serve_job **jobs, size_t count) {
+    serve_job *group[MOST_JOBS], *paid[MOST_JOBS];
+    serve_batch *made = fds__alloc_zero(count, sizeof *made); /* at most one per job */
+    const serve_batch *batches[MOST_JOBS] = {NULL}, *paid_batches[MOST_JOBS];
+    size_t models = 0, found, paid_count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!made)
+            serve_refuse(&jobs[i]->reply, 503, "out of memory");
+        else if (jobs[i]->kind == SERVE_JOB_LOG)
+            answer_log(server, jobs[i]);
+    serve_charge_check(server, jobs, count);
+    while (made && models < count &&
+           (found = gather(jobs, batches, count, &made[models], group, &made[models])) > 0)
+        answer_model(server, &made[models++], group, found);
+    for (size_t i = 0; i < count; i++) {
+        if (jobs[i]->reply.status)
+            continue;
+        if (jobs[i]->is_paid) {
+            paid_batches[paid_count] = batches[i];
+            paid[paid_count++] = jobs[i];
+        } else {
+            send_free(server, jobs[i]);
+        }
+    }
+    if (paid_count)
+        serve_charge(server, paid, paid_batches, paid_count);
+    for (size_t i = 0; i < models; i++)
+        free_batch(&made[i]);
+    fds__free(made);
+}
+
+static void *work(void *context) {
+    fds_server *server = context;
+    serve_job *jobs[MOST_JOBS];
+    size_t count;
+    while ((count = take(&server->queue, jobs)) > 0) {
+        answer(server, jobs, count);
+        hand_back(&server->queue, jobs, count);
+    }
+    return NULL;
+}
+
+fds_status serve_queue_start(fds_server *server, fds_error *err) {
+    serve_queue *q = &server->queue;
+    q->last = &q->first;
+    if (pthread_create(&q->worker, NULL, work, server) != 0)
+        return fds__fail(err, FDS_ERR_NOMEM, "cannot start a thread");
+    q->has_worker = true;
+    return FDS_OK;
+}
+
+void serve_queue_stop(fds_server *server) {
+    serve_queue *q = &server->queue;
+    if (!q->has_worker)
+        return;
+    pthread_mutex_lock(&q->lock);
+    q->is_ended = true;
+    pthread_cond_signal(&q->is_filled);
+    pthread_mutex_unlock(&q->lock);
+    pthread_join(q->worker, NULL);
+    q->has_worker = false;
+}
