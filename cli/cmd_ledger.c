@@ -44,7 +44,7 @@ static fds_status run_init(cli_args *args, fds_error *err) {
     snprintf(vkey, sizeof vkey, "%s", fds_ledger_vkey(l));
     fds_ledger_close(l);
     if (args->json)
-        return cli_print_json(json_pack("{s:s, s:s}", "ledger", args->operand, "vkey", vkey), err);
+        return cli_print_json(json_pack("{s:s}", "vkey", vkey), err);
     if (!args->quiet)
         fprintf(stderr,
                 "fds ledger init: %s.key signs its log: keep it secret, and copy it apart\n",
@@ -137,7 +137,6 @@ static fds_status correct(const cli_args *args, fds_ledger *l, fds_error *err) {
 }
 
 /* ---- balance, statement ---- */
-
 static const char *const kinds[] = {"platform", "customer", "provider"};
 
 static fds_status balance(const cli_args *args, fds_ledger *l, fds_error *err) {
