@@ -150,9 +150,24 @@ typedef struct {
 
 /* Headers that matter, and how many there are of each. */
 typedef struct {
+    bool has_odd; /* a name that is none, or that a folded line was added to */
     unsigned lengths, hosts, encodings, codings, keys, sizes, authorizations;
     const char *length, *key, *size, *authorization;
 } heads;
+
+/* libmicrohttpd adds what a folded line says to the name of the header before it: "Transfer-Encoding:"
+ * and " chunked" become "Transfer-Encodingchunked", which a proxy may have taken for what it was. */
+static bool is_odd(const char *name) {
+    static const char *const framing[] = {"Content-Length", "Transfer-Encoding"};
+    static const char token[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm"
+                                "nopqrstuvwxyz";
+    for (size_t i = 0; i < sizeof framing / sizeof *framing; i++) {
+        size_t size = strlen(framing[i]);
+        if (strncasecmp(name, framing[i], size) == 0 && name[size])
+            return true;
+    }
+    return !*name || strspn(name, token) != strlen(name);
+}
 
 static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name,
                                     const char *value) {
@@ -169,6 +184,7 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
                  {"Inference-Header-Content-Length", &h->sizes, &h->size},
                  {"Authorization", &h->authorizations, &h->authorization}};
     (void)kind;
+    h->has_odd |= is_odd(name);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcasecmp(name, known[i].name) == 0) {
             ++*known[i].count;
@@ -183,7 +199,9 @@ static bool check_framing(const heads *h, bool is_post, const char *version, siz
                           serve_reply *reply) {
     const char *digits = h->lengths ? h->length : "0";
     *length = 0;
-    if (h->hosts > 1 || (h->hosts == 0 && strcmp(version, "HTTP/1.0") != 0))
+    if (h->has_odd)
+        serve_refuse(reply, 400, "a header is malformed, or folded into two lines");
+    else if (h->hosts > 1 || (h->hosts == 0 && strcmp(version, "HTTP/1.0") != 0))
         serve_refuse(reply, 400, "there must be exactly one Host");
     else if (h->encodings && h->lengths)
         serve_refuse(reply, 400, "Transfer-Encoding beside Content-Length is not accepted");
