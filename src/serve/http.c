@@ -28,6 +28,8 @@ enum {
     LEAST_FOR_THREADS = 16
 };
 
+#define TLS_VERSIONS "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+
 typedef enum { PHASE_HEAD, PHASE_BODY, PHASE_WAIT, PHASE_SEND } peer_phase;
 
 /* A connection, between two of its neighbours. */
@@ -148,9 +150,24 @@ typedef struct {
 
 /* Headers that matter, and how many there are of each. */
 typedef struct {
+    bool has_odd; /* a name that is none, or that a folded line was added to */
     unsigned lengths, hosts, encodings, codings, keys, sizes, authorizations;
     const char *length, *key, *size, *authorization;
 } heads;
+
+/* libmicrohttpd adds what a folded line says to the name of the header before it: "Transfer-Encoding:"
+ * and " chunked" become "Transfer-Encodingchunked", which a proxy may have taken for what it was. */
+static bool is_odd(const char *name) {
+    static const char *const framing[] = {"Content-Length", "Transfer-Encoding"};
+    static const char token[] = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklm"
+                                "nopqrstuvwxyz";
+    for (size_t i = 0; i < sizeof framing / sizeof *framing; i++) {
+        size_t size = strlen(framing[i]);
+        if (strncasecmp(name, framing[i], size) == 0 && name[size])
+            return true;
+    }
+    return !*name || strspn(name, token) != strlen(name);
+}
 
 static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name,
                                     const char *value) {
@@ -167,6 +184,7 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
                  {"Inference-Header-Content-Length", &h->sizes, &h->size},
                  {"Authorization", &h->authorizations, &h->authorization}};
     (void)kind;
+    h->has_odd |= is_odd(name);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcasecmp(name, known[i].name) == 0) {
             ++*known[i].count;
@@ -181,7 +199,9 @@ static bool check_framing(const heads *h, bool is_post, const char *version, siz
                           serve_reply *reply) {
     const char *digits = h->lengths ? h->length : "0";
     *length = 0;
-    if (h->hosts > 1 || (h->hosts == 0 && strcmp(version, "HTTP/1.0") != 0))
+    if (h->has_odd)
+        serve_refuse(reply, 400, "a header is malformed, or folded into two lines");
+    else if (h->hosts > 1 || (h->hosts == 0 && strcmp(version, "HTTP/1.0") != 0))
         serve_refuse(reply, 400, "there must be exactly one Host");
     else if (h->encodings && h->lengths)
         serve_refuse(reply, 400, "Transfer-Encoding beside Content-Length is not accepted");
@@ -430,26 +450,23 @@ static fds_status start_daemon(struct serve_http *http, const serve_listen *list
     const serve_settings *set = &http->server->set;
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
                      (listen->tls_cert ? MHD_USE_TLS : 0u);
-    const struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, listen->tls_cert},
+    unsigned threads = set->connections < LEAST_FOR_THREADS ? 0 : THREADS;
+    const struct MHD_OptionItem options[] = {
+        {MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)on_message, NULL}, /* first: it is used at once */
+        {MHD_OPTION_LISTEN_SOCKET, listen->fd, NULL},
+        {MHD_OPTION_CONNECTION_LIMIT, set->connections, NULL},
+        {MHD_OPTION_PER_IP_CONNECTION_LIMIT, set->connections_each, NULL},
+        {MHD_OPTION_CONNECTION_MEMORY_LIMIT, HEAD_BYTES, NULL},
+        {MHD_OPTION_THREAD_POOL_SIZE, threads, NULL},
+        {MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+        {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)on_completed, http},
+        {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, http},
+        {listen->tls_cert ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0, listen->tls_cert},
         {MHD_OPTION_HTTPS_MEM_KEY, 0, listen->tls_key},
-        {MHD_OPTION_HTTPS_PRIORITIES, 0,
-         (void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_VERSIONS},
         {MHD_OPTION_END, 0, NULL}};
-    const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
-    http->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, http,        /* */
-        MHD_OPTION_EXTERNAL_LOGGER, on_message, NULL,  /* first: it is used at once */
-        MHD_OPTION_LISTEN_SOCKET, listen->fd,          /* */
-        MHD_OPTION_CONNECTION_LIMIT, set->connections, /* */
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, set->connections_each,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, /* */
-        MHD_OPTION_THREAD_POOL_SIZE,
-        set->connections < LEAST_FOR_THREADS ? 0u : (unsigned)THREADS, /* */
-        MHD_OPTION_STRICT_FOR_CLIENT, 1,                               /* */
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,               /* */
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,             /* */
-        MHD_OPTION_ARRAY, listen->tls_cert ? tls : none, MHD_OPTION_END);
+    http->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, http, MHD_OPTION_ARRAY,
+                                    options, MHD_OPTION_END);
     if (http->daemon)
         return FDS_OK;
     close(listen->fd);
