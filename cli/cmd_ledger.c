@@ -14,8 +14,8 @@ static fds_status with_ledger(const cli_args *args, fds_ledger_access access, si
                               size_t most, action act, fds_error *err) {
     fds_ledger *l;
     if (args->more_count < least || args->more_count > most)
-        return cli_fail(err, FDS_ERR_USAGE, "%s after LEDGER: see --help for the right arguments",
-                        args->more_count < least ? "an argument is missing" : "too many arguments");
+        return cli_fail(err, FDS_ERR_USAGE, "too %s arguments after %s: see --help",
+                        args->more_count < least ? "few" : "many", args->operand);
     CLI_TRY(fds_ledger_open(args->operand, access, args->from, &l, err));
     fds_status status = act(args, l, err);
     fds_ledger_close(l);
@@ -44,7 +44,7 @@ static fds_status run_init(cli_args *args, fds_error *err) {
     snprintf(vkey, sizeof vkey, "%s", fds_ledger_vkey(l));
     fds_ledger_close(l);
     if (args->json)
-        return cli_print_json(json_pack("{s:s, s:s}", "ledger", args->operand, "vkey", vkey), err);
+        return cli_print_json(json_pack("{s:s}", "vkey", vkey), err);
     if (!args->quiet)
         fprintf(stderr,
                 "fds ledger init: %s.key signs its log: keep it secret, and copy it apart\n",
@@ -137,7 +137,6 @@ static fds_status correct(const cli_args *args, fds_ledger *l, fds_error *err) {
 }
 
 /* ---- balance, statement ---- */
-
 static const char *const kinds[] = {"platform", "customer", "provider"};
 
 static fds_status balance(const cli_args *args, fds_ledger *l, fds_error *err) {

@@ -12,7 +12,7 @@
  *   7. runs                     fit once, then explain any prediction in milliseconds
  *   8. payments                 values as money
  * fds/advanced.h has utilities, tables, plans and estimators; fds/engine.h networks and random
- * numbers, without a promise of stability; fds/eval.h methods compared, with reports.
+ * numbers, without a promise of stability; fds/eval.h methods compared; fds/ledger.h ledgers.
  *
  * Ownership: a function that hands over a new object has a matching *_free, which accepts NULL.
  * Pointers that a getter returns belong to the object. An object belongs to one thread at a time,

@@ -4,8 +4,8 @@
  * change. docs/ledger.md explains the words, the file and the guarantees. Stable within a minor
  * version.
  *
- * A ledger is an SQLite file, or a PostgreSQL database where the path is "postgresql://...". One
- * process has it open for writing. Money is counted in units of the ledger's own, much finer than the
+ * A ledger is an SQLite file. One process has it open for writing; several may read it while none
+ * writes. Money is counted in units of the ledger's own, much finer than the
  * currency's ("USD/6": millionths of a dollar). Every change is an entry with a number; entries are
  * never changed, only followed by corrections. A call that returns FDS_OK has put its entries on the
  * disk.
@@ -26,13 +26,15 @@ extern "C" {
 /* Belongs to one thread at a time. */
 typedef struct fds_ledger fds_ledger;
 
-/* Makes an empty ledger, and its signing key in the new file "PATH.key" (mode 0600). params, of job
- * "ledger": "currency", "decimals", "origin" (the name of the log), "debts". */
+/* Makes an empty ledger, and its signing key in the new file "PATH.key" (mode 0600); it has the
+ * accounts "cash" and "fees", entries 0 and 1. params, of job "ledger": "currency", "decimals",
+ * "origin" (the name of the log), "debts". FDS_ERR_CONFLICT: a file of that name exists. */
 FDS_API fds_status fds_ledger_create(const char *path, const fds_params *params, fds_error *err);
 
 typedef enum fds_ledger_access { FDS_LEDGER_READ, FDS_LEDGER_WRITE } fds_ledger_access;
 
-/* FDS_ERR_CONFLICT if another process has it open for writing. key: the file of the signing key, NULL
+/* FDS_ERR_CONFLICT if another process has it open for writing, or for reading if access is
+ * FDS_LEDGER_WRITE. key: the file of the signing key, NULL
  * for "PATH.key"; only FDS_LEDGER_WRITE needs it. */
 FDS_API fds_status fds_ledger_open(const char *path, fds_ledger_access access, const char *key,
                                    fds_ledger **out, fds_error *err);
@@ -90,9 +92,9 @@ typedef struct fds_charge {
     uint64_t run, customer;
     int64_t amount;          /* units */
     const char *label;       /* that was predicted and explained */
-    double confidence;       /* its probability */
+    double confidence;       /* its probability, or NaN */
     const double *values;    /* (payees of the run) kept as floats; shares follow from these */
-    const double *errors;    /* standard errors, NaN where not known */
+    const double *errors;    /* standard errors, NaN where not known; or NULL */
     uint8_t input[32];       /* SHA-256 of the input; the log has a salted hash of it */
     const char *key;         /* idempotency key of the customer, at most 255 bytes; or NULL */
     uint8_t fingerprint[32]; /* SHA-256 of the request, to tell another body under one key */
@@ -117,14 +119,17 @@ FDS_API fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, si
 
 /* ==== Other entries ========================================================================= */
 
-/* Each has a key (or NULL): the same key again changes nothing and gives the first entry's number. */
+/* Each has a key (or NULL), one of the account's (of a correction: of "cash"): the same key again
+ * changes nothing and gives the first entry's number, FDS_ERR_CONFLICT with other arguments. FDS_ERR_LIMIT:
+ * a balance would be below its floor, or too large. */
 
 /* Money that a customer has paid in. ref: of the payment, for people; or NULL. */
 FDS_API fds_status fds_ledger_topup(fds_ledger *ledger, uint64_t customer, int64_t units,
                                     const char *ref, const char *key, uint64_t *index,
                                     fds_error *err);
-/* Pays out what an account is owed, rounded down to the currency's own unit; the rest stays. *units:
- * how much, 0 (and no entry) if it is below minimum or below one such unit. */
+/* Pays out what an account (not "cash") is owed, rounded down to the currency's own unit; the rest
+ * stays. *units: how much, 0 (and no entry, *index UINT64_MAX) if it is below minimum or below one such
+ * unit. */
 FDS_API fds_status fds_ledger_payout(fds_ledger *ledger, uint64_t account, int64_t minimum,
                                      const char *ref, const char *key, int64_t *units,
                                      uint64_t *index, fds_error *err);

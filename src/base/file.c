@@ -155,10 +155,11 @@ fds_status fds__file_read_secret(const char *path, size_t limit, uint8_t **data,
     if (io_fails() || fstat(file.fd, &about) != 0)
         status = fds__fail_errno(err, "examine", path);
     else if (about.st_mode & 077)
-        status = fds__fail(err, FDS_ERR_USAGE,
-                           "%s: others have access to this secret (mode %03o); after chmod 600 only "
-                           "its owner has",
-                           path, about.st_mode & 0777u);
+        status =
+            fds__fail(err, FDS_ERR_USAGE,
+                      "%s: others have access to this secret (mode %03o); after chmod 600 only "
+                      "its owner has",
+                      path, about.st_mode & 0777u);
     if (status == FDS_OK)
         status = read_open(&file, limit, NULL, data, size, err);
     fds__file_close(&file);

@@ -29,7 +29,8 @@ static fds_status make(const char *path, fds_ledger **out, fds_error *err) {
     if (!path || !*path || strlen(path) >= FDS__PATH_MAX - 16)
         return fds__fail(err, FDS_ERR_USAGE, "a ledger needs a path");
     if (strncmp(path, "postgresql://", 13) == 0)
-        return fds__fail(err, FDS_ERR_UNSUPPORTED, "ledgers in PostgreSQL are not supported yet");
+        return fds__fail(err, FDS_ERR_UNSUPPORTED,
+                         "a ledger is a file: PostgreSQL is not supported");
     fds_ledger *l;
     TRY(NEW(l, 1, err));
     snprintf(l->path, sizeof l->path, "%s", path);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Makes the seeds of the targets run, explainer, bank and checkpoint anew, after a change of what
- * their files hold: make-seeds tests/fuzz/corpus */
+ * Makes the seeds of the targets run, explainer, bank, checkpoint, note and proof anew, after a
+ * change of what their files hold: make-seeds tests/fuzz/corpus */
 #include "small_run.h"
+#ifdef FDS_LEDGER
+#include "fuzz_log.h"
+#endif
 
 #include <sys/stat.h>
 
@@ -93,6 +96,37 @@ static void seed_checkpoint(small_task *t, const char *name, bool warm_up) {
     free(file.data);
 }
 
+#ifdef FDS_LEDGER
+static void write_text_seed(const char *name, char kind, const char *text) {
+    char seed[1024];
+    size_t size = (size_t)snprintf(seed, sizeof seed, "%c%s", kind, text);
+    write_seed("note", name, seed, size);
+}
+
+static void seed_log(void) {
+    log_hash leaves[5], path[LOG_PATH];
+    char entry[16], *proof = NULL;
+    fds_error err = {0};
+    for (size_t i = 0; i < 5; i++)
+        leaves[i] = log_leaf(entry, (size_t)snprintf(entry, sizeof entry, "entry %zu", i));
+    log_hash root = log_root(leaves, 5);
+    char *note = fuzz_note(5, &root);
+    write_text_seed("checkpoint", '0', note);
+    write_text_seed("public_key", '1', FUZZ_VKEY);
+    write_text_seed("private_key", '2', FUZZ_PRIVATE);
+    write_text_seed("tile", '3', "tile/2/x001/x234/067.p/17");
+    write_text_seed("entries", '3', "tile/entries/x012/345");
+    for (size_t i = 0; i < 5; i += 4) { /* a long path, a short one */
+        size_t length = log_path(leaves, 5, i, path);
+        snprintf(entry, sizeof entry, "entry %zu", i);
+        fuzz_ok(log_proof_write(entry, strlen(entry), i, path, length, note, &proof, &err), &err);
+        write_seed("proof", i ? "last" : "first", proof, strlen(proof));
+        fds__free(proof);
+    }
+    fds__free(note);
+}
+#endif
+
 int main(int argc, char **argv) {
     if (argc != 2) {
         fprintf(stderr, "usage: make-seeds FOLDER\n");
@@ -100,6 +134,9 @@ int main(int argc, char **argv) {
     }
     corpus = argv[1];
     fuzz_dir_make();
+#ifdef FDS_LEDGER
+    seed_log();
+#endif
     small_task t = small_task_make();
     seed_run(&t, "afds", "linear", "players");
     seed_run(&t, "gfds+", "linear", "groups");

@@ -263,6 +263,24 @@ static void a_charge_that_fails_leaves_no_trace_and_others_proceed(void **state)
     fds_ledger_close(l);
 }
 
+/* Databases treat some numbers in their own way: whole ones, NaN, negative zeros. */
+static void odd_numbers_are_kept_exactly(void **state) {
+    (void)state;
+    fds_ledger *l = small_ledger();
+    double odd[] = {0, -0.0, 1, NAN, 0.1, 5e-324};
+    double errors[] = {NAN, 1e30, 0}, values[] = {-0.0, 1e-45, 3.4e38}, none[] = {-0.0, 0, -1};
+    for (size_t i = 0; i < COUNT(odd); i++) {
+        fds_charge c = charge_of(l, 0, "acme", 1000, NULL);
+        c.confidence = odd[i];
+        c.errors = errors;
+        c.values = i % 2 ? values : none;
+        assert_int_equal(charge(l, &c), FDS_OK);
+    }
+    l = reopen(l);
+    verify(l);
+    fds_ledger_close(l);
+}
+
 static void one_key_is_one_payment(void **state) {
     (void)state;
     fds_error err = {0};
@@ -519,6 +537,7 @@ int main(void) {
         TEST(a_charge_pays_providers_and_fees),
         TEST(fractions_are_never_lost),
         TEST(a_charge_that_fails_leaves_no_trace_and_others_proceed),
+        TEST(odd_numbers_are_kept_exactly),
         TEST(one_key_is_one_payment),
         TEST(balances_never_fall_below_zero_within_a_batch),
         TEST(signed_values_owe_where_there_are_debts),

@@ -40,7 +40,9 @@ static void put(const char *name, const void *data, size_t size) {
     *slash = 0;
     must(fds__mkdirs(path, &err), &err);
     *slash = '/';
-    must(fds__file_write(path, data, size, &err), &err);
+    FILE *file = fopen(path, "wb"); /* hundreds of files need not be on the disk */
+    if (!file || fwrite(data, 1, size, file) != size || fclose(file) != 0)
+        must(fds__fail_errno(&err, "write", path), &err);
 }
 
 static fds_status write_tile(void *context, unsigned level, uint64_t n, size_t width,

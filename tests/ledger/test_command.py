@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fds ledger as operators, providers and auditors meet it.
+
+usage: test_command.py FDS
+Prints TAP. Needs nothing but Python's standard library.
+"""
+import json
+import os
+import pathlib
+import sqlite3
+import stat
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+from harness import fds, main, refused, test  # noqa: E402
+
+
+def make(*options):
+    out, _ = fds("ledger", "init", "shop.db", "--origin", "example.com/shop", *options)
+    return out.strip()
+
+
+@test
+def a_ledger_and_its_key_are_made_once():
+    vkey = make()
+    assert vkey.startswith("example.com/shop+")
+    assert stat.S_IMODE(os.stat("shop.db.key").st_mode) == 0o600
+    assert stat.S_IMODE(os.stat("shop.db").st_mode) == 0o600
+    refused(["ledger", "init", "shop.db"], 2, "shop.db exists already")
+    refused(["ledger", "init", "x.db", "--currency", "XXX"], 2, "--currency", "ISO 4217")
+    refused(["ledger", "init", "x.db", "--currency", "BHD", "--decimals", "1"], 2, "--decimals", "3")
+    refused(["ledger", "init"], 2, "LEDGER is missing")
+    assert sorted(os.listdir(".")) == ["shop.db", "shop.db.key"]
+
+
+@test
+def money_goes_in_and_out():
+    make()
+    refused(["ledger", "topup", "shop.db", "acme", "10.00"], 1, "--new")
+    out, _ = fds("ledger", "topup", "shop.db", "acme", "10.005", "--new", "--key", "k")
+    assert out == "acme paid in 10.005000 USD; balance 10.005000 (entry 3)\n"
+    assert fds("ledger", "topup", "shop.db", "acme", "10.005", "--key", "k")[0] == out
+    refused(["ledger", "topup", "shop.db", "acme", "11", "--key", "k"], 2, "another request")
+    refused(["ledger", "topup", "shop.db", "acmee", "1"], 1, 'did you mean "acme"?')
+    refused(["ledger", "topup", "shop.db", "acme", "0.0000001"], 2, "at most 6 decimals")
+    refused(["ledger", "topup", "shop.db", "acme", "-1"], 2, "unknown option")
+    refused(["ledger", "topup", "shop.db", "acme", "--", "-1"], 2, "from 1 to")
+    refused(["ledger", "topup", "shop.db", "acme"], 2, "too few arguments")
+    paid = json.loads(fds("ledger", "payout", "shop.db", "acme", "--json")[0])
+    assert paid == {"account": "acme", "units": 10000000, "entry": 4, "balance": 5000}
+    out, _ = fds("ledger", "payout", "shop.db", "acme")
+    assert out == "acme is paid out 0.000000 USD; balance 0.005000, no entry\n"
+    fds("ledger", "topup", "shop.db", "acme", "5")
+    out, _ = fds("ledger", "correct", "shop.db", "3", "acme=-1.5", "fees=1.50", "--reason", "typo",
+                 "--operators", "ann,bob")
+    assert out == "entry 6 corrects entry 3\n"
+    refused(["ledger", "correct", "shop.db", "3", "acme=-1", "fees=1"], 2, "--reason")
+    refused(["ledger", "correct", "shop.db", "3", "acme=-1", "fees=2", "--reason", "r", "--operators",
+             "ann,bob"], 2, "sum to 0")
+    refused(["ledger", "correct", "shop.db", "3", "acme=-1", "fees=1", "--reason", "r", "--operators",
+             "ann,ann"], 2, "two different")
+    balances = json.loads(fds("ledger", "balance", "shop.db", "--json")[0])["balances"]
+    assert sum(each["units"] for each in balances) == 0
+    assert balances[2] == {"account": "acme", "kind": "customer", "units": 3505000}
+    assert fds("ledger", "balance", "shop.db", "acme")[0].split()[-1] == "3.505000"
+    lines = fds("ledger", "statement", "shop.db", "acme")[0].splitlines()
+    assert len(lines) == 5 and lines[-1].endswith("correction,,-1.500000,,3.505000")
+    assert fds("ledger", "statement", "shop.db", "acme", "--to", "2020-01-01")[0].count("\n") == 1
+    refused(["ledger", "statement", "shop.db", "acme", "--from", "May"], 2, "--from")
+    assert json.loads(fds("ledger", "statement", "shop.db", "acme", "--json")[0]) == {"earnings": []}
+
+
+@test
+def a_receipt_is_proven_without_the_ledger():
+    vkey = make()
+    fds("ledger", "topup", "shop.db", "acme", "10", "--new")
+    proof = fds("ledger", "receipt", "shop.db", "3", "acme")[0]
+    pathlib.Path("r.txt").write_text(proof)
+    os.rename("shop.db", "elsewhere.db")
+    says = json.loads(fds("ledger", "verify-receipt", "r.txt", "--vkey", vkey, "--json")[0])
+    assert says["account"] == "acme" and says["units"] == 10000000 and says["index"] == 3
+    assert "units     10000000\n" in fds("ledger", "verify-receipt", "r.txt", "--vkey", vkey)[0]
+    refused(["ledger", "verify-receipt", "r.txt"], 2, "--vkey")
+    refused(["ledger", "verify-receipt", "none.txt", "--vkey", vkey], 1, "none.txt")
+    pathlib.Path("bad.txt").write_text(proof.replace("index 3", "index 2"))
+    refused(["ledger", "verify-receipt", "bad.txt", "--vkey", vkey], 1)
+    refused(["ledger", "receipt", "elsewhere.db", "3", "fees"], 1, "no posting of fees")
+    refused(["ledger", "receipt", "elsewhere.db", "three", "acme"], 2, "by its number")
+
+
+@test
+def verification_finds_a_changed_balance():
+    vkey = make()
+    fds("ledger", "topup", "shop.db", "acme", "10", "--new")
+    assert fds("ledger", "verify", "shop.db", "-q")[0].startswith("right: 4 entries, 3 accounts")
+    assert json.loads(fds("ledger", "verify", "shop.db", "--vkey", vkey, "--json")[0])["entries"] == 4
+    fds("ledger", "backup", "shop.db", "-o", "copy.db")
+    refused(["ledger", "backup", "shop.db", "-o", "shop.db"], 2, "is an input")
+    refused(["ledger", "backup", "shop.db"], 2, "-o FILE")
+    with sqlite3.connect("shop.db") as file:
+        file.execute("UPDATE account SET balance = balance + 1 WHERE name = 'acme'")
+    file.close()
+    refused(["ledger", "verify", "shop.db", "-q"], 1, "balance of acme")
+    fds("ledger", "verify", "copy.db", "-q")
+
+
+@test
+def exports_are_named_by_format():
+    make()
+    fds("ledger", "topup", "shop.db", "acme", "10", "--new")
+    for form, part in (("hledger", "Liabilities:Customers:acme  -10.000000 USD"),
+                       ("ledger", "Assets:Cash  10.000000 USD"),
+                       ("beancount", "balance Assets:Cash  10.000000 USD"),
+                       ("csv", "acme,customer,10.000000,USD")):
+        fds("ledger", "export", "shop.db", "--format", form, "-o", f"out.{form}")
+        assert part in pathlib.Path(f"out.{form}").read_text()
+    refused(["ledger", "export", "shop.db", "--format", "hleger", "-o", "x"], 2, "hledger")
+    refused(["ledger", "export", "none.db", "-o", "x"], 1, "none.db")
+
+
+sys.exit(main())
