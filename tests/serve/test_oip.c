@@ -406,13 +406,13 @@ static fds__text finish(const oip_model *m, oip_request *r, size_t *json_size) {
     assert_int_equal(size, *json_size);
     assert_int_equal(again.used, text.used);
     assert_memory_equal(again.data, text.data, text.used);
+    oip_body_free(&kept);
     for (size_t cut = 0; cut < packed.used && cut < 32; cut++)
         if (oip_unpack(packed.data, cut, &kept, &err) == FDS_OK) /* a shorter text is one too */
             oip_body_free(&kept);
     fds__free(packed.data);
     fds__free(again.data);
     oip_body_free(&body);
-    oip_body_free(&kept);
     oip_request_free(r);
     return text;
 }
