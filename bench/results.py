@@ -210,11 +210,11 @@ def paper_sentence(data):
               for entry in [losses(row, row["utility"])] if entry
               for share, paper in zip(row["paper"]["shares"], row["paper"]["mean"])
               if share in data["settings"]["shares"]]
-    if ratios:
-        yield wrap(f"**Against the paper, {title(data)}**: {sum(ratio > 1 for ratio in ratios)} of {len(ratios)} losses "
-                   f"of FDS, AFDS, GFDS and GFDS+ are above those that it reports, by factors of {min(ratios):.2g} to "
-                   f"{max(ratios):.2g}. The settings differ, as listed below, so this does not rank two "
-                   "implementations.", "- ", "  ")
+    above = [ratio for ratio in ratios if ratio > 1]
+    if above:
+        yield wrap(f"**Against the paper, {title(data)}**: {len(above)} of {len(ratios)} losses of FDS, AFDS, GFDS and "
+                   f"GFDS+ are above those that it reports, by factors of {min(above):.2g} to {max(above):.2g}. The "
+                   "settings differ, as listed below, so this does not rank two implementations.", "- ", "  ")
 
 
 def show_data(data):
