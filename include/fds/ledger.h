@@ -113,7 +113,7 @@ typedef struct fds_charge {
 
 /* Pays for all of them in one transaction, in this order; the same key twice is one payment. When it
  * returns FDS_OK, what became of each stands in it and is on the disk. Otherwise (disk full, ...)
- * nothing was paid. */
+ * nothing was paid, unless the process ends before the disk works again: keys tell. */
 FDS_API fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, size_t count,
                                      fds_error *err);
 

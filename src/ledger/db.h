@@ -28,8 +28,10 @@ fds_status db_run(db *d, const char *sql, fds_error *err);
 fds_status db_protect(db *d, const char *table, fds_error *err);
 /* One moment of the database until commit or rollback. */
 fds_status db_begin(db *d, fds_error *err);
-/* When it returns FDS_OK, the changes are on the disk; otherwise there are none. */
+/* When it returns FDS_OK, the changes are on the disk. Otherwise this process does not see them, but
+ * what was written of them may come back after a crash, until db_forget removes it. */
 fds_status db_commit(db *d, fds_error *err);
+fds_status db_forget(db *d, fds_error *err);
 void db_rollback(db *d);
 /* A copy, as of one moment, in the new file path. */
 fds_status db_copy(db *d, const char *path, fds_error *err);

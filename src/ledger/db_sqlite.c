@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The alternative, to be compared: "PRAGMA journal_mode=DELETE; PRAGMA synchronous=EXTRA" */
@@ -82,17 +83,18 @@ static fds_status create_file(const char *path, fds_error *err) {
     return FDS_OK;
 }
 
-/* An empty file is no database: SQLite would take it for a new one. */
+/* An empty file is no database: SQLite would take it for a new one. The file is not opened for this:
+ * closing it again would release the locks that this process may have on it. */
 static fds_status check_file(const char *path, fds_error *err) {
-    fds__file file;
-    uint64_t size = 0;
-    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
-    fds_status status = fds__file_size(&file, &size, err);
-    fds__file_close(&file);
-    if (status == FDS_OK && size == 0)
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return fds__fail_errno(err, "open", path);
+    if (!S_ISREG(about.st_mode))
+        return fds__fail(err, FDS_ERR_FORMAT, "%s is not a file", path);
+    if (about.st_size == 0)
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s is empty: making it was interrupted. Remove it and its key", path);
-    return status;
+    return FDS_OK;
 }
 
 static fds_status configure(db *d, fds_error *err) {
@@ -176,6 +178,12 @@ fds_status db_commit(db *d, fds_error *err) {
         db_rollback(d);
     d->is_open = false;
     return status;
+}
+
+fds_status db_forget(db *d, fds_error *err) {
+    /* A commit whose sync failed has left its frames in the write-ahead log. */
+    int code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return code == SQLITE_OK ? FDS_OK : fail(d, code, err);
 }
 
 void db_rollback(db *d) {

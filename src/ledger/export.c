@@ -15,6 +15,7 @@
  */
 #include "ledger/ledger.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { REPORT_EVERY = 256, AT_ONCE = 1 << 16 };
@@ -335,9 +336,16 @@ static fds_status sync_file(const char *path, fds_error *err) {
     return status;
 }
 
+/* Also by another name. */
+static bool is_same_file(const char *a, const char *b) {
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+           of_a.st_ino == of_b.st_ino;
+}
+
 fds_status fds_ledger_backup(const fds_ledger *l, const char *path, fds_error *err) {
     char partial[FDS__PATH_MAX];
-    if (!path || !*path || strlen(path) >= FDS__PATH_MAX - 16 || strcmp(path, l->path) == 0)
+    if (!path || !*path || strlen(path) >= FDS__PATH_MAX - 16 || is_same_file(path, l->path))
         return fds__fail(err, FDS_ERR_USAGE, "a copy needs a path of its own (got %.60s)",
                          path ? path : "none");
     snprintf(partial, sizeof partial, "%.*s.partial", FDS__PATH_MAX - 16, path);

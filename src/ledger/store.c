@@ -171,6 +171,7 @@ fds_status ledger_read_size(const fds_ledger *l, uint64_t *size, int64_t *at_ms,
 static fds_status check_after_failure(fds_ledger *l, fds_error *err) {
     uint64_t size;
     int64_t at_ms;
+    TRY(db_forget(l->db, err));
     TRY(ledger_read_size(l, &size, &at_ms, err));
     if (size != l->state.size)
         return fds__fail(err, FDS_ERR_IO, "%s: a commit failed and yet has happened; open it again",
@@ -307,6 +308,9 @@ fds_status ledger_end(fds_ledger *l, fds_status status, fds_error *err) {
     l->state.size = l->kept_size;
     l->state.at_ms = l->kept_at_ms;
     *l->tree = *l->kept_tree;
+    fds_error why;
+    if (l->is_doubtful && db_forget(l->db, &why) == FDS_OK)
+        l->is_doubtful = false;
     return status;
 }
 
@@ -347,7 +351,9 @@ fds_status ledger_add(fds_ledger *l, ledger_entry *e, const fds_posting *posting
     TRY(ledger_query(l, LEDGER_Q_ADD_ENTRY, &q, err));
     TRY(ledger_state_post(&l->state, postings, count, err));
     ledger_entry_bind(e, q);
-    TRY(db_do(q, err));
+    fds_status done = db_do(q, err);
+    if (done != FDS_OK) /* balances have changed: the whole transaction must fail, not this entry */
+        return done == FDS_ERR_NOMEM ? done : FDS_ERR_IO;
     l->leaves[new_entries] = e->leaf;
     l->state.size++;
     l->state.at_ms = e->at_ms;

@@ -90,12 +90,16 @@ static void fill_charge(charges_of_batch *bill, const serve_job *job, const serv
     c->answer_size = k ? 0 : job->packed.used;
 }
 
+/* Requests without a key come first: owed_before has reserved their money, and they must not be cut
+ * short by others. */
 static fds_status make_bill(charges_of_batch *bill, serve_job **jobs,
                             const serve_batch *const *batches, size_t count, fds_error *err) {
-    for (size_t i = 0; i < count; i++) {
-        jobs[i]->first_charge = bill->count;
-        bill->count += jobs[i]->reply.status ? 0 : jobs[i]->request.count;
-    }
+    for (int has_key = 0; has_key < 2; has_key++)
+        for (size_t i = 0; i < count; i++)
+            if ((*jobs[i]->key != 0) == has_key) {
+                jobs[i]->first_charge = bill->count;
+                bill->count += jobs[i]->reply.status ? 0 : jobs[i]->request.count;
+            }
     TRY(NEW(bill->items, bill->count, err));
     TRY(NEW(bill->keys, bill->count, err));
     TRY(NEW(bill->labels, bill->count, err));
@@ -208,7 +212,9 @@ void serve_charge(fds_server *server, serve_job **jobs, const serve_batch *const
         if (status == FDS_OK) {
             settle(server, jobs[i], bill.items + jobs[i]->first_charge);
         } else {
-            serve_refuse(&jobs[i]->reply, 503, "the ledger cannot be written; nothing was paid");
+            serve_refuse(
+                &jobs[i]->reply, 503,
+                "the ledger cannot be written; ask again, with an Idempotency-Key to pay once");
             jobs[i]->reply.retry_s = 1;
         }
     }

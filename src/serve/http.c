@@ -238,7 +238,10 @@ static void find_remote(struct MHD_Connection *connection, serve_request *r,
         inet_ntop(AF_INET, &v4->sin_addr, r->remote, sizeof r->remote);
     } else if (from && from->sa_family == AF_INET6) {
         const struct sockaddr_in6 *v6 = (const void *)from;
-        memcpy(address, &v6->sin6_addr, 8); /* one customer has 2^64 addresses of these */
+        if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+            memcpy(address + 12, v6->sin6_addr.s6_addr + 12, 4);
+        else
+            memcpy(address, &v6->sin6_addr, 8); /* one customer has 2^64 addresses of these */
         inet_ntop(AF_INET6, &v6->sin6_addr, r->remote, sizeof r->remote);
     }
 }

@@ -165,14 +165,24 @@ static bool is_loopback(const struct sockaddr *address) {
     return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
+/* Keys must not cross a network in clear text. name: of the address, for people. */
+static fds_status check_plain(const fds_params *p, const struct sockaddr *address, const char *name,
+                              fds_error *err) {
+    if (is_loopback(address) || address->sa_family == AF_UNIX || p->tls_cert || p->allow_plain)
+        return FDS_OK;
+    return fds__fail(
+        err, FDS_ERR_USAGE,
+        "%s is no loopback address: give `tls_cert` and `tls_key`, or `allow_plain` if "
+        "a proxy encrypts",
+        name);
+}
+
 static fds_status bind_socket(const fds_params *p, const struct addrinfo *to, int *out,
                               fds_error *err) {
     const int on = 1;
-    if (!is_loopback(to->ai_addr) && !p->tls_cert && !p->allow_plain)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "`host` %s is no loopback address: give `tls_cert` and `tls_key`, or "
-                         "`allow_plain` if a proxy encrypts",
-                         p->host);
+    char name[128];
+    snprintf(name, sizeof name, "`host` %.100s", p->host);
+    TRY(check_plain(p, to->ai_addr, name, err));
     int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd >= 0)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -193,8 +203,13 @@ static fds_status open_socket(const fds_params *p, int *out, fds_error *err) {
     struct addrinfo *found = NULL;
     char port[8];
     *out = passed_socket();
-    if (*out >= 0)
-        return FDS_OK;
+    if (*out >= 0) {
+        struct sockaddr_storage at = {0};
+        socklen_t size = sizeof at;
+        if (getsockname(*out, (struct sockaddr *)&at, &size) != 0)
+            return fds__fail(err, FDS_ERR_IO, "the socket from systemd: %s", strerror(errno));
+        return check_plain(p, (const struct sockaddr *)&at, "the socket from systemd", err);
+    }
     const char *host = strcmp(p->host, "localhost") == 0 ? "127.0.0.1" : p->host;
     snprintf(port, sizeof port, "%u", (unsigned)p->port);
     if (getaddrinfo(host, port, &hints, &found) != 0)

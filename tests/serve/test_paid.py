@@ -218,7 +218,7 @@ def a_ledger_that_cannot_be_written_is_503_and_the_server_recovers():
             codes.append(reply.status)
             if reply.status != 200:
                 break
-        refused(reply, 503, "nothing was paid")
+        refused(reply, 503, "the ledger cannot be written")
         assert reply.headers["retry-after"] == "1"
         assert c.ask("GET", "/v2/health/live").status == 200
         resource.prlimit(s.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
