@@ -338,8 +338,8 @@ static void instances_are_samples(void **state) {
     const char *good[] = {"{\"instances\":[[1,2,3,4],[5,6,7,8]]}",
                           "{\"instances\":[[[1,2],[3,4]],[[5,6],[7,8]]]}",
                           "{\"instances\":[[[[1,2],[3,4]]],[[[5,6],[7,8]]]]}",
-                          "{\"instances\":[{\"input\":[1,2,3,4]},[5,6,7,8]],\"parameters\":{\"fds_"
-                          "amount\":12}}"};
+                          ("{\"instances\":[{\"input\":[1,2,3,4]},[5,6,7,8]],"
+                           "\"parameters\":{\"fds_amount\":12}}")};
     const char *wrong[] = {"{}",
                            "{\"instances\":[]}",
                            "{\"instances\":[1]}",
