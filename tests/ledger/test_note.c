@@ -203,7 +203,8 @@ static void signatures_of_others_are_read_but_not_needed(void **state) {
     }
     /* a signature as long as those of ML-DSA-87 */
     big = need(9000, 1);
-    assert_non_null(own);
+    if (!big)
+        abort(); /* need() fails the test instead, which the compiler does not know */
     memset(big, 'A', 6176);
     size_t used = head + (size_t)sprintf(text + head, "\xe2\x80\x94 quantum %s\n%s", big, own);
     expect_ok(open_part(text, used, key.vkey, &size, &root, &err), &err);
