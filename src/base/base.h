@@ -337,7 +337,7 @@ enum fds__purpose {
     FDS__PURPOSE_DROPOUT = 14, /* dropped units: a = 256 epoch + dropout layer, b = sample id */
 };
 
-/* Bytes for secrets, from the system: nobody can foretell or repeat them. At most 256. */
+/* Bytes for secrets, from the system: nobody can predict or repeat them. At most 256. */
 fds_status fds__random_secret(void *bytes, size_t size, fds_error *err);
 
 /* ---- shapes ---- */
