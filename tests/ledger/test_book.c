@@ -2,6 +2,8 @@
  * New entries: what is paid to whom, keys, floors, limits, mistakes that leave no trace. */
 #include "ledger_fixture.h"
 
+#include <sys/wait.h>
+
 /* ---- opening ---- */
 
 static void a_new_ledger_has_cash_and_fees(void **state) {
@@ -60,6 +62,14 @@ static void only_one_writes_and_nobody_reads_meanwhile(void **state) {
     assert_int_equal(fds_ledger_open(scratch_path("l.db"), FDS_LEDGER_READ, NULL, &other, &err),
                      FDS_ERR_CONFLICT);
     expect_in(err.text, "open for writing in another process");
+    /* these attempts have not released the lock against other processes */
+    pid_t child = fork();
+    if (child == 0)
+        _exit(fds_ledger_open(scratch_path("l.db"), FDS_LEDGER_WRITE, NULL, &other, NULL) !=
+              FDS_ERR_CONFLICT);
+    int ended = -1;
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_int_equal(ended, 0);
     topup(l, "acme", 1);
     fds_ledger_close(l);
     l = open_as(scratch_path("l.db"), FDS_LEDGER_READ);

@@ -7,12 +7,14 @@ Prints TAP. Needs nothing but Python's standard library.
 import json
 import os
 import pathlib
+import shutil
 import sqlite3
 import stat
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
-from harness import fds, main, refused, test  # noqa: E402
+from harness import FDS, Skip, fds, main, refused, test  # noqa: E402
 
 
 def make(*options):
@@ -117,5 +119,26 @@ def exports_are_named_by_format():
     refused(["ledger", "export", "shop.db", "--format", "hleger", "-o", "x"], 2, "hledger")
     refused(["ledger", "export", "none.db", "-o", "x"], 1, "none.db")
 
+
+@test
+def a_disk_that_fails_to_sync_changes_nothing_or_says_so():
+    """The nth sync fails, for every n: what the command reports is what is there afterwards."""
+    if not shutil.which("strace") or subprocess.run(["strace", "-qq", "-o", os.devnull, "true"], check=False).returncode:
+        raise Skip("strace cannot trace here")
+    make()
+    fds("ledger", "topup", "shop.db", "acme", "1", "--new", "-q")
+    balance, failures = 1000000, 0
+    for n in range(1, 40):
+        done = subprocess.run(["strace", "-f", "-qq", "-o", "trace", "-e", "trace=fsync,fdatasync",
+                               "-e", f"inject=fsync,fdatasync:error=EIO:when={n}",
+                               FDS, "ledger", "topup", "shop.db", "acme", "1", "-q"], check=False, capture_output=True)
+        balance += 1000000 if done.returncode == 0 else 0
+        failures += done.returncode != 0
+        shown = json.loads(fds("ledger", "balance", "shop.db", "acme", "--json")[0])
+        assert str(balance) in json.dumps(shown), (n, done.returncode, done.stderr, balance, shown)
+        fds("ledger", "verify", "shop.db", "-q")
+        if "INJECTED" not in pathlib.Path("trace").read_text():
+            break
+    assert failures > 0
 
 sys.exit(main())

@@ -244,6 +244,8 @@ static void a_copy_is_complete_while_the_ledger_is_open(void **state) {
     assert_int_equal(fds_ledger_size(copy), size + 1);
     fds_ledger_close(copy);
     assert_int_equal(fds_ledger_backup(l, scratch_path("l.db"), &err), FDS_ERR_USAGE);
+    assert_int_equal(link(scratch_path("l.db"), scratch_path("same.db")), 0);
+    assert_int_equal(fds_ledger_backup(l, scratch_path("same.db"), &err), FDS_ERR_USAGE);
     assert_int_not_equal(fds_ledger_backup(l, scratch_path("no/such.db"), &err), FDS_OK);
     verify(l);
     fds_ledger_close(l);
