@@ -258,4 +258,36 @@ def sighup_keeps_paying():
     assert balance() == (10000 - 30) * PRICE
 
 
+@test
+def a_batch_without_a_key_pays_all_or_nothing_beside_others():
+    """While the worker is busy, one request with a key and one without wait; the balance is enough for either."""
+    busy = open_account(100000 * PRICE, "busy")
+    keys = [open_account(10 * PRICE, f"acme{n}") for n in range(20)]
+    is_over = threading.Event()
+    outcomes = []
+
+    def post(number, *headers):
+        body = infer_json(*range(number))
+        head = ["POST /v2/models/mnist/infer HTTP/1.1", "Host: localhost", *headers, f"Content-Length: {len(body)}"]
+        return "\r\n".join(head + ["", ""]).encode() + body
+
+    def keep_busy(s):
+        body = infer_json(*[n % 10 for n in range(250)])
+        with s.connect() as c:
+            while not is_over.is_set():
+                assert c.ask("POST", "/v2/models/mnist.explain/infer", body, [bearer(busy)]).status == 200
+    with paid_server() as s, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        others = [pool.submit(keep_busy, s) for _ in range(2)]
+        with s.connect() as one, s.connect() as two:
+            for key in keys:
+                one.send(post(5, bearer(key), "Idempotency-Key: k"))
+                two.send(post(8, bearer(key)))
+                outcomes.append((one.receive().status, two.receive().status))
+        is_over.set()
+        for other in others:
+            other.result()
+    for n, (keyed, plain) in enumerate(outcomes):
+        paid = 10 - balance(f"acme{n}") // PRICE
+        assert (keyed, plain, paid) in ((200, 402, 5), (402, 200, 10)), (keyed, plain, paid)
+
 sys.exit(main())
