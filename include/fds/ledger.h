@@ -117,6 +117,10 @@ typedef struct fds_charge {
 FDS_API fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, size_t count,
                                      fds_error *err);
 
+/* What became of a charge whose key was paid before: sets status, index, is_repeated, first_answer, and
+ * run, that of the payment. Reads customer, key and fingerprint only, and pays nothing. */
+FDS_API fds_status fds_ledger_repeat(const fds_ledger *ledger, fds_charge *charge, fds_error *err);
+
 /* ==== Other entries ========================================================================= */
 
 /* Each has a key (or NULL), one of the account's (of a correction: of "cash"): the same key again
@@ -185,6 +189,13 @@ FDS_API fds_status fds_ledger_receipt(const fds_ledger *ledger, uint64_t index, 
 /* Needs no ledger. *json: what the receipt says, once it is proven. FDS_ERR_CORRUPT if it is not. */
 FDS_API fds_status fds_receipt_verify(const char *proof, size_t size, const char *vkey, char **json,
                                       fds_error *err);
+/* Checks that a log only grows. from: its address, as in "https://example.com/log" (the program curl
+ * fetches it), or a folder with its files. kept: a file with the checkpoint of the last call; the first
+ * call makes it. *old_size (0 at first), *size: entries then and now. FDS_ERR_CORRUPT: it does not begin
+ * with the entries of then, or is not signed by vkey; a new checkpoint that contradicts the kept one goes
+ * to the file "KEPT.conflict". */
+FDS_API fds_status fds_log_watch(const char *from, const char *vkey, const char *kept,
+                                 uint64_t *old_size, uint64_t *size, fds_error *err);
 
 #ifdef __cplusplus
 }

@@ -50,6 +50,9 @@ fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, size_t cou
                              fds_error *err) {
     return fail(err);
 }
+fds_status fds_ledger_repeat(const fds_ledger *ledger, fds_charge *charge, fds_error *err) {
+    return fail(err);
+}
 fds_status fds_ledger_topup(fds_ledger *ledger, uint64_t customer, int64_t units, const char *ref,
                             const char *key, uint64_t *index, fds_error *err) {
     return fail(err);
@@ -96,6 +99,10 @@ fds_status fds_ledger_log_file(const fds_ledger *ledger, const char *path, void 
 }
 fds_status fds_ledger_receipt(const fds_ledger *ledger, uint64_t index, uint64_t account,
                               char **proof, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_log_watch(const char *from, const char *vkey, const char *kept, uint64_t *old_size,
+                         uint64_t *size, fds_error *err) {
     return fail(err);
 }
 fds_status fds_receipt_verify(const char *proof, size_t size, const char *vkey, char **json,

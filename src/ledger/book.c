@@ -9,7 +9,7 @@ enum { MOST_CORRECTED = 4096 }; /* postings of a correction */
 /* What a key was used for. */
 typedef struct {
     bool is_found;
-    uint64_t index;
+    uint64_t index, run;
     int64_t amount;
     void *answer; /* (answer_size) the caller fds__frees it */
     size_t answer_size;
@@ -26,7 +26,7 @@ static fds_status read_first(const fds_ledger *l, const db_query *row, ledger_en
             "the key \"%.100s\" of %.100s stands for another request: entry %llu, a %s", e.key,
             l->state.accounts[e.customer].name, (unsigned long long)e.index,
             ledger_entry_kinds[e.kind]);
-    *out = (first_use){.is_found = true, .index = e.index, .amount = e.amount};
+    *out = (first_use){.is_found = true, .index = e.index, .run = e.run, .amount = e.amount};
     if (!e.answer.data)
         return FDS_OK;
     out->answer = fds__alloc(e.answer.size + 1);
@@ -169,30 +169,48 @@ static fds_status add_prediction(fds_ledger *l, fds_charge *c, fds_error *err) {
     return note_earnings(l, run, &e, err);
 }
 
-/* Decides about one charge; fails only if the whole batch has to. */
-static fds_status charge_one(fds_ledger *l, fds_charge *c, fds_error *err) {
-    fds_error why = {0};
+/* Whether the charge was paid before, under its key. */
+static void find_charge(const fds_ledger *l, fds_charge *c, fds_error *why) {
     first_use first = {0};
     bool is_customer = c->customer < l->state.account_count &&
                        l->state.accounts[c->customer].kind == FDS_ACCOUNT_CUSTOMER;
     c->status = is_customer ? look_up(l, LEDGER_PREDICTION, c->customer, c->key, c->fingerprint,
-                                      &first, &why)
-                            : fds__fail(&why, FDS_ERR_USAGE, "account %llu is not a customer's",
+                                      &first, why)
+                            : fds__fail(why, FDS_ERR_USAGE, "account %llu is not a customer's",
                                         (unsigned long long)c->customer);
     c->is_repeated = first.is_found;
     c->index = first.index;
     c->first_answer = first.answer;
     c->first_answer_size = first.answer_size;
-    if (c->status == FDS_OK && !first.is_found)
-        c->status = check_charge(l, c, &why);
-    if (c->status == FDS_OK && !first.is_found)
-        c->status = add_prediction(l, c, &why);
+    if (first.is_found)
+        c->run = first.run;
+}
+
+/* What was decided, for people; fails only where it is not for the asker to mend. */
+static fds_status conclude(fds_charge *c, const fds_error *why, fds_error *err) {
     snprintf(c->reason, sizeof c->reason, "%.*s", (int)sizeof c->reason - 1,
-             c->status == FDS_OK ? "" : why.text);
+             c->status == FDS_OK ? "" : why->text);
     if (c->status == FDS_OK || c->status == FDS_ERR_USAGE || c->status == FDS_ERR_LIMIT ||
         c->status == FDS_ERR_CONFLICT)
         return FDS_OK;
-    return fds__fail(err, c->status, "%s", why.text);
+    return fds__fail(err, c->status, "%s", why->text);
+}
+
+/* Decides about one charge; fails only if the whole batch has to. */
+static fds_status charge_one(fds_ledger *l, fds_charge *c, fds_error *err) {
+    fds_error why = {0};
+    find_charge(l, c, &why);
+    if (c->status == FDS_OK && !c->is_repeated)
+        c->status = check_charge(l, c, &why);
+    if (c->status == FDS_OK && !c->is_repeated)
+        c->status = add_prediction(l, c, &why);
+    return conclude(c, &why, err);
+}
+
+fds_status fds_ledger_repeat(const fds_ledger *l, fds_charge *c, fds_error *err) {
+    fds_error why = {0};
+    find_charge(l, c, &why);
+    return conclude(c, &why, err);
 }
 
 /* Nothing was paid, repeated or not. */

@@ -13,6 +13,7 @@
  *   export.c    the whole for other programs
  *   verify.c    everything computed again
  *   receipt.c   proofs of shares; files of the log
+ *   watch.c     somebody else's log, from outside
  *   absent.c    instead of all of these, where a library that they need is missing
  *   db.h        the database          log.h   the transparency log
  */
